@@ -1,0 +1,2 @@
+//! The `flashloom` command.
+fn main() {}

@@ -1,0 +1,244 @@
+//! How many of everything an array has, and the only conversion between flat page numbers and places.
+
+use thiserror::Error;
+use units::{BlockId, Bytes, ChannelId, DieId, Ppn};
+
+/// Bits in a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CellKind {
+    /// One bit a cell.
+    Slc,
+    /// Two bits a cell: LSB and MSB pages.
+    Mlc,
+    /// Three bits a cell: LSB, CSB and MSB pages.
+    Tlc,
+}
+
+impl CellKind {
+    /// How many pages share a word line.
+    pub const fn bits(self) -> u32 {
+        match self {
+            CellKind::Slc => 1,
+            CellKind::Mlc => 2,
+            CellKind::Tlc => 3,
+        }
+    }
+}
+
+/// The counts an array is built from, as a device file gives them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Buses.
+    pub channels: u32,
+    /// Packages on each bus.
+    pub packages_per_channel: u32,
+    /// Dies in each package.
+    pub dies_per_package: u32,
+    /// Planes in each die, 1 to 4.
+    pub planes_per_die: u32,
+    /// Erase blocks in each plane.
+    pub blocks_per_plane: u32,
+    /// Pages in each block.
+    pub pages_per_block: u32,
+    /// Bytes of data in a page: a power of two from 512 B to 64 KiB.
+    pub page: Bytes,
+    /// Bytes of out-of-band area in a page.
+    pub oob: Bytes,
+    /// Bits in a cell.
+    pub kind: CellKind,
+}
+
+/// A shape that cannot be built.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum GeometryError {
+    /// A count is outside its range.
+    #[error("{field} is {value}; expected {expected}")]
+    Count {
+        /// The field of the shape.
+        field: &'static str,
+        /// What it was.
+        value: u64,
+        /// What it may be.
+        expected: &'static str,
+    },
+    /// More pages than a 32-bit page number reaches.
+    #[error("the array has {pages} pages; at most {limit} can be numbered")]
+    TooManyPages {
+        /// Pages of the shape.
+        pages: u64,
+        /// Most pages allowed.
+        limit: u64,
+    },
+}
+
+/// A checked [`Shape`] with its derived counts.
+///
+/// Blocks are numbered so that neighbours lie on different planes, then channels, then dies: block `b` is plane
+/// `b % planes` of die `(b / planes) % dies`, and die `d` of the array is die `d / channels` of channel `d % channels`.
+/// Blocks dealt out in order therefore spread over planes and channels first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    shape: Shape,
+    dies: u32,
+    blocks: u32,
+}
+
+/// Where a page is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PageAddress {
+    /// On which bus.
+    pub channel: ChannelId,
+    /// Which die of that channel.
+    pub die: DieId,
+    /// Which plane of that die.
+    pub plane: u32,
+    /// Which block of that plane.
+    pub block: u32,
+    /// Which page of that block.
+    pub page: u32,
+}
+
+impl Geometry {
+    /// Checks a shape.
+    pub fn new(shape: Shape) -> Result<Self, GeometryError> {
+        let within = |field, value: u64, range: std::ops::RangeInclusive<u64>, expected| {
+            if range.contains(&value) { Ok(()) } else { Err(GeometryError::Count { field, value, expected }) }
+        };
+        within("channels", shape.channels.into(), 1..=256, "1 to 256")?;
+        within("packages_per_channel", shape.packages_per_channel.into(), 1..=256, "1 to 256")?;
+        within("dies_per_package", shape.dies_per_package.into(), 1..=64, "1 to 64")?;
+        within("planes_per_die", shape.planes_per_die.into(), 1..=PLANES_MAX_U64, "1 to 4")?;
+        within("blocks_per_plane", shape.blocks_per_plane.into(), 1..=1 << 20, "1 to 1048576")?;
+        within("pages_per_block", shape.pages_per_block.into(), 1..=1 << 16, "1 to 65536")?;
+        within("page_bytes", shape.page.0, 512..=65_536, "a power of two from 512 to 65536")?;
+        if !shape.page.0.is_power_of_two() {
+            let (value, expected) = (shape.page.0, "a power of two from 512 to 65536");
+            return Err(GeometryError::Count { field: "page_bytes", value, expected });
+        }
+        within("oob_bytes", shape.oob.0, 16..=16_384, "16 to 16384: an entry for recovery takes 16 bytes")?;
+        let bits = shape.kind.bits();
+        if !shape.pages_per_block.is_multiple_of(bits) {
+            let value = shape.pages_per_block.into();
+            let expected = "a multiple of the bits in a cell (1 SLC, 2 MLC, 3 TLC)";
+            return Err(GeometryError::Count { field: "pages_per_block", value, expected });
+        }
+        let dies =
+            u64::from(shape.channels) * u64::from(shape.packages_per_channel) * u64::from(shape.dies_per_package);
+        let blocks = dies * u64::from(shape.planes_per_die) * u64::from(shape.blocks_per_plane);
+        let pages = blocks.saturating_mul(shape.pages_per_block.into());
+        // The two highest numbers stay free for "unmapped" and "pristine" marks in 4-byte map entries.
+        let limit = u64::from(u32::MAX) - 2;
+        if pages > limit {
+            return Err(GeometryError::TooManyPages { pages, limit });
+        }
+        Ok(Geometry { shape, dies: dies as u32, blocks: blocks as u32 })
+    }
+
+    /// The counts it was built from.
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+    /// Dies on all channels.
+    pub fn die_count(&self) -> u32 {
+        self.dies
+    }
+    /// Dies on one channel.
+    pub fn dies_per_channel(&self) -> u32 {
+        self.dies / self.shape.channels
+    }
+    /// Blocks of the array.
+    pub fn block_count(&self) -> u32 {
+        self.blocks
+    }
+    /// Pages of the array.
+    pub fn page_count(&self) -> u32 {
+        self.blocks * self.shape.pages_per_block
+    }
+    /// Bytes of data the array holds.
+    pub fn capacity(&self) -> Bytes {
+        self.shape.page * u64::from(self.page_count())
+    }
+    /// The block a page lies in.
+    pub fn block_of(&self, ppn: Ppn) -> BlockId {
+        BlockId(ppn.0 / self.shape.pages_per_block)
+    }
+    /// A page's position in its block.
+    pub fn page_in_block(&self, ppn: Ppn) -> u32 {
+        ppn.0 % self.shape.pages_per_block
+    }
+    /// The page at a position of a block.
+    pub fn page(&self, block: BlockId, page: u32) -> Ppn {
+        debug_assert!(block.0 < self.blocks && page < self.shape.pages_per_block);
+        Ppn(block.0 * self.shape.pages_per_block + page)
+    }
+    /// Channel and die of a block, without the rest of the address.
+    pub fn die_of(&self, block: BlockId) -> (ChannelId, DieId) {
+        let die = block.0 / self.shape.planes_per_die % self.dies;
+        (ChannelId((die % self.shape.channels) as u16), DieId((die / self.shape.channels) as u16))
+    }
+    /// Takes a page number apart.
+    pub fn address(&self, ppn: Ppn) -> PageAddress {
+        let block = self.block_of(ppn);
+        let (channel, die) = self.die_of(block);
+        PageAddress {
+            channel,
+            die,
+            plane: block.0 % self.shape.planes_per_die,
+            block: block.0 / (self.shape.planes_per_die * self.dies),
+            page: self.page_in_block(ppn),
+        }
+    }
+    /// Puts a page number together; the inverse of [`Geometry::address`].
+    pub fn ppn(&self, at: PageAddress) -> Ppn {
+        let die = u32::from(at.die.0) * self.shape.channels + u32::from(at.channel.0);
+        let block = (at.block * self.dies + die) * self.shape.planes_per_die + at.plane;
+        self.page(BlockId(block), at.page)
+    }
+}
+
+const PLANES_MAX_U64: u64 = crate::PLANES_MAX as u64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shape() -> Shape {
+        Shape {
+            channels: 16,
+            packages_per_channel: 16,
+            dies_per_package: 4,
+            planes_per_die: 4,
+            blocks_per_plane: 256,
+            pages_per_block: 256,
+            page: Bytes(4096),
+            oob: Bytes(224),
+            kind: CellKind::Mlc,
+        }
+    }
+
+    #[test]
+    fn table_1_of_deepflash_is_one_tebibyte() {
+        let geometry = Geometry::new(shape()).unwrap();
+        assert_eq!(geometry.capacity(), Bytes(1 << 40));
+        assert_eq!(geometry.die_count(), 1024);
+    }
+
+    #[test]
+    fn addresses_and_numbers_are_inverse() {
+        let geometry =
+            Geometry::new(Shape { channels: 3, pages_per_block: 18, kind: CellKind::Tlc, ..shape() }).unwrap();
+        for ppn in (0..geometry.page_count()).step_by(997).map(Ppn) {
+            assert_eq!(geometry.ppn(geometry.address(ppn)), ppn);
+        }
+    }
+
+    #[test]
+    fn impossible_shapes_name_the_field() {
+        let error = Geometry::new(Shape { planes_per_die: 0, ..shape() }).unwrap_err();
+        assert_eq!(error.to_string(), "planes_per_die is 0; expected 1 to 4");
+        let error = Geometry::new(Shape { page: Bytes(5000), ..shape() }).unwrap_err();
+        assert_eq!(error.to_string(), "page_bytes is 5000; expected a power of two from 512 to 65536");
+        let huge = Shape { blocks_per_plane: 1 << 20, ..shape() };
+        assert!(matches!(Geometry::new(huge), Err(GeometryError::TooManyPages { .. })));
+    }
+}

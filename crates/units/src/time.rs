@@ -1,0 +1,199 @@
+//! Points and lengths of time in picoseconds, and processor cycles.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
+
+/// A point in time, in picoseconds since the run began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(u64);
+
+/// A length of time, in picoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span(u64);
+
+/// Processor cycles. What a cycle lasts is the processor's to say ([`crate::Hertz::cycles`]).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Cycles(pub u64);
+
+impl Time {
+    /// The beginning of the run.
+    pub const ZERO: Time = Time(0);
+    /// Later than anything that happens.
+    pub const NEVER: Time = Time(u64::MAX);
+
+    /// The point so many picoseconds after the beginning.
+    pub const fn from_picos(picos: u64) -> Self {
+        Time(picos)
+    }
+    /// Picoseconds since the beginning.
+    pub const fn picos(self) -> u64 {
+        self.0
+    }
+    /// Whole nanoseconds since the beginning, rounded down.
+    pub const fn nanos(self) -> u64 {
+        self.0 / 1_000
+    }
+    /// How long ago `earlier` was; zero if it is still to come.
+    pub const fn since(self, earlier: Time) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Span {
+    /// No time at all.
+    pub const ZERO: Span = Span(0);
+
+    /// A span of picoseconds.
+    pub const fn from_picos(picos: u64) -> Self {
+        Span(picos)
+    }
+    /// A span of nanoseconds.
+    pub const fn from_nanos(nanos: u64) -> Self {
+        Span(nanos * 1_000)
+    }
+    /// A span of microseconds.
+    pub const fn from_micros(micros: u64) -> Self {
+        Span(micros * 1_000_000)
+    }
+    /// A span of milliseconds.
+    pub const fn from_millis(millis: u64) -> Self {
+        Span(millis * 1_000_000_000)
+    }
+    /// A span of seconds.
+    pub const fn from_secs(secs: u64) -> Self {
+        Span(secs * 1_000_000_000_000)
+    }
+    /// The nearest span to a fractional number of nanoseconds, as configuration files give it; negative is zero.
+    pub fn from_nanos_f64(nanos: f64) -> Self {
+        Span((nanos * 1_000.0).round() as u64)
+    }
+    /// Picoseconds.
+    pub const fn picos(self) -> u64 {
+        self.0
+    }
+    /// Whole nanoseconds, rounded down.
+    pub const fn nanos(self) -> u64 {
+        self.0 / 1_000
+    }
+    /// Nanoseconds with their fraction, for reports.
+    pub fn nanos_f64(self) -> f64 {
+        self.0 as f64 / 1e3
+    }
+    /// Seconds with their fraction, for reports.
+    pub fn secs_f64(self) -> f64 {
+        self.0 as f64 / 1e12
+    }
+    /// The difference, or zero where `other` is longer.
+    pub const fn saturating_sub(self, other: Span) -> Span {
+        Span(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Add<Span> for Time {
+    type Output = Time;
+    fn add(self, span: Span) -> Time {
+        Time(self.0 + span.0)
+    }
+}
+impl AddAssign<Span> for Time {
+    fn add_assign(&mut self, span: Span) {
+        self.0 += span.0;
+    }
+}
+impl Sub for Time {
+    type Output = Span;
+    fn sub(self, earlier: Time) -> Span {
+        debug_assert!(self.0 >= earlier.0, "{self} is before {earlier}");
+        Span(self.0 - earlier.0)
+    }
+}
+impl Add for Span {
+    type Output = Span;
+    fn add(self, other: Span) -> Span {
+        Span(self.0 + other.0)
+    }
+}
+impl AddAssign for Span {
+    fn add_assign(&mut self, other: Span) {
+        self.0 += other.0;
+    }
+}
+impl Sub for Span {
+    type Output = Span;
+    fn sub(self, other: Span) -> Span {
+        Span(self.0 - other.0)
+    }
+}
+impl SubAssign for Span {
+    fn sub_assign(&mut self, other: Span) {
+        self.0 -= other.0;
+    }
+}
+impl Mul<u64> for Span {
+    type Output = Span;
+    fn mul(self, times: u64) -> Span {
+        Span(self.0 * times)
+    }
+}
+impl Div<u64> for Span {
+    type Output = Span;
+    fn div(self, parts: u64) -> Span {
+        Span(self.0 / parts)
+    }
+}
+impl Sum for Span {
+    fn sum<I: Iterator<Item = Span>>(spans: I) -> Span {
+        Span(spans.map(|span| span.0).sum())
+    }
+}
+impl Add for Cycles {
+    type Output = Cycles;
+    fn add(self, other: Cycles) -> Cycles {
+        Cycles(self.0 + other.0)
+    }
+}
+impl AddAssign for Cycles {
+    fn add_assign(&mut self, other: Cycles) {
+        self.0 += other.0;
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Span(self.0).fmt(f)
+    }
+}
+
+impl fmt::Display for Span {
+    /// The largest unit that leaves at least one whole: `1.300 ms`, `53.000 us`, `208 ps`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let picos = self.0 as f64;
+        match self.0 {
+            0..1_000 => write!(f, "{} ps", self.0),
+            1_000..1_000_000 => write!(f, "{:.3} ns", picos / 1e3),
+            1_000_000..1_000_000_000 => write!(f, "{:.3} us", picos / 1e6),
+            1_000_000_000..1_000_000_000_000 => write!(f, "{:.3} ms", picos / 1e9),
+            _ => write!(f, "{:.3} s", picos / 1e12),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_and_spans_add_up() {
+        let start = Time::from_picos(500);
+        assert_eq!((start + Span::from_nanos(1)) - start, Span::from_picos(1_000));
+        assert_eq!(start.since(start + Span::from_nanos(1)), Span::ZERO);
+    }
+
+    #[test]
+    fn spans_print_in_the_largest_whole_unit() {
+        assert_eq!(Span::from_micros(1_300).to_string(), "1.300 ms");
+        assert_eq!(Span::from_picos(208).to_string(), "208 ps");
+        assert_eq!(Span::from_nanos_f64(0.93e3).to_string(), "930.000 ns");
+    }
+}

@@ -1,0 +1,2 @@
+//! What continuous integration runs, the same on a laptop.
+fn main() {}
