@@ -11,12 +11,14 @@
 
 mod address;
 mod ids;
+mod pattern;
 mod rate;
 mod size;
 mod time;
 
 pub use address::{HostAddress, Lba, Lpn, Ppn, SECTOR_BYTES};
 pub use ids::{BlockId, ChannelId, CoreId, DieId, QueueId, StageId};
+pub use pattern::pattern;
 pub use rate::{BytesPerSecond, Hertz, MegaTransfers};
 pub use size::Bytes;
 pub use time::{Cycles, Span, Time};
