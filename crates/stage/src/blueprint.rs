@@ -1,0 +1,294 @@
+//! Which stages exist, where they live, and who may send to whom: a plan that is drawn, checked, printed, then run.
+
+use crate::{SharedMemory, Stage, Vocabulary, Waiters};
+use std::fmt;
+use std::marker::PhantomData;
+use thiserror::Error;
+use units::{CoreId, StageId};
+
+/// Most stages of a blueprint, so that the waiters' lines can be sized before the stages are known.
+const STAGES_MAX: usize = 4096;
+
+/// Where a stage takes its turns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// On a firmware core, sharing its hardware threads.
+    Core(CoreId),
+    /// In hardware of its own: turns cost no firmware time.
+    Hardware,
+}
+
+/// Says that a stage handles `In`. Without it no one can address an `In` to that stage.
+pub trait Accepts<In> {}
+
+/// A place in the blueprint waiting for an `S`.
+pub struct Slot<S: ?Sized> {
+    id: StageId,
+    stage: PhantomData<fn(Box<S>)>,
+}
+
+/// The right to send `In` to one stage.
+pub struct Address<In> {
+    id: StageId,
+    accepts: PhantomData<fn(In)>,
+}
+
+impl<In> Address<In> {
+    pub(crate) fn stage(self) -> StageId {
+        self.id
+    }
+}
+
+/// One stage of the plan.
+pub struct Part<V: Vocabulary> {
+    /// What it is called, unique in the plan: `trans3`.
+    pub name: String,
+    /// The thread group it counts with: `trans`.
+    pub group: &'static str,
+    /// Where it lives.
+    pub place: Place,
+    /// The most messages that can wait for it.
+    pub inbox: u32,
+    /// What takes the turns; none until installed.
+    pub stage: Option<Box<dyn Stage<V>>>,
+}
+
+/// The right of one stage to send to another, and how many messages can be under way on it at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edge {
+    /// Who sends.
+    pub from: StageId,
+    /// Who receives.
+    pub to: StageId,
+    /// The most messages under way.
+    pub at_most: u32,
+}
+
+/// Why a plan cannot be run.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum Fault {
+    /// A slot was reserved and nothing installed in it.
+    #[error("{name} is reserved but nothing is installed there")]
+    Empty {
+        /// The part.
+        name: String,
+    },
+    /// More can be sent to a stage than its inbox holds.
+    #[error("{name} has room for {inbox} messages, but {admitted} can be under way to it")]
+    InboxTooSmall {
+        /// The part.
+        name: String,
+        /// Its room.
+        inbox: u32,
+        /// The sum over its edges.
+        admitted: u64,
+    },
+    /// Two parts have one name.
+    #[error("two parts are called {name}")]
+    SameName {
+        /// The name.
+        name: String,
+    },
+}
+
+/// The plan of a device.
+pub struct Blueprint<V: Vocabulary> {
+    parts: Vec<Part<V>>,
+    edges: Vec<Edge>,
+    /// The memory its stages share.
+    pub memory: SharedMemory,
+    waiters: Waiters,
+}
+
+impl<V: Vocabulary> Default for Blueprint<V> {
+    fn default() -> Self {
+        let mut memory = SharedMemory::default();
+        let waiters = Waiters::new(&mut memory, STAGES_MAX);
+        Blueprint { parts: Vec::new(), edges: Vec::new(), memory, waiters }
+    }
+}
+
+impl<V: Vocabulary> Blueprint<V> {
+    /// Reserves a slot, so that stages can address each other before they exist. `inbox` is the most messages that can wait there.
+    pub fn reserve<S: Stage<V> + ?Sized>(
+        &mut self,
+        group: &'static str,
+        name: String,
+        place: Place,
+        inbox: u32,
+    ) -> Slot<S> {
+        assert!(self.parts.len() < STAGES_MAX, "a blueprint has at most {STAGES_MAX} stages");
+        let id = StageId(self.parts.len() as u16);
+        self.parts.push(Part { name, group, place, inbox, stage: None });
+        Slot { id, stage: PhantomData }
+    }
+
+    /// Puts a stage into its slot.
+    pub fn install<S: Stage<V> + 'static>(&mut self, slot: Slot<S>, stage: S) {
+        let part = &mut self.parts[slot.id.index()];
+        assert!(part.stage.is_none(), "{} is installed twice", part.name);
+        part.stage = Some(Box::new(stage));
+    }
+
+    /// Lets `from` send `In` to `to`, at most `at_most` of them under way at a time.
+    pub fn connect<In, From: ?Sized, To: Accepts<In> + ?Sized>(
+        &mut self,
+        from: Slot<From>,
+        to: Slot<To>,
+        at_most: u32,
+    ) -> Address<In> {
+        self.edges.push(Edge { from: from.id, to: to.id, at_most });
+        Address { id: to.id, accepts: PhantomData }
+    }
+
+    /// A lock that the plan's stages share.
+    pub fn lock(&mut self) -> crate::Lock {
+        self.memory.lock(&self.waiters)
+    }
+
+    /// The stages, in the order of their ids.
+    pub fn parts(&self) -> &[Part<V>] {
+        &self.parts
+    }
+
+    /// Who may send to whom.
+    pub fn edges(&self) -> &[Edge] {
+        &self.edges
+    }
+
+    /// How many cores the plan uses: one more than the highest that a stage lives on.
+    pub fn core_count(&self) -> usize {
+        let cores = self.parts.iter().filter_map(|part| match part.place {
+            Place::Core(core) => Some(core.index() + 1),
+            Place::Hardware => None,
+        });
+        cores.max().unwrap_or(0)
+    }
+
+    /// Refuses a plan with an empty slot, two parts of one name, or an inbox smaller than what can be under way to it.
+    pub fn check(&self) -> Result<(), Fault> {
+        let mut admitted = vec![0u64; self.parts.len()];
+        for edge in &self.edges {
+            admitted[edge.to.index()] += u64::from(edge.at_most);
+        }
+        let mut names: Vec<&str> = self.parts.iter().map(|part| part.name.as_str()).collect();
+        names.sort_unstable();
+        if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(Fault::SameName { name: pair[0].into() });
+        }
+        for (part, admitted) in self.parts.iter().zip(admitted) {
+            let name = part.name.clone();
+            if part.stage.is_none() {
+                return Err(Fault::Empty { name });
+            }
+            if admitted > u64::from(part.inbox) {
+                return Err(Fault::InboxTooSmall { name, inbox: part.inbox, admitted });
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether no message can come back to a part it has passed: a pipeline without a loop among the given groups.
+    pub fn is_loop_free(&self, groups: &[&str]) -> bool {
+        let within = |id: StageId| groups.contains(&self.parts[id.index()].group);
+        let edges = || self.edges.iter().filter(|edge| within(edge.from) && within(edge.to));
+        let mut open: Vec<usize> = vec![0; self.parts.len()];
+        for edge in edges() {
+            open[edge.to.index()] += 1;
+        }
+        let mut free: Vec<usize> = (0..self.parts.len()).filter(|&part| open[part] == 0).collect();
+        let mut taken = 0;
+        while let Some(part) = free.pop() {
+            taken += 1;
+            for edge in edges().filter(|edge| edge.from.index() == part) {
+                open[edge.to.index()] -= 1;
+                if open[edge.to.index()] == 0 {
+                    free.push(edge.to.index());
+                }
+            }
+        }
+        taken == self.parts.len()
+    }
+
+    /// Hands the stages to an executor.
+    pub fn into_parts(self) -> Vec<Part<V>> {
+        self.parts
+    }
+}
+
+impl<S: ?Sized> Slot<S> {
+    /// The stage's name to the executor.
+    pub fn id(self) -> StageId {
+        self.id
+    }
+}
+impl<S: ?Sized> Clone for Slot<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<S: ?Sized> Copy for Slot<S> {}
+impl<In> Clone for Address<In> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<In> Copy for Address<In> {}
+impl<In> fmt::Debug for Address<In> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.id.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Turn;
+
+    struct Words;
+    impl Vocabulary for Words {
+        type Message = u8;
+        type Work = ();
+        type Note = ();
+        const WORK: &'static [&'static str] = &["any"];
+        fn work_index(_work: ()) -> usize {
+            0
+        }
+        fn subject(_message: &u8) -> Option<u32> {
+            None
+        }
+        fn lock_granted(_lock: u32) -> u8 {
+            0
+        }
+    }
+    struct Node;
+    impl Accepts<u8> for Node {}
+    impl Stage<Words> for Node {
+        fn on_message(&mut self, _turn: &mut Turn<'_, Words>, _message: u8) {}
+    }
+
+    fn chain(inbox: u32) -> (Blueprint<Words>, [Slot<Node>; 3]) {
+        let mut plan = Blueprint::default();
+        let slots = [0, 1, 2].map(|at| plan.reserve("node", format!("node{at}"), Place::Hardware, inbox));
+        plan.connect::<u8, _, _>(slots[0], slots[1], 4);
+        plan.connect::<u8, _, _>(slots[1], slots[2], 4);
+        (plan, slots)
+    }
+
+    #[test]
+    fn an_inbox_smaller_than_what_is_admitted_is_refused() {
+        let (mut plan, slots) = chain(3);
+        assert_eq!(plan.check(), Err(Fault::Empty { name: "node0".into() }));
+        slots.map(|slot| plan.install(slot, Node));
+        let fault = plan.check().unwrap_err();
+        assert_eq!(fault.to_string(), "node1 has room for 3 messages, but 4 can be under way to it");
+    }
+
+    #[test]
+    fn a_message_that_could_come_back_is_a_loop() {
+        let (mut plan, slots) = chain(8);
+        assert!(plan.is_loop_free(&["node"]));
+        plan.connect::<u8, _, _>(slots[2], slots[0], 1);
+        assert!(!plan.is_loop_free(&["node"]));
+    }
+}

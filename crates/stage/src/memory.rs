@@ -1,0 +1,189 @@
+//! Shared memory: words that several stages read and write, the same in both worlds.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use units::{Span, StageId, Time};
+use zerocopy::FromZeros;
+
+/// Bytes in a cache line: the unit in which cores pass memory to each other.
+pub const LINE_BYTES: usize = 64;
+
+/// A line of shared memory, numbered over all tables of a blueprint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LineId(pub u64);
+
+/// What is done to a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// A load.
+    Read,
+    /// A store.
+    Write,
+    /// A read-modify-write.
+    Atomic,
+}
+
+/// Prices accesses to shared lines in virtual time.
+pub trait Coherence {
+    /// How long `stage` waits for the line, if it accesses it at `at`.
+    fn access(&mut self, stage: StageId, line: LineId, access: Access, at: Time) -> Span;
+}
+
+#[derive(Debug)]
+enum Cells {
+    Narrow(Box<[AtomicU32]>),
+    Wide(Box<[AtomicU64]>),
+}
+
+/// A table of shared words of 4 or 8 bytes, all zero at first. Memory that is never touched is never resident.
+///
+/// Loads acquire and stores release, so what a stage wrote before it stored a word is seen by whoever loads it.
+#[derive(Clone, Debug)]
+pub struct Words {
+    cells: Arc<Cells>,
+    first_line: u64,
+    words_per_line: u64,
+}
+
+impl Words {
+    fn new(cells: Cells, first_line: u64) -> Self {
+        let bytes = match cells {
+            Cells::Narrow(_) => 4,
+            Cells::Wide(_) => 8,
+        };
+        Words { cells: Arc::new(cells), first_line, words_per_line: (LINE_BYTES / bytes) as u64 }
+    }
+
+    /// How many words there are.
+    pub fn len(&self) -> usize {
+        match &*self.cells {
+            Cells::Narrow(cells) => cells.len(),
+            Cells::Wide(cells) => cells.len(),
+        }
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The line a word lies in.
+    #[inline]
+    pub fn line(&self, index: usize) -> LineId {
+        LineId(self.first_line + index as u64 / self.words_per_line)
+    }
+
+    /// Reads a word without a price: for hardware, start-up and tests. Stages on cores use [`crate::Turn::load`].
+    #[inline]
+    pub fn get(&self, index: usize) -> u64 {
+        match &*self.cells {
+            Cells::Narrow(cells) => cells[index].load(Ordering::Acquire).into(),
+            Cells::Wide(cells) => cells[index].load(Ordering::Acquire),
+        }
+    }
+
+    /// Writes a word without a price. A value that a 4-byte table cannot hold is our own fault.
+    #[inline]
+    pub fn set(&self, index: usize, value: u64) {
+        match &*self.cells {
+            Cells::Narrow(cells) => {
+                cells[index].store(u32::try_from(value).expect("the value fits the table"), Ordering::Release);
+            }
+            Cells::Wide(cells) => cells[index].store(value, Ordering::Release),
+        }
+    }
+
+    /// Adds to a word, wrapping, and returns what it was, without a price.
+    #[inline]
+    pub fn fetch_add(&self, index: usize, amount: u64) -> u64 {
+        match &*self.cells {
+            Cells::Narrow(cells) => cells[index].fetch_add(amount as u32, Ordering::AcqRel).into(),
+            Cells::Wide(cells) => cells[index].fetch_add(amount, Ordering::AcqRel),
+        }
+    }
+
+    /// Brings a word near, for [`crate::Stage::prefetch`]: an access that nobody waits for.
+    #[inline]
+    pub fn prefetch(&self, index: usize) {
+        if index < self.len() {
+            std::hint::black_box(self.get(index));
+        }
+    }
+
+    /// Copies words out, without a price: what a DMA engine does.
+    #[inline]
+    pub fn read(&self, index: usize, out: &mut [u64]) {
+        let Cells::Wide(cells) = &*self.cells else { panic!("only tables of 8-byte words are copied") };
+        let cells = &cells[index..index + out.len()];
+        for (word, cell) in out.iter_mut().zip(cells) {
+            *word = cell.load(Ordering::Relaxed);
+        }
+    }
+
+    /// Copies words in, without a price.
+    #[inline]
+    pub fn write(&self, index: usize, values: &[u64]) {
+        let Cells::Wide(cells) = &*self.cells else { panic!("only tables of 8-byte words are copied") };
+        let cells = &cells[index..index + values.len()];
+        for (word, cell) in values.iter().zip(cells) {
+            cell.store(*word, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Hands out tables and locks; every line has one number over all of them.
+#[derive(Debug, Default)]
+pub struct SharedMemory {
+    lines: u64,
+    locks: u32,
+}
+
+impl SharedMemory {
+    /// A table of 4-byte words, all zero.
+    pub fn narrow(&mut self, len: usize) -> Words {
+        let cells = <[AtomicU32]>::new_box_zeroed_with_elems(len).expect("the address space holds the table");
+        self.table(Cells::Narrow(cells), len * 4)
+    }
+
+    /// A table of 8-byte words, all zero.
+    pub fn wide(&mut self, len: usize) -> Words {
+        let cells = <[AtomicU64]>::new_box_zeroed_with_elems(len).expect("the address space holds the table");
+        self.table(Cells::Wide(cells), len * 8)
+    }
+
+    /// A lock on a line of its own; see [`crate::Lock`].
+    pub fn lock(&mut self, waiters: &crate::Waiters) -> crate::Lock {
+        let line = LineId(self.lines);
+        self.lines += 1;
+        self.locks += 1;
+        crate::Lock::new(self.locks - 1, line, waiters.clone())
+    }
+
+    fn table(&mut self, cells: Cells, bytes: usize) -> Words {
+        let first = self.lines;
+        self.lines += bytes.div_ceil(LINE_BYTES) as u64;
+        Words::new(cells, first)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_do_not_share_lines() {
+        let mut memory = SharedMemory::default();
+        let (first, second) = (memory.narrow(17), memory.wide(8));
+        assert_eq!((first.line(15), first.line(16), second.line(0)), (LineId(0), LineId(1), LineId(2)));
+    }
+
+    #[test]
+    fn words_copy_and_count() {
+        let table = SharedMemory::default().wide(4);
+        table.write(1, &[7, 8]);
+        assert_eq!(table.fetch_add(1, 2), 7);
+        let mut out = [0; 3];
+        table.read(1, &mut out);
+        assert_eq!(out, [9, 8, 0]);
+    }
+}

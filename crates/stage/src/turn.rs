@@ -1,0 +1,189 @@
+//! One call into a stage: what it may do to the world, and what that costs.
+
+use crate::Vocabulary;
+use crate::blueprint::Address;
+use crate::lock::{Acquired, Lock};
+use crate::memory::{Access, Coherence, Words};
+use units::{Span, StageId, Time};
+
+/// What one piece of work takes: issue slots, which the hardware threads of a core share, and time in which the
+/// thread waits for memory and leaves the slots to the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Price {
+    /// Instructions issued.
+    pub slots: u32,
+    /// Waiting that no issue slot is used for.
+    pub stall: Span,
+}
+
+/// The sum of what a turn did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cost {
+    /// Instructions issued.
+    pub slots: u64,
+    /// Waiting that no issue slot is used for.
+    pub stall: Span,
+}
+
+impl Cost {
+    /// Adds one price.
+    pub fn add(&mut self, price: Price) {
+        self.slots += u64::from(price.slots);
+        self.stall += price.stall;
+    }
+}
+
+/// What a turn asked for, in order.
+#[derive(Debug)]
+pub struct Outbox<V: Vocabulary> {
+    /// Messages and their receivers.
+    pub sends: Vec<(StageId, V::Message)>,
+    /// Notes for the recorder.
+    pub notes: Vec<V::Note>,
+    /// The stage's one alarm, if it was set; [`Time::NEVER`] takes it back.
+    pub wake_at: Option<Time>,
+    /// The run is over.
+    pub halt: bool,
+}
+
+impl<V: Vocabulary> Default for Outbox<V> {
+    fn default() -> Self {
+        Outbox { sends: Vec::with_capacity(16), notes: Vec::with_capacity(8), wake_at: None, halt: false }
+    }
+}
+
+impl<V: Vocabulary> Outbox<V> {
+    /// Forgets everything, for the next turn.
+    pub fn clear(&mut self) {
+        self.sends.clear();
+        self.notes.clear();
+        self.wake_at = None;
+        self.halt = false;
+    }
+}
+
+/// One call into a stage. Everything a stage can do to the world is a method here.
+pub struct Turn<'a, V: Vocabulary> {
+    stage: StageId,
+    started: Time,
+    picos_per_slot: u64,
+    cost: Cost,
+    prices: &'a [Price],
+    coherence: &'a mut dyn Coherence,
+    outbox: &'a mut Outbox<V>,
+}
+
+impl<'a, V: Vocabulary> Turn<'a, V> {
+    /// A turn of `stage` that begins at `started`, on a core whose single thread needs `picos_per_slot` for an
+    /// instruction. `prices` has one entry for each of [`Vocabulary::WORK`].
+    pub fn new(
+        stage: StageId,
+        started: Time,
+        picos_per_slot: u64,
+        prices: &'a [Price],
+        coherence: &'a mut dyn Coherence,
+        outbox: &'a mut Outbox<V>,
+    ) -> Self {
+        Turn { stage, started, picos_per_slot, cost: Cost::default(), prices, coherence, outbox }
+    }
+
+    /// Who is taking this turn.
+    pub fn stage(&self) -> StageId {
+        self.stage
+    }
+
+    /// The time: when the turn began and what it has spent since, as if the core were its own.
+    pub fn now(&self) -> Time {
+        self.started + self.cost.stall + Span::from_picos(self.cost.slots * self.picos_per_slot)
+    }
+
+    /// Charges work to this core. Free on real threads, where work takes the time it takes.
+    #[inline]
+    pub fn spend(&mut self, work: V::Work) {
+        self.cost.add(self.prices[V::work_index(work)]);
+    }
+
+    /// Charges the same work several times.
+    #[inline]
+    pub fn spend_times(&mut self, work: V::Work, times: u32) {
+        let price = self.prices[V::work_index(work)];
+        self.cost.add(Price { slots: price.slots * times, stall: price.stall * u64::from(times) });
+    }
+
+    /// Sends a message; it leaves when the turn is over. A send never fails.
+    #[inline]
+    pub fn send<In: Into<V::Message>>(&mut self, to: Address<In>, message: In) {
+        self.outbox.sends.push((to.stage(), message.into()));
+    }
+
+    /// Sets this stage's one alarm, replacing the alarm it had; [`Time::NEVER`] takes it back.
+    pub fn wake_at(&mut self, at: Time) {
+        self.outbox.wake_at = Some(at);
+    }
+
+    /// Tells the recorder.
+    #[inline]
+    pub fn note(&mut self, note: V::Note) {
+        self.outbox.notes.push(note);
+    }
+
+    /// Ends the run once this turn is over.
+    pub fn halt(&mut self) {
+        self.outbox.halt = true;
+    }
+
+    /// Reads a shared word.
+    #[inline]
+    pub fn load(&mut self, words: &Words, index: usize) -> u64 {
+        self.touch(words, index, Access::Read);
+        words.get(index)
+    }
+
+    /// Writes a shared word.
+    #[inline]
+    pub fn store(&mut self, words: &Words, index: usize, value: u64) {
+        self.touch(words, index, Access::Write);
+        words.set(index, value);
+    }
+
+    /// Adds to a shared word and returns what it was.
+    #[inline]
+    pub fn fetch_add(&mut self, words: &Words, index: usize, amount: u64) -> u64 {
+        self.touch(words, index, Access::Atomic);
+        words.fetch_add(index, amount)
+    }
+
+    /// Takes a lock, or leaves this stage in its line of waiters: then [`Vocabulary::lock_granted`] arrives when the lock is its own.
+    pub fn try_lock(&mut self, lock: &Lock) -> bool {
+        self.cost.stall += self.coherence.access(self.stage, lock.line(), Access::Atomic, self.now());
+        lock.acquire(self.stage) == Acquired::Now
+    }
+
+    /// Gives a lock back; the stage that has waited longest gets it and is told.
+    pub fn unlock(&mut self, lock: &Lock) {
+        self.cost.stall += self.coherence.access(self.stage, lock.line(), Access::Atomic, self.now());
+        if let Some(next) = lock.release() {
+            self.outbox.sends.push((next, V::lock_granted(lock.id())));
+        }
+    }
+
+    /// What the turn cost.
+    pub fn finish(self) -> Cost {
+        self.cost
+    }
+
+    #[inline]
+    fn touch(&mut self, words: &Words, index: usize, access: Access) {
+        let now = self.now();
+        self.cost.stall += self.coherence.access(self.stage, words.line(index), access, now);
+    }
+}
+
+/// Shared memory without a price: real threads, and stages in hardware.
+pub struct NoCoherence;
+
+impl Coherence for NoCoherence {
+    fn access(&mut self, _stage: StageId, _line: crate::LineId, _access: Access, _at: Time) -> Span {
+        Span::ZERO
+    }
+}

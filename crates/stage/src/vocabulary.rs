@@ -1,0 +1,65 @@
+//! The words one firmware speaks, and what an executor lets an observer see of them.
+
+use crate::Turn;
+use std::fmt::Debug;
+use units::{StageId, Time};
+
+/// The messages, kinds of work and notes of one firmware. Executors are generic over it and know none of it.
+pub trait Vocabulary: Sized + 'static {
+    /// What stages say to each other: plain words, 64 bytes at most.
+    type Message: Copy + Send + Debug + 'static;
+    /// What a core can be charged for.
+    type Work: Copy + 'static;
+    /// What a stage tells the recorder.
+    type Note: Copy + Send + Debug + 'static;
+    /// The name of each kind of work, at its index; a processor must price each.
+    const WORK: &'static [&'static str];
+    /// The index of a kind of work in [`Vocabulary::WORK`].
+    fn work_index(work: Self::Work) -> usize;
+    /// Which request a message is about, if it is about one: what a breakdown of latency is kept by.
+    fn subject(message: &Self::Message) -> Option<u32>;
+    /// What a stage hears when a lock it waited for is its own.
+    fn lock_granted(lock: u32) -> Self::Message;
+}
+
+/// A firmware thread, or a piece of hardware, that handles messages one turn at a time.
+pub trait Stage<V: Vocabulary>: Send {
+    /// Handles one message to completion.
+    fn on_message(&mut self, turn: &mut Turn<'_, V>, message: V::Message);
+
+    /// Called once the time given to [`Turn::wake_at`] has come.
+    fn on_wake(&mut self, _turn: &mut Turn<'_, V>) {}
+
+    /// Called when a message starts to wait in the inbox: touch what handling it will need, so that the memory is near by then.
+    /// Must change nothing.
+    fn prefetch(&self, _message: &V::Message) {}
+}
+
+/// One turn, as an observer sees it.
+#[derive(Clone, Copy, Debug)]
+pub struct TurnRecord {
+    /// Who took it.
+    pub stage: StageId,
+    /// When its message reached the inbox.
+    pub arrived: Time,
+    /// When it began.
+    pub started: Time,
+    /// When it was over.
+    pub ended: Time,
+}
+
+/// An observer of a run. It sees everything and changes nothing.
+pub trait Probe<V: Vocabulary> {
+    /// A turn is over. `subject` is the request its message was about.
+    fn turn(&mut self, record: &TurnRecord, subject: Option<u32>);
+    /// A stage noted something.
+    fn note(&mut self, stage: StageId, at: Time, note: V::Note);
+}
+
+/// Observes nothing, at no cost.
+pub struct NoProbe;
+
+impl<V: Vocabulary> Probe<V> for NoProbe {
+    fn turn(&mut self, _record: &TurnRecord, _subject: Option<u32>) {}
+    fn note(&mut self, _stage: StageId, _at: Time, _note: V::Note) {}
+}
