@@ -279,7 +279,9 @@ mod tests {
     fn an_inbox_smaller_than_what_is_admitted_is_refused() {
         let (mut plan, slots) = chain(3);
         assert_eq!(plan.check(), Err(Fault::Empty { name: "node0".into() }));
-        slots.map(|slot| plan.install(slot, Node));
+        for slot in slots {
+            plan.install(slot, Node);
+        }
         let fault = plan.check().unwrap_err();
         assert_eq!(fault.to_string(), "node1 has room for 3 messages, but 4 can be under way to it");
     }
