@@ -1,1 +1,19 @@
-//! To be written.
+//! Virtual time: one agenda, cores whose hardware threads share issue slots, and a digest that proves two runs equal.
+//!
+//! # Invariants
+//! - The same blueprint, processor and seed give the same turns at the same times in the same order, and so the same digest.
+//! - Knows no firmware: generic over its [`Vocabulary`].
+//!
+//! # What it leaves out
+//! Approximations of the processor are stated at [`Processor`] and in `lines.rs`; hardware stages take no time by themselves.
+
+mod agenda;
+mod core;
+mod lines;
+mod processor;
+mod run;
+
+pub use agenda::Agenda;
+pub use core::CoreUsage;
+pub use processor::{Hops, LinePrices, Processor};
+pub use run::{Sim, StageUsage};

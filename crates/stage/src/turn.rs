@@ -48,7 +48,7 @@ pub struct Outbox<V: Vocabulary> {
 
 impl<V: Vocabulary> Default for Outbox<V> {
     fn default() -> Self {
-        Outbox { sends: Vec::with_capacity(16), notes: Vec::with_capacity(8), wake_at: None, halt: false }
+        Outbox { sends: Vec::new(), notes: Vec::new(), wake_at: None, halt: false }
     }
 }
 

@@ -1,0 +1,100 @@
+//! Shared lines on the modelled processor: who holds a line, and what fetching it costs.
+
+use crate::processor::LinePrices;
+use stage::{Access, Coherence, LineId};
+use units::{Span, StageId, Time};
+
+/// One line that some core holds.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    line: u64,
+    /// Cores with a copy, a bit each.
+    sharers: u64,
+    /// When the last access to it is over: accesses to one line are served one after another.
+    free_at: Time,
+}
+
+/// The lines that the caches hold together.
+///
+/// Approximation: one direct-mapped directory stands for all private caches. A line pushed out of it by another is fetched
+/// from memory the next time. Accesses by hardware are not seen.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    held: Box<[Held]>,
+    mask: u64,
+    prices: LinePrices,
+    core_of: Vec<Option<u16>>,
+    transfers: u64,
+    waits: Span,
+}
+
+impl Lines {
+    /// An empty directory. `core_of` tells the core of each stage.
+    pub(crate) fn new(prices: LinePrices, core_of: Vec<Option<u16>>) -> Self {
+        assert!(prices.held.is_power_of_two(), "the number of lines held is a power of two");
+        let empty = Held { line: u64::MAX, sharers: 0, free_at: Time::ZERO };
+        let held = vec![empty; prices.held as usize].into_boxed_slice();
+        Lines { held, mask: u64::from(prices.held) - 1, prices, core_of, transfers: 0, waits: Span::ZERO }
+    }
+
+    /// How many times a line went from one core to another.
+    pub(crate) fn transfers(&self) -> u64 {
+        self.transfers
+    }
+
+    /// Time that accesses stood in line for one another.
+    pub(crate) fn waits(&self) -> Span {
+        self.waits
+    }
+}
+
+impl Coherence for Lines {
+    #[inline]
+    fn access(&mut self, stage: StageId, LineId(line): LineId, access: Access, at: Time) -> Span {
+        let Some(core) = self.core_of[stage.index()] else { return Span::ZERO };
+        let me = 1u64 << (core & 63);
+        let place = (line ^ (line >> 17)) & self.mask;
+        let held = &mut self.held[place as usize];
+        if held.line != line {
+            *held = Held { line, sharers: me, free_at: at + self.prices.memory };
+            return self.prices.memory;
+        }
+        let mine = match access {
+            Access::Read => held.sharers & me != 0,
+            Access::Write | Access::Atomic => held.sharers == me,
+        };
+        let own = if access == Access::Atomic { self.prices.atomic } else { Span::ZERO };
+        if mine {
+            return own;
+        }
+        let wait = held.free_at.since(at);
+        let stall = wait + self.prices.transfer + own;
+        held.free_at = at + stall;
+        held.sharers = if access == Access::Read { held.sharers | me } else { me };
+        self.transfers += 1;
+        self.waits += wait;
+        stall
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_written_elsewhere_is_fetched_and_its_users_queue() {
+        let nanos = Span::from_nanos;
+        let prices = LinePrices { transfer: nanos(100), memory: nanos(300), atomic: nanos(20), held: 16 };
+        let mut lines = Lines::new(prices, vec![Some(0), Some(1), Some(2), None]);
+        let [a, b, c, hardware] = [0, 1, 2, 3].map(StageId);
+        let line = LineId(5);
+        let at = Time::ZERO + nanos(1_000);
+        assert_eq!(lines.access(a, line, Access::Atomic, Time::ZERO), nanos(300), "nobody holds it");
+        assert_eq!(lines.access(a, line, Access::Atomic, at), nanos(20), "its own");
+        assert_eq!(lines.access(b, line, Access::Atomic, at), nanos(120), "another's");
+        assert_eq!(lines.access(c, line, Access::Read, at), nanos(120 + 100), "stands in line");
+        assert_eq!(lines.access(c, line, Access::Read, at), Span::ZERO, "has a copy");
+        assert_eq!(lines.access(hardware, line, Access::Write, at), Span::ZERO);
+        assert_eq!((lines.transfers(), lines.waits()), (2, nanos(120)));
+    }
+}

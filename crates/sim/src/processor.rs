@@ -1,0 +1,82 @@
+//! The modelled processor as data: clock, hardware threads, prices of work, hops and lines.
+
+use stage::Price;
+use units::{Cycles, Hertz, Span};
+
+/// A many-core processor.
+///
+/// Approximations, stated here once: a core is a server of issue slots. A turn alone on its core takes
+/// `slots x thread_slot + stall`; the turns under way on one core share its `1 / core_slot` slots a second, and where they
+/// want more than that, all are slowed by the same factor (processor sharing with demand limits). Pipelines, caches of
+/// private data and branch prediction are inside the prices. What a turn does to shared memory takes effect when it begins, its
+/// messages leave when it ends.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Processor {
+    /// What it is called.
+    pub name: String,
+    /// Cycles a second.
+    pub clock: Hertz,
+    /// Most cores there are.
+    pub cores: u16,
+    /// Hardware threads a core.
+    pub threads_per_core: u8,
+    /// The least time between two instructions of one thread.
+    pub thread_slot: Span,
+    /// The least time between two instructions of one core.
+    pub core_slot: Span,
+    /// Taking a message out of the inbox and calling the stage.
+    pub turn: Price,
+    /// Composing and sending one message.
+    pub send: Price,
+    /// Putting another stage onto a hardware thread.
+    pub switch: Price,
+    /// From a send to the receiver's inbox.
+    pub hops: Hops,
+    /// What shared lines cost.
+    pub lines: LinePrices,
+    /// Price of each kind of work, in the vocabulary's order.
+    pub prices: Vec<Price>,
+}
+
+/// How long a message is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hops {
+    /// Between stages of one core.
+    pub same_core: Span,
+    /// Between neighbouring cores on the ring.
+    pub first: Span,
+    /// For each further core on the way; the ring is bidirectional.
+    pub further: Span,
+    /// Between a core and hardware.
+    pub hardware: Span,
+}
+
+/// What an access to shared memory costs beyond the instruction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinePrices {
+    /// Fetching a line that another core wrote last, or that must be taken from readers.
+    pub transfer: Span,
+    /// Fetching a line that no core holds.
+    pub memory: Span,
+    /// A read-modify-write on a line the core owns.
+    pub atomic: Span,
+    /// Lines that the caches of all cores hold together, a power of two.
+    pub held: u32,
+}
+
+impl Processor {
+    /// So many cycles of this clock.
+    pub fn cycles(&self, cycles: u64) -> Span {
+        self.clock.cycles(Cycles(cycles))
+    }
+
+    /// From one core to another.
+    pub fn hop(&self, from: u16, to: u16) -> Span {
+        if from == to {
+            return self.hops.same_core;
+        }
+        let straight = u64::from(from.abs_diff(to));
+        let steps = straight.min(u64::from(self.cores).saturating_sub(straight)).max(1);
+        self.hops.first + self.hops.further * (steps - 1)
+    }
+}

@@ -1,0 +1,128 @@
+//! The modelled core against sums done by hand: issue slots are shared, stalls are not, and runs repeat.
+
+use sim::{Hops, LinePrices, Processor, Sim};
+use stage::{Accepts, Address, Blueprint, Place, Price, Stage, Turn, Vocabulary};
+use units::{CoreId, Hertz, Span, Time};
+
+struct Words;
+
+#[derive(Clone, Copy, Debug)]
+enum Message {
+    Ball(u32),
+}
+
+impl Vocabulary for Words {
+    type Message = Message;
+    type Work = ();
+    type Note = ();
+    const WORK: &'static [&'static str] = &["step"];
+    fn work_index(_work: ()) -> usize {
+        0
+    }
+    fn subject(_message: &Message) -> Option<u32> {
+        None
+    }
+    fn lock_granted(_lock: u32) -> Message {
+        Message::Ball(0)
+    }
+}
+
+/// Does its work so many times, one turn each.
+struct Worker {
+    again: Option<Address<Message>>,
+}
+impl Accepts<Message> for Worker {}
+impl Stage<Words> for Worker {
+    fn on_message(&mut self, turn: &mut Turn<'_, Words>, Message::Ball(left): Message) {
+        turn.spend(());
+        if let Some(again) = self.again.filter(|_| left > 1) {
+            turn.send(again, Message::Ball(left - 1));
+        }
+    }
+}
+
+struct Starter {
+    workers: Vec<Address<Message>>,
+    balls: u32,
+}
+impl Stage<Words> for Starter {
+    fn on_message(&mut self, _turn: &mut Turn<'_, Words>, _message: Message) {}
+    fn on_wake(&mut self, turn: &mut Turn<'_, Words>) {
+        for &worker in &self.workers {
+            turn.send(worker, Message::Ball(self.balls));
+        }
+    }
+}
+
+fn nanos(nanos: u64) -> Span {
+    Span::from_nanos(nanos)
+}
+
+/// One instruction a nanosecond for a core, one in two for a thread; no other prices.
+fn processor(slots: u32, stall: Span) -> Processor {
+    Processor {
+        name: "test".into(),
+        clock: Hertz(1_000_000_000),
+        cores: 4,
+        threads_per_core: 4,
+        thread_slot: nanos(2),
+        core_slot: nanos(1),
+        turn: Price::default(),
+        send: Price::default(),
+        switch: Price::default(),
+        hops: Hops { same_core: Span::ZERO, first: Span::ZERO, further: Span::ZERO, hardware: Span::ZERO },
+        lines: LinePrices { transfer: Span::ZERO, memory: Span::ZERO, atomic: Span::ZERO, held: 16 },
+        prices: vec![Price { slots, stall }],
+    }
+}
+
+/// How long `workers` stages on one core take for `turns` turns each, and the digest.
+fn run(workers: usize, turns: u32, slots: u32, stall: Span) -> (Span, u64) {
+    let mut plan = Blueprint::<Words>::default();
+    let starter = plan.reserve("starter", "starter".into(), Place::Hardware, 0);
+    let slots_of: Vec<_> = (0..workers)
+        .map(|at| plan.reserve::<Worker>("worker", format!("worker{at}"), Place::Core(CoreId(0)), 2))
+        .collect();
+    let addresses = slots_of.iter().map(|&worker| plan.connect(starter, worker, 1)).collect();
+    plan.install(starter, Starter { workers: addresses, balls: turns });
+    for worker in slots_of {
+        let again = Some(plan.connect(worker, worker, 1));
+        plan.install(worker, Worker { again });
+    }
+    let mut sim = Sim::new(plan, processor(slots, stall));
+    assert!(!sim.run(), "it ends by running dry");
+    (sim.now() - Time::ZERO, sim.digest())
+}
+
+#[test]
+fn one_thread_issues_every_other_cycle() {
+    assert_eq!(run(1, 10, 100, Span::ZERO).0, nanos(2_000));
+}
+
+#[test]
+fn two_threads_fill_a_core_and_four_share_it() {
+    assert_eq!(run(2, 10, 100, Span::ZERO).0, nanos(2_000));
+    assert_eq!(run(4, 10, 100, Span::ZERO).0, nanos(4_000));
+    assert_eq!(run(8, 10, 100, Span::ZERO).0, nanos(8_000), "more stages than hardware threads take turns");
+}
+
+#[test]
+fn a_stall_leaves_the_slots_to_others() {
+    assert_eq!(run(1, 10, 100, nanos(800)).0, nanos(10_000));
+    assert_eq!(run(4, 10, 100, nanos(800)).0, nanos(10_000), "four of 10 % each do not slow one another");
+}
+
+#[test]
+fn a_core_never_issues_more_than_one_instruction_a_cycle() {
+    for workers in 1..=9 {
+        let (elapsed, _) = run(workers, 50, 137, nanos(40));
+        let issued = nanos(workers as u64 * 50 * 137);
+        assert!(elapsed >= issued, "{workers} workers issued {issued} in {elapsed}");
+    }
+}
+
+#[test]
+fn the_same_run_has_the_same_digest_and_another_has_not() {
+    assert_eq!(run(7, 100, 33, nanos(5)), run(7, 100, 33, nanos(5)));
+    assert_ne!(run(7, 100, 33, nanos(5)).1, run(7, 100, 34, nanos(5)).1);
+}
