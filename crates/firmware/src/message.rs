@@ -1,0 +1,437 @@
+//! Every message of the firmware, in the order a command meets them. All are plain words; the largest has 64 bytes.
+
+use flash::{Transaction, TransactionTag};
+use nvme::spec::Status;
+use units::{BlockId, HostAddress, Lpn, Ppn, QueueId};
+
+/// Names a command of the host while it is in the drive: its queue and its command identifier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct CommandKey(pub u32);
+
+impl CommandKey {
+    /// Work that no command of the host asked for.
+    pub const NONE: CommandKey = CommandKey(u32::MAX);
+
+    /// The command `id` of a submission queue.
+    pub fn new(queue: QueueId, id: u16) -> Self {
+        CommandKey(u32::from(queue.0) << 16 | u32::from(id))
+    }
+    /// The submission queue it came by.
+    pub fn queue(self) -> QueueId {
+        QueueId((self.0 >> 16) as u16)
+    }
+    /// Its identifier in that queue.
+    pub fn id(self) -> u16 {
+        self.0 as u16
+    }
+}
+
+/// Commands may be fetched: the controller's arbiter chose their queue. To the NVMQ thread that the queue belongs to.
+#[derive(Clone, Copy, Debug)]
+pub struct Fetch {
+    /// The submission queue.
+    pub queue: QueueId,
+    /// Where the entries lie in host memory.
+    pub at: HostAddress,
+    /// How many; one run, at most 64.
+    pub entries: u16,
+}
+
+/// Entries of a queue's SQ buffer are to be taken, as many as `count`.
+#[derive(Clone, Copy, Debug)]
+pub struct Take {
+    /// The submission queue.
+    pub queue: QueueId,
+    /// How many.
+    pub count: u16,
+}
+
+/// What a command says, without its wire layout; and the tickets that keep its queue's order at the locks.
+#[derive(Clone, Copy, Debug)]
+pub struct Card {
+    /// Whose command it is.
+    pub key: CommandKey,
+    /// Place in the order of this queue's lock requests at each of the one or two lock threads concerned.
+    pub tickets: [u32; 2],
+    /// First sector, counted over the whole drive.
+    pub sector: u64,
+    /// Number of sectors; 0 where the command has no range of its own.
+    pub sectors: u32,
+    /// First data pointer.
+    pub prp1: HostAddress,
+    /// Second data pointer.
+    pub prp2: HostAddress,
+    /// The NVM opcode.
+    pub opcode: u8,
+    /// Force unit access.
+    pub fua: bool,
+    /// Ranges of a Dataset Management command.
+    pub ranges: u16,
+}
+
+/// A command goes to the NVMQ thread that owns its range already, instead of waiting for the lock.
+#[derive(Clone, Copy, Debug)]
+pub struct Forward(pub Card);
+
+/// What a transfer moves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lane {
+    /// Submission queue entries into the SQ buffer.
+    Entries,
+    /// PRP list entries or Dataset Management ranges into the list buffer.
+    List,
+    /// Sectors from the host into a frame.
+    FromHost,
+    /// Sectors of a frame to the host.
+    ToHost,
+}
+
+/// A DMA over the host link.
+#[derive(Clone, Copy, Debug)]
+pub struct Transfer {
+    /// What moves.
+    pub lane: Lane,
+    /// The NVMQ thread that is told.
+    pub nvmq: u8,
+    /// First sector of the frame.
+    pub first_sector: u8,
+    /// Who asked, in that thread's terms.
+    pub token: u32,
+    /// A second frame that the thread must remember meanwhile.
+    pub aside: u32,
+    /// The frame, or the first word of the buffer.
+    pub local: u64,
+    /// One or two adjoining pieces of host memory.
+    pub host: [HostAddress; 2],
+    /// Their bytes; the second may be 0.
+    pub bytes: [u32; 2],
+    /// For whom.
+    pub key: CommandKey,
+}
+
+/// A transfer is over.
+#[derive(Clone, Copy, Debug)]
+pub struct Transferred {
+    /// What moved.
+    pub lane: Lane,
+    /// As given.
+    pub token: u32,
+    /// As given.
+    pub aside: u32,
+    /// As given.
+    pub local: u64,
+    /// How many bytes moved.
+    pub bytes: u32,
+    /// For whom.
+    pub key: CommandKey,
+}
+
+/// An NVMQ thread asks for a range of lock units.
+#[derive(Clone, Copy, Debug)]
+pub struct LockRequest {
+    /// First unit.
+    pub first: u32,
+    /// Last unit.
+    pub last: u32,
+    /// Place among the requests of its queue at this thread; [`NO_TICKET`] where order does not matter.
+    pub ticket: u32,
+    /// Who asks.
+    pub nvmq: u8,
+    /// Which of the command's two segments.
+    pub segment: u8,
+    /// Whether it waits even where forwarding is on, because it cannot be forwarded.
+    pub waits: bool,
+    /// Its slot at that thread.
+    pub slot: u16,
+    /// For whom.
+    pub key: CommandKey,
+}
+
+/// A ticket that was dealt will not be used.
+#[derive(Clone, Copy, Debug)]
+pub struct LockSkip {
+    /// Whose queue.
+    pub key: CommandKey,
+    /// The ticket.
+    pub ticket: u32,
+}
+
+/// No place in an order.
+pub const NO_TICKET: u32 = u32::MAX;
+
+/// What came of a lock request.
+#[derive(Clone, Copy, Debug)]
+pub struct LockReply {
+    /// The requester's slot.
+    pub slot: u16,
+    /// The requester's segment.
+    pub segment: u8,
+    /// The thread that owns the range: the requester itself, or to whom the request is to be forwarded.
+    pub owner: u8,
+    /// The owner had it before: the request joins it there.
+    pub joins: bool,
+    /// For whom.
+    pub key: CommandKey,
+}
+
+/// An owner gives a range back, with the number of requests it has served under it.
+#[derive(Clone, Copy, Debug)]
+pub struct LockRelease {
+    /// First unit of the range as it was granted.
+    pub first: u32,
+    /// Grants and forwards served.
+    pub served: u32,
+    /// For whom it was last.
+    pub key: CommandKey,
+}
+
+/// A thread group that asks for pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// NVMe queue handling.
+    Nvmq,
+    /// The burst buffer.
+    Cache,
+    /// Background garbage collection.
+    Bgc,
+    /// The journal.
+    Log,
+}
+
+/// Who is told when a page is done.
+#[derive(Clone, Copy, Debug)]
+pub struct Requester {
+    /// The group.
+    pub group: Asker,
+    /// Which of its threads.
+    pub index: u8,
+    /// What the page is to that thread.
+    pub tag: u32,
+}
+
+/// What is asked of the burst buffer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CacheOperation {
+    /// Copy the page into the frame.
+    Read,
+    /// Keep the frame as the page's newest content and give another frame back.
+    Write,
+    /// The same, but done only when it is on flash.
+    WriteThrough,
+    /// Forget the page, here and in the mapping.
+    Discard,
+    /// Done when all that is held now is on flash.
+    Flush,
+}
+
+/// To a CACHE thread.
+#[derive(Clone, Copy, Debug)]
+pub struct CacheRequest {
+    /// What to do.
+    pub operation: CacheOperation,
+    /// The page.
+    pub lpn: Lpn,
+    /// The frame lent with the request.
+    pub frame: u32,
+    /// Who is told.
+    pub requester: Requester,
+    /// For whom.
+    pub key: CommandKey,
+}
+
+/// What is asked of the mapping.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TransOperation {
+    /// Read the page into the frame; zeros where it is not mapped.
+    Read,
+    /// Give the page a new place and program the frame there.
+    Write,
+    /// Unmap the page.
+    Discard,
+    /// Move the page from the old place, unless it has moved already.
+    Relocate(Ppn),
+}
+
+/// To the TRANS thread that owns the page.
+#[derive(Clone, Copy, Debug)]
+pub struct TransRequest {
+    /// What to do.
+    pub operation: TransOperation,
+    /// The page.
+    pub lpn: Lpn,
+    /// The frame.
+    pub frame: u32,
+    /// Who is told.
+    pub requester: Requester,
+    /// For whom.
+    pub key: CommandKey,
+}
+
+/// To the FCMD thread that owns the channel.
+#[derive(Clone, Copy, Debug)]
+pub struct FlashRequest {
+    /// What the die does.
+    pub operation: flash::Operation,
+    /// The page; for an erase any page of the block.
+    pub ppn: Ppn,
+    /// The frame.
+    pub frame: u32,
+    /// Who is told.
+    pub requester: Requester,
+    /// For whom.
+    pub key: CommandKey,
+}
+
+/// To a flash channel.
+#[derive(Clone, Copy, Debug)]
+pub struct ChannelRequest {
+    /// What FCMD composed.
+    pub transaction: Transaction,
+    /// For whom the first of its pages is.
+    pub key: CommandKey,
+}
+
+/// What the media said of a transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Media {
+    /// It went well.
+    Good,
+    /// A page could not be read.
+    Unreadable,
+    /// A page could not be programmed or a block not erased.
+    Failed,
+}
+
+/// A flash channel has finished a transaction.
+#[derive(Clone, Copy, Debug)]
+pub struct ChannelDone {
+    /// Which channel.
+    pub channel: u16,
+    /// As given.
+    pub tag: TransactionTag,
+    /// What the media said.
+    pub media: Media,
+    /// For whom the first of its pages is.
+    pub key: CommandKey,
+}
+
+/// A page is done, to whoever asked for it.
+#[derive(Clone, Copy, Debug)]
+pub struct PageDone {
+    /// As given.
+    pub tag: u32,
+    /// A frame given back with it; not always the one that was lent.
+    pub frame: u32,
+    /// How it went.
+    pub media: Media,
+    /// For whom.
+    pub key: CommandKey,
+}
+
+/// A TRANS thread runs out of free groups and has stopped serving the host until one is reclaimed.
+#[derive(Clone, Copy, Debug)]
+pub struct ReclaimRequest {
+    /// Which TRANS thread.
+    pub trans: u8,
+}
+
+/// A group of blocks is erased and free, to the TRANS thread that owns it.
+#[derive(Clone, Copy, Debug)]
+pub struct Reclaimed {
+    /// Its first block.
+    pub first: BlockId,
+}
+
+/// A completion stands in the CQ buffer.
+#[derive(Clone, Copy, Debug)]
+pub struct Posted {
+    /// Its place there, counted from the beginning.
+    pub index: u64,
+    /// Of which command.
+    pub key: CommandKey,
+}
+
+/// A command ended while its queue was held for one that runs alone.
+#[derive(Clone, Copy, Debug)]
+pub struct QueueEased {
+    /// The submission queue.
+    pub queue: QueueId,
+}
+
+/// The host wrote a doorbell.
+#[derive(Clone, Copy, Debug)]
+pub struct DoorbellWritten {
+    /// The queue.
+    pub queue: QueueId,
+    /// Whether it is the head of the completion queue, and not the tail of the submission queue.
+    pub completions: bool,
+    /// The value.
+    pub value: u32,
+}
+
+/// The device raised an interrupt.
+#[derive(Clone, Copy, Debug)]
+pub struct Interrupt {
+    /// Its vector.
+    pub vector: u16,
+}
+
+macro_rules! messages {
+    ($($name:ident),* $(,)?) => {
+        /// All of them.
+        #[derive(Clone, Copy, Debug)]
+        #[allow(missing_docs, reason = "each variant is the struct of its name")]
+        pub enum Message { $($name($name),)* LockGranted(u32) }
+        $(impl From<$name> for Message {
+            #[inline]
+            fn from(message: $name) -> Self { Message::$name(message) }
+        })*
+    };
+}
+
+messages!(
+    DoorbellWritten, Fetch, Take, Forward, Transfer, Transferred, LockRequest, LockSkip, LockReply, LockRelease,
+    CacheRequest, TransRequest, FlashRequest, ChannelRequest, ChannelDone, PageDone, ReclaimRequest, Reclaimed, Posted,
+    QueueEased, Interrupt,
+);
+
+const _: () = assert!(size_of::<Message>() <= 64, "a message fills one line at most");
+
+impl Message {
+    /// The command it is about.
+    pub fn key(&self) -> CommandKey {
+        match self {
+            Message::Forward(Forward(card)) => card.key,
+            Message::Transfer(message) => message.key,
+            Message::Transferred(message) => message.key,
+            Message::LockRequest(message) => message.key,
+            Message::LockReply(message) => message.key,
+            Message::LockRelease(message) => message.key,
+            Message::CacheRequest(message) => message.key,
+            Message::TransRequest(message) => message.key,
+            Message::FlashRequest(message) => message.key,
+            Message::ChannelRequest(message) => message.key,
+            Message::ChannelDone(message) => message.key,
+            Message::PageDone(message) => message.key,
+            Message::Posted(message) => message.key,
+            Message::DoorbellWritten(_)
+            | Message::Fetch(_)
+            | Message::Take(_)
+            | Message::LockSkip(_)
+            | Message::ReclaimRequest(_)
+            | Message::Reclaimed(_)
+            | Message::QueueEased(_)
+            | Message::Interrupt(_)
+            | Message::LockGranted(_) => CommandKey::NONE,
+        }
+    }
+
+    /// Whether the status says that all went well.
+    pub fn status_of(media: Media, write: bool) -> Status {
+        match (media, write) {
+            (Media::Good, _) => Status::SUCCESS,
+            (_, true) => Status::WRITE_FAULT,
+            (_, false) => Status::UNRECOVERED_READ,
+        }
+    }
+}

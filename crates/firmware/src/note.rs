@@ -1,0 +1,57 @@
+//! What stages tell the recorder.
+
+use crate::message::CommandKey;
+use units::Time;
+
+/// A note. Executors stamp it with the time and the stage.
+#[derive(Clone, Copy, Debug)]
+pub enum Note {
+    /// A command was written into its queue by the host.
+    Submitted(CommandKey),
+    /// A command was taken from the SQ buffer.
+    Taken(CommandKey),
+    /// A command's completion was put into the CQ buffer.
+    Completed(CommandKey),
+    /// The host has seen a command's completion.
+    Reaped(CommandKey),
+    /// A lock request was answered after so long; whether it had to wait for another's release.
+    LockAnswered {
+        /// When the thread asked.
+        asked: Time,
+        /// Whether the range was held.
+        waited: bool,
+    },
+    /// A read found its page in the buffer.
+    CacheHit,
+    /// A read did not.
+    CacheMiss,
+    /// A write went past a busy entry straight to flash.
+    CacheBypass,
+    /// An entry's page was sent to flash.
+    CacheEviction,
+    /// A group of blocks was reclaimed.
+    GroupReclaimed {
+        /// Pages that had to move.
+        moved: u32,
+        /// Whether a TRANS thread stood still for it.
+        on_demand: bool,
+        /// Since when.
+        since: Time,
+    },
+    /// A checkpoint was committed.
+    CheckpointCommitted {
+        /// Its version.
+        version: u64,
+        /// Pages written for it.
+        pages: u32,
+    },
+    /// A die was busy.
+    DieBusy {
+        /// Which, on the channel that notes it.
+        die: u16,
+        /// With what.
+        operation: flash::Operation,
+        /// Since when.
+        from: Time,
+    },
+}

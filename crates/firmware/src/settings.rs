@@ -1,0 +1,229 @@
+//! Every choice of the firmware, resolved: nothing here means "default", and relations are checked once.
+
+use thiserror::Error;
+use units::{Bytes, Span};
+
+/// How many threads each group has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadCounts {
+    /// NVMe queue handling.
+    pub nvmq: u16,
+    /// Index locks.
+    pub ilock: u16,
+    /// Burst buffer; 0 is no buffer.
+    pub cache: u16,
+    /// Address translation.
+    pub trans: u16,
+    /// Journal; 0 is none.
+    pub log: u16,
+    /// Background garbage collection.
+    pub bgc: u16,
+    /// Flash commands.
+    pub fcmd: u16,
+}
+
+/// Group names with their counts, in the order a request meets them.
+impl ThreadCounts {
+    /// The groups by name.
+    pub fn groups(&self) -> [(&'static str, u16); 7] {
+        [
+            ("nvmq", self.nvmq),
+            ("ilock", self.ilock),
+            ("cache", self.cache),
+            ("trans", self.trans),
+            ("log", self.log),
+            ("bgc", self.bgc),
+            ("fcmd", self.fcmd),
+        ]
+    }
+    /// All of them.
+    pub fn total(&self) -> u32 {
+        self.groups().iter().map(|&(_, count)| u32::from(count)).sum()
+    }
+}
+
+/// Which NVMQ threads serve a queue (DeepFlash §4.2, §5.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum QueueAllocation {
+    /// Its own only.
+    Static,
+    /// All of them: dynamic I/O serialisation.
+    Dynamic,
+}
+
+/// How the logical pages are split over the TRANS threads (DeepFlash §4.3, §5.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AddressSplit {
+    /// Wrapping around.
+    Plain,
+    /// By the XOR of all bit groups.
+    Xor,
+}
+
+/// Index locks (DeepFlash §5.2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockSettings {
+    /// The unit that ranges are rounded to: a page up to 1 MiB.
+    pub unit: Bytes,
+    /// Whether a request for a held range goes to its owner instead of waiting.
+    pub forwarding: bool,
+}
+
+/// The burst buffer (DeepFlash §4.3, §5.3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheSettings {
+    /// Its size.
+    pub size: Bytes,
+    /// Whether NVMQ looks at the tags itself and reads that miss go past CACHE, and a write need not wait for the eviction it causes.
+    pub non_blocking: bool,
+    /// Whether a write that meets a busy entry goes past the buffer.
+    pub bypass: bool,
+    /// Frames beyond the entries, for evictions under way.
+    pub spare_frames: u32,
+}
+
+/// How victims are chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum VictimPolicy {
+    /// Fewest valid pages.
+    Greedy,
+    /// Most garbage for its cost, weighted by age.
+    CostBenefit,
+}
+
+/// Garbage collection.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ReclaimSettings {
+    /// How victims are chosen.
+    pub victim: VictimPolicy,
+    /// Whether groups are reclaimed while the drive is idle.
+    pub background: bool,
+    /// How long the drive must have been idle before that begins.
+    pub idle: Span,
+    /// Free groups, as a share of a TRANS thread's groups, up to which background work goes on.
+    pub background_free: f64,
+    /// Pages under way for one victim.
+    pub window: u16,
+    /// Difference in erase counts from which a cold group is moved (static wear levelling); 0 is never.
+    pub wear_gap: u32,
+}
+
+/// The journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JournalSettings {
+    /// Between checkpoints.
+    pub interval: Span,
+    /// Whether a checkpoint waits for the drive to be idle.
+    pub only_when_idle: bool,
+    /// Pages under way.
+    pub window: u16,
+}
+
+/// Flash commands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlashSettings {
+    /// Whether pages of several planes share a transaction.
+    pub multi_plane: bool,
+    /// How long a lone program waits on an idle die for its fellows on the other planes.
+    pub gather: Span,
+    /// Whether reads are sent to a die that programs or erases (the die suspends).
+    pub suspend: bool,
+    /// Whether a second transaction is sent to a busy die, to use its cache register.
+    pub cache_commands: bool,
+}
+
+/// All of them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Settings {
+    /// Threads of each group.
+    pub threads: ThreadCounts,
+    /// Queues and threads.
+    pub queues: QueueAllocation,
+    /// Commands in the drive at a time: capacity granted when a command is fetched.
+    pub commands: u16,
+    /// Buffer frames of each NVMQ thread.
+    pub frames: u16,
+    /// Pages of one command under way at a time.
+    pub page_window: u16,
+    /// Index locks.
+    pub lock: LockSettings,
+    /// The burst buffer.
+    pub cache: CacheSettings,
+    /// Logical pages and TRANS threads.
+    pub split: AddressSplit,
+    /// Garbage collection.
+    pub reclaim: ReclaimSettings,
+    /// The journal.
+    pub journal: JournalSettings,
+    /// Flash commands.
+    pub flash: FlashSettings,
+}
+
+/// A choice that cannot be.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("{key} is {value}; expected {expected}")]
+pub struct SettingsError {
+    /// The configuration key.
+    pub key: &'static str,
+    /// What it was.
+    pub value: String,
+    /// What it may be.
+    pub expected: &'static str,
+}
+
+/// Bytes of the regions that ILOCK threads are dealt: no lock range reaches over more than one.
+pub const LOCK_REGION: Bytes = Bytes::mib(1);
+
+impl Settings {
+    /// Checks the relations that every architecture needs.
+    pub fn check(&self, page: Bytes) -> Result<(), SettingsError> {
+        let refuse = |key, value: String, expected| Err(SettingsError { key, value, expected });
+        for (key, count, least) in [
+            ("threads.nvmq", self.threads.nvmq, 1),
+            ("threads.ilock", self.threads.ilock, 1),
+            ("threads.cache", self.threads.cache, 0),
+            ("threads.trans", self.threads.trans, 1),
+            ("threads.bgc", self.threads.bgc, 1),
+            ("threads.fcmd", self.threads.fcmd, 1),
+        ] {
+            if count < least || count > 128 {
+                return refuse(key, count.to_string(), if least == 0 { "0 to 128" } else { "1 to 128" });
+            }
+        }
+        if self.threads.log > 1 {
+            return refuse("threads.log", self.threads.log.to_string(), "0 or 1: checkpoints have one order");
+        }
+        let unit = self.lock.unit;
+        if !unit.0.is_power_of_two() || unit < page || unit > LOCK_REGION {
+            return refuse("lock.unit_bytes", unit.0.to_string(), "a power of two from the page size to 1 MiB");
+        }
+        if self.commands < 2 || self.commands > 8192 {
+            return refuse("firmware.commands", self.commands.to_string(), "2 to 8192");
+        }
+        if self.frames < 2 {
+            return refuse("firmware.frames", self.frames.to_string(), "at least 2: Compare holds two at a time");
+        }
+        if self.page_window == 0 {
+            return refuse("firmware.page_window", "0".into(), "at least 1");
+        }
+        if self.threads.cache > 0 {
+            let entries = self.cache.size.0 / page.0;
+            if entries < u64::from(self.threads.cache) {
+                return refuse("cache.size_bytes", self.cache.size.0.to_string(), "at least a page for each CACHE thread");
+            }
+            if self.cache.spare_frames < u32::from(self.threads.cache) {
+                return refuse("cache.spare_frames", self.cache.spare_frames.to_string(), "at least one for each CACHE thread");
+            }
+        }
+        if self.reclaim.window == 0 {
+            return refuse("reclaim.window", "0".into(), "at least 1");
+        }
+        if !(0.0..1.0).contains(&self.reclaim.background_free) {
+            return refuse("reclaim.background_free", self.reclaim.background_free.to_string(), "a share from 0 to below 1");
+        }
+        if self.threads.log > 0 && (self.journal.interval == Span::ZERO || self.journal.window == 0) {
+            return refuse("journal.interval_ms", "0".into(), "a positive interval and window");
+        }
+        Ok(())
+    }
+}
