@@ -6,7 +6,12 @@
 //! # What it leaves out
 //! - SGLs, fabrics commands, controller memory buffers, namespace management.
 
+mod host_queue;
 mod memory;
+pub mod prp;
+mod queue;
 pub mod spec;
 
+pub use host_queue::{HostCompletionQueue, HostQueuePair, HostSubmissionQueue};
 pub use memory::HostMemory;
+pub use queue::{CompletionQueue, CompletionRun, InvalidDoorbell, SubmissionQueue, SubmissionRun};
