@@ -1,0 +1,101 @@
+//! The steps of continuous integration, in the order they run: the cheapest verdicts first.
+
+use crate::tidy;
+use crate::totals::Totals;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// One named step.
+pub(crate) struct Step {
+    pub(crate) name: &'static str,
+    pub(crate) summary: &'static str,
+    /// Does the work in the repository's root; an error is one sentence on what went wrong.
+    pub(crate) run: fn(&Path, &mut Totals) -> Result<(), String>,
+    /// What `--help` adds to the summary.
+    details: fn() -> String,
+}
+
+/// Every step. `ci` runs them all.
+pub(crate) const STEPS: &[Step] = &[
+    Step { name: "fmt", summary: "formatting is rustfmt's", run: fmt, details: || "To repair: cargo fmt --all".into() },
+    Step { name: "tidy", summary: "the house rules (docs/style.md) hold", run: tidy, details: tidy::describe },
+    Step {
+        name: "clippy",
+        summary: "no warning in any target",
+        run: clippy,
+        details: || "Per-crate bans and their reasons are in crates/*/clippy.toml.".into(),
+    },
+    Step { name: "test", summary: "every test of the workspace passes", run: test, details: test_profile },
+    Step {
+        name: "docs",
+        summary: "the documentation builds without a warning",
+        run: docs,
+        details: || "To read it: cargo doc --workspace --no-deps --open".into(),
+    },
+];
+
+impl Step {
+    pub(crate) fn help(&self) -> String {
+        format!("cargo xtask {}: {}\n\n{}\n", self.name, self.summary, (self.details)())
+    }
+}
+
+fn fmt(root: &Path, _: &mut Totals) -> Result<(), String> {
+    succeed(cargo(root, "fmt --all --check"), "some files are not formatted; run `cargo fmt --all`")
+}
+
+fn tidy(root: &Path, _: &mut Totals) -> Result<(), String> {
+    tidy::run(root)
+}
+
+fn clippy(root: &Path, _: &mut Totals) -> Result<(), String> {
+    succeed(cargo(root, "clippy --workspace --all-targets -- -D warnings"), "clippy has something to say above")
+}
+
+fn docs(root: &Path, _: &mut Totals) -> Result<(), String> {
+    let mut command = cargo(root, "doc --workspace --no-deps");
+    succeed(command.env("RUSTDOCFLAGS", "-D warnings"), "the documentation does not build without warnings")
+}
+
+fn test_profile() -> String {
+    "Runs in the optimised `test` profile, not in `release`: overflow checks and debug assertions stay on, and no\n\
+     test binary waits for link-time optimisation. All binaries run, so that one run shows every failure."
+        .into()
+}
+
+fn test(root: &Path, totals: &mut Totals) -> Result<(), String> {
+    let mut child = cargo(root, "test --workspace --no-fail-fast")
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("cargo does not start: {error}"))?;
+    let output = child.stdout.take().expect("standard output is piped");
+    for line in BufReader::new(output).split(b'\n') {
+        let line = line.map_err(|error| format!("the output of cargo test breaks off: {error}"))?;
+        let line = String::from_utf8_lossy(&line);
+        println!("{line}");
+        totals.read(&line);
+    }
+    let status = child.wait().map_err(|error| format!("cargo test is lost: {error}"))?;
+    match (status.success(), totals.failed, totals.passed) {
+        (true, 0, 1..) => Ok(()),
+        (true, 0, 0) => Err("not one test ran".into()),
+        (_, 0, _) => Err(format!("the tests do not compile, or a test binary died ({status})")),
+        (_, failed, _) => Err(format!("{failed} tests failed")),
+    }
+}
+
+fn cargo(root: &Path, arguments: &str) -> Command {
+    // The cargo that started us, so that a toolchain chosen with `cargo +name` holds for every step.
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or("cargo".into()));
+    command.current_dir(root).args(arguments.split_whitespace());
+    command
+}
+
+fn succeed(mut command: impl std::borrow::BorrowMut<Command>, otherwise: &str) -> Result<(), String> {
+    match command.borrow_mut().status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err(otherwise.into()),
+        Err(error) => Err(format!("cargo does not start: {error}")),
+    }
+}
