@@ -194,6 +194,18 @@ fn queues_come_and_go_and_every_mistake_has_its_status() {
 }
 
 #[test]
+fn all_the_queues_an_identifier_can_name_are_granted_and_made() {
+    let mut settings = example();
+    settings.io_queues_max = u16::MAX;
+    let mut controller = ready_with(settings);
+    let set = Submission::set_features(FeatureId::NumberOfQueues, 0xfffe_fffe);
+    assert_eq!(result(&mut controller, set), 0xfffe_fffe);
+    let last = QueueId(u16::MAX);
+    result(&mut controller, Submission::create_completion_queue(last, 2, HostAddress(0), None));
+    result(&mut controller, Submission::create_submission_queue(last, 2, HostAddress(0), last));
+}
+
+#[test]
 fn features_are_what_they_were_set_to() {
     let mut controller = ready();
     let get = |feature, part| Submission::get_features(feature, FeatureSelect::Current).with_dword(11, part);
