@@ -66,7 +66,8 @@ pub struct Arbiter {
 }
 
 impl Arbiter {
-    /// For queues with identifiers below `queues` (at most 65,536, the admin queue counted), none of them ready, all urgent.
+    /// For queues with identifiers below `queues` (at most 65,536, the admin queue counted), none of them ready, all
+    /// urgent.
     pub fn new(queues: usize, mode: Arbitration, shares: ArbitrationShares) -> Self {
         let class = || Class { ready: ReadySet::new(queues), last: QueueId(u16::MAX), credit: 0 };
         let place = |queue| if queue == 0 || mode == Arbitration::RoundRobin { FIRST } else { URGENT };
@@ -253,7 +254,8 @@ mod tests {
                         prop_assert!(ready_since[grant.queue.index()] < now);
                         if before > 0 {
                             for other in (0..300).filter(|other| ready_since[*other] < before) {
-                                prop_assert!(other == grant.queue.index() || served[other] > before, "{other} passed over");
+                                let in_turn = other == grant.queue.index() || served[other] > before;
+                                prop_assert!(in_turn, "{other} passed over");
                             }
                         }
                         served[grant.queue.index()] = now;
@@ -264,7 +266,9 @@ mod tests {
 
         /// With every class busy, whole rounds share out exactly by weight, whatever the burst.
         #[test]
-        fn weights_are_shares(weights in [1u32..=256, 1u32..=256, 1u32..=256], burst_bits in 0u32..8, queues in 1u16..5) {
+        fn weights_are_shares(
+            weights in [1u32..=256, 1u32..=256, 1u32..=256], burst_bits in 0u32..8, queues in 1u16..5,
+        ) {
             let feature = burst_bits | (weights[0] - 1) << 24 | (weights[1] - 1) << 16 | (weights[2] - 1) << 8;
             let shares = ArbitrationShares::from_feature(feature);
             prop_assert_eq!(shares.weights, weights);

@@ -47,7 +47,8 @@ pub struct Coalescer {
 impl Coalescer {
     /// `count` completions were posted. `None` where there is nothing to tell.
     ///
-    /// The specification recommends that completions with an error are not gathered: pass [`CoalescingSettings::NONE`] for them.
+    /// The specification recommends that completions with an error are not gathered: pass [`CoalescingSettings::NONE`]
+    /// for them.
     #[inline]
     pub fn on_completions(&mut self, now: Time, count: u32, settings: CoalescingSettings) -> Option<Interrupt> {
         if self.waiting == 0 {
