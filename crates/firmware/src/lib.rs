@@ -1,1 +1,58 @@
-//! To be written.
+//! The firmware: thread groups as stages, the tables they share, the policies they follow, and the architectures they form.
+//!
+//! # Invariants
+//! - Pure: no clock, thread, lock, randomness or hash map; the world is [`stage::Turn`] and nothing else.
+//! - Each table has one writing group. Mapping and block tables belong to TRANS, buffer tags to CACHE, lock nodes to ILOCK.
+//! - Capacity is granted when a command is fetched; inside, every line of waiters is bounded by that.
+//!
+//! # What it leaves out
+//! Hardware (links, channels) is only known by its ports; the rig installs it.
+
+pub mod architecture;
+mod drive;
+mod message;
+mod note;
+mod policies;
+mod ports;
+mod settings;
+mod stages;
+mod tables;
+mod work;
+
+pub use drive::{Drive, DriveError, DriveShape, LbaFormat, Namespace};
+pub use message::*;
+pub use note::Note;
+pub use ports::{FlashChannel, HostLink, HostPort};
+pub use settings::{
+    AddressSplit, CacheSettings, FlashSettings, JournalSettings, LOCK_REGION, LockSettings, QueueAllocation,
+    ReclaimSettings, Settings, SettingsError, ThreadCounts, VictimPolicy,
+};
+pub use tables::{BlockGroups, Frames, GroupState, Mapping, Tables};
+pub use work::Work;
+
+/// The firmware's words, for executors.
+pub struct Firmware;
+
+impl stage::Vocabulary for Firmware {
+    type Message = Message;
+    type Work = Work;
+    type Note = Note;
+    const WORK: &'static [&'static str] = Work::KEYS;
+
+    fn work_index(work: Work) -> usize {
+        work as usize
+    }
+    fn subject(message: &Message) -> Option<u32> {
+        let key = message.key();
+        (key != CommandKey::NONE).then_some(key.0)
+    }
+    fn lock_granted(lock: u32) -> Message {
+        Message::LockGranted(lock)
+    }
+}
+
+/// A turn of this firmware.
+pub type Turn<'a> = stage::Turn<'a, Firmware>;
+
+/// A plan of this firmware.
+pub type Blueprint = stage::Blueprint<Firmware>;

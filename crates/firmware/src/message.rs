@@ -69,9 +69,34 @@ pub struct Card {
     pub ranges: u16,
 }
 
+/// A range of lock units as one owner holds it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockedRange {
+    /// First unit.
+    pub first: u32,
+    /// Last unit.
+    pub last: u32,
+}
+
+impl LockedRange {
+    /// Whether the two have a unit in common.
+    pub fn meets(self, other: LockedRange) -> bool {
+        self.first <= other.last && other.first <= self.last
+    }
+    /// Whether the other lies inside.
+    pub fn covers(self, other: LockedRange) -> bool {
+        self.first <= other.first && other.last <= self.last
+    }
+}
+
 /// A command goes to the NVMQ thread that owns its range already, instead of waiting for the lock.
 #[derive(Clone, Copy, Debug)]
-pub struct Forward(pub Card);
+pub struct Forward {
+    /// The command.
+    pub card: Card,
+    /// The range that its owner holds.
+    pub range: LockedRange,
+}
 
 /// What a transfer moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -129,10 +154,8 @@ pub struct Transferred {
 /// An NVMQ thread asks for a range of lock units.
 #[derive(Clone, Copy, Debug)]
 pub struct LockRequest {
-    /// First unit.
-    pub first: u32,
-    /// Last unit.
-    pub last: u32,
+    /// What it asks for.
+    pub range: LockedRange,
     /// Place among the requests of its queue at this thread; [`NO_TICKET`] where order does not matter.
     pub ticket: u32,
     /// Who asks.
@@ -168,8 +191,10 @@ pub struct LockReply {
     pub segment: u8,
     /// The thread that owns the range: the requester itself, or to whom the request is to be forwarded.
     pub owner: u8,
-    /// The owner had it before: the request joins it there.
-    pub joins: bool,
+    /// What the owner holds, which covers what was asked for.
+    pub range: LockedRange,
+    /// Whether the request stood in line for a release.
+    pub waited: bool,
     /// For whom.
     pub key: CommandKey,
 }
@@ -177,8 +202,8 @@ pub struct LockReply {
 /// An owner gives a range back, with the number of requests it has served under it.
 #[derive(Clone, Copy, Debug)]
 pub struct LockRelease {
-    /// First unit of the range as it was granted.
-    pub first: u32,
+    /// What it holds.
+    pub range: LockedRange,
     /// Grants and forwards served.
     pub served: u32,
     /// For whom it was last.
@@ -338,8 +363,8 @@ pub struct ReclaimRequest {
 /// A group of blocks is erased and free, to the TRANS thread that owns it.
 #[derive(Clone, Copy, Debug)]
 pub struct Reclaimed {
-    /// Its first block.
-    pub first: BlockId,
+    /// Its first block; none if no group had garbage.
+    pub first: Option<BlockId>,
 }
 
 /// A completion stands in the CQ buffer.
@@ -401,7 +426,7 @@ impl Message {
     /// The command it is about.
     pub fn key(&self) -> CommandKey {
         match self {
-            Message::Forward(Forward(card)) => card.key,
+            Message::Forward(message) => message.card.key,
             Message::Transfer(message) => message.key,
             Message::Transferred(message) => message.key,
             Message::LockRequest(message) => message.key,

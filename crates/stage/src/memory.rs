@@ -102,6 +102,30 @@ impl Words {
         }
     }
 
+    /// Sets bits of an 8-byte word without a price; a look first spares the line where they are set already.
+    #[inline]
+    pub fn set_bits(&self, index: usize, bits: u64) {
+        let Cells::Wide(cells) = &*self.cells else { panic!("only tables of 8-byte words hold bits") };
+        if cells[index].load(Ordering::Acquire) & bits != bits {
+            cells[index].fetch_or(bits, Ordering::AcqRel);
+        }
+    }
+
+    /// Clears bits of an 8-byte word without a price.
+    #[inline]
+    pub fn clear_bits(&self, index: usize, bits: u64) {
+        let Cells::Wide(cells) = &*self.cells else { panic!("only tables of 8-byte words hold bits") };
+        if cells[index].load(Ordering::Acquire) & bits != 0 {
+            cells[index].fetch_and(!bits, Ordering::AcqRel);
+        }
+    }
+
+    /// Takes the bits of an 8-byte word and leaves it zero, without a price.
+    pub fn take_bits(&self, index: usize) -> u64 {
+        let Cells::Wide(cells) = &*self.cells else { panic!("only tables of 8-byte words hold bits") };
+        if cells[index].load(Ordering::Acquire) == 0 { 0 } else { cells[index].swap(0, Ordering::AcqRel) }
+    }
+
     /// Brings a word near, for [`crate::Stage::prefetch`]: an access that nobody waits for.
     #[inline]
     pub fn prefetch(&self, index: usize) {

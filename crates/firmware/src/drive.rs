@@ -1,0 +1,151 @@
+//! What a drive is made of, resolved once and shared by every stage: array, namespaces, queues and payload.
+
+use flash::Geometry;
+use thiserror::Error;
+use units::{Lba, Lpn, SECTOR_BYTES};
+
+/// Sectors of 512 B that one logical block of the host has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LbaFormat {
+    /// 512-byte blocks.
+    B512,
+    /// 4,096-byte blocks.
+    B4096,
+}
+
+impl LbaFormat {
+    /// Sectors a block.
+    pub const fn sectors(self) -> u64 {
+        match self {
+            LbaFormat::B512 => 1,
+            LbaFormat::B4096 => 8,
+        }
+    }
+}
+
+/// A namespace: a range of the drive's sectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Namespace {
+    /// Its first sector; a page begins there.
+    pub base: Lba,
+    /// Its sectors.
+    pub sectors: u64,
+}
+
+/// What a drive is built from.
+#[derive(Clone, Debug)]
+pub struct DriveShape {
+    /// The flash array.
+    pub geometry: Geometry,
+    /// Sectors that hosts see, dealt to the namespaces in order.
+    pub namespaces: Vec<u64>,
+    /// How blocks are counted by the host.
+    pub format: LbaFormat,
+    /// I/O queue pairs the host may create.
+    pub queues: u32,
+    /// Most entries of a submission queue.
+    pub queue_entries: u32,
+    /// Most sectors a command moves (MDTS).
+    pub transfer_sectors: u32,
+    /// Words of payload for each sector: 0 lengths only, 1 a fingerprint, 64 every byte.
+    pub sector_words: usize,
+}
+
+/// A drive that cannot be.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum DriveError {
+    /// The namespaces leave no room for the firmware.
+    #[error("the namespaces need {needed} pages and the firmware {reserve} to work with, but the array has {pages}")]
+    NoRoom {
+        /// Pages of the namespaces.
+        needed: u64,
+        /// Pages that must stay free.
+        reserve: u64,
+        /// Pages of the array.
+        pages: u64,
+    },
+    /// A namespace of no size.
+    #[error("namespace {0} has no sectors")]
+    EmptyNamespace(usize),
+    /// Too few or too many queues.
+    #[error("{0} I/O queues; expected 1 to 65535")]
+    Queues(u32),
+    /// A queue of an impossible size.
+    #[error("queues of {0} entries; expected 2 to 65536")]
+    QueueEntries(u32),
+    /// A page smaller than the pages of the host's memory.
+    #[error("flash pages of {0} bytes; the firmware maps pages of 512 to 4096 bytes to DMA frames of the same size")]
+    PageBytes(u64),
+}
+
+/// A checked [`DriveShape`].
+#[derive(Clone, Debug)]
+pub struct Drive {
+    shape: DriveShape,
+    namespaces: Vec<Namespace>,
+    sectors_per_page: u32,
+    pages: u32,
+}
+
+impl Drive {
+    /// Checks a shape. `reserve` is the number of pages that the firmware needs beyond the namespaces.
+    pub fn new(shape: DriveShape, reserve: u64) -> Result<Self, DriveError> {
+        let page = shape.geometry.shape().page.0;
+        if page > nvme::spec::PAGE_BYTES {
+            return Err(DriveError::PageBytes(page));
+        }
+        if shape.queues == 0 || shape.queues > 65_535 {
+            return Err(DriveError::Queues(shape.queues));
+        }
+        if shape.queue_entries < 2 || shape.queue_entries > 65_536 {
+            return Err(DriveError::QueueEntries(shape.queue_entries));
+        }
+        let sectors_per_page = page / SECTOR_BYTES;
+        let (mut namespaces, mut at) = (Vec::new(), 0u64);
+        for (index, &sectors) in shape.namespaces.iter().enumerate() {
+            if sectors == 0 {
+                return Err(DriveError::EmptyNamespace(index + 1));
+            }
+            namespaces.push(Namespace { base: Lba(at), sectors });
+            at += sectors.next_multiple_of(sectors_per_page);
+        }
+        let (needed, pages) = (at / sectors_per_page, u64::from(shape.geometry.page_count()));
+        if needed + reserve > pages {
+            return Err(DriveError::NoRoom { needed, reserve, pages });
+        }
+        Ok(Drive { shape, namespaces, sectors_per_page: sectors_per_page as u32, pages: needed as u32 })
+    }
+
+    /// The flash array.
+    pub fn geometry(&self) -> &Geometry {
+        &self.shape.geometry
+    }
+    /// What it was built from.
+    pub fn shape(&self) -> &DriveShape {
+        &self.shape
+    }
+    /// The namespace of an NVMe identifier, which counts from 1.
+    pub fn namespace(&self, id: u32) -> Option<&Namespace> {
+        self.namespaces.get((id as usize).checked_sub(1)?)
+    }
+    /// All of them, in the order of their identifiers.
+    pub fn namespaces(&self) -> &[Namespace] {
+        &self.namespaces
+    }
+    /// Logical pages of all namespaces.
+    pub fn pages(&self) -> u32 {
+        self.pages
+    }
+    /// Sectors of a page.
+    pub fn sectors_per_page(&self) -> u32 {
+        self.sectors_per_page
+    }
+    /// Payload words of a page.
+    pub fn page_words(&self) -> usize {
+        self.sectors_per_page as usize * self.shape.sector_words
+    }
+    /// The page that a sector of the drive lies in.
+    pub fn page_of(&self, sector: u64) -> Lpn {
+        Lpn((sector / u64::from(self.sectors_per_page)) as u32)
+    }
+}

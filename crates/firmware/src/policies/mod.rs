@@ -1,0 +1,7 @@
+//! Choices between equals, each a list that settings name.
+
+mod split;
+mod victim;
+
+pub use split::trans_of;
+pub(crate) use victim::pick_victim;

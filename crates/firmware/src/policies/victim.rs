@@ -1,0 +1,27 @@
+//! Which group of blocks to reclaim.
+
+use crate::{BlockGroups, GroupState, VictimPolicy};
+
+/// The best closed group of a TRANS thread, if any has garbage. Ties go to the lower number.
+///
+/// Greedy takes the fewest valid pages. Cost-benefit weighs garbage by age over the cost of moving what is valid:
+/// `(1 - u) * age / (1 + u)` with `u` the valid share and the age in closings of the owner (Kawaguchi et al., USENIX 1995,
+/// for one read and one write a page).
+pub(crate) fn pick_victim(groups: &BlockGroups, owner: u32, policy: VictimPolicy, closings: u32) -> Option<u32> {
+    let pages = groups.pages();
+    let candidates = (0..groups.count())
+        .filter(|&group| groups.owner(group) == Some(owner) && groups.state(group) == GroupState::Closed)
+        .filter(|&group| groups.valid_count(group) < pages);
+    match policy {
+        VictimPolicy::Greedy => candidates.min_by_key(|&group| groups.valid_count(group)),
+        VictimPolicy::CostBenefit => {
+            let score = |group: u32| {
+                let valid = u64::from(groups.valid_count(group));
+                let age = u64::from(closings.wrapping_sub(groups.closed_at(group))) + 1;
+                // In integers, so that every machine chooses alike.
+                (u64::from(pages) - valid) * age * 1024 / (u64::from(pages) + valid)
+            };
+            candidates.max_by_key(|&group| (score(group), std::cmp::Reverse(group)))
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Hardware as the firmware knows it: what can be sent there. The rig installs what answers.
+
+use crate::message::{ChannelRequest, DoorbellWritten, Interrupt, Posted, Transfer};
+use crate::Firmware;
+use stage::{Accepts, Stage};
+
+/// The host link: doorbells, arbitration, DMA, completions and interrupts.
+pub trait HostLink: Stage<Firmware> {}
+impl Accepts<Transfer> for dyn HostLink {}
+impl Accepts<Posted> for dyn HostLink {}
+impl Accepts<DoorbellWritten> for dyn HostLink {}
+
+/// The host at the other end of the link.
+pub trait HostPort: Stage<Firmware> {}
+impl Accepts<Interrupt> for dyn HostPort {}
+
+/// A flash channel with its dies.
+pub trait FlashChannel: Stage<Firmware> {}
+impl Accepts<ChannelRequest> for dyn FlashChannel {}

@@ -1,0 +1,297 @@
+//! BGC: reclaims full groups of blocks (DeepFlash §4.4).
+//!
+//! *On demand*: a TRANS thread that runs out asks, and stands still for the host until it is served; only that one does.
+//! *In the background*: when no NVMQ thread has a command and nothing else is asked for, the groups with most garbage are
+//! reclaimed ahead of need, and cold ones are moved when the wear differs too much (static wear levelling).
+//!
+//! ```text
+//! pick victim -> read its valid pages -> TRANS gives each a new place -> programmed -> erase -> free
+//! ```
+//! A valid page is moved by TRANS, which owns the map, and only if the map still points to it.
+
+use crate::message::*;
+use crate::policies::{pick_victim, trans_of};
+use crate::{Drive, Firmware, GroupState, Note, Settings, Tables, Turn, Work};
+use flash::Operation;
+use stage::{Accepts, Address, Stage};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use units::{BlockId, Ppn, Span, Time};
+
+/// How often an idle drive is looked at.
+const LOOK_EVERY: Span = Span::from_millis(1);
+
+/// The tag of erases; pages are tagged by their place in the window.
+const ERASE: u32 = u32::MAX;
+
+#[derive(Debug)]
+struct Victim {
+    trans: u8,
+    group: u32,
+    on_demand: bool,
+    since: Time,
+    /// The next page to look at, in the order of [`crate::BlockGroups::page`].
+    next: u32,
+    under_way: u32,
+    moved: u32,
+    erases_left: u32,
+}
+
+/// A page on its way out of the victim.
+#[derive(Clone, Copy, Debug)]
+struct Moving {
+    from: Ppn,
+    read: bool,
+}
+
+/// One BGC thread.
+pub(crate) struct Bgc {
+    index: u8,
+    drive: Arc<Drive>,
+    settings: Settings,
+    tables: Tables,
+    fcmd: Vec<Address<FlashRequest>>,
+    trans: Vec<Address<TransRequest>>,
+    reclaimed: Vec<Address<Reclaimed>>,
+    first_frame: u32,
+    window: Vec<Option<Moving>>,
+    victim: Option<Victim>,
+    /// TRANS threads that wait for a group.
+    asked: VecDeque<u8>,
+    idle_since: Option<Time>,
+    /// The TRANS thread to look at next in the background.
+    turn_of: u8,
+}
+
+impl Accepts<ReclaimRequest> for Bgc {}
+impl Accepts<PageDone> for Bgc {}
+
+impl Bgc {
+    /// Thread `index`, with a frame for each page of its window.
+    pub(crate) fn new(
+        index: u8,
+        drive: Arc<Drive>,
+        settings: Settings,
+        tables: Tables,
+        fcmd: Vec<Address<FlashRequest>>,
+        trans: Vec<Address<TransRequest>>,
+        reclaimed: Vec<Address<Reclaimed>>,
+        first_frame: u32,
+    ) -> Self {
+        let window = vec![None; usize::from(settings.reclaim.window)];
+        let (victim, asked, turn_of) = (None, VecDeque::new(), index);
+        Bgc {
+            index,
+            drive,
+            settings,
+            tables,
+            fcmd,
+            trans,
+            reclaimed,
+            first_frame,
+            window,
+            victim,
+            asked,
+            idle_since: None,
+            turn_of,
+        }
+    }
+
+    /// Takes the next job that was asked for.
+    fn next_job(&mut self, turn: &mut Turn<'_>) {
+        while self.victim.is_none() {
+            let Some(trans) = self.asked.pop_front() else { return };
+            if !self.choose(turn, trans, true) {
+                turn.send(self.reclaimed[usize::from(trans)], Reclaimed { first: None });
+            }
+        }
+    }
+
+    /// Chooses a victim of a TRANS thread and begins; `false` if none has garbage.
+    fn choose(&mut self, turn: &mut Turn<'_>, trans: u8, on_demand: bool) -> bool {
+        turn.spend(Work::PickVictim);
+        let groups = &self.tables.groups;
+        let Some(group) = pick_victim(groups, trans.into(), self.settings.reclaim.victim, u32::MAX / 2) else {
+            return false;
+        };
+        self.begin(turn, trans, group, on_demand);
+        true
+    }
+
+    fn begin(&mut self, turn: &mut Turn<'_>, trans: u8, group: u32, on_demand: bool) {
+        self.tables.groups.set_state(group, GroupState::Victim);
+        let since = turn.now();
+        self.victim =
+            Some(Victim { trans, group, on_demand, since, next: 0, under_way: 0, moved: 0, erases_left: 0 });
+        self.fill_window(turn);
+    }
+
+    /// Starts the move of further valid pages; when there is none left, the erase.
+    fn fill_window(&mut self, turn: &mut Turn<'_>) {
+        let Some(victim) = &mut self.victim else { return };
+        let groups = &self.tables.groups;
+        while victim.under_way < self.window.len() as u32 && victim.next < groups.pages() {
+            let from = groups.page(victim.group, victim.next);
+            victim.next += 1;
+            if !groups.is_valid(from) {
+                continue;
+            }
+            turn.spend(Work::MovePage);
+            let place = self.window.iter().position(Option::is_none).expect("under_way is less than the window");
+            self.window[place] = Some(Moving { from, read: false });
+            victim.under_way += 1;
+            victim.moved += 1;
+            let (frame, tag) = (self.first_frame + place as u32, place as u32);
+            let requester = Requester { group: Asker::Bgc, index: self.index, tag };
+            let request =
+                FlashRequest { operation: Operation::Read, ppn: from, frame, requester, key: CommandKey::NONE };
+            turn.send(self.fcmd[self.fcmd_of(from)], request);
+        }
+        let victim = self.victim.as_ref().expect("still under way");
+        if victim.under_way == 0 && victim.next == self.tables.groups.pages() {
+            self.erase(turn);
+        }
+    }
+
+    fn fcmd_of(&self, ppn: Ppn) -> usize {
+        let geometry = self.drive.geometry();
+        geometry.die_of(geometry.block_of(ppn)).0.index() % self.fcmd.len()
+    }
+
+    fn erase(&mut self, turn: &mut Turn<'_>) {
+        let group = self.victim.as_ref().expect("it is being reclaimed").group;
+        let mut erases = 0;
+        for ppn in self.tables.groups.blocks(group) {
+            let requester = Requester { group: Asker::Bgc, index: self.index, tag: ERASE };
+            let request =
+                FlashRequest { operation: Operation::Erase, ppn, frame: 0, requester, key: CommandKey::NONE };
+            turn.send(self.fcmd[self.fcmd_of(ppn)], request);
+            erases += 1;
+        }
+        self.victim.as_mut().expect("it is being reclaimed").erases_left = erases;
+    }
+
+    fn on_page_done(&mut self, turn: &mut Turn<'_>, done: PageDone) {
+        if done.tag == ERASE {
+            self.on_erased(turn);
+            return;
+        }
+        let place = done.tag as usize;
+        let moving = self.window[place].expect("a page is in the window until it has moved");
+        if moving.read {
+            self.window[place] = None;
+            self.victim.as_mut().expect("its page moved").under_way -= 1;
+            self.fill_window(turn);
+            return;
+        }
+        turn.spend(Work::MovePage);
+        self.window[place] = Some(Moving { read: true, ..moving });
+        let (lpn, _, _) = self.tables.frames.labelled(done.frame);
+        let requester = Requester { group: Asker::Bgc, index: self.index, tag: done.tag };
+        let operation = TransOperation::Relocate(moving.from);
+        let request = TransRequest { operation, lpn, frame: done.frame, requester, key: CommandKey::NONE };
+        let thread = trans_of(self.settings.split, lpn, self.settings.threads.trans);
+        turn.send(self.trans[usize::from(thread)], request);
+    }
+
+    fn on_erased(&mut self, turn: &mut Turn<'_>) {
+        let victim = self.victim.as_mut().expect("it is being reclaimed");
+        victim.erases_left -= 1;
+        if victim.erases_left > 0 {
+            return;
+        }
+        let Victim { trans, group, on_demand, since, moved, .. } = self.victim.take().expect("it is being reclaimed");
+        turn.note(Note::GroupReclaimed { moved, on_demand, since });
+        let first: BlockId = self.tables.groups.first_block(group);
+        turn.send(self.reclaimed[usize::from(trans)], Reclaimed { first: Some(first) });
+        self.next_job(turn);
+        if self.victim.is_none() {
+            self.look(turn);
+        }
+    }
+
+    /// In the background: whether the drive is idle long enough, and whether anything is worth reclaiming.
+    fn look(&mut self, turn: &mut Turn<'_>) {
+        if !self.settings.reclaim.background {
+            return;
+        }
+        let idle = is_idle(&self.tables, self.settings.threads.nvmq);
+        let now = turn.now();
+        let since = *self.idle_since.get_or_insert(now);
+        if !idle {
+            self.idle_since = None;
+        } else if self.victim.is_none() && now.since(since) >= self.settings.reclaim.idle {
+            self.choose_in_background(turn);
+        }
+        turn.wake_at(now + LOOK_EVERY);
+    }
+
+    fn choose_in_background(&mut self, turn: &mut Turn<'_>) {
+        let (threads, mine) = (self.settings.threads.trans as u8, self.settings.threads.bgc as u8);
+        for _ in 0..threads {
+            let trans = self.turn_of % threads;
+            self.turn_of = (self.turn_of + 1) % threads;
+            if trans % mine != self.index {
+                continue;
+            }
+            let Survey { free, owned, coldest, wear_gap } = survey(&self.tables.groups, trans.into());
+            let gap = self.settings.reclaim.wear_gap;
+            if let Some(group) = coldest.filter(|_| gap > 0 && wear_gap > gap) {
+                self.begin(turn, trans, group, false);
+                return;
+            }
+            let enough = f64::from(free) >= self.settings.reclaim.background_free * f64::from(owned);
+            if !enough && self.choose(turn, trans, false) {
+                return;
+            }
+        }
+    }
+}
+
+/// Whether no NVMQ thread has a command.
+pub(crate) fn is_idle(tables: &Tables, nvmq: u16) -> bool {
+    (0..usize::from(nvmq)).all(|thread| tables.active.get(Tables::line(thread)) == 0)
+}
+
+/// What a TRANS thread's groups look like.
+struct Survey {
+    free: u32,
+    owned: u32,
+    /// The closed group that was erased least.
+    coldest: Option<u32>,
+    /// How much less than the most erased one.
+    wear_gap: u32,
+}
+
+fn survey(groups: &crate::BlockGroups, owner: u32) -> Survey {
+    let (mut free, mut owned, mut most, mut coldest) = (0, 0, 0, None::<(u32, u32)>);
+    for group in (0..groups.count()).filter(|&group| groups.owner(group) == Some(owner)) {
+        owned += 1;
+        let wear = groups.erase_count(group);
+        most = most.max(wear);
+        match groups.state(group) {
+            GroupState::Free => free += 1,
+            GroupState::Closed => coldest = Some(coldest.map_or((wear, group), |cold| cold.min((wear, group)))),
+            _ => {}
+        }
+    }
+    let wear_gap = coldest.map_or(0, |(wear, _)| most - wear);
+    Survey { free, owned, coldest: coldest.map(|(_, group)| group), wear_gap }
+}
+
+impl Stage<Firmware> for Bgc {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
+        match message {
+            Message::ReclaimRequest(request) => {
+                self.asked.push_back(request.trans);
+                self.next_job(turn);
+            }
+            Message::PageDone(done) => self.on_page_done(turn, done),
+            other => unreachable!("bgc{} was sent {other:?}", self.index),
+        }
+    }
+
+    fn on_wake(&mut self, turn: &mut Turn<'_>) {
+        self.look(turn);
+    }
+}

@@ -1,0 +1,356 @@
+//! CACHE: a direct-mapped burst buffer for writes in device memory (DeepFlash §4.3, §5.3).
+//!
+//! ```text
+//!             write             write of another page, or flush           programmed
+//! empty ----------------> cached ------------------------------> evicting -----------> (cached or empty)
+//! ```
+//! An entry can hold a cached page and, beside it, the page that it evicts: that one is served from its frame until it is on
+//! flash. What is cached is always newer than flash, so a page leaves only by eviction or when it is deallocated.
+//!
+//! Frames change hands instead of being copied: a write brings its frame and gets the entry's old one back.
+
+use crate::message::*;
+use crate::policies::trans_of;
+use crate::stages::Answers;
+use crate::{Firmware, Note, Settings, Tables, Turn, Work};
+use stage::{Accepts, Address, Stage};
+use std::collections::VecDeque;
+use units::Lpn;
+
+/// No frame.
+const NONE: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// Holds the cached page, or nothing.
+    frame: u32,
+    /// Holds the page being evicted, or none.
+    evicting: u32,
+    /// A flush waits for it to be empty.
+    flush: bool,
+}
+
+/// A flush under way.
+#[derive(Debug)]
+struct Flushing {
+    requester: Requester,
+    key: CommandKey,
+    /// Entries that must still become empty.
+    left: u32,
+}
+
+/// One CACHE thread.
+pub(crate) struct Cache {
+    index: u8,
+    settings: Settings,
+    tables: Tables,
+    trans: Vec<Address<TransRequest>>,
+    answers: Answers,
+    entries: Vec<Entry>,
+    /// Frames for evictions.
+    spares: Vec<u32>,
+    /// Requests that wait for an entry's eviction or for a spare frame, in the order they came.
+    waiting: VecDeque<CacheRequest>,
+    flushing: Option<Flushing>,
+    /// The next entry for the flush to look at.
+    flush_cursor: usize,
+    flushes: VecDeque<CacheRequest>,
+}
+
+impl Accepts<CacheRequest> for Cache {}
+impl Accepts<PageDone> for Cache {}
+
+impl Cache {
+    /// Thread `index`, with frames for its entries and spare ones.
+    pub(crate) fn new(
+        index: u8,
+        settings: Settings,
+        tables: Tables,
+        trans: Vec<Address<TransRequest>>,
+        answers: Answers,
+        frames: std::ops::Range<u32>,
+        spares: std::ops::Range<u32>,
+    ) -> Self {
+        let entries = frames.map(|frame| Entry { frame, evicting: NONE, flush: false }).collect();
+        let (waiting, flushes) = (VecDeque::new(), VecDeque::new());
+        let spares = spares.rev().collect();
+        Cache {
+            index,
+            settings,
+            tables,
+            trans,
+            answers,
+            entries,
+            spares,
+            waiting,
+            flushing: None,
+            flush_cursor: 0,
+            flushes,
+        }
+    }
+
+    /// A page's entry among this thread's.
+    fn place(&self, lpn: Lpn) -> usize {
+        lpn.0 as usize % self.tables.cache_entries / self.threads()
+    }
+
+    /// The place of an entry in the tag table.
+    fn tag_place(&self, place: usize) -> usize {
+        place * self.threads() + usize::from(self.index)
+    }
+
+    fn threads(&self) -> usize {
+        usize::from(self.settings.threads.cache)
+    }
+
+    fn tag(&self, turn: &mut Turn<'_>, place: usize) -> (Option<Lpn>, Option<Lpn>) {
+        let word = turn.load(&self.tables.tags, self.tag_place(place));
+        let page = |half: u64| (half as u32).checked_sub(1).map(Lpn);
+        (page(word & 0xffff_ffff), page(word >> 32))
+    }
+
+    fn set_tag(&self, turn: &mut Turn<'_>, place: usize, cached: Option<Lpn>, evicted: Option<Lpn>) {
+        let half = |page: Option<Lpn>| page.map_or(0, |lpn| u64::from(lpn.0) + 1);
+        turn.store(&self.tables.tags, self.tag_place(place), half(cached) | half(evicted) << 32);
+    }
+
+    fn ask(&self, turn: &mut Turn<'_>, operation: TransOperation, request: &CacheRequest) {
+        let CacheRequest { lpn, frame, requester, key, .. } = *request;
+        let thread = trans_of(self.settings.split, lpn, self.settings.threads.trans);
+        turn.send(self.trans[usize::from(thread)], TransRequest { operation, lpn, frame, requester, key });
+    }
+
+    fn answer(&self, turn: &mut Turn<'_>, request: &CacheRequest, frame: u32) {
+        let done = PageDone { tag: request.requester.tag, frame, media: Media::Good, key: request.key };
+        self.answers.tell(turn, request.requester, done);
+    }
+
+    /// Serves a request, or tells that it must wait.
+    fn serve(&mut self, turn: &mut Turn<'_>, request: &CacheRequest) -> bool {
+        turn.spend(Work::FindEntry);
+        let place = self.place(request.lpn);
+        let (cached, evicted) = self.tag(turn, place);
+        match request.operation {
+            CacheOperation::Read => self.read(turn, request, place, cached, evicted),
+            CacheOperation::Write => return self.write(turn, request, place, cached, evicted),
+            CacheOperation::WriteThrough => {
+                if evicted == Some(request.lpn) {
+                    return false;
+                }
+                self.drop_cached(turn, request.lpn, place, cached, evicted);
+                self.ask(turn, TransOperation::Write, request);
+            }
+            CacheOperation::Discard => {
+                if evicted == Some(request.lpn) {
+                    return false;
+                }
+                self.drop_cached(turn, request.lpn, place, cached, evicted);
+                self.ask(turn, TransOperation::Discard, request);
+            }
+            CacheOperation::Flush => unreachable!("flushes do not come here"),
+        }
+        true
+    }
+
+    /// What is cached is superseded by what goes to flash now.
+    fn drop_cached(&mut self, turn: &mut Turn<'_>, lpn: Lpn, place: usize, cached: Option<Lpn>, evicted: Option<Lpn>) {
+        if cached == Some(lpn) {
+            self.set_tag(turn, place, None, evicted);
+            self.count_flushed(turn, place, evicted.is_none());
+        }
+    }
+
+    fn read(&mut self, turn: &mut Turn<'_>, request: &CacheRequest, place: usize, cached: Option<Lpn>, evicted: Option<Lpn>) {
+        let entry = self.entries[place];
+        let from = match request.lpn {
+            lpn if cached == Some(lpn) => entry.frame,
+            lpn if evicted == Some(lpn) => entry.evicting,
+            _ => {
+                // It left the buffer meanwhile, or NVMQ did not look.
+                if !self.settings.cache.non_blocking {
+                    turn.note(Note::CacheMiss);
+                }
+                self.ask(turn, TransOperation::Read, request);
+                return;
+            }
+        };
+        if !self.settings.cache.non_blocking {
+            turn.note(Note::CacheHit);
+        }
+        turn.spend(Work::ServeEntry);
+        self.tables.frames.copy(from, request.frame);
+        self.answer(turn, request, request.frame);
+    }
+
+    fn write(
+        &mut self,
+        turn: &mut Turn<'_>,
+        request: &CacheRequest,
+        place: usize,
+        cached: Option<Lpn>,
+        evicted: Option<Lpn>,
+    ) -> bool {
+        let lpn = request.lpn;
+        if cached.is_none() || cached == Some(lpn) {
+            turn.spend(Work::ServeEntry);
+            let old = std::mem::replace(&mut self.entries[place].frame, request.frame);
+            self.set_tag(turn, place, Some(lpn), evicted);
+            self.answer(turn, request, old);
+            return true;
+        }
+        if evicted.is_some() {
+            // The entry is busy. NVMQ looked before it was, or does not look; the buffer is passed by here.
+            let may_pass = self.settings.cache.non_blocking && self.settings.cache.bypass && evicted != Some(lpn);
+            if may_pass {
+                turn.note(Note::CacheBypass);
+                self.ask(turn, TransOperation::Write, request);
+            }
+            return may_pass;
+        }
+        if self.spares.is_empty() {
+            return false;
+        }
+        self.evict(turn, place, cached.expect("handled above"));
+        // A blocking buffer takes the new page only when the old one is on flash.
+        self.settings.cache.non_blocking && self.serve(turn, request)
+    }
+
+    /// Sends an entry's page to flash; the entry gets a spare frame.
+    fn evict(&mut self, turn: &mut Turn<'_>, place: usize, lpn: Lpn) {
+        turn.spend(Work::EvictEntry);
+        turn.note(Note::CacheEviction);
+        let spare = self.spares.pop().expect("the caller looked");
+        let entry = &mut self.entries[place];
+        debug_assert_eq!(entry.evicting, NONE);
+        entry.evicting = std::mem::replace(&mut entry.frame, spare);
+        let frame = entry.evicting;
+        self.set_tag(turn, place, None, Some(lpn));
+        let requester = Requester { group: Asker::Cache, index: self.index, tag: place as u32 };
+        // It is nobody's command: its time is not part of the write that caused it.
+        let eviction = CacheRequest { operation: CacheOperation::Write, lpn, frame, requester, key: CommandKey::NONE };
+        self.ask(turn, TransOperation::Write, &eviction);
+    }
+
+    /// An eviction is on flash.
+    fn on_evicted(&mut self, turn: &mut Turn<'_>, done: PageDone) {
+        let place = done.tag as usize;
+        let (cached, evicted) = self.tag(turn, place);
+        debug_assert!(evicted.is_some());
+        self.spares.push(self.entries[place].evicting);
+        self.entries[place].evicting = NONE;
+        self.set_tag(turn, place, cached, None);
+        if self.entries[place].flush {
+            match cached {
+                Some(lpn) => self.evict(turn, place, lpn),
+                None => self.count_flushed(turn, place, true),
+            }
+        }
+        self.retry(turn);
+        self.flush_more(turn);
+    }
+
+    /// Tries again what waits, in the order it came; a request never passes an earlier one for its entry.
+    fn retry(&mut self, turn: &mut Turn<'_>) {
+        let mut at = 0;
+        while at < self.waiting.len() {
+            let request = self.waiting[at];
+            let place = self.place(request.lpn);
+            let behind = self.waiting.iter().take(at).any(|earlier| self.place(earlier.lpn) == place);
+            if !behind && self.serve(turn, &request) {
+                self.waiting.remove(at);
+            } else {
+                at += 1;
+            }
+        }
+    }
+
+    fn on_request(&mut self, turn: &mut Turn<'_>, request: CacheRequest) {
+        if request.operation == CacheOperation::Flush {
+            self.flushes.push_back(request);
+            self.begin_flush(turn);
+            return;
+        }
+        let place = self.place(request.lpn);
+        // Reads never wait: the range lock keeps writes of the same page away.
+        let behind = request.operation != CacheOperation::Read && self.waiting.iter().any(|earlier| self.place(earlier.lpn) == place);
+        if behind || !self.serve(turn, &request) {
+            self.waiting.push_back(request);
+        }
+    }
+
+    /// Marks every entry that holds something; each becomes empty by its own eviction, as spare frames allow.
+    fn begin_flush(&mut self, turn: &mut Turn<'_>) {
+        while self.flushing.is_none() {
+            let Some(request) = self.flushes.pop_front() else { return };
+            let mut left = 0;
+            for place in 0..self.entries.len() {
+                let (cached, evicted) = self.tag_unpriced(place);
+                if cached.is_some() || evicted.is_some() {
+                    self.entries[place].flush = true;
+                    left += 1;
+                }
+            }
+            if left == 0 {
+                self.answer(turn, &request, 0);
+                continue;
+            }
+            self.flushing = Some(Flushing { requester: request.requester, key: request.key, left });
+            self.flush_cursor = 0;
+            self.flush_more(turn);
+        }
+    }
+
+    /// Begins evictions for the flush while there are spare frames.
+    fn flush_more(&mut self, turn: &mut Turn<'_>) {
+        if self.flushing.is_none() {
+            return;
+        }
+        while self.flush_cursor < self.entries.len() && !self.spares.is_empty() {
+            let place = self.flush_cursor;
+            self.flush_cursor += 1;
+            if !self.entries[place].flush || self.entries[place].evicting != NONE {
+                continue;
+            }
+            if let (Some(lpn), _) = self.tag(turn, place) {
+                self.evict(turn, place, lpn);
+            }
+        }
+    }
+
+    /// An entry has become empty: one less for the flush.
+    fn count_flushed(&mut self, turn: &mut Turn<'_>, place: usize, empty: bool) {
+        if !empty || !std::mem::take(&mut self.entries[place].flush) {
+            return;
+        }
+        let Some(flushing) = &mut self.flushing else { return };
+        flushing.left -= 1;
+        if flushing.left == 0 {
+            let Flushing { requester, key, .. } = self.flushing.take().expect("it is under way");
+            let done = PageDone { tag: requester.tag, frame: 0, media: Media::Good, key };
+            self.answers.tell(turn, requester, done);
+            self.begin_flush(turn);
+        }
+    }
+
+    fn tag_unpriced(&self, place: usize) -> (Option<Lpn>, Option<Lpn>) {
+        let word = self.tables.tags.get(self.tag_place(place));
+        let page = |half: u64| (half as u32).checked_sub(1).map(Lpn);
+        (page(word & 0xffff_ffff), page(word >> 32))
+    }
+}
+
+impl Stage<Firmware> for Cache {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
+        match message {
+            Message::CacheRequest(request) => self.on_request(turn, request),
+            Message::PageDone(done) => self.on_evicted(turn, done),
+            other => unreachable!("cache{} was sent {other:?}", self.index),
+        }
+    }
+
+    fn prefetch(&self, message: &Message) {
+        if let Message::CacheRequest(request) = message {
+            self.tables.tags.prefetch(self.tag_place(self.place(request.lpn)));
+        }
+    }
+}

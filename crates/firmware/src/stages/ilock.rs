@@ -1,0 +1,136 @@
+//! ILOCK: index locks over ranges of logical pages, held in an ordered tree (DeepFlash §4.2, §5.2).
+//!
+//! A request for a free range makes the asking NVMQ thread its owner. A request for a held range waits, or, with forwarding,
+//! is sent on to the owner; a node lives until its owner has given back every grant and forward that was counted on it, so an
+//! owner can release while a forward is still on its way to it.
+//!
+//! Order: the requests of one submission queue are admitted in the order of their tickets. A request that arrives before its
+//! predecessor, because another thread took it, is kept until the gap is closed.
+
+use crate::message::{LockRelease, LockReply, LockRequest, LockSkip, LockedRange, Message, NO_TICKET};
+use crate::{Firmware, Turn, Work};
+use stage::{Accepts, Address, Stage};
+use std::collections::{BTreeMap, VecDeque};
+use units::QueueId;
+
+/// A range and its owner.
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    last: u32,
+    owner: u8,
+    /// Grants and forwards that have not been given back.
+    under_way: u32,
+}
+
+/// One ILOCK thread, for its share of the lock regions.
+pub(crate) struct Ilock {
+    nvmq: Vec<Address<LockReply>>,
+    forwarding: bool,
+    /// Nodes by first unit; no two meet.
+    tree: BTreeMap<u32, Node>,
+    /// Requests for held ranges, in the order they were admitted.
+    waiting: VecDeque<LockRequest>,
+    /// The next ticket of each queue.
+    next_ticket: Vec<u32>,
+    /// Requests, and tickets that will not be used, that came before their predecessors.
+    early: Vec<(QueueId, u32, Option<LockRequest>)>,
+}
+
+impl Accepts<LockRequest> for Ilock {}
+impl Accepts<LockSkip> for Ilock {}
+impl Accepts<LockRelease> for Ilock {}
+
+impl Ilock {
+    pub(crate) fn new(nvmq: Vec<Address<LockReply>>, forwarding: bool, queues: u32) -> Self {
+        let next_ticket = vec![0; queues as usize + 1];
+        Ilock { nvmq, forwarding, tree: BTreeMap::new(), waiting: VecDeque::new(), next_ticket, early: Vec::new() }
+    }
+
+    /// Admits a ticket, and the early ones whose turn it makes.
+    fn in_order(&mut self, turn: &mut Turn<'_>, queue: QueueId, ticket: u32, request: Option<LockRequest>) {
+        if ticket == NO_TICKET {
+            self.admit(turn, request.expect("only requests come without a ticket"));
+            return;
+        }
+        if ticket != self.next_ticket[queue.index()] {
+            self.early.push((queue, ticket, request));
+            return;
+        }
+        let (mut ticket, mut request) = (ticket, request);
+        loop {
+            if let Some(request) = request {
+                self.admit(turn, request);
+            }
+            ticket = if ticket + 1 == NO_TICKET { 0 } else { ticket + 1 };
+            let Some(at) = self.early.iter().position(|early| (early.0, early.1) == (queue, ticket)) else { break };
+            request = self.early.swap_remove(at).2;
+        }
+        self.next_ticket[queue.index()] = ticket;
+    }
+
+    fn admit(&mut self, turn: &mut Turn<'_>, request: LockRequest) {
+        turn.spend(Work::SearchLock);
+        let behind = self.waiting.iter().any(|earlier| earlier.range.meets(request.range));
+        match self.holder(request.range) {
+            None if !behind => self.grant(turn, request, false),
+            Some(held) if !behind && self.forwarding && !request.waits && held.covers(request.range) => {
+                let node = self.tree.get_mut(&held.first).expect("it was just found");
+                node.under_way += 1;
+                let owner = node.owner;
+                self.answer(turn, &request, owner, held, false);
+            }
+            _ => self.waiting.push_back(request),
+        }
+    }
+
+    /// The first node that a range meets.
+    fn holder(&self, range: LockedRange) -> Option<LockedRange> {
+        let (&first, node) = self.tree.range(..=range.last).next_back()?;
+        (node.last >= range.first).then_some(LockedRange { first, last: node.last })
+    }
+
+    fn grant(&mut self, turn: &mut Turn<'_>, request: LockRequest, waited: bool) {
+        turn.spend(Work::InsertLock);
+        let LockedRange { first, last } = request.range;
+        self.tree.insert(first, Node { last, owner: request.nvmq, under_way: 1 });
+        self.answer(turn, &request, request.nvmq, request.range, waited);
+    }
+
+    fn answer(&mut self, turn: &mut Turn<'_>, request: &LockRequest, owner: u8, range: LockedRange, waited: bool) {
+        let reply =
+            LockReply { slot: request.slot, segment: request.segment, owner, range, waited, key: request.key };
+        turn.send(self.nvmq[usize::from(request.nvmq)], reply);
+    }
+
+    fn release(&mut self, turn: &mut Turn<'_>, release: LockRelease) {
+        turn.spend(Work::RemoveLock);
+        let node = self.tree.get_mut(&release.range.first).expect("only what is held is released");
+        node.under_way -= release.served;
+        if node.under_way > 0 {
+            return;
+        }
+        self.tree.remove(&release.range.first);
+        let mut at = 0;
+        while at < self.waiting.len() {
+            let request = self.waiting[at];
+            let behind = self.waiting.iter().take(at).any(|earlier| earlier.range.meets(request.range));
+            if request.range.meets(release.range) && !behind && self.holder(request.range).is_none() {
+                self.waiting.remove(at);
+                self.grant(turn, request, true);
+            } else {
+                at += 1;
+            }
+        }
+    }
+}
+
+impl Stage<Firmware> for Ilock {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
+        match message {
+            Message::LockRequest(request) => self.in_order(turn, request.key.queue(), request.ticket, Some(request)),
+            Message::LockSkip(skip) => self.in_order(turn, skip.key.queue(), skip.ticket, None),
+            Message::LockRelease(release) => self.release(turn, release),
+            other => unreachable!("ILOCK was sent {other:?}"),
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! A command in the drive: what is known of it, and how far its segments and pages are.
+
+use crate::Namespace;
+use crate::message::Card;
+use nvme::prp::{ListWalk, PrpPlan};
+use nvme::spec::{Opcode, Status};
+use units::{Lba, Time};
+
+/// A part of a command's pages that lies in one lock region and is locked, worked and released as one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Segment {
+    /// First page of the segment, counted from the command's first.
+    pub(super) from: u32,
+    /// One past its last page.
+    pub(super) to: u32,
+    /// The next page to begin.
+    pub(super) next: u32,
+    /// Pages not yet done.
+    pub(super) left: u32,
+    /// The record under which its range is owned; `None` until its lock is granted and its turn has come.
+    pub(super) record: Option<u16>,
+    /// Whether pages may begin.
+    pub(super) running: bool,
+    /// When its lock was asked for.
+    pub(super) asked: Time,
+}
+
+impl Segment {
+    pub(super) fn new(from: u32, to: u32) -> Self {
+        Segment { from, to, next: from, left: to - from, ..Segment::default() }
+    }
+}
+
+/// A command and how far it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Command {
+    pub(super) card: Card,
+    pub(super) opcode: Opcode,
+    pub(super) status: Status,
+    /// First page of the drive.
+    pub(super) first_page: u32,
+    pub(super) segments: [Segment; 2],
+    pub(super) segment_count: u8,
+    /// Segments not yet done.
+    pub(super) segments_left: u8,
+    /// Pages under way.
+    pub(super) under_way: u16,
+    /// Stands in the line for frames.
+    pub(super) starving: bool,
+    pub(super) plan: Option<PrpPlan>,
+    /// The way along the PRP list, while entries are missing.
+    pub(super) walk: Option<ListWalk>,
+    /// List words gathered.
+    pub(super) listed: u16,
+    /// First sector and number of sectors that the segments cover.
+    pub(super) stretch: (u64, u64),
+    /// Of a command that runs alone: what is left of its current range after the stretch, and the next range.
+    pub(super) rest: (u64, u64),
+    pub(super) next_range: u16,
+    /// Of a Dataset Management command: its namespace, and whether it deallocates.
+    pub(super) namespace: Namespace,
+    pub(super) deallocates: bool,
+}
+
+impl Command {
+    pub(super) fn new(card: Card, opcode: Opcode) -> Self {
+        Command {
+            card,
+            opcode,
+            status: Status::SUCCESS,
+            first_page: 0,
+            segments: [Segment::default(); 2],
+            segment_count: 0,
+            segments_left: 0,
+            under_way: 0,
+            starving: false,
+            plan: None,
+            walk: None,
+            listed: 0,
+            stretch: (card.sector, u64::from(card.sectors)),
+            rest: (0, 0),
+            next_range: 0,
+            namespace: Namespace { base: Lba(0), sectors: 0 },
+            deallocates: false,
+        }
+    }
+
+    /// The segment that a page belongs to.
+    pub(super) fn segment_of(&self, page: u32) -> usize {
+        usize::from(self.segment_count > 1 && page >= self.segments[1].from)
+    }
+
+    /// Whether its pages change the media.
+    pub(super) fn changes_media(&self) -> bool {
+        matches!(self.opcode, Opcode::Write | Opcode::WriteZeroes | Opcode::DatasetManagement)
+    }
+
+    /// A failure is kept; the first one is what the host is told.
+    pub(super) fn fail(&mut self, status: Status) {
+        if self.status == Status::SUCCESS {
+            self.status = status;
+        }
+    }
+}
+
+/// The commands of a thread, by slot. A slot is free again when its command is over.
+pub(super) struct Slots {
+    commands: Vec<Option<Command>>,
+    free: Vec<u16>,
+}
+
+impl Slots {
+    pub(super) fn new(count: usize) -> Self {
+        Slots { commands: vec![None; count], free: (0..count as u16).rev().collect() }
+    }
+    pub(super) fn insert(&mut self, command: Command) -> u16 {
+        let slot = self.free.pop().expect("no more commands are admitted than there are slots");
+        self.commands[usize::from(slot)] = Some(command);
+        slot
+    }
+    pub(super) fn remove(&mut self, slot: u16) -> Command {
+        self.free.push(slot);
+        self.commands[usize::from(slot)].take().expect("a command is in its slot until it is over")
+    }
+    pub(super) fn get(&self, slot: u16) -> &Command {
+        self.commands[usize::from(slot)].as_ref().expect("a command is in its slot until it is over")
+    }
+    pub(super) fn get_mut(&mut self, slot: u16) -> &mut Command {
+        self.commands[usize::from(slot)].as_mut().expect("a command is in its slot until it is over")
+    }
+    pub(super) fn used(&self) -> usize {
+        self.commands.len() - self.free.len()
+    }
+}

@@ -1,0 +1,475 @@
+//! From doorbell to parsed command: batches into the SQ buffer, tickets at the locks, entries to the threads that take them.
+
+use super::command::{Command, Segment};
+use super::{HELD, Nvmq};
+use crate::message::*;
+use crate::tables::{ENTRY_WORDS, LIST_WORDS};
+use crate::{LOCK_REGION, Note, Tables, Turn, Work};
+use nvme::spec::{DsmRange, Opcode, Status, Submission};
+use units::{Bytes, HostAddress, QueueId, SECTOR_BYTES};
+
+/// Entries dealt to one thread at a time.
+const TAKE_BATCH: u16 = 2;
+
+const REGION_SECTORS: u64 = LOCK_REGION.0 / SECTOR_BYTES;
+
+/// Tickets dealt: for each queue of a home thread and each ILOCK thread the next one.
+pub(super) struct Tickets {
+    next: Vec<u32>,
+    lock_threads: usize,
+}
+
+impl Tickets {
+    pub(super) fn new(queues: usize, lock_threads: usize) -> Self {
+        Tickets { next: vec![0; queues * lock_threads], lock_threads }
+    }
+    fn deal(&mut self, queue: usize, lock_thread: usize) -> u32 {
+        let next = &mut self.next[queue * self.lock_threads + lock_thread];
+        let ticket = *next;
+        // The mark for "none" is passed over.
+        *next = if ticket + 1 == NO_TICKET { 0 } else { ticket + 1 };
+        ticket
+    }
+}
+
+/// What a queue's home thread knows of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Home {
+    /// Entries fetched into the SQ buffer.
+    fetched: u64,
+    /// Entries dealt.
+    dealt: u64,
+    /// The next entry runs alone: nothing is dealt until everything before it is over, nor after it until it is over.
+    held: bool,
+}
+
+impl Nvmq {
+    fn home(&mut self, queue: QueueId) -> &mut Home {
+        let threads = usize::from(self.settings.threads.nvmq);
+        &mut self.homes[queue.index() / threads]
+    }
+
+    /// Starts the copy of a batch into the SQ buffer.
+    pub(super) fn on_fetch(&mut self, turn: &mut Turn<'_>, fetch: Fetch) {
+        turn.spend(Work::FetchBatch);
+        let ring = self.tables.ring;
+        let start = self.home(fetch.queue).fetched;
+        let place = self.tables.place(fetch.queue, start);
+        // The ring of the buffer may wrap inside the batch: then it is two copies.
+        let first = usize::from(fetch.entries).min(ring - place % ring);
+        self.copy_entries(turn, fetch.queue, fetch.at, place, first);
+        if first < usize::from(fetch.entries) {
+            let at = fetch.at + first as u64 * nvme::spec::SUBMISSION_BYTES;
+            self.copy_entries(turn, fetch.queue, at, place + first - ring, usize::from(fetch.entries) - first);
+        }
+        self.home(fetch.queue).fetched += u64::from(fetch.entries);
+    }
+
+    fn copy_entries(&mut self, turn: &mut Turn<'_>, queue: QueueId, at: HostAddress, place: usize, entries: usize) {
+        let transfer = Transfer {
+            lane: Lane::Entries,
+            nvmq: self.index,
+            first_sector: 0,
+            token: u32::from(queue.0),
+            aside: entries as u32,
+            local: (place * ENTRY_WORDS) as u64,
+            host: [at, HostAddress(0)],
+            bytes: [(entries * ENTRY_WORDS * 8) as u32, 0],
+            key: CommandKey::NONE,
+        };
+        turn.send(self.ways.link, transfer);
+    }
+
+    /// Entries stand in the SQ buffer.
+    pub(super) fn on_entries(&mut self, turn: &mut Turn<'_>, done: Transferred) {
+        let queue = QueueId(done.token as u16);
+        self.deal(turn, queue, done.aside as u16);
+    }
+
+    /// Deals up to `count` entries, in the order of the queue, to the threads that take them.
+    fn deal(&mut self, turn: &mut Turn<'_>, queue: QueueId, count: u16) {
+        let mut dealt = 0;
+        while dealt < count && !self.home(queue).held {
+            turn.spend(Work::DealEntry);
+            let position = self.home(queue).dealt + u64::from(dealt);
+            let place = self.tables.place(queue, position);
+            let mut words = [0; ENTRY_WORDS];
+            self.tables.sq_buffer.read(place * ENTRY_WORDS, &mut words);
+            let card = self.card(queue, &Submission(words));
+            if self.runs_alone(&card) {
+                self.home(queue).held = true;
+                break;
+            }
+            let tickets = self.deal_tickets(&card);
+            self.tables.tickets.set(place, u64::from(tickets[0]) | u64::from(tickets[1]) << 32);
+            dealt += 1;
+        }
+        self.hand_out(turn, queue, dealt);
+        self.home(queue).dealt += u64::from(dealt);
+        if self.home(queue).held {
+            self.hold(turn, queue);
+        }
+    }
+
+    fn hand_out(&mut self, turn: &mut Turn<'_>, queue: QueueId, mut count: u16) {
+        while count > 0 {
+            let batch = count.min(TAKE_BATCH);
+            let taker = if self.dynamic() {
+                self.next_taker = (self.next_taker + 1) % self.ways.takes.len();
+                self.next_taker
+            } else {
+                usize::from(self.index)
+            };
+            turn.send(self.ways.takes[taker], Take { queue, count: batch });
+            count -= batch;
+        }
+    }
+
+    /// Marks the queue as held, and lets the command that runs alone go if nothing before it is under way.
+    fn hold(&mut self, turn: &mut Turn<'_>, queue: QueueId) {
+        let line = Tables::line(queue.index());
+        let tail = turn.load(&self.tables.cq_tail, line);
+        let tail = if tail & HELD == 0 { turn.fetch_add(&self.tables.cq_tail, line, HELD) } else { tail };
+        self.run_alone_if_eased(turn, queue, tail & !HELD);
+    }
+
+    fn run_alone_if_eased(&mut self, turn: &mut Turn<'_>, queue: QueueId, posted: u64) {
+        let home = *self.home(queue);
+        if posted == home.dealt {
+            let place = self.tables.place(queue, home.dealt);
+            self.tables.tickets.set(place, u64::MAX);
+            self.home(queue).dealt += 1;
+            self.hand_out(turn, queue, 1);
+        }
+    }
+
+    /// A command of a held queue is over.
+    pub(super) fn on_queue_eased(&mut self, turn: &mut Turn<'_>, queue: QueueId) {
+        let line = Tables::line(queue.index());
+        let tail = turn.load(&self.tables.cq_tail, line);
+        let home = *self.home(queue);
+        if !home.held || tail & HELD == 0 || tail & !HELD != home.dealt {
+            return;
+        }
+        let place = self.tables.place(queue, home.dealt.wrapping_sub(1));
+        let alone_is_over = home.dealt > 0 && self.tables.tickets.get(place) == u64::MAX;
+        if alone_is_over {
+            self.tables.tickets.set(place, 0);
+            turn.fetch_add(&self.tables.cq_tail, line, HELD);
+            self.home(queue).held = false;
+            let waiting = (home.fetched - home.dealt).min(u64::from(u16::MAX)) as u16;
+            self.deal(turn, queue, waiting);
+        } else {
+            self.run_alone_if_eased(turn, queue, tail & !HELD);
+        }
+    }
+
+    fn card(&self, queue: QueueId, entry: &Submission) -> Card {
+        let base = self.drive.namespace(entry.namespace());
+        let scale = self.drive.shape().format.sectors();
+        let opcode = Opcode::try_from(entry.opcode());
+        let ranged = !matches!(opcode, Ok(Opcode::Flush | Opcode::DatasetManagement) | Err(_));
+        let sectors = if ranged { u64::from(entry.block_count()) * scale } else { 0 };
+        // A range outside the namespace is marked by an impossible first sector and refused when it is parsed.
+        let inside = base.filter(|base| {
+            let first = entry.slba().checked_mul(scale);
+            first.and_then(|first| first.checked_add(sectors)).is_some_and(|end| end <= base.sectors)
+        });
+        let sector = match inside {
+            Some(base) if ranged => base.base.0 + entry.slba() * scale,
+            _ if ranged => u64::MAX,
+            _ => 0,
+        };
+        Card {
+            key: CommandKey::new(queue, entry.command_id()),
+            tickets: [NO_TICKET; 2],
+            sector,
+            sectors: sectors as u32,
+            prp1: entry.prp1(),
+            prp2: entry.prp2(),
+            opcode: entry.opcode(),
+            fua: entry.fua(),
+            ranges: if opcode == Ok(Opcode::DatasetManagement) { entry.dsm_range_count() as u16 } else { 0 },
+        }
+    }
+
+    /// Whether a command may reach over more than two lock regions: it runs alone in its queue, without tickets.
+    fn runs_alone(&self, card: &Card) -> bool {
+        match Opcode::try_from(card.opcode) {
+            Ok(Opcode::DatasetManagement) => true,
+            Ok(Opcode::WriteZeroes | Opcode::Verify) => {
+                card.sector != u64::MAX && card.sectors > self.drive.shape().transfer_sectors
+            }
+            _ => false,
+        }
+    }
+
+    /// The lock regions that a command is ordered by: none where it is refused or has no range.
+    fn regions(&self, card: &Card) -> Option<[u64; 2]> {
+        let ordered = matches!(
+            Opcode::try_from(card.opcode),
+            Ok(Opcode::Read | Opcode::Write | Opcode::Compare | Opcode::WriteZeroes | Opcode::Verify)
+        );
+        let fits = card.sector != u64::MAX && card.sectors > 0 && card.sectors <= self.drive.shape().transfer_sectors;
+        (ordered && fits).then(|| {
+            let last = card.sector + u64::from(card.sectors) - 1;
+            [card.sector / REGION_SECTORS, last / REGION_SECTORS]
+        })
+    }
+
+    /// The ILOCK thread of a region.
+    pub(super) fn lock_thread(&self, region: u64) -> usize {
+        (region % u64::from(self.settings.threads.ilock)) as usize
+    }
+
+    fn deal_tickets(&mut self, card: &Card) -> [u32; 2] {
+        let Some([first, last]) = self.regions(card) else { return [NO_TICKET; 2] };
+        let threads = usize::from(self.settings.threads.ilock);
+        let queue = card.key.queue().index();
+        let queue = queue / usize::from(self.settings.threads.nvmq);
+        let mut ticket = |thread: usize| self.tickets.deal(queue, thread);
+        let one = ticket((first % threads as u64) as usize);
+        let other = if first == last { NO_TICKET } else { ticket((last % threads as u64) as usize) };
+        [one, other]
+    }
+
+    /// Takes entries from a queue's SQ buffer and starts their commands.
+    pub(super) fn on_take(&mut self, turn: &mut Turn<'_>, take: Take) {
+        for _ in 0..take.count {
+            let head = turn.fetch_add(&self.tables.sq_head, Tables::line(take.queue.index()), 1);
+            let place = self.tables.place(take.queue, head);
+            turn.spend(Work::ParseCommand);
+            let mut words = [0; ENTRY_WORDS];
+            words[0] = turn.load(&self.tables.sq_buffer, place * ENTRY_WORDS);
+            self.tables.sq_buffer.read(place * ENTRY_WORDS, &mut words);
+            let tickets = self.tables.tickets.get(place);
+            let mut card = self.card(take.queue, &Submission(words));
+            if tickets != u64::MAX {
+                card.tickets = [tickets as u32, (tickets >> 32) as u32];
+            }
+            turn.note(Note::Taken(card.key));
+            self.start(turn, card, Submission(words));
+        }
+    }
+
+    fn start(&mut self, turn: &mut Turn<'_>, card: Card, entry: Submission) {
+        match self.parse(&card, &entry) {
+            Err(status) => {
+                self.skip_tickets(turn, &card);
+                self.post(turn, card.key, status);
+            }
+            Ok(command) => {
+                let slot = self.slots.insert(command);
+                self.publish_activity();
+                match command.opcode {
+                    Opcode::Flush => self.start_flush(turn, slot),
+                    _ if command.segment_count == 0 => self.start_alone(turn, slot),
+                    _ => self.request_locks(turn, slot),
+                }
+            }
+        }
+    }
+
+    fn skip_tickets(&mut self, turn: &mut Turn<'_>, card: &Card) {
+        let Some(regions) = self.regions(card) else { return };
+        for (region, ticket) in regions.into_iter().zip(card.tickets) {
+            if ticket != NO_TICKET {
+                turn.send(self.ways.skips[self.lock_thread(region)], LockSkip { key: card.key, ticket });
+            }
+        }
+    }
+
+    fn parse(&self, card: &Card, entry: &Submission) -> Result<Command, Status> {
+        let opcode = Opcode::try_from(card.opcode).map_err(|_| Status::INVALID_OPCODE)?;
+        let mut command = Command::new(*card, opcode);
+        let every_namespace = entry.namespace() == nvme::spec::ALL_NAMESPACES && opcode == Opcode::Flush;
+        if self.drive.namespace(entry.namespace()).is_none() && !every_namespace {
+            return Err(Status::INVALID_NAMESPACE);
+        }
+        match opcode {
+            Opcode::Flush => return Ok(command),
+            Opcode::DatasetManagement => {
+                command.namespace = *self.drive.namespace(entry.namespace()).expect("checked above");
+                command.deallocates = entry.dsm_deallocates();
+                command.plan = Some(nvme::prp::plan(card.prp1, card.prp2, Bytes(u64::from(card.ranges) * 16))?);
+                return Ok(command);
+            }
+            Opcode::WriteUncorrectable | Opcode::Copy => return Err(Status::INVALID_OPCODE),
+            _ => {}
+        }
+        if card.sector == u64::MAX {
+            return Err(Status::LBA_OUT_OF_RANGE);
+        }
+        if !entry.uses_prps() {
+            return Err(Status::INVALID_FIELD);
+        }
+        self.set_range(&mut command)?;
+        Ok(command)
+    }
+
+    /// Fills in what follows from a command's range: where its data lie, and its segments.
+    pub(super) fn set_range(&self, command: &mut Command) -> Result<(), Status> {
+        let card = command.card;
+        if matches!(command.opcode, Opcode::Read | Opcode::Write | Opcode::Compare) {
+            if card.sectors > self.drive.shape().transfer_sectors {
+                return Err(Status::INVALID_FIELD);
+            }
+            let plan = nvme::prp::plan(card.prp1, card.prp2, Bytes(u64::from(card.sectors) * SECTOR_BYTES))?;
+            command.walk = plan.walk();
+            command.plan = Some(plan);
+        }
+        match self.regions(&card) {
+            Some(regions) => self.set_segments(command, regions),
+            None => command.rest = command.stretch,
+        }
+        Ok(())
+    }
+
+    fn set_segments(&self, command: &mut Command, [first, last]: [u64; 2]) {
+        let (sector, sectors) = command.stretch;
+        command.first_page = self.drive.page_of(sector).0;
+        let end = self.drive.page_of(sector + sectors - 1).0 + 1 - command.first_page;
+        let border = if first == last { end } else { self.drive.page_of(last * REGION_SECTORS).0 - command.first_page };
+        command.segments = [Segment::new(0, border), Segment::new(border, end)];
+        command.segment_count = 1 + u8::from(first != last);
+        command.segments_left = command.segment_count;
+    }
+
+    /// Starts the fetch of the next part of a PRP list, if any is missing.
+    pub(super) fn fetch_list(&mut self, turn: &mut Turn<'_>, slot: u16) {
+        let command = self.slots.get(slot);
+        let Some(run) = command.walk.and_then(|walk| walk.run()) else { return };
+        let local = self.tables.list(self.index, slot) as u64 + u64::from(command.listed);
+        self.copy_list(turn, slot, local, run.at, run.words as u32 * 8);
+    }
+
+    fn copy_list(&mut self, turn: &mut Turn<'_>, slot: u16, local: u64, at: HostAddress, bytes: u32) {
+        turn.spend(Work::StartDma);
+        let transfer = Transfer {
+            lane: Lane::List,
+            nvmq: self.index,
+            first_sector: 0,
+            token: u32::from(slot),
+            aside: bytes,
+            local,
+            host: [at, HostAddress(0)],
+            bytes: [bytes, 0],
+            key: self.slots.get(slot).card.key,
+        };
+        turn.send(self.ways.link, transfer);
+    }
+
+    /// A part of a PRP list, or the ranges of a Dataset Management command, stand in the list buffer.
+    pub(super) fn on_list(&mut self, turn: &mut Turn<'_>, done: Transferred) {
+        let slot = done.token as u16;
+        if self.slots.get(slot).opcode == Opcode::DatasetManagement {
+            self.on_ranges(turn, slot);
+            return;
+        }
+        let command = self.slots.get_mut(slot);
+        let words = done.aside as usize / 8;
+        let mut fetched = [0; LIST_WORDS];
+        let local = done.local as usize;
+        self.tables.lists.read(local, &mut fetched[..words]);
+        let walk = command.walk.as_mut().expect("a list is fetched along its walk");
+        match walk.take(&fetched[..words]) {
+            Ok(entries) => {
+                let gathered = entries.len() as u16;
+                command.listed += gathered;
+                if walk.run().is_none() {
+                    command.walk = None;
+                }
+            }
+            Err(status) => {
+                command.fail(status);
+                command.walk = None;
+            }
+        }
+        if self.slots.get(slot).walk.is_some() {
+            self.fetch_list(turn, slot);
+        } else {
+            self.advance(turn, slot);
+        }
+    }
+
+    /// Starts a command that runs alone in its queue.
+    fn start_alone(&mut self, turn: &mut Turn<'_>, slot: u16) {
+        let command = *self.slots.get(slot);
+        if command.opcode != Opcode::DatasetManagement {
+            self.next_stretch(turn, slot);
+            return;
+        }
+        let plan = command.plan.expect("ranges lie in host memory");
+        let bytes = plan.bytes().0.min(nvme::spec::PAGE_BYTES);
+        let pieces = plan.resolve(Bytes(0), Bytes(bytes), &[]);
+        let transfer = Transfer {
+            lane: Lane::List,
+            nvmq: self.index,
+            first_sector: 0,
+            token: u32::from(slot),
+            aside: bytes as u32,
+            local: self.tables.list(self.index, slot) as u64,
+            host: [pieces.first.at, pieces.second.map_or(HostAddress(0), |piece| piece.at)],
+            bytes: [pieces.first.bytes.0 as u32, pieces.second.map_or(0, |piece| piece.bytes.0 as u32)],
+            key: command.card.key,
+        };
+        turn.spend(Work::StartDma);
+        turn.send(self.ways.link, transfer);
+    }
+
+    /// The ranges are here: all are checked before the first is touched.
+    fn on_ranges(&mut self, turn: &mut Turn<'_>, slot: u16) {
+        let command = *self.slots.get(slot);
+        let scale = self.drive.shape().format.sectors();
+        let size = command.namespace.sectors;
+        for index in 0..command.card.ranges {
+            let range = self.range(slot, index);
+            let end = range.slba.checked_mul(scale).and_then(|at| at.checked_add(u64::from(range.blocks) * scale));
+            if end.is_none_or(|end| end > size) {
+                self.slots.get_mut(slot).fail(Status::LBA_OUT_OF_RANGE);
+                self.complete(turn, slot);
+                return;
+            }
+        }
+        if !command.deallocates {
+            // Only the deallocate attribute changes anything; the others are hints.
+            self.complete(turn, slot);
+            return;
+        }
+        self.next_stretch(turn, slot);
+    }
+
+    fn range(&self, slot: u16, index: u16) -> DsmRange {
+        let mut words = [0; DsmRange::WORDS];
+        let at = self.tables.list(self.index, slot) + usize::from(index) * DsmRange::WORDS;
+        self.tables.lists.read(at, &mut words);
+        DsmRange::decode(words)
+    }
+
+    /// Goes on to the next stretch of a command that runs alone: what is left of its range up to the end of a lock region.
+    pub(super) fn next_stretch(&mut self, turn: &mut Turn<'_>, slot: u16) {
+        let scale = self.drive.shape().format.sectors();
+        let mut command = *self.slots.get(slot);
+        while command.rest.1 == 0 && command.next_range < command.card.ranges {
+            let range = self.range(slot, command.next_range);
+            command.rest = (command.namespace.base.0 + range.slba * scale, u64::from(range.blocks) * scale);
+            command.next_range += 1;
+        }
+        let (sector, sectors) = command.rest;
+        if sectors == 0 || command.status != Status::SUCCESS {
+            *self.slots.get_mut(slot) = command;
+            self.complete(turn, slot);
+            return;
+        }
+        let stretch = sectors.min(REGION_SECTORS - sector % REGION_SECTORS);
+        command.rest = (sector + stretch, sectors - stretch);
+        command.first_page = self.drive.page_of(sector).0;
+        let to = self.drive.page_of(sector + stretch - 1).0 + 1 - command.first_page;
+        command.segments[0] = Segment::new(0, to);
+        command.segment_count = 1;
+        command.segments_left = 1;
+        command.stretch = (sector, stretch);
+        *self.slots.get_mut(slot) = command;
+        self.request_locks(turn, slot);
+    }
+}

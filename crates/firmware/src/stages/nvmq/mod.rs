@@ -1,0 +1,156 @@
+//! NVMQ: takes commands from the host's queues, keeps them in order, moves their data and completes them (DeepFlash §4.2, §5.1).
+//!
+//! ```text
+//! Fetch -> entries in the SQ buffer -> Take -> parse -> lock -> pages -> completion in the CQ buffer
+//!          (home thread of the queue)  (any thread, with DIOS)
+//! ```
+
+mod command;
+mod intake;
+mod pages;
+mod ranges;
+
+use crate::message::*;
+use crate::{Drive, Firmware, Note, QueueAllocation, Settings, Tables, Turn, Work};
+use command::{Command, Slots};
+use intake::{Home, Tickets};
+use nvme::spec::{Completion, Status};
+use ranges::OwnedRanges;
+use stage::{Accepts, Address, Stage};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// The top bit of a CQ buffer's D-tail: the queue is held for a command that runs alone.
+const HELD: u64 = 1 << 63;
+
+/// A completion in the CQ buffer is whole.
+pub const COMPLETION_VALID: u64 = 1 << 63;
+
+/// Where an NVMQ thread can send.
+pub(crate) struct Ways {
+    pub(crate) link: Address<Transfer>,
+    pub(crate) posted: Address<Posted>,
+    pub(crate) takes: Vec<Address<Take>>,
+    pub(crate) forwards: Vec<Address<Forward>>,
+    pub(crate) homes: Vec<Address<QueueEased>>,
+    pub(crate) locks: Vec<Address<LockRequest>>,
+    pub(crate) skips: Vec<Address<LockSkip>>,
+    pub(crate) releases: Vec<Address<LockRelease>>,
+    pub(crate) caches: Vec<Address<CacheRequest>>,
+    pub(crate) trans: Vec<Address<TransRequest>>,
+}
+
+/// One NVMQ thread.
+pub(crate) struct Nvmq {
+    index: u8,
+    drive: Arc<Drive>,
+    settings: Settings,
+    tables: Tables,
+    ways: Ways,
+    homes: Vec<Home>,
+    tickets: Tickets,
+    /// Whose turn it is to take entries, with dynamic allocation.
+    next_taker: usize,
+    slots: Slots,
+    ranges: OwnedRanges,
+    frames: Vec<u32>,
+    /// Commands with pages that wait for a frame.
+    starving: VecDeque<u16>,
+}
+
+impl Accepts<Fetch> for Nvmq {}
+impl Accepts<Take> for Nvmq {}
+impl Accepts<Forward> for Nvmq {}
+impl Accepts<Transferred> for Nvmq {}
+impl Accepts<LockReply> for Nvmq {}
+impl Accepts<PageDone> for Nvmq {}
+impl Accepts<QueueEased> for Nvmq {}
+
+impl Nvmq {
+    /// Thread `index`, with the frames it may use.
+    pub(crate) fn new(
+        index: u8,
+        drive: Arc<Drive>,
+        settings: Settings,
+        tables: Tables,
+        ways: Ways,
+        frames: std::ops::Range<u32>,
+    ) -> Self {
+        let threads = u32::from(settings.threads.nvmq);
+        let homes = (drive.shape().queues + 1).div_ceil(threads) as usize;
+        Nvmq {
+            index,
+            homes: vec![Home::default(); homes],
+            tickets: Tickets::new(homes, usize::from(settings.threads.ilock)),
+            next_taker: usize::from(index),
+            slots: Slots::new(tables.slots),
+            ranges: OwnedRanges::default(),
+            frames: frames.rev().collect(),
+            starving: VecDeque::new(),
+            drive,
+            settings,
+            tables,
+            ways,
+        }
+    }
+
+    fn dynamic(&self) -> bool {
+        self.settings.queues == QueueAllocation::Dynamic
+    }
+
+    /// A command is over: its completion goes into the CQ buffer, and its slot and share of the ranges are free.
+    fn complete(&mut self, turn: &mut Turn<'_>, slot: u16) {
+        let command = self.slots.remove(slot);
+        self.publish_activity();
+        self.post(turn, command.card.key, command.status);
+    }
+
+    fn post(&mut self, turn: &mut Turn<'_>, key: CommandKey, status: Status) {
+        turn.spend(Work::PostCompletion);
+        let queue = key.queue();
+        let tail = turn.fetch_add(&self.tables.cq_tail, Tables::line(queue.index()), 1);
+        let (index, held) = (tail & !HELD, tail & HELD != 0);
+        let Completion([result, rest]) = Completion::new(0, 0, queue, key.id(), false, status);
+        let place = self.tables.place(queue, index) * 2;
+        self.tables.cq_buffer.set(place, result | COMPLETION_VALID);
+        turn.store(&self.tables.cq_buffer, place + 1, rest);
+        turn.note(Note::Completed(key));
+        turn.send(self.ways.posted, Posted { index, key });
+        if held {
+            let home = queue.index() % self.ways.homes.len();
+            turn.send(self.ways.homes[home], QueueEased { queue });
+        }
+    }
+
+    /// Lets BGC and LOG see whether this thread has anything to do.
+    fn publish_activity(&self) {
+        self.tables.active.set(Tables::line(usize::from(self.index)), self.slots.used() as u64);
+    }
+}
+
+impl Stage<Firmware> for Nvmq {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
+        match message {
+            Message::Fetch(fetch) => self.on_fetch(turn, fetch),
+            Message::Take(take) => self.on_take(turn, take),
+            Message::Forward(forward) => self.on_forward(turn, forward),
+            Message::Transferred(done) => match done.lane {
+                Lane::Entries => self.on_entries(turn, done),
+                Lane::List => self.on_list(turn, done),
+                Lane::FromHost | Lane::ToHost => self.on_page_moved(turn, done),
+            },
+            Message::LockReply(reply) => self.on_lock_reply(turn, reply),
+            Message::PageDone(done) => self.on_page_done(turn, done),
+            Message::QueueEased(eased) => self.on_queue_eased(turn, eased.queue),
+            other => unreachable!("nvmq{} was sent {other:?}", self.index),
+        }
+    }
+
+    fn prefetch(&self, message: &Message) {
+        match message {
+            Message::PageDone(done) => self.tables.frames.prefetch(done.frame),
+            Message::LockReply(reply) => self.prefetch_tag(reply.slot),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,468 @@
+//! The pages of a command: locks before them, frames under them, and the way of each through buffer, flash and DMA.
+
+use super::Nvmq;
+use super::command::Command;
+use super::ranges::{Left, Member};
+use crate::message::*;
+use crate::policies::trans_of;
+use crate::{Turn, Work};
+use nvme::spec::{Opcode, Status};
+use units::{Bytes, HostAddress, Lpn, SECTOR_BYTES};
+
+/// How far a page is. It travels in the tag of what was asked for, so nothing is kept for it here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// The page is read, to go to the host.
+    Read,
+    /// The page is read, because the host writes only a part of it.
+    Fill,
+    /// The host's sectors move into the frame.
+    Gather,
+    /// The frame is stored.
+    Store,
+    /// The page is unmapped.
+    Discard,
+    /// The page is read, to be compared.
+    CompareRead,
+    /// The host's sectors move into a second frame, to be compared.
+    CompareGather,
+    /// The page is read and goes nowhere.
+    Verify,
+    /// The frame moves to the host.
+    Scatter,
+    /// A CACHE thread is flushing.
+    Flush,
+}
+
+const PHASES: [Phase; 10] = [
+    Phase::Read,
+    Phase::Fill,
+    Phase::Gather,
+    Phase::Store,
+    Phase::Discard,
+    Phase::CompareRead,
+    Phase::CompareGather,
+    Phase::Verify,
+    Phase::Scatter,
+    Phase::Flush,
+];
+
+/// Slot, phase and page in one word: 13, 4 and 15 bits.
+fn tag(slot: u16, phase: Phase, page: u32) -> u32 {
+    debug_assert!(slot < 1 << 13 && page < 1 << 15);
+    u32::from(slot) << 19 | (phase as u32) << 15 | page
+}
+
+fn untag(tag: u32) -> (u16, Phase, u32) {
+    ((tag >> 19) as u16, PHASES[(tag >> 15 & 15) as usize], tag & 0x7fff)
+}
+
+impl Nvmq {
+    /// Asks for the locks of a command's segments.
+    pub(super) fn request_locks(&mut self, turn: &mut Turn<'_>, slot: u16) {
+        let command = *self.slots.get(slot);
+        let pages_per_unit = (self.settings.lock.unit.0 / self.drive.geometry().shape().page.0) as u32;
+        for index in 0..usize::from(command.segment_count) {
+            let segment = command.segments[index];
+            let first = command.first_page + segment.from;
+            let last = command.first_page + segment.to - 1;
+            let request = LockRequest {
+                range: LockedRange { first: first / pages_per_unit, last: last / pages_per_unit },
+                ticket: command.card.tickets[index],
+                nvmq: self.index,
+                segment: index as u8,
+                waits: command.segment_count > 1 || command.card.tickets[index] == NO_TICKET,
+                slot,
+                key: command.card.key,
+            };
+            let region = u64::from(first) * u64::from(self.drive.sectors_per_page()) * SECTOR_BYTES / crate::LOCK_REGION.0;
+            turn.send(self.ways.locks[self.lock_thread(region)], request);
+            self.slots.get_mut(slot).segments[index].asked = turn.now();
+        }
+    }
+
+    /// A range is this thread's, or another's to whom the command then goes.
+    pub(super) fn on_lock_reply(&mut self, turn: &mut Turn<'_>, reply: LockReply) {
+        let asked = self.slots.get(reply.slot).segments[usize::from(reply.segment)].asked;
+        turn.note(crate::Note::LockAnswered { asked, waited: reply.waited });
+        if reply.owner == self.index {
+            self.enter(turn, reply.slot, reply.segment, reply.range);
+        } else {
+            let command = self.slots.remove(reply.slot);
+            self.publish_activity();
+            let forward = Forward { card: command.card, range: reply.range };
+            turn.send(self.ways.forwards[usize::from(reply.owner)], forward);
+        }
+    }
+
+    /// A command comes here because this thread owns its range.
+    pub(super) fn on_forward(&mut self, turn: &mut Turn<'_>, forward: Forward) {
+        let opcode = Opcode::try_from(forward.card.opcode).expect("it was parsed before it was forwarded");
+        let mut command = Command::new(forward.card, opcode);
+        if let Err(status) = self.set_range(&mut command) {
+            command.fail(status);
+        }
+        let slot = self.slots.insert(command);
+        self.publish_activity();
+        self.enter(turn, slot, 0, forward.range);
+    }
+
+    fn enter(&mut self, turn: &mut Turn<'_>, slot: u16, segment: u8, range: LockedRange) {
+        turn.spend(Work::OrderInRange);
+        let command = self.slots.get(slot);
+        let part = command.segments[usize::from(segment)];
+        let pages = (command.first_page + part.from, command.first_page + part.to);
+        let member = Member::new(slot, segment, pages, command.changes_media());
+        let (record, running) = self.ranges.join(range, member);
+        let part = &mut self.slots.get_mut(slot).segments[usize::from(segment)];
+        part.record = Some(record);
+        part.running = running;
+        if segment == 0 {
+            self.fetch_list(turn, slot);
+        }
+        self.advance(turn, slot);
+    }
+
+    /// Begins every page that can begin.
+    pub(super) fn advance(&mut self, turn: &mut Turn<'_>, slot: u16) {
+        for index in 0..2 {
+            loop {
+                let command = self.slots.get(slot);
+                let segment = command.segments[index];
+                if !segment.running {
+                    break;
+                }
+                if command.status != Status::SUCCESS && command.walk.is_none() {
+                    let segment = &mut self.slots.get_mut(slot).segments[index];
+                    segment.left -= segment.to - segment.next;
+                    segment.next = segment.to;
+                }
+                let command = self.slots.get(slot);
+                let segment = command.segments[index];
+                if segment.left == 0 {
+                    if self.finish_segment(turn, slot, index) {
+                        return;
+                    }
+                    break;
+                }
+                let blocked = command.walk.is_some() || command.under_way >= self.settings.page_window;
+                if segment.next == segment.to || blocked || !self.begin_page(turn, slot, index) {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// The sectors of a page that a command touches: first, and one past the last.
+    fn sectors_of(&self, command: &Command, page: u32) -> (u32, u32) {
+        let per_page = u64::from(self.drive.sectors_per_page());
+        let start = u64::from(command.first_page + page) * per_page;
+        let (sector, sectors) = command.stretch;
+        let from = sector.max(start) - start;
+        let to = (sector + sectors).min(start + per_page) - start;
+        (from as u32, to as u32)
+    }
+
+    /// Begins the next page of a segment; `false` if it must wait for a frame.
+    fn begin_page(&mut self, turn: &mut Turn<'_>, slot: u16, index: usize) -> bool {
+        let command = *self.slots.get(slot);
+        let page = command.segments[index].next;
+        let (from, to) = self.sectors_of(&command, page);
+        let whole = to - from == self.drive.sectors_per_page();
+        let discards = whole && matches!(command.opcode, Opcode::WriteZeroes | Opcode::DatasetManagement);
+        let frames = match command.opcode {
+            _ if discards => 0,
+            Opcode::Compare => 2,
+            _ => 1,
+        };
+        if self.frames.len() < frames {
+            if !command.starving {
+                self.slots.get_mut(slot).starving = true;
+                self.starving.push_back(slot);
+            }
+            return false;
+        }
+        let state = self.slots.get_mut(slot);
+        state.segments[index].next += 1;
+        state.under_way += 1;
+        let lpn = Lpn(command.first_page + page);
+        if discards {
+            self.discard(turn, slot, page, lpn);
+            return true;
+        }
+        let frame = self.frames.pop().expect("counted above");
+        match command.opcode {
+            Opcode::Write if whole => self.move_page(turn, slot, page, frame, Phase::Gather, 0),
+            Opcode::Read => self.read(turn, slot, page, frame, Phase::Read),
+            Opcode::Compare => self.read(turn, slot, page, frame, Phase::CompareRead),
+            Opcode::Verify => self.read(turn, slot, page, frame, Phase::Verify),
+            _ => self.read(turn, slot, page, frame, Phase::Fill),
+        }
+        true
+    }
+
+    fn requester(&self, slot: u16, phase: Phase, page: u32) -> Requester {
+        Requester { group: Asker::Nvmq, index: self.index, tag: tag(slot, phase, page) }
+    }
+
+    /// What the buffer's tag of a page says: the page cached, and the page being evicted.
+    fn look_up_tag(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> (Option<Lpn>, Option<Lpn>) {
+        turn.spend(Work::LookUpTag);
+        let word = turn.load(&self.tables.tags, lpn.0 as usize % self.tables.cache_entries);
+        let page = |half: u64| (half as u32).checked_sub(1).map(Lpn);
+        (page(word & 0xffff_ffff), page(word >> 32))
+    }
+
+    pub(super) fn prefetch_tag(&self, slot: u16) {
+        if self.tables.cache_entries > 0 && self.settings.cache.non_blocking {
+            let page = self.slots.get(slot).first_page as usize;
+            self.tables.tags.prefetch(page % self.tables.cache_entries);
+        }
+    }
+
+    fn read(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32, phase: Phase) {
+        let lpn = Lpn(self.slots.get(slot).first_page + page);
+        let requester = self.requester(slot, phase, page);
+        let buffered = match (self.tables.cache_entries, self.settings.cache.non_blocking) {
+            (0, _) => false,
+            (_, false) => true,
+            (_, true) => {
+                let (cached, evicted) = self.look_up_tag(turn, lpn);
+                let hit = cached == Some(lpn) || evicted == Some(lpn);
+                turn.note(if hit { crate::Note::CacheHit } else { crate::Note::CacheMiss });
+                hit
+            }
+        };
+        if buffered {
+            self.ask_cache(turn, CacheOperation::Read, lpn, frame, requester, slot);
+        } else {
+            self.ask_trans(turn, TransOperation::Read, lpn, frame, requester, slot);
+        }
+    }
+
+    fn store(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32) {
+        let command = self.slots.get(slot);
+        let (lpn, through) = (Lpn(command.first_page + page), command.card.fua);
+        let requester = self.requester(slot, Phase::Store, page);
+        if self.tables.cache_entries == 0 {
+            self.ask_trans(turn, TransOperation::Write, lpn, frame, requester, slot);
+            return;
+        }
+        if self.settings.cache.non_blocking && self.settings.cache.bypass {
+            let (cached, evicted) = self.look_up_tag(turn, lpn);
+            if evicted.is_some() && evicted != Some(lpn) && cached != Some(lpn) {
+                turn.note(crate::Note::CacheBypass);
+                self.ask_trans(turn, TransOperation::Write, lpn, frame, requester, slot);
+                return;
+            }
+        }
+        let operation = if through { CacheOperation::WriteThrough } else { CacheOperation::Write };
+        self.ask_cache(turn, operation, lpn, frame, requester, slot);
+    }
+
+    fn discard(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, lpn: Lpn) {
+        let requester = self.requester(slot, Phase::Discard, page);
+        if self.tables.cache_entries > 0 {
+            self.ask_cache(turn, CacheOperation::Discard, lpn, 0, requester, slot);
+        } else {
+            self.ask_trans(turn, TransOperation::Discard, lpn, 0, requester, slot);
+        }
+    }
+
+    fn ask_cache(
+        &mut self,
+        turn: &mut Turn<'_>,
+        operation: CacheOperation,
+        lpn: Lpn,
+        frame: u32,
+        requester: Requester,
+        slot: u16,
+    ) {
+        let key = self.slots.get(slot).card.key;
+        // The entry is the page number modulo the buffer's size, its thread that modulo the threads (DeepFlash §4.3).
+        let entry = lpn.0 as usize % self.tables.cache_entries;
+        let thread = entry % self.ways.caches.len();
+        turn.send(self.ways.caches[thread], CacheRequest { operation, lpn, frame, requester, key });
+    }
+
+    fn ask_trans(
+        &mut self,
+        turn: &mut Turn<'_>,
+        operation: TransOperation,
+        lpn: Lpn,
+        frame: u32,
+        requester: Requester,
+        slot: u16,
+    ) {
+        turn.spend(Work::FoldAddress);
+        let key = self.slots.get(slot).card.key;
+        let thread = trans_of(self.settings.split, lpn, self.settings.threads.trans);
+        turn.send(self.ways.trans[usize::from(thread)], TransRequest { operation, lpn, frame, requester, key });
+    }
+
+    /// Moves a page's sectors between frame and host.
+    fn move_page(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32, phase: Phase, aside: u32) {
+        turn.spend(Work::StartDma);
+        let command = *self.slots.get(slot);
+        let (from, to) = self.sectors_of(&command, page);
+        let start = u64::from(command.first_page + page) * u64::from(self.drive.sectors_per_page()) + u64::from(from);
+        let offset = Bytes((start - command.stretch.0) * SECTOR_BYTES);
+        let bytes = Bytes(u64::from(to - from) * SECTOR_BYTES);
+        let plan = command.plan.expect("a command that moves data has a plan");
+        let mut list = [0; crate::tables::LIST_WORDS];
+        let list = &mut list[..usize::from(command.listed)];
+        self.tables.lists.read(self.tables.list(self.index, slot), list);
+        let pieces = plan.resolve(offset, bytes, list);
+        let transfer = Transfer {
+            lane: if phase == Phase::Scatter { Lane::ToHost } else { Lane::FromHost },
+            nvmq: self.index,
+            first_sector: from as u8,
+            token: tag(slot, phase, page),
+            aside,
+            local: u64::from(frame),
+            host: [pieces.first.at, pieces.second.map_or(HostAddress(0), |piece| piece.at)],
+            bytes: [pieces.first.bytes.0 as u32, pieces.second.map_or(0, |piece| piece.bytes.0 as u32)],
+            key: command.card.key,
+        };
+        turn.send(self.ways.link, transfer);
+    }
+
+    /// A page was read, stored or unmapped.
+    pub(super) fn on_page_done(&mut self, turn: &mut Turn<'_>, done: PageDone) {
+        let (slot, phase, page) = untag(done.tag);
+        let write = matches!(phase, Phase::Store | Phase::Discard | Phase::Flush);
+        self.slots.get_mut(slot).fail(Message::status_of(done.media, write));
+        let good = done.media == Media::Good;
+        match phase {
+            Phase::Read if good => self.move_page(turn, slot, page, done.frame, Phase::Scatter, 0),
+            Phase::Fill if good => self.merge(turn, slot, page, done.frame),
+            Phase::CompareRead if good => {
+                let second = self.frames.pop();
+                match second {
+                    Some(second) => self.move_page(turn, slot, page, second, Phase::CompareGather, done.frame),
+                    // Another command took the second frame meanwhile: read again when one is free.
+                    None => self.begin_again(turn, slot, page, done.frame),
+                }
+            }
+            Phase::Discard => self.finish_page(turn, slot, page),
+            Phase::Flush => self.finish_flush(turn, slot),
+            _ => self.give_back(turn, slot, page, done.frame),
+        }
+    }
+
+    fn begin_again(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32) {
+        self.read(turn, slot, page, frame, Phase::CompareRead);
+    }
+
+    /// A part of the page that was read is overwritten: by the host's sectors, or by zeros.
+    fn merge(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32) {
+        let command = *self.slots.get(slot);
+        if command.opcode == Opcode::Write {
+            self.move_page(turn, slot, page, frame, Phase::Gather, 0);
+            return;
+        }
+        let (from, to) = self.sectors_of(&command, page);
+        let words = self.drive.shape().sector_words;
+        self.tables.frames.clear(frame, from as usize * words, (to - from) as usize * words);
+        self.store(turn, slot, page, frame);
+    }
+
+    /// A page's sectors have moved.
+    pub(super) fn on_page_moved(&mut self, turn: &mut Turn<'_>, done: Transferred) {
+        let (slot, phase, page) = untag(done.token);
+        let frame = done.local as u32;
+        match phase {
+            Phase::Gather => self.store(turn, slot, page, frame),
+            Phase::CompareGather => {
+                turn.spend(Work::ComparePage);
+                let (from, to) = self.sectors_of(self.slots.get(slot), page);
+                let words = self.drive.shape().sector_words;
+                let (from, count) = (from as usize * words, (to - from) as usize * words);
+                if !self.tables.frames.equal(frame, done.aside, from, count) {
+                    self.slots.get_mut(slot).fail(Status::COMPARE_FAILURE);
+                }
+                self.frames.push(frame);
+                self.give_back(turn, slot, page, done.aside);
+            }
+            Phase::Scatter => self.give_back(turn, slot, page, frame),
+            other => unreachable!("no transfer has the phase {other:?}"),
+        }
+    }
+
+    /// A page is done and its frame free.
+    fn give_back(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32) {
+        self.frames.push(frame);
+        self.finish_page(turn, slot, page);
+        if let Some(next) = self.starving.pop_front() {
+            self.slots.get_mut(next).starving = false;
+            self.advance(turn, next);
+        }
+    }
+
+    fn finish_page(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32) {
+        let command = self.slots.get_mut(slot);
+        command.under_way -= 1;
+        let segment = command.segment_of(page);
+        command.segments[segment].left -= 1;
+        self.advance(turn, slot);
+    }
+
+    /// A segment is done; `true` if its command went on to another stretch or is over.
+    fn finish_segment(&mut self, turn: &mut Turn<'_>, slot: u16, index: usize) -> bool {
+        let command = self.slots.get_mut(slot);
+        command.segments[index].running = false;
+        command.segments_left -= 1;
+        let over = command.segments_left == 0;
+        let alone = command.rest.1 > 0 || command.card.ranges > 0 || command.card.tickets[0] == NO_TICKET;
+        let key = command.card.key;
+        let record = command.segments[index].record.take().expect("a running segment is under a range");
+        let region_page = command.first_page + command.segments[index].from;
+        if over {
+            if alone {
+                self.next_stretch(turn, slot);
+            } else {
+                self.complete(turn, slot);
+            }
+        }
+        self.leave(turn, record, slot, index as u8, region_page, key);
+        over
+    }
+
+    fn leave(&mut self, turn: &mut Turn<'_>, record: u16, slot: u16, segment: u8, page: u32, key: CommandKey) {
+        match self.ranges.leave(record, slot, segment) {
+            Left::Alone(range, served) => {
+                let region = u64::from(page) * u64::from(self.drive.sectors_per_page()) * SECTOR_BYTES / crate::LOCK_REGION.0;
+                turn.send(self.ways.releases[self.lock_thread(region)], LockRelease { range, served, key });
+            }
+            Left::Shared => {
+                while let Some(member) = self.ranges.next_runnable(record) {
+                    self.slots.get_mut(member.slot).segments[usize::from(member.segment)].running = true;
+                    self.advance(turn, member.slot);
+                }
+            }
+        }
+    }
+
+    /// Asks every CACHE thread to bring what it holds to flash.
+    pub(super) fn start_flush(&mut self, turn: &mut Turn<'_>, slot: u16) {
+        let key = self.slots.get(slot).card.key;
+        let requester = self.requester(slot, Phase::Flush, 0);
+        if self.ways.caches.is_empty() {
+            self.complete(turn, slot);
+            return;
+        }
+        self.slots.get_mut(slot).under_way = self.ways.caches.len() as u16;
+        for &cache in &self.ways.caches {
+            let request = CacheRequest { operation: CacheOperation::Flush, lpn: Lpn(0), frame: 0, requester, key };
+            turn.send(cache, request);
+        }
+    }
+
+    fn finish_flush(&mut self, turn: &mut Turn<'_>, slot: u16) {
+        let command = self.slots.get_mut(slot);
+        command.under_way -= 1;
+        if command.under_way == 0 {
+            self.complete(turn, slot);
+        }
+    }
+}

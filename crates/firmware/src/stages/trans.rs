@@ -1,0 +1,258 @@
+//! TRANS: where logical pages are, and where the next ones go (DeepFlash §4.3).
+//!
+//! A thread owns its share of the logical pages and of the block groups, so that no two threads ever write one table entry.
+//! It fills several groups at once, on as many dies, page by page in turn: planes first, then the next die.
+//!
+//! The map is updated when a page is given its place; the page is told to whoever asked when it is programmed. Until then
+//! the buffer, or the range lock of the command, keeps readers away from it.
+
+use crate::message::*;
+use crate::stages::Answers;
+use crate::{Drive, Firmware, GroupState, Settings, Tables, Turn, Work};
+use stage::{Accepts, Address, Stage};
+use std::collections::{BTreeSet, VecDeque};
+use std::sync::Arc;
+use units::{Lpn, Ppn};
+
+/// Free groups that only moved pages may use: a victim can always be emptied.
+const RESERVED_GROUPS: usize = 2;
+
+/// A group being filled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WritePoint {
+    pub(crate) group: u32,
+    /// The next page, in the order of [`crate::BlockGroups::page`].
+    pub(crate) next: u32,
+}
+
+/// One TRANS thread.
+pub(crate) struct Trans {
+    index: u8,
+    tables: Tables,
+    fcmd: Vec<Address<FlashRequest>>,
+    answers: Answers,
+    bgc: Address<ReclaimRequest>,
+    drive: Arc<Drive>,
+    /// Groups to keep open at a time.
+    points: usize,
+    open: Vec<WritePoint>,
+    /// Whose turn it is among them.
+    cursor: usize,
+    /// Free groups by wear, the least worn first (dynamic wear levelling).
+    free: BTreeSet<(u32, u32)>,
+    closings: u32,
+    sequence: u64,
+    /// A reclaim was asked for.
+    reclaiming: bool,
+    /// Requests of the host that wait for it.
+    held: VecDeque<TransRequest>,
+}
+
+impl Accepts<TransRequest> for Trans {}
+impl Accepts<Reclaimed> for Trans {}
+
+impl Trans {
+    /// Thread `index`, with the groups it owns in whatever state they are: fresh or preconditioned.
+    pub(crate) fn new(
+        index: u8,
+        drive: Arc<Drive>,
+        settings: &Settings,
+        tables: Tables,
+        fcmd: Vec<Address<FlashRequest>>,
+        answers: Answers,
+        bgc: Address<ReclaimRequest>,
+    ) -> Self {
+        let groups = &tables.groups;
+        let mine = (0..groups.count()).filter(|&group| groups.owner(group) == Some(u32::from(index)));
+        let free: BTreeSet<_> = mine
+            .filter(|&group| groups.state(group) == GroupState::Free)
+            .map(|group| (groups.erase_count(group), group))
+            .collect();
+        let owned = (0..groups.count()).filter(|&group| groups.owner(group) == Some(u32::from(index))).count();
+        let groups_closed = (owned - free.len()) as u32;
+        let dies = (groups.dies() as usize).div_ceil(usize::from(settings.threads.trans));
+        // Open groups are part of the space that is not the host's: at most a thirty-second of it all.
+        let points = dies.min(owned / 32).max(1);
+        Trans {
+            index,
+            tables,
+            fcmd,
+            answers,
+            bgc,
+            drive,
+            points,
+            open: Vec::with_capacity(points),
+            cursor: 0,
+            free,
+            closings: groups_closed,
+            sequence: 1,
+            reclaiming: false,
+            held: VecDeque::new(),
+        }
+    }
+
+    fn on_request(&mut self, turn: &mut Turn<'_>, request: TransRequest) {
+        if let TransOperation::Relocate(from) = request.operation {
+            self.relocate(turn, request, from);
+        } else if self.must_stop() {
+            // On-demand reclaim blocks this thread for the host, and only this one (DeepFlash §4.4).
+            self.held.push_back(request);
+            self.ask_for_reclaim(turn);
+        } else {
+            self.serve(turn, request);
+        }
+    }
+
+    /// Whether what is free is kept for moved pages, or others wait already.
+    fn must_stop(&self) -> bool {
+        self.free.len() <= RESERVED_GROUPS || !self.held.is_empty()
+    }
+
+    fn ask_for_reclaim(&mut self, turn: &mut Turn<'_>) {
+        if !self.reclaiming {
+            self.reclaiming = true;
+            turn.send(self.bgc, ReclaimRequest { trans: self.index });
+        }
+    }
+
+    fn serve(&mut self, turn: &mut Turn<'_>, request: TransRequest) {
+        match request.operation {
+            TransOperation::Read => self.read(turn, request),
+            TransOperation::Write => {
+                let ppn = self.place(turn, request.lpn, request.frame, RESERVED_GROUPS);
+                self.ask_flash(turn, flash::Operation::Program, ppn, &request);
+            }
+            TransOperation::Discard => {
+                turn.spend(Work::UpdateMap);
+                if let Some(old) = self.tables.mapping.load(turn, request.lpn) {
+                    self.tables.groups.invalidate(turn, old);
+                    self.tables.mapping.store(turn, request.lpn, None);
+                }
+                self.answer(turn, &request);
+            }
+            TransOperation::Relocate(_) => unreachable!("moved pages do not wait"),
+        }
+    }
+
+    fn read(&mut self, turn: &mut Turn<'_>, request: TransRequest) {
+        turn.spend(Work::LookUpMap);
+        match self.tables.mapping.load(turn, request.lpn) {
+            Some(ppn) => self.ask_flash(turn, flash::Operation::Read, ppn, &request),
+            None => {
+                self.tables.frames.clear(request.frame, 0, self.drive.page_words());
+                self.answer(turn, &request);
+            }
+        }
+    }
+
+    /// Moves a page out of a victim, if it is still there.
+    fn relocate(&mut self, turn: &mut Turn<'_>, request: TransRequest, from: Ppn) {
+        turn.spend(Work::LookUpMap);
+        if self.tables.mapping.load(turn, request.lpn) == Some(from) {
+            let ppn = self.place(turn, request.lpn, request.frame, 0);
+            self.ask_flash(turn, flash::Operation::Program, ppn, &request);
+        } else {
+            self.answer(turn, &request);
+        }
+    }
+
+    /// Gives a page its next place and writes every table that knows of it.
+    fn place(&mut self, turn: &mut Turn<'_>, lpn: Lpn, frame: u32, reserve: usize) -> Ppn {
+        let ppn = self.allocate(turn, reserve);
+        turn.spend(Work::UpdateMap);
+        if let Some(old) = self.tables.mapping.load(turn, lpn) {
+            self.tables.groups.invalidate(turn, old);
+        }
+        self.tables.mapping.store(turn, lpn, Some(ppn));
+        self.tables.groups.validate(turn, ppn);
+        self.tables.frames.label(frame, lpn, self.index.into(), self.sequence);
+        self.sequence += 1;
+        ppn
+    }
+
+    fn allocate(&mut self, turn: &mut Turn<'_>, reserve: usize) -> Ppn {
+        turn.spend(Work::AllocatePage);
+        let planes = self.drive.geometry().shape().planes_per_die;
+        if self.open.len() < self.points && self.free.len() > reserve {
+            self.open_group(turn);
+        }
+        self.cursor %= self.open.len();
+        let point = &mut self.open[self.cursor];
+        let ppn = self.tables.groups.page(point.group, point.next);
+        point.next += 1;
+        let WritePoint { group, next } = *point;
+        if next == self.tables.groups.pages() {
+            self.open.remove(self.cursor);
+            self.tables.groups.close(group, self.closings);
+            self.closings += 1;
+            if self.free.len() <= self.low_water() {
+                self.ask_for_reclaim(turn);
+            }
+        } else if next.is_multiple_of(planes) {
+            self.cursor += 1;
+        }
+        ppn
+    }
+
+    /// Opens the least worn free group, at the place in the turn where the cursor is.
+    fn open_group(&mut self, turn: &mut Turn<'_>) {
+        turn.spend(Work::OpenGroup);
+        let (_, group) = self.free.pop_first().expect("the caller looked");
+        self.tables.groups.set_state(group, GroupState::Open);
+        self.cursor = self.cursor.min(self.open.len());
+        self.open.insert(self.cursor, WritePoint { group, next: 0 });
+    }
+
+    fn ask_flash(&self, turn: &mut Turn<'_>, operation: flash::Operation, ppn: Ppn, request: &TransRequest) {
+        let TransRequest { frame, requester, key, .. } = *request;
+        let (channel, _) = self.drive.geometry().die_of(self.drive.geometry().block_of(ppn));
+        let thread = channel.index() % self.fcmd.len();
+        turn.send(self.fcmd[thread], FlashRequest { operation, ppn, frame, requester, key });
+    }
+
+    fn answer(&self, turn: &mut Turn<'_>, request: &TransRequest) {
+        let TransRequest { frame, requester, key, .. } = *request;
+        self.answers.tell(turn, requester, PageDone { tag: requester.tag, frame, media: Media::Good, key });
+    }
+
+    /// A group is free again, or there was none with garbage.
+    fn on_reclaimed(&mut self, turn: &mut Turn<'_>, reclaimed: Reclaimed) {
+        self.reclaiming = false;
+        let Some(first) = reclaimed.first else {
+            assert!(self.held.is_empty(), "trans{} has no room and no garbage", self.index);
+            return;
+        };
+        let group = self.tables.groups.group(first);
+        self.tables.groups.erased(group);
+        self.tables.groups.set_state(group, GroupState::Free);
+        self.free.insert((self.tables.groups.erase_count(group), group));
+        while self.free.len() > RESERVED_GROUPS {
+            let Some(request) = self.held.pop_front() else { break };
+            self.serve(turn, request);
+        }
+        if self.free.len() <= self.low_water() {
+            self.ask_for_reclaim(turn);
+        }
+    }
+
+    /// Free groups from which on reclaim is asked for.
+    fn low_water(&self) -> usize {
+        self.points.max(RESERVED_GROUPS)
+    }
+}
+
+impl Stage<Firmware> for Trans {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
+        match message {
+            Message::TransRequest(request) => self.on_request(turn, request),
+            Message::Reclaimed(reclaimed) => self.on_reclaimed(turn, reclaimed),
+            other => unreachable!("trans{} was sent {other:?}", self.index),
+        }
+    }
+
+    fn prefetch(&self, message: &Message) {
+        if let Message::TransRequest(request) = message {
+            self.tables.mapping.prefetch(request.lpn);
+        }
+    }
+}

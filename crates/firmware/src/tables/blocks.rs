@@ -1,0 +1,176 @@
+//! What physical blocks hold: the same block of every plane of a die is one group, opened, filled, reclaimed and erased together.
+//!
+//! Groups are dealt to the TRANS threads round robin, turned by one with each row of the array, so that every thread gets
+//! groups of every die (block-interleaved virtualisation, DeepFlash §4.3). The last groups of the array are the journal's.
+
+use crate::{Drive, Settings, Turn};
+use stage::{SharedMemory, Words};
+use units::{BlockId, Ppn};
+
+/// What a group is used for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GroupState {
+    /// Erased.
+    Free,
+    /// Being filled by its TRANS thread.
+    Open,
+    /// Full: a candidate for reclaim.
+    Closed,
+    /// Being reclaimed.
+    Victim,
+}
+
+const STATES: [GroupState; 4] = [GroupState::Free, GroupState::Open, GroupState::Closed, GroupState::Victim];
+
+/// States, valid pages and wear of all groups. Written by the TRANS thread that owns the group; BGC reads, and marks its victims.
+#[derive(Clone, Debug)]
+pub struct BlockGroups {
+    state: Words,
+    valid_count: Words,
+    erase_count: Words,
+    /// When a group was closed, in closings of its owner: its age.
+    closed_at: Words,
+    /// A bit for each physical page.
+    valid: Words,
+    groups: u32,
+    journal: u32,
+    dies: u32,
+    planes: u32,
+    pages_per_block: u32,
+    threads: u32,
+}
+
+impl BlockGroups {
+    pub(crate) fn new(memory: &mut SharedMemory, drive: &Drive, settings: &Settings) -> Self {
+        let geometry = drive.geometry();
+        let planes = geometry.shape().planes_per_die;
+        let groups = geometry.block_count() / planes;
+        let count = groups as usize;
+        BlockGroups {
+            state: memory.narrow(count),
+            valid_count: memory.narrow(count),
+            erase_count: memory.narrow(count),
+            closed_at: memory.narrow(count),
+            valid: memory.wide((geometry.page_count() as usize).div_ceil(64)),
+            groups,
+            journal: if settings.threads.log == 0 { 0 } else { journal_groups(drive) },
+            dies: geometry.die_count(),
+            planes,
+            pages_per_block: geometry.shape().pages_per_block,
+            threads: u32::from(settings.threads.trans),
+        }
+    }
+
+    /// Groups of the array.
+    pub fn count(&self) -> u32 {
+        self.groups
+    }
+    /// Groups at the end of the array that belong to the journal.
+    pub fn journal(&self) -> std::ops::Range<u32> {
+        self.groups - self.journal..self.groups
+    }
+    /// Pages of a group.
+    pub fn pages(&self) -> u32 {
+        self.planes * self.pages_per_block
+    }
+    /// Dies of the array.
+    pub fn dies(&self) -> u32 {
+        self.dies
+    }
+    /// The TRANS thread that a group belongs to; none for the journal's.
+    pub fn owner(&self, group: u32) -> Option<u32> {
+        (group < self.groups - self.journal).then(|| (group + group / self.dies) % self.threads)
+    }
+    /// The group that a page lies in.
+    pub fn of(&self, ppn: Ppn) -> u32 {
+        ppn.0 / self.pages_per_block / self.planes
+    }
+    /// The page at a position of a group: planes first, so that neighbours share a transaction.
+    pub fn page(&self, group: u32, position: u32) -> Ppn {
+        let block = group * self.planes + position % self.planes;
+        Ppn(block * self.pages_per_block + position / self.planes)
+    }
+    /// The first block of a group.
+    pub fn first_block(&self, group: u32) -> BlockId {
+        BlockId(group * self.planes)
+    }
+    /// The group of its first block.
+    pub fn group(&self, first: BlockId) -> u32 {
+        first.0 / self.planes
+    }
+    /// The first page of each block of a group: what erases name.
+    pub fn blocks(&self, group: u32) -> impl Iterator<Item = Ppn> + use<> {
+        let (first, pages) = (group * self.planes, self.pages_per_block);
+        (first..first + self.planes).map(move |block| Ppn(block * pages))
+    }
+
+    /// A group's state.
+    pub fn state(&self, group: u32) -> GroupState {
+        STATES[self.state.get(group as usize) as usize]
+    }
+    /// Sets a group's state.
+    pub fn set_state(&self, group: u32, state: GroupState) {
+        self.state.set(group as usize, state as u64);
+    }
+    /// Valid pages of a group.
+    pub fn valid_count(&self, group: u32) -> u32 {
+        self.valid_count.get(group as usize) as u32
+    }
+    /// How often a group was erased.
+    pub fn erase_count(&self, group: u32) -> u32 {
+        self.erase_count.get(group as usize) as u32
+    }
+    /// Counts an erase.
+    pub fn erased(&self, group: u32) {
+        self.erase_count.set(group as usize, u64::from(self.erase_count(group)) + 1);
+    }
+    /// Sets the number of erases: preconditioning.
+    pub fn set_erase_count(&self, group: u32, count: u32) {
+        self.erase_count.set(group as usize, count.into());
+    }
+    /// When the group was closed, in closings of its owner.
+    pub fn closed_at(&self, group: u32) -> u32 {
+        self.closed_at.get(group as usize) as u32
+    }
+    /// A group is full.
+    pub fn close(&self, group: u32, at: u32) {
+        self.closed_at.set(group as usize, at.into());
+        self.set_state(group, GroupState::Closed);
+    }
+
+    /// Whether a page holds what its logical page's map entry points to.
+    pub fn is_valid(&self, ppn: Ppn) -> bool {
+        self.valid.get(ppn.0 as usize / 64) >> (ppn.0 % 64) & 1 == 1
+    }
+    /// A page was written.
+    pub(crate) fn validate(&self, turn: &mut Turn<'_>, ppn: Ppn) {
+        self.count_valid(turn, ppn, true);
+        self.valid.set_bits(ppn.0 as usize / 64, 1 << (ppn.0 % 64));
+    }
+    /// A page's content was superseded.
+    pub(crate) fn invalidate(&self, turn: &mut Turn<'_>, ppn: Ppn) {
+        self.count_valid(turn, ppn, false);
+        self.valid.clear_bits(ppn.0 as usize / 64, 1 << (ppn.0 % 64));
+    }
+    /// A page was written, without a price: preconditioning.
+    pub fn set_valid(&self, ppn: Ppn) {
+        self.valid_count.fetch_add(self.of(ppn) as usize, 1);
+        self.valid.set_bits(ppn.0 as usize / 64, 1 << (ppn.0 % 64));
+    }
+
+    fn count_valid(&self, turn: &mut Turn<'_>, ppn: Ppn, more: bool) {
+        let group = self.of(ppn) as usize;
+        // One TRANS thread owns the group, so a load and a store do.
+        let count = turn.load(&self.valid_count, group);
+        turn.store(&self.valid_count, group, if more { count + 1 } else { count - 1 });
+    }
+}
+
+/// Groups kept for checkpoints: two whole maps and a row to spare, but at most an eighth of the array.
+pub(crate) fn journal_groups(drive: &Drive) -> u32 {
+    let shape = drive.geometry().shape();
+    let pages = shape.planes_per_die * shape.pages_per_block;
+    let segments = (drive.pages() as usize).div_ceil(super::mapping::SEGMENT_ENTRIES) as u32;
+    let groups = drive.geometry().block_count() / shape.planes_per_die;
+    (2 * segments.div_ceil(pages) + 2).min(groups / 8).max(2)
+}

@@ -1,0 +1,90 @@
+//! Page buffers in device memory: a page's payload and the out-of-band entry that travels with it.
+
+use stage::{SharedMemory, Words};
+use units::Lpn;
+
+/// Words before the payload: the logical page and its owner, and the sequence number of the write.
+pub const FRAME_HEADER_WORDS: usize = 2;
+
+/// All page buffers of the drive. Who holds a frame's number owns the frame: it is passed on with messages and never shared.
+#[derive(Clone, Debug)]
+pub struct Frames {
+    words: Words,
+    page_words: usize,
+    count: u32,
+}
+
+impl Frames {
+    pub(crate) fn new(memory: &mut SharedMemory, count: u32, page_words: usize) -> Self {
+        let words = memory.wide(count as usize * (page_words + FRAME_HEADER_WORDS));
+        Frames { words, page_words, count }
+    }
+
+    fn first(&self, frame: u32) -> usize {
+        debug_assert!(frame < self.count);
+        frame as usize * (self.page_words + FRAME_HEADER_WORDS)
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> u32 {
+        self.count
+    }
+
+    /// Writes the out-of-band entry that the next program of the frame carries.
+    pub fn label(&self, frame: u32, lpn: Lpn, owner: u16, sequence: u64) {
+        self.words.write(self.first(frame), &[u64::from(lpn.0) | u64::from(owner) << 32, sequence]);
+    }
+
+    /// Reads the out-of-band entry that came with a read, or was written for a program.
+    pub fn labelled(&self, frame: u32) -> (Lpn, u16, u64) {
+        let mut header = [0; FRAME_HEADER_WORDS];
+        self.words.read(self.first(frame), &mut header);
+        (Lpn(header[0] as u32), (header[0] >> 32) as u16, header[1])
+    }
+
+    /// Reads payload words from `from` on.
+    pub fn read(&self, frame: u32, from: usize, payload: &mut [u64]) {
+        debug_assert!(from + payload.len() <= self.page_words);
+        self.words.read(self.first(frame) + FRAME_HEADER_WORDS + from, payload);
+    }
+
+    /// Writes payload words from `from` on.
+    pub fn write(&self, frame: u32, from: usize, payload: &[u64]) {
+        debug_assert!(from + payload.len() <= self.page_words);
+        self.words.write(self.first(frame) + FRAME_HEADER_WORDS + from, payload);
+    }
+
+    /// Sets payload words to zero: what unmapped and deallocated sectors read as.
+    pub fn clear(&self, frame: u32, from: usize, count: usize) {
+        for word in from..from + count {
+            self.words.write(self.first(frame) + FRAME_HEADER_WORDS + word, &[0]);
+        }
+    }
+
+    /// Copies a page's payload.
+    pub fn copy(&self, from: u32, to: u32) {
+        let mut chunk = [0; 64];
+        let mut at = 0;
+        while at < self.page_words {
+            let words = &mut chunk[..(self.page_words - at).min(64)];
+            self.read(from, at, words);
+            self.write(to, at, words);
+            at += words.len();
+        }
+    }
+
+    /// Whether `count` payload words from `from` on are the same in both.
+    pub fn equal(&self, one: u32, other: u32, from: usize, count: usize) -> bool {
+        (from..from + count).all(|word| {
+            let (mut left, mut right) = ([0], [0]);
+            self.read(one, word, &mut left);
+            self.read(other, word, &mut right);
+            left == right
+        })
+    }
+
+    /// Brings a frame near.
+    pub fn prefetch(&self, frame: u32) {
+        self.words.prefetch(self.first(frame));
+    }
+}

@@ -1,0 +1,108 @@
+//! The tables that stages share, in the words of the blueprint's shared memory.
+
+mod blocks;
+mod frames;
+mod mapping;
+
+pub use blocks::{BlockGroups, GroupState};
+pub use frames::{FRAME_HEADER_WORDS, Frames};
+pub use mapping::Mapping;
+
+use crate::{Drive, Settings};
+use stage::{LINE_BYTES, SharedMemory, Words};
+
+/// Words of a line: counters that different cores write lie a line apart.
+const LINE_WORDS: usize = LINE_BYTES / 8;
+
+/// Words of a submission queue entry.
+pub(crate) const ENTRY_WORDS: usize = 8;
+
+/// Words of a command's list buffer: the PRP entries of the largest transfer, or 256 ranges of two words.
+pub(crate) const LIST_WORDS: usize = 512;
+
+/// Everything that more than one stage touches.
+#[derive(Clone, Debug)]
+pub struct Tables {
+    /// SQ buffers: a ring of entries for each submission queue.
+    pub sq_buffer: Words,
+    /// Tickets of each entry of the SQ buffers.
+    pub tickets: Words,
+    /// D-head of each SQ buffer, a line each: entries taken from it.
+    pub sq_head: Words,
+    /// CQ buffers: a ring of completions for each submission queue.
+    pub cq_buffer: Words,
+    /// D-tail of each CQ buffer, a line each: completions put into it; the top bit says that the queue is held.
+    pub cq_tail: Words,
+    /// List buffers of each NVMQ thread's commands.
+    pub lists: Words,
+    /// Commands under way in each NVMQ thread, a line each.
+    pub active: Words,
+    /// Buffer tags: cached page in the lower half of an entry, evicted page in the upper, each plus 1.
+    pub tags: Words,
+    /// Page buffers.
+    pub frames: Frames,
+    /// Where logical pages are.
+    pub mapping: Mapping,
+    /// What physical blocks hold.
+    pub groups: BlockGroups,
+    /// Entries of each SQ buffer and CQ buffer ring: a power of two.
+    pub ring: usize,
+    /// Command slots of each NVMQ thread.
+    pub slots: usize,
+    /// Entries of the burst buffer.
+    pub cache_entries: usize,
+}
+
+impl Tables {
+    /// Lays the tables out. Untouched parts take no memory.
+    pub fn new(memory: &mut SharedMemory, drive: &Drive, settings: &Settings) -> Self {
+        let shape = drive.shape();
+        let queues = shape.queues as usize + 1;
+        let slots = usize::from(settings.commands);
+        // A queue has at most its entries in the drive, and at most what is admitted.
+        let ring = (shape.queue_entries as usize).min(slots).next_power_of_two();
+        let nvmq = usize::from(settings.threads.nvmq);
+        let cache_entries = match settings.threads.cache {
+            0 => 0,
+            threads => {
+                let entries = settings.cache.size.0 / drive.geometry().shape().page.0;
+                (entries - entries % u64::from(threads)) as usize
+            }
+        };
+        let background = u32::from(settings.threads.bgc) * u32::from(settings.reclaim.window)
+            + u32::from(settings.threads.log) * u32::from(settings.journal.window);
+        let frames = u32::from(settings.frames) * nvmq as u32
+            + cache_entries as u32
+            + if cache_entries == 0 { 0 } else { settings.cache.spare_frames }
+            + background;
+        Tables {
+            sq_buffer: memory.wide(queues * ring * ENTRY_WORDS),
+            tickets: memory.wide(queues * ring),
+            sq_head: memory.wide(queues * LINE_WORDS),
+            cq_buffer: memory.wide(queues * ring * 2),
+            cq_tail: memory.wide(queues * LINE_WORDS),
+            lists: memory.wide(nvmq * slots * LIST_WORDS),
+            active: memory.wide(nvmq * LINE_WORDS),
+            tags: memory.wide(cache_entries.max(1)),
+            frames: Frames::new(memory, frames, drive.page_words()),
+            mapping: Mapping::new(memory, drive),
+            groups: BlockGroups::new(memory, drive, settings),
+            ring,
+            slots,
+            cache_entries,
+        }
+    }
+
+    /// The word of a per-line table.
+    pub fn line(index: usize) -> usize {
+        index * LINE_WORDS
+    }
+    /// The place of entry `count` of a queue's SQ or CQ buffer ring.
+    pub fn place(&self, queue: units::QueueId, count: u64) -> usize {
+        queue.index() * self.ring + (count as usize & (self.ring - 1))
+    }
+    /// The first word of a command's list buffer.
+    pub fn list(&self, nvmq: u8, slot: u16) -> usize {
+        (usize::from(nvmq) * self.slots + usize::from(slot)) * LIST_WORDS
+    }
+}
