@@ -1,0 +1,88 @@
+//! How long the model of a channel takes: nanoseconds of real time for each simulated transaction, and for each phase event.
+#![allow(clippy::print_stdout)]
+
+use flash::*;
+use std::time::Instant;
+use units::*;
+
+const TRANSACTIONS: u32 = 2_000_000;
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let geometry = Geometry::new(Shape {
+        channels: 16,
+        packages_per_channel: 16,
+        dies_per_package: 4,
+        planes_per_die: 4,
+        blocks_per_plane: 256,
+        pages_per_block: 256,
+        page: Bytes(4096),
+        oob: Bytes(224),
+        kind: CellKind::Mlc,
+    })?;
+    let timing = Timing {
+        bus: MegaTransfers(400),
+        cycle: Span::from_nanos(25),
+        cycles: CommandCycles::ONFI,
+        oob_moved: Bytes(16),
+        read: [Span::from_micros(53); 3],
+        program: [Span::from_micros(900); 3],
+        erase: Span::from_micros(2300),
+        further_plane: Span::ZERO,
+        cache_commands: false,
+        cache_read_busy: Span::ZERO,
+        cache_program_busy: Span::ZERO,
+        suspend: Suspend::OFF,
+    };
+    timing.validate(&geometry)?;
+    for (name, operation, in_flight) in [
+        ("reads, depth 1", Operation::Read, 1),
+        ("reads, depth 4", Operation::Read, 4),
+        ("reads, depth 128", Operation::Read, 128),
+        ("programs, depth 128", Operation::Program, 128),
+    ] {
+        let mut channel = Channel::new(&geometry, &timing, ChannelId(0));
+        let start = Instant::now();
+        let (polls, end) = run(&mut channel, &geometry, operation, in_flight);
+        let nanos = start.elapsed().as_nanos() as f64;
+        let transactions = f64::from(TRANSACTIONS);
+        println!(
+            "{name:20} {:6.1} ns a transaction, {:5.1} ns a phase, {:.2} polls a transaction, {:.0} transactions a simulated second",
+            nanos / transactions,
+            nanos / transactions / 3.0,
+            polls as f64 / transactions,
+            transactions / (end - Time::ZERO).secs_f64(),
+        );
+    }
+    Ok(())
+}
+
+/// Keeps `in_flight` transactions under way, on dies in a scrambled order.
+fn run(channel: &mut Channel, geometry: &Geometry, operation: Operation, in_flight: u32) -> (u64, Time) {
+    let (mut finished, mut now, mut polls, mut submitted, mut done) = (Vec::new(), Time::ZERO, 0, 0u32, 0);
+    let mut submit = |channel: &mut Channel, now: Time| {
+        let random = submitted.wrapping_mul(0x9e37_79b9) >> 8;
+        let at = PageAddress {
+            channel: ChannelId(0),
+            die: DieId((random % 64) as u16),
+            plane: 0,
+            block: random / 64 % 256,
+            page: submitted % 256,
+        };
+        let mut slots = [PageSlot::default(); PLANES_MAX];
+        slots[0].ppn = geometry.ppn(at);
+        channel
+            .submit(now, Transaction { operation, die: at.die, tag: TransactionTag(submitted), slot_count: 1, slots });
+        submitted += 1;
+    };
+    (0..in_flight).for_each(|_| submit(channel, now));
+    while done < TRANSACTIONS {
+        now = channel.next_event().unwrap_or(now);
+        channel.poll(now, &mut finished);
+        polls += 1;
+        for _ in finished.drain(..) {
+            done += 1;
+            submit(channel, now);
+        }
+    }
+    (polls, now)
+}
