@@ -69,6 +69,25 @@ fn drive_every_nanosecond(channel: &mut Channel, submissions: &[(Time, Transacti
     finished
 }
 
+/// Panics where the array of a transaction works before its pre-dma phase is over or after its post-dma phase has begun.
+fn assert_in_sequence(finished: &[Finished], phases: &[PhaseRecord]) {
+    for record in phases {
+        let of_tag = find(finished, record.tag.0);
+        match record.phase {
+            Phase::ReadCommand | Phase::EraseCommand | Phase::DataIn => {
+                assert!(record.to <= of_tag.array, "{record:?}")
+            }
+            Phase::Array => assert!(of_tag.array <= record.from && record.to <= of_tag.at, "{record:?}"),
+            Phase::DataOut | Phase::Status => {
+                let is_array = |other: &&PhaseRecord| other.tag == record.tag && other.phase == Phase::Array;
+                let array_end = phases.iter().filter(is_array).map(|array| array.to).max();
+                assert!(array_end <= Some(record.from) && record.to == of_tag.at, "{record:?}");
+            }
+            Phase::CacheTurn | Phase::Suspend | Phase::Resume => {}
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
@@ -83,6 +102,7 @@ proptest! {
         }
         let phases: Vec<_> = channel.drain_phases().collect();
         assert_exclusive(&phases);
+        assert_in_sequence(&finished, &phases);
         let total = |array: bool| -> Span {
             let of_kind = phases.iter().filter(|record| (record.phase == Phase::Array) == array);
             of_kind.map(|record| record.to - record.from).sum()
