@@ -209,14 +209,11 @@ impl Contents {
 
     /// The index of a block among those of this channel.
     fn locate(&self, block: BlockId) -> Result<usize, MediaFault> {
-        let (channel, die) = self.geometry.die_of(block);
-        if channel != self.channel || block.0 >= self.geometry.block_count() {
+        let (channel, index) = self.geometry.block_in_channel(block);
+        if channel != self.channel || index >= self.blocks.len() {
             return Err(MediaFault::WrongChannel { block, channel: self.channel });
         }
-        let planes = self.geometry.shape().planes_per_die;
-        let row = block.0 / (planes * self.geometry.die_count());
-        let die = row * self.geometry.dies_per_channel() + u32::from(die.0);
-        Ok((die * planes + block.0 % planes) as usize)
+        Ok(index)
     }
 
     fn locate_page(&self, ppn: Ppn) -> Result<(usize, u32), MediaFault> {
