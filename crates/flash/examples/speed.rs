@@ -1,13 +1,13 @@
-//! How long the model of a channel takes in real time: nanoseconds for each transaction, each phase, and each page kept.
+//! How long the model of a channel takes in real time: nanoseconds for each transaction, each phase, and each page
+//! kept. `speed COUNT` does so many of each.
 #![allow(clippy::print_stdout)]
 
 use flash::*;
 use std::time::Instant;
 use units::*;
 
-const TRANSACTIONS: u32 = 2_000_000;
-
 fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let count: u32 = std::env::args().nth(1).map_or(Ok(2_000_000), |count| count.parse())?;
     let geometry = Geometry::new(Shape {
         channels: 16,
         packages_per_channel: 16,
@@ -42,22 +42,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     ] {
         let mut channel = Channel::new(&geometry, &timing, ChannelId(0));
         let start = Instant::now();
-        let (polls, end) = run(&mut channel, &geometry, operation, in_flight);
+        let (polls, end) = run(&mut channel, &geometry, operation, in_flight, count);
         let nanos = start.elapsed().as_nanos() as f64;
-        let transactions = f64::from(TRANSACTIONS);
+        let transactions = f64::from(count);
         println!(
-            "{name:20} {:6.1} ns a transaction, {:5.1} ns a phase, {:.2} polls a transaction, {:.0} transactions a simulated second",
+            "{name:20} {:6.1} ns a transaction, {:5.1} ns a phase, {:.2} polls; {:.0} a simulated second",
             nanos / transactions,
             nanos / transactions / 3.0,
             polls as f64 / transactions,
             transactions / (end - Time::ZERO).secs_f64(),
         );
     }
-    time_contents(&geometry)
+    time_contents(&geometry, count)
 }
 
 /// One channel of a terabyte: preconditioned whole, then read at random, then rewritten block by block.
-fn time_contents(geometry: &Geometry) -> Result<(), Box<dyn std::error::Error>> {
+fn time_contents(geometry: &Geometry, count: u32) -> Result<(), Box<dyn std::error::Error>> {
     let report = |what: &str, start: Instant, pages: u32| {
         println!("{what:20} {:6.1} ns a page", start.elapsed().as_nanos() as f64 / f64::from(pages));
     };
@@ -73,12 +73,12 @@ fn time_contents(geometry: &Geometry) -> Result<(), Box<dyn std::error::Error>> 
     let pages = geometry.shape().pages_per_block;
     report("precondition", start, blocks.len() as u32 * pages);
     let (start, mut payload) = (Instant::now(), vec![0; contents.page_words()]);
-    for count in 0..TRANSACTIONS {
-        let random = count.wrapping_mul(0x9e37_79b9) >> 8;
+    for index in 0..count {
+        let random = index.wrapping_mul(0x9e37_79b9) >> 8;
         let block = blocks[(random / pages) as usize % blocks.len()];
         contents.read(geometry.page(block, random % pages), &mut payload)?;
     }
-    report("read at random", start, TRANSACTIONS);
+    report("read at random", start, count);
     let start = Instant::now();
     for block in &blocks[..1_000] {
         contents.erase(*block)?;
@@ -92,7 +92,7 @@ fn time_contents(geometry: &Geometry) -> Result<(), Box<dyn std::error::Error>> 
 }
 
 /// Keeps `in_flight` transactions under way, on dies in a scrambled order.
-fn run(channel: &mut Channel, geometry: &Geometry, operation: Operation, in_flight: u32) -> (u64, Time) {
+fn run(channel: &mut Channel, geometry: &Geometry, operation: Operation, in_flight: u32, count: u32) -> (u64, Time) {
     let (mut finished, mut now, mut polls, mut submitted, mut done) = (Vec::new(), Time::ZERO, 0, 0u32, 0);
     let mut submit = |channel: &mut Channel, now: Time| {
         let random = submitted.wrapping_mul(0x9e37_79b9) >> 8;
@@ -110,7 +110,7 @@ fn run(channel: &mut Channel, geometry: &Geometry, operation: Operation, in_flig
         submitted += 1;
     };
     (0..in_flight).for_each(|_| submit(channel, now));
-    while done < TRANSACTIONS {
+    while done < count {
         now = channel.next_event().unwrap_or(now);
         channel.poll(now, &mut finished);
         polls += 1;

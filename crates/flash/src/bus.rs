@@ -20,9 +20,9 @@ pub(crate) struct Holder {
     pub(crate) from: Time,
 }
 
-/// Grants in this order: phases without pages (commands, status) before phases with pages, first come first served within
-/// each. A command sets a die to work for longer than it holds the bus, so letting it pass keeps the dies busy. After two short
-/// phases for each die have passed a waiting transfer, the transfer goes first: nothing starves.
+/// Grants in this order: phases without pages (commands, status) before phases with pages, first come first served
+/// within each. A command sets a die to work for longer than it holds the bus, so letting it pass keeps the dies busy.
+/// After two short phases for each die have passed a waiting transfer, the transfer goes first: nothing starves.
 #[derive(Debug)]
 pub(crate) struct Bus {
     short: VecDeque<Request>,

@@ -27,14 +27,15 @@ pub struct Finished {
 
 /// One bus and the dies on it.
 ///
-/// A transaction has three phases. Pre-dma (command, address, and the data of a program) holds the bus; mem-op holds the die;
-/// post-dma (the data of a read, the status of a program or an erase) holds the bus again. Each die serves its transactions in
-/// the order of submission, except that reads overtake a program or an erase by suspending it where [`crate::Suspend`] lets
-/// them, and with it the changes queued behind it: whoever submits must not read a page whose program is still under way.
+/// A transaction has three phases. Pre-dma (command, address, and the data of a program) holds the bus; mem-op holds
+/// the die; post-dma (the data of a read, the status of a program or an erase) holds the bus again. Each die serves its
+/// transactions in the order of submission, except that reads overtake a program or an erase by suspending it where
+/// [`crate::Suspend`] lets them, and with it the changes queued behind it: whoever submits must not read a page whose
+/// program is still under way.
 ///
-/// What is due at or before the `now` of a call happens before what the call asks for, in the order of its times; of what is
-/// due at one time, dies go by number and the bus is granted last. So results depend on what was submitted when, never on how
-/// often or how late somebody polls. `now` must not go back.
+/// What is due at or before the `now` of a call happens before what the call asks for, in the order of its times; of
+/// what is due at one time, dies go by number and the bus is granted last. So results depend on what was submitted
+/// when, never on how often or how late somebody polls. `now` must not go back.
 ///
 /// ```
 /// # use flash::*;

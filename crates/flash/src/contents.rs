@@ -20,7 +20,8 @@ impl Oob {
     /// The highest logical page that can be told from the marks for erased and torn pages.
     pub const LPN_MAX: Lpn = Lpn(u32::MAX - 2);
 
-    /// The check value stored with the entry. It covers the place as well, so that an entry read from another page shows.
+    /// The check value stored with the entry. It covers the place as well, so that an entry read from another page
+    /// shows.
     fn check(self, ppn: Ppn) -> u32 {
         let place = Lba(u64::from(self.lpn.0) << 32 | u64::from(ppn.0));
         (pattern(place, self.sequence, u32::from(self.owner)) >> 32) as u32
@@ -36,8 +37,8 @@ pub enum MediaFault {
         /// The page.
         ppn: Ppn,
     },
-    /// A later page of the block is programmed: pages are programmed in ascending order. Leaving pages out is allowed, as for
-    /// blocks used with LSB pages only.
+    /// A later page of the block is programmed: pages are programmed in ascending order. Leaving pages out is allowed,
+    /// as for blocks used with LSB pages only.
     #[error("{ppn} is out of order; page {expected} of its block is next")]
     OutOfOrder {
         /// The page.
@@ -111,10 +112,10 @@ struct Chunk {
 
 /// The pages of one channel. Channels share nothing, so each can live on a thread of its own.
 ///
-/// A page takes 4 bytes, untouched until it is programmed; a block takes 12. The first program in a block after an erase or
-/// after preconditioning takes a chunk for the rest, which the next erase gives back. Preconditioned pages need no chunk: sector
-/// `s` of logical page `l` holds `units::pattern` of sector `l x (sectors a page) + s` as write 0 left it, with owner 0 and the
-/// position in the block as sequence.
+/// A page takes 4 bytes, untouched until it is programmed; a block takes 12. The first program in a block after an
+/// erase or after preconditioning takes a chunk for the rest, which the next erase gives back. Preconditioned pages
+/// need no chunk: sector `s` of logical page `l` holds `units::pattern` of sector `l x (sectors a page) + s` as write 0
+/// left it, with owner 0 and the position in the block as sequence.
 #[derive(Debug)]
 pub struct Contents {
     geometry: Geometry,
@@ -129,8 +130,8 @@ pub struct Contents {
 }
 
 impl Contents {
-    /// An erased channel that keeps `sector_words` words of each 512-byte sector (0: none, 1: a fingerprint, 64: all), with
-    /// blocks that stand `erases_max` erases.
+    /// An erased channel that keeps `sector_words` words of each 512-byte sector (0: none, 1: a fingerprint, 64: all),
+    /// with blocks that stand `erases_max` erases.
     pub fn for_channel(geometry: &Geometry, channel: ChannelId, sector_words: u32, erases_max: u32) -> Self {
         assert!(u32::from(channel.0) < geometry.shape().channels, "{channel} is not on this array");
         assert!(u64::from(sector_words) <= SECTOR_BYTES / 8, "a sector has 64 words, not {sector_words}");
@@ -166,8 +167,8 @@ impl Contents {
         Ok(self.blocks[self.locate(block)?].written)
     }
 
-    /// Fills an erased block from its first page with the preconditioning pattern of `lpns`, until one of the two ends; says
-    /// how many pages it took. Costs no erase and no simulated time.
+    /// Fills an erased block from its first page with the preconditioning pattern of `lpns`, until one of the two ends;
+    /// says how many pages it took. Costs no erase and no simulated time.
     pub fn precondition(&mut self, block: BlockId, lpns: impl IntoIterator<Item = Lpn>) -> Result<u32, MediaFault> {
         let at = self.locate(block)?;
         if self.blocks[at].written > 0 {

@@ -8,8 +8,8 @@
 //!                               suspended      (reads run through the die meanwhile)
 //! ```
 //!
-//! Without cache commands only one of the three places is taken at a time. With them a program is loaded while the one before is
-//! in the array, and a page is unloaded while the next one is sensed.
+//! Without cache commands only one of the three places is taken at a time. With them a program is loaded while the one
+//! before is in the array, and a page is unloaded while the next one is sensed.
 
 use crate::Operation;
 use crate::bus::{Bus, Request};
@@ -127,8 +127,8 @@ impl Die {
         self.settle(now, around);
     }
 
-    /// The bus is this die's for `phase`. Gives the transaction it is for and when the phase ends, or nothing if the phase has
-    /// become pointless.
+    /// The bus is this die's for `phase`. Gives the transaction it is for and when the phase ends, or nothing if the
+    /// phase has become pointless.
     pub(crate) fn begin(&mut self, phase: Phase, now: Time, around: &mut Surroundings) -> Option<(PendingId, Time)> {
         let id = match (phase, self.array) {
             (Phase::ReadCommand | Phase::EraseCommand | Phase::DataIn, _) => self.loading,
@@ -159,7 +159,8 @@ impl Die {
                 let left = self.remaining + around.lengths.timing.suspend.resume_overhead;
                 self.work(id, end, left);
             }
-            Phase::DataOut | Phase::Status | Phase::Array => {}
+            // Nothing follows from these before they end.
+            Phase::DataOut | Phase::Status | Phase::Array => return Some((id, end)),
         }
         self.settle(now, around);
         Some((id, end))
@@ -292,7 +293,8 @@ impl Die {
         self.ask(phase, around);
     }
 
-    /// The array works and nothing is being loaded: a waiting read suspends it, or the next program uses the cache register.
+    /// The array works and nothing is being loaded: a waiting read suspends it, or the next program uses the cache
+    /// register.
     fn overlap(&mut self, id: PendingId, now: Time, around: &mut Surroundings) {
         if self.may_suspend(id, around) {
             if !self.suspend_asked {

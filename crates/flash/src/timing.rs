@@ -18,8 +18,9 @@ pub enum PageType {
 
 /// The type of a page by its position in the block.
 ///
-/// The pages of one word line follow each other: LSB MSB LSB MSB for MLC, LSB CSB MSB for TLC. Real parts shift the higher
-/// pages by a few word lines against program disturb; the shares of the types, which set the mean times, are the same.
+/// The pages of one word line follow each other: LSB MSB LSB MSB for MLC, LSB CSB MSB for TLC. Real parts shift the
+/// higher pages by a few word lines against program disturb; the shares of the types, which set the mean times, are the
+/// same.
 pub const fn page_type(page_in_block: u32, kind: CellKind) -> PageType {
     match (kind, page_in_block % kind.bits()) {
         (_, 0) => PageType::Lsb,
@@ -50,8 +51,8 @@ pub struct CommandCycles {
 }
 
 impl CommandCycles {
-    /// The cycles of ONFI 4.2 section 5: 00h-30h, 06h-E0h and 80h-10h with five address cycles, 60h-D0h with three, 70h with its
-    /// answer, 31h or 3Fh alone. ONFI leaves suspend and resume to the vendors; here they take one cycle.
+    /// The cycles of ONFI 4.2 section 5: 00h-30h, 06h-E0h and 80h-10h with five address cycles, 60h-D0h with three, 70h
+    /// with its answer, 31h or 3Fh alone. ONFI leaves suspend and resume to the vendors; here they take one cycle.
     pub const ONFI: CommandCycles =
         CommandCycles { read: 7, read_out: 7, program: 7, erase: 5, status: 2, cache: 1, suspend: 1, resume: 1 };
 }

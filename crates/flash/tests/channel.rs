@@ -92,7 +92,8 @@ fn reads_of_many_dies_saturate_the_bus() {
     let mut channel = channel(&timing);
     let reads: Vec<_> = (0..400).map(|tag| single(Operation::Read, (tag % 4) as u16, 0, tag)).collect();
     let finished = drive_at_once(&mut channel, &reads);
-    // A page takes 43.2 us on the bus and 40 us in the array: with four dies the bus never rests after the first sensing.
+    // A page takes 43.2 us on the bus and 40 us in the array: with four dies the bus never rests after the first
+    // sensing.
     let bus = 400 * (14 * CYCLE + data(PAGE, 100));
     assert_eq!(channel.usage().bus_busy.picos(), bus);
     let end = finished.last().unwrap().at.picos();
@@ -105,8 +106,8 @@ fn cache_reads_sense_the_next_page_during_the_transfer() {
     let mut cached = channel(&timing);
     let reads: Vec<_> = (0..4).map(|page| single(Operation::Read, 0, page, page)).collect();
     let finished = drive_at_once(&mut cached, &reads);
-    // Command, sensing, then for each page but the last: turn and sense the next (the transfer, 11 us, hides); then the last
-    // turn, its busy time and the transfer.
+    // Command, sensing, then for each page but the last: turn and sense the next (the transfer, 11 us, hides); then the
+    // last turn, its busy time and the transfer.
     let turn = CYCLE + 3 * MICRO;
     let expected = 7 * CYCLE + 40 * MICRO + 3 * (turn + 40 * MICRO) + turn + 7 * CYCLE + data(PAGE, 400);
     assert_eq!(latency(&finished, 3).picos(), expected);

@@ -7,7 +7,8 @@ use flash::*;
 use proptest::prelude::*;
 use units::*;
 
-/// Times of a few nanoseconds, so that phases of different dies often end at the same time and every nanosecond can be polled.
+/// Times of a few nanoseconds, so that phases of different dies often end at the same time and every nanosecond can be
+/// polled.
 fn short_timing() -> impl Strategy<Value = Timing> {
     let spans = || prop::array::uniform3((1u64..90).prop_map(Span::from_nanos));
     let cycles =
@@ -69,7 +70,8 @@ fn drive_every_nanosecond(channel: &mut Channel, submissions: &[(Time, Transacti
     finished
 }
 
-/// Panics where the array of a transaction works before its pre-dma phase is over or after its post-dma phase has begun.
+/// Panics where the array of a transaction works before its pre-dma phase is over or after its post-dma phase has
+/// begun.
 fn assert_in_sequence(finished: &[Finished], phases: &[PhaseRecord]) {
     for record in phases {
         let of_tag = find(finished, record.tag.0);

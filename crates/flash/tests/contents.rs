@@ -1,4 +1,5 @@
-//! Pages hold what was programmed until their block is erased, misuse is caught, and memory grows only where pages are touched.
+//! Pages hold what was programmed until their block is erased, misuse is caught, and memory grows only where pages are
+//! touched.
 
 use flash::*;
 use proptest::prelude::*;
@@ -137,7 +138,8 @@ fn a_terabyte_is_small_until_it_is_written() {
     let reserved = |channels: &[Contents]| channels.iter().map(|contents| contents.reserved().0).sum::<u64>();
     let empty = reserved(&channels);
     assert!(empty <= Bytes::mib(1_100).0, "{}", Bytes(empty));
-    // Preconditioning needs nothing on top; the first program after it needs one block's chunk, and erases give it back.
+    // Preconditioning needs nothing on top; the first program after it needs one block's chunk, and erases give it
+    // back.
     let block = BlockId(0);
     assert_eq!(channels[0].precondition(block, (0..255).map(Lpn)), Ok(255));
     assert_eq!(reserved(&channels), empty);
