@@ -176,6 +176,12 @@ impl Geometry {
         let die = block.0 / self.shape.planes_per_die % self.dies;
         (ChannelId((die % self.shape.channels) as u16), DieId((die / self.shape.channels) as u16))
     }
+    /// Channel of a block, and its index among the blocks of that channel, which counts from 0 without gaps.
+    pub fn block_in_channel(&self, block: BlockId) -> (ChannelId, usize) {
+        let (planes, channels) = (self.shape.planes_per_die, self.shape.channels);
+        let (column, plane) = (block.0 / planes, block.0 % planes);
+        (ChannelId((column % channels) as u16), (column / channels * planes + plane) as usize)
+    }
     /// Takes a page number apart.
     pub fn address(&self, ppn: Ppn) -> PageAddress {
         let block = self.block_of(ppn);
@@ -230,6 +236,18 @@ mod tests {
         for ppn in (0..geometry.page_count()).step_by(997).map(Ppn) {
             assert_eq!(geometry.ppn(geometry.address(ppn)), ppn);
         }
+    }
+
+    #[test]
+    fn blocks_of_a_channel_count_without_gaps() {
+        let geometry = Geometry::new(Shape { channels: 3, planes_per_die: 2, blocks_per_plane: 5, ..shape() }).unwrap();
+        let mut next = [0; 3];
+        for block in (0..geometry.block_count()).map(BlockId) {
+            let (channel, index) = geometry.block_in_channel(block);
+            assert_eq!((channel, index), (geometry.die_of(block).0, next[channel.index()]));
+            next[channel.index()] += 1;
+        }
+        assert_eq!(next, [geometry.block_count() as usize / 3; 3]);
     }
 
     #[test]

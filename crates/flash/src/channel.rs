@@ -1,0 +1,216 @@
+//! A channel: one bus and its dies as a discrete-event model that reads no clock and does no input or output.
+
+use crate::bus::{Bus, Request};
+use crate::die::{Die, Surroundings};
+use crate::ledger::{Ledger, PhaseRecord, Usage};
+use crate::pending::{PendingId, PendingTable};
+use crate::timers::Timers;
+use crate::timing::Lengths;
+use crate::{Geometry, Timing, Transaction};
+use std::collections::VecDeque;
+use units::{ChannelId, DieId, Time};
+
+/// A transaction that is over, with the times of its phases.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finished {
+    /// As it was submitted.
+    pub transaction: Transaction,
+    /// When it was submitted.
+    pub submitted: Time,
+    /// When its pre-dma phase began.
+    pub started: Time,
+    /// When its mem-op began.
+    pub array: Time,
+    /// When its post-dma phase ended.
+    pub at: Time,
+}
+
+/// One bus and the dies on it.
+///
+/// A transaction has three phases. Pre-dma (command, address, and the data of a program) holds the bus; mem-op holds
+/// the die; post-dma (the data of a read, the status of a program or an erase) holds the bus again. Each die serves its
+/// transactions in the order of submission, except that reads overtake a program or an erase by suspending it where
+/// [`crate::Suspend`] lets them, and with it the changes queued behind it: whoever submits must not read a page whose
+/// program is still under way.
+///
+/// What is due at or before the `now` of a call happens before what the call asks for, in the order of its times; of
+/// what is due at one time, dies go by number and the bus is granted last. So results depend on what was submitted
+/// when, never on how often or how late somebody polls. `now` must not go back.
+///
+/// ```
+/// # use flash::*;
+/// # use units::*;
+/// # let shape = Shape { channels: 1, packages_per_channel: 1, dies_per_package: 1, planes_per_die: 1,
+/// #     blocks_per_plane: 8, pages_per_block: 64, page: Bytes(4096), oob: Bytes(64), kind: CellKind::Slc };
+/// # let timing = Timing { bus: MegaTransfers(400), cycle: Span::from_nanos(25), cycles: CommandCycles::ONFI,
+/// #     oob_moved: Bytes(0), read: [Span::from_micros(25); 3], program: [Span::from_micros(300); 3],
+/// #     erase: Span::from_millis(2), further_plane: Span::ZERO, cache_commands: false, cache_read_busy: Span::ZERO,
+/// #     cache_program_busy: Span::ZERO, suspend: Suspend::OFF };
+/// let geometry = Geometry::new(shape)?;
+/// timing.validate(&geometry)?;
+/// let mut channel = Channel::new(&geometry, &timing, ChannelId(0));
+/// let mut slots = [PageSlot::default(); PLANES_MAX];
+/// slots[0].ppn = Ppn(5);
+/// let (operation, die, tag) = (Operation::Read, DieId(0), TransactionTag(1));
+/// channel.submit(Time::ZERO, Transaction { operation, die, tag, slot_count: 1, slots });
+/// let mut finished = Vec::new();
+/// while let Some(due) = channel.next_event() {
+///     channel.poll(due, &mut finished);
+/// }
+/// // 2 x 7 cycles of 25 ns, 25 us of sensing, 4,096 beats at 400 MT/s.
+/// assert_eq!(finished[0].at - Time::ZERO, Span::from_nanos(350 + 25_000 + 10_240));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Channel {
+    id: ChannelId,
+    geometry: Geometry,
+    lengths: Lengths,
+    dies: Vec<Die>,
+    timers: Timers,
+    bus: Bus,
+    pending: PendingTable,
+    finished: VecDeque<Finished>,
+    ledger: Ledger,
+    advanced_to: Time,
+}
+
+impl Channel {
+    /// A channel of idle dies. The timing must have passed [`Timing::validate`].
+    pub fn new(geometry: &Geometry, timing: &Timing, id: ChannelId) -> Self {
+        assert!(u32::from(id.0) < geometry.shape().channels, "{id} is not on this array");
+        let dies = geometry.dies_per_channel();
+        Channel {
+            id,
+            geometry: geometry.clone(),
+            lengths: Lengths::new(geometry, timing),
+            dies: (0..dies as u16).map(|die| Die::new(DieId(die))).collect(),
+            timers: Timers::new(dies as usize),
+            bus: Bus::new(dies as usize),
+            pending: PendingTable::default(),
+            finished: VecDeque::with_capacity(16),
+            ledger: Ledger::new(dies as usize),
+            advanced_to: Time::ZERO,
+        }
+    }
+
+    /// Queues a transaction on its die; any number may wait.
+    pub fn submit(&mut self, now: Time, transaction: Transaction) {
+        self.check(&transaction);
+        self.advance(now);
+        let duration = self.lengths.array(&transaction);
+        let id = self.pending.insert(transaction, now, duration);
+        self.with_die(transaction.die, |die, around| die.enqueue(id, now, around));
+        self.grant(now);
+    }
+
+    /// When to poll next; nothing while all is idle.
+    pub fn next_event(&self) -> Option<Time> {
+        let finished = self.finished.front().map_or(Time::NEVER, |finished| finished.at);
+        let due = finished.min(self.timers.earliest()).min(self.bus.next_grant());
+        (due != Time::NEVER).then_some(due)
+    }
+
+    /// Lets everything up to `now` happen and hands over what has finished by then, in the order of its times.
+    pub fn poll(&mut self, now: Time, finished: &mut Vec<Finished>) {
+        self.advance(now);
+        while let Some(first) = self.finished.front()
+            && first.at <= now
+        {
+            finished.push(*first);
+            self.finished.pop_front();
+        }
+    }
+
+    /// What the channel has done, up to the last call.
+    pub fn usage(&self) -> &Usage {
+        &self.ledger.usage
+    }
+
+    /// From now on keeps a record of every phase that ends, for time lines.
+    pub fn record_phases(&mut self) {
+        self.ledger.phases.get_or_insert_default();
+    }
+
+    /// Takes the records kept so far; nothing without [`Channel::record_phases`]. Records come as phases end.
+    pub fn drain_phases(&mut self) -> impl Iterator<Item = PhaseRecord> {
+        self.ledger.phases.iter_mut().flat_map(|phases| phases.drain(..))
+    }
+
+    fn check(&self, transaction: &Transaction) {
+        let planes = self.geometry.shape().planes_per_die;
+        assert!(transaction.die.index() < self.dies.len(), "{} is not on {}", transaction.die, self.id);
+        assert!((1..=planes).contains(&u32::from(transaction.slot_count)), "{} slots", transaction.slot_count);
+        if cfg!(debug_assertions) {
+            let addresses = transaction.pages().iter().map(|slot| self.geometry.address(slot.ppn));
+            let mut seen = 0u32;
+            for at in addresses {
+                assert_eq!((at.channel, at.die), (self.id, transaction.die), "a page on another die");
+                assert!(seen & (1 << at.plane) == 0, "two pages on one plane");
+                seen |= 1 << at.plane;
+            }
+        }
+    }
+
+    fn advance(&mut self, now: Time) {
+        debug_assert!(now >= self.advanced_to, "time went back from {} to {now}", self.advanced_to);
+        self.advanced_to = now;
+        loop {
+            let due = self.timers.earliest().min(self.bus.free_at());
+            if due > now {
+                return;
+            }
+            while self.timers.earliest() == due {
+                let die = DieId(self.timers.first() as u16);
+                self.with_die(die, |die, around| die.on_due(due, around));
+            }
+            if self.bus.free_at() == due {
+                self.release(due);
+            }
+            self.grant(due);
+        }
+    }
+
+    fn release(&mut self, now: Time) {
+        let Some(holder) = self.bus.release() else { return };
+        let Request { die, phase } = holder.request;
+        self.ledger.enter(PhaseRecord { tag: holder.tag, die, phase, from: holder.from, to: now });
+        if phase.is_post_dma() {
+            self.with_die(die, |die, around| die.end_unload(now, around));
+        }
+    }
+
+    fn grant(&mut self, now: Time) {
+        while let Some(request) = self.bus.next() {
+            let begun = self.with_die(request.die, |die, around| die.begin(request.phase, now, around));
+            let Some((id, end)) = begun else { continue };
+            self.bus.hold(request, self.pending[id].transaction.tag, now, end);
+            if request.phase.is_post_dma() {
+                self.finish(id, end);
+            }
+        }
+    }
+
+    /// Bus phases follow one another, so these are in order of time though they are noted when their last phase begins.
+    fn finish(&mut self, id: PendingId, at: Time) {
+        let entry = &self.pending[id];
+        let (transaction, submitted) = (entry.transaction, entry.submitted);
+        self.finished.push_back(Finished { transaction, submitted, started: entry.started, array: entry.array, at });
+    }
+
+    fn with_die<R>(&mut self, id: DieId, change: impl FnOnce(&mut Die, &mut Surroundings) -> R) -> R {
+        let mut around = Surroundings {
+            pending: &mut self.pending,
+            bus: &mut self.bus,
+            ledger: &mut self.ledger,
+            lengths: &self.lengths,
+        };
+        let die = &mut self.dies[id.index()];
+        let due = die.due();
+        let result = change(die, &mut around);
+        if die.due() != due {
+            self.timers.set(id.index(), die.due());
+        }
+        result
+    }
+}

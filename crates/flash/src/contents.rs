@@ -1,0 +1,337 @@
+//! What the pages of one channel hold: payload words, out-of-band entries and wear, in memory for the pages touched.
+
+use crate::Geometry;
+use thiserror::Error;
+use units::{BlockId, Bytes, ChannelId, Lba, Lpn, Ppn, SECTOR_BYTES, pattern};
+use zerocopy::FromZeros;
+
+/// What firmware writes beside a page, so that the mapping can be recovered from the array alone.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Oob {
+    /// The logical page; at most [`Oob::LPN_MAX`].
+    pub lpn: Lpn,
+    /// Who wrote it, for firmware to tell host pages from its own.
+    pub owner: u16,
+    /// Grows with every page written, so that of two pages of one logical page the later is known.
+    pub sequence: u64,
+}
+
+impl Oob {
+    /// The highest logical page that can be told from the marks for erased and torn pages.
+    pub const LPN_MAX: Lpn = Lpn(u32::MAX - 2);
+
+    /// The check value stored with the entry. It covers the place as well, so that an entry read from another page
+    /// shows.
+    fn check(self, ppn: Ppn) -> u32 {
+        let place = Lba(u64::from(self.lpn.0) << 32 | u64::from(ppn.0));
+        (pattern(place, self.sequence, u32::from(self.owner)) >> 32) as u32
+    }
+}
+
+/// What the array refuses, or cannot give back.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum MediaFault {
+    /// The page was programmed since its block was erased.
+    #[error("{ppn} is programmed already")]
+    ProgrammedTwice {
+        /// The page.
+        ppn: Ppn,
+    },
+    /// A later page of the block is programmed: pages are programmed in ascending order. Leaving pages out is allowed,
+    /// as for blocks used with LSB pages only.
+    #[error("{ppn} is out of order; page {expected} of its block is next")]
+    OutOfOrder {
+        /// The page.
+        ppn: Ppn,
+        /// The lowest page of the block that can be programmed.
+        expected: u32,
+    },
+    /// The block has been erased as often as it can be.
+    #[error("{block} is worn out after {limit} erases")]
+    WornOut {
+        /// The block.
+        block: BlockId,
+        /// The erases it stands.
+        limit: u32,
+    },
+    /// A program or an erase was cut short here, or the out-of-band entry does not match its check value.
+    #[error("{ppn} cannot be read")]
+    Unreadable {
+        /// The page.
+        ppn: Ppn,
+    },
+    /// The block is not one of this channel.
+    #[error("{block} is not on {channel}")]
+    WrongChannel {
+        /// The block.
+        block: BlockId,
+        /// The channel that was asked.
+        channel: ChannelId,
+    },
+}
+
+/// Something that keeps pages. [`Contents`] is one; layers that add faults or count are others.
+pub trait Media {
+    /// Writes a page and its out-of-band entry.
+    fn program(&mut self, ppn: Ppn, oob: Oob, payload: &[u64]) -> Result<(), MediaFault>;
+    /// Reads a page. An erased one has no entry, and all its bits are set.
+    fn read(&mut self, ppn: Ppn, payload: &mut [u64]) -> Result<Option<Oob>, MediaFault>;
+    /// Erases a block.
+    fn erase(&mut self, block: BlockId) -> Result<(), MediaFault>;
+}
+
+/// In the table of logical pages: not programmed. Zero, so that a fresh table is zeroed memory that nobody has touched.
+const ERASED: u32 = 0;
+/// In the table of logical pages: programmed or erased in part. Other entries are the logical page plus one.
+const TORN: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug, FromZeros)]
+struct Block {
+    /// The lowest page that can still be programmed.
+    written: u32,
+    erases: u32,
+    /// One more than the index of its chunk; zero for none.
+    chunk: u32,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Entry {
+    sequence: u64,
+    check: u32,
+    owner: u16,
+}
+
+/// What the table of logical pages leaves open about the pages of one block.
+#[derive(Debug)]
+struct Chunk {
+    /// Pages before this one were preconditioned, and are not in the chunk.
+    first: u32,
+    entries: Box<[Entry]>,
+    words: Box<[u64]>,
+}
+
+/// The pages of one channel. Channels share nothing, so each can live on a thread of its own.
+///
+/// A page takes 4 bytes, untouched until it is programmed; a block takes 12. The first program in a block after an
+/// erase or after preconditioning takes a chunk for the rest, which the next erase gives back. Preconditioned pages
+/// need no chunk: sector `s` of logical page `l` holds `units::pattern` of sector `l x (sectors a page) + s` as write 0
+/// left it, with owner 0 and the position in the block as sequence.
+#[derive(Debug)]
+pub struct Contents {
+    geometry: Geometry,
+    channel: ChannelId,
+    sector_words: u32,
+    page_words: usize,
+    erases_max: u32,
+    lpns: Vec<u32>,
+    blocks: Vec<Block>,
+    chunks: Vec<Chunk>,
+    chunks_free: Vec<u32>,
+}
+
+impl Contents {
+    /// An erased channel that keeps `sector_words` words of each 512-byte sector (0: none, 1: a fingerprint, 64: all),
+    /// with blocks that stand `erases_max` erases.
+    pub fn for_channel(geometry: &Geometry, channel: ChannelId, sector_words: u32, erases_max: u32) -> Self {
+        assert!(u32::from(channel.0) < geometry.shape().channels, "{channel} is not on this array");
+        assert!(u64::from(sector_words) <= SECTOR_BYTES / 8, "a sector has 64 words, not {sector_words}");
+        let channels = geometry.shape().channels;
+        let blocks = (geometry.block_count() / channels) as usize;
+        let pages = (geometry.page_count() / channels) as usize;
+        let sectors = geometry.shape().page.0 / SECTOR_BYTES;
+        Contents {
+            geometry: geometry.clone(),
+            channel,
+            sector_words,
+            page_words: sectors as usize * sector_words as usize,
+            erases_max,
+            lpns: vec![ERASED; pages],
+            blocks: Block::new_vec_zeroed(blocks).expect("memory for twelve bytes a block"),
+            chunks: Vec::new(),
+            chunks_free: Vec::new(),
+        }
+    }
+
+    /// How many words a page's payload has.
+    pub fn page_words(&self) -> usize {
+        self.page_words
+    }
+
+    /// How often a block has been erased.
+    pub fn erase_count(&self, block: BlockId) -> Result<u32, MediaFault> {
+        Ok(self.blocks[self.locate(block)?].erases)
+    }
+
+    /// One more than the highest page of a block that is programmed; 0 for an erased block.
+    pub fn written_pages(&self, block: BlockId) -> Result<u32, MediaFault> {
+        Ok(self.blocks[self.locate(block)?].written)
+    }
+
+    /// Fills an erased block from its first page with the preconditioning pattern of `lpns`, until one of the two ends;
+    /// says how many pages it took. Costs no erase and no simulated time.
+    pub fn precondition(&mut self, block: BlockId, lpns: impl IntoIterator<Item = Lpn>) -> Result<u32, MediaFault> {
+        let at = self.locate(block)?;
+        if self.blocks[at].written > 0 {
+            return Err(MediaFault::ProgrammedTwice { ppn: self.geometry.page(block, 0) });
+        }
+        let pages = self.geometry.shape().pages_per_block as usize;
+        let mut written = 0;
+        for (entry, lpn) in self.lpns[at * pages..][..pages].iter_mut().zip(lpns) {
+            *entry = mark(lpn);
+            written += 1;
+        }
+        self.blocks[at].written = written;
+        Ok(written)
+    }
+
+    /// Leaves a page as a program that loses power does: it counts as programmed and cannot be read.
+    pub fn tear_program(&mut self, ppn: Ppn) -> Result<(), MediaFault> {
+        let (block, page) = self.admit(ppn)?;
+        self.blocks[block].written = page + 1;
+        let index = self.page_index(block, page);
+        self.lpns[index] = TORN;
+        Ok(())
+    }
+
+    /// Leaves a block as an erase that loses power does: no page can be read, and none programmed before another erase.
+    pub fn tear_erase(&mut self, block: BlockId) -> Result<(), MediaFault> {
+        let at = self.locate(block)?;
+        self.clear(at, TORN);
+        self.blocks[at].written = self.geometry.shape().pages_per_block;
+        Ok(())
+    }
+
+    /// Memory set aside: what is used of it grows with the pages touched.
+    pub fn reserved(&self) -> Bytes {
+        let chunk = |chunk: &Chunk| size_of_val(&*chunk.entries) + size_of_val(&*chunk.words) + size_of::<Chunk>();
+        let tables = size_of_val(&*self.lpns) + size_of_val(&*self.blocks);
+        Bytes((tables + self.chunks.iter().map(chunk).sum::<usize>()) as u64)
+    }
+
+    /// The index of a block among those of this channel.
+    fn locate(&self, block: BlockId) -> Result<usize, MediaFault> {
+        let (channel, index) = self.geometry.block_in_channel(block);
+        if channel != self.channel || index >= self.blocks.len() {
+            return Err(MediaFault::WrongChannel { block, channel: self.channel });
+        }
+        Ok(index)
+    }
+
+    fn locate_page(&self, ppn: Ppn) -> Result<(usize, u32), MediaFault> {
+        Ok((self.locate(self.geometry.block_of(ppn))?, self.geometry.page_in_block(ppn)))
+    }
+
+    fn page_index(&self, block: usize, page: u32) -> usize {
+        block * self.geometry.shape().pages_per_block as usize + page as usize
+    }
+
+    /// Whether a page is next to be programmed, or after that.
+    fn admit(&self, ppn: Ppn) -> Result<(usize, u32), MediaFault> {
+        let (block, page) = self.locate_page(ppn)?;
+        let expected = self.blocks[block].written;
+        if page >= expected {
+            return Ok((block, page));
+        }
+        let is_erased = self.lpns[self.page_index(block, page)] == ERASED;
+        Err(if is_erased { MediaFault::OutOfOrder { ppn, expected } } else { MediaFault::ProgrammedTwice { ppn } })
+    }
+
+    /// The block's chunk, taken if it has none.
+    fn chunk(&mut self, block: usize) -> &mut Chunk {
+        if self.blocks[block].chunk == 0 {
+            let first = self.blocks[block].written;
+            let index = self.chunks_free.pop().unwrap_or_else(|| {
+                let pages = self.geometry.shape().pages_per_block as usize;
+                let entries = vec![Entry::default(); pages].into_boxed_slice();
+                let words = vec![0; pages * self.page_words].into_boxed_slice();
+                self.chunks.push(Chunk { first, entries, words });
+                self.chunks.len() as u32 - 1
+            });
+            self.chunks[index as usize].first = first;
+            self.blocks[block].chunk = index + 1;
+        }
+        &mut self.chunks[self.blocks[block].chunk as usize - 1]
+    }
+
+    /// Sets all pages of a block to one mark and gives its chunk back.
+    fn clear(&mut self, block: usize, mark: u32) {
+        let pages = self.geometry.shape().pages_per_block as usize;
+        self.lpns[block * pages..][..pages].fill(mark);
+        let chunk = std::mem::take(&mut self.blocks[block].chunk);
+        if chunk > 0 {
+            self.chunks_free.push(chunk - 1);
+        }
+    }
+
+    fn precondition_payload(&self, lpn: Lpn, payload: &mut [u64]) {
+        let Some(sector_words) = std::num::NonZeroU32::new(self.sector_words) else { return };
+        let sectors = self.geometry.shape().page.0 / SECTOR_BYTES;
+        let first = Lba(u64::from(lpn.0) * sectors);
+        for (sector, words) in payload.chunks_exact_mut(sector_words.get() as usize).enumerate() {
+            for (word, at) in words.iter_mut().zip(0..) {
+                *word = pattern(first + sector as u64, 0, at);
+            }
+        }
+    }
+}
+
+impl Media for Contents {
+    fn program(&mut self, ppn: Ppn, oob: Oob, payload: &[u64]) -> Result<(), MediaFault> {
+        assert_eq!(payload.len(), self.page_words, "a payload of another size than a page's");
+        let (block, page) = self.admit(ppn)?;
+        let words = self.page_words;
+        let chunk = self.chunk(block);
+        let index = page as usize;
+        chunk.entries[index] = Entry { sequence: oob.sequence, check: oob.check(ppn), owner: oob.owner };
+        chunk.words[index * words..][..words].copy_from_slice(payload);
+        let index = self.page_index(block, page);
+        self.lpns[index] = mark(oob.lpn);
+        self.blocks[block].written = page + 1;
+        Ok(())
+    }
+
+    fn read(&mut self, ppn: Ppn, payload: &mut [u64]) -> Result<Option<Oob>, MediaFault> {
+        assert_eq!(payload.len(), self.page_words, "a payload of another size than a page's");
+        let (block, page) = self.locate_page(ppn)?;
+        let lpn = match self.lpns[self.page_index(block, page)] {
+            ERASED => {
+                payload.fill(u64::MAX);
+                return Ok(None);
+            }
+            TORN => return Err(MediaFault::Unreadable { ppn }),
+            marked => Lpn(marked - 1),
+        };
+        let chunk = (self.blocks[block].chunk as usize).checked_sub(1).map(|index| &self.chunks[index]);
+        match chunk.filter(|chunk| page >= chunk.first) {
+            None => {
+                self.precondition_payload(lpn, payload);
+                Ok(Some(Oob { lpn, owner: 0, sequence: u64::from(page) }))
+            }
+            Some(chunk) => {
+                let entry = chunk.entries[page as usize];
+                let oob = Oob { lpn, owner: entry.owner, sequence: entry.sequence };
+                if oob.check(ppn) != entry.check {
+                    return Err(MediaFault::Unreadable { ppn });
+                }
+                payload.copy_from_slice(&chunk.words[page as usize * self.page_words..][..self.page_words]);
+                Ok(Some(oob))
+            }
+        }
+    }
+
+    fn erase(&mut self, block: BlockId) -> Result<(), MediaFault> {
+        let at = self.locate(block)?;
+        if self.blocks[at].erases >= self.erases_max {
+            return Err(MediaFault::WornOut { block, limit: self.erases_max });
+        }
+        self.clear(at, ERASED);
+        self.blocks[at].erases += 1;
+        self.blocks[at].written = 0;
+        Ok(())
+    }
+}
+
+fn mark(lpn: Lpn) -> u32 {
+    assert!(lpn <= Oob::LPN_MAX, "{lpn} has no room in an out-of-band entry");
+    lpn.0 + 1
+}

@@ -1,0 +1,112 @@
+//! What a channel has done: counts and busy times, and on request every phase with its interval.
+
+use crate::{Operation, Transaction, TransactionTag};
+use units::{DieId, Span, Time};
+
+/// A stretch of a transaction during which it holds the bus or the array of its die.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// Pre-dma of a read: command and address.
+    ReadCommand,
+    /// Pre-dma of an erase: command and address.
+    EraseCommand,
+    /// Cache read: the sensed page goes to the cache register and the next one, if any, is sensed.
+    CacheTurn,
+    /// The command that suspends a program or an erase.
+    Suspend,
+    /// The command that lets it go on.
+    Resume,
+    /// Post-dma of a program or an erase: how did it go.
+    Status,
+    /// Pre-dma of a program: command, address and data.
+    DataIn,
+    /// Post-dma of a read: the data.
+    DataOut,
+    /// Mem-op: the array senses, programs or erases, or winds down for a suspension. Not on the bus.
+    Array,
+}
+
+impl Phase {
+    /// How many kinds of phase hold the bus.
+    pub(crate) const ON_BUS: usize = Phase::Array as usize;
+
+    /// Whether it is the last of its transaction.
+    pub(crate) fn is_post_dma(self) -> bool {
+        matches!(self, Phase::Status | Phase::DataOut)
+    }
+
+    /// Whether it moves pages, and so takes long.
+    pub(crate) fn moves_pages(self) -> bool {
+        matches!(self, Phase::DataIn | Phase::DataOut)
+    }
+}
+
+/// A phase that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PhaseRecord {
+    /// Whose transaction it was.
+    pub tag: TransactionTag,
+    /// On which die of the channel.
+    pub die: DieId,
+    /// Which phase.
+    pub phase: Phase,
+    /// When it began.
+    pub from: Time,
+    /// When it ended.
+    pub to: Time,
+}
+
+/// Counts and busy times of a channel since it was made. Phases count when they end.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// How long the bus was held.
+    pub bus_busy: Span,
+    /// How long the array of each die worked.
+    pub die_busy: Vec<Span>,
+    /// Pages read.
+    pub pages_read: u64,
+    /// Pages programmed.
+    pub pages_programmed: u64,
+    /// Blocks erased.
+    pub blocks_erased: u64,
+    /// Transactions over more than one plane.
+    pub multi_plane: u64,
+    /// Suspensions of programs and erases.
+    pub suspends: u64,
+    /// Reads whose sensing, and programs whose data, overlapped with the transaction before by cache commands.
+    pub cached: u64,
+}
+
+/// Usage, and the phases where somebody wants them.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    pub(crate) usage: Usage,
+    pub(crate) phases: Option<Vec<PhaseRecord>>,
+}
+
+impl Ledger {
+    pub(crate) fn new(dies: usize) -> Self {
+        Ledger { usage: Usage { die_busy: vec![Span::ZERO; dies], ..Usage::default() }, phases: None }
+    }
+
+    pub(crate) fn enter(&mut self, record: PhaseRecord) {
+        let busy = match record.phase {
+            Phase::Array => &mut self.usage.die_busy[record.die.index()],
+            _ => &mut self.usage.bus_busy,
+        };
+        *busy += record.to - record.from;
+        if let Some(phases) = &mut self.phases {
+            phases.push(record);
+        }
+    }
+
+    pub(crate) fn finish(&mut self, transaction: &Transaction) {
+        let pages = u64::from(transaction.slot_count);
+        match transaction.operation {
+            Operation::Read => self.usage.pages_read += pages,
+            Operation::Program => self.usage.pages_programmed += pages,
+            Operation::Erase => self.usage.blocks_erased += pages,
+        }
+        self.usage.multi_plane += u64::from(pages > 1);
+    }
+}

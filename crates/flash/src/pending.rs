@@ -1,0 +1,109 @@
+//! Transactions under way, kept in one growing table, and first-in first-out queues threaded through it.
+
+use crate::Transaction;
+use std::ops::{Index, IndexMut};
+use units::{Span, Time};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PendingId(u32);
+
+/// A transaction and what has become of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Pending {
+    pub(crate) transaction: Transaction,
+    pub(crate) submitted: Time,
+    pub(crate) started: Time,
+    pub(crate) array: Time,
+    /// How long its mem-op takes.
+    pub(crate) duration: Span,
+    pub(crate) suspends: u32,
+    /// Started by a cache command, overlapping with the one before.
+    pub(crate) cached: bool,
+    order: u64,
+    next: Option<PendingId>,
+}
+
+/// The table. Its entries are used again, so it allocates only while the most under way at once grows.
+#[derive(Debug, Default)]
+pub(crate) struct PendingTable {
+    entries: Vec<Pending>,
+    free: Option<PendingId>,
+    submitted: u64,
+}
+
+impl PendingTable {
+    pub(crate) fn insert(&mut self, transaction: Transaction, now: Time, duration: Span) -> PendingId {
+        let entry = Pending {
+            transaction,
+            submitted: now,
+            started: Time::NEVER,
+            array: Time::NEVER,
+            duration,
+            suspends: 0,
+            cached: false,
+            order: self.submitted,
+            next: None,
+        };
+        self.submitted += 1;
+        if let Some(id) = self.free {
+            self.free = self[id].next;
+            self[id] = entry;
+            return id;
+        }
+        self.entries.push(entry);
+        PendingId(self.entries.len() as u32 - 1)
+    }
+
+    pub(crate) fn remove(&mut self, id: PendingId) {
+        self[id].next = self.free;
+        self.free = Some(id);
+    }
+}
+
+impl Index<PendingId> for PendingTable {
+    type Output = Pending;
+    fn index(&self, id: PendingId) -> &Pending {
+        &self.entries[id.0 as usize]
+    }
+}
+impl IndexMut<PendingId> for PendingTable {
+    fn index_mut(&mut self, id: PendingId) -> &mut Pending {
+        &mut self.entries[id.0 as usize]
+    }
+}
+
+/// Waiting transactions in the order they came.
+#[derive(Debug, Default)]
+pub(crate) struct Queue {
+    ends: Option<(PendingId, PendingId)>,
+}
+
+impl Queue {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ends.is_none()
+    }
+    pub(crate) fn first(&self) -> Option<PendingId> {
+        self.ends.map(|(first, _)| first)
+    }
+    pub(crate) fn push(&mut self, table: &mut PendingTable, id: PendingId) {
+        self.ends = match self.ends {
+            None => Some((id, id)),
+            Some((first, last)) => {
+                table[last].next = Some(id);
+                Some((first, id))
+            }
+        };
+    }
+    pub(crate) fn pop(&mut self, table: &mut PendingTable) -> Option<PendingId> {
+        let (first, last) = self.ends?;
+        self.ends = table[first].next.take().map(|next| (next, last));
+        Some(first)
+    }
+    /// Whether this queue's first came before the other's first.
+    pub(crate) fn is_ahead_of(&self, other: &Queue, table: &PendingTable) -> bool {
+        match (self.first(), other.first()) {
+            (Some(own), Some(others)) => table[own].order < table[others].order,
+            (own, _) => own.is_some(),
+        }
+    }
+}
