@@ -279,4 +279,103 @@ impl Summary {
         let (count, total) = measured.fold((0.0, 0.0), |(count, total), (ios, mean)| (count + ios, total + ios * mean));
         (count > 0.0).then(|| total / count)
     }
+
+    /// The JSON that scripts read, with line breaks; its keys are in the order of the fields here.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("strings, numbers and lists always serialise")
+    }
+
+    /// Reads what [`Summary::to_json`] wrote; keys of later versions are passed over.
+    ///
+    /// # Errors
+    /// Text that is not JSON, or a key missing or of another type, with its line and column.
+    pub fn from_json(text: &str) -> Result<Summary, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::sample;
+    use serde_json::{Value, json};
+    use std::collections::{BTreeMap, BTreeSet};
+
+    /// The keys that scripts rely on, part by part. A key may be added here, none renamed or taken away.
+    const CONTRACT: &[(&str, &str)] = &[
+        (
+            "",
+            "architecture device processor world seed digest simulated_ns wall_ns ios iops bandwidth read write other",
+        ),
+        (
+            "",
+            "queue_depth_mean breakdown groups cores power_w bounds cache locks flash write_amplification gc journal wear",
+        ),
+        ("", "media data"),
+        ("/read", "ios iops bandwidth latency"),
+        ("/write", "ios iops bandwidth latency"),
+        ("/other", "ios iops bandwidth"),
+        ("/read/latency", "mean p50 p90 p99 p999 p9999 max"),
+        ("/breakdown", "nvmq ilock cache trans fcmd flash dma queueing"),
+        ("/groups/nvmq", "threads utilisation messages energy_j"),
+        ("/cores", "count active_mean utilisation"),
+        ("/bounds/0", "resource utilisation iops_bound"),
+        ("/cache", "hits misses hit_ratio bypasses evictions"),
+        ("/locks", "acquires waits wait_mean inquiry_mean"),
+        ("/flash", "reads programs erases channel_utilisation die_utilisation_mean"),
+        ("/gc", "blocks pages_moved foreground_ns"),
+        ("/journal", "checkpoints pages"),
+        ("/wear", "erase_count_min erase_count_mean erase_count_max"),
+        ("/media", "bit_errors corrected retries uncorrectable bad_blocks"),
+        ("/data", "checked mismatches"),
+        // Not in the contract's first edition.
+        ("", "version workload trace steady_state"),
+        ("/trace", "name format mode requests skipped"),
+        ("/steady_state", "reached rounds"),
+    ];
+    /// What there is even of a run that did nothing.
+    const ALWAYS: &str = "version architecture device processor world seed simulated_ns wall_ns ios iops bandwidth read write \
+        other queue_depth_mean breakdown groups bounds";
+
+    fn keys(value: &Value) -> BTreeSet<&str> {
+        value.as_object().expect("an object").keys().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn every_part_has_exactly_the_keys_of_the_contract() {
+        let json: Value = serde_json::from_str(&sample().to_json()).unwrap();
+        let mut contract: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (part, keys) in CONTRACT {
+            contract.entry(part).or_default().extend(keys.split_whitespace());
+        }
+        for (part, wanted) in contract {
+            let found = keys(json.pointer(part).unwrap_or_else(|| panic!("{part} is missing")));
+            assert_eq!(found, wanted, "keys of {part}");
+        }
+    }
+
+    #[test]
+    fn parts_that_a_run_does_not_have_are_absent() {
+        let bare: Value = serde_json::from_str(&Summary::default().to_json()).unwrap();
+        assert_eq!(keys(&bare), ALWAYS.split_whitespace().collect());
+        assert_eq!(bare["read"], json!({"ios": 0, "iops": 0.0, "bandwidth": 0.0}));
+        assert_eq!(bare["bounds"], json!([]));
+    }
+
+    #[test]
+    fn json_reads_back_and_passes_over_keys_of_later_versions() {
+        let text = sample().to_json();
+        assert_eq!(Summary::from_json(&text).unwrap(), sample());
+        assert_eq!(Summary::from_json(&text.replacen('{', "{\"later\": [1],", 1)).unwrap(), sample());
+        let wrong = Summary::from_json(&text.replace("\"seed\": 1", "\"seed\": \"one\"")).unwrap_err();
+        assert!(wrong.to_string().contains("line") && wrong.to_string().contains("u64"), "{wrong}");
+    }
+
+    #[test]
+    fn bounds_are_listed_tightest_first_and_stages_in_pipeline_order() {
+        let text = sample().to_json();
+        let at = |key: &str| text.find(key).unwrap();
+        assert!(at("flash buses") < at("\"dies\"") && at("\"dies\"") < at("nvmq cores"));
+        assert!(at("\"nvmq\"") < at("\"ilock\"") && at("\"fcmd\"") < at("\"queueing\""));
+    }
 }
