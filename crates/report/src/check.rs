@@ -62,8 +62,8 @@ impl Summary {
         }
         if let (false, Some(mean)) = (self.breakdown.is_empty(), self.latency_mean()) {
             let sum: f64 = self.breakdown.iter().map(|(_, part)| part).sum();
-            // Written so that a sum that is not a number is found as well.
-            if !((sum - mean).abs() <= mean * BREAKDOWN_TOLERANCE) {
+            let (low, high) = (mean * (1.0 - BREAKDOWN_TOLERANCE), mean * (1.0 + BREAKDOWN_TOLERANCE));
+            if !(low..=high).contains(&sum) {
                 found.push(Inconsistency::Breakdown { sum, mean });
             }
         }

@@ -24,9 +24,11 @@ pub fn compare_on(page: Page, runs: &[(&str, &Summary)]) -> String {
     out
 }
 
+type Property = (&'static str, fn(&Summary) -> String);
+
 /// What was run, as far as it is not the same everywhere.
 fn differences(runs: &[&Summary]) -> Vec<Vec<String>> {
-    let what: [(&str, fn(&Summary) -> String); 6] = [
+    let what: [Property; 6] = [
         ("architecture", |run| run.architecture.clone()),
         ("device", |run| run.device.clone()),
         ("processor", |run| run.processor.clone()),

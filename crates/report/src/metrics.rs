@@ -66,6 +66,8 @@ impl Figure {
 }
 
 type Metric = (&'static str, Unit, fn(&Summary) -> Option<f64>);
+type NamedDirection = (&'static str, fn(&Summary) -> &Direction);
+type Percentile = (&'static str, fn(&Latency) -> f64);
 
 const METRICS: &[Metric] = &[
     ("requests", Unit::Count, |run| Some(run.ios as f64)),
@@ -94,10 +96,10 @@ const METRICS: &[Metric] = &[
     ("data mismatches", Unit::Count, |run| run.data.as_ref().map(|data| data.mismatches as f64)),
 ];
 
-const DIRECTIONS: &[(&str, fn(&Summary) -> &Direction)] =
+const DIRECTIONS: &[NamedDirection] =
     &[("read", |run| &run.read), ("write", |run| &run.write), ("other", |run| &run.other)];
 
-const PERCENTILES: &[(&str, fn(&Latency) -> f64)] = &[
+const PERCENTILES: &[Percentile] = &[
     ("mean", |latency| latency.mean),
     ("p50", |latency| latency.p50),
     ("p90", |latency| latency.p90),
