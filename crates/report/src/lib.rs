@@ -1,1 +1,38 @@
-//! To be written.
+//! What a run amounted to: latency histograms, the summary in JSON and for people, comparisons and CSV.
+//!
+//! # Invariants
+//! - Times in a [`Summary`] are nanoseconds and sizes bytes; keys are added, never renamed.
+//! - A part that an architecture does not have is absent, not zero.
+//! - Nothing here prints or reads a clock: text is returned. Only [`Page::of_terminal`] looks at the environment.
+//!
+//! # What it leaves out
+//! Measuring: whoever runs a device fills the summary in. Pictures: a chart writer has its place beside `csv`, over the same
+//! [`figures`].
+
+mod bounds;
+mod check;
+mod compare;
+mod csv;
+mod histogram;
+mod human;
+mod metrics;
+mod named;
+mod page;
+#[cfg(test)]
+mod sample;
+mod summary;
+mod table;
+
+pub use bounds::bounds;
+pub use check::Inconsistency;
+pub use compare::{compare, compare_on};
+pub use csv::{Csv, Field, runs_csv};
+pub use histogram::{Histogram, Latency};
+pub use metrics::{Figure, Unit, figures};
+pub use named::Named;
+pub use page::Page;
+pub use summary::{
+    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Media, Oracle, Replay,
+    SteadyState, Summary, Wear,
+};
+pub use table::{render, render_on};

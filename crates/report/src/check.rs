@@ -1,0 +1,145 @@
+//! Whether the figures of a summary agree with each other: a part that does not add up is a fault of whoever filled it in.
+
+use crate::{Direction, Latency, Summary};
+use thiserror::Error;
+
+/// How far the breakdown's sum may be from the mean latency: rounding of its parts, not a part forgotten.
+const BREAKDOWN_TOLERANCE: f64 = 1e-3;
+/// What dividing busy time by run time may add to a share of exactly one.
+const SHARE_TOLERANCE: f64 = 1e-9;
+
+/// A figure that cannot be.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum Inconsistency {
+    /// The parts of the latency are not the latency.
+    #[error("the breakdown sums to {sum:.1} ns, but the mean latency is {mean:.1} ns")]
+    Breakdown {
+        /// Sum of the breakdown, ns.
+        sum: f64,
+        /// Mean latency of all requests, ns.
+        mean: f64,
+    },
+    /// A share of time outside 0 to 1.
+    #[error("utilisation of {of} is {value}, not within 0 to 1")]
+    Share {
+        /// What was in use.
+        of: String,
+        /// The share.
+        value: f64,
+    },
+    /// The directions do not add up to the whole.
+    #[error("read, write and other are {parts} requests, but there are {ios}")]
+    Requests {
+        /// All requests.
+        ios: u64,
+        /// Sum over the directions.
+        parts: u64,
+    },
+    /// Percentiles fall, or a mean is above the maximum, or a latency is there for no request or missing for some.
+    #[error("the latencies of {0} contradict each other")]
+    Latency(&'static str),
+    /// A rate that is negative, infinite or not a number.
+    #[error("{of} is {value}")]
+    Rate {
+        /// Its key.
+        of: &'static str,
+        /// Its value.
+        value: f64,
+    },
+}
+
+impl Summary {
+    /// Everything about the figures that cannot be; empty for a sound summary.
+    pub fn check(&self) -> Vec<Inconsistency> {
+        let mut found = Vec::new();
+        self.check_directions(&mut found);
+        for (of, value) in
+            [("iops", self.iops), ("bandwidth", self.bandwidth), ("queue_depth_mean", self.queue_depth_mean)]
+        {
+            if !(value.is_finite() && value >= 0.0) {
+                found.push(Inconsistency::Rate { of, value });
+            }
+        }
+        if let (false, Some(mean)) = (self.breakdown.is_empty(), self.latency_mean()) {
+            let sum: f64 = self.breakdown.iter().map(|(_, part)| part).sum();
+            let (low, high) = (mean * (1.0 - BREAKDOWN_TOLERANCE), mean * (1.0 + BREAKDOWN_TOLERANCE));
+            if !(low..=high).contains(&sum) {
+                found.push(Inconsistency::Breakdown { sum, mean });
+            }
+        }
+        let wrong = self.shares().into_iter().filter(|(_, share)| !(0.0..=1.0 + SHARE_TOLERANCE).contains(share));
+        found.extend(wrong.map(|(of, value)| Inconsistency::Share { of, value }));
+        found
+    }
+
+    fn check_directions(&self, found: &mut Vec<Inconsistency>) {
+        let directions = [("read", &self.read), ("write", &self.write), ("other", &self.other)];
+        let parts = directions.iter().map(|(_, direction)| direction.ios).sum();
+        if parts != self.ios {
+            found.push(Inconsistency::Requests { ios: self.ios, parts });
+        }
+        let wrong = directions.into_iter().filter(|(_, direction)| !sound(direction));
+        found.extend(wrong.map(|(name, _)| Inconsistency::Latency(name)));
+    }
+
+    /// Every share of time, with what it is of.
+    fn shares(&self) -> Vec<(String, f64)> {
+        let mut shares: Vec<(String, f64)> = Vec::new();
+        shares.extend(self.groups.iter().map(|(name, group)| (format!("group {name}"), group.utilisation)));
+        shares.extend(self.bounds.iter().map(|bound| (bound.resource.clone(), bound.utilisation)));
+        if let Some(cores) = &self.cores {
+            shares.extend(cores.utilisation.iter().enumerate().map(|(core, share)| (format!("core {core}"), *share)));
+        }
+        if let Some(flash) = &self.flash {
+            let channels = flash.channel_utilisation.iter().enumerate();
+            shares.extend(channels.map(|(channel, share)| (format!("channel {channel}"), *share)));
+            shares.push(("the dies".to_owned(), flash.die_utilisation_mean));
+        }
+        shares.extend(self.cache.iter().map(|cache| ("the cache (hit ratio)".to_owned(), cache.hit_ratio)));
+        shares
+    }
+}
+
+fn sound(direction: &Direction) -> bool {
+    match &direction.latency {
+        None => direction.ios == 0,
+        Some(Latency { mean, p50, p90, p99, p999, p9999, max }) => {
+            let rising = [p50, p90, p99, p999, p9999, max].is_sorted_by(|a, b| a <= b);
+            direction.ios > 0 && rising && *p50 >= 0.0 && (0.0..=*max).contains(mean)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::sample;
+
+    #[test]
+    fn a_sound_summary_has_no_fault() {
+        assert_eq!(sample().check(), []);
+    }
+
+    #[test]
+    fn every_kind_of_fault_is_found() {
+        let mut wrong = sample();
+        wrong.breakdown.set("cache", wrong.breakdown.get("cache").unwrap() + 0.002 * wrong.latency_mean().unwrap());
+        assert!(matches!(wrong.check()[..], [Inconsistency::Breakdown { .. }]));
+
+        let mut wrong = sample();
+        wrong.flash.as_mut().unwrap().channel_utilisation[1] = 1.01;
+        assert_eq!(wrong.check(), [Inconsistency::Share { of: "channel 1".into(), value: 1.01 }]);
+
+        let mut wrong = sample();
+        wrong.ios += 1;
+        assert_eq!(wrong.check(), [Inconsistency::Requests { ios: wrong.ios, parts: wrong.ios - 1 }]);
+
+        let mut wrong = sample();
+        wrong.read.latency.as_mut().unwrap().p90 = 1.0;
+        assert_eq!(wrong.check(), [Inconsistency::Latency("read")]);
+
+        let mut wrong = sample();
+        wrong.iops = f64::NAN;
+        assert!(matches!(wrong.check()[..], [Inconsistency::Rate { of: "iops", .. }]));
+    }
+}

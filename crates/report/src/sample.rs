@@ -1,0 +1,101 @@
+//! A summary with every part in it, for tests.
+
+use crate::*;
+
+/// A plausible run that agrees with itself; its figures are made up.
+pub(crate) fn sample() -> Summary {
+    let read = Latency {
+        mean: 101_000.0,
+        p50: 92_000.0,
+        p90: 148_000.0,
+        p99: 260_000.0,
+        p999: 410_000.0,
+        p9999: 1_320_000.0,
+        max: 2_100_000.0,
+    };
+    let write = Latency {
+        mean: 41_000.0,
+        p50: 21_000.0,
+        p90: 88_000.0,
+        p99: 390_000.0,
+        p999: 1_200_000.0,
+        p9999: 2_900_000.0,
+        max: 3_400_000.0,
+    };
+    let direction =
+        |ios: u64, latency| Direction { ios, iops: ios as f64 / 1.71, bandwidth: ios as f64 / 1.71 * 4096.0, latency };
+    let group =
+        |threads, utilisation, messages, energy| Group { threads, utilisation, messages, energy_j: Some(energy) };
+    let breakdown = [
+        ("nvmq", 1_210.0),
+        ("ilock", 640.0),
+        ("cache", 1_480.0),
+        ("trans", 2_370.0),
+        ("fcmd", 900.0),
+        ("flash", 47_100.0),
+        ("dma", 1_100.0),
+        ("queueing", 31_200.0),
+    ];
+    let groups = [
+        ("nvmq", group(16, 0.61, 4_000_000, 1.9)),
+        ("cache", group(12, 0.48, 2_400_000, 1.2)),
+        ("trans", group(12, 0.72, 1_900_000, 1.8)),
+        ("fcmd", group(8, 0.35, 1_700_000, 0.6)),
+    ];
+    let iops = 2_000_000.0 / 1.71;
+    let resources = [("nvmq cores", 0.61), ("flash buses", 0.86), ("dies", 0.71), ("host link", 0.297)];
+    Summary {
+        version: "0.1.0".into(),
+        architecture: "deepflash".into(),
+        device: "mlc-1tb-16x16".into(),
+        processor: "knl-1.3ghz".into(),
+        world: "sim".into(),
+        workload: Some("randread, randwrite 4k".into()),
+        seed: 1,
+        digest: Some("9f86d081884c7d65".into()),
+        simulated_ns: 1_710_000_000,
+        wall_ns: 3_200_000_000,
+        steady_state: Some(SteadyState { reached: true, rounds: 7 }),
+        ios: 2_000_000,
+        iops,
+        bandwidth: iops * 4096.0,
+        read: direction(1_500_000, Some(read)),
+        write: direction(500_000, Some(write)),
+        queue_depth_mean: 100.6,
+        breakdown: breakdown.into_iter().collect(),
+        groups: groups.into_iter().collect(),
+        power_w: Some(12.3),
+        bounds: bounds(iops, &resources.map(|(name, utilisation)| (name.to_owned(), utilisation))),
+        ..parts()
+    }
+}
+
+/// The optional parts, alone.
+fn parts() -> Summary {
+    Summary {
+        cores: Some(Cores { count: 4, active_mean: 2.31, utilisation: vec![0.61, 0.48, 0.72, 0.50] }),
+        cache: Some(Cache { hits: 1_240_000, misses: 760_000, hit_ratio: 0.62, bypasses: 12_000, evictions: 480_000 }),
+        locks: Some(Locks { acquires: 2_000_000, waits: 24_000, wait_mean: Some(3_400.0), inquiry_mean: Some(120.0) }),
+        flash: Some(Flash {
+            reads: 760_000,
+            programs: 915_000,
+            erases: 320,
+            channel_utilisation: vec![0.86, 0.79, 0.81],
+            die_utilisation_mean: 0.71,
+        }),
+        write_amplification: Some(1.83),
+        gc: Some(GarbageCollection { blocks: 320, pages_moved: 41_000, foreground_ns: 1_200_000 }),
+        journal: Some(Journal { checkpoints: 3, pages: 4_800 }),
+        wear: Some(Wear { erase_count_min: 0, erase_count_mean: 3.2, erase_count_max: 14 }),
+        media: Some(Media { bit_errors: 120_000, corrected: 98_000, retries: 12, uncorrectable: 0, bad_blocks: 1 }),
+        data: Some(Oracle { checked: 2_000_000, mismatches: 0 }),
+        trace: Some(Replay {
+            name: "web_0.csv".into(),
+            format: "msr".into(),
+            mode: "closed".into(),
+            requests: 2_000_000,
+            skipped: 3,
+        }),
+        ..Summary::default()
+    }
+}

@@ -1,0 +1,381 @@
+//! The summary of a run: the keys that scripts read. Times in ns, sizes in bytes, shares as fractions of one.
+//!
+//! Keys are added, never renamed. An `Option` is a part that an architecture, a world or a workload may not have; it is then
+//! absent from the JSON, not zero.
+
+use crate::{Latency, Named};
+use serde::{Deserialize, Serialize};
+
+/// What one run amounted to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// Version of the program that wrote this.
+    #[serde(default)]
+    pub version: String,
+    /// Name of the firmware architecture.
+    pub architecture: String,
+    /// Name of the flash array and its bus.
+    pub device: String,
+    /// Name of the processor whose prices were used, or of the machine it ran on.
+    pub processor: String,
+    /// `sim` or `threads`.
+    pub world: String,
+    /// Name of the workload.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workload: Option<String>,
+    /// What was replayed, where the run was fed from a trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub trace: Option<Replay>,
+    /// The seed of every draw.
+    pub seed: u64,
+    /// Equal digests are equal runs, bit for bit; only a run in virtual time has one. Hexadecimal: JSON readers round above 2^53.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<String>,
+    /// How long the measured part lasted by the clock of its world, ns.
+    pub simulated_ns: u64,
+    /// How long it took on the machine that ran it, ns.
+    pub wall_ns: u64,
+    /// Whether, and when, the figures stopped drifting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steady_state: Option<SteadyState>,
+    /// Host commands completed in the measured part.
+    pub ios: u64,
+    /// Host commands completed a second.
+    pub iops: f64,
+    /// Host bytes moved a second, both directions.
+    pub bandwidth: f64,
+    /// Reads.
+    pub read: Direction,
+    /// Writes.
+    pub write: Direction,
+    /// Everything else: flush, deallocate, write zeroes.
+    pub other: Direction,
+    /// Commands outstanding, averaged over time.
+    pub queue_depth_mean: f64,
+    /// Mean latency of a request by where it went, ns, in the order a request passes; sums to the mean latency of all requests.
+    #[serde(default)]
+    pub breakdown: Named<f64>,
+    /// Groups of firmware threads, in pipeline order.
+    #[serde(default)]
+    pub groups: Named<Group>,
+    /// The processor's cores.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cores: Option<Cores>,
+    /// Mean power of the processor, W.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub power_w: Option<f64>,
+    /// What limits this run, tightest first.
+    #[serde(default)]
+    pub bounds: Vec<Bound>,
+    /// The data cache.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<Cache>,
+    /// Locks on ranges of logical pages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub locks: Option<Locks>,
+    /// The flash array.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flash: Option<Flash>,
+    /// Bytes programmed to flash for each byte that the host wrote; absent where it wrote none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub write_amplification: Option<f64>,
+    /// Garbage collection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gc: Option<GarbageCollection>,
+    /// The map's journal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journal: Option<Journal>,
+    /// Erase counts of the blocks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wear: Option<Wear>,
+    /// Errors of the medium.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub media: Option<Media>,
+    /// What the oracle compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<Oracle>,
+}
+
+/// The commands of one direction.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Direction {
+    /// Commands completed.
+    pub ios: u64,
+    /// Commands completed a second.
+    pub iops: f64,
+    /// Bytes moved a second.
+    pub bandwidth: f64,
+    /// From submission to completion as the host sees it, ns; absent where no command went this way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latency: Option<Latency>,
+}
+
+/// Threads that do the same work.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Group {
+    /// How many threads.
+    pub threads: u32,
+    /// Share of its time that a thread of the group is in a turn.
+    pub utilisation: f64,
+    /// Messages handled.
+    pub messages: u64,
+    /// Energy of its work, J; absent where the processor has no energy prices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub energy_j: Option<f64>,
+}
+
+/// The cores that the firmware runs on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cores {
+    /// How many.
+    pub count: u32,
+    /// Cores in a turn, averaged over time.
+    pub active_mean: f64,
+    /// Share of its time that each core is in a turn, in core order.
+    pub utilisation: Vec<f64>,
+}
+
+/// What one resource alone would allow.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Bound {
+    /// Name of the resource, fit for a sentence: `flash buses`.
+    pub resource: String,
+    /// Share of its time that it was in use.
+    pub utilisation: f64,
+    /// The IOPS at which it would be in use all the time.
+    pub iops_bound: f64,
+}
+
+/// The data cache.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cache {
+    /// Look-ups that found their page.
+    pub hits: u64,
+    /// Look-ups that did not.
+    pub misses: u64,
+    /// Hits over look-ups; 0 without a look-up.
+    pub hit_ratio: f64,
+    /// Requests that went past the cache.
+    pub bypasses: u64,
+    /// Pages put out to make room.
+    pub evictions: u64,
+}
+
+/// Locks on ranges of logical pages.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Locks {
+    /// Locks taken.
+    pub acquires: u64,
+    /// Of these, how many had to wait.
+    pub waits: u64,
+    /// Mean wait of those that waited, ns; absent where none did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_mean: Option<f64>,
+    /// Mean time to find out whether a range is free, ns.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inquiry_mean: Option<f64>,
+}
+
+/// What the flash array did.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Flash {
+    /// Pages read.
+    pub reads: u64,
+    /// Pages programmed.
+    pub programs: u64,
+    /// Blocks erased.
+    pub erases: u64,
+    /// Share of its time that each channel's bus carries something, in channel order.
+    pub channel_utilisation: Vec<f64>,
+    /// Share of its time that a die reads, programs or erases, averaged over the dies.
+    pub die_utilisation_mean: f64,
+}
+
+/// Garbage collection.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct GarbageCollection {
+    /// Blocks reclaimed.
+    pub blocks: u64,
+    /// Valid pages moved.
+    pub pages_moved: u64,
+    /// Time that host writes stood still for it, ns, summed.
+    pub foreground_ns: u64,
+}
+
+/// The map's journal.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Journal {
+    /// Checkpoints of the map.
+    pub checkpoints: u64,
+    /// Pages that checkpoints and log took.
+    pub pages: u64,
+}
+
+/// Erase counts of the blocks, from the array's first day.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Wear {
+    /// Of the least worn block.
+    pub erase_count_min: u64,
+    /// Over all blocks.
+    pub erase_count_mean: f64,
+    /// Of the most worn block.
+    pub erase_count_max: u64,
+}
+
+/// Errors of the medium.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Media {
+    /// Bits that came back wrong.
+    pub bit_errors: u64,
+    /// Code words that the decoder put right.
+    pub corrected: u64,
+    /// Reads repeated with shifted thresholds.
+    pub retries: u64,
+    /// Reads given up.
+    pub uncorrectable: u64,
+    /// Blocks retired.
+    pub bad_blocks: u64,
+}
+
+/// What the oracle compared with what the host had written.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Oracle {
+    /// Sectors compared.
+    pub checked: u64,
+    /// Sectors that were wrong.
+    pub mismatches: u64,
+}
+
+/// Whether the figures stopped drifting before they were measured.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SteadyState {
+    /// Whether they did.
+    pub reached: bool,
+    /// Rounds run before the measured part.
+    pub rounds: u64,
+}
+
+/// The trace that fed a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Replay {
+    /// The file's name, without its directory.
+    pub name: String,
+    /// Its format.
+    pub format: String,
+    /// `closed` or `timed`.
+    pub mode: String,
+    /// Requests taken from it.
+    pub requests: u64,
+    /// Lines that were no request for this drive.
+    pub skipped: u64,
+}
+
+impl Summary {
+    /// Mean latency of all requests, ns; nothing where none completed.
+    pub fn latency_mean(&self) -> Option<f64> {
+        let parts = [&self.read, &self.write, &self.other];
+        let measured =
+            parts.iter().filter_map(|part| part.latency.as_ref().map(|latency| (part.ios as f64, latency.mean)));
+        let (count, total) = measured.fold((0.0, 0.0), |(count, total), (ios, mean)| (count + ios, total + ios * mean));
+        (count > 0.0).then(|| total / count)
+    }
+
+    /// The JSON that scripts read, with line breaks; its keys are in the order of the fields here.
+    pub fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("strings, numbers and lists always serialise")
+    }
+
+    /// Reads what [`Summary::to_json`] wrote; keys of later versions are passed over.
+    ///
+    /// # Errors
+    /// Text that is not JSON, or a key missing or of another type, with its line and column.
+    pub fn from_json(text: &str) -> Result<Summary, serde_json::Error> {
+        serde_json::from_str(text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::sample;
+    use serde_json::{Value, json};
+    use std::collections::{BTreeMap, BTreeSet};
+
+    /// The keys that scripts rely on, part by part. A key may be added here, none renamed or taken away.
+    const CONTRACT: &[(&str, &str)] = &[
+        (
+            "",
+            "architecture device processor world seed digest simulated_ns wall_ns ios iops bandwidth read write other",
+        ),
+        (
+            "",
+            "queue_depth_mean breakdown groups cores power_w bounds cache locks flash write_amplification gc journal wear",
+        ),
+        ("", "media data"),
+        ("/read", "ios iops bandwidth latency"),
+        ("/write", "ios iops bandwidth latency"),
+        ("/other", "ios iops bandwidth"),
+        ("/read/latency", "mean p50 p90 p99 p999 p9999 max"),
+        ("/breakdown", "nvmq ilock cache trans fcmd flash dma queueing"),
+        ("/groups/nvmq", "threads utilisation messages energy_j"),
+        ("/cores", "count active_mean utilisation"),
+        ("/bounds/0", "resource utilisation iops_bound"),
+        ("/cache", "hits misses hit_ratio bypasses evictions"),
+        ("/locks", "acquires waits wait_mean inquiry_mean"),
+        ("/flash", "reads programs erases channel_utilisation die_utilisation_mean"),
+        ("/gc", "blocks pages_moved foreground_ns"),
+        ("/journal", "checkpoints pages"),
+        ("/wear", "erase_count_min erase_count_mean erase_count_max"),
+        ("/media", "bit_errors corrected retries uncorrectable bad_blocks"),
+        ("/data", "checked mismatches"),
+        // Not in the contract's first edition.
+        ("", "version workload trace steady_state"),
+        ("/trace", "name format mode requests skipped"),
+        ("/steady_state", "reached rounds"),
+    ];
+    /// What there is even of a run that did nothing.
+    const ALWAYS: &str = "version architecture device processor world seed simulated_ns wall_ns ios iops bandwidth read write \
+        other queue_depth_mean breakdown groups bounds";
+
+    fn keys(value: &Value) -> BTreeSet<&str> {
+        value.as_object().expect("an object").keys().map(String::as_str).collect()
+    }
+
+    #[test]
+    fn every_part_has_exactly_the_keys_of_the_contract() {
+        let json: Value = serde_json::from_str(&sample().to_json()).unwrap();
+        let mut contract: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+        for (part, keys) in CONTRACT {
+            contract.entry(part).or_default().extend(keys.split_whitespace());
+        }
+        for (part, wanted) in contract {
+            let found = keys(json.pointer(part).unwrap_or_else(|| panic!("{part} is missing")));
+            assert_eq!(found, wanted, "keys of {part}");
+        }
+    }
+
+    #[test]
+    fn parts_that_a_run_does_not_have_are_absent() {
+        let bare: Value = serde_json::from_str(&Summary::default().to_json()).unwrap();
+        assert_eq!(keys(&bare), ALWAYS.split_whitespace().collect());
+        assert_eq!(bare["read"], json!({"ios": 0, "iops": 0.0, "bandwidth": 0.0}));
+        assert_eq!(bare["bounds"], json!([]));
+    }
+
+    #[test]
+    fn json_reads_back_and_passes_over_keys_of_later_versions() {
+        let text = sample().to_json();
+        assert_eq!(Summary::from_json(&text).unwrap(), sample());
+        assert_eq!(Summary::from_json(&text.replacen('{', "{\"later\": [1],", 1)).unwrap(), sample());
+        let wrong = Summary::from_json(&text.replace("\"seed\": 1", "\"seed\": \"one\"")).unwrap_err();
+        assert!(wrong.to_string().contains("line") && wrong.to_string().contains("u64"), "{wrong}");
+    }
+
+    #[test]
+    fn bounds_are_listed_tightest_first_and_stages_in_pipeline_order() {
+        let text = sample().to_json();
+        let at = |key: &str| text.find(key).unwrap();
+        assert!(at("flash buses") < at("\"dies\"") && at("\"dies\"") < at("nvmq cores"));
+        assert!(at("\"nvmq\"") < at("\"ilock\"") && at("\"fcmd\"") < at("\"queueing\""));
+    }
+}

@@ -1,0 +1,295 @@
+//! What a person reads after a run: what was reached, where the time went, what limits it, and how each part fared.
+
+use crate::human::{bandwidth, bar, count, nanos, number, of, percent};
+use crate::page::{bar_cell, cells, put};
+use crate::{Bound, Direction, Latency, Page, Summary};
+
+/// From here on a resource counts as the limit: arrivals are not evenly spaced, so waiting grows steeply before it is full.
+const NEAR: f64 = 0.8;
+/// How many of the bounds are shown.
+const BOUNDS_SHOWN: usize = 6;
+
+/// The summary as text for the terminal that standard output is, or for a file.
+pub fn render(summary: &Summary) -> String {
+    render_on(Page::of_terminal(), summary)
+}
+
+/// The summary as text on `page`.
+pub fn render_on(page: Page, summary: &Summary) -> String {
+    let mut out = String::new();
+    let sections = [headline, latencies, breakdown, limits, groups, parts];
+    for (index, section) in sections.iter().enumerate() {
+        let before = out.len();
+        section(page, summary, &mut out);
+        if out.len() > before && index + 1 < sections.len() {
+            out.push('\n');
+        }
+    }
+    out
+}
+
+fn headline(page: Page, summary: &Summary, out: &mut String) {
+    let cores =
+        summary.cores.as_ref().map(|cores| format!(" on {}", of(cores.count.into(), "core"))).unwrap_or_default();
+    let mut title = format!("{}{cores} · {} · {}", summary.architecture, summary.device, summary.processor);
+    if let Some(workload) = &summary.workload {
+        title = format!("{title} · {workload}");
+    }
+    let mean = summary.latency_mean().map(|mean| format!("   mean latency {}", nanos(mean))).unwrap_or_default();
+    let reached = format!("{} IOPS   {}{mean}", count(summary.iops), bandwidth(summary.bandwidth));
+    *out += &format!("{}\n\n  {}\n", page.strong(page.wrap("", &title).trim_end()), page.strong(&reached));
+
+    let clock = if summary.world == "sim" { "of virtual time" } else { "of real time" };
+    let (ios, lasted, took) =
+        (count(summary.ios as f64), nanos(summary.simulated_ns as f64), nanos(summary.wall_ns as f64));
+    let depth = number(summary.queue_depth_mean);
+    let mut how = format!("{ios} requests in {lasted} {clock} (took {took}), {depth} in flight on average");
+    if let Some(steady) = &summary.steady_state {
+        let state = if steady.reached { "steady" } else { "not yet steady" };
+        how += &format!("; {state} after {}", of(steady.rounds, "round"));
+    }
+    *out += &page.wrap("  ", &how);
+    let digest = summary.digest.as_ref().map(|digest| format!(", digest {digest}")).unwrap_or_default();
+    *out += &page.wrap("  ", &format!("world {}, seed {}{digest}", summary.world, summary.seed));
+    if let Some(trace) = &summary.trace {
+        let skipped =
+            if trace.skipped > 0 { format!(", {} skipped", of(trace.skipped, "line")) } else { String::new() };
+        let requests = count(trace.requests as f64);
+        let replayed =
+            format!("replayed {requests} requests of {} ({}, {}){skipped}", trace.name, trace.format, trace.mode);
+        *out += &page.wrap("  ", &replayed);
+    }
+}
+
+/// Pages at least this wide show every percentile.
+const ALL_PERCENTILES: usize = 96;
+
+fn latencies(page: Page, summary: &Summary, out: &mut String) {
+    let wide = page.width >= ALL_PERCENTILES;
+    let header = ["", "IOPS", "bandwidth", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
+    let shown = |column: &usize| wide || !["p90", "p99.9"].contains(&header[*column]);
+    let mut table = page.table(&(0..header.len()).filter(shown).map(|column| header[column]).collect::<Vec<_>>());
+    let directions: [(&str, &Direction); 3] =
+        [("read", &summary.read), ("write", &summary.write), ("other", &summary.other)];
+    for (name, direction) in directions {
+        let Some(latency) = &direction.latency else { continue };
+        let Latency { mean, p50, p90, p99, p999, p9999, max } = *latency;
+        let mut row = vec![name.to_owned(), count(direction.iops), bandwidth(direction.bandwidth)];
+        row.extend([mean, p50, p90, p99, p999, p9999, max].map(nanos));
+        table.add_row(cells(&(0..row.len()).filter(shown).map(|column| &row[column]).collect::<Vec<_>>()));
+    }
+    if !table.is_empty() {
+        put(out, &table);
+    }
+}
+
+/// Character cells for a bar beside the other columns of its table.
+fn bar_cells(page: Page) -> usize {
+    (page.width / 2).clamp(20, 50)
+}
+
+fn breakdown(page: Page, summary: &Summary, out: &mut String) {
+    let total: f64 = summary.breakdown.iter().map(|(_, part)| part).sum();
+    if total <= 0.0 {
+        return;
+    }
+    let longest = summary.breakdown.iter().map(|(_, part)| *part).fold(0.0, f64::max);
+    *out += &format!("{} (mean of all requests)\n", page.strong("Where the time went"));
+    let mut table = page.table(&[]);
+    for (name, part) in summary.breakdown.iter() {
+        let mut row = cells(&[name, &nanos(*part), &percent(part / total)]);
+        row.push(bar_cell(&bar(part / longest, bar_cells(page))));
+        table.add_row(row);
+    }
+    table.add_row(cells(&["sum", &nanos(total), &percent(1.0), ""]));
+    put(out, &table);
+}
+
+fn limits(page: Page, summary: &Summary, out: &mut String) {
+    let Some(tightest) = summary.bounds.first() else { return };
+    *out += &format!("{}\n{}", page.strong("What limits this run"), page.wrap("  ", &sentence(tightest)));
+    let mut table = page.table(&["resource", "busy", "IOPS it alone would allow", ""]);
+    for bound in summary.bounds.iter().take(BOUNDS_SHOWN) {
+        let mut row = cells(&[&bound.resource, &percent(bound.utilisation), &count(bound.iops_bound)]);
+        row.push(bar_cell(&bar(bound.utilisation, bar_cells(page) / 2)));
+        table.add_row(row);
+    }
+    put(out, &table);
+}
+
+/// What the tightest bound means. A name that ends in a single `s` is a plural: `flash buses`, but `bus` and `class`.
+fn sentence(tightest: &Bound) -> String {
+    let Bound { resource, utilisation, iops_bound } = tightest;
+    let plural = resource.ends_with('s') && !resource.ends_with("ss") && !resource.ends_with("us");
+    let (limit, pronoun, are) = if plural { ("limit", "they", "are") } else { ("limits", "it", "is") };
+    let (busy, allowed) = (percent(*utilisation), count(*iops_bound));
+    if *utilisation >= NEAR {
+        return format!("The {resource} {limit} this run: alone {pronoun} would allow {allowed} IOPS ({busy} busy).");
+    }
+    format!(
+        "Nothing is near its limit: the {resource} {are} the busiest ({busy}) and alone would allow {allowed} IOPS. \
+         More requests in flight may raise the rate."
+    )
+}
+
+fn groups(page: Page, summary: &Summary, out: &mut String) {
+    if summary.groups.is_empty() {
+        return;
+    }
+    *out += &format!("{}\n", page.strong("Firmware threads"));
+    let energy = summary.groups.iter().any(|(_, group)| group.energy_j.is_some());
+    let header = ["group", "threads", "messages", "energy", "busy", ""];
+    let mut table = page.table(&header.iter().copied().filter(|name| energy || *name != "energy").collect::<Vec<_>>());
+    for (name, group) in summary.groups.iter() {
+        let mut texts = vec![name.to_owned(), group.threads.to_string(), count(group.messages as f64)];
+        if energy {
+            texts.push(group.energy_j.map(|joules| format!("{} J", number(joules))).unwrap_or_default());
+        }
+        texts.push(percent(group.utilisation));
+        let mut row = cells(&texts);
+        row.push(bar_cell(&bar(group.utilisation, bar_cells(page) / 2)));
+        table.add_row(row);
+    }
+    put(out, &table);
+}
+
+/// One line for each part that the device has.
+fn parts(page: Page, summary: &Summary, out: &mut String) {
+    let mut lines: Vec<(&str, String)> = Vec::new();
+    processor_lines(summary, &mut lines);
+    flash_lines(summary, &mut lines);
+    if let Some(data) = &summary.data {
+        let verdict = match data.mismatches {
+            0 => page.good("none wrong"),
+            wrong => page.bad(&format!("{wrong} WRONG")),
+        };
+        lines.push(("data check", format!("{} sectors compared, {verdict}", count(data.checked as f64))));
+    }
+    if !lines.is_empty() {
+        *out += &format!("{}\n", page.strong("Parts"));
+    }
+    for (name, line) in lines {
+        *out += &page.wrap(&format!("   {name:<12}"), &line);
+    }
+}
+
+fn processor_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
+    if let Some(cores) = &summary.cores {
+        let spread =
+            spread(&cores.utilisation).map(|spread| format!("; each {spread} of its time")).unwrap_or_default();
+        lines.push(("cores", format!("{} of {} busy on average{spread}", number(cores.active_mean), cores.count)));
+    }
+    if let Some(power) = summary.power_w {
+        let each = (summary.iops > 0.0).then(|| format!(", {} µJ a request", number(power / summary.iops * 1e6)));
+        lines.push(("power", format!("{} W{}", number(power), each.unwrap_or_default())));
+    }
+    if let Some(cache) = &summary.cache {
+        let (ratio, hits, looked) = (percent(cache.hit_ratio), cache.hits as f64, (cache.hits + cache.misses) as f64);
+        let (bypasses, evictions) = (count(cache.bypasses as f64), count(cache.evictions as f64));
+        let line =
+            format!("{ratio} hits ({} of {}), {bypasses} bypasses, {evictions} evictions", count(hits), count(looked));
+        lines.push(("cache", line));
+    }
+    if let Some(locks) = &summary.locks {
+        let share = locks.waits as f64 / locks.acquires.max(1) as f64;
+        let wait = locks.wait_mean.map(|mean| format!(" ({} on average)", nanos(mean))).unwrap_or_default();
+        let inquiry = locks.inquiry_mean.map(|mean| format!("; an inquiry takes {}", nanos(mean))).unwrap_or_default();
+        let taken = count(locks.acquires as f64);
+        lines.push(("locks", format!("{taken} taken, {} of them after a wait{wait}{inquiry}", percent(share))));
+    }
+}
+
+fn flash_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
+    if let Some(flash) = &summary.flash {
+        let [reads, programs, erases] = [flash.reads, flash.programs, flash.erases].map(|number| count(number as f64));
+        let dies = percent(flash.die_utilisation_mean);
+        let channels =
+            spread(&flash.channel_utilisation).map(|spread| format!(", channels {spread}")).unwrap_or_default();
+        let busy = format!("dies {dies} busy{channels}");
+        lines.push(("flash", format!("{reads} pages read, {programs} programmed, {erases} blocks erased; {busy}")));
+    }
+    if let Some(amplification) = summary.write_amplification {
+        lines.push(("writes", format!("{} bytes programmed for each byte written", number(amplification))));
+    }
+    if let Some(gc) = &summary.gc {
+        let (blocks, moved) = (count(gc.blocks as f64), count(gc.pages_moved as f64));
+        let stalled = nanos(gc.foreground_ns as f64);
+        lines.push((
+            "collection",
+            format!("{blocks} blocks reclaimed, {moved} pages moved; host writes stood still for {stalled}"),
+        ));
+    }
+    if let Some(journal) = &summary.journal {
+        let (checkpoints, pages) = (count(journal.checkpoints as f64), count(journal.pages as f64));
+        lines.push(("journal", format!("{checkpoints} checkpoints, {pages} pages")));
+    }
+    if let Some(wear) = &summary.wear {
+        let (least, mean, most) = (wear.erase_count_min, number(wear.erase_count_mean), wear.erase_count_max);
+        lines.push(("wear", format!("blocks erased {least} to {most} times, {mean} on average")));
+    }
+    if let Some(media) = &summary.media {
+        let [bits, corrected, retries] =
+            [media.bit_errors, media.corrected, media.retries].map(|number| count(number as f64));
+        let (lost, bad) = (of(media.uncorrectable, "read"), of(media.bad_blocks, "bad block"));
+        let line =
+            format!("{bits} bit errors, {corrected} code words corrected, {retries} retries; {lost} given up, {bad}");
+        lines.push(("media", line));
+    }
+}
+
+/// `41 % to 92 %`; nothing for no shares.
+fn spread(shares: &[f64]) -> Option<String> {
+    let least = shares.iter().copied().reduce(f64::min)?;
+    let most = shares.iter().copied().reduce(f64::max)?;
+    Some(format!("{} to {}", percent(least), percent(most)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::sample;
+
+    #[test]
+    fn the_sample_looks_as_it_should() {
+        let text = render_on(Page::PLAIN, &sample());
+        let golden = include_str!("../golden/sample.txt");
+        assert!(
+            text == golden,
+            "the summary looks different; if that is meant, put this in golden/sample.txt:\n{text}"
+        );
+    }
+
+    #[test]
+    fn nothing_is_wider_than_the_page() {
+        for width in [80, 100, 140] {
+            let text = render_on(Page { width, colour: false }, &sample());
+            let widest = text.lines().max_by_key(|line| line.chars().count()).unwrap();
+            assert!(widest.chars().count() <= width, "wider than {width}: {widest}");
+        }
+    }
+
+    #[test]
+    fn colours_come_only_when_asked_for() {
+        let coloured = render_on(Page { width: 100, colour: true }, &sample());
+        assert!(coloured.contains("\x1b[1m") && coloured.contains("\x1b[32mnone wrong"));
+        assert!(!render_on(Page::PLAIN, &sample()).contains('\x1b'));
+    }
+
+    #[test]
+    fn an_empty_run_still_renders() {
+        let text = render_on(Page::PLAIN, &Summary::default());
+        assert!(text.contains("0 IOPS") && !text.contains("NaN") && !text.contains("limits"), "{text}");
+    }
+
+    #[test]
+    fn the_sentence_fits_number_and_load() {
+        let bound = |resource: &str, utilisation| Bound { resource: resource.into(), utilisation, iops_bound: 1.36e6 };
+        let buses = "The flash buses limit this run: alone they would allow 1.36 M IOPS (86 % busy).";
+        assert_eq!(sentence(&bound("flash buses", 0.86)), buses);
+        assert!(sentence(&bound("host link", 0.9)).starts_with("The host link limits this run: alone it would"));
+        assert!(sentence(&bound("bus", 0.9)).starts_with("The bus limits"));
+        assert!(
+            sentence(&bound("dies", 0.4)).starts_with("Nothing is near its limit: the dies are the busiest (40 %)")
+        );
+    }
+}
