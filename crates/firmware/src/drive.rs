@@ -2,7 +2,7 @@
 
 use flash::Geometry;
 use thiserror::Error;
-use units::{Lba, Lpn, SECTOR_BYTES};
+use units::{Lba, Lpn, Ppn, SECTOR_BYTES};
 
 /// Sectors of 512 B that one logical block of the host has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,6 +143,11 @@ impl Drive {
     /// Payload words of a page.
     pub fn page_words(&self) -> usize {
         self.sectors_per_page as usize * self.shape.sector_words
+    }
+    /// The channel of a physical page, as an index.
+    pub fn channel_of(&self, ppn: Ppn) -> usize {
+        let geometry = self.geometry();
+        geometry.die_of(geometry.block_of(ppn)).0.index()
     }
     /// The page that a sector of the drive lies in.
     pub fn page_of(&self, sector: u64) -> Lpn {

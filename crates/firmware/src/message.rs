@@ -415,9 +415,27 @@ macro_rules! messages {
 }
 
 messages!(
-    DoorbellWritten, Fetch, Take, Forward, Transfer, Transferred, LockRequest, LockSkip, LockReply, LockRelease,
-    CacheRequest, TransRequest, FlashRequest, ChannelRequest, ChannelDone, PageDone, ReclaimRequest, Reclaimed, Posted,
-    QueueEased, Interrupt,
+    DoorbellWritten,
+    Fetch,
+    Take,
+    Forward,
+    Transfer,
+    Transferred,
+    LockRequest,
+    LockSkip,
+    LockReply,
+    LockRelease,
+    CacheRequest,
+    TransRequest,
+    FlashRequest,
+    ChannelRequest,
+    ChannelDone,
+    PageDone,
+    ReclaimRequest,
+    Reclaimed,
+    Posted,
+    QueueEased,
+    Interrupt,
 );
 
 const _: () = assert!(size_of::<Message>() <= 64, "a message fills one line at most");

@@ -1,7 +1,7 @@
 //! Hardware as the firmware knows it: what can be sent there. The rig installs what answers.
 
-use crate::message::{ChannelRequest, DoorbellWritten, Interrupt, Posted, Transfer};
 use crate::Firmware;
+use crate::message::{ChannelRequest, DoorbellWritten, Interrupt, Posted, Transfer};
 use stage::{Accepts, Stage};
 
 /// The host link: doorbells, arbitration, DMA, completions and interrupts.

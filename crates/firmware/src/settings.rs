@@ -209,17 +209,29 @@ impl Settings {
         if self.threads.cache > 0 {
             let entries = self.cache.size.0 / page.0;
             if entries < u64::from(self.threads.cache) {
-                return refuse("cache.size_bytes", self.cache.size.0.to_string(), "at least a page for each CACHE thread");
+                return refuse(
+                    "cache.size_bytes",
+                    self.cache.size.0.to_string(),
+                    "at least a page for each CACHE thread",
+                );
             }
             if self.cache.spare_frames < u32::from(self.threads.cache) {
-                return refuse("cache.spare_frames", self.cache.spare_frames.to_string(), "at least one for each CACHE thread");
+                return refuse(
+                    "cache.spare_frames",
+                    self.cache.spare_frames.to_string(),
+                    "at least one for each CACHE thread",
+                );
             }
         }
         if self.reclaim.window == 0 {
             return refuse("reclaim.window", "0".into(), "at least 1");
         }
         if !(0.0..1.0).contains(&self.reclaim.background_free) {
-            return refuse("reclaim.background_free", self.reclaim.background_free.to_string(), "a share from 0 to below 1");
+            return refuse(
+                "reclaim.background_free",
+                self.reclaim.background_free.to_string(),
+                "a share from 0 to below 1",
+            );
         }
         if self.threads.log > 0 && (self.journal.interval == Span::ZERO || self.journal.window == 0) {
             return refuse("journal.interval_ms", "0".into(), "a positive interval and window");

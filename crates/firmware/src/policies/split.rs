@@ -3,22 +3,40 @@
 use crate::AddressSplit;
 use units::Lpn;
 
-/// The TRANS thread of a page, out of `threads`.
+/// Bits of a fold for so many threads.
 ///
-/// The XOR folds the page number in groups of as many bits as name a thread; where the threads are no power of two, nine
-/// more bits are folded and the rest of the division taken, which keeps the shares even to a fifth of a per cent.
+/// Where the threads are no power of two, nine more bits than name a thread are folded and the rest of the division taken,
+/// which keeps the shares even to a fifth of a per cent.
+fn bits(threads: u32) -> u32 {
+    if threads.is_power_of_two() { threads.trailing_zeros() } else { threads.ilog2() + 9 }
+}
+
+/// The TRANS thread of a page, out of `threads`.
 #[inline]
 pub fn trans_of(split: AddressSplit, lpn: Lpn, threads: u16) -> u16 {
     let threads = u32::from(threads);
     let index = match split {
         AddressSplit::Plain => lpn.0 % threads,
-        AddressSplit::Xor => {
-
-            let bits = if threads.is_power_of_two() { threads.trailing_zeros() } else { threads.ilog2() + 9 };
-            fold(lpn.0, bits) % threads
-        }
+        AddressSplit::Xor => fold(lpn.0, bits(threads)) % threads,
     };
     index as u16
+}
+
+/// How many of the first `pages` logical pages each thread owns.
+pub(crate) fn shares(split: AddressSplit, pages: u32, threads: u16) -> Vec<u64> {
+    // Every run of pages as long as the fold is wide, and aligned to it, has each value of the fold once.
+    let width = match split {
+        AddressSplit::Plain => u32::from(threads),
+        AddressSplit::Xor => 1 << bits(threads.into()),
+    };
+    let (runs, mut shares) = (u64::from(pages / width), vec![0; usize::from(threads)]);
+    for lpn in 0..width {
+        shares[usize::from(trans_of(split, Lpn(lpn), threads))] += runs;
+    }
+    for lpn in pages - pages % width..pages {
+        shares[usize::from(trans_of(split, Lpn(lpn), threads))] += 1;
+    }
+    shares
 }
 
 fn fold(mut address: u32, bits: u32) -> u32 {
@@ -44,6 +62,19 @@ mod tests {
             load[usize::from(trans_of(split, Lpn(step * stride), threads))] += 1;
         }
         f64::from(*load.iter().max().unwrap()) * f64::from(threads) / 100_000.0
+    }
+
+    #[test]
+    fn shares_are_counted_without_counting() {
+        for split in [AddressSplit::Plain, AddressSplit::Xor] {
+            for (pages, threads) in [(1_000, 3), (4_096, 8), (50_001, 6), (7, 12)] {
+                let mut counted = vec![0; usize::from(threads)];
+                for lpn in 0..pages {
+                    counted[usize::from(trans_of(split, Lpn(lpn), threads))] += 1;
+                }
+                assert_eq!(shares(split, pages, threads), counted);
+            }
+        }
     }
 
     #[test]

@@ -121,8 +121,7 @@ impl Bgc {
     fn begin(&mut self, turn: &mut Turn<'_>, trans: u8, group: u32, on_demand: bool) {
         self.tables.groups.set_state(group, GroupState::Victim);
         let since = turn.now();
-        self.victim =
-            Some(Victim { trans, group, on_demand, since, next: 0, under_way: 0, moved: 0, erases_left: 0 });
+        self.victim = Some(Victim { trans, group, on_demand, since, next: 0, under_way: 0, moved: 0, erases_left: 0 });
         self.fill_window(turn);
     }
 
@@ -145,7 +144,7 @@ impl Bgc {
             let requester = Requester { group: Asker::Bgc, index: self.index, tag };
             let request =
                 FlashRequest { operation: Operation::Read, ppn: from, frame, requester, key: CommandKey::NONE };
-            turn.send(self.fcmd[self.fcmd_of(from)], request);
+            turn.send(self.fcmd[self.drive.channel_of(from) % self.fcmd.len()], request);
         }
         let victim = self.victim.as_ref().expect("still under way");
         if victim.under_way == 0 && victim.next == self.tables.groups.pages() {
@@ -153,19 +152,13 @@ impl Bgc {
         }
     }
 
-    fn fcmd_of(&self, ppn: Ppn) -> usize {
-        let geometry = self.drive.geometry();
-        geometry.die_of(geometry.block_of(ppn)).0.index() % self.fcmd.len()
-    }
-
     fn erase(&mut self, turn: &mut Turn<'_>) {
         let group = self.victim.as_ref().expect("it is being reclaimed").group;
         let mut erases = 0;
         for ppn in self.tables.groups.blocks(group) {
             let requester = Requester { group: Asker::Bgc, index: self.index, tag: ERASE };
-            let request =
-                FlashRequest { operation: Operation::Erase, ppn, frame: 0, requester, key: CommandKey::NONE };
-            turn.send(self.fcmd[self.fcmd_of(ppn)], request);
+            let request = FlashRequest { operation: Operation::Erase, ppn, frame: 0, requester, key: CommandKey::NONE };
+            turn.send(self.fcmd[self.drive.channel_of(ppn) % self.fcmd.len()], request);
             erases += 1;
         }
         self.victim.as_mut().expect("it is being reclaimed").erases_left = erases;

@@ -160,7 +160,14 @@ impl Cache {
         }
     }
 
-    fn read(&mut self, turn: &mut Turn<'_>, request: &CacheRequest, place: usize, cached: Option<Lpn>, evicted: Option<Lpn>) {
+    fn read(
+        &mut self,
+        turn: &mut Turn<'_>,
+        request: &CacheRequest,
+        place: usize,
+        cached: Option<Lpn>,
+        evicted: Option<Lpn>,
+    ) {
         let entry = self.entries[place];
         let from = match request.lpn {
             lpn if cached == Some(lpn) => entry.frame,
@@ -272,7 +279,8 @@ impl Cache {
         }
         let place = self.place(request.lpn);
         // Reads never wait: the range lock keeps writes of the same page away.
-        let behind = request.operation != CacheOperation::Read && self.waiting.iter().any(|earlier| self.place(earlier.lpn) == place);
+        let behind = request.operation != CacheOperation::Read
+            && self.waiting.iter().any(|earlier| self.place(earlier.lpn) == place);
         if behind || !self.serve(turn, &request) {
             self.waiting.push_back(request);
         }

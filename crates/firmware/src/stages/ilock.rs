@@ -97,8 +97,7 @@ impl Ilock {
     }
 
     fn answer(&mut self, turn: &mut Turn<'_>, request: &LockRequest, owner: u8, range: LockedRange, waited: bool) {
-        let reply =
-            LockReply { slot: request.slot, segment: request.segment, owner, range, waited, key: request.key };
+        let reply = LockReply { slot: request.slot, segment: request.segment, owner, range, waited, key: request.key };
         turn.send(self.nvmq[usize::from(request.nvmq)], reply);
     }
 

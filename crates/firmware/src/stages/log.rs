@@ -17,8 +17,8 @@ use units::{Lpn, Ppn, Time};
 pub(crate) const JOURNAL_OWNER: u16 = u16::MAX;
 
 /// What the out-of-band entry of a head and of a commit page has for its segment number.
-const HEAD: u32 = u32::MAX;
-const COMMIT: u32 = u32::MAX - 1;
+const HEAD: u32 = flash::Oob::LPN_MAX.0;
+const COMMIT: u32 = flash::Oob::LPN_MAX.0 - 1;
 
 /// The tag of erases; pages are tagged by their place in the window.
 const ERASE: u32 = u32::MAX;
@@ -91,8 +91,7 @@ impl Log {
 
     /// Begins a checkpoint when it is time for one.
     fn begin(&mut self, turn: &mut Turn<'_>) {
-        let held_back =
-            self.settings.journal.only_when_idle && !is_idle(&self.tables, self.settings.threads.nvmq);
+        let held_back = self.settings.journal.only_when_idle && !is_idle(&self.tables, self.settings.threads.nvmq);
         let first = turn.now() == Time::ZERO;
         if self.phase == Phase::Resting && !held_back && !first {
             turn.spend(Work::SealCheckpoint);
@@ -186,8 +185,7 @@ impl Log {
     }
 
     fn ask(&self, turn: &mut Turn<'_>, operation: Operation, ppn: Ppn, frame: u32, tag: u32) {
-        let geometry = self.drive.geometry();
-        let thread = geometry.die_of(geometry.block_of(ppn)).0.index() % self.fcmd.len();
+        let thread = self.drive.channel_of(ppn) % self.fcmd.len();
         let requester = Requester { group: Asker::Log, index: 0, tag };
         turn.send(self.fcmd[thread], FlashRequest { operation, ppn, frame, requester, key: CommandKey::NONE });
     }

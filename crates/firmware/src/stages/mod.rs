@@ -8,8 +8,8 @@ pub(crate) mod log;
 pub(crate) mod nvmq;
 pub(crate) mod trans;
 
-use crate::message::{Asker, PageDone, Requester};
 use crate::Turn;
+use crate::message::{Asker, PageDone, Requester};
 use stage::Address;
 
 /// Where the answers to page requests go: one address for each thread that asks.

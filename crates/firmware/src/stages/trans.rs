@@ -205,8 +205,7 @@ impl Trans {
 
     fn ask_flash(&self, turn: &mut Turn<'_>, operation: flash::Operation, ppn: Ppn, request: &TransRequest) {
         let TransRequest { frame, requester, key, .. } = *request;
-        let (channel, _) = self.drive.geometry().die_of(self.drive.geometry().block_of(ppn));
-        let thread = channel.index() % self.fcmd.len();
+        let thread = self.drive.channel_of(ppn) % self.fcmd.len();
         turn.send(self.fcmd[thread], FlashRequest { operation, ppn, frame, requester, key });
     }
 

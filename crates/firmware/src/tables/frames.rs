@@ -4,7 +4,7 @@ use stage::{SharedMemory, Words};
 use units::Lpn;
 
 /// Words before the payload: the logical page and its owner, and the sequence number of the write.
-pub const FRAME_HEADER_WORDS: usize = 2;
+const FRAME_HEADER_WORDS: usize = 2;
 
 /// All page buffers of the drive. Who holds a frame's number owns the frame: it is passed on with messages and never shared.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ mod frames;
 mod mapping;
 
 pub use blocks::{BlockGroups, GroupState};
-pub use frames::{FRAME_HEADER_WORDS, Frames};
+pub use frames::Frames;
 pub use mapping::Mapping;
 
 use crate::{Drive, Settings};
@@ -16,6 +16,9 @@ const LINE_WORDS: usize = LINE_BYTES / 8;
 
 /// Words of a submission queue entry.
 pub(crate) const ENTRY_WORDS: usize = 8;
+
+/// Marks the first word of a completion in a CQ buffer that is whole. Results of NVM commands have 32 bits and leave it free.
+pub const COMPLETION_VALID: u64 = 1 << 63;
 
 /// Words of a command's list buffer: the PRP entries of the largest transfer, or 256 ranges of two words.
 pub(crate) const LIST_WORDS: usize = 512;

@@ -11,8 +11,9 @@ mod pages;
 mod ranges;
 
 use crate::message::*;
+use crate::tables::COMPLETION_VALID;
 use crate::{Drive, Firmware, Note, QueueAllocation, Settings, Tables, Turn, Work};
-use command::{Command, Slots};
+use command::Slots;
 use intake::{Home, Tickets};
 use nvme::spec::{Completion, Status};
 use ranges::OwnedRanges;
@@ -22,9 +23,6 @@ use std::sync::Arc;
 
 /// The top bit of a CQ buffer's D-tail: the queue is held for a command that runs alone.
 const HELD: u64 = 1 << 63;
-
-/// A completion in the CQ buffer is whole.
-pub const COMPLETION_VALID: u64 = 1 << 63;
 
 /// Where an NVMQ thread can send.
 pub(crate) struct Ways {

@@ -75,7 +75,8 @@ impl Nvmq {
                 slot,
                 key: command.card.key,
             };
-            let region = u64::from(first) * u64::from(self.drive.sectors_per_page()) * SECTOR_BYTES / crate::LOCK_REGION.0;
+            let region =
+                u64::from(first) * u64::from(self.drive.sectors_per_page()) * SECTOR_BYTES / crate::LOCK_REGION.0;
             turn.send(self.ways.locks[self.lock_thread(region)], request);
             self.slots.get_mut(slot).segments[index].asked = turn.now();
         }
@@ -431,7 +432,8 @@ impl Nvmq {
     fn leave(&mut self, turn: &mut Turn<'_>, record: u16, slot: u16, segment: u8, page: u32, key: CommandKey) {
         match self.ranges.leave(record, slot, segment) {
             Left::Alone(range, served) => {
-                let region = u64::from(page) * u64::from(self.drive.sectors_per_page()) * SECTOR_BYTES / crate::LOCK_REGION.0;
+                let region =
+                    u64::from(page) * u64::from(self.drive.sectors_per_page()) * SECTOR_BYTES / crate::LOCK_REGION.0;
                 turn.send(self.ways.releases[self.lock_thread(region)], LockRelease { range, served, key });
             }
             Left::Shared => {

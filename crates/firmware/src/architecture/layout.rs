@@ -1,0 +1,72 @@
+//! Threads on cores, and the slots of the hardware around them.
+
+use crate::{Blueprint, Drive, FlashChannel, HostLink, HostPort, ThreadCounts};
+use stage::{Place, Slot};
+use thiserror::Error;
+use units::CoreId;
+
+/// Which core each thread of each group lives on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Placement {
+    cores: Vec<(&'static str, Vec<CoreId>)>,
+}
+
+/// A placement that cannot be.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum PlacementError {
+    /// No core at all.
+    #[error("no core to place threads on; expected at least 1")]
+    NoCores,
+}
+
+impl Placement {
+    /// Deals the threads of all groups to `cores` cores, one after another, so that every core gets its share of each group and
+    /// a core has no more than `threads / cores` of them, rounded up.
+    pub fn dealt(threads: ThreadCounts, cores: u16) -> Result<Self, PlacementError> {
+        if cores == 0 {
+            return Err(PlacementError::NoCores);
+        }
+        let mut next = 0;
+        let mut deal = |count: u16| -> Vec<CoreId> {
+            (0..count)
+                .map(|_| {
+                    let core = CoreId(next % cores);
+                    next += 1;
+                    core
+                })
+                .collect()
+        };
+        Ok(Placement { cores: threads.groups().map(|(group, count)| (group, deal(count))).into() })
+    }
+
+    /// The core of a thread.
+    pub fn core(&self, group: &str, index: u16) -> CoreId {
+        let (_, cores) = self.cores.iter().find(|(name, _)| *name == group).expect("every group is placed");
+        cores[usize::from(index)]
+    }
+}
+
+/// Slots for what the rig installs.
+pub struct Hardware {
+    /// The host's driver.
+    pub host: Slot<dyn HostPort>,
+    /// The controller's side of the link.
+    pub link: Slot<dyn HostLink>,
+    /// Flash channels, in order.
+    pub channels: Vec<Slot<dyn FlashChannel>>,
+}
+
+impl Hardware {
+    /// Reserves the slots. The link can be sent every doorbell, and all that the commands in the drive cause.
+    pub(super) fn reserve(plan: &mut Blueprint, drive: &Drive, commands: u32, pages: u32) -> Self {
+        let doorbells = 2 * drive.shape().queues + 2;
+        let channels = drive.geometry().shape().channels;
+        Hardware {
+            host: plan.reserve("host", "host".into(), Place::Hardware, u32::from(u16::MAX)),
+            link: plan.reserve("link", "link".into(), Place::Hardware, doorbells + 4 * commands + 4 * pages),
+            channels: (0..channels)
+                .map(|channel| plan.reserve("channel", format!("channel{channel}"), Place::Hardware, 1 << 20))
+                .collect(),
+        }
+    }
+}
