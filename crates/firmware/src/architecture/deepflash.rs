@@ -11,7 +11,7 @@ use super::{Architecture, DrawError, Drawing, Hardware, Materials};
 use crate::message::*;
 use crate::policies::shares;
 use crate::stages::Answers;
-use crate::stages::bgc::Bgc;
+use crate::stages::bgc::{self, Bgc};
 use crate::stages::cache::Cache;
 use crate::stages::fcmd::Fcmd;
 use crate::stages::ilock::Ilock;
@@ -269,12 +269,14 @@ fn install_background(
 ) {
     let plan = &mut drawing.blueprint;
     for (index, &slot) in groups.bgc.iter().enumerate() {
-        let fcmd = connect(plan, slot, &groups.fcmd, bounds.background);
-        let trans = connect(plan, slot, &groups.trans, bounds.background);
-        let reclaimed = connect(plan, slot, &groups.trans, 1);
+        let ways = bgc::Ways {
+            fcmd: connect(plan, slot, &groups.fcmd, bounds.background),
+            trans: connect(plan, slot, &groups.trans, bounds.background),
+            reclaimed: connect(plan, slot, &groups.trans, 1),
+        };
         let first = frames.take(materials.settings.reclaim.window.into()).start;
         let (drive, tables) = (materials.drive.clone(), drawing.tables.clone());
-        plan.install(slot, Bgc::new(index as u8, drive, materials.settings, tables, fcmd, trans, reclaimed, first));
+        plan.install(slot, Bgc::new(index as u8, drive, materials.settings, tables, ways, first));
     }
     for &slot in &groups.log {
         let fcmd = connect(plan, slot, &groups.fcmd, bounds.background);

@@ -44,15 +44,20 @@ struct Moving {
     read: bool,
 }
 
+/// Where a BGC thread can send.
+pub(crate) struct Ways {
+    pub(crate) fcmd: Vec<Address<FlashRequest>>,
+    pub(crate) trans: Vec<Address<TransRequest>>,
+    pub(crate) reclaimed: Vec<Address<Reclaimed>>,
+}
+
 /// One BGC thread.
 pub(crate) struct Bgc {
     index: u8,
     drive: Arc<Drive>,
     settings: Settings,
     tables: Tables,
-    fcmd: Vec<Address<FlashRequest>>,
-    trans: Vec<Address<TransRequest>>,
-    reclaimed: Vec<Address<Reclaimed>>,
+    ways: Ways,
     first_frame: u32,
     window: Vec<Option<Moving>>,
     victim: Option<Victim>,
@@ -73,28 +78,12 @@ impl Bgc {
         drive: Arc<Drive>,
         settings: Settings,
         tables: Tables,
-        fcmd: Vec<Address<FlashRequest>>,
-        trans: Vec<Address<TransRequest>>,
-        reclaimed: Vec<Address<Reclaimed>>,
+        ways: Ways,
         first_frame: u32,
     ) -> Self {
         let window = vec![None; usize::from(settings.reclaim.window)];
         let (victim, asked, turn_of) = (None, VecDeque::new(), index);
-        Bgc {
-            index,
-            drive,
-            settings,
-            tables,
-            fcmd,
-            trans,
-            reclaimed,
-            first_frame,
-            window,
-            victim,
-            asked,
-            idle_since: None,
-            turn_of,
-        }
+        Bgc { index, drive, settings, tables, ways, first_frame, window, victim, asked, idle_since: None, turn_of }
     }
 
     /// Takes the next job that was asked for.
@@ -102,7 +91,7 @@ impl Bgc {
         while self.victim.is_none() {
             let Some(trans) = self.asked.pop_front() else { return };
             if !self.choose(turn, trans, true) {
-                turn.send(self.reclaimed[usize::from(trans)], Reclaimed { first: None });
+                turn.send(self.ways.reclaimed[usize::from(trans)], Reclaimed { first: None });
             }
         }
     }
@@ -144,7 +133,7 @@ impl Bgc {
             let requester = Requester { group: Asker::Bgc, index: self.index, tag };
             let request =
                 FlashRequest { operation: Operation::Read, ppn: from, frame, requester, key: CommandKey::NONE };
-            turn.send(self.fcmd[self.drive.channel_of(from) % self.fcmd.len()], request);
+            turn.send(self.ways.fcmd[self.drive.channel_of(from) % self.ways.fcmd.len()], request);
         }
         let victim = self.victim.as_ref().expect("still under way");
         if victim.under_way == 0 && victim.next == self.tables.groups.pages() {
@@ -158,7 +147,7 @@ impl Bgc {
         for ppn in self.tables.groups.blocks(group) {
             let requester = Requester { group: Asker::Bgc, index: self.index, tag: ERASE };
             let request = FlashRequest { operation: Operation::Erase, ppn, frame: 0, requester, key: CommandKey::NONE };
-            turn.send(self.fcmd[self.drive.channel_of(ppn) % self.fcmd.len()], request);
+            turn.send(self.ways.fcmd[self.drive.channel_of(ppn) % self.ways.fcmd.len()], request);
             erases += 1;
         }
         self.victim.as_mut().expect("it is being reclaimed").erases_left = erases;
@@ -184,7 +173,7 @@ impl Bgc {
         let operation = TransOperation::Relocate(moving.from);
         let request = TransRequest { operation, lpn, frame: done.frame, requester, key: CommandKey::NONE };
         let thread = trans_of(self.settings.split, lpn, self.settings.threads.trans);
-        turn.send(self.trans[usize::from(thread)], request);
+        turn.send(self.ways.trans[usize::from(thread)], request);
     }
 
     fn on_erased(&mut self, turn: &mut Turn<'_>) {
@@ -196,7 +185,7 @@ impl Bgc {
         let Victim { trans, group, on_demand, since, moved, .. } = self.victim.take().expect("it is being reclaimed");
         turn.note(Note::GroupReclaimed { moved, on_demand, since });
         let first: BlockId = self.tables.groups.first_block(group);
-        turn.send(self.reclaimed[usize::from(trans)], Reclaimed { first: Some(first) });
+        turn.send(self.ways.reclaimed[usize::from(trans)], Reclaimed { first: Some(first) });
         self.next_job(turn);
         if self.victim.is_none() {
             self.look(turn);
