@@ -1,0 +1,301 @@
+//! The 64 bytes of a submission queue entry: what the device reads out of them, and how the host makes them.
+
+use super::Opcode;
+use units::HostAddress;
+
+/// A submission queue entry (Base §3.3.3.1) as eight little-endian words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(transparent)]
+pub struct Submission(pub [u64; 8]);
+
+const _: () = assert!(size_of::<Submission>() as u64 == super::SUBMISSION_BYTES);
+
+/// Where a command's data lies in host memory: its two PRP entries (Base §4.1.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct DataPointer {
+    /// The first page of the data, with the offset into it.
+    pub prp1: HostAddress,
+    /// The second page, or a list of the second page and those after it, or unused.
+    pub prp2: HostAddress,
+}
+
+/// Whether a command is one half of a fused pair (Base §3.3.3.1, command dword 0 bits 9:8).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fuse {
+    /// A command of its own.
+    Normal,
+    /// The first of a pair.
+    First,
+    /// The second of a pair.
+    Second,
+    /// The value the specification reserves.
+    Reserved,
+}
+
+const FORCE_UNIT_ACCESS: u32 = 1 << 30; // NVM §3.2.4, dword 12
+const DEALLOCATE: u32 = 1 << 25; // NVM §3.2.8, dword 12 of Write Zeroes
+const DSM_DEALLOCATE: u32 = 1 << 2; // NVM §3.2.3, dword 11
+
+/// What the device reads.
+impl Submission {
+    /// Dword `n` of the entry, 0 to 15.
+    #[inline]
+    pub const fn dword(&self, n: usize) -> u32 {
+        (self.0[n / 2] >> (32 * (n % 2))) as u32
+    }
+
+    /// The code of the command; [`Opcode`] and [`super::AdminOpcode`] give it a name.
+    #[inline]
+    pub const fn opcode(&self) -> u8 {
+        self.0[0] as u8
+    }
+
+    /// Which part of a fused pair this is.
+    #[inline]
+    pub const fn fuse(&self) -> Fuse {
+        match self.0[0] >> 8 & 3 {
+            0 => Fuse::Normal,
+            1 => Fuse::First,
+            2 => Fuse::Second,
+            _ => Fuse::Reserved,
+        }
+    }
+
+    /// Whether the data pointer holds PRP entries and not an SGL (PSDT, dword 0 bits 15:14).
+    #[inline]
+    pub const fn uses_prps(&self) -> bool {
+        self.0[0] >> 14 & 3 == 0
+    }
+
+    /// The name the host gave to this command among those outstanding in its queue.
+    #[inline]
+    pub const fn command_id(&self) -> u16 {
+        (self.0[0] >> 16) as u16
+    }
+
+    /// The namespace the command is for.
+    #[inline]
+    pub const fn namespace(&self) -> u32 {
+        (self.0[0] >> 32) as u32
+    }
+
+    /// PRP entry 1.
+    #[inline]
+    pub const fn prp1(&self) -> HostAddress {
+        HostAddress(self.0[3])
+    }
+
+    /// PRP entry 2.
+    #[inline]
+    pub const fn prp2(&self) -> HostAddress {
+        HostAddress(self.0[4])
+    }
+
+    /// The first logical block of an I/O command, in blocks of the namespace's format (dwords 10 and 11).
+    #[inline]
+    pub const fn slba(&self) -> u64 {
+        self.0[5]
+    }
+
+    /// Logical blocks of a Read, Write, Compare, Write Zeroes, Write Uncorrectable or Verify: 1 to 65,536.
+    #[inline]
+    pub const fn block_count(&self) -> u32 {
+        (self.dword(12) & 0xffff) + 1
+    }
+
+    /// Whether the data must be on non-volatile media before the completion.
+    #[inline]
+    pub const fn fua(&self) -> bool {
+        self.dword(12) & FORCE_UNIT_ACCESS != 0
+    }
+
+    /// Whether a Write Zeroes may deallocate what it zeroes.
+    #[inline]
+    pub const fn zeroes_may_deallocate(&self) -> bool {
+        self.dword(12) & DEALLOCATE != 0
+    }
+
+    /// Ranges a Dataset Management command brings: 1 to 256.
+    #[inline]
+    pub const fn dsm_range_count(&self) -> u32 {
+        (self.dword(10) & 0xff) + 1
+    }
+
+    /// Whether a Dataset Management command deallocates its ranges; the other hints need no answer.
+    #[inline]
+    pub const fn dsm_deallocates(&self) -> bool {
+        self.dword(11) & DSM_DEALLOCATE != 0
+    }
+}
+
+/// What the host makes. The command identifier is put in last, by [`Submission::with_command_id`].
+impl Submission {
+    /// An entry with only its opcode and namespace set.
+    #[inline]
+    pub const fn new(opcode: u8, namespace: u32) -> Self {
+        Submission([opcode as u64 | (namespace as u64) << 32, 0, 0, 0, 0, 0, 0, 0])
+    }
+
+    /// The same command under this identifier.
+    #[inline]
+    #[must_use]
+    pub const fn with_command_id(mut self, id: u16) -> Self {
+        self.0[0] = self.0[0] & !(0xffff << 16) | (id as u64) << 16;
+        self
+    }
+
+    /// The same command with the dword `n`, 0 to 15, replaced.
+    #[inline]
+    #[must_use]
+    pub const fn with_dword(mut self, n: usize, value: u32) -> Self {
+        let shift = 32 * (n % 2);
+        self.0[n / 2] = self.0[n / 2] & !(0xffff_ffff << shift) | (value as u64) << shift;
+        self
+    }
+
+    /// The same command with its data at `data`.
+    #[inline]
+    #[must_use]
+    pub const fn with_pointer(mut self, data: DataPointer) -> Self {
+        self.0[3] = data.prp1.0;
+        self.0[4] = data.prp2.0;
+        self
+    }
+
+    /// The same command, its data durable before the completion.
+    #[inline]
+    #[must_use]
+    pub const fn with_fua(self) -> Self {
+        self.with_dword(12, self.dword(12) | FORCE_UNIT_ACCESS)
+    }
+
+    /// A command over `blocks` (1 to 65,536) logical blocks from `slba`, without data.
+    #[inline]
+    pub const fn over_blocks(opcode: Opcode, namespace: u32, slba: u64, blocks: u32) -> Self {
+        assert!(blocks >= 1 && blocks <= 0x1_0000);
+        let mut submission = Submission::new(opcode as u8, namespace).with_dword(12, blocks - 1);
+        submission.0[5] = slba;
+        submission
+    }
+
+    /// Read (NVM §3.2.4).
+    #[inline]
+    pub const fn read(namespace: u32, slba: u64, blocks: u32, data: DataPointer) -> Self {
+        Submission::over_blocks(Opcode::Read, namespace, slba, blocks).with_pointer(data)
+    }
+
+    /// Write (NVM §3.2.6).
+    #[inline]
+    pub const fn write(namespace: u32, slba: u64, blocks: u32, data: DataPointer) -> Self {
+        Submission::over_blocks(Opcode::Write, namespace, slba, blocks).with_pointer(data)
+    }
+
+    /// Compare (NVM §3.2.1).
+    #[inline]
+    pub const fn compare(namespace: u32, slba: u64, blocks: u32, data: DataPointer) -> Self {
+        Submission::over_blocks(Opcode::Compare, namespace, slba, blocks).with_pointer(data)
+    }
+
+    /// Verify (NVM §3.2.5).
+    #[inline]
+    pub const fn verify(namespace: u32, slba: u64, blocks: u32) -> Self {
+        Submission::over_blocks(Opcode::Verify, namespace, slba, blocks)
+    }
+
+    /// Write Zeroes (NVM §3.2.8), with leave to deallocate.
+    #[inline]
+    pub const fn write_zeroes(namespace: u32, slba: u64, blocks: u32) -> Self {
+        let submission = Submission::over_blocks(Opcode::WriteZeroes, namespace, slba, blocks);
+        submission.with_dword(12, submission.dword(12) | DEALLOCATE)
+    }
+
+    /// Flush (Base §7.1) of one namespace, or of [`super::ALL_NAMESPACES`].
+    #[inline]
+    pub const fn flush(namespace: u32) -> Self {
+        Submission::new(Opcode::Flush as u8, namespace)
+    }
+
+    /// Dataset Management (NVM §3.2.3) that deallocates `ranges` (1 to 256) [`DsmRange`]s found at `data`.
+    #[inline]
+    pub const fn dataset_management(namespace: u32, ranges: u32, data: DataPointer) -> Self {
+        assert!(ranges >= 1 && ranges <= 256);
+        let submission = Submission::new(Opcode::DatasetManagement as u8, namespace);
+        submission.with_dword(10, ranges - 1).with_dword(11, DSM_DEALLOCATE).with_pointer(data)
+    }
+}
+
+/// One range of a Dataset Management command, 16 bytes (NVM §3.2.3.1).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct DsmRange {
+    /// Hints on how the range will be accessed.
+    pub attributes: u32,
+    /// Logical blocks; none is allowed.
+    pub blocks: u32,
+    /// The first logical block.
+    pub slba: u64,
+}
+
+impl DsmRange {
+    /// Words of an encoded range.
+    pub const WORDS: usize = 2;
+
+    /// As it lies in host memory.
+    pub const fn encode(self) -> [u64; DsmRange::WORDS] {
+        [self.attributes as u64 | (self.blocks as u64) << 32, self.slba]
+    }
+
+    /// From host memory; every bit pattern is a range.
+    pub const fn decode(words: [u64; DsmRange::WORDS]) -> Self {
+        DsmRange { attributes: words[0] as u32, blocks: (words[0] >> 32) as u32, slba: words[1] }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_write_says_what_it_was_made_from() {
+        let data = DataPointer { prp1: HostAddress(0x1000), prp2: HostAddress(0x2000) };
+        let write = Submission::write(7, u64::MAX - 1, 65_536, data).with_fua().with_command_id(0xbeef);
+        assert_eq!(Opcode::try_from(write.opcode()), Ok(Opcode::Write));
+        assert_eq!((write.namespace(), write.command_id(), write.fuse()), (7, 0xbeef, Fuse::Normal));
+        assert_eq!((write.slba(), write.block_count(), write.fua()), (u64::MAX - 1, 65_536, true));
+        assert_eq!((write.prp1(), write.prp2(), write.uses_prps()), (data.prp1, data.prp2, true));
+    }
+
+    /// The bytes of a Read of 8 blocks at LBA 0x123456789, laid out by hand from Base figure 87 and NVM §3.2.4.
+    #[test]
+    fn the_layout_is_the_specification_s() {
+        let data = DataPointer { prp1: HostAddress(0xaaaa_b000), prp2: HostAddress(0) };
+        let read = Submission::read(1, 0x1_2345_6789, 8, data).with_command_id(0x0102);
+        let bytes = read.0.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<_>>();
+        assert_eq!(bytes[..8], [0x02, 0, 0x02, 0x01, 1, 0, 0, 0]);
+        assert_eq!(bytes[24..32], [0x00, 0xb0, 0xaa, 0xaa, 0, 0, 0, 0]);
+        assert_eq!(bytes[40..50], [0x89, 0x67, 0x45, 0x23, 1, 0, 0, 0, 7, 0]);
+    }
+
+    #[test]
+    fn dataset_management_counts_from_one() {
+        let trim = Submission::dataset_management(1, 256, DataPointer::default());
+        assert_eq!((trim.dsm_range_count(), trim.dsm_deallocates()), (256, true));
+        assert!(Submission::write_zeroes(1, 0, 1).zeroes_may_deallocate());
+    }
+
+    proptest! {
+        #[test]
+        fn replacing_a_dword_changes_no_other(words: [u64; 8], n in 0usize..16, value: u32) {
+            let before = Submission(words);
+            let after = before.with_dword(n, value);
+            for other in 0..16 {
+                prop_assert_eq!(after.dword(other), if other == n { value } else { before.dword(other) });
+            }
+        }
+
+        #[test]
+        fn ranges_come_back(words: [u64; 2]) {
+            prop_assert_eq!(DsmRange::decode(words).encode(), words);
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! The opcodes of the NVM command set and of the admin commands, each a list that the effects log is made from.
+
+use thiserror::Error;
+
+/// An opcode that its list does not have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("opcode {0:#04x} is not known")]
+pub struct UnknownOpcode(pub u8);
+
+macro_rules! opcodes {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $code:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        pub enum $name { $($(#[$variant_doc])* $variant = $code,)* }
+
+        impl $name {
+            /// Every opcode, in the order of its code.
+            pub const ALL: &'static [$name] = &[$($name::$variant,)*];
+        }
+
+        impl TryFrom<u8> for $name {
+            type Error = UnknownOpcode;
+            #[inline]
+            fn try_from(code: u8) -> Result<Self, UnknownOpcode> {
+                match code {
+                    $($code => Ok($name::$variant),)*
+                    _ => Err(UnknownOpcode(code)),
+                }
+            }
+        }
+    };
+}
+
+opcodes! {
+    /// Commands of I/O queues (NVM §3.2, Base §7.1 for Flush).
+    Opcode {
+        /// Commit what was completed before to non-volatile media.
+        Flush = 0x00,
+        /// Host to media.
+        Write = 0x01,
+        /// Media to host.
+        Read = 0x02,
+        /// Make blocks unreadable until written again.
+        WriteUncorrectable = 0x04,
+        /// Compare media with host memory.
+        Compare = 0x05,
+        /// Blocks read as zero from now on; no data moves.
+        WriteZeroes = 0x08,
+        /// Hints over ranges of blocks, deallocation among them.
+        DatasetManagement = 0x09,
+        /// Check that blocks can be read; no data moves.
+        Verify = 0x0c,
+        /// Copy ranges of blocks within the drive.
+        Copy = 0x19,
+    }
+}
+
+opcodes! {
+    /// Commands of the admin queue that this controller answers (Base §5).
+    AdminOpcode {
+        /// Base §5.7.
+        DeleteSubmissionQueue = 0x00,
+        /// Base §5.5.
+        CreateSubmissionQueue = 0x01,
+        /// Base §5.16.
+        GetLogPage = 0x02,
+        /// Base §5.6.
+        DeleteCompletionQueue = 0x04,
+        /// Base §5.4.
+        CreateCompletionQueue = 0x05,
+        /// Base §5.17.
+        Identify = 0x06,
+        /// Base §5.1.
+        Abort = 0x08,
+        /// Base §5.27.
+        SetFeatures = 0x09,
+        /// Base §5.15.
+        GetFeatures = 0x0a,
+        /// Base §5.2.
+        AsynchronousEventRequest = 0x0c,
+        /// Base §5.18.
+        KeepAlive = 0x18,
+    }
+}
+
+impl Opcode {
+    /// Whether the command may change what the media holds (effects log LBCC, Base §5.16.1.6).
+    pub const fn changes_media(self) -> bool {
+        matches!(
+            self,
+            Opcode::Write | Opcode::WriteUncorrectable | Opcode::WriteZeroes | Opcode::DatasetManagement | Opcode::Copy
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_opcode_comes_back_from_its_code_and_no_other_does() {
+        let io = (0..=255u8).filter_map(|code| Opcode::try_from(code).ok()).collect::<Vec<_>>();
+        assert_eq!(io, Opcode::ALL);
+        let admin = (0..=255u8).filter_map(|code| AdminOpcode::try_from(code).ok()).collect::<Vec<_>>();
+        assert_eq!(admin, AdminOpcode::ALL);
+        assert_eq!(Opcode::try_from(0x03), Err(UnknownOpcode(0x03)));
+        assert_eq!(Opcode::Copy as u8, 0x19);
+    }
+}
