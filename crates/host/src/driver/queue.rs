@@ -39,7 +39,7 @@ pub(super) struct Queue {
     free: u16,
     /// Commands outstanding.
     pub(super) outstanding: u32,
-    /// A request of which commands are still to be sent; then no slot is free.
+    /// A request of which commands are still to be sent; then there is no room.
     pub(super) partial: Option<u32>,
     /// Whether it stands in the driver's line of queues with free slots.
     pub(super) ready: bool,
@@ -63,10 +63,11 @@ impl Queue {
         }
     }
 
-    /// A command identifier below `depth` that is not in use, and its slot.
-    pub(super) fn take(&mut self, depth: u32) -> Option<(u16, &mut Slot)> {
+    /// A command identifier below `depth` that is not in use, and its slot. There is room.
+    pub(super) fn take(&mut self, depth: u32) -> (u16, &mut Slot) {
         let command = match self.free {
-            NONE if (self.slots.len() as u32) < depth => {
+            NONE => {
+                assert!((self.slots.len() as u32) < depth, "a command beyond the queue's depth");
                 self.slots.reserve_exact(if self.slots.is_empty() { depth as usize } else { 0 });
                 self.slots.push(Slot {
                     request: 0,
@@ -79,7 +80,6 @@ impl Queue {
                 });
                 (self.slots.len() - 1) as u16
             }
-            NONE => return None,
             free => {
                 self.free = self.slots[usize::from(free)].next_free;
                 free
@@ -88,12 +88,28 @@ impl Queue {
         self.outstanding += 1;
         let slot = &mut self.slots[usize::from(command)];
         slot.outstanding = true;
-        Some((command, slot))
+        (command, slot)
     }
 
-    /// Whether [`Queue::take`] would find one.
+    /// Whether one more command may be sent.
     pub(super) fn has_room(&self, depth: u32) -> bool {
-        self.outstanding < depth
+        self.outstanding < depth && !self.is_full()
+    }
+
+    /// Whether the ring is full. With a device that reports its head it never is, for fewer commands are outstanding.
+    pub(super) fn is_full(&self) -> bool {
+        self.ahead(self.submissions.tail()) == self.entries - 1
+    }
+
+    /// How far `position` lies after the head.
+    fn ahead(&self, position: u16) -> u32 {
+        let (head, position) = (u32::from(self.head), u32::from(position));
+        if position >= head { position - head } else { position + self.entries - head }
+    }
+
+    /// Whether no command was ever sent by it.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.slots.is_empty()
     }
 
     /// The slot of an outstanding command.
@@ -112,11 +128,10 @@ impl Queue {
         Some(held)
     }
 
-    /// Puts a command into the ring. There is room: a device that answers a command has fetched it, and a head that says
-    /// otherwise is not believed.
+    /// Puts a command into the ring, which has room.
     pub(super) fn push(&mut self, memory: &Memory, submission: Submission) {
         let tail = self.submissions.push(memory, submission);
-        assert!(tail.is_some(), "fewer commands are outstanding than the ring has room for");
+        assert!(tail.is_some(), "a command for a ring without room");
     }
 
     pub(super) fn reap(&mut self, memory: &Memory) -> Option<Completion> {
@@ -126,8 +141,7 @@ impl Queue {
     /// Takes over the head that a completion reports, if it lies between the last one and the tail.
     pub(super) fn fetched(&mut self, queue: QueueId, head: u16) -> Result<(), Problem> {
         let (was, tail) = (self.head, self.submissions.tail());
-        let ahead = |to: u16| if to >= was { u32::from(to - was) } else { u32::from(to) + self.entries - u32::from(was) };
-        if u32::from(head) >= self.entries || ahead(head) > ahead(tail) {
+        if u32::from(head) >= self.entries || self.ahead(head) > self.ahead(tail) {
             return Err(Problem::Head { queue, was, head, tail });
         }
         self.head = head;

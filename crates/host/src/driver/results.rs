@@ -170,6 +170,12 @@ pub enum Problem {
         /// What it says.
         said: QueueId,
     },
+    /// The device has answered commands, but reports a head as if it had not fetched them.
+    #[error("{queue} is full although commands have been answered: the reported head does not move")]
+    Stuck {
+        /// The queue.
+        queue: QueueId,
+    },
     /// The submission queue's head left the range between what it was and the tail.
     #[error("a completion on {queue} moves the submission head from {was} to {head}, with the tail at {tail}")]
     Head {

@@ -55,7 +55,7 @@ pub enum SettingsError {
         entries: u32,
     },
     /// Not whole pages, or more than one page of PRP list describes.
-    #[error("a transfer limit is a multiple of 4 KiB up to {}, not {0}", TRANSFER_MAX)]
+    #[error("a transfer limit is a multiple of 4 KiB up to {limit}, not {0}", limit = TRANSFER_MAX)]
     Transfer(Bytes),
     /// More than a sector has, or too few to check.
     #[error("a sector keeps 0 to 64 words, and at least 1 to be checked, not {0}")]

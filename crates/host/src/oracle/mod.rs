@@ -195,6 +195,24 @@ impl Oracle {
         self.finished(ticket);
     }
 
+    /// What the sectors of a command hold if the command last submitted is the last to take effect: what a Compare should
+    /// find. As many words of each sector as `words` has room for.
+    pub fn likely(&self, ticket: &Ticket, words: &mut [u64]) {
+        let count = words.len() / ticket.sectors.max(1) as usize;
+        for (at, sector) in words.chunks_exact_mut(count.max(1)).enumerate() {
+            let lba = ticket.first + at as u64;
+            let (page, position) = ((lba.0 / PAGE_SECTORS as u64) as usize, (lba.0 % PAGE_SECTORS as u64) as usize);
+            let content = match Page::decode(self.pages[page]) {
+                Page::Uniform(content) => content,
+                Page::Mixed(index) => self.mixed[index][position],
+                Page::Racing(race) => self.races[race].latest(position),
+            };
+            for (word, held) in sector.iter_mut().enumerate() {
+                *held = self.word(content, lba, word);
+            }
+        }
+    }
+
     /// The number of the next submission, which is the stamp of all that happens before it.
     fn now(&self) -> u64 {
         self.oldest + self.done.len() as u64

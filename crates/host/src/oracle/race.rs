@@ -131,6 +131,12 @@ impl Race {
         before.then_some((self.before[sector], None)).into_iter().chain(writes.map(|(at, write)| (write.content, Some(at))))
     }
 
+    /// The content that the last submission put into `sector`.
+    pub(super) fn latest(&self, sector: usize) -> Content {
+        let last = self.writes.iter().rev().find(|write| write.covers(sector) && !write.failed);
+        last.map_or(self.before[sector], |write| write.content)
+    }
+
     /// A read answered at stamp `now` has found the candidate `at` on `sector`. True if that settled anything.
     pub(super) fn found(&mut self, reader: Claim, sector: usize, at: Option<usize>, now: u64) -> bool {
         let mut since = 0;
