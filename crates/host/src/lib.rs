@@ -1,1 +1,25 @@
-//! To be written.
+//! The other end of the link: the host's memory, its NVMe driver, and the oracle that knows what a correct device answers.
+//!
+//! # Invariants
+//! - Nothing a device does panics: a wrong answer, a stray access and a made-up completion are counted and described.
+//! - The oracle accuses no device that takes commands of one queue in order and answers each after it took effect. The one
+//!   exception: a write that fails must be answered before later reads of its queue to the same sectors are.
+//! - No clock, no randomness: what the driver does follows from its settings, its sources and the calls made to it.
+//!
+//! # What it leaves out
+//! - Enabling the controller and creating queues: whoever builds the run does that, at the addresses of [`Layout`].
+//! - Retries and time-outs: a command that is never answered shows as a phase that does not finish.
+//! - Writes answered but not yet durable: after a power cut the oracle expects every answered write to be there.
+//! - Order among reads of one queue that are under way together.
+//! - Formats other than 512-byte blocks.
+
+mod driver;
+mod memory;
+mod oracle;
+
+pub use driver::{
+    ADMIN_BYTES, DoorbellWrite, Driver, DriverSettings, Interval, KINDS, Layout, Observe, Pace, Phase, PhaseResults, Problem,
+    Results, SettingsError, TRANSFER_MAX, Tally,
+};
+pub use memory::{Memory, MemoryError};
+pub use oracle::{Access, Initial, Meaning, Mismatch, Oracle, Ticket};

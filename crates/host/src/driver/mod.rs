@@ -1,0 +1,489 @@
+//! The host's NVMe driver: keeps queues full or requests in time, and judges every answer. It never reads a clock.
+
+mod phase;
+mod queue;
+mod results;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use nvme::spec::registers::Doorbell;
+use nvme::spec::{COMPLETION_BYTES, Completion, DataPointer, DsmRange, Status, Submission};
+use nvme::{HostMemory, prp};
+use units::{Bytes, HostAddress, Lba, QueueId, SECTOR_BYTES, Span, Time, pattern};
+use workload::{Io, IoKind};
+
+use crate::memory::Memory;
+use crate::oracle::{Access, Oracle, Ticket};
+pub use phase::{Pace, Phase};
+use queue::Queue;
+pub use results::{Interval, KINDS, PhaseResults, Problem, Results, Tally};
+pub use settings::{ADMIN_BYTES, DriverSettings, Layout, SettingsError, TRANSFER_MAX};
+
+use phase::Course;
+
+/// The longest command that moves no data: Write Zeroes counts its blocks in 16 bits (NVM §3.2.8).
+const SECTORS_MAX: u32 = 1 << 16;
+/// What a read buffer holds before the device writes it. Patterns are odd, so it is none.
+const UNTOUCHED: u64 = 0x5555_5555_5555_5554;
+
+/// A doorbell to ring.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DoorbellWrite {
+    /// Which.
+    pub doorbell: Doorbell,
+    /// The new tail or head.
+    pub value: u32,
+}
+
+/// Who wants to know of every command and request as it passes. Every method does nothing unless it is given.
+pub trait Observe {
+    /// A command went into a submission queue.
+    fn submitted(&mut self, _queue: QueueId, _command: u16, _at: Time) {}
+    /// A command's completion was taken out, so long after the command was submitted.
+    fn reaped(&mut self, _queue: QueueId, _command: u16, _at: Time, _kind: IoKind, _latency: Span) {}
+    /// A request is complete, so long after it arrived; `counted` if that was within the phase's window.
+    fn finished(&mut self, _kind: IoKind, _bytes: Bytes, _at: Time, _latency: Span, _counted: bool) {}
+}
+
+impl Observe for () {}
+
+/// A request under way.
+#[derive(Clone, Copy)]
+struct Request {
+    io: Io,
+    arrival: Time,
+    /// Sectors put into commands so far.
+    sent: u32,
+    /// Commands not yet answered.
+    outstanding: u32,
+}
+
+/// The driver. One belongs to one controller with one or more namespaces.
+pub struct Driver<O: Observe = ()> {
+    settings: DriverSettings,
+    layout: Layout,
+    memory: Arc<Memory>,
+    observer: O,
+    oracles: Vec<Oracle>,
+    queues: Vec<Queue>,
+    /// Queues that have room, in the order of their turns.
+    ready: VecDeque<QueueId>,
+    /// Queues whose tail doorbell is to be rung.
+    moved: Vec<QueueId>,
+    requests: Vec<Request>,
+    requests_free: Vec<u32>,
+    course: Option<Course>,
+    outstanding: u64,
+    /// Until when `depth_picos` of the phase has been added up.
+    accounted: Time,
+    payload: Vec<u64>,
+    pages: Vec<HostAddress>,
+    results: Results,
+}
+
+impl<O: Observe> Driver<O> {
+    /// A driver whose queues lie in `memory`, which comes from the settings' [`Layout::memory`] and is as yet unused.
+    ///
+    /// # Errors
+    /// Where the settings contradict each other.
+    pub fn new(settings: DriverSettings, memory: Arc<Memory>, observer: O) -> Result<Self, SettingsError> {
+        let layout = settings.layout()?;
+        let queues = (1..=settings.queues).map(|id| Queue::new(&layout, QueueId(id), settings.entries)).collect();
+        let checked = if settings.check { &settings.namespaces[..] } else { &[] };
+        let oracles = checked.iter().map(|sectors| Oracle::new(*sectors, settings.initial)).collect();
+        let words = (settings.max_transfer.0 / SECTOR_BYTES) as usize * settings.sector_words as usize;
+        let mut driver = Driver {
+            layout,
+            memory,
+            observer,
+            oracles,
+            queues,
+            ready: VecDeque::with_capacity(usize::from(settings.queues)),
+            moved: Vec::new(),
+            requests: Vec::new(),
+            requests_free: Vec::new(),
+            course: None,
+            outstanding: 0,
+            accounted: Time::ZERO,
+            payload: vec![0; words],
+            pages: Vec::new(),
+            results: Results::default(),
+            settings,
+        };
+        for id in 1..=driver.settings.queues {
+            driver.offer(QueueId(id));
+        }
+        Ok(driver)
+    }
+
+    /// Begins a phase and submits what it may.
+    ///
+    /// # Panics
+    /// If the one before has not finished.
+    pub fn start(&mut self, now: Time, phase: Phase, doorbells: &mut Vec<DoorbellWrite>) {
+        assert!(self.finished(), "a phase begins when the one before has finished");
+        self.results.phases.push(PhaseResults::new(phase.name.clone(), now));
+        self.course = Some(Course::new(phase, now));
+        self.accounted = now;
+        self.open(now);
+        self.poll(now, doorbells);
+    }
+
+    /// Submits whatever may be submitted.
+    pub fn poll(&mut self, now: Time, doorbells: &mut Vec<DoorbellWrite>) {
+        self.account(now);
+        self.submit(now);
+        for queue in self.moved.drain(..) {
+            let pair = &mut self.queues[queue.index() - 1];
+            pair.moved = false;
+            doorbells.push(DoorbellWrite { doorbell: Doorbell::SubmissionTail(queue), value: u32::from(pair.tail()) });
+        }
+    }
+
+    /// When [`Driver::poll`] has to be called next, should no interrupt come first: the next arrival that finds room.
+    pub fn next_arrival(&self) -> Option<Time> {
+        if self.ready.is_empty() {
+            return None;
+        }
+        self.course.as_ref()?.arrival()?
+    }
+
+    /// Takes all completions of the vector's queues, judges them, and submits what there is room for again.
+    pub fn on_interrupt(&mut self, now: Time, vector: u16, doorbells: &mut Vec<DoorbellWrite>) {
+        self.account(now);
+        if vector >= 1 && vector <= self.settings.vectors {
+            for id in (u32::from(vector)..=u32::from(self.settings.queues)).step_by(usize::from(self.settings.vectors)) {
+                self.reap(QueueId(id as u16), now, doorbells);
+            }
+        }
+        self.poll(now, doorbells);
+    }
+
+    /// Whether every request of the phase has been answered; also before the first one.
+    pub fn finished(&self) -> bool {
+        self.outstanding == 0 && self.course.as_ref().is_none_or(Course::exhausted)
+    }
+
+    /// What is known so far.
+    pub fn results(&self) -> &Results {
+        &self.results
+    }
+
+    /// Sectors judged so far, over all namespaces.
+    pub fn sectors_checked(&self) -> u64 {
+        self.oracles.iter().map(Oracle::checked).sum()
+    }
+
+    /// The observer.
+    pub fn observer(&mut self) -> &mut O {
+        &mut self.observer
+    }
+
+    /// Where rings lie, for whoever creates them.
+    pub fn layout(&self) -> &Layout {
+        &self.layout
+    }
+
+    /// The settings.
+    pub fn settings(&self) -> &DriverSettings {
+        &self.settings
+    }
+
+    /// When an outstanding command was submitted.
+    pub fn submitted_at(&self, queue: QueueId, command: u16) -> Option<Time> {
+        Some(self.queues.get(queue.index().checked_sub(1)?)?.slot(command)?.submitted)
+    }
+
+    /// Commands outstanding.
+    pub fn outstanding(&self) -> u64 {
+        self.outstanding
+    }
+
+    /// Power was cut: what is outstanding may or may not have taken effect and is never answered; rings start anew. The
+    /// phase goes on with the next [`Driver::poll`], once the queues have been created again.
+    pub fn on_power_cut(&mut self, now: Time) {
+        self.account(now);
+        self.ready.clear();
+        for id in (1..=self.settings.queues).map(QueueId) {
+            let new = Queue::new(&self.layout, id, self.settings.entries);
+            let mut old = std::mem::replace(&mut self.queues[id.index() - 1], new);
+            if old.is_untouched() {
+                self.offer(id);
+                continue;
+            }
+            for command in 0..self.settings.depth as u16 {
+                let Some(slot) = old.release(command) else { continue };
+                let device = usize::from(self.requests[slot.request as usize].io.device);
+                if let Some(ticket) = slot.ticket {
+                    self.oracles[device].failed(&ticket);
+                }
+            }
+            let ring = u64::from(self.settings.entries) * COMPLETION_BYTES;
+            queue::zero(&self.memory, self.layout.completion_queue(id), ring);
+            self.offer(id);
+        }
+        self.moved.clear();
+        self.requests.clear();
+        self.requests_free.clear();
+        self.outstanding = 0;
+    }
+
+    /// Adds the time since the last call to the phase's mean queue depth.
+    fn account(&mut self, now: Time) {
+        let Some(phase) = self.results.phases.last_mut() else { return };
+        let until = self.course.as_ref().map_or(now, |course| now.min(course.deadline()));
+        if phase.opened.is_some() {
+            phase.depth_picos += u128::from(until.since(self.accounted).picos()) * u128::from(self.outstanding);
+        }
+        self.accounted = now;
+    }
+
+    /// Opens the window of the phase once the warm-up is over.
+    fn open(&mut self, now: Time) {
+        let (Some(course), Some(phase)) = (&self.course, self.results.phases.last_mut()) else { return };
+        if phase.opened.is_none() && course.is_warm(now) {
+            (phase.opened, phase.until) = (Some(now), now);
+        }
+    }
+
+    /// Puts a queue with room in line for requests.
+    fn offer(&mut self, queue: QueueId) {
+        let pair = &mut self.queues[queue.index() - 1];
+        if !pair.ready && pair.has_room(self.settings.depth) {
+            pair.ready = true;
+            self.ready.push_back(queue);
+        }
+    }
+
+    /// Deals requests to the queues that have room, one each in turn.
+    fn submit(&mut self, now: Time) {
+        while let Some(&queue) = self.ready.front() {
+            let Some(course) = &mut self.course else { return };
+            let (namespaces, refused) = (&self.settings.namespaces, &mut self.results.refused);
+            let next = course.take(now, |io| {
+                let valid = is_valid(io, namespaces);
+                *refused += u64::from(!valid);
+                valid
+            });
+            let Some((io, arrival)) = next else { return };
+            let request = Request { io, arrival, sent: 0, outstanding: 0 };
+            let index = self.requests_free.pop().unwrap_or_else(|| {
+                self.requests.push(request);
+                (self.requests.len() - 1) as u32
+            });
+            self.requests[index as usize] = request;
+            self.ready.pop_front();
+            self.queues[queue.index() - 1].ready = false;
+            self.send(queue, index, now);
+            self.offer(queue);
+        }
+    }
+
+    /// Sends commands of a request as far as its queue has room.
+    fn send(&mut self, queue: QueueId, index: u32, now: Time) {
+        let request = self.requests[index as usize];
+        let moves = matches!(request.io.kind, IoKind::Read | IoKind::Write | IoKind::Compare);
+        let limit = if moves { (self.settings.max_transfer.0 / SECTOR_BYTES) as u32 } else { SECTORS_MAX };
+        let (mut sent, mut commands) = (request.sent, 0);
+        let pair = &mut self.queues[queue.index() - 1];
+        if !pair.moved {
+            pair.moved = true;
+            self.moved.push(queue);
+        }
+        loop {
+            let sectors = limit.min(request.io.sectors - sent);
+            self.command(queue, index, &request.io, request.io.lba + u64::from(sent), sectors, now);
+            sent += sectors;
+            commands += 1;
+            if sent == request.io.sectors || !self.queues[queue.index() - 1].has_room(self.settings.depth) {
+                break;
+            }
+        }
+        self.queues[queue.index() - 1].partial = (sent < request.io.sectors).then_some(index);
+        let request = &mut self.requests[index as usize];
+        request.sent = sent;
+        request.outstanding += commands;
+        self.outstanding += u64::from(commands);
+    }
+
+    /// Makes one command, with its data and its list, and puts it into the ring.
+    fn command(&mut self, queue: QueueId, request: u32, io: &Io, lba: Lba, sectors: u32, now: Time) {
+        let (command, slot) = self.queues[queue.index() - 1].take(self.settings.depth);
+        (slot.request, slot.lba, slot.sectors, slot.submitted) = (request, lba, sectors, now);
+        let oracle = self.oracles.get_mut(usize::from(io.device));
+        let ticket = oracle.and_then(|oracle| Some(oracle.submitted(queue, access(io.kind)?, lba, sectors)));
+        slot.ticket = ticket;
+        let namespace = u32::from(io.device) + 1;
+        let submission = match io.kind {
+            IoKind::Flush => Submission::flush(namespace),
+            IoKind::WriteZeroes => Submission::write_zeroes(namespace, lba.0, sectors),
+            IoKind::Deallocate => {
+                let at = self.layout.list(queue, command);
+                let range = DsmRange { attributes: 0, blocks: sectors, slba: lba.0 };
+                self.memory.write_words(at, &range.encode());
+                Submission::dataset_management(namespace, 1, DataPointer { prp1: at, prp2: HostAddress(0) })
+            }
+            IoKind::Read | IoKind::Write | IoKind::Compare => {
+                let buffer = self.buffer(queue, command, lba);
+                queue::pages_of(buffer, u64::from(sectors) * SECTOR_BYTES, &mut self.pages);
+                let data = prp::build(&*self.memory, &self.pages, &[self.layout.list(queue, command)]);
+                if let Some(ticket) = ticket {
+                    self.fill(buffer, io, &ticket);
+                }
+                match io.kind {
+                    IoKind::Read => Submission::read(namespace, lba.0, sectors, data),
+                    IoKind::Write => Submission::write(namespace, lba.0, sectors, data),
+                    _ => Submission::compare(namespace, lba.0, sectors, data),
+                }
+            }
+        };
+        self.queues[queue.index() - 1].push(&self.memory, submission.with_command_id(command));
+        self.observer.submitted(queue, command, now);
+    }
+
+    /// Where a command's data lies: as far into its first page as its sectors are into theirs.
+    fn buffer(&self, queue: QueueId, command: u16, lba: Lba) -> HostAddress {
+        self.layout.buffer(queue, command) + lba.0 % 8 * SECTOR_BYTES
+    }
+
+    /// Puts into a buffer what a write writes, what a compare should find, and for a read what the device has to replace.
+    fn fill(&mut self, buffer: HostAddress, io: &Io, ticket: &Ticket) {
+        let words = self.settings.sector_words as usize;
+        let payload = &mut self.payload[..ticket.sectors as usize * words];
+        match io.kind {
+            IoKind::Write => {
+                for (at, sector) in payload.chunks_exact_mut(words).enumerate() {
+                    let lba = ticket.first + at as u64;
+                    for (word, held) in sector.iter_mut().enumerate() {
+                        *held = pattern(lba, ticket.write_number(), word as u32);
+                    }
+                }
+            }
+            IoKind::Compare => self.oracles[usize::from(io.device)].likely(ticket, payload),
+            _ => payload.fill(UNTOUCHED),
+        }
+        self.memory.write_sectors(buffer, payload);
+    }
+
+    fn reap(&mut self, queue: QueueId, now: Time, doorbells: &mut Vec<DoorbellWrite>) {
+        let mut any = false;
+        while let Some(completion) = self.queues[queue.index() - 1].reap(&self.memory) {
+            any = true;
+            self.complete(queue, completion, now);
+        }
+        if !any {
+            return;
+        }
+        let pair = &mut self.queues[queue.index() - 1];
+        let head = u32::from(pair.completion_head());
+        doorbells.push(DoorbellWrite { doorbell: Doorbell::CompletionHead(queue), value: head });
+        if pair.is_full() && pair.outstanding < self.settings.depth {
+            self.results.problem(Problem::Stuck { queue });
+            return;
+        }
+        if let Some(request) = pair.partial.filter(|_| pair.has_room(self.settings.depth)) {
+            self.send(queue, request, now);
+        }
+        self.offer(queue);
+    }
+
+    /// Judges a completion and retires its command, and with its last command the request.
+    fn complete(&mut self, queue: QueueId, completion: Completion, now: Time) {
+        let pair = &mut self.queues[queue.index() - 1];
+        if completion.sq_id() != queue {
+            self.results.problem(Problem::WrongQueue { queue, said: completion.sq_id() });
+            return;
+        }
+        if let Err(problem) = pair.fetched(queue, completion.sq_head()) {
+            self.results.problem(problem);
+        }
+        let command = completion.command_id();
+        let Some(slot) = pair.release(command) else {
+            self.results.problem(Problem::NotOutstanding { queue, command });
+            return;
+        };
+        self.outstanding -= 1;
+        let io = self.requests[slot.request as usize].io;
+        let status = completion.status();
+        if !status.is_success() {
+            self.fail(queue, &slot, &io, status);
+        } else if let Some(ticket) = slot.ticket {
+            self.judge(queue, command, &io, &ticket);
+        }
+        self.observer.reaped(queue, command, now, io.kind, now.since(slot.submitted));
+        let request = &mut self.requests[slot.request as usize];
+        request.outstanding -= 1;
+        if request.outstanding == 0 && request.sent == io.sectors {
+            let arrival = request.arrival;
+            self.requests_free.push(slot.request);
+            self.finish(&io, arrival, now);
+        }
+    }
+
+    fn fail(&mut self, queue: QueueId, slot: &queue::Slot, io: &Io, status: Status) {
+        if let Some(ticket) = slot.ticket {
+            self.oracles[usize::from(io.device)].failed(&ticket);
+        }
+        // The lowest 11 bits are type and code; the rest says whether to try again.
+        if io.kind == IoKind::Compare && (status.0 ^ Status::COMPARE_FAILURE.0) & 0x7ff == 0 {
+            self.results.compare_failures += 1;
+            return;
+        }
+        self.results.problem(Problem::Failed { queue, kind: io.kind, lba: slot.lba, sectors: slot.sectors, status });
+    }
+
+    fn judge(&mut self, queue: QueueId, command: u16, io: &Io, ticket: &Ticket) {
+        let mut found: &[u64] = &[];
+        if ticket.access == Access::Read {
+            let buffer = self.buffer(queue, command, ticket.first);
+            let words = ticket.sectors as usize * self.settings.sector_words as usize;
+            self.memory.read_sectors(buffer, &mut self.payload[..words]);
+            found = &self.payload[..words];
+        }
+        if let Err(mismatch) = self.oracles[usize::from(io.device)].completed(ticket, found) {
+            self.results.problem(Problem::Content(mismatch));
+        }
+    }
+
+    /// Counts a request that is complete.
+    fn finish(&mut self, io: &Io, arrival: Time, now: Time) {
+        let Some(course) = &mut self.course else { return };
+        let phase = self.results.phases.last_mut().expect("a phase under way has results");
+        let (bytes, latency) = (Bytes(u64::from(io.sectors) * SECTOR_BYTES), now.since(arrival));
+        let late = now > course.deadline();
+        let counted = phase.opened.is_some() && !late;
+        if counted {
+            phase.count(io.kind, bytes, latency, now);
+        } else {
+            phase.outside += 1;
+            phase.until = if late { course.deadline() } else { phase.until };
+        }
+        if let Some(interval) = self.settings.series {
+            phase.plot(interval, io.kind, bytes, latency, now);
+        }
+        course.completed();
+        self.open(now);
+        self.observer.finished(io.kind, bytes, now, latency, counted);
+    }
+}
+
+/// What a kind of request does to its sectors, if it has any.
+fn access(kind: IoKind) -> Option<Access> {
+    match kind {
+        IoKind::Read | IoKind::Compare => Some(Access::Read),
+        IoKind::Write => Some(Access::Write),
+        IoKind::Deallocate | IoKind::WriteZeroes => Some(Access::Zero),
+        IoKind::Flush => None,
+    }
+}
+
+/// Whether a request names a namespace and, unless it is a flush, sectors of it.
+fn is_valid(io: &Io, namespaces: &[u64]) -> bool {
+    let Some(sectors) = namespaces.get(usize::from(io.device)) else { return false };
+    let end = io.lba.0.checked_add(u64::from(io.sectors));
+    if io.kind.addresses() { io.sectors > 0 && end.is_some_and(|end| end <= *sectors) } else { io.sectors == 0 }
+}

@@ -1,0 +1,100 @@
+//! One phase of a run: where its requests come from, when the next is due, and when it is over.
+
+use units::{Span, Time};
+use workload::{Io, Source};
+
+/// When requests are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pace {
+    /// As soon as a queue has room; arrival times are ignored.
+    Closed,
+    /// When they arrive, or when a queue has room after that; latency counts from the arrival.
+    Timed,
+}
+
+/// What the driver is given to do.
+pub struct Phase {
+    /// Names its results.
+    pub name: String,
+    /// The requests.
+    pub source: Box<dyn Source>,
+    /// When they are sent.
+    pub pace: Pace,
+    /// No more requests than this, if given.
+    pub ios: Option<u64>,
+    /// No requests later than this after the start, if given; completions after that are not counted.
+    pub duration: Option<Span>,
+    /// Counting begins when so many requests have completed,
+    pub warm_up_ios: u64,
+    /// and so much time has passed.
+    pub warm_up: Span,
+}
+
+impl Phase {
+    /// All requests of a source, counted from the first.
+    pub fn new(name: impl Into<String>, source: Box<dyn Source>, pace: Pace) -> Phase {
+        Phase { name: name.into(), source, pace, ios: None, duration: None, warm_up_ios: 0, warm_up: Span::ZERO }
+    }
+}
+
+/// A phase under way.
+pub(super) struct Course {
+    phase: Phase,
+    began: Time,
+    next: Option<Io>,
+    taken: u64,
+    exhausted: bool,
+    completed: u64,
+}
+
+impl Course {
+    pub(super) fn new(phase: Phase, began: Time) -> Course {
+        Course { phase, began, next: None, taken: 0, exhausted: false, completed: 0 }
+    }
+
+    /// When the phase's duration is over.
+    pub(super) fn deadline(&self) -> Time {
+        self.phase.duration.map_or(Time::NEVER, |duration| self.began + duration)
+    }
+
+    /// Whether no request will come any more.
+    pub(super) fn exhausted(&self) -> bool {
+        self.exhausted && self.next.is_none()
+    }
+
+    /// The next request that is due, with its arrival. `valid` says whether it can be sent at all; those that cannot are
+    /// skipped.
+    pub(super) fn take(&mut self, now: Time, mut valid: impl FnMut(&Io) -> bool) -> Option<(Io, Time)> {
+        while self.next.is_none() && !self.exhausted {
+            let over = self.phase.ios.is_some_and(|ios| self.taken >= ios) || now >= self.deadline();
+            self.next = if over { None } else { self.phase.source.next_io() };
+            self.exhausted = self.next.is_none();
+            self.taken += u64::from(self.next.is_some());
+            self.next = self.next.filter(&mut valid);
+        }
+        let arrival = self.arrival()?.unwrap_or(now);
+        if now >= self.deadline() || arrival >= self.deadline() {
+            (self.next, self.exhausted) = (None, true);
+        }
+        if arrival > now {
+            return None;
+        }
+        self.next.take().map(|io| (io, arrival))
+    }
+
+    /// When the request that waits to be sent arrives, if it has a time.
+    pub(super) fn arrival(&self) -> Option<Option<Time>> {
+        let at = self.next.as_ref()?.at;
+        Some(at.filter(|_| self.phase.pace == Pace::Timed).map(|at| self.began + at.since(Time::ZERO)))
+    }
+
+    /// Notes a completed request. True if it opens the window for those after it.
+    pub(super) fn completed(&mut self) {
+        self.completed += 1;
+    }
+
+    /// Whether the warm-up is over.
+    pub(super) fn is_warm(&self, now: Time) -> bool {
+        self.completed >= self.phase.warm_up_ios && now.since(self.began) >= self.phase.warm_up
+    }
+}

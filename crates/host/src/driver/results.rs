@@ -1,0 +1,216 @@
+//! What the driver has seen: requests by kind within each phase's window, a time series, and everything that was wrong.
+
+use nvme::spec::Status;
+use thiserror::Error;
+use units::{Bytes, Lba, QueueId, Span, Time};
+use workload::IoKind;
+
+use crate::oracle::Mismatch;
+
+/// Kinds of request, as an index.
+pub const KINDS: usize = 6;
+
+/// Requests counted together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Requests.
+    pub ios: u64,
+    /// What they moved or addressed.
+    pub bytes: Bytes,
+    /// Their latencies in picoseconds, added up.
+    pub latency_picos: u128,
+    /// The longest.
+    pub latency_max: Span,
+}
+
+impl Tally {
+    fn add(&mut self, bytes: Bytes, latency: Span) {
+        self.ios += 1;
+        self.bytes += bytes;
+        self.latency_picos += u128::from(latency.picos());
+        self.latency_max = self.latency_max.max(latency);
+    }
+
+    /// The mean latency; zero of none.
+    pub fn latency_mean(&self) -> Span {
+        Span::from_picos((self.latency_picos / u128::from(self.ios.max(1))) as u64)
+    }
+}
+
+/// What completed within one interval of the time series.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Interval {
+    /// Reads.
+    pub reads: Tally,
+    /// Writes.
+    pub writes: Tally,
+    /// All else.
+    pub others: Tally,
+}
+
+/// One phase of a run.
+#[derive(Clone, Debug)]
+pub struct PhaseResults {
+    /// As the rig called it.
+    pub name: String,
+    /// When it was started.
+    pub began: Time,
+    /// When the warm-up was over and counting began; `None` if that never came.
+    pub opened: Option<Time>,
+    /// The last counted completion, or the end of the phase's duration where that came first.
+    pub until: Time,
+    /// Requests of each [`IoKind`] completed within the window.
+    pub kinds: [Tally; KINDS],
+    /// Requests completed in the warm-up or after the duration.
+    pub outside: u64,
+    /// Completions from the beginning on, warm-up included, one element an interval; empty unless asked for.
+    pub series: Vec<Interval>,
+    /// Outstanding commands times picoseconds, over the window.
+    pub(super) depth_picos: u128,
+}
+
+impl PhaseResults {
+    pub(super) fn new(name: String, began: Time) -> Self {
+        PhaseResults {
+            name,
+            began,
+            opened: None,
+            until: began,
+            kinds: [Tally::default(); KINDS],
+            outside: 0,
+            series: Vec::new(),
+            depth_picos: 0,
+        }
+    }
+
+    /// Requests of one kind.
+    pub fn of(&self, kind: IoKind) -> &Tally {
+        &self.kinds[kind as usize]
+    }
+
+    /// Length of the window.
+    pub fn window(&self) -> Span {
+        self.opened.map_or(Span::ZERO, |opened| self.until.since(opened))
+    }
+
+    /// Requests a second over the window; zero where it has no length.
+    pub fn iops(&self) -> f64 {
+        self.per_second(self.kinds.iter().map(|tally| tally.ios).sum())
+    }
+
+    /// Bytes a second over the window that reads and writes moved.
+    pub fn bytes_per_second(&self) -> f64 {
+        self.per_second([IoKind::Read, IoKind::Write].map(|kind| self.of(kind).bytes.0).iter().sum())
+    }
+
+    /// Commands outstanding, averaged over the time of the window.
+    pub fn queue_depth(&self) -> f64 {
+        let picos = self.window().picos();
+        if picos == 0 { 0.0 } else { self.depth_picos as f64 / picos as f64 }
+    }
+
+    fn per_second(&self, count: u64) -> f64 {
+        let seconds = self.window().secs_f64();
+        if seconds == 0.0 { 0.0 } else { count as f64 / seconds }
+    }
+
+    pub(super) fn count(&mut self, kind: IoKind, bytes: Bytes, latency: Span, now: Time) {
+        self.kinds[kind as usize].add(bytes, latency);
+        self.until = now;
+    }
+
+    pub(super) fn plot(&mut self, interval: Span, kind: IoKind, bytes: Bytes, latency: Span, now: Time) {
+        let index = (now.since(self.began).picos() / interval.picos()) as usize;
+        if self.series.len() <= index {
+            self.series.resize(index + 1, Interval::default());
+        }
+        let interval = &mut self.series[index];
+        let tally = match kind {
+            IoKind::Read => &mut interval.reads,
+            IoKind::Write => &mut interval.writes,
+            _ => &mut interval.others,
+        };
+        tally.add(bytes, latency);
+    }
+}
+
+/// Something a correct device does not do.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum Problem {
+    /// A read found what it must not.
+    #[error("{0}")]
+    Content(Mismatch),
+    /// A command was answered with an error.
+    #[error("{kind:?} of {sectors} sectors at {lba} on {queue}: {status}")]
+    Failed {
+        /// Whose command.
+        queue: QueueId,
+        /// What it was.
+        kind: IoKind,
+        /// Its first sector.
+        lba: Lba,
+        /// Its length.
+        sectors: u32,
+        /// The answer.
+        status: Status,
+    },
+    /// A completion names no outstanding command: doubled, or made up.
+    #[error("a completion on {queue} for command {command}, which is not outstanding")]
+    NotOutstanding {
+        /// Where it was posted.
+        queue: QueueId,
+        /// What it names.
+        command: u16,
+    },
+    /// A completion came by the wrong queue.
+    #[error("a completion on {queue} that says its command came by {said}")]
+    WrongQueue {
+        /// Where it was posted.
+        queue: QueueId,
+        /// What it says.
+        said: QueueId,
+    },
+    /// The device has answered commands, but reports a head as if it had not fetched them.
+    #[error("{queue} is full although commands have been answered: the reported head does not move")]
+    Stuck {
+        /// The queue.
+        queue: QueueId,
+    },
+    /// The submission queue's head left the range between what it was and the tail.
+    #[error("a completion on {queue} moves the submission head from {was} to {head}, with the tail at {tail}")]
+    Head {
+        /// The queue.
+        queue: QueueId,
+        /// The head before.
+        was: u16,
+        /// The head now.
+        head: u16,
+        /// The tail.
+        tail: u16,
+    },
+}
+
+/// All that is known of a run so far.
+#[derive(Clone, Debug, Default)]
+pub struct Results {
+    /// One for each phase started, in order.
+    pub phases: Vec<PhaseResults>,
+    /// How many things were wrong.
+    pub problems: u64,
+    /// The first of them.
+    pub first_problem: Option<Problem>,
+    /// Reads that the oracle refused; counted in `problems` too.
+    pub mismatches: u64,
+    /// Compares that found a difference. While a write is under way that is as good an answer as any, so it is no problem.
+    pub compare_failures: u64,
+    /// Requests not sent because they name no namespace, no sector, or sectors beyond the end.
+    pub refused: u64,
+}
+
+impl Results {
+    pub(super) fn problem(&mut self, problem: Problem) {
+        self.problems += 1;
+        self.mismatches += u64::from(matches!(problem, Problem::Content(_)));
+        self.first_problem.get_or_insert(problem);
+    }
+}

@@ -1,0 +1,163 @@
+//! What the driver is told once: queues, transfer size, checking; and where in the host's memory it then puts things.
+
+use nvme::spec::{COMPLETION_BYTES, DsmRange, PAGE_BYTES, SUBMISSION_BYTES};
+use thiserror::Error;
+use units::{Bytes, HostAddress, QueueId, SECTOR_BYTES, Span};
+
+use crate::memory::{Memory, MemoryError};
+use crate::oracle::Initial;
+
+/// The longest transfer of one command: its PRP list then fits one page (512 entries besides PRP1).
+pub const TRANSFER_MAX: Bytes = Bytes::mib(2);
+/// What the rig gets for the admin queues and their data.
+pub const ADMIN_BYTES: Bytes = Bytes::kib(64);
+
+/// How the driver is set up.
+#[derive(Clone, Debug)]
+pub struct DriverSettings {
+    /// I/O queue pairs, 1 or more, under the identifiers 1 to `queues`. In a closed loop each is a worker of its own.
+    pub queues: u16,
+    /// Entries of each submission and completion queue, 2 to 65,536.
+    pub entries: u32,
+    /// Commands kept outstanding on each queue, 1 to `entries - 1`.
+    pub depth: u32,
+    /// Interrupt vectors for I/O, 1 or more, numbered from 1; queue `q` interrupts by 1 + (q - 1) mod `vectors`.
+    pub vectors: u16,
+    /// Words kept of each sector: 0 (none), 1 or 2 (a fingerprint), up to 64 (every byte).
+    pub sector_words: u32,
+    /// The device's transfer limit (MDTS), a multiple of 4 KiB up to [`TRANSFER_MAX`]; longer requests are split.
+    pub max_transfer: Bytes,
+    /// Whether writes carry patterns and reads are judged. It needs at least one word a sector.
+    pub check: bool,
+    /// Sectors of each namespace; the first has the identifier 1.
+    pub namespaces: Vec<u64>,
+    /// What the drive holds at the start.
+    pub initial: Initial,
+    /// The interval of the time series, if one is wanted.
+    pub series: Option<Span>,
+}
+
+/// Settings that contradict each other or the specification.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum SettingsError {
+    /// No queue, vector, or namespace.
+    #[error("the driver needs at least one queue, one vector and one namespace")]
+    Nothing,
+    /// The ring's size is not one that NVMe knows (Base §3.3.1).
+    #[error("a queue has 2 to 65536 entries, not {0}")]
+    Entries(u32),
+    /// One entry of a ring stays empty.
+    #[error("a queue of {entries} entries has room for 1 to {} commands, not {depth}", .entries - 1)]
+    Depth {
+        /// Asked for.
+        depth: u32,
+        /// Of the ring.
+        entries: u32,
+    },
+    /// Not whole pages, or more than one page of PRP list describes.
+    #[error("a transfer limit is a multiple of 4 KiB up to {limit}, not {0}", limit = TRANSFER_MAX)]
+    Transfer(Bytes),
+    /// More than a sector has, or too few to check.
+    #[error("a sector keeps 0 to 64 words, and at least 1 to be checked, not {0}")]
+    Words(u32),
+    /// The time series needs an interval.
+    #[error("the interval of the time series is zero")]
+    Series,
+}
+
+/// Where in the host's memory rings, lists and buffers lie: a plain computation, nothing is touched.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    queues: u64,
+    depth: u64,
+    ring_bytes: u64,
+    completion_bytes: u64,
+    list_bytes: u64,
+    buffer_bytes: u64,
+    sector_words: u32,
+}
+
+impl DriverSettings {
+    /// Checks the settings and lays out the memory they need.
+    pub fn layout(&self) -> Result<Layout, SettingsError> {
+        if self.queues == 0 || self.vectors == 0 || self.namespaces.is_empty() {
+            return Err(SettingsError::Nothing);
+        }
+        if !(2..=0x1_0000).contains(&self.entries) {
+            return Err(SettingsError::Entries(self.entries));
+        }
+        if !(1..self.entries).contains(&self.depth) {
+            return Err(SettingsError::Depth { depth: self.depth, entries: self.entries });
+        }
+        let transfer = self.max_transfer.0;
+        if transfer == 0 || !transfer.is_multiple_of(PAGE_BYTES) || self.max_transfer > TRANSFER_MAX {
+            return Err(SettingsError::Transfer(self.max_transfer));
+        }
+        if self.sector_words as u64 > SECTOR_BYTES / 8 || (self.check && self.sector_words == 0) {
+            return Err(SettingsError::Words(self.sector_words));
+        }
+        if self.series == Some(Span::ZERO) {
+            return Err(SettingsError::Series);
+        }
+        let paged = |bytes: u64| bytes.next_multiple_of(PAGE_BYTES);
+        Ok(Layout {
+            queues: u64::from(self.queues),
+            depth: u64::from(self.depth),
+            ring_bytes: paged(u64::from(self.entries) * SUBMISSION_BYTES),
+            completion_bytes: paged(u64::from(self.entries) * COMPLETION_BYTES),
+            // A power of two up to a page never crosses one. It also holds the range of a Deallocate.
+            list_bytes: (transfer / PAGE_BYTES * 8).next_power_of_two().max(DsmRange::WORDS as u64 * 8),
+            // One page more than the transfer: it may begin within a page.
+            buffer_bytes: transfer + PAGE_BYTES,
+            sector_words: self.sector_words,
+        })
+    }
+
+    /// The vector of a queue.
+    pub fn vector_of(&self, queue: QueueId) -> u16 {
+        1 + (queue.0 - 1) % self.vectors
+    }
+}
+
+impl Layout {
+    /// Memory for all of it.
+    pub fn memory(&self) -> Result<Memory, MemoryError> {
+        let control = self.list(QueueId(1), 0).0 - Memory::control_start().0 + self.slots() * self.list_bytes;
+        Memory::new(Bytes(control), Bytes(self.slots() * self.buffer_bytes), self.sector_words)
+    }
+
+    /// [`ADMIN_BYTES`] for the admin queues and the buffers of admin commands, page-aligned and left alone by the driver.
+    pub fn admin(&self) -> HostAddress {
+        Memory::control_start()
+    }
+
+    /// The ring of an I/O submission queue, page-aligned.
+    pub fn submission_queue(&self, queue: QueueId) -> HostAddress {
+        self.admin() + (ADMIN_BYTES.0 + (u64::from(queue.0) - 1) * self.ring_bytes)
+    }
+
+    /// The ring of an I/O completion queue, page-aligned.
+    pub fn completion_queue(&self, queue: QueueId) -> HostAddress {
+        let rings = ADMIN_BYTES.0 + self.queues * self.ring_bytes;
+        self.admin() + (rings + (u64::from(queue.0) - 1) * self.completion_bytes)
+    }
+
+    /// The PRP list, or the range, of a command.
+    pub(super) fn list(&self, queue: QueueId, command: u16) -> HostAddress {
+        let rings = ADMIN_BYTES.0 + self.queues * (self.ring_bytes + self.completion_bytes);
+        self.admin() + (rings + self.slot(queue, command) * self.list_bytes)
+    }
+
+    /// The page-aligned buffer of a command.
+    pub(super) fn buffer(&self, queue: QueueId, command: u16) -> HostAddress {
+        Memory::payload_start() + self.slot(queue, command) * self.buffer_bytes
+    }
+
+    fn slot(&self, queue: QueueId, command: u16) -> u64 {
+        (u64::from(queue.0) - 1) * self.depth + u64::from(command)
+    }
+
+    fn slots(&self) -> u64 {
+        self.queues * self.depth
+    }
+}

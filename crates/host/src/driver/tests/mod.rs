@@ -1,0 +1,329 @@
+//! The driver and the oracle against a small drive that is right, and against every way in which it can be wrong.
+
+mod device;
+
+use super::*;
+use crate::oracle::{Initial, Meaning};
+use device::{Device, Fault};
+
+fn settings() -> DriverSettings {
+    DriverSettings {
+        queues: 5,
+        entries: 8,
+        depth: 7,
+        vectors: 2,
+        sector_words: 2,
+        max_transfer: Bytes::kib(32),
+        check: true,
+        namespaces: vec![4096, 1000],
+        initial: Initial::Preconditioned,
+        series: None,
+    }
+}
+
+/// Seeded requests of every kind: unaligned, longer than the transfer limit, over two namespaces.
+struct Mixed {
+    state: u64,
+    left: u32,
+    kinds: &'static [IoKind],
+    every: Option<Span>,
+}
+
+impl Mixed {
+    fn new(left: u32, kinds: &'static [IoKind]) -> Mixed {
+        Mixed { state: 0x2545_f491_4f6c_dd1d, left, kinds, every: None }
+    }
+
+    fn draw(&mut self, below: u64) -> u64 {
+        self.state ^= self.state << 13;
+        self.state ^= self.state >> 7;
+        self.state ^= self.state << 17;
+        self.state % below
+    }
+}
+
+const ALL: &[IoKind] = &[
+    IoKind::Read,
+    IoKind::Write,
+    IoKind::Read,
+    IoKind::Write,
+    IoKind::Flush,
+    IoKind::Deallocate,
+    IoKind::WriteZeroes,
+    IoKind::Compare,
+];
+const PLAIN: &[IoKind] = &[IoKind::Read, IoKind::Write];
+
+impl workload::Source for Mixed {
+    fn next_io(&mut self) -> Option<Io> {
+        self.left = self.left.checked_sub(1)?;
+        let kind = self.kinds[self.draw(self.kinds.len() as u64) as usize];
+        let device = self.draw(2) as u16;
+        let sectors = if kind == IoKind::Flush { 0 } else { 1 + self.draw(150) as u32 };
+        let lba = Lba(self.draw([4096, 1000][usize::from(device)] - 150));
+        let at = self.every.map(|every| Time::ZERO + every * (1000 - u64::from(self.left)));
+        Some(Io { kind, lba, sectors, device, at })
+    }
+}
+
+/// Requests given one by one.
+struct List(std::vec::IntoIter<Io>);
+
+impl workload::Source for List {
+    fn next_io(&mut self) -> Option<Io> {
+        self.0.next()
+    }
+}
+
+fn listed(ios: Vec<Io>) -> Box<List> {
+    Box::new(List(ios.into_iter()))
+}
+
+fn io(kind: IoKind, lba: u64, sectors: u32) -> Io {
+    Io { kind, lba: Lba(lba), sectors, device: 0, at: None }
+}
+
+struct World<O: Observe = ()> {
+    driver: Driver<O>,
+    device: Device,
+    memory: Arc<Memory>,
+    doorbells: Vec<DoorbellWrite>,
+    now: Time,
+}
+
+impl<O: Observe> World<O> {
+    fn new(settings: DriverSettings, fault: Option<Fault>, observer: O) -> World<O> {
+        let memory = Arc::new(settings.layout().unwrap().memory().unwrap());
+        let device = Device::new(&settings, memory.clone(), fault);
+        let driver = Driver::new(settings, memory.clone(), observer).unwrap();
+        World { driver, device, memory, doorbells: Vec::new(), now: Time::ZERO }
+    }
+
+    /// One round of the device, ten microseconds long. False when it had nothing to do.
+    fn step(&mut self) -> bool {
+        for write in self.doorbells.drain(..) {
+            self.device.ring(write);
+        }
+        let vectors = self.device.work();
+        self.now += Span::from_micros(10);
+        for vector in &vectors {
+            self.driver.on_interrupt(self.now, *vector, &mut self.doorbells);
+        }
+        !vectors.is_empty()
+    }
+
+    fn run(&mut self, phase: Phase) {
+        self.driver.start(self.now, phase, &mut self.doorbells);
+        loop {
+            let busy = self.step();
+            match self.driver.next_arrival() {
+                Some(arrival) if !busy || arrival <= self.now => {
+                    self.now = self.now.max(arrival);
+                    self.driver.poll(self.now, &mut self.doorbells);
+                }
+                None if !busy => return,
+                _ => {}
+            }
+        }
+    }
+}
+
+fn phase(source: Box<dyn workload::Source>) -> Phase {
+    Phase::new("test", source, Pace::Closed)
+}
+
+#[test]
+fn a_correct_drive_answers_everything_as_it_should() {
+    for initial in [Initial::Fresh, Initial::Preconditioned] {
+        for sector_words in [1, 2, 64] {
+            let mut world = World::new(DriverSettings { initial, sector_words, ..settings() }, None, ());
+            world.run(phase(Box::new(Mixed::new(4_000, ALL))));
+            let results = world.driver.results();
+            assert!(world.driver.finished() && results.first_problem.is_none(), "{:?}", results.first_problem);
+            assert_eq!(results.phases[0].kinds.iter().map(|tally| tally.ios).sum::<u64>(), 4_000);
+            assert!(results.phases[0].kinds.iter().all(|tally| tally.ios > 100));
+            assert_eq!((world.memory.strays(), results.refused), (0, 0));
+            assert!(world.driver.sectors_checked() > 50_000);
+        }
+    }
+}
+
+#[test]
+fn every_fault_is_caught() {
+    for fault in Fault::ALL {
+        let mut world = World::new(settings(), Some(fault), ());
+        world.run(phase(Box::new(Mixed::new(6_000, PLAIN))));
+        let results = world.driver.results();
+        let problem = results.first_problem.clone().unwrap_or_else(|| panic!("{fault:?} was not seen"));
+        let content = matches!(problem, Problem::Content(_));
+        match fault {
+            Fault::DoubledCompletion => assert!(matches!(problem, Problem::NotOutstanding { .. })),
+            Fault::WrongQueue => assert!(matches!(problem, Problem::WrongQueue { .. })),
+            Fault::WildHead => assert!(matches!(problem, Problem::Head { .. })),
+            Fault::Failure => assert!(matches!(problem, Problem::Failed { status: Status::INTERNAL, .. })),
+            Fault::StrayAccess => assert!(content && world.memory.strays() > 0),
+            _ => assert!(content, "{fault:?}: {problem}"),
+        }
+    }
+}
+
+#[test]
+fn a_mismatch_says_whose_content_was_found() {
+    let found = |fault| {
+        let mut world = World::new(settings(), Some(fault), ());
+        world.run(phase(Box::new(Mixed::new(6_000, PLAIN))));
+        match world.driver.results().first_problem.clone() {
+            Some(Problem::Content(mismatch)) => mismatch,
+            other => panic!("{other:?}"),
+        }
+    };
+    let wrong = found(Fault::WrongAddress);
+    assert!(matches!(wrong.meaning, Meaning::Written { lba, .. } if lba == wrong.lba + 8), "{wrong}");
+    let stale = found(Fault::Stale);
+    assert!(matches!(stale.meaning, Meaning::Written { lba, .. } if lba == stale.lba), "{stale}");
+    let torn = found(Fault::TornWrite);
+    assert!(torn.word == 1 && matches!(torn.meaning, Meaning::Written { .. }), "{torn}");
+    assert_eq!(found(Fault::NoTransfer).meaning, Meaning::Unknown(UNTOUCHED));
+}
+
+/// Notes the highest number of commands ever outstanding, and every latency.
+#[derive(Default)]
+struct Watch {
+    outstanding: Vec<(QueueId, u16)>,
+    most: usize,
+    latencies: Vec<Span>,
+}
+
+impl Observe for Watch {
+    fn submitted(&mut self, queue: QueueId, command: u16, _at: Time) {
+        assert!(!self.outstanding.contains(&(queue, command)));
+        self.outstanding.push((queue, command));
+        self.most = self.most.max(self.outstanding.len());
+    }
+    fn reaped(&mut self, queue: QueueId, command: u16, _at: Time, _kind: IoKind, _latency: Span) {
+        self.outstanding.retain(|other| *other != (queue, command));
+    }
+    fn finished(&mut self, _kind: IoKind, _bytes: Bytes, _at: Time, latency: Span, _counted: bool) {
+        self.latencies.push(latency);
+    }
+}
+
+#[test]
+fn a_closed_loop_keeps_every_queue_full() {
+    let mut world = World::new(settings(), None, Watch::default());
+    let small = (0..2_000).map(|at| io(IoKind::Read, at, 8)).collect();
+    world.driver.start(Time::ZERO, phase(listed(small)), &mut world.doorbells);
+    assert_eq!((world.driver.outstanding(), world.doorbells.len()), (35, 5));
+    while world.driver.observer().latencies.len() < 1_900 {
+        assert!(world.step());
+        assert_eq!(world.driver.outstanding(), 35);
+        assert!(world.driver.submitted_at(QueueId(5), 6).is_some_and(|at| at <= world.now));
+    }
+    while world.step() {}
+    assert!(world.driver.finished());
+    assert_eq!(world.driver.observer().most, 35);
+    let depth = world.driver.results().phases[0].queue_depth();
+    assert!(depth > 33.0 && depth <= 35.0, "{depth}");
+}
+
+#[test]
+fn long_requests_are_split_and_complete_once() {
+    let mut world = World::new(DriverSettings { queues: 1, ..settings() }, None, Watch::default());
+    let long = vec![io(IoKind::Write, 3, 1_000), io(IoKind::Read, 0, 1_010), io(IoKind::Deallocate, 5, 4_000)];
+    world.run(phase(listed(long)));
+    assert!(world.driver.finished() && world.driver.results().first_problem.is_none());
+    assert_eq!(world.driver.observer().latencies.len(), 3);
+    let commands = &world.device.commands;
+    assert_eq!((commands[&1], commands[&2], commands[&9]), (16, 16, 1));
+}
+
+#[test]
+fn timed_requests_go_when_they_arrive_and_wait_when_there_is_no_room() {
+    // One slot: the second request arrives while the first is under way, the third long after.
+    let settings = DriverSettings { queues: 1, entries: 2, depth: 1, ..settings() };
+    let mut world = World::new(settings, None, Watch::default());
+    let at = |micros| Some(Time::ZERO + Span::from_micros(micros));
+    let read = |micros| Io { at: at(micros), ..io(IoKind::Read, 8, 8) };
+    world.run(Phase::new("timed", listed(vec![read(5), read(9), read(100)]), Pace::Timed));
+    // The idle round takes ten microseconds, so the first goes at 10, is answered at 20, the second at 30.
+    let latencies: Vec<u64> = world.driver.observer().latencies.iter().map(|latency| latency.nanos()).collect();
+    assert_eq!(latencies, [15_000, 21_000, 10_000]);
+    assert!(world.driver.finished());
+}
+
+#[test]
+fn many_timed_requests_all_complete() {
+    for every in [Span::from_nanos(10), Span::from_micros(3), Span::from_micros(40)] {
+        let mut world = World::new(settings(), None, ());
+        let source = Mixed { every: Some(every), ..Mixed::new(1_000, ALL) };
+        world.run(Phase::new("timed", Box::new(source), Pace::Timed));
+        assert!(world.driver.finished() && world.driver.results().first_problem.is_none());
+        assert_eq!(world.driver.results().phases[0].kinds.iter().map(|tally| tally.ios).sum::<u64>(), 1_000);
+    }
+}
+
+#[test]
+fn phases_count_from_warm_up_to_their_limit() {
+    let mut world = World::new(DriverSettings { series: Some(Span::from_millis(1)), ..settings() }, None, ());
+    let endless = || Box::new(Mixed::new(u32::MAX, PLAIN));
+    world.run(Phase { ios: Some(500), warm_up_ios: 100, ..phase(endless()) });
+    let span = Span::from_millis(20);
+    world.run(Phase { duration: Some(span), warm_up: Span::from_millis(5), ..phase(endless()) });
+    let [first, second] = &world.driver.results().phases[..] else { panic!("two phases") };
+    assert_eq!((first.outside, first.kinds.iter().map(|tally| tally.ios).sum::<u64>()), (100, 400));
+    let plotted = |phase: &PhaseResults| phase.series.iter().map(|at| at.reads.ios + at.writes.ios).sum::<u64>();
+    assert_eq!(plotted(first), 500);
+    assert_eq!(second.window(), span - Span::from_millis(5));
+    assert_eq!(plotted(second), second.outside + second.kinds.iter().map(|tally| tally.ios).sum::<u64>());
+    assert!(second.series.len() >= 20 && second.iops() > 0.0);
+}
+
+#[test]
+fn bad_requests_are_refused_and_the_rest_goes_on() {
+    let mut world = World::new(settings(), None, ());
+    let bad = [io(IoKind::Read, 4_090, 8), io(IoKind::Write, u64::MAX, 1), io(IoKind::Read, 0, 0)];
+    let mut ios = bad.to_vec();
+    ios.push(Io { device: 2, ..io(IoKind::Flush, 0, 0) });
+    ios.push(io(IoKind::Read, 0, 8));
+    world.run(phase(listed(ios)));
+    assert!(world.driver.finished());
+    assert_eq!((world.driver.results().refused, world.driver.results().phases[0].of(IoKind::Read).ios), (4, 1));
+}
+
+#[test]
+fn a_power_cut_leaves_what_was_under_way_open_and_the_phase_goes_on() {
+    for steps in [1, 2, 3, 10, 50, 200] {
+        let mut world = World::new(settings(), None, ());
+        let source = phase(Box::new(Mixed::new(3_000, ALL)));
+        world.driver.start(Time::ZERO, source, &mut world.doorbells);
+        (0..steps).for_each(|_| assert!(world.step()));
+        world.driver.on_power_cut(world.now);
+        world.device.power_up();
+        world.doorbells.clear();
+        world.driver.poll(world.now, &mut world.doorbells);
+        while world.step() {}
+        let results = world.driver.results();
+        assert!(world.driver.finished() && results.first_problem.is_none(), "{:?}", results.first_problem);
+    }
+}
+
+#[test]
+fn settings_that_contradict_each_other_are_refused() {
+    let refused = |settings: DriverSettings| settings.layout().unwrap_err();
+    assert_eq!(refused(DriverSettings { depth: 8, ..settings() }), SettingsError::Depth { depth: 8, entries: 8 });
+    assert_eq!(refused(DriverSettings { entries: 1, ..settings() }), SettingsError::Entries(1));
+    assert_eq!(refused(DriverSettings { queues: 0, ..settings() }), SettingsError::Nothing);
+    assert_eq!(refused(DriverSettings { sector_words: 0, ..settings() }), SettingsError::Words(0));
+    let long = Bytes::mib(4);
+    assert_eq!(refused(DriverSettings { max_transfer: long, ..settings() }), SettingsError::Transfer(long));
+}
+
+/// As many queues as NVMe has, each with its memory, of which only what is used is touched.
+#[test]
+fn sixty_five_thousand_queues_work() {
+    let settings = DriverSettings { queues: u16::MAX, vectors: 2048, sector_words: 1, ..settings() };
+    let mut world = World::new(settings, None, ());
+    world.run(phase(Box::new(Mixed::new(70_000, PLAIN))));
+    let results = world.driver.results();
+    assert!(world.driver.finished() && results.first_problem.is_none(), "{:?}", results.first_problem);
+}

@@ -1,0 +1,174 @@
+//! The host's RAM as the device sees it: queues and PRP lists in one region, payload buffers in another, nothing else mapped.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use nvme::HostMemory;
+use thiserror::Error;
+use units::{Bytes, HostAddress, SECTOR_BYTES};
+use zerocopy::FromZeros;
+
+/// Where queues and PRP lists begin. The first pages stay unmapped, so that a null pointer is caught.
+const CONTROL_BASE: u64 = 0x10_0000;
+/// Where payload buffers begin: far above any size of the control region.
+const PAYLOAD_BASE: u64 = 1 << 44;
+
+/// Why memory could not be had.
+#[derive(Debug, Error, PartialEq, Eq)]
+#[error("the host's memory needs {control} for queues and {payload} for buffers, which this machine refuses")]
+pub struct MemoryError {
+    /// Asked for queues and PRP lists.
+    pub control: Bytes,
+    /// Asked for payload buffers, as they are stored (a fingerprint takes less than its sector).
+    pub payload: Bytes,
+}
+
+/// One address space with two regions, both zero until touched and costing nothing until then.
+///
+/// Control words are stored with release and loaded with acquire: who sees a completion's phase tag sees all that was written
+/// before it. Payload is relaxed and rides on that. An access outside the regions, or not aligned, reads as all ones or is
+/// dropped, as a PCIe root complex would have it, and is counted.
+#[derive(Debug)]
+pub struct Memory {
+    control: Box<[AtomicU64]>,
+    payload: Box<[AtomicU64]>,
+    sector_words: usize,
+    strays: AtomicU64,
+}
+
+impl Memory {
+    /// Maps `control` bytes of queues and lists and `payload` bytes of buffers, of which each sector keeps `sector_words`
+    /// words (0: none, 1 or 2: a fingerprint, 64: every byte).
+    pub fn new(control: Bytes, payload: Bytes, sector_words: u32) -> Result<Memory, MemoryError> {
+        let control_words = control.0.div_ceil(8);
+        let payload_words = payload.0.div_ceil(SECTOR_BYTES) * u64::from(sector_words);
+        let refused = || MemoryError { control, payload: Bytes(payload_words * 8) };
+        let zeroed = |words: u64| <[AtomicU64]>::new_box_zeroed_with_elems(words as usize).map_err(|_| refused());
+        Ok(Memory {
+            control: zeroed(control_words)?,
+            payload: zeroed(payload_words)?,
+            sector_words: sector_words as usize,
+            strays: AtomicU64::new(0),
+        })
+    }
+
+    /// The first byte of queues and lists.
+    pub const fn control_start() -> HostAddress {
+        HostAddress(CONTROL_BASE)
+    }
+
+    /// The first byte of the payload buffers.
+    pub const fn payload_start() -> HostAddress {
+        HostAddress(PAYLOAD_BASE)
+    }
+
+    /// Words kept of each sector.
+    pub fn sector_words(&self) -> usize {
+        self.sector_words
+    }
+
+    /// Accesses that hit no mapped memory or were not aligned: each a fault of the device, or of a hostile PRP.
+    pub fn strays(&self) -> u64 {
+        self.strays.load(Ordering::Relaxed)
+    }
+
+    fn stray(&self) {
+        self.strays.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn control_at(&self, at: HostAddress, words: usize) -> Option<&[AtomicU64]> {
+        let offset = at.0.checked_sub(CONTROL_BASE).filter(|offset| offset.is_multiple_of(8))?;
+        let first = usize::try_from(offset / 8).ok()?;
+        self.control.get(first..first.checked_add(words)?)
+    }
+
+    fn payload_at(&self, at: HostAddress, words: usize) -> Option<&[AtomicU64]> {
+        let offset = at.0.checked_sub(PAYLOAD_BASE).filter(|offset| offset.is_multiple_of(SECTOR_BYTES))?;
+        let first = usize::try_from(offset / SECTOR_BYTES).ok()?.checked_mul(self.sector_words)?;
+        self.payload.get(first..first.checked_add(words)?)
+    }
+}
+
+impl HostMemory for Memory {
+    fn read_words(&self, at: HostAddress, words: &mut [u64]) {
+        match self.control_at(at, words.len()) {
+            Some(cells) => words.iter_mut().zip(cells).for_each(|(word, cell)| *word = cell.load(Ordering::Acquire)),
+            None => {
+                words.fill(u64::MAX);
+                self.stray();
+            }
+        }
+    }
+
+    fn write_words(&self, at: HostAddress, words: &[u64]) {
+        match self.control_at(at, words.len()) {
+            Some(cells) => words.iter().zip(cells).for_each(|(word, cell)| cell.store(*word, Ordering::Release)),
+            None => self.stray(),
+        }
+    }
+
+    fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) {
+        match self.payload_at(at, payload.len()) {
+            Some(cells) => payload.iter_mut().zip(cells).for_each(|(word, cell)| *word = cell.load(Ordering::Relaxed)),
+            None => {
+                payload.fill(u64::MAX);
+                self.stray();
+            }
+        }
+    }
+
+    fn write_sectors(&self, at: HostAddress, payload: &[u64]) {
+        match self.payload_at(at, payload.len()) {
+            Some(cells) => payload.iter().zip(cells).for_each(|(word, cell)| cell.store(*word, Ordering::Relaxed)),
+            None => self.stray(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn regions_hold_what_is_written_and_start_as_zero() {
+        let memory = Memory::new(Bytes(4096), Bytes(8192), 2).unwrap();
+        let (control, payload) = (Memory::control_start(), Memory::payload_start());
+        memory.write_words(control + 4088, &[7]);
+        memory.write_sectors(payload + 15 * 512, &[8, 9]);
+        let mut words = [1, 2];
+        memory.read_words(control + 4080, &mut words);
+        assert_eq!(words, [0, 7]);
+        memory.read_sectors(payload + 15 * 512, &mut words);
+        assert_eq!(words, [8, 9]);
+        assert_eq!(memory.strays(), 0);
+    }
+
+    #[test]
+    fn what_is_not_mapped_reads_as_ones_and_is_counted() {
+        let memory = Memory::new(Bytes(4096), Bytes(8192), 2).unwrap();
+        let nowhere = [0, 8, CONTROL_BASE + 4, CONTROL_BASE + 4096, PAYLOAD_BASE - 8, u64::MAX, u64::MAX - 7];
+        for (strays, at) in nowhere.into_iter().enumerate() {
+            let mut words = [0];
+            memory.read_words(HostAddress(at), &mut words);
+            assert_eq!((words, memory.strays()), ([u64::MAX], 2 * strays as u64 + 1));
+            memory.write_words(HostAddress(at), &[5]);
+        }
+        let before = memory.strays();
+        for at in [0, PAYLOAD_BASE + 8, PAYLOAD_BASE + 8192, u64::MAX - 511] {
+            let mut words = [0, 0];
+            memory.read_sectors(HostAddress(at), &mut words);
+            memory.write_sectors(HostAddress(at), &words);
+            assert_eq!(words, [u64::MAX; 2]);
+        }
+        assert_eq!(memory.strays(), before + 8);
+    }
+
+    /// A gigabyte of queues and 64 GiB of buffers are address space, and no memory.
+    #[test]
+    fn large_regions_are_lazy() {
+        let memory = Memory::new(Bytes(1 << 30), Bytes(1 << 36), 1).unwrap();
+        memory.write_sectors(Memory::payload_start() + ((1 << 36) - 512), &[3]);
+        let mut words = [0];
+        memory.read_sectors(Memory::payload_start() + ((1 << 36) - 512), &mut words);
+        assert_eq!(words, [3]);
+    }
+}

@@ -1,0 +1,407 @@
+//! What a correct device may answer: told of every command and every completion, it judges what reads find.
+
+mod mismatch;
+mod race;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use units::{Lba, QueueId, pattern};
+
+pub use mismatch::{Meaning, Mismatch};
+use race::{Claim, PAGE_SECTORS, Race};
+
+/// What a sector holds: the number of a write, or one of two specials. 30 bits, so that a page's entry has room for a tag;
+/// numbers are used again after 2^30 writes, which could hide only a write lost exactly that long ago.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Content(u32);
+
+impl Content {
+    /// As the drive was at the start.
+    const INITIAL: Content = Content(0);
+    /// Zeros.
+    const ZEROED: Content = Content((1 << 30) - 1);
+}
+
+/// What a page's entry says.
+enum Page {
+    /// All eight sectors hold the same, and no write is under way or lately was.
+    Uniform(Content),
+    /// An index into `mixed`: settled, but not all alike.
+    Mixed(usize),
+    /// An index into `races`.
+    Racing(usize),
+}
+
+const MIXED: u32 = 1 << 30;
+const RACING: u32 = 1 << 31;
+
+impl Page {
+    fn decode(entry: u32) -> Page {
+        match entry {
+            uniform if uniform < MIXED => Page::Uniform(Content(uniform)),
+            mixed if mixed < RACING => Page::Mixed((mixed - MIXED) as usize),
+            racing => Page::Racing((racing - RACING) as usize),
+        }
+    }
+}
+
+/// What the drive holds before the first write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Initial {
+    /// Zeros everywhere: nothing has been written since a format.
+    Fresh,
+    /// The pattern of write 0 everywhere.
+    Preconditioned,
+}
+
+/// What a command does to its sectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Access {
+    /// Reads them.
+    Read,
+    /// Writes the pattern that the ticket numbers.
+    Write,
+    /// Leaves zeros: Deallocate and Write Zeroes.
+    Zero,
+}
+
+/// Names a submitted command to the oracle.
+#[derive(Clone, Copy, Debug)]
+pub struct Ticket {
+    /// First sector.
+    pub first: Lba,
+    /// How many.
+    pub sectors: u32,
+    /// What for.
+    pub access: Access,
+    claim: Claim,
+    content: Content,
+}
+
+impl Ticket {
+    /// The number whose pattern a write has to put into its sectors.
+    pub fn write_number(&self) -> u64 {
+        u64::from(self.content.0)
+    }
+}
+
+/// The judge of one namespace.
+///
+/// - Commands of one queue take effect in the order of their submission where they overlap.
+/// - A command takes effect at one instant for each sector, between its submission and its completion. So a read finds the
+///   last completed write, or one that was under way while the read was; of two writes under way together either may last,
+///   until a read finds one of them.
+/// - A command answered with an error has taken effect by then or never will.
+///
+/// Memory is 4 bytes for each page (touched lazily), 32 more for a page written in parts, and a history for each page
+/// with writes under way. Nothing is allocated in steady state.
+pub struct Oracle {
+    sectors: u64,
+    initial: Initial,
+    pages: Vec<u32>,
+    mixed: Vec<[Content; PAGE_SECTORS]>,
+    mixed_free: Vec<u32>,
+    races: Vec<Race>,
+    races_free: Vec<u32>,
+    /// Races to look at once no command older than the stamp is under way.
+    expiring: VecDeque<(u64, u64)>,
+    /// For the commands from number `oldest` on, whether they have completed.
+    done: VecDeque<bool>,
+    oldest: u64,
+    next_write: u32,
+    writes: u64,
+    checked: u64,
+    mismatches: u64,
+}
+
+impl Oracle {
+    /// Knows a namespace of so many sectors.
+    pub fn new(sectors: u64, initial: Initial) -> Oracle {
+        Oracle {
+            sectors,
+            initial,
+            pages: vec![0; sectors.div_ceil(PAGE_SECTORS as u64) as usize],
+            mixed: Vec::new(),
+            mixed_free: Vec::new(),
+            races: Vec::new(),
+            races_free: Vec::new(),
+            expiring: VecDeque::new(),
+            done: VecDeque::new(),
+            oldest: 0,
+            next_write: 1,
+            writes: 0,
+            checked: 0,
+            mismatches: 0,
+        }
+    }
+
+    /// Sectors of the namespace.
+    pub fn sectors(&self) -> u64 {
+        self.sectors
+    }
+
+    /// Sectors judged so far.
+    pub fn checked(&self) -> u64 {
+        self.checked
+    }
+
+    /// Reads found wrong so far.
+    pub fn mismatches(&self) -> u64 {
+        self.mismatches
+    }
+
+    /// A command goes to the device. Calls come in the order of the submission queue; the range must lie in the namespace.
+    pub fn submitted(&mut self, queue: QueueId, access: Access, first: Lba, sectors: u32) -> Ticket {
+        let end = first.0.checked_add(u64::from(sectors));
+        assert!(end.is_some_and(|end| end <= self.sectors), "{sectors} sectors from {first} leave the namespace");
+        let claim = Claim { submitted: self.now(), queue: queue.0 };
+        self.done.push_back(false);
+        let content = match access {
+            Access::Read => Content::INITIAL,
+            Access::Zero => Content::ZEROED,
+            Access::Write => self.number(),
+        };
+        let ticket = Ticket { first, sectors, access, claim, content };
+        if access != Access::Read {
+            for (page, mask) in pages(first, sectors) {
+                let race = self.race(page);
+                self.races[race].submitted(claim, content, mask);
+            }
+        }
+        ticket
+    }
+
+    /// The command was answered with success; a read found `found`, so many words of each sector as the host keeps.
+    pub fn completed(&mut self, ticket: &Ticket, found: &[u64]) -> Result<(), Mismatch> {
+        let now = self.now();
+        let verdict = match ticket.access {
+            Access::Read => self.judge(ticket, found, now),
+            Access::Write | Access::Zero => {
+                self.written(ticket, now, false);
+                Ok(())
+            }
+        };
+        self.finished(ticket);
+        verdict
+    }
+
+    /// The command was answered with an error, or lost in a power cut: it may or may not have taken effect.
+    pub fn failed(&mut self, ticket: &Ticket) {
+        if ticket.access != Access::Read {
+            self.written(ticket, self.now(), true);
+        }
+        self.finished(ticket);
+    }
+
+    /// What the sectors of a command hold if the command last submitted is the last to take effect: what a Compare should
+    /// find. As many words of each sector as `words` has room for.
+    pub fn likely(&self, ticket: &Ticket, words: &mut [u64]) {
+        let count = words.len() / ticket.sectors.max(1) as usize;
+        for (at, sector) in words.chunks_exact_mut(count.max(1)).enumerate() {
+            let lba = ticket.first + at as u64;
+            let (page, position) = ((lba.0 / PAGE_SECTORS as u64) as usize, (lba.0 % PAGE_SECTORS as u64) as usize);
+            let content = match Page::decode(self.pages[page]) {
+                Page::Uniform(content) => content,
+                Page::Mixed(index) => self.mixed[index][position],
+                Page::Racing(race) => self.races[race].latest(position),
+            };
+            for (word, held) in sector.iter_mut().enumerate() {
+                *held = self.word(content, lba, word);
+            }
+        }
+    }
+
+    /// The number of the next submission, which is the stamp of all that happens before it.
+    fn now(&self) -> u64 {
+        self.oldest + self.done.len() as u64
+    }
+
+    fn number(&mut self) -> Content {
+        let content = Content(self.next_write);
+        self.writes += 1;
+        self.next_write = if self.next_write + 1 == Content::ZEROED.0 { 1 } else { self.next_write + 1 };
+        content
+    }
+
+    fn written(&mut self, ticket: &Ticket, now: u64, failed: bool) {
+        for (page, _) in pages(ticket.first, ticket.sectors) {
+            let race = self.race(page);
+            self.races[race].completed(ticket.claim.submitted, now, failed);
+            self.expiring.push_back((now, page));
+        }
+    }
+
+    /// Retires the command, and then every history that only older commands could still see.
+    fn finished(&mut self, ticket: &Ticket) {
+        self.done[(ticket.claim.submitted - self.oldest) as usize] = true;
+        while self.done.front() == Some(&true) {
+            self.done.pop_front();
+            self.oldest += 1;
+        }
+        while let Some(&(stamp, page)) = self.expiring.front()
+            && stamp <= self.oldest
+        {
+            self.expiring.pop_front();
+            self.settle(page);
+        }
+    }
+
+    fn settle(&mut self, page: u64) {
+        let Page::Racing(race) = Page::decode(self.pages[page as usize]) else { return };
+        let Some(contents) = self.races[race].settle(self.oldest) else { return };
+        self.races_free.push(race as u32);
+        self.pages[page as usize] = if contents.iter().all(|content| *content == contents[0]) {
+            contents[0].0
+        } else if let Some(index) = self.mixed_free.pop() {
+            self.mixed[index as usize] = contents;
+            MIXED + index
+        } else {
+            self.mixed.push(contents);
+            MIXED + index_of(self.mixed.len() - 1)
+        };
+    }
+
+    /// The history of a page, begun now unless it has one.
+    fn race(&mut self, page: u64) -> usize {
+        let before = match Page::decode(self.pages[page as usize]) {
+            Page::Racing(race) => return race,
+            Page::Uniform(content) => [content; PAGE_SECTORS],
+            Page::Mixed(index) => {
+                self.mixed_free.push(index as u32);
+                self.mixed[index]
+            }
+        };
+        let race = self.races_free.pop().map_or(self.races.len(), |race| race as usize);
+        if race == self.races.len() {
+            self.races.push(Race::default());
+        }
+        self.races[race].restart(page, before);
+        self.pages[page as usize] = RACING + index_of(race);
+        race
+    }
+
+    fn word(&self, content: Content, lba: Lba, word: usize) -> u64 {
+        match content {
+            Content::ZEROED => 0,
+            Content::INITIAL if self.initial == Initial::Fresh => 0,
+            written => pattern(lba, u64::from(written.0), word as u32),
+        }
+    }
+
+    fn judge(&mut self, ticket: &Ticket, found: &[u64], now: u64) -> Result<(), Mismatch> {
+        let words = found.len() / ticket.sectors.max(1) as usize;
+        assert!(words * ticket.sectors as usize == found.len(), "{} words for {ticket:?}", found.len());
+        if words == 0 {
+            return Ok(());
+        }
+        self.checked += u64::from(ticket.sectors);
+        let mut rest = found;
+        for (page, mask) in pages(ticket.first, ticket.sectors) {
+            let (here, after) = rest.split_at(mask.count_ones() as usize * words);
+            rest = after;
+            let first = page * PAGE_SECTORS as u64 + u64::from(mask.trailing_zeros());
+            let verdict = match Page::decode(self.pages[page as usize]) {
+                Page::Uniform(content) => self.compare(ticket, Lba(first), here, words, |_| content),
+                Page::Mixed(index) => {
+                    self.compare(ticket, Lba(first), here, words, |sector| self.mixed[index][sector])
+                }
+                Page::Racing(race) => self.judge_race(ticket, race, Lba(first), here, words, now),
+            };
+            if let Err(mismatch) = verdict {
+                self.mismatches += 1;
+                return Err(mismatch);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sectors from `first` on, within one page, each with one possible content.
+    fn compare(
+        &self,
+        ticket: &Ticket,
+        first: Lba,
+        found: &[u64],
+        words: usize,
+        content: impl Fn(usize) -> Content,
+    ) -> Result<(), Mismatch> {
+        for (at, sector) in found.chunks_exact(words).enumerate() {
+            let lba = first + at as u64;
+            let due = content((lba.0 % PAGE_SECTORS as u64) as usize);
+            for (word, found) in sector.iter().enumerate() {
+                if *found != self.word(due, lba, word) {
+                    return Err(self.mismatch(ticket, lba, word, *found, words, &[due]));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn judge_race(
+        &mut self,
+        ticket: &Ticket,
+        race: usize,
+        first: Lba,
+        found: &[u64],
+        words: usize,
+        now: u64,
+    ) -> Result<(), Mismatch> {
+        let mut settled = false;
+        for (at, sector) in found.chunks_exact(words).enumerate() {
+            let lba = first + at as u64;
+            let position = (lba.0 % PAGE_SECTORS as u64) as usize;
+            let mut matching =
+                self.races[race].candidates(ticket.claim, position).filter(|(due, _)| self.word(*due, lba, 0) == sector[0]);
+            let Some((content, write)) = matching.next() else {
+                let due: Vec<Content> =
+                    self.races[race].candidates(ticket.claim, position).map(|(due, _)| due).collect();
+                return Err(self.mismatch(ticket, lba, 0, sector[0], words, &due));
+            };
+            let ambiguous = matching.next().is_some();
+            drop(matching);
+            if let Some(word) = (1..words).find(|word| sector[*word] != self.word(content, lba, *word)) {
+                return Err(self.mismatch(ticket, lba, word, sector[word], words, &[content]));
+            }
+            settled |= if ambiguous {
+                self.races[race].found_alike(ticket.claim, position, content, now)
+            } else {
+                self.races[race].found(ticket.claim, position, write, now)
+            };
+        }
+        if settled {
+            self.expiring.push_back((now, self.races[race].page));
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn mismatch(&self, ticket: &Ticket, lba: Lba, word: usize, found: u64, words: usize, due: &[Content]) -> Mismatch {
+        let writes = (self.writes + 1).min(u64::from(Content::ZEROED.0));
+        let meaning = |content| Meaning::of(content, lba, word as u32, self.sectors, writes, words as u32);
+        Mismatch {
+            lba,
+            queue: QueueId(ticket.claim.queue),
+            word: word as u32,
+            expected: due.iter().map(|due| meaning(self.word(*due, lba, word))).collect(),
+            found,
+            meaning: meaning(found),
+        }
+    }
+}
+
+/// An index with room for its tag.
+fn index_of(index: usize) -> u32 {
+    assert!(index < MIXED as usize, "more histories than a page's entry can name");
+    index as u32
+}
+
+/// The pages that a range of sectors touches, each with a bit for every sector of it.
+fn pages(first: Lba, sectors: u32) -> impl Iterator<Item = (u64, u8)> {
+    let (start, end, grain) = (first.0, first.0 + u64::from(sectors), PAGE_SECTORS as u64);
+    (start / grain..end.div_ceil(grain)).map(move |page| {
+        let from = start.max(page * grain) - page * grain;
+        let to = end.min((page + 1) * grain) - page * grain;
+        (page, ((1u16 << to) - (1u16 << from)) as u8)
+    })
+}

@@ -1,0 +1,202 @@
+//! A page that writes are changing or have changed while commands were under way: who may still read what.
+
+use super::Content;
+
+/// Sectors of a page: the grain at which histories are kept.
+pub(super) const PAGE_SECTORS: usize = 8;
+/// No submission comes this late: "not yet".
+const NEVER: u64 = u64::MAX;
+
+/// A command as the history sees it. Stamps count submissions: a command submitted as number `n` comes after every command
+/// whose effect is stamped `n` or less.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Claim {
+    pub(super) submitted: u64,
+    pub(super) queue: u16,
+}
+
+/// A write of some of the page's sectors.
+#[derive(Clone, Debug)]
+struct Write {
+    claim: Claim,
+    content: Content,
+    sectors: u8,
+    in_flight: bool,
+    /// It was answered with an error, so it may never have taken effect.
+    failed: bool,
+    /// For each sector, the stamp by which it surely had taken effect (or, failed, never will).
+    effective: [u64; PAGE_SECTORS],
+    /// For each sector, the stamp from which on no new command may find it.
+    superseded: [u64; PAGE_SECTORS],
+}
+
+impl Write {
+    /// Whether this write took effect before a command made its `claim`, or goes before it in their common queue.
+    fn precedes(&self, claim: Claim, sector: usize) -> bool {
+        self.effective[sector] <= claim.submitted
+            || (self.claim.queue == claim.queue && self.claim.submitted < claim.submitted)
+    }
+
+    fn covers(&self, sector: usize) -> bool {
+        self.sectors & 1 << sector != 0
+    }
+}
+
+/// The contents a page had when its first write was submitted, and all writes since that some command may still find.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Race {
+    pub(super) page: u64,
+    before: [Content; PAGE_SECTORS],
+    before_superseded: [u64; PAGE_SECTORS],
+    writes: Vec<Write>,
+}
+
+impl Race {
+    /// Starts over for `page`, whose settled contents are `before`.
+    pub(super) fn restart(&mut self, page: u64, before: [Content; PAGE_SECTORS]) {
+        self.page = page;
+        self.before = before;
+        self.before_superseded = [NEVER; PAGE_SECTORS];
+        self.writes.clear();
+    }
+
+    /// A write of `sectors` (one bit each) has been submitted.
+    pub(super) fn submitted(&mut self, claim: Claim, content: Content, sectors: u8) {
+        self.writes.push(Write {
+            claim,
+            content,
+            sectors,
+            in_flight: true,
+            failed: false,
+            effective: [NEVER; PAGE_SECTORS],
+            superseded: [NEVER; PAGE_SECTORS],
+        });
+    }
+
+    /// The write submitted as number `submitted` was answered at stamp `now`.
+    pub(super) fn completed(&mut self, submitted: u64, now: u64, failed: bool) {
+        let at = self.writes.iter().position(|write| write.claim.submitted == submitted);
+        let at = at.expect("a write stays in its page's history while it is in flight");
+        self.writes[at].in_flight = false;
+        self.writes[at].failed = failed;
+        for sector in 0..PAGE_SECTORS {
+            if !self.writes[at].covers(sector) {
+                continue;
+            }
+            if failed {
+                let effective = &mut self.writes[at].effective[sector];
+                *effective = now.min(*effective);
+            } else {
+                self.take_effect(at, sector, now);
+            }
+        }
+    }
+
+    /// The write at index `at` has surely taken effect on `sector` by `now`, and so has what goes before it in its queue.
+    /// True if that was news.
+    fn take_effect(&mut self, at: usize, sector: usize, now: u64) -> bool {
+        let claim = self.writes[at].claim;
+        let effective = now.min(self.writes[at].effective[sector]);
+        let mut news = self.writes[at].effective[sector] > effective || self.before_superseded[sector] > effective;
+        self.writes[at].effective[sector] = effective;
+        self.before_superseded[sector] = self.before_superseded[sector].min(effective);
+        if self.writes.len() == 1 {
+            return news;
+        }
+        for write in self.writes.iter_mut().filter(|write| write.covers(sector)) {
+            if write.claim.submitted != claim.submitted && write.precedes(claim, sector) {
+                news |= write.superseded[sector] > effective;
+                write.effective[sector] = write.effective[sector].min(effective);
+                write.superseded[sector] = write.superseded[sector].min(effective);
+            }
+        }
+        news
+    }
+
+    /// What a read may find on `sector` when it is answered now: each candidate with the index of its write, if it is one.
+    pub(super) fn candidates(&self, reader: Claim, sector: usize) -> impl Iterator<Item = (Content, Option<usize>)> {
+        let covering = move || self.writes.iter().enumerate().filter(move |(_, write)| write.covers(sector));
+        // A write ahead in the reader's own queue hides what precedes it, whether or not it has been answered.
+        let hides = move |over: &Write| {
+            over.claim.queue == reader.queue && over.claim.submitted < reader.submitted && !over.failed
+        };
+        let before = self.before_superseded[sector] > reader.submitted && !covering().any(|(_, over)| hides(over));
+        let writes = covering().filter(move |(at, write)| {
+            let ahead = reader.queue == write.claim.queue && reader.submitted < write.claim.submitted;
+            let hidden = || {
+                covering().any(|(other, over)| other != *at && hides(over) && write.precedes(over.claim, sector))
+            };
+            !ahead && write.superseded[sector] > reader.submitted && !hidden()
+        });
+        before.then_some((self.before[sector], None)).into_iter().chain(writes.map(|(at, write)| (write.content, Some(at))))
+    }
+
+    /// The content that the last submission put into `sector`.
+    pub(super) fn latest(&self, sector: usize) -> Content {
+        let last = self.writes.iter().rev().find(|write| write.covers(sector) && !write.failed);
+        last.map_or(self.before[sector], |write| write.content)
+    }
+
+    /// A read answered at stamp `now` has found the candidate `at` on `sector`. True if that settled anything.
+    pub(super) fn found(&mut self, reader: Claim, sector: usize, at: Option<usize>, now: u64) -> bool {
+        let mut since = 0;
+        let mut settled = false;
+        if let Some(at) = at {
+            settled = self.take_effect(at, sector, now);
+            since = self.writes[at].effective[sector];
+        }
+        // Every write that precedes the read and was not found lies under the one that was.
+        for (other, write) in self.writes.iter_mut().enumerate() {
+            let under = Some(other) != at && write.covers(sector) && write.precedes(reader, sector);
+            if under && write.superseded[sector] > since {
+                write.superseded[sector] = since;
+                settled = true;
+            }
+        }
+        settled
+    }
+
+    /// A read answered at stamp `now` has found `content`, which several candidates on `sector` have (zeros do not tell who
+    /// put them there). True if that settled anything.
+    pub(super) fn found_alike(&mut self, reader: Claim, sector: usize, content: Content, now: u64) -> bool {
+        let mut settled = false;
+        if self.before[sector] != content && self.before_superseded[sector] > now {
+            self.before_superseded[sector] = now;
+            settled = true;
+        }
+        for write in self.writes.iter_mut().filter(|write| write.covers(sector) && write.content != content) {
+            if write.precedes(reader, sector) && write.superseded[sector] > now {
+                write.superseded[sector] = now;
+                settled = true;
+            }
+        }
+        settled
+    }
+
+    /// Forgets what no command submitted at stamp `oldest` or later may find. Once every sector has one content, gives them.
+    pub(super) fn settle(&mut self, oldest: u64) -> Option<[Content; PAGE_SECTORS]> {
+        self.writes.retain(|write| {
+            write.in_flight
+                || (0..PAGE_SECTORS).any(|sector| write.covers(sector) && write.superseded[sector] > oldest)
+        });
+        let mut settled = [None; PAGE_SECTORS];
+        for sector in 0..PAGE_SECTORS {
+            if self.before_superseded[sector] > oldest {
+                settled[sector] = Some(self.before[sector]);
+            }
+        }
+        for write in &self.writes {
+            for (sector, settled) in settled.iter_mut().enumerate() {
+                if !write.covers(sector) || (!write.in_flight && write.superseded[sector] <= oldest) {
+                    continue;
+                }
+                let other = settled.is_some_and(|content| content != write.content);
+                if write.in_flight || write.effective[sector] > oldest || other {
+                    return None;
+                }
+                *settled = Some(write.content);
+            }
+        }
+        settled.iter().all(Option::is_some).then(|| settled.map(|content| content.unwrap_or_default()))
+    }
+}

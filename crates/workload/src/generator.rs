@@ -1,0 +1,254 @@
+//! A recipe and a run's parameters, checked, as an endless source of requests.
+
+use crate::draw::{Chance, Draw, Weighted};
+use crate::io::{Io, IoKind, Source};
+use crate::parameters::{Parameters, UnusableParameter, checked_number, checked_size};
+use crate::placement::Placement;
+use crate::recipe::{Arrivals, Others, Recipe, Sizes, checked_weights};
+use units::{Lba, SECTOR_BYTES, Span, Time};
+
+/// Draws requests by a [`Recipe`]; the same recipe, parameters and seed give the same requests.
+#[derive(Clone, Debug)]
+pub struct Generator {
+    draw: Draw,
+    kinds: Kinds,
+    sizes: Weighted<u32>,
+    placement: Placement,
+    arrivals: Arriving,
+}
+
+impl Recipe {
+    /// The requests that this recipe describes, for one run.
+    ///
+    /// # Errors
+    /// A value of the recipe or of the parameters that nothing can be drawn from, by name.
+    pub fn source(&self, parameters: &Parameters) -> Result<Generator, UnusableParameter> {
+        let region = parameters.checked_region()?;
+        let sizes = match parameters.block {
+            Some(bytes) => vec![(checked_size("block", bytes.0)?, 1.0)],
+            None => self.sizes.choices()?,
+        };
+        let largest = sizes.iter().map(|size| size.0).max().unwrap_or(0);
+        if u64::from(largest) > region.sectors {
+            let expected = format!("a size within the {} sectors to draw from", region.sectors);
+            return Err(UnusableParameter::new("block", format!("{largest} sectors"), expected));
+        }
+        let read_fraction = parameters.read_fraction.unwrap_or(self.read_fraction);
+        let rate = parameters.per_second.map(|per_second| Arrivals::Poisson { per_second });
+        Ok(Generator {
+            draw: Draw::seeded(parameters.seed),
+            kinds: Kinds::new(checked_number("read_fraction", read_fraction, 0.0, 1.0)?, &self.others)?,
+            placement: Placement::new(&self.pattern, region, self.alignment(parameters)?, u64::from(largest))?,
+            sizes: checked_weights("sizes", &sizes)?,
+            arrivals: Arriving::new(rate.as_ref().unwrap_or(&self.arrivals))?,
+        })
+    }
+
+    /// In sectors.
+    fn alignment(&self, parameters: &Parameters) -> Result<u64, UnusableParameter> {
+        let only_size = match self.sizes {
+            Sizes::FixedBytes(bytes) => Some(bytes),
+            _ => None,
+        };
+        let given = parameters.alignment.map(|bytes| bytes.0).or(self.alignment_bytes);
+        let natural = parameters.block.map(|bytes| bytes.0).or(only_size);
+        let bytes = given.or(natural).unwrap_or(4096);
+        if bytes == 0 || bytes % SECTOR_BYTES != 0 {
+            return Err(UnusableParameter::new("alignment", bytes, format!("a multiple of {SECTOR_BYTES} bytes")));
+        }
+        Ok(bytes / SECTOR_BYTES)
+    }
+}
+
+impl Source for Generator {
+    fn next_io(&mut self) -> Option<Io> {
+        let at = self.arrivals.next(&mut self.draw);
+        let kind = self.kinds.pick(&mut self.draw);
+        if !kind.addresses() {
+            return Some(Io { kind, lba: Lba(0), sectors: 0, device: 0, at });
+        }
+        let sectors = self.sizes.pick(&mut self.draw);
+        let lba = Lba(self.placement.next(u64::from(sectors), &mut self.draw));
+        Some(Io { kind, lba, sectors, device: 0, at })
+    }
+}
+
+/// What requests ask for. Reads and writes, the common case, cost one draw and one comparison.
+#[derive(Clone, Debug)]
+struct Kinds {
+    read: Chance,
+    other: Chance,
+    others: Weighted<IoKind>,
+}
+
+impl Kinds {
+    fn new(read_fraction: f64, others: &Others) -> Result<Self, UnusableParameter> {
+        let weights = [
+            (IoKind::Deallocate, checked_number("others.deallocate", others.deallocate, 0.0, 1.0)?),
+            (IoKind::Flush, checked_number("others.flush", others.flush, 0.0, 1.0)?),
+            (IoKind::WriteZeroes, checked_number("others.write_zeroes", others.write_zeroes, 0.0, 1.0)?),
+            (IoKind::Compare, checked_number("others.compare", others.compare, 0.0, 1.0)?),
+        ];
+        let all = checked_number("others", weights.iter().map(|weight| weight.1).sum(), 0.0, 1.0)?;
+        let drawn = if all > 0.0 { weights } else { weights.map(|weight| (weight.0, 1.0)) };
+        Ok(Kinds { read: Chance::new(read_fraction), other: Chance::new(all), others: Weighted::new(&drawn) })
+    }
+
+    fn pick(&self, draw: &mut Draw) -> IoKind {
+        if self.other.happens(draw) {
+            self.others.pick(draw)
+        } else if self.read.happens(draw) {
+            IoKind::Read
+        } else {
+            IoKind::Write
+        }
+    }
+}
+
+/// When requests arrive; intervals are picoseconds with their fraction, so that a rate is kept over any length of run.
+#[derive(Clone, Debug)]
+enum Arriving {
+    Closed,
+    Fixed { interval: f64, count: u64 },
+    Poisson { interval: f64, at: f64 },
+    Bursty { interval: f64, on: Span, off: Span, burst: u64, count: u64 },
+}
+
+impl Arriving {
+    fn new(arrivals: &Arrivals) -> Result<Self, UnusableParameter> {
+        // Slower than one an hour or faster than one a nanosecond is a slip of the unit.
+        let interval = |rate: f64| Ok(1e12 / checked_number("arrivals.per_second", rate, 1.0 / 3_600.0, 1e9)?);
+        let span =
+            |field: &str, millis: f64| Ok(Span::from_nanos_f64(checked_number(field, millis, 1e-3, 3.6e6)? * 1e6));
+        Ok(match *arrivals {
+            Arrivals::Closed => Arriving::Closed,
+            Arrivals::Fixed { per_second } => Arriving::Fixed { interval: interval(per_second)?, count: 0 },
+            Arrivals::Poisson { per_second } => Arriving::Poisson { interval: interval(per_second)?, at: 0.0 },
+            Arrivals::Bursty { per_second, on_ms, off_ms } => Arriving::Bursty {
+                interval: interval(per_second)?,
+                on: span("arrivals.on_ms", on_ms)?,
+                off: span("arrivals.off_ms", off_ms)?,
+                burst: 0,
+                count: 0,
+            },
+        })
+    }
+
+    fn next(&mut self, draw: &mut Draw) -> Option<Time> {
+        match self {
+            Arriving::Closed => None,
+            Arriving::Fixed { interval, count } => {
+                *count += 1;
+                Some(Time::from_picos(((*count - 1) as f64 * *interval) as u64))
+            }
+            Arriving::Poisson { interval, at } => {
+                *at += *interval * draw.exponential();
+                Some(Time::from_picos(*at as u64))
+            }
+            Arriving::Bursty { interval, on, off, burst, count } => {
+                let mut within = Span::from_picos((*count as f64 * *interval) as u64);
+                if within >= *on {
+                    *burst += 1;
+                    *count = 0;
+                    within = Span::ZERO;
+                }
+                *count += 1;
+                Some(Time::ZERO + (*on + *off) * *burst + within)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::recipe::{Pattern, WeightedSize};
+    use units::Bytes;
+
+    const DRIVE: u64 = 1 << 21;
+
+    fn drawn(recipe: &Recipe, parameters: &Parameters, count: usize) -> Vec<Io> {
+        let mut source = recipe.source(parameters).unwrap();
+        (0..count).map(|_| source.next_io().unwrap()).collect()
+    }
+
+    #[test]
+    fn a_seed_decides_everything() {
+        let recipe = Recipe::fixed("", Pattern::Zipf { theta: 0.9 }, 0.5, 4096);
+        let parameters = Parameters { per_second: Some(1e6), ..Parameters::new(DRIVE, 3) };
+        assert_eq!(drawn(&recipe, &parameters, 1_000), drawn(&recipe, &parameters, 1_000));
+        let other = Parameters { seed: 4, ..parameters.clone() };
+        assert_ne!(drawn(&recipe, &parameters, 1_000), drawn(&recipe, &other, 1_000));
+    }
+
+    #[test]
+    fn sequential_streams_take_turns_and_wrap() {
+        let recipe = Recipe::fixed("", Pattern::Sequential { streams: 2 }, 0.0, 4096);
+        let starts: Vec<u64> = drawn(&recipe, &Parameters::new(64, 1), 10).iter().map(|io| io.lba.0).collect();
+        assert_eq!(starts, [0, 32, 8, 40, 16, 48, 24, 56, 0, 32]);
+    }
+
+    #[test]
+    fn kinds_and_sizes_come_in_their_shares() {
+        let mut recipe = Recipe::fixed("", Pattern::Random, 0.25, 4096);
+        recipe.others = Others { deallocate: 0.1, flush: 0.1, ..Others::default() };
+        let (small, large) = (WeightedSize { bytes: 512, weight: 1.0 }, WeightedSize { bytes: 8192, weight: 3.0 });
+        recipe.sizes = Sizes::Weighted(vec![small, large]);
+        let drawn = drawn(&recipe, &Parameters::new(DRIVE, 1), 100_000);
+        let share = |test: &dyn Fn(&Io) -> bool| drawn.iter().filter(|io| test(io)).count() as f64 / 1e5;
+        for (found, expected) in [
+            (share(&|io| io.kind == IoKind::Deallocate), 0.1),
+            (share(&|io| io.kind == IoKind::Flush && io.sectors == 0), 0.1),
+            (share(&|io| io.kind == IoKind::Read), 0.2),
+            (share(&|io| io.kind == IoKind::Write), 0.6),
+            (share(&|io| io.sectors == 16), 0.9 * 0.75),
+        ] {
+            assert!((found - expected).abs() < 0.01, "{found} {expected}");
+        }
+    }
+
+    #[test]
+    fn arrivals_keep_their_rate() {
+        for arrivals in [Arrivals::Fixed { per_second: 3e5 }, Arrivals::Poisson { per_second: 3e5 }] {
+            let recipe = Recipe { arrivals, ..Recipe::fixed("", Pattern::Random, 1.0, 4096) };
+            let drawn = drawn(&recipe, &Parameters::new(DRIVE, 9), 60_001);
+            let seconds = drawn[60_000].at.unwrap().since(Time::ZERO).secs_f64();
+            assert!((seconds - 0.2).abs() < 0.004, "{seconds}");
+            assert!(drawn.is_sorted_by_key(|io| io.at));
+        }
+        let arrivals = Arrivals::Bursty { per_second: 1e4, on_ms: 1.0, off_ms: 9.0 };
+        let recipe = Recipe { arrivals, ..Recipe::fixed("", Pattern::Random, 1.0, 4096) };
+        let drawn = drawn(&recipe, &Parameters::new(DRIVE, 9), 25);
+        let micros: Vec<u64> = drawn.iter().map(|io| io.at.unwrap().nanos() / 1_000).collect();
+        assert_eq!(micros[8..12], [800, 900, 10_000, 10_100]);
+        assert_eq!(micros[20], 20_000);
+    }
+
+    #[test]
+    fn parameters_are_refused_by_name() {
+        let recipe = Recipe::fixed("", Pattern::Random, 1.0, 4096);
+        let good = Parameters::new(DRIVE, 1);
+        let block = |bytes| Parameters { block: Some(Bytes(bytes)), ..good.clone() };
+        let region = |start, sectors| crate::Region { start: Lba(start), sectors };
+        for (parameters, field) in [
+            (block(0), "block"),
+            (block(700), "block"),
+            (block((1 << 20) + 512), "block"),
+            (Parameters { capacity: 4, ..good.clone() }, "block"),
+            (Parameters { capacity: 0, ..good.clone() }, "capacity"),
+            (Parameters { read_fraction: Some(f64::NAN), ..good.clone() }, "read_fraction"),
+            (Parameters { alignment: Some(Bytes(0)), ..good.clone() }, "alignment"),
+            (Parameters { per_second: Some(0.0), ..good.clone() }, "arrivals.per_second"),
+            (Parameters { region: Some(region(DRIVE, 1)), ..good.clone() }, "region"),
+            (Parameters { region: Some(region(u64::MAX, 2)), ..good.clone() }, "region"),
+            (Parameters { region: Some(region(1, 9)), ..good.clone() }, "region"),
+        ] {
+            let error = recipe.source(&parameters).unwrap_err();
+            assert_eq!(error.field, field, "{error}");
+        }
+        let none = Recipe { sizes: Sizes::Weighted(Vec::new()), ..recipe.clone() };
+        assert_eq!(none.source(&good).unwrap_err().field, "sizes.weighted");
+        let streams = Recipe { pattern: Pattern::Sequential { streams: 0 }, ..recipe };
+        assert_eq!(streams.source(&good).unwrap_err().field, "pattern.sequential.streams");
+    }
+}

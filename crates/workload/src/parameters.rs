@@ -1,0 +1,101 @@
+//! What a run sets of any workload: the drive it is drawn for, the seed, and what replaces the workload's own choices.
+
+use thiserror::Error;
+use units::{Bytes, Lba, SECTOR_BYTES};
+
+/// Largest request that a generator draws, as in the microbenchmarks of drives' data sheets.
+pub const REQUEST_MAX: Bytes = Bytes::mib(1);
+
+/// Sectors of 2^64 bytes: beyond, byte addresses would overflow.
+const CAPACITY_MAX: u64 = 1 << 55;
+
+/// A part of the drive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Its first sector.
+    pub start: Lba,
+    /// Its sectors.
+    pub sectors: u64,
+}
+
+/// The run's side of a workload. Whatever is `None` stays as the workload itself says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Parameters {
+    /// Sectors of the drive.
+    pub capacity: u64,
+    /// The seed of all draws.
+    pub seed: u64,
+    /// One request size in place of the workload's own.
+    pub block: Option<Bytes>,
+    /// Reads among reads and writes, 0 to 1, in place of the workload's own.
+    pub read_fraction: Option<f64>,
+    /// Boundary on which requests that do not continue another begin, in place of the workload's own.
+    pub alignment: Option<Bytes>,
+    /// The part of the drive to stay in, instead of all of it.
+    pub region: Option<Region>,
+    /// Arrivals a second, exponentially spaced, in place of the workload's own arrivals.
+    pub per_second: Option<f64>,
+}
+
+impl Parameters {
+    /// Everything as the workload says, over a drive of so many sectors.
+    pub fn new(capacity: u64, seed: u64) -> Self {
+        let (block, read_fraction, alignment, region, per_second) = (None, None, None, None, None);
+        Parameters { capacity, seed, block, read_fraction, alignment, region, per_second }
+    }
+
+    /// The region to draw from, checked against the capacity.
+    pub(crate) fn checked_region(&self) -> Result<Region, UnusableParameter> {
+        if self.capacity == 0 || self.capacity > CAPACITY_MAX {
+            let expected = format!("from 1 to {CAPACITY_MAX} sectors");
+            return Err(UnusableParameter::new("capacity", self.capacity, expected));
+        }
+        let region = self.region.unwrap_or(Region { start: Lba(0), sectors: self.capacity });
+        if region.sectors == 0 {
+            return Err(UnusableParameter::new("region", 0, "one sector or more"));
+        }
+        match region.start.0.checked_add(region.sectors) {
+            Some(end) if end <= self.capacity => Ok(region),
+            _ => {
+                let found = format!("{} sectors from {}", region.sectors, region.start);
+                Err(UnusableParameter::new("region", found, format!("one within {} sectors", self.capacity)))
+            }
+        }
+    }
+}
+
+/// A value that no workload can be drawn from.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{field} is {found}; expected {expected}")]
+pub struct UnusableParameter {
+    /// The field as workload files and [`Parameters`] name it.
+    pub field: String,
+    /// What it holds.
+    pub found: String,
+    /// What it may hold.
+    pub expected: String,
+}
+
+impl UnusableParameter {
+    pub(crate) fn new(field: &str, found: impl ToString, expected: impl ToString) -> Self {
+        UnusableParameter { field: field.into(), found: found.to_string(), expected: expected.to_string() }
+    }
+}
+
+/// A request size in sectors.
+pub(crate) fn checked_size(field: &str, bytes: u64) -> Result<u32, UnusableParameter> {
+    if bytes == 0 || bytes > REQUEST_MAX.0 || bytes % SECTOR_BYTES != 0 {
+        let expected = format!("a multiple of {SECTOR_BYTES} bytes from {SECTOR_BYTES} to {}", REQUEST_MAX.0);
+        return Err(UnusableParameter::new(field, format!("{bytes} bytes"), expected));
+    }
+    Ok((bytes / SECTOR_BYTES) as u32)
+}
+
+/// A finite number within bounds.
+pub(crate) fn checked_number(field: &str, found: f64, low: f64, high: f64) -> Result<f64, UnusableParameter> {
+    // Written so that "not a number" fails too.
+    if found >= low && found <= high {
+        return Ok(found);
+    }
+    Err(UnusableParameter::new(field, found, format!("a number from {low} to {high}")))
+}

@@ -1,0 +1,226 @@
+//! Where the next request begins.
+
+use crate::draw::{Chance, Draw, Weighted, Zipf};
+use crate::parameters::{Region, UnusableParameter, checked_number};
+use crate::recipe::{Pattern, checked_weights};
+
+/// The state of a [`Pattern`] over a region of the drive, in sectors.
+#[derive(Clone, Debug)]
+pub(crate) enum Placement {
+    Random(Slots),
+    Sequential { streams: Vec<Stream>, turn: usize },
+    Zipf { slots: Slots, zipf: Zipf, scatter: u64 },
+    Runs { slots: Slots, jump: Chance, next: u64 },
+    Regions(Vec<Slots>, Weighted<usize>),
+}
+
+/// The aligned places of a region at which a request may begin.
+#[derive(Clone, Debug)]
+pub(crate) struct Slots {
+    start: u64,
+    end: u64,
+    count: u64,
+    alignment: u64,
+}
+
+/// One sequential stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Stream {
+    start: u64,
+    end: u64,
+    next: u64,
+}
+
+impl Slots {
+    /// The first slot is the first aligned sector, and the largest request fits there; so every search for a slot ends.
+    fn new(region: Region, alignment: u64, largest: u64) -> Result<Self, UnusableParameter> {
+        let end = region.start.0 + region.sectors;
+        let start = region.start.0.checked_next_multiple_of(alignment).unwrap_or(end);
+        if start.saturating_add(largest) > end {
+            let found = format!("{} sectors from {}", region.sectors, region.start);
+            let expected = format!("room for {largest} sectors on a boundary of {alignment} sectors");
+            return Err(UnusableParameter::new("region", found, expected));
+        }
+        Ok(Slots { start, end, count: (end - start).div_ceil(alignment), alignment })
+    }
+
+    fn at(&self, slot: u64) -> u64 {
+        self.start + slot * self.alignment
+    }
+
+    /// Drawing again where a request would not fit leaves all places where it does equally likely.
+    fn draw(&self, sectors: u64, draw: &mut Draw) -> u64 {
+        loop {
+            let at = self.at(draw.below(self.count));
+            if at + sectors <= self.end {
+                return at;
+            }
+        }
+    }
+}
+
+impl Placement {
+    /// `alignment` and `largest` (the largest request) are in sectors and not zero.
+    pub(crate) fn new(
+        pattern: &Pattern,
+        region: Region,
+        alignment: u64,
+        largest: u64,
+    ) -> Result<Self, UnusableParameter> {
+        let slots = Slots::new(region, alignment, largest)?;
+        Ok(match pattern {
+            Pattern::Random => Placement::Random(slots),
+            Pattern::Sequential { streams } => {
+                Placement::Sequential { streams: shared_out(&slots, *streams, largest)?, turn: 0 }
+            }
+            Pattern::Zipf { theta } => {
+                let zipf = Zipf::new(slots.count, checked_number("pattern.zipf.theta", *theta, 0.0, 10.0)?);
+                Placement::Zipf { scatter: scatter(slots.count), slots, zipf }
+            }
+            Pattern::Runs { randomness } => {
+                let jump = checked_number("pattern.runs.randomness", *randomness, 0.0, 1.0)?;
+                // Beyond the end: the first request jumps.
+                Placement::Runs { next: slots.end, slots, jump: Chance::new(jump) }
+            }
+            Pattern::Regions(shares) => {
+                let mut weights = Vec::new();
+                let mut parts = Vec::new();
+                let (mut start, mut space) = (slots.start, 0.0);
+                let all: f64 = shares.iter().map(|share| share.space).sum();
+                for (index, share) in shares.iter().enumerate() {
+                    let accesses = checked_number("pattern.regions.accesses", share.accesses, 0.0, 1e12)?;
+                    space += checked_number("pattern.regions.space", share.space, 0.0, 1e12)?;
+                    let last = index + 1 == shares.len();
+                    let end = if last { slots.end } else { slots.at((slots.count as f64 * (space / all)) as u64) };
+                    let part = Region { start: units::Lba(start), sectors: end.saturating_sub(start) };
+                    parts.push(Slots::new(part, alignment, largest)?);
+                    weights.push((index, accesses));
+                    start = end;
+                }
+                Placement::Regions(parts, checked_weights("pattern.regions", &weights)?)
+            }
+        })
+    }
+
+    /// First sector of a request of so many sectors.
+    pub(crate) fn next(&mut self, sectors: u64, draw: &mut Draw) -> u64 {
+        match self {
+            Placement::Random(slots) => slots.draw(sectors, draw),
+            Placement::Sequential { streams, turn } => {
+                let at = streams[*turn].advance(sectors);
+                *turn = if *turn + 1 == streams.len() { 0 } else { *turn + 1 };
+                at
+            }
+            Placement::Zipf { slots, zipf, scatter } => loop {
+                let slot = multiply_modulo(zipf.rank(draw) - 1, *scatter, slots.count);
+                let at = slots.at(slot);
+                if at + sectors <= slots.end {
+                    break at;
+                }
+            },
+            Placement::Runs { slots, jump, next } => {
+                let at =
+                    if *next + sectors > slots.end || jump.happens(draw) { slots.draw(sectors, draw) } else { *next };
+                *next = at + sectors;
+                at
+            }
+            Placement::Regions(parts, choice) => parts[choice.pick(draw)].draw(sectors, draw),
+        }
+    }
+}
+
+impl Stream {
+    fn advance(&mut self, sectors: u64) -> u64 {
+        let at = if self.next + sectors > self.end { self.start } else { self.next };
+        self.next = at + sectors;
+        at
+    }
+}
+
+fn shared_out(slots: &Slots, streams: u32, largest: u64) -> Result<Vec<Stream>, UnusableParameter> {
+    let each = slots.count.checked_div(u64::from(streams)).unwrap_or(0);
+    if each * slots.alignment < largest {
+        let expected = format!("from 1 to as many as have room for {largest} sectors each");
+        return Err(UnusableParameter::new("pattern.sequential.streams", streams, expected));
+    }
+    let stream = |index: u64| {
+        let start = slots.at(index * each);
+        let end = slots.at((index + 1) * each).min(slots.end);
+        // The last stream's share may be cut short by the region's end.
+        if start + largest > end {
+            let found = format!("stream {index} of {streams} has {} sectors", end - start);
+            return Err(UnusableParameter::new("region", found, format!("{largest} sectors for each stream")));
+        }
+        Ok(Stream { start, end, next: start })
+    };
+    (0..u64::from(streams)).map(stream).collect()
+}
+
+/// A multiplier without a factor in common with `count`, near its golden section: neighbouring ranks fall far apart, and no two
+/// ranks on one slot.
+fn scatter(count: u64) -> u64 {
+    let golden = (count as f64 * 0.618_033_988_749_894_9) as u64;
+    let mut candidate = golden.max(1);
+    while greatest_common_divisor(candidate, count) != 1 {
+        candidate += 1;
+    }
+    candidate
+}
+
+fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+fn multiply_modulo(a: u64, b: u64, modulus: u64) -> u64 {
+    // Drives of up to 2^32 blocks, 16 TiB of 4 KiB, do without the slow 128-bit division.
+    match a.checked_mul(b) {
+        Some(product) => product % modulus,
+        None => (u128::from(a) * u128::from(b) % u128::from(modulus)) as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use units::Lba;
+
+    proptest! {
+        #[test]
+        fn scattered_ranks_are_a_permutation(count in 1u64..2_000) {
+            let multiplier = scatter(count);
+            let mut slots: Vec<u64> = (0..count).map(|rank| multiply_modulo(rank, multiplier, count)).collect();
+            slots.sort_unstable();
+            prop_assert!(slots.into_iter().eq(0..count));
+        }
+
+        #[test]
+        fn requests_stay_inside_and_aligned(
+            start in 0u64..100, sectors in 1u64..5_000, alignment in 1u64..64, largest in 1u64..64, kind in 0usize..5,
+        ) {
+            use crate::recipe::Share;
+            let (hot, cold) = (Share { accesses: 1.0, space: 0.2 }, Share { accesses: 1.0, space: 0.8 });
+            let pattern = [
+                Pattern::Random,
+                Pattern::Sequential { streams: 3 },
+                Pattern::Zipf { theta: 1.1 },
+                Pattern::Runs { randomness: 0.5 },
+                Pattern::Regions(vec![hot, cold]),
+            ][kind].clone();
+            let region = Region { start: Lba(start), sectors };
+            let Ok(mut placement) = Placement::new(&pattern, region, alignment, largest) else { return Ok(()) };
+            let mut draw = Draw::seeded(start);
+            for _ in 0..200 {
+                let size = 1 + draw.below(largest);
+                let at = placement.next(size, &mut draw);
+                prop_assert!(at >= start && at + size <= start + sectors);
+                if !matches!(pattern, Pattern::Runs { .. } | Pattern::Sequential { .. }) {
+                    prop_assert_eq!(at % alignment, 0);
+                }
+            }
+        }
+    }
+}
