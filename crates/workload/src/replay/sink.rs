@@ -1,5 +1,6 @@
 //! Where parsers put requests: compact records, the devices they name, and how far each device is addressed.
 
+use super::TimeUnit;
 use super::error::{Fault, Position};
 use crate::io::IoKind;
 use std::collections::BTreeMap;
@@ -112,8 +113,10 @@ impl Sink {
         let since = at.unwrap_or(self.first) - self.first;
         // Half the range on either side, so that the distance between any two fits as well.
         let at = i64::try_from(since).ok().filter(|at| at.unsigned_abs() < 1 << 62);
-        let at =
-            at.ok_or_else(|| Fault::new("time", since, "a time within 53 days of the first (is the unit right?)"))?;
+        let at = at.ok_or_else(|| {
+            let found = format!("{} s after the first", since / TimeUnit::Seconds.picos());
+            Fault::new("time", found, "at most 53 days from the first (is the unit right?)")
+        })?;
         let reached = &mut self.devices[usize::from(device)];
         if end > reached.end {
             (reached.end, reached.farthest) = (end, self.position);
