@@ -53,7 +53,7 @@ impl Recipe {
         let given = parameters.alignment.map(|bytes| bytes.0).or(self.alignment_bytes);
         let natural = parameters.block.map(|bytes| bytes.0).or(only_size);
         let bytes = given.or(natural).unwrap_or(4096);
-        if bytes == 0 || bytes % SECTOR_BYTES != 0 {
+        if bytes == 0 || !bytes.is_multiple_of(SECTOR_BYTES) {
             return Err(UnusableParameter::new("alignment", bytes, format!("a multiple of {SECTOR_BYTES} bytes")));
         }
         Ok(bytes / SECTOR_BYTES)

@@ -15,9 +15,16 @@ mod generator;
 mod io;
 mod parameters;
 mod placement;
+mod presets;
 mod recipe;
+pub mod replay;
+mod statistics;
+mod steady;
 
 pub use generator::Generator;
 pub use io::{Io, IoKind, Source};
 pub use parameters::{Parameters, REQUEST_MAX, Region, UnusableParameter};
-pub use recipe::{Arrivals, Others, Pattern, Recipe, Share, Sizes, WeightedSize};
+pub use presets::{Definition, Published, WORKLOADS, Workload};
+pub use recipe::{Arrivals, Others, Pattern, Recipe, RecipeError, Share, Sizes, WeightedSize};
+pub use statistics::Statistics;
+pub use steady::{SteadyState, Window};

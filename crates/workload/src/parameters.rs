@@ -84,7 +84,7 @@ impl UnusableParameter {
 
 /// A request size in sectors.
 pub(crate) fn checked_size(field: &str, bytes: u64) -> Result<u32, UnusableParameter> {
-    if bytes == 0 || bytes > REQUEST_MAX.0 || bytes % SECTOR_BYTES != 0 {
+    if bytes == 0 || bytes > REQUEST_MAX.0 || !bytes.is_multiple_of(SECTOR_BYTES) {
         let expected = format!("a multiple of {SECTOR_BYTES} bytes from {SECTOR_BYTES} to {}", REQUEST_MAX.0);
         return Err(UnusableParameter::new(field, format!("{bytes} bytes"), expected));
     }
