@@ -13,7 +13,12 @@ pub enum Note {
     /// A command's completion was put into the CQ buffer.
     Completed(CommandKey),
     /// The host has seen a command's completion.
-    Reaped(CommandKey),
+    Reaped {
+        /// Which.
+        key: CommandKey,
+        /// Whether it ended a request that counts.
+        counted: bool,
+    },
     /// A lock request was answered after so long; whether it had to wait for another's release.
     LockAnswered {
         /// When the thread asked.

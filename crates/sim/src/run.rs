@@ -316,6 +316,10 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     pub fn stages(&self) -> impl Iterator<Item = StageUsage> + '_ {
         self.seats.iter().map(|seat| seat.usage)
     }
+    /// A stage, to be looked at.
+    pub fn stage(&self, id: StageId) -> &dyn Stage<V> {
+        &*self.seats[id.index()].stage
+    }
     /// What each core did.
     pub fn cores(&self) -> impl Iterator<Item = CoreUsage> + '_ {
         self.cores.iter().map(|core| core.usage)

@@ -125,9 +125,14 @@ impl<V: Vocabulary> Blueprint<V> {
 
     /// Puts a stage into its slot.
     pub fn install<S: Stage<V> + 'static>(&mut self, slot: Slot<S>, stage: S) {
+        self.install_boxed(slot, Box::new(stage));
+    }
+
+    /// Puts a stage into the slot of a port: a trait object's slot, which any stage that plays the part can fill.
+    pub fn install_boxed<S: ?Sized>(&mut self, slot: Slot<S>, stage: Box<dyn Stage<V>>) {
         let part = &mut self.parts[slot.id.index()];
         assert!(part.stage.is_none(), "{} is installed twice", part.name);
-        part.stage = Some(Box::new(stage));
+        part.stage = Some(stage);
     }
 
     /// Lets `from` send `In` to `to`, at most `at_most` of them under way at a time.

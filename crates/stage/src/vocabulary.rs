@@ -1,6 +1,7 @@
 //! The words one firmware speaks, and what an executor lets an observer see of them.
 
 use crate::Turn;
+use std::any::Any;
 use std::fmt::Debug;
 use units::{StageId, Time};
 
@@ -29,6 +30,11 @@ pub trait Stage<V: Vocabulary>: Send {
 
     /// Called once the time given to [`Turn::wake_at`] has come.
     fn on_wake(&mut self, _turn: &mut Turn<'_, V>) {}
+
+    /// The stage itself, for whoever built it to look at between runs; stages that have nothing to show keep the default.
+    fn inspect(&self) -> Option<&dyn Any> {
+        None
+    }
 
     /// Called when a message starts to wait in the inbox: touch what handling it will need, so that the memory is near by then.
     /// Must change nothing.

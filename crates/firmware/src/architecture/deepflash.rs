@@ -8,7 +8,6 @@
 //! ```
 
 use super::{Architecture, DrawError, Drawing, Hardware, Materials};
-use crate::message::*;
 use crate::policies::shares;
 use crate::stages::Answers;
 use crate::stages::bgc::{self, Bgc};
@@ -109,7 +108,7 @@ fn draw(materials: Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawin
     check_room(&materials, &tables)?;
     prepare(&tables);
     let bounds = Bounds::of(&materials);
-    let hardware = Hardware::reserve(&mut plan, &materials.drive, bounds.commands, bounds.pages);
+    let hardware = Hardware::reserve(&mut plan, &materials.drive);
     let groups = Groups {
         nvmq: reserve(&mut plan, &materials, "nvmq", materials.settings.threads.nvmq),
         ilock: reserve(&mut plan, &materials, "ilock", materials.settings.threads.ilock),
@@ -213,8 +212,9 @@ fn install_nvmq(drawing: &mut Drawing, materials: &Materials, groups: &Groups, b
             caches: connect(plan, slot, &groups.cache, pages + commands),
             trans: connect(plan, slot, &groups.trans, pages),
         };
-        plan.connect::<Fetch, _, _>(drawing.hardware.link, slot, commands);
-        plan.connect::<Transferred, _, _>(drawing.hardware.link, slot, pages + 2 * commands);
+        let link = drawing.hardware.link;
+        drawing.hardware.fetches.push(plan.connect(link, slot, commands));
+        drawing.hardware.transfers.push(plan.connect(link, slot, pages + 2 * commands));
         let (drive, tables) = (materials.drive.clone(), drawing.tables.clone());
         let frames = frames.take(materials.settings.frames.into());
         plan.install(slot, Nvmq::new(index as u8, drive, materials.settings, tables, ways, frames));
@@ -291,14 +291,13 @@ fn install_fcmd(drawing: &mut Drawing, materials: &Materials, groups: &Groups, b
     let threads = groups.fcmd.len();
     for (index, &slot) in groups.fcmd.iter().enumerate() {
         let mine = drawing.hardware.channels.iter().copied().skip(index).step_by(threads);
-        let channels: Vec<Address<ChannelRequest>> = mine
-            .map(|channel| {
-                plan.connect::<ChannelDone, _, _>(channel, slot, bounds.page_requests());
-                plan.connect(slot, channel, bounds.page_requests())
-            })
-            .collect();
+        let channels = mine.map(|channel| plan.connect(slot, channel, bounds.page_requests())).collect();
         let answers = answers(plan, slot, groups, bounds);
         let fcmd = Fcmd::new(index as u8, materials.drive.clone(), materials.settings, channels, answers);
         plan.install(slot, fcmd);
+    }
+    for (channel, &from) in drawing.hardware.channels.iter().enumerate() {
+        let fcmd = groups.fcmd[channel % threads];
+        drawing.hardware.finished.push(plan.connect(from, fcmd, bounds.page_requests()));
     }
 }

@@ -1,7 +1,8 @@
 //! Threads on cores, and the slots of the hardware around them.
 
-use crate::{Blueprint, Drive, FlashChannel, HostLink, HostPort, ThreadCounts};
-use stage::{Place, Slot};
+use crate::{Blueprint, ChannelDone, DoorbellWritten, Drive, Fetch, FlashChannel, HostLink, HostPort, Interrupt};
+use crate::{ThreadCounts, Transferred};
+use stage::{Address, Place, Slot};
 use thiserror::Error;
 use units::CoreId;
 
@@ -46,27 +47,46 @@ impl Placement {
     }
 }
 
-/// Slots for what the rig installs.
+/// What the rig installs, and where that can send.
 pub struct Hardware {
     /// The host's driver.
     pub host: Slot<dyn HostPort>,
+    /// From the host to the link.
+    pub doorbells: Address<DoorbellWritten>,
     /// The controller's side of the link.
     pub link: Slot<dyn HostLink>,
+    /// From the link to the host.
+    pub interrupts: Address<Interrupt>,
+    /// From the link to the NVMQ threads.
+    pub fetches: Vec<Address<Fetch>>,
+    /// From the link to the NVMQ threads.
+    pub transfers: Vec<Address<Transferred>>,
     /// Flash channels, in order.
     pub channels: Vec<Slot<dyn FlashChannel>>,
+    /// From each channel to the FCMD thread that owns it.
+    pub finished: Vec<Address<ChannelDone>>,
 }
 
 impl Hardware {
     /// Reserves the slots. The link can be sent every doorbell, and all that the commands in the drive cause.
-    pub(super) fn reserve(plan: &mut Blueprint, drive: &Drive, commands: u32, pages: u32) -> Self {
-        let doorbells = 2 * drive.shape().queues + 2;
+    pub(super) fn reserve(plan: &mut Blueprint, drive: &Drive) -> Self {
+        let queues = drive.shape().queues;
         let channels = drive.geometry().shape().channels;
+        let host = plan.reserve("host", "host".into(), Place::Hardware, queues + 1);
+        // Each outstanding command rings two doorbells at most.
+        let rung = 2 * (queues + 1) * drive.shape().queue_entries.min(1 << 12);
+        let link = plan.reserve("link", "link".into(), Place::Hardware, u32::MAX);
         Hardware {
-            host: plan.reserve("host", "host".into(), Place::Hardware, u32::from(u16::MAX)),
-            link: plan.reserve("link", "link".into(), Place::Hardware, doorbells + 4 * commands + 4 * pages),
+            host,
+            doorbells: plan.connect(host, link, rung),
+            link,
+            interrupts: plan.connect(link, host, queues + 1),
+            fetches: Vec::new(),
+            transfers: Vec::new(),
             channels: (0..channels)
-                .map(|channel| plan.reserve("channel", format!("channel{channel}"), Place::Hardware, 1 << 20))
+                .map(|channel| plan.reserve("channel", format!("channel{channel}"), Place::Hardware, 1 << 24))
                 .collect(),
+            finished: Vec::new(),
         }
     }
 }

@@ -304,9 +304,7 @@ impl Oracle {
             let first = page * PAGE_SECTORS as u64 + u64::from(mask.trailing_zeros());
             let verdict = match Page::decode(self.pages[page as usize]) {
                 Page::Uniform(content) => self.compare(ticket, Lba(first), here, words, |_| content),
-                Page::Mixed(index) => {
-                    self.compare(ticket, Lba(first), here, words, |sector| self.mixed[index][sector])
-                }
+                Page::Mixed(index) => self.compare(ticket, Lba(first), here, words, |sector| self.mixed[index][sector]),
                 Page::Racing(race) => self.judge_race(ticket, race, Lba(first), here, words, now),
             };
             if let Err(mismatch) = verdict {
@@ -351,8 +349,9 @@ impl Oracle {
         for (at, sector) in found.chunks_exact(words).enumerate() {
             let lba = first + at as u64;
             let position = (lba.0 % PAGE_SECTORS as u64) as usize;
-            let mut matching =
-                self.races[race].candidates(ticket.claim, position).filter(|(due, _)| self.word(*due, lba, 0) == sector[0]);
+            let mut matching = self.races[race]
+                .candidates(ticket.claim, position)
+                .filter(|(due, _)| self.word(*due, lba, 0) == sector[0]);
             let Some((content, write)) = matching.next() else {
                 let due: Vec<Content> =
                     self.races[race].candidates(ticket.claim, position).map(|(due, _)| due).collect();

@@ -123,12 +123,14 @@ impl Race {
         let before = self.before_superseded[sector] > reader.submitted && !covering().any(|(_, over)| hides(over));
         let writes = covering().filter(move |(at, write)| {
             let ahead = reader.queue == write.claim.queue && reader.submitted < write.claim.submitted;
-            let hidden = || {
-                covering().any(|(other, over)| other != *at && hides(over) && write.precedes(over.claim, sector))
-            };
+            let hidden =
+                || covering().any(|(other, over)| other != *at && hides(over) && write.precedes(over.claim, sector));
             !ahead && write.superseded[sector] > reader.submitted && !hidden()
         });
-        before.then_some((self.before[sector], None)).into_iter().chain(writes.map(|(at, write)| (write.content, Some(at))))
+        before
+            .then_some((self.before[sector], None))
+            .into_iter()
+            .chain(writes.map(|(at, write)| (write.content, Some(at))))
     }
 
     /// The content that the last submission put into `sector`.
@@ -176,8 +178,7 @@ impl Race {
     /// Forgets what no command submitted at stamp `oldest` or later may find. Once every sector has one content, gives them.
     pub(super) fn settle(&mut self, oldest: u64) -> Option<[Content; PAGE_SECTORS]> {
         self.writes.retain(|write| {
-            write.in_flight
-                || (0..PAGE_SECTORS).any(|sector| write.covers(sector) && write.superseded[sector] > oldest)
+            write.in_flight || (0..PAGE_SECTORS).any(|sector| write.covers(sector) && write.superseded[sector] > oldest)
         });
         let mut settled = [None; PAGE_SECTORS];
         for sector in 0..PAGE_SECTORS {

@@ -1,0 +1,157 @@
+//! The host at the other end of the link: its driver as a stage, phase after phase.
+//!
+//! Approximation: the host takes no time. It handles an interrupt and rings its doorbells at the instant they reach it.
+
+use firmware::{CommandKey, DoorbellWritten, Firmware, HostPort, Message, Note, Turn};
+use host::{DoorbellWrite, Driver, Observe, Phase};
+use nvme::spec::registers::Doorbell;
+use report::Histogram;
+use stage::{Address, Stage};
+use std::any::Any;
+use std::collections::VecDeque;
+use units::{Bytes, QueueId, Span, Time};
+use workload::IoKind;
+
+/// What the host saw of a phase.
+pub(crate) struct Tally {
+    /// Latencies of reads, writes and others.
+    pub(crate) latency: [Histogram; 3],
+    pub(crate) bytes: [u64; 3],
+    pub(crate) ios: [u64; 3],
+    notes: Vec<Note>,
+}
+
+impl Default for Tally {
+    fn default() -> Self {
+        let latency = [Histogram::new(), Histogram::new(), Histogram::new()];
+        Tally { latency, bytes: [0; 3], ios: [0; 3], notes: Vec::new() }
+    }
+}
+
+/// Reads, writes and others: the directions of a summary.
+fn direction(kind: IoKind) -> usize {
+    match kind {
+        IoKind::Read => 0,
+        IoKind::Write => 1,
+        _ => 2,
+    }
+}
+
+impl Observe for Tally {
+    fn submitted(&mut self, queue: QueueId, command: u16, _at: Time) {
+        self.notes.push(Note::Submitted(CommandKey::new(queue, command)));
+    }
+    fn reaped(&mut self, queue: QueueId, command: u16, _at: Time, _kind: IoKind, _latency: Span) {
+        self.notes.push(Note::Reaped { key: CommandKey::new(queue, command), counted: false });
+    }
+    fn finished(&mut self, kind: IoKind, bytes: Bytes, _at: Time, latency: Span, is_counted: bool) {
+        if let Some(Note::Reaped { counted, .. }) = self.notes.last_mut() {
+            *counted = is_counted;
+        }
+        if is_counted {
+            let direction = direction(kind);
+            self.latency[direction].record(latency);
+            self.bytes[direction] += bytes.0;
+            self.ios[direction] += 1;
+        }
+    }
+}
+
+/// Why the host let the run stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Halt {
+    /// A phase's warm-up is over: its figures count from here.
+    Opened,
+    /// A phase is over.
+    Finished,
+}
+
+pub(crate) struct HostStage {
+    driver: Driver<Tally>,
+    doorbells: Address<DoorbellWritten>,
+    writes: Vec<DoorbellWrite>,
+    phases: VecDeque<Phase>,
+    opened: bool,
+    running: bool,
+    halt: Option<Halt>,
+}
+
+impl HostStage {
+    pub(crate) fn new(driver: Driver<Tally>, doorbells: Address<DoorbellWritten>, phases: Vec<Phase>) -> Self {
+        HostStage {
+            driver,
+            doorbells,
+            writes: Vec::new(),
+            phases: phases.into(),
+            opened: false,
+            running: false,
+            halt: None,
+        }
+    }
+
+    pub(crate) fn driver(&self) -> &Driver<Tally> {
+        &self.driver
+    }
+
+    pub(crate) fn halt(&self) -> Option<Halt> {
+        self.halt
+    }
+
+    /// Rings what is to be rung, tells the recorder, and stops the run where a phase opens or ends.
+    fn go_on(&mut self, turn: &mut Turn<'_>) {
+        for write in self.writes.drain(..) {
+            let (queue, completions) = match write.doorbell {
+                Doorbell::SubmissionTail(queue) => (queue, false),
+                Doorbell::CompletionHead(queue) => (queue, true),
+            };
+            turn.send(self.doorbells, DoorbellWritten { queue, completions, value: write.value });
+        }
+        for note in self.driver.observer().notes.drain(..) {
+            turn.note(note);
+        }
+        let opened = self.driver.results().phases.last().is_some_and(|phase| phase.opened.is_some());
+        if self.running && self.driver.finished() {
+            self.running = false;
+            self.stop(turn, Halt::Finished);
+        } else if opened && !self.opened {
+            self.opened = true;
+            self.stop(turn, Halt::Opened);
+        } else {
+            turn.wake_at(self.driver.next_arrival().unwrap_or(Time::NEVER));
+        }
+    }
+
+    fn stop(&mut self, turn: &mut Turn<'_>, why: Halt) {
+        self.halt = Some(why);
+        turn.halt();
+        turn.wake_at(turn.now());
+    }
+}
+
+impl Stage<Firmware> for HostStage {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
+        let Message::Interrupt(interrupt) = message else { unreachable!("the host was sent {message:?}") };
+        self.driver.on_interrupt(turn.now(), interrupt.vector, &mut self.writes);
+        self.go_on(turn);
+    }
+
+    fn on_wake(&mut self, turn: &mut Turn<'_>) {
+        self.halt = None;
+        if self.running {
+            self.driver.poll(turn.now(), &mut self.writes);
+        } else if let Some(phase) = self.phases.pop_front() {
+            self.running = true;
+            self.opened = false;
+            self.driver.start(turn.now(), phase, &mut self.writes);
+        } else {
+            return;
+        }
+        self.go_on(turn);
+    }
+
+    fn inspect(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+}
+
+impl HostPort for HostStage {}

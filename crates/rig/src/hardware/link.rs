@@ -1,0 +1,428 @@
+//! The host link and the controller's side of it: doorbells, arbitration and admission, DMA, completions, interrupts.
+//!
+//! The link is full duplex and serves each direction first come, first served: a transfer holds it for its bytes and packet
+//! headers and arrives a flight time later; what is read from the host takes a flight there and one back.
+
+use firmware::{
+    COMPLETION_VALID, Drive, Fetch, Firmware, HostLink, Interrupt, Lane, Message, Posted, Tables, Transfer, Transferred,
+    Turn,
+};
+use nvme::spec::registers::Doorbell;
+use nvme::{
+    Arbiter, Coalescer, CoalescingSettings, CompletionQueue, HostMemory, Interrupt as Due, SubmissionQueue,
+};
+use stage::{Address, Stage};
+use std::any::Any;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use units::{Bytes, BytesPerSecond, HostAddress, QueueId, Span, Time};
+
+/// Most entries fetched at a time (DeepFlash §5.1: "per 64 entries or till the tail").
+const FETCH_BATCH: u32 = 64;
+
+/// Most completions moved at a time.
+const POST_BATCH: usize = 64;
+
+/// What the link takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkTiming {
+    /// Bytes a second of each direction, headers included.
+    pub rate: BytesPerSecond,
+    /// Most data bytes of a packet.
+    pub packet: Bytes,
+    /// Header and framing bytes of a packet.
+    pub header: Bytes,
+    /// One way.
+    pub flight: Span,
+}
+
+impl LinkTiming {
+    /// How long so many data bytes hold one direction.
+    fn occupies(&self, bytes: u64) -> Span {
+        let packets = bytes.div_ceil(self.packet.0).max(1);
+        self.rate.transfer_time(Bytes(bytes) + self.header * packets)
+    }
+}
+
+/// What the link did.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LinkUsage {
+    /// Time that data went to the host.
+    pub(crate) to_host: Span,
+    /// Time that data came from the host.
+    pub(crate) from_host: Span,
+    /// Interrupts raised.
+    pub(crate) interrupts: u64,
+    /// Doorbell writes that made no sense.
+    pub(crate) bad_doorbells: u64,
+}
+
+/// A submission queue with what the controller keeps for it.
+struct Queue {
+    submissions: SubmissionQueue,
+    /// Its completion queue.
+    completions: QueueId,
+    /// Completions taken from the CQ buffer.
+    posted: u64,
+    /// Completions known to be in the CQ buffer.
+    announced: u64,
+}
+
+struct Completions {
+    queue: CompletionQueue,
+    vector: Option<u16>,
+}
+
+/// Work of one direction, done at its time.
+enum Job {
+    Transfer(Transfer),
+    /// Completions of a submission queue's CQ buffer.
+    Post { queue: QueueId, entries: Vec<[u64; 2]> },
+}
+
+/// One direction of the link.
+#[derive(Default)]
+struct Direction {
+    free_at: Time,
+    jobs: VecDeque<(Time, Job)>,
+}
+
+pub(crate) struct LinkStage {
+    drive: Arc<Drive>,
+    tables: Tables,
+    memory: Arc<dyn HostMemory>,
+    timing: LinkTiming,
+    fetches: Vec<Address<Fetch>>,
+    transfers: Vec<Address<Transferred>>,
+    interrupts: Address<Interrupt>,
+    queues: Vec<Option<Queue>>,
+    completions: Vec<Option<Completions>>,
+    arbiter: Arbiter,
+    coalescers: Vec<Coalescer>,
+    coalescing: CoalescingSettings,
+    /// When an aggregated interrupt is due, by vector.
+    due: VecDeque<(Time, u16)>,
+    /// Commands that may still be admitted.
+    credits: u32,
+    up: Direction,
+    down: Direction,
+    usage: LinkUsage,
+    payload: Vec<u64>,
+}
+
+/// Where the link can send.
+pub(crate) struct LinkWays {
+    pub(crate) fetches: Vec<Address<Fetch>>,
+    pub(crate) transfers: Vec<Address<Transferred>>,
+    pub(crate) interrupts: Address<Interrupt>,
+}
+
+impl LinkStage {
+    pub(crate) fn new(
+        drive: Arc<Drive>,
+        tables: Tables,
+        memory: Arc<dyn HostMemory>,
+        timing: LinkTiming,
+        ways: LinkWays,
+        arbiter: Arbiter,
+        credits: u32,
+    ) -> Self {
+        let queues = drive.shape().queues as usize + 1;
+        LinkStage {
+            payload: vec![0; drive.page_words().max(512)],
+            drive,
+            tables,
+            memory,
+            timing,
+            fetches: ways.fetches,
+            transfers: ways.transfers,
+            interrupts: ways.interrupts,
+            queues: (0..queues).map(|_| None).collect(),
+            completions: (0..queues).map(|_| None).collect(),
+            arbiter,
+            coalescers: Vec::new(),
+            coalescing: CoalescingSettings::NONE,
+            due: VecDeque::new(),
+            credits,
+            up: Direction::default(),
+            down: Direction::default(),
+            usage: LinkUsage::default(),
+        }
+    }
+
+    /// A completion queue was created.
+    pub(crate) fn create_completions(&mut self, id: QueueId, base: HostAddress, entries: u32, vector: Option<u16>) {
+        let vectors = usize::from(vector.unwrap_or(0)) + 1;
+        if self.coalescers.len() < vectors {
+            self.coalescers.resize_with(vectors, Coalescer::default);
+        }
+        self.completions[id.index()] = Some(Completions { queue: CompletionQueue::new(base, entries), vector });
+    }
+
+    /// A submission queue was created.
+    pub(crate) fn create_submissions(&mut self, id: QueueId, base: HostAddress, entries: u32, completions: QueueId) {
+        let submissions = SubmissionQueue::new(base, entries);
+        self.queues[id.index()] = Some(Queue { submissions, completions, posted: 0, announced: 0 });
+    }
+
+    pub(crate) fn set_coalescing(&mut self, settings: CoalescingSettings) {
+        self.coalescing = settings;
+    }
+
+    pub(crate) fn arbiter(&mut self) -> &mut Arbiter {
+        &mut self.arbiter
+    }
+
+    pub(crate) fn usage(&self) -> LinkUsage {
+        self.usage
+    }
+
+    fn on_doorbell(&mut self, turn: &mut Turn<'_>, doorbell: Doorbell, value: u32) {
+        let rung = match doorbell {
+            Doorbell::SubmissionTail(id) => match self.queues.get_mut(id.index()).and_then(Option::as_mut) {
+                Some(queue) => {
+                    let rung = queue.submissions.ring(value).is_ok();
+                    if rung {
+                        self.arbiter.ready(id);
+                        self.admit(turn);
+                    }
+                    rung
+                }
+                None => false,
+            },
+            Doorbell::CompletionHead(id) => match self.completions.get_mut(id.index()).and_then(Option::as_mut) {
+                Some(completions) => {
+                    let was_full = completions.queue.free() == 0;
+                    let rung = completions.queue.ring(value).is_ok();
+                    if rung && was_full {
+                        self.post_all(turn, id);
+                    }
+                    rung
+                }
+                None => false,
+            },
+        };
+        self.usage.bad_doorbells += u64::from(!rung);
+    }
+
+    /// Lets NVMQ fetch commands, as the arbiter chooses and as far as there is capacity.
+    fn admit(&mut self, turn: &mut Turn<'_>) {
+        while self.credits > 0 {
+            let Some(grant) = self.arbiter.next() else { return };
+            let queue = self.queues[grant.queue.index()].as_mut().expect("only queues that exist are ready");
+            let limit = grant.commands.min(self.credits).min(FETCH_BATCH);
+            let run = queue.submissions.take(limit);
+            let taken = run.map_or(0, |run| run.entries);
+            self.arbiter.give_back(grant, grant.commands - taken);
+            if queue.submissions.pending() == 0 {
+                self.arbiter.idle(grant.queue);
+            }
+            if let Some(run) = run {
+                self.credits -= run.entries;
+                let home = grant.queue.index() % self.fetches.len();
+                let fetch = Fetch { queue: grant.queue, at: run.at, entries: run.entries as u16 };
+                turn.send(self.fetches[home], fetch);
+            }
+        }
+    }
+
+    fn on_transfer(&mut self, turn: &mut Turn<'_>, transfer: Transfer) {
+        let bytes = u64::from(transfer.bytes[0]) + u64::from(transfer.bytes[1]);
+        self.start(turn, bytes, transfer.lane == Lane::ToHost, Job::Transfer(transfer));
+    }
+
+    fn start(&mut self, turn: &mut Turn<'_>, bytes: u64, to_host: bool, job: Job) {
+        let (now, busy) = (turn.now(), self.timing.occupies(bytes));
+        let flights = if to_host { 1 } else { 2 };
+        let direction = if to_host { &mut self.up } else { &mut self.down };
+        direction.free_at = direction.free_at.max(now) + busy;
+        direction.jobs.push_back((direction.free_at + self.timing.flight * flights, job));
+        *(if to_host { &mut self.usage.to_host } else { &mut self.usage.from_host }) += busy;
+        self.set_alarm(turn);
+    }
+
+    fn set_alarm(&self, turn: &mut Turn<'_>) {
+        let first = |jobs: &VecDeque<(Time, Job)>| jobs.front().map_or(Time::NEVER, |&(at, _)| at);
+        let interrupt = self.due.iter().map(|&(at, _)| at).min().unwrap_or(Time::NEVER);
+        turn.wake_at(first(&self.up.jobs).min(first(&self.down.jobs)).min(interrupt));
+    }
+
+    /// Moves what a transfer moves, and tells its NVMQ thread.
+    fn finish(&mut self, turn: &mut Turn<'_>, transfer: Transfer) {
+        let bytes = transfer.bytes[0] + transfer.bytes[1];
+        match transfer.lane {
+            Lane::Entries => self.copy_words(&transfer, &self.tables.sq_buffer.clone()),
+            Lane::List => self.copy_words(&transfer, &self.tables.lists.clone()),
+            Lane::FromHost | Lane::ToHost => self.move_sectors(&transfer),
+        }
+        let done = Transferred {
+            lane: transfer.lane,
+            token: transfer.token,
+            aside: transfer.aside,
+            local: transfer.local,
+            bytes,
+            key: transfer.key,
+        };
+        turn.send(self.transfers[usize::from(transfer.nvmq)], done);
+    }
+
+    fn copy_words(&mut self, transfer: &Transfer, table: &stage::Words) {
+        let mut at = transfer.local as usize;
+        for (host, bytes) in transfer.host.iter().zip(transfer.bytes) {
+            let words = bytes as usize / 8;
+            if host.0.is_multiple_of(8) {
+                self.memory.read_words(*host, &mut self.payload[..words]);
+            } else {
+                // Dataset Management ranges need only be dword aligned.
+                let mut raw = vec![0; bytes as usize];
+                self.memory.read_bytes(*host, &mut raw);
+                for (word, chunk) in self.payload.iter_mut().zip(raw.chunks_exact(8)) {
+                    *word = u64::from_le_bytes(chunk.try_into().expect("eight bytes"));
+                }
+            }
+            table.write(at, &self.payload[..words]);
+            at += words;
+        }
+    }
+
+    fn move_sectors(&mut self, transfer: &Transfer) {
+        let words = self.drive.shape().sector_words;
+        let frame = transfer.local as u32;
+        let mut at = usize::from(transfer.first_sector) * words;
+        for (&host, bytes) in transfer.host.iter().zip(transfer.bytes) {
+            let count = bytes as usize / 512 * words;
+            let payload = &mut self.payload[..count];
+            if transfer.lane == Lane::ToHost {
+                self.tables.frames.read(frame, at, payload);
+                self.memory.write_sectors(host, payload);
+            } else {
+                self.memory.read_sectors(host, payload);
+                self.tables.frames.write(frame, at, payload);
+            }
+            at += count;
+        }
+    }
+
+    /// A completion stands in a CQ buffer: its command's capacity is free again.
+    fn on_posted(&mut self, turn: &mut Turn<'_>, posted: Posted) {
+        let id = posted.key.queue();
+        self.credits += 1;
+        self.queues[id.index()].as_mut().expect("its command came from there").announced += 1;
+        self.post(turn, id);
+        self.admit(turn);
+    }
+
+    /// Starts to move the completions of a submission queue that stand whole in its CQ buffer, in order.
+    fn post(&mut self, turn: &mut Turn<'_>, id: QueueId) {
+        let queue = self.queues[id.index()].as_mut().expect("it exists");
+        let completions = self.completions[queue.completions.index()].as_mut().expect("it exists");
+        let mut entries = Vec::new();
+        while queue.posted < queue.announced && entries.len() < POST_BATCH {
+            let place = self.tables.place(id, queue.posted) * 2;
+            let first = self.tables.cq_buffer.get(place);
+            if first & COMPLETION_VALID == 0 || completions.queue.free() as usize <= entries.len() {
+                break;
+            }
+            let head = u64::from(queue.submissions.head());
+            entries.push([first & !COMPLETION_VALID, self.tables.cq_buffer.get(place + 1) & !0xffff | head]);
+            self.tables.cq_buffer.set(place, 0);
+            queue.posted += 1;
+        }
+        if !entries.is_empty() {
+            let bytes = entries.len() as u64 * nvme::spec::COMPLETION_BYTES;
+            self.start(turn, bytes, true, Job::Post { queue: id, entries });
+        }
+    }
+
+    /// A completion queue has room again.
+    fn post_all(&mut self, turn: &mut Turn<'_>, completions: QueueId) {
+        for id in 0..self.queues.len() {
+            if self.queues[id].as_ref().is_some_and(|queue| queue.completions == completions) {
+                self.post(turn, QueueId(id as u16));
+            }
+        }
+    }
+
+    /// Completions reach the host's queue.
+    fn finish_post(&mut self, turn: &mut Turn<'_>, id: QueueId, entries: &[[u64; 2]]) {
+        let target = self.queues[id.index()].as_ref().expect("it exists").completions;
+        let completions = self.completions[target.index()].as_mut().expect("it exists");
+        let mut rest = entries;
+        while !rest.is_empty() {
+            let run = completions.queue.reserve(rest.len() as u32).expect("room was counted before");
+            let (now, later) = rest.split_at(run.entries as usize);
+            for (index, &words) in now.iter().enumerate() {
+                let nvme::spec::Completion(words) = nvme::spec::Completion(words).with_phase(run.phase);
+                self.memory.write_words(run.at + index as u64 * nvme::spec::COMPLETION_BYTES, &words);
+            }
+            rest = later;
+        }
+        let Some(vector) = completions.vector else { return };
+        let coalescer = &mut self.coalescers[usize::from(vector)];
+        match coalescer.on_completions(turn.now(), entries.len() as u32, self.coalescing) {
+            Some(Due::Now) => self.interrupt(turn, vector),
+            Some(Due::At(at)) => self.due.push_back((at, vector)),
+            None => {}
+        }
+    }
+
+    fn interrupt(&mut self, turn: &mut Turn<'_>, vector: u16) {
+        self.usage.interrupts += 1;
+        turn.send(self.interrupts, Interrupt { vector });
+    }
+
+    fn raise_due(&mut self, turn: &mut Turn<'_>) {
+        let now = turn.now();
+        for _ in 0..self.due.len() {
+            let Some((at, vector)) = self.due.pop_front() else { return };
+            if at > now {
+                self.due.push_back((at, vector));
+                continue;
+            }
+            match self.coalescers[usize::from(vector)].on_timer(now) {
+                Some(Due::Now) => self.interrupt(turn, vector),
+                Some(Due::At(at)) => self.due.push_back((at, vector)),
+                None => {}
+            }
+        }
+    }
+
+    fn take_due(direction: &mut Direction, now: Time) -> Option<Job> {
+        let ready = direction.jobs.front().is_some_and(|&(at, _)| at <= now);
+        ready.then(|| direction.jobs.pop_front().expect("it was just seen").1)
+    }
+}
+
+impl Stage<Firmware> for LinkStage {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
+        match message {
+            Message::DoorbellWritten(written) if written.completions => {
+                self.on_doorbell(turn, Doorbell::CompletionHead(written.queue), written.value);
+            }
+            Message::DoorbellWritten(written) => {
+                self.on_doorbell(turn, Doorbell::SubmissionTail(written.queue), written.value);
+            }
+            Message::Transfer(transfer) => self.on_transfer(turn, transfer),
+            Message::Posted(posted) => self.on_posted(turn, posted),
+            other => unreachable!("the link was sent {other:?}"),
+        }
+    }
+
+    fn on_wake(&mut self, turn: &mut Turn<'_>) {
+        let now = turn.now();
+        while let Some(job) = Self::take_due(&mut self.down, now).or_else(|| Self::take_due(&mut self.up, now)) {
+            match job {
+                Job::Transfer(transfer) => self.finish(turn, transfer),
+                Job::Post { queue, entries } => self.finish_post(turn, queue, &entries),
+            }
+        }
+        self.raise_due(turn);
+        self.set_alarm(turn);
+    }
+
+    fn inspect(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+}
+
+impl HostLink for LinkStage {}

@@ -1,0 +1,10 @@
+//! Hardware around the firmware, as stages that take no firmware time: the host, its link with the controller, and flash channels.
+
+mod channel;
+mod host;
+mod link;
+
+pub(crate) use channel::ChannelStage;
+pub(crate) use host::{HostStage, Tally};
+pub(crate) use link::{LinkStage, LinkUsage};
+pub use link::LinkTiming;
