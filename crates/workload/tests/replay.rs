@@ -245,7 +245,7 @@ fn options_set_units_events_and_devices() {
 
 #[test]
 fn devices_that_exceed_any_address_space_do_not_fold() {
-    let text = "0 0 36028797018963960 8 1\n0 1 36028797018963960 8 1\n";
+    let text = "0 0 36028797018963952 8 1\n0 1 36028797018963952 8 1\n";
     let error = read(text.as_bytes(), &Options { devices: Devices::Fold, ..Options::default() }).unwrap_err();
     assert!(matches!(error, TraceError::Option { .. }), "{error}");
     assert_eq!(read(text.as_bytes(), &Options::default()).unwrap().summary().devices, ["0", "1"]);
