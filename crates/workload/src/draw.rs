@@ -90,8 +90,8 @@ impl<T: Copy> Weighted<T> {
     }
 }
 
-/// Ranks from 1 with probability proportional to `1 / rank^theta`, without tables: rejection-inversion (Hörmann and Derflinger,
-/// "Rejection-inversion to generate variates from monotone discrete distributions", 1996).
+/// Ranks from 1 with probability proportional to `1 / rank^theta`, without tables: rejection-inversion (Hörmann and
+/// Derflinger, "Rejection-inversion to generate variates from monotone discrete distributions", 1996).
 #[derive(Clone, Debug)]
 pub(crate) struct Zipf {
     count: u64,
@@ -139,8 +139,8 @@ impl Zipf {
         slope * log
     }
 
-    /// One `ln` and one `exp`. Near zero, where `ln(1 + t) / t` would lose its digits, its series replaces it: five terms leave
-    /// an error of `t^5 / 6`, below the last bit.
+    /// One `ln` and one `exp`. Near zero, where `ln(1 + t) / t` would lose its digits, its series replaces it: five
+    /// terms leave an error of `t^5 / 6`, below the last bit.
     fn integral_inverse(&self, area: f64) -> f64 {
         let t = (area * (1.0 - self.theta)).max(-1.0);
         if t.abs() > 1e-3 {

@@ -97,10 +97,9 @@ impl Kinds {
     fn pick(&self, draw: &mut Draw) -> IoKind {
         if self.other.happens(draw) {
             self.others.pick(draw)
-        } else if self.read.happens(draw) {
-            IoKind::Read
         } else {
-            IoKind::Write
+            // Looked up, not branched on: no processor predicts it.
+            [IoKind::Write, IoKind::Read][usize::from(self.read.happens(draw))]
         }
     }
 }

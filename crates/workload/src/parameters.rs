@@ -6,8 +6,8 @@ use units::{Bytes, Lba, SECTOR_BYTES};
 /// Largest request that a generator draws, as in the microbenchmarks of drives' data sheets.
 pub const REQUEST_MAX: Bytes = Bytes::mib(1);
 
-/// Sectors of 2^64 bytes: beyond, byte addresses would overflow.
-const CAPACITY_MAX: u64 = 1 << 55;
+/// Beyond, byte addresses would overflow.
+pub(crate) const CAPACITY_MAX: u64 = u64::MAX / SECTOR_BYTES;
 
 /// A part of the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -155,8 +155,8 @@ fn shared_out(slots: &Slots, streams: u32, largest: u64) -> Result<Vec<Stream>, 
     (0..u64::from(streams)).map(stream).collect()
 }
 
-/// A permutation of the numbers below a count that puts neighbours far apart, without a division: multiplication by an odd number
-/// near the golden section of the next power of two, repeated while the product is not below the count.
+/// A permutation of the numbers below a count that puts neighbours far apart, without a division: multiplication by an
+/// odd number near the golden section of the next power of two, repeated while the product is not below the count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scatter {
     multiplier: u64,

@@ -29,7 +29,8 @@ pub struct Published {
     pub read_ratio: f64,
     /// Mean request in KiB.
     pub mean_kib: f64,
-    /// Requests that do not continue the one before them. The table does not define its randomness; this is how we read it.
+    /// Requests that do not continue the one before them. The table does not define its randomness; this is how we read
+    /// it.
     pub randomness: f64,
 }
 
@@ -107,13 +108,15 @@ pub const WORKLOADS: &[Workload] = &[
     published("exchange", ENTERPRISE, 0.24, 9.2, 0.84),
 ];
 
-/// The burst of figure 17a of DeepFlash lasts from 0.04 to 0.2 s; the rate is ours, within what a drive of that size writes.
+/// The burst of figure 17a of DeepFlash lasts from 0.04 to 0.2 s; the rate is ours, within what a drive of that size
+/// writes.
 fn bursty(summary: &str) -> Recipe {
     let arrivals = Arrivals::Bursty { per_second: 200_000.0, on_ms: 160.0, off_ms: 840.0 };
     Recipe { arrivals, ..Recipe::fixed(summary, Pattern::Random, 0.0, 4096) }
 }
 
-/// Sizes and regions as JESD219A gives them; reads to writes and the 4 KiB alignment as in the job file of fio that follows it.
+/// Sizes and regions as JESD219A gives them; reads to writes and the 4 KiB alignment as in the job file of fio that
+/// follows it.
 fn jesd219(summary: &str) -> Recipe {
     let sizes = [
         (512, 4.0),

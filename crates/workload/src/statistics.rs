@@ -6,7 +6,8 @@ use units::{Lba, SECTOR_BYTES, Span, Time};
 /// Sectors of 4 KiB, the unit that alignment is judged by.
 const PAGE_SECTORS: u64 = 4096 / SECTOR_BYTES;
 
-/// Counts over requests in the order seen. Fractions are of requests that address sectors, and zero while there are none.
+/// Counts over requests in the order seen. Fractions are of requests that address sectors, and zero while there are
+/// none.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Statistics {
     /// Reads.
@@ -84,7 +85,8 @@ impl Statistics {
         ratio(self.reads, self.reads + self.writes)
     }
 
-    /// Requests that do not continue the one before on their device: what Table 1 of the DeepFlash paper calls randomness.
+    /// Requests that do not continue the one before on their device: what Table 1 of the DeepFlash paper calls
+    /// randomness.
     pub fn randomness(&self) -> f64 {
         ratio(self.jumps, self.addressing)
     }

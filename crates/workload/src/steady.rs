@@ -1,4 +1,5 @@
-//! When a drive has settled: the rule of the SNIA Solid State Storage Performance Test Specification 2.0.2, over the last five rounds of a measurement.
+//! When a drive has settled: the rule of the SNIA Solid State Storage Performance Test Specification 2.0.2, over the
+//! last five rounds of a measurement.
 
 /// Rounds that the rule looks at.
 const WINDOW: usize = 5;
@@ -51,7 +52,8 @@ impl SteadyState {
         self.rounds
     }
 
-    /// The last five rounds; `None` before there are five, or where their mean is zero and no fraction of it means anything.
+    /// The last five rounds; `None` before there are five, or where their mean is zero and no fraction of it means
+    /// anything.
     pub fn window(&self) -> Option<Window> {
         let mean = self.last.iter().sum::<f64>() / WINDOW as f64;
         if self.rounds < WINDOW || mean == 0.0 {

@@ -1,13 +1,14 @@
-//! Every real trace at hand gives the figures that its manifest states. The traces are not part of the repository (their owners'
-//! terms do not allow it): the test looks for them in `FLASHLOOM_TRACES`, then in `../shared/traces` beside the repository.
+//! Every real trace at hand gives the figures that its manifest states. The traces are not part of the repository
+//! (their owners' terms do not allow it): the test looks for them in `FLASHLOOM_TRACES`, then in `../shared/traces`
+//! beside the repository.
 #![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 use std::path::{Path, PathBuf};
 use workload::replay::{CountUnit, Event, Mode, Options, Trace, format_named};
 use workload::{Source, Statistics};
 
-/// A row of the manifest: file, how it must be recognised, records, span in seconds, reads in percent, mean KiB, end in GiB,
-/// distinct pages, devices.
+/// A row of the manifest: file, how it must be recognised, records, span in seconds, reads in percent, mean KiB, end in
+/// GiB, distinct pages, devices.
 type Row = (&'static str, &'static str, u64, f64, f64, f64, f64, u64, usize);
 
 const ROWS: [Row; 16] = [

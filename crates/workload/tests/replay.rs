@@ -1,5 +1,5 @@
-//! Every trace format on short samples written by hand: what is read, how formats are recognised, what options do, and that bad
-//! input of any kind ends in an error that says where.
+//! Every trace format on short samples written by hand: what is read, how formats are recognised, what options do, and
+//! that bad input of any kind ends in an error that says where.
 
 use proptest::prelude::*;
 use std::io::{Cursor, Write};
@@ -69,8 +69,18 @@ fn vscsi(version: u16) -> Vec<u8> {
     bytes
 }
 
-fn samples() -> Vec<(&'static str, Vec<u8>, Vec<Expected>)> {
-    let text = |text: &str| text.as_bytes().to_vec();
+/// A format, a file of it, and what is to be read from it.
+type Sample = (&'static str, Vec<u8>, Vec<Expected>);
+
+fn text(text: &str) -> Vec<u8> {
+    text.as_bytes().to_vec()
+}
+
+fn samples() -> Vec<Sample> {
+    [samples_of_systems(), samples_of_simulators(), samples_of_clouds()].concat()
+}
+
+fn samples_of_systems() -> Vec<Sample> {
     vec![
         ("spc", text("10,7,3584,w,0.5\n2,8,100,R,0.500001,extra\n"), vec![(W, 1, 7, 7, 0), (R, 0, 8, 1, 1_000)]),
         (
@@ -95,6 +105,11 @@ fn samples() -> Vec<(&'static str, Vec<u8>, Vec<Expected>)> {
         ),
         ("blktrace", blktrace(false), vec![(R, 0, 800, 8, 0), (F, 0, 0, 0, 1_000), (D, 0, 64, 16, 2_000)]),
         ("blktrace", blktrace(true), vec![(R, 0, 800, 8, 0), (F, 0, 0, 0, 1_000), (D, 0, 64, 16, 2_000)]),
+    ]
+}
+
+fn samples_of_simulators() -> Vec<Sample> {
+    vec![
         ("mqsim", text("500 3 64 8 1\n900 1 72 16 0\n"), vec![(R, 1, 64, 8, 0), (W, 0, 72, 16, 400)]),
         ("ssdsim", text("500 0 64 8 1 3f4f\n900 0 72 16 0 c283\n"), vec![(R, 0, 64, 8, 0), (W, 0, 72, 16, 400)]),
         ("disksim", text("0.5\t0\t64\t8\t1\n0.5004 0 72 16 40\n"), vec![(R, 0, 64, 8, 0), (W, 0, 72, 16, 400)]),
@@ -113,6 +128,11 @@ fn samples() -> Vec<(&'static str, Vec<u8>, Vec<Expected>)> {
         ),
         ("vscsi", vscsi(1), vec![(R, 0, 63, 8, 0), (W, 0, 9, 2, 2_000)]),
         ("vscsi", vscsi(2), vec![(R, 0, 63, 8, 0), (W, 0, 9, 2, 2_000)]),
+    ]
+}
+
+fn samples_of_clouds() -> Vec<Sample> {
+    vec![
         (
             "alibaba",
             text("419,W,8192,4096,1577808000000046\n7,R,0,512,1577808000000047\n"),
@@ -126,7 +146,8 @@ fn samples() -> Vec<(&'static str, Vec<u8>, Vec<Expected>)> {
         (
             "systor",
             text(
-                "Timestamp,Response,IOType,LUN,Offset,Size\n1455592835.000001,0.001,R,2,512,1024\n1455592835.000003,,W,0,0,512\n",
+                "Timestamp,Response,IOType,LUN,Offset,Size\n1455592835.000001,0.001,R,2,512,1024\n\
+                 1455592835.000003,,W,0,0,512\n",
             ),
             vec![(R, 1, 1, 2, 0), (W, 0, 0, 1, 2_000)],
         ),
@@ -220,6 +241,26 @@ fn options_set_units_events_and_devices() {
         let TraceError::Option { option, .. } = read(text.as_bytes(), &options).unwrap_err() else { panic!("{field}") };
         assert_eq!(option.field, field);
     }
+}
+
+#[test]
+fn devices_that_exceed_any_address_space_do_not_fold() {
+    let text = "0 0 36028797018963952 8 1\n0 1 36028797018963952 8 1\n";
+    let error = read(text.as_bytes(), &Options { devices: Devices::Fold, ..Options::default() }).unwrap_err();
+    assert!(matches!(error, TraceError::Option { .. }), "{error}");
+    assert_eq!(read(text.as_bytes(), &Options::default()).unwrap().summary().devices, ["0", "1"]);
+}
+
+#[test]
+fn a_summary_tells_a_newcomer_what_was_read() {
+    let trace = read(b"0 5 8 2 1\n3000 4 0 8 0\n", &Options::default()).unwrap();
+    assert_eq!(
+        trace.summary().to_string(),
+        "2 requests to 2 device(s) (mqsim)\n50.0 % reads; mean read 1.0 kB, mean write 4.1 kB\n\
+         100.0 % do not continue the request before; 50.0 % off 4 KiB boundaries\n\
+         touches 8.2 kB, up to 5.1 kB; spans 3.000 us\n\
+         assumed: read as mqsim: time in ns, size in sectors; mqsim, ssdsim and disksim have the same shape"
+    );
 }
 
 #[test]

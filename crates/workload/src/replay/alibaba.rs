@@ -1,5 +1,5 @@
-//! Alibaba's block traces (2020): `device_id,opcode,offset,length,timestamp`; bytes, microseconds. The layout is that of public
-//! readers of these traces; no README of the distribution was at hand.
+//! Alibaba's block traces (2020): `device_id,opcode,offset,length,timestamp`; bytes, microseconds. The layout is that
+//! of public readers of these traces; no README of the distribution was at hand.
 
 use super::fields::commas;
 use super::{Fault, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};

@@ -1,6 +1,6 @@
-//! What blkparse prints: `maj,min cpu seq sec.nsec pid action rwbs sector + sectors [process]`, lines of different CPUs out of
-//! order, a summary at the end. One event of each request is taken, Q or D; all others are passed over. Source: blkparse(1) and
-//! `blkparse_fmt.c` of blktrace.
+//! What blkparse prints: `maj,min cpu seq sec.nsec pid action rwbs sector + sectors [process]`, lines of different CPUs
+//! out of order, a summary at the end. One event of each request is taken, Q or D; all others are passed over. Source:
+//! blkparse(1) and `blkparse_fmt.c` of blktrace.
 
 use super::fields::{blanks, number};
 use super::{Event, Fault, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};
@@ -71,8 +71,8 @@ impl ParseLine for Lines {
     }
 }
 
-/// Whether a flush comes first, and what is asked for after it. An F before the operation flushes; one after it is forced unit
-/// access, which the source vocabulary does not have. N is no operation.
+/// Whether a flush comes first, and what is asked for after it. An F before the operation flushes; one after it is
+/// forced unit access, which the source vocabulary does not have. N is no operation.
 fn taken_apart(rwbs: &str) -> Result<(bool, Option<IoKind>), Fault> {
     let operation = match rwbs.trim_start_matches('F').bytes().next() {
         Some(b'R') => Some(IoKind::Read),

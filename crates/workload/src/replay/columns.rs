@@ -1,5 +1,5 @@
-//! The five columns that MQSim, SSDsim and DiskSim share: `time device sector sectors type`, where bit 0 of the type means read.
-//! They differ in the unit of time only, and cannot be told apart with certainty.
+//! The five columns that MQSim, SSDsim and DiskSim share: `time device sector sectors type`, where bit 0 of the type
+//! means read. They differ in the unit of time only, and cannot be told apart with certainty.
 
 use super::fields::blanks;
 use super::{Confidence, CountUnit, Fault, Flow, Head, Options, ParseLine, Parser, Sink, TimeUnit};

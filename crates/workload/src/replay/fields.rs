@@ -61,8 +61,8 @@ pub(super) fn number(field: &'static str, text: &str) -> Result<u64, Fault> {
     text.parse().map_err(|_| Fault::new(field, text, "a whole number from 0 to 2^64 - 1"))
 }
 
-/// A decimal number of units in picoseconds, without passing through floating point: nanoseconds since 1970 have more digits
-/// than it keeps. Digits below a picosecond are dropped.
+/// A decimal number of units in picoseconds, without passing through floating point: nanoseconds since 1970 have more
+/// digits than it keeps. Digits below a picosecond are dropped.
 pub(super) fn time(field: &'static str, text: &str, unit: TimeUnit) -> Result<i128, Fault> {
     let fault = || Fault::new(field, text, "a time: digits, at most one point");
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));

@@ -1,6 +1,7 @@
-//! fio's I/O logs, version 2 and 3. Each file is a device; `add`, `open` and `close` are passed over. Version 3 begins each line
-//! with microseconds since the start (`iolog.c`; HOWTO names no unit). Version 2 has only `wait`, read as HOWTO says: relative
-//! microseconds. (`iolog.c` itself waits until that many milliseconds after the start; `--unit` cannot express that, so prefer 3.)
+//! fio's I/O logs, version 2 and 3. Each file is a device; `add`, `open` and `close` are passed over. Version 3 begins
+//! each line with microseconds since the start (`iolog.c`; HOWTO names no unit). Version 2 has only `wait`, read as
+//! HOWTO says: relative microseconds. (`iolog.c` itself waits until that many milliseconds after the start; `--unit`
+//! cannot express that, so prefer 3.)
 
 use super::fields::blanks;
 use super::{Fault, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};

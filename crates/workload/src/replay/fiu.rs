@@ -1,5 +1,5 @@
-//! The FIU traces (IODedup, SRCMap): `ts pid process lba size R|W major minor md5` between blanks; nanoseconds, 512 B sectors.
-//! A process name may hold blanks, so fields are counted from both ends. Source: README of the distribution.
+//! The FIU traces (IODedup, SRCMap): `ts pid process lba size R|W major minor md5` between blanks; nanoseconds, 512 B
+//! sectors. A process name may hold blanks, so fields are counted from both ends. Source: README of the distribution.
 
 use super::fields::{number, time};
 use super::{Fault, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};

@@ -66,8 +66,8 @@ impl Input {
         Ok((Input { path: path.into(), reader, line: Vec::new() }, head))
     }
 
-    /// The next line without its end; `None` at the end of the file. Bytes that are not UTF-8 become replacement characters,
-    /// which no numeric field accepts and any name may hold. A line too long for any format comes cut.
+    /// The next line without its end; `None` at the end of the file. Bytes that are not UTF-8 become replacement
+    /// characters, which no numeric field accepts and any name may hold. A line too long for any format comes cut.
     pub(super) fn line(&mut self, position: Position) -> Result<Option<std::borrow::Cow<'_, str>>, TraceError> {
         self.line.clear();
         let mut limited = self.reader.by_ref().take(LINE_BYTES_MAX);

@@ -1,4 +1,5 @@
-//! MQSim's traces. Its configuration says what unit the time is in (`Time_Unit`); nanoseconds are usual. Source: README of MQSim, "Defining a Trace-based Workload".
+//! MQSim's traces. Its configuration says what unit the time is in (`Time_Unit`); nanoseconds are usual. Source: README
+//! of MQSim, "Defining a Trace-based Workload".
 
 use super::columns::{self, Tail};
 use super::{Confidence, Format, Head, Options, Parser, TimeUnit};

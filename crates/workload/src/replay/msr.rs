@@ -1,5 +1,6 @@
-//! The Microsoft production and MSR Cambridge traces as CSV: `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`.
-//! Timestamps are Windows FILETIME (100 ns ticks since 1601); offsets and sizes are bytes. Source: README of the distribution.
+//! The Microsoft production and MSR Cambridge traces as CSV:
+//! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`. Timestamps are Windows FILETIME (100 ns ticks since
+//! 1601); offsets and sizes are bytes. Source: README of the distribution.
 
 use super::fields::commas;
 use super::{Fault, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};

@@ -3,6 +3,7 @@
 use super::TimeUnit;
 use super::error::{Fault, Position};
 use crate::io::IoKind;
+use crate::parameters::CAPACITY_MAX;
 use std::collections::BTreeMap;
 use units::SECTOR_BYTES;
 
@@ -103,9 +104,8 @@ impl Sink {
             return Err(Fault::new("size", 0, "more than zero"));
         }
         let length = u32::try_from(sectors).map_err(|_| Fault::new("size", sectors, "fewer than 2^32 sectors"))?;
-        // Sector addresses are those of byte addresses below 2^64; this also keeps folded sums from overflowing.
-        let end = lba.checked_add(sectors).filter(|end| *end <= 1 << 55);
-        let end = end.ok_or_else(|| Fault::new("address", lba, "an end of at most 2^55 sectors"))?;
+        let end = lba.checked_add(sectors).filter(|end| *end <= CAPACITY_MAX);
+        let end = end.ok_or_else(|| Fault::new("address", lba, "an end below 2^55 sectors"))?;
         if self.records.is_empty() {
             self.first = at.unwrap_or(0);
         }

@@ -1,6 +1,6 @@
-//! SPC traces, the form of the UMass repository: `ASU,LBA,Size,Opcode,Timestamp[,optional...]`. Addresses in 512 B blocks of the
-//! ASU, sizes in bytes, seconds. Source: SPC Trace File Format 1.0.1; that blocks are 512 B is left to the trace, and holds in
-//! the UMass ones.
+//! SPC traces, the form of the UMass repository: `ASU,LBA,Size,Opcode,Timestamp[,optional...]`. Addresses in 512 B
+//! blocks of the ASU, sizes in bytes, seconds. Source: SPC Trace File Format 1.0.1; that blocks are 512 B is left to
+//! the trace, and holds in the UMass ones.
 
 use super::fields::commas;
 use super::{Fault, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};

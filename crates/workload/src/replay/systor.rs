@@ -1,5 +1,5 @@
-//! The SYSTOR '17 traces of enterprise storage: a header, then `Timestamp,Response,IOType,LUN,Offset,Size`; seconds, bytes.
-//! Source: README of the distribution, as public readers of these traces follow it.
+//! The SYSTOR '17 traces of enterprise storage: a header, then `Timestamp,Response,IOType,LUN,Offset,Size`; seconds,
+//! bytes. Source: README of the distribution, as public readers of these traces follow it.
 
 use super::fields::commas;
 use super::{Fault, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};

@@ -1,5 +1,6 @@
-//! Tencent's cloud block storage traces (2018): `timestamp,offset,size,iotype,volume_id`; seconds, 512 B sectors, 0 for a read and
-//! 1 for a write. The layout is that of public readers of these traces; no README of the distribution was at hand.
+//! Tencent's cloud block storage traces (2018): `timestamp,offset,size,iotype,volume_id`; seconds, 512 B sectors, 0 for
+//! a read and 1 for a write. The layout is that of public readers of these traces; no README of the distribution was at
+//! hand.
 
 use super::fields::commas;
 use super::{Fault, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};

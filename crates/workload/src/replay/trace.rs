@@ -5,12 +5,13 @@ use super::input::{Head, Input};
 use super::sink::{Device, Record, Sink};
 use super::{Bounds, Devices, FORMATS, Flow, Format, Options, ParseLine, ParseRecord, Parser, recognise};
 use crate::io::{Io, Source};
-use crate::parameters::{UnusableParameter, checked_number};
+use crate::parameters::{CAPACITY_MAX, UnusableParameter, checked_number};
 use crate::statistics::Statistics;
+use std::fmt;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
-use units::{Lba, SECTOR_BYTES, Time};
+use units::{Bytes, Lba, SECTOR_BYTES, Time};
 
 /// Devices that share an address space begin on boundaries of 1 MiB, so that none loses its alignment.
 const FOLD_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
@@ -48,6 +49,27 @@ pub struct TraceSummary {
     pub timed: bool,
     /// Read fraction, sizes, randomness, alignment, span and end of what is replayed.
     pub statistics: Statistics,
+}
+
+impl fmt::Display for TraceSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = &self.statistics;
+        let bytes = |mean: f64| Bytes(mean.round() as u64);
+        writeln!(f, "{} requests to {} device(s) ({})", self.records, self.devices.len(), self.format)?;
+        let (read, write) = (bytes(found.read_bytes_mean()), bytes(found.write_bytes_mean()));
+        writeln!(f, "{:.1} % reads; mean read {read}, mean write {write}", found.read_fraction() * 100.0)?;
+        let (jumps, unaligned) = (found.randomness() * 100.0, found.unaligned_fraction() * 100.0);
+        writeln!(f, "{jumps:.1} % do not continue the request before; {unaligned:.1} % off 4 KiB boundaries")?;
+        let (touched, end) = (Bytes(self.unique_pages.saturating_mul(4096)), Bytes(found.end.0 * SECTOR_BYTES));
+        write!(f, "touches {touched}, up to {end}; ")?;
+        if self.timed { write!(f, "spans {}", found.span()) } else { write!(f, "without times") }?;
+        for (count, what) in [(self.wrapped, "folded into the drive"), (self.skipped, "skipped as unusable")] {
+            if count > 0 {
+                write!(f, "\n{count} {what}")?;
+            }
+        }
+        if self.assumed.is_empty() { Ok(()) } else { write!(f, "\nassumed: {}", self.assumed) }
+    }
 }
 
 /// When a replayed request arrives.
@@ -206,8 +228,8 @@ impl Reading {
     fn finish(self, sink: Sink, options: &Options) -> Result<Trace, TraceError> {
         let Sink { mut records, devices, timed, .. } = sink;
         let path = self.input.path;
-        let devices = arranged(&mut records, devices, options.devices)
-            .map_err(|option| TraceError::Option { path: path.clone(), option })?;
+        let unusable = |option| TraceError::Option { path: path.clone(), option };
+        let devices = arranged(&mut records, devices, options.devices).map_err(unusable)?;
         if records.is_empty() {
             return Err(TraceError::NoRequests { path, format: self.format.name(), skipped: self.skipped });
         }
@@ -217,7 +239,7 @@ impl Reading {
         let first = records[0].at;
         records.iter_mut().for_each(|record| record.at -= first);
         let bases = match options.devices {
-            Devices::Fold => folded(&mut records, &devices),
+            Devices::Fold => folded(&mut records, &devices).map_err(unusable)?,
             _ => vec![0; devices.len()],
         };
         let wrapped = bounded(&mut records, &devices, &bases, options.bounds).map_err(|past| {
@@ -274,12 +296,16 @@ fn arranged(
 }
 
 /// Moves every device behind the one before it; where each begins.
-fn folded(records: &mut [Record], devices: &[Device]) -> Vec<u64> {
+fn folded(records: &mut [Record], devices: &[Device]) -> Result<Vec<u64>, UnusableParameter> {
     let mut bases = Vec::with_capacity(devices.len());
     let mut base = 0;
     for device in devices {
         bases.push(base);
         base += device.end.next_multiple_of(FOLD_SECTORS);
+        if base > CAPACITY_MAX {
+            let expected = format!("one space of at most {CAPACITY_MAX} sectors; these devices span more");
+            return Err(UnusableParameter::new("devices", "fold", expected));
+        }
     }
     for record in records {
         if record.kind.addresses() {
@@ -287,7 +313,7 @@ fn folded(records: &mut [Record], devices: &[Device]) -> Vec<u64> {
         }
         record.device = 0;
     }
-    bases
+    Ok(bases)
 }
 
 /// The device that is addressed past the end.

@@ -1,6 +1,7 @@
-//! VMware's vscsi traces (CloudPhysics), little-endian. Version 1, 32 bytes: `u32 sequence, length, segments; u16 command, version;
-//! u64 block, microseconds`. Version 2, 40 bytes: `u16 command, version; u32 sequence, length, segments; u64 block, microseconds,
-//! response`. The version is the upper byte of its field. Source: the reader of libCacheSim.
+//! VMware's vscsi traces (CloudPhysics), little-endian. Version 1, 32 bytes: `u32 sequence, length, segments; u16
+//! command, version; u64 block, microseconds`. Version 2, 40 bytes: `u16 command, version; u32 sequence, length,
+//! segments; u64 block, microseconds, response`. The version is the upper byte of its field. Source: the reader of
+//! libCacheSim.
 
 use super::{Fault, Flow, Format, Options, ParseRecord, Parser, Sink, TimeUnit};
 use crate::io::IoKind;
