@@ -18,8 +18,8 @@ mod memory;
 mod oracle;
 
 pub use driver::{
-    ADMIN_BYTES, DoorbellWrite, Driver, DriverSettings, Interval, KINDS, Layout, Observe, Pace, Phase, PhaseResults, Problem,
-    Results, SettingsError, TRANSFER_MAX, Tally,
+    ADMIN_BYTES, DoorbellWrite, Driver, DriverSettings, Interval, KINDS, Layout, Observe, Pace, Phase, PhaseResults,
+    Problem, Results, SettingsError, TRANSFER_MAX, Tally,
 };
 pub use memory::{Memory, MemoryError};
 pub use oracle::{Access, Initial, Meaning, Mismatch, Oracle, Ticket};

@@ -156,7 +156,8 @@ impl<O: Observe> Driver<O> {
     pub fn on_interrupt(&mut self, now: Time, vector: u16, doorbells: &mut Vec<DoorbellWrite>) {
         self.account(now);
         if vector >= 1 && vector <= self.settings.vectors {
-            for id in (u32::from(vector)..=u32::from(self.settings.queues)).step_by(usize::from(self.settings.vectors)) {
+            for id in (u32::from(vector)..=u32::from(self.settings.queues)).step_by(usize::from(self.settings.vectors))
+            {
                 self.reap(QueueId(id as u16), now, doorbells);
             }
         }

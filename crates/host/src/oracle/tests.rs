@@ -10,8 +10,7 @@ const Q: [QueueId; 3] = [QueueId(1), QueueId(2), QueueId(3)];
 fn put(cells: &mut [u64], ticket: &Ticket) {
     for at in 0..u64::from(ticket.sectors) {
         let lba = ticket.first + at;
-        cells[lba.0 as usize] =
-            if ticket.access == Access::Write { pattern(lba, ticket.write_number(), 0) } else { 0 };
+        cells[lba.0 as usize] = if ticket.access == Access::Write { pattern(lba, ticket.write_number(), 0) } else { 0 };
     }
 }
 
@@ -27,13 +26,25 @@ fn word_of(ticket: &Ticket) -> [u64; 1] {
 /// A step of the world around a correct device.
 #[derive(Clone, Debug)]
 enum Step {
-    Submit { queue: usize, access: Access, first: u64, sectors: u32 },
+    Submit {
+        queue: usize,
+        access: Access,
+        first: u64,
+        sectors: u32,
+    },
     /// The oldest command of the queue that has not taken effect does so now.
-    Effect { queue: usize },
+    Effect {
+        queue: usize,
+    },
     /// It fails instead, with or without having taken effect.
-    Fail { queue: usize, effect: bool },
+    Fail {
+        queue: usize,
+        effect: bool,
+    },
     /// Some command that has taken effect is answered.
-    Complete { choice: usize },
+    Complete {
+        choice: usize,
+    },
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -87,7 +98,8 @@ proptest! {
         // All is answered: whatever raced is settled by reading it twice, and no history is left behind.
         for _ in 0..2 {
             let read = oracle.submitted(Q[0], Access::Read, Lba(0), SECTORS as u32);
-            prop_assert!(oracle.completed(&read, &cells).is_ok());
+            let verdict = oracle.completed(&read, &cells);
+            prop_assert!(verdict.is_ok(), "at last: {}", verdict.unwrap_err());
         }
         prop_assert_eq!(oracle.races_free.len(), oracle.races.len());
     }
