@@ -20,8 +20,8 @@ impl HostSubmissionQueue {
         HostSubmissionQueue { base, last: (entries - 1) as u16, head: 0, tail: 0 }
     }
 
-    /// Puts a command in. The value is the tail to ring the doorbell with, once for as many commands as one likes; `None` where
-    /// the queue is full.
+    /// Puts a command in. The value is the tail to ring the doorbell with, once for as many commands as one likes;
+    /// `None` where the queue is full.
     #[inline]
     pub fn push(&mut self, memory: &(impl HostMemory + ?Sized), submission: Submission) -> Option<u16> {
         let next = if self.tail == self.last { 0 } else { self.tail + 1 };
@@ -161,7 +161,8 @@ mod tests {
     }
 
     proptest! {
-        /// Both ends against a plain queue: nothing is lost, doubled or reordered over many wraps, and full is noticed in time.
+        /// Both ends against a plain queue: nothing is lost, doubled or reordered over many wraps, and full is noticed
+        /// in time.
         #[test]
         fn both_ends_agree(
             entries in 2u32..20, completion_entries in 2u32..20,

@@ -1,17 +1,41 @@
 //! The NVMe protocol, both ends, without input or output: nothing here has a clock, a thread or a socket.
 //!
+//! [`spec`] is what the wire looks like; [`prp`], the queues, [`Arbiter`] and [`Coalescer`] are the device's tables for
+//! the path of a command; [`Controller`] answers properties and admin commands; the `Host` types are a driver's side.
+//!
 //! # Invariants
-//! - Nothing a host can write, into memory or into a register, panics: it gets its status.
+//! - Nothing a host can write, into memory or into a register, panics: it gets its status, and the drive goes on.
+//! - Every failed command is in the error log: admin commands by [`Controller::admin`], others by
+//!   [`Controller::log_error`].
+//! - RDY falls, and a deleted queue's command completes, only when the device end has let go of the host's memory.
+//! - Nothing on the path of an I/O command allocates: queues, entries, PRP resolution, arbitration, coalescing.
 //!
 //! # What it leaves out
-//! - SGLs, fabrics commands, controller memory buffers, namespace management.
+//! - SGLs, metadata, fabrics commands (Connect, properties over capsules), doorbell buffers, controller and host memory
+//!   buffers.
+//! - Namespace management, firmware download, format, sanitize, self-test, reservations; saved features.
+//! - Page sizes other than 4 KiB, queues in more than one piece, doorbell strides other than 4 bytes, interrupt mask
+//!   registers (MSI-X has its own).
+//! - Parameter locations in the error log. Aborting commands of I/O queues: the answer is that it was not done.
+//! - Time: the device end counts keep alive and tells [`Coalescer`] when its time has come.
 
+mod admin;
+mod arbitration;
+mod coalescing;
+mod controller;
 mod host_queue;
 mod memory;
 pub mod prp;
 mod queue;
+mod ready_set;
+mod settings;
 pub mod spec;
 
+pub use admin::{AdminReply, AsynchronousEvent, CommandError};
+pub use arbitration::{Arbiter, Arbitration, ArbitrationShares, Grant};
+pub use coalescing::{Coalescer, CoalescingSettings, Interrupt};
+pub use controller::{Controller, DeviceEvent};
 pub use host_queue::{HostCompletionQueue, HostQueuePair, HostSubmissionQueue};
 pub use memory::HostMemory;
 pub use queue::{CompletionQueue, CompletionRun, InvalidDoorbell, SubmissionQueue, SubmissionRun};
+pub use settings::{ControllerSettings, NamespaceSettings};

@@ -2,22 +2,22 @@
 
 use units::HostAddress;
 
-/// Host memory, seen from either end of the link. Shared by reference: a provider that serves threads keeps its words in
-/// atomics.
+/// Host memory, seen from either end of the link. Shared by reference: a provider that serves threads keeps its words
+/// in atomics.
 ///
-/// An address the memory does not have reads as all ones and swallows writes, as on a real bus: addresses come from the host, and
-/// no address may bring the device down.
+/// An address the memory does not have reads as all ones and swallows writes, as on a real bus: addresses come from the
+/// host, and no address may bring the device down.
 pub trait HostMemory: Send + Sync {
-    /// Reads control structures (queue entries, PRP lists); `at` is 8-byte aligned. Words are read in ascending order, each with
-    /// acquire ordering, so that what was written before a word seen here is seen as well.
+    /// Reads control structures (queue entries, PRP lists); `at` is 8-byte aligned. Words are read in ascending order,
+    /// each with acquire ordering, so that what was written before a word seen here is seen as well.
     fn read_words(&self, at: HostAddress, words: &mut [u64]);
 
-    /// Writes control structures; `at` is 8-byte aligned. Words are written in ascending order, each with release ordering: the
-    /// phase tag of a completion, in its last word, comes after the rest.
+    /// Writes control structures; `at` is 8-byte aligned. Words are written in ascending order, each with release
+    /// ordering: the phase tag of a completion, in its last word, comes after the rest.
     fn write_words(&self, at: HostAddress, words: &[u64]);
 
-    /// Reads data into `payload`, which holds as many words for each 512-byte sector as the payload mode says: 0 (lengths only),
-    /// 1 (a fingerprint) or 64 (every byte).
+    /// Reads data into `payload`, which holds as many words for each 512-byte sector as the payload mode says: 0
+    /// (lengths only), 1 (a fingerprint) or 64 (every byte).
     fn read_sectors(&self, at: HostAddress, payload: &mut [u64]);
 
     /// Writes data from `payload`, laid out as for [`HostMemory::read_sectors`].
@@ -36,8 +36,8 @@ pub trait HostMemory: Send + Sync {
         }
     }
 
-    /// Writes bytes wherever they go. A word at an edge is read, changed and written back, so the host must leave the other half
-    /// of it alone meanwhile.
+    /// Writes bytes wherever they go. A word at an edge is read, changed and written back, so the host must leave the
+    /// other half of it alone meanwhile.
     fn write_bytes(&self, at: HostAddress, bytes: &[u8]) {
         let mut word = [0u64];
         let mut done = 0;

@@ -1,7 +1,8 @@
 //! Physical region pages: where in host memory the bytes of a transfer lie (Base §4.1.1).
 //!
-//! A transfer of one or two pages is told whole by a command's PRP1 and PRP2. A longer one has a list of entries, whose pages are
-//! chained by their last entry. Nothing here reads memory: the device fetches what [`ListWalk::run`] names and hands it back.
+//! A transfer of one or two pages is told whole by a command's PRP1 and PRP2. A longer one has a list of entries, whose
+//! pages are chained by their last entry. Nothing here reads memory: the device fetches what [`ListWalk::run`] names
+//! and hands it back.
 
 use crate::HostMemory;
 use crate::spec::{DataPointer, PAGE_BYTES, Status};
@@ -21,8 +22,8 @@ pub struct PrpPlan {
 /// Reads the entries of a command that moves `bytes`.
 ///
 /// # Errors
-/// [`Status::PRP_OFFSET_INVALID`] where PRP1 is not dword aligned, PRP2 as a page has an offset, or PRP2 as a list is not qword
-/// aligned.
+/// [`Status::PRP_OFFSET_INVALID`] where PRP1 is not dword aligned, PRP2 as a page has an offset, or PRP2 as a list is
+/// not qword aligned.
 #[inline]
 pub fn plan(prp1: HostAddress, prp2: HostAddress, bytes: Bytes) -> Result<PrpPlan, Status> {
     let plan = PrpPlan { first: prp1, second: prp2, bytes };
@@ -78,7 +79,8 @@ impl PrpPlan {
         }
     }
 
-    /// Whether a 512-byte sector lies across two pages, so that it moves by [`HostMemory::read_bytes`] and not by sectors.
+    /// Whether a 512-byte sector lies across two pages, so that it moves by [`HostMemory::read_bytes`] and not by
+    /// sectors.
     #[inline]
     pub fn splits_sectors(&self) -> bool {
         !self.first.0.is_multiple_of(units::SECTOR_BYTES) && self.pages() > 1
@@ -91,8 +93,8 @@ impl PrpPlan {
         (remaining > 0).then_some(ListWalk { next: self.second, remaining })
     }
 
-    /// Where `bytes` (1 to 4,096) from `offset` of the transfer on lie. `list` holds the entries gathered by [`ListWalk::take`], one
-    /// after the other. Takes the same time wherever the range is.
+    /// Where `bytes` (1 to 4,096) from `offset` of the transfer on lie. `list` holds the entries gathered by
+    /// [`ListWalk::take`], one after the other. Takes the same time wherever the range is.
     ///
     /// # Panics
     /// If the range is not within the transfer, or the list is short: the device asks only for what it admitted.
@@ -127,7 +129,8 @@ pub struct ListRun {
     pub words: usize,
 }
 
-/// The way along the chained pages of a list: fetch [`ListWalk::run`], hand it to [`ListWalk::take`], until there is no more.
+/// The way along the chained pages of a list: fetch [`ListWalk::run`], hand it to [`ListWalk::take`], until there is no
+/// more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ListWalk {
     next: HostAddress,
@@ -142,8 +145,8 @@ impl ListWalk {
         (self.remaining > 0).then(|| ListRun { at: self.next, words: self.remaining.min(room) })
     }
 
-    /// Takes the words of [`ListWalk::run`] and gives back those that are entries for data: the last word of a page names the next
-    /// page where more entries remain than fit.
+    /// Takes the words of [`ListWalk::run`] and gives back those that are entries for data: the last word of a page
+    /// names the next page where more entries remain than fit.
     ///
     /// # Errors
     /// [`Status::PRP_OFFSET_INVALID`] where an entry, or the next page's address, has an offset.

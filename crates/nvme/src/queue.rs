@@ -6,7 +6,8 @@ use crate::spec::{COMPLETION_BYTES, SUBMISSION_BYTES};
 use thiserror::Error;
 use units::HostAddress;
 
-/// A value written to a doorbell that no correct host writes; reported as an asynchronous event (Base §5.2.1, error status 01h).
+/// A value written to a doorbell that no correct host writes; reported as an asynchronous event (Base §5.2.1, error
+/// status 01h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("doorbell value {value} for a queue of {entries} entries at {was} with {room} to move")]
 pub struct InvalidDoorbell {
@@ -98,7 +99,8 @@ impl SubmissionQueue {
     /// The host moved the tail to `value`.
     ///
     /// # Errors
-    /// Where the value is outside the queue, moves nothing, or goes past entries not yet fetched; the tail stays where it was.
+    /// Where the value is outside the queue, moves nothing, or goes past entries not yet fetched; the tail stays where
+    /// it was.
     #[inline]
     pub fn ring(&mut self, value: u32) -> Result<(), InvalidDoorbell> {
         let room = self.0.last as u32 - self.0.used();
@@ -179,7 +181,8 @@ impl CompletionQueue {
         self.ring.used()
     }
 
-    /// Takes up to `limit` free entries that lie side by side. Two calls take all that are free, wherever the queue wraps.
+    /// Takes up to `limit` free entries that lie side by side. Two calls take all that are free, wherever the queue
+    /// wraps.
     #[inline]
     pub fn reserve(&mut self, limit: u32) -> Option<CompletionRun> {
         let (slot, phase) = (self.ring.tail, self.phase);

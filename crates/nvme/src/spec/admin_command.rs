@@ -132,7 +132,8 @@ impl Submission {
             .with_dword(11, PHYSICALLY_CONTIGUOUS | interrupt)
     }
 
-    /// Create I/O Submission Queue (Base §5.5), physically contiguous, in the urgent class, completing to `completions`.
+    /// Create I/O Submission Queue (Base §5.5), physically contiguous, in the urgent class, completing to
+    /// `completions`.
     pub fn create_submission_queue(id: QueueId, entries: u32, at: HostAddress, completions: QueueId) -> Self {
         Submission::admin(AdminOpcode::CreateSubmissionQueue)
             .with_pointer(DataPointer { prp1: at, prp2: HostAddress(0) })

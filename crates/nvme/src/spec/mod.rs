@@ -1,13 +1,17 @@
 //! What the wire looks like: commands, completions, statuses, registers, identify structures and log pages.
 //!
-//! Sections are those of the NVM Express Base Specification 2.0 ("Base") and of the NVM Command Set Specification 1.0 ("NVM").
+//! Sections are those of the NVM Express Base Specification 2.0 ("Base") and of the NVM Command Set Specification 1.0
+//! ("NVM").
 
 mod admin_command;
 mod command;
 mod completion;
+mod layout;
 mod opcode;
 mod status;
 
+pub mod identify;
+pub mod log_page;
 pub mod registers;
 
 pub use admin_command::{FeatureId, FeatureSelect, QueuePriority};

@@ -16,6 +16,8 @@ pub const AQA: u32 = 0x24;
 pub const ASQ: u32 = 0x28;
 /// Admin Completion Queue Base Address, 8 bytes (Base §3.1.3.10).
 pub const ACQ: u32 = 0x30;
+/// Controller Ready Timeouts (Base §3.1.3.19).
+pub const CRTO: u32 = 0x68;
 /// Where the doorbells begin (NVMe over PCIe 1.0 §3.1.2).
 pub const DOORBELLS: u32 = 0x1000;
 
@@ -28,6 +30,8 @@ pub const CAP_CONTIGUOUS: u64 = 1 << 16;
 pub const CAP_WEIGHTED: u64 = 1 << 17;
 /// CAP: the NVM command set is there (bit 37).
 pub const CAP_NVM: u64 = 1 << 37;
+/// CAP: ready means that the media are, too (CRWMS, bit 59).
+pub const CAP_READY_WITH_MEDIA: u64 = 1 << 59;
 
 /// CSTS: commands are processed (bit 0).
 pub const CSTS_READY: u32 = 1;

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// The 15 bits above the phase tag (Base §3.3.3.2.1): status code 7:0, its type 10:8, retry delay 12:11, more 13 and do not
-/// retry 14.
+/// The 15 bits above the phase tag (Base §3.3.3.2.1): status code 7:0, its type 10:8, retry delay 12:11, more 13 and do
+/// not retry 14.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Status(pub u16);
 
@@ -19,7 +19,8 @@ macro_rules! statuses {
     };
 }
 
-// Type 0 is generic, 1 command specific, 2 media and data integrity. What the host would only repeat is not to be retried.
+// Type 0 is generic, 1 command specific, 2 media and data integrity. What the host would only repeat is not to be
+// retried.
 statuses! {
     /// Base §3.3.3.2.1, generic 00h.
     SUCCESS = 0x0 / 0x00, "success";

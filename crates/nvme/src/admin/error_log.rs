@@ -1,0 +1,65 @@
+//! The error log: the last commands that failed, with a count that never goes back (Base §5.16.1.2).
+
+use crate::spec::Status;
+use crate::spec::log_page::ErrorEntry;
+use std::collections::VecDeque;
+use units::QueueId;
+
+/// A command that failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CommandError {
+    /// The queue it came by.
+    pub queue: QueueId,
+    /// Its identifier.
+    pub command_id: u16,
+    /// How it failed.
+    pub status: Status,
+    /// The first logical block in error; 0 where that has no meaning.
+    pub block: u64,
+    /// Its namespace.
+    pub namespace: u32,
+}
+
+/// The newest entries, at most as many as there are places.
+#[derive(Debug)]
+pub(crate) struct ErrorLog {
+    entries: VecDeque<ErrorEntry>,
+    places: usize,
+    count: u64,
+}
+
+/// Parameter Error Location of an error that names no field.
+const NO_LOCATION: u16 = 0xffff;
+
+impl ErrorLog {
+    pub(crate) fn new(places: u8) -> Self {
+        ErrorLog { entries: VecDeque::new(), places: usize::from(places), count: 0 }
+    }
+
+    pub(crate) fn push(&mut self, error: CommandError) {
+        self.count += 1;
+        self.entries.truncate(self.places - 1);
+        let mut entry = ErrorEntry::default();
+        entry
+            .set_count(self.count)
+            .set_queue(error.queue.0)
+            .set_command_id(error.command_id)
+            .set_status(error.status.0 << 1)
+            .set_location(NO_LOCATION)
+            .set_block(error.block)
+            .set_namespace(error.namespace);
+        self.entries.push_front(entry);
+    }
+
+    /// Errors so far.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The page, the newest entry first, places without an error zero.
+    pub(crate) fn page(&self) -> Vec<u8> {
+        let mut page = self.entries.iter().flat_map(|entry| entry.as_bytes()).copied().collect::<Vec<_>>();
+        page.resize(self.places * ErrorEntry::BYTES, 0);
+        page
+    }
+}

@@ -1,0 +1,170 @@
+//! Features: what the host has set, and what it may (Base §5.15 and §5.27).
+
+use super::AdminReply;
+use crate::spec::{ALL_NAMESPACES, FeatureId, FeatureSelect, Status, Submission};
+use crate::{Controller, ControllerSettings, DeviceEvent};
+use units::Span;
+
+/// The value of every feature.
+#[derive(Debug)]
+pub(crate) struct Features {
+    /// Those of a single value, by their place in [`FeatureId::ALL`].
+    values: [u32; FeatureId::ALL.len()],
+    /// Composite temperature to be told above, and below, in kelvin.
+    temperatures: [u16; 2],
+    /// Vectors exempt from coalescing.
+    exempt: Box<[bool]>,
+    volatile_write_cache: bool,
+    keep_alive: Option<Span>,
+}
+
+/// Changeable, neither saveable nor of a namespace (Base §5.15, result of Select 3).
+const CAPABILITIES: u64 = 1 << 2;
+
+/// The bits of dword 11 that a feature of a single value keeps.
+const fn kept_bits(feature: FeatureId) -> u32 {
+    match feature {
+        FeatureId::Arbitration => 0xffff_ff07,
+        FeatureId::PowerManagement => 0xff,
+        FeatureId::VolatileWriteCache | FeatureId::WriteAtomicity => 1,
+        FeatureId::InterruptCoalescing => 0xffff,
+        FeatureId::AsynchronousEventConfiguration => 0xff,
+        FeatureId::NumberOfQueues
+        | FeatureId::KeepAliveTimer
+        | FeatureId::TemperatureThreshold
+        | FeatureId::InterruptVectorConfiguration => u32::MAX,
+    }
+}
+
+impl Features {
+    /// As after a reset. Every health warning is reported: a host that wants none says so.
+    pub(crate) fn new(settings: &ControllerSettings) -> Self {
+        let queues = u32::from(settings.io_queues_max - 1);
+        let value = |feature: &FeatureId| match feature {
+            FeatureId::Arbitration => u32::from(settings.burst_log2),
+            FeatureId::VolatileWriteCache => u32::from(settings.volatile_write_cache),
+            FeatureId::NumberOfQueues => queues << 16 | queues,
+            FeatureId::AsynchronousEventConfiguration => 0x1f,
+            _ => 0,
+        };
+        Features {
+            values: std::array::from_fn(|at| value(&FeatureId::ALL[at])),
+            temperatures: [settings.temperatures[0], 0],
+            exempt: vec![false; usize::from(settings.vectors)].into(),
+            volatile_write_cache: settings.volatile_write_cache,
+            keep_alive: settings.keep_alive,
+        }
+    }
+
+    fn place(feature: FeatureId) -> usize {
+        FeatureId::ALL.iter().position(|known| *known == feature).expect("every feature is in the list")
+    }
+
+    /// The value of a feature that has only one, or of the part `dword11` names.
+    pub(crate) fn value(&self, feature: FeatureId, dword11: u32) -> u32 {
+        match feature {
+            FeatureId::TemperatureThreshold => u32::from(self.temperatures[(dword11 >> 20 & 1) as usize]),
+            FeatureId::InterruptVectorConfiguration => {
+                let vector = dword11 as u16;
+                u32::from(vector) | u32::from(self.exempt_from_coalescing(vector)) << 16
+            }
+            _ => self.values[Self::place(feature)],
+        }
+    }
+
+    /// Health warnings that the host wants to be told of.
+    pub(crate) fn reported_warnings(&self) -> u8 {
+        self.value(FeatureId::AsynchronousEventConfiguration, 0) as u8
+    }
+
+    /// Whether a composite temperature is one the host wants to be told of; 0 is a device that does not know its own.
+    pub(crate) fn is_outside_thresholds(&self, kelvin: u16) -> bool {
+        kelvin != 0 && (kelvin >= self.temperatures[0] || kelvin <= self.temperatures[1])
+    }
+
+    pub(crate) fn exempt_from_coalescing(&self, vector: u16) -> bool {
+        self.exempt.get(usize::from(vector)).is_some_and(|exempt| *exempt)
+    }
+
+    /// Whether the feature is there, and the part of it that `dword11` names.
+    fn check(&self, feature: FeatureId, dword11: u32) -> Result<(), Status> {
+        let there = match feature {
+            FeatureId::VolatileWriteCache => self.volatile_write_cache,
+            FeatureId::KeepAliveTimer => self.keep_alive.is_some(),
+            FeatureId::InterruptVectorConfiguration => usize::from(dword11 as u16) < self.exempt.len(),
+            // TMPSEL 0 is the composite temperature, the only sensor; THSEL 0 is over and 1 under.
+            FeatureId::TemperatureThreshold => dword11 >> 16 & 0xf == 0 && dword11 >> 20 & 3 <= 1,
+            _ => true,
+        };
+        if there { Ok(()) } else { Err(Status::INVALID_FIELD) }
+    }
+
+    fn set(&mut self, feature: FeatureId, dword11: u32) -> Result<(), Status> {
+        self.check(feature, dword11)?;
+        match feature {
+            FeatureId::TemperatureThreshold => self.temperatures[(dword11 >> 20 & 1) as usize] = dword11 as u16,
+            FeatureId::InterruptVectorConfiguration => {
+                self.exempt[usize::from(dword11 as u16)] = dword11 >> 16 & 1 != 0;
+            }
+            // There is one power state, and OAES announces no notices.
+            FeatureId::PowerManagement if dword11 & 0x1f != 0 => return Err(Status::INVALID_FIELD),
+            FeatureId::AsynchronousEventConfiguration if dword11 >> 8 != 0 => return Err(Status::INVALID_FIELD),
+            FeatureId::KeepAliveTimer => {
+                let step = self.keep_alive.map_or(1, |granularity| (granularity.nanos() / 1_000_000) as u32).max(1);
+                self.values[Self::place(feature)] = dword11.div_ceil(step).saturating_mul(step);
+            }
+            _ => self.values[Self::place(feature)] = dword11 & kept_bits(feature),
+        }
+        Ok(())
+    }
+}
+
+impl Controller {
+    pub(super) fn get_features(&self, submission: &Submission) -> Result<AdminReply, Status> {
+        let feature = FeatureId::of(submission).ok_or(Status::INVALID_FIELD)?;
+        let dword11 = submission.dword(11);
+        self.features.check(feature, dword11)?;
+        let result = match FeatureSelect::of(submission).ok_or(Status::INVALID_FIELD)? {
+            FeatureSelect::Current => u64::from(self.features.value(feature, dword11)),
+            FeatureSelect::Default | FeatureSelect::Saved => {
+                u64::from(Features::new(&self.settings).value(feature, dword11))
+            }
+            FeatureSelect::Capabilities => CAPABILITIES,
+        };
+        Ok(AdminReply::success(result))
+    }
+
+    pub(super) fn set_features(&mut self, submission: &Submission) -> Result<AdminReply, Status> {
+        let feature = FeatureId::of(submission).ok_or(Status::INVALID_FIELD)?;
+        if submission.dword(10) >> 31 != 0 {
+            return Err(Status::FEATURE_NOT_SAVEABLE);
+        }
+        match submission.namespace() {
+            0 | ALL_NAMESPACES => {}
+            id if self.settings.namespace(id).is_some() => return Err(Status::FEATURE_NOT_NAMESPACE_SPECIFIC),
+            _ => return Err(Status::INVALID_NAMESPACE),
+        }
+        let mut value = submission.dword(11);
+        let mut result = 0;
+        if feature == FeatureId::NumberOfQueues {
+            value = self.grant_queues(value)?;
+            result = u64::from(value);
+        }
+        self.features.set(feature, value)?;
+        self.events.push_back(DeviceEvent::FeatureChanged(feature));
+        Ok(AdminReply::success(result))
+    }
+
+    /// Number of Queues: what was asked for and what is granted, both from zero (Base §5.27.1.5).
+    fn grant_queues(&mut self, asked: u32) -> Result<u32, Status> {
+        let (submissions, completions) = (asked & 0xffff, asked >> 16);
+        if submissions == 0xffff || completions == 0xffff {
+            return Err(Status::INVALID_FIELD);
+        }
+        if self.queues.any() {
+            return Err(Status::COMMAND_SEQUENCE_ERROR);
+        }
+        let [submissions, completions] = self.queues.grant(submissions + 1, completions + 1).map(u32::from);
+        Ok((completions - 1) << 16 | (submissions - 1))
+    }
+}

@@ -1,0 +1,124 @@
+//! Identify: the structures, made from the settings (Base §5.17).
+
+use crate::spec::identify::{
+    self, IDENTIFY_BYTES, IdentifyController, IdentifyNamespace, IndependentNamespace, padded,
+};
+use crate::spec::{COMPLETION_BYTES, PAGE_BYTES, SUBMISSION_BYTES, Status, Submission, registers};
+use crate::{Controller, NamespaceSettings};
+use units::Span;
+
+/// LPA: Commands Supported and Effects, and offsets into pages (Base §5.17.2.1).
+const LOG_PAGE_ATTRIBUTES: u8 = 1 << 1 | 1 << 2;
+/// FRMW: one slot, read only.
+const FIRMWARE_UPDATES: u8 = 1 | 1 << 1;
+/// VWC: there is one, and Flush takes all namespaces.
+const WRITE_CACHE: u8 = 1 | 3 << 1;
+/// VWC without a cache: Flush takes all namespaces all the same.
+const NO_WRITE_CACHE: u8 = 3 << 1;
+/// DLFEAT: deallocated blocks read as zeroes, and Write Zeroes may deallocate (NVM §4.1.5.1).
+const DEALLOCATED_READS_ZERO: u8 = 1 | 1 << 3;
+/// Abort commands worth having at once, from zero; each is answered at once, so the number does not matter.
+const ABORT_LIMIT: u8 = 3;
+/// NSTAT: ready.
+const NAMESPACE_READY: u8 = 1;
+
+impl Controller {
+    pub(super) fn identify(&self, submission: &Submission) -> Result<Vec<u8>, Status> {
+        let namespace = || self.settings.namespace(submission.namespace()).ok_or(Status::INVALID_NAMESPACE);
+        let mut data = match submission.dword(10) as u8 {
+            identify::NAMESPACE => identify_namespace(namespace()?).as_bytes().to_vec(),
+            identify::CONTROLLER => self.identify_controller().as_bytes().to_vec(),
+            identify::ACTIVE_NAMESPACES => self.active_namespaces(submission.namespace())?,
+            identify::NAMESPACE_IDENTIFIERS => identifiers(namespace()?),
+            identify::INDEPENDENT_NAMESPACE => {
+                namespace()?;
+                IndependentNamespace::default().set_state(NAMESPACE_READY).as_bytes().to_vec()
+            }
+            // The structures of command sets are all zero for the NVM command set: no protection types, no limits
+            // beyond MDTS.
+            _ if submission.dword(11) >> 24 != 0 => return Err(Status::INVALID_FIELD),
+            identify::COMMAND_SET_NAMESPACE => {
+                namespace()?;
+                Vec::new()
+            }
+            identify::COMMAND_SET_CONTROLLER => Vec::new(),
+            identify::COMMAND_SET_NAMESPACES => self.active_namespaces(submission.namespace())?,
+            _ => return Err(Status::INVALID_FIELD),
+        };
+        data.resize(IDENTIFY_BYTES, 0);
+        Ok(data)
+    }
+
+    fn identify_controller(&self) -> IdentifyController {
+        let settings = &self.settings;
+        let capacity = settings.namespaces.iter().map(|space| u128::from(space.blocks) * u128::from(space.block_bytes));
+        let sizes = |bytes: u64| bytes.ilog2() as u8 | (bytes.ilog2() as u8) << 4;
+        let keep_alive = settings.keep_alive.map_or(0, |step| (step.picos() / Span::from_millis(100).picos()) as u16);
+        let mut controller = IdentifyController::default();
+        controller
+            .set_vendor(settings.vendor)
+            .set_subsystem_vendor(settings.vendor)
+            .set_serial(padded(&settings.serial, b' '))
+            .set_model(padded(&settings.model, b' '))
+            .set_firmware(padded(&settings.firmware, b' '))
+            .set_recommended_burst(settings.burst_log2)
+            .set_transfer_pages_log2(settings.transfer_max.map_or(0, |bytes| (bytes.0 / PAGE_BYTES).ilog2() as u8))
+            .set_controller_id(settings.controller_id)
+            .set_version(registers::VERSION)
+            .set_controller_type(1)
+            .set_abort_limit(ABORT_LIMIT)
+            .set_event_request_limit((settings.event_requests_max - 1) as u8)
+            .set_firmware_updates(FIRMWARE_UPDATES)
+            .set_log_page_attributes(LOG_PAGE_ATTRIBUTES)
+            .set_error_log_entries(settings.error_log_entries - 1)
+            .set_warning_temperature(settings.temperatures[0])
+            .set_critical_temperature(settings.temperatures[1])
+            .set_capacity(capacity.sum())
+            .set_keep_alive(keep_alive)
+            .set_submission_sizes(sizes(SUBMISSION_BYTES))
+            .set_completion_sizes(sizes(COMPLETION_BYTES))
+            .set_commands_max(settings.queue_entries_max.min(0xffff) as u16)
+            .set_namespaces(settings.namespaces.len() as u32)
+            .set_optional_commands(settings.optional_commands())
+            .set_volatile_write_cache(if settings.volatile_write_cache { WRITE_CACHE } else { NO_WRITE_CACHE })
+            .set_atomic_write_blocks((settings.atomic_write_blocks - 1) as u16)
+            .set_atomic_write_blocks_power_fail((settings.atomic_write_blocks - 1) as u16)
+            .set_subsystem(padded(&settings.subsystem, 0))
+            .set_power_centiwatts(settings.power_centiwatts);
+        controller
+    }
+
+    /// Identifiers above `after`, at most as many as the structure holds.
+    fn active_namespaces(&self, after: u32) -> Result<Vec<u8>, Status> {
+        if after >= 0xffff_fffe {
+            return Err(Status::INVALID_NAMESPACE);
+        }
+        let last = self.settings.namespaces.len() as u32;
+        Ok((after + 1..=last).take(IDENTIFY_BYTES / 4).flat_map(u32::to_le_bytes).collect())
+    }
+}
+
+fn identify_namespace(settings: &NamespaceSettings) -> IdentifyNamespace {
+    let mut namespace = IdentifyNamespace::default();
+    namespace
+        .set_size(settings.blocks)
+        .set_capacity(settings.blocks)
+        .set_used(settings.blocks)
+        .set_deallocated(DEALLOCATED_READS_ZERO)
+        .set_bytes(u128::from(settings.blocks) * u128::from(settings.block_bytes))
+        .set_nguid(settings.nguid)
+        .set_eui64(settings.eui64)
+        .set_format0(settings.block_bytes.ilog2() << 16);
+    namespace
+}
+
+/// Descriptors of type, length, two reserved bytes and the identifier: 1 EUI64, 2 NGUID (Base §5.17.2.3).
+fn identifiers(settings: &NamespaceSettings) -> Vec<u8> {
+    let mut list = vec![2, 16, 0, 0];
+    list.extend_from_slice(&settings.nguid);
+    if settings.eui64 != [0; 8] {
+        list.extend_from_slice(&[1, 8, 0, 0]);
+        list.extend_from_slice(&settings.eui64);
+    }
+    list
+}

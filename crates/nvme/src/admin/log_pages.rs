@@ -1,0 +1,74 @@
+//! Get Log Page: the pages, and which part of one the host wants (Base §5.16).
+
+use crate::Controller;
+use crate::spec::identify::padded;
+use crate::spec::log_page::{self, FirmwarePage};
+use crate::spec::{ALL_NAMESPACES, AdminOpcode, FeatureId, Opcode, Status, Submission};
+
+/// Command effects: supported, and changes what the media hold (Base §5.16.1.6).
+const SUPPORTED: u32 = 1;
+const CHANGES_BLOCKS: u32 = 1 << 1;
+/// Feature effects: supported, with the controller as its scope (Base §5.16.1.18).
+const CONTROLLER_FEATURE: u32 = 1 | 1 << 21;
+
+impl Controller {
+    pub(super) fn get_log_page(&mut self, submission: &Submission) -> Result<Vec<u8>, Status> {
+        let id = submission.dword(10) as u8;
+        let retain_event = submission.dword(10) >> 15 & 1 != 0;
+        let bytes = (u64::from(submission.dword(11) & 0xffff) << 16 | u64::from(submission.dword(10) >> 16)) * 4 + 4;
+        let offset = u64::from(submission.dword(13)) << 32 | u64::from(submission.dword(12));
+        let mut page = self.log_page(id, submission.namespace())?;
+        // An index offset (OT) is for pages that have one; none here does.
+        if offset % 4 != 0 || offset >= page.len() as u64 || submission.dword(14) >> 23 & 1 != 0 {
+            return Err(Status::INVALID_FIELD);
+        }
+        page.drain(..offset as usize);
+        // What lies beyond the page is undefined, so it is left as it is in the host's memory.
+        page.truncate(bytes.min(page.len() as u64) as usize);
+        if !retain_event {
+            self.requests.unmask(id);
+            self.deliver_events();
+        }
+        Ok(page)
+    }
+
+    fn log_page(&self, id: u8, namespace: u32) -> Result<Vec<u8>, Status> {
+        match id {
+            log_page::SUPPORTED_PAGES => Ok(table(256, log_page::ALL.iter().map(|id| (usize::from(*id), SUPPORTED)))),
+            log_page::ERRORS => Ok(self.errors.page()),
+            // Health of one namespace is not told apart (LPA bit 0).
+            log_page::HEALTH if namespace != 0 && namespace != ALL_NAMESPACES => Err(Status::INVALID_FIELD),
+            log_page::HEALTH => {
+                let mut health = self.health.clone();
+                Ok(health.set_error_entries(u128::from(self.errors.count())).as_bytes().to_vec())
+            }
+            log_page::FIRMWARE => {
+                let mut firmware = FirmwarePage::default();
+                Ok(firmware.set_active(1).set_slot1(padded(&self.settings.firmware, b' ')).as_bytes().to_vec())
+            }
+            log_page::EFFECTS => Ok(self.effects()),
+            log_page::FEATURES => {
+                Ok(table(256, FeatureId::ALL.iter().map(|feature| (*feature as usize, CONTROLLER_FEATURE))))
+            }
+            _ => Err(Status::INVALID_LOG_PAGE),
+        }
+    }
+
+    /// Admin commands by opcode, then I/O commands.
+    fn effects(&self) -> Vec<u8> {
+        let keep_alive = self.settings.keep_alive.is_some();
+        let admin = AdminOpcode::ALL.iter().filter(|opcode| **opcode != AdminOpcode::KeepAlive || keep_alive);
+        let effect = |opcode: &Opcode| if opcode.changes_media() { SUPPORTED | CHANGES_BLOCKS } else { SUPPORTED };
+        let io = self.settings.commands.iter().map(|opcode| (256 + *opcode as usize, effect(opcode)));
+        table(1024, admin.map(|opcode| (*opcode as usize, SUPPORTED)).chain(io))
+    }
+}
+
+/// A page of `places` dwords, of which these are not zero.
+fn table(places: usize, entries: impl Iterator<Item = (usize, u32)>) -> Vec<u8> {
+    let mut page = vec![0; 4 * places];
+    for (place, entry) in entries {
+        page[4 * place..4 * place + 4].copy_from_slice(&entry.to_le_bytes());
+    }
+    page
+}

@@ -1,0 +1,141 @@
+//! Admin commands: what each is answered with, and the tables behind the answers.
+
+mod error_log;
+mod events;
+mod features;
+mod identify;
+mod log_pages;
+mod queues;
+#[cfg(test)]
+mod tests;
+
+pub use error_log::CommandError;
+pub(crate) use error_log::ErrorLog;
+pub use events::AsynchronousEvent;
+pub(crate) use events::EventRequests;
+pub(crate) use features::Features;
+pub(crate) use queues::QueueTable;
+
+use crate::spec::{AdminOpcode, Fuse, Status, Submission};
+use crate::{Controller, DeviceEvent};
+use units::QueueId;
+
+/// The answer to an admin command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AdminReply {
+    /// Post this completion.
+    Complete {
+        /// Result of the completion.
+        result: u64,
+        /// Status of the completion.
+        status: Status,
+    },
+    /// Write these bytes, 4 to 4,096 in dwords, to where the command's PRPs say, then post a success with this result.
+    Transfer {
+        /// The bytes.
+        data: Vec<u8>,
+        /// Result of the completion.
+        result: u64,
+    },
+    /// Post nothing: [`DeviceEvent::EventRequestDone`] will.
+    Held,
+}
+
+impl AdminReply {
+    const DONE: AdminReply = AdminReply::success(0);
+
+    const fn success(result: u64) -> Self {
+        AdminReply::Complete { result, status: Status::SUCCESS }
+    }
+
+    fn data(data: Vec<u8>) -> Self {
+        AdminReply::Transfer { data, result: 0 }
+    }
+}
+
+impl Controller {
+    /// Answers a command of the admin queue. What it asks of the device comes by [`Controller::next_event`]; a failure
+    /// is in the error log.
+    pub fn admin(&mut self, submission: &Submission) -> AdminReply {
+        self.answer(submission).unwrap_or_else(|status| {
+            self.log_error(CommandError {
+                queue: QueueId(0),
+                command_id: submission.command_id(),
+                status,
+                block: 0,
+                namespace: submission.namespace(),
+            });
+            AdminReply::Complete { result: 0, status }
+        })
+    }
+
+    /// Puts a failed command into the error log: one of an I/O queue, or an admin command whose data could not be
+    /// moved.
+    pub fn log_error(&mut self, error: CommandError) {
+        self.errors.push(error);
+    }
+
+    fn answer(&mut self, submission: &Submission) -> Result<AdminReply, Status> {
+        if !self.is_ready() {
+            return Err(Status::COMMAND_SEQUENCE_ERROR);
+        }
+        let opcode = AdminOpcode::try_from(submission.opcode()).map_err(|_| Status::INVALID_OPCODE)?;
+        if submission.fuse() != Fuse::Normal || !submission.uses_prps() {
+            return Err(Status::INVALID_FIELD);
+        }
+        match opcode {
+            AdminOpcode::Identify => self.identify(submission).map(AdminReply::data),
+            AdminOpcode::GetLogPage => self.get_log_page(submission).map(AdminReply::data),
+            AdminOpcode::GetFeatures => self.get_features(submission),
+            AdminOpcode::SetFeatures => self.set_features(submission),
+            AdminOpcode::AsynchronousEventRequest => {
+                self.requests.hold(submission.command_id())?;
+                self.deliver_events();
+                Ok(AdminReply::Held)
+            }
+            AdminOpcode::Abort => Ok(self.abort(submission)),
+            AdminOpcode::KeepAlive if self.settings.keep_alive.is_some() => Ok(AdminReply::DONE),
+            AdminOpcode::KeepAlive => Err(Status::INVALID_OPCODE),
+            AdminOpcode::CreateCompletionQueue => {
+                let entries_max = self.entries_max(self.configuration.completion_size(), 4);
+                let event = self.queues.create_completion(submission, entries_max, self.settings.vectors)?;
+                Ok(self.announce(event))
+            }
+            AdminOpcode::CreateSubmissionQueue => {
+                let entries_max = self.entries_max(self.configuration.submission_size(), 6);
+                let event = self.queues.create_submission(submission, entries_max)?;
+                Ok(self.announce(event))
+            }
+            AdminOpcode::DeleteCompletionQueue => {
+                let event = self.queues.delete_completion(submission)?;
+                Ok(self.announce(event))
+            }
+            AdminOpcode::DeleteSubmissionQueue => {
+                let event = self.queues.delete_submission(submission)?;
+                Ok(self.announce(event))
+            }
+        }
+    }
+
+    /// No queue can be made while CC names entries of another size than there is (Base §3.1.3.5).
+    fn entries_max(&self, size_log2: u32, required: u32) -> u32 {
+        if size_log2 == required { self.settings.queue_entries_max } else { 0 }
+    }
+
+    fn announce(&mut self, event: DeviceEvent) -> AdminReply {
+        self.events.push_back(event);
+        AdminReply::DONE
+    }
+
+    /// Aborts a held event request. A command of an I/O queue is past calling back: the specification leaves that to
+    /// the controller (Base §5.1), and result bit 0 says so.
+    fn abort(&mut self, submission: &Submission) -> AdminReply {
+        let (queue, command_id) = (submission.dword(10) as u16, (submission.dword(10) >> 16) as u16);
+        if queue == 0 && self.requests.abort(command_id) {
+            let status = Status::ABORT_REQUESTED;
+            self.events.push_back(DeviceEvent::EventRequestDone { command_id, result: 0, status });
+            return AdminReply::DONE;
+        }
+        AdminReply::success(1)
+    }
+}

@@ -1,0 +1,369 @@
+//! The controller as a host driver finds it: properties, start and shutdown. `admin` has the commands.
+//!
+//! ```text
+//!            EN = 1, valid              on_started
+//! Disabled ────────────────▶ Starting ────────────▶ Ready
+//!   ▲   │ EN = 1, not valid      │ EN = 0              │ EN = 0
+//!   │   └───────────▶ Fatal      ▼                     │
+//!   │                   └────▶ Stopping ◀──────────────┘
+//!   └────────────────────────────┘ on_stopped
+//! ```
+
+use crate::admin::{ErrorLog, EventRequests, Features, QueueTable};
+use crate::spec::log_page::{HealthPage, warning};
+use crate::spec::registers::{self, AdminQueueAttributes, Configuration};
+use crate::spec::{FeatureId, PAGE_BYTES, QueuePriority, Status};
+use crate::{Arbitration, ArbitrationShares, AsynchronousEvent, CoalescingSettings, ControllerSettings};
+use std::collections::VecDeque;
+use units::{HostAddress, QueueId, Span};
+
+/// What the device end has to do, in the order of [`Controller::next_event`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeviceEvent {
+    /// Make ready, with these admin queues, then call [`Controller::on_started`].
+    Start {
+        /// Where the admin submission queue lies.
+        submissions: HostAddress,
+        /// Its entries.
+        submission_entries: u32,
+        /// Where the admin completion queue lies.
+        completions: HostAddress,
+        /// Its entries.
+        completion_entries: u32,
+        /// How queues compete.
+        arbitration: Arbitration,
+    },
+    /// Forget every queue and command, touch host memory no more, then call [`Controller::on_stopped`].
+    Stop,
+    /// Make everything durable, then call [`Controller::on_shut_down`].
+    ShutDown {
+        /// The host has no time: only what was promised need be kept.
+        abrupt: bool,
+    },
+    /// A completion queue was made.
+    CompletionQueueCreated {
+        /// Its identifier.
+        queue: QueueId,
+        /// Where it lies.
+        base: HostAddress,
+        /// Its entries.
+        entries: u32,
+        /// The vector to interrupt; `None` for a queue that is polled.
+        vector: Option<u16>,
+    },
+    /// A submission queue was made.
+    SubmissionQueueCreated {
+        /// Its identifier.
+        queue: QueueId,
+        /// Where it lies.
+        base: HostAddress,
+        /// Its entries.
+        entries: u32,
+        /// Where its completions go.
+        completions: QueueId,
+        /// Its class under weights.
+        priority: QueuePriority,
+    },
+    /// A submission queue goes. The Delete command may be completed only when the queue's commands are.
+    SubmissionQueueDeleted(QueueId),
+    /// A completion queue goes; no submission queue uses it any more.
+    CompletionQueueDeleted(QueueId),
+    /// A feature has another value; those that concern the device are read from the controller.
+    FeatureChanged(FeatureId),
+    /// A held Asynchronous Event Request of the admin queue completes.
+    EventRequestDone {
+        /// Its identifier.
+        command_id: u16,
+        /// Result of the completion.
+        result: u64,
+        /// Status of the completion.
+        status: Status,
+    },
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Disabled,
+    Starting,
+    Ready,
+    Stopping,
+    Fatal,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Shutdown {
+    None,
+    Running,
+    Done,
+}
+
+/// A controller without its queues' contents: those are the device end's.
+#[derive(Debug)]
+pub struct Controller {
+    pub(crate) settings: ControllerSettings,
+    pub(crate) features: Features,
+    pub(crate) queues: QueueTable,
+    pub(crate) requests: EventRequests,
+    pub(crate) errors: ErrorLog,
+    pub(crate) health: HealthPage,
+    pub(crate) events: VecDeque<DeviceEvent>,
+    pub(crate) configuration: Configuration,
+    attributes: AdminQueueAttributes,
+    submissions: u64,
+    completions: u64,
+    state: State,
+    /// RDY, which falls only when the device has let go of host memory.
+    ready: bool,
+    shutdown: Shutdown,
+}
+
+impl Controller {
+    /// A disabled controller.
+    ///
+    /// # Panics
+    /// If the settings contradict themselves or the ranges their fields name.
+    pub fn new(settings: ControllerSettings) -> Self {
+        settings.assert_valid();
+        Controller {
+            features: Features::new(&settings),
+            queues: QueueTable::new(settings.io_queues_max),
+            requests: EventRequests::new(settings.event_requests_max),
+            errors: ErrorLog::new(settings.error_log_entries),
+            health: HealthPage::default(),
+            events: VecDeque::new(),
+            configuration: Configuration::default(),
+            attributes: AdminQueueAttributes::default(),
+            submissions: 0,
+            completions: 0,
+            state: State::Disabled,
+            ready: false,
+            shutdown: Shutdown::None,
+            settings,
+        }
+    }
+
+    /// What the device end has to do next. It is to be asked after every call, until there is nothing.
+    pub fn next_event(&mut self) -> Option<DeviceEvent> {
+        self.events.pop_front()
+    }
+
+    /// Whether commands are processed.
+    pub fn is_ready(&self) -> bool {
+        self.state == State::Ready
+    }
+
+    /// Reads the 4-byte property at `offset`; 0 where there is none.
+    pub fn read_property(&self, offset: u32) -> u32 {
+        match offset {
+            registers::VS => registers::VERSION,
+            registers::CC => self.configuration.0,
+            registers::CSTS => self.status(),
+            registers::AQA => self.attributes.0,
+            registers::CRTO => self.ready_half_seconds(0xffff) as u32,
+            _ => match offset & !4 {
+                registers::CAP => half(self.capabilities(), offset),
+                registers::ASQ => half(self.submissions, offset),
+                registers::ACQ => half(self.completions, offset),
+                _ => 0,
+            },
+        }
+    }
+
+    /// Reads 8 bytes at `offset` as two properties.
+    pub fn read_property_pair(&self, offset: u32) -> u64 {
+        u64::from(self.read_property(offset)) | u64::from(self.read_property(offset.wrapping_add(4))) << 32
+    }
+
+    /// Writes the 4-byte property at `offset`; without effect where there is none or it is read-only.
+    pub fn write_property(&mut self, offset: u32, value: u32) {
+        // The queues' places may only change while the controller is disabled (Base §3.1.3.8).
+        let disabled = !self.configuration.enabled();
+        match offset {
+            registers::CC => self.configure(Configuration(value)),
+            registers::AQA if disabled => self.attributes = AdminQueueAttributes(value & 0x0fff_0fff),
+            _ => match offset & !4 {
+                registers::ASQ if disabled => set_half(&mut self.submissions, offset, value),
+                registers::ACQ if disabled => set_half(&mut self.completions, offset, value),
+                _ => {}
+            },
+        }
+    }
+
+    /// Writes 8 bytes at `offset` as two properties.
+    pub fn write_property_pair(&mut self, offset: u32, value: u64) {
+        self.write_property(offset, value as u32);
+        self.write_property(offset.wrapping_add(4), (value >> 32) as u32);
+    }
+
+    /// CAP (Base §3.1.3.1); pages of 4 KiB only, doorbells 4 bytes apart.
+    fn capabilities(&self) -> u64 {
+        u64::from(self.settings.queue_entries_max - 1)
+            | registers::CAP_CONTIGUOUS
+            | registers::CAP_WEIGHTED
+            | self.ready_half_seconds(0xff) << 24
+            | registers::CAP_NVM
+            | registers::CAP_READY_WITH_MEDIA
+    }
+
+    fn ready_half_seconds(&self, most: u64) -> u64 {
+        self.settings.ready_within.picos().div_ceil(Span::from_millis(500).picos()).clamp(1, most)
+    }
+
+    fn status(&self) -> u32 {
+        let ready = if self.ready { registers::CSTS_READY } else { 0 };
+        let fatal = if self.state == State::Fatal { registers::CSTS_FATAL } else { 0 };
+        let shutdown = match self.shutdown {
+            Shutdown::None => 0,
+            Shutdown::Running => registers::CSTS_SHUTTING_DOWN,
+            Shutdown::Done => registers::CSTS_SHUT_DOWN,
+        };
+        ready | fatal | shutdown
+    }
+
+    fn configure(&mut self, new: Configuration) {
+        let old = std::mem::replace(&mut self.configuration, new);
+        if new.shutdown() != 0 && old.shutdown() == 0 && self.shutdown == Shutdown::None {
+            self.shutdown = Shutdown::Running;
+            self.events.push_back(DeviceEvent::ShutDown { abrupt: new.shutdown() == 2 });
+        }
+        match (old.enabled(), new.enabled()) {
+            (false, true) if self.state == State::Disabled => self.start(),
+            (true, false) => self.stop(),
+            _ => {}
+        }
+    }
+
+    fn start(&mut self) {
+        let asked = self.configuration;
+        let arbitration = match asked.arbitration() {
+            0 => Some(Arbitration::RoundRobin),
+            Configuration::WEIGHTED => Some(Arbitration::Weighted),
+            _ => None,
+        };
+        let aligned = [self.submissions, self.completions].iter().all(|at| at.is_multiple_of(PAGE_BYTES));
+        let attributes = self.attributes;
+        let sized = attributes.submission_entries() >= 2 && attributes.completion_entries() >= 2;
+        self.shutdown = Shutdown::None;
+        match arbitration {
+            Some(arbitration) if aligned && sized && asked.command_sets() == 0 && asked.page_size() == 0 => {
+                self.state = State::Starting;
+                self.events.push_back(DeviceEvent::Start {
+                    submissions: HostAddress(self.submissions),
+                    submission_entries: attributes.submission_entries(),
+                    completions: HostAddress(self.completions),
+                    completion_entries: attributes.completion_entries(),
+                    arbitration,
+                });
+            }
+            _ => self.state = State::Fatal,
+        }
+    }
+
+    /// A controller reset (Base §3.7.2): everything but the admin queues' places goes back to its beginning.
+    fn stop(&mut self) {
+        if self.state == State::Stopping || self.state == State::Disabled {
+            return;
+        }
+        self.state = State::Stopping;
+        self.features = Features::new(&self.settings);
+        self.queues = QueueTable::new(self.settings.io_queues_max);
+        self.requests = EventRequests::new(self.settings.event_requests_max);
+        self.events.push_back(DeviceEvent::Stop);
+    }
+
+    /// The device is ready for commands. Without effect if the host has disabled it meanwhile.
+    pub fn on_started(&mut self) {
+        if self.state == State::Starting {
+            self.state = State::Ready;
+            self.ready = true;
+        }
+    }
+
+    /// The device has forgotten its queues. If the host has enabled it again already, it starts.
+    pub fn on_stopped(&mut self) {
+        if self.state == State::Stopping {
+            self.state = State::Disabled;
+            self.ready = false;
+            if self.configuration.enabled() {
+                self.start();
+            }
+        }
+    }
+
+    /// Everything is durable; power may go.
+    pub fn on_shut_down(&mut self) {
+        if self.shutdown == Shutdown::Running {
+            self.shutdown = Shutdown::Done;
+        }
+    }
+
+    /// The device cannot go on: CSTS.CFS is set until the host resets it.
+    pub fn on_fatal(&mut self) {
+        if self.state != State::Disabled {
+            self.state = State::Fatal;
+        }
+    }
+
+    /// Figures for the health page. Warnings that are new become events where the host asked for them. The controller
+    /// itself counts error entries, and warns of a temperature outside the host's thresholds (Base §5.27.1.3).
+    pub fn set_health(&mut self, mut health: HealthPage) {
+        if self.features.is_outside_thresholds(health.temperature()) {
+            health.set_critical_warning(health.critical_warning() | warning::TEMPERATURE);
+        }
+        let new = health.critical_warning() & !self.health.critical_warning() & self.features.reported_warnings();
+        self.health = health;
+        for event in AsynchronousEvent::of_warnings(new) {
+            self.raise(event);
+        }
+    }
+
+    /// Reports an event to the host, as soon as it holds a request out for one and has read of the last of its kind.
+    pub fn raise(&mut self, event: AsynchronousEvent) {
+        self.requests.raise(event);
+        self.deliver_events();
+    }
+
+    pub(crate) fn deliver_events(&mut self) {
+        while let Some((command_id, result)) = self.requests.deliver() {
+            self.events.push_back(DeviceEvent::EventRequestDone { command_id, result, status: Status::SUCCESS });
+        }
+    }
+
+    /// Burst and weights in force.
+    pub fn arbitration_shares(&self) -> ArbitrationShares {
+        ArbitrationShares::from_feature(self.features.value(FeatureId::Arbitration, 0))
+    }
+
+    /// The coalescing in force for an I/O vector.
+    pub fn coalescing(&self, vector: u16) -> CoalescingSettings {
+        if self.features.exempt_from_coalescing(vector) {
+            return CoalescingSettings::NONE;
+        }
+        CoalescingSettings::from_feature(self.features.value(FeatureId::InterruptCoalescing, 0))
+    }
+
+    /// Whether writes may complete in volatile memory now.
+    pub fn write_cache_enabled(&self) -> bool {
+        self.features.value(FeatureId::VolatileWriteCache, 0) & 1 != 0
+    }
+
+    /// How long the host may be silent; `None` is for ever.
+    pub fn keep_alive_timeout(&self) -> Option<Span> {
+        let millis = self.features.value(FeatureId::KeepAliveTimer, 0);
+        (millis > 0).then(|| Span::from_millis(u64::from(millis)))
+    }
+
+    /// The settings it was made with.
+    pub fn settings(&self) -> &ControllerSettings {
+        &self.settings
+    }
+}
+
+fn half(value: u64, offset: u32) -> u32 {
+    (value >> (8 * (offset & 4))) as u32
+}
+
+fn set_half(register: &mut u64, offset: u32, value: u32) {
+    let shift = 8 * (offset & 4);
+    *register = *register & !(0xffff_ffff << shift) | u64::from(value) << shift;
+}

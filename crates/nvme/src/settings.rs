@@ -1,0 +1,141 @@
+//! What a controller is like: everything its identify structures and registers say follows from this.
+
+use crate::spec::Opcode;
+use units::{Bytes, Span};
+
+/// A controller. Relations are asserted when one is made: whoever reads configuration files checks them first.
+#[derive(Clone, Debug)]
+pub struct ControllerSettings {
+    /// PCI vendor identifier.
+    pub vendor: u16,
+    /// Serial number: ASCII, at most 20 characters.
+    pub serial: String,
+    /// Model number: ASCII, at most 40 characters.
+    pub model: String,
+    /// Firmware revision: ASCII, at most 8 characters.
+    pub firmware: String,
+    /// NVMe qualified name of the subsystem, at most 223 bytes.
+    pub subsystem: String,
+    /// The controller within its subsystem.
+    pub controller_id: u16,
+    /// Entries of the largest queue: 2 to 65,536.
+    pub queue_entries_max: u32,
+    /// I/O queues of each kind: 1 to 65,535.
+    pub io_queues_max: u16,
+    /// Interrupt vectors: 1 to 2,048 (what MSI-X has).
+    pub vectors: u16,
+    /// Longest transfer of one command, a power of two of 4 KiB pages; `None` is without limit.
+    pub transfer_max: Option<Bytes>,
+    /// Asynchronous Event Requests held: 1 to 256.
+    pub event_requests_max: u16,
+    /// Entries the error log keeps: 1 to 64.
+    pub error_log_entries: u8,
+    /// Arbitration burst that suits the device, as a power of two: 0 to 6.
+    pub burst_log2: u8,
+    /// I/O commands that the device end carries out.
+    pub commands: Vec<Opcode>,
+    /// Whether writes may complete in volatile memory.
+    pub volatile_write_cache: bool,
+    /// Blocks that are written atomically, over a power failure too: 1 to 65,536.
+    pub atomic_write_blocks: u32,
+    /// Granularity of the keep alive timer, a multiple of 100 ms; `None` is no timer.
+    pub keep_alive: Option<Span>,
+    /// The longest the device may take to become ready.
+    pub ready_within: Span,
+    /// Kelvin to warn at, and kelvin that are critical.
+    pub temperatures: [u16; 2],
+    /// Power at full speed in hundredths of a watt.
+    pub power_centiwatts: u16,
+    /// The namespaces; the first is number 1.
+    pub namespaces: Vec<NamespaceSettings>,
+}
+
+/// A namespace.
+#[derive(Clone, Debug)]
+pub struct NamespaceSettings {
+    /// Logical blocks; at least 1.
+    pub blocks: u64,
+    /// Bytes of a block: a power of two from 512 to 4,096.
+    pub block_bytes: u32,
+    /// Identifier that no other namespace anywhere has.
+    pub nguid: [u8; 16],
+    /// Extended unique identifier; zero where there is none.
+    pub eui64: [u8; 8],
+}
+
+impl ControllerSettings {
+    pub(crate) fn assert_valid(&self) {
+        let text = |text: &str, longest| assert!(text.is_ascii() && text.len() <= longest, "{text:?} over {longest}");
+        text(&self.serial, 20);
+        text(&self.model, 40);
+        text(&self.firmware, 8);
+        assert!(self.subsystem.len() <= 223);
+        assert!((2..=0x1_0000).contains(&self.queue_entries_max));
+        assert!(self.io_queues_max >= 1);
+        assert!((1..=2048).contains(&self.vectors));
+        assert!(
+            self.transfer_max.is_none_or(|bytes| bytes.0.is_power_of_two() && bytes.0 >= 2 * crate::spec::PAGE_BYTES)
+        );
+        assert!((1..=256).contains(&self.event_requests_max));
+        assert!((1..=64).contains(&self.error_log_entries));
+        assert!(self.burst_log2 <= 6);
+        assert!((1..=0x1_0000).contains(&self.atomic_write_blocks));
+        assert!(!self.namespaces.is_empty() && self.namespaces.len() < 0xffff);
+        for namespace in &self.namespaces {
+            assert!(namespace.blocks > 0);
+            assert!(namespace.block_bytes.is_power_of_two() && (512..=4096).contains(&namespace.block_bytes));
+        }
+    }
+
+    /// Namespace `id` as the host counts, if there is one.
+    pub(crate) fn namespace(&self, id: u32) -> Option<&NamespaceSettings> {
+        self.namespaces.get((id as usize).checked_sub(1)?)
+    }
+
+    /// ONCS of Identify Controller (Base §5.17.2.1): bits of the optional commands, and bit 4 for Select in Get
+    /// Features.
+    pub(crate) fn optional_commands(&self) -> u16 {
+        let bit = |opcode: &Opcode| match opcode {
+            Opcode::Compare => 1,
+            Opcode::WriteUncorrectable => 1 << 1,
+            Opcode::DatasetManagement => 1 << 2,
+            Opcode::WriteZeroes => 1 << 3,
+            Opcode::Verify => 1 << 7,
+            Opcode::Copy => 1 << 8,
+            Opcode::Flush | Opcode::Write | Opcode::Read => 0,
+        };
+        self.commands.iter().fold(1 << 4, |bits, opcode| bits | bit(opcode))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A controller of middling size, for the tests of this crate.
+    pub(crate) fn example() -> ControllerSettings {
+        ControllerSettings {
+            vendor: 0x1b36,
+            serial: "FL0001".into(),
+            model: "Flashloom".into(),
+            firmware: "0.1".into(),
+            subsystem: "nqn.2026-01.io.flashloom:test".into(),
+            controller_id: 1,
+            queue_entries_max: 1024,
+            io_queues_max: 64,
+            vectors: 65,
+            transfer_max: Some(Bytes::kib(512)),
+            event_requests_max: 4,
+            error_log_entries: 8,
+            burst_log2: 3,
+            commands: Opcode::ALL.to_vec(),
+            volatile_write_cache: true,
+            atomic_write_blocks: 8,
+            keep_alive: None,
+            ready_within: Span::from_secs(5),
+            temperatures: [343, 358],
+            power_centiwatts: 2_500,
+            namespaces: vec![NamespaceSettings { blocks: 1 << 30, block_bytes: 512, nguid: [7; 16], eui64: [9; 8] }],
+        }
+    }
+}

@@ -1,0 +1,136 @@
+//! What Identify returns (Base §5.17.2; NVM §4.1.5 for namespaces).
+
+use super::layout::layout;
+
+/// CNS 00h: the NVM command set's view of a namespace (NVM §4.1.5.1).
+pub const NAMESPACE: u8 = 0x00;
+/// CNS 01h: the controller (Base §5.17.2.1).
+pub const CONTROLLER: u8 = 0x01;
+/// CNS 02h: active namespaces above the one named (Base §5.17.2.2).
+pub const ACTIVE_NAMESPACES: u8 = 0x02;
+/// CNS 03h: identifiers of a namespace (Base §5.17.2.3).
+pub const NAMESPACE_IDENTIFIERS: u8 = 0x03;
+/// CNS 05h: a command set's further view of a namespace (NVM §4.1.5.3).
+pub const COMMAND_SET_NAMESPACE: u8 = 0x05;
+/// CNS 06h: a command set's limits of the controller (NVM §4.1.5.4).
+pub const COMMAND_SET_CONTROLLER: u8 = 0x06;
+/// CNS 07h: active namespaces of a command set (Base §5.17.2.6).
+pub const COMMAND_SET_NAMESPACES: u8 = 0x07;
+/// CNS 08h: what every command set says of a namespace (Base §5.17.2.8).
+pub const INDEPENDENT_NAMESPACE: u8 = 0x08;
+
+/// Bytes of whatever Identify returns.
+pub const IDENTIFY_BYTES: usize = 4096;
+
+layout! {
+    /// The controller, CNS 01h (Base §5.17.2.1, figure 275).
+    IdentifyController[4096] {
+        /// PCI vendor (VID).
+        vendor, set_vendor: u16 = 0;
+        /// PCI subsystem vendor (SSVID).
+        subsystem_vendor, set_subsystem_vendor: u16 = 2;
+        /// Serial number, ASCII padded with spaces (SN).
+        serial, set_serial: [u8; 20] = 4;
+        /// Model number, ASCII padded with spaces (MN).
+        model, set_model: [u8; 40] = 24;
+        /// Firmware revision, ASCII padded with spaces (FR).
+        firmware, set_firmware: [u8; 8] = 64;
+        /// Recommended arbitration burst as a power of two (RAB).
+        recommended_burst, set_recommended_burst: u8 = 72;
+        /// Longest transfer as a power of two of pages; 0 is without limit (MDTS).
+        transfer_pages_log2, set_transfer_pages_log2: u8 = 77;
+        /// Controller identifier (CNTLID).
+        controller_id, set_controller_id: u16 = 78;
+        /// Version, as in VS (VER).
+        version, set_version: u32 = 80;
+        /// 1 for an I/O controller (CNTRLTYPE).
+        controller_type, set_controller_type: u8 = 111;
+        /// Most Abort commands at once, from zero (ACL).
+        abort_limit, set_abort_limit: u8 = 258;
+        /// Most Asynchronous Event Requests held, from zero (AERL).
+        event_request_limit, set_event_request_limit: u8 = 259;
+        /// Firmware slots and their nature (FRMW).
+        firmware_updates, set_firmware_updates: u8 = 260;
+        /// What Get Log Page can do (LPA).
+        log_page_attributes, set_log_page_attributes: u8 = 261;
+        /// Entries of the error log, from zero (ELPE).
+        error_log_entries, set_error_log_entries: u8 = 262;
+        /// Temperature to warn at, in kelvin (WCTEMP).
+        warning_temperature, set_warning_temperature: u16 = 266;
+        /// Temperature that is critical, in kelvin (CCTEMP).
+        critical_temperature, set_critical_temperature: u16 = 268;
+        /// Capacity in bytes (TNVMCAP).
+        capacity, set_capacity: u128 = 280;
+        /// Granularity of the keep alive timer in 100 ms; 0 is no timer (KAS).
+        keep_alive, set_keep_alive: u16 = 320;
+        /// Size of submission entries, required and greatest as powers of two (SQES).
+        submission_sizes, set_submission_sizes: u8 = 512;
+        /// Size of completion entries, required and greatest as powers of two (CQES).
+        completion_sizes, set_completion_sizes: u8 = 513;
+        /// Commands worth having outstanding in a queue (MAXCMD).
+        commands_max, set_commands_max: u16 = 514;
+        /// Greatest namespace identifier (NN).
+        namespaces, set_namespaces: u32 = 516;
+        /// Optional I/O commands (ONCS).
+        optional_commands, set_optional_commands: u16 = 520;
+        /// Bit 0: there is a volatile write cache; bits 2:1: whether Flush takes all namespaces (VWC).
+        volatile_write_cache, set_volatile_write_cache: u8 = 525;
+        /// Blocks written atomically, from zero (AWUN).
+        atomic_write_blocks, set_atomic_write_blocks: u16 = 526;
+        /// Blocks written atomically over a power failure, from zero (AWUPF).
+        atomic_write_blocks_power_fail, set_atomic_write_blocks_power_fail: u16 = 528;
+        /// Name of the subsystem, UTF-8 padded with zeroes (SUBNQN).
+        subsystem, set_subsystem: [u8; 256] = 768;
+        /// Power of state 0 in hundredths of a watt (PSD0.MP).
+        power_centiwatts, set_power_centiwatts: u16 = 2048;
+    }
+}
+
+layout! {
+    /// A namespace, CNS 00h (NVM §4.1.5.1).
+    IdentifyNamespace[4096] {
+        /// Size in logical blocks (NSZE).
+        size, set_size: u64 = 0;
+        /// Most blocks that may be allocated (NCAP).
+        capacity, set_capacity: u64 = 8;
+        /// Blocks allocated (NUSE).
+        used, set_used: u64 = 16;
+        /// Formats, from zero (NLBAF).
+        formats, set_formats: u8 = 25;
+        /// The format in use (FLBAS).
+        format, set_format: u8 = 26;
+        /// What deallocated blocks read as (DLFEAT).
+        deallocated, set_deallocated: u8 = 33;
+        /// Bytes it may hold (NVMCAP).
+        bytes, set_bytes: u128 = 48;
+        /// Globally unique identifier (NGUID).
+        nguid, set_nguid: [u8; 16] = 104;
+        /// IEEE extended unique identifier (EUI64).
+        eui64, set_eui64: [u8; 8] = 120;
+        /// Format 0: metadata bytes 15:0, block size as a power of two 23:16, relative performance 25:24 (LBAF0).
+        format0, set_format0: u32 = 128;
+    }
+}
+
+impl IdentifyNamespace {
+    /// Bytes of a logical block in the format in use; `None` where the structure makes no sense.
+    pub fn block_bytes(&self) -> Option<u32> {
+        (self.format() & 0xf == 0).then(|| 1u32.checked_shl(self.format0() >> 16 & 0xff)).flatten()
+    }
+}
+
+layout! {
+    /// What every command set says of a namespace, CNS 08h (Base §5.17.2.8).
+    IndependentNamespace[4096] {
+        /// Bit 0: the namespace is ready (NSTAT).
+        state, set_state: u8 = 14;
+    }
+}
+
+/// `text` as Identify holds it: cut to `N` bytes, padded with `pad`.
+pub(crate) fn padded<const N: usize>(text: &str, pad: u8) -> [u8; N] {
+    let mut bytes = [pad; N];
+    let length = text.len().min(N);
+    bytes[..length].copy_from_slice(&text.as_bytes()[..length]);
+    bytes
+}

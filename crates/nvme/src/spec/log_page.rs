@@ -1,0 +1,100 @@
+//! Log pages (Base §5.16.1).
+
+use super::layout::layout;
+
+/// Which pages there are (Base §5.16.1.1).
+pub const SUPPORTED_PAGES: u8 = 0x00;
+/// Errors, the newest first (Base §5.16.1.2).
+pub const ERRORS: u8 = 0x01;
+/// Health and what the drive has done so far (Base §5.16.1.3).
+pub const HEALTH: u8 = 0x02;
+/// Firmware slots (Base §5.16.1.4).
+pub const FIRMWARE: u8 = 0x03;
+/// Which commands there are and what they change (Base §5.16.1.6).
+pub const EFFECTS: u8 = 0x05;
+/// Which features there are (Base §5.16.1.18).
+pub const FEATURES: u8 = 0x12;
+
+/// Every page this controller has.
+pub const ALL: &[u8] = &[SUPPORTED_PAGES, ERRORS, HEALTH, FIRMWARE, EFFECTS, FEATURES];
+
+layout! {
+    /// One entry of the error log (Base §5.16.1.2).
+    ErrorEntry[64] {
+        /// Errors so far, this one included; 0 marks an empty entry.
+        count, set_count: u64 = 0;
+        /// The submission queue of the command; FFFFh where there was none.
+        queue, set_queue: u16 = 8;
+        /// The command; FFFFh where there was none.
+        command_id, set_command_id: u16 = 10;
+        /// Its status, shifted left by one as in a completion.
+        status, set_status: u16 = 12;
+        /// Byte (7:0) and bit (10:8) of the command that was wrong; FFFFh where none was.
+        location, set_location: u16 = 14;
+        /// The first logical block in error.
+        block, set_block: u64 = 16;
+        /// The namespace.
+        namespace, set_namespace: u32 = 24;
+    }
+}
+
+layout! {
+    /// SMART / Health Information (Base §5.16.1.3).
+    HealthPage[512] {
+        /// Bits of what is wrong, see [`super::log_page::warning`].
+        critical_warning, set_critical_warning: u8 = 0;
+        /// In kelvin.
+        temperature, set_temperature: u16 = 1;
+        /// Spare capacity left, in per cent.
+        available_spare, set_available_spare: u8 = 3;
+        /// Spare below which there is a warning, in per cent.
+        spare_threshold, set_spare_threshold: u8 = 4;
+        /// Of the endurance, in per cent; may pass 100.
+        percentage_used, set_percentage_used: u8 = 5;
+        /// Thousands of 512-byte units, rounded up.
+        data_units_read, set_data_units_read: u128 = 32;
+        /// Thousands of 512-byte units, rounded up.
+        data_units_written, set_data_units_written: u128 = 48;
+        /// Read commands completed.
+        host_reads, set_host_reads: u128 = 64;
+        /// Write commands completed.
+        host_writes, set_host_writes: u128 = 80;
+        /// Minutes with I/O outstanding.
+        busy_minutes, set_busy_minutes: u128 = 96;
+        /// Times power came.
+        power_cycles, set_power_cycles: u128 = 112;
+        /// Hours of power.
+        power_on_hours, set_power_on_hours: u128 = 128;
+        /// Times power went without a shutdown.
+        unsafe_shutdowns, set_unsafe_shutdowns: u128 = 144;
+        /// Data not recovered.
+        media_errors, set_media_errors: u128 = 160;
+        /// Entries ever made in the error log.
+        error_entries, set_error_entries: u128 = 176;
+    }
+}
+
+layout! {
+    /// Firmware Slot Information (Base §5.16.1.4).
+    FirmwarePage[512] {
+        /// Slot in use, bits 2:0.
+        active, set_active: u8 = 0;
+        /// Revision in slot 1.
+        slot1, set_slot1: [u8; 8] = 8;
+    }
+}
+
+/// Bits of the critical warning of [`HealthPage`], which are also the low bits of the Asynchronous Event Configuration
+/// feature.
+pub mod warning {
+    /// Spare capacity is below its threshold.
+    pub const SPARE: u8 = 1;
+    /// The temperature is outside its thresholds.
+    pub const TEMPERATURE: u8 = 1 << 1;
+    /// Media errors have made the drive unreliable.
+    pub const RELIABILITY: u8 = 1 << 2;
+    /// Media accept no more writes.
+    pub const READ_ONLY: u8 = 1 << 3;
+    /// What keeps volatile memory over a power failure has failed.
+    pub const BACKUP_FAILED: u8 = 1 << 4;
+}
