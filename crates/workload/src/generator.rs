@@ -53,7 +53,7 @@ impl Recipe {
         let given = parameters.alignment.map(|bytes| bytes.0).or(self.alignment_bytes);
         let natural = parameters.block.map(|bytes| bytes.0).or(only_size);
         let bytes = given.or(natural).unwrap_or(4096);
-        if bytes == 0 || bytes % SECTOR_BYTES != 0 {
+        if bytes == 0 || !bytes.is_multiple_of(SECTOR_BYTES) {
             return Err(UnusableParameter::new("alignment", bytes, format!("a multiple of {SECTOR_BYTES} bytes")));
         }
         Ok(bytes / SECTOR_BYTES)
@@ -97,10 +97,9 @@ impl Kinds {
     fn pick(&self, draw: &mut Draw) -> IoKind {
         if self.other.happens(draw) {
             self.others.pick(draw)
-        } else if self.read.happens(draw) {
-            IoKind::Read
         } else {
-            IoKind::Write
+            // Looked up, not branched on: no processor predicts it.
+            [IoKind::Write, IoKind::Read][usize::from(self.read.happens(draw))]
         }
     }
 }

@@ -6,8 +6,8 @@ use units::{Bytes, Lba, SECTOR_BYTES};
 /// Largest request that a generator draws, as in the microbenchmarks of drives' data sheets.
 pub const REQUEST_MAX: Bytes = Bytes::mib(1);
 
-/// Sectors of 2^64 bytes: beyond, byte addresses would overflow.
-const CAPACITY_MAX: u64 = 1 << 55;
+/// Beyond, byte addresses would overflow.
+pub(crate) const CAPACITY_MAX: u64 = u64::MAX / SECTOR_BYTES;
 
 /// A part of the drive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl UnusableParameter {
 
 /// A request size in sectors.
 pub(crate) fn checked_size(field: &str, bytes: u64) -> Result<u32, UnusableParameter> {
-    if bytes == 0 || bytes > REQUEST_MAX.0 || bytes % SECTOR_BYTES != 0 {
+    if bytes == 0 || bytes > REQUEST_MAX.0 || !bytes.is_multiple_of(SECTOR_BYTES) {
         let expected = format!("a multiple of {SECTOR_BYTES} bytes from {SECTOR_BYTES} to {}", REQUEST_MAX.0);
         return Err(UnusableParameter::new(field, format!("{bytes} bytes"), expected));
     }

@@ -9,7 +9,7 @@ use crate::recipe::{Pattern, checked_weights};
 pub(crate) enum Placement {
     Random(Slots),
     Sequential { streams: Vec<Stream>, turn: usize },
-    Zipf { slots: Slots, zipf: Zipf, scatter: u64 },
+    Zipf { slots: Slots, zipf: Zipf, scatter: Scatter },
     Runs { slots: Slots, jump: Chance, next: u64 },
     Regions(Vec<Slots>, Weighted<usize>),
 }
@@ -75,7 +75,7 @@ impl Placement {
             }
             Pattern::Zipf { theta } => {
                 let zipf = Zipf::new(slots.count, checked_number("pattern.zipf.theta", *theta, 0.0, 10.0)?);
-                Placement::Zipf { scatter: scatter(slots.count), slots, zipf }
+                Placement::Zipf { scatter: Scatter::over(slots.count), slots, zipf }
             }
             Pattern::Runs { randomness } => {
                 let jump = checked_number("pattern.runs.randomness", *randomness, 0.0, 1.0)?;
@@ -112,8 +112,7 @@ impl Placement {
                 at
             }
             Placement::Zipf { slots, zipf, scatter } => loop {
-                let slot = multiply_modulo(zipf.rank(draw) - 1, *scatter, slots.count);
-                let at = slots.at(slot);
+                let at = slots.at(scatter.place(zipf.rank(draw) - 1));
                 if at + sectors <= slots.end {
                     break at;
                 }
@@ -156,29 +155,30 @@ fn shared_out(slots: &Slots, streams: u32, largest: u64) -> Result<Vec<Stream>, 
     (0..u64::from(streams)).map(stream).collect()
 }
 
-/// A multiplier without a factor in common with `count`, near its golden section: neighbouring ranks fall far apart, and no two
-/// ranks on one slot.
-fn scatter(count: u64) -> u64 {
-    let golden = (count as f64 * 0.618_033_988_749_894_9) as u64;
-    let mut candidate = golden.max(1);
-    while greatest_common_divisor(candidate, count) != 1 {
-        candidate += 1;
-    }
-    candidate
+/// A permutation of the numbers below a count that puts neighbours far apart, without a division: multiplication by an
+/// odd number near the golden section of the next power of two, repeated while the product is not below the count.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Scatter {
+    multiplier: u64,
+    mask: u64,
+    count: u64,
 }
 
-fn greatest_common_divisor(mut a: u64, mut b: u64) -> u64 {
-    while b != 0 {
-        (a, b) = (b, a % b);
+impl Scatter {
+    /// `count` is not zero and at most 2^63.
+    fn over(count: u64) -> Self {
+        let mask = count.next_power_of_two() - 1;
+        Scatter { multiplier: ((mask as f64 * 0.618_033_988_749_894_9) as u64) | 1, mask, count }
     }
-    a
-}
 
-fn multiply_modulo(a: u64, b: u64, modulus: u64) -> u64 {
-    // Drives of up to 2^32 blocks, 16 TiB of 4 KiB, do without the slow 128-bit division.
-    match a.checked_mul(b) {
-        Some(product) => product % modulus,
-        None => (u128::from(a) * u128::from(b) % u128::from(modulus)) as u64,
+    fn place(self, rank: u64) -> u64 {
+        let mut place = rank;
+        loop {
+            place = place.wrapping_mul(self.multiplier) & self.mask;
+            if place < self.count {
+                return place;
+            }
+        }
     }
 }
 
@@ -191,8 +191,8 @@ mod tests {
     proptest! {
         #[test]
         fn scattered_ranks_are_a_permutation(count in 1u64..2_000) {
-            let multiplier = scatter(count);
-            let mut slots: Vec<u64> = (0..count).map(|rank| multiply_modulo(rank, multiplier, count)).collect();
+            let scatter = Scatter::over(count);
+            let mut slots: Vec<u64> = (0..count).map(|rank| scatter.place(rank)).collect();
             slots.sort_unstable();
             prop_assert!(slots.into_iter().eq(0..count));
         }

@@ -1,5 +1,5 @@
-//! A workload as data: where requests fall, how large they are, what they ask for and when they arrive. Presets are recipes,
-//! and a file holds one.
+//! A workload as data: where requests fall, how large they are, what they ask for and when they arrive. Presets are
+//! recipes, and a file holds one.
 
 use crate::draw::Weighted;
 use crate::parameters::{UnusableParameter, checked_number, checked_size};
@@ -10,7 +10,8 @@ use units::SECTOR_BYTES;
 /// The unit that most hosts address flash in, and the step of sizes drawn by their mean.
 const PAGE_BYTES: u64 = 4096;
 
-/// A workload's definition. `sizes = { fixed_bytes = 4096 }` and `pattern = "random"` are how a file spells the choices.
+/// A workload's definition. `sizes = { fixed_bytes = 4096 }` and `pattern = "random"` are how a file spells the
+/// choices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipe {
@@ -23,7 +24,8 @@ pub struct Recipe {
     pub read_fraction: f64,
     /// How large requests are.
     pub sizes: Sizes,
-    /// Boundary on which a request that does not continue another begins; without it the only size there is, else 4,096.
+    /// Boundary on which a request that does not continue another begins; without it the only size there is, else
+    /// 4,096.
     #[serde(default)]
     pub alignment_bytes: Option<u64>,
     /// When requests arrive.
@@ -45,8 +47,8 @@ pub enum Pattern {
         /// How many streams.
         streams: u32,
     },
-    /// Blocks of the alignment by popularity: the block of rank `k` is asked for in proportion to `1 / k^theta`. Neighbouring
-    /// ranks lie far apart.
+    /// Blocks of the alignment by popularity: the block of rank `k` is asked for in proportion to `1 / k^theta`.
+    /// Neighbouring ranks lie far apart.
     Zipf {
         /// The exponent, 0 (even) to 10.
         theta: f64,
@@ -78,8 +80,8 @@ pub enum Sizes {
     FixedBytes(u64),
     /// Each by its weight.
     Weighted(Vec<WeightedSize>),
-    /// A geometric number of 4 KiB pages (of sectors, for a mean below 4 KiB) with this mean: of all distributions over whole
-    /// pages the one of greatest entropy, so that nothing is assumed beyond the mean.
+    /// A geometric number of 4 KiB pages (of sectors, for a mean below 4 KiB) with this mean: of all distributions over
+    /// whole pages the one of greatest entropy, so that nothing is assumed beyond the mean.
     MeanBytes(f64),
 }
 

@@ -1,0 +1,118 @@
+//! The kernel's binary block trace, one file a CPU, in the byte order of the machine that wrote it: a 48-byte `struct
+//! blk_io_trace` and its payload, again and again. Source: `include/uapi/linux/blktrace_api.h`.
+
+use super::{Event, Fault, Flow, Format, Options, ParseRecord, Parser, Sink, TimeUnit};
+use crate::io::IoKind;
+
+pub(super) struct Blktrace;
+
+struct Records {
+    action: u32,
+    device: String,
+}
+
+const HEADER_BYTES: usize = 48;
+/// BLK_IO_TRACE_MAGIC in the upper three bytes, the version in the lowest.
+const MAGIC_VERSION: u32 = 0x6561_7407;
+/// `__BLK_TA_QUEUE` and `__BLK_TA_ISSUE`; the event is the low byte, bits above it mark cgroups.
+const QUEUED: u32 = 1;
+const ISSUED: u32 = 7;
+/// Categories, `BLK_TC_*`, in the upper half of the action.
+const READ: u32 = 1 << 16;
+const WRITE: u32 = 1 << 17;
+const FLUSH: u32 = 1 << 18;
+const PASS_THROUGH: u32 = 1 << 25;
+const NOTIFY: u32 = 1 << 26;
+const DISCARD: u32 = 1 << 29;
+
+impl Format for Blktrace {
+    fn name(&self) -> &'static str {
+        "blktrace"
+    }
+    fn summary(&self) -> &'static str {
+        "binary file of blktrace, one CPU; Q events, or D on request"
+    }
+    fn parser(&self, options: &Options) -> Parser {
+        let action = if options.event == Event::Queued { QUEUED } else { ISSUED };
+        Parser::Records(Box::new(Records { action, device: String::new() }))
+    }
+    fn sniff(&self, head: &super::Head) -> super::Confidence {
+        let signed = head.bytes.first_chunk().is_some_and(|magic| byte_order(*magic).is_some());
+        if signed { super::Confidence::Certain } else { super::Confidence::No }
+    }
+    fn assumed(&self, options: &Options) -> String {
+        super::blkparse::Blkparse.assumed(options)
+    }
+}
+
+/// How a record's numbers are read.
+#[derive(Clone, Copy)]
+enum Order {
+    Little,
+    Big,
+}
+
+fn byte_order(magic: [u8; 4]) -> Option<Order> {
+    match (u32::from_le_bytes(magic), u32::from_be_bytes(magic)) {
+        (MAGIC_VERSION, _) => Some(Order::Little),
+        (_, MAGIC_VERSION) => Some(Order::Big),
+        _ => None,
+    }
+}
+
+impl Order {
+    /// The number of `BYTES` bytes at an offset within the header.
+    fn number<const BYTES: usize>(self, record: &[u8], at: usize) -> u64 {
+        let fold = |value: u64, byte: &u8| value << 8 | u64::from(*byte);
+        let bytes = &record[at..at + BYTES];
+        match self {
+            Order::Little => bytes.iter().rev().fold(0, fold),
+            Order::Big => bytes.iter().fold(0, fold),
+        }
+    }
+
+    fn of(record: &[u8]) -> Result<Self, Fault> {
+        let magic: [u8; 4] = *record.first_chunk().expect("a record is at least its header");
+        let found = format!("{:#010x}", u32::from_le_bytes(magic));
+        byte_order(magic).ok_or_else(|| Fault::new("magic", found, "0x65617407 in either byte order"))
+    }
+}
+
+impl ParseRecord for Records {
+    fn header_length(&self) -> usize {
+        HEADER_BYTES
+    }
+
+    fn length(&mut self, header: &[u8]) -> Result<usize, Fault> {
+        Ok(HEADER_BYTES + Order::of(header)?.number::<2>(header, 46) as usize)
+    }
+
+    fn record(&mut self, record: &[u8], sink: &mut Sink) -> Result<Flow, Fault> {
+        let order = Order::of(record)?;
+        let action = order.number::<4>(record, 28) as u32;
+        if action & 0xff != self.action || action & (NOTIFY | PASS_THROUGH) != 0 {
+            return Ok(Flow::More);
+        }
+        let at = i128::from(order.number::<8>(record, 8)) * TimeUnit::Nanoseconds.picos();
+        let sector = order.number::<8>(record, 16);
+        let bytes = order.number::<4>(record, 24);
+        let number = order.number::<4>(record, 36);
+        // The kernel's internal dev_t: 12 bits of major above 20 of minor.
+        self.device = format!("{},{}", number >> 20, number & 0xf_ffff);
+        let device = sink.named(&self.device)?;
+        if action & FLUSH != 0 {
+            sink.push(IoKind::Flush, device, Some(at), 0, 0)?;
+        }
+        let kind = match action {
+            _ if action & DISCARD != 0 => IoKind::Deallocate,
+            _ if action & WRITE != 0 => IoKind::Write,
+            _ if action & READ != 0 => IoKind::Read,
+            _ => return Ok(Flow::More),
+        };
+        if bytes == 0 && action & FLUSH != 0 {
+            return Ok(Flow::More);
+        }
+        sink.push(kind, device, Some(at), sector, bytes.div_ceil(units::SECTOR_BYTES))?;
+        Ok(Flow::More)
+    }
+}

@@ -1,0 +1,145 @@
+//! What can be wrong with a trace: where, in which field, and what was expected.
+
+use crate::parameters::UnusableParameter;
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// A place in a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// A line of a text, from one.
+    Line(u64),
+    /// A record of a binary file, from one, and where it begins in the uncompressed file.
+    Record {
+        /// Which record.
+        number: u64,
+        /// Its first byte.
+        byte: u64,
+    },
+}
+
+impl fmt::Display for Position {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Position::Line(line) => write!(f, "line {line}"),
+            Position::Record { number, byte } => write!(f, "record {number} at byte {byte}"),
+        }
+    }
+}
+
+/// A field that does not hold what its format says.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{field} is {found:?}; expected {expected}")]
+pub struct Fault {
+    /// The field, as the format's description names it.
+    pub field: &'static str,
+    /// What stands there; long texts are cut.
+    pub found: String,
+    /// What may stand there.
+    pub expected: &'static str,
+}
+
+impl Fault {
+    pub(super) fn new(field: &'static str, found: impl ToString, expected: &'static str) -> Self {
+        let found = found.to_string().chars().take(40).collect();
+        Fault { field, found, expected }
+    }
+}
+
+/// Why a trace cannot be replayed.
+#[derive(Debug, Error)]
+pub enum TraceError {
+    /// The file cannot be opened.
+    #[error("{}: {source}", path.display())]
+    Open {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// The file cannot be read on: the system's fault, or a compressed stream that is damaged or cut short.
+    #[error("{}: {position}: cannot be read on (damaged or cut short?): {source}", path.display())]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// The line or record that could not be read.
+        position: Position,
+        /// The system's or the decompressor's reason.
+        source: io::Error,
+    },
+    /// Nothing in the file.
+    #[error("{}: the file is empty; expected a trace", path.display())]
+    Empty {
+        /// The file.
+        path: PathBuf,
+    },
+    /// No format fits.
+    #[error("{}: no known format fits the beginning of the file; name one of {formats}", path.display())]
+    Unrecognised {
+        /// The file.
+        path: PathBuf,
+        /// The names there are.
+        formats: String,
+    },
+    /// A line or record that cannot be used.
+    #[error("{}: {position} ({format}): {fault}", path.display())]
+    Bad {
+        /// The file.
+        path: PathBuf,
+        /// Where.
+        position: Position,
+        /// The format it was read as.
+        format: &'static str,
+        /// What is wrong.
+        fault: Fault,
+    },
+    /// A binary file that ends within a record.
+    #[error("{}: {position} ({format}): the file ends after {found} of {expected} bytes", path.display())]
+    Truncated {
+        /// The file.
+        path: PathBuf,
+        /// Where the record begins.
+        position: Position,
+        /// The format it was read as.
+        format: &'static str,
+        /// Bytes there are.
+        found: usize,
+        /// Bytes the record has.
+        expected: usize,
+    },
+    /// Not one request to replay.
+    #[error("{} ({format}): no request to replay; {skipped} lines or records were skipped", path.display())]
+    NoRequests {
+        /// The file.
+        path: PathBuf,
+        /// The format it was read as.
+        format: &'static str,
+        /// How many were skipped.
+        skipped: u64,
+    },
+    /// A record past the end of the drive.
+    #[error("{}: {position}: device {device} is addressed up to sector {end}; expected at most {capacity} \
+             (a larger drive, folding, or wrapping)", path.display())]
+    OutOfBounds {
+        /// The file.
+        path: PathBuf,
+        /// The record that reaches farthest.
+        position: Position,
+        /// The device's name in the trace.
+        device: String,
+        /// Where it ends on the drive.
+        end: u64,
+        /// The drive's sectors.
+        capacity: u64,
+    },
+    /// An option that does not fit the trace.
+    #[error("{}: {option}", path.display())]
+    Option {
+        /// The file.
+        path: PathBuf,
+        /// Which, and what it may be.
+        option: UnusableParameter,
+    },
+}

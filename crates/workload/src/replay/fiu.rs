@@ -1,0 +1,57 @@
+//! The FIU traces (IODedup, SRCMap): `ts pid process lba size R|W major minor md5` between blanks; nanoseconds, 512 B
+//! sectors. A process name may hold blanks, so fields are counted from both ends. Source: README of the distribution.
+
+use super::fields::{number, time};
+use super::{Fault, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};
+use crate::io::IoKind;
+
+pub(super) struct Fiu;
+
+#[derive(Default)]
+struct Lines {
+    device: String,
+}
+
+impl Format for Fiu {
+    fn name(&self) -> &'static str {
+        "fiu"
+    }
+    fn summary(&self) -> &'static str {
+        "FIU IODedup and SRCMap: ns pid process lba sectors R|W major minor md5"
+    }
+    fn parser(&self, _options: &Options) -> Parser {
+        Parser::Lines(Box::<Lines>::default())
+    }
+}
+
+impl ParseLine for Lines {
+    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<Flow, Fault> {
+        let mut from_front = line.split_ascii_whitespace();
+        let mut from_back = line.split_ascii_whitespace().rev();
+        let mut front = |field| from_front.next().ok_or_else(|| Fault::new(field, "", "nine fields"));
+        let mut back = |field| from_back.next().ok_or_else(|| Fault::new(field, "", "nine fields"));
+        let at = time("ts", front("ts")?, TimeUnit::Nanoseconds)?;
+        number("pid", front("pid")?)?;
+        let md5 = back("md5")?;
+        if !md5.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(Fault::new("md5", md5, "a hexadecimal hash"));
+        }
+        let (minor, major) = (back("minor")?, back("major")?);
+        number("minor", minor)?;
+        number("major", major)?;
+        let kind = match back("R|W")? {
+            "R" | "r" => IoKind::Read,
+            "W" | "w" => IoKind::Write,
+            other => return Err(Fault::new("R|W", other, "R or W")),
+        };
+        let size = number("size", back("size")?)?;
+        let lba = number("lba", back("lba")?)?;
+        self.device.clear();
+        self.device.push_str(major);
+        self.device.push(',');
+        self.device.push_str(minor);
+        let device = sink.named(&self.device)?;
+        sink.push(kind, device, Some(at), lba, size)?;
+        Ok(Flow::More)
+    }
+}

@@ -1,0 +1,96 @@
+//! Opens a trace, plain or compressed, and hands out its beginning, its lines or its bytes; never the whole of it.
+
+use super::error::{Position, TraceError};
+use std::fs::File;
+use std::io::{BufRead, BufReader, Cursor, Read};
+use std::path::{Path, PathBuf};
+
+/// How much of a file its format is recognised by.
+const HEAD_BYTES: u64 = 64 << 10;
+/// No format has longer lines; a file without line ends is not read into memory whole.
+const LINE_BYTES_MAX: u64 = 64 << 10;
+
+/// The beginning of a file, uncompressed.
+pub struct Head {
+    pub(super) bytes: Vec<u8>,
+    /// Its name in lower case, without its folder.
+    pub(super) file_name: String,
+    /// Whether the bytes are the whole file.
+    pub(super) whole: bool,
+}
+
+impl Head {
+    /// The lines that are complete.
+    pub(super) fn lines(&self) -> Vec<String> {
+        let end = match self.bytes.iter().rposition(|byte| *byte == b'\n') {
+            Some(last) if !self.whole => last,
+            _ => self.bytes.len(),
+        };
+        String::from_utf8_lossy(&self.bytes[..end]).lines().map(str::to_string).collect()
+    }
+}
+
+/// An open trace.
+pub(super) struct Input {
+    pub(super) path: PathBuf,
+    reader: BufReader<Box<dyn Read>>,
+    line: Vec<u8>,
+}
+
+impl Input {
+    /// Opens a file and reads its head.
+    pub(super) fn open(path: &Path) -> Result<(Self, Head), TraceError> {
+        let file = File::open(path).map_err(|source| TraceError::Open { path: path.into(), source })?;
+        Input::new(path, file)
+    }
+
+    /// Reads the head, which is read again by what follows.
+    pub(super) fn new(path: &Path, stored: impl Read + 'static) -> Result<(Self, Head), TraceError> {
+        let reading = |source| TraceError::Read { path: path.into(), position: Position::Line(1), source };
+        let mut file = BufReader::new(stored);
+        let mut magic = Vec::new();
+        file.by_ref().take(6).read_to_end(&mut magic).map_err(reading)?;
+        if magic.is_empty() {
+            return Err(TraceError::Empty { path: path.into() });
+        }
+        let mut plain =
+            decompressed(&magic.clone(), BufReader::new(Cursor::new(magic).chain(file))).map_err(reading)?;
+        let mut bytes = Vec::new();
+        let length = plain.by_ref().take(HEAD_BYTES).read_to_end(&mut bytes).map_err(reading)?;
+        if length == 0 {
+            return Err(TraceError::Empty { path: path.into() });
+        }
+        let file_name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        let head = Head { bytes: bytes.clone(), file_name, whole: (length as u64) < HEAD_BYTES };
+        let reader = BufReader::with_capacity(64 << 10, Box::new(Cursor::new(bytes).chain(plain)) as Box<dyn Read>);
+        Ok((Input { path: path.into(), reader, line: Vec::new() }, head))
+    }
+
+    /// The next line without its end; `None` at the end of the file. Bytes that are not UTF-8 become replacement
+    /// characters, which no numeric field accepts and any name may hold. A line too long for any format comes cut.
+    pub(super) fn line(&mut self, position: Position) -> Result<Option<std::borrow::Cow<'_, str>>, TraceError> {
+        self.line.clear();
+        let mut limited = self.reader.by_ref().take(LINE_BYTES_MAX);
+        let read = limited.read_until(b'\n', &mut self.line);
+        if read.map_err(|source| TraceError::Read { path: self.path.clone(), position, source })? == 0 {
+            return Ok(None);
+        }
+        Ok(Some(String::from_utf8_lossy(self.line.trim_ascii_end())))
+    }
+
+    /// Appends up to `count` bytes; how many there were.
+    pub(super) fn bytes(&mut self, count: usize, into: &mut Vec<u8>, at: Position) -> Result<usize, TraceError> {
+        let read = self.reader.by_ref().take(count as u64).read_to_end(into);
+        read.map_err(|source| TraceError::Read { path: self.path.clone(), position: at, source })
+    }
+}
+
+/// By the magic bytes of each compression; concatenated streams are read to their end.
+fn decompressed(magic: &[u8], file: impl BufRead + 'static) -> std::io::Result<Box<dyn Read>> {
+    Ok(match magic {
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::Decoder::with_buffer(file)?),
+        [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(file)),
+        [0xfd, b'7', b'z', b'X', b'Z', 0] => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(file)),
+        _ => Box::new(file),
+    })
+}

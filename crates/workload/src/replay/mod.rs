@@ -1,0 +1,186 @@
+//! Traces recorded elsewhere, as sources: one file for each format, and a list of them all.
+
+mod alibaba;
+mod arc;
+mod blkparse;
+mod blktrace;
+mod columns;
+mod disksim;
+mod error;
+mod fields;
+mod fio_iolog;
+mod fiu;
+mod input;
+mod mqsim;
+mod msr;
+mod options;
+mod sink;
+mod spc;
+mod ssdsim;
+mod systor;
+mod tencent;
+mod trace;
+mod vscsi;
+
+pub use error::{Fault, Position, TraceError};
+pub use input::Head;
+pub use options::{Bounds, CountUnit, Devices, Event, Options, TimeUnit};
+pub use sink::Sink;
+pub use trace::{Mode, Replay, Trace, TraceSummary};
+
+/// A trace format.
+pub trait Format: Sync {
+    /// As the command line names it.
+    fn name(&self) -> &'static str;
+
+    /// One line for people.
+    fn summary(&self) -> &'static str;
+
+    /// A parser for one file.
+    fn parser(&self, options: &Options) -> Parser;
+
+    /// How well the beginning of a file fits.
+    fn sniff(&self, head: &Head) -> Confidence {
+        fit(self.parser(&Options::default()), head)
+    }
+
+    /// Whether the format leaves its unit of time open, so that the user may say.
+    fn unit_is_open(&self) -> bool {
+        false
+    }
+
+    /// What the format does not say and the reader assumes; empty where it assumes nothing.
+    fn assumed(&self, _options: &Options) -> String {
+        String::new()
+    }
+}
+
+/// How well a file fits a format; the best one is taken, the first in the list among equals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Confidence {
+    /// Not this format.
+    No,
+    /// Its shape, which others share, or with flaws.
+    Possible,
+    /// Its shape.
+    Likely,
+    /// Its signature.
+    Certain,
+}
+
+/// Reads one file of a format.
+pub enum Parser {
+    /// Line by line.
+    Lines(Box<dyn ParseLine>),
+    /// Record by record.
+    Records(Box<dyn ParseRecord>),
+}
+
+/// What a parser says after a line or record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// Go on.
+    More,
+    /// Nothing that follows belongs to the trace.
+    End,
+}
+
+/// Reads a text format.
+pub trait ParseLine {
+    /// Takes one line that is not blank, without its end.
+    ///
+    /// # Errors
+    /// The field that is wrong; the line was not used.
+    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<Flow, Fault>;
+}
+
+/// Reads a binary format.
+pub trait ParseRecord {
+    /// Bytes from which [`ParseRecord::length`] can tell.
+    fn header_length(&self) -> usize;
+
+    /// Bytes of the record that begins so, at least the header's.
+    ///
+    /// # Errors
+    /// The record's end cannot be told; nothing after it can be read.
+    fn length(&mut self, header: &[u8]) -> Result<usize, Fault>;
+
+    /// Takes one record.
+    ///
+    /// # Errors
+    /// The field that is wrong; the record was not used.
+    fn record(&mut self, record: &[u8], sink: &mut Sink) -> Result<Flow, Fault>;
+}
+
+/// All formats, in the order in which help lists them and equals are taken.
+pub const FORMATS: &[&dyn Format] = &[
+    &spc::Spc,
+    &msr::Msr,
+    &fiu::Fiu,
+    &blkparse::Blkparse,
+    &blktrace::Blktrace,
+    &mqsim::Mqsim,
+    &ssdsim::Ssdsim,
+    &disksim::Disksim,
+    &fio_iolog::FioIolog,
+    &vscsi::Vscsi,
+    &alibaba::Alibaba,
+    &tencent::Tencent,
+    &systor::Systor,
+    &arc::Arc,
+];
+
+/// The format of that name.
+pub fn format_named(name: &str) -> Option<&'static dyn Format> {
+    FORMATS.iter().copied().find(|format| format.name() == name)
+}
+
+/// The format that fits best. A file name that contains a format's name counts for it among formats that fit.
+fn recognise(head: &Head) -> Option<&'static dyn Format> {
+    let score = |format: &'static dyn Format| {
+        let confidence = format.sniff(head);
+        (confidence, head.file_name.contains(format.name()))
+    };
+    let mut best = None;
+    for format in FORMATS.iter().copied() {
+        let found = score(format);
+        if found.0 > Confidence::No && best.is_none_or(|(other, _)| found > other) {
+            best = Some((found, format));
+        }
+    }
+    best.map(|(_, format)| format)
+}
+
+/// Parses the beginning of a file on trial: a format whose fields are strict recognises itself.
+fn fit(parser: Parser, head: &Head) -> Confidence {
+    let (mut sink, mut faults) = (Sink::new(), 0);
+    match parser {
+        Parser::Lines(mut parser) => {
+            for line in head.lines().iter().filter(|line| !line.trim().is_empty()) {
+                match parser.line(line, &mut sink) {
+                    Ok(Flow::More) => {}
+                    Ok(Flow::End) => break,
+                    Err(_) => faults += 1,
+                }
+            }
+        }
+        Parser::Records(mut parser) => {
+            let mut rest = head.bytes.as_slice();
+            while let Some(header) = rest.get(..parser.header_length()) {
+                let Ok(length) = parser.length(header) else {
+                    faults += 1;
+                    break;
+                };
+                let Some((record, after)) = rest.split_at_checked(length) else { break };
+                faults += usize::from(parser.record(record, &mut sink).is_err());
+                rest = after;
+            }
+        }
+    }
+    match (sink.records.len(), faults) {
+        (0, _) => Confidence::No,
+        (_, 0) => Confidence::Likely,
+        (good, _) if good >= faults => Confidence::Possible,
+        _ => Confidence::No,
+    }
+}

@@ -1,0 +1,48 @@
+//! The Microsoft production and MSR Cambridge traces as CSV:
+//! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`. Timestamps are Windows FILETIME (100 ns ticks since
+//! 1601); offsets and sizes are bytes. Source: README of the distribution.
+
+use super::fields::commas;
+use super::{Fault, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};
+
+pub(super) struct Msr;
+
+#[derive(Default)]
+struct Lines {
+    device: String,
+}
+
+impl Format for Msr {
+    fn name(&self) -> &'static str {
+        "msr"
+    }
+    fn summary(&self) -> &'static str {
+        "MSR Cambridge CSV: FILETIME,host,disk,Read|Write,offset,size,response"
+    }
+    fn parser(&self, _options: &Options) -> Parser {
+        Parser::Lines(Box::<Lines>::default())
+    }
+}
+
+impl ParseLine for Lines {
+    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<Flow, Fault> {
+        if line.starts_with("Timestamp,") {
+            return Ok(Flow::More);
+        }
+        let mut fields = commas(line);
+        let at = fields.time("Timestamp", TimeUnit::FileTimeTicks)?;
+        self.device.clear();
+        self.device.push_str(fields.text("Hostname")?);
+        self.device.push('.');
+        let disk = fields.text("DiskNumber")?;
+        super::fields::number("DiskNumber", disk)?;
+        self.device.push_str(disk);
+        let kind = fields.direction("Type", &["Read", "read"], &["Write", "write"], "Read or Write")?;
+        let offset = fields.number("Offset")?;
+        let size = fields.number("Size")?;
+        fields.text("ResponseTime")?;
+        let device = sink.named(&self.device)?;
+        sink.push_bytes(kind, device, Some(at), offset, size)?;
+        Ok(Flow::More)
+    }
+}

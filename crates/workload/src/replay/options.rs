@@ -1,0 +1,114 @@
+//! What a replay lets its user decide: units that a format leaves open, which device goes where, what may be skipped.
+
+use super::Format;
+
+/// How a trace is read. The default reads strictly, recognises the format, and keeps devices apart.
+#[derive(Clone, Copy, Default)]
+pub struct Options {
+    /// The format; recognised from the file where absent.
+    pub format: Option<&'static dyn Format>,
+    /// The unit of time, for formats that leave it open.
+    pub unit: Option<TimeUnit>,
+    /// What DiskSim, MQSim and SSDsim traces count a request's size in.
+    pub count_unit: CountUnit,
+    /// Which event of a block trace is replayed.
+    pub event: Event,
+    /// Where the trace's devices go.
+    pub devices: Devices,
+    /// What happens to records past the end of the drive.
+    pub bounds: Bounds,
+    /// Whether lines or records that cannot be used are counted and skipped rather than refused.
+    pub lenient: bool,
+}
+
+/// A unit of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeUnit {
+    /// 10^-12 s.
+    Picoseconds,
+    /// 10^-9 s.
+    Nanoseconds,
+    /// 100 ns, as in Windows FILETIME.
+    FileTimeTicks,
+    /// 10^-6 s.
+    Microseconds,
+    /// 10^-3 s.
+    Milliseconds,
+    /// Seconds.
+    Seconds,
+}
+
+impl TimeUnit {
+    /// The units that a command line offers: `ps`, `ns`, `us`, `ms`, `s`.
+    pub fn named(name: &str) -> Option<Self> {
+        let all = [Self::Picoseconds, Self::Nanoseconds, Self::Microseconds, Self::Milliseconds, Self::Seconds];
+        all.into_iter().find(|unit| unit.name() == name)
+    }
+
+    /// Its usual sign.
+    pub const fn name(self) -> &'static str {
+        match self {
+            TimeUnit::Picoseconds => "ps",
+            TimeUnit::Nanoseconds => "ns",
+            TimeUnit::FileTimeTicks => "100ns",
+            TimeUnit::Microseconds => "us",
+            TimeUnit::Milliseconds => "ms",
+            TimeUnit::Seconds => "s",
+        }
+    }
+
+    pub(super) const fn picos(self) -> i128 {
+        match self {
+            TimeUnit::Picoseconds => 1,
+            TimeUnit::Nanoseconds => 1_000,
+            TimeUnit::FileTimeTicks => 100_000,
+            TimeUnit::Microseconds => 1_000_000,
+            TimeUnit::Milliseconds => 1_000_000_000,
+            TimeUnit::Seconds => 1_000_000_000_000,
+        }
+    }
+}
+
+/// What a request's size is counted in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CountUnit {
+    /// Sectors of 512 B, as DiskSim itself does.
+    #[default]
+    Sectors,
+    /// Pages of 4 KiB, while addresses stay sectors, as some published conversions do.
+    Pages,
+}
+
+/// The point in the kernel's block layer at which a traced request is taken; taking both would replay it twice.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Event {
+    /// Q: as the application asked.
+    #[default]
+    Queued,
+    /// D: as the drive was asked, after merging and splitting.
+    Issued,
+}
+
+/// Where the devices of a trace go. They are numbered in the order of their numbers or names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Devices {
+    /// Each to a namespace of its own.
+    #[default]
+    Separate,
+    /// Into one address space, one after another, each rounded up to 1 MiB.
+    Fold,
+    /// This one only, as the only namespace.
+    Only(u16),
+}
+
+/// What happens to records that end past the drive, or past each namespace where devices are kept apart; in sectors.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Bounds {
+    /// Nothing: the trace's own size stands.
+    #[default]
+    Open,
+    /// The trace is refused, naming the record that reaches farthest.
+    Refuse(u64),
+    /// Addresses are taken modulo the size; a record that would straddle the end moves down to end there.
+    Wrap(u64),
+}

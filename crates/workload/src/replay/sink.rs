@@ -1,0 +1,127 @@
+//! Where parsers put requests: compact records, the devices they name, and how far each device is addressed.
+
+use super::TimeUnit;
+use super::error::{Fault, Position};
+use crate::io::IoKind;
+use crate::parameters::CAPACITY_MAX;
+use std::collections::BTreeMap;
+use units::SECTOR_BYTES;
+
+/// A request as it is kept: 24 bytes, so that a hundred million of them fit in the memory of a workstation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Record {
+    /// Picoseconds after the first record of the file, in which others may be earlier.
+    pub(super) at: i64,
+    pub(super) lba: u64,
+    pub(super) sectors: u32,
+    pub(super) device: u16,
+    pub(super) kind: IoKind,
+}
+
+const _: () = assert!(size_of::<Record>() == 24);
+
+/// A device of the trace.
+#[derive(Clone, Debug)]
+pub(super) struct Device {
+    pub(super) name: String,
+    /// End of the record that reaches farthest, and where that record stands.
+    pub(super) end: u64,
+    pub(super) farthest: Position,
+}
+
+/// Collects the requests of a trace.
+#[derive(Debug)]
+pub struct Sink {
+    pub(super) records: Vec<Record>,
+    pub(super) devices: Vec<Device>,
+    pub(super) position: Position,
+    /// Whether any record carries a time.
+    pub(super) timed: bool,
+    by_number: BTreeMap<u64, u16>,
+    by_name: BTreeMap<String, u16>,
+    first: i128,
+}
+
+impl Sink {
+    pub(super) fn new() -> Self {
+        let (records, devices, position) = (Vec::new(), Vec::new(), Position::Line(0));
+        let (by_number, by_name) = (BTreeMap::new(), BTreeMap::new());
+        Sink { records, devices, position, timed: false, by_number, by_name, first: 0 }
+    }
+
+    /// The index of the device of that number.
+    pub(super) fn numbered(&mut self, number: u64) -> Result<u16, Fault> {
+        if let Some(&index) = self.by_number.get(&number) {
+            return Ok(index);
+        }
+        let index = self.add_device(number.to_string())?;
+        self.by_number.insert(number, index);
+        Ok(index)
+    }
+
+    /// The index of the device of that name.
+    pub(super) fn named(&mut self, name: &str) -> Result<u16, Fault> {
+        if let Some(&index) = self.by_name.get(name) {
+            return Ok(index);
+        }
+        let index = self.add_device(name.to_string())?;
+        self.by_name.insert(name.to_string(), index);
+        Ok(index)
+    }
+
+    fn add_device(&mut self, name: String) -> Result<u16, Fault> {
+        let index = u16::try_from(self.devices.len());
+        let index = index.map_err(|_| Fault::new("device", &name, "at most 65,536 devices in a trace"))?;
+        self.devices.push(Device { name, end: 0, farthest: self.position });
+        Ok(index)
+    }
+
+    /// Keeps a request that is counted in bytes; every sector that it touches belongs to it.
+    pub(super) fn push_bytes(
+        &mut self,
+        kind: IoKind,
+        device: u16,
+        at: Option<i128>,
+        start: u64,
+        bytes: u64,
+    ) -> Result<(), Fault> {
+        let end = start.checked_add(bytes).ok_or_else(|| Fault::new("size", bytes, "an end below 2^64 bytes"))?;
+        let first = start / SECTOR_BYTES;
+        let sectors = if bytes == 0 { 0 } else { end.div_ceil(SECTOR_BYTES) - first };
+        self.push(kind, device, at, first, sectors)
+    }
+
+    /// Keeps a request that is counted in sectors. `at` is in picoseconds since any one instant.
+    pub(super) fn push(
+        &mut self,
+        kind: IoKind,
+        device: u16,
+        at: Option<i128>,
+        lba: u64,
+        sectors: u64,
+    ) -> Result<(), Fault> {
+        if sectors == 0 && kind.addresses() {
+            return Err(Fault::new("size", 0, "more than zero"));
+        }
+        let length = u32::try_from(sectors).map_err(|_| Fault::new("size", sectors, "fewer than 2^32 sectors"))?;
+        let end = lba.checked_add(sectors).filter(|end| *end <= CAPACITY_MAX);
+        let end = end.ok_or_else(|| Fault::new("address", lba, "an end below 2^55 sectors"))?;
+        if self.records.is_empty() {
+            self.first = at.unwrap_or(0);
+        }
+        self.timed |= at.is_some();
+        let since = at.unwrap_or(self.first) - self.first;
+        // Half the range on either side, so that the distance between any two fits as well.
+        let at = i64::try_from(since).ok().filter(|at| at.unsigned_abs() < 1 << 62);
+        let at = at.ok_or_else(|| {
+            let found = format!("{} s after the first", since / TimeUnit::Seconds.picos());
+            Fault::new("time", found, "at most 53 days from the first (is the unit right?)")
+        })?;
+        let reached = &mut self.devices[usize::from(device)];
+        if end > reached.end {
+            (reached.end, reached.farthest) = (end, self.position);
+        }
+        self.records.push(Record { at, lba, sectors: length, device, kind });
+        Ok(())
+    }
+}

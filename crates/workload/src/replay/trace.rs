@@ -1,0 +1,411 @@
+//! A trace in memory: read and checked once, then replayed as often as wanted.
+
+use super::error::{Fault, Position, TraceError};
+use super::input::{Head, Input};
+use super::sink::{Device, Record, Sink};
+use super::{Bounds, Devices, FORMATS, Flow, Format, Options, ParseLine, ParseRecord, Parser, recognise};
+use crate::io::{Io, Source};
+use crate::parameters::{CAPACITY_MAX, UnusableParameter, checked_number};
+use crate::statistics::Statistics;
+use std::fmt;
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
+use units::{Bytes, Lba, SECTOR_BYTES, Time};
+
+/// Devices that share an address space begin on boundaries of 1 MiB, so that none loses its alignment.
+const FOLD_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
+/// Messages kept of what a lenient reader skips.
+const MESSAGES_MAX: usize = 5;
+
+/// A trace, ready to be replayed.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    records: Arc<[Record]>,
+    timed: bool,
+    summary: TraceSummary,
+}
+
+/// What a trace is and what was made of it.
+#[derive(Clone, Debug)]
+pub struct TraceSummary {
+    /// Name of the format.
+    pub format: &'static str,
+    /// What the format leaves open and the reader assumed, in words; empty where nothing is.
+    pub assumed: String,
+    /// Requests to replay.
+    pub records: u64,
+    /// Lines or records that a lenient reader skipped.
+    pub skipped: u64,
+    /// The first few reasons for skipping.
+    pub messages: Vec<String>,
+    /// Names of the trace's devices, in the order of their namespaces.
+    pub devices: Vec<String>,
+    /// Distinct 4 KiB pages touched, each device's counted for itself.
+    pub unique_pages: u64,
+    /// Records whose addresses were folded into the drive.
+    pub wrapped: u64,
+    /// Whether the trace has times.
+    pub timed: bool,
+    /// Read fraction, sizes, randomness, alignment, span and end of what is replayed.
+    pub statistics: Statistics,
+}
+
+impl fmt::Display for TraceSummary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let found = &self.statistics;
+        let bytes = |mean: f64| Bytes(mean.round() as u64);
+        writeln!(f, "{} requests to {} device(s) ({})", self.records, self.devices.len(), self.format)?;
+        let (read, write) = (bytes(found.read_bytes_mean()), bytes(found.write_bytes_mean()));
+        writeln!(f, "{:.1} % reads; mean read {read}, mean write {write}", found.read_fraction() * 100.0)?;
+        let (jumps, unaligned) = (found.randomness() * 100.0, found.unaligned_fraction() * 100.0);
+        writeln!(f, "{jumps:.1} % do not continue the request before; {unaligned:.1} % off 4 KiB boundaries")?;
+        let (touched, end) = (Bytes(self.unique_pages.saturating_mul(4096)), Bytes(found.end.0 * SECTOR_BYTES));
+        write!(f, "touches {touched}, up to {end}; ")?;
+        if self.timed { write!(f, "spans {}", found.span()) } else { write!(f, "without times") }?;
+        for (count, what) in [(self.wrapped, "folded into the drive"), (self.skipped, "skipped as unusable")] {
+            if count > 0 {
+                write!(f, "\n{count} {what}")?;
+            }
+        }
+        if self.assumed.is_empty() { Ok(()) } else { write!(f, "\nassumed: {}", self.assumed) }
+    }
+}
+
+/// When a replayed request arrives.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Mode {
+    /// As soon as the driver has room; times are ignored.
+    Closed,
+    /// At its recorded time, divided by the speed.
+    Timed {
+        /// 2 replays twice as fast.
+        speed: f64,
+    },
+}
+
+impl Trace {
+    /// Reads a trace, plain or compressed with zstd, gzip or xz.
+    ///
+    /// # Errors
+    /// The file, the place and the field that cannot be used, and what was expected there; see [`TraceError`].
+    pub fn open(path: &Path, options: &Options) -> Result<Self, TraceError> {
+        Trace::of(Input::open(path)?, options)
+    }
+
+    /// Reads a trace from anything that holds one; `name` stands for the path in messages and hints.
+    ///
+    /// # Errors
+    /// As [`Trace::open`].
+    pub fn read(name: &Path, stored: impl Read + 'static, options: &Options) -> Result<Self, TraceError> {
+        Trace::of(Input::new(name, stored)?, options)
+    }
+
+    fn of((input, head): (Input, Head), options: &Options) -> Result<Self, TraceError> {
+        let format = chosen(&input.path, &head, options)?;
+        let mut reading = Reading { input, format, lenient: options.lenient, skipped: 0, messages: Vec::new() };
+        let mut sink = Sink::new();
+        match format.parser(options) {
+            Parser::Lines(mut parser) => reading.lines(parser.as_mut(), &mut sink)?,
+            Parser::Records(mut parser) => reading.records(parser.as_mut(), &mut sink)?,
+        }
+        reading.finish(sink, options)
+    }
+
+    /// What was read.
+    pub fn summary(&self) -> &TraceSummary {
+        &self.summary
+    }
+
+    /// The requests, from the first on.
+    ///
+    /// # Errors
+    /// A timed replay of a trace without times, or a speed that is not a positive number.
+    pub fn source(&self, mode: Mode) -> Result<Replay, UnusableParameter> {
+        if let Mode::Timed { speed } = mode {
+            checked_number("speed", speed, 1e-6, 1e6)?;
+            if !self.timed {
+                return Err(UnusableParameter::new("mode", "timed", "closed: this trace has no times"));
+            }
+        }
+        Ok(Replay { records: Arc::clone(&self.records), next: 0, mode })
+    }
+}
+
+/// The format that the user names, or the one that fits; with options that it knows.
+fn chosen(path: &Path, head: &Head, options: &Options) -> Result<&'static dyn Format, TraceError> {
+    let unrecognised = || {
+        let names: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
+        TraceError::Unrecognised { path: path.into(), formats: names.join(", ") }
+    };
+    let format = options.format.or_else(|| recognise(head)).ok_or_else(unrecognised)?;
+    match options.unit {
+        Some(unit) if !format.unit_is_open() => {
+            let expected = format!("none: {} fixes its unit of time", format.name());
+            let option = UnusableParameter::new("unit", unit.name(), expected);
+            Err(TraceError::Option { path: path.into(), option })
+        }
+        _ => Ok(format),
+    }
+}
+
+/// A trace being read.
+struct Reading {
+    input: Input,
+    format: &'static dyn Format,
+    lenient: bool,
+    skipped: u64,
+    messages: Vec<String>,
+}
+
+impl Reading {
+    fn lines(&mut self, parser: &mut dyn ParseLine, sink: &mut Sink) -> Result<(), TraceError> {
+        for number in 1.. {
+            let position = Position::Line(number);
+            sink.position = position;
+            let outcome = match self.input.line(position)? {
+                None => break,
+                Some(line) if line.trim().is_empty() => continue,
+                Some(line) => parser.line(&line, sink),
+            };
+            if self.outcome(outcome, position)? == Flow::End {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn records(&mut self, parser: &mut dyn ParseRecord, sink: &mut Sink) -> Result<(), TraceError> {
+        let (mut byte, mut record) = (0, Vec::new());
+        for number in 1.. {
+            let position = Position::Record { number, byte };
+            sink.position = position;
+            record.clear();
+            let header = parser.header_length();
+            match self.input.bytes(header, &mut record, position)? {
+                0 => break,
+                found if found < header => return Err(self.truncated(position, found, header)),
+                _ => {}
+            }
+            // Without its length no later record can be found, lenient or not.
+            let length = parser.length(&record).map_err(|fault| self.bad(position, fault))?;
+            self.input.bytes(length - header, &mut record, position)?;
+            if record.len() < length {
+                return Err(self.truncated(position, record.len(), length));
+            }
+            let outcome = parser.record(&record, sink);
+            if self.outcome(outcome, position)? == Flow::End {
+                break;
+            }
+            byte += length as u64;
+        }
+        Ok(())
+    }
+
+    fn outcome(&mut self, outcome: Result<Flow, Fault>, position: Position) -> Result<Flow, TraceError> {
+        match outcome {
+            Ok(flow) => Ok(flow),
+            Err(fault) if self.lenient => {
+                self.skipped += 1;
+                if self.messages.len() < MESSAGES_MAX {
+                    self.messages.push(format!("{position}: {fault}"));
+                }
+                Ok(Flow::More)
+            }
+            Err(fault) => Err(self.bad(position, fault)),
+        }
+    }
+
+    fn bad(&self, position: Position, fault: Fault) -> TraceError {
+        TraceError::Bad { path: self.input.path.clone(), position, format: self.format.name(), fault }
+    }
+
+    fn truncated(&self, position: Position, found: usize, expected: usize) -> TraceError {
+        let (path, format) = (self.input.path.clone(), self.format.name());
+        TraceError::Truncated { path, position, format, found, expected }
+    }
+
+    fn finish(self, sink: Sink, options: &Options) -> Result<Trace, TraceError> {
+        let Sink { mut records, devices, timed, .. } = sink;
+        let path = self.input.path;
+        let unusable = |option| TraceError::Option { path: path.clone(), option };
+        let devices = arranged(&mut records, devices, options.devices).map_err(unusable)?;
+        if records.is_empty() {
+            return Err(TraceError::NoRequests { path, format: self.format.name(), skipped: self.skipped });
+        }
+        if !records.is_sorted_by_key(|record| record.at) {
+            records.sort_by_key(|record| record.at);
+        }
+        let first = records[0].at;
+        records.iter_mut().for_each(|record| record.at -= first);
+        let bases = match options.devices {
+            Devices::Fold => folded(&mut records, &devices).map_err(unusable)?,
+            _ => vec![0; devices.len()],
+        };
+        let wrapped = bounded(&mut records, &devices, &bases, options.bounds).map_err(|past| {
+            let Past { device, end, capacity } = past;
+            let (device, position) = (device.name.clone(), device.farthest);
+            TraceError::OutOfBounds { path: path.clone(), position, device, end, capacity }
+        })?;
+        let mut statistics = Statistics::default();
+        records.iter().for_each(|record| statistics.observe(&record.io(timed.then(|| record.time(1.0)))));
+        let summary = TraceSummary {
+            format: self.format.name(),
+            assumed: self.format.assumed(options),
+            records: records.len() as u64,
+            skipped: self.skipped,
+            messages: self.messages,
+            devices: devices.into_iter().map(|device| device.name).collect(),
+            unique_pages: unique_pages(&records),
+            wrapped,
+            timed,
+            statistics,
+        };
+        Ok(Trace { records: records.into(), timed, summary })
+    }
+}
+
+/// Numbers devices in their order (numbers by value, then names) and keeps those that are wanted.
+fn arranged(
+    records: &mut Vec<Record>,
+    devices: Vec<Device>,
+    wanted: Devices,
+) -> Result<Vec<Device>, UnusableParameter> {
+    // A device named by skipped lines only is none.
+    let mut used = vec![false; devices.len()];
+    records.iter().for_each(|record| used[usize::from(record.device)] = true);
+    let mut order: Vec<usize> = (0..devices.len()).filter(|&at| used[at]).collect();
+    order.sort_by_key(|&at| {
+        let name = devices[at].name.as_str();
+        (name.parse().unwrap_or(u64::MAX), name)
+    });
+    let mut index = vec![0u16; devices.len()];
+    order.iter().enumerate().for_each(|(new, old)| index[*old] = new as u16);
+    records.iter_mut().for_each(|record| record.device = index[usize::from(record.device)]);
+    let mut devices: Vec<Device> = order.iter().map(|&at| devices[at].clone()).collect();
+    if let Devices::Only(only) = wanted {
+        if usize::from(only) >= devices.len() {
+            let expected = format!("below {}, the devices in the trace", devices.len());
+            return Err(UnusableParameter::new("device", only, expected));
+        }
+        records.retain(|record| record.device == only);
+        records.iter_mut().for_each(|record| record.device = 0);
+        devices = vec![devices.swap_remove(usize::from(only))];
+    }
+    Ok(devices)
+}
+
+/// Moves every device behind the one before it; where each begins.
+fn folded(records: &mut [Record], devices: &[Device]) -> Result<Vec<u64>, UnusableParameter> {
+    let mut bases = Vec::with_capacity(devices.len());
+    let mut base = 0;
+    for device in devices {
+        bases.push(base);
+        base += device.end.next_multiple_of(FOLD_SECTORS);
+        if base > CAPACITY_MAX {
+            let expected = format!("one space of at most {CAPACITY_MAX} sectors; these devices span more");
+            return Err(UnusableParameter::new("devices", "fold", expected));
+        }
+    }
+    for record in records {
+        if record.kind.addresses() {
+            record.lba += bases[usize::from(record.device)];
+        }
+        record.device = 0;
+    }
+    Ok(bases)
+}
+
+/// The device that is addressed past the end.
+struct Past<'a> {
+    device: &'a Device,
+    end: u64,
+    capacity: u64,
+}
+
+/// Refuses or folds what lies past the end; how many were folded.
+fn bounded<'a>(records: &mut [Record], devices: &'a [Device], bases: &[u64], bounds: Bounds) -> Result<u64, Past<'a>> {
+    let ends = || devices.iter().zip(bases).map(|(device, base)| (device, base + device.end));
+    match bounds {
+        Bounds::Open => Ok(0),
+        Bounds::Refuse(capacity) => match ends().max_by_key(|(_, end)| *end) {
+            Some((device, end)) if end > capacity => Err(Past { device, end, capacity }),
+            _ => Ok(0),
+        },
+        Bounds::Wrap(capacity) => {
+            let mut wrapped = 0;
+            for record in records {
+                let sectors = u64::from(record.sectors);
+                if record.lba + sectors <= capacity {
+                    continue;
+                }
+                if sectors > capacity {
+                    // Which line it was is no longer known; its device's farthest reach is past the end as well.
+                    let (device, end) = ends().max_by_key(|(_, end)| *end).expect("a record has a device");
+                    return Err(Past { device, end, capacity });
+                }
+                record.lba = (record.lba % capacity).min(capacity - sectors);
+                wrapped += 1;
+            }
+            Ok(wrapped)
+        }
+    }
+}
+
+/// By sorting the extents rather than keeping a set of pages: memory follows the records, not the space they span.
+fn unique_pages(records: &[Record]) -> u64 {
+    let page = 4096 / SECTOR_BYTES;
+    let addressed = records.iter().filter(|record| record.kind.addresses());
+    let extent = |record: &Record| {
+        let end = record.lba + u64::from(record.sectors);
+        (record.device, record.lba / page, end.div_ceil(page))
+    };
+    let mut extents: Vec<(u16, u64, u64)> = addressed.map(extent).collect();
+    extents.sort_unstable();
+    let (mut pages, mut device, mut counted) = (0, u16::MAX, 0);
+    for (on, first, end) in extents {
+        if on != device {
+            (device, counted) = (on, 0);
+        }
+        let from = first.max(counted);
+        if end > from {
+            pages += end - from;
+            counted = end;
+        }
+    }
+    pages
+}
+
+impl Record {
+    fn time(&self, speed: f64) -> Time {
+        let picos = self.at as u64;
+        Time::from_picos(if speed == 1.0 { picos } else { (picos as f64 / speed) as u64 })
+    }
+
+    fn io(&self, at: Option<Time>) -> Io {
+        Io { kind: self.kind, lba: Lba(self.lba), sectors: self.sectors, device: self.device, at }
+    }
+}
+
+/// Replays a trace once; sources of one trace share its records.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    records: Arc<[Record]>,
+    next: usize,
+    mode: Mode,
+}
+
+impl Source for Replay {
+    fn next_io(&mut self) -> Option<Io> {
+        let record = self.records.get(self.next)?;
+        self.next += 1;
+        Some(record.io(match self.mode {
+            Mode::Closed => None,
+            Mode::Timed { speed } => Some(record.time(speed)),
+        }))
+    }
+
+    fn len_hint(&self) -> Option<u64> {
+        Some((self.records.len() - self.next) as u64)
+    }
+}

@@ -1,0 +1,155 @@
+//! The figures that describe a stream of requests, so that a generated workload and a real trace can be compared.
+
+use crate::io::{Io, IoKind, Source};
+use units::{Lba, SECTOR_BYTES, Span, Time};
+
+/// Sectors of 4 KiB, the unit that alignment is judged by.
+const PAGE_SECTORS: u64 = 4096 / SECTOR_BYTES;
+
+/// Counts over requests in the order seen. Fractions are of requests that address sectors, and zero while there are
+/// none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Statistics {
+    /// Reads.
+    pub reads: u64,
+    /// Writes.
+    pub writes: u64,
+    /// Requests of every other kind.
+    pub others: u64,
+    /// Sectors read.
+    pub read_sectors: u64,
+    /// Sectors written.
+    pub write_sectors: u64,
+    /// Requests that do not begin where the request before them on the same device ended.
+    pub jumps: u64,
+    /// Requests that begin or end off a 4 KiB boundary.
+    pub unaligned: u64,
+    /// The farthest end of any request within its device.
+    pub end: Lba,
+    addressing: u64,
+    first: Option<Time>,
+    last: Option<Time>,
+    next: Vec<Option<Lba>>,
+}
+
+impl Statistics {
+    /// The next `count` requests of a source, or fewer where it ends.
+    pub fn of(source: &mut dyn Source, count: u64) -> Self {
+        let mut statistics = Statistics::default();
+        for _ in 0..count {
+            let Some(io) = source.next_io() else { break };
+            statistics.observe(&io);
+        }
+        statistics
+    }
+
+    /// Counts one request.
+    pub fn observe(&mut self, io: &Io) {
+        match io.kind {
+            IoKind::Read => {
+                (self.reads, self.read_sectors) = (self.reads + 1, self.read_sectors + u64::from(io.sectors))
+            }
+            IoKind::Write => {
+                (self.writes, self.write_sectors) = (self.writes + 1, self.write_sectors + u64::from(io.sectors));
+            }
+            _ => self.others += 1,
+        }
+        if let Some(at) = io.at {
+            self.first = Some(self.first.map_or(at, |first| first.min(at)));
+            self.last = Some(self.last.map_or(at, |last| last.max(at)));
+        }
+        if io.kind.addresses() {
+            self.observe_address(io);
+        }
+    }
+
+    fn observe_address(&mut self, io: &Io) {
+        let device = usize::from(io.device);
+        if self.next.len() <= device {
+            self.next.resize(device + 1, None);
+        }
+        self.addressing += 1;
+        self.jumps += u64::from(self.next[device] != Some(io.lba));
+        self.next[device] = Some(io.end());
+        self.unaligned += u64::from(!(io.lba.0 | io.end().0).is_multiple_of(PAGE_SECTORS));
+        self.end = self.end.max(io.end());
+    }
+
+    /// All requests.
+    pub fn ios(&self) -> u64 {
+        self.reads + self.writes + self.others
+    }
+
+    /// Reads among reads and writes.
+    pub fn read_fraction(&self) -> f64 {
+        ratio(self.reads, self.reads + self.writes)
+    }
+
+    /// Requests that do not continue the one before on their device: what Table 1 of the DeepFlash paper calls
+    /// randomness.
+    pub fn randomness(&self) -> f64 {
+        ratio(self.jumps, self.addressing)
+    }
+
+    /// Requests that begin or end off a 4 KiB boundary.
+    pub fn unaligned_fraction(&self) -> f64 {
+        ratio(self.unaligned, self.addressing)
+    }
+
+    /// Mean bytes of a read.
+    pub fn read_bytes_mean(&self) -> f64 {
+        ratio(self.read_sectors, self.reads) * SECTOR_BYTES as f64
+    }
+
+    /// Mean bytes of a write.
+    pub fn write_bytes_mean(&self) -> f64 {
+        ratio(self.write_sectors, self.writes) * SECTOR_BYTES as f64
+    }
+
+    /// Mean bytes of reads and writes together.
+    pub fn bytes_mean(&self) -> f64 {
+        ratio(self.read_sectors + self.write_sectors, self.reads + self.writes) * SECTOR_BYTES as f64
+    }
+
+    /// From the first arrival to the last; zero without arrivals.
+    pub fn span(&self) -> Span {
+        match (self.first, self.last) {
+            (Some(first), Some(last)) => last - first,
+            _ => Span::ZERO,
+        }
+    }
+}
+
+fn ratio(part: u64, whole: u64) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn requests_are_counted() {
+        let io = |kind, lba, sectors, device, nanos: u64| {
+            let at = Some(Time::from_picos(nanos * 1_000));
+            Io { kind, lba: Lba(lba), sectors, device, at }
+        };
+        let mut statistics = Statistics::default();
+        for io in [
+            io(IoKind::Read, 8, 8, 0, 5),
+            io(IoKind::Write, 16, 1, 1, 7),
+            io(IoKind::Flush, 0, 0, 0, 8),
+            io(IoKind::Read, 16, 16, 0, 9),
+        ] {
+            statistics.observe(&io);
+        }
+        assert_eq!(statistics.ios(), 4);
+        assert_eq!(statistics.read_fraction(), 2.0 / 3.0);
+        assert_eq!(statistics.randomness(), 2.0 / 3.0, "the second read continues the first");
+        assert_eq!(statistics.unaligned_fraction(), 1.0 / 3.0);
+        assert_eq!((statistics.read_bytes_mean(), statistics.write_bytes_mean()), (12.0 * 512.0, 512.0));
+        assert_eq!(statistics.bytes_mean(), 25.0 / 3.0 * 512.0);
+        assert_eq!((statistics.end, statistics.span()), (Lba(32), Span::from_nanos(4)));
+        assert_eq!(Statistics::default().randomness(), 0.0);
+    }
+}

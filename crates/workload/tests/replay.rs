@@ -1,0 +1,374 @@
+//! Every trace format on short samples written by hand: what is read, how formats are recognised, what options do, and
+//! that bad input of any kind ends in an error that says where.
+
+use proptest::prelude::*;
+use std::io::{Cursor, Write};
+use std::path::Path;
+use units::Time;
+use workload::replay::{
+    Bounds, CountUnit, Devices, Event, FORMATS, Mode, Options, TimeUnit, Trace, TraceError, format_named,
+};
+use workload::{Io, IoKind, Source};
+
+/// A request as samples expect it: kind, device, sector, sectors, nanoseconds after the first.
+type Expected = (IoKind, u16, u64, u32, u64);
+
+const R: IoKind = IoKind::Read;
+const W: IoKind = IoKind::Write;
+const D: IoKind = IoKind::Deallocate;
+const F: IoKind = IoKind::Flush;
+
+fn blktrace_record(big: bool, action: u32, sector: u64, bytes: u32, nanos: u64, payload: &[u8]) -> Vec<u8> {
+    let mut record = Vec::new();
+    let mut put = |bytes: &[u8]| {
+        let ordered: Vec<u8> = if big { bytes.iter().rev().copied().collect() } else { bytes.to_vec() };
+        record.extend(ordered);
+    };
+    put(&0x6561_7407u32.to_le_bytes());
+    put(&1u32.to_le_bytes());
+    put(&nanos.to_le_bytes());
+    put(&sector.to_le_bytes());
+    for word in [bytes, action, 77, (259 << 20) | 1, 0] {
+        put(&word.to_le_bytes());
+    }
+    put(&0u16.to_le_bytes());
+    put(&(payload.len() as u16).to_le_bytes());
+    record.extend(payload);
+    record
+}
+
+fn blktrace(big: bool) -> Vec<u8> {
+    const READ: u32 = 1 << 16;
+    const WRITE: u32 = 1 << 17;
+    [
+        blktrace_record(big, 1 | READ, 800, 4096, 5_000, b""),
+        blktrace_record(big, 7 | READ, 800, 4096, 5_100, b"abc"),
+        blktrace_record(big, 1 | WRITE | (1 << 18), 0, 0, 6_000, b""),
+        blktrace_record(big, 1 | WRITE | (1 << 29), 64, 8192, 7_000, b"payload"),
+        blktrace_record(big, 1 | (1 << 26), 0, 0, 7_500, b"note"),
+    ]
+    .concat()
+}
+
+fn vscsi(version: u16) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (command, length, block, micros) in [(0x28u16, 4096u32, 63u64, 10u64), (0x12, 36, 0, 11), (0x8a, 513, 9, 12)] {
+        let (command, tag) = (command.to_le_bytes(), (version << 8).to_le_bytes());
+        let counts = [1u32.to_le_bytes(), length.to_le_bytes(), 1u32.to_le_bytes()].concat();
+        match version {
+            1 => bytes.extend([counts.as_slice(), &command, &tag].concat()),
+            _ => bytes.extend([command.as_slice(), &tag, &counts].concat()),
+        }
+        // The first 16 bytes end here in both versions.
+        bytes.extend(block.to_le_bytes());
+        bytes.extend(micros.to_le_bytes());
+        if version == 2 {
+            bytes.extend(400u64.to_le_bytes());
+        }
+    }
+    bytes
+}
+
+/// A format, a file of it, and what is to be read from it.
+type Sample = (&'static str, Vec<u8>, Vec<Expected>);
+
+fn text(text: &str) -> Vec<u8> {
+    text.as_bytes().to_vec()
+}
+
+fn samples() -> Vec<Sample> {
+    [samples_of_systems(), samples_of_simulators(), samples_of_clouds()].concat()
+}
+
+fn samples_of_systems() -> Vec<Sample> {
+    vec![
+        ("spc", text("10,7,3584,w,0.5\n2,8,100,R,0.500001,extra\n"), vec![(W, 1, 7, 7, 0), (R, 0, 8, 1, 1_000)]),
+        (
+            "msr",
+            text("128166372003061629,hm,1,Read,4096,8192,100\n128166372003061619,hm,0,Write,1000,100,7\n"),
+            vec![(W, 0, 1, 2, 0), (R, 1, 8, 16, 1_000)],
+        ),
+        (
+            "fiu",
+            text("1000 42 kworker/0:1 odd 64 8 W 6 0 d41d8cd9\n1500 0 swapper 8 8 R 6 0 0cc175b9\n"),
+            vec![(W, 0, 64, 8, 0), (R, 0, 8, 8, 500)],
+        ),
+        (
+            "blkparse",
+            text(
+                "259,2  0  1  0.000002000  40  Q  R 16 + 8 [fio]\n259,2  1  1  0.000001000  40  Q  FWFS 0 + 8 [fio]\n\
+                 259,2  0  2  0.000002100  40  D  R 16 + 8 [fio]\n259,2  1  3  0.000003000  40  Q  DS 8 + 16 [fio]\n\
+                 259,2  1  4  0.000004000  40  Q  R 36 (12 01) [smartd]\n259,2  1  5  0.000005000  40  Q  FF [jbd2]\n\
+                 CPU0 (259,2):\n Reads Queued:  1\n",
+            ),
+            vec![(F, 0, 0, 0, 0), (W, 0, 0, 8, 0), (R, 0, 16, 8, 1_000), (D, 0, 8, 16, 2_000), (F, 0, 0, 0, 4_000)],
+        ),
+        ("blktrace", blktrace(false), vec![(R, 0, 800, 8, 0), (F, 0, 0, 0, 1_000), (D, 0, 64, 16, 2_000)]),
+        ("blktrace", blktrace(true), vec![(R, 0, 800, 8, 0), (F, 0, 0, 0, 1_000), (D, 0, 64, 16, 2_000)]),
+    ]
+}
+
+fn samples_of_simulators() -> Vec<Sample> {
+    vec![
+        ("mqsim", text("500 3 64 8 1\n900 1 72 16 0\n"), vec![(R, 1, 64, 8, 0), (W, 0, 72, 16, 400)]),
+        ("ssdsim", text("500 0 64 8 1 3f4f\n900 0 72 16 0 c283\n"), vec![(R, 0, 64, 8, 0), (W, 0, 72, 16, 400)]),
+        ("disksim", text("0.5\t0\t64\t8\t1\n0.5004 0 72 16 40\n"), vec![(R, 0, 64, 8, 0), (W, 0, 72, 16, 400)]),
+        (
+            "fio-iolog",
+            text(
+                "fio version 3 iolog\n0 /dev/b add\n1 /dev/b open\n5 /dev/b write 4096 8192\n6 /dev/a read 0 512\n\
+                 7 /dev/b datasync\n8 /dev/b trim 0 4096\n9 /dev/b close\n",
+            ),
+            vec![(W, 1, 8, 16, 0), (R, 0, 0, 1, 1_000), (F, 1, 0, 0, 2_000), (D, 1, 0, 8, 3_000)],
+        ),
+        (
+            "fio-iolog",
+            text("fio version 2 iolog\nf add\nf open\nf read 0 4096\nf wait 200\nf write 4096 4096\nf close\n"),
+            vec![(R, 0, 0, 8, 0), (W, 0, 8, 8, 200_000)],
+        ),
+        ("vscsi", vscsi(1), vec![(R, 0, 63, 8, 0), (W, 0, 9, 2, 2_000)]),
+        ("vscsi", vscsi(2), vec![(R, 0, 63, 8, 0), (W, 0, 9, 2, 2_000)]),
+    ]
+}
+
+fn samples_of_clouds() -> Vec<Sample> {
+    vec![
+        (
+            "alibaba",
+            text("419,W,8192,4096,1577808000000046\n7,R,0,512,1577808000000047\n"),
+            vec![(W, 1, 16, 8, 0), (R, 0, 0, 1, 1_000)],
+        ),
+        (
+            "tencent",
+            text("1538323200,64,8,1,1283\n1538323201,72,8,0,1283\n"),
+            vec![(W, 0, 64, 8, 0), (R, 0, 72, 8, 1_000_000_000)],
+        ),
+        (
+            "systor",
+            text(
+                "Timestamp,Response,IOType,LUN,Offset,Size\n1455592835.000001,0.001,R,2,512,1024\n\
+                 1455592835.000003,,W,0,0,512\n",
+            ),
+            vec![(R, 1, 1, 2, 0), (W, 0, 0, 1, 2_000)],
+        ),
+        ("arc", text("230027 8 0 0\n1842745 64 0 1\n"), vec![(R, 0, 230_027, 8, 0), (R, 0, 1_842_745, 64, 0)]),
+    ]
+}
+
+fn read(bytes: &[u8], options: &Options) -> Result<Trace, TraceError> {
+    Trace::read(Path::new("sample"), Cursor::new(bytes.to_vec()), options)
+}
+
+fn replayed(trace: &Trace, mode: Mode) -> Vec<Io> {
+    let mut source = trace.source(mode).unwrap();
+    std::iter::from_fn(|| source.next_io()).collect()
+}
+
+fn as_expected(io: &Io) -> Expected {
+    (io.kind, io.device, io.lba.0, io.sectors, io.at.unwrap_or(Time::ZERO).nanos())
+}
+
+#[test]
+fn every_format_is_recognised_and_read() {
+    for (format, bytes, expected) in samples() {
+        let trace = read(&bytes, &Options::default()).unwrap();
+        assert_eq!(trace.summary().format, format);
+        let mode = if trace.summary().timed { Mode::Timed { speed: 1.0 } } else { Mode::Closed };
+        assert_eq!(replayed(&trace, mode).iter().map(as_expected).collect::<Vec<_>>(), expected, "{format}");
+        assert!(replayed(&trace, Mode::Closed).iter().all(|io| io.at.is_none()));
+    }
+    let sampled = |name| samples().iter().any(|sample| sample.0 == name);
+    assert!(FORMATS.iter().all(|format| sampled(format.name())), "every format has a sample");
+}
+
+#[test]
+fn compressed_traces_read_as_plain_ones_and_say_when_they_are_cut() {
+    let plain = "0,7,3584,w,0.5\n1,8,512,R,0.6\n".repeat(5_000);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(plain.as_bytes()).unwrap();
+    let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 1);
+    xz.write_all(plain.as_bytes()).unwrap();
+    let zstd = zstd::encode_all(plain.as_bytes(), 1).unwrap();
+    for packed in [zstd, gzip.finish().unwrap(), xz.finish().unwrap()] {
+        assert_eq!(read(&packed, &Options::default()).unwrap().summary().records, 10_000);
+        for keep in [7, packed.len() / 2, packed.len() - 1] {
+            let error = read(&packed[..keep], &Options::default()).unwrap_err();
+            assert!(matches!(error, TraceError::Read { .. }), "{keep} of {}: {error}", packed.len());
+        }
+    }
+}
+
+#[test]
+fn the_family_of_five_columns_is_told_apart_by_hints() {
+    let format = |name: &str, text: &str| {
+        let trace = Trace::read(Path::new(name), Cursor::new(text.to_string()), &Options::default()).unwrap();
+        assert!(trace.summary().assumed.contains("same shape"), "{}", trace.summary().assumed);
+        trace.summary().format
+    };
+    assert_eq!(format("some.trace", "1 0 8 8 1\n"), "mqsim");
+    assert_eq!(format("some.SSDsim.ascii", "1 0 8 8 1\n"), "ssdsim");
+    assert_eq!(format("some.disksim.trace", "1 0 8 8 1\n"), "disksim");
+    assert_eq!(format("some.trace", "1.5 0 8 8 1\n"), "disksim");
+    assert_eq!(format("some.trace", "1 0 8 8 1 ab12\n"), "ssdsim");
+}
+
+#[test]
+fn options_set_units_events_and_devices() {
+    let timed = |text: &str, options: &Options| -> Vec<Expected> {
+        replayed(&read(text.as_bytes(), options).unwrap(), Mode::Timed { speed: 1.0 }).iter().map(as_expected).collect()
+    };
+    let columns = "0 5 8 2 1\n3 4 0 1 0\n";
+    let micros = Options { unit: Some(TimeUnit::Microseconds), ..Options::default() };
+    assert_eq!(timed(columns, &micros)[1], (W, 0, 0, 1, 3_000));
+    let pages = Options { count_unit: CountUnit::Pages, ..Options::default() };
+    assert_eq!(timed(columns, &pages)[0], (R, 1, 8, 16, 0));
+    let fold = Options { devices: Devices::Fold, ..Options::default() };
+    assert_eq!(timed(columns, &fold), [(R, 0, 2_048 + 8, 2, 0), (W, 0, 0, 1, 3)]);
+    let only = Options { devices: Devices::Only(1), ..Options::default() };
+    assert_eq!(timed(columns, &only), [(R, 0, 8, 2, 0)]);
+    let issued = Options { event: Event::Issued, ..Options::default() };
+    let blkparse = samples().into_iter().find(|sample| sample.0 == "blkparse").unwrap().1;
+    assert_eq!(replayed(&read(&blkparse, &issued).unwrap(), Mode::Closed).len(), 1);
+    let trace = read(columns.as_bytes(), &micros).unwrap();
+    assert_eq!(replayed(&trace, Mode::Timed { speed: 2.0 })[1].at, Some(Time::from_picos(1_500_000)));
+    assert!(trace.source(Mode::Timed { speed: 0.0 }).is_err());
+    let untimed = read(b"0 8 0 0\n", &Options::default()).unwrap();
+    assert_eq!(untimed.source(Mode::Timed { speed: 1.0 }).unwrap_err().field, "mode");
+    for (text, options, field) in [
+        (columns, Options { devices: Devices::Only(2), ..Options::default() }, "device"),
+        ("0,0,512,r,1\n", micros, "unit"),
+    ] {
+        let TraceError::Option { option, .. } = read(text.as_bytes(), &options).unwrap_err() else { panic!("{field}") };
+        assert_eq!(option.field, field);
+    }
+}
+
+#[test]
+fn devices_that_exceed_any_address_space_do_not_fold() {
+    let text = "0 0 36028797018963952 8 1\n0 1 36028797018963952 8 1\n";
+    let error = read(text.as_bytes(), &Options { devices: Devices::Fold, ..Options::default() }).unwrap_err();
+    assert!(matches!(error, TraceError::Option { .. }), "{error}");
+    assert_eq!(read(text.as_bytes(), &Options::default()).unwrap().summary().devices, ["0", "1"]);
+}
+
+#[test]
+fn a_summary_tells_a_newcomer_what_was_read() {
+    let trace = read(b"0 5 8 2 1\n3000 4 0 8 0\n", &Options::default()).unwrap();
+    assert_eq!(
+        trace.summary().to_string(),
+        "2 requests to 2 device(s) (mqsim)\n50.0 % reads; mean read 1.0 kB, mean write 4.1 kB\n\
+         100.0 % do not continue the request before; 50.0 % off 4 KiB boundaries\n\
+         touches 8.2 kB, up to 5.1 kB; spans 3.000 us\n\
+         assumed: read as mqsim: time in ns, size in sectors; mqsim, ssdsim and disksim have the same shape"
+    );
+}
+
+#[test]
+fn the_end_of_the_drive_is_refused_or_wrapped() {
+    let text = "0 0 8 8 1\n1 0 1000 8 0\n2 0 100 8 1\n";
+    let bounded = |bounds| read(text.as_bytes(), &Options { bounds, ..Options::default() });
+    assert_eq!(bounded(Bounds::Refuse(1_008)).unwrap().summary().records, 3);
+    let error = bounded(Bounds::Refuse(1_007)).unwrap_err();
+    assert!(error.to_string().contains("line 2: device 0 is addressed up to sector 1008"), "{error}");
+    let wrapped = bounded(Bounds::Wrap(104)).unwrap();
+    assert_eq!(wrapped.summary().wrapped, 2);
+    let starts: Vec<u64> = replayed(&wrapped, Mode::Closed).iter().map(|io| io.lba.0).collect();
+    assert_eq!(starts, [8, 64, 96], "1,000 modulo 104 is 64; 100 would straddle the end");
+    assert!(matches!(bounded(Bounds::Wrap(4)), Err(TraceError::OutOfBounds { .. })));
+    assert!(matches!(bounded(Bounds::Wrap(0)), Err(TraceError::OutOfBounds { .. })));
+}
+
+#[test]
+fn bad_lines_are_named_or_counted() {
+    let text = "0,7,512,w,0.5\n0,x,512,w,0.6\n\n0,7,0,w,0.7\n3,7,99999999999999,r,0.8\n0,7,512,r,0.9\n0,7,512,r\n";
+    let strict = Options { format: format_named("spc"), ..Options::default() };
+    let error = read(text.as_bytes(), &strict).unwrap_err();
+    assert_eq!(error.to_string(), "sample: line 2 (spc): LBA is \"x\"; expected a whole number from 0 to 2^64 - 1");
+    let trace = read(text.as_bytes(), &Options { lenient: true, ..strict }).unwrap();
+    let summary = trace.summary();
+    assert_eq!((summary.records, summary.skipped, summary.messages.len()), (2, 4, 4));
+    assert_eq!(summary.devices, ["0"], "a device of skipped lines only is none");
+    assert!(summary.messages[1].starts_with("line 4: size is"), "{:?}", summary.messages);
+    let none = read(b"a\nb\n", &Options { lenient: true, ..strict }).unwrap_err();
+    assert!(matches!(none, TraceError::NoRequests { skipped: 2, .. }), "{none}");
+}
+
+#[test]
+fn files_that_are_no_traces_are_refused() {
+    let error = |bytes: &[u8]| read(bytes, &Options::default()).unwrap_err();
+    assert!(matches!(error(b""), TraceError::Empty { .. }));
+    assert!(matches!(error(&zstd::encode_all(&b""[..], 1).unwrap()), TraceError::Empty { .. }));
+    assert!(matches!(error(b"hello\nworld\n"), TraceError::Unrecognised { .. }));
+    assert!(matches!(error(&vec![0xa5; 200_000]), TraceError::Unrecognised { .. }));
+    assert!(matches!(error(b"\n\n \n"), TraceError::Unrecognised { .. }));
+    let named = Options { format: format_named("fiu"), ..Options::default() };
+    assert!(matches!(read(&vec![0xa5; 200_000], &named).unwrap_err(), TraceError::Bad { .. }));
+    let missing = Trace::open(Path::new("no/such/file"), &Options::default()).unwrap_err();
+    assert!(matches!(missing, TraceError::Open { .. }) && missing.to_string().contains("no/such/file"));
+    for sample in [vscsi(1), vscsi(2), blktrace(true)] {
+        let cut = error(&sample[..sample.len() - 1]);
+        assert!(matches!(cut, TraceError::Truncated { .. }), "{cut}");
+    }
+    let span = "0,0,512,r,0\n0,0,512,r,99999999\n0,0,512,r,1\n";
+    assert!(error(span.as_bytes()).to_string().contains("line 2 (spc): time is \"99999999 s"));
+}
+
+fn every_option() -> Vec<Options> {
+    let mut all = Vec::new();
+    for (lenient, devices, bounds) in [
+        (false, Devices::Separate, Bounds::Open),
+        (true, Devices::Fold, Bounds::Wrap(1_000)),
+        (true, Devices::Only(0), Bounds::Refuse(1 << 40)),
+    ] {
+        all.push(Options { lenient, devices, bounds, count_unit: CountUnit::Pages, ..Options::default() });
+    }
+    all
+}
+
+/// Reads with every format by name and by recognition; a trace that is accepted keeps its promises.
+fn survives(bytes: &[u8]) {
+    for options in every_option() {
+        for format in FORMATS.iter().copied().map(Some).chain([None]) {
+            let Ok(trace) = read(bytes, &Options { format, ..options }) else { continue };
+            let statistics = &trace.summary().statistics;
+            assert_eq!(statistics.ios(), trace.summary().records);
+            for io in replayed(&trace, Mode::Closed) {
+                assert!(io.sectors > 0 || io.kind == F);
+                assert!(usize::from(io.device) < trace.summary().devices.len());
+                if let Bounds::Wrap(capacity) = options.bounds {
+                    assert!(io.end().0 <= capacity);
+                }
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn no_bytes_break_a_parser(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+        survives(&bytes);
+    }
+
+    #[test]
+    fn no_text_breaks_a_parser(text in "([0-9]{1,20}[ ,.]|[rRwWQDF+]|Read,|fio version 3 iolog\n|\n){0,60}") {
+        survives(text.as_bytes());
+    }
+
+    #[test]
+    fn no_flipped_bytes_break_a_parser(
+        sample in 0usize..17, flips in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
+    ) {
+        let mut bytes = samples()[sample].1.clone();
+        for (at, value) in flips {
+            let at = at.index(bytes.len());
+            bytes[at] = value;
+        }
+        survives(&bytes);
+        let mut packed = zstd::encode_all(bytes.as_slice(), 1).unwrap();
+        let middle = packed.len() / 2;
+        packed[middle] ^= 0x10;
+        survives(&packed);
+    }
+}
