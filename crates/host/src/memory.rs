@@ -71,16 +71,19 @@ impl Memory {
         self.strays.load(Ordering::Relaxed)
     }
 
+    #[cold]
     fn stray(&self) {
         self.strays.fetch_add(1, Ordering::Relaxed);
     }
 
+    #[inline]
     fn control_at(&self, at: HostAddress, words: usize) -> Option<&[AtomicU64]> {
         let offset = at.0.checked_sub(CONTROL_BASE).filter(|offset| offset.is_multiple_of(8))?;
         let first = usize::try_from(offset / 8).ok()?;
         self.control.get(first..first.checked_add(words)?)
     }
 
+    #[inline]
     fn payload_at(&self, at: HostAddress, words: usize) -> Option<&[AtomicU64]> {
         let offset = at.0.checked_sub(PAYLOAD_BASE).filter(|offset| offset.is_multiple_of(SECTOR_BYTES))?;
         let first = usize::try_from(offset / SECTOR_BYTES).ok()?.checked_mul(self.sector_words)?;
@@ -89,9 +92,14 @@ impl Memory {
 }
 
 impl HostMemory for Memory {
+    #[inline]
     fn read_words(&self, at: HostAddress, words: &mut [u64]) {
         match self.control_at(at, words.len()) {
-            Some(cells) => words.iter_mut().zip(cells).for_each(|(word, cell)| *word = cell.load(Ordering::Acquire)),
+            Some(cells) => {
+                for (word, cell) in words.iter_mut().zip(cells) {
+                    *word = cell.load(Ordering::Acquire);
+                }
+            }
             None => {
                 words.fill(u64::MAX);
                 self.stray();
@@ -99,16 +107,26 @@ impl HostMemory for Memory {
         }
     }
 
+    #[inline]
     fn write_words(&self, at: HostAddress, words: &[u64]) {
         match self.control_at(at, words.len()) {
-            Some(cells) => words.iter().zip(cells).for_each(|(word, cell)| cell.store(*word, Ordering::Release)),
+            Some(cells) => {
+                for (word, cell) in words.iter().zip(cells) {
+                    cell.store(*word, Ordering::Release);
+                }
+            }
             None => self.stray(),
         }
     }
 
+    #[inline]
     fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) {
         match self.payload_at(at, payload.len()) {
-            Some(cells) => payload.iter_mut().zip(cells).for_each(|(word, cell)| *word = cell.load(Ordering::Relaxed)),
+            Some(cells) => {
+                for (word, cell) in payload.iter_mut().zip(cells) {
+                    *word = cell.load(Ordering::Relaxed);
+                }
+            }
             None => {
                 payload.fill(u64::MAX);
                 self.stray();
@@ -116,9 +134,14 @@ impl HostMemory for Memory {
         }
     }
 
+    #[inline]
     fn write_sectors(&self, at: HostAddress, payload: &[u64]) {
         match self.payload_at(at, payload.len()) {
-            Some(cells) => payload.iter().zip(cells).for_each(|(word, cell)| cell.store(*word, Ordering::Relaxed)),
+            Some(cells) => {
+                for (word, cell) in payload.iter().zip(cells) {
+                    cell.store(*word, Ordering::Relaxed);
+                }
+            }
             None => self.stray(),
         }
     }

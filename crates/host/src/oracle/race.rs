@@ -79,6 +79,17 @@ impl Race {
         let at = at.expect("a write stays in its page's history while it is in flight");
         self.writes[at].in_flight = false;
         self.writes[at].failed = failed;
+        if let [alone] = &mut self.writes[..]
+            && alone.sectors == u8::MAX
+            && !failed
+        {
+            // Nearly every write: nobody races with it, so the loops over sectors and writes come down to this.
+            for (effective, superseded) in alone.effective.iter_mut().zip(&mut self.before_superseded) {
+                *effective = now.min(*effective);
+                *superseded = (*effective).min(*superseded);
+            }
+            return;
+        }
         for sector in 0..PAGE_SECTORS {
             if !self.writes[at].covers(sector) {
                 continue;
@@ -113,15 +124,23 @@ impl Race {
         news
     }
 
-    /// What a read may find on `sector` when it is answered now: each candidate with the index of its write, if it is one.
-    pub(super) fn candidates(&self, reader: Claim, sector: usize) -> impl Iterator<Item = (Content, Option<usize>)> {
+    /// What a read may find on `sector` when it is answered now, of those contents that `alike` accepts: each candidate with
+    /// the index of its write, if it is one.
+    pub(super) fn candidates(
+        &self,
+        reader: Claim,
+        sector: usize,
+        alike: impl Fn(Content) -> bool + Copy,
+    ) -> impl Iterator<Item = (Content, Option<usize>)> {
         let covering = move || self.writes.iter().enumerate().filter(move |(_, write)| write.covers(sector));
         // A write ahead in the reader's own queue hides what precedes it, whether or not it has been answered.
         let hides = move |over: &Write| {
             over.claim.queue == reader.queue && over.claim.submitted < reader.submitted && !over.failed
         };
-        let before = self.before_superseded[sector] > reader.submitted && !covering().any(|(_, over)| hides(over));
-        let writes = covering().filter(move |(at, write)| {
+        let before = alike(self.before[sector])
+            && self.before_superseded[sector] > reader.submitted
+            && !covering().any(|(_, over)| hides(over));
+        let writes = covering().filter(move |(_, write)| alike(write.content)).filter(move |(at, write)| {
             let ahead = reader.queue == write.claim.queue && reader.submitted < write.claim.submitted;
             let hidden =
                 || covering().any(|(other, over)| other != *at && hides(over) && write.precedes(over.claim, sector));
@@ -177,6 +196,13 @@ impl Race {
 
     /// Forgets what no command submitted at stamp `oldest` or later may find. Once every sector has one content, gives them.
     pub(super) fn settle(&mut self, oldest: u64) -> Option<[Content; PAGE_SECTORS]> {
+        if let [alone] = &self.writes[..]
+            && alone.sectors == u8::MAX
+            && !alone.in_flight
+            && alone.effective.iter().zip(&self.before_superseded).all(|(since, until)| *since.max(until) <= oldest)
+        {
+            return Some([alone.content; PAGE_SECTORS]);
+        }
         self.writes.retain(|write| {
             write.in_flight || (0..PAGE_SECTORS).any(|sector| write.covers(sector) && write.superseded[sector] > oldest)
         });

@@ -98,7 +98,8 @@ proptest! {
         // All is answered: whatever raced is settled by reading it twice, and no history is left behind.
         for _ in 0..2 {
             let read = oracle.submitted(Q[0], Access::Read, Lba(0), SECTORS as u32);
-            prop_assert!(oracle.completed(&read, &cells).is_ok());
+            let verdict = oracle.completed(&read, &cells);
+            prop_assert!(verdict.is_ok(), "at last: {}", verdict.unwrap_err());
         }
         prop_assert_eq!(oracle.races_free.len(), oracle.races.len());
     }

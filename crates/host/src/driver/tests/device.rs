@@ -33,7 +33,7 @@ pub(super) enum Fault {
     DoubledCompletion,
     /// A completion names the wrong submission queue.
     WrongQueue,
-    /// A completion's submission head is beyond the tail.
+    /// A completion's submission head is outside the queue.
     WildHead,
     /// A command fails.
     Failure,
@@ -143,11 +143,22 @@ impl Device {
                 self.waiting.push((QueueId(at as u16 + 1), submission));
             }
         }
-        for (queue, submission) in std::mem::take(&mut self.waiting) {
-            let status = self.execute(&submission);
-            self.answers.push((queue, submission.command_id(), status));
-        }
         let mut vectors = Vec::new();
+        let mut fetched = std::mem::take(&mut self.waiting).into_iter().peekable();
+        while let Some((queue, submission)) = fetched.next() {
+            let status = self.execute(&submission);
+            let reads = |other: &Submission| other.opcode() == Opcode::Read as u8;
+            let other = fetched.next_if(|(next, other)| {
+                *next == queue && reads(other) && reads(&submission) && self.strikes(Fault::SwappedCompletion)
+            });
+            if let Some((_, other)) = other {
+                self.answer(queue, other.command_id(), status);
+                vectors.push(self.settings.vector_of(queue));
+                self.waiting.push((queue, other.with_command_id(submission.command_id())));
+            } else {
+                self.answers.push((queue, submission.command_id(), status));
+            }
+        }
         if self.answers.is_empty() {
             return vectors;
         }
@@ -169,7 +180,7 @@ impl Device {
             said = QueueId(queue.0 + 1);
         }
         if self.strikes(Fault::WildHead) {
-            head = head.wrapping_sub(1);
+            head = self.settings.entries as u16;
         }
         if self.strikes(Fault::DoubledCompletion) {
             times = 2;
@@ -259,7 +270,7 @@ impl Device {
     }
 
     fn read(&mut self, submission: &Submission) {
-        if self.strikes(Fault::NoTransfer) || self.strikes(Fault::SwappedCompletion) {
+        if self.strikes(Fault::NoTransfer) {
             return;
         }
         let shift = if self.strikes(Fault::WrongAddress) { 8 } else { 0 };
