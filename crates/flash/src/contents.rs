@@ -152,6 +152,17 @@ impl Contents {
         }
     }
 
+    /// The array's geometry.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    /// Touches what a read or program of a page will need, so that the memory is near by then. Changes nothing.
+    pub fn prefetch(&self, ppn: Ppn) {
+        let Ok((block, page)) = self.locate_page(ppn) else { return };
+        std::hint::black_box((self.lpns[self.page_index(block, page)], self.blocks[block].chunk));
+    }
+
     /// How many words a page's payload has.
     pub fn page_words(&self) -> usize {
         self.page_words

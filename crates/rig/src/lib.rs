@@ -1,1 +1,22 @@
-//! To be written.
+//! The only place that knows everything: builds a device from its parts, runs it in either world, and sums up what it did.
+//!
+//! # Invariants
+//! - Whatever a run needs is in its [`Device`] and its phases; nothing is read from the environment.
+//! - The same device, phases and seed give the same digest.
+//!
+//! # What it leaves out
+//! Files, flags and printing: the command line's business.
+
+mod build;
+mod bring_up;
+mod hardware;
+mod meter;
+mod precondition;
+mod session;
+mod summary;
+
+pub use build::{BuildError, Controller, Device};
+pub use hardware::LinkTiming;
+pub use meter::Breakdown;
+pub use precondition::{Fill, Precondition};
+pub use session::{Session, SessionError};

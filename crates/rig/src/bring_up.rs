@@ -1,0 +1,81 @@
+//! Start-up of the controller as a host driver does it: enable, identify, agree on queues, create them.
+
+use crate::build::BuildError;
+use crate::hardware::LinkStage;
+use host::{DriverSettings, Layout};
+use nvme::spec::registers::{self, AdminQueueAttributes, Configuration};
+use nvme::spec::{DataPointer, FeatureId, Status, Submission};
+use nvme::{AdminReply, Controller, DeviceEvent};
+use units::QueueId;
+
+/// Entries of the admin queues.
+const ADMIN_ENTRIES: u32 = 32;
+
+/// Brings the controller up and tells the link of every queue. It takes no virtual time: a run begins with a ready drive.
+pub(crate) fn bring_up(
+    controller: &mut Controller,
+    link: &mut LinkStage,
+    driver: &DriverSettings,
+    layout: &Layout,
+) -> Result<(), BuildError> {
+    let attributes = AdminQueueAttributes::new(ADMIN_ENTRIES, ADMIN_ENTRIES);
+    controller.write_property(registers::AQA, attributes.0);
+    controller.write_property_pair(registers::ASQ, layout.admin().0);
+    controller.write_property_pair(registers::ACQ, layout.admin().0 + nvme::spec::PAGE_BYTES);
+    controller.write_property(registers::CC, Configuration::ENABLE.0);
+    drain(controller, link);
+    if !controller.is_ready() {
+        return Err(BuildError::BringUp("the controller did not become ready".into()));
+    }
+    let buffer = DataPointer { prp1: layout.admin(), prp2: units::HostAddress(0) };
+    command(controller, link, Submission::identify(1, 0, buffer))?;
+    let pairs = u32::from(driver.queues) - 1;
+    let granted = command(controller, link, Submission::set_features(FeatureId::NumberOfQueues, pairs << 16 | pairs))?;
+    if granted as u32 & 0xffff < pairs {
+        return Err(BuildError::BringUp(format!("the controller grants {} I/O queues, not {}", granted & 0xffff, pairs + 1)));
+    }
+    for queue in (1..=driver.queues).map(QueueId) {
+        let vector = Some(driver.vector_of(queue));
+        let completions =
+            Submission::create_completion_queue(queue, driver.entries, layout.completion_queue(queue), vector);
+        command(controller, link, completions)?;
+        let submissions =
+            Submission::create_submission_queue(queue, driver.entries, layout.submission_queue(queue), queue);
+        command(controller, link, submissions)?;
+    }
+    Ok(())
+}
+
+fn command(controller: &mut Controller, link: &mut LinkStage, submission: Submission) -> Result<u64, BuildError> {
+    let reply = controller.admin(&submission);
+    drain(controller, link);
+    match reply {
+        AdminReply::Complete { result, status: Status::SUCCESS } | AdminReply::Transfer { result, .. } => Ok(result),
+        AdminReply::Complete { status, .. } => {
+            Err(BuildError::BringUp(format!("admin command {:#04x}: {status}", submission.opcode())))
+        }
+        AdminReply::Held => unreachable!("no event is asked for"),
+    }
+}
+
+/// Does what the controller asks of the device end.
+fn drain(controller: &mut Controller, link: &mut LinkStage) {
+    while let Some(event) = controller.next_event() {
+        match event {
+            DeviceEvent::Start { .. } => controller.on_started(),
+            DeviceEvent::Stop => controller.on_stopped(),
+            DeviceEvent::ShutDown { .. } => controller.on_shut_down(),
+            DeviceEvent::CompletionQueueCreated { queue, base, entries, vector } => {
+                link.create_completions(queue, base, entries, vector);
+            }
+            DeviceEvent::SubmissionQueueCreated { queue, base, entries, completions, priority } => {
+                link.create_submissions(queue, base, entries, completions);
+                link.arbiter().set_priority(queue, priority);
+            }
+            DeviceEvent::FeatureChanged(_) => {}
+            DeviceEvent::SubmissionQueueDeleted(_)
+            | DeviceEvent::CompletionQueueDeleted(_)
+            | DeviceEvent::EventRequestDone { .. } => {}
+        }
+    }
+}
