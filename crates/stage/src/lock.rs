@@ -107,7 +107,8 @@ impl Lock {
             let (before_oldest, oldest) = self.oldest(newest);
             if let Some(before) = before_oldest {
                 self.waiters.set_before(before, 0);
-            } else if let Err(seen) = self.word.0.compare_exchange_weak(word, HELD, Ordering::AcqRel, Ordering::Acquire) {
+            } else if let Err(seen) = self.word.0.compare_exchange_weak(word, HELD, Ordering::AcqRel, Ordering::Acquire)
+            {
                 word = seen;
                 continue;
             }

@@ -2,8 +2,8 @@
 //! `RUSTFLAGS="--cfg loom" cargo test -p stage --release --test lock_model --target-dir target/loom`.
 #![cfg(loom)]
 
-use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use loom::sync::Arc;
+use loom::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use loom::sync::mpsc::{Receiver, Sender, channel};
 use loom::thread;
 use stage::{Acquired, Lock, SharedMemory, Waiters};
@@ -91,7 +91,9 @@ fn stages_in_line_are_served_in_the_order_they_joined() {
         assert_eq!(device.lock.acquire(StageId(0)), Acquired::Now);
         let asking = [vec![1, 2], vec![3]].map(|stages| {
             let device = device.clone();
-            thread::spawn(move || stages.into_iter().map(|stage| (stage, device.lock.acquire(StageId(stage)))).collect())
+            thread::spawn(move || {
+                stages.into_iter().map(|stage| (stage, device.lock.acquire(StageId(stage)))).collect()
+            })
         });
         let mut served = device.serve_line();
         for (stage, acquired) in asking.into_iter().flat_map(|thread| -> Vec<_> { thread.join().unwrap() }) {

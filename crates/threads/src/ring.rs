@@ -45,7 +45,10 @@ impl<M: Copy> Sender<M> {
         }
         let sent = self.ring.push_entire_slice(&self.batch);
         let capacity = self.ring.buffer().capacity();
-        assert!(sent.is_ok(), "more than the {capacity} messages that the plan admits are under way between two threads");
+        assert!(
+            sent.is_ok(),
+            "more than the {capacity} messages that the plan admits are under way between two threads"
+        );
         self.batch.clear();
         true
     }

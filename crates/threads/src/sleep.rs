@@ -1,7 +1,8 @@
 //! How an idle thread sleeps and is woken, without a lost wake-up and without a call to the kernel while it is awake.
 //!
 //! The sleeper says that it sleeps, then looks for work once more; the waker makes work visible, then looks whether anyone
-//! sleeps. A sequentially consistent fence between the two steps of each lets at least one see the other.
+//! sleeps. A sequentially consistent fence between the two steps of each lets at least one see the other. The flag is only
+//! ever swapped, so that whoever changes it has seen all that went before the change it replaces.
 
 use crate::sync::{AtomicBool, Ordering, Thread, current, fence, park_timeout};
 use std::sync::OnceLock;
@@ -26,19 +27,19 @@ impl Sleeper {
     /// thread may ever call this.
     pub(crate) fn sleep(&self, at_most: Duration, has_work: impl FnOnce() -> bool) {
         self.thread.get_or_init(current);
-        self.asleep.store(true, Ordering::Release);
+        self.asleep.swap(true, Ordering::AcqRel);
         fence(Ordering::SeqCst);
         if !has_work() {
             park_timeout(at_most);
         }
-        self.asleep.store(false, Ordering::Relaxed);
+        self.asleep.swap(false, Ordering::AcqRel);
     }
 
     /// Wakes the thread if it sleeps. Work must have been made visible before.
     #[inline]
     pub(crate) fn wake(&self) {
         fence(Ordering::SeqCst);
-        if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::Acquire) {
+        if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::AcqRel) {
             self.thread.get().expect("who sleeps has said who it is").unpark();
         }
     }

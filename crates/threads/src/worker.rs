@@ -12,13 +12,12 @@ use units::{Span, StageId, Time};
 /// by when its turn comes, few enough for the others not to wait long.
 const BATCH_MAX: usize = 32;
 
-/// Rounds without work in which a thread with a processor of its own looks again at once.
+/// Rounds without work in which a thread with a processor of its own looks again at once, before it sleeps. A thread that
+/// shares one sleeps at once: to offer the processor instead costs a time slice of milliseconds where others take the offer,
+/// while a thread that is woken runs before those that used up their share.
 const SPIN_ROUNDS: u32 = 256;
 
-/// Further rounds in which it offers its processor to others before it looks again.
-const YIELD_ROUNDS: u32 = 32;
-
-/// How long before an alarm a sleeping thread wants to be awake: Linux may end a sleep 50 us late by default (`timerslack_ns`
+/// How long before an alarm a thread with a processor of its own wants to be awake: Linux may end a sleep 50 us late by default (`timerslack_ns`
 /// in proc(5)).
 const WAKE_MARGIN: Span = Span::from_micros(60);
 
@@ -36,7 +35,8 @@ pub(crate) struct Worker<'a, V: Vocabulary, P> {
     probe: Option<P>,
     /// What the clock showed last: after each stage's turns, and after each rest.
     now: Time,
-    spin_rounds: u32,
+    /// Whether it has a processor of its own.
+    spins: bool,
     idle_rounds: u32,
     usage: ThreadUsage,
 }
@@ -72,7 +72,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             outbox: Outbox::default(),
             probe,
             now: Time::ZERO,
-            spin_rounds: if spins { SPIN_ROUNDS } else { 0 },
+            spins,
             idle_rounds: 0,
             usage: ThreadUsage::default(),
         }
@@ -188,20 +188,20 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         }
     }
 
-    /// Waits a little: the longer nothing has happened, the more of the processor is left to others.
+    /// Waits: a little while awake, then asleep until a message comes or an alarm is near.
     fn rest(&mut self) {
-        self.idle_rounds = self.idle_rounds.saturating_add(1);
         let left = self.alarms.next().min(self.shared.deadline).since(self.now);
-        if self.idle_rounds <= self.spin_rounds {
-            std::hint::spin_loop();
-        } else if self.idle_rounds <= self.spin_rounds + YIELD_ROUNDS || left <= WAKE_MARGIN * 2 {
-            std::thread::yield_now();
-        } else {
-            self.usage.sleeps += 1;
-            let at_most = Duration::from_nanos((left - WAKE_MARGIN).nanos());
-            let (shared, incoming) = (self.shared, &self.incoming);
-            let has_work = || shared.is_over() || incoming.iter().any(|ring| !ring.is_empty());
-            shared.sleepers[self.index].sleep(at_most, has_work);
+        if self.spins && self.idle_rounds < SPIN_ROUNDS {
+            self.idle_rounds += 1;
+            return std::hint::spin_loop();
         }
+        if self.spins && left <= WAKE_MARGIN * 2 {
+            return std::thread::yield_now();
+        }
+        self.usage.sleeps += 1;
+        let at_most = if self.spins { left - WAKE_MARGIN } else { left };
+        let (shared, incoming) = (self.shared, &self.incoming);
+        let has_work = || shared.is_over() || incoming.iter().any(|ring| !ring.is_empty());
+        shared.sleepers[self.index].sleep(Duration::from_nanos(at_most.nanos()), has_work);
     }
 }
