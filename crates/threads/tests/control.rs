@@ -17,7 +17,7 @@ fn core(at: usize) -> Place {
     Place::Core(CoreId(at as u16))
 }
 
-const TOKEN: Message = Message::Token { from: 0, sequence: 0, hops: 0 };
+const TOKEN: Message = Message::Token { from: 0, sequence: 0, hops: 0, filling: [0; 4] };
 
 /// Replaces its alarm before it rings, takes one back, and ends the run at the last.
 struct Sleepy {

@@ -6,9 +6,8 @@ use units::CoreId;
 /// The toy's words.
 pub(crate) struct Toy;
 
-/// A token on its way, or the grant of a lock. 64 bytes, as a firmware's messages are.
+/// A token on its way, or the grant of a lock.
 #[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
 pub(crate) enum Message {
     /// A token.
     Token {
@@ -18,9 +17,18 @@ pub(crate) enum Message {
         sequence: u64,
         /// How many hops it has left.
         hops: u64,
+        /// Fills the message up to the most that one may have.
+        filling: [u64; 4],
     },
     /// A lock is the receiver's own.
     Granted(u32),
+}
+
+const _: () = assert!(size_of::<Message>() == 64);
+
+/// A token in particular.
+pub(crate) fn token(from: usize, sequence: u64, hops: u64) -> Message {
+    Message::Token { from, sequence, hops, filling: [hops; 4] }
 }
 
 impl Vocabulary for Toy {
@@ -60,13 +68,13 @@ impl Accepts<Message> for Hopper {}
 impl Hopper {
     fn send_on(&mut self, turn: &mut Turn<'_, Toy>, hops: u64) {
         if hops == 0 {
-            turn.send(self.done, Message::Token { from: self.index, sequence: 0, hops });
+            turn.send(self.done, token(self.index, 0, hops));
             return;
         }
         // Any sequence that visits all neighbours unevenly: Knuth's MMIX generator, from its high bits.
         self.draw = self.draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let to = (self.draw >> 33) as usize % self.neighbours.len();
-        turn.send(self.neighbours[to], Message::Token { from: self.index, sequence: self.sent[to], hops: hops - 1 });
+        turn.send(self.neighbours[to], token(self.index, self.sent[to], hops - 1));
         self.sent[to] += 1;
     }
 }
@@ -80,7 +88,10 @@ impl Stage<Toy> for Hopper {
 
     fn on_message(&mut self, turn: &mut Turn<'_, Toy>, message: Message) {
         let (from, sequence, hops) = match message {
-            Message::Token { from, sequence, hops } => (from, sequence, hops),
+            Message::Token { from, sequence, hops, filling } => {
+                assert_eq!(filling, [hops; 4], "a message arrives whole");
+                (from, sequence, hops)
+            }
             Message::Granted(lock) => panic!("lock {lock} is granted to a stage that never asked"),
         };
         assert_eq!(sequence, self.seen[from], "hopper {} hears {from} once each and in order", self.index);
