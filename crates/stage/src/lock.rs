@@ -46,10 +46,12 @@ impl Waiters {
 #[repr(align(64))]
 struct OwnLine(AtomicU64);
 
-/// A lock. The word holds whether it is held and who joined its line last; each waiter's link names who joined before it.
+/// A lock. The word holds whether it is held and who joined its line last; each waiter's link names who joined before
+/// it.
 ///
-/// Joining is a push on the word by compare-and-swap; only the holder takes from the line, and takes the one that joined
-/// first, so the order is fair and no waiter is passed over. The lock is handed over while held: nobody can barge in.
+/// Joining is a push on the word by compare-and-swap; only the holder takes from the line, and takes the one that
+/// joined first, so the order is fair and no waiter is passed over. The lock is handed over while held: nobody can
+/// barge in.
 #[derive(Clone, Debug)]
 pub struct Lock {
     id: u32,

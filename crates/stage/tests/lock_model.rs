@@ -55,7 +55,8 @@ fn explore(model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// Mutual exclusion, and nobody lost: a stage that is never told waits forever, which the checker reports as a deadlock.
+/// Mutual exclusion, and nobody lost: a stage that is never told waits forever, which the checker reports as a
+/// deadlock.
 fn visits_are_counted(times: &'static [usize]) {
     explore(move || {
         let (device, mut grants) = Device::new(times.len());

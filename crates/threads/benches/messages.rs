@@ -1,4 +1,5 @@
-//! What a message costs on one thread, across two, and alone. Tiny under `cargo test`; `cargo bench -p threads` for figures.
+//! What a message costs on one thread, across two, and alone. Tiny under `cargo test`; `cargo bench -p threads` for
+//! figures.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
 #[path = "../tests/toy/mod.rs"]

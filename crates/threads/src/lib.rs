@@ -2,10 +2,10 @@
 //!
 //! # Invariants
 //! - Messages of one stage to another arrive once each and in order, on one thread or across two.
-//! - A send never waits and never fails: inboxes and rings have the room that the blueprint's edges admit. More is a fault
-//!   of the firmware and stops the run.
-//! - A thread takes no lock and, while it has work, calls no kernel. What it does without a lock is the ring (`rtrb`), the
-//!   locks of [`stage`] and its own sleep; the last two are model-checked.
+//! - A send never waits and never fails: inboxes and rings have the room that the blueprint's edges admit. More is a
+//!   fault of the firmware and stops the run.
+//! - A thread takes no lock, and calls the kernel only to sleep and to wake one that does. What it does without a lock is
+//!   the ring (`rtrb`), the locks of [`stage`] and its own sleep; the last two are model-checked.
 //! - Ending a run, by a halt, a deadline or a panic, ends every thread of it.
 //!
 //! # What it leaves out

@@ -36,8 +36,8 @@ impl<M: Copy> Sender<M> {
         self.batch.push(letter);
     }
 
-    /// Makes the batch visible to the receiver at once; whether there was anything. More than the ring holds is more than
-    /// the blueprint's edges admit.
+    /// Makes the batch visible to the receiver at once; whether there was anything. More than the ring holds is more
+    /// than the blueprint's edges admit.
     #[inline]
     pub(crate) fn flush(&mut self) -> bool {
         if self.batch.is_empty() {

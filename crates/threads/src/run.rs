@@ -1,4 +1,5 @@
-//! A run: threads are started with their stages and rings, and joined when a stage halts it, the deadline comes or one panics.
+//! A run: threads are started with their stages and rings, and joined when a stage halts it, the deadline comes or one
+//! panics.
 
 use crate::Layout;
 use crate::clock::Clock;
@@ -116,8 +117,8 @@ impl<V: Vocabulary> Threads<V> {
         self.run_with(deadline, |_thread| None::<NoProbe>).0
     }
 
-    /// Like [`Threads::run`], with an observer for each thread, given its number. Each turn is then timed by itself, at the
-    /// price of reading the clock.
+    /// Like [`Threads::run`], with an observer for each thread, given its number. Each turn is then timed by itself, at
+    /// the price of reading the clock.
     pub fn run_observed<P: Probe<V> + Send>(
         self,
         deadline: Option<Span>,
@@ -175,8 +176,8 @@ impl<V: Vocabulary> Threads<V> {
     }
 }
 
-/// The room of each ring: what the edges that cross it admit. Where there are locks, any stage may have to tell any other
-/// that a lock is its own, and a stage waits for one at a time.
+/// The room of each ring: what the edges that cross it admit. Where there are locks, any stage may have to tell any
+/// other that a lock is its own, and a stage waits for one at a time.
 fn rooms(layout: &Layout, homes: &[usize], edges: &[Edge], locks: bool) -> Vec<Vec<usize>> {
     let residents = |thread| homes.iter().filter(|&&home| home == thread).count();
     let grants: Vec<usize> = (0..layout.threads).map(|thread| if locks { residents(thread) } else { 0 }).collect();

@@ -1,14 +1,15 @@
 //! How an idle thread sleeps and is woken, without a lost wake-up and without a call to the kernel while it is awake.
 //!
-//! The sleeper says that it sleeps, then looks for work once more; the waker makes work visible, then looks whether anyone
-//! sleeps. A sequentially consistent fence between the two steps of each lets at least one see the other. The flag is only
-//! ever swapped, so that whoever changes it has seen all that went before the change it replaces.
+//! The sleeper says that it sleeps, then looks for work once more; the waker makes work visible, then looks whether
+//! anyone sleeps. A sequentially consistent fence between the two steps of each lets at least one see the other. The
+//! flag is only ever swapped, so that whoever changes it has seen all that went before the change it replaces.
 
 use crate::sync::{AtomicBool, Ordering, Thread, current, fence, park_timeout};
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// The bed of one thread. On lines of its own, because every sender looks at it: two, as processors fetch lines in pairs.
+/// The bed of one thread. On lines of its own, because every sender looks at it: two, as processors fetch lines in
+/// pairs.
 #[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Sleeper {
@@ -23,8 +24,8 @@ impl Default for Sleeper {
 }
 
 impl Sleeper {
-    /// Sleeps until woken or until `at_most` has passed, or not at all if `has_work`. It may return for no reason. Only one
-    /// thread may ever call this.
+    /// Sleeps until woken or until `at_most` has passed, or not at all if `has_work`. It may return for no reason. Only
+    /// one thread may ever call this.
     pub(crate) fn sleep(&self, at_most: Duration, has_work: impl FnOnce() -> bool) {
         self.thread.get_or_init(current);
         self.asleep.swap(true, Ordering::AcqRel);
@@ -54,7 +55,8 @@ mod model {
     use loom::sync::atomic::AtomicUsize;
     use loom::thread;
 
-    /// As much of a ring as its reader can tell: how many letters were pushed, stored with release and loaded with acquire.
+    /// As much of a ring as its reader can tell: how many letters were pushed, stored with release and loaded with
+    /// acquire.
     fn all_letters_arrive(letters: &'static [usize]) {
         let mut builder = loom::model::Builder::new();
         builder.preemption_bound = Some(3);

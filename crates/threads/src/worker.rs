@@ -8,17 +8,17 @@ use stage::{NoCoherence, Outbox, Price, Probe, Turn, TurnRecord, Vocabulary};
 use std::time::Duration;
 use units::{Span, StageId, Time};
 
-/// Most turns of a stage in a row, and most letters taken from a ring at once: enough for what a stage prefetches to be near
-/// by when its turn comes, few enough for the others not to wait long.
+/// Most turns of a stage in a row, and most letters taken from a ring at once: enough for what a stage prefetches to be
+/// near by when its turn comes, few enough for the others not to wait long.
 const BATCH_MAX: usize = 32;
 
-/// Rounds without work in which a thread with a processor of its own looks again at once, before it sleeps. A thread that
-/// shares one sleeps at once: to offer the processor instead costs a time slice of milliseconds where others take the offer,
-/// while a thread that is woken runs before those that used up their share.
+/// Rounds without work in which a thread with a processor of its own looks again at once, before it sleeps. A thread
+/// that shares one sleeps at once: to offer the processor instead costs a time slice of milliseconds where others take
+/// the offer, while a thread that is woken runs before those that used up their share.
 const SPIN_ROUNDS: u32 = 256;
 
-/// How long before an alarm a thread with a processor of its own wants to be awake: Linux may end a sleep 50 us late by default (`timerslack_ns`
-/// in proc(5)).
+/// How long before an alarm a thread with a processor of its own wants to be awake: Linux may end a sleep 50 us late by
+/// default (`timerslack_ns` in proc(5)).
 const WAKE_MARGIN: Span = Span::from_micros(60);
 
 /// One thread with its stages and its ends of the rings.

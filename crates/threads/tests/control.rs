@@ -130,6 +130,7 @@ fn a_halt_stops_threads_that_are_busy_and_threads_that_sleep() {
 }
 
 struct Idle;
+impl Accepts<Message> for Idle {}
 impl Stage<Toy> for Idle {
     fn on_message(&mut self, _turn: &mut Turn<'_, Toy>, _message: Message) {}
 }
@@ -171,7 +172,6 @@ fn more_than_the_plan_admits_is_caught() {
         }
         fn on_message(&mut self, _turn: &mut Turn<'_, Toy>, _message: Message) {}
     }
-    impl Accepts<Message> for Idle {}
     let mut plan = Blueprint::default();
     let (flood, idle) =
         (plan.reserve("flood", "flood".into(), core(0), 1), plan.reserve("idle", "idle".into(), core(1), 4));
