@@ -17,6 +17,7 @@ mod blueprint;
 mod discipline;
 mod lock;
 mod memory;
+mod sync;
 mod turn;
 mod vocabulary;
 

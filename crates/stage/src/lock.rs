@@ -1,8 +1,8 @@
 //! Locks that are words: who cannot have one stands in line and is told, so that every wait is visible and priced.
 
-use crate::memory::{LineId, SharedMemory, Words};
+use crate::memory::{LineId, SharedMemory};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use units::StageId;
 
 const HELD: u64 = 1 << 32;
@@ -17,31 +17,52 @@ pub enum Acquired {
 }
 
 /// The links of the lines of waiters: one word a stage, because a stage waits for one lock at a time.
+///
+/// They have lines of their own, but an access to a lock is priced as one to the line of its word.
 #[derive(Clone, Debug)]
-pub struct Waiters(Words);
+pub struct Waiters {
+    links: Arc<[AtomicU32]>,
+}
 
 impl Waiters {
     /// Room for so many stages.
     pub fn new(memory: &mut SharedMemory, stages: usize) -> Self {
-        Waiters(memory.narrow(stages))
+        memory.take_lines(stages * size_of::<u32>());
+        Waiters { links: (0..stages).map(|_| AtomicU32::new(0)).collect() }
+    }
+
+    /// Who joined the line before `waiter`; stages count from 1 here, 0 is nobody.
+    fn before(&self, waiter: u64) -> u64 {
+        self.links[waiter as usize - 1].load(Ordering::Acquire).into()
+    }
+
+    fn set_before(&self, waiter: u64, before: u64) {
+        self.links[waiter as usize - 1].store(before as u32, Ordering::Release);
     }
 }
 
-/// A lock. The word holds whether it is held and who joined its line last; each waiter's link names who joined before it.
+/// Keeps the word off its neighbours' lines, as the blueprint numbers it.
+#[derive(Debug)]
+#[repr(align(64))]
+struct OwnLine(AtomicU64);
+
+/// A lock. The word holds whether it is held and who joined its line last; each waiter's link names who joined before
+/// it.
 ///
-/// Joining is a push on the word by compare-and-swap; only the holder takes from the line, and takes the one that joined
-/// first, so the order is fair and no waiter is passed over. The lock is handed over while held: nobody can barge in.
+/// Joining is a push on the word by compare-and-swap; only the holder takes from the line, and takes the one that
+/// joined first, so the order is fair and no waiter is passed over. The lock is handed over while held: nobody can
+/// barge in.
 #[derive(Clone, Debug)]
 pub struct Lock {
     id: u32,
     line: LineId,
-    word: Arc<AtomicU64>,
+    word: Arc<OwnLine>,
     waiters: Waiters,
 }
 
 impl Lock {
     pub(crate) fn new(id: u32, line: LineId, waiters: Waiters) -> Self {
-        Lock { id, line, word: Arc::new(AtomicU64::new(0)), waiters }
+        Lock { id, line, word: Arc::new(OwnLine(AtomicU64::new(0))), waiters }
     }
 
     /// Its number among the locks of the blueprint.
@@ -56,15 +77,16 @@ impl Lock {
 
     /// Takes the lock for `stage`, or puts it in line.
     pub fn acquire(&self, stage: StageId) -> Acquired {
-        let mut word = self.word.load(Ordering::Acquire);
+        let mut word = self.word.0.load(Ordering::Acquire);
         loop {
             let (next, outcome) = if word == 0 {
                 (HELD, Acquired::Now)
             } else {
-                self.waiters.0.set(stage.index(), word & !HELD);
-                (HELD | (u64::from(stage.0) + 1), Acquired::Later)
+                let waiter = u64::from(stage.0) + 1;
+                self.waiters.set_before(waiter, word & !HELD);
+                (HELD | waiter, Acquired::Later)
             };
-            match self.word.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {
+            match self.word.0.compare_exchange_weak(word, next, Ordering::AcqRel, Ordering::Acquire) {
                 Ok(_) => return outcome,
                 Err(seen) => word = seen,
             }
@@ -73,12 +95,12 @@ impl Lock {
 
     /// Gives the lock back, or hands it to the stage that has waited longest and names it.
     pub fn release(&self) -> Option<StageId> {
-        let mut word = self.word.load(Ordering::Acquire);
+        let mut word = self.word.0.load(Ordering::Acquire);
         assert!(word & HELD != 0, "lock {} is released but not held", self.id);
         loop {
             let newest = word & !HELD;
             if newest == 0 {
-                match self.word.compare_exchange_weak(word, 0, Ordering::AcqRel, Ordering::Acquire) {
+                match self.word.0.compare_exchange_weak(word, 0, Ordering::AcqRel, Ordering::Acquire) {
                     Ok(_) => return None,
                     Err(seen) => word = seen,
                 }
@@ -86,8 +108,9 @@ impl Lock {
             }
             let (before_oldest, oldest) = self.oldest(newest);
             if let Some(before) = before_oldest {
-                self.waiters.0.set(before as usize - 1, 0);
-            } else if let Err(seen) = self.word.compare_exchange_weak(word, HELD, Ordering::AcqRel, Ordering::Acquire) {
+                self.waiters.set_before(before, 0);
+            } else if let Err(seen) = self.word.0.compare_exchange_weak(word, HELD, Ordering::AcqRel, Ordering::Acquire)
+            {
                 word = seen;
                 continue;
             }
@@ -99,7 +122,7 @@ impl Lock {
     fn oldest(&self, newest: u64) -> (Option<u64>, u64) {
         let (mut before, mut at) = (None, newest);
         loop {
-            match self.waiters.0.get(at as usize - 1) {
+            match self.waiters.before(at) {
                 0 => return (before, at),
                 next => (before, at) = (Some(at), next),
             }

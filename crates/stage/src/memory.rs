@@ -177,16 +177,26 @@ impl SharedMemory {
 
     /// A lock on a line of its own; see [`crate::Lock`].
     pub fn lock(&mut self, waiters: &crate::Waiters) -> crate::Lock {
-        let line = LineId(self.lines);
-        self.lines += 1;
+        let line = self.take_lines(LINE_BYTES);
         self.locks += 1;
         crate::Lock::new(self.locks - 1, line, waiters.clone())
     }
 
-    fn table(&mut self, cells: Cells, bytes: usize) -> Words {
-        let first = self.lines;
+    /// How many locks it handed out.
+    pub fn lock_count(&self) -> u32 {
+        self.locks
+    }
+
+    /// Numbers the lines of so many bytes and returns the first.
+    pub(crate) fn take_lines(&mut self, bytes: usize) -> LineId {
+        let first = LineId(self.lines);
         self.lines += bytes.div_ceil(LINE_BYTES) as u64;
-        Words::new(cells, first)
+        first
+    }
+
+    fn table(&mut self, cells: Cells, bytes: usize) -> Words {
+        let first = self.take_lines(bytes);
+        Words::new(cells, first.0)
     }
 }
 

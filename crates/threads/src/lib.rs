@@ -1,1 +1,26 @@
-//! To be written.
+//! Real time: the same stages and turns as in virtual time, on pinned threads with a ring between each two.
+//!
+//! # Invariants
+//! - Messages of one stage to another arrive once each and in order, on one thread or across two.
+//! - A send never waits and never fails: inboxes and rings have the room that the blueprint's edges admit. More is a
+//!   fault of the firmware and stops the run.
+//! - A thread takes no lock, and calls the kernel only to sleep and to wake one that sleeps. It does without a lock:
+//!   the ring (`rtrb`), the locks of [`stage`] and its own sleep; the last two are model-checked.
+//! - Ending a run, by a halt, a deadline or a panic, ends every thread of it.
+//!
+//! # What it leaves out
+//! Prices: work takes the time it takes. Noticing that nothing can happen any more: what polls the outside world sets
+//! alarms. Moving stages between threads while they run.
+
+mod alarms;
+mod clock;
+mod layout;
+mod ring;
+mod run;
+mod seats;
+mod sleep;
+mod sync;
+mod worker;
+
+pub use layout::Layout;
+pub use run::{Outcome, StageUsage, ThreadUsage, Threads};

@@ -1,0 +1,204 @@
+//! A run: threads are started with their stages and rings, and joined when a stage halts it, the deadline comes or one
+//! panics.
+
+use crate::Layout;
+use crate::clock::Clock;
+use crate::ring::{Receiver, Sender, ring};
+use crate::seats::Seats;
+use crate::sleep::Sleeper;
+use crate::worker::{Ends, Worker};
+use stage::{Blueprint, Edge, NoProbe, Part, Probe, Vocabulary};
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{Builder, available_parallelism, scope};
+use units::{Span, StageId, Time};
+
+/// What a stage did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StageUsage {
+    /// Turns taken.
+    pub turns: u64,
+    /// Real time that its turns took, and sending what they left.
+    pub busy: Span,
+    /// Time that messages waited in its inbox, added up; from when its thread found them there.
+    pub waited: Span,
+}
+
+/// What a thread did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ThreadUsage {
+    /// Real time that the turns of its stages took.
+    pub busy: Span,
+    /// Messages that came from other threads.
+    pub received: u64,
+    /// How many times it found nothing to do for so long that it slept.
+    pub sleeps: u64,
+    /// Whether it was bound to a processor.
+    pub pinned: bool,
+}
+
+/// How a run went.
+#[derive(Clone, Debug)]
+pub struct Outcome {
+    /// Whether a stage ended it; else the deadline did.
+    pub halted: bool,
+    /// How long it took.
+    pub wall: Span,
+    /// What each stage did, in the order of the plan.
+    pub stages: Vec<StageUsage>,
+    /// What each thread did.
+    pub threads: Vec<ThreadUsage>,
+}
+
+/// What all threads of a run see.
+pub(crate) struct Shared {
+    pub(crate) clock: Clock,
+    pub(crate) deadline: Time,
+    /// The thread of each stage.
+    pub(crate) homes: Vec<usize>,
+    pub(crate) sleepers: Vec<Sleeper>,
+    over: AtomicBool,
+    halted: AtomicBool,
+}
+
+impl Shared {
+    #[inline]
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.load(Ordering::Relaxed)
+    }
+
+    /// Lets each thread finish the turn it is taking, and no other.
+    pub(crate) fn end(&self) {
+        self.over.store(true, Ordering::Release);
+        self.sleepers.iter().for_each(Sleeper::wake);
+    }
+
+    pub(crate) fn halt(&self) {
+        self.halted.store(true, Ordering::Relaxed);
+        self.end();
+    }
+}
+
+/// Ends the run when a thread is left by a panic, so that nobody waits for it.
+struct EndOnPanic<'a>(&'a Shared);
+
+impl Drop for EndOnPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.end();
+        }
+    }
+}
+
+/// A device in real time.
+pub struct Threads<V: Vocabulary> {
+    layout: Layout,
+    homes: Vec<usize>,
+    parts: Vec<Part<V>>,
+    /// Room of the ring from one thread to another, by sender, then receiver.
+    rooms: Vec<Vec<usize>>,
+}
+
+impl<V: Vocabulary> Threads<V> {
+    /// Deals the stages of a plan, which must pass its check, to threads.
+    pub fn new(plan: Blueprint<V>, layout: Layout) -> Self {
+        plan.check().unwrap_or_else(|fault| panic!("{fault}"));
+        let homes = layout.homes(plan.parts());
+        let rooms = rooms(&layout, &homes, plan.edges(), plan.memory.lock_count() > 0);
+        Threads { layout, homes, parts: plan.into_parts(), rooms }
+    }
+
+    /// Runs until a stage halts the run or `deadline` has passed since it began. Without a deadline, stages that have
+    /// nothing left to do and no alarm wait forever.
+    ///
+    /// # Panics
+    /// When a stage does, after the other threads have ended; and when the operating system starts no thread.
+    pub fn run(self, deadline: Option<Span>) -> Outcome {
+        self.run_with(deadline, |_thread| None::<NoProbe>).0
+    }
+
+    /// Like [`Threads::run`], with an observer for each thread, given its number. Each turn is then timed by itself, at
+    /// the price of reading the clock.
+    pub fn run_observed<P: Probe<V> + Send>(
+        self,
+        deadline: Option<Span>,
+        mut probe: impl FnMut(usize) -> P,
+    ) -> (Outcome, Vec<P>) {
+        self.run_with(deadline, |thread| Some(probe(thread)))
+    }
+
+    fn run_with<P: Probe<V> + Send>(
+        self,
+        deadline: Option<Span>,
+        mut probe: impl FnMut(usize) -> Option<P>,
+    ) -> (Outcome, Vec<P>) {
+        let Threads { layout, homes, parts, rooms } = self;
+        let mut seats: Vec<Seats<V>> = (0..layout.threads).map(|_| Seats::new(parts.len())).collect();
+        let mut stages = vec![StageUsage::default(); parts.len()];
+        for (id, part) in parts.into_iter().enumerate() {
+            seats[homes[id]].install(StageId(id as u16), part);
+        }
+        let processors = if layout.pin { core_affinity::get_core_ids().unwrap_or_default() } else { Vec::new() };
+        let spins = available_parallelism().is_ok_and(|processors| layout.threads <= processors.get());
+        let shared = Shared {
+            clock: Clock::start(),
+            deadline: deadline.map_or(Time::NEVER, |span| Time::ZERO + span),
+            homes,
+            sleepers: (0..layout.threads).map(|_| Sleeper::default()).collect(),
+            over: AtomicBool::new(false),
+            halted: AtomicBool::new(false),
+        };
+        let (mut threads, mut probes) = (Vec::new(), Vec::new());
+        scope(|scope| {
+            let guard = EndOnPanic(&shared);
+            let start = |(index, (seats, ends))| {
+                let worker = Worker::new(index, guard.0, seats, ends, probe(index), spins);
+                let processor = processors.get(index % processors.len().max(1)).copied();
+                let body = move || {
+                    let _guard = EndOnPanic(guard.0);
+                    let pinned = processor.is_some_and(core_affinity::set_for_current);
+                    let (seats, usage, probe) = worker.run();
+                    (seats, ThreadUsage { pinned, ..usage }, probe)
+                };
+                let thread = Builder::new().name(format!("stages{index}"));
+                thread.spawn_scoped(scope, body).expect("the operating system starts a thread")
+            };
+            let started: Vec<_> = seats.into_iter().zip(mesh(&rooms)).enumerate().map(start).collect();
+            for ended in started.into_iter().map(|thread| thread.join()).collect::<Vec<_>>() {
+                let (seats, usage, probe) = ended.unwrap_or_else(|panic| resume_unwind(panic));
+                seats.usages().for_each(|(id, usage)| stages[id.index()] = usage);
+                threads.push(usage);
+                probes.extend(probe);
+            }
+        });
+        let wall = shared.clock.now() - Time::ZERO;
+        (Outcome { halted: shared.halted.into_inner(), wall, stages, threads }, probes)
+    }
+}
+
+/// The room of each ring: what the edges that cross it admit. Where there are locks, any stage may have to tell any
+/// other that a lock is its own, and a stage waits for one at a time.
+fn rooms(layout: &Layout, homes: &[usize], edges: &[Edge], locks: bool) -> Vec<Vec<usize>> {
+    let residents = |thread| homes.iter().filter(|&&home| home == thread).count();
+    let grants: Vec<usize> = (0..layout.threads).map(|thread| if locks { residents(thread) } else { 0 }).collect();
+    let mut rooms = vec![grants; layout.threads];
+    for edge in edges {
+        rooms[homes[edge.from.index()]][homes[edge.to.index()]] += edge.at_most as usize;
+    }
+    rooms
+}
+
+/// A ring for each ordered pair of threads that has anything to say.
+fn mesh<M: Copy>(rooms: &[Vec<usize>]) -> Vec<Ends<M>> {
+    let none = || Ends { incoming: Vec::new(), outgoing: Vec::new() };
+    let mut ends: Vec<Ends<M>> = rooms.iter().map(|_| none()).collect();
+    for (from, rooms) in rooms.iter().enumerate() {
+        for (to, &room) in rooms.iter().enumerate() {
+            let pair: Option<(Sender<M>, Receiver<M>)> = (from != to && room > 0).then(|| ring(room));
+            let (sender, receiver) = pair.unzip();
+            ends[from].outgoing.push(sender);
+            ends[to].incoming.extend(receiver);
+        }
+    }
+    ends
+}

@@ -1,0 +1,207 @@
+//! What one thread does: takes what arrived and what rings, gives each stage in line its turns, sends what they left.
+
+use crate::alarms::Alarms;
+use crate::ring::{Letter, Receiver, Sender};
+use crate::run::{Shared, ThreadUsage};
+use crate::seats::{Cause, Seats};
+use stage::{NoCoherence, Outbox, Price, Probe, Turn, TurnRecord, Vocabulary};
+use std::time::Duration;
+use units::{Span, StageId, Time};
+
+/// Most turns of a stage in a row, and most letters taken from a ring at once: enough for what a stage prefetches to be
+/// near by when its turn comes, few enough for the others not to wait long.
+const BATCH_MAX: usize = 32;
+
+/// Rounds without work in which a thread with a processor of its own looks again at once, before it sleeps. A thread
+/// that shares one sleeps at once: to offer the processor instead costs a time slice of milliseconds where others take
+/// the offer, while a thread that is woken runs before those that used up their share.
+const SPIN_ROUNDS: u32 = 256;
+
+/// How long before an alarm a thread with a processor of its own wants to be awake: Linux may end a sleep 50 us late by
+/// default (`timerslack_ns` in proc(5)).
+const WAKE_MARGIN: Span = Span::from_micros(60);
+
+/// One thread with its stages and its ends of the rings.
+pub(crate) struct Worker<'a, V: Vocabulary, P> {
+    index: usize,
+    shared: &'a Shared,
+    seats: Seats<V>,
+    alarms: Alarms,
+    incoming: Vec<Receiver<V::Message>>,
+    /// By thread; none to itself and where no edge leads.
+    outgoing: Vec<Option<Sender<V::Message>>>,
+    prices: Vec<Price>,
+    outbox: Outbox<V>,
+    probe: Option<P>,
+    /// What the clock showed last: after each stage's turns, and after each rest.
+    now: Time,
+    /// Whether it has a processor of its own.
+    spins: bool,
+    idle_rounds: u32,
+    usage: ThreadUsage,
+}
+
+/// The rings of one thread.
+pub(crate) struct Ends<M> {
+    pub(crate) incoming: Vec<Receiver<M>>,
+    pub(crate) outgoing: Vec<Option<Sender<M>>>,
+}
+
+impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
+    /// A thread whose stages are all woken at the beginning. `spins` if it has a processor of its own.
+    pub(crate) fn new(
+        index: usize,
+        shared: &'a Shared,
+        seats: Seats<V>,
+        ends: Ends<V::Message>,
+        probe: Option<P>,
+        spins: bool,
+    ) -> Self {
+        let mut alarms = Alarms::new(shared.homes.len());
+        for (id, _) in seats.usages() {
+            alarms.set(id, Time::ZERO);
+        }
+        Worker {
+            index,
+            shared,
+            seats,
+            alarms,
+            incoming: ends.incoming,
+            outgoing: ends.outgoing,
+            prices: vec![Price::default(); V::WORK.len()],
+            outbox: Outbox::default(),
+            probe,
+            now: Time::ZERO,
+            spins,
+            idle_rounds: 0,
+            usage: ThreadUsage::default(),
+        }
+    }
+
+    /// Runs until the run is over.
+    pub(crate) fn run(mut self) -> (Seats<V>, ThreadUsage, Option<P>) {
+        self.now = self.shared.clock.now();
+        while !self.shared.is_over() {
+            if self.now >= self.shared.deadline {
+                self.shared.end();
+                break;
+            }
+            self.receive();
+            while let Some((at, stage)) = self.alarms.take_due(self.now) {
+                self.seats.ring(stage, at);
+            }
+            if self.round() {
+                self.idle_rounds = 0;
+            } else {
+                self.rest();
+                self.now = self.shared.clock.now();
+            }
+        }
+        (self.seats, self.usage, self.probe)
+    }
+
+    fn receive(&mut self) {
+        let (seats, usage, now) = (&mut self.seats, &mut self.usage, self.now);
+        for ring in &mut self.incoming {
+            ring.pop_batch(BATCH_MAX, |letter| {
+                usage.received += 1;
+                seats.accept(letter.to, letter.message, now);
+            });
+        }
+    }
+
+    /// Serves each stage in line once at most; whether any was.
+    fn round(&mut self) -> bool {
+        let mut served = false;
+        for _ in 0..self.seats.len() {
+            let Some(stage) = self.seats.next().filter(|_| !self.shared.is_over()) else { break };
+            self.serve(stage);
+            served = true;
+        }
+        served
+    }
+
+    /// Gives a stage its turns, then sends what they left to other threads.
+    fn serve(&mut self, id: StageId) {
+        let began = self.now;
+        for _ in 0..BATCH_MAX {
+            let Some(cause) = self.seats.seat(id).take_cause() else { break };
+            self.take_turn(id, cause);
+            if self.shared.is_over() {
+                break;
+            }
+        }
+        for (thread, ring) in self.outgoing.iter_mut().enumerate() {
+            if ring.as_mut().is_some_and(Sender::flush) {
+                self.shared.sleepers[thread].wake();
+            }
+        }
+        self.now = self.shared.clock.now();
+        let spent = self.now - began;
+        self.seats.seat(id).usage.busy += spent;
+        self.usage.busy += spent;
+        self.seats.step_back(id);
+    }
+
+    #[inline]
+    fn take_turn(&mut self, id: StageId, cause: Cause<V::Message>) {
+        let seat = self.seats.seat(id);
+        let mut free = NoCoherence;
+        let mut turn = Turn::new(id, self.now, 0, &self.prices, &mut free, &mut self.outbox);
+        let (arrived, subject) = match cause {
+            Cause::Alarm(at) => {
+                seat.stage.on_wake(&mut turn);
+                (at, None)
+            }
+            Cause::Message(at, message) => {
+                seat.stage.on_message(&mut turn, message);
+                (at, self.probe.as_ref().and_then(|_| V::subject(&message)))
+            }
+        };
+        seat.usage.turns += 1;
+        seat.usage.waited += self.now.since(arrived);
+        self.deliver(id);
+        if let Some(probe) = &mut self.probe {
+            let started = std::mem::replace(&mut self.now, self.shared.clock.now());
+            probe.turn(&TurnRecord { stage: id, arrived, started, ended: self.now }, subject);
+            self.outbox.notes.iter().for_each(|&note| probe.note(id, self.now, note));
+        }
+        self.outbox.clear();
+    }
+
+    #[inline]
+    fn deliver(&mut self, from: StageId) {
+        if let Some(at) = self.outbox.wake_at {
+            self.alarms.set(from, at);
+        }
+        for &(to, message) in &self.outbox.sends {
+            let home = self.shared.homes[to.index()];
+            if home == self.index {
+                self.seats.accept(to, message, self.now);
+            } else {
+                let ring = self.outgoing[home].as_mut().unwrap_or_else(|| panic!("no edge leads from {from} to {to}"));
+                ring.push(Letter { to, message });
+            }
+        }
+        if self.outbox.halt {
+            self.shared.halt();
+        }
+    }
+
+    /// Waits: a little while awake, then asleep until a message comes or an alarm is near.
+    fn rest(&mut self) {
+        let left = self.alarms.next().min(self.shared.deadline).since(self.now);
+        if self.spins && self.idle_rounds < SPIN_ROUNDS {
+            self.idle_rounds += 1;
+            return std::hint::spin_loop();
+        }
+        if self.spins && left <= WAKE_MARGIN * 2 {
+            return std::thread::yield_now();
+        }
+        self.usage.sleeps += 1;
+        let at_most = if self.spins { left - WAKE_MARGIN } else { left };
+        let (shared, incoming) = (self.shared, &self.incoming);
+        let has_work = || shared.is_over() || incoming.iter().any(|ring| !ring.is_empty());
+        shared.sleepers[self.index].sleep(Duration::from_nanos(at_most.nanos()), has_work);
+    }
+}
