@@ -1,4 +1,5 @@
-//! What the driver and the oracle cost for each 4 KiB request: submit, complete and judge, with a drive that costs little.
+//! What the driver and the oracle cost for each 4 KiB request: submit, complete and judge, with a drive that costs
+//! little.
 #![allow(clippy::print_stdout)]
 
 use std::sync::Arc;

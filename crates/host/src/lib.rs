@@ -1,9 +1,10 @@
-//! The other end of the link: the host's memory, its NVMe driver, and the oracle that knows what a correct device answers.
+//! The other end of the link: the host's memory, its NVMe driver, and the oracle that knows what a correct device
+//! answers.
 //!
 //! # Invariants
 //! - Nothing a device does panics: a wrong answer, a stray access and a made-up completion are counted and described.
-//! - The oracle accuses no device that takes commands of one queue in order and answers each after it took effect. The one
-//!   exception: a write that fails must be answered before later reads of its queue to the same sectors are.
+//! - The oracle accuses no device that takes commands of one queue in order and answers each after it took effect. The
+//!   one exception: a write that fails must be answered before later reads of its queue to the same sectors are.
 //! - No clock, no randomness: what the driver does follows from its settings, its sources and the calls made to it.
 //!
 //! # What it leaves out

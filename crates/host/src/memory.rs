@@ -1,4 +1,5 @@
-//! The host's RAM as the device sees it: queues and PRP lists in one region, payload buffers in another, nothing else mapped.
+//! The host's RAM as the device sees it: queues and PRP lists in one region, payload buffers in another, nothing else
+//! mapped.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -24,9 +25,9 @@ pub struct MemoryError {
 
 /// One address space with two regions, both zero until touched and costing nothing until then.
 ///
-/// Control words are stored with release and loaded with acquire: who sees a completion's phase tag sees all that was written
-/// before it. Payload is relaxed and rides on that. An access outside the regions, or not aligned, reads as all ones or is
-/// dropped, as a PCIe root complex would have it, and is counted.
+/// Control words are stored with release and loaded with acquire: who sees a completion's phase tag sees all that was
+/// written before it. Payload is relaxed and rides on that. An access outside the regions, or not aligned, reads as all
+/// ones or is dropped, as a PCIe root complex would have it, and is counted.
 #[derive(Debug)]
 pub struct Memory {
     control: Box<[AtomicU64]>,
@@ -36,8 +37,8 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Maps `control` bytes of queues and lists and `payload` bytes of buffers, of which each sector keeps `sector_words`
-    /// words (0: none, 1 or 2: a fingerprint, 64: every byte).
+    /// Maps `control` bytes of queues and lists and `payload` bytes of buffers, of which each sector keeps
+    /// `sector_words` words (0: none, 1 or 2: a fingerprint, 64: every byte).
     pub fn new(control: Bytes, payload: Bytes, sector_words: u32) -> Result<Memory, MemoryError> {
         let control_words = control.0.div_ceil(8);
         let payload_words = payload.0.div_ceil(SECTOR_BYTES) * u64::from(sector_words);

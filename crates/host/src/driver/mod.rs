@@ -351,7 +351,8 @@ impl<O: Observe> Driver<O> {
         self.layout.buffer(queue, command) + lba.0 % 8 * SECTOR_BYTES
     }
 
-    /// Puts into a buffer what a write writes, what a compare should find, and for a read what the device has to replace.
+    /// Puts into a buffer what a write writes, what a compare should find, and for a read what the device has to
+    /// replace.
     fn fill(&mut self, buffer: HostAddress, io: &Io, ticket: &Ticket) {
         let words = self.settings.sector_words as usize;
         let payload = &mut self.payload[..ticket.sectors as usize * words];

@@ -62,8 +62,8 @@ impl Course {
         self.exhausted && self.next.is_none()
     }
 
-    /// The next request that is due, with its arrival. `valid` says whether it can be sent at all; those that cannot are
-    /// skipped.
+    /// The next request that is due, with its arrival. `valid` says whether it can be sent at all; those that cannot
+    /// are skipped.
     pub(super) fn take(&mut self, now: Time, mut valid: impl FnMut(&Io) -> bool) -> Option<(Io, Time)> {
         while self.next.is_none() && !self.exhausted {
             let over = self.phase.ios.is_some_and(|ios| self.taken >= ios) || now >= self.deadline();
@@ -88,7 +88,7 @@ impl Course {
         Some(at.filter(|_| self.phase.pace == Pace::Timed).map(|at| self.began + at.since(Time::ZERO)))
     }
 
-    /// Notes a completed request. True if it opens the window for those after it.
+    /// Notes a completed request.
     pub(super) fn completed(&mut self) {
         self.completed += 1;
     }

@@ -201,7 +201,8 @@ pub struct Results {
     pub first_problem: Option<Problem>,
     /// Reads that the oracle refused; counted in `problems` too.
     pub mismatches: u64,
-    /// Compares that found a difference. While a write is under way that is as good an answer as any, so it is no problem.
+    /// Compares that found a difference. While a write is under way that is as good an answer as any, so it is no
+    /// problem.
     pub compare_failures: u64,
     /// Requests not sent because they name no namespace, no sector, or sectors beyond the end.
     pub refused: u64,

@@ -126,7 +126,8 @@ impl Layout {
         Memory::new(Bytes(control), Bytes(self.slots() * self.buffer_bytes), self.sector_words)
     }
 
-    /// [`ADMIN_BYTES`] for the admin queues and the buffers of admin commands, page-aligned and left alone by the driver.
+    /// [`ADMIN_BYTES`] for the admin queues and the buffers of admin commands, page-aligned and left alone by the
+    /// driver.
     pub fn admin(&self) -> HostAddress {
         Memory::control_start()
     }

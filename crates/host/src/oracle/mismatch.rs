@@ -61,9 +61,10 @@ impl fmt::Display for Mismatch {
 }
 
 impl Meaning {
-    /// Names the sector below `sectors` and the write below `writes` whose pattern `found` is; of several, the sector nearest
-    /// to `near`. It takes the pattern's mixing back, which is one-to-one but for the lowest bit. Word 1 of a write is word 0 of
-    /// the one 2^16 later, so a reading at the position `at` where it was found goes before all others.
+    /// Names the sector below `sectors` and the write below `writes` whose pattern `found` is; of several, the sector
+    /// nearest to `near`. It takes the pattern's mixing back, which is one-to-one but for the lowest bit. Word 1 of a
+    /// write is word 0 of the one 2^16 later, so a reading at the position `at` where it was found goes before all
+    /// others.
     pub(super) fn of(found: u64, near: Lba, at: u32, sectors: u64, writes: u64, words: u32) -> Meaning {
         if found == 0 {
             return Meaning::Zeros;

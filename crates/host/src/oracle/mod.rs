@@ -12,8 +12,8 @@ use units::{Lba, QueueId, pattern};
 pub use mismatch::{Meaning, Mismatch};
 use race::{Claim, PAGE_SECTORS, Race};
 
-/// What a sector holds: the number of a write, or one of two specials. 30 bits, so that a page's entry has room for a tag;
-/// numbers are used again after 2^30 writes, which could hide only a write lost exactly that long ago.
+/// What a sector holds: the number of a write, or one of two specials. 30 bits, so that a page's entry has room for a
+/// tag; numbers are used again after 2^30 writes, which could hide only a write lost exactly that long ago.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Content(u32);
 
@@ -90,9 +90,9 @@ impl Ticket {
 /// The judge of one namespace.
 ///
 /// - Commands of one queue take effect in the order of their submission where they overlap.
-/// - A command takes effect at one instant for each sector, between its submission and its completion. So a read finds the
-///   last completed write, or one that was under way while the read was; of two writes under way together either may last,
-///   until a read finds one of them.
+/// - A command takes effect at one instant for each sector, between its submission and its completion. So a read finds
+///   the last completed write, or one that was under way while the read was; of two writes under way together either
+///   may last, until a read finds one of them.
 /// - A command answered with an error has taken effect by then or never will.
 ///
 /// Memory is 4 bytes for each page (touched lazily), 32 more for a page written in parts, and a history for each page
@@ -152,7 +152,8 @@ impl Oracle {
         self.mismatches
     }
 
-    /// A command goes to the device. Calls come in the order of the submission queue; the range must lie in the namespace.
+    /// A command goes to the device. Calls come in the order of the submission queue; the range must lie in the
+    /// namespace.
     pub fn submitted(&mut self, queue: QueueId, access: Access, first: Lba, sectors: u32) -> Ticket {
         let end = first.0.checked_add(u64::from(sectors));
         assert!(end.is_some_and(|end| end <= self.sectors), "{sectors} sectors from {first} leave the namespace");
@@ -197,8 +198,8 @@ impl Oracle {
         self.finished(ticket);
     }
 
-    /// What the sectors of a command hold if the command last submitted is the last to take effect: what a Compare should
-    /// find. As many words of each sector as `words` has room for.
+    /// What the sectors of a command hold if the command last submitted is the last to take effect: what a Compare
+    /// should find. As many words of each sector as `words` has room for.
     pub fn likely(&self, ticket: &Ticket, words: &mut [u64]) {
         let count = words.len() / ticket.sectors.max(1) as usize;
         for (at, sector) in words.chunks_exact_mut(count.max(1)).enumerate() {

@@ -7,8 +7,8 @@ pub(super) const PAGE_SECTORS: usize = 8;
 /// No submission comes this late: "not yet".
 const NEVER: u64 = u64::MAX;
 
-/// A command as the history sees it. Stamps count submissions: a command submitted as number `n` comes after every command
-/// whose effect is stamped `n` or less.
+/// A command as the history sees it. Stamps count submissions: a command submitted as number `n` comes after every
+/// command whose effect is stamped `n` or less.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Claim {
     pub(super) submitted: u64,
@@ -103,8 +103,8 @@ impl Race {
         }
     }
 
-    /// The write at index `at` has surely taken effect on `sector` by `now`, and so has what goes before it in its queue.
-    /// True if that was news.
+    /// The write at index `at` has surely taken effect on `sector` by `now`, and so has what goes before it in its
+    /// queue. True if that was news.
     fn take_effect(&mut self, at: usize, sector: usize, now: u64) -> bool {
         let claim = self.writes[at].claim;
         let effective = now.min(self.writes[at].effective[sector]);
@@ -124,8 +124,8 @@ impl Race {
         news
     }
 
-    /// What a read may find on `sector` when it is answered now, of those contents that `alike` accepts: each candidate with
-    /// the index of its write, if it is one.
+    /// What a read may find on `sector` when it is answered now, of those contents that `alike` accepts: each candidate
+    /// with the index of its write, if it is one.
     pub(super) fn candidates(
         &self,
         reader: Claim,
@@ -177,8 +177,8 @@ impl Race {
         settled
     }
 
-    /// A read answered at stamp `now` has found `content`, which several candidates on `sector` have (zeros do not tell who
-    /// put them there). True if that settled anything.
+    /// A read answered at stamp `now` has found `content`, which several candidates on `sector` have (zeros do not tell
+    /// who put them there). True if that settled anything.
     pub(super) fn found_alike(&mut self, reader: Claim, sector: usize, content: Content, now: u64) -> bool {
         let mut settled = false;
         if self.before[sector] != content && self.before_superseded[sector] > now {
@@ -194,7 +194,8 @@ impl Race {
         settled
     }
 
-    /// Forgets what no command submitted at stamp `oldest` or later may find. Once every sector has one content, gives them.
+    /// Forgets what no command submitted at stamp `oldest` or later may find. Once every sector has one content, gives
+    /// them.
     pub(super) fn settle(&mut self, oldest: u64) -> Option<[Content; PAGE_SECTORS]> {
         if let [alone] = &self.writes[..]
             && alone.sectors == u8::MAX
@@ -207,10 +208,8 @@ impl Race {
             write.in_flight || (0..PAGE_SECTORS).any(|sector| write.covers(sector) && write.superseded[sector] > oldest)
         });
         let mut settled = [None; PAGE_SECTORS];
-        for sector in 0..PAGE_SECTORS {
-            if self.before_superseded[sector] > oldest {
-                settled[sector] = Some(self.before[sector]);
-            }
+        for (settled, (before, until)) in settled.iter_mut().zip(self.before.iter().zip(&self.before_superseded)) {
+            *settled = (*until > oldest).then_some(*before);
         }
         for write in &self.writes {
             for (sector, settled) in settled.iter_mut().enumerate() {

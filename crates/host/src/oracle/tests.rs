@@ -147,10 +147,12 @@ fn admissible(history: &[Past], read: &Past) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(20_000))]
 
-    /// Random commands on one sector with random answers: what the oracle refuses no order explains, and it refuses all that the
-    /// rule for a single read does.
+    /// Random commands on one sector with random answers: what the oracle refuses no order explains, and it refuses all
+    /// that the rule for a single read does.
     #[test]
-    fn it_agrees_with_a_search_over_all_orders(moves in prop::collection::vec((0..2usize, 0..3usize, 0..8usize), 4..16)) {
+    fn it_agrees_with_a_search_over_all_orders(
+        moves in prop::collection::vec((0..2usize, 0..3usize, 0..8usize), 4..16),
+    ) {
         let mut oracle = Oracle::new(8, Initial::Fresh);
         let (mut history, mut open): (Vec<Past>, Vec<(usize, Ticket)>) = Default::default();
         for (now, (kind, queue, choice)) in (1usize..).zip(moves) {
@@ -163,7 +165,8 @@ proptest! {
                 history.push(Past { queue: Q[queue].0, submitted: now, completed: None, read, value });
             } else if !open.is_empty() {
                 let (at, ticket) = open.swap_remove((queue + choice) % open.len());
-                let values: Vec<u64> = history.iter().filter(|past| !past.read).map(|past| past.value).chain([0]).collect();
+                let writes = history.iter().filter(|past| !past.read);
+                let values: Vec<u64> = writes.map(|past| past.value).chain([0]).collect();
                 if history[at].read {
                     history[at].value = values[choice % values.len()];
                 }
