@@ -157,6 +157,13 @@ impl Contents {
         &self.geometry
     }
 
+    /// The logical page that a programmed page holds, without reading it: for checks between runs.
+    pub fn labelled(&self, ppn: Ppn) -> Option<Lpn> {
+        let (block, page) = self.locate_page(ppn).ok()?;
+        let mark = self.lpns[self.page_index(block, page)];
+        (mark != ERASED && mark != TORN).then(|| Lpn(mark - 1))
+    }
+
     /// Touches what a read or program of a page will need, so that the memory is near by then. Changes nothing.
     pub fn prefetch(&self, ppn: Ppn) {
         let Ok((block, page)) = self.locate_page(ppn) else { return };

@@ -32,7 +32,11 @@ pub(crate) fn bring_up(
     let pairs = u32::from(driver.queues) - 1;
     let granted = command(controller, link, Submission::set_features(FeatureId::NumberOfQueues, pairs << 16 | pairs))?;
     if granted as u32 & 0xffff < pairs {
-        return Err(BuildError::BringUp(format!("the controller grants {} I/O queues, not {}", granted & 0xffff, pairs + 1)));
+        return Err(BuildError::BringUp(format!(
+            "the controller grants {} I/O queues, not {}",
+            granted & 0xffff,
+            pairs + 1
+        )));
     }
     for queue in (1..=driver.queues).map(QueueId) {
         let vector = Some(driver.vector_of(queue));

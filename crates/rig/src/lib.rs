@@ -7,8 +7,8 @@
 //! # What it leaves out
 //! Files, flags and printing: the command line's business.
 
-mod build;
 mod bring_up;
+mod build;
 mod hardware;
 mod meter;
 mod precondition;

@@ -2,7 +2,7 @@
 
 use firmware::{BlockGroups, Drive, GroupState, Settings, Tables, trans_of};
 use flash::Contents;
-use rand::Rng;
+use rand::RngExt;
 use rand::SeedableRng;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use units::{ChannelId, Lpn, Ppn};
@@ -92,9 +92,8 @@ impl<'a> Filling<'a> {
     fn fill_thread(&mut self, trans: u16, valid: &dyn Fn(f64) -> f64, seed: u64, erases: u32) {
         let split = self.settings.split;
         let threads = self.settings.threads.trans;
-        let mine: Vec<u32> = (0..self.groups.count())
-            .filter(|&group| self.groups.owner(group) == Some(u32::from(trans)))
-            .collect();
+        let mine: Vec<u32> =
+            (0..self.groups.count()).filter(|&group| self.groups.owner(group) == Some(u32::from(trans))).collect();
         let pages: Vec<u32> =
             (0..self.drive.pages()).filter(|&lpn| trans_of(split, Lpn(lpn), threads) == trans).collect();
         let per_group = self.groups.pages() as usize;

@@ -35,6 +35,7 @@ struct Seat<V: Vocabulary> {
     stage: Box<dyn Stage<V>>,
     core: Option<u16>,
     inbox: VecDeque<(Time, V::Message)>,
+    /// What is admitted by edges; a lock grant comes beside that.
     inbox_max: usize,
     alarm: Time,
     /// When the alarm rang, if the stage has not been woken yet.
@@ -139,7 +140,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         match seat.core {
             None => self.take_hardware_turn(stage, Some(message)),
             Some(core) => {
-                assert!(seat.inbox.len() < seat.inbox_max, "{stage} was sent more than was admitted towards it");
+                assert!(seat.inbox.len() <= seat.inbox_max, "{stage} was sent more than was admitted towards it");
                 seat.inbox.push_back((now, message));
                 self.seek_turn(stage, core);
             }

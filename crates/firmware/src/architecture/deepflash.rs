@@ -74,7 +74,9 @@ struct Groups {
 struct Bounds {
     /// Commands in the drive.
     commands: u32,
-    /// Pages of commands that hold a frame or are being discarded.
+    /// Pages under way for one NVMQ thread: each holds one of its frames.
+    thread_pages: u32,
+    /// The same for all of them.
     pages: u32,
     /// Pages that BGC and LOG have under way, erases included.
     background: u32,
@@ -86,14 +88,13 @@ impl Bounds {
     fn of(materials: &Materials) -> Self {
         let settings = &materials.settings;
         let planes = materials.drive.geometry().shape().planes_per_die;
-        let commands = u32::from(settings.commands);
-        let window = u32::from(settings.page_window);
+        let thread_pages = u32::from(settings.frames);
         Bounds {
-            commands,
-            pages: commands * window.min(u32::from(u16::MAX)),
-            background: u32::from(settings.threads.bgc) * u32::from(settings.reclaim.window)
-                + u32::from(settings.journal.window)
-                + 2 * planes,
+            commands: settings.commands.into(),
+            thread_pages,
+            pages: thread_pages * u32::from(settings.threads.nvmq),
+            background: u32::from(settings.threads.bgc) * (u32::from(settings.reclaim.window) + planes)
+                + u32::from(settings.threads.log) * (u32::from(settings.journal.window) + planes),
             evictions: settings.cache.spare_frames,
         }
     }
@@ -189,7 +190,7 @@ fn connect<In, From, To: Accepts<In>>(
 
 fn answers<From>(plan: &mut Blueprint, from: Slot<From>, groups: &Groups, bounds: Bounds) -> Answers {
     Answers {
-        nvmq: connect(plan, from, &groups.nvmq, bounds.pages),
+        nvmq: connect(plan, from, &groups.nvmq, bounds.thread_pages + bounds.commands),
         cache: connect(plan, from, &groups.cache, bounds.evictions),
         bgc: connect(plan, from, &groups.bgc, bounds.background),
         log: connect(plan, from, &groups.log, bounds.background),
@@ -198,7 +199,7 @@ fn answers<From>(plan: &mut Blueprint, from: Slot<From>, groups: &Groups, bounds
 
 fn install_nvmq(drawing: &mut Drawing, materials: &Materials, groups: &Groups, bounds: Bounds, frames: &mut FrameDeal) {
     let plan = &mut drawing.blueprint;
-    let Bounds { commands, pages, .. } = bounds;
+    let Bounds { commands, thread_pages: pages, .. } = bounds;
     for (index, &slot) in groups.nvmq.iter().enumerate() {
         let ways = Ways {
             link: plan.connect(slot, drawing.hardware.link, pages + 2 * commands),

@@ -3,12 +3,12 @@
 //! Approximation: the host takes no time. It handles an interrupt and rings its doorbells at the instant they reach it.
 
 use firmware::{CommandKey, DoorbellWritten, Firmware, HostPort, Message, Note, Turn};
-use host::{DoorbellWrite, Driver, Observe, Phase};
+use host::{DoorbellWrite, Driver, Observe, Phase, PhaseResults};
 use nvme::spec::registers::Doorbell;
 use report::Histogram;
 use stage::{Address, Stage};
-use std::any::Any;
 use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
 use units::{Bytes, QueueId, Span, Time};
 use workload::IoKind;
 
@@ -66,35 +66,48 @@ pub(crate) enum Halt {
     Finished,
 }
 
+/// What the host tells whoever runs it.
+#[derive(Default)]
+pub(crate) struct Ledger {
+    /// The last reason to stop.
+    pub(crate) halt: Option<Halt>,
+    /// Phases that are over.
+    pub(crate) phases: Vec<PhaseOutcome>,
+}
+
+/// A phase that is over, as the host saw it.
+pub(crate) struct PhaseOutcome {
+    pub(crate) results: PhaseResults,
+    pub(crate) tally: Tally,
+    pub(crate) sectors_checked: u64,
+    pub(crate) mismatches: u64,
+    /// Completions that were wrong in any way, and the first of them.
+    pub(crate) problems: u64,
+    pub(crate) first_problem: Option<String>,
+}
+
 pub(crate) struct HostStage {
     driver: Driver<Tally>,
     doorbells: Address<DoorbellWritten>,
     writes: Vec<DoorbellWrite>,
     phases: VecDeque<Phase>,
+    /// Whether the run is to stop where a phase opens or ends, and not only at the end of the last one.
+    pauses: bool,
     opened: bool,
     running: bool,
-    halt: Option<Halt>,
+    ledger: Arc<Mutex<Ledger>>,
 }
 
 impl HostStage {
-    pub(crate) fn new(driver: Driver<Tally>, doorbells: Address<DoorbellWritten>, phases: Vec<Phase>) -> Self {
-        HostStage {
-            driver,
-            doorbells,
-            writes: Vec::new(),
-            phases: phases.into(),
-            opened: false,
-            running: false,
-            halt: None,
-        }
-    }
-
-    pub(crate) fn driver(&self) -> &Driver<Tally> {
-        &self.driver
-    }
-
-    pub(crate) fn halt(&self) -> Option<Halt> {
-        self.halt
+    pub(crate) fn new(
+        driver: Driver<Tally>,
+        doorbells: Address<DoorbellWritten>,
+        phases: Vec<Phase>,
+        pauses: bool,
+        ledger: Arc<Mutex<Ledger>>,
+    ) -> Self {
+        let (writes, phases) = (Vec::new(), phases.into());
+        HostStage { driver, doorbells, writes, phases, pauses, opened: false, running: false, ledger }
     }
 
     /// Rings what is to be rung, tells the recorder, and stops the run where a phase opens or ends.
@@ -112,18 +125,37 @@ impl HostStage {
         let opened = self.driver.results().phases.last().is_some_and(|phase| phase.opened.is_some());
         if self.running && self.driver.finished() {
             self.running = false;
-            self.stop(turn, Halt::Finished);
+            self.close();
+            self.stop(turn, Halt::Finished, self.pauses || self.phases.is_empty());
         } else if opened && !self.opened {
             self.opened = true;
-            self.stop(turn, Halt::Opened);
+            self.stop(turn, Halt::Opened, self.pauses);
         } else {
             turn.wake_at(self.driver.next_arrival().unwrap_or(Time::NEVER));
         }
     }
 
-    fn stop(&mut self, turn: &mut Turn<'_>, why: Halt) {
-        self.halt = Some(why);
-        turn.halt();
+    /// Puts the phase that is over into the ledger.
+    fn close(&mut self) {
+        let sectors_checked = self.driver.sectors_checked();
+        let tally = std::mem::take(self.driver.observer());
+        let results = self.driver.results();
+        let outcome = PhaseOutcome {
+            results: results.phases.last().expect("a phase was running").clone(),
+            tally,
+            sectors_checked,
+            mismatches: results.mismatches,
+            problems: results.problems,
+            first_problem: results.first_problem.as_ref().map(ToString::to_string),
+        };
+        self.ledger.lock().expect("nobody panics with the ledger").phases.push(outcome);
+    }
+
+    fn stop(&mut self, turn: &mut Turn<'_>, why: Halt, halts: bool) {
+        self.ledger.lock().expect("nobody panics with the ledger").halt = Some(why);
+        if halts {
+            turn.halt();
+        }
         turn.wake_at(turn.now());
     }
 }
@@ -136,7 +168,6 @@ impl Stage<Firmware> for HostStage {
     }
 
     fn on_wake(&mut self, turn: &mut Turn<'_>) {
-        self.halt = None;
         if self.running {
             self.driver.poll(turn.now(), &mut self.writes);
         } else if let Some(phase) = self.phases.pop_front() {
@@ -147,10 +178,6 @@ impl Stage<Firmware> for HostStage {
             return;
         }
         self.go_on(turn);
-    }
-
-    fn inspect(&self) -> Option<&dyn Any> {
-        Some(self)
     }
 }
 

@@ -4,13 +4,11 @@
 //! headers and arrives a flight time later; what is read from the host takes a flight there and one back.
 
 use firmware::{
-    COMPLETION_VALID, Drive, Fetch, Firmware, HostLink, Interrupt, Lane, Message, Posted, Tables, Transfer, Transferred,
-    Turn,
+    COMPLETION_VALID, Drive, Fetch, Firmware, HostLink, Interrupt, Lane, Message, Posted, Tables, Transfer,
+    Transferred, Turn,
 };
 use nvme::spec::registers::Doorbell;
-use nvme::{
-    Arbiter, Coalescer, CoalescingSettings, CompletionQueue, HostMemory, Interrupt as Due, SubmissionQueue,
-};
+use nvme::{Arbiter, Coalescer, CoalescingSettings, CompletionQueue, HostMemory, Interrupt as Due, SubmissionQueue};
 use stage::{Address, Stage};
 use std::any::Any;
 use std::collections::VecDeque;
@@ -77,7 +75,10 @@ struct Completions {
 enum Job {
     Transfer(Transfer),
     /// Completions of a submission queue's CQ buffer.
-    Post { queue: QueueId, entries: Vec<[u64; 2]> },
+    Post {
+        queue: QueueId,
+        entries: Vec<[u64; 2]>,
+    },
 }
 
 /// One direction of the link.

@@ -5,6 +5,6 @@ mod host;
 mod link;
 
 pub(crate) use channel::ChannelStage;
-pub(crate) use host::{HostStage, Tally};
-pub(crate) use link::{LinkStage, LinkUsage};
+pub(crate) use host::{Halt, HostStage, Ledger, PhaseOutcome, Tally};
 pub use link::LinkTiming;
+pub(crate) use link::{LinkStage, LinkUsage, LinkWays};

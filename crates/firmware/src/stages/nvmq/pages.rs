@@ -171,11 +171,8 @@ impl Nvmq {
         let (from, to) = self.sectors_of(&command, page);
         let whole = to - from == self.drive.sectors_per_page();
         let discards = whole && matches!(command.opcode, Opcode::WriteZeroes | Opcode::DatasetManagement);
-        let frames = match command.opcode {
-            _ if discards => 0,
-            Opcode::Compare => 2,
-            _ => 1,
-        };
+        // A page that is unmapped holds a frame as well: frames are what bounds the pages under way.
+        let frames = if command.opcode == Opcode::Compare { 2 } else { 1 };
         if self.frames.len() < frames {
             if !command.starving {
                 self.slots.get_mut(slot).starving = true;
@@ -187,12 +184,9 @@ impl Nvmq {
         state.segments[index].next += 1;
         state.under_way += 1;
         let lpn = Lpn(command.first_page + page);
-        if discards {
-            self.discard(turn, slot, page, lpn);
-            return true;
-        }
         let frame = self.frames.pop().expect("counted above");
         match command.opcode {
+            _ if discards => self.discard(turn, slot, page, lpn, frame),
             Opcode::Write if whole => self.move_page(turn, slot, page, frame, Phase::Gather, 0),
             Opcode::Read => self.read(turn, slot, page, frame, Phase::Read),
             Opcode::Compare => self.read(turn, slot, page, frame, Phase::CompareRead),
@@ -261,12 +255,12 @@ impl Nvmq {
         self.ask_cache(turn, operation, lpn, frame, requester, slot);
     }
 
-    fn discard(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, lpn: Lpn) {
+    fn discard(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, lpn: Lpn, frame: u32) {
         let requester = self.requester(slot, Phase::Discard, page);
         if self.tables.cache_entries > 0 {
-            self.ask_cache(turn, CacheOperation::Discard, lpn, 0, requester, slot);
+            self.ask_cache(turn, CacheOperation::Discard, lpn, frame, requester, slot);
         } else {
-            self.ask_trans(turn, TransOperation::Discard, lpn, 0, requester, slot);
+            self.ask_trans(turn, TransOperation::Discard, lpn, frame, requester, slot);
         }
     }
 
@@ -345,7 +339,6 @@ impl Nvmq {
                     None => self.begin_again(turn, slot, page, done.frame),
                 }
             }
-            Phase::Discard => self.finish_page(turn, slot, page),
             Phase::Flush => self.finish_flush(turn, slot),
             _ => self.give_back(turn, slot, page, done.frame),
         }

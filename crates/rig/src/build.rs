@@ -1,0 +1,226 @@
+//! Builds a device: tables, firmware, hardware around it, a controller brought up, and the host's driver.
+
+use crate::bring_up::bring_up;
+use crate::hardware::{ChannelStage, HostStage, Ledger, LinkStage, LinkTiming, LinkWays, Tally};
+use crate::precondition::{Fill, Precondition};
+use firmware::architecture::{Architecture, DrawError, Drawing, Materials, Placement};
+use firmware::{Blueprint, Drive, DriveError, DriveShape, Settings, Tables};
+use flash::{Channel, Contents, Timing};
+use host::{Driver, DriverSettings, Initial, Phase};
+use nvme::spec::Opcode;
+use nvme::{Arbiter, Arbitration, ArbitrationShares, CoalescingSettings, ControllerSettings, NamespaceSettings};
+
+use std::sync::{Arc, Mutex};
+use thiserror::Error;
+use units::{Bytes, ChannelId, SECTOR_BYTES, Span, StageId};
+
+/// How the controller treats queues.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Controller {
+    /// Round robin, or weighted with an urgent class.
+    pub arbitration: Arbitration,
+    /// Commands a turn, and weights.
+    pub shares: ArbitrationShares,
+    /// When interrupts are put together.
+    pub coalescing: CoalescingSettings,
+}
+
+/// A whole device and the host that drives it, resolved: nothing here means "default".
+#[derive(Clone)]
+pub struct Device {
+    /// The firmware.
+    pub architecture: &'static dyn Architecture,
+    /// Array, namespaces and queues.
+    pub drive: DriveShape,
+    /// Flash times.
+    pub timing: Timing,
+    /// Erases that a block stands.
+    pub erases_max: u32,
+    /// The host link.
+    pub link: LinkTiming,
+    /// The controller.
+    pub controller: Controller,
+    /// Every choice of the firmware.
+    pub settings: Settings,
+    /// Threads on cores.
+    pub placement: Placement,
+    /// How it was used before.
+    pub precondition: Precondition,
+    /// Entries of each queue, commands outstanding on each, vectors.
+    pub queue_entries: u32,
+    /// Commands outstanding on each queue.
+    pub depth: u32,
+    /// Interrupt vectors.
+    pub vectors: u16,
+    /// Whether reads are judged by the oracle.
+    pub check: bool,
+    /// The interval of the time series, if one is wanted.
+    pub series: Option<Span>,
+    /// Whether dies tell when they were busy, for a time line.
+    pub narrate: bool,
+}
+
+/// A device that cannot be built.
+#[derive(Debug, Error)]
+pub enum BuildError {
+    /// The drive's shape.
+    #[error(transparent)]
+    Drive(#[from] DriveError),
+    /// The firmware's settings.
+    #[error(transparent)]
+    Settings(#[from] firmware::SettingsError),
+    /// The flash times.
+    #[error(transparent)]
+    Timing(#[from] flash::TimingError),
+    /// The plan.
+    #[error(transparent)]
+    Draw(#[from] DrawError),
+    /// The plan's check.
+    #[error(transparent)]
+    Plan(#[from] stage::Fault),
+    /// The host's driver.
+    #[error(transparent)]
+    Driver(#[from] host::SettingsError),
+    /// The host's memory.
+    #[error(transparent)]
+    Memory(#[from] host::MemoryError),
+    /// The controller refused what a host driver does first.
+    #[error("bringing the controller up failed: {0}")]
+    BringUp(String),
+}
+
+/// A built device, ready to be run in either world.
+pub(crate) struct Built {
+    pub(crate) blueprint: Blueprint,
+    pub(crate) tables: Tables,
+    pub(crate) drive: Arc<Drive>,
+    pub(crate) ledger: Arc<Mutex<Ledger>>,
+    pub(crate) link: StageId,
+    pub(crate) channels: Vec<StageId>,
+    /// Group and name of each stage, in order.
+    pub(crate) parts: Vec<(&'static str, String)>,
+}
+
+impl Device {
+    /// The driver's side of the device.
+    pub(crate) fn driver_settings(&self) -> DriverSettings {
+        let initial = match self.precondition.fill {
+            Fill::None => Initial::Fresh,
+            _ => Initial::Preconditioned,
+        };
+        DriverSettings {
+            queues: self.drive.queues as u16,
+            entries: self.queue_entries,
+            depth: self.depth,
+            vectors: self.vectors,
+            sector_words: self.drive.sector_words as u32,
+            max_transfer: Bytes(u64::from(self.drive.transfer_sectors) * SECTOR_BYTES),
+            check: self.check,
+            namespaces: self.drive.namespaces.clone(),
+            initial,
+            series: self.series,
+        }
+    }
+
+    /// Draws the plan, without hardware: what `describe` prints.
+    pub fn draw(&self) -> Result<(Drawing, Arc<Drive>), BuildError> {
+        self.draw_prepared(&mut |_, _| {})
+    }
+
+    fn draw_prepared(&self, prepare: &mut dyn FnMut(&Drive, &Tables)) -> Result<(Drawing, Arc<Drive>), BuildError> {
+        self.settings.check(self.drive.geometry.shape().page)?;
+        self.timing.validate(&self.drive.geometry)?;
+        let drive = Arc::new(Drive::new(self.drive.clone(), 0)?);
+        let materials = Materials { drive: drive.clone(), settings: self.settings, placement: self.placement.clone() };
+        let drawing = self.architecture.draw(materials, &mut |tables| prepare(&drive, tables))?;
+        Ok((drawing, drive))
+    }
+
+    pub(crate) fn build(&self, phases: Vec<Phase>, pauses: bool) -> Result<Built, BuildError> {
+        let geometry = &self.drive.geometry;
+        let mut contents: Vec<Contents> = (0..geometry.shape().channels)
+            .map(|channel| {
+                let words = self.drive.sector_words as u32;
+                Contents::for_channel(geometry, ChannelId(channel as u16), words, self.erases_max)
+            })
+            .collect();
+        let (Drawing { mut blueprint, hardware, tables }, drive) = self.draw_prepared(&mut |drive, tables| {
+            self.precondition.write(drive, &self.settings, tables, &mut contents)
+        })?;
+        let settings = self.driver_settings();
+        let layout = settings.layout()?;
+        let memory = Arc::new(layout.memory()?);
+        let driver = Driver::new(settings.clone(), memory.clone(), Tally::default())?;
+        let ways = LinkWays {
+            fetches: hardware.fetches.clone(),
+            transfers: hardware.transfers.clone(),
+            interrupts: hardware.interrupts,
+        };
+        let queues = self.drive.queues as usize + 1;
+        let arbiter = Arbiter::new(queues, self.controller.arbitration, self.controller.shares);
+        let credits = self.settings.commands.into();
+        let mut link = LinkStage::new(drive.clone(), tables.clone(), memory, self.link, ways, arbiter, credits);
+        link.set_coalescing(self.controller.coalescing);
+        let mut controller = nvme::Controller::new(self.controller_settings());
+        bring_up(&mut controller, &mut link, &settings, &layout)?;
+        let ledger = Arc::new(Mutex::new(Ledger::default()));
+        let host = HostStage::new(driver, hardware.doorbells, phases, pauses, ledger.clone());
+        blueprint.install_boxed(hardware.host, Box::new(host));
+        blueprint.install_boxed(hardware.link, Box::new(link));
+        for (index, contents) in contents.into_iter().enumerate() {
+            let channel = Channel::new(geometry, &self.timing, ChannelId(index as u16));
+            let (frames, done) = (tables.frames.clone(), hardware.finished[index]);
+            let stage = ChannelStage::new(index as u16, channel, contents, frames, done, self.narrate);
+            blueprint.install_boxed(hardware.channels[index], Box::new(stage));
+        }
+        blueprint.check()?;
+        let parts = blueprint.parts().iter().map(|part| (part.group, part.name.clone())).collect();
+        let link = hardware.link.id();
+        let channels = hardware.channels.iter().map(|slot| slot.id()).collect();
+        Ok(Built { blueprint, tables, drive, ledger, link, channels, parts })
+    }
+
+    fn controller_settings(&self) -> ControllerSettings {
+        let namespaces = self.drive.namespaces.iter().enumerate();
+        let scale = self.drive.format.sectors();
+        ControllerSettings {
+            vendor: 0,
+            serial: "FL0000000001".into(),
+            model: "Flashloom".into(),
+            firmware: env!("CARGO_PKG_VERSION").into(),
+            subsystem: "nqn.2026-11.org.flashloom:drive".into(),
+            controller_id: 1,
+            queue_entries_max: self.drive.queue_entries,
+            io_queues_max: self.drive.queues as u16,
+            vectors: self.vectors + 1,
+            transfer_max: Some(Bytes(u64::from(self.drive.transfer_sectors) * SECTOR_BYTES)),
+            event_requests_max: 4,
+            error_log_entries: 64,
+            burst_log2: 6,
+            commands: vec![
+                Opcode::Flush,
+                Opcode::Write,
+                Opcode::Read,
+                Opcode::Compare,
+                Opcode::WriteZeroes,
+                Opcode::DatasetManagement,
+                Opcode::Verify,
+            ],
+            volatile_write_cache: self.settings.threads.cache > 0,
+            atomic_write_blocks: (u64::from(self.drive.geometry.shape().page.0 as u32) / SECTOR_BYTES / scale).max(1)
+                as u32,
+            keep_alive: None,
+            ready_within: Span::from_secs(1),
+            temperatures: [343, 358],
+            power_centiwatts: 2_500,
+            namespaces: namespaces
+                .map(|(index, &sectors)| NamespaceSettings {
+                    blocks: sectors / scale,
+                    block_bytes: (SECTOR_BYTES * scale) as u32,
+                    nguid: [index as u8 + 1; 16],
+                    eui64: [0; 8],
+                })
+                .collect(),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! From counters before and after a phase to the summary that people and scripts read.
+
+use crate::hardware::PhaseOutcome;
+use crate::meter::{Counts, Meter, PARTS};
+use crate::session::Snapshot;
+use report::{Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Named, Oracle, Summary};
+use units::Span;
+
+/// What a run is called by.
+pub(crate) struct Labels {
+    pub(crate) architecture: &'static str,
+    pub(crate) device: String,
+    pub(crate) processor: String,
+    pub(crate) world: &'static str,
+    pub(crate) seed: u64,
+    pub(crate) checks: bool,
+}
+
+/// Groups that are firmware, in the order a request meets them.
+const GROUPS: [&str; 7] = ["nvmq", "ilock", "cache", "trans", "log", "bgc", "fcmd"];
+
+/// The difference of two snapshots, as shares of the time between them.
+struct Window<'a> {
+    before: &'a Snapshot,
+    after: &'a Snapshot,
+    parts: &'a [(&'static str, String)],
+    core_slot: Span,
+    length: f64,
+}
+
+pub(crate) fn summarise(
+    labels: &Labels,
+    parts: &[(&'static str, String)],
+    before: &Snapshot,
+    after: &Snapshot,
+    outcome: &PhaseOutcome,
+    meter: &Meter,
+    core_slot: Span,
+) -> Summary {
+    let length = (after.at - before.at).secs_f64().max(1e-12);
+    let window = Window { before, after, parts, core_slot, length };
+    let seconds = outcome.results.window().secs_f64().max(1e-12);
+    let [read, write, other] = [0, 1, 2].map(|at| direction(outcome, at, seconds));
+    let ios = read.ios + write.ios + other.ios;
+    let iops = ios as f64 / seconds;
+    let flash = window.flash();
+    let counts = &meter.counts;
+    let mut summary = Summary {
+        version: env!("CARGO_PKG_VERSION").into(),
+        architecture: labels.architecture.into(),
+        device: labels.device.clone(),
+        processor: labels.processor.clone(),
+        world: labels.world.into(),
+        workload: Some(outcome.results.name.clone()),
+        seed: labels.seed,
+        simulated_ns: (seconds * 1e9) as u64,
+        wall_ns: (after.wall - before.wall).as_nanos() as u64,
+        ios,
+        iops,
+        bandwidth: read.bandwidth + write.bandwidth + other.bandwidth,
+        queue_depth_mean: outcome.results.queue_depth(),
+        groups: window.groups(),
+        cores: Some(window.cores()),
+        bounds: window.bounds(iops),
+        cache: window.has("cache").then(|| cache(counts)),
+        locks: Some(locks(counts)),
+        write_amplification: amplification(&flash, outcome),
+        gc: Some(reclaim(counts, window.planes(&flash))),
+        journal: window.has("log").then(|| Journal { checkpoints: counts.checkpoints, pages: counts.journal_pages }),
+        flash: Some(flash),
+        data: labels.checks.then(|| Oracle { checked: outcome.sectors_checked, mismatches: outcome.mismatches }),
+        read,
+        write,
+        other,
+        ..Summary::default()
+    };
+    summary.breakdown = breakdown(meter, summary.latency_mean());
+    summary
+}
+
+fn direction(outcome: &PhaseOutcome, at: usize, seconds: f64) -> Direction {
+    let tally = &outcome.tally;
+    Direction {
+        ios: tally.ios[at],
+        iops: tally.ios[at] as f64 / seconds,
+        bandwidth: tally.bytes[at] as f64 / seconds,
+        latency: tally.latency[at].latency(),
+    }
+}
+
+/// Mean parts of a latency. What a request waits in the host, or for its other commands, is the part that its last command does not have.
+fn breakdown(meter: &Meter, latency: Option<f64>) -> Named<f64> {
+    let commands = meter.breakdown.commands.max(1) as f64;
+    let mut named = Named::default();
+    let mut sum = 0.0;
+    for (part, total) in PARTS.iter().zip(meter.breakdown.parts) {
+        let mean = total as f64 / commands / 1e3;
+        sum += mean;
+        named.set(*part, mean);
+    }
+    let host = latency.unwrap_or(0.0) - sum;
+    if host > sum * 1e-6 {
+        named.set("host", host);
+    }
+    named
+}
+
+fn cache(counts: &Counts) -> Cache {
+    let looked = counts.cache_hits + counts.cache_misses;
+    Cache {
+        hits: counts.cache_hits,
+        misses: counts.cache_misses,
+        hit_ratio: if looked == 0 { 0.0 } else { counts.cache_hits as f64 / looked as f64 },
+        bypasses: counts.bypasses,
+        evictions: counts.evictions,
+    }
+}
+
+fn locks(counts: &Counts) -> Locks {
+    let mean = |time: Span, count: u64| (count > 0).then(|| time.nanos_f64() / count as f64);
+    Locks {
+        acquires: counts.locks,
+        waits: counts.lock_waits,
+        wait_mean: mean(counts.lock_wait_time, counts.lock_waits),
+        inquiry_mean: mean(counts.lock_time, counts.locks),
+    }
+}
+
+fn reclaim(counts: &Counts, planes: u64) -> GarbageCollection {
+    GarbageCollection {
+        blocks: counts.groups_reclaimed * planes,
+        pages_moved: counts.pages_moved,
+        foreground_ns: counts.foreground.nanos(),
+    }
+}
+
+/// Pages programmed for each page's worth of bytes that the host wrote in the same time.
+fn amplification(flash: &Flash, outcome: &PhaseOutcome) -> Option<f64> {
+    let written = outcome.tally.bytes[1] as f64 / 4096.0;
+    (written > 0.0).then(|| flash.programs as f64 / written)
+}
+
+impl Window<'_> {
+    fn has(&self, group: &str) -> bool {
+        self.parts.iter().any(|(of, _)| *of == group)
+    }
+
+    /// Stages of a group, by index.
+    fn members(&self, group: &str) -> impl Iterator<Item = usize> {
+        self.parts.iter().enumerate().filter(move |(_, (of, _))| *of == group).map(|(index, _)| index)
+    }
+
+    fn busy(&self, stage: usize) -> f64 {
+        let busy = self.after.stages[stage].busy.saturating_sub(self.before.stages[stage].busy);
+        (busy.secs_f64() / self.length).min(1.0)
+    }
+
+    fn groups(&self) -> Named<Group> {
+        let mut named = Named::default();
+        for group in GROUPS.into_iter().filter(|group| self.has(group)) {
+            let threads = self.members(group).count();
+            let utilisation = self.members(group).map(|stage| self.busy(stage)).sum::<f64>() / threads as f64;
+            let turns = |at: &Snapshot| self.members(group).map(|stage| at.stages[stage].turns).sum::<u64>();
+            let messages = turns(self.after) - turns(self.before);
+            named.set(group, Group { threads: threads as u32, utilisation, messages, energy_j: None });
+        }
+        named
+    }
+
+    fn cores(&self) -> Cores {
+        let share = |at: usize| {
+            let active = self.after.cores[at].active.saturating_sub(self.before.cores[at].active);
+            (active.secs_f64() / self.length).min(1.0)
+        };
+        let utilisation: Vec<f64> = (0..self.after.cores.len()).map(share).collect();
+        Cores { count: utilisation.len() as u32, active_mean: utilisation.iter().sum(), utilisation }
+    }
+
+    fn flash(&self) -> Flash {
+        let pairs = || self.before.channels.iter().zip(&self.after.channels);
+        let count = |of: fn(&flash::Usage) -> u64| pairs().map(|(before, after)| of(after) - of(before)).sum();
+        let share = |busy: Span| (busy.secs_f64() / self.length).min(1.0);
+        let dies: Vec<f64> = pairs()
+            .flat_map(|(before, after)| before.die_busy.iter().zip(&after.die_busy))
+            .map(|(&before, &after)| share(after.saturating_sub(before)))
+            .collect();
+        Flash {
+            reads: count(|usage| usage.pages_read),
+            programs: count(|usage| usage.pages_programmed),
+            erases: count(|usage| usage.blocks_erased),
+            channel_utilisation: pairs()
+                .map(|(before, after)| share(after.bus_busy.saturating_sub(before.bus_busy)))
+                .collect(),
+            die_utilisation_mean: dies.iter().sum::<f64>() / dies.len().max(1) as f64,
+        }
+    }
+
+    /// Blocks that are erased together.
+    fn planes(&self, flash: &Flash) -> u64 {
+        let _ = flash;
+        1
+    }
+
+    /// What each resource alone would allow. Work can move between the threads of a group and between cores only as their
+    /// split and placement let it, so the busiest channel counts for the buses, and means for the rest.
+    fn bounds(&self, iops: f64) -> Vec<Bound> {
+        let flash = self.flash();
+        let busiest = flash.channel_utilisation.iter().copied().fold(0.0, f64::max);
+        let link = |of: fn(&crate::hardware::LinkUsage) -> Span| {
+            of(&self.after.link).saturating_sub(of(&self.before.link)).secs_f64() / self.length
+        };
+        let slots = |at: &Snapshot| at.cores.iter().map(|core| core.slots).sum::<u64>();
+        let capacity = self.length / self.core_slot.secs_f64() * self.after.cores.len().max(1) as f64;
+        let issued = (slots(self.after) - slots(self.before)) as f64 / capacity;
+        let mut resources = vec![
+            ("flash buses".to_string(), busiest),
+            ("flash dies".to_string(), flash.die_utilisation_mean),
+            ("host link".to_string(), link(|usage| usage.to_host).max(link(|usage| usage.from_host))),
+            ("core issue slots".to_string(), issued.min(1.0)),
+        ];
+        for (name, group) in self.groups().iter() {
+            resources.push((format!("{} threads", name.to_uppercase()), group.utilisation));
+        }
+        report::bounds(iops, &resources)
+    }
+}
