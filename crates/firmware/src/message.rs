@@ -273,8 +273,12 @@ pub enum TransOperation {
     Write,
     /// Unmap the page.
     Discard,
-    /// Move the page from the old place, unless it has moved already.
+    /// Program the frame to a new place, if the page is still at the old one; the map stays as it is.
     Relocate(Ppn),
+    /// The new place is programmed: map the page there, unless it has been written since.
+    Settle(Ppn),
+    /// Nothing of this page's group is valid any more: erase its blocks.
+    Erase(Ppn),
 }
 
 /// To the TRANS thread that owns the page.

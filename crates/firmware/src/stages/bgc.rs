@@ -5,7 +5,7 @@
 //! reclaimed ahead of need, and cold ones are moved when the wear differs too much (static wear levelling).
 //!
 //! ```text
-//! pick victim -> read its valid pages -> TRANS gives each a new place -> programmed -> erase -> free
+//! pick victim -> read its valid pages -> TRANS gives each a new place -> programmed -> TRANS maps it there -> erase -> free
 //! ```
 //! A valid page is moved by TRANS, which owns the map, and only if the map still points to it.
 
@@ -16,7 +16,7 @@ use flash::Operation;
 use stage::{Accepts, Address, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use units::{BlockId, Ppn, Span, Time};
+use units::{BlockId, Lpn, Ppn, Span, Time};
 
 /// How often an idle drive is looked at.
 const LOOK_EVERY: Span = Span::from_millis(1);
@@ -41,7 +41,16 @@ struct Victim {
 #[derive(Clone, Copy, Debug)]
 struct Moving {
     from: Ppn,
-    read: bool,
+    lpn: Lpn,
+    step: Step,
+}
+
+/// What is being done to a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    Read,
+    Program,
+    Settle,
 }
 
 /// Where a BGC thread can send.
@@ -126,7 +135,7 @@ impl Bgc {
             }
             turn.spend(Work::MovePage);
             let place = self.window.iter().position(Option::is_none).expect("under_way is less than the window");
-            self.window[place] = Some(Moving { from, read: false });
+            self.window[place] = Some(Moving { from, lpn: Lpn(0), step: Step::Read });
             victim.under_way += 1;
             victim.moved += 1;
             let (frame, tag) = (self.first_frame + place as u32, place as u32);
@@ -142,15 +151,16 @@ impl Bgc {
     }
 
     fn erase(&mut self, turn: &mut Turn<'_>) {
-        let group = self.victim.as_ref().expect("it is being reclaimed").group;
-        let mut erases = 0;
-        for ppn in self.tables.groups.blocks(group) {
-            let requester = Requester { group: Asker::Bgc, index: self.index, tag: ERASE };
-            let request = FlashRequest { operation: Operation::Erase, ppn, frame: 0, requester, key: CommandKey::NONE };
-            turn.send(self.ways.fcmd[self.drive.channel_of(ppn) % self.ways.fcmd.len()], request);
-            erases += 1;
-        }
-        self.victim.as_mut().expect("it is being reclaimed").erases_left = erases;
+        let victim = self.victim.as_mut().expect("it is being reclaimed");
+        victim.erases_left = self.tables.groups.blocks(victim.group).count() as u32;
+        let (trans, page) = (victim.trans, self.tables.groups.page(victim.group, 0));
+        self.ask_trans(turn, trans.into(), TransOperation::Erase(page), Lpn(0), 0, ERASE);
+    }
+
+    fn ask_trans(&self, turn: &mut Turn<'_>, thread: u16, operation: TransOperation, lpn: Lpn, frame: u32, tag: u32) {
+        let requester = Requester { group: Asker::Bgc, index: self.index, tag };
+        let request = TransRequest { operation, lpn, frame, requester, key: CommandKey::NONE };
+        turn.send(self.ways.trans[usize::from(thread)], request);
     }
 
     fn on_page_done(&mut self, turn: &mut Turn<'_>, done: PageDone) {
@@ -160,20 +170,23 @@ impl Bgc {
         }
         let place = done.tag as usize;
         let moving = self.window[place].expect("a page is in the window until it has moved");
-        if moving.read {
-            self.window[place] = None;
-            self.victim.as_mut().expect("its page moved").under_way -= 1;
-            self.fill_window(turn);
-            return;
-        }
         turn.spend(Work::MovePage);
-        self.window[place] = Some(Moving { read: true, ..moving });
-        let (lpn, _, _) = self.tables.frames.labelled(done.frame);
-        let requester = Requester { group: Asker::Bgc, index: self.index, tag: done.tag };
-        let operation = TransOperation::Relocate(moving.from);
-        let request = TransRequest { operation, lpn, frame: done.frame, requester, key: CommandKey::NONE };
+        let (lpn, step, operation) = match moving.step {
+            Step::Read => {
+                let (lpn, _, _) = self.tables.frames.labelled(done.frame);
+                (lpn, Step::Program, TransOperation::Relocate(moving.from))
+            }
+            Step::Program => (moving.lpn, Step::Settle, TransOperation::Settle(moving.from)),
+            Step::Settle => {
+                self.window[place] = None;
+                self.victim.as_mut().expect("its page moved").under_way -= 1;
+                self.fill_window(turn);
+                return;
+            }
+        };
+        self.window[place] = Some(Moving { lpn, step, ..moving });
         let thread = trans_of(self.settings.split, lpn, self.settings.threads.trans);
-        turn.send(self.ways.trans[usize::from(thread)], request);
+        self.ask_trans(turn, thread, operation, lpn, done.frame, done.tag);
     }
 
     fn on_erased(&mut self, turn: &mut Turn<'_>) {

@@ -110,7 +110,7 @@ impl Fcmd {
             let reads = !state.reads.is_empty()
                 && state.reads_under_way < deep
                 && (state.writes_under_way == 0 || flash.suspend)
-                && !(write_waits && state.writes_under_way == 0);
+                && !(write_waits && state.writes_under_way == 0 && !self.waits_for_reads(die));
             let writes = !state.writes.is_empty()
                 && state.writes_under_way < deep
                 && state.reads_under_way == 0
@@ -118,13 +118,21 @@ impl Fcmd {
             if reads {
                 self.dies[die as usize].reads_in_a_row += 1;
                 self.compose(turn, die, true);
-            } else if writes && !self.waits_for_fellows(turn, die) {
+            } else if writes && !self.waits_for_reads(die) && !self.waits_for_fellows(turn, die) {
                 self.dies[die as usize].reads_in_a_row = 0;
                 self.compose(turn, die, false);
             } else {
                 return;
             }
         }
+    }
+
+    /// Whether the next write is an erase and reads came before it: they may want what it erases.
+    fn waits_for_reads(&self, die: u32) -> bool {
+        let state = &self.dies[die as usize];
+        let write = state.writes[0];
+        let older = state.reads.front().is_some_and(|read| read.since <= write.since);
+        write.request.operation == Operation::Erase && older
     }
 
     /// Whether the next write of a die is a lone program that may still get company.

@@ -3,8 +3,9 @@
 //! A thread owns its share of the logical pages and of the block groups, so that no two threads ever write one table entry.
 //! It fills several groups at once, on as many dies, page by page in turn: planes first, then the next die.
 //!
-//! The map is updated when a page is given its place; the page is told to whoever asked when it is programmed. Until then
-//! the buffer, or the range lock of the command, keeps readers away from it.
+//! For a write the map is updated when the page is given its place, and whoever asked is told when it is programmed: until then
+//! the buffer, or the range lock of the command, keeps readers away. Nothing keeps them away from a page that is moved, so its
+//! map entry changes only when the new place is programmed.
 
 use crate::message::*;
 use crate::stages::Answers;
@@ -42,6 +43,8 @@ pub(crate) struct Trans {
     free: BTreeSet<(u32, u32)>,
     closings: u32,
     sequence: u64,
+    /// Pages of a victim whose new place is being programmed.
+    moving: Vec<(Lpn, Ppn)>,
     /// A reclaim was asked for.
     reclaiming: bool,
     /// Requests of the host that wait for it.
@@ -86,20 +89,23 @@ impl Trans {
             free,
             closings: groups_closed,
             sequence: 1,
+            moving: Vec::new(),
             reclaiming: false,
             held: VecDeque::new(),
         }
     }
 
     fn on_request(&mut self, turn: &mut Turn<'_>, request: TransRequest) {
-        if let TransOperation::Relocate(from) = request.operation {
-            self.relocate(turn, request, from);
-        } else if self.must_stop() {
-            // On-demand reclaim blocks this thread for the host, and only this one (DeepFlash §4.4).
-            self.held.push_back(request);
-            self.ask_for_reclaim(turn);
-        } else {
-            self.serve(turn, request);
+        match request.operation {
+            TransOperation::Relocate(from) => self.relocate(turn, request, from),
+            TransOperation::Settle(from) => self.settle(turn, request, from),
+            TransOperation::Erase(page) => self.erase(turn, request, page),
+            _ if self.must_stop() => {
+                // On-demand reclaim blocks this thread for the host, and only this one (DeepFlash §4.4).
+                self.held.push_back(request);
+                self.ask_for_reclaim(turn);
+            }
+            _ => self.serve(turn, request),
         }
     }
 
@@ -130,7 +136,7 @@ impl Trans {
                 }
                 self.answer(turn, &request);
             }
-            TransOperation::Relocate(_) => unreachable!("moved pages do not wait"),
+            other => unreachable!("{other:?} does not wait"),
         }
     }
 
@@ -145,14 +151,34 @@ impl Trans {
         }
     }
 
-    /// Moves a page out of a victim, if it is still there.
+    /// Gives a page of a victim a new place, if it is still there. Readers find the old place until the new one is programmed.
     fn relocate(&mut self, turn: &mut Turn<'_>, request: TransRequest, from: Ppn) {
         turn.spend(Work::LookUpMap);
         if self.tables.mapping.load(turn, request.lpn) == Some(from) {
-            let ppn = self.place(turn, request.lpn, request.frame, 0);
-            self.ask_flash(turn, flash::Operation::Program, ppn, &request);
+            let to = self.allocate(turn, 0);
+            self.label(request.lpn, request.frame);
+            self.moving.push((request.lpn, to));
+            self.ask_flash(turn, flash::Operation::Program, to, &request);
         } else {
             self.answer(turn, &request);
+        }
+    }
+
+    fn settle(&mut self, turn: &mut Turn<'_>, request: TransRequest, from: Ppn) {
+        turn.spend(Work::UpdateMap);
+        if let Some(at) = self.moving.iter().position(|&(lpn, _)| lpn == request.lpn) {
+            let (lpn, to) = self.moving.swap_remove(at);
+            if self.tables.mapping.load(turn, lpn) == Some(from) {
+                self.remap(turn, lpn, to);
+            }
+        }
+        self.answer(turn, &request);
+    }
+
+    /// Erases a group. It goes by this thread, so that it comes to the die after every read that was sent there before.
+    fn erase(&mut self, turn: &mut Turn<'_>, request: TransRequest, page: Ppn) {
+        for ppn in self.tables.groups.blocks(self.tables.groups.of(page)) {
+            self.ask_flash(turn, flash::Operation::Erase, ppn, &request);
         }
     }
 
@@ -160,14 +186,23 @@ impl Trans {
     fn place(&mut self, turn: &mut Turn<'_>, lpn: Lpn, frame: u32, reserve: usize) -> Ppn {
         let ppn = self.allocate(turn, reserve);
         turn.spend(Work::UpdateMap);
+        self.remap(turn, lpn, ppn);
+        self.label(lpn, frame);
+        ppn
+    }
+
+    fn remap(&mut self, turn: &mut Turn<'_>, lpn: Lpn, to: Ppn) {
         if let Some(old) = self.tables.mapping.load(turn, lpn) {
             self.tables.groups.invalidate(turn, old);
         }
-        self.tables.mapping.store(turn, lpn, Some(ppn));
-        self.tables.groups.validate(turn, ppn);
+        self.tables.mapping.store(turn, lpn, Some(to));
+        self.tables.groups.validate(turn, to);
+    }
+
+    /// Writes the out-of-band entry: what recovery finds the page by.
+    fn label(&mut self, lpn: Lpn, frame: u32) {
         self.tables.frames.label(frame, lpn, self.index.into(), self.sequence);
         self.sequence += 1;
-        ppn
     }
 
     fn allocate(&mut self, turn: &mut Turn<'_>, reserve: usize) -> Ppn {

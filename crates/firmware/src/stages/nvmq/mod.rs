@@ -99,6 +99,10 @@ impl Nvmq {
     /// A command is over: its completion goes into the CQ buffer, and its slot and share of the ranges are free.
     fn complete(&mut self, turn: &mut Turn<'_>, slot: u16) {
         let command = self.slots.remove(slot);
+        if command.starving {
+            // Its pages found frames, or were given up, before its turn in the line came.
+            self.starving.retain(|&waiting| waiting != slot);
+        }
         self.publish_activity();
         self.post(turn, command.card.key, command.status);
     }

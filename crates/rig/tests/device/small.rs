@@ -1,0 +1,172 @@
+//! A device small enough to fill and reclaim many times in a second.
+
+use firmware::architecture::{ARCHITECTURES, Architecture, Placement};
+use firmware::{
+    AddressSplit, CacheSettings, DriveShape, FlashSettings, JournalSettings, LbaFormat, LockSettings, QueueAllocation,
+    ReclaimSettings, Settings, ThreadCounts, VictimPolicy, Work,
+};
+use flash::{CellKind, CommandCycles, Geometry, Shape, Suspend, Timing};
+use host::{Pace, Phase};
+use nvme::{Arbitration, ArbitrationShares, CoalescingSettings};
+use rig::{Controller, Device, Fill, LinkTiming, Precondition, Session};
+use sim::{Hops, LinePrices, Processor};
+use stage::Price;
+use units::{Bytes, BytesPerSecond, Hertz, MegaTransfers, Span};
+use workload::{Parameters, Pattern, Recipe};
+
+pub(crate) struct Small {
+    pub(crate) architecture: &'static dyn Architecture,
+    pub(crate) seed: u64,
+    pub(crate) fill: Fill,
+    pub(crate) queues: u32,
+    pub(crate) depth: u32,
+}
+
+impl Default for Small {
+    fn default() -> Self {
+        Small { architecture: ARCHITECTURES[0], seed: 1, fill: Fill::None, queues: 4, depth: 16 }
+    }
+}
+
+impl Small {
+    fn geometry() -> Geometry {
+        let shape = Shape {
+            channels: 4,
+            packages_per_channel: 1,
+            dies_per_package: 2,
+            planes_per_die: 2,
+            blocks_per_plane: 32,
+            pages_per_block: 32,
+            page: Bytes(4096),
+            oob: Bytes(224),
+            kind: CellKind::Mlc,
+        };
+        Geometry::new(shape).expect("a small array")
+    }
+
+    pub(crate) fn sectors(&self) -> u64 {
+        u64::from(Small::geometry().page_count()) * 8 * 3 / 5
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        let settings = Settings {
+            threads: ThreadCounts { nvmq: 4, ilock: 2, cache: 2, trans: 2, log: 1, bgc: 1, fcmd: 2 },
+            queues: QueueAllocation::Dynamic,
+            commands: 64,
+            frames: 32,
+            page_window: 16,
+            lock: LockSettings { unit: Bytes::kib(256), forwarding: true },
+            cache: CacheSettings { size: Bytes::mib(2), non_blocking: true, bypass: true, spare_frames: 64 },
+            split: AddressSplit::Xor,
+            reclaim: ReclaimSettings {
+                victim: VictimPolicy::Greedy,
+                background: true,
+                idle: Span::from_millis(2),
+                background_free: 0.2,
+                window: 16,
+                wear_gap: 8,
+            },
+            journal: JournalSettings { interval: Span::from_millis(10), only_when_idle: false, window: 8 },
+            flash: FlashSettings {
+                multi_plane: true,
+                gather: Span::from_micros(50),
+                suspend: false,
+                cache_commands: false,
+            },
+        };
+        self.architecture.settle(settings)
+    }
+
+    pub(crate) fn device(&self) -> Device {
+        let settings = self.settings();
+        Device {
+            architecture: self.architecture,
+            drive: DriveShape {
+                geometry: Small::geometry(),
+                namespaces: vec![self.sectors()],
+                format: LbaFormat::B512,
+                queues: self.queues,
+                queue_entries: 64,
+                transfer_sectors: 2048,
+                sector_words: 1,
+            },
+            timing: timing(),
+            erases_max: 100_000,
+            link: LinkTiming {
+                rate: BytesPerSecond(8_000_000_000),
+                packet: Bytes(256),
+                header: Bytes(24),
+                flight: Span::from_nanos(300),
+            },
+            controller: Controller {
+                arbitration: Arbitration::RoundRobin,
+                shares: ArbitrationShares::from_feature(0x07),
+                coalescing: CoalescingSettings::NONE,
+            },
+            placement: Placement::dealt(settings.threads, 4).expect("four cores"),
+            settings,
+            precondition: Precondition { fill: self.fill, seed: self.seed },
+            queue_entries: 64,
+            depth: self.depth,
+            vectors: self.queues as u16,
+            check: true,
+            series: None,
+            narrate: false,
+        }
+    }
+
+    pub(crate) fn session(&self, phases: Vec<Phase>) -> Session {
+        Session::new(&self.device(), "small", processor(), self.seed, phases, 0).expect("a device that can be built")
+    }
+}
+
+fn timing() -> Timing {
+    let micros = Span::from_micros;
+    Timing {
+        bus: MegaTransfers(400),
+        cycle: Span::from_nanos(25),
+        cycles: CommandCycles::ONFI,
+        oob_moved: Bytes(224),
+        read: [micros(53); 3],
+        program: [micros(900); 3],
+        erase: micros(2300),
+        further_plane: Span::ZERO,
+        cache_commands: false,
+        cache_read_busy: micros(3),
+        cache_program_busy: micros(3),
+        suspend: Suspend::OFF,
+    }
+}
+
+/// A processor whose prices are all alike: what is tested here is what the firmware does, not how fast.
+pub(crate) fn processor() -> Processor {
+    let nanos = Span::from_nanos;
+    let price = |slots| Price { slots, stall: Span::ZERO };
+    Processor {
+        name: "plain".into(),
+        clock: Hertz(1_000_000_000),
+        cores: 60,
+        threads_per_core: 4,
+        thread_slot: nanos(2),
+        core_slot: nanos(1),
+        turn: price(50),
+        send: price(20),
+        switch: price(20),
+        hops: Hops { same_core: nanos(50), first: nanos(100), further: nanos(5), hardware: nanos(100) },
+        lines: LinePrices { transfer: nanos(200), memory: nanos(300), atomic: nanos(30), held: 1 << 16 },
+        prices: vec![price(100); Work::KEYS.len()],
+    }
+}
+
+/// Reads, writes and everything else, of all sizes up to 64 KiB, unaligned, over a region small enough to collide.
+pub(crate) fn mixed(name: &str, seed: u64, sectors: u64, ios: u64) -> Phase {
+    let mut recipe = Recipe::fixed("mixed", Pattern::Random, 0.5, 4096);
+    recipe.others.flush = 0.002;
+    recipe.others.deallocate = 0.02;
+    recipe.others.write_zeroes = 0.02;
+    recipe.others.compare = 0.02;
+    recipe.sizes = workload::Sizes::MeanBytes(9_000.0);
+    recipe.alignment_bytes = Some(512);
+    let source = recipe.source(&Parameters::new(sectors, seed)).expect("a drawable workload");
+    Phase { ios: Some(ios), ..Phase::new(name, Box::new(source), Pace::Closed) }
+}
