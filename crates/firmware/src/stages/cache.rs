@@ -205,17 +205,14 @@ impl Cache {
             self.answer(turn, request, old);
             return true;
         }
-        if evicted.is_some() {
-            // The entry is busy. NVMQ looked before it was, or does not look; the buffer is passed by here.
+        if evicted.is_some() || self.spares.is_empty() {
+            // The entry is busy, or too much is being evicted. NVMQ looked before that, or does not look: pass the buffer by here.
             let may_pass = self.settings.cache.non_blocking && self.settings.cache.bypass && evicted != Some(lpn);
             if may_pass {
                 turn.note(Note::CacheBypass);
                 self.ask(turn, TransOperation::Write, request);
             }
             return may_pass;
-        }
-        if self.spares.is_empty() {
-            return false;
         }
         self.evict(turn, place, cached.expect("handled above"));
         // A blocking buffer takes the new page only when the old one is on flash.
@@ -252,18 +249,19 @@ impl Cache {
                 None => self.count_flushed(turn, place, true),
             }
         }
-        self.retry(turn);
+        self.retry(turn, place);
         self.flush_more(turn);
     }
 
-    /// Tries again what waits, in the order it came; a request never passes an earlier one for its entry.
-    fn retry(&mut self, turn: &mut Turn<'_>) {
+    /// Tries again what waited for the entry that has become free, then what waited for a spare frame, each in the order it came.
+    fn retry(&mut self, turn: &mut Turn<'_>, free: usize) {
         let mut at = 0;
         while at < self.waiting.len() {
             let request = self.waiting[at];
             let place = self.place(request.lpn);
-            let behind = self.waiting.iter().take(at).any(|earlier| self.place(earlier.lpn) == place);
-            if !behind && self.serve(turn, &request) {
+            let may = place == free || self.entries[place].evicting == NONE && !self.spares.is_empty();
+            let behind = may && self.waiting.iter().take(at).any(|earlier| self.place(earlier.lpn) == place);
+            if may && !behind && self.serve(turn, &request) {
                 self.waiting.remove(at);
             } else {
                 at += 1;

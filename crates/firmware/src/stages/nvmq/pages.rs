@@ -304,10 +304,14 @@ impl Nvmq {
         let offset = Bytes((start - command.stretch.0) * SECTOR_BYTES);
         let bytes = Bytes(u64::from(to - from) * SECTOR_BYTES);
         let plan = command.plan.expect("a command that moves data has a plan");
-        let mut list = [0; crate::tables::LIST_WORDS];
-        let list = &mut list[..usize::from(command.listed)];
-        self.tables.lists.read(self.tables.list(self.index, slot), list);
-        let pieces = plan.resolve(offset, bytes, list);
+        let pieces = if command.listed == 0 {
+            plan.resolve(offset, bytes, &[])
+        } else {
+            let mut list = [0; crate::tables::LIST_WORDS];
+            let list = &mut list[..usize::from(command.listed)];
+            self.tables.lists.read(self.tables.list(self.index, slot), list);
+            plan.resolve(offset, bytes, list)
+        };
         let transfer = Transfer {
             lane: if phase == Phase::Scatter { Lane::ToHost } else { Lane::FromHost },
             nvmq: self.index,
