@@ -1,1 +1,3 @@
-//! To be written.
+//! The one place that knows everything: configuration, and runs built from it.
+
+pub mod config;
