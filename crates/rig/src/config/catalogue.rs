@@ -55,8 +55,6 @@ impl Source {
 
 /// A file's text.
 pub(super) fn read(path: &Path) -> Result<String, ConfigError> {
-    std::fs::read_to_string(path).map_err(|error| ConfigError::Unreadable {
-        file: path.display().to_string(),
-        reason: error.to_string(),
-    })
+    std::fs::read_to_string(path)
+        .map_err(|error| ConfigError::Unreadable { file: path.display().to_string(), reason: error.to_string() })
 }

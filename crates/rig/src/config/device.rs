@@ -180,8 +180,10 @@ fn namespaces(from: &Layered, user: Bytes, page: Bytes) -> Result<Vec<u64>, Conf
     let Value::List(values) = &from.setting(KEY).value else {
         return Err(from.refuse(KEY, "a list of sizes"));
     };
-    let sizes: Option<Vec<Option<Bytes>>> =
-        values.iter().map(|value| if value.is_text("rest") { Some(None) } else { Bytes::read(value, KEY).map(Some) }).collect();
+    let sizes: Option<Vec<Option<Bytes>>> = values
+        .iter()
+        .map(|value| if value.is_text("rest") { Some(None) } else { Bytes::read(value, KEY).map(Some) })
+        .collect();
     let sizes = sizes.ok_or_else(|| from.refuse(KEY, "sizes, one of which may be \"rest\""))?;
     if sizes.is_empty() || sizes.len() > 1024 || sizes.iter().filter(|size| size.is_none()).count() > 1 {
         return Err(from.refuse(KEY, "1 to 1024 sizes, one of which may be \"rest\""));

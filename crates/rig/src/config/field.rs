@@ -208,7 +208,10 @@ mod tests {
     fn sizes_have_binary_and_decimal_units() {
         let read = |size| Bytes::read(&text(size), "").map(|bytes| bytes.0);
         assert_eq!([read("4k"), read("512MiB"), read("1TB")], [Some(4096), Some(512 << 20), Some(1_000_000_000_000)]);
-        assert_eq!([read("1.5 K"), read("0.5 B"), read("4 q"), read("k"), read("")], [Some(1536), None, None, None, None]);
+        assert_eq!(
+            [read("1.5 K"), read("0.5 B"), read("4 q"), read("k"), read("")],
+            [Some(1536), None, None, None, None]
+        );
         assert_eq!([read("9e9"), read("99999999TB"), read("-1k")], [None, None, None]);
         assert_eq!(Bytes::read(&Value::Integer(-1), ""), None);
     }

@@ -6,8 +6,8 @@ use super::{ConfigError, Origin};
 use crate::config::field::Field;
 use firmware::architecture::{Architecture, Placement, PlacementError};
 use firmware::{
-    AddressSplit, CacheSettings, FlashSettings, JournalSettings, LockSettings, QueueAllocation, ReclaimSettings, Settings,
-    ThreadCounts, VictimPolicy,
+    AddressSplit, CacheSettings, FlashSettings, JournalSettings, LockSettings, QueueAllocation, ReclaimSettings,
+    Settings, ThreadCounts, VictimPolicy,
 };
 use units::{Bytes, CoreId, Span};
 

@@ -34,7 +34,8 @@ pub(super) fn layer(
         let foreign = top.is_some_and(|top| path.split('.').next() != Some(top));
         match (value, schema.find(&path)) {
             (_, Some(index)) if foreign => {
-                let expected = format!("in a configuration file; here stand keys of [{}] only", top.unwrap_or_default());
+                let expected =
+                    format!("in a configuration file; here stand keys of [{}] only", top.unwrap_or_default());
                 let (found, key) = ("misplaced".into(), schema.keys[index].path.clone());
                 return Err(ConfigError::Refused { at: at(line), key, found, expected });
             }
@@ -161,9 +162,8 @@ impl Layered {
 
     /// The first required key that no layer gives.
     pub(super) fn check_given(&self) -> Result<(), ConfigError> {
-        let missing = |(key, setting): &(&Key, &Setting)| {
-            key.is_required() && matches!(setting.origin, Origin::Default { .. })
-        };
+        let missing =
+            |(key, setting): &(&Key, &Setting)| key.is_required() && matches!(setting.origin, Origin::Default { .. });
         self.iter().find(missing).map_or(Ok(()), |(key, _)| Err(self.refuse(&key.path, "")))
     }
 

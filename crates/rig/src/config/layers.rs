@@ -137,5 +137,6 @@ fn assign(key: &str, value: &str, origin: Origin) -> Result<(usize, Setting), Co
 fn platform_file(chosen: &Layered, key: &str, catalogue: &[Named]) -> Result<Source, ConfigError> {
     let wanted: String = chosen.get(key)?;
     let names: Vec<&str> = catalogue.iter().map(|named| named.name).collect();
-    Source::find(catalogue, &wanted)?.ok_or_else(|| chosen.refuse(key, format!("a file or one of {}", names.join(", "))))
+    Source::find(catalogue, &wanted)?
+        .ok_or_else(|| chosen.refuse(key, format!("a file or one of {}", names.join(", "))))
 }

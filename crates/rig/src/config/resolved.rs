@@ -247,7 +247,9 @@ impl Resolved {
 fn check_device_can(from: &Layered, device: &Device, settings: &firmware::Settings) -> Result<(), ConfigError> {
     let suspend = &device.timing.suspend;
     if settings.flash.suspend && suspend.programs_max == 0 && suspend.erases_max == 0 {
-        return Err(from.refuse("flash.suspend", "false: this device cannot suspend (device.timing.suspend_programs_max)"));
+        return Err(
+            from.refuse("flash.suspend", "false: this device cannot suspend (device.timing.suspend_programs_max)")
+        );
     }
     if settings.flash.cache_commands && !device.timing.cache_commands {
         return Err(from.refuse("flash.cache_commands", "false: this device lacks them (device.timing.cache_commands)"));

@@ -81,11 +81,16 @@ impl Schema {
         ConfigError::UnknownKey { at, key: path.into(), nearest: self.nearest(path) }
     }
 
-    /// The key or table that looks most like a path: the same name elsewhere, or a few letters away.
+    /// The key or table that looks most like a path: the same name elsewhere, its beginning, or a few letters away.
     fn nearest(&self, path: &str) -> Option<String> {
         let last = |path: &str| path.rsplit('.').next().map(str::to_string);
         let known = self.keys.iter().map(|key| &key.path).chain(&self.tables);
-        let score = |key: &String| if last(key) == last(path) { 1 } else { distance(key, path) };
+        let depth = |path: &str| path.matches('.').count();
+        let score = |key: &String| match key {
+            _ if last(key) == last(path) => 1,
+            _ if key.starts_with(path) && depth(key) == depth(path) => 2,
+            _ => distance(key, path),
+        };
         let (score, key) = known.map(|key| (score(key), key)).min_by_key(|(score, _)| *score)?;
         (score <= 2.max(path.len() / 4)).then(|| key.clone())
     }

@@ -105,7 +105,8 @@ struct Walk<'a> {
 impl Walk<'_> {
     fn table(&mut self, prefix: &str, table: &DeTable) -> Result<(), ConfigError> {
         for (key, value) in table.iter() {
-            let path = if prefix.is_empty() { key.get_ref().to_string() } else { format!("{prefix}.{}", key.get_ref()) };
+            let path =
+                if prefix.is_empty() { key.get_ref().to_string() } else { format!("{prefix}.{}", key.get_ref()) };
             let position = key.span().start.min(self.text.len());
             self.entry(path, position, value)?;
         }
