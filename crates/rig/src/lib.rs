@@ -9,6 +9,7 @@
 
 mod bring_up;
 mod build;
+pub mod config;
 mod hardware;
 mod meter;
 mod precondition;
