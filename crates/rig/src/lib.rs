@@ -9,8 +9,10 @@
 
 mod bring_up;
 mod build;
+pub mod config;
 mod hardware;
 mod meter;
+mod plan;
 mod precondition;
 mod session;
 mod summary;
@@ -18,5 +20,6 @@ mod summary;
 pub use build::{BuildError, Controller, Device};
 pub use hardware::LinkTiming;
 pub use meter::Breakdown;
+pub use plan::PlanError;
 pub use precondition::{Fill, Precondition};
 pub use session::{Session, SessionError};

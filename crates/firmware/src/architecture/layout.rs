@@ -18,6 +18,19 @@ pub enum PlacementError {
     /// No core at all.
     #[error("no core to place threads on; expected at least 1")]
     NoCores,
+    /// A list of cores that does not fit its group.
+    #[error("one core for each of the {threads} threads of {group}, not {listed}")]
+    Count {
+        /// The group.
+        group: &'static str,
+        /// Cores in the list.
+        listed: usize,
+        /// Threads of the group.
+        threads: usize,
+    },
+    /// A list for no group.
+    #[error("{0} is no group of threads")]
+    NoGroup(&'static str),
 }
 
 impl Placement {
@@ -38,6 +51,17 @@ impl Placement {
                 .collect()
         };
         Ok(Placement { cores: threads.groups().map(|(group, count)| (group, deal(count))).into() })
+    }
+
+    /// The same, with the threads of one group on these cores.
+    pub fn with(mut self, group: &'static str, cores: Vec<CoreId>) -> Result<Self, PlacementError> {
+        let (_, placed) =
+            self.cores.iter_mut().find(|(name, _)| *name == group).ok_or(PlacementError::NoGroup(group))?;
+        if cores.len() != placed.len() {
+            return Err(PlacementError::Count { group, listed: cores.len(), threads: placed.len() });
+        }
+        *placed = cores;
+        Ok(self)
     }
 
     /// The core of a thread.
