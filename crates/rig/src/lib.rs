@@ -14,9 +14,12 @@ mod meter;
 mod precondition;
 mod session;
 mod summary;
+mod worlds;
 
 pub use build::{BuildError, Controller, Device};
-pub use hardware::LinkTiming;
+pub use hardware::{LinkTiming, Unanswered};
 pub use meter::Breakdown;
 pub use precondition::{Fill, Precondition};
 pub use session::{Session, SessionError};
+pub use threads::Layout;
+pub use worlds::run_on_threads;
