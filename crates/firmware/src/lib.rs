@@ -22,7 +22,7 @@ mod work;
 pub use drive::{Drive, DriveError, DriveShape, LbaFormat, Namespace};
 pub use message::*;
 pub use note::Note;
-pub use policies::trans_of;
+pub use policies::{shares, trans_of};
 pub use ports::{FlashChannel, HostLink, HostPort};
 pub use settings::{
     AddressSplit, CacheSettings, FlashSettings, JournalSettings, LOCK_REGION, LockSettings, QueueAllocation,

@@ -9,8 +9,10 @@
 
 mod bring_up;
 mod build;
+pub mod config;
 mod hardware;
 mod meter;
+mod plan;
 mod precondition;
 mod session;
 mod summary;
@@ -19,6 +21,7 @@ mod worlds;
 pub use build::{BuildError, Controller, Device};
 pub use hardware::{LinkTiming, Unanswered};
 pub use meter::Breakdown;
+pub use plan::PlanError;
 pub use precondition::{Fill, Precondition};
 pub use session::{Session, SessionError};
 pub use threads::Layout;

@@ -245,9 +245,10 @@ impl<O: Observe> Driver<O> {
 
     /// Opens the window of the phase once the warm-up is over.
     fn open(&mut self, now: Time) {
-        let (Some(course), Some(phase)) = (&self.course, self.results.phases.last_mut()) else { return };
+        let (Some(course), Some(phase)) = (&mut self.course, self.results.phases.last_mut()) else { return };
         if phase.opened.is_none() && course.is_warm(now) {
             (phase.opened, phase.until) = (Some(now), now);
+            course.open(now);
         }
     }
 
