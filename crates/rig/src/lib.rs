@@ -16,6 +16,7 @@ mod plan;
 mod precondition;
 mod session;
 mod summary;
+mod timeline;
 
 pub use build::{BuildError, Controller, Device};
 pub use hardware::LinkTiming;
@@ -23,3 +24,4 @@ pub use meter::Breakdown;
 pub use plan::PlanError;
 pub use precondition::{Fill, Precondition};
 pub use session::{Session, SessionError};
+pub use timeline::Drawn;
