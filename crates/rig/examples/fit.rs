@@ -10,12 +10,15 @@ fn main() {
     for factor in factors {
         for workload in ["seqread", "randread", "seqwrite", "randwrite"] {
             let mut layers = Layers::new();
+            for set in std::env::var("SET").unwrap_or_default().split_whitespace() {
+                layers = layers.set(set).unwrap_or_else(|error| panic!("{error}"));
+            }
             for set in [
                 "workload.phases=WORKLOAD".replace("WORKLOAD", &format!("[\"{workload}\"]")).as_str(),
-                "workload.ios=300000",
-                "workload.warm_up_ios=200000",
-                "device.blocks_per_plane=64",
-                "device.user_bytes=\"250GB\"",
+                "workload.ios=200000",
+                "workload.warm_up_ios=150000",
+                "device.blocks_per_plane=16",
+                "device.user_bytes=\"60GB\"",
                 if workload.ends_with("read") { "run.precondition=\"seq\"" } else { "run.precondition=\"none\"" },
             ] {
                 layers = layers.set(set).unwrap_or_else(|error| panic!("{error}"));

@@ -5,6 +5,7 @@ use crate::config::{self, ConfigError, Resolved};
 use crate::hardware::LinkTiming;
 use crate::precondition::{Fill, Precondition};
 use crate::session::{Session, SessionError};
+use firmware::architecture::Drawing;
 use host::Phase;
 
 impl Resolved {
@@ -46,10 +47,23 @@ impl Resolved {
     /// A device that cannot be built; where a key is to blame, [`PlanError::Config`] names it.
     pub fn session(&self, device: &Device, phases: Vec<Phase>, events_max: usize) -> Result<Session, PlanError> {
         let built = Session::new(device, &self.device.name, self.processor.clone(), self.seed, phases, events_max);
-        built.map_err(|error| match error {
+        built.map_err(|error| self.blame(error))
+    }
+
+    /// The drawn plan, without hardware installed: what can be shown of a run before it.
+    ///
+    /// # Errors
+    /// As [`Resolved::session`].
+    pub fn draw(&self) -> Result<Drawing, PlanError> {
+        let drawn = self.plan().draw();
+        Ok(drawn.map_err(|error| self.blame(error.into()))?.0)
+    }
+
+    fn blame(&self, error: SessionError) -> PlanError {
+        match error {
             SessionError::Build(BuildError::Draw(error)) => PlanError::Config(self.undrawable(&error)),
             other => PlanError::Session(other),
-        })
+        }
     }
 }
 
