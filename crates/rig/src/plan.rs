@@ -5,6 +5,7 @@ use crate::config::{self, ConfigError, Resolved};
 use crate::hardware::LinkTiming;
 use crate::precondition::{Fill, Precondition};
 use crate::session::{Session, SessionError};
+use firmware::DriveShape;
 use firmware::architecture::Drawing;
 use host::Phase;
 
@@ -14,7 +15,8 @@ impl Resolved {
         let config::Controller { arbitration, shares, coalescing, .. } = self.controller;
         Device {
             architecture: self.architecture,
-            drive: self.drive.shape().clone(),
+            // The controller offers as many queues as its host creates: those beyond would only cost memory.
+            drive: DriveShape { queues: self.host.queues.into(), ..self.drive.shape().clone() },
             timing: self.device.timing.clone(),
             erases_max: self.device.erase_limit,
             link: LinkTiming {
