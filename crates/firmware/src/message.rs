@@ -69,6 +69,24 @@ pub struct Card {
     pub ranges: u16,
 }
 
+/// What a command does under a lock: which pages it touches, and whether it changes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// First page.
+    pub from: u32,
+    /// One past the last page.
+    pub to: u32,
+    /// Whether it changes them.
+    pub changes: bool,
+}
+
+impl Extent {
+    /// Whether one must wait for the other: they touch a common page and do not both only read it.
+    pub fn conflicts(&self, other: &Extent) -> bool {
+        (self.changes || other.changes) && self.from < other.to && other.from < self.to
+    }
+}
+
 /// A range of lock units as one owner holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockedRange {
@@ -156,6 +174,8 @@ pub struct Transferred {
 pub struct LockRequest {
     /// What it asks for.
     pub range: LockedRange,
+    /// What will be done there.
+    pub extent: Extent,
     /// Place among the requests of its queue at this thread; [`NO_TICKET`] where order does not matter.
     pub ticket: u32,
     /// Who asks.
@@ -196,6 +216,17 @@ pub struct LockReply {
     /// Whether the request stood in line for a release.
     pub waited: bool,
     /// For whom.
+    pub key: CommandKey,
+}
+
+/// A command is on its way to the owner of its range. The owner hears of it from ILOCK, in the order in which ILOCK decided.
+#[derive(Clone, Copy, Debug)]
+pub struct LockJoin {
+    /// What the owner holds.
+    pub range: LockedRange,
+    /// What will be done there.
+    pub extent: Extent,
+    /// Who is coming.
     pub key: CommandKey,
 }
 
@@ -428,6 +459,7 @@ messages!(
     LockRequest,
     LockSkip,
     LockReply,
+    LockJoin,
     LockRelease,
     CacheRequest,
     TransRequest,
@@ -453,6 +485,7 @@ impl Message {
             Message::Transferred(message) => message.key,
             Message::LockRequest(message) => message.key,
             Message::LockReply(message) => message.key,
+            Message::LockJoin(message) => message.key,
             Message::LockRelease(message) => message.key,
             Message::CacheRequest(message) => message.key,
             Message::TransRequest(message) => message.key,

@@ -95,6 +95,7 @@ pub(crate) struct Built {
     pub(crate) tables: Tables,
     pub(crate) drive: Arc<Drive>,
     pub(crate) ledger: Arc<Mutex<Ledger>>,
+    pub(crate) host: StageId,
     pub(crate) link: StageId,
     pub(crate) channels: Vec<StageId>,
     /// Group and name of each stage, in order.
@@ -170,14 +171,15 @@ impl Device {
         for (index, contents) in contents.into_iter().enumerate() {
             let channel = Channel::new(geometry, &self.timing, ChannelId(index as u16));
             let (frames, done) = (tables.frames.clone(), hardware.finished[index]);
-            let stage = ChannelStage::new(index as u16, channel, contents, frames, done, self.narrate);
+            let ledger = ledger.clone();
+            let stage = ChannelStage::new(index as u16, channel, contents, frames, done, self.narrate, ledger);
             blueprint.install_boxed(hardware.channels[index], Box::new(stage));
         }
         blueprint.check()?;
         let parts = blueprint.parts().iter().map(|part| (part.group, part.name.clone())).collect();
-        let link = hardware.link.id();
+        let (host, link) = (hardware.host.id(), hardware.link.id());
         let channels = hardware.channels.iter().map(|slot| slot.id()).collect();
-        Ok(Built { blueprint, tables, drive, ledger, link, channels, parts })
+        Ok(Built { blueprint, tables, drive, ledger, host, link, channels, parts })
     }
 
     fn controller_settings(&self) -> ControllerSettings {

@@ -226,8 +226,9 @@ fn install_ilock(drawing: &mut Drawing, materials: &Materials, groups: &Groups, 
     let plan = &mut drawing.blueprint;
     for &slot in &groups.ilock {
         let nvmq = connect(plan, slot, &groups.nvmq, 2 * bounds.commands);
+        let joins = connect(plan, slot, &groups.nvmq, 2 * bounds.commands);
         let queues = materials.drive.shape().queues;
-        plan.install(slot, Ilock::new(nvmq, materials.settings.lock.forwarding, queues));
+        plan.install(slot, Ilock::new(nvmq, joins, materials.settings.lock.forwarding, queues));
     }
 }
 

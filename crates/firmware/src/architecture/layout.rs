@@ -114,3 +114,23 @@ impl Hardware {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THREADS: ThreadCounts = ThreadCounts { nvmq: 3, ilock: 1, cache: 0, trans: 2, log: 0, bgc: 1, fcmd: 1 };
+
+    #[test]
+    fn threads_are_dealt_evenly_and_a_group_can_be_moved() {
+        let placement = Placement::dealt(THREADS, 4).unwrap();
+        assert_eq!([0, 1, 2].map(|index| placement.core("nvmq", index).0), [0, 1, 2]);
+        assert_eq!([placement.core("ilock", 0).0, placement.core("trans", 0).0], [3, 0]);
+        let moved = placement.clone().with("trans", vec![CoreId(2), CoreId(2)]).unwrap();
+        assert_eq!([moved.core("trans", 1).0, moved.core("nvmq", 1).0], [2, 1]);
+        let count = placement.clone().with("trans", vec![CoreId(2)]);
+        assert_eq!(count, Err(PlacementError::Count { group: "trans", listed: 1, threads: 2 }));
+        assert_eq!(placement.with("pilot", vec![]), Err(PlacementError::NoGroup("pilot")));
+        assert_eq!(Placement::dealt(THREADS, 0), Err(PlacementError::NoCores));
+    }
+}

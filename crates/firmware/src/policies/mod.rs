@@ -3,6 +3,5 @@
 mod split;
 mod victim;
 
-pub(crate) use split::shares;
-pub use split::trans_of;
+pub use split::{shares, trans_of};
 pub(crate) use victim::pick_victim;

@@ -23,7 +23,7 @@ pub fn trans_of(split: AddressSplit, lpn: Lpn, threads: u16) -> u16 {
 }
 
 /// How many of the first `pages` logical pages each thread owns.
-pub(crate) fn shares(split: AddressSplit, pages: u32, threads: u16) -> Vec<u64> {
+pub fn shares(split: AddressSplit, pages: u32, threads: u16) -> Vec<u64> {
     // Every run of pages as long as the fold is wide, and aligned to it, has each value of the fold once.
     let width = match split {
         AddressSplit::Plain => u32::from(threads),

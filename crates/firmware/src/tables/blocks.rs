@@ -152,10 +152,24 @@ impl BlockGroups {
         self.count_valid(turn, ppn, false);
         self.valid.clear_bits(ppn.0 as usize / 64, 1 << (ppn.0 % 64));
     }
-    /// A page was written, without a price: preconditioning.
-    pub fn set_valid(&self, ppn: Ppn) {
-        self.valid_count.fetch_add(self.of(ppn) as usize, 1);
-        self.valid.set_bits(ppn.0 as usize / 64, 1 << (ppn.0 % 64));
+    /// Marks the valid pages of a group, by position, without a price: preconditioning of an empty group.
+    pub fn set_valid(&self, group: u32, valid: &[bool]) {
+        self.valid_count.set(group as usize, valid.iter().filter(|is_valid| **is_valid).count() as u64);
+        let (planes, per_block) = (self.planes as usize, self.pages_per_block);
+        for (plane, first) in self.blocks(group).enumerate() {
+            // The bits of a word are gathered before it is touched: a group is many pages, its words are few.
+            let (mut word, mut bits) = (first.0 / 64, 0u64);
+            for page in 0..per_block {
+                let ppn = first.0 + page;
+                if ppn / 64 != word {
+                    self.valid.set_bits(word as usize, bits);
+                    (word, bits) = (ppn / 64, 0);
+                }
+                let is_valid = valid.get(page as usize * planes + plane).copied().unwrap_or(false);
+                bits |= u64::from(is_valid) << (ppn % 64);
+            }
+            self.valid.set_bits(word as usize, bits);
+        }
     }
 
     fn count_valid(&self, turn: &mut Turn<'_>, ppn: Ppn, more: bool) {

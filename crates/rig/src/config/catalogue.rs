@@ -2,6 +2,7 @@
 
 use super::ConfigError;
 use std::path::Path;
+use std::sync::Arc;
 
 /// An embedded file.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +33,8 @@ pub const PROCESSORS: &[Named] = named! { "in-order-1ghz" };
 
 /// A file of a catalogue or of the user.
 pub(super) struct Source {
-    pub(super) name: String,
-    pub(super) file: String,
+    pub(super) name: Arc<str>,
+    pub(super) file: Arc<str>,
     pub(super) text: String,
 }
 
@@ -48,7 +49,7 @@ impl Source {
         if !path.exists() {
             return Ok(None);
         }
-        let name = path.file_stem().map_or(wanted.into(), |stem| stem.to_string_lossy().into_owned());
+        let name = path.file_stem().map_or(wanted.into(), |stem| stem.to_string_lossy().into());
         Ok(Some(Source { name, file: wanted.into(), text: read(path)? }))
     }
 }

@@ -11,6 +11,11 @@ use firmware::{
 };
 use units::{Bytes, CoreId, Span};
 
+/// The largest burst buffer.
+const BUFFER_MAX: Bytes = Bytes::mib(64 << 10);
+/// Most frames beyond the buffer's entries.
+const FRAMES_MAX: u32 = 1 << 20;
+
 /// Settings before any key is read: every field is replaced.
 const BLANK: Settings = Settings {
     threads: ThreadCounts { nvmq: 0, ilock: 0, cache: 0, trans: 0, log: 0, bgc: 0, fcmd: 0 },
@@ -100,6 +105,13 @@ pub(super) fn architecture_layer(from: &Layered, architecture: &dyn Architecture
 pub(super) fn settings(from: &Layered, page: Bytes) -> Result<Settings, ConfigError> {
     let settings = read(from)?;
     settings.check(page).map_err(|error| from.refuse(error.key, error.expected))?;
+    if settings.cache.size > BUFFER_MAX {
+        let expected = format!("at most {} bytes: it lies in the memory of this machine", BUFFER_MAX.0);
+        return Err(from.refuse("cache.size_bytes", expected));
+    }
+    if settings.cache.spare_frames > FRAMES_MAX {
+        return Err(from.refuse("cache.spare_frames", format!("at most {FRAMES_MAX}")));
+    }
     Ok(settings)
 }
 

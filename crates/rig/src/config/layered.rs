@@ -172,7 +172,7 @@ impl Layered {
         let table = key.split('.').next().unwrap_or_default();
         let neighbour = self.iter().filter(|(key, _)| key.path.split('.').next() == Some(table));
         let file = neighbour.into_iter().find_map(|(_, setting)| match &setting.origin {
-            Origin::Device { file, .. } | Origin::Processor { file, .. } => Some(file.clone()),
+            Origin::Device { file, .. } | Origin::Processor { file, .. } => Some(file.to_string()),
             _ => None,
         });
         file.unwrap_or_else(|| format!("the {table} file"))

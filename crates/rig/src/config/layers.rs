@@ -8,6 +8,7 @@ use super::value::Value;
 use super::{ConfigError, DEVICES, Origin, PROCESSORS, firmware_keys};
 use firmware::architecture::{ARCHITECTURES, find};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Flags of the command line and the key that each sets. `--threads` takes `GROUP=N,...`.
 pub const FLAGS: &[(&str, &str)] = &[
@@ -58,7 +59,8 @@ impl Layers {
     /// # Errors
     /// Not TOML, an unknown key.
     pub fn text(mut self, name: &str, text: &str) -> Result<Self, ConfigError> {
-        self.files.push(layer(name, text, None, |line| Origin::File { file: name.into(), line })?);
+        let file: Arc<str> = name.into();
+        self.files.push(layer(name, text, None, |line| Origin::File { file: file.clone(), line })?);
         Ok(self)
     }
 

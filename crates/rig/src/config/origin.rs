@@ -1,6 +1,7 @@
 //! Where a value comes from: the layers of a configuration, lowest first.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// Where a value comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,18 +14,18 @@ pub enum Origin {
     /// A device file.
     Device {
         /// What the device is called.
-        name: String,
+        name: Arc<str>,
         /// Its file.
-        file: String,
+        file: Arc<str>,
         /// Line of that file.
         line: usize,
     },
     /// A processor file.
     Processor {
         /// What the processor is called.
-        name: String,
+        name: Arc<str>,
         /// Its file.
-        file: String,
+        file: Arc<str>,
         /// Line of that file.
         line: usize,
     },
@@ -33,7 +34,7 @@ pub enum Origin {
     /// The user's configuration file.
     File {
         /// Its path.
-        file: String,
+        file: Arc<str>,
         /// Line of that file.
         line: usize,
     },

@@ -10,6 +10,9 @@ use std::path::Path;
 use units::{Bytes, Lba, SECTOR_BYTES, Span};
 use workload::{Parameters, Pattern, Recipe, Region, UnusableParameter, WORKLOADS, Workload};
 
+/// Most commands outstanding on all queues: each has lists and buffers in the memory of this machine.
+const OUTSTANDING_MAX: u64 = 1 << 20;
+
 pub(super) fn controller(from: &Layered) -> Result<Controller, ConfigError> {
     let transfer: Bytes = from.get("controller.transfer_bytes")?;
     // The host's limit is 2 MiB; Identify Controller (MDTS) knows powers of two of a page only.
@@ -81,6 +84,10 @@ pub(super) fn host(
         SettingsError::Words(_) => from.refuse("run.check", "false, or run.payload = \"fingerprint\" or \"full\""),
         SettingsError::Series => from.refuse("run.series_ms", "more than 0, or \"none\""),
     })?;
+    if u64::from(settings.queues) * u64::from(settings.depth) > OUTSTANDING_MAX {
+        let expected = format!("no more than {OUTSTANDING_MAX} commands on all {} queues", settings.queues);
+        return Err(from.refuse("host.depth", expected));
+    }
     Ok(settings)
 }
 

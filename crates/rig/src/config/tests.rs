@@ -96,8 +96,8 @@ fn every_named_device_and_processor_resolves_and_comes_back_from_its_text() {
 #[test]
 fn the_small_device_can_be_drawn_by_every_architecture() {
     for architecture in ARCHITECTURES {
-        let layers = Layers::new().flag("--device", "small").unwrap().set("cache.size_bytes=1MiB").unwrap();
-        let resolved = layers.set("cache.spare_frames=64").unwrap().resolve().unwrap();
+        let layers = Layers::new().flag("--device", "small").unwrap();
+        let resolved = layers.flag("--architecture", architecture.name()).unwrap().resolve().unwrap();
         let Resolved { drive, settings, placement, .. } = resolved.clone();
         let materials = Materials { drive: Arc::new(drive), settings, placement };
         if let Err(error) = architecture.draw(materials, &mut |_| {}) {
@@ -255,6 +255,14 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     ("[threads]\nlog = 2", "run.toml:2: threads.log is 2; expected 0 or 1: checkpoints have one order"),
     ("[threads]\nfcmd = 0", "run.toml:2: threads.fcmd is 0; expected 1 to 128"),
+    (
+        "[cache]\nsize_bytes = \"1TB\"",
+        "run.toml:2: cache.size_bytes is \"1TB\"; expected at most 68719476736 bytes: it lies in the memory of this machine",
+    ),
+    (
+        "[host]\nentries = 65536\ndepth = 65535\nqueues = 64\n[controller]\nqueue_entries = 65536",
+        "run.toml:3: host.depth is 65535; expected no more than 1048576 commands on all 64 queues",
+    ),
     ("[reclaim]\nvictim = \"lazy\"", "run.toml:2: reclaim.victim is \"lazy\"; expected one of greedy, cost_benefit"),
     (
         "[placement]\nilock = [0]",

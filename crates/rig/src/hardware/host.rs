@@ -7,11 +7,16 @@ use host::{DoorbellWrite, Driver, Observe, Phase, PhaseResults};
 use nvme::spec::registers::Doorbell;
 use report::Histogram;
 use stage::{Address, Stage};
+use std::any::Any;
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use units::{Bytes, QueueId, Span, Time};
 use workload::IoKind;
+
+/// How many commands without an answer are named.
+const UNANSWERED_MAX: usize = 8;
 
 /// What the host saw of a phase.
 pub(crate) struct Tally {
@@ -77,8 +82,39 @@ pub(crate) struct Ledger {
     pub(crate) halt: Option<Halt>,
     /// Phases that are over.
     pub(crate) phases: Vec<PhaseOutcome>,
+    /// The first command of the firmware that the media refused: our own fault, or worn-out flash.
+    pub(crate) fault: Option<flash::MediaFault>,
+    /// What there is to say when the host was taken away.
+    pub(crate) last_words: LastWords,
     /// Requests completed since the run began, for whoever watches it.
     pub(crate) completed: Arc<AtomicU64>,
+}
+
+/// What a host knows in the midst of a phase that does not end.
+#[derive(Default)]
+pub(crate) struct LastWords {
+    /// Commands without an answer, at most a few, in the order of their queues.
+    pub(crate) unanswered: Vec<Unanswered>,
+    /// Completions that were wrong in any way, and the first of them.
+    pub(crate) problems: u64,
+    pub(crate) first_problem: Option<String>,
+}
+
+/// A command without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    /// Where it was submitted.
+    pub queue: QueueId,
+    /// Its identifier.
+    pub command: u16,
+    /// When.
+    pub since: Time,
+}
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} command {} since {}", self.queue, self.command, self.since)
+    }
 }
 
 /// A phase that is over, as the host saw it.
@@ -175,6 +211,22 @@ impl HostStage {
         self.ledger.lock().expect("nobody panics with the ledger").phases.push(outcome);
     }
 
+    pub(crate) fn last_words(&self) -> LastWords {
+        let settings = self.driver.settings();
+        let all =
+            (1..=settings.queues).flat_map(|queue| (0..settings.depth as u16).map(move |id| (QueueId(queue), id)));
+        let live = all.filter_map(|(queue, command)| {
+            let since = self.driver.submitted_at(queue, command)?;
+            Some(Unanswered { queue, command, since })
+        });
+        let results = self.driver.results();
+        LastWords {
+            unanswered: live.take(UNANSWERED_MAX).collect(),
+            problems: results.problems,
+            first_problem: results.first_problem.as_ref().map(ToString::to_string),
+        }
+    }
+
     fn stop(&mut self, turn: &mut Turn<'_>, why: Halt, halts: bool) {
         self.ledger.lock().expect("nobody panics with the ledger").halt = Some(why);
         if halts {
@@ -202,6 +254,20 @@ impl Stage<Firmware> for HostStage {
             return;
         }
         self.go_on(turn);
+    }
+
+    fn inspect(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+}
+
+/// Stages end where they ran; the ledger is what remains of a run on threads.
+impl Drop for HostStage {
+    fn drop(&mut self) {
+        let last_words = self.last_words();
+        if let Ok(mut ledger) = self.ledger.lock() {
+            ledger.last_words = last_words;
+        }
     }
 }
 
