@@ -28,6 +28,7 @@ pub use settings::{
     AddressSplit, CacheSettings, FlashSettings, JournalSettings, LOCK_REGION, LockSettings, QueueAllocation,
     ReclaimSettings, Settings, SettingsError, ThreadCounts, VictimPolicy,
 };
+pub use stages::trans::write_points;
 pub use tables::{BlockGroups, COMPLETION_VALID, Frames, GroupState, Mapping, Tables};
 pub use work::Work;
 

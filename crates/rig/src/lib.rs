@@ -16,6 +16,7 @@ mod plan;
 mod precondition;
 mod session;
 mod summary;
+mod timeline;
 mod worlds;
 
 pub use build::{BuildError, Controller, Device};
@@ -25,4 +26,5 @@ pub use plan::PlanError;
 pub use precondition::{Fill, Precondition};
 pub use session::{Session, SessionError};
 pub use threads::Layout;
+pub use timeline::Drawn;
 pub use worlds::run_on_threads;

@@ -1,6 +1,6 @@
 //! State written directly: a drive that was filled, or filled and overwritten at random, without simulating a single write.
 
-use firmware::{Drive, Settings, Tables, shares, trans_of};
+use firmware::{Drive, Settings, Tables, shares, trans_of, write_points};
 use flash::Contents;
 use rand::RngExt;
 use rand::SeedableRng;
@@ -38,17 +38,18 @@ impl Precondition {
     /// 1 to the share of the next victim; that one parameter follows from the over-provisioning (Desnoyers, SYSTOR 2012).
     /// Before a full overwrite has passed (`times < 1`), only that share of pages is taken out of its first place.
     pub(crate) fn write(&self, drive: &Drive, settings: &Settings, tables: &Tables, contents: &mut [Contents]) {
+        let dies_per_thread = drive.geometry().die_count().div_ceil(settings.threads.trans.into()) as usize;
         match self.fill {
             Fill::None => {}
             Fill::Sequential => {
-                let plan = Plan { valid: &|_| 1.0, erases: 0, seed: self.seed };
+                let plan = Plan { valid: &|_| 1.0, erases: 0, seed: self.seed, dies_per_thread };
                 Filling::new(drive, settings, tables, contents, &plan).fill(0);
             }
             Fill::Random { times } => {
                 // The oldest group's valid share; the first overwrites have not reached the steady state yet.
                 let oldest = victim_share(drive, tables).max((-times).exp());
                 let erases = times.ceil().max(1.0) as u32;
-                let plan = Plan { valid: &|age| oldest.powf(age), erases, seed: self.seed };
+                let plan = Plan { valid: &|age| oldest.powf(age), erases, seed: self.seed, dies_per_thread };
                 Filling::new(drive, settings, tables, contents, &plan).fill(erases);
             }
         }
@@ -82,16 +83,27 @@ struct Filling<'a> {
     draw: Xoshiro256PlusPlus,
 }
 
-/// One TRANS thread's way through its groups.
+/// One TRANS thread's way through its groups: as many at a time as TRANS keeps open, planes first, then the next group.
+#[derive(Default)]
 struct Course {
     groups: Vec<u32>,
     /// Valid pages that each group gets, in order.
     shares: Vec<u32>,
-    /// The group being filled.
+    /// The next group to open.
+    next: usize,
+    open: Vec<Opened>,
+    /// Whose turn it is among the open groups.
+    cursor: usize,
+}
+
+/// A group being filled.
+#[derive(Default)]
+struct Opened {
+    /// Its place in the order of the thread's groups.
     at: usize,
     /// Its logical pages so far, in the order of positions.
     lpns: Vec<Lpn>,
-    /// A bit for each position whose page is valid.
+    /// Whether the page at each position is valid.
     valid: Vec<bool>,
     valid_left: u32,
 }
@@ -129,32 +141,37 @@ impl<'a> Filling<'a> {
             self.place(thread, position, lpn);
         }
         for thread in 0..self.threads.len() {
-            if !self.threads[thread].lpns.is_empty() {
-                self.close(thread);
+            while let Some(opened) = self.threads[thread].open.pop() {
+                self.close(thread, opened);
             }
-        }
-        for course in &self.threads {
-            for &group in &course.groups {
+            for &group in &self.threads[thread].groups {
                 self.tables.groups.set_erase_count(group, erases);
             }
         }
     }
 
-    /// Puts a valid page into its thread's group, and before it those that are not valid any more.
+    /// Puts a valid page into its thread's open group, and before it those that are not valid any more.
     fn place(&mut self, thread: usize, position: usize, lpn: Lpn) {
         let per_group = self.tables.groups.pages();
+        let planes = self.drive.geometry().shape().planes_per_die as usize;
         loop {
             let course = &mut self.threads[thread];
-            let left = per_group - course.lpns.len() as u32;
+            let opened = &mut course.open[course.cursor];
+            let left = per_group - opened.lpns.len() as u32;
             // Selection sampling: exactly as many valid positions as the group gets, each as likely as the other.
-            let is_valid = course.valid_left == left || self.draw.random_range(0..left) < course.valid_left;
+            let is_valid = opened.valid_left == left
+                || opened.valid_left > 0 && self.draw.random_range(0..left) < opened.valid_left;
             let held = if is_valid { lpn } else { self.superseded(thread, position, lpn) };
             let course = &mut self.threads[thread];
-            course.lpns.push(held);
-            course.valid.push(is_valid);
-            course.valid_left -= u32::from(is_valid);
-            if course.lpns.len() as u32 == per_group {
-                self.close(thread);
+            let opened = &mut course.open[course.cursor];
+            opened.lpns.push(held);
+            opened.valid.push(is_valid);
+            opened.valid_left -= u32::from(is_valid);
+            if opened.lpns.len() as u32 == per_group {
+                let full = course.take_full();
+                self.close(thread, full);
+            } else if opened.lpns.len().is_multiple_of(planes) {
+                course.cursor = (course.cursor + 1) % course.open.len();
             }
             if is_valid {
                 return;
@@ -174,17 +191,19 @@ impl<'a> Filling<'a> {
         lpn
     }
 
-    /// Writes a full group, or the last one as far as it goes, into tables and flash.
-    fn close(&mut self, thread: usize) {
-        let course = &mut self.threads[thread];
-        let group = course.groups[course.at];
-        let (lpns, valid) = (std::mem::take(&mut course.lpns), std::mem::take(&mut course.valid));
+    /// Writes a full group, or one of the last as far as it goes, into tables and flash.
+    fn close(&mut self, thread: usize, opened: Opened) {
+        let Opened { at, lpns, valid, .. } = opened;
+        if lpns.is_empty() {
+            return;
+        }
+        let group = self.threads[thread].groups[at];
         let groups = &self.tables.groups;
         for (position, (&lpn, _)) in lpns.iter().zip(&valid).enumerate().filter(|(_, (_, is_valid))| **is_valid) {
             self.tables.mapping.set(lpn, groups.page(group, position as u32));
         }
         groups.set_valid(group, &valid);
-        groups.close(group, course.at as u32);
+        groups.close(group, at as u32);
         let planes = self.drive.geometry().shape().planes_per_die as usize;
         for (plane, ppn) in groups.blocks(group).enumerate() {
             let block = self.drive.geometry().block_of(ppn);
@@ -192,12 +211,6 @@ impl<'a> Filling<'a> {
             let on_plane = lpns.iter().copied().skip(plane).step_by(planes);
             self.contents[usize::from(channel)].precondition(block, on_plane).expect("the drive is fresh");
         }
-        let course = &mut self.threads[thread];
-        course.at += 1;
-        course.valid_left = course.shares.get(course.at).copied().unwrap_or(0);
-        (course.lpns, course.valid) = (lpns, valid);
-        course.lpns.clear();
-        course.valid.clear();
     }
 }
 
@@ -206,12 +219,7 @@ struct Plan<'a> {
     valid: &'a dyn Fn(f64) -> f64,
     erases: u32,
     seed: u64,
-}
-
-impl Default for Course {
-    fn default() -> Self {
-        Course { groups: vec![], shares: vec![], at: 0, lpns: vec![], valid: vec![], valid_left: 0 }
-    }
+    dies_per_thread: usize,
 }
 
 impl Course {
@@ -234,7 +242,28 @@ impl Course {
             self.shares.push(share as u32);
             left -= share;
         }
-        self.valid_left = self.shares.first().copied().unwrap_or(0);
+        let dies = plan.dies_per_thread;
+        for _ in 0..write_points(dies, self.groups.len()) {
+            self.open_next(self.open.len());
+        }
+    }
+
+    /// Opens the next group that gets a page at a place among the open ones.
+    fn open_next(&mut self, place: usize) {
+        if let Some(&valid_left) = self.shares.get(self.next) {
+            self.open.insert(place, Opened { at: self.next, valid_left, ..Opened::default() });
+            self.next += 1;
+        }
+    }
+
+    /// Takes the group at the cursor out, full, and opens another in its place.
+    fn take_full(&mut self) -> Opened {
+        let full = self.open.remove(self.cursor);
+        self.open_next(self.cursor);
+        if self.cursor >= self.open.len() {
+            self.cursor = 0;
+        }
+        full
     }
 }
 

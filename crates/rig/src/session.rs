@@ -10,9 +10,12 @@ use host::Phase;
 use report::Summary;
 use sim::{CoreUsage, Processor, Sim, StageUsage};
 
+use stage::Place;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 use thiserror::Error;
-use units::{Lpn, Ppn, Span, StageId, Time};
+use units::{CoreId, Lpn, Ppn, Span, StageId, Time};
 
 /// A run that went wrong.
 #[derive(Debug, Error)]
@@ -63,6 +66,7 @@ pub struct Session {
     link: StageId,
     ledger: std::sync::Arc<std::sync::Mutex<crate::hardware::Ledger>>,
     parts: Vec<(&'static str, String)>,
+    places: Vec<Option<CoreId>>,
     labels: Labels,
     pages: u32,
     left: usize,
@@ -81,6 +85,8 @@ impl Session {
     ) -> Result<Self, SessionError> {
         let left = phases.len();
         let Built { blueprint, tables, drive, ledger, host, link, channels, parts } = device.build(phases, true)?;
+        let core = |place| if let Place::Core(core) = place { Some(core) } else { None };
+        let places = blueprint.parts().iter().map(|part| core(part.place)).collect();
         let labels = Labels {
             architecture: device.architecture.name(),
             device: device_name.into(),
@@ -92,7 +98,8 @@ impl Session {
         let meter = Meter::new(&parts, device.drive.queues as usize, device.depth as usize, events_max);
         let core_slot = processor.core_slot;
         let sim = Sim::with_probe(blueprint, processor, meter);
-        Ok(Session { sim, tables, channels, host, link, ledger, parts, labels, pages: drive.pages(), left, core_slot })
+        let pages = drive.pages();
+        Ok(Session { sim, tables, channels, host, link, ledger, parts, places, labels, pages, left, core_slot })
     }
 
     /// Runs the next phase and sums it up; nothing if all are over.
@@ -178,14 +185,35 @@ impl Session {
         self.sim.events()
     }
 
-    /// What a time line is made of.
-    pub(crate) fn timeline_events(&self) -> &[Event] {
-        &self.sim.probe().events
+    /// Requests completed so far, warm-up included, for whoever watches from another thread.
+    pub fn completed(&self) -> Arc<AtomicU64> {
+        self.ledger.lock().expect("nobody panics with the ledger").completed.clone()
+    }
+
+    /// Turns of all stages so far.
+    pub fn turns(&self) -> u64 {
+        self.sim.stages().map(|stage| stage.turns).sum()
+    }
+
+    /// What a time line is made of, and whether that is not all there was.
+    pub(crate) fn timeline_events(&self) -> (&[Event], bool) {
+        let meter = self.sim.probe();
+        (&meter.events, meter.is_cut())
     }
 
     /// Group and name of each stage.
     pub(crate) fn parts(&self) -> &[(&'static str, String)] {
         &self.parts
+    }
+
+    /// The core of each stage; none for hardware.
+    pub(crate) fn places(&self) -> &[Option<CoreId>] {
+        &self.places
+    }
+
+    /// Where flash channels are among the stages, in their order.
+    pub(crate) fn channel_stages(&self) -> &[StageId] {
+        &self.channels
     }
 }
 

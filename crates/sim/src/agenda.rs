@@ -51,6 +51,7 @@ impl Wheel {
         slot >> WHEEL_BITS == self.at >> WHEEL_BITS
     }
 
+    #[inline]
     fn append<E>(&mut self, nodes: &mut [Node<E>], slot: u64, node: u32) {
         let index = slot as usize & (WHEEL - 1);
         let (head, tail) = &mut self.lists[index];
@@ -64,8 +65,9 @@ impl Wheel {
         *tail = node;
     }
 
-    /// Moves to the first slot from here on that has events, and takes its list.
-    fn take_next(&mut self) -> Option<u32> {
+    /// Moves to the first slot from here on that has events, and takes its list: its first node and its last.
+    #[inline]
+    fn take_next(&mut self) -> Option<(u32, u32)> {
         let from = self.at as usize & (WHEEL - 1);
         let word = from >> 6;
         let here = self.bits[word] & (u64::MAX << (from & 63));
@@ -84,7 +86,7 @@ impl Wheel {
             self.words &= !(1 << (index >> 6));
         }
         self.at = self.at & !(WHEEL as u64 - 1) | index as u64;
-        Some(std::mem::replace(&mut self.lists[index], (NONE, NONE)).0)
+        Some(std::mem::replace(&mut self.lists[index], (NONE, NONE)))
     }
 }
 
@@ -136,19 +138,16 @@ impl<E: Copy> Agenda<E> {
     /// Takes the earliest event; among equals the one added first.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, E)> {
-        loop {
-            if let Some((at, node)) = self.due.pop() {
-                self.pending -= 1;
-                let event = self.nodes[node as usize].event;
-                self.nodes[node as usize].next = self.free;
-                self.free = node;
-                return Some((Time::from_picos(at), event));
-            }
-            if self.pending == 0 {
-                return None;
-            }
-            self.advance();
-        }
+        let node = match self.due.pop() {
+            Some((_, node)) => node,
+            None => self.next_slot()?,
+        };
+        self.pending -= 1;
+        let place = &mut self.nodes[node as usize];
+        let taken = (Time::from_picos(place.at), place.event);
+        place.next = self.free;
+        self.free = node;
+        Some(taken)
     }
 
     fn node(&mut self, at: u64, event: E) -> u32 {
@@ -163,21 +162,36 @@ impl<E: Copy> Agenda<E> {
         node
     }
 
-    /// Fills `due` from the next near slot, or brings the wheels forward by one step.
-    fn advance(&mut self) {
-        if let Some(mut node) = self.near.take_next() {
-            while node != NONE {
-                self.due.push((self.nodes[node as usize].at, node));
-                node = self.nodes[node as usize].next;
+    /// Moves on to the next near slot with events and gives the first of them; the others are due after it.
+    #[inline]
+    fn next_slot(&mut self) -> Option<u32> {
+        loop {
+            if let Some((head, tail)) = self.near.take_next() {
+                return if head == tail { Some(head) } else { Some(self.sort(head)) };
             }
-            if self.due.len() > 1 {
-                self.due.reverse();
-                // Stable, so equals stay in reversed order of insertion and come out first in, first out.
-                self.due.sort_by_key(|&(at, _)| std::cmp::Reverse(at));
+            if self.pending == 0 {
+                return None;
             }
-            return;
+            self.cascade();
         }
-        if let Some(mut node) = self.far.take_next() {
+    }
+
+    /// Puts the events of a list into `due`, except for the first, which it gives.
+    fn sort(&mut self, mut node: u32) -> u32 {
+        while node != NONE {
+            let place = &self.nodes[node as usize];
+            self.due.push((place.at, node));
+            node = place.next;
+        }
+        self.due.reverse();
+        // Stable, so equals stay in reversed order of insertion and come out first in, first out.
+        self.due.sort_by_key(|&(at, _)| std::cmp::Reverse(at));
+        self.due.pop().expect("a slot that is reached has events").1
+    }
+
+    /// Brings the wheels forward by one step of the far one.
+    fn cascade(&mut self) {
+        if let Some((mut node, _)) = self.far.take_next() {
             self.near.at = self.far.at << WHEEL_BITS;
             while node != NONE {
                 let Node { at, next, .. } = self.nodes[node as usize];

@@ -1,27 +1,35 @@
 //! One modelled core: turns under way on its hardware threads share its issue slots.
 
-use stage::{Cost, Outbox, ReadyStages, TurnRecord, Vocabulary};
+use crate::parcels::Line;
+use stage::{Cost, ReadyStages, Vocabulary};
 use units::{Span, StageId, Time};
 
 /// Full issue capacity of a core, in the unit that turns' demands are counted in.
-const WHOLE: u64 = 1 << 20;
+const WHOLE: u64 = 1 << WHOLE_BITS;
+const WHOLE_BITS: u32 = 20;
 
-/// A hardware thread. Its buffers are used again for each turn.
+/// What a turn leaves behind once it is over.
+#[derive(Debug)]
+pub(crate) struct Leaves<V: Vocabulary> {
+    pub(crate) sends: Line,
+    pub(crate) notes: Vec<V::Note>,
+    pub(crate) wake_at: Option<Time>,
+    pub(crate) halt: bool,
+}
+
+/// A hardware thread and the turn it has under way.
 pub(crate) struct Context<V: Vocabulary> {
-    pub(crate) record: TurnRecord,
+    pub(crate) stage: StageId,
+    pub(crate) arrived: Time,
+    pub(crate) started: Time,
     pub(crate) subject: Option<u32>,
-    pub(crate) outbox: Outbox<V>,
+    pub(crate) leaves: Leaves<V>,
     /// The stage it ran last, to know when it switches.
     pub(crate) last: Option<StageId>,
-    busy: bool,
-    /// What is left of the turn, as if it were alone on the core.
-    left: u64,
-    /// The part of the core's slots it would use alone, of [`WHOLE`].
+    /// The part of the core's slots the turn would use alone, of [`WHOLE`].
     demand: u64,
-    /// When its turn ends, if nothing else begins or ends on the core before.
-    due: Time,
-    /// The earliest of its events that are still on the agenda.
-    event: Time,
+    /// How far the core's progress is once the turn is over.
+    ends: u64,
 }
 
 /// A core and its hardware threads.
@@ -29,8 +37,14 @@ pub(crate) struct Core<V: Vocabulary> {
     pub(crate) contexts: Vec<Context<V>>,
     pub(crate) ready: ReadyStages,
     pub(crate) usage: CoreUsage,
+    /// Hardware threads with a turn under way, a bit each.
+    busy: u64,
     demand: u64,
     since: Time,
+    /// Picoseconds of work, as if each were alone, that every turn has made so far: all are slowed alike.
+    progress: u64,
+    /// The earliest of its events that are still on the agenda.
+    event: Time,
 }
 
 /// What a core did.
@@ -44,130 +58,148 @@ pub struct CoreUsage {
     pub slots: u64,
 }
 
+/// What an event of a core means.
+pub(crate) enum Moment {
+    /// Nothing: another event took its place.
+    Stale,
+    /// Others slowed the turn; it may be over then.
+    Later(Time),
+    /// The turn of this hardware thread is over.
+    Over(usize),
+}
+
 impl<V: Vocabulary> Core<V> {
     pub(crate) fn new(threads: usize, stages: usize) -> Self {
+        assert!((1..=64).contains(&threads), "a core has 1 to 64 hardware threads");
         let context = || Context {
-            record: TurnRecord { stage: StageId(0), arrived: Time::ZERO, started: Time::ZERO, ended: Time::ZERO },
+            stage: StageId(0),
+            arrived: Time::ZERO,
+            started: Time::ZERO,
             subject: None,
-            outbox: Outbox::default(),
+            leaves: Leaves { sends: Line::default(), notes: Vec::new(), wake_at: None, halt: false },
             last: None,
-            busy: false,
-            left: 0,
             demand: 0,
-            due: Time::NEVER,
-            event: Time::NEVER,
+            ends: 0,
         };
         Core {
             contexts: (0..threads).map(|_| context()).collect(),
             ready: ReadyStages::with_capacity(stages),
             usage: CoreUsage::default(),
+            busy: 0,
             demand: 0,
             since: Time::ZERO,
+            progress: 0,
+            event: Time::NEVER,
         }
     }
 
     /// A hardware thread without a turn; the one that ran `stage` last, if it is free, so that nothing is switched.
+    #[inline]
     pub(crate) fn idle_context(&self, stage: StageId) -> Option<usize> {
+        let all = u64::MAX >> (64 - self.contexts.len());
         let mut free = None;
-        for (index, context) in self.contexts.iter().enumerate().filter(|(_, context)| !context.busy) {
-            if context.last == Some(stage) {
+        for index in bits(all & !self.busy) {
+            let last = self.contexts[index].last;
+            if last == Some(stage) {
                 return Some(index);
             }
-            if free.is_none() || context.last.is_none() {
+            if free.is_none() || last.is_none() {
                 free = Some(index);
             }
         }
         free
     }
 
-    /// A turn of this cost begins. `schedule` puts an event for a context on the agenda.
-    pub(crate) fn begin(
-        &mut self,
-        index: usize,
-        now: Time,
-        cost: Cost,
-        slots: (Span, Span),
-        schedule: impl FnMut(usize, Time),
-    ) {
+    /// A turn of this cost begins; `slots` are the least times between two instructions of a thread and of the core.
+    #[inline]
+    pub(crate) fn begin(&mut self, index: usize, now: Time, cost: Cost, slots: (Span, Span)) {
         let (thread_slot, core_slot) = slots;
         self.advance(now);
         let alone = cost.slots * thread_slot.picos() + cost.stall.picos();
         let context = &mut self.contexts[index];
-        context.busy = true;
-        context.left = alone;
-        context.demand =
-            (u128::from(cost.slots * core_slot.picos()) * u128::from(WHOLE) / u128::from(alone.max(1))) as u64;
-        context.due = Time::NEVER;
-        context.event = Time::NEVER;
+        context.ends = self.progress + alone;
+        context.demand = scale_down(cost.slots * core_slot.picos(), alone.max(1));
         self.demand += context.demand;
+        self.busy |= 1 << index;
         self.usage.slots += cost.slots;
-        self.reschedule(now, schedule);
     }
 
-    /// An event of a context has come: whether its turn is over. If it is not, because others slowed it, a new event is scheduled.
-    pub(crate) fn is_over(&mut self, index: usize, now: Time, mut schedule: impl FnMut(usize, Time)) -> bool {
-        let context = &mut self.contexts[index];
-        if !context.busy || context.event != now {
-            return false;
+    /// An event has come.
+    #[inline]
+    pub(crate) fn on_event(&mut self, now: Time) -> Moment {
+        if self.event != now {
+            return Moment::Stale;
         }
-        if context.due > now {
-            context.event = context.due;
-            schedule(index, context.due);
-            return false;
-        }
-        true
-    }
-
-    /// The turn of a context is over.
-    pub(crate) fn end(&mut self, index: usize, now: Time, schedule: impl FnMut(usize, Time)) {
+        self.event = Time::NEVER;
         self.advance(now);
-        let context = &mut self.contexts[index];
-        context.busy = false;
-        self.demand -= context.demand;
-        self.reschedule(now, schedule);
+        match self.first() {
+            None => Moment::Stale,
+            Some((index, ends)) if ends <= self.progress => Moment::Over(index),
+            Some(_) => self.next_event(now).map_or(Moment::Stale, Moment::Later),
+        }
     }
 
-    /// How much slower than alone every turn is now, of [`WHOLE`].
-    fn stretch(&self) -> u64 {
-        self.demand.max(WHOLE)
+    /// The turn of a hardware thread is over.
+    #[inline]
+    pub(crate) fn end(&mut self, index: usize) {
+        self.busy &= !(1 << index);
+        self.demand -= self.contexts[index].demand;
     }
 
+    /// When the next turn is over if nothing begins or ends before, unless an event stands on the agenda for then or
+    /// earlier.
+    #[inline]
+    pub(crate) fn next_event(&mut self, now: Time) -> Option<Time> {
+        let (_, ends) = self.first()?;
+        let left = ends.saturating_sub(self.progress);
+        let left = if self.demand <= WHOLE {
+            left
+        } else {
+            ((u128::from(left) * u128::from(self.demand) + u128::from(WHOLE - 1)) >> WHOLE_BITS) as u64
+        };
+        let due = now + Span::from_picos(left);
+        (due < self.event).then(|| {
+            self.event = due;
+            due
+        })
+    }
+
+    /// The hardware thread whose turn is over first, and how far the progress is by then.
+    #[inline]
+    fn first(&self) -> Option<(usize, u64)> {
+        let ends = |index: usize| (self.contexts[index].ends, index);
+        bits(self.busy).map(ends).min().map(|(ends, index)| (index, ends))
+    }
+
+    #[inline]
     fn advance(&mut self, now: Time) {
         let passed = now - self.since;
         self.since = now;
-        if passed == Span::ZERO {
+        if self.busy == 0 || passed == Span::ZERO {
             return;
         }
-        let stretch = self.stretch();
-        let done = if stretch == WHOLE {
-            passed.picos()
-        } else {
-            (u128::from(passed.picos()) * u128::from(WHOLE) / u128::from(stretch)) as u64
-        };
-        let mut active = 0;
-        for context in self.contexts.iter_mut().filter(|context| context.busy) {
-            context.left = context.left.saturating_sub(done);
-            active += 1;
-        }
-        if active > 0 {
-            self.usage.active += passed;
-            self.usage.threads_active += passed * active;
-        }
+        self.usage.active += passed;
+        self.usage.threads_active += passed * u64::from(self.busy.count_ones());
+        self.progress += if self.demand <= WHOLE { passed.picos() } else { scale_down(passed.picos(), self.demand) };
     }
+}
 
-    fn reschedule(&mut self, now: Time, mut schedule: impl FnMut(usize, Time)) {
-        let stretch = self.stretch();
-        for (index, context) in self.contexts.iter_mut().enumerate().filter(|(_, context)| context.busy) {
-            let left = if stretch == WHOLE {
-                context.left
-            } else {
-                (u128::from(context.left) * u128::from(stretch)).div_ceil(u128::from(WHOLE)) as u64
-            };
-            context.due = now + Span::from_picos(left);
-            if context.due < context.event {
-                context.event = context.due;
-                schedule(index, context.due);
-            }
-        }
+/// `value` times [`WHOLE`] by `divisor`; in 64 bits unless a turn lasts seconds.
+#[inline]
+fn scale_down(value: u64, divisor: u64) -> u64 {
+    if value < 1 << (64 - WHOLE_BITS) {
+        (value << WHOLE_BITS) / divisor
+    } else {
+        ((u128::from(value) << WHOLE_BITS) / u128::from(divisor)) as u64
     }
+}
+
+/// The numbers of the bits that are set, lowest first.
+#[inline]
+fn bits(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let bit = word.trailing_zeros() as usize;
+        word &= word.wrapping_sub(1);
+        (bit < 64).then_some(bit)
+    })
 }

@@ -10,6 +10,7 @@
 mod agenda;
 mod core;
 mod lines;
+mod parcels;
 mod processor;
 mod run;
 

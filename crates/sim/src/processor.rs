@@ -70,6 +70,17 @@ impl Processor {
         self.clock.cycles(Cycles(cycles))
     }
 
+    /// The hops between the first `cores` cores, row by row, with hardware as one more core: from hardware to hardware
+    /// is no way at all.
+    pub(crate) fn hop_table(&self, cores: u16) -> Box<[Span]> {
+        let hop = |from, to| match (from == cores, to == cores) {
+            (false, false) => self.hop(from, to),
+            (true, true) => Span::ZERO,
+            _ => self.hops.hardware,
+        };
+        (0..=cores).flat_map(|from| (0..=cores).map(move |to| hop(from, to))).collect()
+    }
+
     /// From one core to another.
     pub fn hop(&self, from: u16, to: u16) -> Span {
         if from == to {

@@ -1,21 +1,21 @@
 //! The executor of virtual time: takes the next event, gives the turn it calls for, delivers what the turn left.
 
 use crate::agenda::Agenda;
-use crate::core::{Core, CoreUsage};
+use crate::core::{Context, Core, CoreUsage, Moment};
 use crate::lines::Lines;
+use crate::parcels::{Line, Parcels};
 use crate::processor::Processor;
 use stage::{Blueprint, Cost, NoCoherence, NoProbe, Outbox, Place, Price, Probe, Stage, Turn, TurnRecord, Vocabulary};
-use std::collections::VecDeque;
 use units::{Span, StageId, Time};
 
 #[derive(Clone, Copy)]
-enum Event<M> {
-    /// A message reaches an inbox.
-    Arrives(StageId, M),
+enum Event {
+    /// A parcel reaches an inbox.
+    Arrives(u32),
     /// An alarm; stale unless the stage's alarm is still set for now.
     Rings(StageId),
-    /// A turn may be over.
-    Ends { core: u16, context: u8 },
+    /// A turn may be over on a core.
+    Ends(u16),
 }
 
 /// What a stage did.
@@ -33,8 +33,10 @@ pub struct StageUsage {
 
 struct Seat<V: Vocabulary> {
     stage: Box<dyn Stage<V>>,
-    core: Option<u16>,
-    inbox: VecDeque<(Time, V::Message)>,
+    /// Its core; what is no core is hardware.
+    core: u16,
+    inbox: Line,
+    inbox_len: usize,
     /// What is admitted by edges; a lock grant comes beside that.
     inbox_max: usize,
     alarm: Time,
@@ -51,7 +53,12 @@ pub struct Sim<V: Vocabulary, P: Probe<V> = NoProbe> {
     seats: Vec<Seat<V>>,
     cores: Vec<Core<V>>,
     lines: Lines,
-    agenda: Agenda<Event<V::Message>>,
+    /// From a sender's core to a receiver's; the last of each stands for hardware.
+    hops: Box<[Span]>,
+    parcels: Parcels<V::Message>,
+    agenda: Agenda<Event>,
+    /// What hardware has sent to hardware, which takes no time.
+    at_once: Line,
     now: Time,
     outbox: Outbox<V>,
     no_prices: Vec<Price>,
@@ -76,6 +83,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         let core_count = plan.core_count();
         assert!(core_count <= usize::from(processor.cores), "{core_count} cores are used, {} exist", processor.cores);
         let mut stages_on = vec![0; core_count];
+        let mut core_of = Vec::with_capacity(plan.parts().len());
         let mut seats = Vec::with_capacity(plan.parts().len());
         for part in plan.into_parts() {
             let core = match part.place {
@@ -85,10 +93,12 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             if let Some(core) = core {
                 stages_on[usize::from(core)] += 1;
             }
+            core_of.push(core);
             seats.push(Seat {
                 stage: part.stage.expect("the plan was checked"),
-                core,
-                inbox: VecDeque::new(),
+                core: core.unwrap_or(core_count as u16),
+                inbox: Line::default(),
+                inbox_len: 0,
                 inbox_max: part.inbox as usize,
                 alarm: Time::NEVER,
                 rang: None,
@@ -96,12 +106,14 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
                 usage: StageUsage::default(),
             });
         }
-        let core_of = seats.iter().map(|seat| seat.core).collect();
         let threads = usize::from(processor.threads_per_core);
         let mut sim = Sim {
             cores: stages_on.into_iter().map(|stages| Core::new(threads, stages)).collect(),
             lines: Lines::new(processor.lines, core_of),
+            hops: processor.hop_table(core_count as u16),
+            parcels: Parcels::new(),
             agenda: Agenda::default(),
+            at_once: Line::default(),
             now: Time::ZERO,
             outbox: Outbox::default(),
             no_prices: vec![Price::default(); V::WORK.len()],
@@ -122,166 +134,219 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     pub fn run(&mut self) -> bool {
         self.halted = false;
         while !self.halted {
+            self.events += 1;
+            if let Some(parcel) = self.parcels.take_first(&mut self.at_once) {
+                self.arrive(parcel);
+                continue;
+            }
             let Some((at, event)) = self.agenda.pop() else { return false };
             self.now = at;
-            self.events += 1;
             match event {
-                Event::Arrives(stage, message) => self.arrive(stage, message),
+                Event::Arrives(parcel) => self.arrive(parcel),
                 Event::Rings(stage) => self.ring(stage),
-                Event::Ends { core, context } => self.end(core, context),
+                Event::Ends(core) => self.on_core(core),
             }
         }
         true
     }
 
-    fn arrive(&mut self, stage: StageId, message: V::Message) {
-        let now = self.now;
+    #[inline]
+    fn arrive(&mut self, at: u32) {
+        let parcel = self.parcels.get_mut(at);
+        let stage = parcel.to;
+        parcel.arrived = self.now;
         let seat = &mut self.seats[stage.index()];
-        match seat.core {
-            None => self.take_hardware_turn(stage, Some(message)),
-            Some(core) => {
-                assert!(seat.inbox.len() <= seat.inbox_max, "{stage} was sent more than was admitted towards it");
-                seat.inbox.push_back((now, message));
-                self.seek_turn(stage, core);
-            }
+        if usize::from(seat.core) == self.cores.len() {
+            let message = parcel.message;
+            self.parcels.free(at);
+            self.take_hardware_turn(stage, Some(message));
+        } else {
+            assert!(seat.inbox_len <= seat.inbox_max, "{stage} was sent more than was admitted towards it");
+            seat.inbox_len += 1;
+            self.parcels.append(&mut seat.inbox, at);
+            self.seek_turn(stage);
         }
     }
 
     fn ring(&mut self, stage: StageId) {
-        let now = self.now;
         let seat = &mut self.seats[stage.index()];
-        if seat.alarm != now {
+        if seat.alarm != self.now {
             return;
         }
         seat.alarm = Time::NEVER;
-        match seat.core {
-            None => self.take_hardware_turn(stage, None),
-            Some(core) => {
-                seat.rang = Some(now);
-                self.seek_turn(stage, core);
-            }
+        if usize::from(seat.core) == self.cores.len() {
+            self.take_hardware_turn(stage, None);
+        } else {
+            seat.rang = Some(self.now);
+            self.seek_turn(stage);
         }
     }
 
     /// Gives a stage with work a hardware thread, or a place in line for one.
-    fn seek_turn(&mut self, stage: StageId, core: u16) {
+    #[inline]
+    fn seek_turn(&mut self, stage: StageId) {
         let seat = &mut self.seats[stage.index()];
         if seat.taken {
             return;
         }
         seat.taken = true;
+        let core = seat.core;
         match self.cores[usize::from(core)].idle_context(stage) {
-            Some(context) => self.begin(stage, core, context),
+            Some(context) => {
+                self.begin(stage, core, context);
+                self.schedule(core);
+            }
             None => self.cores[usize::from(core)].ready.push(stage),
         }
     }
 
+    /// Gives a stage on a core its turn: it happens now, and what it leaves behind leaves when the time it costs is over.
     fn begin(&mut self, stage: StageId, core: u16, index: usize) {
         let now = self.now;
         let seat = &mut self.seats[stage.index()];
-        let core_state = &mut self.cores[usize::from(core)];
-        let context = &mut core_state.contexts[index];
-        let (arrived, message) = match seat.rang.take() {
-            Some(rang) => (rang, None),
-            None => seat.inbox.pop_front().map(|(at, message)| (at, Some(message))).expect("it has work"),
-        };
-        let mut outbox = std::mem::take(&mut context.outbox);
         let picos = self.processor.thread_slot.picos();
-        let mut turn = Turn::new(stage, now, picos, &self.processor.prices, &mut self.lines, &mut outbox);
-        match message {
-            Some(message) => seat.stage.on_message(&mut turn, message),
-            None => seat.stage.on_wake(&mut turn),
-        }
+        let mut turn = Turn::new(stage, now, picos, &self.processor.prices, &mut self.lines, &mut self.outbox);
+        let (arrived, subject) = match seat.rang.take() {
+            Some(rang) => {
+                seat.stage.on_wake(&mut turn);
+                (rang, None)
+            }
+            None => {
+                let at = self.parcels.take_first(&mut seat.inbox).expect("it has work");
+                seat.inbox_len -= 1;
+                self.parcels.free(at);
+                let parcel = self.parcels.get(at);
+                seat.stage.on_message(&mut turn, parcel.message);
+                (parcel.arrived, V::subject(&parcel.message))
+            }
+        };
         let mut cost = turn.finish();
-        cost.add(self.processor.turn);
-        for _ in &outbox.sends {
-            cost.add(self.processor.send);
-        }
-        if context.last != Some(stage) && context.last.is_some() {
+        let (call, send) = (self.processor.turn, self.processor.send);
+        let sends = self.outbox.sends.len() as u32;
+        cost.add(call);
+        cost.add(Price { slots: send.slots * sends, stall: send.stall * u64::from(sends) });
+        let core = &mut self.cores[usize::from(core)];
+        let context = &mut core.contexts[index];
+        if context.last.is_some_and(|last| last != stage) {
             cost.add(self.processor.switch);
         }
-        context.outbox = outbox;
-        context.last = Some(stage);
-        context.record = TurnRecord { stage, arrived, started: now, ended: now };
-        context.subject = message.as_ref().and_then(V::subject);
+        (context.stage, context.last) = (stage, Some(stage));
+        (context.arrived, context.started, context.subject) = (arrived, now, subject);
+        Self::keep(context, &mut self.parcels, &mut self.outbox);
         seat.usage.turns += 1;
         seat.usage.waited += now - arrived;
         seat.usage.slots += cost.slots;
+        core.begin(index, now, cost, (self.processor.thread_slot, self.processor.core_slot));
         self.account(stage, cost);
-        let slots = (self.processor.thread_slot, self.processor.core_slot);
-        let agenda = &mut self.agenda;
-        self.cores[usize::from(core)].begin(index, now, cost, slots, |context, at| {
-            agenda.push(at, Event::Ends { core, context: context as u8 });
-        });
     }
 
-    fn end(&mut self, core: u16, index: u8) {
-        let (now, context) = (self.now, usize::from(index));
-        let agenda = &mut self.agenda;
-        let mut schedule = |context: usize, at| agenda.push(at, Event::Ends { core, context: context as u8 });
-        let core_state = &mut self.cores[usize::from(core)];
-        if !core_state.is_over(context, now, &mut schedule) {
-            return;
+    /// Keeps what a turn leaves behind until it is over.
+    #[inline]
+    fn keep(context: &mut Context<V>, parcels: &mut Parcels<V::Message>, outbox: &mut Outbox<V>) {
+        let leaves = &mut context.leaves;
+        for &(to, message) in &outbox.sends {
+            let at = parcels.put(to, message);
+            parcels.append(&mut leaves.sends, at);
         }
-        core_state.end(context, now, &mut schedule);
-        let seat = &mut core_state.contexts[context];
-        seat.record.ended = now;
-        let record = seat.record;
-        let subject = seat.subject;
-        let mut outbox = std::mem::take(&mut seat.outbox);
-        self.probe.turn(&record, subject);
-        self.deliver(record.stage, Some(core), &mut outbox);
-        self.cores[usize::from(core)].contexts[context].outbox = outbox;
-        let seat = &mut self.seats[record.stage.index()];
-        seat.usage.busy += now - record.started;
+        std::mem::swap(&mut leaves.notes, &mut outbox.notes);
+        (leaves.wake_at, leaves.halt) = (outbox.wake_at, outbox.halt);
+        outbox.clear();
+    }
+
+    fn schedule(&mut self, core: u16) {
+        if let Some(at) = self.cores[usize::from(core)].next_event(self.now) {
+            self.agenda.push(at, Event::Ends(core));
+        }
+    }
+
+    fn on_core(&mut self, core: u16) {
+        match self.cores[usize::from(core)].on_event(self.now) {
+            Moment::Stale => {}
+            Moment::Later(at) => self.agenda.push(at, Event::Ends(core)),
+            Moment::Over(context) => self.end(core, context),
+        }
+    }
+
+    fn end(&mut self, core: u16, index: usize) {
+        let now = self.now;
+        let state = &mut self.cores[usize::from(core)];
+        state.end(index);
+        let context = &mut state.contexts[index];
+        let (stage, started) = (context.stage, context.started);
+        let record = TurnRecord { stage, arrived: context.arrived, started, ended: now };
+        self.probe.turn(&record, context.subject);
+        for note in context.leaves.notes.drain(..) {
+            self.probe.note(stage, now, note);
+        }
+        self.halted |= context.leaves.halt;
+        let (mut sends, wake_at) = (context.leaves.sends, context.leaves.wake_at);
+        context.leaves.sends = Line::default();
+        while let Some(at) = self.parcels.take_first(&mut sends) {
+            self.dispatch(at, core);
+        }
+        if let Some(at) = wake_at {
+            self.set_alarm(stage, at.max(now));
+        }
+        let seat = &mut self.seats[stage.index()];
+        seat.usage.busy += now - started;
+        let ready = &mut self.cores[usize::from(core)].ready;
         if seat.inbox.is_empty() && seat.rang.is_none() {
             seat.taken = false;
         } else {
-            self.cores[usize::from(core)].ready.push(record.stage);
+            ready.push(stage);
         }
-        if let Some(stage) = self.cores[usize::from(core)].ready.take() {
-            self.begin(stage, core, context);
+        if let Some(next) = ready.take() {
+            self.begin(next, core, index);
         }
+        self.schedule(core);
+    }
+
+    /// Sends a parcel on its way.
+    #[inline]
+    fn dispatch(&mut self, at: u32, from: u16) {
+        let parcel = self.parcels.get(at);
+        let seat = &self.seats[parcel.to.index()];
+        seat.stage.prefetch(&parcel.message);
+        let hop = self.hops[usize::from(from) * (self.cores.len() + 1) + usize::from(seat.core)];
+        self.agenda.push(self.now + hop, Event::Arrives(at));
     }
 
     fn take_hardware_turn(&mut self, stage: StageId, message: Option<V::Message>) {
-        let now = self.now;
-        let mut outbox = std::mem::take(&mut self.outbox);
+        let (now, cores) = (self.now, self.cores.len());
         let seat = &mut self.seats[stage.index()];
         let mut free = NoCoherence;
-        let mut turn = Turn::new(stage, now, 0, &self.no_prices, &mut free, &mut outbox);
-        match message {
-            Some(message) => seat.stage.on_message(&mut turn, message),
-            None => seat.stage.on_wake(&mut turn),
-        }
+        let mut turn = Turn::new(stage, now, 0, &self.no_prices, &mut free, &mut self.outbox);
+        let subject = match message {
+            Some(message) => {
+                seat.stage.on_message(&mut turn, message);
+                V::subject(&message)
+            }
+            None => {
+                seat.stage.on_wake(&mut turn);
+                None
+            }
+        };
         seat.usage.turns += 1;
         let record = TurnRecord { stage, arrived: now, started: now, ended: now };
-        self.probe.turn(&record, message.as_ref().and_then(V::subject));
+        self.probe.turn(&record, subject);
+        for note in self.outbox.notes.drain(..) {
+            self.probe.note(stage, now, note);
+        }
+        for at in 0..self.outbox.sends.len() {
+            let (to, message) = self.outbox.sends[at];
+            let parcel = self.parcels.put(to, message);
+            if usize::from(self.seats[to.index()].core) == cores {
+                self.parcels.append(&mut self.at_once, parcel);
+            } else {
+                self.dispatch(parcel, cores as u16);
+            }
+        }
+        self.halted |= self.outbox.halt;
+        if let Some(at) = self.outbox.wake_at {
+            self.set_alarm(stage, at.max(now));
+        }
+        self.outbox.clear();
         self.account(stage, Cost::default());
-        self.deliver(stage, None, &mut outbox);
-        self.outbox = outbox;
-    }
-
-    fn deliver(&mut self, from: StageId, core: Option<u16>, outbox: &mut Outbox<V>) {
-        let now = self.now;
-        for &(to, message) in &outbox.sends {
-            let seat = &self.seats[to.index()];
-            let hop = match (core, seat.core) {
-                (Some(from), Some(to)) => self.processor.hop(from, to),
-                (None, None) => Span::ZERO,
-                _ => self.processor.hops.hardware,
-            };
-            seat.stage.prefetch(&message);
-            self.agenda.push(now + hop, Event::Arrives(to, message));
-        }
-        for &note in &outbox.notes {
-            self.probe.note(from, now, note);
-        }
-        if let Some(at) = outbox.wake_at {
-            self.set_alarm(from, at.max(now));
-        }
-        self.halted |= outbox.halt;
-        outbox.clear();
     }
 
     fn set_alarm(&mut self, stage: StageId, at: Time) {

@@ -18,6 +18,12 @@ use units::{Lpn, Ppn};
 /// Free groups that only moved pages may use: a victim can always be emptied.
 const RESERVED_GROUPS: usize = 2;
 
+/// Groups that a TRANS thread keeps open at a time: one on each of its share of the dies. They are part of the space that is not
+/// the host's, so at most a thirty-second of the groups it owns.
+pub fn write_points(dies: usize, groups: usize) -> usize {
+    dies.min(groups / 32).max(1)
+}
+
 /// A group being filled.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WritePoint {
@@ -74,8 +80,7 @@ impl Trans {
         let owned = (0..groups.count()).filter(|&group| groups.owner(group) == Some(u32::from(index))).count();
         let groups_closed = (owned - free.len()) as u32;
         let dies = (groups.dies() as usize).div_ceil(usize::from(settings.threads.trans));
-        // Open groups are part of the space that is not the host's: at most a thirty-second of it all.
-        let points = dies.min(owned / 32).max(1);
+        let points = write_points(dies, owned);
         Trans {
             index,
             tables,

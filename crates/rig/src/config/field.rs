@@ -169,7 +169,11 @@ impl Field for Span {
 
 /// Choices that are words.
 macro_rules! words {
-    ($($choice:ty { $($variant:ident $word:literal),* })*) => {$(
+    ($($choice:ty, $key:literal { $($variant:ident $word:literal),* })*) => {
+        /// Keys that hold one of a few words, with these words.
+        pub const CHOICES: &[(&str, &[&str])] = &[$(($key, &[$($word),*])),*];
+
+        $(
         impl Field for $choice {
             fn read(value: &Value, _: &str) -> Option<Self> {
                 $(if value.is_text($word) { return Some(<$choice>::$variant); })*
@@ -186,14 +190,14 @@ macro_rules! words {
 }
 
 words! {
-    QueueAllocation { Static "static", Dynamic "dynamic" }
-    AddressSplit { Plain "plain", Xor "xor" }
-    VictimPolicy { Greedy "greedy", CostBenefit "cost_benefit" }
-    flash::CellKind { Slc "slc", Mlc "mlc", Tlc "tlc" }
-    nvme::Arbitration { RoundRobin "round_robin", Weighted "weighted" }
-    host::Pace { Closed "closed", Timed "timed" }
-    super::Payload { None "none", Fingerprint "fingerprint", Full "full" }
-    super::resolved::WorldName { Sim "sim", Threads "threads" }
+    QueueAllocation, "firmware.queue_allocation" { Static "static", Dynamic "dynamic" }
+    AddressSplit, "firmware.address_split" { Plain "plain", Xor "xor" }
+    VictimPolicy, "reclaim.victim" { Greedy "greedy", CostBenefit "cost_benefit" }
+    flash::CellKind, "device.kind" { Slc "slc", Mlc "mlc", Tlc "tlc" }
+    nvme::Arbitration, "controller.arbitration" { RoundRobin "round_robin", Weighted "weighted" }
+    host::Pace, "workload.pace" { Closed "closed", Timed "timed" }
+    super::Payload, "run.payload" { None "none", Fingerprint "fingerprint", Full "full" }
+    super::resolved::WorldName, "run.world" { Sim "sim", Threads "threads" }
 }
 
 #[cfg(test)]

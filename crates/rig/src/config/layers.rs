@@ -22,6 +22,7 @@ pub const FLAGS: &[(&str, &str)] = &[
     ("--ios", "workload.ios"),
     ("--duration", "workload.duration_ms"),
     ("--queues", "host.queues"),
+    ("--workers", "host.queues"),
     ("--depth", "host.depth"),
     ("--precondition", "run.precondition"),
     ("--payload", "run.payload"),

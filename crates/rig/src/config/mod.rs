@@ -27,6 +27,7 @@ mod value;
 pub use catalogue::{DEVICES, Named, PROCESSORS};
 pub use device::{Device, Link};
 pub use error::ConfigError;
+pub use field::CHOICES;
 pub use layers::{FLAGS, Layers};
 pub use origin::Origin;
 pub use resolved::{Controller, Payload, Phase, Precondition, Resolved, Row, World};

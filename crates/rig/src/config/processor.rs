@@ -50,8 +50,9 @@ pub(super) fn read(from: &Layered, name: &str) -> Result<Processor, ConfigError>
 
 fn price(from: &Layered, what: &str) -> Result<Price, ConfigError> {
     let slots = from.within(&format!("processor.{what}.slots"), 0, 1_000_000)?;
-    let stall = from.get(&format!("processor.{what}.stall_ns"))?;
-    Ok(Price { slots, stall })
+    let stall: Span = from.get(&format!("processor.{what}.stall_ns"))?;
+    let stall_per_slot: Span = from.get("processor.stall_per_slot_ns")?;
+    Ok(Price { slots, stall: stall + stall_per_slot * u64::from(slots) })
 }
 
 fn lines_held(from: &Layered) -> Result<u32, ConfigError> {
