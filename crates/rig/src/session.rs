@@ -129,7 +129,7 @@ impl Session {
                     let after = self.snapshot();
                     return Ok(self.sum_up(&before, &after, &outcome));
                 }
-                None => {
+                Some(Halt::Stalled) | None => {
                     drop(ledger);
                     return Err(self.stuck());
                 }

@@ -152,6 +152,8 @@ impl Bgc {
 
     fn erase(&mut self, turn: &mut Turn<'_>) {
         let victim = self.victim.as_mut().expect("it is being reclaimed");
+        let valid = self.tables.groups.valid_count(victim.group);
+        assert_eq!(valid, 0, "bgc{} would erase valid pages of group {}", self.index, victim.group);
         victim.erases_left = self.tables.groups.blocks(victim.group).count() as u32;
         let (trans, page) = (victim.trans, self.tables.groups.page(victim.group, 0));
         self.ask_trans(turn, trans.into(), TransOperation::Erase(page), Lpn(0), 0, ERASE);

@@ -1,6 +1,7 @@
 //! Whole devices, every architecture, against the oracle.
 
 mod small;
+mod swarm;
 
 use firmware::architecture::ARCHITECTURES;
 use small::{Small, mixed};

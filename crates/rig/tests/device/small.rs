@@ -29,7 +29,7 @@ impl Default for Small {
 }
 
 impl Small {
-    fn geometry() -> Geometry {
+    pub(crate) fn geometry() -> Geometry {
         let shape = Shape {
             channels: 4,
             packages_per_channel: 1,
@@ -120,7 +120,7 @@ impl Small {
     }
 }
 
-fn timing() -> Timing {
+pub(crate) fn timing() -> Timing {
     let micros = Span::from_micros;
     Timing {
         bus: MegaTransfers(400),
