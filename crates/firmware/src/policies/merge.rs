@@ -21,9 +21,9 @@ impl MergeKind {
 /// How far a log group is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogFill {
-    /// Positions written.
+    /// The position after the last one written.
     pub(crate) written: u32,
-    /// Of them, how many hold what their logical page is now.
+    /// Of those before, how many hold what their logical page is now.
     pub(crate) valid: u32,
     /// Whether every one is at its own offset in one and the same logical block.
     pub(crate) in_place: bool,
@@ -36,8 +36,8 @@ impl LogFill {
     pub(crate) fn kind(&self, pages: u32) -> MergeKind {
         match self {
             LogFill { valid: 0, .. } => MergeKind::Drop,
-            // A page that was superseded is at its place in a later log group or in the data group: not in this one.
             LogFill { in_place: false, .. } => MergeKind::Full,
+            // What is missing or superseded is elsewhere, and could not be copied behind what is here.
             LogFill { valid, written, .. } if valid < written => MergeKind::Full,
             LogFill { written, .. } if *written == pages => MergeKind::Switch,
             _ => MergeKind::Partial,

@@ -274,16 +274,16 @@ impl HybridMap {
         (turn.load(&self.links, self.entry(slot, position)) >> POSITION_BITS) as u32
     }
 
-    /// Whether a page can still be programmed: its block has no later one programmed.
-    pub(crate) fn is_programmable(&self, turn: &mut Turn<'_>, ppn: Ppn) -> bool {
+    /// How many pages of its block a page leaves out if it is programmed next; none if a later one is programmed already.
+    pub(crate) fn rows_skipped(&self, turn: &mut Turn<'_>, ppn: Ppn) -> Option<u32> {
         let (block, page) = self.groups.block_page(ppn);
-        turn.load(&self.written, block) <= page.into()
+        page.checked_sub(turn.load(&self.written, block) as u32)
     }
 
     /// A page is to be programmed: no earlier one of its block can be any more.
     pub(crate) fn program(&self, turn: &mut Turn<'_>, ppn: Ppn) {
-        assert!(self.is_programmable(turn, ppn), "{ppn} is out of order");
         let (block, page) = self.groups.block_page(ppn);
+        assert!(self.written.get(block) <= page.into(), "{ppn} is out of order");
         turn.store(&self.written, block, u64::from(page) + 1);
     }
 

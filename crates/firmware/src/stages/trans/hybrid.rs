@@ -1,8 +1,8 @@
 //! Hybrid mapping: n log groups for a set of m logical blocks (DeepFlash Table 1; Park et al., TECS 2008).
 //!
 //! ```text
-//! write -> at its offset in the block's data group, if flash can still be programmed there
-//!       -> else the next position of the set's log group, opened if it has none or they are full
+//! write -> at its offset in the block's data group, if flash can still be programmed there and is programmed almost so far
+//!       -> else into a log group of the set, opened if it has none or they are full
 //!       -> else held, until a log group is merged
 //! ```
 //! Pages may be left out in a data group, but not filled in later: what comes for them goes to the log until the merge.
@@ -25,12 +25,16 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use units::{Lpn, Ppn};
 
+/// Rows of pages that a write leaves out in a data group at most. A stream's pages come out of order, by as much as is under
+/// way: one that goes far ahead of the others would close the data group to all of them.
+const SKIPPED_ROWS_MAX: u32 = 4;
+
 /// A log group.
 #[derive(Clone, Copy, Debug)]
 struct Log {
     set: u32,
     group: u32,
-    /// Positions written.
+    /// The position after the last one written.
     written: u32,
     /// The block of the set that all of it is in place for, if that is so.
     in_place: Option<u32>,
@@ -98,6 +102,11 @@ impl HybridPlaces {
         &mut self.logs[(slot - self.map.share(self.index.into()).slots.start) as usize]
     }
 
+    fn log_of(&self, slot: u32) -> &Log {
+        let index = (slot - self.map.share(self.trans()).slots.start) as usize;
+        self.logs[index].as_ref().expect("a set's log groups are open")
+    }
+
     /// Log groups that can still be opened.
     fn spare(&self) -> u32 {
         (self.free.len() as u32).saturating_sub(self.promised + RESERVED_GROUPS)
@@ -108,56 +117,79 @@ impl HybridPlaces {
         if self.filling == Some(place.block) {
             return None;
         }
-        let group = match self.map.data(turn, place.block) {
-            Some(group) => group,
-            None => {
-                let group = self.open_group(turn, place.set);
-                self.promised -= 1;
-                self.map.set_data(turn, place.block, group);
-                group
+        let Some(group) = self.map.data(turn, place.block) else {
+            if place.offset / self.groups.planes() > SKIPPED_ROWS_MAX {
+                return None;
             }
+            let group = self.open_group(turn, place.set);
+            self.promised -= 1;
+            self.map.set_data(turn, place.block, group);
+            return Some(self.groups.page(group, place.offset));
         };
         let ppn = self.groups.page(group, place.offset);
-        self.map.is_programmable(turn, ppn).then_some(ppn)
+        self.map.rows_skipped(turn, ppn).filter(|&rows| rows <= SKIPPED_ROWS_MAX).map(|_| ppn)
     }
 
-    /// The next place in the log of the page's set, if there is one.
+    /// A place in the log of the page's set, if there is one.
     fn in_log(&mut self, turn: &mut Turn<'_>, place: Place) -> Option<Ppn> {
-        let pages = self.groups.pages();
-        let emptying = match self.merge {
-            Some(Merge::Emptying { slot, .. }) => Some(slot),
-            _ => None,
-        };
-        let newest = self.map.logs(place.set).next_back().filter(|&slot| Some(slot) != emptying);
-        let slot = match newest.filter(|&slot| self.log(slot).is_some_and(|log| log.written < pages)) {
-            Some(slot) => slot,
-            None => self.open_log(turn, place.set)?,
-        };
-        let log = self.log(slot).as_mut().expect("it was just found");
-        let position = log.written;
-        log.written += 1;
-        let first = position == 0;
-        log.in_place =
-            Some(place.member).filter(|_| place.offset == position && (first || log.in_place == Some(place.member)));
-        let Log { group, written, .. } = *log;
+        let (slot, position) = self.position(turn, place)?;
         self.map.append(turn, slot, position, place);
-        if written == pages {
+        let pages = self.groups.pages();
+        let log = self.log(slot).as_mut().expect("it was just found");
+        let fills = log.written < pages && position + 1 == pages;
+        log.in_place = log.in_place.filter(|_| position == place.offset);
+        log.written = log.written.max(position + 1);
+        let group = log.group;
+        if fills {
             self.groups.set_state(group, GroupState::Closed);
-            if self.map.logs(place.set).count() as u32 == self.map.logs_per_set() {
+            if self.is_full(place.set) {
                 self.full_sets.push_back(place.set);
             }
         }
         Some(self.groups.page(group, position))
     }
 
-    fn open_log(&mut self, turn: &mut Turn<'_>, set: u32) -> Option<u32> {
+    /// The log group and position for a page: its own offset where its block is being written in place, else behind pages that
+    /// are not in place. A page that begins a block gets a log group of its own if the set can have another, since it may be
+    /// the first of a stream.
+    fn position(&mut self, turn: &mut Turn<'_>, place: Place) -> Option<(u32, u32)> {
+        let emptying = match self.merge {
+            Some(Merge::Emptying { slot, .. }) => Some(slot),
+            _ => None,
+        };
+        let newest = || self.map.logs(place.set).rev().filter(|&slot| Some(slot) != emptying);
+        if let Some(slot) = newest().find(|&slot| self.fits(turn, slot, place)) {
+            return Some((slot, place.offset));
+        }
+        let open = |slot: &u32| self.log_of(*slot).written < self.groups.pages();
+        let last = newest().find(open);
+        let mixed = newest().find(|slot| open(slot) && self.log_of(*slot).in_place.is_none());
+        let begins = place.offset < self.groups.planes();
+        if let Some(slot) = mixed.filter(|_| !begins).or_else(|| self.open_log(turn, place)).or(mixed).or(last) {
+            let position = self.log_of(slot).written;
+            return Some((slot, if position == 0 && begins { place.offset } else { position }));
+        }
+        None
+    }
+
+    /// Whether a page can follow in a log group at its own offset. It is of the row being filled, of which the pages come from
+    /// several threads in any order.
+    fn fits(&self, turn: &mut Turn<'_>, slot: u32, place: Place) -> bool {
+        let Log { group, written, in_place, .. } = *self.log_of(slot);
+        in_place == Some(place.member)
+            && place.offset / self.groups.planes() <= written / self.groups.planes()
+            && self.map.rows_skipped(turn, self.groups.page(group, place.offset)).is_some()
+    }
+
+    fn open_log(&mut self, turn: &mut Turn<'_>, place: Place) -> Option<u32> {
+        let set = place.set;
         if self.spare() == 0 || self.map.logs(set).count() as u32 == self.map.logs_per_set() {
             return None;
         }
         let slot = self.free_slots.pop().expect("there are slots for all groups that logs can have");
         let group = self.open_group(turn, set);
         self.map.add_log(turn, set, slot, group);
-        *self.log(slot) = Some(Log { set, group, written: 0, in_place: None, opened: self.opened });
+        *self.log(slot) = Some(Log { set, group, written: 0, in_place: Some(place.member), opened: self.opened });
         self.opened += 1;
         Some(slot)
     }
