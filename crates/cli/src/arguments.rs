@@ -103,8 +103,8 @@ pub(crate) struct Shared {
     /// Seed of every draw
     #[arg(long, value_name = "N")]
     seed: Option<String>,
-    /// sim: virtual time on the modelled processor
-    #[arg(long, value_name = "sim")]
+    /// sim: virtual time on the modelled processor; threads: real time on threads of this machine
+    #[arg(long, value_name = "sim|threads")]
     world: Option<String>,
     /// In real time: whether flash takes its time (on) or answers at once (off)
     #[arg(long, value_name = "on|off")]

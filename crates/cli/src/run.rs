@@ -52,8 +52,16 @@ pub(crate) fn check_supported(shared: &Shared, resolved: &Resolved) -> anyhow::R
         let message = format!("--report {}: HTML reports come with a later version", folder.display());
         return Err(unusable(message, "--json FILE has all the figures"));
     }
-    if resolved.world != World::Sim {
-        return Err(unusable("--world is threads; expected sim: real threads come with a later version", ""));
+    if let World::Threads { timing, .. } = resolved.world {
+        if !timing {
+            return Err(unusable(
+                "--timing is off; expected on: flash without its times comes with a later version",
+                "",
+            ));
+        }
+        if resolved.timeline.is_some() {
+            return Err(unusable("--timeline: expected --world sim; real threads keep no record of their turns", ""));
+        }
     }
     Ok(())
 }
@@ -71,12 +79,25 @@ pub(crate) struct Measurement<'a> {
 impl Measurement<'_> {
     /// Runs all phases, saying what each delivered.
     pub(crate) fn take(&mut self, shell: &mut Shell<'_>, phases: Vec<Phase>) -> anyhow::Result<Vec<Summary>> {
+        shell.say(&self.introduction())?;
+        let summaries = match self.resolved.world {
+            World::Sim => self.simulate(shell, phases)?,
+            World::Threads { threads, .. } => self.run_threads(shell, phases, threads)?,
+        };
+        if summaries.iter().any(|summary| summary.ios == 0) {
+            shell.warn(
+                "note: a phase ended before its warm-up did, so that nothing was counted (workload.warm_up_*)\n",
+            )?;
+        }
+        Ok(summaries)
+    }
+
+    fn simulate(&self, shell: &mut Shell<'_>, phases: Vec<Phase>) -> anyhow::Result<Vec<Summary>> {
         let timeline = match &self.resolved.timeline {
             Some(path) => Some((path, create(&path.display().to_string(), "--timeline")?)),
             None => None,
         };
         let events_max = if timeline.is_some() { TIMELINE_EVENTS } else { 0 };
-        shell.say(&self.introduction())?;
         let waiting = Progress::wait(shell.watched, "building and preconditioning the drive");
         let session = self.resolved.session(&self.device, phases, events_max);
         drop(waiting);
@@ -96,10 +117,17 @@ impl Measurement<'_> {
         if self.device.check {
             session.check_invariants()?;
         }
-        if summaries.iter().any(|summary| summary.ios == 0) {
-            shell.warn(
-                "note: a phase ended before its warm-up did, so that nothing was counted (workload.warm_up_*)\n",
-            )?;
+        Ok(summaries)
+    }
+
+    fn run_threads(&self, shell: &mut Shell<'_>, phases: Vec<Phase>, threads: u16) -> anyhow::Result<Vec<Summary>> {
+        let waiting = Progress::wait(shell.watched, "running in real time");
+        let ended = self.resolved.run_on_threads(&self.device, phases, threads);
+        drop(waiting);
+        let mut summaries = ended?;
+        for summary in &mut summaries {
+            (self.complete)(summary);
+            shell.say(&format!("\n{}", render_on(shell.page, summary)))?;
         }
         Ok(summaries)
     }
@@ -117,6 +145,12 @@ impl Measurement<'_> {
     fn introduction(&self) -> String {
         let Resolved { architecture, device, processor, cores, .. } = self.resolved;
         let threads = self.device.settings.threads.total();
+        let on = match self.resolved.world {
+            World::Sim => format!("{cores} modelled cores of {}, {threads} firmware threads", processor.name),
+            World::Threads { threads: real, .. } => {
+                format!("{real} threads of this machine, {threads} firmware threads")
+            }
+        };
         let used = match self.resolved.precondition {
             rig::config::Precondition::None => "fresh".to_owned(),
             rig::config::Precondition::Sequential => "every page written once".to_owned(),
@@ -124,7 +158,7 @@ impl Measurement<'_> {
         };
         let rows = [
             ("firmware", format!("{}: {}", architecture.name(), architecture.summary())),
-            ("processor", format!("{cores} cores of {}, {threads} firmware threads", processor.name)),
+            ("processor", on),
             ("device", format!("{}: {}", device.name, device.summary)),
             ("state", used),
         ];

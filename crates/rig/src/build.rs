@@ -104,7 +104,7 @@ pub(crate) struct Built {
 
 impl Device {
     /// The driver's side of the device.
-    pub(crate) fn driver_settings(&self) -> DriverSettings {
+    pub(crate) fn driver_settings(&self, drive: &Drive) -> DriverSettings {
         let initial = match self.precondition.fill {
             Fill::None => Initial::Fresh,
             _ => Initial::Preconditioned,
@@ -114,10 +114,12 @@ impl Device {
             entries: self.queue_entries,
             depth: self.depth,
             vectors: self.vectors,
+            block_sectors: self.drive.format.sectors() as u32,
             sector_words: self.drive.sector_words as u32,
             max_transfer: Bytes(u64::from(self.drive.transfer_sectors) * SECTOR_BYTES),
             check: self.check,
             namespaces: self.drive.namespaces.clone(),
+            starts: drive.namespaces().iter().map(|namespace| namespace.base).collect(),
             initial,
             series: self.series,
         }
@@ -148,7 +150,7 @@ impl Device {
         let (Drawing { mut blueprint, hardware, tables }, drive) = self.draw_prepared(&mut |drive, tables| {
             self.precondition.write(drive, &self.settings, tables, &mut contents)
         })?;
-        let settings = self.driver_settings();
+        let settings = self.driver_settings(&drive);
         let layout = settings.layout()?;
         let memory = Arc::new(layout.memory()?);
         let driver = Driver::new(settings.clone(), memory.clone(), Tally::default())?;

@@ -5,8 +5,16 @@ use crate::config::{self, ConfigError, Resolved};
 use crate::hardware::LinkTiming;
 use crate::precondition::{Fill, Precondition};
 use crate::session::{Session, SessionError};
+use crate::worlds::run_on_threads;
+use firmware::DriveShape;
 use firmware::architecture::Drawing;
 use host::Phase;
+use report::Summary;
+use threads::Layout;
+use units::Span;
+
+/// How long a run in real time may take beyond what it was told to measure before it counts as standing still.
+const PATIENCE: Span = Span::from_secs(600);
 
 impl Resolved {
     /// The device that this describes, with the host that drives it.
@@ -14,7 +22,8 @@ impl Resolved {
         let config::Controller { arbitration, shares, coalescing, .. } = self.controller;
         Device {
             architecture: self.architecture,
-            drive: self.drive.shape().clone(),
+            // The controller offers as many queues as its host creates: those beyond would only cost memory.
+            drive: DriveShape { queues: self.host.queues.into(), ..self.drive.shape().clone() },
             timing: self.device.timing.clone(),
             erases_max: self.device.erase_limit,
             link: LinkTiming {
@@ -48,6 +57,19 @@ impl Resolved {
     pub fn session(&self, device: &Device, phases: Vec<Phase>, events_max: usize) -> Result<Session, PlanError> {
         let built = Session::new(device, &self.device.name, self.processor.clone(), self.seed, phases, events_max);
         built.map_err(|error| self.blame(error))
+    }
+
+    /// Runs the phases on `threads` threads of this machine.
+    ///
+    /// # Errors
+    /// As [`Resolved::session`] and the session that it builds.
+    pub fn run_on_threads(&self, device: &Device, phases: Vec<Phase>, threads: u16) -> Result<Vec<Summary>, PlanError> {
+        // More threads than the machine has would wait for each other pinned to one of its cores.
+        let pin = usize::from(threads) <= std::thread::available_parallelism().map_or(1, usize::from);
+        let layout = Layout { threads: threads.into(), pin };
+        let measured: Span = phases.iter().filter_map(|phase| phase.duration).sum();
+        let ended = run_on_threads(device, &self.device.name, self.seed, phases, layout, PATIENCE + measured);
+        ended.map_err(|error| self.blame(error))
     }
 
     /// The drawn plan, without hardware installed: what can be shown of a run before it.
