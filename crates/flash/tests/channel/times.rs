@@ -1,8 +1,7 @@
 //! Transactions take exactly the time that the formulas of the phases give, alone and in company.
 
-mod common;
 
-use common::*;
+use crate::small::*;
 use flash::*;
 use units::*;
 
