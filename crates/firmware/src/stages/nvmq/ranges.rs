@@ -32,14 +32,28 @@ struct Record {
     served: u32,
     /// In the order they came.
     members: Vec<Member>,
+    /// The next record of its chain.
+    next: u16,
 }
 
+/// Chains of records, by the first unit of their range: more than a thread usually has ranges.
+const CHAINS: usize = 256;
+
+/// The end of a chain.
+const NONE: u16 = u16::MAX;
+
 /// The ranges a thread owns. Members that touch the same page run one after another unless both only read; all others side by side.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct OwnedRanges {
     records: Vec<Record>,
-    used: Vec<u16>,
+    chains: Box<[u16; CHAINS]>,
     free: Vec<u16>,
+}
+
+impl Default for OwnedRanges {
+    fn default() -> Self {
+        OwnedRanges { records: Vec::new(), chains: Box::new([NONE; CHAINS]), free: Vec::new() }
+    }
 }
 
 /// What is left when a member leaves.
@@ -54,8 +68,7 @@ pub(super) enum Left {
 impl OwnedRanges {
     /// Puts a member under a range, and tells the record and whether it may run at once.
     pub(super) fn join(&mut self, range: LockedRange, mut member: Member) -> (u16, bool) {
-        let known = self.used.iter().copied().find(|&record| self.records[usize::from(record)].range == range);
-        let index = known.unwrap_or_else(|| self.open(range));
+        let index = self.find(range).unwrap_or_else(|| self.open(range));
         let record = &mut self.records[usize::from(index)];
         record.served += 1;
         member.running = !record.members.iter().any(|earlier| member.must_follow(earlier));
@@ -63,28 +76,54 @@ impl OwnedRanges {
         (index, member.running)
     }
 
+    fn find(&self, range: LockedRange) -> Option<u16> {
+        let mut index = self.chains[chain(range)];
+        while let Some(record) = self.records.get(usize::from(index)) {
+            if record.range == range {
+                return Some(index);
+            }
+            index = record.next;
+        }
+        None
+    }
+
     fn open(&mut self, range: LockedRange) -> u16 {
         let index = self.free.pop().unwrap_or_else(|| {
-            self.records.push(Record { range, served: 0, members: Vec::new() });
+            self.records.push(Record { range, served: 0, members: Vec::new(), next: NONE });
             (self.records.len() - 1) as u16
         });
         let record = &mut self.records[usize::from(index)];
         record.range = range;
         record.served = 0;
-        self.used.push(index);
+        record.next = std::mem::replace(&mut self.chains[chain(range)], index);
         index
+    }
+
+    fn close(&mut self, index: u16) {
+        let Record { range, next, .. } = self.records[usize::from(index)];
+        let head = &mut self.chains[chain(range)];
+        if *head == index {
+            *head = next;
+        } else {
+            let mut before = usize::from(*head);
+            while self.records[before].next != index {
+                before = usize::from(self.records[before].next);
+            }
+            self.records[before].next = next;
+        }
+        self.free.push(index);
     }
 
     /// A member's segment is done.
     pub(super) fn leave(&mut self, index: u16, slot: u16, segment: u8) -> Left {
         let record = &mut self.records[usize::from(index)];
-        record.members.retain(|member| (member.slot, member.segment) != (slot, segment));
+        let at = record.members.iter().position(|member| (member.slot, member.segment) == (slot, segment));
+        record.members.remove(at.expect("a member leaves once"));
         if !record.members.is_empty() {
             return Left::Shared;
         }
         let left = Left::Alone(record.range, record.served);
-        self.used.retain(|&used| used != index);
-        self.free.push(index);
+        self.close(index);
         left
     }
 
@@ -97,6 +136,10 @@ impl OwnedRanges {
         members[position].running = true;
         Some(members[position])
     }
+}
+
+fn chain(range: LockedRange) -> usize {
+    range.first as usize % CHAINS
 }
 
 #[cfg(test)]
