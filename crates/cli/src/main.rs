@@ -1,2 +1,9 @@
 //! The `flashloom` command.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let (mut out, mut err) = (std::io::stdout().lock(), std::io::stderr());
+    let mut shell = cli::Shell::of_terminal(&mut out, &mut err);
+    ExitCode::from(cli::run(std::env::args_os(), &mut shell))
+}

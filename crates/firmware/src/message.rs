@@ -69,6 +69,24 @@ pub struct Card {
     pub ranges: u16,
 }
 
+/// What a command does under a lock: which pages it touches, and whether it changes them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// First page.
+    pub from: u32,
+    /// One past the last page.
+    pub to: u32,
+    /// Whether it changes them.
+    pub changes: bool,
+}
+
+impl Extent {
+    /// Whether one must wait for the other: they touch a common page and do not both only read it.
+    pub fn conflicts(&self, other: &Extent) -> bool {
+        (self.changes || other.changes) && self.from < other.to && other.from < self.to
+    }
+}
+
 /// A range of lock units as one owner holds it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockedRange {
@@ -156,6 +174,8 @@ pub struct Transferred {
 pub struct LockRequest {
     /// What it asks for.
     pub range: LockedRange,
+    /// What will be done there.
+    pub extent: Extent,
     /// Place among the requests of its queue at this thread; [`NO_TICKET`] where order does not matter.
     pub ticket: u32,
     /// Who asks.
@@ -196,6 +216,17 @@ pub struct LockReply {
     /// Whether the request stood in line for a release.
     pub waited: bool,
     /// For whom.
+    pub key: CommandKey,
+}
+
+/// A command is on its way to the owner of its range. The owner hears of it from ILOCK, in the order in which ILOCK decided.
+#[derive(Clone, Copy, Debug)]
+pub struct LockJoin {
+    /// What the owner holds.
+    pub range: LockedRange,
+    /// What will be done there.
+    pub extent: Extent,
+    /// Who is coming.
     pub key: CommandKey,
 }
 
@@ -279,6 +310,8 @@ pub enum TransOperation {
     Settle(Ppn),
     /// Nothing of this page's group is valid any more: erase its blocks.
     Erase(Ppn),
+    /// The drive is idle: a hybrid-mapped thread may ask for a merge ahead of need.
+    Tidy,
 }
 
 /// To the TRANS thread that owns the page.
@@ -357,17 +390,32 @@ pub struct PageDone {
     pub key: CommandKey,
 }
 
-/// A TRANS thread runs out of free groups and has stopped serving the host until one is reclaimed.
+/// A TRANS thread runs out of free groups and has stopped, or will stop, serving the host until one is reclaimed.
 #[derive(Clone, Copy, Debug)]
 pub struct ReclaimRequest {
     /// Which TRANS thread.
     pub trans: u8,
+    /// With hybrid mapping, what is to be done; with page mapping BGC chooses a victim.
+    pub merge: Option<MergeStep>,
+}
+
+/// A step of a merge: a logical block's pages are copied to its data group, in order, and a group is erased.
+#[derive(Clone, Copy, Debug)]
+pub struct MergeStep {
+    /// The logical block.
+    pub block: u32,
+    /// The first offset to be copied; as many as a group has pages where nothing is.
+    pub from: u32,
+    /// The first block of the group that nothing is valid in afterwards.
+    pub old: Option<BlockId>,
+    /// Whether the host waits for it.
+    pub on_demand: bool,
 }
 
 /// A group of blocks is erased and free, to the TRANS thread that owns it.
 #[derive(Clone, Copy, Debug)]
 pub struct Reclaimed {
-    /// Its first block; none if no group had garbage.
+    /// Its first block; none if no group had garbage, or a step of a merge had none to erase.
     pub first: Option<BlockId>,
 }
 
@@ -428,6 +476,7 @@ messages!(
     LockRequest,
     LockSkip,
     LockReply,
+    LockJoin,
     LockRelease,
     CacheRequest,
     TransRequest,
@@ -453,6 +502,7 @@ impl Message {
             Message::Transferred(message) => message.key,
             Message::LockRequest(message) => message.key,
             Message::LockReply(message) => message.key,
+            Message::LockJoin(message) => message.key,
             Message::LockRelease(message) => message.key,
             Message::CacheRequest(message) => message.key,
             Message::TransRequest(message) => message.key,

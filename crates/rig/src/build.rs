@@ -95,6 +95,7 @@ pub(crate) struct Built {
     pub(crate) tables: Tables,
     pub(crate) drive: Arc<Drive>,
     pub(crate) ledger: Arc<Mutex<Ledger>>,
+    pub(crate) host: StageId,
     pub(crate) link: StageId,
     pub(crate) channels: Vec<StageId>,
     /// Group and name of each stage, in order.
@@ -103,7 +104,7 @@ pub(crate) struct Built {
 
 impl Device {
     /// The driver's side of the device.
-    pub(crate) fn driver_settings(&self) -> DriverSettings {
+    pub(crate) fn driver_settings(&self, drive: &Drive) -> DriverSettings {
         let initial = match self.precondition.fill {
             Fill::None => Initial::Fresh,
             _ => Initial::Preconditioned,
@@ -113,10 +114,12 @@ impl Device {
             entries: self.queue_entries,
             depth: self.depth,
             vectors: self.vectors,
+            block_sectors: self.drive.format.sectors() as u32,
             sector_words: self.drive.sector_words as u32,
             max_transfer: Bytes(u64::from(self.drive.transfer_sectors) * SECTOR_BYTES),
             check: self.check,
             namespaces: self.drive.namespaces.clone(),
+            starts: drive.namespaces().iter().map(|namespace| namespace.base).collect(),
             initial,
             series: self.series,
         }
@@ -147,7 +150,7 @@ impl Device {
         let (Drawing { mut blueprint, hardware, tables }, drive) = self.draw_prepared(&mut |drive, tables| {
             self.precondition.write(drive, &self.settings, tables, &mut contents)
         })?;
-        let settings = self.driver_settings();
+        let settings = self.driver_settings(&drive);
         let layout = settings.layout()?;
         let memory = Arc::new(layout.memory()?);
         let driver = Driver::new(settings.clone(), memory.clone(), Tally::default())?;
@@ -170,14 +173,15 @@ impl Device {
         for (index, contents) in contents.into_iter().enumerate() {
             let channel = Channel::new(geometry, &self.timing, ChannelId(index as u16));
             let (frames, done) = (tables.frames.clone(), hardware.finished[index]);
-            let stage = ChannelStage::new(index as u16, channel, contents, frames, done, self.narrate);
+            let ledger = ledger.clone();
+            let stage = ChannelStage::new(index as u16, channel, contents, frames, done, self.narrate, ledger);
             blueprint.install_boxed(hardware.channels[index], Box::new(stage));
         }
         blueprint.check()?;
         let parts = blueprint.parts().iter().map(|part| (part.group, part.name.clone())).collect();
-        let link = hardware.link.id();
+        let (host, link) = (hardware.host.id(), hardware.link.id());
         let channels = hardware.channels.iter().map(|slot| slot.id()).collect();
-        Ok(Built { blueprint, tables, drive, ledger, link, channels, parts })
+        Ok(Built { blueprint, tables, drive, ledger, host, link, channels, parts })
     }
 
     fn controller_settings(&self) -> ControllerSettings {

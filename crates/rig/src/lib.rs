@@ -9,14 +9,22 @@
 
 mod bring_up;
 mod build;
+pub mod config;
 mod hardware;
 mod meter;
+mod plan;
 mod precondition;
 mod session;
 mod summary;
+mod timeline;
+mod worlds;
 
 pub use build::{BuildError, Controller, Device};
-pub use hardware::LinkTiming;
+pub use hardware::{LinkTiming, Unanswered};
 pub use meter::Breakdown;
+pub use plan::PlanError;
 pub use precondition::{Fill, Precondition};
 pub use session::{Session, SessionError};
+pub use threads::Layout;
+pub use timeline::Drawn;
+pub use worlds::run_on_threads;

@@ -79,7 +79,19 @@ pub(crate) struct Counts {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
     Turn(TurnRecord),
-    Die { stage: StageId, die: u16, operation: flash::Operation, from: Time, to: Time },
+    Die {
+        stage: StageId,
+        die: u16,
+        operation: flash::Operation,
+        from: Time,
+        to: Time,
+    },
+    /// A command was submitted, or its completion seen; how many are outstanding now.
+    Outstanding {
+        at: Time,
+        commands: u32,
+        completed: bool,
+    },
 }
 
 /// The observer of a run.
@@ -93,6 +105,8 @@ pub(crate) struct Meter {
     /// What a time line is made of, up to a limit, if one is wanted.
     pub(crate) events: Vec<Event>,
     events_max: usize,
+    outstanding: u32,
+    opened: bool,
 }
 
 impl Meter {
@@ -105,13 +119,43 @@ impl Meter {
             counts: Counts::default(),
             events: Vec::new(),
             events_max,
+            outstanding: 0,
+            opened: false,
         }
     }
 
-    /// Counts anew from here.
+    /// Counts anew from here. A time line begins where counting first does.
     pub(crate) fn reset(&mut self) {
+        if !self.opened {
+            self.opened = true;
+            self.events.clear();
+        }
         self.breakdown = Breakdown::default();
         self.counts = Counts::default();
+    }
+
+    /// Whether events were left out because there were too many.
+    pub(crate) fn is_cut(&self) -> bool {
+        self.events_max > 0 && self.events.len() == self.events_max
+    }
+
+    #[inline]
+    fn keep(&mut self, event: Event) {
+        if self.events.len() < self.events_max {
+            self.events.push(event);
+        }
+    }
+
+    /// Keeps how many commands are outstanding, where a time line is wanted.
+    fn follow(&mut self, at: Time, note: &Note) {
+        let completed = match note {
+            _ if self.events_max == 0 => return,
+            Note::Submitted(_) => false,
+            Note::Reaped { .. } => true,
+            _ => return,
+        };
+        self.outstanding = if completed { self.outstanding.saturating_sub(1) } else { self.outstanding + 1 };
+        self.keep(Event::Outstanding { at, commands: self.outstanding, completed });
     }
 
     fn live(&mut self, key: u32) -> Option<&mut Live> {
@@ -202,19 +246,19 @@ impl Probe<Firmware> for Meter {
                 live.after = share.after;
             }
         }
-        if self.events.len() < self.events_max {
-            self.events.push(Event::Turn(*record));
+        // Turns of hardware take no time: there would be nothing to see.
+        if record.ended > record.started {
+            self.keep(Event::Turn(*record));
         }
     }
 
     #[inline]
     fn note(&mut self, stage: StageId, at: Time, note: Note) {
         if let Note::DieBusy { die, operation, from } = note {
-            if self.events.len() < self.events_max {
-                self.events.push(Event::Die { stage, die, operation, from, to: at });
-            }
+            self.keep(Event::Die { stage, die, operation, from, to: at });
             return;
         }
+        self.follow(at, &note);
         self.on_note(at, note);
     }
 }

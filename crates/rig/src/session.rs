@@ -1,7 +1,7 @@
 //! A run: phase after phase in one of the two worlds, each summed up, and what must hold at its end.
 
 use crate::build::{BuildError, Built, Device};
-use crate::hardware::{ChannelStage, Halt, LinkStage, LinkUsage, PhaseOutcome};
+use crate::hardware::{ChannelStage, Halt, HostStage, LastWords, LinkStage, LinkUsage, PhaseOutcome, Unanswered};
 use crate::meter::{Event, Meter};
 use crate::summary::{Labels, summarise};
 use firmware::{Firmware, Tables};
@@ -10,9 +10,12 @@ use host::Phase;
 use report::Summary;
 use sim::{CoreUsage, Processor, Sim, StageUsage};
 
+use stage::Place;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 use thiserror::Error;
-use units::{Lpn, Span, StageId, Time};
+use units::{CoreId, Lpn, Ppn, Span, StageId, Time};
 
 /// A run that went wrong.
 #[derive(Debug, Error)]
@@ -20,11 +23,13 @@ pub enum SessionError {
     /// The device cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// Nothing is left to happen, but commands are outstanding: a fault of the firmware.
-    #[error("the drive stands still at {at} with commands outstanding")]
+    /// Nothing is left to happen, or the deadline is over, but commands are outstanding: a fault of the firmware.
+    #[error("the drive stands still at {at}; without an answer: {}", list(.unanswered))]
     Stuck {
         /// When.
         at: Time,
+        /// The first of the commands that wait.
+        unanswered: Vec<Unanswered>,
     },
     /// The host saw an answer that no correct drive gives.
     #[error("{problems} wrong answers; the first: {first}")]
@@ -57,9 +62,11 @@ pub struct Session {
     sim: Sim<Firmware, Meter>,
     tables: Tables,
     channels: Vec<StageId>,
+    host: StageId,
     link: StageId,
     ledger: std::sync::Arc<std::sync::Mutex<crate::hardware::Ledger>>,
     parts: Vec<(&'static str, String)>,
+    places: Vec<Option<CoreId>>,
     labels: Labels,
     pages: u32,
     left: usize,
@@ -77,7 +84,9 @@ impl Session {
         events_max: usize,
     ) -> Result<Self, SessionError> {
         let left = phases.len();
-        let Built { blueprint, tables, drive, ledger, link, channels, parts } = device.build(phases, true)?;
+        let Built { blueprint, tables, drive, ledger, host, link, channels, parts } = device.build(phases, true)?;
+        let core = |place| if let Place::Core(core) = place { Some(core) } else { None };
+        let places = blueprint.parts().iter().map(|part| core(part.place)).collect();
         let labels = Labels {
             architecture: device.architecture.name(),
             device: device_name.into(),
@@ -89,7 +98,8 @@ impl Session {
         let meter = Meter::new(&parts, device.drive.queues as usize, device.depth as usize, events_max);
         let core_slot = processor.core_slot;
         let sim = Sim::with_probe(blueprint, processor, meter);
-        Ok(Session { sim, tables, channels, link, ledger, parts, labels, pages: drive.pages(), left, core_slot })
+        let pages = drive.pages();
+        Ok(Session { sim, tables, channels, host, link, ledger, parts, places, labels, pages, left, core_slot })
     }
 
     /// Runs the next phase and sums it up; nothing if all are over.
@@ -102,7 +112,7 @@ impl Session {
         let mut before = self.snapshot();
         loop {
             if !self.sim.run() {
-                return Err(SessionError::Stuck { at: self.sim.now() });
+                return Err(self.stuck());
             }
             let mut ledger = self.ledger.lock().expect("nobody panics with the ledger");
             match ledger.halt.take() {
@@ -113,42 +123,31 @@ impl Session {
                 }
                 Some(Halt::Finished) => {
                     let outcome = ledger.phases.pop().expect("a finished phase is in the ledger");
+                    let fault = ledger.fault.clone();
                     drop(ledger);
-                    self.judge(&outcome)?;
+                    judge(fault, &outcome)?;
                     let after = self.snapshot();
                     return Ok(self.sum_up(&before, &after, &outcome));
                 }
-                None => return Err(SessionError::Stuck { at: self.sim.now() }),
+                Some(Halt::Stalled) | None => {
+                    drop(ledger);
+                    return Err(self.stuck());
+                }
             }
         }
     }
 
-    fn judge(&self, outcome: &PhaseOutcome) -> Result<(), SessionError> {
-        if let Some(fault) = self.channels().find_map(ChannelStage::fault) {
-            return Err(SessionError::Media(fault.clone()));
-        }
-        match &outcome.first_problem {
-            Some(first) => Err(SessionError::Wrong { problems: outcome.problems, first: first.clone() }),
-            None => Ok(()),
-        }
+    fn stuck(&self) -> SessionError {
+        let fault = self.ledger.lock().expect("nobody panics with the ledger").fault.clone();
+        stands_still(fault, inspect::<HostStage>(&self.sim, self.host).last_words(), self.sim.now())
     }
 
     fn sum_up(&self, before: &Snapshot, after: &Snapshot, outcome: &PhaseOutcome) -> Summary {
         let mut summary =
             summarise(&self.labels, &self.parts, before, after, outcome, self.sim.probe(), self.core_slot);
         summary.digest = Some(format!("{:016x}", self.sim.digest()));
-        summary.wear = Some(self.wear());
+        summary.wear = Some(wear(&self.tables));
         summary
-    }
-
-    fn wear(&self) -> report::Wear {
-        let groups = &self.tables.groups;
-        let counts = || (0..groups.count()).map(|group| u64::from(groups.erase_count(group)));
-        report::Wear {
-            erase_count_min: counts().min().unwrap_or(0),
-            erase_count_mean: counts().sum::<u64>() as f64 / f64::from(groups.count().max(1)),
-            erase_count_max: counts().max().unwrap_or(0),
-        }
     }
 
     fn channels(&self) -> impl Iterator<Item = &ChannelStage> {
@@ -168,33 +167,17 @@ impl Session {
 
     /// Checks that maps, valid pages, counts and what the flash holds agree. Costs a look at every logical page.
     pub fn check_invariants(&self) -> Result<(), SessionError> {
-        let groups = &self.tables.groups;
-        let mut counted = vec![0u32; groups.count() as usize];
         let channels: Vec<&ChannelStage> = self.channels().collect();
-        for lpn in (0..self.pages).map(Lpn) {
-            let Some(ppn) = self.tables.mapping.get(lpn) else { continue };
-            let fault = |what: &str| Err(SessionError::Invariant(format!("{lpn} is mapped to {ppn}, {what}")));
-            if !groups.is_valid(ppn) {
-                return fault("which is not valid");
-            }
-            counted[groups.of(ppn) as usize] += 1;
-            let geometry = channels[0].contents().geometry();
-            let channel = geometry.die_of(geometry.block_of(ppn)).0;
-            match channels[channel.index()].contents().labelled(ppn) {
-                // A page whose program is still under way is not on flash yet.
-                None => {}
-                Some(held) if held == lpn => {}
-                Some(held) => return fault(&format!("which holds {held}")),
-            }
-        }
-        for (group, &counted) in counted.iter().enumerate() {
-            let kept = groups.valid_count(group as u32);
-            if kept != counted {
-                let what = format!("group {group} counts {kept} valid pages, the map has {counted} there");
-                return Err(SessionError::Invariant(what));
-            }
-        }
-        Ok(())
+        let geometry = channels[0].contents().geometry();
+        check_tables(&self.tables, self.pages, |ppn| {
+            let (channel, _) = geometry.die_of(geometry.block_of(ppn));
+            channels[channel.index()].contents().labelled(ppn)
+        })
+    }
+
+    /// The tables that the firmware's stages share, for checks between phases.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
     }
 
     /// The digest of the run so far.
@@ -207,15 +190,101 @@ impl Session {
         self.sim.events()
     }
 
-    /// What a time line is made of.
-    pub(crate) fn timeline_events(&self) -> &[Event] {
-        &self.sim.probe().events
+    /// Requests completed so far, warm-up included, for whoever watches from another thread.
+    pub fn completed(&self) -> Arc<AtomicU64> {
+        self.ledger.lock().expect("nobody panics with the ledger").completed.clone()
+    }
+
+    /// Turns of all stages so far.
+    pub fn turns(&self) -> u64 {
+        self.sim.stages().map(|stage| stage.turns).sum()
+    }
+
+    /// What a time line is made of, and whether that is not all there was.
+    pub(crate) fn timeline_events(&self) -> (&[Event], bool) {
+        let meter = self.sim.probe();
+        (&meter.events, meter.is_cut())
     }
 
     /// Group and name of each stage.
     pub(crate) fn parts(&self) -> &[(&'static str, String)] {
         &self.parts
     }
+
+    /// The core of each stage; none for hardware.
+    pub(crate) fn places(&self) -> &[Option<CoreId>] {
+        &self.places
+    }
+
+    /// Where flash channels are among the stages, in their order.
+    pub(crate) fn channel_stages(&self) -> &[StageId] {
+        &self.channels
+    }
+}
+
+/// What the media and the host found wrong.
+pub(crate) fn judge(fault: Option<flash::MediaFault>, outcome: &PhaseOutcome) -> Result<(), SessionError> {
+    match wrong(fault, outcome.problems, outcome.first_problem.as_ref()) {
+        Some(wrong) => Err(wrong),
+        None => Ok(()),
+    }
+}
+
+/// Why a phase does not end: what went wrong before that, if anything did.
+pub(crate) fn stands_still(fault: Option<flash::MediaFault>, words: LastWords, at: Time) -> SessionError {
+    let LastWords { unanswered, problems, first_problem } = words;
+    wrong(fault, problems, first_problem.as_ref()).unwrap_or(SessionError::Stuck { at, unanswered })
+}
+
+fn wrong(fault: Option<flash::MediaFault>, problems: u64, first: Option<&String>) -> Option<SessionError> {
+    let answer = first.map(|first| SessionError::Wrong { problems, first: first.clone() });
+    fault.map(SessionError::Media).or(answer)
+}
+
+/// Erase counts of all groups.
+pub(crate) fn wear(tables: &Tables) -> report::Wear {
+    let groups = &tables.groups;
+    let counts = || (0..groups.count()).map(|group| u64::from(groups.erase_count(group)));
+    report::Wear {
+        erase_count_min: counts().min().unwrap_or(0),
+        erase_count_mean: counts().sum::<u64>() as f64 / f64::from(groups.count().max(1)),
+        erase_count_max: counts().max().unwrap_or(0),
+    }
+}
+
+/// Checks that the map, the valid pages and their counts agree, and that a mapped page holds its logical page, as far as
+/// `labelled` knows what a page holds.
+pub(crate) fn check_tables(
+    tables: &Tables,
+    pages: u32,
+    labelled: impl Fn(Ppn) -> Option<Lpn>,
+) -> Result<(), SessionError> {
+    let groups = &tables.groups;
+    let mut counted = vec![0u32; groups.count() as usize];
+    for lpn in (0..pages).map(Lpn) {
+        let Some(ppn) = tables.mapping.get(lpn) else { continue };
+        let fault = |what: &str| Err(SessionError::Invariant(format!("{lpn} is mapped to {ppn}, {what}")));
+        if !groups.is_valid(ppn) {
+            return fault("which is not valid");
+        }
+        counted[groups.of(ppn) as usize] += 1;
+        // A page whose program is still under way is not on flash yet.
+        if let Some(held) = labelled(ppn).filter(|&held| held != lpn) {
+            return fault(&format!("which holds {held}"));
+        }
+    }
+    for (group, &counted) in counted.iter().enumerate() {
+        let kept = groups.valid_count(group as u32);
+        if kept != counted {
+            let what = format!("group {group} counts {kept} valid pages, the map has {counted} there");
+            return Err(SessionError::Invariant(what));
+        }
+    }
+    Ok(())
+}
+
+fn list(unanswered: &[Unanswered]) -> String {
+    unanswered.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 fn inspect<S: 'static>(sim: &Sim<Firmware, Meter>, id: StageId) -> &S {

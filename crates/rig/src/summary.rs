@@ -17,7 +17,7 @@ pub(crate) struct Labels {
 }
 
 /// Groups that are firmware, in the order a request meets them.
-const GROUPS: [&str; 7] = ["nvmq", "ilock", "cache", "trans", "log", "bgc", "fcmd"];
+pub(crate) const GROUPS: [&str; 7] = ["nvmq", "ilock", "cache", "trans", "log", "bgc", "fcmd"];
 
 /// The difference of two snapshots, as shares of the time between them.
 struct Window<'a> {
@@ -39,13 +39,31 @@ pub(crate) fn summarise(
 ) -> Summary {
     let length = (after.at - before.at).secs_f64().max(1e-12);
     let window = Window { before, after, parts, core_slot, length };
+    let flash = window.flash();
+    let counts = &meter.counts;
+    let seen = as_the_host_saw(labels, outcome, (after.wall - before.wall).as_nanos() as u64);
+    let mut summary = Summary {
+        groups: window.groups(),
+        cores: Some(window.cores()),
+        bounds: window.bounds(seen.iops),
+        cache: window.has("cache").then(|| cache(counts)),
+        locks: Some(locks(counts)),
+        write_amplification: amplification(&flash, outcome),
+        gc: Some(reclaim(counts, window.planes(&flash))),
+        journal: window.has("log").then(|| Journal { checkpoints: counts.checkpoints, pages: counts.journal_pages }),
+        flash: Some(flash),
+        ..seen
+    };
+    summary.breakdown = breakdown(meter, summary.latency_mean());
+    summary
+}
+
+/// What the host's end of the link knows of a phase, in either world.
+pub(crate) fn as_the_host_saw(labels: &Labels, outcome: &PhaseOutcome, wall_ns: u64) -> Summary {
     let seconds = outcome.results.window().secs_f64().max(1e-12);
     let [read, write, other] = [0, 1, 2].map(|at| direction(outcome, at, seconds));
     let ios = read.ios + write.ios + other.ios;
-    let iops = ios as f64 / seconds;
-    let flash = window.flash();
-    let counts = &meter.counts;
-    let mut summary = Summary {
+    Summary {
         version: env!("CARGO_PKG_VERSION").into(),
         architecture: labels.architecture.into(),
         device: labels.device.clone(),
@@ -54,28 +72,17 @@ pub(crate) fn summarise(
         workload: Some(outcome.results.name.clone()),
         seed: labels.seed,
         simulated_ns: (seconds * 1e9) as u64,
-        wall_ns: (after.wall - before.wall).as_nanos() as u64,
+        wall_ns,
         ios,
-        iops,
+        iops: ios as f64 / seconds,
         bandwidth: read.bandwidth + write.bandwidth + other.bandwidth,
         queue_depth_mean: outcome.results.queue_depth(),
-        groups: window.groups(),
-        cores: Some(window.cores()),
-        bounds: window.bounds(iops),
-        cache: window.has("cache").then(|| cache(counts)),
-        locks: Some(locks(counts)),
-        write_amplification: amplification(&flash, outcome),
-        gc: Some(reclaim(counts, window.planes(&flash))),
-        journal: window.has("log").then(|| Journal { checkpoints: counts.checkpoints, pages: counts.journal_pages }),
-        flash: Some(flash),
         data: labels.checks.then(|| Oracle { checked: outcome.sectors_checked, mismatches: outcome.mismatches }),
         read,
         write,
         other,
         ..Summary::default()
-    };
-    summary.breakdown = breakdown(meter, summary.latency_mean());
-    summary
+    }
 }
 
 fn direction(outcome: &PhaseOutcome, at: usize, seconds: f64) -> Direction {

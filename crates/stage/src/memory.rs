@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use units::{Span, StageId, Time};
+use units::{Bytes, Span, StageId, Time};
 use zerocopy::FromZeros;
 
 /// Bytes in a cache line: the unit in which cores pass memory to each other.
@@ -180,6 +180,11 @@ impl SharedMemory {
         let line = self.take_lines(LINE_BYTES);
         self.locks += 1;
         crate::Lock::new(self.locks - 1, line, waiters.clone())
+    }
+
+    /// Bytes of all tables and locks; what was never touched is not resident.
+    pub fn reserved(&self) -> Bytes {
+        Bytes(self.lines * LINE_BYTES as u64)
     }
 
     /// How many locks it handed out.

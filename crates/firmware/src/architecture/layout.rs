@@ -18,6 +18,19 @@ pub enum PlacementError {
     /// No core at all.
     #[error("no core to place threads on; expected at least 1")]
     NoCores,
+    /// A list of cores that does not fit its group.
+    #[error("one core for each of the {threads} threads of {group}, not {listed}")]
+    Count {
+        /// The group.
+        group: &'static str,
+        /// Cores in the list.
+        listed: usize,
+        /// Threads of the group.
+        threads: usize,
+    },
+    /// A list for no group.
+    #[error("{0} is no group of threads")]
+    NoGroup(&'static str),
 }
 
 impl Placement {
@@ -38,6 +51,17 @@ impl Placement {
                 .collect()
         };
         Ok(Placement { cores: threads.groups().map(|(group, count)| (group, deal(count))).into() })
+    }
+
+    /// The same, with the threads of one group on these cores.
+    pub fn with(mut self, group: &'static str, cores: Vec<CoreId>) -> Result<Self, PlacementError> {
+        let (_, placed) =
+            self.cores.iter_mut().find(|(name, _)| *name == group).ok_or(PlacementError::NoGroup(group))?;
+        if cores.len() != placed.len() {
+            return Err(PlacementError::Count { group, listed: cores.len(), threads: placed.len() });
+        }
+        *placed = cores;
+        Ok(self)
     }
 
     /// The core of a thread.
@@ -88,5 +112,25 @@ impl Hardware {
                 .collect(),
             finished: Vec::new(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THREADS: ThreadCounts = ThreadCounts { nvmq: 3, ilock: 1, cache: 0, trans: 2, log: 0, bgc: 1, fcmd: 1 };
+
+    #[test]
+    fn threads_are_dealt_evenly_and_a_group_can_be_moved() {
+        let placement = Placement::dealt(THREADS, 4).unwrap();
+        assert_eq!([0, 1, 2].map(|index| placement.core("nvmq", index).0), [0, 1, 2]);
+        assert_eq!([placement.core("ilock", 0).0, placement.core("trans", 0).0], [3, 0]);
+        let moved = placement.clone().with("trans", vec![CoreId(2), CoreId(2)]).unwrap();
+        assert_eq!([moved.core("trans", 1).0, moved.core("nvmq", 1).0], [2, 1]);
+        let count = placement.clone().with("trans", vec![CoreId(2)]);
+        assert_eq!(count, Err(PlacementError::Count { group: "trans", listed: 1, threads: 2 }));
+        assert_eq!(placement.with("pilot", vec![]), Err(PlacementError::NoGroup("pilot")));
+        assert_eq!(Placement::dealt(THREADS, 0), Err(PlacementError::NoCores));
     }
 }

@@ -214,13 +214,21 @@ impl Cache {
             }
             return may_pass;
         }
-        self.evict(turn, place, cached.expect("handled above"));
-        // A blocking buffer takes the new page only when the old one is on flash.
-        self.settings.cache.non_blocking && self.serve(turn, request)
+        let victim = cached.expect("handled above");
+        if !self.settings.cache.non_blocking {
+            // A blocking buffer takes the new page only when the old one is on flash.
+            self.evict(turn, place, victim, None);
+            return false;
+        }
+        self.evict(turn, place, victim, Some(lpn));
+        turn.spend(Work::ServeEntry);
+        let spare = std::mem::replace(&mut self.entries[place].frame, request.frame);
+        self.answer(turn, request, spare);
+        true
     }
 
-    /// Sends an entry's page to flash; the entry gets a spare frame.
-    fn evict(&mut self, turn: &mut Turn<'_>, place: usize, lpn: Lpn) {
+    /// Sends an entry's page to flash; the entry gets a spare frame, and caches `next` from now on.
+    fn evict(&mut self, turn: &mut Turn<'_>, place: usize, lpn: Lpn, next: Option<Lpn>) {
         turn.spend(Work::EvictEntry);
         turn.note(Note::CacheEviction);
         let spare = self.spares.pop().expect("the caller looked");
@@ -228,7 +236,7 @@ impl Cache {
         debug_assert_eq!(entry.evicting, NONE);
         entry.evicting = std::mem::replace(&mut entry.frame, spare);
         let frame = entry.evicting;
-        self.set_tag(turn, place, None, Some(lpn));
+        self.set_tag(turn, place, next, Some(lpn));
         let requester = Requester { group: Asker::Cache, index: self.index, tag: place as u32 };
         // It is nobody's command: its time is not part of the write that caused it.
         let eviction = CacheRequest { operation: CacheOperation::Write, lpn, frame, requester, key: CommandKey::NONE };
@@ -245,7 +253,7 @@ impl Cache {
         self.set_tag(turn, place, cached, None);
         if self.entries[place].flush {
             match cached {
-                Some(lpn) => self.evict(turn, place, lpn),
+                Some(lpn) => self.evict(turn, place, lpn, None),
                 None => self.count_flushed(turn, place, true),
             }
         }
@@ -318,7 +326,7 @@ impl Cache {
                 continue;
             }
             if let (Some(lpn), _) = self.tag(turn, place) {
-                self.evict(turn, place, lpn);
+                self.evict(turn, place, lpn, None);
             }
         }
     }

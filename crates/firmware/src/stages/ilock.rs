@@ -7,7 +7,7 @@
 //! Order: the requests of one submission queue are admitted in the order of their tickets. A request that arrives before its
 //! predecessor, because another thread took it, is kept until the gap is closed.
 
-use crate::message::{LockRelease, LockReply, LockRequest, LockSkip, LockedRange, Message, NO_TICKET};
+use crate::message::{LockJoin, LockRelease, LockReply, LockRequest, LockSkip, LockedRange, Message, NO_TICKET};
 use crate::{Firmware, Turn, Work};
 use stage::{Accepts, Address, Stage};
 use std::collections::{BTreeMap, VecDeque};
@@ -25,6 +25,7 @@ struct Node {
 /// One ILOCK thread, for its share of the lock regions.
 pub(crate) struct Ilock {
     nvmq: Vec<Address<LockReply>>,
+    joins: Vec<Address<LockJoin>>,
     forwarding: bool,
     /// Nodes by first unit; no two meet.
     tree: BTreeMap<u32, Node>,
@@ -41,9 +42,22 @@ impl Accepts<LockSkip> for Ilock {}
 impl Accepts<LockRelease> for Ilock {}
 
 impl Ilock {
-    pub(crate) fn new(nvmq: Vec<Address<LockReply>>, forwarding: bool, queues: u32) -> Self {
+    pub(crate) fn new(
+        nvmq: Vec<Address<LockReply>>,
+        joins: Vec<Address<LockJoin>>,
+        forwarding: bool,
+        queues: u32,
+    ) -> Self {
         let next_ticket = vec![0; queues as usize + 1];
-        Ilock { nvmq, forwarding, tree: BTreeMap::new(), waiting: VecDeque::new(), next_ticket, early: Vec::new() }
+        Ilock {
+            nvmq,
+            joins,
+            forwarding,
+            tree: BTreeMap::new(),
+            waiting: VecDeque::new(),
+            next_ticket,
+            early: Vec::new(),
+        }
     }
 
     /// Admits a ticket, and the early ones whose turn it makes.
@@ -77,6 +91,11 @@ impl Ilock {
                 let node = self.tree.get_mut(&held.first).expect("it was just found");
                 node.under_way += 1;
                 let owner = node.owner;
+                if owner != request.nvmq {
+                    // The owner must know the order now: its own later requests could pass one that is forwarded to it.
+                    let join = LockJoin { range: held, extent: request.extent, key: request.key };
+                    turn.send(self.joins[usize::from(owner)], join);
+                }
                 self.answer(turn, &request, owner, held, false);
             }
             _ => self.waiting.push_back(request),

@@ -7,6 +7,9 @@ use crate::{Drive, Settings, Turn};
 use stage::{SharedMemory, Words};
 use units::{BlockId, Ppn};
 
+/// Free groups of a TRANS thread that only moved pages may use: a victim can always be emptied.
+pub(crate) const RESERVED_GROUPS: u32 = 2;
+
 /// What a group is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupState {
@@ -90,6 +93,27 @@ impl BlockGroups {
         let block = group * self.planes + position % self.planes;
         Ppn(block * self.pages_per_block + position / self.planes)
     }
+    /// The position of a page in its group.
+    pub fn position(&self, ppn: Ppn) -> u32 {
+        let (block, page) = self.block_page(ppn);
+        page * self.planes + block as u32 % self.planes
+    }
+    /// The block that a page lies in, as an index, and the page's number there.
+    pub(crate) fn block_page(&self, ppn: Ppn) -> (usize, u32) {
+        ((ppn.0 / self.pages_per_block) as usize, ppn.0 % self.pages_per_block)
+    }
+    /// The die that a group lies on.
+    pub(crate) fn die(&self, group: u32) -> u32 {
+        group % self.dies
+    }
+    /// Blocks of a group.
+    pub(crate) fn planes(&self) -> u32 {
+        self.planes
+    }
+    /// Groups that a TRANS thread owns.
+    pub(crate) fn owned(&self, trans: u32) -> impl Iterator<Item = u32> + '_ {
+        (0..self.groups).filter(move |&group| self.owner(group) == Some(trans))
+    }
     /// The first block of a group.
     pub fn first_block(&self, group: u32) -> BlockId {
         BlockId(group * self.planes)
@@ -152,10 +176,24 @@ impl BlockGroups {
         self.count_valid(turn, ppn, false);
         self.valid.clear_bits(ppn.0 as usize / 64, 1 << (ppn.0 % 64));
     }
-    /// A page was written, without a price: preconditioning.
-    pub fn set_valid(&self, ppn: Ppn) {
-        self.valid_count.fetch_add(self.of(ppn) as usize, 1);
-        self.valid.set_bits(ppn.0 as usize / 64, 1 << (ppn.0 % 64));
+    /// Marks the valid pages of a group, by position, without a price: preconditioning of an empty group.
+    pub fn set_valid(&self, group: u32, valid: &[bool]) {
+        self.valid_count.set(group as usize, valid.iter().filter(|is_valid| **is_valid).count() as u64);
+        let (planes, per_block) = (self.planes as usize, self.pages_per_block);
+        for (plane, first) in self.blocks(group).enumerate() {
+            // The bits of a word are gathered before it is touched: a group is many pages, its words are few.
+            let (mut word, mut bits) = (first.0 / 64, 0u64);
+            for page in 0..per_block {
+                let ppn = first.0 + page;
+                if ppn / 64 != word {
+                    self.valid.set_bits(word as usize, bits);
+                    (word, bits) = (ppn / 64, 0);
+                }
+                let is_valid = valid.get(page as usize * planes + plane).copied().unwrap_or(false);
+                bits |= u64::from(is_valid) << (ppn % 64);
+            }
+            self.valid.set_bits(word as usize, bits);
+        }
     }
 
     fn count_valid(&self, turn: &mut Turn<'_>, ppn: Ppn, more: bool) {
@@ -166,7 +204,7 @@ impl BlockGroups {
     }
 }
 
-/// Groups kept for checkpoints: two whole maps and a row to spare, but at most an eighth of the array.
+/// Groups kept for checkpoints: two whole page maps (the hybrid map is smaller) and a row to spare, but at most an eighth of the array.
 pub(crate) fn journal_groups(drive: &Drive) -> u32 {
     let shape = drive.geometry().shape();
     let pages = shape.planes_per_die * shape.pages_per_block;

@@ -22,7 +22,7 @@ pub struct Phase {
     pub pace: Pace,
     /// No more requests than this, if given.
     pub ios: Option<u64>,
-    /// No requests later than this after the start, if given; completions after that are not counted.
+    /// No requests later than this after counting began, if given; completions after that are not counted.
     pub duration: Option<Span>,
     /// Counting begins when so many requests have completed,
     pub warm_up_ios: u64,
@@ -41,6 +41,7 @@ impl Phase {
 pub(super) struct Course {
     phase: Phase,
     began: Time,
+    opened: Option<Time>,
     next: Option<Io>,
     taken: u64,
     exhausted: bool,
@@ -49,12 +50,17 @@ pub(super) struct Course {
 
 impl Course {
     pub(super) fn new(phase: Phase, began: Time) -> Course {
-        Course { phase, began, next: None, taken: 0, exhausted: false, completed: 0 }
+        Course { phase, began, opened: None, next: None, taken: 0, exhausted: false, completed: 0 }
     }
 
     /// When the phase's duration is over.
     pub(super) fn deadline(&self) -> Time {
-        self.phase.duration.map_or(Time::NEVER, |duration| self.began + duration)
+        self.phase.duration.zip(self.opened).map_or(Time::NEVER, |(duration, opened)| opened + duration)
+    }
+
+    /// Counting begins.
+    pub(super) fn open(&mut self, now: Time) {
+        self.opened = Some(now);
     }
 
     /// Whether no request will come any more.

@@ -1,9 +1,11 @@
 //! A flash channel with its dies: the timing model, what the pages hold, and the frames that bytes move from and to.
 
+use crate::hardware::Ledger;
 use firmware::{ChannelDone, ChannelRequest, CommandKey, Firmware, FlashChannel, Frames, Media, Message, Note, Turn};
-use flash::{Channel, Contents, Finished, Media as _, MediaFault, Oob, Operation, Usage};
+use flash::{Channel, Contents, Finished, Media as _, Oob, Operation, Usage};
 use stage::{Address, Stage};
 use std::any::Any;
+use std::sync::{Arc, Mutex};
 use units::Time;
 
 pub(crate) struct ChannelStage {
@@ -18,8 +20,8 @@ pub(crate) struct ChannelStage {
     payload: Vec<u64>,
     /// Whether the recorder is told when dies were busy.
     narrate: bool,
-    /// The first thing the media refused, if anything: our own fault, or worn-out flash.
-    fault: Option<MediaFault>,
+    /// Where the first thing that the media refuses is told.
+    ledger: Arc<Mutex<Ledger>>,
 }
 
 impl ChannelStage {
@@ -30,6 +32,7 @@ impl ChannelStage {
         frames: Frames,
         done: Address<ChannelDone>,
         narrate: bool,
+        ledger: Arc<Mutex<Ledger>>,
     ) -> Self {
         let payload = vec![0; contents.page_words()];
         ChannelStage {
@@ -42,7 +45,7 @@ impl ChannelStage {
             finished: Vec::new(),
             payload,
             narrate,
-            fault: None,
+            ledger,
         }
     }
 
@@ -52,10 +55,6 @@ impl ChannelStage {
 
     pub(crate) fn contents(&self) -> &Contents {
         &self.contents
-    }
-
-    pub(crate) fn fault(&self) -> Option<&MediaFault> {
-        self.fault.as_ref()
     }
 
     fn on_request(&mut self, turn: &mut Turn<'_>, request: ChannelRequest) {
@@ -96,7 +95,7 @@ impl ChannelStage {
             };
             if let Err(fault) = outcome {
                 media = if transaction.operation == Operation::Read { Media::Unreadable } else { Media::Failed };
-                self.fault.get_or_insert(fault);
+                self.ledger.lock().expect("nobody panics with the ledger").fault.get_or_insert(fault);
             }
         }
         if self.narrate {

@@ -7,10 +7,20 @@ use host::{DoorbellWrite, Driver, Observe, Phase, PhaseResults};
 use nvme::spec::registers::Doorbell;
 use report::Histogram;
 use stage::{Address, Stage};
+use std::any::Any;
 use std::collections::VecDeque;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use units::{Bytes, QueueId, Span, Time};
 use workload::IoKind;
+
+/// How long a host waits for any answer before it gives the drive up: far longer than any flash operation or reclaim takes,
+/// and as good as the time-out of a host's driver.
+const PATIENCE: Span = Span::from_secs(20);
+
+/// How many commands without an answer are named.
+const UNANSWERED_MAX: usize = 8;
 
 /// What the host saw of a phase.
 pub(crate) struct Tally {
@@ -18,13 +28,17 @@ pub(crate) struct Tally {
     pub(crate) latency: [Histogram; 3],
     pub(crate) bytes: [u64; 3],
     pub(crate) ios: [u64; 3],
+    /// Commands answered.
+    answered: u64,
+    /// Requests completed, counted or not.
+    finished: u64,
     notes: Vec<Note>,
 }
 
 impl Default for Tally {
     fn default() -> Self {
         let latency = [Histogram::new(), Histogram::new(), Histogram::new()];
-        Tally { latency, bytes: [0; 3], ios: [0; 3], notes: Vec::new() }
+        Tally { latency, bytes: [0; 3], ios: [0; 3], answered: 0, finished: 0, notes: Vec::new() }
     }
 }
 
@@ -42,12 +56,14 @@ impl Observe for Tally {
         self.notes.push(Note::Submitted(CommandKey::new(queue, command)));
     }
     fn reaped(&mut self, queue: QueueId, command: u16, _at: Time, _kind: IoKind, _latency: Span) {
+        self.answered += 1;
         self.notes.push(Note::Reaped { key: CommandKey::new(queue, command), counted: false });
     }
     fn finished(&mut self, kind: IoKind, bytes: Bytes, _at: Time, latency: Span, is_counted: bool) {
         if let Some(Note::Reaped { counted, .. }) = self.notes.last_mut() {
             *counted = is_counted;
         }
+        self.finished += 1;
         if is_counted {
             let direction = direction(kind);
             self.latency[direction].record(latency);
@@ -64,6 +80,8 @@ pub(crate) enum Halt {
     Opened,
     /// A phase is over.
     Finished,
+    /// Commands are outstanding, but none was answered for [`PATIENCE`].
+    Stalled,
 }
 
 /// What the host tells whoever runs it.
@@ -73,6 +91,39 @@ pub(crate) struct Ledger {
     pub(crate) halt: Option<Halt>,
     /// Phases that are over.
     pub(crate) phases: Vec<PhaseOutcome>,
+    /// The first command of the firmware that the media refused: our own fault, or worn-out flash.
+    pub(crate) fault: Option<flash::MediaFault>,
+    /// What there is to say when the host was taken away.
+    pub(crate) last_words: LastWords,
+    /// Requests completed since the run began, for whoever watches it.
+    pub(crate) completed: Arc<AtomicU64>,
+}
+
+/// What a host knows in the midst of a phase that does not end.
+#[derive(Default)]
+pub(crate) struct LastWords {
+    /// Commands without an answer, at most a few, in the order of their queues.
+    pub(crate) unanswered: Vec<Unanswered>,
+    /// Completions that were wrong in any way, and the first of them.
+    pub(crate) problems: u64,
+    pub(crate) first_problem: Option<String>,
+}
+
+/// A command without an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unanswered {
+    /// Where it was submitted.
+    pub queue: QueueId,
+    /// Its identifier.
+    pub command: u16,
+    /// When.
+    pub since: Time,
+}
+
+impl fmt::Display for Unanswered {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} command {} since {}", self.queue, self.command, self.since)
+    }
 }
 
 /// A phase that is over, as the host saw it.
@@ -95,7 +146,13 @@ pub(crate) struct HostStage {
     pauses: bool,
     opened: bool,
     running: bool,
+    /// When it is looked at whether anything was answered since the last look, and what had been answered then.
+    look_at: Time,
+    answered: u64,
     ledger: Arc<Mutex<Ledger>>,
+    completed: Arc<AtomicU64>,
+    /// Requests completed in phases that are over.
+    finished_before: u64,
 }
 
 impl HostStage {
@@ -107,7 +164,21 @@ impl HostStage {
         ledger: Arc<Mutex<Ledger>>,
     ) -> Self {
         let (writes, phases) = (Vec::new(), phases.into());
-        HostStage { driver, doorbells, writes, phases, pauses, opened: false, running: false, ledger }
+        let completed = ledger.lock().expect("nobody panics with the ledger").completed.clone();
+        HostStage {
+            driver,
+            doorbells,
+            writes,
+            phases,
+            pauses,
+            opened: false,
+            running: false,
+            look_at: Time::ZERO,
+            answered: 0,
+            ledger,
+            completed,
+            finished_before: 0,
+        }
     }
 
     /// Rings what is to be rung, tells the recorder, and stops the run where a phase opens or ends.
@@ -122,6 +193,8 @@ impl HostStage {
         for note in self.driver.observer().notes.drain(..) {
             turn.note(note);
         }
+        // Whoever reads it needs it only about right.
+        self.completed.store(self.finished_before + self.driver.observer().finished, Ordering::Relaxed);
         let opened = self.driver.results().phases.last().is_some_and(|phase| phase.opened.is_some());
         if self.running && self.driver.finished() {
             self.running = false;
@@ -131,14 +204,26 @@ impl HostStage {
             self.opened = true;
             self.stop(turn, Halt::Opened, self.pauses);
         } else {
-            turn.wake_at(self.driver.next_arrival().unwrap_or(Time::NEVER));
+            turn.wake_at(self.driver.next_arrival().unwrap_or(Time::NEVER).min(self.look_at));
         }
+    }
+
+    /// Whether commands are outstanding and none was answered since the last look. Firmware that works in idle times never
+    /// comes to rest, so that nothing but this tells that a drive stands still.
+    fn is_stalled(&mut self, now: Time) -> bool {
+        if now < self.look_at {
+            return false;
+        }
+        let before = std::mem::replace(&mut self.answered, self.driver.observer().answered);
+        self.look_at = now + PATIENCE;
+        self.driver.outstanding() > 0 && before == self.answered
     }
 
     /// Puts the phase that is over into the ledger.
     fn close(&mut self) {
         let sectors_checked = self.driver.sectors_checked();
         let tally = std::mem::take(self.driver.observer());
+        self.finished_before += tally.finished;
         let results = self.driver.results();
         let outcome = PhaseOutcome {
             results: results.phases.last().expect("a phase was running").clone(),
@@ -149,6 +234,22 @@ impl HostStage {
             first_problem: results.first_problem.as_ref().map(ToString::to_string),
         };
         self.ledger.lock().expect("nobody panics with the ledger").phases.push(outcome);
+    }
+
+    pub(crate) fn last_words(&self) -> LastWords {
+        let settings = self.driver.settings();
+        let all =
+            (1..=settings.queues).flat_map(|queue| (0..settings.depth as u16).map(move |id| (QueueId(queue), id)));
+        let live = all.filter_map(|(queue, command)| {
+            let since = self.driver.submitted_at(queue, command)?;
+            Some(Unanswered { queue, command, since })
+        });
+        let results = self.driver.results();
+        LastWords {
+            unanswered: live.take(UNANSWERED_MAX).collect(),
+            problems: results.problems,
+            first_problem: results.first_problem.as_ref().map(ToString::to_string),
+        }
     }
 
     fn stop(&mut self, turn: &mut Turn<'_>, why: Halt, halts: bool) {
@@ -169,15 +270,35 @@ impl Stage<Firmware> for HostStage {
 
     fn on_wake(&mut self, turn: &mut Turn<'_>) {
         if self.running {
+            if self.is_stalled(turn.now()) {
+                self.stop(turn, Halt::Stalled, true);
+                return;
+            }
             self.driver.poll(turn.now(), &mut self.writes);
         } else if let Some(phase) = self.phases.pop_front() {
             self.running = true;
             self.opened = false;
+            self.answered = 0;
+            self.look_at = turn.now() + PATIENCE;
             self.driver.start(turn.now(), phase, &mut self.writes);
         } else {
             return;
         }
         self.go_on(turn);
+    }
+
+    fn inspect(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+}
+
+/// Stages end where they ran; the ledger is what remains of a run on threads.
+impl Drop for HostStage {
+    fn drop(&mut self) {
+        let last_words = self.last_words();
+        if let Ok(mut ledger) = self.ledger.lock() {
+            ledger.last_words = last_words;
+        }
     }
 }
 

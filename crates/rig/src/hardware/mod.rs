@@ -5,6 +5,7 @@ mod host;
 mod link;
 
 pub(crate) use channel::ChannelStage;
-pub(crate) use host::{Halt, HostStage, Ledger, PhaseOutcome, Tally};
+pub use host::Unanswered;
+pub(crate) use host::{Halt, HostStage, LastWords, Ledger, PhaseOutcome, Tally};
 pub use link::LinkTiming;
 pub(crate) use link::{LinkStage, LinkUsage, LinkWays};

@@ -61,6 +61,7 @@ impl Accepts<Take> for Nvmq {}
 impl Accepts<Forward> for Nvmq {}
 impl Accepts<Transferred> for Nvmq {}
 impl Accepts<LockReply> for Nvmq {}
+impl Accepts<LockJoin> for Nvmq {}
 impl Accepts<PageDone> for Nvmq {}
 impl Accepts<QueueEased> for Nvmq {}
 
@@ -144,6 +145,7 @@ impl Stage<Firmware> for Nvmq {
                 Lane::FromHost | Lane::ToHost => self.on_page_moved(turn, done),
             },
             Message::LockReply(reply) => self.on_lock_reply(turn, reply),
+            Message::LockJoin(join) => self.on_lock_join(turn, join),
             Message::PageDone(done) => self.on_page_done(turn, done),
             Message::QueueEased(eased) => self.on_queue_eased(turn, eased.queue),
             other => unreachable!("nvmq{} was sent {other:?}", self.index),

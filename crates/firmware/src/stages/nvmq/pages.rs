@@ -68,6 +68,7 @@ impl Nvmq {
             let last = command.first_page + segment.to - 1;
             let request = LockRequest {
                 range: LockedRange { first: first / pages_per_unit, last: last / pages_per_unit },
+                extent: Extent { from: first, to: last + 1, changes: command.changes_media() },
                 ticket: command.card.tickets[index],
                 nvmq: self.index,
                 segment: index as u8,
@@ -87,7 +88,7 @@ impl Nvmq {
         let asked = self.slots.get(reply.slot).segments[usize::from(reply.segment)].asked;
         turn.note(crate::Note::LockAnswered { asked, waited: reply.waited });
         if reply.owner == self.index {
-            self.enter(turn, reply.slot, reply.segment, reply.range);
+            self.join(turn, reply.slot, reply.segment, reply.range);
         } else {
             let forward = Forward { card: self.slots.get(reply.slot).card, range: reply.range };
             self.slots.remove(reply.slot);
@@ -105,16 +106,31 @@ impl Nvmq {
         }
         let slot = self.slots.insert(command);
         self.publish_activity();
-        self.enter(turn, slot, 0, forward.range);
+        if let Some((record, running)) = self.ranges.arrive(forward.range, forward.card.key, slot) {
+            self.enter(turn, slot, 0, record, running);
+        }
     }
 
-    fn enter(&mut self, turn: &mut Turn<'_>, slot: u16, segment: u8, range: LockedRange) {
+    /// A command is on its way here: its place in the order is kept for it.
+    pub(super) fn on_lock_join(&mut self, turn: &mut Turn<'_>, join: LockJoin) {
+        turn.spend(Work::OrderInRange);
+        let member = Member::new(join.key, 0, join.extent);
+        if let Some((slot, record, running)) = self.ranges.expect(join.range, member) {
+            self.enter(turn, slot, 0, record, running);
+        }
+    }
+
+    fn join(&mut self, turn: &mut Turn<'_>, slot: u16, segment: u8, range: LockedRange) {
         turn.spend(Work::OrderInRange);
         let command = self.slots.get(slot);
         let part = command.segments[usize::from(segment)];
-        let pages = (command.first_page + part.from, command.first_page + part.to);
-        let member = Member::new(slot, segment, pages, command.changes_media());
-        let (record, running) = self.ranges.join(range, member);
+        let (from, to) = (command.first_page + part.from, command.first_page + part.to);
+        let extent = Extent { from, to, changes: command.changes_media() };
+        let (record, running) = self.ranges.join(range, Member::new(command.card.key, segment, extent), slot);
+        self.enter(turn, slot, segment, record, running);
+    }
+
+    fn enter(&mut self, turn: &mut Turn<'_>, slot: u16, segment: u8, record: u16, running: bool) {
         let part = &mut self.slots.get_mut(slot).segments[usize::from(segment)];
         part.record = Some(record);
         part.running = running;
@@ -421,21 +437,21 @@ impl Nvmq {
                 self.complete(turn, slot);
             }
         }
-        self.leave(turn, record, slot, index as u8, region_page, key);
+        self.leave(turn, record, index as u8, region_page, key);
         over
     }
 
-    fn leave(&mut self, turn: &mut Turn<'_>, record: u16, slot: u16, segment: u8, page: u32, key: CommandKey) {
-        match self.ranges.leave(record, slot, segment) {
+    fn leave(&mut self, turn: &mut Turn<'_>, record: u16, segment: u8, page: u32, key: CommandKey) {
+        match self.ranges.leave(record, key, segment) {
             Left::Alone(range, served) => {
                 let region =
                     u64::from(page) * u64::from(self.drive.sectors_per_page()) * SECTOR_BYTES / crate::LOCK_REGION.0;
                 turn.send(self.ways.releases[self.lock_thread(region)], LockRelease { range, served, key });
             }
             Left::Shared => {
-                while let Some(member) = self.ranges.next_runnable(record) {
-                    self.slots.get_mut(member.slot).segments[usize::from(member.segment)].running = true;
-                    self.advance(turn, member.slot);
+                while let Some((slot, segment)) = self.ranges.next_runnable(record) {
+                    self.slots.get_mut(slot).segments[usize::from(segment)].running = true;
+                    self.advance(turn, slot);
                 }
             }
         }

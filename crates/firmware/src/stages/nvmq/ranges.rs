@@ -1,27 +1,23 @@
 //! Ranges that this thread owns, and the order of the commands that share one (DeepFlash §5.2, ownership).
+//!
+//! The order is ILOCK's. A command that another thread forwards here has its place from the moment ILOCK decided, before it arrives.
 
-use crate::message::LockedRange;
+use crate::message::{CommandKey, Extent, LockedRange};
 
 /// A segment of a command under an owned range.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Member {
-    pub(super) slot: u16,
-    pub(super) segment: u8,
-    /// Pages it touches: first, and one past the last.
-    pub(super) pages: (u32, u32),
-    pub(super) changes_media: bool,
+    key: CommandKey,
+    segment: u8,
+    extent: Extent,
+    /// Where the command is; none while it is on its way here.
+    slot: Option<u16>,
     running: bool,
 }
 
 impl Member {
-    pub(super) fn new(slot: u16, segment: u8, pages: (u32, u32), changes_media: bool) -> Self {
-        Member { slot, segment, pages, changes_media, running: false }
-    }
-
-    fn must_follow(&self, earlier: &Member) -> bool {
-        (self.changes_media || earlier.changes_media)
-            && self.pages.0 < earlier.pages.1
-            && earlier.pages.0 < self.pages.1
+    pub(super) fn new(key: CommandKey, segment: u8, extent: Extent) -> Self {
+        Member { key, segment, extent, slot: None, running: false }
     }
 }
 
@@ -30,7 +26,7 @@ struct Record {
     range: LockedRange,
     /// Grants and forwards that came under it.
     served: u32,
-    /// In the order they came.
+    /// In the order that ILOCK decided.
     members: Vec<Member>,
     /// The next record of its chain.
     next: u16,
@@ -48,11 +44,13 @@ pub(super) struct OwnedRanges {
     records: Vec<Record>,
     chains: Box<[u16; CHAINS]>,
     free: Vec<u16>,
+    /// Commands that arrived before ILOCK's word of them.
+    early: Vec<(CommandKey, u16)>,
 }
 
 impl Default for OwnedRanges {
     fn default() -> Self {
-        OwnedRanges { records: Vec::new(), chains: Box::new([NONE; CHAINS]), free: Vec::new() }
+        OwnedRanges { records: Vec::new(), chains: Box::new([NONE; CHAINS]), free: Vec::new(), early: Vec::new() }
     }
 }
 
@@ -66,14 +64,45 @@ pub(super) enum Left {
 }
 
 impl OwnedRanges {
-    /// Puts a member under a range, and tells the record and whether it may run at once.
-    pub(super) fn join(&mut self, range: LockedRange, mut member: Member) -> (u16, bool) {
+    /// Puts a command that is here under a range, and tells the record and whether it may run at once.
+    pub(super) fn join(&mut self, range: LockedRange, member: Member, slot: u16) -> (u16, bool) {
         let index = self.find(range).unwrap_or_else(|| self.open(range));
         let record = &mut self.records[usize::from(index)];
         record.served += 1;
-        member.running = !record.members.iter().any(|earlier| member.must_follow(earlier));
+        let running = !record.members.iter().any(|earlier| member.extent.conflicts(&earlier.extent));
+        record.members.push(Member { slot: Some(slot), running, ..member });
+        (index, running)
+    }
+
+    /// Keeps a place for a command that is on its way; if it has arrived before this word of it, as [`OwnedRanges::join`] with its slot.
+    pub(super) fn expect(&mut self, range: LockedRange, member: Member) -> Option<(u16, u16, bool)> {
+        if let Some(at) = self.early.iter().position(|&(key, _)| key == member.key) {
+            let (_, slot) = self.early.swap_remove(at);
+            let (record, running) = self.join(range, member, slot);
+            return Some((slot, record, running));
+        }
+        let index = self.find(range).unwrap_or_else(|| self.open(range));
+        let record = &mut self.records[usize::from(index)];
+        record.served += 1;
         record.members.push(member);
-        (index, member.running)
+        None
+    }
+
+    /// A command that was on its way has arrived: its record and whether it may run, once ILOCK's word of it is here as well.
+    pub(super) fn arrive(&mut self, range: LockedRange, key: CommandKey, slot: u16) -> Option<(u16, bool)> {
+        let expected = self.find(range).and_then(|index| {
+            let members = &self.records[usize::from(index)].members;
+            members.iter().position(|member| member.key == key).map(|at| (index, at))
+        });
+        let Some((index, at)) = expected else {
+            self.early.push((key, slot));
+            return None;
+        };
+        let members = &mut self.records[usize::from(index)].members;
+        let running = may_run(members, at);
+        members[at].slot = Some(slot);
+        members[at].running = running;
+        Some((index, running))
     }
 
     fn find(&self, range: LockedRange) -> Option<u16> {
@@ -115,10 +144,9 @@ impl OwnedRanges {
     }
 
     /// A member's segment is done.
-    pub(super) fn leave(&mut self, index: u16, slot: u16, segment: u8) -> Left {
+    pub(super) fn leave(&mut self, index: u16, key: CommandKey, segment: u8) -> Left {
         let record = &mut self.records[usize::from(index)];
-        let at = record.members.iter().position(|member| (member.slot, member.segment) == (slot, segment));
-        record.members.remove(at.expect("a member leaves once"));
+        record.members.retain(|member| (member.key, member.segment) != (key, segment));
         if !record.members.is_empty() {
             return Left::Shared;
         }
@@ -127,19 +155,22 @@ impl OwnedRanges {
         left
     }
 
-    /// A member whose turn has come, marked as running.
-    pub(super) fn next_runnable(&mut self, index: u16) -> Option<Member> {
+    /// A member whose turn has come, marked as running: its slot and segment.
+    pub(super) fn next_runnable(&mut self, index: u16) -> Option<(u16, u8)> {
         let members = &mut self.records[usize::from(index)].members;
-        let position = (0..members.len()).find(|&at| {
-            !members[at].running && !members[..at].iter().any(|earlier| members[at].must_follow(earlier))
-        })?;
+        let position = (0..members.len())
+            .find(|&at| !members[at].running && members[at].slot.is_some() && may_run(members, at))?;
         members[position].running = true;
-        Some(members[position])
+        members[position].slot.map(|slot| (slot, members[position].segment))
     }
 }
 
 fn chain(range: LockedRange) -> usize {
     range.first as usize % CHAINS
+}
+
+fn may_run(members: &[Member], at: usize) -> bool {
+    !members[..at].iter().any(|earlier| members[at].extent.conflicts(&earlier.extent))
 }
 
 #[cfg(test)]
@@ -148,29 +179,53 @@ mod tests {
 
     const RANGE: LockedRange = LockedRange { first: 0, last: 63 };
 
+    fn member(key: u32, page: u32, changes: bool) -> Member {
+        Member::new(CommandKey(key), 0, Extent { from: page, to: page + 1, changes })
+    }
+
     #[test]
     fn writers_of_one_page_take_turns_and_others_do_not_wait() {
         let mut ranges = OwnedRanges::default();
-        let write = |slot, page| Member::new(slot, 0, (page, page + 1), true);
-        let (record, first) = ranges.join(RANGE, write(0, 5));
-        assert!(first && !ranges.join(RANGE, write(1, 5)).1);
-        assert!(ranges.join(RANGE, write(2, 6)).1, "another page");
-        assert!(!ranges.join(RANGE, Member::new(3, 0, (5, 6), false)).1, "a read behind a write");
-        assert_eq!(ranges.leave(record, 0, 0), Left::Shared);
-        assert_eq!(ranges.next_runnable(record).unwrap().slot, 1);
+        let (record, first) = ranges.join(RANGE, member(0, 5, true), 0);
+        assert!(first && !ranges.join(RANGE, member(1, 5, true), 1).1);
+        assert!(ranges.join(RANGE, member(2, 6, true), 2).1, "another page");
+        assert!(!ranges.join(RANGE, member(3, 5, false), 3).1, "a read behind a write");
+        assert_eq!(ranges.leave(record, CommandKey(0), 0), Left::Shared);
+        assert_eq!(ranges.next_runnable(record), Some((1, 0)));
         assert!(ranges.next_runnable(record).is_none());
-        for slot in [1, 2] {
-            assert_eq!(ranges.leave(record, slot, 0), Left::Shared);
+        for key in [1, 2] {
+            assert_eq!(ranges.leave(record, CommandKey(key), 0), Left::Shared);
         }
-        assert_eq!(ranges.next_runnable(record).unwrap().slot, 3);
-        assert_eq!(ranges.leave(record, 3, 0), Left::Alone(RANGE, 4));
+        assert_eq!(ranges.next_runnable(record), Some((3, 0)));
+        assert_eq!(ranges.leave(record, CommandKey(3), 0), Left::Alone(RANGE, 4));
+    }
+
+    #[test]
+    fn a_command_on_its_way_keeps_its_place() {
+        let mut ranges = OwnedRanges::default();
+        let (record, _) = ranges.join(RANGE, member(0, 1, true), 0);
+        assert!(ranges.expect(RANGE, member(1, 5, true)).is_none());
+        assert!(
+            !ranges.join(RANGE, member(2, 5, false), 2).1,
+            "the read was decided after the write that is on its way"
+        );
+        assert_eq!(ranges.arrive(RANGE, CommandKey(1), 7), Some((record, true)));
+        assert_eq!(ranges.leave(record, CommandKey(1), 0), Left::Shared);
+        assert_eq!(ranges.next_runnable(record), Some((2, 0)));
+    }
+
+    #[test]
+    fn a_command_may_arrive_before_the_word_of_it() {
+        let mut ranges = OwnedRanges::default();
+        assert_eq!(ranges.arrive(RANGE, CommandKey(4), 9), None);
+        assert!(matches!(ranges.expect(RANGE, member(4, 1, true)), Some((9, _, true))));
     }
 
     #[test]
     fn readers_of_one_page_run_side_by_side() {
         let mut ranges = OwnedRanges::default();
-        for slot in 0..3 {
-            assert!(ranges.join(RANGE, Member::new(slot, 0, (1, 2), false)).1);
+        for key in 0..3 {
+            assert!(ranges.join(RANGE, member(key, 1, false), key as u16).1);
         }
     }
 }

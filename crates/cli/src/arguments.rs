@@ -1,0 +1,159 @@
+//! What can be said on the command line. Values go to the configuration as they are: it knows what they may be.
+
+use crate::{Shell, bench, describe, list, replay, run};
+use clap::{Args, Parser, Subcommand};
+use rig::config::{ConfigError, Layers};
+use std::path::{Path, PathBuf};
+
+/// An open, executable platform for many-core SSD firmware: a complete drive in virtual time, and what it delivers and why.
+#[derive(Parser)]
+#[command(
+    name = "flashloom",
+    version,
+    after_help = "Start with `flashloom run`, which needs no file and no flag.\n\
+    Exit codes: 0 done; 1 the run found a fault; 2 the input cannot be used."
+)]
+pub(crate) struct Flashloom {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// The verbs.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Run a workload on a drive
+    #[command(after_help = "Examples:\n  \
+        flashloom run\n  \
+        flashloom run --workload mixed --block-size 16k --cores 24 --json result.json\n  \
+        flashloom run my.toml --precondition rand:2 --set cache.size_bytes=64MiB")]
+    Run(run::RunArguments),
+    /// Run a drive with the requests of a recorded block trace
+    #[command(after_help = "Examples:\n  \
+        flashloom replay websearch.spc.zst\n  \
+        flashloom replay homes.blkparse --mode timed --speed 10 --lenient\n  \
+        flashloom replay tpcc.trace --format mqsim --devices fold --wrap --json -")]
+    Replay(replay::ReplayArguments),
+    /// Show what there is to choose from
+    #[command(after_help = "Examples:\n  flashloom list workloads\n  flashloom list devices --json -")]
+    List(list::ListArguments),
+    /// Show the resolved configuration and the blueprint of a run
+    #[command(after_help = "Examples:\n  \
+        flashloom describe --architecture base_deepflash --cores 24\n  \
+        flashloom describe my.toml --toml > whole.toml")]
+    Describe(describe::DescribeArguments),
+    /// Measure how fast this program is on this machine
+    #[command(after_help = "Examples:\n  flashloom bench sim\n  flashloom bench all --quick --json -")]
+    Bench(bench::BenchArguments),
+}
+
+impl Command {
+    pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
+        match self {
+            Command::Run(arguments) => arguments.run(shell),
+            Command::Replay(arguments) => arguments.run(shell),
+            Command::List(arguments) => arguments.run(shell),
+            Command::Describe(arguments) => arguments.run(shell),
+            Command::Bench(arguments) => arguments.run(shell),
+        }
+    }
+}
+
+/// What every verb takes that has to do with a device.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Shared {
+    /// Firmware architecture (`list architectures`)
+    #[arg(long, value_name = "NAME")]
+    architecture: Option<String>,
+    /// Flash array, capacity and host link (`list devices`), or a file that describes them
+    #[arg(long, value_name = "NAME|FILE")]
+    device: Option<String>,
+    /// Modelled processor (`list processors`), or a file that describes one
+    #[arg(long, value_name = "NAME|FILE")]
+    processor: Option<String>,
+    /// Cores that the firmware runs on
+    #[arg(long, value_name = "N")]
+    cores: Option<String>,
+    /// Threads of firmware groups, for example nvmq=12,fcmd=16
+    #[arg(long, value_name = "GROUP=N,...")]
+    threads: Option<String>,
+    /// Workload (`list workloads`) or a file that describes one; several, one after another, with commas
+    #[arg(long, value_name = "NAME|FILE")]
+    workload: Option<String>,
+    /// Size of every request, for example 4k
+    #[arg(long, value_name = "SIZE")]
+    block_size: Option<String>,
+    /// I/O queue pairs of the host
+    #[arg(long, value_name = "N")]
+    pub(crate) queues: Option<String>,
+    /// Commands outstanding on each queue
+    #[arg(long, value_name = "N")]
+    depth: Option<String>,
+    /// Requests measured in each phase
+    #[arg(long, value_name = "N")]
+    pub(crate) ios: Option<String>,
+    /// Virtual time measured in each phase, for example 1s
+    #[arg(long, value_name = "TIME", conflicts_with = "ios")]
+    pub(crate) duration: Option<String>,
+    /// What was written before the run: none, seq (every page once) or rand:TIMES (then so often at random)
+    #[arg(long, value_name = "none|seq|rand:TIMES")]
+    precondition: Option<String>,
+    /// What pages keep of their data: none (lengths only), fingerprint (8 B a sector) or full
+    #[arg(long, value_name = "none|fingerprint|full")]
+    payload: Option<String>,
+    /// Seed of every draw
+    #[arg(long, value_name = "N")]
+    seed: Option<String>,
+    /// sim: virtual time on the modelled processor; threads: real time on threads of this machine
+    #[arg(long, value_name = "sim|threads")]
+    world: Option<String>,
+    /// In real time: whether flash takes its time (on) or answers at once (off)
+    #[arg(long, value_name = "on|off")]
+    timing: Option<String>,
+    /// Sets any configuration key; can be given often (`describe` lists them)
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Writes a time line of the run for ui.perfetto.dev
+    #[arg(long, value_name = "FILE")]
+    timeline: Option<String>,
+    /// Writes an HTML report
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub(crate) report: Option<PathBuf>,
+    /// Writes the machine-readable form of the result; - is standard output, which then carries nothing else
+    #[arg(long, value_name = "FILE|-")]
+    pub(crate) json: Option<String>,
+}
+
+impl Shared {
+    /// What was said, as layers over the configuration files.
+    pub(crate) fn layers(&self, files: &[PathBuf]) -> Result<Layers, ConfigError> {
+        let mut layers = Layers::new();
+        for file in files {
+            layers = layers.file(Path::new(file))?;
+        }
+        let flags = [
+            ("--architecture", &self.architecture),
+            ("--device", &self.device),
+            ("--processor", &self.processor),
+            ("--cores", &self.cores),
+            ("--threads", &self.threads),
+            ("--workload", &self.workload),
+            ("--block-size", &self.block_size),
+            ("--queues", &self.queues),
+            ("--depth", &self.depth),
+            ("--ios", &self.ios),
+            ("--duration", &self.duration),
+            ("--precondition", &self.precondition),
+            ("--payload", &self.payload),
+            ("--seed", &self.seed),
+            ("--world", &self.world),
+            ("--timing", &self.timing),
+            ("--timeline", &self.timeline),
+        ];
+        for (flag, value) in flags {
+            if let Some(value) = value {
+                layers = layers.flag(flag, value)?;
+            }
+        }
+        self.set.iter().try_fold(layers, |layers, assignment| layers.set(assignment))
+    }
+}

@@ -1,0 +1,102 @@
+//! `bench`: how fast this program is on this machine. Each figure comes with a digest of what was computed for it: equal
+//! digests are equal work.
+
+mod flash;
+mod messages;
+mod sim;
+
+use crate::Shell;
+use crate::table::table;
+use clap::Args;
+use clap::builder::PossibleValuesParser;
+use serde::Serialize;
+
+/// What `bench` is told.
+#[derive(Args)]
+pub(crate) struct BenchArguments {
+    /// What to measure
+    #[arg(default_value = "all", value_parser = PossibleValuesParser::new(names()))]
+    what: String,
+    /// A small part of the work: whether it runs, not how fast
+    #[arg(long)]
+    quick: bool,
+    /// Writes the figures as JSON; - is standard output
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<String>,
+}
+
+/// One figure.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Figure {
+    bench: &'static str,
+    name: String,
+    value: f64,
+    unit: &'static str,
+    /// Of what was computed.
+    digest: String,
+}
+
+/// What a bench is told, and what it found.
+pub(crate) struct Bench<'a> {
+    name: &'static str,
+    quick: bool,
+    figures: &'a mut Vec<Figure>,
+}
+
+impl Bench<'_> {
+    /// How often something is done: less of it where only whether it runs is asked.
+    fn repeat(&self, times: u64, quick: u64) -> u64 {
+        if self.quick { quick } else { times }
+    }
+
+    fn put(&mut self, name: impl Into<String>, value: f64, unit: &'static str, digest: u64) {
+        let (bench, name, digest) = (self.name, name.into(), format!("{digest:016x}"));
+        self.figures.push(Figure { bench, name, value, unit, digest });
+    }
+}
+
+type Measure = fn(&mut Bench<'_>) -> anyhow::Result<()>;
+
+/// What can be measured.
+const BENCHES: [(&str, Measure); 5] = [
+    ("sim", sim::speed),
+    ("memory", sim::memory),
+    ("flash", flash::run),
+    ("ring", messages::ring),
+    ("threads", messages::threads),
+];
+
+fn names() -> Vec<&'static str> {
+    BENCHES.iter().map(|(name, _)| *name).chain(["all"]).collect()
+}
+
+impl BenchArguments {
+    pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
+        let json = shell.json(self.json.as_deref())?;
+        let mut figures = Vec::new();
+        for (name, measure) in BENCHES {
+            if self.what != name && self.what != "all" {
+                continue;
+            }
+            let first = figures.len();
+            measure(&mut Bench { name, quick: self.quick, figures: &mut figures })?;
+            let row = |figure: &Figure| {
+                vec![figure.name.clone(), rounded(figure.value), figure.unit.into(), figure.digest.clone()]
+            };
+            let rows: Vec<Vec<String>> = figures[first..].iter().map(row).collect();
+            shell.say(&format!("{}\n{}", shell.strong(name), table(shell.page, &rows, &[1])))?;
+        }
+        shell.put(json, &serde_json::to_string_pretty(&figures)?)
+    }
+}
+
+/// Three digits and more, thousands apart.
+fn rounded(value: f64) -> String {
+    if value < 100.0 {
+        return format!("{value:.2}");
+    }
+    let digits = format!("{value:.0}");
+    let groups: Vec<&str> =
+        digits.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap_or_default()).collect();
+    groups.join(" ")
+}

@@ -1,0 +1,254 @@
+//! `describe`: what a run would be made of, and where each value comes from. Nothing is run.
+
+use crate::Shell;
+use crate::arguments::Shared;
+use crate::picture::{Group, Link, picture};
+use crate::table::table;
+use clap::Args;
+use firmware::architecture::Drawing;
+use flash::CellKind;
+use rig::config::{Resolved, Row};
+use serde::Serialize;
+use serde_json::json;
+use stage::Place;
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use units::{Bytes, Span};
+
+/// What `describe` is told.
+#[derive(Args)]
+pub(crate) struct DescribeArguments {
+    /// Configuration file
+    #[arg(value_name = "CONFIG.toml")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    shared: Shared,
+    /// Writes the whole configuration as a file that `run` takes, and nothing else
+    #[arg(long)]
+    toml: bool,
+}
+
+impl DescribeArguments {
+    pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
+        let files: Vec<PathBuf> = self.config.iter().cloned().collect();
+        let resolved = self.shared.layers(&files)?.resolve()?;
+        let drawing = resolved.draw()?;
+        let json = shell.json(self.shared.json.as_deref())?;
+        if self.toml {
+            shell.say(&resolved.to_toml())?;
+        } else {
+            let text = Description::of(&resolved, &drawing).text(shell);
+            shell.say(&text)?;
+        }
+        let description = Description::of(&resolved, &drawing);
+        shell.put(json, &serde_json::to_string_pretty(&description.to_json())?)
+    }
+}
+
+/// What is said of a run.
+struct Description<'a> {
+    resolved: &'a Resolved,
+    groups: Vec<Group>,
+    links: Vec<Link>,
+    tables: Vec<Table>,
+    bounds: Vec<Limit>,
+}
+
+/// A table that stages share.
+#[derive(Serialize)]
+struct Table {
+    name: &'static str,
+    bytes: u64,
+}
+
+/// What the hardware alone allows, whatever the firmware.
+#[derive(Serialize)]
+struct Limit {
+    operation: &'static str,
+    resource: String,
+    iops: f64,
+}
+
+impl<'a> Description<'a> {
+    fn of(resolved: &'a Resolved, drawing: &Drawing) -> Self {
+        let (groups, links) = plan(drawing);
+        Description { resolved, groups, links, tables: tables(resolved, drawing), bounds: limits(resolved) }
+    }
+
+    fn text(&self, shell: &Shell<'_>) -> String {
+        let Resolved { architecture, device, processor, cores, .. } = self.resolved;
+        let mut text = format!("{}\n", shell.strong(&format!("{}: {}", architecture.name(), architecture.summary())));
+        text += &format!("\n{}\n", picture(&self.groups, &self.links));
+        text += &format!("{}\n", shell.strong("Firmware threads"));
+        let mut rows = vec![["group", "threads", "on cores", "sends to"].map(String::from).to_vec()];
+        for group in self.groups.iter().filter(|group| !group.cores.is_empty()) {
+            let to = self.links.iter().filter(|link| link.from == group.name).map(|link| link.to);
+            let to = to.collect::<Vec<_>>().join(", ");
+            rows.push(vec![group.name.into(), group.threads.to_string(), ranges(&group.cores), to]);
+        }
+        text += &table(shell.page, &rows, &[1]);
+        text += &format!("\n{}\n", shell.strong("Hardware"));
+        let shape = device.geometry.shape();
+        let hardware = [
+            ("device", format!("{}: {}", device.name, device.summary)),
+            (
+                "array",
+                format!(
+                    "{} channels x {} packages x {} dies x {} planes x {} blocks x {} pages of {}: {}",
+                    shape.channels,
+                    shape.packages_per_channel,
+                    shape.dies_per_package,
+                    shape.planes_per_die,
+                    shape.blocks_per_plane,
+                    shape.pages_per_block,
+                    shape.page,
+                    device.geometry.capacity()
+                ),
+            ),
+            ("capacity", format!("{} in {} namespace(s)", device.user, device.namespaces.len())),
+            (
+                "link",
+                format!("{} each way after packet headers, {} one way", device.link.effective(), device.link.latency),
+            ),
+            (
+                "processor",
+                format!(
+                    "{}: {cores} of {} cores, {} hardware threads each, {} MHz",
+                    processor.name,
+                    processor.cores,
+                    processor.threads_per_core,
+                    processor.clock.0 / 1_000_000
+                ),
+            ),
+        ];
+        let rows: Vec<Vec<String>> = hardware.map(|(name, text)| vec![name.to_owned(), text]).into();
+        text += &table(shell.page, &rows, &[]);
+        text += &format!("\n{}\n", shell.strong("What the hardware alone allows (4 KB requests)"));
+        let limits =
+            self.bounds.iter().map(|limit| vec![limit.operation.into(), limit.resource.clone(), count(limit.iops)]);
+        text += &table(shell.page, &limits.collect::<Vec<_>>(), &[2]);
+        text += &format!("\n{}\n", shell.strong("Tables that stages share (memory is taken where it is touched)"));
+        let tables = self.tables.iter().map(|table| vec![table.name.into(), Bytes(table.bytes).to_string()]);
+        text += &table(shell.page, &tables.collect::<Vec<_>>(), &[1]);
+        text += &format!("\n{}\n", shell.strong("Configuration"));
+        let rows: Vec<Vec<String>> = self
+            .resolved
+            .rows()
+            .map(|Row { key, value, origin, .. }| vec![key.into(), value, origin.to_string()])
+            .collect();
+        text + &table(shell.page, &rows, &[])
+    }
+
+    fn to_json(&self) -> serde_json::Value {
+        let rows = self.resolved.rows().map(|Row { key, value, origin, note }| {
+            json!({"key": key, "value": value, "origin": origin.to_string(), "note": note})
+        });
+        json!({
+            "architecture": self.resolved.architecture.name(),
+            "device": self.resolved.device.name,
+            "processor": self.resolved.processor.name,
+            "cores": self.resolved.cores,
+            "groups": self.groups,
+            "links": self.links,
+            "tables": self.tables,
+            "hardware_bounds": self.bounds,
+            "configuration": rows.collect::<Vec<_>>(),
+        })
+    }
+}
+
+/// The plan by groups, in the order in which they were drawn.
+fn plan(drawing: &Drawing) -> (Vec<Group>, Vec<Link>) {
+    let parts = drawing.blueprint.parts();
+    let mut groups: Vec<Group> = Vec::new();
+    for part in parts {
+        let at = groups.iter().position(|group| group.name == part.group).unwrap_or_else(|| {
+            groups.push(Group { name: part.group, threads: 0, cores: Vec::new() });
+            groups.len() - 1
+        });
+        groups[at].threads += 1;
+        if let Place::Core(core) = part.place {
+            groups[at].cores.push(core.0);
+        }
+    }
+    let order = |name: &str| groups.iter().position(|group| group.name == name).unwrap_or(usize::MAX);
+    let mut links: BTreeMap<(usize, usize), Link> = BTreeMap::new();
+    for edge in drawing.blueprint.edges() {
+        let (from, to) = (parts[edge.from.index()].group, parts[edge.to.index()].group);
+        let link = links.entry((order(from), order(to))).or_insert(Link { from, to, addresses: 0 });
+        link.addresses += 1;
+    }
+    (groups, links.into_values().collect())
+}
+
+fn tables(resolved: &Resolved, drawing: &Drawing) -> Vec<Table> {
+    let tables = &drawing.tables;
+    let total = drawing.blueprint.memory.reserved().0;
+    let wide = |words: usize| words as u64 * 8;
+    let frames = u64::from(tables.frames.count()) * resolved.drive.page_words() as u64 * 8;
+    let mut named = vec![
+        Table { name: "logical to physical map", bytes: u64::from(resolved.drive.pages()) * 4 },
+        Table { name: "page buffers", bytes: frames },
+        Table { name: "buffer tags", bytes: wide(tables.tags.len()) },
+        Table {
+            name: "queue buffers",
+            bytes: wide(tables.sq_buffer.len() + tables.cq_buffer.len() + tables.tickets.len()),
+        },
+        Table { name: "PRP lists", bytes: wide(tables.lists.len()) },
+    ];
+    let rest = total.saturating_sub(named.iter().map(|table| table.bytes).sum());
+    named.push(Table { name: "block tables, labels, counters, locks", bytes: rest });
+    named.push(Table { name: "all", bytes: total });
+    named
+}
+
+/// The rates at which bus, dies and link would be busy all the time.
+fn limits(resolved: &Resolved) -> Vec<Limit> {
+    let (device, timing) = (&resolved.device, &resolved.device.timing);
+    let shape = device.geometry.shape();
+    let pages_each = (4096.0 / shape.page.0 as f64).max(1.0);
+    let (channels, dies) = (f64::from(shape.channels), f64::from(device.geometry.die_count()));
+    let moved = timing.bus.beats(shape.page.0 + timing.oob_moved.0);
+    let cycles = |count: u32| timing.cycle * u64::from(count);
+    let types: &[usize] = match shape.kind {
+        CellKind::Slc => &[0],
+        CellKind::Mlc => &[0, 2],
+        CellKind::Tlc => &[0, 1, 2],
+    };
+    let mean = |times: &[Span; 3]| types.iter().map(|&kind| times[kind].secs_f64()).sum::<f64>() / types.len() as f64;
+    let planes = f64::from(shape.planes_per_die);
+    let read_bus = moved + cycles(timing.cycles.read + timing.cycles.status + timing.cycles.read_out);
+    let program_bus = moved + cycles(timing.cycles.program + timing.cycles.status);
+    let link = 1.0 / device.link.transfer_time(Bytes(4096)).secs_f64();
+    let limit = |operation, resource: &str, iops: f64| Limit { operation, resource: resource.into(), iops };
+    vec![
+        limit("read", "flash buses", channels / read_bus.secs_f64() / pages_each),
+        limit("read", "flash dies, a plane at a time", dies / mean(&timing.read) / pages_each),
+        limit("read", "host link", link),
+        limit("program", "flash buses", channels / program_bus.secs_f64() / pages_each),
+        limit("program", "flash dies, all planes at a time", dies * planes / mean(&timing.program) / pages_each),
+        limit("program", "host link", link),
+    ]
+}
+
+/// `0-11`, or `0, 3-5`.
+fn ranges(cores: &[u16]) -> String {
+    let mut sorted = cores.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
+    let runs = sorted.chunk_by(|a, b| a + 1 == *b);
+    let text = |run: &[u16]| match run {
+        [one] => one.to_string(),
+        _ => format!("{}-{}", run[0], run[run.len() - 1]),
+    };
+    runs.map(text).collect::<Vec<_>>().join(", ")
+}
+
+/// `1.36 M`.
+fn count(iops: f64) -> String {
+    match iops {
+        iops if iops >= 1e6 => format!("{:.2} M IOPS", iops / 1e6),
+        iops if iops >= 1e3 => format!("{:.0} k IOPS", iops / 1e3),
+        iops => format!("{iops:.0} IOPS"),
+    }
+}

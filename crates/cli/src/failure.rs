@@ -1,0 +1,138 @@
+//! How a command fails: its exit code, its message and what may help.
+
+use crate::Shell;
+use rig::config::ConfigError;
+use rig::{PlanError, SessionError};
+use std::io;
+use thiserror::Error;
+use workload::replay::TraceError;
+
+/// Exit code: done.
+pub(crate) const DONE: u8 = 0;
+/// Exit code: the run found a fault.
+pub(crate) const FAULT: u8 = 1;
+/// Exit code: unusable input.
+pub(crate) const UNUSABLE: u8 = 2;
+
+/// Input that this command cannot use, where no other part of the platform says so.
+#[derive(Debug, Error)]
+#[error("{message}")]
+pub(crate) struct Unusable {
+    message: String,
+    help: String,
+}
+
+/// The error of a command whose input cannot be used.
+pub(crate) fn unusable(message: impl Into<String>, help: impl Into<String>) -> anyhow::Error {
+    Unusable { message: message.into(), help: help.into() }.into()
+}
+
+/// Prints an error with what may help; the exit code.
+pub(crate) fn report(error: &anyhow::Error, shell: &mut Shell<'_>) -> u8 {
+    if is_closed(error) {
+        return DONE;
+    }
+    // Causes whose text their effect repeats would be said twice.
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if !text.contains(&cause) {
+            text += &format!(": {cause}");
+        }
+    }
+    let mut lines = format!("{} {text}\n", shell.paint("1;31", "error:"));
+    if let Some(help) = advice(error) {
+        lines += &format!("{} {help}\n", shell.paint("1;36", "help:"));
+    }
+    // Where not even standard error can be written there is nobody left to tell.
+    let _ = shell.warn(&lines);
+    code(error)
+}
+
+/// The exit code of a command that did nothing but write.
+pub(crate) fn code_of(written: anyhow::Result<()>, otherwise: u8) -> u8 {
+    match written {
+        Err(error) if !is_closed(&error) => UNUSABLE,
+        _ => otherwise,
+    }
+}
+
+/// Whether the reader of standard output went away: what was asked for has been delivered as far as it was wanted.
+fn is_closed(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+fn session(error: &anyhow::Error) -> Option<&SessionError> {
+    match error.downcast_ref::<PlanError>() {
+        Some(PlanError::Session(error)) => Some(error),
+        Some(PlanError::Config(_)) => None,
+        None => error.downcast_ref(),
+    }
+}
+
+fn config(error: &anyhow::Error) -> Option<&ConfigError> {
+    match error.downcast_ref::<PlanError>() {
+        Some(PlanError::Config(error)) => Some(error),
+        _ => error.downcast_ref(),
+    }
+}
+
+fn code(error: &anyhow::Error) -> u8 {
+    match session(error) {
+        None | Some(SessionError::Build(_)) => UNUSABLE,
+        Some(_) => FAULT,
+    }
+}
+
+fn advice(error: &anyhow::Error) -> Option<String> {
+    if let Some(Unusable { help, .. }) = error.downcast_ref() {
+        return (!help.is_empty()).then(|| help.clone());
+    }
+    if let Some(error) = config(error) {
+        return advice_on_configuration(error);
+    }
+    if let Some(error) = error.downcast_ref::<TraceError>() {
+        return advice_on_trace(error);
+    }
+    match session(error)? {
+        SessionError::Build(_) => None,
+        _ => Some(
+            "this is a fault of the firmware or the model, not of the input; the same command and seed repeat it"
+                .into(),
+        ),
+    }
+}
+
+fn advice_on_configuration(error: &ConfigError) -> Option<String> {
+    let list = |what: &str| Some(format!("`flashloom list {what}` says what there is"));
+    match error {
+        ConfigError::UnknownKey { .. } | ConfigError::Missing { .. } => {
+            Some("`flashloom describe` lists every key with its value and meaning".into())
+        }
+        ConfigError::NotAnAssignment { .. } => Some("for example --set cache.size_bytes=64MiB".into()),
+        ConfigError::Refused { key, .. } => match key.as_str() {
+            "platform.architecture" => list("architectures"),
+            "platform.device" => list("devices"),
+            "platform.processor" => list("processors"),
+            "workload.phases" => list("workloads"),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn advice_on_trace(error: &TraceError) -> Option<String> {
+    Some(match error {
+        TraceError::Unrecognised { .. } => {
+            "--format NAME says what it is; `flashloom list formats` describes them".into()
+        }
+        TraceError::Bad { .. } => {
+            "--lenient counts such lines and skips them; --format NAME reads them as another format".into()
+        }
+        TraceError::OutOfBounds { .. } => {
+            "--device NAME takes a larger drive, --wrap folds addresses into this one".into()
+        }
+        _ => return None,
+    })
+}

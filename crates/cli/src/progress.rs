@@ -1,0 +1,69 @@
+//! A line on a terminal that says how far a run has come. Where nobody watches there is none.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use rig::Session;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+/// How often the line is drawn.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// A line that follows a run until it is dropped.
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    over: Arc<AtomicBool>,
+    drawer: Option<JoinHandle<()>>,
+}
+
+impl Progress {
+    /// Something that takes a while and cannot say how long.
+    pub(crate) fn wait(watched: bool, what: &str) -> Progress {
+        Progress::draw(watched, ProgressBar::new_spinner().with_message(what.to_owned()), None)
+    }
+
+    /// Follows the requests that a session has completed. `total` is zero where the end is not known.
+    pub(crate) fn follow(watched: bool, session: &Session, total: u64) -> Progress {
+        let completed = session.completed();
+        let bar = ProgressBar::new(total);
+        let style = match total {
+            0 => "{spinner} {human_pos} simulated requests, {per_sec}",
+            _ => "{bar:32} {human_pos} of {human_len} simulated requests, {per_sec}, {eta} left",
+        };
+        bar.set_style(ProgressStyle::with_template(style).expect("a template of ours"));
+        Progress::draw(watched, bar, Some(completed))
+    }
+
+    fn draw(watched: bool, bar: ProgressBar, completed: Option<Arc<AtomicU64>>) -> Progress {
+        let over = Arc::new(AtomicBool::new(false));
+        let (drawn, seen) = (bar.clone(), over.clone());
+        let draw = move || {
+            while !seen.load(Ordering::Relaxed) {
+                match &completed {
+                    Some(completed) => drawn.set_position(completed.load(Ordering::Relaxed)),
+                    None => drawn.tick(),
+                }
+                std::thread::park_timeout(EVERY);
+            }
+            drawn.finish_and_clear();
+        };
+        Progress { bar, over, drawer: watched.then(|| std::thread::spawn(draw)) }
+    }
+
+    /// Writes something else where the line stands.
+    pub(crate) fn beside<R>(&self, write: impl FnOnce() -> R) -> R {
+        if self.drawer.is_some() { self.bar.suspend(write) } else { write() }
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        self.over.store(true, Ordering::Relaxed);
+        if let Some(drawer) = self.drawer.take() {
+            drawer.thread().unpark();
+            // A line that could not be drawn is no reason to fail.
+            let _ = drawer.join();
+        }
+    }
+}

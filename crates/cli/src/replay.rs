@@ -1,0 +1,258 @@
+//! `replay`: a drive fed from a recorded trace.
+
+use crate::Shell;
+use crate::arguments::Shared;
+use crate::failure::unusable;
+use crate::run::{Measurement, check_supported};
+use crate::whole::Whole;
+use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueEnum};
+use host::{Pace, Phase};
+use report::{Replay, Summary};
+use rig::config::Resolved;
+use std::path::PathBuf;
+use units::{Bytes, SECTOR_BYTES};
+use workload::Source;
+use workload::replay::{Bounds, CountUnit, Devices, Event, FORMATS, Mode, Options, TimeUnit, Trace, format_named};
+
+/// What `replay` is told.
+#[derive(Args)]
+pub(crate) struct ReplayArguments {
+    /// The trace: plain, or compressed with zstd, gzip or xz
+    trace: PathBuf,
+    /// Configuration file
+    #[arg(long, value_name = "FILE")]
+    config: Vec<PathBuf>,
+    /// Format of the trace (`list formats`); auto recognises it
+    #[arg(long, default_value = "auto", value_parser = PossibleValuesParser::new(formats()))]
+    format: String,
+    /// closed keeps the queues full; timed sends each request at its recorded time
+    #[arg(long, value_enum, default_value_t = Timing::Closed)]
+    mode: Timing,
+    /// How much faster than recorded a timed replay goes
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
+    speed: f64,
+    /// Workers, each with a queue of its own
+    #[arg(long, value_name = "N", default_value = "16", conflicts_with = "queues")]
+    workers: String,
+    /// Unit of time, for formats that leave it open
+    #[arg(long, value_parser = PossibleValuesParser::new(["ps", "ns", "us", "ms", "s"]))]
+    unit: Option<String>,
+    /// What request sizes are counted in: 512 B sectors, or 4 KiB pages as in some conversions
+    #[arg(long, value_enum, default_value_t = Count::Sectors)]
+    count_unit: Count,
+    /// Which event of a block trace is a request: queued by the application, or issued to the drive
+    #[arg(long, value_enum, default_value_t = Point::Queued)]
+    event: Point,
+    /// Where the devices of the trace go: each to a namespace of its own, all into one address space, or only the one of a number
+    #[arg(long, value_name = "separate|fold|N", default_value = "separate")]
+    devices: String,
+    /// Counts lines that cannot be used, and skips them
+    #[arg(long)]
+    lenient: bool,
+    /// Takes addresses past the end of the drive modulo its size
+    #[arg(long)]
+    wrap: bool,
+    #[command(flatten)]
+    shared: Shared,
+}
+
+/// When requests are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Timing {
+    Closed,
+    Timed,
+}
+
+/// What sizes are counted in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Count {
+    Sectors,
+    Pages,
+}
+
+/// The event of a block trace that counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Point {
+    Queued,
+    Issued,
+}
+
+fn formats() -> Vec<&'static str> {
+    std::iter::once("auto").chain(FORMATS.iter().map(|format| format.name())).collect()
+}
+
+impl ReplayArguments {
+    pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
+        let mut layers = self.shared.layers(&self.config)?;
+        if self.shared.queues.is_none() {
+            layers = layers.flag("--workers", &self.workers)?;
+        }
+        let resolved = layers.resolve()?;
+        check_supported(&self.shared, &resolved)?;
+        let (trace, namespaces) = self.fit(&resolved)?;
+        let json = shell.json(self.shared.json.as_deref())?;
+        self.introduce(shell, &trace, &namespaces)?;
+        let mut device = resolved.plan();
+        device.drive.namespaces = namespaces;
+        let requests = trace.summary().records;
+        let phase = self.phase(&resolved, &trace)?;
+        let expected = phase.ios.unwrap_or(requests).min(requests);
+        let complete = |summary: &mut Summary| {
+            summary.trace = Some(Replay {
+                name: self.name(),
+                format: trace.summary().format.into(),
+                mode: if self.mode == Timing::Timed { "timed" } else { "closed" }.into(),
+                requests,
+                skipped: trace.summary().skipped,
+            });
+        };
+        let mut measurement = Measurement { resolved: &resolved, device, expected, complete: &complete };
+        let summaries = measurement.take(shell, vec![phase])?;
+        shell.put(json, &Whole::of(summaries).to_json())
+    }
+
+    fn name(&self) -> String {
+        self.trace.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// The trace as one phase, all of it counted unless the user says how much.
+    fn phase(&self, resolved: &Resolved, trace: &Trace) -> anyhow::Result<Phase> {
+        let (mode, pace) = match self.mode {
+            Timing::Closed => (Mode::Closed, Pace::Closed),
+            Timing::Timed => (Mode::Timed { speed: self.speed }, Pace::Timed),
+        };
+        let help = if trace.summary().timed { "" } else { "--mode closed needs no times" };
+        let source = trace.source(mode).map_err(|error| unusable(format!("--{error}"), help))?;
+        let said = &resolved.phases[0];
+        let mut phase = Phase::new(self.name(), Box::new(source), pace);
+        phase.ios = said.ios.filter(|_| self.shared.ios.is_some());
+        phase.duration = said.duration.filter(|_| self.shared.duration.is_some());
+        Ok(phase)
+    }
+
+    fn options(&self, bounds: Bounds) -> anyhow::Result<Options> {
+        let devices = match self.devices.as_str() {
+            "separate" => Devices::Separate,
+            "fold" => Devices::Fold,
+            number => Devices::Only(number.parse().map_err(|_| {
+                unusable(
+                    format!("--devices is {number}; expected separate, fold or the number of a device, from 0"),
+                    "",
+                )
+            })?),
+        };
+        Ok(Options {
+            format: format_named(&self.format),
+            unit: self.unit.as_deref().and_then(TimeUnit::named),
+            count_unit: if self.count_unit == Count::Pages { CountUnit::Pages } else { CountUnit::Sectors },
+            event: if self.event == Point::Issued { Event::Issued } else { Event::Queued },
+            devices,
+            bounds,
+            lenient: self.lenient,
+        })
+    }
+
+    fn open(&self, bounds: Bounds) -> anyhow::Result<Trace> {
+        Ok(Trace::open(&self.trace, &self.options(bounds)?)?)
+    }
+
+    /// The trace, and the namespaces of a drive that it fits: the drive's own if it has several, else one for each device.
+    fn fit(&self, resolved: &Resolved) -> anyhow::Result<(Trace, Vec<u64>)> {
+        let trace = self.open(Bounds::Open)?;
+        let (ends, page) = (ends(&trace, self.devices == "fold"), resolved.device.geometry.shape().page);
+        let own = &resolved.device.namespaces;
+        let dealt = if own.len() > 1 { Some(own.clone()) } else { deal(&ends, resolved.device.user, page) };
+        if let Some(namespaces) = dealt
+            && namespaces.len() >= ends.len()
+            && namespaces.iter().zip(&ends).all(|(sectors, end)| end <= sectors)
+        {
+            return Ok((trace, namespaces));
+        }
+        if own.len() > 1 && own.len() < ends.len() {
+            let message =
+                format!("{}: {} devices, but the drive has {} namespaces", self.name(), ends.len(), own.len());
+            return Err(unusable(message, "leave device.namespace_bytes alone: the drive is dealt to the devices"));
+        }
+        // Each device gets the same, and what lies past that is folded or refused.
+        let sectors = resolved.device.user.0 / ends.len() as u64 / page.0 * page.0 / SECTOR_BYTES;
+        let namespaces = if own.len() > 1 { own.clone() } else { vec![sectors; ends.len()] };
+        let least = namespaces.iter().copied().min().unwrap_or(0);
+        if least == 0 {
+            let message = format!("{}: {} devices are more than the drive has pages", self.name(), ends.len());
+            return Err(unusable(message, "--devices fold puts them into one address space"));
+        }
+        if self.wrap {
+            return Ok((self.open(Bounds::Wrap(least))?, namespaces));
+        }
+        if ends.len() == 1 || own.len() > 1 {
+            // Names the line that reaches farthest.
+            return Ok((self.open(Bounds::Refuse(least))?, namespaces));
+        }
+        let needed: u64 = ends.iter().sum();
+        let message = format!(
+            "{}: its {} devices reach over {} together; expected at most {}, the drive's capacity",
+            self.trace.display(),
+            ends.len(),
+            Bytes(needed.saturating_mul(SECTOR_BYTES)),
+            resolved.device.user
+        );
+        Err(unusable(
+            message,
+            "--wrap takes addresses modulo each device's share; --devices N replays one of them; --device NAME takes a larger drive",
+        ))
+    }
+
+    /// What was found in the file.
+    fn introduce(&self, shell: &mut Shell<'_>, trace: &Trace, namespaces: &[u64]) -> anyhow::Result<()> {
+        let summary = trace.summary();
+        let mut text = format!("{}\n", shell.strong(&self.name()));
+        text += &summary.to_string().lines().map(|line| format!("  {line}\n")).collect::<String>();
+        if summary.devices.len() > 1 && namespaces.len() > 1 {
+            let sizes: Vec<String> =
+                namespaces.iter().map(|sectors| Bytes(sectors * SECTOR_BYTES).to_string()).take(4).collect();
+            let more = if namespaces.len() > 4 { ", ..." } else { "" };
+            text += &format!("  a namespace for each device: {}{more}\n", sizes.join(", "));
+        }
+        text.push('\n');
+        shell.say(&text)?;
+        for message in &summary.messages {
+            shell.warn(&format!("skipped {message}\n"))?;
+        }
+        Ok(())
+    }
+}
+
+/// How far each namespace is addressed, in sectors; folded devices share the first.
+fn ends(trace: &Trace, folded: bool) -> Vec<u64> {
+    let mut ends = vec![0; if folded { 1 } else { trace.summary().devices.len() }];
+    let mut source = trace.source(Mode::Closed).expect("a closed replay needs nothing");
+    while let Some(io) = source.next_io() {
+        let end = &mut ends[usize::from(io.device)];
+        *end = io.end().0.max(*end);
+    }
+    ends
+}
+
+/// Sectors of namespaces that hold what each device needs, in whole pages; the rest of the drive goes to all alike.
+fn deal(ends: &[u64], user: Bytes, page: Bytes) -> Option<Vec<u64>> {
+    let sectors_per_page = page.0 / SECTOR_BYTES;
+    let pages: Vec<u64> = ends.iter().map(|end| end.div_ceil(sectors_per_page).max(1)).collect();
+    let needed = pages.iter().try_fold(0u64, |sum, &pages| sum.checked_add(pages))?;
+    let spare = (user.0 / page.0).checked_sub(needed)? / ends.len() as u64;
+    Some(pages.iter().map(|pages| (pages + spare) * sectors_per_page).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_drive_is_dealt_to_devices_in_whole_pages() {
+        let page = Bytes(4096);
+        assert_eq!(deal(&[9, 0], Bytes(8 * 4096), page), Some(vec![32, 24]));
+        assert_eq!(deal(&[64], Bytes(8 * 4096), page), Some(vec![64]));
+        assert_eq!(deal(&[65], Bytes(8 * 4096), page), None);
+        assert_eq!(deal(&[u64::MAX, u64::MAX], Bytes(8 * 4096), page), None);
+    }
+}

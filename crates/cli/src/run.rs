@@ -1,0 +1,167 @@
+//! `run`: a workload on a drive, phase after phase.
+
+use crate::Shell;
+use crate::arguments::Shared;
+use crate::failure::unusable;
+use crate::progress::Progress;
+use crate::shell::create;
+use crate::whole::Whole;
+use clap::Args;
+use host::Phase;
+use report::{Summary, render_on};
+use rig::config::{Resolved, World};
+use rig::{Device, Session};
+use std::path::PathBuf;
+
+/// Turns and die operations that a time line holds: what a browser still shows with ease.
+const TIMELINE_EVENTS: usize = 1_000_000;
+
+/// What `run` is told.
+#[derive(Args)]
+pub(crate) struct RunArguments {
+    /// Configuration file; `describe --toml` writes one
+    #[arg(value_name = "CONFIG.toml")]
+    config: Option<PathBuf>,
+    #[command(flatten)]
+    shared: Shared,
+}
+
+impl RunArguments {
+    pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
+        let files: Vec<PathBuf> = self.config.iter().cloned().collect();
+        let resolved = self.shared.layers(&files)?.resolve()?;
+        check_supported(&self.shared, &resolved)?;
+        let json = shell.json(self.shared.json.as_deref())?;
+        let phases = resolved.phases();
+        let expected = phases.iter().map(|phase| phase.ios.unwrap_or(0)).sum();
+        let unlimited = phases.iter().any(|phase| phase.ios.is_none());
+        let mut measurement = Measurement {
+            resolved: &resolved,
+            device: resolved.plan(),
+            expected: if unlimited { 0 } else { expected },
+            complete: &|_| {},
+        };
+        let summaries = measurement.take(shell, phases)?;
+        shell.put(json, &Whole::of(summaries).to_json())
+    }
+}
+
+/// Refuses what the configuration knows but this version cannot run.
+pub(crate) fn check_supported(shared: &Shared, resolved: &Resolved) -> anyhow::Result<()> {
+    if let Some(folder) = &shared.report {
+        let message = format!("--report {}: HTML reports come with a later version", folder.display());
+        return Err(unusable(message, "--json FILE has all the figures"));
+    }
+    if let World::Threads { timing, .. } = resolved.world {
+        if !timing {
+            return Err(unusable(
+                "--timing is off; expected on: flash without its times comes with a later version",
+                "",
+            ));
+        }
+        if resolved.timeline.is_some() {
+            return Err(unusable("--timeline: expected --world sim; real threads keep no record of their turns", ""));
+        }
+    }
+    Ok(())
+}
+
+/// A device that is run and looked at.
+pub(crate) struct Measurement<'a> {
+    pub(crate) resolved: &'a Resolved,
+    pub(crate) device: Device,
+    /// Requests of all phases, warm-up included; 0 where that is not known.
+    pub(crate) expected: u64,
+    /// Adds to each summary what only the caller knows.
+    pub(crate) complete: &'a dyn Fn(&mut Summary),
+}
+
+impl Measurement<'_> {
+    /// Runs all phases, saying what each delivered.
+    pub(crate) fn take(&mut self, shell: &mut Shell<'_>, phases: Vec<Phase>) -> anyhow::Result<Vec<Summary>> {
+        shell.say(&self.introduction())?;
+        let summaries = match self.resolved.world {
+            World::Sim => self.simulate(shell, phases)?,
+            World::Threads { threads, .. } => self.run_threads(shell, phases, threads)?,
+        };
+        if summaries.iter().any(|summary| summary.ios == 0) {
+            shell.warn(
+                "note: a phase ended before its warm-up did, so that nothing was counted (workload.warm_up_*)\n",
+            )?;
+        }
+        Ok(summaries)
+    }
+
+    fn simulate(&self, shell: &mut Shell<'_>, phases: Vec<Phase>) -> anyhow::Result<Vec<Summary>> {
+        let timeline = match &self.resolved.timeline {
+            Some(path) => Some((path, create(&path.display().to_string(), "--timeline")?)),
+            None => None,
+        };
+        let events_max = if timeline.is_some() { TIMELINE_EVENTS } else { 0 };
+        let waiting = Progress::wait(shell.watched, "building and preconditioning the drive");
+        let session = self.resolved.session(&self.device, phases, events_max);
+        drop(waiting);
+        let mut session = session?;
+        let following = Progress::follow(shell.watched, &session, self.expected);
+        let mut summaries = Vec::new();
+        while let Some(outcome) = session.next_phase() {
+            let mut summary = outcome?;
+            (self.complete)(&mut summary);
+            following.beside(|| shell.say(&format!("\n{}", render_on(shell.page, &summary))))?;
+            summaries.push(summary);
+        }
+        drop(following);
+        if let Some((path, file)) = timeline {
+            self.draw(shell, &session, &path.display().to_string(), file)?;
+        }
+        if self.device.check {
+            session.check_invariants()?;
+        }
+        Ok(summaries)
+    }
+
+    fn run_threads(&self, shell: &mut Shell<'_>, phases: Vec<Phase>, threads: u16) -> anyhow::Result<Vec<Summary>> {
+        let waiting = Progress::wait(shell.watched, "running in real time");
+        let ended = self.resolved.run_on_threads(&self.device, phases, threads);
+        drop(waiting);
+        let mut summaries = ended?;
+        for summary in &mut summaries {
+            (self.complete)(summary);
+            shell.say(&format!("\n{}", render_on(shell.page, summary)))?;
+        }
+        Ok(summaries)
+    }
+
+    fn draw(&self, shell: &mut Shell<'_>, session: &Session, path: &str, file: std::fs::File) -> anyhow::Result<()> {
+        let drawn = session.draw_timeline(file).map_err(|error| unusable(format!("--timeline {path}: {error}"), ""))?;
+        let cut = if drawn.is_cut { "; it ends there, the run went on" } else { "" };
+        let from =
+            if drawn.events == 0 { "nothing".into() } else { format!("{} events up to {}", drawn.events, drawn.until) };
+        shell.say(&format!("\nTime line: {path} has {from}{cut} (open it at https://ui.perfetto.dev)\n"))?;
+        Ok(())
+    }
+
+    /// What is about to be run, in words.
+    fn introduction(&self) -> String {
+        let Resolved { architecture, device, processor, cores, .. } = self.resolved;
+        let threads = self.device.settings.threads.total();
+        let on = match self.resolved.world {
+            World::Sim => format!("{cores} modelled cores of {}, {threads} firmware threads", processor.name),
+            World::Threads { threads: real, .. } => {
+                format!("{real} threads of this machine, {threads} firmware threads")
+            }
+        };
+        let used = match self.resolved.precondition {
+            rig::config::Precondition::None => "fresh".to_owned(),
+            rig::config::Precondition::Sequential => "every page written once".to_owned(),
+            rig::config::Precondition::Random { times } => format!("filled, then overwritten {times} times at random"),
+        };
+        let rows = [
+            ("firmware", format!("{}: {}", architecture.name(), architecture.summary())),
+            ("processor", on),
+            ("device", format!("{}: {}", device.name, device.summary)),
+            ("state", used),
+        ];
+        rows.iter().map(|(name, text)| format!("{name:<10} {text}\n")).collect()
+    }
+}

@@ -1,0 +1,103 @@
+//! Where a command's words go: results, messages, JSON, and whether anybody watches.
+
+use anyhow::Context;
+use clap::builder::StyledStr;
+use report::Page;
+use std::fs::File;
+use std::io::{self, IsTerminal, Write};
+
+/// The two streams of a command.
+pub struct Shell<'a> {
+    out: &'a mut dyn Write,
+    err: &'a mut dyn Write,
+    /// What results are laid out on.
+    pub(crate) page: Page,
+    /// Whether messages are coloured and progress is shown: standard error is a terminal.
+    pub(crate) watched: bool,
+    /// Whether results for people are left out, because standard output carries JSON.
+    hushed: bool,
+}
+
+impl<'a> Shell<'a> {
+    /// The streams of this process.
+    pub fn of_terminal(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Self {
+        let watched = io::stderr().is_terminal();
+        Shell { out, err, page: Page::of_terminal(), watched, hushed: false }
+    }
+
+    /// Streams that nobody watches.
+    pub fn plain(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Self {
+        Shell { out, err, page: Page::PLAIN, watched: false, hushed: false }
+    }
+
+    /// A result for people.
+    pub(crate) fn say(&mut self, text: &str) -> io::Result<()> {
+        if self.hushed {
+            return Ok(());
+        }
+        self.out.write_all(text.as_bytes())?;
+        self.out.flush()
+    }
+
+    /// A message beside the results.
+    pub(crate) fn warn(&mut self, text: &str) -> io::Result<()> {
+        self.err.write_all(text.as_bytes())
+    }
+
+    /// A message's text with an attribute, where messages are coloured.
+    pub(crate) fn paint(&self, code: &str, text: &str) -> String {
+        if self.watched && self.page_takes_colour() { format!("\x1b[{code}m{text}\x1b[0m") } else { text.into() }
+    }
+
+    /// Text of the command-line parser.
+    pub(crate) fn styled(&self, text: &StyledStr) -> String {
+        if self.watched && self.page_takes_colour() { text.ansi().to_string() } else { text.to_string() }
+    }
+
+    fn page_takes_colour(&self) -> bool {
+        std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+    }
+
+    /// A heading of a result.
+    pub(crate) fn strong(&self, text: &str) -> String {
+        if self.page.colour { format!("\x1b[1m{text}\x1b[0m") } else { text.into() }
+    }
+
+    /// Opens where `--json` goes, before anything is computed for it. With `-`, results for people are left out.
+    pub(crate) fn json(&mut self, target: Option<&str>) -> anyhow::Result<Json> {
+        Ok(match target {
+            None => Json::Nowhere,
+            Some("-") => {
+                self.hushed = true;
+                Json::Out
+            }
+            Some(path) => Json::File(create(path, "--json")?, path.into()),
+        })
+    }
+
+    /// Writes the JSON form of a result where it was asked for.
+    pub(crate) fn put(&mut self, json: Json, text: &str) -> anyhow::Result<()> {
+        match json {
+            Json::Nowhere => Ok(()),
+            Json::Out => {
+                writeln!(self.out, "{text}")?;
+                Ok(self.out.flush()?)
+            }
+            Json::File(mut file, path) => writeln!(file, "{text}").with_context(|| format!("--json {path}")),
+        }
+    }
+}
+
+/// Where the JSON form of a result goes.
+pub(crate) enum Json {
+    Nowhere,
+    Out,
+    File(File, String),
+}
+
+/// Creates a file that a flag names.
+pub(crate) fn create(path: &str, flag: &str) -> anyhow::Result<File> {
+    File::create(path).map_err(|error| {
+        crate::failure::unusable(format!("{flag} {path}: {error}; expected a file that can be written"), "")
+    })
+}

@@ -1,0 +1,212 @@
+//! A run of several phases as one: sums of counts, means over time, each direction over the phases that had it.
+
+use report::{
+    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Latency, Locks, Named, Summary, bounds,
+};
+use serde::Serialize;
+
+/// What `--json` has: the keys of one summary, and below `phases` each phase's own where there are several.
+#[derive(Serialize)]
+pub(crate) struct Whole {
+    #[serde(flatten)]
+    summary: Summary,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    phases: Vec<Summary>,
+}
+
+impl Whole {
+    /// The whole of the phases, of which there is at least one.
+    pub(crate) fn of(mut phases: Vec<Summary>) -> Whole {
+        if phases.len() == 1 {
+            return Whole { summary: phases.remove(0), phases };
+        }
+        Whole { summary: combined(&phases), phases }
+    }
+
+    pub(crate) fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("strings, numbers and lists always serialise")
+    }
+}
+
+/// The phases with the share of time that each took.
+struct Shares<'a> {
+    phases: Vec<(f64, &'a Summary)>,
+    seconds: f64,
+}
+
+fn combined(phases: &[Summary]) -> Summary {
+    let total: u64 = phases.iter().map(|phase| phase.simulated_ns).sum();
+    let seconds = (total as f64 / 1e9).max(1e-12);
+    let share = |phase: &Summary| phase.simulated_ns as f64 / 1e9 / seconds;
+    let shares = Shares { phases: phases.iter().map(|phase| (share(phase), phase)).collect(), seconds };
+    let last = phases.last().cloned().unwrap_or_default();
+    let ios = shares.count(|phase| phase.ios);
+    let iops = ios as f64 / seconds;
+    let names: Vec<&str> = phases.iter().filter_map(|phase| phase.workload.as_deref()).collect();
+    Summary {
+        workload: Some(names.join(", ")),
+        simulated_ns: total,
+        wall_ns: shares.count(|phase| phase.wall_ns),
+        ios,
+        iops,
+        bandwidth: shares.mean(|phase| phase.bandwidth),
+        read: shares.direction(|phase| &phase.read),
+        write: shares.direction(|phase| &phase.write),
+        other: shares.direction(|phase| &phase.other),
+        queue_depth_mean: shares.mean(|phase| phase.queue_depth_mean),
+        breakdown: shares.breakdown(),
+        groups: shares.groups(),
+        cores: last.cores.as_ref().map(|_| shares.cores()),
+        power_w: last.power_w.map(|_| shares.mean(|phase| phase.power_w.unwrap_or(0.0))),
+        bounds: shares.bounds(iops),
+        cache: last.cache.as_ref().map(|_| shares.cache()),
+        locks: last.locks.as_ref().map(|_| shares.locks()),
+        flash: last.flash.as_ref().map(|_| shares.flash()),
+        write_amplification: shares.amplification(),
+        gc: last.gc.as_ref().map(|_| GarbageCollection {
+            blocks: shares.count(|phase| phase.gc.as_ref().map_or(0, |gc| gc.blocks)),
+            pages_moved: shares.count(|phase| phase.gc.as_ref().map_or(0, |gc| gc.pages_moved)),
+            foreground_ns: shares.count(|phase| phase.gc.as_ref().map_or(0, |gc| gc.foreground_ns)),
+        }),
+        journal: last.journal.as_ref().map(|_| Journal {
+            checkpoints: shares.count(|phase| phase.journal.as_ref().map_or(0, |journal| journal.checkpoints)),
+            pages: shares.count(|phase| phase.journal.as_ref().map_or(0, |journal| journal.pages)),
+        }),
+        // Digest, wear and what the oracle compared are counted from the run's beginning: the last phase has them all.
+        ..last
+    }
+}
+
+impl Shares<'_> {
+    fn count(&self, of: impl Fn(&Summary) -> u64) -> u64 {
+        self.phases.iter().map(|(_, phase)| of(phase)).sum()
+    }
+
+    /// The mean over time.
+    fn mean(&self, of: impl Fn(&Summary) -> f64) -> f64 {
+        self.phases.iter().map(|(share, phase)| share * of(phase)).sum()
+    }
+
+    /// Rates over the time of the phases that had such requests; percentiles of the last of them.
+    fn direction(&self, of: impl Fn(&Summary) -> &Direction) -> Direction {
+        let had: Vec<_> = self.phases.iter().filter(|(_, phase)| of(phase).ios > 0).collect();
+        let share: f64 = had.iter().map(|(share, _)| share).sum::<f64>().max(f64::MIN_POSITIVE);
+        let rate =
+            |value: fn(&Direction) -> f64| had.iter().map(|(part, phase)| part * value(of(phase))).sum::<f64>() / share;
+        let ios: u64 = had.iter().map(|(_, phase)| of(phase).ios).sum();
+        let latencies: Vec<(u64, &Latency)> =
+            had.iter().filter_map(|(_, phase)| Some((of(phase).ios, of(phase).latency.as_ref()?))).collect();
+        let latency = latencies.last().map(|(_, last)| Latency {
+            mean: latencies.iter().map(|(ios, latency)| *ios as f64 * latency.mean).sum::<f64>() / ios as f64,
+            max: latencies.iter().map(|(_, latency)| latency.max).fold(0.0, f64::max),
+            ..(*last).clone()
+        });
+        Direction { ios, iops: rate(|part| part.iops), bandwidth: rate(|part| part.bandwidth), latency }
+    }
+
+    fn breakdown(&self) -> Named<f64> {
+        let mut named: Named<f64> = Named::default();
+        let ios = self.count(|phase| phase.ios).max(1) as f64;
+        for (_, phase) in &self.phases {
+            for (name, part) in phase.breakdown.iter() {
+                let before = named.get(name).copied().unwrap_or(0.0);
+                named.set(name, before + part * phase.ios as f64 / ios);
+            }
+        }
+        named
+    }
+
+    fn groups(&self) -> Named<Group> {
+        let mut named: Named<Group> = Named::default();
+        for (share, phase) in &self.phases {
+            for (name, group) in phase.groups.iter() {
+                let mut sum = named.get(name).cloned().unwrap_or_default();
+                sum.threads = group.threads;
+                sum.utilisation += share * group.utilisation;
+                sum.messages += group.messages;
+                sum.energy_j = group.energy_j.map(|joules| joules + sum.energy_j.unwrap_or(0.0)).or(sum.energy_j);
+                named.set(name, sum);
+            }
+        }
+        named
+    }
+
+    fn cores(&self) -> Cores {
+        let all = || self.phases.iter().filter_map(|(share, phase)| Some((share, phase.cores.as_ref()?)));
+        Cores {
+            count: all().map(|(_, cores)| cores.count).max().unwrap_or(0),
+            active_mean: all().map(|(share, cores)| share * cores.active_mean).sum(),
+            utilisation: side_by_side(all().map(|(share, cores)| (*share, &cores.utilisation[..]))),
+        }
+    }
+
+    fn bounds(&self, iops: f64) -> Vec<Bound> {
+        let mut busy: Named<f64> = Named::default();
+        for (share, phase) in &self.phases {
+            for bound in &phase.bounds {
+                let before = busy.get(&bound.resource).copied().unwrap_or(0.0);
+                busy.set(bound.resource.clone(), before + share * bound.utilisation);
+            }
+        }
+        let resources: Vec<(String, f64)> = busy.iter().map(|(name, busy)| (name.to_owned(), *busy)).collect();
+        bounds(iops, &resources)
+    }
+
+    fn cache(&self) -> Cache {
+        let count = |of: fn(&Cache) -> u64| self.count(|phase| phase.cache.as_ref().map_or(0, of));
+        let (hits, misses) = (count(|cache| cache.hits), count(|cache| cache.misses));
+        Cache {
+            hits,
+            misses,
+            hit_ratio: hits as f64 / (hits + misses).max(1) as f64,
+            bypasses: count(|cache| cache.bypasses),
+            evictions: count(|cache| cache.evictions),
+        }
+    }
+
+    fn locks(&self) -> Locks {
+        let count = |of: fn(&Locks) -> u64| self.count(|phase| phase.locks.as_ref().map_or(0, of));
+        let (acquires, waits) = (count(|locks| locks.acquires), count(|locks| locks.waits));
+        let time = |of: fn(&Locks) -> f64| {
+            self.phases.iter().map(|(_, phase)| phase.locks.as_ref().map_or(0.0, of)).sum::<f64>()
+        };
+        let waited = time(|locks| locks.waits as f64 * locks.wait_mean.unwrap_or(0.0));
+        let inquired = time(|locks| locks.acquires as f64 * locks.inquiry_mean.unwrap_or(0.0));
+        Locks {
+            acquires,
+            waits,
+            wait_mean: (waits > 0).then(|| waited / waits as f64),
+            inquiry_mean: (acquires > 0).then(|| inquired / acquires as f64),
+        }
+    }
+
+    fn flash(&self) -> Flash {
+        let all = || self.phases.iter().filter_map(|(share, phase)| Some((share, phase.flash.as_ref()?)));
+        Flash {
+            reads: all().map(|(_, flash)| flash.reads).sum(),
+            programs: all().map(|(_, flash)| flash.programs).sum(),
+            erases: all().map(|(_, flash)| flash.erases).sum(),
+            channel_utilisation: side_by_side(all().map(|(share, flash)| (*share, &flash.channel_utilisation[..]))),
+            die_utilisation_mean: all().map(|(share, flash)| share * flash.die_utilisation_mean).sum(),
+        }
+    }
+
+    /// Each phase counts with the bytes that it wrote.
+    fn amplification(&self) -> Option<f64> {
+        let written = |phase: &Summary| phase.write.bandwidth * phase.simulated_ns as f64;
+        let all: Vec<(f64, f64)> =
+            self.phases.iter().filter_map(|(_, phase)| Some((written(phase), phase.write_amplification?))).collect();
+        let bytes: f64 = all.iter().map(|(bytes, _)| bytes).sum();
+        (self.seconds > 0.0 && bytes > 0.0).then(|| all.iter().map(|(bytes, each)| bytes * each).sum::<f64>() / bytes)
+    }
+}
+
+/// Lists of equal length, added element by element with their shares.
+fn side_by_side<'a>(lists: impl Iterator<Item = (f64, &'a [f64])>) -> Vec<f64> {
+    let mut sums: Vec<f64> = Vec::new();
+    for (share, list) in lists {
+        sums.resize(sums.len().max(list.len()), 0.0);
+        sums.iter_mut().zip(list).for_each(|(sum, value)| *sum += share * value);
+    }
+    sums
+}

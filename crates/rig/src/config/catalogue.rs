@@ -1,0 +1,61 @@
+//! The devices and processors that have a name: files of the repository, embedded. A new one is a file and a line here.
+
+use super::ConfigError;
+use std::path::Path;
+use std::sync::Arc;
+
+/// An embedded file.
+#[derive(Clone, Copy, Debug)]
+pub struct Named {
+    /// As the command line names it.
+    pub name: &'static str,
+    /// Where it lies in the repository.
+    pub file: &'static str,
+    /// Its text.
+    pub text: &'static str,
+}
+
+macro_rules! named {
+    ($($name:literal)*) => {
+        &[$(Named {
+            name: $name,
+            file: concat!("devices/", $name, ".toml"),
+            text: include_str!(concat!("../../../../devices/", $name, ".toml")),
+        }),*]
+    };
+}
+
+/// Flash arrays with their links.
+pub const DEVICES: &[Named] = named! { "mlc-1tb" "slc-512gb" "tlc-1.5tb" "small" };
+
+/// Processors with their prices.
+pub const PROCESSORS: &[Named] = named! { "in-order-1ghz" };
+
+/// A file of a catalogue or of the user.
+pub(super) struct Source {
+    pub(super) name: Arc<str>,
+    pub(super) file: Arc<str>,
+    pub(super) text: String,
+}
+
+impl Source {
+    /// The file of that name in the catalogue, else the one at that path; `None` where there is neither.
+    pub(super) fn find(catalogue: &[Named], wanted: &str) -> Result<Option<Source>, ConfigError> {
+        if let Some(named) = catalogue.iter().find(|named| named.name == wanted) {
+            let Named { name, file, text } = *named;
+            return Ok(Some(Source { name: name.into(), file: file.into(), text: text.into() }));
+        }
+        let path = Path::new(wanted);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let name = path.file_stem().map_or(wanted.into(), |stem| stem.to_string_lossy().into());
+        Ok(Some(Source { name, file: wanted.into(), text: read(path)? }))
+    }
+}
+
+/// A file's text.
+pub(super) fn read(path: &Path) -> Result<String, ConfigError> {
+    std::fs::read_to_string(path)
+        .map_err(|error| ConfigError::Unreadable { file: path.display().to_string(), reason: error.to_string() })
+}

@@ -1,0 +1,227 @@
+//! The device: array, times, capacity, namespaces and the link to the host.
+
+use super::ConfigError;
+use super::layered::Layered;
+use super::schema::schema;
+use super::value::Value;
+use crate::config::field::Field;
+use firmware::LbaFormat;
+use flash::{CommandCycles, Geometry, GeometryError, Shape, Suspend, Timing};
+use units::{Bytes, BytesPerSecond, MegaTransfers, SECTOR_BYTES, Span};
+
+/// A device, checked.
+#[derive(Clone, Debug)]
+pub struct Device {
+    /// What it is called: its name in the catalogue, or its file's.
+    pub name: String,
+    /// One line for people.
+    pub summary: String,
+    /// The array.
+    pub geometry: Geometry,
+    /// How long everything takes.
+    pub timing: Timing,
+    /// Erases a block stands.
+    pub erase_limit: u32,
+    /// What hosts see: whole pages.
+    pub user: Bytes,
+    /// Sectors of each namespace, in order.
+    pub namespaces: Vec<u64>,
+    /// How hosts count blocks.
+    pub format: LbaFormat,
+    /// The link to the host.
+    pub link: Link,
+}
+
+/// The link between host and drive, each way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Link {
+    /// Rate after line coding, which headers and data share.
+    pub raw: BytesPerSecond,
+    /// Most data of a packet.
+    pub payload: Bytes,
+    /// Header and framing of a packet.
+    pub header: Bytes,
+    /// One way, without the transfer itself.
+    pub latency: Span,
+}
+
+impl Link {
+    /// Rate that data reach in full packets, rounded down.
+    pub fn effective(&self) -> BytesPerSecond {
+        let shared = u128::from(self.raw.0) * u128::from(self.payload.0);
+        BytesPerSecond((shared / u128::from(self.payload.0 + self.header.0)) as u64)
+    }
+
+    /// How long so much data hold the link, their packets' headers included.
+    pub fn transfer_time(&self, data: Bytes) -> Span {
+        self.raw.transfer_time(data + self.header * data.0.div_ceil(self.payload.0))
+    }
+
+    fn read(from: &Layered) -> Result<Link, ConfigError> {
+        let raw: Bytes = from.get("device.link.raw_bytes_per_s")?;
+        if raw < Bytes(1_000_000) {
+            return Err(from.refuse("device.link.raw_bytes_per_s", "at least 1000000"));
+        }
+        Ok(Link {
+            raw: BytesPerSecond(raw.0),
+            payload: Bytes(from.within("device.link.payload_bytes", 64u64, 4096)?),
+            header: Bytes(from.within("device.link.header_bytes", 0u64, 4096)?),
+            latency: from.get("device.link.latency_ns")?,
+        })
+    }
+}
+
+impl Device {
+    pub(super) fn read(from: &Layered, name: &str) -> Result<Device, ConfigError> {
+        let geometry = geometry(from)?;
+        let timing = timing(from)?;
+        timing.validate(&geometry).map_err(|error| from.refuse(timing_key(error.field), error.expected))?;
+        let user = user_bytes(from, &geometry)?;
+        Ok(Device {
+            name: name.into(),
+            summary: from.get("device.summary")?,
+            timing,
+            erase_limit: from.within("device.erase_limit", 1, u32::MAX)?,
+            namespaces: namespaces(from, user, geometry.shape().page)?,
+            geometry,
+            user,
+            format: format(from)?,
+            link: Link::read(from)?,
+        })
+    }
+}
+
+fn geometry(from: &Layered) -> Result<Geometry, ConfigError> {
+    let shape = Shape {
+        channels: from.get("device.channels")?,
+        packages_per_channel: from.get("device.packages_per_channel")?,
+        dies_per_package: from.get("device.dies_per_package")?,
+        planes_per_die: from.get("device.planes_per_die")?,
+        blocks_per_plane: from.get("device.blocks_per_plane")?,
+        pages_per_block: from.get("device.pages_per_block")?,
+        page: from.get("device.page_bytes")?,
+        oob: from.get("device.oob_bytes")?,
+        kind: from.get("device.kind")?,
+    };
+    Geometry::new(shape).map_err(|error| match error {
+        GeometryError::Count { field, expected, .. } => from.refuse(&format!("device.{field}"), expected),
+        GeometryError::TooManyPages { pages, limit } => {
+            from.refuse("device.blocks_per_plane", format!("an array of at most {limit} pages; this has {pages}"))
+        }
+    })
+}
+
+fn timing(from: &Layered) -> Result<Timing, ConfigError> {
+    let span = |key: &str| from.get::<Span>(&format!("device.timing.{key}"));
+    let count = |key: &str| from.get::<u32>(&format!("device.timing.{key}"));
+    Ok(Timing {
+        bus: MegaTransfers(count("bus_mt_per_s")?),
+        cycle: span("cycle_ns")?,
+        cycles: CommandCycles {
+            read: count("read_cycles")?,
+            read_out: count("read_out_cycles")?,
+            program: count("program_cycles")?,
+            erase: count("erase_cycles")?,
+            status: count("status_cycles")?,
+            cache: count("cache_cycles")?,
+            suspend: count("suspend_cycles")?,
+            resume: count("resume_cycles")?,
+        },
+        oob_moved: from.get("device.timing.oob_moved_bytes")?,
+        read: [span("read_lsb_us")?, span("read_csb_us")?, span("read_msb_us")?],
+        program: [span("program_lsb_us")?, span("program_csb_us")?, span("program_msb_us")?],
+        erase: span("erase_us")?,
+        further_plane: span("further_plane_us")?,
+        cache_commands: from.get("device.timing.cache_commands")?,
+        cache_read_busy: span("cache_read_busy_us")?,
+        cache_program_busy: span("cache_program_busy_us")?,
+        suspend: Suspend {
+            programs_max: count("suspend_programs_max")?,
+            erases_max: count("suspend_erases_max")?,
+            reads_max: count("suspend_reads_max")?,
+            program_latency: span("suspend_program_latency_us")?,
+            erase_latency: span("suspend_erase_latency_us")?,
+            resume_overhead: span("resume_overhead_us")?,
+        },
+    })
+}
+
+/// The key of a field that the flash crate names: the field, with a unit where it has one.
+fn timing_key(field: &str) -> &'static str {
+    let is_key = |path: &&str| {
+        let Some(name) = path.strip_prefix("device.timing.") else { return false };
+        name.strip_prefix(field).is_some_and(|unit| ["", "_ns", "_us", "_bytes"].contains(&unit))
+    };
+    let mut paths = schema().keys.iter().map(|key| key.path.as_str());
+    paths.find(is_key).unwrap_or_else(|| panic!("default.toml lacks the timing's {field}"))
+}
+
+/// Whole pages: a remainder is left to the firmware.
+fn user_bytes(from: &Layered, geometry: &Geometry) -> Result<Bytes, ConfigError> {
+    let (array, page) = (geometry.capacity(), geometry.shape().page);
+    let given: Option<Bytes> = from.get_unless("device.user_bytes", "derived")?;
+    let (key, user) = match given {
+        Some(user) => ("device.user_bytes", user),
+        None => {
+            let key = "device.over_provisioning";
+            let share = from.within(key, 0.0, 100.0)?;
+            (key, Bytes((array.0 as f64 / (1.0 + share)) as u64))
+        }
+    };
+    if user < page || user > array {
+        return Err(from.refuse(key, format!("{} to {} bytes: a page up to the whole array", page.0, array.0)));
+    }
+    Ok(page * (user.0 / page.0))
+}
+
+/// Sectors of each namespace: whole pages, together no more than hosts see.
+fn namespaces(from: &Layered, user: Bytes, page: Bytes) -> Result<Vec<u64>, ConfigError> {
+    const KEY: &str = "device.namespace_bytes";
+    let Value::List(values) = &from.setting(KEY).value else {
+        return Err(from.refuse(KEY, "a list of sizes"));
+    };
+    let sizes: Option<Vec<Option<Bytes>>> = values
+        .iter()
+        .map(|value| if value.is_text("rest") { Some(None) } else { Bytes::read(value, KEY).map(Some) })
+        .collect();
+    let sizes = sizes.ok_or_else(|| from.refuse(KEY, "sizes, one of which may be \"rest\""))?;
+    if sizes.is_empty() || sizes.len() > 1024 || sizes.iter().filter(|size| size.is_none()).count() > 1 {
+        return Err(from.refuse(KEY, "1 to 1024 sizes, one of which may be \"rest\""));
+    }
+    let given = sizes.iter().flatten().fold(0u64, |sum, size| sum.saturating_add(size.0));
+    let Some(rest) = user.0.checked_sub(given) else {
+        return Err(from.refuse(KEY, format!("at most {} bytes together", user.0)));
+    };
+    let sizes: Vec<u64> = sizes.into_iter().map(|size| size.map_or(rest, |size| size.0)).collect();
+    if sizes.iter().any(|size| *size == 0 || !size.is_multiple_of(page.0)) {
+        return Err(from.refuse(KEY, format!("sizes above 0 in multiples of the page of {} bytes", page.0)));
+    }
+    Ok(sizes.into_iter().map(|size| size / SECTOR_BYTES).collect())
+}
+
+fn format(from: &Layered) -> Result<LbaFormat, ConfigError> {
+    match from.get::<u64>("device.lba_bytes")? {
+        512 => Ok(LbaFormat::B512),
+        4096 => Ok(LbaFormat::B4096),
+        _ => Err(from.refuse("device.lba_bytes", "512 or 4096")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// PCIe 2.0 x16, packets of 256 bytes with 24 of header: 7.3 of 8 GB/s.
+    #[test]
+    fn headers_take_their_share_of_the_link() {
+        let link = Link {
+            raw: BytesPerSecond(8_000_000_000),
+            payload: Bytes(256),
+            header: Bytes(24),
+            latency: Span::from_nanos(1),
+        };
+        assert_eq!(link.effective(), BytesPerSecond(7_314_285_714));
+        assert_eq!(link.transfer_time(Bytes(4096)), Span::from_nanos(560));
+        assert_eq!(link.transfer_time(Bytes(1)), Span::from_picos(3_125));
+    }
+}

@@ -1,0 +1,77 @@
+//! A configuration that cannot be used: where, which key, what was found, what was expected.
+
+use super::Origin;
+use thiserror::Error;
+
+/// A configuration that cannot be used.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum ConfigError {
+    /// A file that cannot be read.
+    #[error("{file}: {reason}; expected a readable file")]
+    Unreadable {
+        /// Its path.
+        file: String,
+        /// Why not.
+        reason: String,
+    },
+    /// Not TOML.
+    #[error("{file}:{line}:{column}: {message}")]
+    Syntax {
+        /// The file.
+        file: String,
+        /// From one.
+        line: usize,
+        /// From one, in characters.
+        column: usize,
+        /// What the parser says.
+        message: String,
+    },
+    /// A key that nothing reads.
+    #[error("{}: unknown key {key}; {}", .at.place(), suggestion(.nearest))]
+    UnknownKey {
+        /// Where it stands.
+        at: Origin,
+        /// The key.
+        key: String,
+        /// The known key that looks most like it, if one does.
+        nearest: Option<String>,
+    },
+    /// A value of the wrong type or outside its range, whichever layer of the platform refused it.
+    #[error("{}: {key} is {found}; expected {expected}", .at.place())]
+    Refused {
+        /// Where it stands.
+        at: Origin,
+        /// The key.
+        key: String,
+        /// What it holds, as TOML.
+        found: String,
+        /// What it may hold.
+        expected: String,
+    },
+    /// A key without default that no layer gives.
+    #[error("{key} is missing; expected it in {file}")]
+    Missing {
+        /// The key.
+        key: String,
+        /// The file that should have it.
+        file: String,
+    },
+    /// `--set` without an equals sign.
+    #[error("--set: found {found}; expected KEY=VALUE")]
+    NotAnAssignment {
+        /// What was given.
+        found: String,
+    },
+    /// A flag that sets no key.
+    #[error("{flag}: no such flag; expected one of {expected}")]
+    UnknownFlag {
+        /// What was given.
+        flag: String,
+        /// Those there are.
+        expected: String,
+    },
+}
+
+fn suggestion(nearest: &Option<String>) -> String {
+    nearest.as_ref().map_or("expected one that `describe` lists".into(), |key| format!("did you mean {key}?"))
+}

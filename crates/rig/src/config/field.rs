@@ -1,0 +1,269 @@
+//! What values a key can hold: numbers, words, sizes and spans, read from a value and written as one.
+
+use super::value::Value;
+use firmware::{AddressSplit, MappingScheme, QueueAllocation, VictimPolicy};
+use units::{Bytes, Span};
+
+/// A type that keys hold. The key tells the unit by its suffix.
+pub(super) trait Field: Sized {
+    /// `None` where the value is of another type or outside the range.
+    fn read(value: &Value, key: &str) -> Option<Self>;
+    /// What is expected instead.
+    fn expected(key: &str) -> String;
+    /// The value that reads back as this.
+    fn write(&self, key: &str) -> Value;
+}
+
+macro_rules! integers {
+    ($($integer:ident)*) => {$(
+        impl Field for $integer {
+            fn read(value: &Value, _: &str) -> Option<Self> {
+                let Value::Integer(number) = value else { return None };
+                (*number).try_into().ok()
+            }
+            fn expected(_: &str) -> String {
+                format!("a whole number from 0 to {}", (i64::MAX as u64).min(u64::from($integer::MAX)))
+            }
+            fn write(&self, _: &str) -> Value {
+                Value::Integer((*self).try_into().expect("settings stay below 2^63"))
+            }
+        }
+    )*};
+}
+
+integers! { u8 u16 u32 u64 }
+
+impl Field for f64 {
+    fn read(value: &Value, _: &str) -> Option<Self> {
+        match value {
+            Value::Integer(number) => Some(*number as f64),
+            Value::Float(number) => Some(*number).filter(|number| number.is_finite()),
+            _ => None,
+        }
+    }
+    fn expected(_: &str) -> String {
+        "a number".into()
+    }
+    fn write(&self, _: &str) -> Value {
+        Value::Float(*self)
+    }
+}
+
+impl Field for bool {
+    /// `on` and `off` are the words of the command line.
+    fn read(value: &Value, _: &str) -> Option<Self> {
+        match value {
+            Value::Flag(flag) => Some(*flag),
+            value if value.is_text("on") => Some(true),
+            value if value.is_text("off") => Some(false),
+            _ => None,
+        }
+    }
+    fn expected(_: &str) -> String {
+        "true or false".into()
+    }
+    fn write(&self, _: &str) -> Value {
+        Value::Flag(*self)
+    }
+}
+
+impl Field for String {
+    fn read(value: &Value, _: &str) -> Option<Self> {
+        let Value::Text(text) = value else { return None };
+        Some(text.clone())
+    }
+    fn expected(_: &str) -> String {
+        "a text in quotes".into()
+    }
+    fn write(&self, _: &str) -> Value {
+        Value::Text(self.clone())
+    }
+}
+
+impl<T: Field> Field for Vec<T> {
+    fn read(value: &Value, key: &str) -> Option<Self> {
+        let Value::List(values) = value else { return None };
+        values.iter().map(|value| T::read(value, key)).collect()
+    }
+    fn expected(key: &str) -> String {
+        format!("a list, each {}", T::expected(key))
+    }
+    fn write(&self, key: &str) -> Value {
+        Value::List(self.iter().map(|value| value.write(key)).collect())
+    }
+}
+
+/// Units of size: one letter, or with `iB`, counts in 1,024s; with `B` in 1,000s.
+const SIZES: &[(&str, u64)] = &[
+    ("", 1),
+    ("b", 1),
+    ("k", 1 << 10),
+    ("kib", 1 << 10),
+    ("kb", 1_000),
+    ("m", 1 << 20),
+    ("mib", 1 << 20),
+    ("mb", 1_000_000),
+    ("g", 1 << 30),
+    ("gib", 1 << 30),
+    ("gb", 1_000_000_000),
+    ("t", 1 << 40),
+    ("tib", 1 << 40),
+    ("tb", 1_000_000_000_000),
+];
+
+/// Units of time in picoseconds; keys end in `_` and one of them.
+const SPANS: &[(&str, f64)] = &[("ps", 1.0), ("ns", 1e3), ("us", 1e6), ("ms", 1e9), ("s", 1e12)];
+
+/// Far below what 64 bits of picoseconds hold, so that sums stay in range: 11 days.
+const LONGEST_PICOS: f64 = 1e18;
+
+/// A number and what follows it.
+fn measure(text: &str) -> Option<(f64, String)> {
+    let text = text.trim();
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    let number = text[..end].parse().ok()?;
+    Some((number, text[end..].trim().to_ascii_lowercase()))
+}
+
+impl Field for Bytes {
+    fn read(value: &Value, _: &str) -> Option<Self> {
+        let Value::Text(text) = value else { return u64::read(value, "").map(Bytes) };
+        let (number, unit) = measure(text)?;
+        let (_, unit) = SIZES.iter().find(|(name, _)| *name == unit)?;
+        let bytes = number * *unit as f64;
+        // Beyond 2^53 a fraction would be rounded; no drive is that large.
+        (bytes.fract() == 0.0 && bytes <= (1u64 << 53) as f64).then_some(Bytes(bytes as u64))
+    }
+    fn expected(_: &str) -> String {
+        "a size in bytes, as 4096, \"4k\", \"512MiB\" or \"1TB\"".into()
+    }
+    fn write(&self, _: &str) -> Value {
+        self.0.write("")
+    }
+}
+
+/// The unit that a key ends in.
+fn unit_of(key: &str) -> (&'static str, f64) {
+    let suffix = key.rsplit('_').next().unwrap_or_default();
+    *SPANS.iter().find(|(name, _)| *name == suffix).expect("a span's key ends in its unit")
+}
+
+impl Field for Span {
+    fn read(value: &Value, key: &str) -> Option<Self> {
+        let picos = match value {
+            Value::Text(text) => {
+                let (number, unit) = measure(text)?;
+                number * SPANS.iter().find(|(name, _)| *name == unit)?.1
+            }
+            value => f64::read(value, key)? * unit_of(key).1,
+        };
+        (0.0..=LONGEST_PICOS).contains(&picos).then(|| Span::from_picos(picos.round() as u64))
+    }
+    fn expected(key: &str) -> String {
+        format!("a time in {}, or a text such as \"1.5ms\"", unit_of(key).0)
+    }
+    fn write(&self, key: &str) -> Value {
+        Value::Float(self.picos() as f64 / unit_of(key).1)
+    }
+}
+
+/// `page`, or the n:m of the hybrid mapping.
+impl Field for MappingScheme {
+    fn read(value: &Value, _: &str) -> Option<Self> {
+        let Value::Text(text) = value else { return None };
+        if text == "page" {
+            return Some(MappingScheme::Page);
+        }
+        let (log_blocks, data_blocks) = text.split_once(':')?;
+        let count = |text: &str| text.trim().parse().ok();
+        Some(MappingScheme::Hybrid { log_blocks: count(log_blocks)?, data_blocks: count(data_blocks)? })
+    }
+    fn expected(_: &str) -> String {
+        "\"page\", or log blocks and data blocks as in \"1:8\"".into()
+    }
+    fn write(&self, _: &str) -> Value {
+        Value::Text(match self {
+            MappingScheme::Page => "page".into(),
+            MappingScheme::Hybrid { log_blocks, data_blocks } => format!("{log_blocks}:{data_blocks}"),
+        })
+    }
+}
+
+/// Choices that are words.
+macro_rules! words {
+    ($($choice:ty, $key:literal { $($variant:ident $word:literal),* })*) => {
+        /// Keys that hold one of a few words, with these words.
+        pub const CHOICES: &[(&str, &[&str])] = &[$(($key, &[$($word),*])),*];
+
+        $(
+        impl Field for $choice {
+            fn read(value: &Value, _: &str) -> Option<Self> {
+                $(if value.is_text($word) { return Some(<$choice>::$variant); })*
+                None
+            }
+            fn expected(_: &str) -> String {
+                format!("one of {}", [$($word),*].join(", "))
+            }
+            fn write(&self, _: &str) -> Value {
+                Value::Text(match self { $(<$choice>::$variant => $word,)* }.into())
+            }
+        }
+    )*};
+}
+
+words! {
+    QueueAllocation, "firmware.queue_allocation" { Static "static", Dynamic "dynamic" }
+    AddressSplit, "firmware.address_split" { Plain "plain", Xor "xor" }
+    VictimPolicy, "reclaim.victim" { Greedy "greedy", CostBenefit "cost_benefit" }
+    flash::CellKind, "device.kind" { Slc "slc", Mlc "mlc", Tlc "tlc" }
+    nvme::Arbitration, "controller.arbitration" { RoundRobin "round_robin", Weighted "weighted" }
+    host::Pace, "workload.pace" { Closed "closed", Timed "timed" }
+    super::Payload, "run.payload" { None "none", Fingerprint "fingerprint", Full "full" }
+    super::resolved::WorldName, "run.world" { Sim "sim", Threads "threads" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> Value {
+        Value::Text(text.into())
+    }
+
+    #[test]
+    fn sizes_have_binary_and_decimal_units() {
+        let read = |size| Bytes::read(&text(size), "").map(|bytes| bytes.0);
+        assert_eq!([read("4k"), read("512MiB"), read("1TB")], [Some(4096), Some(512 << 20), Some(1_000_000_000_000)]);
+        assert_eq!(
+            [read("1.5 K"), read("0.5 B"), read("4 q"), read("k"), read("")],
+            [Some(1536), None, None, None, None]
+        );
+        assert_eq!([read("9e9"), read("99999999TB"), read("-1k")], [None, None, None]);
+        assert_eq!(Bytes::read(&Value::Integer(-1), ""), None);
+    }
+
+    #[test]
+    fn spans_are_in_the_unit_of_their_key() {
+        assert_eq!(Span::read(&Value::Float(0.9), "a_ms"), Some(Span::from_micros(900)));
+        assert_eq!(Span::read(&text("1s"), "a_ms"), Some(Span::from_secs(1)));
+        assert_eq!(Span::read(&Value::Integer(-1), "a_us"), None);
+        assert_eq!(Span::read(&Value::Float(f64::NAN), "a_us"), None);
+        assert_eq!(Span::read(&Value::Float(1e30), "a_us"), None);
+    }
+
+    #[test]
+    fn what_is_written_reads_back() {
+        let spans = [0, 1, 333, 25_000_000, 123_456_789_012].map(Span::from_picos);
+        for span in spans {
+            for key in ["a_ns", "a_us", "a_ms", "a_s"] {
+                assert_eq!(Span::read(&span.write(key), key), Some(span));
+            }
+        }
+        for scheme in [MappingScheme::Page, MappingScheme::Hybrid { log_blocks: 1, data_blocks: 8 }] {
+            assert_eq!(MappingScheme::read(&scheme.write(""), ""), Some(scheme));
+        }
+        assert_eq!(["1", "1:", "-1:8", "1:8:2", ""].map(|word| MappingScheme::read(&text(word), "")), [None; 5]);
+        assert_eq!(bool::read(&text("off"), ""), Some(false));
+        assert_eq!(VictimPolicy::read(&VictimPolicy::CostBenefit.write(""), ""), Some(VictimPolicy::CostBenefit));
+    }
+}

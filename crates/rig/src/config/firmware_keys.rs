@@ -1,0 +1,152 @@
+//! The firmware's settings as keys: read from them, and written back where an architecture changes them.
+
+use super::layered::{Layer, Layered, Setting};
+use super::schema::schema;
+use super::{ConfigError, Origin};
+use crate::config::field::Field;
+use firmware::architecture::{Architecture, Placement, PlacementError};
+use firmware::{
+    AddressSplit, CacheSettings, FlashSettings, JournalSettings, LockSettings, MappingScheme, QueueAllocation,
+    ReclaimSettings, Settings, ThreadCounts, VictimPolicy,
+};
+use units::{Bytes, CoreId, Span};
+
+/// The largest burst buffer.
+const BUFFER_MAX: Bytes = Bytes::mib(64 << 10);
+/// Most frames beyond the buffer's entries.
+const FRAMES_MAX: u32 = 1 << 20;
+
+/// Settings before any key is read: every field is replaced.
+const BLANK: Settings = Settings {
+    threads: ThreadCounts { nvmq: 0, ilock: 0, cache: 0, trans: 0, log: 0, bgc: 0, fcmd: 0 },
+    queues: QueueAllocation::Static,
+    commands: 0,
+    frames: 0,
+    page_window: 0,
+    lock: LockSettings { unit: Bytes(0), forwarding: false },
+    cache: CacheSettings { size: Bytes(0), non_blocking: false, bypass: false, spare_frames: 0 },
+    split: AddressSplit::Plain,
+    mapping: MappingScheme::Page,
+    reclaim: ReclaimSettings {
+        victim: VictimPolicy::Greedy,
+        background: false,
+        idle: Span::ZERO,
+        background_free: 0.0,
+        window: 0,
+        wear_gap: 0,
+    },
+    journal: JournalSettings { interval: Span::ZERO, only_when_idle: false, window: 0 },
+    flash: FlashSettings { multi_plane: false, gather: Span::ZERO, suspend: false, cache_commands: false },
+};
+
+macro_rules! keys {
+    ($($key:literal => $($field:ident).+;)*) => {
+        #[cfg(test)]
+        const KEYS: &[&str] = &[$($key),*];
+
+        fn read(from: &Layered) -> Result<Settings, ConfigError> {
+            let mut settings = BLANK;
+            $(settings.$($field).+ = from.get($key)?;)*
+            Ok(settings)
+        }
+
+        fn differences(before: &Settings, after: &Settings, origin: &Origin) -> Layer {
+            let mut layer = Layer::new();
+            $(if before.$($field).+ != after.$($field).+ {
+                let value = after.$($field).+.write($key);
+                let index = schema().find($key).expect("every field has its key");
+                layer.push((index, Setting { value, origin: origin.clone() }));
+            })*
+            layer
+        }
+    };
+}
+
+keys! {
+    "threads.nvmq" => threads.nvmq;
+    "threads.ilock" => threads.ilock;
+    "threads.cache" => threads.cache;
+    "threads.trans" => threads.trans;
+    "threads.log" => threads.log;
+    "threads.bgc" => threads.bgc;
+    "threads.fcmd" => threads.fcmd;
+    "firmware.queue_allocation" => queues;
+    "firmware.commands" => commands;
+    "firmware.frames" => frames;
+    "firmware.page_window" => page_window;
+    "firmware.address_split" => split;
+    "firmware.mapping" => mapping;
+    "lock.unit_bytes" => lock.unit;
+    "lock.forwarding" => lock.forwarding;
+    "cache.size_bytes" => cache.size;
+    "cache.non_blocking" => cache.non_blocking;
+    "cache.bypass" => cache.bypass;
+    "cache.spare_frames" => cache.spare_frames;
+    "reclaim.victim" => reclaim.victim;
+    "reclaim.background" => reclaim.background;
+    "reclaim.idle_ms" => reclaim.idle;
+    "reclaim.background_free" => reclaim.background_free;
+    "reclaim.window" => reclaim.window;
+    "reclaim.wear_gap" => reclaim.wear_gap;
+    "journal.interval_ms" => journal.interval;
+    "journal.only_when_idle" => journal.only_when_idle;
+    "journal.window" => journal.window;
+    "flash.multi_plane" => flash.multi_plane;
+    "flash.gather_us" => flash.gather;
+    "flash.suspend" => flash.suspend;
+    "flash.cache_commands" => flash.cache_commands;
+}
+
+/// What makes an architecture what it is, as a layer over those so far.
+pub(super) fn architecture_layer(from: &Layered, architecture: &dyn Architecture) -> Result<Layer, ConfigError> {
+    let before = read(from)?;
+    Ok(differences(&before, &architecture.settle(before), &Origin::Architecture(architecture.name())))
+}
+
+/// The settings, with the relations that every architecture needs.
+pub(super) fn settings(from: &Layered, page: Bytes) -> Result<Settings, ConfigError> {
+    let settings = read(from)?;
+    settings.check(page).map_err(|error| from.refuse(error.key, error.expected))?;
+    if settings.cache.size > BUFFER_MAX {
+        let expected = format!("at most {} bytes: it lies in the memory of this machine", BUFFER_MAX.0);
+        return Err(from.refuse("cache.size_bytes", expected));
+    }
+    if settings.cache.spare_frames > FRAMES_MAX {
+        return Err(from.refuse("cache.spare_frames", format!("at most {FRAMES_MAX}")));
+    }
+    Ok(settings)
+}
+
+/// The core of every thread: dealt, except for groups with a list.
+pub(super) fn placement(from: &Layered, threads: ThreadCounts, cores: u16) -> Result<Placement, ConfigError> {
+    let refuse_cores = |error: PlacementError| from.refuse("platform.cores", error.to_string());
+    let mut placement = Placement::dealt(threads, cores).map_err(refuse_cores)?;
+    for (group, _) in threads.groups() {
+        let key = format!("placement.{group}");
+        let value = &from.setting(&key).value;
+        if value.is_text("dealt") {
+            continue;
+        }
+        let list = Vec::<u16>::read(value, &key)
+            .ok_or_else(|| from.refuse(&key, "a list with the core of each thread, or \"dealt\""))?;
+        if list.iter().any(|core| *core >= cores) {
+            return Err(from.refuse(&key, format!("cores from 0 to {}", cores - 1)));
+        }
+        let list = list.into_iter().map(CoreId).collect();
+        placement = placement.with(group, list).map_err(|error| from.refuse(&key, error.to_string()))?;
+    }
+    Ok(placement)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A field without a key would keep its blank value unnoticed.
+    #[test]
+    fn every_field_of_the_settings_has_a_key() {
+        let fields = format!("{BLANK:?}").replace("Span(0)", "0").replace("Bytes(0)", "0");
+        let structures = fields.matches(" { ").count() - 1;
+        assert_eq!(fields.matches(": ").count() - structures, KEYS.len(), "{fields}");
+    }
+}

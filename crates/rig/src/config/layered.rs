@@ -1,0 +1,184 @@
+//! All keys with the value of the highest layer that gives one, and where that came from.
+
+use super::field::Field;
+use super::schema::{Key, schema};
+use super::value::{Entry, Value, entries};
+use super::{ConfigError, Origin};
+
+/// A value and its origin.
+#[derive(Clone, Debug)]
+pub(super) struct Setting {
+    pub(super) value: Value,
+    pub(super) origin: Origin,
+}
+
+/// What one layer gives: positions in the schema, values, origins.
+pub(super) type Layer = Vec<(usize, Setting)>;
+
+/// Pairs of keys that say the same thing in two ways: where one comes from a higher layer, the other gives way to it.
+const ALTERNATIVES: &[(&str, &str, &str)] = &[
+    ("device.user_bytes", "device.over_provisioning", "derived"),
+    ("workload.ios", "workload.duration_ms", "none"),
+    ("workload.duration_ms", "workload.ios", "none"),
+];
+
+/// A file's text as a layer. `top` is the only table it may have, if it is bound to one.
+pub(super) fn layer(
+    file: &str,
+    text: &str,
+    top: Option<&'static str>,
+    at: impl Fn(usize) -> Origin,
+) -> Result<Layer, ConfigError> {
+    let (schema, mut layer) = (schema(), Layer::new());
+    for Entry { path, line, value } in entries(file, text, &at)? {
+        let foreign = top.is_some_and(|top| path.split('.').next() != Some(top));
+        match (value, schema.find(&path)) {
+            (_, Some(index)) if foreign => {
+                let expected =
+                    format!("in a configuration file; here stand keys of [{}] only", top.unwrap_or_default());
+                let (found, key) = ("misplaced".into(), schema.keys[index].path.clone());
+                return Err(ConfigError::Refused { at: at(line), key, found, expected });
+            }
+            (Some(value), Some(index)) => layer.push((index, Setting { value, origin: at(line) })),
+            (None, None) if schema.is_table(&path) => {}
+            (None, Some(index)) => {
+                let (key, found) = (schema.keys[index].path.clone(), "a table".into());
+                return Err(ConfigError::Refused { at: at(line), key, found, expected: "a value".into() });
+            }
+            (Some(value), None) if schema.is_table(&path) => {
+                let (found, expected) = (value.to_string(), "a table".into());
+                return Err(ConfigError::Refused { at: at(line), key: path, found, expected });
+            }
+            (_, None) => return Err(schema.unknown(&path, at(line))),
+        }
+    }
+    Ok(layer)
+}
+
+/// The layers laid over each other.
+#[derive(Clone, Debug)]
+pub(super) struct Layered {
+    settings: Vec<Setting>,
+}
+
+impl Layered {
+    /// The lowest layer.
+    pub(super) fn defaults() -> Self {
+        let setting = |key: &Key| {
+            let origin = Origin::Default { line: key.line };
+            Setting { value: key.default.clone(), origin }
+        };
+        Layered { settings: schema().keys.iter().map(setting).collect() }
+    }
+
+    /// Lays one more layer over the ones so far.
+    pub(super) fn lay(&mut self, layer: Layer) {
+        for (index, setting) in layer {
+            self.settings[index] = setting;
+        }
+    }
+
+    /// Once all layers lie: of two ways to say a thing the one from the lower layer gives way.
+    pub(super) fn settle_alternatives(&mut self) {
+        for (key, other, word) in ALTERNATIVES {
+            let origin = &self.setting(other).origin;
+            if origin.layer() > self.setting(key).origin.layer() {
+                let setting = Setting { value: Value::Text((*word).into()), origin: origin.clone() };
+                self.settings[position(key)] = setting;
+            }
+        }
+    }
+
+    /// All keys in order with their settings.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&'static Key, &Setting)> {
+        schema().keys.iter().zip(&self.settings)
+    }
+
+    /// A key's setting. The key is one of ours: it exists.
+    pub(super) fn setting(&self, key: &str) -> &Setting {
+        &self.settings[position(key)]
+    }
+
+    /// A key's value as its type.
+    pub(super) fn get<T: Field>(&self, key: &str) -> Result<T, ConfigError> {
+        T::read(&self.setting(key).value, key).ok_or_else(|| self.refuse(key, T::expected(key)))
+    }
+
+    /// The same, for whole numbers within a range.
+    pub(super) fn within<T>(&self, key: &str, least: T, most: T) -> Result<T, ConfigError>
+    where
+        T: Field + PartialOrd + std::fmt::Display,
+    {
+        let value: T = self.get(key)?;
+        let expected = || format!("{least} to {most}");
+        if value >= least && value <= most { Ok(value) } else { Err(self.refuse(key, expected())) }
+    }
+
+    /// A key's value, or `None` where it holds this word.
+    pub(super) fn get_unless<T: Field>(&self, key: &str, word: &str) -> Result<Option<T>, ConfigError> {
+        self.nth_unless(key, word, 0, 1)
+    }
+
+    /// A key's value for the phase of that index out of `count`: one for all, or a list with one for each.
+    pub(super) fn nth<T: Field>(&self, key: &str, index: usize, count: usize) -> Result<T, ConfigError> {
+        let value = self.of_phase(key, index, count)?;
+        T::read(value, key).ok_or_else(|| self.refuse(key, T::expected(key)))
+    }
+
+    /// The same, or `None` where it holds this word.
+    pub(super) fn nth_unless<T: Field>(
+        &self,
+        key: &str,
+        word: &str,
+        index: usize,
+        count: usize,
+    ) -> Result<Option<T>, ConfigError> {
+        let value = self.of_phase(key, index, count)?;
+        if value.is_text(word) {
+            return Ok(None);
+        }
+        let expected = || format!("{}, or \"{word}\"", T::expected(key));
+        T::read(value, key).map(Some).ok_or_else(|| self.refuse(key, expected()))
+    }
+
+    fn of_phase(&self, key: &str, index: usize, count: usize) -> Result<&Value, ConfigError> {
+        match &self.setting(key).value {
+            Value::List(values) if values.len() == count => Ok(&values[index]),
+            Value::List(_) if count == 1 => Err(self.refuse(key, "one value: there is one phase")),
+            Value::List(_) => Err(self.refuse(key, format!("one value, or {count}: one for each phase"))),
+            value => Ok(value),
+        }
+    }
+
+    /// The complaint about a key's value; about its absence, where no layer gives it.
+    pub(super) fn refuse(&self, key: &str, expected: impl Into<String>) -> ConfigError {
+        let (place, setting) = (position(key), self.setting(key));
+        if matches!(setting.origin, Origin::Default { .. }) && schema().keys[place].is_required() {
+            return ConfigError::Missing { key: key.into(), file: self.file_of(key) };
+        }
+        let (at, found) = (setting.origin.clone(), setting.value.to_string());
+        ConfigError::Refused { at, key: key.into(), found, expected: expected.into() }
+    }
+
+    /// The first required key that no layer gives.
+    pub(super) fn check_given(&self) -> Result<(), ConfigError> {
+        let missing =
+            |(key, setting): &(&Key, &Setting)| key.is_required() && matches!(setting.origin, Origin::Default { .. });
+        self.iter().find(missing).map_or(Ok(()), |(key, _)| Err(self.refuse(&key.path, "")))
+    }
+
+    /// The device or processor file that should have a key: where its neighbours come from.
+    fn file_of(&self, key: &str) -> String {
+        let table = key.split('.').next().unwrap_or_default();
+        let neighbour = self.iter().filter(|(key, _)| key.path.split('.').next() == Some(table));
+        let file = neighbour.into_iter().find_map(|(_, setting)| match &setting.origin {
+            Origin::Device { file, .. } | Origin::Processor { file, .. } => Some(file.to_string()),
+            _ => None,
+        });
+        file.unwrap_or_else(|| format!("the {table} file"))
+    }
+}
+
+fn position(key: &str) -> usize {
+    schema().find(key).unwrap_or_else(|| panic!("default.toml lacks {key}"))
+}

@@ -1,0 +1,145 @@
+//! Collects what the user says and resolves it over the files that it names.
+
+use super::catalogue::{self, Named, Source};
+use super::layered::{Layer, Layered, Setting, layer};
+use super::resolved::Resolved;
+use super::schema::schema;
+use super::value::Value;
+use super::{ConfigError, DEVICES, Origin, PROCESSORS, firmware_keys};
+use firmware::architecture::{ARCHITECTURES, find};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Flags of the command line and the key that each sets. `--threads` takes `GROUP=N,...`.
+pub const FLAGS: &[(&str, &str)] = &[
+    ("--architecture", "platform.architecture"),
+    ("--device", "platform.device"),
+    ("--processor", "platform.processor"),
+    ("--cores", "platform.cores"),
+    ("--threads", "threads"),
+    ("--workload", "workload.phases"),
+    ("--block-size", "workload.block_bytes"),
+    ("--ios", "workload.ios"),
+    ("--duration", "workload.duration_ms"),
+    ("--queues", "host.queues"),
+    ("--workers", "host.queues"),
+    ("--depth", "host.depth"),
+    ("--precondition", "run.precondition"),
+    ("--payload", "run.payload"),
+    ("--seed", "run.seed"),
+    ("--world", "run.world"),
+    ("--timing", "run.timing"),
+    ("--timeline", "run.timeline_file"),
+];
+
+/// What a user says, layer by layer. Order between the layers is fixed; within one, later words win.
+#[derive(Default)]
+pub struct Layers {
+    files: Vec<Layer>,
+    flags: Layer,
+    sets: Layer,
+}
+
+impl Layers {
+    /// Nothing said: everything by default.
+    pub fn new() -> Self {
+        Layers::default()
+    }
+
+    /// A configuration file.
+    ///
+    /// # Errors
+    /// Unreadable, not TOML, an unknown key.
+    pub fn file(self, path: &Path) -> Result<Self, ConfigError> {
+        self.text(&path.display().to_string(), &catalogue::read(path)?)
+    }
+
+    /// The same, from memory; `name` stands for its path in origins.
+    ///
+    /// # Errors
+    /// Not TOML, an unknown key.
+    pub fn text(mut self, name: &str, text: &str) -> Result<Self, ConfigError> {
+        let file: Arc<str> = name.into();
+        self.files.push(layer(name, text, None, |line| Origin::File { file: file.clone(), line })?);
+        Ok(self)
+    }
+
+    /// A flag of [`FLAGS`], with its dashes, and its value.
+    ///
+    /// # Errors
+    /// An unknown flag; for `--threads` an unknown group.
+    pub fn flag(mut self, flag: &str, value: &str) -> Result<Self, ConfigError> {
+        let Some((_, key)) = FLAGS.iter().find(|(name, _)| *name == flag) else {
+            let expected = FLAGS.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+            return Err(ConfigError::UnknownFlag { flag: flag.into(), expected });
+        };
+        let origin = Origin::Flag(flag.into());
+        if *key != "threads" {
+            self.flags.push(assign(key, value, origin)?);
+            return Ok(self);
+        }
+        for group in value.split(',') {
+            let Some((group, count)) = group.split_once('=') else {
+                let (key, found, expected) = ("threads".into(), value.into(), "GROUP=N, separated by commas".into());
+                return Err(ConfigError::Refused { at: origin, key, found, expected });
+            };
+            self.flags.push(assign(&format!("threads.{}", group.trim()), count, origin.clone())?);
+        }
+        Ok(self)
+    }
+
+    /// `KEY=VALUE`, the key dotted as in a file. A value that is no TOML is text.
+    ///
+    /// # Errors
+    /// No equals sign, an unknown key.
+    pub fn set(mut self, assignment: &str) -> Result<Self, ConfigError> {
+        let Some((key, value)) = assignment.split_once('=') else {
+            return Err(ConfigError::NotAnAssignment { found: assignment.into() });
+        };
+        self.sets.push(assign(key.trim(), value.trim(), Origin::Set)?);
+        Ok(self)
+    }
+
+    /// Lays everything over the device, processor and architecture that were chosen, and checks it.
+    ///
+    /// # Errors
+    /// The first key that is missing, of the wrong type, or refused by what it is for.
+    pub fn resolve(self) -> Result<Resolved, ConfigError> {
+        let user: Layer = self.files.into_iter().flatten().chain(self.flags).chain(self.sets).collect();
+        let mut chosen = Layered::defaults();
+        chosen.lay(user.clone());
+        let device = platform_file(&chosen, "platform.device", DEVICES)?;
+        let processor = platform_file(&chosen, "platform.processor", PROCESSORS)?;
+        let name: String = chosen.get("platform.architecture")?;
+        let architecture = find(&name).ok_or_else(|| {
+            let names: Vec<&str> = ARCHITECTURES.iter().map(|architecture| architecture.name()).collect();
+            chosen.refuse("platform.architecture", format!("one of {}", names.join(", ")))
+        })?;
+
+        let mut layered = Layered::defaults();
+        let Source { name, file, text } = &device;
+        let at = |line| Origin::Device { name: name.clone(), file: file.clone(), line };
+        layered.lay(layer(file, text, Some("device"), at)?);
+        let Source { name, file, text } = &processor;
+        let at = |line| Origin::Processor { name: name.clone(), file: file.clone(), line };
+        layered.lay(layer(file, text, Some("processor"), at)?);
+        layered.lay(firmware_keys::architecture_layer(&layered, architecture)?);
+        layered.lay(user);
+        layered.settle_alternatives();
+        Resolved::read(layered, architecture, &device.name, &processor.name)
+    }
+}
+
+fn assign(key: &str, value: &str, origin: Origin) -> Result<(usize, Setting), ConfigError> {
+    match schema().find(key) {
+        Some(index) => Ok((index, Setting { value: Value::from_argument(value), origin })),
+        None => Err(schema().unknown(key, origin)),
+    }
+}
+
+fn platform_file(chosen: &Layered, key: &str, catalogue: &[Named]) -> Result<Source, ConfigError> {
+    let wanted: String = chosen.get(key)?;
+    let names: Vec<&str> = catalogue.iter().map(|named| named.name).collect();
+    Source::find(catalogue, &wanted)?
+        .ok_or_else(|| chosen.refuse(key, format!("a file or one of {}", names.join(", "))))
+}

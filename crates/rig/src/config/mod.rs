@@ -1,0 +1,33 @@
+//! Configuration: TOML files, flags and assignments in, checked settings out, once. Below this nothing is a text, and nothing
+//! means "default".
+//!
+//! Layers, each over the one before: `default.toml`, the device file, the processor file, what makes the architecture what it
+//! is, the user's files, flags, `--set`. Every value knows its [`Origin`], and whatever part of the platform refuses one, the
+//! [`ConfigError`] names file, line, key, what was found and what was expected.
+//!
+//! # What it leaves out
+//! Opening what a run needs (traces, media): only their names are resolved.
+
+mod catalogue;
+mod device;
+mod error;
+mod field;
+mod firmware_keys;
+mod layered;
+mod layers;
+mod origin;
+mod processor;
+mod resolved;
+mod run;
+mod schema;
+#[cfg(test)]
+mod tests;
+mod value;
+
+pub use catalogue::{DEVICES, Named, PROCESSORS};
+pub use device::{Device, Link};
+pub use error::ConfigError;
+pub use field::CHOICES;
+pub use layers::{FLAGS, Layers};
+pub use origin::Origin;
+pub use resolved::{Controller, Payload, Phase, Precondition, Resolved, Row, World};

@@ -1,0 +1,64 @@
+//! The processor: clock, hardware threads, and the price of every kind of work.
+
+use super::ConfigError;
+use super::layered::Layered;
+use sim::{Hops, LinePrices, Processor};
+use stage::Price;
+use units::{Hertz, Span};
+
+/// The directory of shared lines has a bit for each core.
+const CORES_MAX: u16 = 64;
+
+pub(super) fn read(from: &Layered, name: &str) -> Result<Processor, ConfigError> {
+    let clock_mhz = from.within("processor.clock_mhz", 1u32, 100_000)?;
+    let clock = Hertz(u64::from(clock_mhz) * 1_000_000);
+    // Parts of a cycle stand for cores that issue several instructions in one.
+    let slot = |key: &str| -> Result<Span, ConfigError> {
+        let cycles: f64 = from.within(key, 0.01, 1_000.0)?;
+        Ok(Span::from_nanos_f64(cycles * 1e3 / f64::from(clock_mhz)))
+    };
+    let (thread_slot, core_slot) = (slot("processor.thread_slot_cycles")?, slot("processor.core_slot_cycles")?);
+    if thread_slot < core_slot {
+        return Err(from.refuse("processor.thread_slot_cycles", "at least core_slot_cycles"));
+    }
+    let prices: Result<_, _> = firmware::Work::KEYS.iter().map(|work| price(from, &format!("prices.{work}"))).collect();
+    Ok(Processor {
+        name: name.into(),
+        clock,
+        cores: from.within("processor.cores", 1, CORES_MAX)?,
+        threads_per_core: from.within("processor.threads_per_core", 1, 64)?,
+        thread_slot,
+        core_slot,
+        turn: price(from, "turn")?,
+        send: price(from, "send")?,
+        switch: price(from, "switch")?,
+        hops: Hops {
+            same_core: from.get("processor.hops.same_core_ns")?,
+            first: from.get("processor.hops.first_ns")?,
+            further: from.get("processor.hops.further_ns")?,
+            hardware: from.get("processor.hops.hardware_ns")?,
+        },
+        lines: LinePrices {
+            transfer: from.get("processor.lines.transfer_ns")?,
+            memory: from.get("processor.lines.memory_ns")?,
+            atomic: from.get("processor.lines.atomic_ns")?,
+            held: lines_held(from)?,
+        },
+        prices: prices?,
+    })
+}
+
+fn price(from: &Layered, what: &str) -> Result<Price, ConfigError> {
+    let slots = from.within(&format!("processor.{what}.slots"), 0, 1_000_000)?;
+    let stall: Span = from.get(&format!("processor.{what}.stall_ns"))?;
+    let stall_per_slot: Span = from.get("processor.stall_per_slot_ns")?;
+    Ok(Price { slots, stall: stall + stall_per_slot * u64::from(slots) })
+}
+
+fn lines_held(from: &Layered) -> Result<u32, ConfigError> {
+    let held: u32 = from.get("processor.lines.held")?;
+    if held.is_power_of_two() && held <= 1 << 28 {
+        return Ok(held);
+    }
+    Err(from.refuse("processor.lines.held", "a power of two up to 268435456"))
+}

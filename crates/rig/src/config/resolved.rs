@@ -1,0 +1,287 @@
+//! A configuration as it stands after all layers: checked settings, and every key with its value and origin.
+
+use super::layered::Layered;
+use super::{ConfigError, Device, Origin, device, firmware_keys, processor, run};
+use firmware::architecture::{Architecture, DrawError, Placement};
+use firmware::{Drive, DriveError, DriveShape};
+use host::{DriverSettings, Pace};
+use nvme::{Arbitration, ArbitrationShares, CoalescingSettings};
+use sim::Processor;
+use std::path::PathBuf;
+use units::{Bytes, Span};
+use workload::{Parameters, Recipe};
+
+/// Everything a run is built from.
+#[derive(Clone)]
+pub struct Resolved {
+    /// The firmware architecture.
+    pub architecture: &'static dyn Architecture,
+    /// Array, times, capacity and link.
+    pub device: Device,
+    /// What the stages share of it.
+    pub drive: Drive,
+    /// The modelled processor.
+    pub processor: Processor,
+    /// How many of its cores the firmware runs on.
+    pub cores: u16,
+    /// Every choice of the firmware.
+    pub settings: firmware::Settings,
+    /// The core of every thread.
+    pub placement: Placement,
+    /// The controller's features.
+    pub controller: Controller,
+    /// The host's driver: queues, checking, time series, namespaces.
+    pub host: DriverSettings,
+    /// What is measured, in order.
+    pub phases: Vec<Phase>,
+    /// What pages hold.
+    pub payload: Payload,
+    /// What was written before.
+    pub precondition: Precondition,
+    /// Of every draw. Phase `n`, from zero, draws from `seed + n`.
+    pub seed: u64,
+    /// Where the firmware runs.
+    pub world: World,
+    /// Where a trace of the run goes, if one is wanted.
+    pub timeline: Option<PathBuf>,
+    layered: Layered,
+}
+
+/// What hosts find and set in the controller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Controller {
+    /// I/O queue pairs that a host may create.
+    pub queues: u16,
+    /// Most entries of a queue.
+    pub queue_entries: u32,
+    /// Most bytes a command moves: a power of two from 8 KiB to 2 MiB.
+    pub transfer_max: Bytes,
+    /// How submission queues compete.
+    pub arbitration: Arbitration,
+    /// Burst and weights.
+    pub shares: ArbitrationShares,
+    /// When completions interrupt.
+    pub coalescing: CoalescingSettings,
+}
+
+/// One phase of a run.
+#[derive(Clone, Debug)]
+pub struct Phase {
+    /// The workload's name, or its file's.
+    pub name: String,
+    /// The workload. `recipe.source(&parameters)` succeeds: it was tried.
+    pub recipe: Recipe,
+    /// What the run sets of it.
+    pub parameters: Parameters,
+    /// When requests are sent.
+    pub pace: Pace,
+    /// No more requests than this. It or the duration is given.
+    pub ios: Option<u64>,
+    /// No longer than this.
+    pub duration: Option<Span>,
+    /// Requests before counting begins.
+    pub warm_up_ios: u64,
+    /// Time before counting begins.
+    pub warm_up: Span,
+}
+
+/// What a page holds of the data written to it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Payload {
+    /// Nothing but its length.
+    None,
+    /// A word for each sector.
+    Fingerprint,
+    /// Every byte.
+    Full,
+}
+
+impl Payload {
+    /// Words kept of each sector.
+    pub const fn sector_words(self) -> u32 {
+        match self {
+            Payload::None => 0,
+            Payload::Fingerprint => 1,
+            Payload::Full => 64,
+        }
+    }
+}
+
+/// What was written before the run.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Precondition {
+    /// Nothing.
+    None,
+    /// Every logical page once, in order.
+    Sequential,
+    /// The same, then so many times as many pages as there are, at random.
+    Random {
+        /// As a multiple of all logical pages, 0 to 100.
+        times: f64,
+    },
+}
+
+/// Where the firmware runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum World {
+    /// On the modelled processor, in virtual time.
+    Sim,
+    /// On pinned threads of this machine.
+    Threads {
+        /// How many; the cores are dealt to them.
+        threads: u16,
+        /// Whether flash takes its time.
+        timing: bool,
+    },
+}
+
+/// The world as its key names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WorldName {
+    Sim,
+    Threads,
+}
+
+/// A key for tables: as `describe` prints it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Row {
+    /// The key.
+    pub key: &'static str,
+    /// What it means.
+    pub note: &'static str,
+    /// Its value, as TOML.
+    pub value: String,
+    /// Where that comes from.
+    pub origin: Origin,
+}
+
+impl Resolved {
+    /// Reads and checks every key.
+    pub(super) fn read(
+        layered: Layered,
+        architecture: &'static dyn Architecture,
+        device_name: &str,
+        processor_name: &str,
+    ) -> Result<Self, ConfigError> {
+        let from = &layered;
+        from.check_given()?;
+        let device = device::Device::read(from, device_name)?;
+        let processor = processor::read(from, processor_name)?;
+        // Nothing reads where prices come from but people.
+        from.get::<String>("processor.summary")?;
+        from.get::<String>("processor.fit")?;
+        let cores: u16 = from.get("platform.cores")?;
+        if cores == 0 || cores > processor.cores {
+            let expected = format!("1 to {}: what {processor_name} has", processor.cores);
+            return Err(from.refuse("platform.cores", expected));
+        }
+        let settings = firmware_keys::settings(from, device.geometry.shape().page)?;
+        check_device_can(from, &device, &settings)?;
+        let placement = firmware_keys::placement(from, settings.threads, cores)?;
+        let controller = run::controller(from)?;
+        let (payload, precondition) = (from.get("run.payload")?, run::precondition(from)?);
+        let drive = drive(from, &device, &controller, payload)?;
+        let host = run::host(from, &device, &controller, payload, precondition)?;
+        let seed = from.get("run.seed")?;
+        Ok(Resolved {
+            architecture,
+            phases: run::phases(from, &device, seed)?,
+            world: world(from)?,
+            timeline: from.get_unless::<String>("run.timeline_file", "none")?.map(PathBuf::from),
+            device,
+            drive,
+            processor,
+            cores,
+            settings,
+            placement,
+            controller,
+            host,
+            payload,
+            precondition,
+            seed,
+            layered,
+        })
+    }
+
+    /// Every key with its value and origin, in the order of `default.toml`.
+    pub fn rows(&self) -> impl Iterator<Item = Row> {
+        self.layered.iter().map(|(key, setting)| Row {
+            key: &key.path,
+            note: &key.note,
+            value: setting.value.to_string(),
+            origin: setting.origin.clone(),
+        })
+    }
+
+    /// All of it as a configuration file, which resolves to the same again. Comments tell where each value comes from.
+    pub fn to_toml(&self) -> String {
+        let (mut text, mut table) = (String::new(), "");
+        for (key, setting) in self.layered.iter() {
+            let (header, name) = key.split();
+            if header != table {
+                text += &format!("{}[{header}]\n", if table.is_empty() { "" } else { "\n" });
+                table = header;
+            }
+            // A file's name may hold a line break, a comment may not.
+            let origin = setting.origin.to_string().replace(char::is_control, " ");
+            text += &format!("{name} = {} # {origin}\n", setting.value);
+        }
+        text
+    }
+
+    /// The complaint about an architecture that cannot be drawn with these settings.
+    pub fn undrawable(&self, error: &DrawError) -> ConfigError {
+        let from = &self.layered;
+        match error {
+            DrawError::NoRoom { .. } => {
+                let derived = from.setting("device.user_bytes").value.is_text("derived");
+                let key = if derived { "device.over_provisioning" } else { "device.user_bytes" };
+                from.refuse(key, format!("a value that leaves the firmware room: {error}"))
+            }
+            DrawError::Placement(error) => from.refuse("platform.cores", error.to_string()),
+        }
+    }
+}
+
+/// Reads are sent into programs, and second transactions to busy dies, only where the die has such commands.
+fn check_device_can(from: &Layered, device: &Device, settings: &firmware::Settings) -> Result<(), ConfigError> {
+    let suspend = &device.timing.suspend;
+    if settings.flash.suspend && suspend.programs_max == 0 && suspend.erases_max == 0 {
+        return Err(
+            from.refuse("flash.suspend", "false: this device cannot suspend (device.timing.suspend_programs_max)")
+        );
+    }
+    if settings.flash.cache_commands && !device.timing.cache_commands {
+        return Err(from.refuse("flash.cache_commands", "false: this device lacks them (device.timing.cache_commands)"));
+    }
+    Ok(())
+}
+
+/// What the firmware needs beyond the namespaces depends on the architecture, which checks it when it draws.
+fn drive(from: &Layered, device: &Device, controller: &Controller, payload: Payload) -> Result<Drive, ConfigError> {
+    let shape = DriveShape {
+        geometry: device.geometry.clone(),
+        namespaces: device.namespaces.clone(),
+        format: device.format,
+        queues: controller.queues.into(),
+        queue_entries: controller.queue_entries,
+        transfer_sectors: (controller.transfer_max.0 / units::SECTOR_BYTES) as u32,
+        sector_words: payload.sector_words() as usize,
+    };
+    Drive::new(shape, 0).map_err(|error| match error {
+        DriveError::NoRoom { pages, .. } => from.refuse("device.user_bytes", format!("at most {pages} pages")),
+        DriveError::EmptyNamespace(_) => from.refuse("device.namespace_bytes", "sizes above 0"),
+        DriveError::Queues(_) => from.refuse("controller.queues", "1 to 65535"),
+        DriveError::QueueEntries(_) => from.refuse("controller.queue_entries", "2 to 65536"),
+        DriveError::PageBytes(_) => from.refuse("device.page_bytes", "512 to 4096: a page is moved by one DMA"),
+    })
+}
+
+fn world(from: &Layered) -> Result<World, ConfigError> {
+    let threads = from.within("run.world_threads", 1, 1024)?;
+    let timing = from.get("run.timing")?;
+    Ok(match from.get("run.world")? {
+        WorldName::Sim => World::Sim,
+        WorldName::Threads => World::Threads { threads, timing },
+    })
+}

@@ -1,0 +1,220 @@
+//! What a run does: the host's queues, the controller's features, the phases of the workload.
+
+use super::catalogue;
+use super::layered::Layered;
+use super::resolved::{Controller, Payload, Phase, Precondition};
+use super::{ConfigError, Device};
+use host::{DriverSettings, Initial, SettingsError};
+use nvme::{ArbitrationShares, CoalescingSettings};
+use std::path::Path;
+use units::{Bytes, Lba, SECTOR_BYTES, Span};
+use workload::{Parameters, Pattern, Recipe, Region, UnusableParameter, WORKLOADS, Workload};
+
+/// Most commands outstanding on all queues: each has lists and buffers in the memory of this machine.
+const OUTSTANDING_MAX: u64 = 1 << 20;
+
+pub(super) fn controller(from: &Layered) -> Result<Controller, ConfigError> {
+    let transfer: Bytes = from.get("controller.transfer_bytes")?;
+    // The host's limit is 2 MiB; Identify Controller (MDTS) knows powers of two of a page only.
+    if !transfer.0.is_power_of_two() || transfer < Bytes(8192) || transfer > host::TRANSFER_MAX {
+        let expected = format!("a power of two from 8192 to {}", host::TRANSFER_MAX.0);
+        return Err(from.refuse("controller.transfer_bytes", expected));
+    }
+    let time: Span = from.get("controller.coalescing_time_us")?;
+    let steps = time.picos() / Span::from_micros(100).picos();
+    if Span::from_micros(100) * steps != time || steps > 255 {
+        return Err(from.refuse("controller.coalescing_time_us", "a multiple of 100 up to 25500"));
+    }
+    let threshold: u16 = from.within("controller.coalescing_threshold", 1, 256)?;
+    Ok(Controller {
+        queues: from.within("controller.queues", 1, 65_535)?,
+        queue_entries: from.within("controller.queue_entries", 2, 65_536)?,
+        transfer_max: transfer,
+        arbitration: from.get("controller.arbitration")?,
+        shares: ArbitrationShares { burst: burst(from)?, weights: weights(from)? },
+        // The feature counts from zero.
+        coalescing: CoalescingSettings { threshold: (threshold - 1) as u8, time: steps as u8 },
+    })
+}
+
+fn burst(from: &Layered) -> Result<u32, ConfigError> {
+    match from.get_unless::<u32>("controller.burst", "unlimited")? {
+        None => Ok(u32::MAX),
+        Some(burst) if burst.is_power_of_two() && burst <= 64 => Ok(burst),
+        Some(_) => Err(from.refuse("controller.burst", "a power of two up to 64, or \"unlimited\"")),
+    }
+}
+
+fn weights(from: &Layered) -> Result<[u32; 3], ConfigError> {
+    const KEY: &str = "controller.weights";
+    let weights: Vec<u32> = from.get(KEY)?;
+    match <[u32; 3]>::try_from(weights) {
+        Ok(weights) if weights.iter().all(|weight| (1..=256).contains(weight)) => Ok(weights),
+        _ => Err(from.refuse(KEY, "three weights from 1 to 256: high, medium, low")),
+    }
+}
+
+/// Namespaces are whole pages, and follow each other.
+fn starts(namespaces: &[u64]) -> Vec<Lba> {
+    let starts = namespaces.iter().scan(0, |next, sectors| Some(std::mem::replace(next, *next + sectors)));
+    starts.map(Lba).collect()
+}
+
+pub(super) fn host(
+    from: &Layered,
+    device: &Device,
+    controller: &Controller,
+    payload: Payload,
+    precondition: Precondition,
+) -> Result<DriverSettings, ConfigError> {
+    let initial = if precondition == Precondition::None { Initial::Fresh } else { Initial::Preconditioned };
+    let settings = DriverSettings {
+        queues: from.within("host.queues", 1, controller.queues)?,
+        entries: from.within("host.entries", 2, controller.queue_entries)?,
+        depth: from.get("host.depth")?,
+        vectors: from.within("host.vectors", 1, 2_047)?,
+        block_sectors: device.format.sectors() as u32,
+        sector_words: payload.sector_words(),
+        max_transfer: controller.transfer_max,
+        check: from.get("run.check")?,
+        namespaces: device.namespaces.clone(),
+        starts: starts(&device.namespaces),
+        initial,
+        series: from.get_unless("run.series_ms", "none")?,
+    };
+    settings.layout().map_err(|error| match error {
+        SettingsError::Nothing => from.refuse("host.queues", "at least 1"),
+        SettingsError::Entries(_) => from.refuse("host.entries", "2 to 65536"),
+        SettingsError::Depth { entries, .. } => {
+            from.refuse("host.depth", format!("1 to {}: one less than host.entries", entries - 1))
+        }
+        SettingsError::Transfer(_) => from.refuse("controller.transfer_bytes", error.to_string()),
+        SettingsError::Words(_) => from.refuse("run.check", "false, or run.payload = \"fingerprint\" or \"full\""),
+        SettingsError::Block(_) => from.refuse("device.lba_bytes", error.to_string()),
+        SettingsError::Series => from.refuse("run.series_ms", "more than 0, or \"none\""),
+    })?;
+    if u64::from(settings.queues) * u64::from(settings.depth) > OUTSTANDING_MAX {
+        let expected = format!("no more than {OUTSTANDING_MAX} commands on all {} queues", settings.queues);
+        return Err(from.refuse("host.depth", expected));
+    }
+    Ok(settings)
+}
+
+pub(super) fn precondition(from: &Layered) -> Result<Precondition, ConfigError> {
+    const KEY: &str = "run.precondition";
+    let text: String = from.get(KEY)?;
+    let times = text.strip_prefix("rand:").and_then(|times| times.parse().ok());
+    match (text.as_str(), times) {
+        ("none", _) => Ok(Precondition::None),
+        ("seq", _) => Ok(Precondition::Sequential),
+        (_, Some(times)) if (0.0..=100.0).contains(&times) => Ok(Precondition::Random { times }),
+        _ => Err(from.refuse(KEY, "none, seq, or rand:TIMES with up to 100 times all pages")),
+    }
+}
+
+/// The phases in order. Each draws a stream of its own.
+pub(super) fn phases(from: &Layered, device: &Device, seed: u64) -> Result<Vec<Phase>, ConfigError> {
+    const KEY: &str = "workload.phases";
+    let names: Vec<String> = match from.get::<String>(KEY) {
+        Ok(text) => text.split(',').map(|name| name.trim().to_string()).collect(),
+        Err(_) => from.get(KEY)?,
+    };
+    if names.is_empty() || names.len() > 1_000 {
+        return Err(from.refuse(KEY, "1 to 1000 workloads"));
+    }
+    let count = names.len();
+    let phases = names.iter().enumerate();
+    phases.map(|(index, name)| phase(from, name, index, count, device, seed.wrapping_add(index as u64))).collect()
+}
+
+fn phase(
+    from: &Layered,
+    name: &str,
+    index: usize,
+    count: usize,
+    device: &Device,
+    seed: u64,
+) -> Result<Phase, ConfigError> {
+    let mut recipe = recipe(from, name)?;
+    if let Some(theta) = from.nth_unless("workload.zipf_theta", "own", index, count)? {
+        recipe.pattern = Pattern::Zipf { theta };
+    }
+    let parameters = Parameters {
+        capacity: device.namespaces[0],
+        seed,
+        block: from.nth_unless("workload.block_bytes", "own", index, count)?,
+        read_fraction: from.nth_unless("workload.read_fraction", "own", index, count)?,
+        alignment: from.nth_unless("workload.alignment_bytes", "own", index, count)?,
+        region: region(from, index, count, device.namespaces[0])?,
+        per_second: from.nth_unless("workload.per_second", "own", index, count)?,
+    };
+    recipe.source(&parameters).map_err(|error| unusable(from, &error))?;
+    let (ios, duration) = (
+        from.nth_unless("workload.ios", "none", index, count)?,
+        from.nth_unless("workload.duration_ms", "none", index, count)?,
+    );
+    if ios == Some(0) || (ios.is_none() && duration.is_none()) {
+        return Err(from.refuse("workload.ios", "at least 1, or \"none\" with a workload.duration_ms"));
+    }
+    if duration == Some(Span::ZERO) {
+        return Err(from.refuse("workload.duration_ms", "more than 0, or \"none\""));
+    }
+    Ok(Phase {
+        name: Path::new(name).file_stem().map_or(name.into(), |stem| stem.to_string_lossy().into_owned()),
+        recipe,
+        parameters,
+        pace: from.nth("workload.pace", index, count)?,
+        ios,
+        duration,
+        warm_up_ios: from.nth("workload.warm_up_ios", index, count)?,
+        warm_up: from.nth("workload.warm_up_ms", index, count)?,
+    })
+}
+
+/// A workload by name, else from the file at that path.
+fn recipe(from: &Layered, name: &str) -> Result<Recipe, ConfigError> {
+    const KEY: &str = "workload.phases";
+    if let Some(workload) = Workload::named(name) {
+        return Ok(workload.recipe());
+    }
+    let path = Path::new(name);
+    if name.is_empty() || !path.exists() {
+        let names: Vec<&str> = WORKLOADS.iter().map(|workload| workload.name).collect();
+        return Err(from.refuse(KEY, format!("workload files or one of {}", names.join(", "))));
+    }
+    let text = catalogue::read(path)?;
+    Recipe::from_toml(&text).map_err(|error| from.refuse(KEY, format!("workload files; {name}: {error}")))
+}
+
+/// The part of the first namespace that requests stay in, where it is not all of it.
+fn region(from: &Layered, index: usize, count: usize, capacity: u64) -> Result<Option<Region>, ConfigError> {
+    let sectors = |key: &str, bytes: Bytes| {
+        let whole = bytes.0.is_multiple_of(SECTOR_BYTES);
+        let expected = || format!("a multiple of {SECTOR_BYTES} bytes");
+        if whole { Ok(bytes.0 / SECTOR_BYTES) } else { Err(from.refuse(key, expected())) }
+    };
+    let start = sectors("workload.region_start_bytes", from.nth("workload.region_start_bytes", index, count)?)?;
+    let Some(rest) = capacity.checked_sub(start) else {
+        let expected = format!("at most the namespace's {} bytes", capacity * SECTOR_BYTES);
+        return Err(from.refuse("workload.region_start_bytes", expected));
+    };
+    let length = match from.nth_unless("workload.region_bytes", "rest", index, count)? {
+        Some(bytes) => sectors("workload.region_bytes", bytes)?,
+        None => rest,
+    };
+    Ok((length != capacity).then_some(Region { start: Lba(start), sectors: length }))
+}
+
+/// The key behind a field that the workload crate names; a field of the workload's own is the phase's.
+fn unusable(from: &Layered, error: &UnusableParameter) -> ConfigError {
+    let key = match error.field.as_str() {
+        "block" => "workload.block_bytes",
+        "alignment" => "workload.alignment_bytes",
+        "read_fraction" => "workload.read_fraction",
+        "pattern.zipf.theta" => "workload.zipf_theta",
+        "arrivals.per_second" => "workload.per_second",
+        "region" => "workload.region_bytes",
+        _ => "workload.phases",
+    };
+    from.refuse(key, format!("{} ({} was {})", error.expected, error.field, error.found))
+}

@@ -1,0 +1,137 @@
+//! TOML text as a flat list of keys and values, each with its line.
+
+use super::{ConfigError, Origin};
+use std::fmt;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+/// What a key holds.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value {
+    Integer(i64),
+    Float(f64),
+    Flag(bool),
+    Text(String),
+    List(Vec<Value>),
+}
+
+impl fmt::Display for Value {
+    /// As TOML.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Value::Integer(number) => write!(f, "{number}"),
+            Value::Float(number) => toml::Value::Float(*number).fmt(f),
+            Value::Flag(flag) => write!(f, "{flag}"),
+            Value::Text(text) => toml::Value::String(text.clone()).fmt(f),
+            Value::List(values) => {
+                f.write_str("[")?;
+                for (index, value) in values.iter().enumerate() {
+                    write!(f, "{}{value}", if index == 0 { "" } else { ", " })?;
+                }
+                f.write_str("]")
+            }
+        }
+    }
+}
+
+impl Value {
+    /// What a flag or an assignment on the command line says: TOML where it is such, else text without quotes.
+    pub(super) fn from_argument(text: &str) -> Value {
+        let parsed = DeValue::parse(text).ok().and_then(|value| Value::of(value.get_ref()).ok());
+        parsed.unwrap_or_else(|| Value::Text(text.to_string()))
+    }
+
+    pub(super) fn is_text(&self, word: &str) -> bool {
+        matches!(self, Value::Text(text) if text == word)
+    }
+
+    /// The value, or the name of what no key holds.
+    fn of(value: &DeValue) -> Result<Value, &'static str> {
+        match value {
+            DeValue::String(text) => Ok(Value::Text(text.to_string())),
+            DeValue::Integer(digits) => {
+                let number = i64::from_str_radix(digits.as_str(), digits.radix());
+                number.map(Value::Integer).map_err(|_| "a number beyond 64 bits")
+            }
+            DeValue::Float(digits) => digits.as_str().parse().map(Value::Float).map_err(|_| "an unreadable number"),
+            DeValue::Boolean(flag) => Ok(Value::Flag(*flag)),
+            DeValue::Datetime(_) => Err("a date"),
+            DeValue::Array(values) => {
+                let values: Result<_, _> = values.iter().map(|value| Value::of(value.get_ref())).collect();
+                values.map(Value::List)
+            }
+            DeValue::Table(_) => Err("a table"),
+        }
+    }
+}
+
+/// A key of a file, or a table of keys.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Entry {
+    /// Dotted, from the top.
+    pub(super) path: String,
+    /// From one.
+    pub(super) line: usize,
+    /// What it holds; a table's keys are entries of their own.
+    pub(super) value: Option<Value>,
+}
+
+/// All entries in the order in which they stand. `at` makes the origin of a line.
+pub(super) fn entries(file: &str, text: &str, at: impl Fn(usize) -> Origin) -> Result<Vec<Entry>, ConfigError> {
+    let table = DeTable::parse(text).map_err(|error| {
+        let start = error.span().map_or(0, |span| span.start).min(text.len());
+        let before = String::from_utf8_lossy(&text.as_bytes()[..start]);
+        let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
+        let message = error.message().lines().collect::<Vec<_>>().join(", ");
+        ConfigError::Syntax { file: file.into(), line: line_of(text, start), column, message }
+    })?;
+    let mut walk = Walk { text, at: &at, entries: Vec::new() };
+    walk.table("", table.get_ref())?;
+    walk.entries.sort_by_key(|(position, _)| *position);
+    Ok(walk.entries.into_iter().map(|(_, entry)| entry).collect())
+}
+
+fn line_of(text: &str, position: usize) -> usize {
+    text.as_bytes()[..position].iter().filter(|byte| **byte == b'\n').count() + 1
+}
+
+struct Walk<'a> {
+    text: &'a str,
+    at: &'a dyn Fn(usize) -> Origin,
+    /// With the place of each key in the text.
+    entries: Vec<(usize, Entry)>,
+}
+
+impl Walk<'_> {
+    fn table(&mut self, prefix: &str, table: &DeTable) -> Result<(), ConfigError> {
+        for (key, value) in table.iter() {
+            let path =
+                if prefix.is_empty() { key.get_ref().to_string() } else { format!("{prefix}.{}", key.get_ref()) };
+            let position = key.span().start.min(self.text.len());
+            self.entry(path, position, value)?;
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, path: String, position: usize, value: &Spanned<DeValue>) -> Result<(), ConfigError> {
+        let line = line_of(self.text, position);
+        if let DeValue::Table(table) = value.get_ref() {
+            self.entries.push((position, Entry { path: path.clone(), line, value: None }));
+            return self.table(&path, table);
+        }
+        match Value::of(value.get_ref()) {
+            // It may be said everywhere and is for readers only.
+            Ok(Value::Text(_)) if path == "source" || path.ends_with(".source") => Ok(()),
+            Ok(value) => {
+                self.entries.push((position, Entry { path, line, value: Some(value) }));
+                Ok(())
+            }
+            Err(found) => Err(ConfigError::Refused {
+                at: (self.at)(line),
+                key: path,
+                found: found.into(),
+                expected: "a number, a text in quotes, true or false, or a list of these".into(),
+            }),
+        }
+    }
+}

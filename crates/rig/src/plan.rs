@@ -1,0 +1,125 @@
+//! From a resolved configuration to a device and the phases of its run.
+
+use crate::build::{BuildError, Controller, Device};
+use crate::config::{self, ConfigError, Resolved};
+use crate::hardware::LinkTiming;
+use crate::precondition::{Fill, Precondition};
+use crate::session::{Session, SessionError};
+use crate::worlds::run_on_threads;
+use firmware::DriveShape;
+use firmware::architecture::Drawing;
+use host::Phase;
+use report::Summary;
+use threads::Layout;
+use units::Span;
+
+/// How long a run in real time may take beyond what it was told to measure before it counts as standing still.
+const PATIENCE: Span = Span::from_secs(600);
+
+impl Resolved {
+    /// The device that this describes, with the host that drives it.
+    pub fn plan(&self) -> Device {
+        let config::Controller { arbitration, shares, coalescing, .. } = self.controller;
+        Device {
+            architecture: self.architecture,
+            // The controller offers as many queues as its host creates: those beyond would only cost memory.
+            drive: DriveShape { queues: self.host.queues.into(), ..self.drive.shape().clone() },
+            timing: self.device.timing.clone(),
+            erases_max: self.device.erase_limit,
+            link: LinkTiming {
+                rate: self.device.link.raw,
+                packet: self.device.link.payload,
+                header: self.device.link.header,
+                flight: self.device.link.latency,
+            },
+            controller: Controller { arbitration, shares, coalescing },
+            settings: self.settings,
+            placement: self.placement.clone(),
+            precondition: Precondition { fill: fill(self.precondition), seed: self.seed },
+            queue_entries: self.host.entries,
+            depth: self.host.depth,
+            vectors: self.host.vectors,
+            check: self.host.check,
+            series: self.host.series,
+            narrate: self.timeline.is_some(),
+        }
+    }
+
+    /// What the host does, phase after phase.
+    pub fn phases(&self) -> Vec<Phase> {
+        self.phases.iter().map(config::Phase::start).collect()
+    }
+
+    /// Builds a device of this configuration, changed or not, for these phases. `events_max` is as in [`Session::new`].
+    ///
+    /// # Errors
+    /// A device that cannot be built; where a key is to blame, [`PlanError::Config`] names it.
+    pub fn session(&self, device: &Device, phases: Vec<Phase>, events_max: usize) -> Result<Session, PlanError> {
+        let built = Session::new(device, &self.device.name, self.processor.clone(), self.seed, phases, events_max);
+        built.map_err(|error| self.blame(error))
+    }
+
+    /// Runs the phases on `threads` threads of this machine.
+    ///
+    /// # Errors
+    /// As [`Resolved::session`] and the session that it builds.
+    pub fn run_on_threads(&self, device: &Device, phases: Vec<Phase>, threads: u16) -> Result<Vec<Summary>, PlanError> {
+        // More threads than the machine has would wait for each other pinned to one of its cores.
+        let pin = usize::from(threads) <= std::thread::available_parallelism().map_or(1, usize::from);
+        let layout = Layout { threads: threads.into(), pin };
+        let measured: Span = phases.iter().filter_map(|phase| phase.duration).sum();
+        let ended = run_on_threads(device, &self.device.name, self.seed, phases, layout, PATIENCE + measured);
+        ended.map_err(|error| self.blame(error))
+    }
+
+    /// The drawn plan, without hardware installed: what can be shown of a run before it.
+    ///
+    /// # Errors
+    /// As [`Resolved::session`].
+    pub fn draw(&self) -> Result<Drawing, PlanError> {
+        let drawn = self.plan().draw();
+        Ok(drawn.map_err(|error| self.blame(error.into()))?.0)
+    }
+
+    fn blame(&self, error: SessionError) -> PlanError {
+        match error {
+            SessionError::Build(BuildError::Draw(error)) => PlanError::Config(self.undrawable(&error)),
+            other => PlanError::Session(other),
+        }
+    }
+}
+
+/// A configuration that no session can be built from.
+#[derive(Debug, thiserror::Error)]
+pub enum PlanError {
+    /// A key holds what cannot be.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The parts do not fit.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+}
+
+fn fill(precondition: config::Precondition) -> Fill {
+    match precondition {
+        config::Precondition::None => Fill::None,
+        config::Precondition::Sequential => Fill::Sequential,
+        config::Precondition::Random { times } => Fill::Random { times },
+    }
+}
+
+impl config::Phase {
+    /// The phase for the driver. `ios` are those that count: the warm-up comes on top.
+    fn start(&self) -> Phase {
+        let source = self.recipe.source(&self.parameters).expect("it was tried when it was resolved");
+        Phase {
+            name: self.name.clone(),
+            source: Box::new(source),
+            pace: self.pace,
+            ios: self.ios.map(|ios| ios.saturating_add(self.warm_up_ios)),
+            duration: self.duration,
+            warm_up_ios: self.warm_up_ios,
+            warm_up: self.warm_up,
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! The other world: the same blueprint, stages and phases on real threads, in real time.
+
+use crate::build::{Built, Device};
+use crate::hardware::Halt;
+use crate::session::{SessionError, check_tables, judge, stands_still, wear};
+use crate::summary::{GROUPS, Labels, as_the_host_saw};
+use host::Phase;
+use report::{Group, Named, Summary};
+use threads::{Layout, Outcome, Threads};
+use units::{Span, Time};
+
+/// Runs all phases on threads, until the last one is over, the drive stands still or `deadline` has passed, and sums each up.
+///
+/// Times are those of the machine's clock; the flash still takes its datasheet times, kept by its channels' alarms. What
+/// only the meter of virtual time knows is absent from the summaries: digests, cores, bounds, where the time went. What
+/// stages did is known of the whole run only, so it is told where that is one phase.
+///
+/// # Errors
+/// As a session in virtual time: a device that cannot be built, wrong answers, refusals of the media, commands without an
+/// answer when the deadline is over, tables that contradict each other.
+pub fn run_on_threads(
+    device: &Device,
+    device_name: &str,
+    seed: u64,
+    phases: Vec<Phase>,
+    layout: Layout,
+    deadline: Span,
+) -> Result<Vec<Summary>, SessionError> {
+    let Built { blueprint, tables, drive, ledger, parts, .. } = device.build(phases, false)?;
+    let labels = Labels {
+        architecture: device.architecture.name(),
+        device: device_name.into(),
+        processor: format!("{} threads on {}", layout.threads, std::env::consts::ARCH),
+        world: "threads",
+        seed,
+        checks: device.check,
+    };
+    let run = Threads::new(blueprint, layout).run(Some(deadline));
+    let mut ledger = ledger.lock().expect("nobody panics with the ledger");
+    let outcomes = std::mem::take(&mut ledger.phases);
+    outcomes.iter().try_for_each(|outcome| judge(ledger.fault.clone(), outcome))?;
+    if !run.halted || ledger.halt != Some(Halt::Finished) {
+        let words = std::mem::take(&mut ledger.last_words);
+        return Err(stands_still(ledger.fault.clone(), words, Time::ZERO + run.wall));
+    }
+    check_tables(&tables, drive.pages(), |_| None)?;
+    let sum_up = |outcome| as_the_host_saw(&labels, outcome, outcome.results.window().nanos());
+    let mut summaries: Vec<Summary> = outcomes.iter().map(sum_up).collect();
+    if let [only] = &mut summaries[..] {
+        only.wall_ns = run.wall.nanos();
+        only.groups = groups(&parts, &run);
+    }
+    if let Some(last) = summaries.last_mut() {
+        last.wear = Some(wear(&tables));
+    }
+    Ok(summaries)
+}
+
+/// What the groups of the firmware did in the whole run.
+fn groups(parts: &[(&'static str, String)], run: &Outcome) -> Named<Group> {
+    let mut named = Named::default();
+    for group in GROUPS {
+        let members = || parts.iter().zip(&run.stages).filter(|((of, _), _)| *of == group).map(|(_, usage)| usage);
+        let threads = members().count();
+        if threads > 0 {
+            let busy: f64 = members().map(|usage| usage.busy.secs_f64()).sum();
+            let utilisation = (busy / threads as f64 / run.wall.secs_f64().max(1e-12)).min(1.0);
+            let messages = members().map(|usage| usage.turns).sum();
+            named.set(group, Group { threads: threads as u32, utilisation, messages, energy_j: None });
+        }
+    }
+    named
+}
