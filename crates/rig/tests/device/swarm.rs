@@ -6,8 +6,8 @@
 use crate::small::{Small, processor, timing};
 use firmware::architecture::{ARCHITECTURES, Architecture, Placement};
 use firmware::{
-    AddressSplit, CacheSettings, FlashSettings, JournalSettings, LbaFormat, LockSettings, QueueAllocation,
-    ReclaimSettings, Settings, ThreadCounts, VictimPolicy,
+    AddressSplit, CacheSettings, FlashSettings, JournalSettings, LbaFormat, LockSettings, MappingScheme,
+    QueueAllocation, ReclaimSettings, Settings, ThreadCounts, VictimPolicy,
 };
 use flash::Suspend;
 use host::{Pace, Phase};
@@ -79,6 +79,8 @@ impl Draw {
                 spare_frames: self.of(&[threads.cache.into(), 8, 64]),
             },
             split: self.of(&[AddressSplit::Plain, AddressSplit::Xor]),
+            // The hybrid mapping has its own tests in mapping.rs.
+            mapping: MappingScheme::Page,
             reclaim: ReclaimSettings {
                 victim: self.of(&[VictimPolicy::Greedy, VictimPolicy::CostBenefit]),
                 background: self.coin(),
