@@ -175,6 +175,11 @@ impl Session {
         })
     }
 
+    /// The tables that the firmware's stages share, for checks between phases.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
+    }
+
     /// The digest of the run so far.
     pub fn digest(&self) -> u64 {
         self.sim.digest()

@@ -7,6 +7,9 @@ use crate::{Drive, Settings, Turn};
 use stage::{SharedMemory, Words};
 use units::{BlockId, Ppn};
 
+/// Free groups of a TRANS thread that only moved pages may use: a victim can always be emptied.
+pub(crate) const RESERVED_GROUPS: u32 = 2;
+
 /// What a group is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupState {
@@ -89,6 +92,27 @@ impl BlockGroups {
     pub fn page(&self, group: u32, position: u32) -> Ppn {
         let block = group * self.planes + position % self.planes;
         Ppn(block * self.pages_per_block + position / self.planes)
+    }
+    /// The position of a page in its group.
+    pub fn position(&self, ppn: Ppn) -> u32 {
+        let (block, page) = self.block_page(ppn);
+        page * self.planes + block as u32 % self.planes
+    }
+    /// The block that a page lies in, as an index, and the page's number there.
+    pub(crate) fn block_page(&self, ppn: Ppn) -> (usize, u32) {
+        ((ppn.0 / self.pages_per_block) as usize, ppn.0 % self.pages_per_block)
+    }
+    /// The die that a group lies on.
+    pub(crate) fn die(&self, group: u32) -> u32 {
+        group % self.dies
+    }
+    /// Blocks of a group.
+    pub(crate) fn planes(&self) -> u32 {
+        self.planes
+    }
+    /// Groups that a TRANS thread owns.
+    pub(crate) fn owned(&self, trans: u32) -> impl Iterator<Item = u32> + '_ {
+        (0..self.groups).filter(move |&group| self.owner(group) == Some(trans))
     }
     /// The first block of a group.
     pub fn first_block(&self, group: u32) -> BlockId {
@@ -180,7 +204,7 @@ impl BlockGroups {
     }
 }
 
-/// Groups kept for checkpoints: two whole maps and a row to spare, but at most an eighth of the array.
+/// Groups kept for checkpoints: two whole page maps (the hybrid map is smaller) and a row to spare, but at most an eighth of the array.
 pub(crate) fn journal_groups(drive: &Drive) -> u32 {
     let shape = drive.geometry().shape();
     let pages = shape.planes_per_die * shape.pages_per_block;

@@ -1,5 +1,6 @@
 //! Whole devices, every architecture, against the oracle.
 
+mod mapping;
 mod small;
 mod swarm;
 
