@@ -1,6 +1,5 @@
 //! What holds for every channel whatever is submitted: nothing overlaps, nothing is lost, and polling changes nothing.
 
-
 use crate::small::*;
 use flash::*;
 use proptest::prelude::*;
