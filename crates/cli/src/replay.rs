@@ -103,7 +103,7 @@ impl ReplayArguments {
                 name: self.name(),
                 format: trace.summary().format.into(),
                 mode: if self.mode == Timing::Timed { "timed" } else { "closed" }.into(),
-                requests,
+                requests: expected,
                 skipped: trace.summary().skipped,
             });
         };
