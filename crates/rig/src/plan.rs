@@ -76,8 +76,8 @@ impl Resolved {
     ///
     /// # Errors
     /// As [`Resolved::session`].
-    pub fn draw(&self) -> Result<Drawing, PlanError> {
-        let drawn = self.plan().draw();
+    pub fn draw(&self, device: &Device) -> Result<Drawing, PlanError> {
+        let drawn = device.draw();
         Ok(drawn.map_err(|error| self.blame(error.into()))?.0)
     }
 
