@@ -22,11 +22,11 @@ mod work;
 pub use drive::{Drive, DriveError, DriveShape, LbaFormat, Namespace};
 pub use message::*;
 pub use note::Note;
-pub use policies::{shares, trans_of};
+pub use policies::{MergeKind, shares, trans_of};
 pub use ports::{FlashChannel, HostLink, HostPort};
 pub use settings::{
-    AddressSplit, CacheSettings, FlashSettings, JournalSettings, LOCK_REGION, LockSettings, QueueAllocation,
-    ReclaimSettings, Settings, SettingsError, ThreadCounts, VictimPolicy,
+    AddressSplit, CacheSettings, FlashSettings, JournalSettings, LOCK_REGION, LockSettings, MappingScheme,
+    QueueAllocation, ReclaimSettings, Settings, SettingsError, ThreadCounts, VictimPolicy,
 };
 pub use stages::trans::write_points;
 pub use tables::{BlockGroups, COMPLETION_VALID, Frames, GroupState, Mapping, Tables};

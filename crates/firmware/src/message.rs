@@ -310,6 +310,8 @@ pub enum TransOperation {
     Settle(Ppn),
     /// Nothing of this page's group is valid any more: erase its blocks.
     Erase(Ppn),
+    /// The drive is idle: a hybrid-mapped thread may ask for a merge ahead of need.
+    Tidy,
 }
 
 /// To the TRANS thread that owns the page.
@@ -388,17 +390,32 @@ pub struct PageDone {
     pub key: CommandKey,
 }
 
-/// A TRANS thread runs out of free groups and has stopped serving the host until one is reclaimed.
+/// A TRANS thread runs out of free groups and has stopped, or will stop, serving the host until one is reclaimed.
 #[derive(Clone, Copy, Debug)]
 pub struct ReclaimRequest {
     /// Which TRANS thread.
     pub trans: u8,
+    /// With hybrid mapping, what is to be done; with page mapping BGC chooses a victim.
+    pub merge: Option<MergeStep>,
+}
+
+/// A step of a merge: a logical block's pages are copied to its data group, in order, and a group is erased.
+#[derive(Clone, Copy, Debug)]
+pub struct MergeStep {
+    /// The logical block.
+    pub block: u32,
+    /// The first offset to be copied; as many as a group has pages where nothing is.
+    pub from: u32,
+    /// The first block of the group that nothing is valid in afterwards.
+    pub old: Option<BlockId>,
+    /// Whether the host waits for it.
+    pub on_demand: bool,
 }
 
 /// A group of blocks is erased and free, to the TRANS thread that owns it.
 #[derive(Clone, Copy, Debug)]
 pub struct Reclaimed {
-    /// Its first block; none if no group had garbage.
+    /// Its first block; none if no group had garbage, or a step of a merge had none to erase.
     pub first: Option<BlockId>,
 }
 

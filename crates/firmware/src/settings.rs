@@ -60,6 +60,20 @@ pub enum AddressSplit {
     Xor,
 }
 
+/// How the mapping says where a logical page is (DeepFlash §4.3 and Table 1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MappingScheme {
+    /// By an entry for each page.
+    Page,
+    /// By an entry for each logical block, and page tables for the log groups (Park et al., TECS 2008).
+    Hybrid {
+        /// Log groups that a set of logical blocks shares: n.
+        log_blocks: u16,
+        /// Logical blocks of a set: m.
+        data_blocks: u16,
+    },
+}
+
 /// Index locks (DeepFlash §5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockSettings {
@@ -151,6 +165,8 @@ pub struct Settings {
     pub cache: CacheSettings,
     /// Logical pages and TRANS threads.
     pub split: AddressSplit,
+    /// Logical and physical pages.
+    pub mapping: MappingScheme,
     /// Garbage collection.
     pub reclaim: ReclaimSettings,
     /// The journal.
@@ -222,6 +238,13 @@ impl Settings {
                     "at least one for each CACHE thread",
                 );
             }
+        }
+        if let MappingScheme::Hybrid { log_blocks, data_blocks } = self.mapping
+            && (!(1..=64).contains(&log_blocks) || !(1..=255).contains(&data_blocks))
+        {
+            // A log entry has 8 bits for the block in its set; a look-up goes through all log groups of the set.
+            let expected = "page, or 1 to 64 log blocks for 1 to 255 data blocks, as in 1:8";
+            return refuse("firmware.mapping", format!("{log_blocks}:{data_blocks}"), expected);
         }
         if self.reclaim.window == 0 {
             return refuse("reclaim.window", "0".into(), "at least 1");

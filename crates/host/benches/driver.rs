@@ -68,10 +68,12 @@ fn measure(kind: IoKind, check: bool, ios: u64) {
         entries: 64,
         depth: 32,
         vectors: QUEUES,
+        block_sectors: 1,
         sector_words: 2,
         max_transfer: Bytes::kib(128),
         check,
         namespaces: vec![PAGES * 8],
+        starts: vec![Lba(0)],
         initial: Initial::Fresh,
         series: None,
     };

@@ -12,7 +12,6 @@
 //! - Retries and time-outs: a command that is never answered shows as a phase that does not finish.
 //! - Writes answered but not yet durable: after a power cut the oracle expects every answered write to be there.
 //! - Order among reads of one queue that are under way together.
-//! - Formats other than 512-byte blocks.
 
 mod driver;
 mod memory;

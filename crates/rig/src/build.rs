@@ -1,7 +1,7 @@
 //! Builds a device: tables, firmware, hardware around it, a controller brought up, and the host's driver.
 
 use crate::bring_up::bring_up;
-use crate::hardware::{ChannelStage, HostStage, Ledger, LinkStage, LinkTiming, LinkWays, Tally};
+use crate::hardware::{ChannelStage, HostStage, Ledger, LinkStage, LinkTiming, LinkWays, PendingInterrupts, Tally};
 use crate::precondition::{Fill, Precondition};
 use firmware::architecture::{Architecture, DrawError, Drawing, Materials, Placement};
 use firmware::{Blueprint, Drive, DriveError, DriveShape, Settings, Tables};
@@ -104,7 +104,7 @@ pub(crate) struct Built {
 
 impl Device {
     /// The driver's side of the device.
-    pub(crate) fn driver_settings(&self) -> DriverSettings {
+    pub(crate) fn driver_settings(&self, drive: &Drive) -> DriverSettings {
         let initial = match self.precondition.fill {
             Fill::None => Initial::Fresh,
             _ => Initial::Preconditioned,
@@ -114,10 +114,12 @@ impl Device {
             entries: self.queue_entries,
             depth: self.depth,
             vectors: self.vectors,
+            block_sectors: self.drive.format.sectors() as u32,
             sector_words: self.drive.sector_words as u32,
             max_transfer: Bytes(u64::from(self.drive.transfer_sectors) * SECTOR_BYTES),
             check: self.check,
             namespaces: self.drive.namespaces.clone(),
+            starts: drive.namespaces().iter().map(|namespace| namespace.base).collect(),
             initial,
             series: self.series,
         }
@@ -148,14 +150,16 @@ impl Device {
         let (Drawing { mut blueprint, hardware, tables }, drive) = self.draw_prepared(&mut |drive, tables| {
             self.precondition.write(drive, &self.settings, tables, &mut contents)
         })?;
-        let settings = self.driver_settings();
+        let settings = self.driver_settings(&drive);
         let layout = settings.layout()?;
         let memory = Arc::new(layout.memory()?);
         let driver = Driver::new(settings.clone(), memory.clone(), Tally::default())?;
+        let pending = PendingInterrupts::new(self.vectors);
         let ways = LinkWays {
             fetches: hardware.fetches.clone(),
             transfers: hardware.transfers.clone(),
             interrupts: hardware.interrupts,
+            pending: pending.clone(),
         };
         let queues = self.drive.queues as usize + 1;
         let arbiter = Arbiter::new(queues, self.controller.arbitration, self.controller.shares);
@@ -165,7 +169,7 @@ impl Device {
         let mut controller = nvme::Controller::new(self.controller_settings());
         bring_up(&mut controller, &mut link, &settings, &layout)?;
         let ledger = Arc::new(Mutex::new(Ledger::default()));
-        let host = HostStage::new(driver, hardware.doorbells, phases, pauses, ledger.clone());
+        let host = HostStage::new(driver, hardware.doorbells, pending, phases, pauses, ledger.clone());
         blueprint.install_boxed(hardware.host, Box::new(host));
         blueprint.install_boxed(hardware.link, Box::new(link));
         for (index, contents) in contents.into_iter().enumerate() {

@@ -94,6 +94,8 @@ impl Session {
             world: "sim",
             seed,
             checks: device.check,
+            planes: device.drive.geometry.shape().planes_per_die.into(),
+            page: device.drive.geometry.shape().page.0,
         };
         let meter = Meter::new(&parts, device.drive.queues as usize, device.depth as usize, events_max);
         let core_slot = processor.core_slot;
@@ -129,7 +131,7 @@ impl Session {
                     let after = self.snapshot();
                     return Ok(self.sum_up(&before, &after, &outcome));
                 }
-                None => {
+                Some(Halt::Stalled) | None => {
                     drop(ledger);
                     return Err(self.stuck());
                 }
@@ -173,6 +175,11 @@ impl Session {
             let (channel, _) = geometry.die_of(geometry.block_of(ppn));
             channels[channel.index()].contents().labelled(ppn)
         })
+    }
+
+    /// The tables that the firmware's stages share, for checks between phases.
+    pub fn tables(&self) -> &Tables {
+        &self.tables
     }
 
     /// The digest of the run so far.

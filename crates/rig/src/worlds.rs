@@ -1,6 +1,7 @@
 //! The other world: the same blueprint, stages and phases on real threads, in real time.
 
 use crate::build::{Built, Device};
+use crate::hardware::Halt;
 use crate::session::{SessionError, check_tables, judge, stands_still, wear};
 use crate::summary::{GROUPS, Labels, as_the_host_saw};
 use host::Phase;
@@ -8,7 +9,7 @@ use report::{Group, Named, Summary};
 use threads::{Layout, Outcome, Threads};
 use units::{Span, Time};
 
-/// Runs all phases on threads, until the last one is over or `deadline` has passed, and sums each up.
+/// Runs all phases on threads, until the last one is over, the drive stands still or `deadline` has passed, and sums each up.
 ///
 /// Times are those of the machine's clock; the flash still takes its datasheet times, kept by its channels' alarms. What
 /// only the meter of virtual time knows is absent from the summaries: digests, cores, bounds, where the time went. What
@@ -33,12 +34,14 @@ pub fn run_on_threads(
         world: "threads",
         seed,
         checks: device.check,
+        planes: device.drive.geometry.shape().planes_per_die.into(),
+        page: device.drive.geometry.shape().page.0,
     };
     let run = Threads::new(blueprint, layout).run(Some(deadline));
     let mut ledger = ledger.lock().expect("nobody panics with the ledger");
     let outcomes = std::mem::take(&mut ledger.phases);
     outcomes.iter().try_for_each(|outcome| judge(ledger.fault.clone(), outcome))?;
-    if !run.halted {
+    if !run.halted || ledger.halt != Some(Halt::Finished) {
         let words = std::mem::take(&mut ledger.last_words);
         return Err(stands_still(ledger.fault.clone(), words, Time::ZERO + run.wall));
     }

@@ -17,7 +17,8 @@ use crate::stages::ilock::Ilock;
 use crate::stages::log::Log;
 use crate::stages::nvmq::{Nvmq, Ways};
 use crate::stages::trans::Trans;
-use crate::{AddressSplit, Blueprint, Firmware, QueueAllocation, Settings, Tables};
+use crate::tables::RESERVED_GROUPS;
+use crate::{AddressSplit, Blueprint, Firmware, Mapping, QueueAllocation, Settings, Tables};
 use stage::{Accepts, Address, Place, Slot, Stage};
 
 /// The platform with every optimisation.
@@ -93,7 +94,8 @@ impl Bounds {
             commands: settings.commands.into(),
             thread_pages,
             pages: thread_pages * u32::from(settings.threads.nvmq),
-            background: u32::from(settings.threads.bgc) * (u32::from(settings.reclaim.window) + planes)
+            // Beside its window a BGC thread may have told a TRANS thread that the drive is idle.
+            background: u32::from(settings.threads.bgc) * (u32::from(settings.reclaim.window) + planes + 1)
                 + u32::from(settings.threads.log) * (u32::from(settings.journal.window) + planes),
             evictions: settings.cache.spare_frames,
         }
@@ -133,17 +135,16 @@ fn draw(materials: Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawin
 /// Every TRANS thread must be able to hold its pages beside its open groups and the ones that reclaim works with.
 fn check_room(materials: &Materials, tables: &Tables) -> Result<(), DrawError> {
     let threads = materials.settings.threads.trans;
-    let pages = shares(materials.settings.split, materials.drive.pages(), threads);
-    let mut owned = vec![0u64; usize::from(threads)];
-    for group in 0..tables.groups.count() {
-        if let Some(owner) = tables.groups.owner(group) {
-            owned[owner as usize] += 1;
-        }
-    }
-    for trans in 0..threads {
-        let (pages, groups) = (pages[usize::from(trans)], owned[usize::from(trans)]);
-        let spare = (groups / 32 + 4) * u64::from(tables.groups.pages());
-        let owned = groups * u64::from(tables.groups.pages());
+    let shares = shares(materials.settings.split, materials.drive.pages(), threads);
+    let per_group = u64::from(tables.groups.pages());
+    for (trans, pages) in (0..threads).zip(shares) {
+        let owned = tables.groups.owned(trans.into()).count() as u64;
+        let (pages, groups) = match &tables.mapping {
+            Mapping::Page(_) => (pages, owned / 32 + 4),
+            // Logical blocks are whole; beside the reserve there is a log group, and one more while one is emptied.
+            Mapping::Hybrid(map) => (map.share(trans).blocks.len() as u64 * per_group, u64::from(RESERVED_GROUPS) + 2),
+        };
+        let (spare, owned) = (groups * per_group, owned * per_group);
         let needed = pages + spare;
         if needed > owned {
             return Err(DrawError::NoRoom { trans, owned, needed, pages, spare });

@@ -1,7 +1,13 @@
 //! Choices between equals, each a list that settings name.
 
+mod merge;
 mod split;
+mod striping;
 mod victim;
 
+pub use merge::MergeKind;
+pub(crate) use merge::{LogFill, pick_log};
+pub(crate) use split::rank_of;
 pub use split::{shares, trans_of};
+pub(crate) use striping::Striping;
 pub(crate) use victim::pick_victim;

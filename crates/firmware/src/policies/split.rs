@@ -39,6 +39,25 @@ pub fn shares(split: AddressSplit, pages: u32, threads: u16) -> Vec<u64> {
     shares
 }
 
+/// A page's number among those of its own thread: how many pages below it the thread owns.
+pub(crate) fn rank_of(split: AddressSplit, lpn: Lpn, threads: u16) -> u32 {
+    let threads = u32::from(threads);
+    if split == AddressSplit::Plain || threads.is_power_of_two() {
+        return lpn.0 / threads;
+    }
+    let bits = bits(threads);
+    let thread = fold(lpn.0, bits) % threads;
+    // Values of the fold below `end` that are the thread's.
+    let below = |end: u32| (end + threads - 1 - thread) / threads;
+    let (run, low, high) = (lpn.0 >> bits, lpn.0 & ((1 << bits) - 1), fold(lpn.0 >> bits, bits));
+    // The pages of the run below this one are aligned ranges, one for each bit set, and the fold turns such a range into another.
+    let ranges = (0..bits).filter(|bit| low >> bit & 1 == 1).map(|bit| {
+        let first = ((low >> bit ^ 1) << bit) ^ (high >> bit << bit);
+        below(first + (1 << bit)) - below(first)
+    });
+    run * below(1 << bits) + ranges.sum::<u32>()
+}
+
 fn fold(mut address: u32, bits: u32) -> u32 {
     if bits == 0 {
         return 0;
@@ -73,6 +92,20 @@ mod tests {
                     counted[usize::from(trans_of(split, Lpn(lpn), threads))] += 1;
                 }
                 assert_eq!(shares(split, pages, threads), counted);
+            }
+        }
+    }
+
+    #[test]
+    fn ranks_are_counted_without_counting() {
+        for split in [AddressSplit::Plain, AddressSplit::Xor] {
+            for threads in [1, 2, 3, 5, 8, 12] {
+                let mut counted = vec![0; usize::from(threads)];
+                for lpn in (0..50_000).map(Lpn) {
+                    let mine = &mut counted[usize::from(trans_of(split, lpn, threads))];
+                    assert_eq!(rank_of(split, lpn, threads), *mine, "{split:?}, {threads} threads, {lpn}");
+                    *mine += 1;
+                }
             }
         }
     }

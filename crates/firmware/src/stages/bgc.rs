@@ -8,26 +8,36 @@
 //! pick victim -> read its valid pages -> TRANS gives each a new place -> programmed -> TRANS maps it there -> erase -> free
 //! ```
 //! A valid page is moved by TRANS, which owns the map, and only if the map still points to it.
+//!
+//! With hybrid mapping TRANS chooses, and asks for its merges step by step: a logical block's pages are copied to its new data
+//! group, and the old group or an empty log group is erased. In the background it is told that the drive is idle.
 
 use crate::message::*;
 use crate::policies::{pick_victim, trans_of};
-use crate::{Drive, Firmware, GroupState, Note, Settings, Tables, Turn, Work};
+use crate::{Drive, Firmware, GroupState, Mapping, MappingScheme, Note, Settings, Tables, Turn, Work};
 use flash::Operation;
 use stage::{Accepts, Address, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use units::{BlockId, Lpn, Ppn, Span, Time};
+use units::{Lpn, Ppn, Span, Time};
 
 /// How often an idle drive is looked at.
 const LOOK_EVERY: Span = Span::from_millis(1);
 
-/// The tag of erases; pages are tagged by their place in the window.
+/// The tag of erases, and of telling TRANS that the drive is idle; pages are tagged by their place in the window.
 const ERASE: u32 = u32::MAX;
+const TIDY: u32 = u32::MAX - 1;
+
+/// What a frame is labelled before a read: flash gives no out-of-band entry for a page that is not programmed.
+const UNPROGRAMMED: Lpn = Lpn(u32::MAX);
 
 #[derive(Debug)]
 struct Victim {
     trans: u8,
-    group: u32,
+    /// What is erased at the end; a merge may have nothing to erase.
+    group: Option<u32>,
+    /// The logical block that is copied, offset by offset; none if the group's own pages leave it.
+    merged: Option<u32>,
     on_demand: bool,
     since: Time,
     /// The next page to look at, in the order of [`crate::BlockGroups::page`].
@@ -49,6 +59,8 @@ struct Moving {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Read,
+    /// Read, but pages before it in a merge are not.
+    Ready,
     Program,
     Settle,
 }
@@ -70,8 +82,14 @@ pub(crate) struct Bgc {
     first_frame: u32,
     window: Vec<Option<Moving>>,
     victim: Option<Victim>,
-    /// TRANS threads that wait for a group.
-    asked: VecDeque<u8>,
+    /// Pages of a merge that are being read, in the order that they must be programmed in.
+    order: VecDeque<usize>,
+    /// What TRANS threads wait for.
+    asked: VecDeque<ReclaimRequest>,
+    /// Pages moved since a group was reclaimed.
+    moved: u32,
+    /// A TRANS thread was told that the drive is idle.
+    tidying: bool,
     idle_since: Option<Time>,
     /// The TRANS thread to look at next in the background.
     turn_of: u8,
@@ -91,15 +109,31 @@ impl Bgc {
         first_frame: u32,
     ) -> Self {
         let window = vec![None; usize::from(settings.reclaim.window)];
-        let (victim, asked, turn_of) = (None, VecDeque::new(), index);
-        Bgc { index, drive, settings, tables, ways, first_frame, window, victim, asked, idle_since: None, turn_of }
+        Bgc {
+            index,
+            drive,
+            settings,
+            tables,
+            ways,
+            first_frame,
+            window,
+            victim: None,
+            order: VecDeque::new(),
+            asked: VecDeque::new(),
+            moved: 0,
+            tidying: false,
+            idle_since: None,
+            turn_of: index,
+        }
     }
 
     /// Takes the next job that was asked for.
     fn next_job(&mut self, turn: &mut Turn<'_>) {
         while self.victim.is_none() {
-            let Some(trans) = self.asked.pop_front() else { return };
-            if !self.choose(turn, trans, true) {
+            let Some(ReclaimRequest { trans, merge }) = self.asked.pop_front() else { return };
+            if let Some(step) = merge {
+                self.merge(turn, trans, step);
+            } else if !self.choose(turn, trans, true) {
                 turn.send(self.ways.reclaimed[usize::from(trans)], Reclaimed { first: None });
             }
         }
@@ -109,51 +143,90 @@ impl Bgc {
     fn choose(&mut self, turn: &mut Turn<'_>, trans: u8, on_demand: bool) -> bool {
         turn.spend(Work::PickVictim);
         let groups = &self.tables.groups;
-        let Some(group) = pick_victim(groups, trans.into(), self.settings.reclaim.victim, u32::MAX / 2) else {
+        let Some(group) = pick_victim(groups, trans.into(), self.settings.reclaim.victim) else {
             return false;
         };
-        self.begin(turn, trans, group, on_demand);
+        self.reclaim(turn, trans, group, on_demand);
         true
     }
 
-    fn begin(&mut self, turn: &mut Turn<'_>, trans: u8, group: u32, on_demand: bool) {
+    fn reclaim(&mut self, turn: &mut Turn<'_>, trans: u8, group: u32, on_demand: bool) {
         self.tables.groups.set_state(group, GroupState::Victim);
         let since = turn.now();
-        self.victim = Some(Victim { trans, group, on_demand, since, next: 0, under_way: 0, moved: 0, erases_left: 0 });
+        let (group, merged) = (Some(group), None);
+        self.begin(
+            turn,
+            Victim { trans, group, merged, on_demand, since, next: 0, under_way: 0, moved: 0, erases_left: 0 },
+        );
+    }
+
+    fn merge(&mut self, turn: &mut Turn<'_>, trans: u8, step: MergeStep) {
+        let MergeStep { block, from: next, old, on_demand } = step;
+        let (group, merged, since) = (old.map(|first| self.tables.groups.group(first)), Some(block), turn.now());
+        self.begin(
+            turn,
+            Victim { trans, group, merged, on_demand, since, next, under_way: 0, moved: 0, erases_left: 0 },
+        );
+    }
+
+    fn begin(&mut self, turn: &mut Turn<'_>, victim: Victim) {
+        self.victim = Some(victim);
         self.fill_window(turn);
+    }
+
+    /// The page that must leave, at the next position of the victim or offset of the merged block.
+    fn source(&self, turn: &mut Turn<'_>, victim: &Victim) -> Option<Ppn> {
+        let groups = &self.tables.groups;
+        match (&self.tables.mapping, victim.merged, victim.group) {
+            (Mapping::Hybrid(map), Some(block), _) => map.source(turn, victim.trans.into(), block, victim.next),
+            (_, _, Some(group)) => Some(groups.page(group, victim.next)).filter(|&page| groups.is_valid(page)),
+            _ => unreachable!("a step of a merge comes from a hybrid map"),
+        }
     }
 
     /// Starts the move of further valid pages; when there is none left, the erase.
     fn fill_window(&mut self, turn: &mut Turn<'_>) {
-        let Some(victim) = &mut self.victim else { return };
-        let groups = &self.tables.groups;
-        while victim.under_way < self.window.len() as u32 && victim.next < groups.pages() {
-            let from = groups.page(victim.group, victim.next);
-            victim.next += 1;
-            if !groups.is_valid(from) {
-                continue;
+        let Some(mut victim) = self.victim.take() else { return };
+        let pages = self.tables.groups.pages();
+        while victim.under_way < self.window.len() as u32 && victim.next < pages {
+            if let Some(from) = self.source(turn, &victim) {
+                let place = self.window.iter().position(Option::is_none).expect("under_way is less than the window");
+                self.window[place] = Some(Moving { from, lpn: UNPROGRAMMED, step: Step::Read });
+                victim.under_way += 1;
+                victim.moved += 1;
+                if victim.merged.is_some() {
+                    self.order.push_back(place);
+                }
+                self.read(turn, place, from);
             }
-            turn.spend(Work::MovePage);
-            let place = self.window.iter().position(Option::is_none).expect("under_way is less than the window");
-            self.window[place] = Some(Moving { from, lpn: Lpn(0), step: Step::Read });
-            victim.under_way += 1;
-            victim.moved += 1;
-            let (frame, tag) = (self.first_frame + place as u32, place as u32);
-            let requester = Requester { group: Asker::Bgc, index: self.index, tag };
-            let request =
-                FlashRequest { operation: Operation::Read, ppn: from, frame, requester, key: CommandKey::NONE };
-            turn.send(self.ways.fcmd[self.drive.channel_of(from) % self.ways.fcmd.len()], request);
+            victim.next += 1;
         }
-        let victim = self.victim.as_ref().expect("still under way");
-        if victim.under_way == 0 && victim.next == self.tables.groups.pages() {
+        let is_empty = victim.under_way == 0 && victim.next >= pages;
+        self.victim = Some(victim);
+        if is_empty {
             self.erase(turn);
         }
     }
 
+    fn read(&self, turn: &mut Turn<'_>, place: usize, from: Ppn) {
+        turn.spend(Work::MovePage);
+        let frame = self.first_frame + place as u32;
+        self.tables.frames.label(frame, UNPROGRAMMED, 0, 0);
+        let requester = Requester { group: Asker::Bgc, index: self.index, tag: place as u32 };
+        let request = FlashRequest { operation: Operation::Read, ppn: from, frame, requester, key: CommandKey::NONE };
+        turn.send(self.ways.fcmd[self.drive.channel_of(from) % self.ways.fcmd.len()], request);
+    }
+
     fn erase(&mut self, turn: &mut Turn<'_>) {
         let victim = self.victim.as_mut().expect("it is being reclaimed");
-        victim.erases_left = self.tables.groups.blocks(victim.group).count() as u32;
-        let (trans, page) = (victim.trans, self.tables.groups.page(victim.group, 0));
+        let Some(group) = victim.group else {
+            self.finish(turn);
+            return;
+        };
+        let valid = self.tables.groups.valid_count(group);
+        assert_eq!(valid, 0, "bgc{} would erase valid pages of group {group}", self.index);
+        victim.erases_left = self.tables.groups.planes();
+        let (trans, page) = (victim.trans, self.tables.groups.page(group, 0));
         self.ask_trans(turn, trans.into(), TransOperation::Erase(page), Lpn(0), 0, ERASE);
     }
 
@@ -164,41 +237,83 @@ impl Bgc {
     }
 
     fn on_page_done(&mut self, turn: &mut Turn<'_>, done: PageDone) {
-        if done.tag == ERASE {
-            self.on_erased(turn);
-            return;
+        match done.tag {
+            ERASE => return self.on_erased(turn),
+            TIDY => return self.tidying = false,
+            _ => {}
         }
         let place = done.tag as usize;
-        let moving = self.window[place].expect("a page is in the window until it has moved");
+        let moving = self.window[place].as_mut().expect("a page is in the window until it has moved");
         turn.spend(Work::MovePage);
-        let (lpn, step, operation) = match moving.step {
-            Step::Read => {
-                let (lpn, _, _) = self.tables.frames.labelled(done.frame);
-                (lpn, Step::Program, TransOperation::Relocate(moving.from))
+        match moving.step {
+            Step::Read => self.on_read(turn, place, done.media),
+            Step::Program => {
+                moving.step = Step::Settle;
+                let (lpn, operation) = (moving.lpn, TransOperation::Settle(moving.from));
+                self.ask_owner(turn, place, lpn, operation);
             }
-            Step::Program => (moving.lpn, Step::Settle, TransOperation::Settle(moving.from)),
             Step::Settle => {
                 self.window[place] = None;
                 self.victim.as_mut().expect("its page moved").under_way -= 1;
                 self.fill_window(turn);
-                return;
             }
-        };
-        self.window[place] = Some(Moving { lpn, step, ..moving });
+            Step::Ready => unreachable!("nothing is asked of such a page"),
+        }
+    }
+
+    /// A page is read: on to TRANS with it, but those of a merge in the order of their offsets, for flash must be programmed so.
+    fn on_read(&mut self, turn: &mut Turn<'_>, place: usize, media: Media) {
+        let (lpn, _, _) = self.tables.frames.labelled(self.first_frame + place as u32);
+        let moving = self.window[place].as_mut().expect("it was being read");
+        // What cannot be read cannot be moved, and its group not be erased: recovery from that is not done yet.
+        assert_eq!(media, Media::Good, "bgc{} cannot read a page", self.index);
+        if lpn == UNPROGRAMMED {
+            // It was mapped when its program was sent, and this read came to the die before that.
+            let from = moving.from;
+            self.read(turn, place, from);
+            return;
+        }
+        (moving.lpn, moving.step) = (lpn, Step::Ready);
+        if self.victim.as_ref().is_some_and(|victim| victim.merged.is_none()) {
+            self.relocate(turn, place);
+        }
+        while let Some(&first) = self.order.front() {
+            if self.window[first].is_none_or(|moving| moving.step != Step::Ready) {
+                break;
+            }
+            self.order.pop_front();
+            self.relocate(turn, first);
+        }
+    }
+
+    fn relocate(&mut self, turn: &mut Turn<'_>, place: usize) {
+        let moving = self.window[place].as_mut().expect("it was read");
+        moving.step = Step::Program;
+        let (lpn, operation) = (moving.lpn, TransOperation::Relocate(moving.from));
+        self.ask_owner(turn, place, lpn, operation);
+    }
+
+    fn ask_owner(&self, turn: &mut Turn<'_>, place: usize, lpn: Lpn, operation: TransOperation) {
         let thread = trans_of(self.settings.split, lpn, self.settings.threads.trans);
-        self.ask_trans(turn, thread, operation, lpn, done.frame, done.tag);
+        self.ask_trans(turn, thread, operation, lpn, self.first_frame + place as u32, place as u32);
     }
 
     fn on_erased(&mut self, turn: &mut Turn<'_>) {
         let victim = self.victim.as_mut().expect("it is being reclaimed");
         victim.erases_left -= 1;
-        if victim.erases_left > 0 {
-            return;
+        if victim.erases_left == 0 {
+            self.finish(turn);
         }
+    }
+
+    fn finish(&mut self, turn: &mut Turn<'_>) {
         let Victim { trans, group, on_demand, since, moved, .. } = self.victim.take().expect("it is being reclaimed");
-        turn.note(Note::GroupReclaimed { moved, on_demand, since });
-        let first: BlockId = self.tables.groups.first_block(group);
-        turn.send(self.ways.reclaimed[usize::from(trans)], Reclaimed { first: Some(first) });
+        self.moved += moved;
+        if group.is_some() {
+            turn.note(Note::GroupReclaimed { moved: std::mem::take(&mut self.moved), on_demand, since });
+        }
+        let first = group.map(|group| self.tables.groups.first_block(group));
+        turn.send(self.ways.reclaimed[usize::from(trans)], Reclaimed { first });
         self.next_job(turn);
         if self.victim.is_none() {
             self.look(turn);
@@ -215,7 +330,7 @@ impl Bgc {
         let since = *self.idle_since.get_or_insert(now);
         if !idle {
             self.idle_since = None;
-        } else if self.victim.is_none() && now.since(since) >= self.settings.reclaim.idle {
+        } else if self.victim.is_none() && !self.tidying && now.since(since) >= self.settings.reclaim.idle {
             self.choose_in_background(turn);
         }
         turn.wake_at(now + LOOK_EVERY);
@@ -229,10 +344,15 @@ impl Bgc {
             if trans % mine != self.index {
                 continue;
             }
+            if self.settings.mapping != MappingScheme::Page {
+                self.tidying = true;
+                self.ask_trans(turn, trans.into(), TransOperation::Tidy, Lpn(0), 0, TIDY);
+                return;
+            }
             let Survey { free, owned, coldest, wear_gap } = survey(&self.tables.groups, trans.into());
             let gap = self.settings.reclaim.wear_gap;
             if let Some(group) = coldest.filter(|_| gap > 0 && wear_gap > gap) {
-                self.begin(turn, trans, group, false);
+                self.reclaim(turn, trans, group, false);
                 return;
             }
             let enough = f64::from(free) >= self.settings.reclaim.background_free * f64::from(owned);
@@ -278,7 +398,7 @@ impl Stage<Firmware> for Bgc {
     fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
         match message {
             Message::ReclaimRequest(request) => {
-                self.asked.push_back(request.trans);
+                self.asked.push_back(request);
                 self.next_job(turn);
             }
             Message::PageDone(done) => self.on_page_done(turn, done),

@@ -1,11 +1,14 @@
 //! What physical blocks hold: the same block of every plane of a die is one group, opened, filled, reclaimed and erased together.
 //!
-//! Groups are dealt to the TRANS threads round robin, turned by one with each row of the array, so that every thread gets
+//! Groups are dealt to the TRANS threads round robin, turned by one whenever the deal has come out even, so that every thread gets
 //! groups of every die (block-interleaved virtualisation, DeepFlash §4.3). The last groups of the array are the journal's.
 
 use crate::{Drive, Settings, Turn};
 use stage::{SharedMemory, Words};
 use units::{BlockId, Ppn};
+
+/// Free groups of a TRANS thread that only moved pages may use: a victim can always be emptied.
+pub(crate) const RESERVED_GROUPS: u32 = 2;
 
 /// What a group is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +41,8 @@ pub struct BlockGroups {
     planes: u32,
     pages_per_block: u32,
     threads: u32,
+    /// Groups after which the deal is turned by one: the least in which it comes out even.
+    turn_after: u32,
 }
 
 impl BlockGroups {
@@ -58,6 +63,7 @@ impl BlockGroups {
             planes,
             pages_per_block: geometry.shape().pages_per_block,
             threads: u32::from(settings.threads.trans),
+            turn_after: least_common_multiple(geometry.die_count(), settings.threads.trans.into()),
         }
     }
 
@@ -79,7 +85,7 @@ impl BlockGroups {
     }
     /// The TRANS thread that a group belongs to; none for the journal's.
     pub fn owner(&self, group: u32) -> Option<u32> {
-        (group < self.groups - self.journal).then(|| (group + group / self.dies) % self.threads)
+        (group < self.groups - self.journal).then(|| (group + group / self.turn_after) % self.threads)
     }
     /// The group that a page lies in.
     pub fn of(&self, ppn: Ppn) -> u32 {
@@ -89,6 +95,27 @@ impl BlockGroups {
     pub fn page(&self, group: u32, position: u32) -> Ppn {
         let block = group * self.planes + position % self.planes;
         Ppn(block * self.pages_per_block + position / self.planes)
+    }
+    /// The position of a page in its group.
+    pub fn position(&self, ppn: Ppn) -> u32 {
+        let (block, page) = self.block_page(ppn);
+        page * self.planes + block as u32 % self.planes
+    }
+    /// The block that a page lies in, as an index, and the page's number there.
+    pub(crate) fn block_page(&self, ppn: Ppn) -> (usize, u32) {
+        ((ppn.0 / self.pages_per_block) as usize, ppn.0 % self.pages_per_block)
+    }
+    /// The die that a group lies on.
+    pub(crate) fn die(&self, group: u32) -> u32 {
+        group % self.dies
+    }
+    /// Blocks of a group.
+    pub(crate) fn planes(&self) -> u32 {
+        self.planes
+    }
+    /// Groups that a TRANS thread owns.
+    pub(crate) fn owned(&self, trans: u32) -> impl Iterator<Item = u32> + '_ {
+        (0..self.groups).filter(move |&group| self.owner(group) == Some(trans))
     }
     /// The first block of a group.
     pub fn first_block(&self, group: u32) -> BlockId {
@@ -180,11 +207,19 @@ impl BlockGroups {
     }
 }
 
-/// Groups kept for checkpoints: two whole maps and a row to spare, but at most an eighth of the array.
+/// Groups kept for checkpoints: two whole page maps (the hybrid map is smaller) and a row to spare, but at most an eighth of the array.
 pub(crate) fn journal_groups(drive: &Drive) -> u32 {
     let shape = drive.geometry().shape();
     let pages = shape.planes_per_die * shape.pages_per_block;
     let segments = (drive.pages() as usize).div_ceil(super::mapping::SEGMENT_ENTRIES) as u32;
     let groups = drive.geometry().block_count() / shape.planes_per_die;
     (2 * segments.div_ceil(pages) + 2).min(groups / 8).max(2)
+}
+
+fn least_common_multiple(one: u32, other: u32) -> u32 {
+    let (mut left, mut right) = (one, other);
+    while right != 0 {
+        (left, right) = (right, left % right);
+    }
+    one / left * other
 }

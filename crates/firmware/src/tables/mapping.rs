@@ -1,25 +1,125 @@
-//! Where logical pages are: four bytes a page, 0 for unmapped; and which parts of the map changed since the last checkpoint.
+//! Where logical pages are, by either scheme; and which parts of the map changed since the last checkpoint.
 
-use crate::{Drive, Turn};
+use super::hybrid::HybridMap;
+use crate::policies::MergeKind;
+use crate::{BlockGroups, Drive, MappingScheme, Settings, Turn};
 use stage::{SharedMemory, Words};
+use std::sync::Arc;
 use units::{Lpn, Ppn};
 
 /// Map entries in one journal page: 4 KiB of 4-byte entries.
 pub(crate) const SEGMENT_ENTRIES: usize = 1024;
 
-/// The page map. Written by the TRANS thread that owns the page, read by LOG.
+/// The map. Written by the TRANS thread that owns the page, read by BGC and LOG.
 #[derive(Clone, Debug)]
-pub struct Mapping {
-    entries: Words,
-    /// A bit for each segment of [`SEGMENT_ENTRIES`] entries.
-    changed: Words,
+pub enum Mapping {
+    /// [`MappingScheme::Page`].
+    Page(PageMap),
+    /// [`MappingScheme::Hybrid`].
+    Hybrid(Arc<HybridMap>),
 }
 
 impl Mapping {
-    pub(crate) fn new(memory: &mut SharedMemory, drive: &Drive) -> Self {
+    pub(crate) fn new(memory: &mut SharedMemory, drive: &Drive, settings: &Settings, groups: &BlockGroups) -> Self {
+        match settings.mapping {
+            MappingScheme::Page => Mapping::Page(PageMap::new(memory, drive)),
+            MappingScheme::Hybrid { log_blocks, data_blocks } => {
+                let ratio = (log_blocks.into(), data_blocks.into());
+                Mapping::Hybrid(Arc::new(HybridMap::new(memory, drive, settings, groups, ratio)))
+            }
+        }
+    }
+
+    /// Where a page is, without a price: start-up, checks and tests.
+    pub fn get(&self, lpn: Lpn) -> Option<Ppn> {
+        match self {
+            Mapping::Page(map) => map.get(lpn),
+            Mapping::Hybrid(map) => map.get(lpn),
+        }
+    }
+
+    /// Says where a page is, without a price: preconditioning. With hybrid mapping the page must be at [`Mapping::home`].
+    pub fn set(&self, lpn: Lpn, ppn: Ppn) {
+        match self {
+            Mapping::Page(map) => map.set(lpn, ppn),
+            Mapping::Hybrid(map) => map.set(lpn, ppn),
+        }
+    }
+
+    /// The logical block of a page, counted over all threads, and the position that it must have in the block's data group.
+    /// None where a page may be anywhere.
+    pub fn home(&self, lpn: Lpn) -> Option<(u32, u32)> {
+        match self {
+            Mapping::Page(_) => None,
+            Mapping::Hybrid(map) => {
+                let place = map.place(lpn);
+                Some((place.block, place.offset))
+            }
+        }
+    }
+
+    /// Merges so far of each kind, in the order of [`MergeKind::ALL`]; none where there is nothing to merge.
+    pub fn merges(&self) -> [u64; MergeKind::ALL.len()] {
+        match self {
+            Mapping::Page(_) => Default::default(),
+            Mapping::Hybrid(map) => map.merges(),
+        }
+    }
+
+    /// Brings what is looked at for a page near.
+    pub(crate) fn prefetch(&self, lpn: Lpn) {
+        match self {
+            Mapping::Page(map) => map.entries.prefetch(lpn.0 as usize),
+            Mapping::Hybrid(map) => map.prefetch(lpn),
+        }
+    }
+
+    fn changes(&self) -> &Changes {
+        match self {
+            Mapping::Page(map) => &map.changes,
+            Mapping::Hybrid(map) => &map.changes,
+        }
+    }
+
+    /// How many words the change bits have.
+    pub(crate) fn changed_words(&self) -> usize {
+        self.changes().bits.len()
+    }
+
+    /// Takes 64 change bits and clears them.
+    pub(crate) fn take_changed(&self, word: usize) -> u64 {
+        self.changes().bits.take_bits(word)
+    }
+}
+
+/// What changed since the last checkpoint: a bit for each segment of [`SEGMENT_ENTRIES`] map entries.
+#[derive(Clone, Debug)]
+pub(super) struct Changes {
+    bits: Words,
+}
+
+impl Changes {
+    pub(super) fn new(memory: &mut SharedMemory, entries: usize) -> Self {
+        Changes { bits: memory.wide(entries.div_ceil(SEGMENT_ENTRIES).div_ceil(64)) }
+    }
+
+    pub(super) fn mark(&self, entry: usize) {
+        let segment = entry / SEGMENT_ENTRIES;
+        self.bits.set_bits(segment / 64, 1 << (segment % 64));
+    }
+}
+
+/// The page map: four bytes a page, 0 for unmapped.
+#[derive(Clone, Debug)]
+pub struct PageMap {
+    entries: Words,
+    changes: Changes,
+}
+
+impl PageMap {
+    fn new(memory: &mut SharedMemory, drive: &Drive) -> Self {
         let pages = drive.pages() as usize;
-        let segments = pages.div_ceil(SEGMENT_ENTRIES);
-        Mapping { entries: memory.narrow(pages), changed: memory.wide(segments.div_ceil(64)) }
+        PageMap { entries: memory.narrow(pages), changes: Changes::new(memory, pages) }
     }
 
     /// Reads an entry.
@@ -30,32 +130,14 @@ impl Mapping {
     /// Writes an entry.
     pub(crate) fn store(&self, turn: &mut Turn<'_>, lpn: Lpn, ppn: Option<Ppn>) {
         turn.store(&self.entries, lpn.0 as usize, ppn.map_or(0, |ppn| u64::from(ppn.0) + 1));
-        let segment = lpn.0 as usize / SEGMENT_ENTRIES;
-        self.changed.set_bits(segment / 64, 1 << (segment % 64));
+        self.changes.mark(lpn.0 as usize);
     }
 
-    /// Reads an entry without a price: start-up, checks and tests.
-    pub fn get(&self, lpn: Lpn) -> Option<Ppn> {
+    fn get(&self, lpn: Lpn) -> Option<Ppn> {
         self.entries.get(lpn.0 as usize).checked_sub(1).map(|ppn| Ppn(ppn as u32))
     }
 
-    /// Writes an entry without a price: preconditioning.
-    pub fn set(&self, lpn: Lpn, ppn: Ppn) {
+    fn set(&self, lpn: Lpn, ppn: Ppn) {
         self.entries.set(lpn.0 as usize, u64::from(ppn.0) + 1);
-    }
-
-    /// Brings an entry near.
-    pub(crate) fn prefetch(&self, lpn: Lpn) {
-        self.entries.prefetch(lpn.0 as usize);
-    }
-
-    /// How many words the change bits have.
-    pub(crate) fn changed_words(&self) -> usize {
-        self.changed.len()
-    }
-
-    /// Takes 64 change bits and clears them.
-    pub(crate) fn take_changed(&self, word: usize) -> u64 {
-        self.changed.take_bits(word)
     }
 }

@@ -2,11 +2,15 @@
 
 mod blocks;
 mod frames;
+mod hybrid;
 mod mapping;
 
+pub(crate) use blocks::RESERVED_GROUPS;
 pub use blocks::{BlockGroups, GroupState};
 pub use frames::Frames;
+pub(crate) use hybrid::{HybridMap, Place};
 pub use mapping::Mapping;
+pub(crate) use mapping::PageMap;
 
 use crate::{Drive, Settings};
 use stage::{LINE_BYTES, SharedMemory, Words};
@@ -78,6 +82,7 @@ impl Tables {
             + cache_entries as u32
             + if cache_entries == 0 { 0 } else { settings.cache.spare_frames }
             + background;
+        let groups = BlockGroups::new(memory, drive, settings);
         Tables {
             sq_buffer: memory.wide(queues * ring * ENTRY_WORDS),
             tickets: memory.wide(queues * ring),
@@ -88,8 +93,8 @@ impl Tables {
             active: memory.wide(nvmq * LINE_WORDS),
             tags: memory.wide(cache_entries.max(1)),
             frames: Frames::new(memory, frames, drive.page_words()),
-            mapping: Mapping::new(memory, drive),
-            groups: BlockGroups::new(memory, drive, settings),
+            mapping: Mapping::new(memory, drive, settings, &groups),
+            groups,
             ring,
             slots,
             cache_entries,

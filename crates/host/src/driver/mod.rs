@@ -94,7 +94,8 @@ impl<O: Observe> Driver<O> {
         let layout = settings.layout()?;
         let queues = (1..=settings.queues).map(|id| Queue::new(&layout, QueueId(id), settings.entries)).collect();
         let checked = if settings.check { &settings.namespaces[..] } else { &[] };
-        let oracles = checked.iter().map(|sectors| Oracle::new(*sectors, settings.initial)).collect();
+        let with_starts = checked.iter().zip(&settings.starts);
+        let oracles = with_starts.map(|(&sectors, &start)| Oracle::new(sectors, start, settings.initial)).collect();
         let words = (settings.max_transfer.0 / SECTOR_BYTES) as usize * settings.sector_words as usize;
         let mut driver = Driver {
             layout,
@@ -265,9 +266,9 @@ impl<O: Observe> Driver<O> {
     fn submit(&mut self, now: Time) {
         while let Some(&queue) = self.ready.front() {
             let Some(course) = &mut self.course else { return };
-            let (namespaces, refused) = (&self.settings.namespaces, &mut self.results.refused);
+            let (settings, refused) = (&self.settings, &mut self.results.refused);
             let next = course.take(now, |io| {
-                let valid = is_valid(io, namespaces);
+                let valid = is_valid(io, settings);
                 *refused += u64::from(!valid);
                 valid
             });
@@ -320,12 +321,14 @@ impl<O: Observe> Driver<O> {
         let ticket = oracle.and_then(|oracle| Some(oracle.submitted(queue, access(io.kind)?, lba, sectors)));
         slot.ticket = ticket;
         let namespace = u32::from(io.device) + 1;
+        let scale = self.settings.block_sectors;
+        let (slba, blocks) = (lba.0 / u64::from(scale), sectors / scale);
         let submission = match io.kind {
             IoKind::Flush => Submission::flush(namespace),
-            IoKind::WriteZeroes => Submission::write_zeroes(namespace, lba.0, sectors),
+            IoKind::WriteZeroes => Submission::write_zeroes(namespace, slba, blocks),
             IoKind::Deallocate => {
                 let at = self.layout.list(queue, command);
-                let range = DsmRange { attributes: 0, blocks: sectors, slba: lba.0 };
+                let range = DsmRange { attributes: 0, blocks, slba };
                 self.memory.write_words(at, &range.encode());
                 Submission::dataset_management(namespace, 1, DataPointer { prp1: at, prp2: HostAddress(0) })
             }
@@ -337,9 +340,9 @@ impl<O: Observe> Driver<O> {
                     self.fill(buffer, io, &ticket);
                 }
                 match io.kind {
-                    IoKind::Read => Submission::read(namespace, lba.0, sectors, data),
-                    IoKind::Write => Submission::write(namespace, lba.0, sectors, data),
-                    _ => Submission::compare(namespace, lba.0, sectors, data),
+                    IoKind::Read => Submission::read(namespace, slba, blocks, data),
+                    IoKind::Write => Submission::write(namespace, slba, blocks, data),
+                    _ => Submission::compare(namespace, slba, blocks, data),
                 }
             }
         };
@@ -360,7 +363,7 @@ impl<O: Observe> Driver<O> {
         match io.kind {
             IoKind::Write => {
                 for (at, sector) in payload.chunks_exact_mut(words).enumerate() {
-                    let lba = ticket.first + at as u64;
+                    let lba = self.settings.starts[usize::from(io.device)] + (ticket.first.0 + at as u64);
                     for (word, held) in sector.iter_mut().enumerate() {
                         *held = pattern(lba, ticket.write_number(), word as u32);
                     }
@@ -484,9 +487,12 @@ fn access(kind: IoKind) -> Option<Access> {
     }
 }
 
-/// Whether a request names a namespace and, unless it is a flush, sectors of it.
-fn is_valid(io: &Io, namespaces: &[u64]) -> bool {
-    let Some(sectors) = namespaces.get(usize::from(io.device)) else { return false };
+/// Whether a request names a namespace and, unless it is a flush, whole blocks of it.
+fn is_valid(io: &Io, settings: &DriverSettings) -> bool {
+    let Some(sectors) = settings.namespaces.get(usize::from(io.device)) else { return false };
     let end = io.lba.0.checked_add(u64::from(io.sectors));
-    if io.kind.addresses() { io.sectors > 0 && end.is_some_and(|end| end <= *sectors) } else { io.sectors == 0 }
+    let block = u64::from(settings.block_sectors);
+    let whole = io.lba.0.is_multiple_of(block) && u64::from(io.sectors).is_multiple_of(block);
+    let inside = io.sectors > 0 && end.is_some_and(|end| end <= *sectors);
+    if io.kind.addresses() { inside && whole } else { io.sectors == 0 }
 }

@@ -2,7 +2,7 @@
 
 use nvme::spec::{COMPLETION_BYTES, DsmRange, PAGE_BYTES, SUBMISSION_BYTES};
 use thiserror::Error;
-use units::{Bytes, HostAddress, QueueId, SECTOR_BYTES, Span};
+use units::{Bytes, HostAddress, Lba, QueueId, SECTOR_BYTES, Span};
 
 use crate::memory::{Memory, MemoryError};
 use crate::oracle::Initial;
@@ -23,6 +23,8 @@ pub struct DriverSettings {
     pub depth: u32,
     /// Interrupt vectors for I/O, 1 or more, numbered from 1; queue `q` interrupts by 1 + (q - 1) mod `vectors`.
     pub vectors: u16,
+    /// Sectors of a logical block: 1, or 8 for blocks of 4 KiB. Requests that are not whole blocks are refused.
+    pub block_sectors: u32,
     /// Words kept of each sector: 0 (none), 1 or 2 (a fingerprint), up to 64 (every byte).
     pub sector_words: u32,
     /// The device's transfer limit (MDTS), a multiple of 4 KiB up to [`TRANSFER_MAX`]; longer requests are split.
@@ -31,6 +33,8 @@ pub struct DriverSettings {
     pub check: bool,
     /// Sectors of each namespace; the first has the identifier 1.
     pub namespaces: Vec<u64>,
+    /// The drive's sector that each namespace begins with, at a page of the flash: what its patterns count from.
+    pub starts: Vec<Lba>,
     /// What the drive holds at the start.
     pub initial: Initial,
     /// The interval of the time series, if one is wanted.
@@ -40,8 +44,8 @@ pub struct DriverSettings {
 /// Settings that contradict each other or the specification.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SettingsError {
-    /// No queue, vector, or namespace.
-    #[error("the driver needs at least one queue, one vector and one namespace")]
+    /// No queue, vector, or namespace, or one without a start.
+    #[error("the driver needs at least one queue, one vector and one namespace, each with its start")]
     Nothing,
     /// The ring's size is not one that NVMe knows (Base §3.3.1).
     #[error("a queue has 2 to 65536 entries, not {0}")]
@@ -60,6 +64,9 @@ pub enum SettingsError {
     /// More than a sector has, or too few to check.
     #[error("a sector keeps 0 to 64 words, and at least 1 to be checked, not {0}")]
     Words(u32),
+    /// Blocks are 512 B or 4 KiB.
+    #[error("a logical block has 1 or 8 sectors, not {0}")]
+    Block(u32),
     /// The time series needs an interval.
     #[error("the interval of the time series is zero")]
     Series,
@@ -80,7 +87,11 @@ pub struct Layout {
 impl DriverSettings {
     /// Checks the settings and lays out the memory they need.
     pub fn layout(&self) -> Result<Layout, SettingsError> {
-        if self.queues == 0 || self.vectors == 0 || self.namespaces.is_empty() {
+        if self.queues == 0
+            || self.vectors == 0
+            || self.namespaces.is_empty()
+            || self.starts.len() != self.namespaces.len()
+        {
             return Err(SettingsError::Nothing);
         }
         if !(2..=0x1_0000).contains(&self.entries) {
@@ -95,6 +106,9 @@ impl DriverSettings {
         }
         if self.sector_words as u64 > SECTOR_BYTES / 8 || (self.check && self.sector_words == 0) {
             return Err(SettingsError::Words(self.sector_words));
+        }
+        if self.block_sectors != 1 && self.block_sectors != 8 {
+            return Err(SettingsError::Block(self.block_sectors));
         }
         if self.series == Some(Span::ZERO) {
             return Err(SettingsError::Series);

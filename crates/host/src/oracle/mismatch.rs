@@ -25,7 +25,7 @@ pub enum Meaning {
 /// A read that no correct device answers like this.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
-    /// The first wrong sector.
+    /// The first wrong sector, counted over the whole drive, as patterns are.
     pub lba: Lba,
     /// The queue of the read.
     pub queue: QueueId,

@@ -99,6 +99,7 @@ impl Ticket {
 /// with writes under way. Nothing is allocated in steady state.
 pub struct Oracle {
     sectors: u64,
+    start: Lba,
     initial: Initial,
     pages: Vec<u32>,
     mixed: Vec<[Content; PAGE_SECTORS]>,
@@ -117,10 +118,12 @@ pub struct Oracle {
 }
 
 impl Oracle {
-    /// Knows a namespace of so many sectors.
-    pub fn new(sectors: u64, initial: Initial) -> Oracle {
+    /// Knows a namespace of so many sectors, the first of which is the drive's sector `start`: patterns name sectors of the
+    /// drive, so that those of one namespace are wrong in another.
+    pub fn new(sectors: u64, start: Lba, initial: Initial) -> Oracle {
         Oracle {
             sectors,
+            start,
             initial,
             pages: vec![0; sectors.div_ceil(PAGE_SECTORS as u64) as usize],
             mixed: Vec::new(),
@@ -289,7 +292,7 @@ impl Oracle {
         match content {
             Content::ZEROED => 0,
             Content::INITIAL if self.initial == Initial::Fresh => 0,
-            written => pattern(lba, u64::from(written.0), word as u32),
+            written => pattern(self.start + lba.0, u64::from(written.0), word as u32),
         }
     }
 
@@ -378,9 +381,10 @@ impl Oracle {
     #[cold]
     fn mismatch(&self, ticket: &Ticket, lba: Lba, word: usize, found: u64, words: usize, due: &[Content]) -> Mismatch {
         let writes = (self.writes + 1).min(u64::from(Content::ZEROED.0));
-        let meaning = |content| Meaning::of(content, lba, word as u32, self.sectors, writes, words as u32);
+        let (at, end) = (self.start + lba.0, self.start.0 + self.sectors);
+        let meaning = |content| Meaning::of(content, at, word as u32, end, writes, words as u32);
         Mismatch {
-            lba,
+            lba: at,
             queue: QueueId(ticket.claim.queue),
             word: word as u32,
             expected: due.iter().map(|due| meaning(self.word(*due, lba, word))).collect(),

@@ -65,7 +65,7 @@ proptest! {
     #[test]
     fn a_correct_device_is_never_accused(steps in prop::collection::vec(step(), 0..160), fresh in any::<bool>()) {
         let initial = if fresh { Initial::Fresh } else { Initial::Preconditioned };
-        let mut oracle = Oracle::new(SECTORS, initial);
+        let mut oracle = Oracle::new(SECTORS, Lba(0), initial);
         let mut cells: Vec<u64> =
             (0..SECTORS).map(|lba| if fresh { 0 } else { pattern(Lba(lba), 0, 0) }).collect();
         let mut waiting: [VecDeque<Ticket>; 3] = Default::default();
@@ -153,7 +153,7 @@ proptest! {
     fn it_agrees_with_a_search_over_all_orders(
         moves in prop::collection::vec((0..2usize, 0..3usize, 0..8usize), 4..16),
     ) {
-        let mut oracle = Oracle::new(8, Initial::Fresh);
+        let mut oracle = Oracle::new(8, Lba(0), Initial::Fresh);
         let (mut history, mut open): (Vec<Past>, Vec<(usize, Ticket)>) = Default::default();
         for (now, (kind, queue, choice)) in (1usize..).zip(moves) {
             if kind == 0 && history.len() < 8 {
@@ -185,7 +185,7 @@ proptest! {
 
 #[test]
 fn a_lost_a_stale_and_a_misplaced_write_are_told_apart() {
-    let mut oracle = Oracle::new(64, Initial::Preconditioned);
+    let mut oracle = Oracle::new(64, Lba(0), Initial::Preconditioned);
     let first = oracle.submitted(Q[0], Access::Write, Lba(9), 1);
     oracle.completed(&first, &[]).unwrap();
     let second = oracle.submitted(Q[1], Access::Write, Lba(9), 1);
@@ -207,7 +207,7 @@ fn a_lost_a_stale_and_a_misplaced_write_are_told_apart() {
 
 #[test]
 fn a_torn_sector_shows_in_its_second_word() {
-    let mut oracle = Oracle::new(64, Initial::Preconditioned);
+    let mut oracle = Oracle::new(64, Lba(0), Initial::Preconditioned);
     let write = oracle.submitted(Q[0], Access::Write, Lba(9), 1);
     oracle.completed(&write, &[]).unwrap();
     let read = oracle.submitted(Q[0], Access::Read, Lba(9), 1);
@@ -217,7 +217,7 @@ fn a_torn_sector_shows_in_its_second_word() {
 
 #[test]
 fn of_two_racing_writes_a_read_settles_which_one_lasts() {
-    let mut oracle = Oracle::new(64, Initial::Preconditioned);
+    let mut oracle = Oracle::new(64, Lba(0), Initial::Preconditioned);
     let [one, two] = [Q[0], Q[1]].map(|queue| oracle.submitted(queue, Access::Write, Lba(9), 1));
     oracle.completed(&one, &[]).unwrap();
     oracle.completed(&two, &[]).unwrap();
@@ -232,7 +232,7 @@ fn of_two_racing_writes_a_read_settles_which_one_lasts() {
 
 #[test]
 fn a_read_behind_a_write_of_its_own_queue_finds_it() {
-    let mut oracle = Oracle::new(64, Initial::Fresh);
+    let mut oracle = Oracle::new(64, Lba(0), Initial::Fresh);
     let write = oracle.submitted(Q[0], Access::Write, Lba(9), 1);
     let read = oracle.submitted(Q[0], Access::Read, Lba(9), 1);
     let other = oracle.submitted(Q[1], Access::Read, Lba(9), 1);

@@ -1,7 +1,7 @@
 //! What values a key can hold: numbers, words, sizes and spans, read from a value and written as one.
 
 use super::value::Value;
-use firmware::{AddressSplit, QueueAllocation, VictimPolicy};
+use firmware::{AddressSplit, MappingScheme, QueueAllocation, VictimPolicy};
 use units::{Bytes, Span};
 
 /// A type that keys hold. The key tells the unit by its suffix.
@@ -167,6 +167,28 @@ impl Field for Span {
     }
 }
 
+/// `page`, or the n:m of the hybrid mapping.
+impl Field for MappingScheme {
+    fn read(value: &Value, _: &str) -> Option<Self> {
+        let Value::Text(text) = value else { return None };
+        if text == "page" {
+            return Some(MappingScheme::Page);
+        }
+        let (log_blocks, data_blocks) = text.split_once(':')?;
+        let count = |text: &str| text.trim().parse().ok();
+        Some(MappingScheme::Hybrid { log_blocks: count(log_blocks)?, data_blocks: count(data_blocks)? })
+    }
+    fn expected(_: &str) -> String {
+        "\"page\", or log blocks and data blocks as in \"1:8\"".into()
+    }
+    fn write(&self, _: &str) -> Value {
+        Value::Text(match self {
+            MappingScheme::Page => "page".into(),
+            MappingScheme::Hybrid { log_blocks, data_blocks } => format!("{log_blocks}:{data_blocks}"),
+        })
+    }
+}
+
 /// Choices that are words.
 macro_rules! words {
     ($($choice:ty, $key:literal { $($variant:ident $word:literal),* })*) => {
@@ -237,6 +259,10 @@ mod tests {
                 assert_eq!(Span::read(&span.write(key), key), Some(span));
             }
         }
+        for scheme in [MappingScheme::Page, MappingScheme::Hybrid { log_blocks: 1, data_blocks: 8 }] {
+            assert_eq!(MappingScheme::read(&scheme.write(""), ""), Some(scheme));
+        }
+        assert_eq!(["1", "1:", "-1:8", "1:8:2", ""].map(|word| MappingScheme::read(&text(word), "")), [None; 5]);
         assert_eq!(bool::read(&text("off"), ""), Some(false));
         assert_eq!(VictimPolicy::read(&VictimPolicy::CostBenefit.write(""), ""), Some(VictimPolicy::CostBenefit));
     }

@@ -6,8 +6,8 @@ use super::{ConfigError, Origin};
 use crate::config::field::Field;
 use firmware::architecture::{Architecture, Placement, PlacementError};
 use firmware::{
-    AddressSplit, CacheSettings, FlashSettings, JournalSettings, LockSettings, QueueAllocation, ReclaimSettings,
-    Settings, ThreadCounts, VictimPolicy,
+    AddressSplit, CacheSettings, FlashSettings, JournalSettings, LockSettings, MappingScheme, QueueAllocation,
+    ReclaimSettings, Settings, ThreadCounts, VictimPolicy,
 };
 use units::{Bytes, CoreId, Span};
 
@@ -26,6 +26,7 @@ const BLANK: Settings = Settings {
     lock: LockSettings { unit: Bytes(0), forwarding: false },
     cache: CacheSettings { size: Bytes(0), non_blocking: false, bypass: false, spare_frames: 0 },
     split: AddressSplit::Plain,
+    mapping: MappingScheme::Page,
     reclaim: ReclaimSettings {
         victim: VictimPolicy::Greedy,
         background: false,
@@ -74,6 +75,7 @@ keys! {
     "firmware.frames" => frames;
     "firmware.page_window" => page_window;
     "firmware.address_split" => split;
+    "firmware.mapping" => mapping;
     "lock.unit_bytes" => lock.unit;
     "lock.forwarding" => lock.forwarding;
     "cache.size_bytes" => cache.size;

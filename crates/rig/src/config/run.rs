@@ -54,6 +54,12 @@ fn weights(from: &Layered) -> Result<[u32; 3], ConfigError> {
     }
 }
 
+/// Namespaces are whole pages, and follow each other.
+fn starts(namespaces: &[u64]) -> Vec<Lba> {
+    let starts = namespaces.iter().scan(0, |next, sectors| Some(std::mem::replace(next, *next + sectors)));
+    starts.map(Lba).collect()
+}
+
 pub(super) fn host(
     from: &Layered,
     device: &Device,
@@ -67,10 +73,12 @@ pub(super) fn host(
         entries: from.within("host.entries", 2, controller.queue_entries)?,
         depth: from.get("host.depth")?,
         vectors: from.within("host.vectors", 1, 2_047)?,
+        block_sectors: device.format.sectors() as u32,
         sector_words: payload.sector_words(),
         max_transfer: controller.transfer_max,
         check: from.get("run.check")?,
         namespaces: device.namespaces.clone(),
+        starts: starts(&device.namespaces),
         initial,
         series: from.get_unless("run.series_ms", "none")?,
     };
@@ -82,6 +90,7 @@ pub(super) fn host(
         }
         SettingsError::Transfer(_) => from.refuse("controller.transfer_bytes", error.to_string()),
         SettingsError::Words(_) => from.refuse("run.check", "false, or run.payload = \"fingerprint\" or \"full\""),
+        SettingsError::Block(_) => from.refuse("device.lba_bytes", error.to_string()),
         SettingsError::Series => from.refuse("run.series_ms", "more than 0, or \"none\""),
     })?;
     if u64::from(settings.queues) * u64::from(settings.depth) > OUTSTANDING_MAX {

@@ -2,6 +2,7 @@
 //!
 //! Approximation: the host takes no time. It handles an interrupt and rings its doorbells at the instant they reach it.
 
+use super::PendingInterrupts;
 use firmware::{CommandKey, DoorbellWritten, Firmware, HostPort, Message, Note, Turn};
 use host::{DoorbellWrite, Driver, Observe, Phase, PhaseResults};
 use nvme::spec::registers::Doorbell;
@@ -15,6 +16,10 @@ use std::sync::{Arc, Mutex};
 use units::{Bytes, QueueId, Span, Time};
 use workload::IoKind;
 
+/// How long a host waits for any answer before it gives the drive up: far longer than any flash operation or reclaim takes,
+/// and as good as the time-out of a host's driver.
+const PATIENCE: Span = Span::from_secs(20);
+
 /// How many commands without an answer are named.
 const UNANSWERED_MAX: usize = 8;
 
@@ -24,6 +29,8 @@ pub(crate) struct Tally {
     pub(crate) latency: [Histogram; 3],
     pub(crate) bytes: [u64; 3],
     pub(crate) ios: [u64; 3],
+    /// Commands answered.
+    answered: u64,
     /// Requests completed, counted or not.
     finished: u64,
     notes: Vec<Note>,
@@ -32,7 +39,7 @@ pub(crate) struct Tally {
 impl Default for Tally {
     fn default() -> Self {
         let latency = [Histogram::new(), Histogram::new(), Histogram::new()];
-        Tally { latency, bytes: [0; 3], ios: [0; 3], finished: 0, notes: Vec::new() }
+        Tally { latency, bytes: [0; 3], ios: [0; 3], answered: 0, finished: 0, notes: Vec::new() }
     }
 }
 
@@ -50,6 +57,7 @@ impl Observe for Tally {
         self.notes.push(Note::Submitted(CommandKey::new(queue, command)));
     }
     fn reaped(&mut self, queue: QueueId, command: u16, _at: Time, _kind: IoKind, _latency: Span) {
+        self.answered += 1;
         self.notes.push(Note::Reaped { key: CommandKey::new(queue, command), counted: false });
     }
     fn finished(&mut self, kind: IoKind, bytes: Bytes, _at: Time, latency: Span, is_counted: bool) {
@@ -73,6 +81,8 @@ pub(crate) enum Halt {
     Opened,
     /// A phase is over.
     Finished,
+    /// Commands are outstanding, but none was answered for [`PATIENCE`].
+    Stalled,
 }
 
 /// What the host tells whoever runs it.
@@ -131,12 +141,16 @@ pub(crate) struct PhaseOutcome {
 pub(crate) struct HostStage {
     driver: Driver<Tally>,
     doorbells: Address<DoorbellWritten>,
+    pending: PendingInterrupts,
     writes: Vec<DoorbellWrite>,
     phases: VecDeque<Phase>,
     /// Whether the run is to stop where a phase opens or ends, and not only at the end of the last one.
     pauses: bool,
     opened: bool,
     running: bool,
+    /// When it is looked at whether anything was answered since the last look, and what had been answered then.
+    look_at: Time,
+    answered: u64,
     ledger: Arc<Mutex<Ledger>>,
     completed: Arc<AtomicU64>,
     /// Requests completed in phases that are over.
@@ -147,6 +161,7 @@ impl HostStage {
     pub(crate) fn new(
         driver: Driver<Tally>,
         doorbells: Address<DoorbellWritten>,
+        pending: PendingInterrupts,
         phases: Vec<Phase>,
         pauses: bool,
         ledger: Arc<Mutex<Ledger>>,
@@ -156,11 +171,14 @@ impl HostStage {
         HostStage {
             driver,
             doorbells,
+            pending,
             writes,
             phases,
             pauses,
             opened: false,
             running: false,
+            look_at: Time::ZERO,
+            answered: 0,
             ledger,
             completed,
             finished_before: 0,
@@ -190,8 +208,19 @@ impl HostStage {
             self.opened = true;
             self.stop(turn, Halt::Opened, self.pauses);
         } else {
-            turn.wake_at(self.driver.next_arrival().unwrap_or(Time::NEVER));
+            turn.wake_at(self.driver.next_arrival().unwrap_or(Time::NEVER).min(self.look_at));
         }
+    }
+
+    /// Whether commands are outstanding and none was answered since the last look. Firmware that works in idle times never
+    /// comes to rest, so that nothing but this tells that a drive stands still.
+    fn is_stalled(&mut self, now: Time) -> bool {
+        if now < self.look_at {
+            return false;
+        }
+        let before = std::mem::replace(&mut self.answered, self.driver.observer().answered);
+        self.look_at = now + PATIENCE;
+        self.driver.outstanding() > 0 && before == self.answered
     }
 
     /// Puts the phase that is over into the ledger.
@@ -239,16 +268,23 @@ impl HostStage {
 impl Stage<Firmware> for HostStage {
     fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
         let Message::Interrupt(interrupt) = message else { unreachable!("the host was sent {message:?}") };
+        self.pending.take(interrupt.vector);
         self.driver.on_interrupt(turn.now(), interrupt.vector, &mut self.writes);
         self.go_on(turn);
     }
 
     fn on_wake(&mut self, turn: &mut Turn<'_>) {
         if self.running {
+            if self.is_stalled(turn.now()) {
+                self.stop(turn, Halt::Stalled, true);
+                return;
+            }
             self.driver.poll(turn.now(), &mut self.writes);
         } else if let Some(phase) = self.phases.pop_front() {
             self.running = true;
             self.opened = false;
+            self.answered = 0;
+            self.look_at = turn.now() + PATIENCE;
             self.driver.start(turn.now(), phase, &mut self.writes);
         } else {
             return;

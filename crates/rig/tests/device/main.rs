@@ -1,6 +1,8 @@
 //! Whole devices, every architecture, against the oracle.
 
+mod mapping;
 mod small;
+mod swarm;
 
 use firmware::architecture::ARCHITECTURES;
 use small::{Small, mixed};

@@ -2,8 +2,8 @@
 
 use firmware::architecture::{ARCHITECTURES, Architecture, Placement};
 use firmware::{
-    AddressSplit, CacheSettings, DriveShape, FlashSettings, JournalSettings, LbaFormat, LockSettings, QueueAllocation,
-    ReclaimSettings, Settings, ThreadCounts, VictimPolicy, Work,
+    AddressSplit, CacheSettings, DriveShape, FlashSettings, JournalSettings, LbaFormat, LockSettings, MappingScheme,
+    QueueAllocation, ReclaimSettings, Settings, ThreadCounts, VictimPolicy, Work,
 };
 use flash::{CellKind, CommandCycles, Geometry, Shape, Suspend, Timing};
 use host::{Pace, Phase};
@@ -18,18 +18,26 @@ pub(crate) struct Small {
     pub(crate) architecture: &'static dyn Architecture,
     pub(crate) seed: u64,
     pub(crate) fill: Fill,
+    pub(crate) mapping: MappingScheme,
     pub(crate) queues: u32,
     pub(crate) depth: u32,
 }
 
 impl Default for Small {
     fn default() -> Self {
-        Small { architecture: ARCHITECTURES[0], seed: 1, fill: Fill::None, queues: 4, depth: 16 }
+        Small {
+            architecture: ARCHITECTURES[0],
+            seed: 1,
+            fill: Fill::None,
+            mapping: MappingScheme::Page,
+            queues: 4,
+            depth: 16,
+        }
     }
 }
 
 impl Small {
-    fn geometry() -> Geometry {
+    pub(crate) fn geometry() -> Geometry {
         let shape = Shape {
             channels: 4,
             packages_per_channel: 1,
@@ -58,6 +66,7 @@ impl Small {
             lock: LockSettings { unit: Bytes::kib(256), forwarding: true },
             cache: CacheSettings { size: Bytes::mib(2), non_blocking: true, bypass: true, spare_frames: 64 },
             split: AddressSplit::Xor,
+            mapping: self.mapping,
             reclaim: ReclaimSettings {
                 victim: VictimPolicy::Greedy,
                 background: true,
@@ -120,7 +129,7 @@ impl Small {
     }
 }
 
-fn timing() -> Timing {
+pub(crate) fn timing() -> Timing {
     let micros = Span::from_micros;
     Timing {
         bus: MegaTransfers(400),

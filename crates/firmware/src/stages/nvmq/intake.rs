@@ -35,8 +35,10 @@ impl Tickets {
 /// What a queue's home thread knows of it.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Home {
-    /// Entries fetched into the SQ buffer.
+    /// Entries on their way into the SQ buffer or there.
     fetched: u64,
+    /// Entries that stand in the SQ buffer, or stood there.
+    arrived: u64,
     /// Entries dealt.
     dealt: u64,
     /// The next entry runs alone: nothing is dealt until everything before it is over, nor after it until it is over.
@@ -83,11 +85,14 @@ impl Nvmq {
     /// Entries stand in the SQ buffer.
     pub(super) fn on_entries(&mut self, turn: &mut Turn<'_>, done: Transferred) {
         let queue = QueueId(done.token as u16);
-        self.deal(turn, queue, done.aside as u16);
+        self.home(queue).arrived += u64::from(done.aside);
+        self.deal(turn, queue);
     }
 
-    /// Deals up to `count` entries, in the order of the queue, to the threads that take them.
-    fn deal(&mut self, turn: &mut Turn<'_>, queue: QueueId, count: u16) {
+    /// Deals the entries that stand in the SQ buffer, in the order of the queue, to the threads that take them.
+    fn deal(&mut self, turn: &mut Turn<'_>, queue: QueueId) {
+        let Home { arrived, dealt: before, .. } = *self.home(queue);
+        let count = (arrived - before) as u16;
         let mut dealt = 0;
         while dealt < count && !self.home(queue).held {
             turn.spend(Work::DealEntry);
@@ -157,8 +162,7 @@ impl Nvmq {
             self.tables.tickets.set(place, 0);
             turn.fetch_add(&self.tables.cq_tail, line, HELD);
             self.home(queue).held = false;
-            let waiting = (home.fetched - home.dealt).min(u64::from(u16::MAX)) as u16;
-            self.deal(turn, queue, waiting);
+            self.deal(turn, queue);
         } else {
             self.run_alone_if_eased(turn, queue, tail & !HELD);
         }
@@ -419,9 +423,9 @@ impl Nvmq {
 
     /// The ranges are here: all are checked before the first is touched.
     fn on_ranges(&mut self, turn: &mut Turn<'_>, slot: u16) {
-        let command = *self.slots.get(slot);
+        let command = self.slots.get(slot);
         let scale = self.drive.shape().format.sectors();
-        let size = command.namespace.sectors;
+        let (size, deallocates) = (command.namespace.sectors, command.deallocates);
         for index in 0..command.card.ranges {
             let range = self.range(slot, index);
             let end = range.slba.checked_mul(scale).and_then(|at| at.checked_add(u64::from(range.blocks) * scale));
@@ -431,7 +435,7 @@ impl Nvmq {
                 return;
             }
         }
-        if !command.deallocates {
+        if !deallocates {
             // Only the deallocate attribute changes anything; the others are hints.
             self.complete(turn, slot);
             return;

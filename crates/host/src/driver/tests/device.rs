@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nvme::spec::registers::Doorbell;
 use nvme::spec::{Completion, DsmRange, Opcode, Status, Submission};
 use nvme::{CompletionQueue, HostMemory, SubmissionQueue, prp};
-use units::{Bytes, HostAddress, Lba, QueueId, pattern};
+use units::{Bytes, HostAddress, QueueId, pattern};
 
 use crate::driver::{DoorbellWrite, DriverSettings, Layout};
 use crate::memory::Memory;
@@ -231,9 +231,11 @@ impl Device {
 
     fn held(&self, cell: Cell) -> Vec<u64> {
         let words = self.settings.sector_words;
+        let (namespace, sector) = cell;
+        let at = self.settings.starts[namespace as usize - 1] + sector;
         let initial = || match self.settings.initial {
             Initial::Fresh => self.blank(),
-            Initial::Preconditioned => (0..words).map(|word| pattern(Lba(cell.1), 0, word)).collect(),
+            Initial::Preconditioned => (0..words).map(|word| pattern(at, 0, word)).collect(),
         };
         self.cells.get(&cell).cloned().unwrap_or_else(initial)
     }

@@ -12,10 +12,12 @@ fn settings() -> DriverSettings {
         entries: 8,
         depth: 7,
         vectors: 2,
+        block_sectors: 1,
         sector_words: 2,
         max_transfer: Bytes::kib(32),
         check: true,
         namespaces: vec![4096, 1000],
+        starts: vec![Lba(0), Lba(4096)],
         initial: Initial::Preconditioned,
         series: None,
     }
@@ -273,7 +275,7 @@ fn phases_count_from_warm_up_to_their_limit() {
     assert_eq!((first.outside, first.kinds.iter().map(|tally| tally.ios).sum::<u64>()), (100, 400));
     let plotted = |phase: &PhaseResults| phase.series.iter().map(|at| at.reads.ios + at.writes.ios).sum::<u64>();
     assert_eq!(plotted(first), 500);
-    assert_eq!(second.window(), span);
+    assert_eq!(second.window(), span, "counted from the end of the warm-up");
     assert_eq!(plotted(second), second.outside + second.kinds.iter().map(|tally| tally.ios).sum::<u64>());
     assert!(second.series.len() >= 25 && second.iops() > 0.0);
 }
@@ -321,7 +323,13 @@ fn settings_that_contradict_each_other_are_refused() {
 /// As many queues as NVMe has, each with its memory, of which only what is used is touched.
 #[test]
 fn sixty_five_thousand_queues_work() {
-    let settings = DriverSettings { queues: u16::MAX, vectors: 2048, namespaces: vec![1 << 20], ..settings() };
+    let settings = DriverSettings {
+        queues: u16::MAX,
+        vectors: 2048,
+        namespaces: vec![1 << 20],
+        starts: vec![Lba(0)],
+        ..settings()
+    };
     let mut world = World::new(settings, None, ());
     let ios = (0..70_000).map(|at| io(PLAIN[at as usize / 8 % 2], at * 7, 8)).collect();
     world.run(phase(listed(ios)));

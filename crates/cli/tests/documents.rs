@@ -1,0 +1,125 @@
+//! That every command shown in README.md and in `docs/` works: a page that shows what does not run is worse than none.
+//!
+//! Commands stand in blocks fenced as `sh`. In a block fenced as `sh run` they are made small: a tiny drive, a few requests.
+//! `TRACE.spc` stands for a trace that the test writes. Lines for other programs (cargo, git) are not run here.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// How the README starts the program from a checkout.
+const FROM_CHECKOUT: &str = "cargo run --release -- ";
+const INSTALLED: &str = "flashloom ";
+
+/// Makes a run small, on a drive with room for any split of the threads. Assignments lie over flags and files, so they never
+/// meet what the line itself says.
+const SMALL: &[&str] =
+    &["platform.device=small", "device.over_provisioning=1.0", "workload.ios=2000", "workload.warm_up_ios=0"];
+
+/// Eight requests in the format of the UMass traces: unit, sector, bytes, operation, seconds.
+const TRACE: &str = "0,0,4096,R,0.000\n0,64,4096,w,0.001\n0,8,8192,R,0.002\n0,4096,512,w,0.003\n\
+                     0,16,4096,R,0.004\n0,72,4096,w,0.005\n0,1000,16384,R,0.006\n0,2000,4096,w,0.007\n";
+
+/// A command of a page.
+#[derive(Debug, PartialEq)]
+struct Shown {
+    /// Page and line, for messages.
+    at: String,
+    /// What follows the program's name.
+    arguments: Vec<String>,
+    /// Where its output goes, if the line says so.
+    into: Option<String>,
+    small: bool,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn pages() -> Vec<PathBuf> {
+    let folder = std::fs::read_dir(root().join("docs")).expect("there is a folder of pages");
+    let mut pages: Vec<PathBuf> = folder.map(|entry| entry.expect("a page").path()).collect();
+    pages.retain(|page| page.extension().is_some_and(|extension| extension == "md"));
+    pages.sort();
+    pages.insert(0, root().join("README.md"));
+    pages
+}
+
+/// The commands of a page, in order.
+fn shown(name: &str, text: &str) -> Vec<Shown> {
+    let (mut block, mut found) = (None, Vec::new());
+    for (number, line) in text.lines().enumerate() {
+        if let Some(fence) = line.strip_prefix("```") {
+            // Inside a block any fence closes it.
+            block = if block.is_none() { Some(fence.trim()) } else { None };
+            continue;
+        }
+        let small = match block {
+            Some("sh") => false,
+            Some("sh run") => true,
+            _ => continue,
+        };
+        let line = line.split(" #").next().unwrap_or(line).trim().trim_start_matches("$ ");
+        let Some(rest) = line.strip_prefix(INSTALLED).or_else(|| line.strip_prefix(FROM_CHECKOUT)) else { continue };
+        let (command, into) = match rest.split_once('>') {
+            Some((command, file)) => (command, Some(file.trim().to_owned())),
+            None => (rest, None),
+        };
+        let arguments = command.split_whitespace().map(str::to_owned).collect();
+        found.push(Shown { at: format!("{name}:{}", number + 1), arguments, into, small });
+    }
+    found
+}
+
+/// Runs a command in a folder of its own page, where earlier commands of the page left their files.
+fn run(shown: &Shown, folder: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flashloom"));
+    command.current_dir(folder).args(&shown.arguments);
+    if shown.small {
+        match shown.arguments.first().map(String::as_str) {
+            Some("run" | "replay" | "describe") => command.args(SMALL.iter().flat_map(|set| ["--set", *set])),
+            Some("bench") => command.arg("--quick"),
+            _ => &mut command,
+        };
+    }
+    command.output().expect("the program starts")
+}
+
+#[test]
+fn every_command_of_the_pages_works() {
+    let mut ran = 0;
+    for page in pages() {
+        let name = page.file_name().expect("a file").to_string_lossy().into_owned();
+        let text = std::fs::read_to_string(&page).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let folder = std::env::temp_dir().join(format!("flashloom-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&folder).expect("a folder for the page's files");
+        std::fs::write(folder.join("TRACE.spc"), TRACE).expect("a trace");
+        for shown in shown(&name, &text) {
+            let output = run(&shown, &folder);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(output.status.success(), "{}: {:?}: {}\n{said}", shown.at, shown.arguments, output.status);
+            if let Some(file) = &shown.into {
+                std::fs::write(folder.join(file), &output.stdout).expect("the output is kept");
+            }
+            ran += 1;
+        }
+        std::fs::remove_dir_all(&folder).expect("the page's files go");
+    }
+    assert!(ran >= 8, "only {ran} commands were found: are the blocks still fenced as sh?");
+}
+
+#[test]
+fn commands_are_found_where_they_stand() {
+    let text = "```sh run\nflashloom run --seed 2 # a seed\ncargo xtask ci\n```\nflashloom no\n```text\nflashloom no\n```\n\
+                ```sh\ncargo run --release -- describe --toml > whole.toml\n```\n";
+    let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();
+    let expected = [
+        Shown { at: "a.md:2".into(), arguments: words("run --seed 2"), into: None, small: true },
+        Shown {
+            at: "a.md:10".into(),
+            arguments: words("describe --toml"),
+            into: Some("whole.toml".into()),
+            small: false,
+        },
+    ];
+    assert_eq!(shown("a.md", text), expected);
+}

@@ -1,0 +1,55 @@
+//! Free groups by wear, the least worn first (dynamic wear levelling).
+
+use crate::{BlockGroups, GroupState};
+use std::collections::BTreeSet;
+
+/// The free groups of a TRANS thread, in classes of dies.
+pub(super) struct FreeGroups {
+    groups: BlockGroups,
+    /// Dies that follow each other are of one class.
+    dies_per_class: u32,
+    /// Wear and number.
+    classes: Vec<BTreeSet<(u32, u32)>>,
+}
+
+impl FreeGroups {
+    /// What is free among the groups of thread `index`; each of `threads` has about one group of a class in a row of the array.
+    pub(super) fn new(groups: &BlockGroups, index: u8, threads: u16, classes: u32) -> Self {
+        let classes = vec![BTreeSet::new(); classes as usize];
+        let mut free = FreeGroups { groups: groups.clone(), dies_per_class: threads.into(), classes };
+        for group in groups.owned(index.into()).filter(|&group| groups.state(group) == GroupState::Free) {
+            free.insert(group);
+        }
+        free
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.classes.iter().map(BTreeSet::len).sum()
+    }
+
+    /// A group is erased and free.
+    pub(super) fn insert(&mut self, group: u32) {
+        self.groups.set_state(group, GroupState::Free);
+        let class = (self.groups.die(group) / self.dies_per_class) as usize % self.classes.len();
+        self.classes[class].insert((self.groups.erase_count(group), group));
+    }
+
+    /// A class, or, where it has none, the one that has most.
+    fn class(&self, class: u32) -> usize {
+        let most = (0..self.classes.len()).rev().max_by_key(|&class| self.classes[class].len()).expect("one at least");
+        if self.classes[class as usize].is_empty() { most } else { class as usize }
+    }
+
+    /// The wear of the group that would be taken.
+    pub(super) fn least_wear(&self, class: u32) -> Option<u32> {
+        self.classes[self.class(class)].first().map(|&(wear, _)| wear)
+    }
+
+    /// Takes the least worn group of a class, or of the class that has most, and opens it.
+    pub(super) fn take(&mut self, class: u32) -> u32 {
+        let class = self.class(class);
+        let (_, group) = self.classes[class].pop_first().expect("the caller looked");
+        self.groups.set_state(group, GroupState::Open);
+        group
+    }
+}

@@ -1,0 +1,251 @@
+//! TRANS: where logical pages are, and where the next ones go (DeepFlash §4.3).
+//!
+//! A thread owns its share of the logical pages and of the block groups, so that no two threads ever write one table entry.
+//! What is common to all mappings is here; where pages go and how groups become free is the mapping's: see [`Places`].
+//!
+//! For a write the map is updated when the page is given its place, and whoever asked is told when it is programmed: until then
+//! the buffer, or the range lock of the command, keeps readers away. Nothing keeps them away from a page that is moved, so its
+//! map entry changes only when the new place is programmed.
+
+mod free;
+mod hybrid;
+mod page;
+
+use crate::message::*;
+use crate::stages::Answers;
+use crate::{Drive, Firmware, Mapping, Settings, Tables, Turn, Work};
+use hybrid::HybridPlaces;
+use page::PagePlaces;
+pub use page::write_points;
+use stage::{Accepts, Address, Stage};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use units::{Lpn, Ppn};
+
+/// Where the pages of a TRANS thread are and go, under one of the mappings.
+trait Places: Send {
+    /// Where a page is.
+    fn locate(&self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn>;
+    /// Whether nothing may be served for the host before something is reclaimed.
+    fn must_stop(&self) -> bool;
+    /// Gives a page that the host writes its next place, and maps it there; none if something must be reclaimed first.
+    fn place(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn>;
+    /// A place for a page that is moved; it is mapped there later. None if it is not to be moved any more.
+    fn place_moved(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn>;
+    /// A page is somewhere else now, or nowhere.
+    fn remap(&mut self, turn: &mut Turn<'_>, lpn: Lpn, to: Option<Ppn>);
+    /// What BGC is to be asked for, while it does nothing for this thread. `waiting` is the page of the first held request.
+    fn wanted(&mut self, turn: &mut Turn<'_>, waiting: Option<Lpn>) -> Option<ReclaimRequest>;
+    /// BGC did what it was asked for, and this group is erased; `false` if there was nothing to reclaim.
+    fn reclaimed(&mut self, turn: &mut Turn<'_>, group: Option<u32>) -> bool;
+    /// What is worth doing in the background.
+    fn tidy(&mut self, turn: &mut Turn<'_>) -> Option<MergeStep>;
+}
+
+fn places(index: u8, settings: &Settings, tables: &Tables) -> Box<dyn Places> {
+    let groups = tables.groups.clone();
+    match &tables.mapping {
+        Mapping::Page(map) => Box::new(PagePlaces::new(index, settings, map.clone(), groups)),
+        Mapping::Hybrid(map) => Box::new(HybridPlaces::new(index, settings, map.clone(), groups)),
+    }
+}
+
+/// One TRANS thread.
+pub(crate) struct Trans {
+    index: u8,
+    tables: Tables,
+    fcmd: Vec<Address<FlashRequest>>,
+    answers: Answers,
+    bgc: Address<ReclaimRequest>,
+    drive: Arc<Drive>,
+    places: Box<dyn Places>,
+    sequence: u64,
+    /// Pages whose new place is being programmed.
+    moving: Vec<(Lpn, Ppn)>,
+    /// A reclaim was asked for.
+    reclaiming: bool,
+    /// Requests of the host that wait for it.
+    held: VecDeque<TransRequest>,
+}
+
+impl Accepts<TransRequest> for Trans {}
+impl Accepts<Reclaimed> for Trans {}
+
+impl Trans {
+    /// Thread `index`, with the groups it owns in whatever state they are: fresh or preconditioned.
+    pub(crate) fn new(
+        index: u8,
+        drive: Arc<Drive>,
+        settings: &Settings,
+        tables: Tables,
+        fcmd: Vec<Address<FlashRequest>>,
+        answers: Answers,
+        bgc: Address<ReclaimRequest>,
+    ) -> Self {
+        let places = places(index, settings, &tables);
+        Trans {
+            index,
+            tables,
+            fcmd,
+            answers,
+            bgc,
+            drive,
+            places,
+            sequence: 1,
+            moving: Vec::new(),
+            reclaiming: false,
+            held: VecDeque::new(),
+        }
+    }
+
+    fn on_request(&mut self, turn: &mut Turn<'_>, request: TransRequest) {
+        match request.operation {
+            TransOperation::Relocate(from) => self.relocate(turn, request, from),
+            TransOperation::Settle(from) => self.settle(turn, request, from),
+            TransOperation::Erase(page) => self.erase(turn, request, page),
+            TransOperation::Tidy => self.tidy(turn, request),
+            _ => {
+                // On-demand reclaim blocks this thread for the host, and only this one (DeepFlash §4.4).
+                if !self.held.is_empty() || self.places.must_stop() || !self.serve(turn, &request) {
+                    self.held.push_back(request);
+                }
+            }
+        }
+        self.ask_for_reclaim(turn);
+    }
+
+    fn ask_for_reclaim(&mut self, turn: &mut Turn<'_>) {
+        if self.reclaiming {
+            return;
+        }
+        let waiting = self.held.front().map(|request| request.lpn);
+        if let Some(request) = self.places.wanted(turn, waiting) {
+            self.reclaiming = true;
+            turn.send(self.bgc, request);
+        }
+    }
+
+    /// Serves a request of the host, or tells that it must wait.
+    fn serve(&mut self, turn: &mut Turn<'_>, request: &TransRequest) -> bool {
+        match request.operation {
+            TransOperation::Read => self.read(turn, request),
+            TransOperation::Write => {
+                let Some(to) = self.places.place(turn, request.lpn) else { return false };
+                self.label(request.lpn, request.frame);
+                self.ask_flash(turn, flash::Operation::Program, to, request);
+            }
+            TransOperation::Discard => {
+                turn.spend(Work::UpdateMap);
+                self.places.remap(turn, request.lpn, None);
+                self.answer(turn, request);
+            }
+            other => unreachable!("{other:?} does not wait"),
+        }
+        true
+    }
+
+    fn read(&mut self, turn: &mut Turn<'_>, request: &TransRequest) {
+        turn.spend(Work::LookUpMap);
+        match self.places.locate(turn, request.lpn) {
+            Some(ppn) => self.ask_flash(turn, flash::Operation::Read, ppn, request),
+            None => {
+                self.tables.frames.clear(request.frame, 0, self.drive.page_words());
+                self.answer(turn, request);
+            }
+        }
+    }
+
+    /// Gives a page that BGC read a new place, if it is still there. Readers find the old place until the new one is programmed.
+    fn relocate(&mut self, turn: &mut Turn<'_>, request: TransRequest, from: Ppn) {
+        turn.spend(Work::LookUpMap);
+        if self.places.locate(turn, request.lpn) == Some(from)
+            && let Some(to) = self.places.place_moved(turn, request.lpn)
+        {
+            self.label(request.lpn, request.frame);
+            self.moving.push((request.lpn, to));
+            self.ask_flash(turn, flash::Operation::Program, to, &request);
+        } else {
+            self.answer(turn, &request);
+        }
+    }
+
+    fn settle(&mut self, turn: &mut Turn<'_>, request: TransRequest, from: Ppn) {
+        turn.spend(Work::UpdateMap);
+        if let Some(at) = self.moving.iter().position(|&(lpn, _)| lpn == request.lpn) {
+            let (lpn, to) = self.moving.swap_remove(at);
+            if self.places.locate(turn, lpn) == Some(from) {
+                self.places.remap(turn, lpn, Some(to));
+            }
+        }
+        self.answer(turn, &request);
+    }
+
+    /// Erases a group. It goes by this thread, so that it comes to the die after every read that was sent there before.
+    fn erase(&mut self, turn: &mut Turn<'_>, request: TransRequest, page: Ppn) {
+        let group = self.tables.groups.of(page);
+        assert_eq!(self.tables.groups.valid_count(group), 0, "trans{} loses pages of group {group}", self.index);
+        for ppn in self.tables.groups.blocks(group) {
+            self.ask_flash(turn, flash::Operation::Erase, ppn, &request);
+        }
+    }
+
+    /// The drive is idle.
+    fn tidy(&mut self, turn: &mut Turn<'_>, request: TransRequest) {
+        if !self.reclaiming
+            && let Some(step) = self.places.tidy(turn)
+        {
+            self.reclaiming = true;
+            turn.send(self.bgc, ReclaimRequest { trans: self.index, merge: Some(step) });
+        }
+        self.answer(turn, &request);
+    }
+
+    /// Writes the out-of-band entry: what recovery finds the page by.
+    fn label(&mut self, lpn: Lpn, frame: u32) {
+        self.tables.frames.label(frame, lpn, self.index.into(), self.sequence);
+        self.sequence += 1;
+    }
+
+    fn ask_flash(&self, turn: &mut Turn<'_>, operation: flash::Operation, ppn: Ppn, request: &TransRequest) {
+        let TransRequest { frame, requester, key, .. } = *request;
+        let thread = self.drive.channel_of(ppn) % self.fcmd.len();
+        turn.send(self.fcmd[thread], FlashRequest { operation, ppn, frame, requester, key });
+    }
+
+    fn answer(&self, turn: &mut Turn<'_>, request: &TransRequest) {
+        let TransRequest { frame, requester, key, .. } = *request;
+        self.answers.tell(turn, requester, PageDone { tag: requester.tag, frame, media: Media::Good, key });
+    }
+
+    fn on_reclaimed(&mut self, turn: &mut Turn<'_>, reclaimed: Reclaimed) {
+        self.reclaiming = false;
+        let group = reclaimed.first.map(|first| self.tables.groups.group(first));
+        if !self.places.reclaimed(turn, group) {
+            assert!(self.held.is_empty(), "trans{} has no room and no garbage", self.index);
+            return;
+        }
+        while let Some(&request) = self.held.front() {
+            if self.places.must_stop() || !self.serve(turn, &request) {
+                break;
+            }
+            self.held.pop_front();
+        }
+        self.ask_for_reclaim(turn);
+    }
+}
+
+impl Stage<Firmware> for Trans {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
+        match message {
+            Message::TransRequest(request) => self.on_request(turn, request),
+            Message::Reclaimed(reclaimed) => self.on_reclaimed(turn, reclaimed),
+            other => unreachable!("trans{} was sent {other:?}", self.index),
+        }
+    }
+
+    fn prefetch(&self, message: &Message) {
+        if let Message::TransRequest(request) = message {
+            self.tables.mapping.prefetch(request.lpn);
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! The hybrid map: an entry for each logical block, and page tables for the log groups only (Park et al., TECS 2008).
+//!
+//! ```text
+//! blocks      logical block -> data group; a page is there at its offset, if that page is valid
+//! sets        set           -> the slots of its log groups, oldest first
+//! heads       slot, offset  -> the newest position in that log group with that offset, of whichever block of the set
+//! links       slot, position -> which block of the set it holds, and the position before with the same offset
+//! ```
+//! A logical page has one valid physical page at most, so a look-up tries the few places where it can be, and the valid bits
+//! decide. A page of flash in a log group takes 8 bytes, one in a data group nothing: with one log group for eight logical
+//! blocks that is a byte a page where the page map has four.
+//!
+//! While a block is merged its old data group is *retiring*: pages that have not been copied yet are still found there.
+
+use super::mapping::Changes;
+use super::{RESERVED_GROUPS, Tables};
+use crate::policies::{MergeKind, Striping, rank_of, shares, trans_of};
+use crate::{AddressSplit, BlockGroups, Drive, Settings, Turn};
+use stage::{SharedMemory, Words};
+use std::ops::Range;
+use units::{Lpn, Ppn};
+
+/// Bits of a link for a position; the rest name the block in its set.
+const POSITION_BITS: u32 = 24;
+
+/// Where a logical page belongs. Blocks and sets are counted over all threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) trans: u16,
+    pub(crate) block: u32,
+    /// The position in its data group.
+    pub(crate) offset: u32,
+    pub(crate) set: u32,
+    /// The block's number in the set.
+    pub(crate) member: u32,
+}
+
+/// What a TRANS thread owns of the map.
+#[derive(Clone, Debug)]
+pub(crate) struct Share {
+    pub(crate) blocks: Range<u32>,
+    pub(crate) sets: Range<u32>,
+    /// Slots for log groups.
+    pub(crate) slots: Range<u32>,
+}
+
+/// The map of [`crate::MappingScheme::Hybrid`]. A TRANS thread writes its share; BGC looks up what it copies.
+#[derive(Debug)]
+pub struct HybridMap {
+    groups: BlockGroups,
+    split: AddressSplit,
+    threads: u16,
+    striping: Striping,
+    logs_per_set: u32,
+    shares: Vec<Share>,
+    blocks: Words,
+    sets: Words,
+    /// The group in each slot.
+    slots: Words,
+    heads: Words,
+    links: Words,
+    /// A line for each thread: the block being merged plus 1, and the group that retires.
+    retiring: Words,
+    /// The lowest page of each physical block that can still be programmed.
+    written: Words,
+    merges: Words,
+    pub(super) changes: Changes,
+}
+
+impl HybridMap {
+    /// Lays the map out for `n` log groups a set of `m` logical blocks.
+    pub(super) fn new(
+        memory: &mut SharedMemory,
+        drive: &Drive,
+        settings: &Settings,
+        groups: &BlockGroups,
+        (n, m): (u32, u32),
+    ) -> Self {
+        let threads = settings.threads.trans;
+        assert!(groups.pages() < 1 << POSITION_BITS, "a group of {} pages", groups.pages());
+        let mut owned = vec![0; usize::from(threads)];
+        (0..groups.count()).filter_map(|group| groups.owner(group)).for_each(|trans| owned[trans as usize] += 1);
+        // Whole stripes waste less than a stripe of groups: at most a thirty-second of the space, as for open groups.
+        let lanes = groups.dies().div_ceil(threads.into()).min(owned.iter().min().map_or(0, |least| least / 32)).max(1);
+        let striping = Striping { lanes, unit: groups.planes(), pages: groups.pages(), members: m };
+        let mut dealt = Share { blocks: 0..0, sets: 0..0, slots: 0..0 };
+        let after = |range: &Range<u32>, count: u32| range.end..range.end + count;
+        let mut deal = |(pages, owned): (u64, u32)| {
+            let blocks = striping.blocks(pages);
+            let sets = striping.sets(blocks);
+            let slots = owned.saturating_sub(blocks + RESERVED_GROUPS).min(sets.saturating_mul(n));
+            dealt = Share {
+                blocks: after(&dealt.blocks, blocks),
+                sets: after(&dealt.sets, sets),
+                slots: after(&dealt.slots, slots),
+            };
+            dealt.clone()
+        };
+        let pages = shares(settings.split, drive.pages(), threads);
+        let shares: Vec<Share> = pages.into_iter().zip(owned).map(&mut deal).collect();
+        let (blocks, sets, slots) = (dealt.blocks.end as usize, dealt.sets.end, dealt.slots.end as usize);
+        let log_pages = slots * groups.pages() as usize;
+        HybridMap {
+            groups: groups.clone(),
+            split: settings.split,
+            threads,
+            striping,
+            logs_per_set: n,
+            shares,
+            blocks: memory.narrow(blocks),
+            sets: memory.narrow(sets as usize * n as usize),
+            slots: memory.narrow(slots),
+            heads: memory.narrow(log_pages),
+            links: memory.narrow(log_pages),
+            retiring: memory.wide(Tables::line(threads.into())),
+            written: memory.narrow(drive.geometry().block_count() as usize),
+            merges: memory.wide(MergeKind::ALL.len()),
+            // A checkpoint holds block entries and links; heads follow from these.
+            changes: Changes::new(memory, blocks + log_pages),
+        }
+    }
+
+    pub(crate) fn share(&self, trans: u16) -> &Share {
+        &self.shares[usize::from(trans)]
+    }
+    pub(crate) fn lanes(&self) -> u32 {
+        self.striping.lanes
+    }
+    pub(crate) fn logs_per_set(&self) -> u32 {
+        self.logs_per_set
+    }
+    /// The lane of a set.
+    pub(crate) fn lane(&self, trans: u16, set: u32) -> u32 {
+        (set - self.share(trans).sets.start) % self.striping.lanes
+    }
+
+    /// Where a page belongs.
+    pub(crate) fn place(&self, lpn: Lpn) -> Place {
+        let trans = trans_of(self.split, lpn, self.threads);
+        let (block, offset) = self.striping.place(rank_of(self.split, lpn, self.threads));
+        self.place_in(trans, self.share(trans).blocks.start + block, offset)
+    }
+
+    /// Where the page at an offset of a block belongs.
+    pub(crate) fn place_in(&self, trans: u16, block: u32, offset: u32) -> Place {
+        let share = self.share(trans);
+        let (set, member) = self.striping.set(block - share.blocks.start);
+        Place { trans, block, offset, set: share.sets.start + set, member }
+    }
+
+    /// The block of a number in a set.
+    pub(crate) fn member(&self, trans: u16, set: u32, member: u32) -> u32 {
+        let share = self.share(trans);
+        share.blocks.start + self.striping.member(set - share.sets.start, member)
+    }
+
+    fn entry(&self, slot: u32, at: u32) -> usize {
+        slot as usize * self.groups.pages() as usize + at as usize
+    }
+
+    /// Finds the valid page of a place. `load` reads a word, at a price or without.
+    fn find(&self, place: Place, mut load: impl FnMut(&Words, usize) -> u64) -> Option<Ppn> {
+        for log in 0..self.logs_per_set {
+            let Some(slot) = load(&self.sets, (place.set * self.logs_per_set + log) as usize).checked_sub(1) else {
+                break;
+            };
+            if let Some(ppn) = self.find_in_log(place, slot as u32, &mut load) {
+                return Some(ppn);
+            }
+        }
+        let data = load(&self.blocks, place.block as usize).checked_sub(1);
+        let at =
+            |group: u64| Some(self.groups.page(group as u32, place.offset)).filter(|&ppn| self.groups.is_valid(ppn));
+        data.and_then(at).or_else(|| {
+            let line = Tables::line(place.trans.into());
+            let merged = load(&self.retiring, line) == u64::from(place.block) + 1;
+            merged.then(|| load(&self.retiring, line + 1)).and_then(at)
+        })
+    }
+
+    fn find_in_log(&self, place: Place, slot: u32, load: &mut impl FnMut(&Words, usize) -> u64) -> Option<Ppn> {
+        let mut newest = load(&self.heads, self.entry(slot, place.offset));
+        while let Some(position) = newest.checked_sub(1) {
+            let link = load(&self.links, self.entry(slot, position as u32));
+            if link >> POSITION_BITS == u64::from(place.member) {
+                let ppn = self.groups.page(load(&self.slots, slot as usize) as u32, position as u32);
+                return Some(ppn).filter(|&ppn| self.groups.is_valid(ppn));
+            }
+            newest = link & ((1 << POSITION_BITS) - 1);
+        }
+        None
+    }
+
+    /// Where the page of a place is.
+    pub(crate) fn load(&self, turn: &mut Turn<'_>, place: Place) -> Option<Ppn> {
+        self.find(place, |words, index| turn.load(words, index))
+    }
+
+    /// The same without a price.
+    pub(super) fn get(&self, lpn: Lpn) -> Option<Ppn> {
+        self.find(self.place(lpn), Words::get)
+    }
+
+    /// Where the page at an offset of a block that is merged must still be copied from, if it must.
+    pub(crate) fn source(&self, turn: &mut Turn<'_>, trans: u16, block: u32, offset: u32) -> Option<Ppn> {
+        let from = self.load(turn, self.place_in(trans, block, offset))?;
+        (self.data(turn, block) != Some(self.groups.of(from))).then_some(from)
+    }
+
+    /// The data group of a block.
+    pub(crate) fn data(&self, turn: &mut Turn<'_>, block: u32) -> Option<u32> {
+        turn.load(&self.blocks, block as usize).checked_sub(1).map(|group| group as u32)
+    }
+
+    /// The same without a price.
+    pub(crate) fn data_unpriced(&self, block: u32) -> Option<u32> {
+        self.blocks.get(block as usize).checked_sub(1).map(|group| group as u32)
+    }
+
+    /// Gives a block its data group.
+    pub(crate) fn set_data(&self, turn: &mut Turn<'_>, block: u32, group: u32) {
+        turn.store(&self.blocks, block as usize, u64::from(group) + 1);
+        self.changes.mark(block as usize);
+    }
+
+    /// A block is being merged, and its old data group retires; or none is any more.
+    pub(crate) fn set_retiring(&self, turn: &mut Turn<'_>, trans: u16, retiring: Option<(u32, u32)>) {
+        let line = Tables::line(trans.into());
+        let (block, group) = retiring.map_or((0, 0), |(block, group)| (u64::from(block) + 1, group.into()));
+        turn.store(&self.retiring, line + 1, group);
+        turn.store(&self.retiring, line, block);
+    }
+
+    /// The slots of a set's log groups, oldest first.
+    pub(crate) fn logs(&self, set: u32) -> impl DoubleEndedIterator<Item = u32> + '_ {
+        let first = (set * self.logs_per_set) as usize;
+        let slots = (first..first + self.logs_per_set as usize).map(|index| self.sets.get(index));
+        slots.filter_map(|slot| slot.checked_sub(1).map(|slot| slot as u32))
+    }
+
+    /// A set gets a log group, in a slot that was free.
+    pub(crate) fn add_log(&self, turn: &mut Turn<'_>, set: u32, slot: u32, group: u32) {
+        turn.store(&self.slots, slot as usize, group.into());
+        for offset in 0..self.groups.pages() {
+            self.heads.set(self.entry(slot, offset), 0);
+        }
+        let at = self.logs(set).count() as u32;
+        assert!(at < self.logs_per_set, "set {set} has all its log groups");
+        turn.store(&self.sets, (set * self.logs_per_set + at) as usize, u64::from(slot) + 1);
+    }
+
+    /// A set has a log group no more.
+    pub(crate) fn remove_log(&self, turn: &mut Turn<'_>, set: u32, slot: u32) {
+        let first = set * self.logs_per_set;
+        let at = self.logs(set).position(|other| other == slot).expect("the set has the log group") as u32;
+        for index in first + at..first + self.logs_per_set - 1 {
+            let next = turn.load(&self.sets, index as usize + 1);
+            turn.store(&self.sets, index as usize, next);
+        }
+        turn.store(&self.sets, (first + self.logs_per_set - 1) as usize, 0);
+    }
+
+    /// The next position of a log group holds a page.
+    pub(crate) fn append(&self, turn: &mut Turn<'_>, slot: u32, position: u32, place: Place) {
+        let (head, entry) = (self.entry(slot, place.offset), self.entry(slot, position));
+        let before = turn.load(&self.heads, head);
+        turn.store(&self.links, entry, u64::from(place.member) << POSITION_BITS | before);
+        turn.store(&self.heads, head, u64::from(position) + 1);
+        self.changes.mark(self.blocks.len() + entry);
+    }
+
+    /// Which block of its set a position of a log group holds.
+    pub(crate) fn held(&self, turn: &mut Turn<'_>, slot: u32, position: u32) -> u32 {
+        (turn.load(&self.links, self.entry(slot, position)) >> POSITION_BITS) as u32
+    }
+
+    /// How many pages of its block a page leaves out if it is programmed next; none if a later one is programmed already.
+    pub(crate) fn rows_skipped(&self, turn: &mut Turn<'_>, ppn: Ppn) -> Option<u32> {
+        let (block, page) = self.groups.block_page(ppn);
+        page.checked_sub(turn.load(&self.written, block) as u32)
+    }
+
+    /// A page is to be programmed: no earlier one of its block can be any more.
+    pub(crate) fn program(&self, turn: &mut Turn<'_>, ppn: Ppn) {
+        let (block, page) = self.groups.block_page(ppn);
+        assert!(self.written.get(block) <= page.into(), "{ppn} is out of order");
+        turn.store(&self.written, block, u64::from(page) + 1);
+    }
+
+    /// A group was erased.
+    pub(crate) fn erased(&self, group: u32) {
+        for block in group * self.groups.planes()..(group + 1) * self.groups.planes() {
+            self.written.set(block as usize, 0);
+        }
+    }
+
+    /// A page is in its block's data group: preconditioning.
+    pub(super) fn set(&self, lpn: Lpn, ppn: Ppn) {
+        let place = self.place(lpn);
+        assert_eq!(self.groups.position(ppn), place.offset, "{lpn} at {ppn} is not at its offset");
+        self.blocks.set(place.block as usize, u64::from(self.groups.of(ppn)) + 1);
+        let (block, page) = self.groups.block_page(ppn);
+        self.written.set(block, self.written.get(block).max(u64::from(page) + 1));
+    }
+
+    /// Counts a merge.
+    pub(crate) fn count(&self, kind: MergeKind) {
+        self.merges.fetch_add(kind as usize, 1);
+    }
+
+    pub(super) fn merges(&self) -> [u64; MergeKind::ALL.len()] {
+        MergeKind::ALL.map(|kind| self.merges.get(kind as usize))
+    }
+
+    pub(super) fn prefetch(&self, lpn: Lpn) {
+        let place = self.place(lpn);
+        self.blocks.prefetch(place.block as usize);
+        for slot in self.logs(place.set) {
+            self.heads.prefetch(self.entry(slot, place.offset));
+        }
+    }
+}

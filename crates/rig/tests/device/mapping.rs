@@ -1,0 +1,103 @@
+//! Hybrid mapping: every merge keeps every page, whatever the ratio of log blocks to data blocks.
+
+use crate::small::{Small, mixed};
+use firmware::architecture::ARCHITECTURES;
+use firmware::{MappingScheme, MergeKind};
+use host::{Pace, Phase};
+use rig::Session;
+use units::Bytes;
+use workload::{Arrivals, Parameters, Pattern, Recipe};
+
+const RATIOS: [(u16, u16); 3] = [(1, 8), (1, 1), (2, 8)];
+
+fn hybrid((log_blocks, data_blocks): (u16, u16)) -> MappingScheme {
+    MappingScheme::Hybrid { log_blocks, data_blocks }
+}
+
+/// Writes all over the drive in order, so that log groups are filled in place.
+fn stream(seed: u64, sectors: u64, ios: u64) -> Phase {
+    let recipe = Recipe::fixed("stream", Pattern::Sequential { streams: 1 }, 0.0, 16 << 10);
+    let source = recipe.source(&Parameters::new(sectors, seed)).expect("a drawable workload");
+    Phase { ios: Some(ios), ..Phase::new("stream", Box::new(source), Pace::Closed) }
+}
+
+/// Deallocates all over the drive: what is in the log groups is void.
+fn void(sectors: u64) -> Phase {
+    let mut recipe = Recipe::fixed("void", Pattern::Sequential { streams: 1 }, 0.0, 64 << 10);
+    recipe.others.deallocate = 1.0;
+    let source = recipe.source(&Parameters::new(sectors, 1)).expect("a drawable workload");
+    Phase { ios: Some(sectors / 128), ..Phase::new("void", Box::new(source), Pace::Closed) }
+}
+
+/// Runs all phases; the tables must agree after each.
+fn run(small: &Small, phases: Vec<Phase>) -> Session {
+    let what = format!("{} {:?} seed {}", small.architecture.name(), small.mapping, small.seed);
+    let (mut session, mut checked) = (small.session(phases), 0);
+    while let Some(outcome) = session.next_phase() {
+        let summary = outcome.unwrap_or_else(|error| panic!("{what}: {error}"));
+        session.check_invariants().unwrap_or_else(|error| panic!("{what}: {error}"));
+        assert!(summary.check().is_empty(), "{what}: {:?}", summary.check());
+        checked += summary.data.expect("it is checked").checked;
+    }
+    assert!(checked > 10_000, "{what} read {checked} sectors");
+    session
+}
+
+#[test]
+fn mixed_work_is_answered_rightly_whatever_the_ratio() {
+    for architecture in ARCHITECTURES {
+        for ratio in RATIOS {
+            let small = Small { architecture: *architecture, mapping: hybrid(ratio), ..Small::default() };
+            let phase = |seed| mixed("mixed", seed, small.sectors(), 2_000);
+            let session = run(&small, vec![phase(1), phase(2)]);
+            assert!(session.tables().mapping.merges()[MergeKind::Full as usize] > 20, "{ratio:?}");
+        }
+    }
+}
+
+/// A drive at rest merges ahead of need: when the host comes back, no write waits for it.
+#[test]
+fn an_idle_drive_merges_in_the_background() {
+    let small = Small { mapping: hybrid((1, 1)), ..Small::default() };
+    let mut recipe = Recipe::fixed("sparse", Pattern::Random, 0.0, 4096);
+    recipe.arrivals = Arrivals::Fixed { per_second: 100.0 };
+    let source = recipe.source(&Parameters::new(small.sectors(), 3)).expect("a drawable workload");
+    let sparse = Phase { ios: Some(400), ..Phase::new("sparse", Box::new(source), Pace::Timed) };
+    let mut session = small.session(vec![mixed("mixed", 1, small.sectors(), 2_000), sparse]);
+    let mut next = || session.next_phase().expect("two phases").expect("right answers").gc.expect("it is counted");
+    let (busy, idle) = (next(), next());
+    assert!(busy.foreground_ns > 0 && idle.blocks > 100, "{busy:?} {idle:?}");
+    assert!(idle.foreground_ns < busy.foreground_ns / 20, "{busy:?} {idle:?}");
+    session.check_invariants().expect("the tables agree");
+}
+
+#[test]
+fn impossible_ratios_are_refused() {
+    for (ratio, possible) in [((1, 8), true), ((64, 255), true), ((0, 8), false), ((1, 0), false), ((1, 256), false)] {
+        let settings = Small { mapping: hybrid(ratio), ..Small::default() }.settings();
+        assert_eq!(settings.check(Bytes(4096)).is_ok(), possible, "{ratio:?}");
+    }
+}
+
+/// Streams before and after random writes, one command at a time and past no busy entry of the buffer, so that they stay in
+/// order: log groups are filled in place, whole or in part, and go by every kind of merge.
+#[test]
+fn every_kind_of_merge_happens() {
+    let mut total = [0; MergeKind::ALL.len()];
+    for ratio in RATIOS {
+        let architecture = firmware::architecture::find("base_deepflash").expect("it is in the list");
+        let small = Small { architecture, mapping: hybrid(ratio), queues: 1, depth: 1, ..Small::default() };
+        let (sectors, ios) = (small.sectors(), small.sectors() / 32 * 5 / 2);
+        let phases = || {
+            let random = |seed| mixed("mixed", seed, sectors, 2_000);
+            vec![stream(1, sectors, ios), random(2), void(sectors), stream(3, sectors, ios), random(4)]
+        };
+        let session = run(&small, phases());
+        assert_eq!(session.digest(), run(&small, phases()).digest(), "{ratio:?} repeats");
+        let merges = session.tables().mapping.merges();
+        total.iter_mut().zip(merges).for_each(|(total, count)| *total += count);
+    }
+    for kind in MergeKind::ALL {
+        assert!(total[kind as usize] > 0, "no {kind:?} among {total:?}");
+    }
+}
