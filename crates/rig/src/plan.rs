@@ -24,7 +24,7 @@ impl Resolved {
             architecture: self.architecture,
             // The controller offers as many queues as its host creates: those beyond would only cost memory.
             drive: DriveShape { queues: self.host.queues.into(), ..self.drive.shape().clone() },
-            timing: self.device.timing.clone(),
+            timing: self.device.timing,
             erases_max: self.device.erase_limit,
             link: LinkTiming {
                 rate: self.device.link.raw,

@@ -191,6 +191,9 @@ fn word() -> impl Strategy<Value = String> {
     prop_oneof![8 => known.prop_map(str::to_owned), 1 => "[a-z0-9=.,-]{0,12}", 1 => "\\PC{0,8}"]
 }
 
+/// A line that looks like configuration, or noise.
+const LINE: &str = "(\\[?[a-z_.]{1,12}\\]?( = [0-9a-z\"\\[\\].-]{0,9})?|\\PC{0,10})";
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
@@ -205,7 +208,7 @@ proptest! {
     }
 
     #[test]
-    fn no_configuration_ends_in_a_panic(lines in prop::collection::vec("(\\[?[a-z_.]{1,12}\\]?( = [0-9a-z\"\\[\\].-]{0,9})?|\\PC{0,10})", 0..6)) {
+    fn no_configuration_ends_in_a_panic(lines in prop::collection::vec(LINE, 0..6)) {
         let path = file("random.toml", lines.join("\n").as_bytes());
         prop_assert!(code(&["describe".into(), argument(&path).into()]) <= 2);
     }
