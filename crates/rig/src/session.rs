@@ -125,7 +125,7 @@ impl Session {
                 }
                 Some(Halt::Finished) => {
                     let outcome = ledger.phases.pop().expect("a finished phase is in the ledger");
-                    let fault = ledger.fault.clone();
+                    let fault = ledger.fault;
                     drop(ledger);
                     judge(fault, &outcome)?;
                     let after = self.snapshot();
@@ -140,7 +140,7 @@ impl Session {
     }
 
     fn stuck(&self) -> SessionError {
-        let fault = self.ledger.lock().expect("nobody panics with the ledger").fault.clone();
+        let fault = self.ledger.lock().expect("nobody panics with the ledger").fault;
         stands_still(fault, inspect::<HostStage>(&self.sim, self.host).last_words(), self.sim.now())
     }
 

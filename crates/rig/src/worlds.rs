@@ -40,10 +40,10 @@ pub fn run_on_threads(
     let run = Threads::new(blueprint, layout).run(Some(deadline));
     let mut ledger = ledger.lock().expect("nobody panics with the ledger");
     let outcomes = std::mem::take(&mut ledger.phases);
-    outcomes.iter().try_for_each(|outcome| judge(ledger.fault.clone(), outcome))?;
+    outcomes.iter().try_for_each(|outcome| judge(ledger.fault, outcome))?;
     if !run.halted || ledger.halt != Some(Halt::Finished) {
         let words = std::mem::take(&mut ledger.last_words);
-        return Err(stands_still(ledger.fault.clone(), words, Time::ZERO + run.wall));
+        return Err(stands_still(ledger.fault, words, Time::ZERO + run.wall));
     }
     check_tables(&tables, drive.pages(), |_| None)?;
     let sum_up = |outcome| as_the_host_saw(&labels, outcome, outcome.results.window().nanos());
