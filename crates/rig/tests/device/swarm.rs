@@ -6,8 +6,8 @@
 use crate::small::{Small, processor, timing};
 use firmware::architecture::{ARCHITECTURES, Architecture, Placement};
 use firmware::{
-    AddressSplit, CacheSettings, FlashSettings, JournalSettings, LbaFormat, LockSettings, QueueAllocation,
-    ReclaimSettings, Settings, ThreadCounts, VictimPolicy,
+    AddressSplit, CacheSettings, FlashSettings, JournalSettings, LbaFormat, LockSettings, MappingScheme,
+    QueueAllocation, ReclaimSettings, Settings, ThreadCounts, VictimPolicy,
 };
 use flash::Suspend;
 use host::{Pace, Phase};
@@ -79,6 +79,12 @@ impl Draw {
                 spare_frames: self.of(&[threads.cache.into(), 8, 64]),
             },
             split: self.of(&[AddressSplit::Plain, AddressSplit::Xor]),
+            mapping: self.of(&[
+                MappingScheme::Page,
+                MappingScheme::Page,
+                MappingScheme::Hybrid { log_blocks: 1, data_blocks: 8 },
+                MappingScheme::Hybrid { log_blocks: 2, data_blocks: 3 },
+            ]),
             reclaim: ReclaimSettings {
                 victim: self.of(&[VictimPolicy::Greedy, VictimPolicy::CostBenefit]),
                 background: self.coin(),
