@@ -117,7 +117,8 @@ impl Session {
                 return Err(self.stuck());
             }
             let mut ledger = self.ledger.lock().expect("nobody panics with the ledger");
-            match ledger.halt.take() {
+            let halt = ledger.halt.take().filter(|_| ledger.fault.is_none());
+            match halt {
                 Some(Halt::Opened) => {
                     drop(ledger);
                     self.sim.probe_mut().reset();
@@ -125,9 +126,8 @@ impl Session {
                 }
                 Some(Halt::Finished) => {
                     let outcome = ledger.phases.pop().expect("a finished phase is in the ledger");
-                    let fault = ledger.fault;
                     drop(ledger);
-                    judge(fault, &outcome)?;
+                    judge(&outcome)?;
                     let after = self.snapshot();
                     return Ok(self.sum_up(&before, &after, &outcome));
                 }
@@ -224,9 +224,9 @@ impl Session {
     }
 }
 
-/// What the media and the host found wrong.
-pub(crate) fn judge(fault: Option<flash::MediaFault>, outcome: &PhaseOutcome) -> Result<(), SessionError> {
-    match wrong(fault, outcome.problems, outcome.first_problem.as_ref()) {
+/// What the host found wrong in a phase that is over.
+pub(crate) fn judge(outcome: &PhaseOutcome) -> Result<(), SessionError> {
+    match wrong(None, outcome.problems, outcome.first_problem.as_ref()) {
         Some(wrong) => Err(wrong),
         None => Ok(()),
     }

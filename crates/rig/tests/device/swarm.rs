@@ -79,8 +79,12 @@ impl Draw {
                 spare_frames: self.of(&[threads.cache.into(), 8, 64]),
             },
             split: self.of(&[AddressSplit::Plain, AddressSplit::Xor]),
-            // The hybrid mapping has its own tests in mapping.rs.
-            mapping: MappingScheme::Page,
+            mapping: self.of(&[
+                MappingScheme::Page,
+                MappingScheme::Page,
+                MappingScheme::Hybrid { log_blocks: 1, data_blocks: 8 },
+                MappingScheme::Hybrid { log_blocks: 2, data_blocks: 3 },
+            ]),
             reclaim: ReclaimSettings {
                 victim: self.of(&[VictimPolicy::Greedy, VictimPolicy::CostBenefit]),
                 background: self.coin(),
