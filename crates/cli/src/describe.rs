@@ -156,7 +156,7 @@ fn configuration(resolved: &Resolved) -> String {
             table = header.to_owned();
             text += &format!("  [{table}]\n");
         }
-        text += &format!("  {name:<36} {value:<28} {origin}\n", origin = origin.to_string());
+        text += &format!("  {name:<36} {value:<28} {origin}\n");
     }
     text
 }
