@@ -48,6 +48,9 @@ impl ReadySet {
     /// The member that follows `last` in a circle; `last` itself comes after every other.
     #[inline]
     pub(crate) fn after(&self, last: QueueId) -> Option<QueueId> {
+        if self.top == 0 {
+            return None;
+        }
         let found = self.first_from(last.index() + 1).or_else(|| self.first_from(0));
         found.map(|index| QueueId(index as u16))
     }

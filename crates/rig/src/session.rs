@@ -94,6 +94,8 @@ impl Session {
             world: "sim",
             seed,
             checks: device.check,
+            planes: device.drive.geometry.shape().planes_per_die.into(),
+            page: device.drive.geometry.shape().page.0,
         };
         let meter = Meter::new(&parts, device.drive.queues as usize, device.depth as usize, events_max);
         let core_slot = processor.core_slot;

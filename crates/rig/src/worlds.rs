@@ -34,6 +34,8 @@ pub fn run_on_threads(
         world: "threads",
         seed,
         checks: device.check,
+        planes: device.drive.geometry.shape().planes_per_die.into(),
+        page: device.drive.geometry.shape().page.0,
     };
     let run = Threads::new(blueprint, layout).run(Some(deadline));
     let mut ledger = ledger.lock().expect("nobody panics with the ledger");

@@ -1,6 +1,6 @@
 //! One modelled core: turns under way on its hardware threads share its issue slots.
 
-use crate::parcels::Line;
+use crate::nodes::Line;
 use stage::{Cost, ReadyStages, Vocabulary};
 use units::{Span, StageId, Time};
 
@@ -28,8 +28,6 @@ pub(crate) struct Context<V: Vocabulary> {
     pub(crate) last: Option<StageId>,
     /// The part of the core's slots the turn would use alone, of [`WHOLE`].
     demand: u64,
-    /// How far the core's progress is once the turn is over.
-    ends: u64,
 }
 
 /// A core and its hardware threads.
@@ -37,8 +35,11 @@ pub(crate) struct Core<V: Vocabulary> {
     pub(crate) contexts: Vec<Context<V>>,
     pub(crate) ready: ReadyStages,
     pub(crate) usage: CoreUsage,
+    /// How far the core's progress is once the turn of each hardware thread is over.
+    ends: Box<[u64]>,
     /// Hardware threads with a turn under way, a bit each.
     busy: u64,
+    busy_count: u64,
     demand: u64,
     since: Time,
     /// Picoseconds of work, as if each were alone, that every turn has made so far: all are slowed alike.
@@ -76,16 +77,17 @@ impl<V: Vocabulary> Core<V> {
             arrived: Time::ZERO,
             started: Time::ZERO,
             subject: None,
-            leaves: Leaves { sends: Line::default(), notes: Vec::new(), wake_at: None, halt: false },
+            leaves: Leaves { sends: Line::EMPTY, notes: Vec::new(), wake_at: None, halt: false },
             last: None,
             demand: 0,
-            ends: 0,
         };
         Core {
             contexts: (0..threads).map(|_| context()).collect(),
             ready: ReadyStages::with_capacity(stages),
             usage: CoreUsage::default(),
+            ends: vec![0; threads].into_boxed_slice(),
             busy: 0,
+            busy_count: 0,
             demand: 0,
             since: Time::ZERO,
             progress: 0,
@@ -117,10 +119,11 @@ impl<V: Vocabulary> Core<V> {
         self.advance(now);
         let alone = cost.slots * thread_slot.picos() + cost.stall.picos();
         let context = &mut self.contexts[index];
-        context.ends = self.progress + alone;
+        self.ends[index] = self.progress + alone;
         context.demand = scale_down(cost.slots * core_slot.picos(), alone.max(1));
         self.demand += context.demand;
         self.busy |= 1 << index;
+        self.busy_count += 1;
         self.usage.slots += cost.slots;
     }
 
@@ -143,6 +146,7 @@ impl<V: Vocabulary> Core<V> {
     #[inline]
     pub(crate) fn end(&mut self, index: usize) {
         self.busy &= !(1 << index);
+        self.busy_count -= 1;
         self.demand -= self.contexts[index].demand;
     }
 
@@ -167,8 +171,16 @@ impl<V: Vocabulary> Core<V> {
     /// The hardware thread whose turn is over first, and how far the progress is by then.
     #[inline]
     fn first(&self) -> Option<(usize, u64)> {
-        let ends = |index: usize| (self.contexts[index].ends, index);
-        bits(self.busy).map(ends).min().map(|(ends, index)| (index, ends))
+        let mut rest = bits(self.busy);
+        let mut first = rest.next()?;
+        let mut least = self.ends[first];
+        for index in rest {
+            let ends = self.ends[index];
+            if ends < least {
+                (first, least) = (index, ends);
+            }
+        }
+        Some((first, least))
     }
 
     #[inline]
@@ -179,7 +191,7 @@ impl<V: Vocabulary> Core<V> {
             return;
         }
         self.usage.active += passed;
-        self.usage.threads_active += passed * u64::from(self.busy.count_ones());
+        self.usage.threads_active += passed * self.busy_count;
         self.progress += if self.demand <= WHOLE { passed.picos() } else { scale_down(passed.picos(), self.demand) };
     }
 }

@@ -10,11 +10,10 @@
 mod agenda;
 mod core;
 mod lines;
-mod parcels;
+mod nodes;
 mod processor;
 mod run;
 
-pub use agenda::Agenda;
 pub use core::CoreUsage;
 pub use processor::{Hops, LinePrices, Processor};
 pub use run::{Sim, StageUsage};

@@ -1,17 +1,17 @@
 //! The executor of virtual time: takes the next event, gives the turn it calls for, delivers what the turn left.
 
 use crate::agenda::Agenda;
-use crate::core::{Context, Core, CoreUsage, Moment};
+use crate::core::{Core, CoreUsage, Leaves, Moment};
 use crate::lines::Lines;
-use crate::parcels::{Line, Parcels};
+use crate::nodes::{Line, Nodes};
 use crate::processor::Processor;
 use stage::{Blueprint, Cost, NoCoherence, NoProbe, Outbox, Place, Price, Probe, Stage, Turn, TurnRecord, Vocabulary};
 use units::{Span, StageId, Time};
 
 #[derive(Clone, Copy)]
 enum Event {
-    /// A parcel reaches an inbox.
-    Arrives(u32),
+    /// A message reaches an inbox.
+    Arrives(StageId),
     /// An alarm; stale unless the stage's alarm is still set for now.
     Rings(StageId),
     /// A turn may be over on a core.
@@ -55,8 +55,7 @@ pub struct Sim<V: Vocabulary, P: Probe<V> = NoProbe> {
     lines: Lines,
     /// From a sender's core to a receiver's; the last of each stands for hardware.
     hops: Box<[Span]>,
-    parcels: Parcels<V::Message>,
-    agenda: Agenda<Event>,
+    agenda: Agenda<Event, V::Message>,
     /// What hardware has sent to hardware, which takes no time.
     at_once: Line,
     now: Time,
@@ -97,7 +96,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             seats.push(Seat {
                 stage: part.stage.expect("the plan was checked"),
                 core: core.unwrap_or(core_count as u16),
-                inbox: Line::default(),
+                inbox: Line::EMPTY,
                 inbox_len: 0,
                 inbox_max: part.inbox as usize,
                 alarm: Time::NEVER,
@@ -111,9 +110,8 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             cores: stages_on.into_iter().map(|stages| Core::new(threads, stages)).collect(),
             lines: Lines::new(processor.lines, core_of),
             hops: processor.hop_table(core_count as u16),
-            parcels: Parcels::new(),
             agenda: Agenda::default(),
-            at_once: Line::default(),
+            at_once: Line::EMPTY,
             now: Time::ZERO,
             outbox: Outbox::default(),
             no_prices: vec![Price::default(); V::WORK.len()],
@@ -135,35 +133,38 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         self.halted = false;
         while !self.halted {
             self.events += 1;
-            if let Some(parcel) = self.parcels.take_first(&mut self.at_once) {
-                self.arrive(parcel);
-                continue;
-            }
-            let Some((at, event)) = self.agenda.pop() else { return false };
-            self.now = at;
-            match event {
-                Event::Arrives(parcel) => self.arrive(parcel),
-                Event::Rings(stage) => self.ring(stage),
-                Event::Ends(core) => self.on_core(core),
+            let node = match self.agenda.nodes.take_first(&mut self.at_once) {
+                Some(node) => node,
+                None => {
+                    let Some(node) = self.agenda.pop() else { return false };
+                    self.now = self.agenda.nodes.get(node).at;
+                    node
+                }
+            };
+            match self.agenda.nodes.get(node).event {
+                Event::Arrives(stage) => self.arrive(stage, node),
+                Event::Rings(stage) => {
+                    self.agenda.nodes.free(node);
+                    self.ring(stage);
+                }
+                Event::Ends(core) => {
+                    self.agenda.nodes.free(node);
+                    self.on_core(core);
+                }
             }
         }
         true
     }
 
     #[inline]
-    fn arrive(&mut self, at: u32) {
-        let parcel = self.parcels.get_mut(at);
-        let stage = parcel.to;
-        parcel.arrived = self.now;
+    fn arrive(&mut self, stage: StageId, node: u32) {
         let seat = &mut self.seats[stage.index()];
         if usize::from(seat.core) == self.cores.len() {
-            let message = parcel.message;
-            self.parcels.free(at);
-            self.take_hardware_turn(stage, Some(message));
+            self.take_hardware_turn(stage, Some(node));
         } else {
             assert!(seat.inbox_len <= seat.inbox_max, "{stage} was sent more than was admitted towards it");
             seat.inbox_len += 1;
-            self.parcels.append(&mut seat.inbox, at);
+            self.agenda.nodes.append(&mut seat.inbox, node);
             self.seek_turn(stage);
         }
     }
@@ -212,12 +213,12 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
                 (rang, None)
             }
             None => {
-                let at = self.parcels.take_first(&mut seat.inbox).expect("it has work");
                 seat.inbox_len -= 1;
-                self.parcels.free(at);
-                let parcel = self.parcels.get(at);
-                seat.stage.on_message(&mut turn, parcel.message);
-                (parcel.arrived, V::subject(&parcel.message))
+                let node = self.agenda.nodes.free_first(&mut seat.inbox);
+                let message = node.message.as_ref().expect("only messages are in inboxes");
+                let subject = V::subject(message);
+                seat.stage.on_message(&mut turn, *message);
+                (node.at, subject)
             }
         };
         let mut cost = turn.finish();
@@ -232,7 +233,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         }
         (context.stage, context.last) = (stage, Some(stage));
         (context.arrived, context.started, context.subject) = (arrived, now, subject);
-        Self::keep(context, &mut self.parcels, &mut self.outbox);
+        keep(&mut context.leaves, &mut self.agenda.nodes, &mut self.outbox);
         seat.usage.turns += 1;
         seat.usage.waited += now - arrived;
         seat.usage.slots += cost.slots;
@@ -240,19 +241,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         self.account(stage, cost);
     }
 
-    /// Keeps what a turn leaves behind until it is over.
     #[inline]
-    fn keep(context: &mut Context<V>, parcels: &mut Parcels<V::Message>, outbox: &mut Outbox<V>) {
-        let leaves = &mut context.leaves;
-        for &(to, message) in &outbox.sends {
-            let at = parcels.put(to, message);
-            parcels.append(&mut leaves.sends, at);
-        }
-        std::mem::swap(&mut leaves.notes, &mut outbox.notes);
-        (leaves.wake_at, leaves.halt) = (outbox.wake_at, outbox.halt);
-        outbox.clear();
-    }
-
     fn schedule(&mut self, core: u16) {
         if let Some(at) = self.cores[usize::from(core)].next_event(self.now) {
             self.agenda.push(at, Event::Ends(core));
@@ -275,14 +264,15 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         let (stage, started) = (context.stage, context.started);
         let record = TurnRecord { stage, arrived: context.arrived, started, ended: now };
         self.probe.turn(&record, context.subject);
-        for note in context.leaves.notes.drain(..) {
+        for &note in &context.leaves.notes {
             self.probe.note(stage, now, note);
         }
+        context.leaves.notes.clear();
         self.halted |= context.leaves.halt;
         let (mut sends, wake_at) = (context.leaves.sends, context.leaves.wake_at);
-        context.leaves.sends = Line::default();
-        while let Some(at) = self.parcels.take_first(&mut sends) {
-            self.dispatch(at, core);
+        context.leaves.sends = Line::EMPTY;
+        while let Some(node) = self.agenda.nodes.take_first(&mut sends) {
+            self.dispatch(node, core);
         }
         if let Some(at) = wake_at {
             self.set_alarm(stage, at.max(now));
@@ -301,44 +291,44 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         self.schedule(core);
     }
 
-    /// Sends a parcel on its way.
+    /// Sends a message on its way.
     #[inline]
-    fn dispatch(&mut self, at: u32, from: u16) {
-        let parcel = self.parcels.get(at);
-        let seat = &self.seats[parcel.to.index()];
-        seat.stage.prefetch(&parcel.message);
+    fn dispatch(&mut self, node: u32, from: u16) {
+        let parcel = self.agenda.nodes.get(node);
+        let Event::Arrives(to) = parcel.event else { unreachable!("only messages are sent") };
+        let seat = &self.seats[to.index()];
+        seat.stage.prefetch(parcel.message.as_ref().expect("only messages are sent"));
         let hop = self.hops[usize::from(from) * (self.cores.len() + 1) + usize::from(seat.core)];
-        self.agenda.push(self.now + hop, Event::Arrives(at));
+        self.agenda.schedule(self.now + hop, node);
     }
 
-    fn take_hardware_turn(&mut self, stage: StageId, message: Option<V::Message>) {
+    /// Gives a stage in hardware its turn, for a message or because its alarm rang.
+    fn take_hardware_turn(&mut self, stage: StageId, node: Option<u32>) {
         let (now, cores) = (self.now, self.cores.len());
         let seat = &mut self.seats[stage.index()];
         let mut free = NoCoherence;
         let mut turn = Turn::new(stage, now, 0, &self.no_prices, &mut free, &mut self.outbox);
-        let subject = match message {
-            Some(message) => {
-                seat.stage.on_message(&mut turn, message);
-                V::subject(&message)
+        let mut subject = None;
+        match node {
+            Some(node) => {
+                let message = self.agenda.nodes.free(node).message.as_ref().expect("only messages are in inboxes");
+                subject = V::subject(message);
+                seat.stage.on_message(&mut turn, *message);
             }
-            None => {
-                seat.stage.on_wake(&mut turn);
-                None
-            }
-        };
+            None => seat.stage.on_wake(&mut turn),
+        }
         seat.usage.turns += 1;
-        let record = TurnRecord { stage, arrived: now, started: now, ended: now };
-        self.probe.turn(&record, subject);
-        for note in self.outbox.notes.drain(..) {
+        self.probe.turn(&TurnRecord { stage, arrived: now, started: now, ended: now }, subject);
+        for &note in &self.outbox.notes {
             self.probe.note(stage, now, note);
         }
         for at in 0..self.outbox.sends.len() {
-            let (to, message) = self.outbox.sends[at];
-            let parcel = self.parcels.put(to, message);
+            let (to, ref message) = self.outbox.sends[at];
+            let node = self.agenda.nodes.put(Event::Arrives(to), Some(message));
             if usize::from(self.seats[to.index()].core) == cores {
-                self.parcels.append(&mut self.at_once, parcel);
+                self.agenda.nodes.append(&mut self.at_once, node);
             } else {
-                self.dispatch(parcel, cores as u16);
+                self.dispatch(node, cores as u16);
             }
         }
         self.halted |= self.outbox.halt;
@@ -406,4 +396,16 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     pub fn processor(&self) -> &Processor {
         &self.processor
     }
+}
+
+/// Keeps what a turn leaves behind until it is over.
+#[inline]
+fn keep<V: Vocabulary>(leaves: &mut Leaves<V>, nodes: &mut Nodes<Event, V::Message>, outbox: &mut Outbox<V>) {
+    for (to, message) in &outbox.sends {
+        let node = nodes.put(Event::Arrives(*to), Some(message));
+        nodes.append(&mut leaves.sends, node);
+    }
+    leaves.notes.extend_from_slice(&outbox.notes);
+    (leaves.wake_at, leaves.halt) = (outbox.wake_at, outbox.halt);
+    outbox.clear();
 }

@@ -10,7 +10,7 @@ use firmware::{
 };
 use nvme::spec::registers::Doorbell;
 use nvme::{Arbiter, Coalescer, CoalescingSettings, CompletionQueue, HostMemory, Interrupt as Due, SubmissionQueue};
-use stage::{Address, Stage};
+use stage::{Address, Stage, Words};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -21,6 +21,9 @@ const FETCH_BATCH: u32 = 64;
 
 /// Most completions moved at a time.
 const POST_BATCH: usize = 64;
+
+/// Transfers up to this length need their time worked out only once: a list page, or a page of 4 KiB.
+const OCCUPIED_WORDS: usize = 513;
 
 /// What the link takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,10 +78,10 @@ struct Completions {
 /// Work of one direction, done at its time.
 enum Job {
     Transfer(Transfer),
-    /// Completions of a submission queue's CQ buffer.
+    /// So many completions of a submission queue, of those that are under way the first.
     Post {
         queue: QueueId,
-        entries: Vec<[u64; 2]>,
+        entries: usize,
     },
 }
 
@@ -87,6 +90,13 @@ enum Job {
 struct Direction {
     free_at: Time,
     jobs: VecDeque<(Time, Job)>,
+}
+
+impl Direction {
+    /// When its first job is done.
+    fn due_at(&self) -> Time {
+        self.jobs.front().map_or(Time::NEVER, |&(at, _)| at)
+    }
 }
 
 pub(crate) struct LinkStage {
@@ -109,6 +119,10 @@ pub(crate) struct LinkStage {
     credits: u32,
     up: Direction,
     down: Direction,
+    /// Completions under way to the host, in order.
+    posting: VecDeque<[u64; 2]>,
+    /// How long transfers of so many 8-byte words hold a direction; zero where nobody has asked yet.
+    occupied: Box<[Span]>,
     usage: LinkUsage,
     payload: Vec<u64>,
 }
@@ -152,6 +166,8 @@ impl LinkStage {
             credits,
             up: Direction::default(),
             down: Direction::default(),
+            posting: VecDeque::with_capacity(POST_BATCH),
+            occupied: vec![Span::ZERO; OCCUPIED_WORDS].into_boxed_slice(),
             usage: LinkUsage::default(),
         }
     }
@@ -238,7 +254,7 @@ impl LinkStage {
     }
 
     fn start(&mut self, turn: &mut Turn<'_>, bytes: u64, to_host: bool, job: Job) {
-        let (now, busy) = (turn.now(), self.timing.occupies(bytes));
+        let (now, busy) = (turn.now(), self.occupies(bytes));
         let flights = if to_host { 1 } else { 2 };
         let direction = if to_host { &mut self.up } else { &mut self.down };
         direction.free_at = direction.free_at.max(now) + busy;
@@ -247,19 +263,31 @@ impl LinkStage {
         self.set_alarm(turn);
     }
 
+    /// How long so many data bytes hold one direction.
+    fn occupies(&mut self, bytes: u64) -> Span {
+        match self.occupied.get_mut((bytes / 8) as usize).filter(|_| bytes.is_multiple_of(8)) {
+            Some(known) => {
+                if *known == Span::ZERO {
+                    *known = self.timing.occupies(bytes);
+                }
+                *known
+            }
+            None => self.timing.occupies(bytes),
+        }
+    }
+
     fn set_alarm(&self, turn: &mut Turn<'_>) {
-        let first = |jobs: &VecDeque<(Time, Job)>| jobs.front().map_or(Time::NEVER, |&(at, _)| at);
         let interrupt = self.due.iter().map(|&(at, _)| at).min().unwrap_or(Time::NEVER);
-        turn.wake_at(first(&self.up.jobs).min(first(&self.down.jobs)).min(interrupt));
+        turn.wake_at(self.up.due_at().min(self.down.due_at()).min(interrupt));
     }
 
     /// Moves what a transfer moves, and tells its NVMQ thread.
-    fn finish(&mut self, turn: &mut Turn<'_>, transfer: Transfer) {
+    fn finish(&mut self, turn: &mut Turn<'_>, transfer: &Transfer) {
         let bytes = transfer.bytes[0] + transfer.bytes[1];
         match transfer.lane {
-            Lane::Entries => self.copy_words(&transfer, &self.tables.sq_buffer.clone()),
-            Lane::List => self.copy_words(&transfer, &self.tables.lists.clone()),
-            Lane::FromHost | Lane::ToHost => self.move_sectors(&transfer),
+            Lane::Entries => copy_words(transfer, &*self.memory, &self.tables.sq_buffer, &mut self.payload),
+            Lane::List => copy_words(transfer, &*self.memory, &self.tables.lists, &mut self.payload),
+            Lane::FromHost | Lane::ToHost => self.move_sectors(transfer),
         }
         let done = Transferred {
             lane: transfer.lane,
@@ -272,30 +300,11 @@ impl LinkStage {
         turn.send(self.transfers[usize::from(transfer.nvmq)], done);
     }
 
-    fn copy_words(&mut self, transfer: &Transfer, table: &stage::Words) {
-        let mut at = transfer.local as usize;
-        for (host, bytes) in transfer.host.iter().zip(transfer.bytes) {
-            let words = bytes as usize / 8;
-            if host.0.is_multiple_of(8) {
-                self.memory.read_words(*host, &mut self.payload[..words]);
-            } else {
-                // Dataset Management ranges need only be dword aligned.
-                let mut raw = vec![0; bytes as usize];
-                self.memory.read_bytes(*host, &mut raw);
-                for (word, chunk) in self.payload.iter_mut().zip(raw.chunks_exact(8)) {
-                    *word = u64::from_le_bytes(chunk.try_into().expect("eight bytes"));
-                }
-            }
-            table.write(at, &self.payload[..words]);
-            at += words;
-        }
-    }
-
     fn move_sectors(&mut self, transfer: &Transfer) {
         let words = self.drive.shape().sector_words;
         let frame = transfer.local as u32;
         let mut at = usize::from(transfer.first_sector) * words;
-        for (&host, bytes) in transfer.host.iter().zip(transfer.bytes) {
+        for (&host, bytes) in transfer.host.iter().zip(transfer.bytes).filter(|(_, bytes)| *bytes > 0) {
             let count = bytes as usize / 512 * words;
             let payload = &mut self.payload[..count];
             if transfer.lane == Lane::ToHost {
@@ -322,20 +331,21 @@ impl LinkStage {
     fn post(&mut self, turn: &mut Turn<'_>, id: QueueId) {
         let queue = self.queues[id.index()].as_mut().expect("it exists");
         let completions = self.completions[queue.completions.index()].as_mut().expect("it exists");
-        let mut entries = Vec::new();
-        while queue.posted < queue.announced && entries.len() < POST_BATCH {
+        let mut entries = 0;
+        while queue.posted < queue.announced && entries < POST_BATCH {
             let place = self.tables.place(id, queue.posted) * 2;
             let first = self.tables.cq_buffer.get(place);
-            if first & COMPLETION_VALID == 0 || completions.queue.free() as usize <= entries.len() {
+            if first & COMPLETION_VALID == 0 || completions.queue.free() as usize <= entries {
                 break;
             }
             let head = u64::from(queue.submissions.head());
-            entries.push([first & !COMPLETION_VALID, self.tables.cq_buffer.get(place + 1) & !0xffff | head]);
+            self.posting.push_back([first & !COMPLETION_VALID, self.tables.cq_buffer.get(place + 1) & !0xffff | head]);
             self.tables.cq_buffer.set(place, 0);
             queue.posted += 1;
+            entries += 1;
         }
-        if !entries.is_empty() {
-            let bytes = entries.len() as u64 * nvme::spec::COMPLETION_BYTES;
+        if entries > 0 {
+            let bytes = entries as u64 * nvme::spec::COMPLETION_BYTES;
             self.start(turn, bytes, true, Job::Post { queue: id, entries });
         }
     }
@@ -350,22 +360,22 @@ impl LinkStage {
     }
 
     /// Completions reach the host's queue.
-    fn finish_post(&mut self, turn: &mut Turn<'_>, id: QueueId, entries: &[[u64; 2]]) {
+    fn finish_post(&mut self, turn: &mut Turn<'_>, id: QueueId, entries: usize) {
         let target = self.queues[id.index()].as_ref().expect("it exists").completions;
         let completions = self.completions[target.index()].as_mut().expect("it exists");
         let mut rest = entries;
-        while !rest.is_empty() {
-            let run = completions.queue.reserve(rest.len() as u32).expect("room was counted before");
-            let (now, later) = rest.split_at(run.entries as usize);
-            for (index, &words) in now.iter().enumerate() {
+        while rest > 0 {
+            let run = completions.queue.reserve(rest as u32).expect("room was counted before");
+            for index in 0..u64::from(run.entries) {
+                let words = self.posting.pop_front().expect("as many are under way as were taken");
                 let nvme::spec::Completion(words) = nvme::spec::Completion(words).with_phase(run.phase);
-                self.memory.write_words(run.at + index as u64 * nvme::spec::COMPLETION_BYTES, &words);
+                self.memory.write_words(run.at + index * nvme::spec::COMPLETION_BYTES, &words);
             }
-            rest = later;
+            rest -= run.entries as usize;
         }
         let Some(vector) = completions.vector else { return };
         let coalescer = &mut self.coalescers[usize::from(vector)];
-        match coalescer.on_completions(turn.now(), entries.len() as u32, self.coalescing) {
+        match coalescer.on_completions(turn.now(), entries as u32, self.coalescing) {
             Some(Due::Now) => self.interrupt(turn, vector),
             Some(Due::At(at)) => self.due.push_back((at, vector)),
             None => {}
@@ -394,11 +404,6 @@ impl LinkStage {
             }
         }
     }
-
-    fn take_due(direction: &mut Direction, now: Time) -> Option<Job> {
-        let ready = direction.jobs.front().is_some_and(|&(at, _)| at <= now);
-        ready.then(|| direction.jobs.pop_front().expect("it was just seen").1)
-    }
 }
 
 impl Stage<Firmware> for LinkStage {
@@ -418,10 +423,15 @@ impl Stage<Firmware> for LinkStage {
 
     fn on_wake(&mut self, turn: &mut Turn<'_>) {
         let now = turn.now();
-        while let Some(job) = Self::take_due(&mut self.down, now).or_else(|| Self::take_due(&mut self.up, now)) {
-            match job {
-                Job::Transfer(transfer) => self.finish(turn, transfer),
-                Job::Post { queue, entries } => self.finish_post(turn, queue, &entries),
+        loop {
+            let direction = if self.down.due_at() <= now { &mut self.down } else { &mut self.up };
+            if direction.due_at() > now {
+                break;
+            }
+            match direction.jobs.pop_front() {
+                Some((_, Job::Transfer(transfer))) => self.finish(turn, &transfer),
+                Some((_, Job::Post { queue, entries })) => self.finish_post(turn, queue, entries),
+                None => break,
             }
         }
         self.raise_due(turn);
@@ -434,3 +444,23 @@ impl Stage<Firmware> for LinkStage {
 }
 
 impl HostLink for LinkStage {}
+
+/// Copies words of host memory into a table, by way of `payload`.
+fn copy_words(transfer: &Transfer, memory: &dyn HostMemory, table: &Words, payload: &mut [u64]) {
+    let mut at = transfer.local as usize;
+    for (host, bytes) in transfer.host.iter().zip(transfer.bytes).filter(|(_, bytes)| *bytes > 0) {
+        let words = &mut payload[..bytes as usize / 8];
+        if host.0.is_multiple_of(8) {
+            memory.read_words(*host, words);
+        } else {
+            // Dataset Management ranges need only be dword aligned.
+            let mut raw = vec![0; bytes as usize];
+            memory.read_bytes(*host, &mut raw);
+            for (word, chunk) in words.iter_mut().zip(raw.chunks_exact(8)) {
+                *word = u64::from_le_bytes(chunk.try_into().expect("eight bytes"));
+            }
+        }
+        table.write(at, words);
+        at += words.len();
+    }
+}

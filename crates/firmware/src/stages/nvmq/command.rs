@@ -118,9 +118,10 @@ impl Slots {
         self.commands[usize::from(slot)] = Some(command);
         slot
     }
-    pub(super) fn remove(&mut self, slot: u16) -> Command {
+    pub(super) fn remove(&mut self, slot: u16) {
+        assert!(self.commands[usize::from(slot)].is_some(), "a command is in its slot until it is over");
+        self.commands[usize::from(slot)] = None;
         self.free.push(slot);
-        self.commands[usize::from(slot)].take().expect("a command is in its slot until it is over")
     }
     pub(super) fn get(&self, slot: u16) -> &Command {
         self.commands[usize::from(slot)].as_ref().expect("a command is in its slot until it is over")

@@ -423,9 +423,9 @@ impl Nvmq {
 
     /// The ranges are here: all are checked before the first is touched.
     fn on_ranges(&mut self, turn: &mut Turn<'_>, slot: u16) {
-        let command = *self.slots.get(slot);
+        let command = self.slots.get(slot);
         let scale = self.drive.shape().format.sectors();
-        let size = command.namespace.sectors;
+        let (size, deallocates) = (command.namespace.sectors, command.deallocates);
         for index in 0..command.card.ranges {
             let range = self.range(slot, index);
             let end = range.slba.checked_mul(scale).and_then(|at| at.checked_add(u64::from(range.blocks) * scale));
@@ -435,7 +435,7 @@ impl Nvmq {
                 return;
             }
         }
-        if !command.deallocates {
+        if !deallocates {
             // Only the deallocate attribute changes anything; the others are hints.
             self.complete(turn, slot);
             return;

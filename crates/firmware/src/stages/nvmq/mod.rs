@@ -99,13 +99,15 @@ impl Nvmq {
 
     /// A command is over: its completion goes into the CQ buffer, and its slot and share of the ranges are free.
     fn complete(&mut self, turn: &mut Turn<'_>, slot: u16) {
-        let command = self.slots.remove(slot);
-        if command.starving {
+        let command = self.slots.get(slot);
+        let (key, status, starving) = (command.card.key, command.status, command.starving);
+        self.slots.remove(slot);
+        if starving {
             // Its pages found frames, or were given up, before its turn in the line came.
             self.starving.retain(|&waiting| waiting != slot);
         }
         self.publish_activity();
-        self.post(turn, command.card.key, command.status);
+        self.post(turn, key, status);
     }
 
     fn post(&mut self, turn: &mut Turn<'_>, key: CommandKey, status: Status) {

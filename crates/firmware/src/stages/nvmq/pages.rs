@@ -60,10 +60,10 @@ fn untag(tag: u32) -> (u16, Phase, u32) {
 impl Nvmq {
     /// Asks for the locks of a command's segments.
     pub(super) fn request_locks(&mut self, turn: &mut Turn<'_>, slot: u16) {
-        let command = *self.slots.get(slot);
         let pages_per_unit = (self.settings.lock.unit.0 / self.drive.geometry().shape().page.0) as u32;
-        for index in 0..usize::from(command.segment_count) {
-            let segment = command.segments[index];
+        for index in 0..usize::from(self.slots.get(slot).segment_count) {
+            let command = self.slots.get(slot);
+            let segment = &command.segments[index];
             let first = command.first_page + segment.from;
             let last = command.first_page + segment.to - 1;
             let request = LockRequest {
@@ -90,9 +90,9 @@ impl Nvmq {
         if reply.owner == self.index {
             self.join(turn, reply.slot, reply.segment, reply.range);
         } else {
-            let command = self.slots.remove(reply.slot);
+            let forward = Forward { card: self.slots.get(reply.slot).card, range: reply.range };
+            self.slots.remove(reply.slot);
             self.publish_activity();
-            let forward = Forward { card: command.card, range: reply.range };
             turn.send(self.ways.forwards[usize::from(reply.owner)], forward);
         }
     }
@@ -142,27 +142,26 @@ impl Nvmq {
 
     /// Begins every page that can begin.
     pub(super) fn advance(&mut self, turn: &mut Turn<'_>, slot: u16) {
-        for index in 0..2 {
+        for index in 0..usize::from(self.slots.get(slot).segment_count) {
             loop {
-                let command = self.slots.get(slot);
-                let segment = command.segments[index];
+                let command = self.slots.get_mut(slot);
+                let listing = command.walk.is_some();
+                let blocked = listing || command.under_way >= self.settings.page_window;
+                let gives_up = command.status != Status::SUCCESS && !listing;
+                let segment = &mut command.segments[index];
                 if !segment.running {
                     break;
                 }
-                if command.status != Status::SUCCESS && command.walk.is_none() {
-                    let segment = &mut self.slots.get_mut(slot).segments[index];
+                if gives_up {
                     segment.left -= segment.to - segment.next;
                     segment.next = segment.to;
                 }
-                let command = self.slots.get(slot);
-                let segment = command.segments[index];
                 if segment.left == 0 {
                     if self.finish_segment(turn, slot, index) {
                         return;
                     }
                     break;
                 }
-                let blocked = command.walk.is_some() || command.under_way >= self.settings.page_window;
                 if segment.next == segment.to || blocked || !self.begin_page(turn, slot, index) {
                     break;
                 }
@@ -182,26 +181,26 @@ impl Nvmq {
 
     /// Begins the next page of a segment; `false` if it must wait for a frame.
     fn begin_page(&mut self, turn: &mut Turn<'_>, slot: u16, index: usize) -> bool {
-        let command = *self.slots.get(slot);
-        let page = command.segments[index].next;
-        let (from, to) = self.sectors_of(&command, page);
+        let command = self.slots.get(slot);
+        let (page, opcode) = (command.segments[index].next, command.opcode);
+        let lpn = Lpn(command.first_page + page);
+        let (from, to) = self.sectors_of(command, page);
         let whole = to - from == self.drive.sectors_per_page();
-        let discards = whole && matches!(command.opcode, Opcode::WriteZeroes | Opcode::DatasetManagement);
+        let discards = whole && matches!(opcode, Opcode::WriteZeroes | Opcode::DatasetManagement);
         // A page that is unmapped holds a frame as well: frames are what bounds the pages under way.
-        let frames = if command.opcode == Opcode::Compare { 2 } else { 1 };
+        let frames = if opcode == Opcode::Compare { 2 } else { 1 };
+        let state = self.slots.get_mut(slot);
         if self.frames.len() < frames {
-            if !command.starving {
-                self.slots.get_mut(slot).starving = true;
+            if !state.starving {
+                state.starving = true;
                 self.starving.push_back(slot);
             }
             return false;
         }
-        let state = self.slots.get_mut(slot);
         state.segments[index].next += 1;
         state.under_way += 1;
-        let lpn = Lpn(command.first_page + page);
         let frame = self.frames.pop().expect("counted above");
-        match command.opcode {
+        match opcode {
             _ if discards => self.discard(turn, slot, page, lpn, frame),
             Opcode::Write if whole => self.move_page(turn, slot, page, frame, Phase::Gather, 0),
             Opcode::Read => self.read(turn, slot, page, frame, Phase::Read),
@@ -314,12 +313,12 @@ impl Nvmq {
     /// Moves a page's sectors between frame and host.
     fn move_page(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32, phase: Phase, aside: u32) {
         turn.spend(Work::StartDma);
-        let command = *self.slots.get(slot);
-        let (from, to) = self.sectors_of(&command, page);
+        let command = self.slots.get(slot);
+        let (from, to) = self.sectors_of(command, page);
         let start = u64::from(command.first_page + page) * u64::from(self.drive.sectors_per_page()) + u64::from(from);
         let offset = Bytes((start - command.stretch.0) * SECTOR_BYTES);
         let bytes = Bytes(u64::from(to - from) * SECTOR_BYTES);
-        let plan = command.plan.expect("a command that moves data has a plan");
+        let plan = command.plan.as_ref().expect("a command that moves data has a plan");
         let pieces = if command.listed == 0 {
             plan.resolve(offset, bytes, &[])
         } else {
@@ -370,12 +369,12 @@ impl Nvmq {
 
     /// A part of the page that was read is overwritten: by the host's sectors, or by zeros.
     fn merge(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32) {
-        let command = *self.slots.get(slot);
+        let command = self.slots.get(slot);
         if command.opcode == Opcode::Write {
             self.move_page(turn, slot, page, frame, Phase::Gather, 0);
             return;
         }
-        let (from, to) = self.sectors_of(&command, page);
+        let (from, to) = self.sectors_of(command, page);
         let words = self.drive.shape().sector_words;
         self.tables.frames.clear(frame, from as usize * words, (to - from) as usize * words);
         self.store(turn, slot, page, frame);

@@ -28,16 +28,30 @@ struct Record {
     served: u32,
     /// In the order that ILOCK decided.
     members: Vec<Member>,
+    /// The next record of its chain.
+    next: u16,
 }
 
+/// Chains of records, by the first unit of their range: more than a thread usually has ranges.
+const CHAINS: usize = 256;
+
+/// The end of a chain.
+const NONE: u16 = u16::MAX;
+
 /// The ranges a thread owns. Members that touch the same page run one after another unless both only read; all others side by side.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct OwnedRanges {
     records: Vec<Record>,
-    used: Vec<u16>,
+    chains: Box<[u16; CHAINS]>,
     free: Vec<u16>,
     /// Commands that arrived before ILOCK's word of them.
     early: Vec<(CommandKey, u16)>,
+}
+
+impl Default for OwnedRanges {
+    fn default() -> Self {
+        OwnedRanges { records: Vec::new(), chains: Box::new([NONE; CHAINS]), free: Vec::new(), early: Vec::new() }
+    }
 }
 
 /// What is left when a member leaves.
@@ -92,19 +106,41 @@ impl OwnedRanges {
     }
 
     fn find(&self, range: LockedRange) -> Option<u16> {
-        self.used.iter().copied().find(|&record| self.records[usize::from(record)].range == range)
+        let mut index = self.chains[chain(range)];
+        while let Some(record) = self.records.get(usize::from(index)) {
+            if record.range == range {
+                return Some(index);
+            }
+            index = record.next;
+        }
+        None
     }
 
     fn open(&mut self, range: LockedRange) -> u16 {
         let index = self.free.pop().unwrap_or_else(|| {
-            self.records.push(Record { range, served: 0, members: Vec::new() });
+            self.records.push(Record { range, served: 0, members: Vec::new(), next: NONE });
             (self.records.len() - 1) as u16
         });
         let record = &mut self.records[usize::from(index)];
         record.range = range;
         record.served = 0;
-        self.used.push(index);
+        record.next = std::mem::replace(&mut self.chains[chain(range)], index);
         index
+    }
+
+    fn close(&mut self, index: u16) {
+        let Record { range, next, .. } = self.records[usize::from(index)];
+        let head = &mut self.chains[chain(range)];
+        if *head == index {
+            *head = next;
+        } else {
+            let mut before = usize::from(*head);
+            while self.records[before].next != index {
+                before = usize::from(self.records[before].next);
+            }
+            self.records[before].next = next;
+        }
+        self.free.push(index);
     }
 
     /// A member's segment is done.
@@ -115,8 +151,7 @@ impl OwnedRanges {
             return Left::Shared;
         }
         let left = Left::Alone(record.range, record.served);
-        self.used.retain(|&used| used != index);
-        self.free.push(index);
+        self.close(index);
         left
     }
 
@@ -128,6 +163,10 @@ impl OwnedRanges {
         members[position].running = true;
         members[position].slot.map(|slot| (slot, members[position].segment))
     }
+}
+
+fn chain(range: LockedRange) -> usize {
+    range.first as usize % CHAINS
 }
 
 fn may_run(members: &[Member], at: usize) -> bool {
