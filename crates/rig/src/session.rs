@@ -140,7 +140,7 @@ impl Session {
     }
 
     fn stuck(&self) -> SessionError {
-        let fault = self.ledger.lock().expect("nobody panics with the ledger").fault.clone();
+        let fault = self.ledger.lock().expect("nobody panics with the ledger").fault;
         stands_still(fault, inspect::<HostStage>(&self.sim, self.host).last_words(), self.sim.now())
     }
 

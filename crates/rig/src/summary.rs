@@ -54,7 +54,7 @@ pub(crate) fn summarise(
         locks: Some(locks(counts)),
         write_amplification: amplification(&flash, outcome, labels.page),
         gc: Some(reclaim(counts, labels.planes)),
-        journal: window.has("log").then(|| Journal { checkpoints: counts.checkpoints, pages: counts.journal_pages }),
+        journal: window.has("log").then_some(Journal { checkpoints: counts.checkpoints, pages: counts.journal_pages }),
         flash: Some(flash),
         ..seen
     };
@@ -81,7 +81,7 @@ pub(crate) fn as_the_host_saw(labels: &Labels, outcome: &PhaseOutcome, wall_ns: 
         iops: ios as f64 / seconds,
         bandwidth: read.bandwidth + write.bandwidth + other.bandwidth,
         queue_depth_mean: outcome.results.queue_depth(),
-        data: labels.checks.then(|| Oracle { checked: outcome.sectors_checked, mismatches: outcome.mismatches }),
+        data: labels.checks.then_some(Oracle { checked: outcome.sectors_checked, mismatches: outcome.mismatches }),
         read,
         write,
         other,

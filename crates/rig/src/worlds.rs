@@ -43,7 +43,7 @@ pub fn run_on_threads(
     outcomes.iter().try_for_each(judge)?;
     if ledger.fault.is_some() || outcomes.len() < wanted {
         let words = std::mem::take(&mut ledger.last_words);
-        return Err(stands_still(ledger.fault.clone(), words, Time::ZERO + run.wall));
+        return Err(stands_still(ledger.fault, words, Time::ZERO + run.wall));
     }
     check_tables(&tables, drive.pages(), |_| None)?;
     let sum_up = |outcome| as_the_host_saw(&labels, outcome, outcome.results.window().nanos());
