@@ -32,15 +32,11 @@ impl DescribeArguments {
     pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
         let files: Vec<PathBuf> = self.config.iter().cloned().collect();
         let resolved = self.shared.layers(&files)?.resolve()?;
-        let drawing = resolved.draw()?;
+        let drawing = resolved.draw(&resolved.plan())?;
         let json = shell.json(self.shared.json.as_deref())?;
-        if self.toml {
-            shell.say(&resolved.to_toml())?;
-        } else {
-            let text = Description::of(&resolved, &drawing).text(shell);
-            shell.say(&text)?;
-        }
         let description = Description::of(&resolved, &drawing);
+        let text = if self.toml { resolved.to_toml() } else { description.text(shell) };
+        shell.say(&text)?;
         shell.put(json, &serde_json::to_string_pretty(&description.to_json())?)
     }
 }

@@ -91,19 +91,19 @@ impl ReplayArguments {
         let resolved = layers.resolve()?;
         check_supported(&self.shared, &resolved)?;
         let (trace, namespaces) = self.fit(&resolved)?;
+        let phase = self.phase(&resolved, &trace)?;
         let json = shell.json(self.shared.json.as_deref())?;
         self.introduce(shell, &trace, &namespaces)?;
         let mut device = resolved.plan();
         device.drive.namespaces = namespaces;
         let requests = trace.summary().records;
-        let phase = self.phase(&resolved, &trace)?;
         let expected = phase.ios.unwrap_or(requests).min(requests);
         let complete = |summary: &mut Summary| {
             summary.trace = Some(Replay {
                 name: self.name(),
                 format: trace.summary().format.into(),
                 mode: if self.mode == Timing::Timed { "timed" } else { "closed" }.into(),
-                requests,
+                requests: expected,
                 skipped: trace.summary().skipped,
             });
         };

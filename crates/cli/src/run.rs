@@ -11,6 +11,7 @@ use host::Phase;
 use report::{Summary, render_on};
 use rig::config::{Resolved, World};
 use rig::{Device, Session};
+use std::fs::File;
 use std::path::PathBuf;
 
 /// Turns and die operations that a time line holds: what a browser still shows with ease.
@@ -79,9 +80,15 @@ pub(crate) struct Measurement<'a> {
 impl Measurement<'_> {
     /// Runs all phases, saying what each delivered.
     pub(crate) fn take(&mut self, shell: &mut Shell<'_>, phases: Vec<Phase>) -> anyhow::Result<Vec<Summary>> {
+        // What cannot be is refused before anything is said.
+        self.resolved.draw(&self.device)?;
+        let timeline = match &self.resolved.timeline {
+            Some(path) => Some((path, create(&path.display().to_string(), "--timeline")?)),
+            None => None,
+        };
         shell.say(&self.introduction())?;
         let summaries = match self.resolved.world {
-            World::Sim => self.simulate(shell, phases)?,
+            World::Sim => self.simulate(shell, phases, timeline)?,
             World::Threads { threads, .. } => self.run_threads(shell, phases, threads)?,
         };
         if summaries.iter().any(|summary| summary.ios == 0) {
@@ -92,11 +99,12 @@ impl Measurement<'_> {
         Ok(summaries)
     }
 
-    fn simulate(&self, shell: &mut Shell<'_>, phases: Vec<Phase>) -> anyhow::Result<Vec<Summary>> {
-        let timeline = match &self.resolved.timeline {
-            Some(path) => Some((path, create(&path.display().to_string(), "--timeline")?)),
-            None => None,
-        };
+    fn simulate(
+        &self,
+        shell: &mut Shell<'_>,
+        phases: Vec<Phase>,
+        timeline: Option<(&PathBuf, File)>,
+    ) -> anyhow::Result<Vec<Summary>> {
         let events_max = if timeline.is_some() { TIMELINE_EVENTS } else { 0 };
         let waiting = Progress::wait(shell.watched, "building and preconditioning the drive");
         let session = self.resolved.session(&self.device, phases, events_max);
@@ -132,7 +140,7 @@ impl Measurement<'_> {
         Ok(summaries)
     }
 
-    fn draw(&self, shell: &mut Shell<'_>, session: &Session, path: &str, file: std::fs::File) -> anyhow::Result<()> {
+    fn draw(&self, shell: &mut Shell<'_>, session: &Session, path: &str, file: File) -> anyhow::Result<()> {
         let drawn = session.draw_timeline(file).map_err(|error| unusable(format!("--timeline {path}: {error}"), ""))?;
         let cut = if drawn.is_cut { "; it ends there, the run went on" } else { "" };
         let from =

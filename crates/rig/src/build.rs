@@ -1,7 +1,7 @@
 //! Builds a device: tables, firmware, hardware around it, a controller brought up, and the host's driver.
 
 use crate::bring_up::bring_up;
-use crate::hardware::{ChannelStage, HostStage, Ledger, LinkStage, LinkTiming, LinkWays, Tally};
+use crate::hardware::{ChannelStage, HostStage, Ledger, LinkStage, LinkTiming, LinkWays, PendingInterrupts, Tally};
 use crate::precondition::{Fill, Precondition};
 use firmware::architecture::{Architecture, DrawError, Drawing, Materials, Placement};
 use firmware::{Blueprint, Drive, DriveError, DriveShape, Settings, Tables};
@@ -154,10 +154,12 @@ impl Device {
         let layout = settings.layout()?;
         let memory = Arc::new(layout.memory()?);
         let driver = Driver::new(settings.clone(), memory.clone(), Tally::default())?;
+        let pending = PendingInterrupts::new(self.vectors);
         let ways = LinkWays {
             fetches: hardware.fetches.clone(),
             transfers: hardware.transfers.clone(),
             interrupts: hardware.interrupts,
+            pending: pending.clone(),
         };
         let queues = self.drive.queues as usize + 1;
         let arbiter = Arbiter::new(queues, self.controller.arbitration, self.controller.shares);
@@ -167,7 +169,7 @@ impl Device {
         let mut controller = nvme::Controller::new(self.controller_settings());
         bring_up(&mut controller, &mut link, &settings, &layout)?;
         let ledger = Arc::new(Mutex::new(Ledger::default()));
-        let host = HostStage::new(driver, hardware.doorbells, phases, pauses, ledger.clone());
+        let host = HostStage::new(driver, hardware.doorbells, pending, phases, pauses, ledger.clone());
         blueprint.install_boxed(hardware.host, Box::new(host));
         blueprint.install_boxed(hardware.link, Box::new(link));
         for (index, contents) in contents.into_iter().enumerate() {

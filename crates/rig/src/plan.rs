@@ -24,7 +24,7 @@ impl Resolved {
             architecture: self.architecture,
             // The controller offers as many queues as its host creates: those beyond would only cost memory.
             drive: DriveShape { queues: self.host.queues.into(), ..self.drive.shape().clone() },
-            timing: self.device.timing.clone(),
+            timing: self.device.timing,
             erases_max: self.device.erase_limit,
             link: LinkTiming {
                 rate: self.device.link.raw,
@@ -76,8 +76,8 @@ impl Resolved {
     ///
     /// # Errors
     /// As [`Resolved::session`].
-    pub fn draw(&self) -> Result<Drawing, PlanError> {
-        let drawn = self.plan().draw();
+    pub fn draw(&self, device: &Device) -> Result<Drawing, PlanError> {
+        let drawn = device.draw();
         Ok(drawn.map_err(|error| self.blame(error.into()))?.0)
     }
 

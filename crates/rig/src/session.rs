@@ -94,6 +94,8 @@ impl Session {
             world: "sim",
             seed,
             checks: device.check,
+            planes: device.drive.geometry.shape().planes_per_die.into(),
+            page: device.drive.geometry.shape().page.0,
         };
         let meter = Meter::new(&parts, device.drive.queues as usize, device.depth as usize, events_max);
         let core_slot = processor.core_slot;
@@ -115,7 +117,8 @@ impl Session {
                 return Err(self.stuck());
             }
             let mut ledger = self.ledger.lock().expect("nobody panics with the ledger");
-            match ledger.halt.take() {
+            let halt = ledger.halt.take().filter(|_| ledger.fault.is_none());
+            match halt {
                 Some(Halt::Opened) => {
                     drop(ledger);
                     self.sim.probe_mut().reset();
@@ -123,9 +126,8 @@ impl Session {
                 }
                 Some(Halt::Finished) => {
                     let outcome = ledger.phases.pop().expect("a finished phase is in the ledger");
-                    let fault = ledger.fault.clone();
                     drop(ledger);
-                    judge(fault, &outcome)?;
+                    judge(&outcome)?;
                     let after = self.snapshot();
                     return Ok(self.sum_up(&before, &after, &outcome));
                 }
@@ -138,7 +140,7 @@ impl Session {
     }
 
     fn stuck(&self) -> SessionError {
-        let fault = self.ledger.lock().expect("nobody panics with the ledger").fault.clone();
+        let fault = self.ledger.lock().expect("nobody panics with the ledger").fault;
         stands_still(fault, inspect::<HostStage>(&self.sim, self.host).last_words(), self.sim.now())
     }
 
@@ -222,9 +224,9 @@ impl Session {
     }
 }
 
-/// What the media and the host found wrong.
-pub(crate) fn judge(fault: Option<flash::MediaFault>, outcome: &PhaseOutcome) -> Result<(), SessionError> {
-    match wrong(fault, outcome.problems, outcome.first_problem.as_ref()) {
+/// What the host found wrong in a phase that is over.
+pub(crate) fn judge(outcome: &PhaseOutcome) -> Result<(), SessionError> {
+    match wrong(None, outcome.problems, outcome.first_problem.as_ref()) {
         Some(wrong) => Err(wrong),
         None => Ok(()),
     }

@@ -14,6 +14,10 @@ pub(crate) struct Labels {
     pub(crate) world: &'static str,
     pub(crate) seed: u64,
     pub(crate) checks: bool,
+    /// Blocks of a group: they are erased together.
+    pub(crate) planes: u64,
+    /// Bytes of a page.
+    pub(crate) page: u64,
 }
 
 /// Groups that are firmware, in the order a request meets them.
@@ -48,9 +52,9 @@ pub(crate) fn summarise(
         bounds: window.bounds(seen.iops),
         cache: window.has("cache").then(|| cache(counts)),
         locks: Some(locks(counts)),
-        write_amplification: amplification(&flash, outcome),
-        gc: Some(reclaim(counts, window.planes(&flash))),
-        journal: window.has("log").then(|| Journal { checkpoints: counts.checkpoints, pages: counts.journal_pages }),
+        write_amplification: amplification(&flash, outcome, labels.page),
+        gc: Some(reclaim(counts, labels.planes)),
+        journal: window.has("log").then_some(Journal { checkpoints: counts.checkpoints, pages: counts.journal_pages }),
         flash: Some(flash),
         ..seen
     };
@@ -77,7 +81,7 @@ pub(crate) fn as_the_host_saw(labels: &Labels, outcome: &PhaseOutcome, wall_ns: 
         iops: ios as f64 / seconds,
         bandwidth: read.bandwidth + write.bandwidth + other.bandwidth,
         queue_depth_mean: outcome.results.queue_depth(),
-        data: labels.checks.then(|| Oracle { checked: outcome.sectors_checked, mismatches: outcome.mismatches }),
+        data: labels.checks.then_some(Oracle { checked: outcome.sectors_checked, mismatches: outcome.mismatches }),
         read,
         write,
         other,
@@ -142,8 +146,8 @@ fn reclaim(counts: &Counts, planes: u64) -> GarbageCollection {
 }
 
 /// Pages programmed for each page's worth of bytes that the host wrote in the same time.
-fn amplification(flash: &Flash, outcome: &PhaseOutcome) -> Option<f64> {
-    let written = outcome.tally.bytes[1] as f64 / 4096.0;
+fn amplification(flash: &Flash, outcome: &PhaseOutcome, page: u64) -> Option<f64> {
+    let written = outcome.tally.bytes[1] as f64 / page as f64;
     (written > 0.0).then(|| flash.programs as f64 / written)
 }
 
@@ -200,12 +204,6 @@ impl Window<'_> {
                 .collect(),
             die_utilisation_mean: dies.iter().sum::<f64>() / dies.len().max(1) as f64,
         }
-    }
-
-    /// Blocks that are erased together.
-    fn planes(&self, flash: &Flash) -> u64 {
-        let _ = flash;
-        1
     }
 
     /// What each resource alone would allow. Work can move between the threads of a group and between cores only as their

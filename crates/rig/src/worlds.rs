@@ -1,7 +1,6 @@
 //! The other world: the same blueprint, stages and phases on real threads, in real time.
 
 use crate::build::{Built, Device};
-use crate::hardware::Halt;
 use crate::session::{SessionError, check_tables, judge, stands_still, wear};
 use crate::summary::{GROUPS, Labels, as_the_host_saw};
 use host::Phase;
@@ -26,6 +25,7 @@ pub fn run_on_threads(
     layout: Layout,
     deadline: Span,
 ) -> Result<Vec<Summary>, SessionError> {
+    let wanted = phases.len();
     let Built { blueprint, tables, drive, ledger, parts, .. } = device.build(phases, false)?;
     let labels = Labels {
         architecture: device.architecture.name(),
@@ -34,14 +34,16 @@ pub fn run_on_threads(
         world: "threads",
         seed,
         checks: device.check,
+        planes: device.drive.geometry.shape().planes_per_die.into(),
+        page: device.drive.geometry.shape().page.0,
     };
     let run = Threads::new(blueprint, layout).run(Some(deadline));
     let mut ledger = ledger.lock().expect("nobody panics with the ledger");
     let outcomes = std::mem::take(&mut ledger.phases);
-    outcomes.iter().try_for_each(|outcome| judge(ledger.fault.clone(), outcome))?;
-    if !run.halted || ledger.halt != Some(Halt::Finished) {
+    outcomes.iter().try_for_each(judge)?;
+    if ledger.fault.is_some() || outcomes.len() < wanted {
         let words = std::mem::take(&mut ledger.last_words);
-        return Err(stands_still(ledger.fault.clone(), words, Time::ZERO + run.wall));
+        return Err(stands_still(ledger.fault, words, Time::ZERO + run.wall));
     }
     check_tables(&tables, drive.pages(), |_| None)?;
     let sum_up = |outcome| as_the_host_saw(&labels, outcome, outcome.results.window().nanos());

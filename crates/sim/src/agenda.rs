@@ -1,8 +1,9 @@
 //! What happens next: a two-level timing wheel, first in first out among equal times.
 //!
 //! The near wheel has 4,096 slots of 1 ns, so that few events share one, the far one 4,096 slots of 4.2 us (17 ms
-//! together); what lies beyond waits in an ordered map. Events of a near slot are sorted when the slot is reached. Lists keep the order of insertion and a slot
-//! is cascaded before anything can be inserted below it, so equal times keep that order without a sequence number.
+//! together); what lies beyond waits in an ordered map. Events of a near slot are sorted when the slot is reached.
+//! Lists keep the order of insertion and a slot is cascaded before anything can be inserted below it, so equal times
+//! keep that order without a sequence number.
 
 use crate::nodes::{Line, NONE, Nodes};
 use std::collections::BTreeMap;

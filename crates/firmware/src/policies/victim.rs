@@ -7,7 +7,7 @@ use crate::{BlockGroups, GroupState, VictimPolicy};
 /// Greedy takes the fewest valid pages. Cost-benefit weighs garbage by age over the cost of moving what is valid:
 /// `(1 - u) * age / (1 + u)` with `u` the valid share and the age in closings of the owner (Kawaguchi et al., USENIX 1995,
 /// for one read and one write a page).
-pub(crate) fn pick_victim(groups: &BlockGroups, owner: u32, policy: VictimPolicy, closings: u32) -> Option<u32> {
+pub(crate) fn pick_victim(groups: &BlockGroups, owner: u32, policy: VictimPolicy) -> Option<u32> {
     let pages = groups.pages();
     let candidates = (0..groups.count())
         .filter(|&group| groups.owner(group) == Some(owner) && groups.state(group) == GroupState::Closed)
@@ -15,9 +15,11 @@ pub(crate) fn pick_victim(groups: &BlockGroups, owner: u32, policy: VictimPolicy
     match policy {
         VictimPolicy::Greedy => candidates.min_by_key(|&group| groups.valid_count(group)),
         VictimPolicy::CostBenefit => {
+            // The youngest closed group is the present that ages are counted from.
+            let present = candidates.clone().map(|group| groups.closed_at(group)).max()?;
             let score = |group: u32| {
                 let valid = u64::from(groups.valid_count(group));
-                let age = u64::from(closings.wrapping_sub(groups.closed_at(group))) + 1;
+                let age = u64::from(present - groups.closed_at(group)) + 1;
                 // In integers, so that every machine chooses alike.
                 (u64::from(pages) - valid) * age * 1024 / (u64::from(pages) + valid)
             };

@@ -143,7 +143,7 @@ impl Bgc {
     fn choose(&mut self, turn: &mut Turn<'_>, trans: u8, on_demand: bool) -> bool {
         turn.spend(Work::PickVictim);
         let groups = &self.tables.groups;
-        let Some(group) = pick_victim(groups, trans.into(), self.settings.reclaim.victim, u32::MAX / 2) else {
+        let Some(group) = pick_victim(groups, trans.into(), self.settings.reclaim.victim) else {
             return false;
         };
         self.reclaim(turn, trans, group, on_demand);

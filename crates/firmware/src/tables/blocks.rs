@@ -1,6 +1,6 @@
 //! What physical blocks hold: the same block of every plane of a die is one group, opened, filled, reclaimed and erased together.
 //!
-//! Groups are dealt to the TRANS threads round robin, turned by one with each row of the array, so that every thread gets
+//! Groups are dealt to the TRANS threads round robin, turned by one whenever the deal has come out even, so that every thread gets
 //! groups of every die (block-interleaved virtualisation, DeepFlash §4.3). The last groups of the array are the journal's.
 
 use crate::{Drive, Settings, Turn};
@@ -41,6 +41,8 @@ pub struct BlockGroups {
     planes: u32,
     pages_per_block: u32,
     threads: u32,
+    /// Groups after which the deal is turned by one: the least in which it comes out even.
+    turn_after: u32,
 }
 
 impl BlockGroups {
@@ -61,6 +63,7 @@ impl BlockGroups {
             planes,
             pages_per_block: geometry.shape().pages_per_block,
             threads: u32::from(settings.threads.trans),
+            turn_after: least_common_multiple(geometry.die_count(), settings.threads.trans.into()),
         }
     }
 
@@ -82,7 +85,7 @@ impl BlockGroups {
     }
     /// The TRANS thread that a group belongs to; none for the journal's.
     pub fn owner(&self, group: u32) -> Option<u32> {
-        (group < self.groups - self.journal).then(|| (group + group / self.dies) % self.threads)
+        (group < self.groups - self.journal).then(|| (group + group / self.turn_after) % self.threads)
     }
     /// The group that a page lies in.
     pub fn of(&self, ppn: Ppn) -> u32 {
@@ -211,4 +214,12 @@ pub(crate) fn journal_groups(drive: &Drive) -> u32 {
     let segments = (drive.pages() as usize).div_ceil(super::mapping::SEGMENT_ENTRIES) as u32;
     let groups = drive.geometry().block_count() / shape.planes_per_die;
     (2 * segments.div_ceil(pages) + 2).min(groups / 8).max(2)
+}
+
+fn least_common_multiple(one: u32, other: u32) -> u32 {
+    let (mut left, mut right) = (one, other);
+    while right != 0 {
+        (left, right) = (right, left % right);
+    }
+    one / left * other
 }

@@ -46,7 +46,7 @@ pub(crate) struct Share {
 
 /// The map of [`crate::MappingScheme::Hybrid`]. A TRANS thread writes its share; BGC looks up what it copies.
 #[derive(Debug)]
-pub(crate) struct HybridMap {
+pub struct HybridMap {
     groups: BlockGroups,
     split: AddressSplit,
     threads: u16,

@@ -14,10 +14,8 @@ pub(crate) const SEGMENT_ENTRIES: usize = 1024;
 #[derive(Clone, Debug)]
 pub enum Mapping {
     /// [`MappingScheme::Page`].
-    #[allow(private_interfaces, reason = "schemes are told apart inside; outside all mappings answer alike")]
     Page(PageMap),
     /// [`MappingScheme::Hybrid`].
-    #[allow(private_interfaces, reason = "as above")]
     Hybrid(Arc<HybridMap>),
 }
 
@@ -113,7 +111,7 @@ impl Changes {
 
 /// The page map: four bytes a page, 0 for unmapped.
 #[derive(Clone, Debug)]
-pub(crate) struct PageMap {
+pub struct PageMap {
     entries: Words,
     changes: Changes,
 }

@@ -96,6 +96,8 @@ impl ChannelStage {
             if let Err(fault) = outcome {
                 media = if transaction.operation == Operation::Read { Media::Unreadable } else { Media::Failed };
                 self.ledger.lock().expect("nobody panics with the ledger").fault.get_or_insert(fault);
+                // What the firmware does from here on is of no use.
+                turn.halt();
             }
         }
         if self.narrate {

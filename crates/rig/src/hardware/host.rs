@@ -2,6 +2,7 @@
 //!
 //! Approximation: the host takes no time. It handles an interrupt and rings its doorbells at the instant they reach it.
 
+use super::PendingInterrupts;
 use firmware::{CommandKey, DoorbellWritten, Firmware, HostPort, Message, Note, Turn};
 use host::{DoorbellWrite, Driver, Observe, Phase, PhaseResults};
 use nvme::spec::registers::Doorbell;
@@ -140,6 +141,7 @@ pub(crate) struct PhaseOutcome {
 pub(crate) struct HostStage {
     driver: Driver<Tally>,
     doorbells: Address<DoorbellWritten>,
+    pending: PendingInterrupts,
     writes: Vec<DoorbellWrite>,
     phases: VecDeque<Phase>,
     /// Whether the run is to stop where a phase opens or ends, and not only at the end of the last one.
@@ -159,6 +161,7 @@ impl HostStage {
     pub(crate) fn new(
         driver: Driver<Tally>,
         doorbells: Address<DoorbellWritten>,
+        pending: PendingInterrupts,
         phases: Vec<Phase>,
         pauses: bool,
         ledger: Arc<Mutex<Ledger>>,
@@ -168,6 +171,7 @@ impl HostStage {
         HostStage {
             driver,
             doorbells,
+            pending,
             writes,
             phases,
             pauses,
@@ -264,6 +268,7 @@ impl HostStage {
 impl Stage<Firmware> for HostStage {
     fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
         let Message::Interrupt(interrupt) = message else { unreachable!("the host was sent {message:?}") };
+        self.pending.take(interrupt.vector);
         self.driver.on_interrupt(turn.now(), interrupt.vector, &mut self.writes);
         self.go_on(turn);
     }

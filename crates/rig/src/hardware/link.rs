@@ -3,6 +3,7 @@
 //! The link is full duplex and serves each direction first come, first served: a transfer holds it for its bytes and packet
 //! headers and arrives a flight time later; what is read from the host takes a flight there and one back.
 
+use super::PendingInterrupts;
 use firmware::{
     COMPLETION_VALID, Drive, Fetch, Firmware, HostLink, Interrupt, Lane, Message, Posted, Tables, Transfer,
     Transferred, Turn,
@@ -106,6 +107,7 @@ pub(crate) struct LinkStage {
     fetches: Vec<Address<Fetch>>,
     transfers: Vec<Address<Transferred>>,
     interrupts: Address<Interrupt>,
+    pending: PendingInterrupts,
     queues: Vec<Option<Queue>>,
     completions: Vec<Option<Completions>>,
     arbiter: Arbiter,
@@ -130,6 +132,8 @@ pub(crate) struct LinkWays {
     pub(crate) fetches: Vec<Address<Fetch>>,
     pub(crate) transfers: Vec<Address<Transferred>>,
     pub(crate) interrupts: Address<Interrupt>,
+    /// Interrupts that the host has not taken.
+    pub(crate) pending: PendingInterrupts,
 }
 
 impl LinkStage {
@@ -152,6 +156,7 @@ impl LinkStage {
             fetches: ways.fetches,
             transfers: ways.transfers,
             interrupts: ways.interrupts,
+            pending: ways.pending,
             queues: (0..queues).map(|_| None).collect(),
             completions: (0..queues).map(|_| None).collect(),
             arbiter,
@@ -378,8 +383,10 @@ impl LinkStage {
     }
 
     fn interrupt(&mut self, turn: &mut Turn<'_>, vector: u16) {
-        self.usage.interrupts += 1;
-        turn.send(self.interrupts, Interrupt { vector });
+        if !self.pending.raise(vector) {
+            self.usage.interrupts += 1;
+            turn.send(self.interrupts, Interrupt { vector });
+        }
     }
 
     fn raise_due(&mut self, turn: &mut Turn<'_>) {

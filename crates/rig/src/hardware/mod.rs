@@ -2,10 +2,12 @@
 
 mod channel;
 mod host;
+mod interrupts;
 mod link;
 
 pub(crate) use channel::ChannelStage;
 pub use host::Unanswered;
 pub(crate) use host::{Halt, HostStage, LastWords, Ledger, PhaseOutcome, Tally};
+pub(crate) use interrupts::PendingInterrupts;
 pub use link::LinkTiming;
 pub(crate) use link::{LinkStage, LinkUsage, LinkWays};

@@ -1,6 +1,10 @@
 //! Whole devices, every architecture, against the oracle.
 
+mod golden;
+mod many_queues;
 mod mapping;
+mod reclaim;
+mod rings;
 mod small;
 mod swarm;
 

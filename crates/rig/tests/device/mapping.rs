@@ -5,7 +5,8 @@ use firmware::architecture::ARCHITECTURES;
 use firmware::{MappingScheme, MergeKind};
 use host::{Pace, Phase};
 use rig::Session;
-use workload::{Parameters, Pattern, Recipe};
+use units::Bytes;
+use workload::{Arrivals, Parameters, Pattern, Recipe};
 
 const RATIOS: [(u16, u16); 3] = [(1, 8), (1, 1), (2, 8)];
 
@@ -47,10 +48,34 @@ fn mixed_work_is_answered_rightly_whatever_the_ratio() {
     for architecture in ARCHITECTURES {
         for ratio in RATIOS {
             let small = Small { architecture: *architecture, mapping: hybrid(ratio), ..Small::default() };
-            let phase = |seed| mixed("mixed", seed, small.sectors(), 3_000);
+            let phase = |seed| mixed("mixed", seed, small.sectors(), 2_000);
             let session = run(&small, vec![phase(1), phase(2)]);
             assert!(session.tables().mapping.merges()[MergeKind::Full as usize] > 20, "{ratio:?}");
         }
+    }
+}
+
+/// A drive at rest merges ahead of need: when the host comes back, no write waits for it.
+#[test]
+fn an_idle_drive_merges_in_the_background() {
+    let small = Small { mapping: hybrid((1, 1)), ..Small::default() };
+    let mut recipe = Recipe::fixed("sparse", Pattern::Random, 0.0, 4096);
+    recipe.arrivals = Arrivals::Fixed { per_second: 100.0 };
+    let source = recipe.source(&Parameters::new(small.sectors(), 3)).expect("a drawable workload");
+    let sparse = Phase { ios: Some(400), ..Phase::new("sparse", Box::new(source), Pace::Timed) };
+    let mut session = small.session(vec![mixed("mixed", 1, small.sectors(), 2_000), sparse]);
+    let mut next = || session.next_phase().expect("two phases").expect("right answers").gc.expect("it is counted");
+    let (busy, idle) = (next(), next());
+    assert!(busy.foreground_ns > 0 && idle.blocks > 100, "{busy:?} {idle:?}");
+    assert!(idle.foreground_ns < busy.foreground_ns / 20, "{busy:?} {idle:?}");
+    session.check_invariants().expect("the tables agree");
+}
+
+#[test]
+fn impossible_ratios_are_refused() {
+    for (ratio, possible) in [((1, 8), true), ((64, 255), true), ((0, 8), false), ((1, 0), false), ((1, 256), false)] {
+        let settings = Small { mapping: hybrid(ratio), ..Small::default() }.settings();
+        assert_eq!(settings.check(Bytes(4096)).is_ok(), possible, "{ratio:?}");
     }
 }
 
@@ -70,7 +95,6 @@ fn every_kind_of_merge_happens() {
         let session = run(&small, phases());
         assert_eq!(session.digest(), run(&small, phases()).digest(), "{ratio:?} repeats");
         let merges = session.tables().mapping.merges();
-        eprintln!("{ratio:?} {merges:?}");
         total.iter_mut().zip(merges).for_each(|(total, count)| *total += count);
     }
     for kind in MergeKind::ALL {

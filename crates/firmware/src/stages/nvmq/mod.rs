@@ -117,8 +117,9 @@ impl Nvmq {
         let (index, held) = (tail & !HELD, tail & HELD != 0);
         let Completion([result, rest]) = Completion::new(0, 0, queue, key.id(), false, status);
         let place = self.tables.place(queue, index) * 2;
-        self.tables.cq_buffer.set(place, result | COMPLETION_VALID);
         turn.store(&self.tables.cq_buffer, place + 1, rest);
+        // Last: another command's announcement may make the link look here at any time.
+        self.tables.cq_buffer.set(place, result | COMPLETION_VALID);
         turn.note(Note::Completed(key));
         turn.send(self.ways.posted, Posted { index, key });
         if held {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use nvme::spec::registers::Doorbell;
 use nvme::spec::{Completion, DsmRange, Opcode, Status, Submission};
 use nvme::{CompletionQueue, HostMemory, SubmissionQueue, prp};
-use units::{Bytes, HostAddress, Lba, QueueId, pattern};
+use units::{Bytes, HostAddress, QueueId, pattern};
 
 use crate::driver::{DoorbellWrite, DriverSettings, Layout};
 use crate::memory::Memory;

@@ -1,13 +1,12 @@
 //! What the tests of the channel share: a small array, transactions on it, and a driver that polls only when told to.
-#![allow(dead_code, unreachable_pub)] // Each test file includes this one and uses its own part.
 
 use flash::*;
 use units::*;
 
-pub const PLANES: u32 = 4;
-pub const PAGES_PER_BLOCK: u32 = 12;
+pub(crate) const PLANES: u32 = 4;
+pub(crate) const PAGES_PER_BLOCK: u32 = 12;
 
-pub fn geometry(kind: CellKind) -> Geometry {
+pub(crate) fn geometry(kind: CellKind) -> Geometry {
     let shape = Shape {
         channels: 2,
         packages_per_channel: 2,
@@ -23,7 +22,7 @@ pub fn geometry(kind: CellKind) -> Geometry {
 }
 
 /// MLC of 53 us reads and 0.9 ms programs on a bus of 400 MT/s; no suspend, no cache commands.
-pub fn timing() -> Timing {
+pub(crate) fn timing() -> Timing {
     Timing {
         bus: MegaTransfers(400),
         cycle: Span::from_nanos(25),
@@ -40,7 +39,7 @@ pub fn timing() -> Timing {
     }
 }
 
-pub fn channel(timing: &Timing) -> Channel {
+pub(crate) fn channel(timing: &Timing) -> Channel {
     let geometry = geometry(CellKind::Mlc);
     timing.validate(&geometry).unwrap();
     let mut channel = Channel::new(&geometry, timing, ChannelId(0));
@@ -49,7 +48,7 @@ pub fn channel(timing: &Timing) -> Channel {
 }
 
 /// A transaction over the first `planes` planes of a die of channel 0, at one page of one row of blocks.
-pub fn transaction(operation: Operation, die: u16, planes: u32, block: u32, page: u32, tag: u32) -> Transaction {
+pub(crate) fn transaction(operation: Operation, die: u16, planes: u32, block: u32, page: u32, tag: u32) -> Transaction {
     let geometry = geometry(CellKind::Mlc);
     let mut slots = [PageSlot::default(); PLANES_MAX];
     for plane in 0..planes {
@@ -60,12 +59,12 @@ pub fn transaction(operation: Operation, die: u16, planes: u32, block: u32, page
 }
 
 /// One page in block 0.
-pub fn single(operation: Operation, die: u16, page: u32, tag: u32) -> Transaction {
+pub(crate) fn single(operation: Operation, die: u16, page: u32, tag: u32) -> Transaction {
     transaction(operation, die, 1, 0, page, tag)
 }
 
 /// Submits all at their times (ascending), polling only when the channel asks for it, and waits for the last.
-pub fn drive(channel: &mut Channel, submissions: &[(Time, Transaction)]) -> Vec<Finished> {
+pub(crate) fn drive(channel: &mut Channel, submissions: &[(Time, Transaction)]) -> Vec<Finished> {
     let mut finished = Vec::new();
     for (at, transaction) in submissions {
         while let Some(due) = channel.next_event()
@@ -82,23 +81,23 @@ pub fn drive(channel: &mut Channel, submissions: &[(Time, Transaction)]) -> Vec<
 }
 
 /// Submits all at time zero.
-pub fn drive_at_once(channel: &mut Channel, transactions: &[Transaction]) -> Vec<Finished> {
+pub(crate) fn drive_at_once(channel: &mut Channel, transactions: &[Transaction]) -> Vec<Finished> {
     let submissions: Vec<_> = transactions.iter().map(|transaction| (Time::ZERO, *transaction)).collect();
     drive(channel, &submissions)
 }
 
 /// Start-to-end time of the transaction with a tag.
-pub fn latency(finished: &[Finished], tag: u32) -> Span {
+pub(crate) fn latency(finished: &[Finished], tag: u32) -> Span {
     let of_tag = find(finished, tag);
     of_tag.at - of_tag.submitted
 }
 
-pub fn find(finished: &[Finished], tag: u32) -> &Finished {
+pub(crate) fn find(finished: &[Finished], tag: u32) -> &Finished {
     finished.iter().find(|finished| finished.transaction.tag.0 == tag).unwrap()
 }
 
 /// Panics where two phases that hold the same thing overlap.
-pub fn assert_exclusive(phases: &[PhaseRecord]) {
+pub(crate) fn assert_exclusive(phases: &[PhaseRecord]) {
     let mut lanes: Vec<Vec<&PhaseRecord>> = vec![Vec::new(); 17];
     for phase in phases {
         let lane = if phase.phase == Phase::Array { 1 + phase.die.index() } else { 0 };

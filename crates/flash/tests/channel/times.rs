@@ -1,8 +1,6 @@
 //! Transactions take exactly the time that the formulas of the phases give, alone and in company.
 
-mod common;
-
-use common::*;
+use crate::small::*;
 use flash::*;
 use units::*;
 
@@ -242,7 +240,7 @@ fn timings_that_no_part_has_are_refused_by_name() {
     let without_middle = [Span::from_micros(40), Span::ZERO, Span::from_micros(65)];
     let no_middle_page = Timing { read: without_middle, ..timing() };
     assert_eq!(no_middle_page.validate(&geometry), Ok(()));
-    let tlc = common::geometry(CellKind::Tlc);
+    let tlc = crate::small::geometry(CellKind::Tlc);
     assert_eq!(no_middle_page.validate(&tlc).unwrap_err().field, "read_csb");
     let slow_cache = Timing { cache_program_busy: Span::from_micros(501), ..timing() };
     assert_eq!(slow_cache.validate(&geometry).unwrap_err().field, "cache_program_busy");

@@ -1,8 +1,6 @@
 //! What holds for every channel whatever is submitted: nothing overlaps, nothing is lost, and polling changes nothing.
 
-mod common;
-
-use common::*;
+use crate::small::*;
 use flash::*;
 use proptest::prelude::*;
 use units::*;

@@ -1,0 +1,225 @@
+//! Input that cannot be used: exit code 2, where it stands and what was expected, and never a panic.
+
+use crate::shell::{argument, file, flashloom};
+use proptest::prelude::*;
+
+/// Words after the verb, and what the message says.
+const REFUSED: &[(&[&str], &[&str])] = &[
+    (&["run", "--cores", "0"], &["--cores: platform.cores is 0; expected 1 to 60"]),
+    (&["run", "--cores", "many"], &["--cores: platform.cores is \"many\"; expected"]),
+    (
+        &["run", "--architecture", "fast"],
+        &["platform.architecture is \"fast\"; expected one of deepflash", "help: `flashloom list architectures`"],
+    ),
+    (
+        &["run", "--device", "none-such"],
+        &["--device: platform.device is \"none-such\"; expected a file or one of mlc-1tb", "help: "],
+    ),
+    (&["run", "--processor", "x"], &["--processor: platform.processor is \"x\""]),
+    (
+        &["run", "--workload", "randraed"],
+        &["--workload: workload.phases is \"randraed\"; expected workload files or one of randread"],
+    ),
+    (&["run", "--threads", "nvmq"], &["--threads: threads is nvmq; expected GROUP=N"]),
+    (&["run", "--threads", "nvmw=3"], &["did you mean threads.nvmq?"]),
+    (&["run", "--threads", "nvmq=0"], &["threads.nvmq is 0; expected 1 to 128"]),
+    (&["run", "--block-size", "1000"], &["--block-size: workload.block_bytes is 1000; expected a multiple of 512"]),
+    (&["run", "--queues", "0"], &["--queues: host.queues is 0; expected 1 to"]),
+    (&["run", "--depth", "0"], &["--depth: host.depth is 0; expected 1 to 1023"]),
+    (&["run", "--ios", "0"], &["--ios: workload.ios is 0; expected at least 1"]),
+    (&["run", "--duration", "0s"], &["--duration: workload.duration_ms is \"0s\"; expected more than 0"]),
+    (
+        &["run", "--precondition", "rand:x"],
+        &["--precondition: run.precondition is \"rand:x\"; expected none, seq, or rand:TIMES"],
+    ),
+    (&["run", "--payload", "some"], &["--payload: run.payload is \"some\"; expected one of none, fingerprint, full"]),
+    (&["run", "--seed", "-1"], &["unexpected argument '-1'"]),
+    (
+        &["run", "--set", "cache.size=1"],
+        &["--set: unknown key cache.size; did you mean cache.size_bytes?", "help: `flashloom describe`"],
+    ),
+    (&["run", "--set", "cores"], &["--set: found cores; expected KEY=VALUE"]),
+    (&["run", "--set", "device.channels=0"], &["--set: device.channels is 0; expected"]),
+    (&["run", "--set", "device.pages_per_block=4294967295"], &["--set: device."]),
+    (&["run", "--set", "device.page_bytes=5000"], &["--set: device.page_bytes is 5000; expected"]),
+    (&["run", "--set", "device.user_bytes=2TB"], &["--set: device.user_bytes is \"2TB\"; expected"]),
+    (&["run", "--set", "device.user_bytes=1099TB"], &["--set: device.user_bytes"]),
+    (&["run", "--set", "run.check=true"], &["--set: run.check is true; expected false, or run.payload"]),
+    (&["run", "--report", "folder"], &["--report folder: HTML reports come with a later version"]),
+    (&["run", "--json", "/nowhere/x.json"], &["--json /nowhere/x.json: ", "expected a file that can be written"]),
+    (&["run", "--timeline", "/nowhere/x"], &["--timeline /nowhere/x: "]),
+    (&["run", "missing.toml"], &["missing.toml: ", "expected a readable file"]),
+    (&["replay", "missing.spc"], &["missing.spc: "]),
+    (&["run", "--world", "threads", "--timing", "off"], &["--timing is off; expected on"]),
+    (&["list", "colours"], &["invalid value 'colours'", "architectures"]),
+    (&["bench", "colours"], &["invalid value 'colours'"]),
+    (&["sweep", "file"], &["unrecognized subcommand 'sweep'"]),
+    (&[], &["Usage:"]),
+];
+
+#[test]
+fn words_that_cannot_be_used_are_refused_with_what_was_expected() {
+    for (words, messages) in REFUSED {
+        let ended = flashloom(words);
+        assert_eq!((ended.code, ended.out.as_str()), (2, ""), "{words:?}: {ended:?}");
+        for message in *messages {
+            assert!(ended.err.contains(message), "{words:?} without {message:?}:\n{}", ended.err);
+        }
+        assert!(!ended.err.contains("panicked"), "{}", ended.err);
+    }
+}
+
+#[test]
+fn files_that_cannot_be_used_are_refused_with_their_line() {
+    for (text, message) in [
+        ("[threads]\nnvmw = 3\n", "bad.toml:2: unknown key threads.nvmw; did you mean threads.nvmq?"),
+        ("[threads]\nlog = 2\n", "bad.toml:2: threads.log is 2; expected 0 or 1"),
+        ("[platform\n", "bad.toml:1:"),
+        ("a = 1\n", "bad.toml:1: unknown key a"),
+        ("[host]\nqueues = \"many\"\n", "bad.toml:2: host.queues is \"many\"; expected"),
+        ("[device.timing]\nread_lsb_us = -3\n", "bad.toml:2: device.timing.read_lsb_us is -3; expected"),
+        ("\u{0}\u{1}", "bad.toml:1:"),
+    ] {
+        let path = file("bad.toml", text.as_bytes());
+        let ended = flashloom(&["run", argument(&path)]);
+        assert_eq!((ended.code, ended.out.as_str()), (2, ""), "{text}: {ended:?}");
+        assert!(ended.err.contains(message), "{message}:\n{}", ended.err);
+    }
+}
+
+#[test]
+fn traces_that_cannot_be_used_are_refused_with_their_line() {
+    let cases: &[(&str, &[u8], &[&str], &[&str])] = &[
+        ("empty.spc", b"", &[], &["empty.spc: the file is empty; expected a trace"]),
+        ("noise.bin", &[7, 0, 255, 254, 9, 9, 0, 1], &[], &["noise.bin: no known format fits", "help: --format NAME"]),
+        (
+            "bad.spc",
+            b"0,7,3584,w,0.5\n0,8,none,R,0.6\n",
+            &["--format", "spc"],
+            &["bad.spc: line 2 (spc): ", "expected", "help: --lenient"],
+        ),
+        (
+            "far.spc",
+            b"0,7,3584,w,0.5\n0,9999999,512,R,0.6\n",
+            &[],
+            &["far.spc: line 2: device 0 is addressed up to sector 10000000; expected at most", "help: --device NAME"],
+        ),
+        (
+            "wide.spc",
+            b"0,99999,512,w,0.5\n1,99999,512,R,0.6\n",
+            &[],
+            &["wide.spc: its 2 devices reach over", "help: --wrap"],
+        ),
+        ("only.spc", b"0,7,3584,w,0.5\n", &["--devices", "3"], &["only.spc: device is 3; expected below 1"]),
+        (
+            "which.spc",
+            b"0,7,3584,w,0.5\n",
+            &["--devices", "all"],
+            &["--devices is all; expected separate, fold or the number"],
+        ),
+        (
+            "unit.spc",
+            b"0,7,3584,w,0.5\n",
+            &["--unit", "ns"],
+            &["unit.spc: unit is ns; expected none: spc fixes its unit of time"],
+        ),
+        ("speed.spc", b"0,7,3584,w,0.5\n", &["--mode", "timed", "--speed", "0"], &["speed is 0; expected a number"]),
+        (
+            "times.lis",
+            b"0 16 0 1\n512 3 0 2\n",
+            &["--format", "arc", "--mode", "timed"],
+            &["mode is timed; expected closed", "help: --mode closed"],
+        ),
+        ("cut.zst", &[0x28, 0xb5, 0x2f, 0xfd, 0x24], &[], &["cut.zst: line 1: cannot be read on"]),
+        ("bad.vscsi", &[1; 33], &["--format", "vscsi"], &["bad.vscsi: record 1 at byte 0 (vscsi): "]),
+    ];
+    for (name, bytes, words, messages) in cases {
+        let path = file(name, bytes);
+        let ended = flashloom(&[&["replay", argument(&path), "--device", "small"], *words].concat());
+        assert_eq!((ended.code, ended.out.as_str()), (2, ""), "{name}: {ended:?}");
+        for message in *messages {
+            assert!(ended.err.contains(message), "{name} without {message:?}:\n{}", ended.err);
+        }
+    }
+}
+
+/// Runs one command line in this process; its exit code.
+fn code(words: &[String]) -> u8 {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let words = std::iter::once("flashloom".to_owned()).chain(words.iter().cloned());
+    cli::run(words.map(Into::into), &mut cli::Shell::plain(&mut out, &mut err))
+}
+
+/// Words that are meant, nearly meant, or noise; none makes a run long.
+fn word() -> impl Strategy<Value = String> {
+    let known = prop::sample::select(vec![
+        "run",
+        "describe",
+        "list",
+        "replay",
+        "--cores",
+        "--threads",
+        "nvmq=2,fcmd=1",
+        "--depth",
+        "--queues",
+        "--set",
+        "--json",
+        "--workload",
+        "mixed",
+        "zipf",
+        "--block-size",
+        "4k",
+        "--precondition",
+        "rand:0.5",
+        "--payload",
+        "full",
+        "--seed",
+        "--toml",
+        "workload.read_fraction=2",
+        "device.channels=1",
+        "lock.unit_bytes=8k",
+        "cache.size_bytes=0",
+        "threads.cache=0",
+        "reclaim.window=1",
+        "device.namespace_bytes=[4096,\"rest\"]",
+        "controller.queues=65535",
+        "host.entries=2",
+        "1",
+        "3",
+        "-",
+    ]);
+    prop_oneof![8 => known.prop_map(str::to_owned), 1 => "[a-z0-9=.,-]{0,12}", 1 => "\\PC{0,8}"]
+}
+
+/// A line that looks like configuration, or noise.
+const LINE: &str = "(\\[?[a-z_.]{1,12}\\]?( = [0-9a-z\"\\[\\].-]{0,9})?|\\PC{0,10})";
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// `describe` goes all the way to the drawn plan; `run` with few requests goes through it.
+    #[test]
+    fn no_words_end_in_a_panic(verb in prop::sample::select(vec!["describe", "run"]), words in prop::collection::vec(word(), 0..5)) {
+        let mut all: Vec<String> = [verb, "--device", "small", "--ios", "20", "--set", "workload.warm_up_ios=0"].map(String::from).into();
+        all.extend(words);
+        // A word may be taken for the name of a file to write: not in this folder.
+        prop_assume!(!all.windows(2).any(|pair| ["--json", "--timeline"].contains(&pair[0].as_str()) && pair[1] != "-"));
+        prop_assert!(code(&all) <= 2);
+    }
+
+    #[test]
+    fn no_configuration_ends_in_a_panic(lines in prop::collection::vec(LINE, 0..6)) {
+        let path = file("random.toml", lines.join("\n").as_bytes());
+        prop_assert!(code(&["describe".into(), argument(&path).into()]) <= 2);
+    }
+
+    #[test]
+    fn no_trace_ends_in_a_panic(noise in prop::collection::vec(any::<u8>(), 0..200), at in 0usize..400, lenient: bool) {
+        let mut bytes = b"0,7,3584,w,0.5\n1,8,4096,R,0.6\n0,90,512,r,0.7\n2,1,8192,W,0.8\n".repeat(4);
+        bytes.splice(at.min(bytes.len())..(at + noise.len() / 2).min(bytes.len()).max(at.min(bytes.len())), noise);
+        let path = file("random.trace", &bytes);
+        let mut words: Vec<String> = ["replay", argument(&path), "--device", "small", "--wrap", "--ios", "50"].map(String::from).into();
+        words.extend(lenient.then(|| "--lenient".to_owned()));
+        prop_assert!(code(&words) <= 2);
+    }
+}

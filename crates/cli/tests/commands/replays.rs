@@ -1,0 +1,140 @@
+//! Replays of short traces written by hand: every format, several devices, both modes, what is skipped and folded.
+
+use crate::shell::{argument, file, flashloom, small};
+
+/// A file name that says the format, and its bytes: two requests or more.
+fn samples() -> Vec<(&'static str, Vec<u8>)> {
+    let text = |text: &str| text.as_bytes().to_vec();
+    let words = |words: &[u32]| words.iter().flat_map(|word| word.to_le_bytes()).collect::<Vec<u8>>();
+    // Sector, time and sizes as in the header of the kernel's blktrace; then 32 bytes a record of vscsi version 1.
+    let blktrace = |sector: u32, bytes: u32, action: u32, nanos: u32| {
+        words(&[0x6561_7407, 1, nanos, 0, sector, 0, bytes, action, 77, (259 << 20) | 1, 0, 0])
+    };
+    let vscsi = |command: u32, bytes: u32, block: u32, micros: u32| {
+        words(&[1, bytes, 1, command | 0x0100_0000, block, 0, micros, 0])
+    };
+    vec![
+        ("spc", text("1,7,3584,w,0.5\n2,8,4096,R,0.6\n")),
+        ("msr", text("128166372003061629,hm,1,Read,4096,8192,100\n128166372003061729,hm,0,Write,1000,100,7\n")),
+        ("fiu", text("1000 42 kworker odd 64 8 W 6 0 d41d8cd9\n1500 0 swapper 8 8 R 6 0 0cc175b9\n")),
+        (
+            "blkparse",
+            text("259,2  0  1  0.000001  40  Q  WS 0 + 8 [fio]\n259,2  0  2  0.000002  40  Q  R 16 + 8 [fio]\n"),
+        ),
+        ("blktrace", [blktrace(800, 4096, 1 | 1 << 16, 5_000), blktrace(64, 8192, 1 | 1 << 17, 7_000)].concat()),
+        ("mqsim", text("500 3 64 8 1\n900 1 72 16 0\n")),
+        ("ssdsim", text("500 0 64 8 1 3f4f\n900 0 72 16 0 c283\n")),
+        ("disksim", text("0.5\t0\t64\t8\t1\n0.5004 0 72 16 40\n")),
+        (
+            "fio-iolog",
+            text("fio version 3 iolog\n0 /b add\n1 /b open\n5 /b write 4096 8192\n6 /b read 0 512\n7 /b close\n"),
+        ),
+        ("vscsi", [vscsi(0x28, 4096, 63, 10), vscsi(0x2a, 513, 9, 12)].concat()),
+        ("alibaba", text("419,W,8192,4096,1577808000000046\n7,R,0,512,1577808000000047\n")),
+        ("tencent", text("1538323200,64,8,1,1283\n1538323200,72,8,0,1283\n")),
+        (
+            "systor",
+            text(
+                "Timestamp,Response,IOType,LUN,Offset,Size\n1455592835.000001,0.001,R,2,512,1024\n1455592835.000003,,W,0,0,512\n",
+            ),
+        ),
+        ("arc", text("23 8 0 0\n184 64 0 1\n")),
+    ]
+}
+
+#[test]
+fn every_format_is_replayed_recognised_or_named() {
+    let listed = flashloom(&["list", "formats", "--json", "-"]).json();
+    assert_eq!(listed.as_array().unwrap().len(), samples().len(), "every format has a sample");
+    for (format, bytes) in samples() {
+        let path = file(&format!("sample.{format}"), &bytes);
+        for named in ["auto", format] {
+            let ended = small(&["replay", argument(&path), "--format", named, "--json", "-"]);
+            let json = ended.json();
+            assert_eq!(json["trace"]["format"], format, "{named}: {json}");
+            assert_eq!(
+                (json["ios"].as_u64(), json["trace"]["requests"].as_u64()),
+                (Some(2), Some(2)),
+                "{format}: {json}"
+            );
+        }
+    }
+}
+
+#[test]
+fn reads_of_sectors_that_no_one_wrote_meet_flash() {
+    let path = file("reads.lis", b"0 800 0 1\n5000 8 0 2\n");
+    let json = small(&["replay", argument(&path), "--json", "-"]).json();
+    assert_eq!((json["read"]["ios"].as_u64(), json["flash"]["reads"].as_u64()), (Some(2), Some(101)));
+    let json = small(&["replay", argument(&path), "--precondition", "none", "--json", "-"]).json();
+    assert_eq!(json["flash"]["reads"].as_u64(), Some(0), "what was never written has no page to read");
+}
+
+#[test]
+fn the_trace_is_introduced_before_the_result() {
+    let path = file("shown.spc", b"0,7,3584,w,0.5\n1,8,4096,R,0.6\n1,100,4096,R,0.7\n");
+    let out = small(&["replay", argument(&path)]).out;
+    let introduced = out.find("3 requests to 2 device(s) (spc)").unwrap();
+    assert!(introduced < out.find("IOPS").unwrap(), "{out}");
+    for part in ["66.7 % reads", "a namespace for each device: ", "replayed 3 requests of shown.spc (spc, closed)"] {
+        assert!(out.contains(part), "{part}: {out}");
+    }
+    let out = small(&["replay", argument(&file("units.mqsim", b"500 3 64 8 1\n900 1 72 16 0\n"))]).out;
+    assert!(out.contains("assumed: "), "{out}");
+}
+
+#[test]
+fn a_timed_replay_keeps_the_recorded_times() {
+    let path = file("timed.spc", b"0,8,4096,w,0.5\n0,80,4096,R,0.51\n0,160,4096,R,0.52\n");
+    let lasted = |words: &[&str]| {
+        let json = small(&[&["replay", argument(&path), "--json", "-"], words].concat()).json();
+        json["simulated_ns"].as_u64().unwrap()
+    };
+    let (closed, timed) = (lasted(&[]), lasted(&["--mode", "timed"]));
+    let fast = lasted(&["--mode", "timed", "--speed", "10"]);
+    assert!(closed < 1_000_000, "{closed}");
+    assert!((20_000_000..21_000_000).contains(&timed) && (2_000_000..3_000_000).contains(&fast), "{timed} {fast}");
+}
+
+#[test]
+fn unusable_lines_are_skipped_and_counted_where_asked() {
+    let path = file("skipped.spc", b"0,7,3584,w,0.5\nnoise\n0,8,4096,R,0.6\n");
+    let ended = small_with_messages(&["replay", argument(&path), "--format", "spc", "--lenient", "--json", "-"]);
+    assert!(ended.err.starts_with("skipped line 2: "), "{ended:?}");
+    let json = ended.json();
+    assert_eq!((json["trace"]["skipped"].as_u64(), json["ios"].as_u64()), (Some(1), Some(2)));
+}
+
+fn small_with_messages(words: &[&str]) -> crate::shell::Ended {
+    let ended = flashloom(&[words, &crate::shell::SMALL].concat());
+    assert_eq!(ended.code, 0, "{ended:?}");
+    ended
+}
+
+#[test]
+fn addresses_past_the_end_are_folded_where_asked_and_devices_go_where_they_are_sent() {
+    let path = file("far.spc", b"0,7,3584,w,0.5\n0,9999999,4096,R,0.6\n5,9999999,4096,R,0.7\n");
+    let replay = |words: &[&str]| {
+        flashloom(&[&["replay", argument(&path), "--json", "-"], words, &crate::shell::SMALL].concat())
+    };
+    let refused = replay(&["--devices", "fold"]);
+    assert!(refused.code == 2 && refused.err.contains("sector"), "{refused:?}");
+    let ios = |words: &[&str]| replay(words).json()["ios"].as_u64();
+    assert_eq!(ios(&["--wrap"]), Some(3));
+    assert_eq!(ios(&["--wrap", "--devices", "fold"]), Some(3));
+    assert_eq!(ios(&["--wrap", "--devices", "1"]), Some(1));
+    assert_eq!(ios(&["--wrap", "--ios", "2"]), Some(2));
+}
+
+#[test]
+fn replays_repeat_themselves_and_workers_matter() {
+    let lines: String = (0..2_000).map(|at| format!("0,{},4096,R,0.{at:04}\n", at * 37 % 9_000)).collect();
+    let path = file("workers.spc", lines.as_bytes());
+    let run = |workers: &str| {
+        let json = small(&["replay", argument(&path), "--workers", workers, "--depth", "1", "--json", "-"]).json();
+        (json["digest"].clone(), json["queue_depth_mean"].as_f64().unwrap())
+    };
+    assert_eq!(run("4"), run("4"));
+    let (one, eight) = (run("1").1, run("8").1);
+    assert!(one <= 1.0 && (7.0..=8.0).contains(&eight), "{one} {eight}");
+}

@@ -1,0 +1,196 @@
+//! What commands print: contract keys, streams, files, round trips.
+
+use crate::shell::{argument, file, flashloom, small};
+use serde_json::Value;
+
+/// The keys of every result of DeepFlash, part by part.
+const KEYS: &[(&str, &str)] = &[
+    ("", "architecture device processor world seed digest simulated_ns wall_ns ios iops bandwidth read write other"),
+    ("", "queue_depth_mean breakdown groups cores bounds cache locks flash gc journal wear"),
+    ("/read", "ios iops bandwidth latency"),
+    ("/read/latency", "mean p50 p90 p99 p999 p9999 max"),
+    ("/breakdown", "nvmq ilock cache trans fcmd flash dma queueing"),
+    ("/groups/nvmq", "threads utilisation messages"),
+    ("/cores", "count active_mean utilisation"),
+    ("/bounds/0", "resource utilisation iops_bound"),
+    ("/cache", "hits misses hit_ratio bypasses evictions"),
+    ("/locks", "acquires waits inquiry_mean"),
+    ("/flash", "reads programs erases channel_utilisation die_utilisation_mean"),
+    ("/gc", "blocks pages_moved foreground_ns"),
+    ("/journal", "checkpoints pages"),
+    ("/wear", "erase_count_min erase_count_mean erase_count_max"),
+];
+
+fn check_keys(json: &Value) {
+    for (part, keys) in KEYS {
+        let found = json.pointer(part).unwrap_or_else(|| panic!("{part} is missing"));
+        for key in keys.split_whitespace() {
+            assert!(found.get(key).is_some(), "{part}/{key} is missing: {found}");
+        }
+    }
+}
+
+#[test]
+fn one_phase_is_one_object_on_standard_output() {
+    let json = small(&["run", "--workload", "mixed", "--ios", "3000", "--json", "-"]).json();
+    check_keys(&json);
+    let (read, write) = (json["read"]["ios"].as_u64().unwrap(), json["write"]["ios"].as_u64().unwrap());
+    assert_eq!((json["ios"].as_u64(), read + write), (Some(3000), 3000));
+    assert!(read > write && json["write_amplification"].is_number() && json.get("phases").is_none(), "{json}");
+    assert!(json["flash"]["reads"].as_u64().unwrap() > 0, "reads meet flash: {json}");
+}
+
+#[test]
+fn several_phases_are_one_object_with_each_of_them_below() {
+    let json = small(&["run", "--ios", "2000", "--json", "-"]).json();
+    check_keys(&json);
+    let phases = json["phases"].as_array().unwrap();
+    phases.iter().for_each(check_keys_of_phase);
+    assert_eq!((phases.len(), json["ios"].as_u64()), (2, Some(4000)));
+    assert_eq!((json["read"]["ios"].as_u64(), json["write"]["ios"].as_u64()), (Some(2000), Some(2000)));
+    assert_eq!(json["read"]["iops"], phases[0]["read"]["iops"], "rates are over the time of reads");
+    assert_eq!(json["digest"], phases[1]["digest"]);
+    let lasted: u64 = phases.iter().map(|phase| phase["simulated_ns"].as_u64().unwrap()).sum();
+    assert_eq!(json["simulated_ns"].as_u64(), Some(lasted));
+    let parts: f64 = json["breakdown"].as_object().unwrap().values().map(|part| part.as_f64().unwrap()).sum();
+    let mean = |direction: &str| json[direction]["latency"]["mean"].as_f64().unwrap();
+    let all = (mean("read") + mean("write")) / 2.0;
+    assert!((parts / all - 1.0).abs() < 1e-3, "{parts} of {all}");
+}
+
+fn check_keys_of_phase(phase: &Value) {
+    assert!(phase["workload"].is_string() && phase["iops"].as_f64().unwrap() > 0.0, "{phase}");
+}
+
+#[test]
+fn equal_commands_have_equal_digests_and_other_seeds_others() {
+    let digest = |seed: &str| small(&["run", "--ios", "500", "--seed", seed, "--json", "-"]).json()["digest"].clone();
+    assert_eq!(digest("1"), digest("1"));
+    assert_ne!(digest("1"), digest("2"));
+}
+
+#[test]
+fn people_read_standard_output_while_json_goes_to_a_file() {
+    let path = file("people.json", b"");
+    let ended = small(&["run", "--workload", "randread", "--ios", "500", "--json", argument(&path)]);
+    for part in ["deepflash", "IOPS", "Where the time went", "What limits this run", "every page written once"] {
+        assert!(ended.out.contains(part), "{part}: {}", ended.out);
+    }
+    check_keys(&serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap());
+}
+
+#[test]
+fn data_are_checked_where_asked() {
+    let checked = ["--payload", "fingerprint", "--set", "run.check=true"];
+    let json = small(&[&["run", "--workload", "mixed", "--ios", "2000", "--json", "-"], &checked[..]].concat()).json();
+    assert_eq!(json["data"]["mismatches"].as_u64(), Some(0));
+    assert!(json["data"]["checked"].as_u64().unwrap() > 1000, "{json}");
+}
+
+#[test]
+fn a_duration_is_measured_after_the_warm_up() {
+    let arguments = ["run", "--workload", "randread", "--duration", "3ms", "--json", "-"];
+    let small = ["--device", "small", "--set", "cache.size_bytes=1MiB", "--set", "workload.warm_up_ios=300"];
+    let json = flashloom(&[&arguments[..], &small].concat()).json();
+    let lasted = json["simulated_ns"].as_u64().unwrap();
+    assert!((2_900_000..=3_000_000).contains(&lasted) && json["ios"].as_u64().unwrap() > 100, "{json}");
+}
+
+#[test]
+fn every_architecture_runs() {
+    for architecture in flashloom(&["list", "architectures", "--json", "-"]).json().as_array().unwrap() {
+        let name = architecture["name"].as_str().unwrap();
+        let json = small(&["run", "--architecture", name, "--ios", "300", "--json", "-"]).json();
+        assert_eq!(json["architecture"], name);
+    }
+}
+
+#[test]
+fn the_same_drive_runs_on_threads() {
+    let json = small(&["run", "--world", "threads", "--workload", "randread", "--ios", "500", "--json", "-"]).json();
+    assert_eq!((json["world"].as_str(), json["read"]["ios"].as_u64()), (Some("threads"), Some(500)));
+}
+
+#[test]
+fn a_time_line_is_written() {
+    let path = file("run.perfetto-trace", b"");
+    let ended = small(&["run", "--workload", "mixed", "--ios", "500", "--timeline", argument(&path)]);
+    assert!(ended.out.contains("Time line: ") && ended.out.contains("ui.perfetto.dev"), "{}", ended.out);
+    let bytes = std::fs::read(path).unwrap();
+    let has = |name: &str| bytes.windows(name.len()).any(|window| window == name.as_bytes());
+    for name in ["cores", "core 0 thread 0", "nvmq", "trans", "channel 0 die 0", "read", "outstanding commands"] {
+        assert!(has(name), "{name}");
+    }
+}
+
+#[test]
+fn a_described_configuration_runs_the_same() {
+    let flags = ["--workload", "zipf", "--ios", "400", "--cores", "6", "--threads", "nvmq=4,trans=4"];
+    let toml = small(&[&["describe", "--toml"], &flags[..]].concat()).out;
+    let path = file("described.toml", toml.as_bytes());
+    let digest = |arguments: &[&str]| flashloom(&[arguments, &["--json", "-"]].concat()).json()["digest"].clone();
+    let said = small(&[&["run", "--json", "-"], &flags[..]].concat()).json()["digest"].clone();
+    assert_eq!(digest(&["run", argument(&path)]), said);
+}
+
+#[test]
+fn descriptions_say_who_sends_to_whom_and_where_values_come_from() {
+    let ended = small(&["describe", "--cores", "7"]);
+    for part in ["[ nvmq x 12", "( channel x 4 )", "sends to", "flash buses", "logical to physical map"] {
+        assert!(ended.out.contains(part), "{part}: {}", ended.out);
+    }
+    let cores = ended.out.lines().find(|line| line.contains("platform.cores")).unwrap();
+    assert!(cores.contains('7') && cores.ends_with("--cores"), "{cores}");
+    let json = small(&["describe", "--json", "-"]).json();
+    assert_eq!(json["groups"][3]["name"], "nvmq");
+    assert!(json["links"].as_array().unwrap().iter().any(|link| link["from"] == "trans" && link["to"] == "fcmd"));
+    assert!(
+        json["hardware_bounds"].as_array().unwrap().len() > 3 && json["configuration"].as_array().unwrap().len() > 80
+    );
+}
+
+#[test]
+fn lists_have_what_there_is() {
+    for (what, name) in [
+        ("architectures", "base_deepflash"),
+        ("devices", "mlc-1tb"),
+        ("processors", "in-order-1ghz"),
+        ("workloads", "jesd219"),
+        ("formats", "blktrace"),
+        ("policies", "reclaim.victim"),
+        ("placements", "dealt"),
+    ] {
+        let listed = flashloom(&["list", what]);
+        assert!(listed.code == 0 && listed.out.contains(name), "{listed:?}");
+        let json = flashloom(&["list", what, "--json", "-"]).json();
+        let entries = json.as_array().unwrap();
+        assert!(entries.iter().any(|entry| entry["name"] == name), "{json}");
+        assert!(entries.iter().all(|entry| !entry["summary"].as_str().unwrap().is_empty()), "{json}");
+    }
+}
+
+#[test]
+fn benches_measure_something_and_repeat_themselves() {
+    let bench = || flashloom(&["bench", "all", "--quick", "--json", "-"]).json();
+    let (first, second) = (bench(), bench());
+    let figures = first.as_array().unwrap();
+    for bench in ["sim", "memory", "flash", "ring", "threads"] {
+        assert!(figures.iter().any(|figure| figure["bench"] == bench), "{bench}: {first}");
+    }
+    for (figure, again) in figures.iter().zip(second.as_array().unwrap()) {
+        assert!(figure["value"].is_number() && figure["digest"] == again["digest"], "{figure} {again}");
+    }
+}
+
+#[test]
+fn every_verb_has_help_with_an_example() {
+    let help = flashloom(&["--help"]);
+    assert_eq!(help.code, 0);
+    for verb in ["run", "replay", "list", "describe", "bench"] {
+        assert!(help.out.contains(&format!("  {verb} ")), "{verb}");
+        let help = flashloom(&[verb, "--help"]);
+        assert_eq!((help.code, help.err.as_str()), (0, ""));
+        assert!(help.out.contains("Examples:") && help.out.contains(&format!("flashloom {verb} ")), "{}", help.out);
+    }
+    assert!(flashloom(&["--version"]).out.starts_with("flashloom "));
+}

@@ -1,0 +1,114 @@
+//! Reclaim, wear and the journal: overwritten many times, a drive keeps every page, spreads its wear, and uses idle time.
+
+use crate::small::{Small, processor};
+use firmware::architecture::ARCHITECTURES;
+use flash::MediaFault;
+use host::{Pace, Phase};
+use report::Summary;
+use rig::{Device, Session, SessionError};
+use units::Bytes;
+use workload::{Arrivals, Parameters, Pattern, Recipe, Share};
+
+fn writes(pattern: Pattern, arrivals: Arrivals, sectors: u64, ios: u64) -> Phase {
+    let pace = if arrivals == Arrivals::Closed { Pace::Closed } else { Pace::Timed };
+    let recipe = Recipe { arrivals, ..Recipe::fixed("overwrite", pattern, 0.1, 4096) };
+    let source = recipe.source(&Parameters::new(sectors, 1)).expect("a drawable workload");
+    Phase { ios: Some(ios), ..Phase::new("overwrite", Box::new(source), pace) }
+}
+
+fn run(device: &Device, phase: Phase) -> Result<Summary, SessionError> {
+    let mut session = Session::new(device, "small", processor(), 1, vec![phase], 0)?;
+    let mut summary = session.next_phase().expect("one phase")?;
+    session.check_invariants()?;
+    // The journal goes round in few groups of its own; the wear that is levelled is that of the others.
+    let groups = &session.tables().groups;
+    let users = || (0..groups.count()).filter(|&group| groups.owner(group).is_some());
+    let wear = summary.wear.as_mut().expect("it wears");
+    wear.erase_count_min = users().map(|group| groups.erase_count(group).into()).min().expect("some");
+    wear.erase_count_max = users().map(|group| groups.erase_count(group).into()).max().expect("some");
+    Ok(summary)
+}
+
+fn good(device: &Device, phase: Phase) -> Summary {
+    run(device, phase).unwrap_or_else(|error| panic!("{}: {error}", device.architecture.name()))
+}
+
+/// Bursts of writes that the drive can take, with time between them.
+const BURSTS: Arrivals = Arrivals::Bursty { per_second: 20_000.0, on_ms: 20.0, off_ms: 300.0 };
+
+#[test]
+fn overwritten_four_times_a_busy_drive_reclaims_on_demand() {
+    for &architecture in ARCHITECTURES {
+        let small = Small { architecture, ..Small::default() };
+        let drive_pages = small.sectors() / 8;
+        let phase = writes(Pattern::Random, Arrivals::Closed, small.sectors(), drive_pages * 4);
+        let summary = good(&small.device(), phase);
+        let (gc, wear) = (summary.gc.expect("it reclaims"), summary.wear.expect("it wears"));
+        let flash = summary.flash.expect("it has flash");
+        assert!(gc.blocks > 100 && gc.pages_moved > 0, "{gc:?}");
+        assert!(flash.erases >= gc.blocks, "{flash:?}");
+        assert!(gc.foreground_ns > 0, "writes waited: {gc:?}");
+        assert!(summary.write_amplification.expect("it was written") > 1.0);
+        assert!(wear.erase_count_max - wear.erase_count_min <= 4, "{wear:?}");
+        let journal = summary.journal.expect("it has one");
+        assert!(journal.checkpoints > 0 && journal.pages > 2 * journal.checkpoints, "{journal:?}");
+    }
+}
+
+#[test]
+fn in_idle_periods_groups_are_reclaimed_before_anybody_waits() {
+    for &architecture in ARCHITECTURES {
+        let small = Small { architecture, ..Small::default() };
+        let bursts = || writes(Pattern::Random, BURSTS, small.sectors(), small.sectors() / 8 * 3);
+        let mut device = small.device();
+        let ahead = good(&device, bursts()).gc.expect("it reclaims");
+        device.settings.reclaim.background = false;
+        let late = good(&device, bursts()).gc.expect("it reclaims");
+        assert!(ahead.blocks > 0 && late.blocks > 0);
+        assert!(ahead.foreground_ns < late.foreground_ns / 4, "{ahead:?} {late:?}");
+    }
+}
+
+#[test]
+fn cold_groups_take_their_share_of_the_wear() {
+    for &architecture in ARCHITECTURES {
+        let small = Small { architecture, fill: rig::Fill::Sequential, ..Small::default() };
+        let hot = || Pattern::Regions(vec![Share { accesses: 1.0, space: 0.1 }, Share { accesses: 0.0, space: 0.9 }]);
+        let spread = |gap| {
+            let mut device = small.device();
+            device.settings.reclaim.wear_gap = gap;
+            let wear = good(&device, writes(hot(), BURSTS, small.sectors(), 60_000)).wear.expect("it wears");
+            wear.erase_count_max - wear.erase_count_min
+        };
+        let (levelled, left) = (spread(2), spread(0));
+        assert!(levelled < left, "{}: {levelled} with static wear levelling, {left} without", architecture.name());
+    }
+}
+
+#[test]
+fn what_the_media_refuses_fails_the_run() {
+    for &architecture in ARCHITECTURES {
+        let small = Small { architecture, ..Small::default() };
+        let mut device = small.device();
+        device.erases_max = 2;
+        let phase = writes(Pattern::Random, Arrivals::Closed, small.sectors(), small.sectors() / 8 * 8);
+        match run(&device, phase) {
+            Err(SessionError::Media(MediaFault::WornOut { limit: 2, .. })) => {}
+            other => panic!("{}: {:?}", architecture.name(), other.map(|summary| summary.wear)),
+        }
+    }
+}
+
+/// With a buffer larger than what is written, flash sees each page once.
+#[test]
+fn a_buffer_takes_rewrites_off_the_flash() {
+    for &architecture in ARCHITECTURES {
+        let small = Small { architecture, ..Small::default() };
+        let mut device = small.device();
+        let phase = || writes(Pattern::Random, Arrivals::Closed, 512, 20_000);
+        let few = good(&device, phase()).flash.expect("it has flash").programs;
+        device.settings.cache.size = Bytes::kib(8);
+        let many = good(&device, phase()).flash.expect("it has flash").programs;
+        assert!(few < many / 10, "{}: {few} {many}", architecture.name());
+    }
+}
