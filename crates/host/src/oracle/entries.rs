@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A namespace of so few pages has the plain table at once: it takes less than the code that would avoid it.
+/// A namespace of so few pages has the plain table at once, of 256 KiB at most.
 const PLAIN_PAGES: u64 = 1 << 16;
 /// The plain table takes over when one page in so many is hashed: an entry there takes about so many times the memory.
 const HASHED_SHARE: u64 = 8;
@@ -18,7 +18,7 @@ impl Hasher for PageHasher {
     }
     #[inline]
     fn write_u64(&mut self, page: u64) {
-        let product = u128::from(page) * 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c834;
+        let product = u128::from(page) * 0x9e37_79b9_7f4a_7c15;
         self.0 = (product >> 64) as u64 ^ product as u64;
     }
     #[inline]
