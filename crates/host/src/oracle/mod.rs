@@ -97,14 +97,9 @@ impl Ticket {
 ///   may last, until a read finds one of them.
 /// - A command answered with an error has taken effect by then or never will.
 ///
-<<<<<<< HEAD
 /// Memory is about 20 bytes for each page written, until 4 bytes for every page are less; 32 more for a page
 /// written in parts, and a history for each page
 /// with writes under way. Nothing is allocated in steady state.
-=======
-/// Memory is about 20 bytes for each page written, until 4 bytes for every page are less; 32 more for a page written in
-/// parts, and a history for each page with writes under way. In steady state nothing is allocated.
->>>>>>> perf
 pub struct Oracle {
     sectors: u64,
     start: Lba,
