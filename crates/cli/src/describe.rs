@@ -126,13 +126,7 @@ impl<'a> Description<'a> {
         text += &format!("\n{}\n", shell.strong("Tables that stages share (memory is taken where it is touched)"));
         let tables = self.tables.iter().map(|table| vec![table.name.into(), Bytes(table.bytes).to_string()]);
         text += &table(shell.page, &tables.collect::<Vec<_>>(), &[1]);
-        text += &format!("\n{}\n", shell.strong("Configuration"));
-        let rows: Vec<Vec<String>> = self
-            .resolved
-            .rows()
-            .map(|Row { key, value, origin, .. }| vec![key.into(), value, origin.to_string()])
-            .collect();
-        text + &table(shell.page, &rows, &[])
+        text + &format!("\n{}\n{}", shell.strong("Configuration"), configuration(self.resolved))
     }
 
     fn to_json(&self) -> serde_json::Value {
@@ -151,6 +145,20 @@ impl<'a> Description<'a> {
             "configuration": rows.collect::<Vec<_>>(),
         })
     }
+}
+
+/// Every key below its table, with value and origin, in columns that no long value moves.
+fn configuration(resolved: &Resolved) -> String {
+    let (mut text, mut table) = (String::new(), String::new());
+    for Row { key, value, origin, .. } in resolved.rows() {
+        let (header, name) = key.split_once('.').unwrap_or(("", key));
+        if header != table {
+            table = header.to_owned();
+            text += &format!("  [{table}]\n");
+        }
+        text += &format!("  {name:<36} {value:<28} {origin}\n");
+    }
+    text
 }
 
 /// The plan by groups, in the order in which they were drawn.
