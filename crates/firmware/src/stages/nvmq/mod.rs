@@ -54,6 +54,10 @@ pub(crate) struct Nvmq {
     frames: Vec<u32>,
     /// Commands with pages that wait for a frame.
     starving: VecDeque<u16>,
+    /// The one of them whose turn it is.
+    served: Option<u16>,
+    /// Free frames that comparisons under way will take.
+    reserved: usize,
 }
 
 impl Accepts<Fetch> for Nvmq {}
@@ -86,6 +90,8 @@ impl Nvmq {
             ranges: OwnedRanges::default(),
             frames: frames.rev().collect(),
             starving: VecDeque::new(),
+            served: None,
+            reserved: 0,
             drive,
             settings,
             tables,

@@ -189,8 +189,9 @@ impl Nvmq {
         let discards = whole && matches!(opcode, Opcode::WriteZeroes | Opcode::DatasetManagement);
         // A page that is unmapped holds a frame as well: frames are what bounds the pages under way.
         let frames = if opcode == Opcode::Compare { 2 } else { 1 };
+        let in_turn = self.starving.is_empty() || self.served == Some(slot);
         let state = self.slots.get_mut(slot);
-        if self.frames.len() < frames {
+        if !in_turn || self.frames.len() - self.reserved < frames {
             if !state.starving {
                 state.starving = true;
                 self.starving.push_back(slot);
@@ -200,6 +201,7 @@ impl Nvmq {
         state.segments[index].next += 1;
         state.under_way += 1;
         let frame = self.frames.pop().expect("counted above");
+        self.reserved += frames - 1;
         match opcode {
             _ if discards => self.discard(turn, slot, page, lpn, frame),
             Opcode::Write if whole => self.move_page(turn, slot, page, frame, Phase::Gather, 0),
@@ -347,24 +349,17 @@ impl Nvmq {
         let write = matches!(phase, Phase::Store | Phase::Discard | Phase::Flush);
         self.slots.get_mut(slot).fail(Message::status_of(done.media, write));
         let good = done.media == Media::Good;
+        self.reserved -= usize::from(phase == Phase::CompareRead);
         match phase {
             Phase::Read if good => self.move_page(turn, slot, page, done.frame, Phase::Scatter, 0),
             Phase::Fill if good => self.merge(turn, slot, page, done.frame),
             Phase::CompareRead if good => {
-                let second = self.frames.pop();
-                match second {
-                    Some(second) => self.move_page(turn, slot, page, second, Phase::CompareGather, done.frame),
-                    // Another command took the second frame meanwhile: read again when one is free.
-                    None => self.begin_again(turn, slot, page, done.frame),
-                }
+                let second = self.frames.pop().expect("it was reserved");
+                self.move_page(turn, slot, page, second, Phase::CompareGather, done.frame);
             }
             Phase::Flush => self.finish_flush(turn, slot),
             _ => self.give_back(turn, slot, page, done.frame),
         }
-    }
-
-    fn begin_again(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32) {
-        self.read(turn, slot, page, frame, Phase::CompareRead);
     }
 
     /// A part of the page that was read is overwritten: by the host's sectors, or by zeros.
@@ -406,9 +401,23 @@ impl Nvmq {
     fn give_back(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32) {
         self.frames.push(frame);
         self.finish_page(turn, slot, page);
-        if let Some(next) = self.starving.pop_front() {
-            self.slots.get_mut(next).starving = false;
-            self.advance(turn, next);
+        self.serve_starving(turn);
+    }
+
+    /// Lets commands go on that wait for frames, in the order they came. The first keeps its place until it has what it needs:
+    /// one that needs two frames would wait forever behind those that need one.
+    fn serve_starving(&mut self, turn: &mut Turn<'_>) {
+        while self.frames.len() > self.reserved {
+            let Some(first) = self.starving.pop_front() else { return };
+            self.slots.get_mut(first).starving = false;
+            self.served = Some(first);
+            self.advance(turn, first);
+            self.served = None;
+            if let Some(at) = self.starving.iter().position(|&waiting| waiting == first) {
+                self.starving.remove(at);
+                self.starving.push_front(first);
+                return;
+            }
         }
     }
 
