@@ -106,8 +106,9 @@ struct Entry {
 struct Chunk {
     /// Pages before this one were preconditioned, and are not in the chunk.
     first: u32,
-    entries: Box<[Entry]>,
-    words: Box<[u64]>,
+    /// From that page on, as far as is programmed.
+    entries: Vec<Entry>,
+    words: Vec<u64>,
 }
 
 /// The pages of one channel. Channels share nothing, so each can live on a thread of its own.
@@ -221,7 +222,9 @@ impl Contents {
 
     /// Memory set aside: what is used of it grows with the pages touched.
     pub fn reserved(&self) -> Bytes {
-        let chunk = |chunk: &Chunk| size_of_val(&*chunk.entries) + size_of_val(&*chunk.words) + size_of::<Chunk>();
+        let chunk = |chunk: &Chunk| {
+            chunk.entries.capacity() * size_of::<Entry>() + chunk.words.capacity() * 8 + size_of::<Chunk>()
+        };
         let tables = size_of_val(&*self.lpns) + size_of_val(&*self.blocks);
         Bytes((tables + self.chunks.iter().map(chunk).sum::<usize>()) as u64)
     }
@@ -260,12 +263,15 @@ impl Contents {
             let first = self.blocks[block].written;
             let index = self.chunks_free.pop().unwrap_or_else(|| {
                 let pages = self.geometry.shape().pages_per_block as usize;
-                let entries = vec![Entry::default(); pages].into_boxed_slice();
-                let words = vec![0; pages * self.page_words].into_boxed_slice();
+                // Room for a whole block, so that a chunk used again for another never grows.
+                let (entries, words) = (Vec::with_capacity(pages), Vec::with_capacity(pages * self.page_words));
                 self.chunks.push(Chunk { first, entries, words });
                 self.chunks.len() as u32 - 1
             });
-            self.chunks[index as usize].first = first;
+            let chunk = &mut self.chunks[index as usize];
+            chunk.first = first;
+            chunk.entries.clear();
+            chunk.words.clear();
             self.blocks[block].chunk = index + 1;
         }
         &mut self.chunks[self.blocks[block].chunk as usize - 1]
@@ -299,9 +305,12 @@ impl Media for Contents {
         let (block, page) = self.admit(ppn)?;
         let words = self.page_words;
         let chunk = self.chunk(block);
-        let index = page as usize;
-        chunk.entries[index] = Entry { sequence: oob.sequence, check: oob.check(ppn), owner: oob.owner };
-        chunk.words[index * words..][..words].copy_from_slice(payload);
+        // Pages that were left out are in the chunk, but marked as erased in the table.
+        let index = (page - chunk.first) as usize;
+        chunk.entries.resize(index, Entry::default());
+        chunk.words.resize(index * words, 0);
+        chunk.entries.push(Entry { sequence: oob.sequence, check: oob.check(ppn), owner: oob.owner });
+        chunk.words.extend_from_slice(payload);
         let index = self.page_index(block, page);
         self.lpns[index] = mark(oob.lpn);
         self.blocks[block].written = page + 1;
@@ -326,12 +335,13 @@ impl Media for Contents {
                 Ok(Some(Oob { lpn, owner: 0, sequence: u64::from(page) }))
             }
             Some(chunk) => {
-                let entry = chunk.entries[page as usize];
+                let index = (page - chunk.first) as usize;
+                let entry = chunk.entries[index];
                 let oob = Oob { lpn, owner: entry.owner, sequence: entry.sequence };
                 if oob.check(ppn) != entry.check {
                     return Err(MediaFault::Unreadable { ppn });
                 }
-                payload.copy_from_slice(&chunk.words[page as usize * self.page_words..][..self.page_words]);
+                payload.copy_from_slice(&chunk.words[index * self.page_words..][..self.page_words]);
                 Ok(Some(oob))
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! Prints, for each value in ns, what the four microbenchmarks of the row deliver and how many threads are active. Configuration keys
 //! may be set by `KEY=VALUE` before the values: `cargo run --release -p rig --example fit -- host.depth=16 2.0 2.5`.
-#![allow(clippy::print_stdout, reason = "an example prints what it measured")]
+#![allow(clippy::print_stdout, reason = "an example prints what it finds")]
 
 use report::Summary;
 use rig::config::Layers;

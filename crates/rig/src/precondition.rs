@@ -1,6 +1,8 @@
 //! State written directly: a drive that was filled, or filled and overwritten at random, without simulating a single write.
 
-use firmware::{Drive, Settings, Tables, shares, trans_of, write_points};
+mod hybrid;
+
+use firmware::{Drive, MappingScheme, Settings, Tables, shares, trans_of, write_points};
 use flash::Contents;
 use rand::RngExt;
 use rand::SeedableRng;
@@ -39,8 +41,13 @@ impl Precondition {
     /// Before a full overwrite has passed (`times < 1`), only that share of pages is taken out of its first place.
     pub(crate) fn write(&self, drive: &Drive, settings: &Settings, tables: &Tables, contents: &mut [Contents]) {
         let dies_per_thread = drive.geometry().die_count().div_ceil(settings.threads.trans.into()) as usize;
+        let hybrid = matches!(settings.mapping, MappingScheme::Hybrid { .. });
         match self.fill {
             Fill::None => {}
+            Fill::Sequential if hybrid => hybrid::fill(drive, settings, tables, contents, 0),
+            Fill::Random { times } if hybrid => {
+                hybrid::fill(drive, settings, tables, contents, times.ceil().max(1.0) as u32);
+            }
             Fill::Sequential => {
                 let plan = Plan { valid: &|_| 1.0, erases: 0, seed: self.seed, dies_per_thread };
                 Filling::new(drive, settings, tables, contents, &plan).fill(0);

@@ -57,6 +57,9 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&[], &["Usage:"]),
 ];
 
+/// A trace's name, its bytes, the flags, and what the message must say.
+type Case<'a> = (&'a str, &'a [u8], &'a [&'a str], &'a [&'a str]);
+
 #[test]
 fn words_that_cannot_be_used_are_refused_with_what_was_expected() {
     for (words, messages) in REFUSED {
@@ -87,12 +90,9 @@ fn files_that_cannot_be_used_are_refused_with_their_line() {
     }
 }
 
-/// A file's name and bytes, words after it, and what the message says.
-type Case<'a> = (&'a str, &'a [u8], &'a [&'a str], &'a [&'a str]);
-
 #[test]
 fn traces_that_cannot_be_used_are_refused_with_their_line() {
-    let cases: &[Case] = &[
+    let cases: &[Case<'_>] = &[
         ("empty.spc", b"", &[], &["empty.spc: the file is empty; expected a trace"]),
         ("noise.bin", &[7, 0, 255, 254, 9, 9, 0, 1], &[], &["noise.bin: no known format fits", "help: --format NAME"]),
         (

@@ -1,5 +1,6 @@
 //! What a correct device may answer: told of every command and every completion, it judges what reads find.
 
+mod entries;
 mod mismatch;
 mod race;
 #[cfg(test)]
@@ -9,6 +10,7 @@ use std::collections::VecDeque;
 
 use units::{Lba, QueueId, pattern};
 
+use entries::Entries;
 pub use mismatch::{Meaning, Mismatch};
 use race::{Claim, PAGE_SECTORS, Race};
 
@@ -95,13 +97,14 @@ impl Ticket {
 ///   may last, until a read finds one of them.
 /// - A command answered with an error has taken effect by then or never will.
 ///
-/// Memory is 4 bytes for each page (touched lazily), 32 more for a page written in parts, and a history for each page
+/// Memory is about 20 bytes for each page written, until 4 bytes for every page are less; 32 more for a page
+/// written in parts, and a history for each page
 /// with writes under way. Nothing is allocated in steady state.
 pub struct Oracle {
     sectors: u64,
     start: Lba,
     initial: Initial,
-    pages: Vec<u32>,
+    pages: Entries,
     mixed: Vec<[Content; PAGE_SECTORS]>,
     mixed_free: Vec<u32>,
     races: Vec<Race>,
@@ -125,7 +128,7 @@ impl Oracle {
             sectors,
             start,
             initial,
-            pages: vec![0; sectors.div_ceil(PAGE_SECTORS as u64) as usize],
+            pages: Entries::new(sectors.div_ceil(PAGE_SECTORS as u64)),
             mixed: Vec::new(),
             mixed_free: Vec::new(),
             races: Vec::new(),
@@ -207,8 +210,8 @@ impl Oracle {
         let count = words.len() / ticket.sectors.max(1) as usize;
         for (at, sector) in words.chunks_exact_mut(count.max(1)).enumerate() {
             let lba = ticket.first + at as u64;
-            let (page, position) = ((lba.0 / PAGE_SECTORS as u64) as usize, (lba.0 % PAGE_SECTORS as u64) as usize);
-            let content = match Page::decode(self.pages[page]) {
+            let (page, position) = (lba.0 / PAGE_SECTORS as u64, (lba.0 % PAGE_SECTORS as u64) as usize);
+            let content = match Page::decode(self.pages.get(page)) {
                 Page::Uniform(content) => content,
                 Page::Mixed(index) => self.mixed[index][position],
                 Page::Racing(race) => self.races[race].latest(position),
@@ -255,10 +258,10 @@ impl Oracle {
     }
 
     fn settle(&mut self, page: u64) {
-        let Page::Racing(race) = Page::decode(self.pages[page as usize]) else { return };
+        let Page::Racing(race) = Page::decode(self.pages.get(page)) else { return };
         let Some(contents) = self.races[race].settle(self.oldest) else { return };
         self.races_free.push(race as u32);
-        self.pages[page as usize] = if contents.iter().all(|content| *content == contents[0]) {
+        let entry = if contents.iter().all(|content| *content == contents[0]) {
             contents[0].0
         } else if let Some(index) = self.mixed_free.pop() {
             self.mixed[index as usize] = contents;
@@ -267,11 +270,12 @@ impl Oracle {
             self.mixed.push(contents);
             MIXED + index_of(self.mixed.len() - 1)
         };
+        self.pages.set(page, entry);
     }
 
     /// The history of a page, begun now unless it has one.
     fn race(&mut self, page: u64) -> usize {
-        let before = match Page::decode(self.pages[page as usize]) {
+        let before = match Page::decode(self.pages.get(page)) {
             Page::Racing(race) => return race,
             Page::Uniform(content) => [content; PAGE_SECTORS],
             Page::Mixed(index) => {
@@ -284,7 +288,7 @@ impl Oracle {
             self.races.push(Race::default());
         }
         self.races[race].restart(page, before);
-        self.pages[page as usize] = RACING + index_of(race);
+        self.pages.set(page, RACING + index_of(race));
         race
     }
 
@@ -308,7 +312,7 @@ impl Oracle {
             let (here, after) = rest.split_at(mask.count_ones() as usize * words);
             rest = after;
             let first = page * PAGE_SECTORS as u64 + u64::from(mask.trailing_zeros());
-            let verdict = match Page::decode(self.pages[page as usize]) {
+            let verdict = match Page::decode(self.pages.get(page)) {
                 Page::Uniform(content) => self.compare(ticket, Lba(first), here, words, |_| content),
                 Page::Mixed(index) => self.compare(ticket, Lba(first), here, words, |sector| self.mixed[index][sector]),
                 Page::Racing(race) => self.judge_race(ticket, race, Lba(first), here, words, now),

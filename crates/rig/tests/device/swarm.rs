@@ -129,6 +129,8 @@ impl Draw {
             self.of(&[CoalescingSettings::NONE, CoalescingSettings { threshold: 3, time: 1 }]);
         device.placement = Placement::dealt(device.settings.threads, self.of(&[1, 2, 5, 8])).expect("a core at least");
         let fill = self.of(&[Fill::None, Fill::Sequential, Fill::Random { times: 0.3 }, Fill::Random { times: 3.0 }]);
+        // A drive with hybrid mapping can only be filled by writing.
+        let fill = if device.settings.mapping == MappingScheme::Page { fill } else { Fill::None };
         device.precondition = Precondition { fill, seed };
         device
     }
