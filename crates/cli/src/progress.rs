@@ -28,8 +28,8 @@ impl Progress {
         let completed = session.completed();
         let bar = ProgressBar::new(total);
         let style = match total {
-            0 => "{spinner} {human_pos} simulated requests, {per_sec}",
-            _ => "{bar:32} {human_pos} of {human_len} simulated requests, {per_sec}, {eta} left",
+            0 => "{spinner} {human_pos} simulated requests",
+            _ => "{bar:32} {human_pos} of {human_len} simulated requests, {eta} left",
         };
         bar.set_style(ProgressStyle::with_template(style).expect("a template of ours"));
         Progress::draw(watched, bar, Some(completed))
