@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //! - The same blueprint, processor and seed give the same turns at the same times in the same order, and so the same digest.
-//! - Knows no firmware: generic over its [`Vocabulary`].
+//! - Knows no firmware: generic over its [`stage::Vocabulary`].
 //!
 //! # What it leaves out
 //! Approximations of the processor are stated at [`Processor`] and in `lines.rs`; hardware stages take no time by themselves.
