@@ -1,6 +1,6 @@
 //! What can be said on the command line. Values go to the configuration as they are: it knows what they may be.
 
-use crate::{Shell, bench, describe, list, replay, run};
+use crate::{Shell, bench, describe, experiment, list, replay, run, serve};
 use clap::{Args, Parser, Subcommand};
 use rig::config::{ConfigError, Layers};
 use std::path::{Path, PathBuf};
@@ -33,6 +33,24 @@ pub(crate) enum Command {
         flashloom replay homes.blkparse --mode timed --speed 10 --lenient\n  \
         flashloom replay tpcc.trace --format mqsim --devices fold --wrap --json -")]
     Replay(replay::ReplayArguments),
+    /// Serve a drive to real hosts until SIGINT or SIGTERM
+    #[command(after_help = "Examples:\n  \
+        flashloom serve --tcp 127.0.0.1:4420\n  \
+        flashloom serve --tcp 0.0.0.0:4420 --allow-remote --allow-host nqn.2014-08.org.nvmexpress:uuid:...\n  \
+        flashloom serve --tcp 127.0.0.1:4420 --device small --set device.lba_bytes=4096")]
+    Serve(serve::ServeArguments),
+    /// Repeat experiments of the papers: numbers (JSON, CSV) and pictures (SVG)
+    #[command(after_help = "Examples:\n  \
+        flashloom experiment fig15 --quick\n  \
+        flashloom experiment fig11 fig12 --out results --jobs 2\n  \
+        flashloom experiment all --quick --traces traces\n  \
+        flashloom experiment fig16b --set host.depth=16")]
+    Experiment(experiment::ExperimentArguments),
+    /// Run what a file varies, and make one table of it
+    #[command(after_help = "Example:\n  \
+        flashloom sweep channels.toml --out results --jobs 2\n\n\
+        docs/experiments.md shows such a file.")]
+    Sweep(experiment::SweepArguments),
     /// Show what there is to choose from
     #[command(after_help = "Examples:\n  flashloom list workloads\n  flashloom list devices --json -")]
     List(list::ListArguments),
@@ -51,6 +69,9 @@ impl Command {
         match self {
             Command::Run(arguments) => arguments.run(shell),
             Command::Replay(arguments) => arguments.run(shell),
+            Command::Serve(arguments) => arguments.run(shell),
+            Command::Experiment(arguments) => arguments.run(shell),
+            Command::Sweep(arguments) => arguments.run(shell),
             Command::List(arguments) => arguments.run(shell),
             Command::Describe(arguments) => arguments.run(shell),
             Command::Bench(arguments) => arguments.run(shell),
@@ -94,6 +115,12 @@ pub(crate) struct Shared {
     /// Virtual time measured in each phase, for example 1s
     #[arg(long, value_name = "TIME", conflicts_with = "ios")]
     pub(crate) duration: Option<String>,
+    /// end: as many requests or as long as said; steady: in rounds, until the last five are alike (SNIA PTS)
+    #[arg(long, value_name = "end|steady")]
+    until: Option<String>,
+    /// Length of a round with --until steady: requests, or virtual time such as 50ms
+    #[arg(long, value_name = "N|TIME")]
+    round: Option<String>,
     /// What was written before the run: none, seq (every page once) or rand:TIMES (then so often at random)
     #[arg(long, value_name = "none|seq|rand:TIMES")]
     precondition: Option<String>,
@@ -124,6 +151,18 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// The same for a drive that is served: in real time, fresh, every byte kept, and `device` where none was named.
+    pub(crate) fn serving(&self, device: &str) -> Shared {
+        let or = |said: &Option<String>, otherwise: &str| Some(said.as_deref().unwrap_or(otherwise).to_owned());
+        Shared {
+            device: or(&self.device, device),
+            world: or(&self.world, "threads"),
+            payload: or(&self.payload, "full"),
+            precondition: or(&self.precondition, "none"),
+            ..self.clone()
+        }
+    }
+
     /// What was said, as layers over the configuration files.
     pub(crate) fn layers(&self, files: &[PathBuf]) -> Result<Layers, ConfigError> {
         let mut layers = Layers::new();
@@ -142,6 +181,8 @@ impl Shared {
             ("--depth", &self.depth),
             ("--ios", &self.ios),
             ("--duration", &self.duration),
+            ("--until", &self.until),
+            ("--round", &self.round),
             ("--precondition", &self.precondition),
             ("--payload", &self.payload),
             ("--seed", &self.seed),

@@ -1,8 +1,9 @@
 //! How a command fails: its exit code, its message and what may help.
 
 use crate::Shell;
+use lab::LabError;
 use rig::config::ConfigError;
-use rig::{PlanError, SessionError};
+use rig::{PlanError, ServiceError, SessionError};
 use std::io;
 use thiserror::Error;
 use workload::replay::TraceError;
@@ -63,8 +64,18 @@ fn is_closed(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }
 
+fn plan(error: &anyhow::Error) -> Option<&PlanError> {
+    match error.downcast_ref::<LabError>() {
+        Some(LabError::Run { error, .. }) => Some(&**error),
+        _ => error.downcast_ref(),
+    }
+}
+
 fn session(error: &anyhow::Error) -> Option<&SessionError> {
-    match error.downcast_ref::<PlanError>() {
+    if let Some(ServiceError::Session(error)) = error.downcast_ref() {
+        return Some(error);
+    }
+    match plan(error) {
         Some(PlanError::Session(error)) => Some(error),
         Some(PlanError::Config(_)) => None,
         None => error.downcast_ref(),
@@ -72,13 +83,19 @@ fn session(error: &anyhow::Error) -> Option<&SessionError> {
 }
 
 fn config(error: &anyhow::Error) -> Option<&ConfigError> {
-    match error.downcast_ref::<PlanError>() {
+    if let Some(LabError::Configuration { error, .. }) = error.downcast_ref() {
+        return Some(&**error);
+    }
+    match plan(error) {
         Some(PlanError::Config(error)) => Some(error),
         _ => error.downcast_ref(),
     }
 }
 
 fn code(error: &anyhow::Error) -> u8 {
+    if let Some(error) = error.downcast_ref::<ServiceError>() {
+        return if crate::serve::is_fault(error) { FAULT } else { UNUSABLE };
+    }
     match session(error) {
         None | Some(SessionError::Build(_)) => UNUSABLE,
         Some(_) => FAULT,
@@ -91,6 +108,9 @@ fn advice(error: &anyhow::Error) -> Option<String> {
     }
     if let Some(error) = config(error) {
         return advice_on_configuration(error);
+    }
+    if let Some(LabError::Unknown { .. }) = error.downcast_ref() {
+        return Some("`flashloom list experiments` says what there is".into());
     }
     if let Some(error) = error.downcast_ref::<TraceError>() {
         return advice_on_trace(error);

@@ -6,17 +6,19 @@
 //! - Results go to standard output, everything else to standard error; with `--json -` standard output is the JSON alone.
 //!
 //! # What it leaves out
-//! Experiments, sweeps, random checks, real front ends and calibration: their verbs come with them.
+//! Random checks and calibration: their verbs come with them.
 
 mod arguments;
 mod bench;
 mod describe;
+mod experiment;
 mod failure;
 mod list;
 mod picture;
 mod progress;
 mod replay;
 mod run;
+mod serve;
 mod shell;
 mod table;
 mod whole;

@@ -4,7 +4,8 @@ use crate::Shell;
 use crate::table::table;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
-use firmware::architecture::ARCHITECTURES;
+use firmware::architecture::{ARCHITECTURES, Architecture, ThreadCounts};
+use lab::{EXPERIMENTS, Experiment, placements as placements_of_the_repository};
 use rig::config::{CHOICES, DEVICES, Layers, Named, PROCESSORS};
 use serde::Serialize;
 use workload::WORKLOADS;
@@ -38,7 +39,7 @@ const LISTS: [(&str, List); 8] = [
     ("formats", formats),
     ("policies", policies),
     ("placements", placements),
-    ("experiments", || Ok(Vec::new())),
+    ("experiments", experiments),
 ];
 
 impl ListArguments {
@@ -62,7 +63,12 @@ fn entry(name: &str, summary: impl Into<String>) -> Entry {
 }
 
 fn architectures() -> anyhow::Result<Vec<Entry>> {
-    Ok(ARCHITECTURES.iter().map(|architecture| entry(architecture.name(), architecture.summary())).collect())
+    let line = |architecture: &&dyn Architecture| {
+        let groups = ThreadCounts::new(architecture.groups());
+        let groups: Vec<String> = groups.iter().map(|(group, threads)| format!("{group}={threads}")).collect();
+        entry(architecture.name(), format!("{}; threads {}", architecture.summary(), groups.join(",")))
+    };
+    Ok(ARCHITECTURES.iter().map(line).collect())
 }
 
 fn devices() -> anyhow::Result<Vec<Entry>> {
@@ -98,9 +104,26 @@ fn policies() -> anyhow::Result<Vec<Entry>> {
     Ok(policies.map(|(key, words)| entry(key, words.join(", "))).collect())
 }
 
+fn experiments() -> anyhow::Result<Vec<Entry>> {
+    let of = |named: &lab::Named| {
+        let experiment = Experiment::named(named.name)?;
+        Ok(entry(named.name, format!("{} ({})", experiment.summary, experiment.source)))
+    };
+    EXPERIMENTS.iter().map(of).collect()
+}
+
 fn placements() -> anyhow::Result<Vec<Entry>> {
-    Ok(vec![
+    let mut entries = vec![
         entry("dealt", "one thread after another to the next core, so that every core has its share of each group"),
         entry("[CORE, ...]", "placement.GROUP as a list: the core of each of its threads"),
-    ])
+    ];
+    for table in placements_of_the_repository() {
+        for placement in &table.placement {
+            let threads: Vec<String> =
+                placement.threads.iter().map(|(group, count)| format!("{group}={count}")).collect();
+            let name = format!("{}/{}/{}", table.architecture, table.processor, placement.cores);
+            entries.push(entry(&name, threads.join(",")));
+        }
+    }
+    Ok(entries)
 }

@@ -67,3 +67,42 @@ impl Drop for Progress {
         }
     }
 }
+
+/// A line that counts the runs of an experiment.
+pub(crate) struct Runs {
+    bar: ProgressBar,
+}
+
+impl Runs {
+    pub(crate) fn new(watched: bool, name: &str) -> Runs {
+        let bar = if watched { ProgressBar::new(0) } else { ProgressBar::hidden() };
+        let style = "{prefix} {bar:24} {pos} of {len} runs, {eta} left ({msg})";
+        bar.set_style(ProgressStyle::with_template(style).expect("a template of ours"));
+        bar.set_prefix(name.to_owned());
+        if watched {
+            bar.enable_steady_tick(EVERY);
+        }
+        Runs { bar }
+    }
+
+    /// A run of a search for placements is over.
+    pub(crate) fn tried(&self, tried: &lab::Tried<'_>) {
+        let lab::Tried { cores, threads, workload, iops } = tried;
+        self.bar.inc_length(1);
+        self.bar.inc(1);
+        self.bar.set_message(format!("{cores} cores, {threads} threads, {workload}: {iops:.0} IOPS"));
+    }
+
+    /// A run is over.
+    pub(crate) fn show(&self, progress: &lab::Progress<'_>) {
+        self.bar.set_length(progress.total as u64);
+        self.bar.set_position(progress.done as u64);
+        self.bar.set_message(progress.point.to_owned());
+    }
+}
+
+impl Drop for Runs {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
+    }
+}

@@ -125,6 +125,14 @@ impl ReplayArguments {
         let help = if trace.summary().timed { "" } else { "--mode closed needs no times" };
         let source = trace.source(mode).map_err(|error| unusable(format!("--{error}"), help))?;
         let said = &resolved.phases[0];
+        if said.rounds.is_some() {
+            if self.mode == Timing::Timed {
+                let help = "rounds begin the trace again, which has no times for that";
+                return Err(unusable("--until is steady; expected end with --mode timed", help));
+            }
+            let again = Phase::new(self.name(), Box::new(trace.looped()), pace);
+            return Ok(Phase { rounds: said.rounds, ..again });
+        }
         let mut phase = Phase::new(self.name(), Box::new(source), pace);
         phase.ios = said.ios.filter(|_| self.shared.ios.is_some());
         phase.duration = said.duration.filter(|_| self.shared.duration.is_some());

@@ -1,7 +1,8 @@
 //! A run of several phases as one: sums of counts, means over time, each direction over the phases that had it.
 
 use report::{
-    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Latency, Locks, Named, Summary, bounds,
+    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Latency, Locks, Named, SteadyState,
+    Summary, bounds,
 };
 use serde::Serialize;
 
@@ -56,6 +57,7 @@ fn combined(phases: &[Summary]) -> Summary {
         queue_depth_mean: shares.mean(|phase| phase.queue_depth_mean),
         breakdown: shares.breakdown(),
         groups: shares.groups(),
+        completions: completions(phases),
         cores: last.cores.as_ref().map(|_| shares.cores()),
         power_w: last.power_w.map(|_| shares.mean(|phase| phase.power_w.unwrap_or(0.0))),
         bounds: shares.bounds(iops),
@@ -72,14 +74,42 @@ fn combined(phases: &[Summary]) -> Summary {
             checkpoints: shares.count(|phase| phase.journal.as_ref().map_or(0, |journal| journal.checkpoints)),
             pages: shares.count(|phase| phase.journal.as_ref().map_or(0, |journal| journal.pages)),
         }),
+        // Intervals are counted from the beginning of their phase.
+        samples: Vec::new(),
+        steady_state: last.steady_state.as_ref().map(|_| shares.steady_state()),
         // Digest, wear and what the oracle compared are counted from the run's beginning: the last phase has them all.
         ..last
     }
 }
 
+/// Commands by group and thread, summed.
+fn completions(phases: &[Summary]) -> Named<Vec<u64>> {
+    let mut sums: Named<Vec<u64>> = Named::default();
+    for (group, threads) in phases.iter().flat_map(|phase| phase.completions.iter()) {
+        let before = sums.get(group).cloned().unwrap_or_default();
+        let before = before.into_iter().chain(std::iter::repeat(0));
+        sums.set(group, threads.iter().zip(before).map(|(count, before)| count + before).collect());
+    }
+    sums
+}
+
 impl Shares<'_> {
     fn count(&self, of: impl Fn(&Summary) -> u64) -> u64 {
         self.phases.iter().map(|(_, phase)| of(phase)).sum()
+    }
+
+    /// Steady if every phase was, with the worst of each figure.
+    fn steady_state(&self) -> SteadyState {
+        let all = || self.phases.iter().filter_map(|(_, phase)| phase.steady_state.as_ref());
+        let worst =
+            |of: fn(&SteadyState) -> Option<f64>| all().filter_map(of).max_by(|a, b| a.abs().total_cmp(&b.abs()));
+        SteadyState {
+            reached: all().all(|steady| steady.reached),
+            rounds: all().map(|steady| steady.rounds).sum(),
+            iops: all().flat_map(|steady| steady.iops.iter().copied()).collect(),
+            excursion: worst(|steady| steady.excursion),
+            rise: worst(|steady| steady.rise),
+        }
     }
 
     /// The mean over time.

@@ -21,15 +21,15 @@ mod work;
 
 pub use drive::{Drive, DriveError, DriveShape, LbaFormat, Namespace};
 pub use message::*;
-pub use note::Note;
-pub use policies::{MergeKind, shares, trans_of};
+pub use note::{LatencyPart, Note, Wait};
+pub use policies::{MergeKind, each_owner, page_of_rank, rank_of, shares, trans_of};
 pub use ports::{FlashChannel, HostLink, HostPort};
 pub use settings::{
-    AddressSplit, CacheSettings, FlashSettings, JournalSettings, LOCK_REGION, LockSettings, MappingScheme,
-    QueueAllocation, ReclaimSettings, Settings, SettingsError, ThreadCounts, VictimPolicy,
+    AddressSplit, BlockDeal, CacheSettings, FlashSettings, JournalSettings, LOCK_REGION, LockSettings, MappingScheme,
+    PartCounts, PipelineSettings, QueueAllocation, ReclaimSettings, Settings, SettingsError, VictimPolicy,
 };
 pub use stages::trans::write_points;
-pub use tables::{BlockGroups, COMPLETION_VALID, Frames, GroupState, Mapping, Tables};
+pub use tables::{BlockGroups, COMPLETION_VALID, Frames, GroupState, HybridMap, Mapping, PageMap, Tables};
 pub use work::Work;
 
 /// The firmware's words, for executors.

@@ -1,5 +1,9 @@
 //! Every message of the firmware, in the order a command meets them. All are plain words; the largest has 64 bytes.
 
+mod carried;
+
+pub use carried::*;
+
 use flash::{Transaction, TransactionTag};
 use nvme::spec::Status;
 use units::{BlockId, HostAddress, Lpn, Ppn, QueueId};
@@ -202,6 +206,12 @@ pub struct LockSkip {
 /// No place in an order.
 pub const NO_TICKET: u32 = u32::MAX;
 
+/// The ticket after one.
+pub fn next_ticket(ticket: u32) -> u32 {
+    // The mark for "none" is passed over.
+    if ticket + 1 == NO_TICKET { 0 } else { ticket + 1 }
+}
+
 /// What came of a lock request.
 #[derive(Clone, Copy, Debug)]
 pub struct LockReply {
@@ -252,6 +262,10 @@ pub enum Asker {
     Bgc,
     /// The journal.
     Log,
+    /// A worker of the traditional firmware.
+    Worker,
+    /// FIL of the pipeline, for itself.
+    Fil,
 }
 
 /// Who is told when a page is done.
@@ -340,6 +354,10 @@ pub struct FlashRequest {
     pub frame: u32,
     /// Who is told.
     pub requester: Requester,
+    /// The TRANS part that asked; of others it is 0.
+    pub owner: u8,
+    /// Place among that part's requests at this thread; [`NO_TICKET`] where they come in their order anyway.
+    pub ticket: u32,
     /// For whom.
     pub key: CommandKey,
 }
@@ -380,8 +398,8 @@ pub struct ChannelDone {
 /// A page is done, to whoever asked for it.
 #[derive(Clone, Copy, Debug)]
 pub struct PageDone {
-    /// As given.
-    pub tag: u32,
+    /// Who asked, and what the page is to it.
+    pub requester: Requester,
     /// A frame given back with it; not always the one that was lent.
     pub frame: u32,
     /// How it went.
@@ -415,6 +433,8 @@ pub struct MergeStep {
 /// A group of blocks is erased and free, to the TRANS thread that owns it.
 #[derive(Clone, Copy, Debug)]
 pub struct Reclaimed {
+    /// Which TRANS thread.
+    pub trans: u8,
     /// Its first block; none if no group had garbage, or a step of a merge had none to erase.
     pub first: Option<BlockId>,
 }
@@ -488,6 +508,10 @@ messages!(
     Reclaimed,
     Posted,
     QueueEased,
+    WorkerIdle,
+    SubRequest,
+    ReclaimOrder,
+    EventPulled,
     Interrupt,
 );
 
@@ -511,13 +535,17 @@ impl Message {
             Message::ChannelDone(message) => message.key,
             Message::PageDone(message) => message.key,
             Message::Posted(message) => message.key,
+            Message::SubRequest(message) => message.key,
             Message::DoorbellWritten(_)
+            | Message::ReclaimOrder(_)
+            | Message::EventPulled(_)
             | Message::Fetch(_)
             | Message::Take(_)
             | Message::LockSkip(_)
             | Message::ReclaimRequest(_)
             | Message::Reclaimed(_)
             | Message::QueueEased(_)
+            | Message::WorkerIdle(_)
             | Message::Interrupt(_)
             | Message::LockGranted(_) => CommandKey::NONE,
         }

@@ -1,7 +1,35 @@
 //! What stages tell the recorder.
 
 use crate::message::CommandKey;
-use units::Time;
+use units::{Span, Time};
+
+/// What a worker that carries a command waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wait {
+    /// Another worker that holds a lock.
+    Lock,
+    /// A page of flash.
+    Flash,
+    /// A transfer over the host link.
+    Link,
+}
+
+/// The parts of a request's latency that firmware threads work on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LatencyPart {
+    /// NVMe queue handling.
+    Nvmq,
+    /// Index locks.
+    Ilock,
+    /// The burst buffer.
+    Cache,
+    /// Address translation.
+    Trans,
+    /// Flash commands; afterwards the request waits for the die.
+    Fcmd,
+    /// None of them: work beside requests.
+    Other,
+}
 
 /// A note. Executors stamp it with the time and the stage.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +53,29 @@ pub enum Note {
         asked: Time,
         /// Whether the range was held.
         waited: bool,
+    },
+    /// A worker has waited.
+    Waited {
+        /// For whom.
+        key: CommandKey,
+        /// For what.
+        on: Wait,
+        /// From when.
+        since: Time,
+        /// To when.
+        until: Time,
+    },
+    /// A structure that threads share was locked after so long.
+    StructureLocked {
+        /// Zero where it was free.
+        waited: Span,
+    },
+    /// So much of this turn was the work of this part, where a thread runs several.
+    TurnShare {
+        /// The part.
+        part: LatencyPart,
+        /// Of the turn: 0 to 1.
+        share: f64,
     },
     /// A read found its page in the buffer.
     CacheHit,

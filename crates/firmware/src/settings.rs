@@ -1,11 +1,13 @@
 //! Every choice of the firmware, resolved: nothing here means "default", and relations are checked once.
 
+use crate::architecture::{Architecture, ThreadCounts};
 use thiserror::Error;
 use units::{Bytes, Span};
 
-/// How many threads each group has.
+/// How many of each part there are that share the tables. An architecture derives it from its threads: DeepFlash has a thread for
+/// each, others run several parts on one thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ThreadCounts {
+pub struct PartCounts {
     /// NVMe queue handling.
     pub nvmq: u16,
     /// Index locks.
@@ -20,26 +22,6 @@ pub struct ThreadCounts {
     pub bgc: u16,
     /// Flash commands.
     pub fcmd: u16,
-}
-
-/// Group names with their counts, in the order a request meets them.
-impl ThreadCounts {
-    /// The groups by name.
-    pub fn groups(&self) -> [(&'static str, u16); 7] {
-        [
-            ("nvmq", self.nvmq),
-            ("ilock", self.ilock),
-            ("cache", self.cache),
-            ("trans", self.trans),
-            ("log", self.log),
-            ("bgc", self.bgc),
-            ("fcmd", self.fcmd),
-        ]
-    }
-    /// All of them.
-    pub fn total(&self) -> u32 {
-        self.groups().iter().map(|&(_, count)| u32::from(count)).sum()
-    }
 }
 
 /// Which NVMQ threads serve a queue (DeepFlash §4.2, §5.1).
@@ -58,6 +40,15 @@ pub enum AddressSplit {
     Plain,
     /// By the XOR of all bit groups.
     Xor,
+}
+
+/// How the groups of blocks are dealt to the TRANS parts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockDeal {
+    /// Round robin, so that each has blocks on every die (block-interleaved virtualisation, DeepFlash §4.3).
+    Interleaved,
+    /// By the channel they lie on: of as many parts as channels, each has one; of more or fewer, an equal share each, die by die.
+    Channel,
 }
 
 /// How the mapping says where a logical page is (DeepFlash §4.3 and Table 1).
@@ -81,6 +72,8 @@ pub struct LockSettings {
     pub unit: Bytes,
     /// Whether a request for a held range goes to its owner instead of waiting.
     pub forwarding: bool,
+    /// Where instances share the buffer and the mapping: regions of each, with a lock of its own.
+    pub regions: u16,
 }
 
 /// The burst buffer (DeepFlash §4.3, §5.3).
@@ -94,6 +87,15 @@ pub struct CacheSettings {
     pub bypass: bool,
     /// Frames beyond the entries, for evictions under way.
     pub spare_frames: u32,
+    /// Cachelines under one lock, where lines have locks.
+    pub lines_per_lock: u32,
+}
+
+/// The pipeline of PipeSSD, and the feedback along it that is no message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PipelineSettings {
+    /// How soon FTL looks again at how many pages FIL has moved, while it waits for that; later and later while nothing changes.
+    pub poll: Span,
 }
 
 /// How victims are chosen.
@@ -149,8 +151,10 @@ pub struct FlashSettings {
 /// All of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {
-    /// Threads of each group.
+    /// Threads of each group of the architecture.
     pub threads: ThreadCounts,
+    /// Parts that they run.
+    pub parts: PartCounts,
     /// Queues and threads.
     pub queues: QueueAllocation,
     /// Commands in the drive at a time: capacity granted when a command is fetched.
@@ -163,8 +167,12 @@ pub struct Settings {
     pub lock: LockSettings,
     /// The burst buffer.
     pub cache: CacheSettings,
+    /// The pipeline of PipeSSD.
+    pub pipeline: PipelineSettings,
     /// Logical pages and TRANS threads.
     pub split: AddressSplit,
+    /// Block groups and TRANS parts.
+    pub deal: BlockDeal,
     /// Logical and physical pages.
     pub mapping: MappingScheme,
     /// Garbage collection.
@@ -180,38 +188,35 @@ pub struct Settings {
 #[error("{key} is {value}; expected {expected}")]
 pub struct SettingsError {
     /// The configuration key.
-    pub key: &'static str,
+    pub key: String,
     /// What it was.
     pub value: String,
     /// What it may be.
-    pub expected: &'static str,
+    pub expected: String,
 }
 
 /// Bytes of the regions that ILOCK threads are dealt: no lock range reaches over more than one.
 pub const LOCK_REGION: Bytes = Bytes::mib(1);
 
 impl Settings {
+    /// The same with these threads of an architecture, and the parts that they run.
+    pub fn staffed(self, architecture: &dyn Architecture, threads: ThreadCounts) -> Self {
+        let settings = Settings { threads, ..self };
+        Settings { parts: architecture.parts(&settings), ..settings }
+    }
+
     /// Checks the relations that every architecture needs.
     pub fn check(&self, page: Bytes) -> Result<(), SettingsError> {
-        let refuse = |key, value: String, expected| Err(SettingsError { key, value, expected });
-        for (key, count, least) in [
-            ("threads.nvmq", self.threads.nvmq, 1),
-            ("threads.ilock", self.threads.ilock, 1),
-            ("threads.cache", self.threads.cache, 0),
-            ("threads.trans", self.threads.trans, 1),
-            ("threads.bgc", self.threads.bgc, 1),
-            ("threads.fcmd", self.threads.fcmd, 1),
-        ] {
-            if count < least || count > 128 {
-                return refuse(key, count.to_string(), if least == 0 { "0 to 128" } else { "1 to 128" });
-            }
-        }
-        if self.threads.log > 1 {
-            return refuse("threads.log", self.threads.log.to_string(), "0 or 1: checkpoints have one order");
-        }
+        let refuse = |key: &str, value: String, expected: &str| {
+            Err(SettingsError { key: key.into(), value, expected: expected.into() })
+        };
+        self.threads.check()?;
         let unit = self.lock.unit;
         if !unit.0.is_power_of_two() || unit < page || unit > LOCK_REGION {
             return refuse("lock.unit_bytes", unit.0.to_string(), "a power of two from the page size to 1 MiB");
+        }
+        if !(1..=64).contains(&self.lock.regions) {
+            return refuse("lock.regions", self.lock.regions.to_string(), "1 to 64");
         }
         if self.commands < 2 || self.commands > 8192 {
             return refuse("firmware.commands", self.commands.to_string(), "2 to 8192");
@@ -222,22 +227,28 @@ impl Settings {
         if self.page_window == 0 {
             return refuse("firmware.page_window", "0".into(), "at least 1");
         }
-        if self.threads.cache > 0 {
+        if self.parts.cache > 0 {
             let entries = self.cache.size.0 / page.0;
-            if entries < u64::from(self.threads.cache) {
+            if entries < u64::from(self.parts.cache) {
                 return refuse(
                     "cache.size_bytes",
                     self.cache.size.0.to_string(),
                     "at least a page for each CACHE thread",
                 );
             }
-            if self.cache.spare_frames < u32::from(self.threads.cache) {
+            if self.cache.spare_frames < u32::from(self.parts.cache) {
                 return refuse(
                     "cache.spare_frames",
                     self.cache.spare_frames.to_string(),
                     "at least one for each CACHE thread",
                 );
             }
+        }
+        if self.cache.lines_per_lock == 0 {
+            return refuse("cache.lines_per_lock", "0".into(), "at least 1");
+        }
+        if self.pipeline.poll == Span::ZERO {
+            return refuse("pipeline.poll_ns", "0".into(), "more than nothing");
         }
         if let MappingScheme::Hybrid { log_blocks, data_blocks } = self.mapping
             && (!(1..=64).contains(&log_blocks) || !(1..=255).contains(&data_blocks))
@@ -256,7 +267,7 @@ impl Settings {
                 "a share from 0 to below 1",
             );
         }
-        if self.threads.log > 0 && (self.journal.interval == Span::ZERO || self.journal.window == 0) {
+        if self.parts.log > 0 && (self.journal.interval == Span::ZERO || self.journal.window == 0) {
             return refuse("journal.interval_ms", "0".into(), "a positive interval and window");
         }
         Ok(())

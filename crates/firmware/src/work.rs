@@ -32,7 +32,7 @@ work! {
     PostCompletion "nvmq_post_completion";
     /// NVMQ: compare two pages in buffer memory.
     ComparePage "nvmq_compare_page";
-    /// ILOCK: search the tree for a range, and the requests waiting.
+    /// ILOCK: go down one level of the tree of ranges.
     SearchLock "ilock_search";
     /// ILOCK: put a node into the tree.
     InsertLock "ilock_insert";

@@ -1,6 +1,8 @@
 //! What the pages of one channel hold: payload words, out-of-band entries and wear, in memory for the pages touched.
 
 use crate::Geometry;
+use std::fmt::Debug;
+use std::sync::Arc;
 use thiserror::Error;
 use units::{BlockId, Bytes, ChannelId, Lba, Lpn, Ppn, SECTOR_BYTES, pattern};
 use zerocopy::FromZeros;
@@ -80,6 +82,13 @@ pub trait Media {
     fn erase(&mut self, block: BlockId) -> Result<(), MediaFault>;
 }
 
+/// Which logical page each preconditioned page holds: a rule, so that a drive that was filled needs neither time nor memory
+/// for it.
+pub trait Labels: Debug + Send + Sync {
+    /// The logical page that was left at `ppn`, a page that was preconditioned. At most [`Oob::LPN_MAX`].
+    fn label(&self, ppn: Ppn) -> Lpn;
+}
+
 /// In the table of logical pages: not programmed. Zero, so that a fresh table is zeroed memory that nobody has touched.
 const ERASED: u32 = 0;
 /// In the table of logical pages: programmed or erased in part. Other entries are the logical page plus one.
@@ -90,6 +99,8 @@ struct Block {
     /// The lowest page that can still be programmed.
     written: u32,
     erases: u32,
+    /// Pages before this one are preconditioned: their logical pages follow from the rule, and the table has nothing.
+    ruled: u32,
     /// One more than the index of its chunk; zero for none.
     chunk: u32,
 }
@@ -113,9 +124,10 @@ struct Chunk {
 
 /// The pages of one channel. Channels share nothing, so each can live on a thread of its own.
 ///
-/// A page takes 4 bytes, untouched until it is programmed; a block takes 12. The first program in a block after an
+/// A page takes 4 bytes, untouched until it is programmed; a block takes 16. The first program in a block after an
 /// erase or after preconditioning takes a chunk for the rest, which the next erase gives back. Preconditioned pages
-/// need no chunk: sector `s` of logical page `l` holds `units::pattern` of sector `l x (sectors a page) + s` as write 0
+/// need neither: [`Labels`] names their logical pages;
+/// sector `s` of logical page `l` holds `units::pattern` of sector `l x (sectors a page) + s` as write 0
 /// left it, with owner 0 and the position in the block as sequence.
 #[derive(Debug)]
 pub struct Contents {
@@ -128,6 +140,7 @@ pub struct Contents {
     blocks: Vec<Block>,
     chunks: Vec<Chunk>,
     chunks_free: Vec<u32>,
+    labels: Option<Arc<dyn Labels>>,
 }
 
 impl Contents {
@@ -147,9 +160,10 @@ impl Contents {
             page_words: sectors as usize * sector_words as usize,
             erases_max,
             lpns: vec![ERASED; pages],
-            blocks: Block::new_vec_zeroed(blocks).expect("memory for twelve bytes a block"),
+            blocks: Block::new_vec_zeroed(blocks).expect("memory for sixteen bytes a block"),
             chunks: Vec::new(),
             chunks_free: Vec::new(),
+            labels: None,
         }
     }
 
@@ -161,14 +175,15 @@ impl Contents {
     /// The logical page that a programmed page holds, without reading it: for checks between runs.
     pub fn labelled(&self, ppn: Ppn) -> Option<Lpn> {
         let (block, page) = self.locate_page(ppn).ok()?;
-        let mark = self.lpns[self.page_index(block, page)];
+        let mark = self.mark_at(ppn, block, page);
         (mark != ERASED && mark != TORN).then(|| Lpn(mark - 1))
     }
 
     /// Touches what a read or program of a page will need, so that the memory is near by then. Changes nothing.
     pub fn prefetch(&self, ppn: Ppn) {
         let Ok((block, page)) = self.locate_page(ppn) else { return };
-        std::hint::black_box((self.lpns[self.page_index(block, page)], self.blocks[block].chunk));
+        let Block { ruled, chunk, .. } = self.blocks[block];
+        std::hint::black_box((chunk, if page < ruled { 0 } else { self.lpns[self.page_index(block, page)] }));
     }
 
     /// How many words a page's payload has.
@@ -186,21 +201,23 @@ impl Contents {
         Ok(self.blocks[self.locate(block)?].written)
     }
 
-    /// Fills an erased block from its first page with the preconditioning pattern of `lpns`, until one of the two ends;
-    /// says how many pages it took. Costs no erase and no simulated time.
-    pub fn precondition(&mut self, block: BlockId, lpns: impl IntoIterator<Item = Lpn>) -> Result<u32, MediaFault> {
+    /// The rule that preconditioned pages follow from now on. Only an erased channel, or one that followed it before, takes it.
+    pub fn follow(&mut self, labels: Arc<dyn Labels>) {
+        self.labels = Some(labels);
+    }
+
+    /// Leaves the first `pages` pages of an erased block as the rule says, with the preconditioning pattern. Costs no erase and
+    /// no simulated time.
+    pub fn precondition(&mut self, block: BlockId, pages: u32) -> Result<(), MediaFault> {
+        assert!(self.labels.is_some(), "preconditioned pages follow a rule");
+        assert!(pages <= self.geometry.shape().pages_per_block, "{pages} pages of {block}");
         let at = self.locate(block)?;
         if self.blocks[at].written > 0 {
             return Err(MediaFault::ProgrammedTwice { ppn: self.geometry.page(block, 0) });
         }
-        let pages = self.geometry.shape().pages_per_block as usize;
-        let mut written = 0;
-        for (entry, lpn) in self.lpns[at * pages..][..pages].iter_mut().zip(lpns) {
-            *entry = mark(lpn);
-            written += 1;
-        }
-        self.blocks[at].written = written;
-        Ok(written)
+        self.blocks[at].written = pages;
+        self.blocks[at].ruled = pages;
+        Ok(())
     }
 
     /// Leaves a page as a program that loses power does: it counts as programmed and cannot be read.
@@ -246,6 +263,14 @@ impl Contents {
         block * self.geometry.shape().pages_per_block as usize + page as usize
     }
 
+    /// What the table says of a page, or the rule in its place.
+    fn mark_at(&self, ppn: Ppn, block: usize, page: u32) -> u32 {
+        match &self.labels {
+            Some(labels) if page < self.blocks[block].ruled => mark(labels.label(ppn)),
+            _ => self.lpns[self.page_index(block, page)],
+        }
+    }
+
     /// Whether a page is next to be programmed, or after that.
     fn admit(&self, ppn: Ppn) -> Result<(usize, u32), MediaFault> {
         let (block, page) = self.locate_page(ppn)?;
@@ -253,7 +278,8 @@ impl Contents {
         if page >= expected {
             return Ok((block, page));
         }
-        let is_erased = self.lpns[self.page_index(block, page)] == ERASED;
+        let is_ruled = page < self.blocks[block].ruled;
+        let is_erased = !is_ruled && self.lpns[self.page_index(block, page)] == ERASED;
         Err(if is_erased { MediaFault::OutOfOrder { ppn, expected } } else { MediaFault::ProgrammedTwice { ppn } })
     }
 
@@ -280,7 +306,11 @@ impl Contents {
     /// Sets all pages of a block to one mark and gives its chunk back.
     fn clear(&mut self, block: usize, mark: u32) {
         let pages = self.geometry.shape().pages_per_block as usize;
-        self.lpns[block * pages..][..pages].fill(mark);
+        let Block { written, ruled, .. } = self.blocks[block];
+        // What the table has nothing about is not touched, so that it takes no memory.
+        let marked = if mark == ERASED { ruled as usize..written as usize } else { 0..pages };
+        self.lpns[block * pages..][marked].fill(mark);
+        self.blocks[block].ruled = 0;
         let chunk = std::mem::take(&mut self.blocks[block].chunk);
         if chunk > 0 {
             self.chunks_free.push(chunk - 1);
@@ -320,7 +350,7 @@ impl Media for Contents {
     fn read(&mut self, ppn: Ppn, payload: &mut [u64]) -> Result<Option<Oob>, MediaFault> {
         assert_eq!(payload.len(), self.page_words, "a payload of another size than a page's");
         let (block, page) = self.locate_page(ppn)?;
-        let lpn = match self.lpns[self.page_index(block, page)] {
+        let lpn = match self.mark_at(ppn, block, page) {
             ERASED => {
                 payload.fill(u64::MAX);
                 return Ok(None);

@@ -34,7 +34,7 @@ mod timing;
 
 pub use channel::{Channel, Finished};
 pub use command::{Operation, PLANES_MAX, PageSlot, Transaction, TransactionTag};
-pub use contents::{Contents, Media, MediaFault, Oob};
+pub use contents::{Contents, Labels, Media, MediaFault, Oob};
 pub use geometry::{CellKind, Geometry, GeometryError, PageAddress, Shape};
 pub use ledger::{Phase, PhaseRecord, Usage};
 pub use timing::{CommandCycles, PageType, Suspend, Timing, TimingError, page_type};

@@ -4,6 +4,7 @@
 use flash::*;
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use units::*;
 
 fn shape() -> Shape {
@@ -81,30 +82,50 @@ fn a_block_wears_out() {
     assert_eq!(contents.erase_count(BlockId(3)), Ok(0));
 }
 
+/// Pages hold the logical page of forty more.
+#[derive(Debug)]
+struct Shifted;
+
+impl Labels for Shifted {
+    fn label(&self, ppn: Ppn) -> Lpn {
+        Lpn(ppn.0 + 40)
+    }
+}
+
 #[test]
 fn preconditioned_pages_hold_the_pattern_of_their_sectors() {
     let (geometry, mut contents) = contents();
-    let mut lpns = (40..).map(Lpn);
-    assert_eq!(contents.precondition(BLOCK, lpns.by_ref().take(4)), Ok(4));
-    assert_eq!(contents.precondition(BlockId(3), lpns.by_ref()), Ok(6));
-    assert_eq!(lpns.next(), Some(Lpn(50)));
-    assert!(contents.precondition(BLOCK, [Lpn(1)]).is_err());
+    contents.follow(Arc::new(Shifted));
+    contents.precondition(BLOCK, 4).unwrap();
+    contents.precondition(BlockId(3), 6).unwrap();
+    assert!(contents.precondition(BLOCK, 1).is_err());
+    assert_eq!(contents.written_pages(BLOCK), Ok(4));
+    let first = geometry.page(BLOCK, 0);
+    assert_eq!(contents.program(first, oob(1, 1), &[0; 4]), Err(MediaFault::ProgrammedTwice { ppn: first }));
     // The rest of the block is programmed as usual, beside the pages that exist as a rule only.
     contents.program(geometry.page(BLOCK, 4), oob(9, 9), &[9; 4]).unwrap();
     let mut payload = [0; 4];
-    let expected = Oob { lpn: Lpn(42), owner: 0, sequence: 2 };
+    let held = Lpn(geometry.page(BLOCK, 2).0 + 40);
+    let expected = Oob { lpn: held, owner: 0, sequence: 2 };
     assert_eq!(contents.read(geometry.page(BLOCK, 2), &mut payload), Ok(Some(expected)));
-    let word = |sector: u64, word| pattern(Lba(84 + sector), 0, word);
+    assert_eq!(contents.labelled(geometry.page(BLOCK, 2)), Some(held));
+    let word = |sector: u64, word| pattern(Lba(2 * u64::from(held.0) + sector), 0, word);
     assert_eq!(payload, [word(0, 0), word(0, 1), word(1, 0), word(1, 1)]);
     contents.read(geometry.page(BLOCK, 4), &mut payload).unwrap();
     assert_eq!(payload, [9; 4]);
+    contents.erase(BLOCK).unwrap();
+    for page in 0..6 {
+        assert_eq!(contents.read(geometry.page(BLOCK, page), &mut payload), Ok(None));
+    }
+    assert_eq!(contents.labelled(geometry.page(BlockId(3), 5)), Some(Lpn(geometry.page(BlockId(3), 5).0 + 40)));
 }
 
 #[test]
 fn what_power_loss_cuts_short_cannot_be_read() {
     let (geometry, mut contents) = contents();
     let page = |page| geometry.page(BLOCK, page);
-    contents.precondition(BLOCK, [Lpn(3)]).unwrap();
+    contents.follow(Arc::new(Shifted));
+    contents.precondition(BLOCK, 1).unwrap();
     contents.tear_program(page(1)).unwrap();
     assert_eq!(contents.read(page(1), &mut [0; 4]), Err(MediaFault::Unreadable { ppn: page(1) }));
     assert!(contents.read(page(0), &mut [0; 4]).unwrap().is_some());
@@ -141,7 +162,8 @@ fn a_terabyte_is_small_until_it_is_written() {
     // Preconditioning needs nothing on top; the first program after it needs one block's chunk, and erases give it
     // back.
     let block = BlockId(0);
-    assert_eq!(channels[0].precondition(block, (0..255).map(Lpn)), Ok(255));
+    channels[0].follow(Arc::new(Shifted));
+    channels[0].precondition(block, 255).unwrap();
     assert_eq!(reserved(&channels), empty);
     channels[0].program(geometry.page(block, 255), oob(1, 1), &[0; 8]).unwrap();
     let one_chunk = reserved(&channels);

@@ -72,6 +72,7 @@ fn measure(kind: IoKind, check: bool, ios: u64) {
         sector_words: 2,
         max_transfer: Bytes::kib(128),
         check,
+        in_order: true,
         namespaces: vec![PAGES * 8],
         starts: vec![Lba(0)],
         initial: Initial::Fresh,

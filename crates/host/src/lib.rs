@@ -19,7 +19,7 @@ mod oracle;
 
 pub use driver::{
     ADMIN_BYTES, DoorbellWrite, Driver, DriverSettings, Interval, KINDS, Layout, Observe, Pace, Phase, PhaseResults,
-    Problem, Results, SettingsError, TRANSFER_MAX, Tally,
+    Problem, Results, Rounds, SettingsError, TRANSFER_MAX, Tally,
 };
 pub use memory::{Memory, MemoryError};
 pub use oracle::{Access, Initial, Meaning, Mismatch, Oracle, Ticket};

@@ -13,7 +13,7 @@ use crate::admin::{ErrorLog, EventRequests, Features, QueueTable};
 use crate::spec::log_page::{HealthPage, warning};
 use crate::spec::registers::{self, AdminQueueAttributes, Configuration};
 use crate::spec::{FeatureId, PAGE_BYTES, QueuePriority, Status};
-use crate::{Arbitration, ArbitrationShares, AsynchronousEvent, CoalescingSettings, ControllerSettings};
+use crate::{Arbitration, ArbitrationShares, AsynchronousEvent, CoalescingSettings, ControllerSettings, Transport};
 use std::collections::VecDeque;
 use units::{HostAddress, QueueId, Span};
 
@@ -33,6 +33,8 @@ pub enum DeviceEvent {
         /// How queues compete.
         arbitration: Arbitration,
     },
+    /// Make ready, then call [`Controller::on_started`]: the admin queue is the connection that came with Connect.
+    StartOverMessages,
     /// Forget every queue and command, touch host memory no more, then call [`Controller::on_stopped`].
     Stop,
     /// Make everything durable, then call [`Controller::on_shut_down`].
@@ -108,6 +110,7 @@ pub struct Controller {
     pub(crate) health: HealthPage,
     pub(crate) events: VecDeque<DeviceEvent>,
     pub(crate) configuration: Configuration,
+    pub(crate) host_id: [u8; 16],
     attributes: AdminQueueAttributes,
     submissions: u64,
     completions: u64,
@@ -132,6 +135,7 @@ impl Controller {
             health: HealthPage::default(),
             events: VecDeque::new(),
             configuration: Configuration::default(),
+            host_id: [0; 16],
             attributes: AdminQueueAttributes::default(),
             submissions: 0,
             completions: 0,
@@ -202,6 +206,7 @@ impl Controller {
             | registers::CAP_WEIGHTED
             | self.ready_half_seconds(0xff) << 24
             | registers::CAP_NVM
+            | registers::CAP_COMMAND_SETS
             | registers::CAP_READY_WITH_MEDIA
     }
 
@@ -242,10 +247,15 @@ impl Controller {
         };
         let aligned = [self.submissions, self.completions].iter().all(|at| at.is_multiple_of(PAGE_BYTES));
         let attributes = self.attributes;
+        let known = asked.page_size() == 0 && matches!(asked.command_sets(), 0 | Configuration::ALL_COMMAND_SETS);
         let sized = attributes.submission_entries() >= 2 && attributes.completion_entries() >= 2;
         self.shutdown = Shutdown::None;
         match arbitration {
-            Some(arbitration) if aligned && sized && asked.command_sets() == 0 && asked.page_size() == 0 => {
+            Some(_) if known && self.settings.transport != Transport::Memory => {
+                self.state = State::Starting;
+                self.events.push_back(DeviceEvent::StartOverMessages);
+            }
+            Some(arbitration) if known && aligned && sized && self.settings.transport == Transport::Memory => {
                 self.state = State::Starting;
                 self.events.push_back(DeviceEvent::Start {
                     submissions: HostAddress(self.submissions),
@@ -265,7 +275,7 @@ impl Controller {
             return;
         }
         self.state = State::Stopping;
-        self.features = Features::new(&self.settings);
+        self.features.reset(&self.settings);
         self.queues = QueueTable::new(self.settings.io_queues_max);
         self.requests = EventRequests::new(self.settings.event_requests_max);
         self.events.push_back(DeviceEvent::Stop);
@@ -284,6 +294,7 @@ impl Controller {
         if self.state == State::Stopping {
             self.state = State::Disabled;
             self.ready = false;
+            self.shutdown = Shutdown::None;
             if self.configuration.enabled() {
                 self.start();
             }

@@ -11,8 +11,8 @@
 //! - Nothing on the path of an I/O command allocates: queues, entries, PRP resolution, arbitration, coalescing.
 //!
 //! # What it leaves out
-//! - SGLs, metadata, fabrics commands (Connect, properties over capsules), doorbell buffers, controller and host memory
-//!   buffers.
+//! - SGLs of more than one descriptor, metadata, fused commands, authentication, doorbell buffers, controller and host
+//!   memory buffers.
 //! - Namespace management, firmware download, format, sanitize, self-test, reservations; saved features.
 //! - Page sizes other than 4 KiB, queues in more than one piece, doorbell strides other than 4 bytes, interrupt mask
 //!   registers (MSI-X has its own).
@@ -23,7 +23,9 @@ mod admin;
 mod arbitration;
 mod coalescing;
 mod controller;
+mod fabrics;
 mod host_queue;
+mod io;
 mod memory;
 pub mod prp;
 mod queue;
@@ -36,6 +38,7 @@ pub use arbitration::{Arbiter, Arbitration, ArbitrationShares, Grant};
 pub use coalescing::{Coalescer, CoalescingSettings, Interrupt};
 pub use controller::{Controller, DeviceEvent};
 pub use host_queue::{HostCompletionQueue, HostQueuePair, HostSubmissionQueue};
+pub use io::Movement;
 pub use memory::HostMemory;
 pub use queue::{CompletionQueue, CompletionRun, InvalidDoorbell, SubmissionQueue, SubmissionRun};
-pub use settings::{ControllerSettings, NamespaceSettings};
+pub use settings::{ControllerSettings, NamespaceSettings, Role, Transport};

@@ -1,7 +1,29 @@
 //! What a controller is like: everything its identify structures and registers say follows from this.
 
 use crate::spec::Opcode;
+use crate::spec::fabrics::DiscoveryEntry;
 use units::{Bytes, Span};
+
+/// How commands reach a controller.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transport {
+    /// By queues in host memory, with PRPs.
+    Memory,
+    /// By messages, with SGLs; a queue is a connection.
+    Message {
+        /// Most data of a command within its capsule; a multiple of 16 bytes.
+        capsule: Bytes,
+    },
+}
+
+/// What a controller is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// Its namespaces.
+    Storage,
+    /// Telling hosts of these ways to subsystems. It has no namespaces and no I/O queues.
+    Discovery(Vec<DiscoveryEntry>),
+}
 
 /// A controller. Relations are asserted when one is made: whoever reads configuration files checks them first.
 #[derive(Clone, Debug)]
@@ -46,6 +68,10 @@ pub struct ControllerSettings {
     pub temperatures: [u16; 2],
     /// Power at full speed in hundredths of a watt.
     pub power_centiwatts: u16,
+    /// How commands reach it.
+    pub transport: Transport,
+    /// What it is for.
+    pub role: Role,
     /// The namespaces; the first is number 1.
     pub namespaces: Vec<NamespaceSettings>,
 }
@@ -80,16 +106,32 @@ impl ControllerSettings {
         assert!((1..=64).contains(&self.error_log_entries));
         assert!(self.burst_log2 <= 6);
         assert!((1..=0x1_0000).contains(&self.atomic_write_blocks));
-        assert!(!self.namespaces.is_empty() && self.namespaces.len() < 0xffff);
+        assert!(self.namespaces.is_empty() == self.is_discovery() && self.namespaces.len() < 0xffff);
         for namespace in &self.namespaces {
             assert!(namespace.blocks > 0);
             assert!(namespace.block_bytes.is_power_of_two() && (512..=4096).contains(&namespace.block_bytes));
         }
     }
 
+    /// Whether it is there for discovery.
+    pub(crate) fn is_discovery(&self) -> bool {
+        matches!(self.role, Role::Discovery(_))
+    }
+
+    /// Whether other controllers may have the same namespaces: over a fabric each host has a controller of its own.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self.transport, Transport::Message { .. })
+    }
+
     /// Namespace `id` as the host counts, if there is one.
     pub(crate) fn namespace(&self, id: u32) -> Option<&NamespaceSettings> {
         self.namespaces.get((id as usize).checked_sub(1)?)
+    }
+
+    /// OAES of Identify Controller: notices that may come. None does yet: neither namespaces nor the discovery log change
+    /// while a controller lives.
+    pub(crate) fn notices(&self) -> u32 {
+        if self.is_discovery() { 1 << 31 } else { 1 << 8 }
     }
 
     /// ONCS of Identify Controller (Base §5.17.2.1): bits of the optional commands, and bit 4 for Select in Get
@@ -135,6 +177,8 @@ pub(crate) mod tests {
             ready_within: Span::from_secs(5),
             temperatures: [343, 358],
             power_centiwatts: 2_500,
+            transport: Transport::Memory,
+            role: Role::Storage,
             namespaces: vec![NamespaceSettings { blocks: 1 << 30, block_bytes: 512, nguid: [7; 16], eui64: [9; 8] }],
         }
     }

@@ -6,8 +6,7 @@
 //! - Nothing here prints or reads a clock: text is returned. Only [`Page::of_terminal`] looks at the environment.
 //!
 //! # What it leaves out
-//! Measuring: whoever runs a device fills the summary in. Pictures: a chart writer has its place beside `csv`, over the same
-//! [`figures`].
+//! Measuring: whoever runs a device fills the summary in. Pictures: `lab` draws them.
 
 mod bounds;
 mod check;
@@ -15,6 +14,7 @@ mod compare;
 mod csv;
 mod histogram;
 mod human;
+mod interval;
 mod metrics;
 mod named;
 mod page;
@@ -28,11 +28,12 @@ pub use check::Inconsistency;
 pub use compare::{compare, compare_on};
 pub use csv::{Csv, Field, runs_csv};
 pub use histogram::{Histogram, Latency};
+pub use interval::Sample;
 pub use metrics::{Figure, Unit, figures};
 pub use named::Named;
 pub use page::Page;
 pub use summary::{
     Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Media, Oracle, Replay,
-    SteadyState, Summary, Wear,
+    SteadyState, Summary, Wear, Workers,
 };
 pub use table::{render, render_on};

@@ -55,7 +55,7 @@ pub(crate) fn sample() -> Summary {
         digest: Some("9f86d081884c7d65".into()),
         simulated_ns: 1_710_000_000,
         wall_ns: 3_200_000_000,
-        steady_state: Some(SteadyState { reached: true, rounds: 7 }),
+        steady_state: Some(steady_state()),
         ios: 2_000_000,
         iops,
         bandwidth: iops * 4096.0,
@@ -64,6 +64,7 @@ pub(crate) fn sample() -> Summary {
         queue_depth_mean: 100.6,
         breakdown: breakdown.into_iter().collect(),
         groups: groups.into_iter().collect(),
+        completions: [("nvmq", vec![1_010_000, 990_000])].into_iter().collect(),
         power_w: Some(12.3),
         bounds: bounds(iops, &resources.map(|(name, utilisation)| (name.to_owned(), utilisation))),
         ..parts()
@@ -89,6 +90,17 @@ fn parts() -> Summary {
         wear: Some(Wear { erase_count_min: 0, erase_count_mean: 3.2, erase_count_max: 14 }),
         media: Some(Media { bit_errors: 120_000, corrected: 98_000, retries: 12, uncorrectable: 0, bad_blocks: 1 }),
         data: Some(Oracle { checked: 2_000_000, mismatches: 0 }),
+        samples: vec![Sample {
+            at_ns: 0,
+            length_ns: 1_000_000,
+            iops: 1_100_000.0,
+            bandwidth: 4.5e9,
+            read_bandwidth: 3.4e9,
+            write_bandwidth: 1.1e9,
+            groups: [("nvmq", 9.8)].into_iter().collect(),
+            pages_moved: 24,
+            journal_pages: 2,
+        }],
         trace: Some(Replay {
             name: "web_0.csv".into(),
             format: "msr".into(),
@@ -97,5 +109,15 @@ fn parts() -> Summary {
             skipped: 3,
         }),
         ..Summary::default()
+    }
+}
+
+fn steady_state() -> SteadyState {
+    SteadyState {
+        reached: true,
+        rounds: 7,
+        iops: vec![1.5e6, 1.3e6, 1.21e6, 1.2e6, 1.21e6, 1.2e6, 1.19e6],
+        excursion: Some(0.0166),
+        rise: Some(-0.0133),
     }
 }

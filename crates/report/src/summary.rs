@@ -3,7 +3,7 @@
 //! Keys are added, never renamed. An `Option` is a part that an architecture, a world or a workload may not have; it is then
 //! absent from the JSON, not zero.
 
-use crate::{Latency, Named};
+use crate::{Latency, Named, Sample};
 use serde::{Deserialize, Serialize};
 
 /// What one run amounted to.
@@ -55,9 +55,18 @@ pub struct Summary {
     /// Mean latency of a request by where it went, ns, in the order a request passes; sums to the mean latency of all requests.
     #[serde(default)]
     pub breakdown: Named<f64>,
+    /// The same for the slowest commands, one in a hundred: where the tail comes from. Without what they waited in the host.
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub breakdown_slowest: Named<f64>,
+    /// Where the time of the workers goes, where a worker carries a command through all stages.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workers: Option<Workers>,
     /// Groups of firmware threads, in pipeline order.
     #[serde(default)]
     pub groups: Named<Group>,
+    /// Commands that each thread of a group completed, in the order of its threads; groups that complete none are absent.
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub completions: Named<Vec<u64>>,
     /// The processor's cores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores: Option<Cores>,
@@ -94,6 +103,9 @@ pub struct Summary {
     /// What the oracle compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Oracle>,
+    /// The run interval by interval, warm-up included, where that was asked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<Sample>,
 }
 
 /// The commands of one direction.
@@ -122,6 +134,21 @@ pub struct Group {
     /// Energy of its work, J; absent where the processor has no energy prices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_j: Option<f64>,
+}
+
+/// Shares of the time of workers that each carry one command at a time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Workers {
+    /// In turns.
+    pub work: f64,
+    /// For a lock that another holds.
+    pub lock_wait: f64,
+    /// For flash.
+    pub flash_wait: f64,
+    /// For the host link.
+    pub link_wait: f64,
+    /// Without a command; and what no turn ended: the time until a woken worker gets its core.
+    pub idle: f64,
 }
 
 /// The cores that the firmware runs on.
@@ -246,13 +273,22 @@ pub struct Oracle {
     pub mismatches: u64,
 }
 
-/// Whether the figures stopped drifting before they were measured.
+/// Whether the figures stopped drifting, over the last rounds: the measured part.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct SteadyState {
     /// Whether they did.
     pub reached: bool,
-    /// Rounds run before the measured part.
+    /// Rounds run.
     pub rounds: u64,
+    /// Requests a second in each round; of several phases, one after another.
+    #[serde(default)]
+    pub iops: Vec<f64>,
+    /// Highest less lowest round of the measured part, as a fraction of its mean; absent where there were too few rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub excursion: Option<f64>,
+    /// What the least-squares line gains over the measured part, as a fraction of its mean.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rise: Option<f64>,
 }
 
 /// The trace that fed a run.
@@ -329,9 +365,13 @@ mod tests {
         ("/media", "bit_errors corrected retries uncorrectable bad_blocks"),
         ("/data", "checked mismatches"),
         // Not in the contract's first edition.
-        ("", "version workload trace steady_state"),
+        ("", "version workload trace steady_state completions samples"),
+        (
+            "/samples/0",
+            "at_ns length_ns iops bandwidth read_bandwidth write_bandwidth groups pages_moved journal_pages",
+        ),
         ("/trace", "name format mode requests skipped"),
-        ("/steady_state", "reached rounds"),
+        ("/steady_state", "reached rounds iops excursion rise"),
     ];
     /// What there is even of a run that did nothing.
     const ALWAYS: &str = "version architecture device processor world seed simulated_ns wall_ns ios iops bandwidth read write \

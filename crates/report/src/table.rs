@@ -2,7 +2,7 @@
 
 use crate::human::{bandwidth, bar, count, nanos, number, of, percent};
 use crate::page::{bar_cell, cells, put};
-use crate::{Bound, Direction, Latency, Page, Summary};
+use crate::{Bound, Direction, Latency, Page, SteadyState, Summary};
 
 /// From here on a resource counts as the limit: arrivals are not evenly spaced, so waiting grows steeply before it is full.
 const NEAR: f64 = 0.8;
@@ -45,10 +45,13 @@ fn headline(page: Page, summary: &Summary, out: &mut String) {
     let depth = number(summary.queue_depth_mean);
     let mut how = format!("{ios} requests in {lasted} {clock} (took {took}), {depth} in flight on average");
     if let Some(steady) = &summary.steady_state {
-        let state = if steady.reached { "steady" } else { "not yet steady" };
+        let state = if steady.reached { "steady" } else { "NOT steady" };
         how += &format!("; {state} after {}", of(steady.rounds, "round"));
     }
     *out += &page.wrap("  ", &how);
+    if let Some(steady) = &summary.steady_state {
+        *out += &page.wrap("  ", &rounds(steady));
+    }
     let digest = summary.digest.as_ref().map(|digest| format!(", digest {digest}")).unwrap_or_default();
     *out += &page.wrap("  ", &format!("world {}, seed {}{digest}", summary.world, summary.seed));
     if let Some(trace) = &summary.trace {
@@ -59,6 +62,22 @@ fn headline(page: Page, summary: &Summary, out: &mut String) {
             format!("replayed {requests} requests of {} ({}, {}){skipped}", trace.name, trace.format, trace.mode);
         *out += &page.wrap("  ", &replayed);
     }
+}
+
+/// IOPS round by round, and how the last of them spread and drift.
+fn rounds(steady: &SteadyState) -> String {
+    let each: Vec<String> = steady.iops.iter().map(|iops| count(*iops)).collect();
+    let spread = match (steady.excursion, steady.rise) {
+        (Some(excursion), Some(rise)) => {
+            format!(
+                "the last five spread over {:.1} % (20 at most) and drift by {:+.1} % (10)",
+                excursion * 100.0,
+                rise * 100.0
+            )
+        }
+        _ => "too few for the rule, which looks at five".to_owned(),
+    };
+    format!("rounds: {} IOPS; {spread}", each.join(", "))
 }
 
 /// Pages at least this wide show every percentile.

@@ -66,7 +66,7 @@ fn command(controller: &mut Controller, link: &mut LinkStage, submission: Submis
 fn drain(controller: &mut Controller, link: &mut LinkStage) {
     while let Some(event) = controller.next_event() {
         match event {
-            DeviceEvent::Start { .. } => controller.on_started(),
+            DeviceEvent::Start { .. } | DeviceEvent::StartOverMessages => controller.on_started(),
             DeviceEvent::Stop => controller.on_stopped(),
             DeviceEvent::ShutDown { .. } => controller.on_shut_down(),
             DeviceEvent::CompletionQueueCreated { queue, base, entries, vector } => {

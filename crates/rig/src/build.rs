@@ -1,18 +1,24 @@
 //! Builds a device: tables, firmware, hardware around it, a controller brought up, and the host's driver.
 
 use crate::bring_up::bring_up;
-use crate::hardware::{ChannelStage, HostStage, Ledger, LinkStage, LinkTiming, LinkWays, PendingInterrupts, Tally};
+use crate::hardware::{
+    ChannelStage, FrontStage, HostStage, Ledger, LinkStage, LinkTiming, LinkWays, PendingInterrupts, Tally,
+};
 use crate::precondition::{Fill, Precondition};
 use firmware::architecture::{Architecture, DrawError, Drawing, Materials, Placement};
-use firmware::{Blueprint, Drive, DriveError, DriveShape, Settings, Tables};
+use firmware::{Blueprint, Drive, DriveError, DriveShape, Firmware, Settings, Tables};
 use flash::{Channel, Contents, Timing};
 use host::{Driver, DriverSettings, Initial, Phase};
 use nvme::spec::Opcode;
-use nvme::{Arbiter, Arbitration, ArbitrationShares, CoalescingSettings, ControllerSettings, NamespaceSettings};
+use nvme::{
+    Arbiter, Arbitration, ArbitrationShares, CoalescingSettings, ControllerSettings, HostMemory, NamespaceSettings,
+    Role, Transport,
+};
 
+use stage::Stage;
 use std::sync::{Arc, Mutex};
 use thiserror::Error;
-use units::{Bytes, ChannelId, SECTOR_BYTES, Span, StageId};
+use units::{Bytes, ChannelId, QueueId, SECTOR_BYTES, Span, StageId};
 
 /// How the controller treats queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +95,13 @@ pub enum BuildError {
     BringUp(String),
 }
 
+/// A drawn device and what its flash holds, before the hardware around it is there.
+struct Prepared {
+    drawing: Drawing,
+    drive: Arc<Drive>,
+    contents: Vec<Contents>,
+}
+
 /// A built device, ready to be run in either world.
 pub(crate) struct Built {
     pub(crate) blueprint: Blueprint,
@@ -118,6 +131,7 @@ impl Device {
             sector_words: self.drive.sector_words as u32,
             max_transfer: Bytes(u64::from(self.drive.transfer_sectors) * SECTOR_BYTES),
             check: self.check,
+            in_order: self.architecture.keeps_queue_order(),
             namespaces: self.drive.namespaces.clone(),
             starts: drive.namespaces().iter().map(|namespace| namespace.base).collect(),
             initial,
@@ -140,6 +154,37 @@ impl Device {
     }
 
     pub(crate) fn build(&self, phases: Vec<Phase>, pauses: bool) -> Result<Built, BuildError> {
+        let Prepared { drawing, drive, contents } = self.prepare()?;
+        let settings = self.driver_settings(&drive);
+        let layout = settings.layout()?;
+        let memory = Arc::new(layout.memory()?);
+        let driver = Driver::new(settings.clone(), memory.clone(), Tally::default())?;
+        let (mut link, pending) = self.link(&drawing, &drive, memory);
+        let mut controller = nvme::Controller::new(self.controller_settings());
+        bring_up(&mut controller, &mut link, &settings, &layout)?;
+        let ledger = Arc::new(Mutex::new(Ledger::default()));
+        let host = HostStage::new(driver, drawing.hardware.doorbells, pending, phases, pauses, ledger.clone());
+        self.assemble(Prepared { drawing, drive, contents }, link, Box::new(host), ledger)
+    }
+
+    /// A device whose hosts come from outside, by `line`, with rings and buffers in `memory` as `shape` lays them out.
+    pub(crate) fn build_served(
+        &self,
+        line: Arc<target::Line>,
+        memory: Arc<dyn HostMemory>,
+        shape: &target::PortShape,
+    ) -> Result<Built, BuildError> {
+        let prepared = self.prepare()?;
+        let (mut link, pending) = self.link(&prepared.drawing, &prepared.drive, memory);
+        for queue in (1..=shape.pairs).map(QueueId) {
+            link.create_completions(queue, shape.completions(queue), shape.entries(), Some(queue.0));
+            link.create_submissions(queue, shape.submissions(queue), shape.entries(), queue);
+        }
+        let front = FrontStage::new(line, prepared.drawing.hardware.doorbells, pending);
+        self.assemble(prepared, link, Box::new(front), Arc::new(Mutex::new(Ledger::default())))
+    }
+
+    fn prepare(&self) -> Result<Prepared, BuildError> {
         let geometry = &self.drive.geometry;
         let mut contents: Vec<Contents> = (0..geometry.shape().channels)
             .map(|channel| {
@@ -147,13 +192,19 @@ impl Device {
                 Contents::for_channel(geometry, ChannelId(channel as u16), words, self.erases_max)
             })
             .collect();
-        let (Drawing { mut blueprint, hardware, tables }, drive) = self.draw_prepared(&mut |drive, tables| {
+        let (drawing, drive) = self.draw_prepared(&mut |drive, tables| {
             self.precondition.write(drive, &self.settings, tables, &mut contents)
         })?;
-        let settings = self.driver_settings(&drive);
-        let layout = settings.layout()?;
-        let memory = Arc::new(layout.memory()?);
-        let driver = Driver::new(settings.clone(), memory.clone(), Tally::default())?;
+        Ok(Prepared { drawing, drive, contents })
+    }
+
+    fn link(
+        &self,
+        drawing: &Drawing,
+        drive: &Arc<Drive>,
+        memory: Arc<dyn HostMemory>,
+    ) -> (LinkStage, PendingInterrupts) {
+        let hardware = &drawing.hardware;
         let pending = PendingInterrupts::new(self.vectors);
         let ways = LinkWays {
             fetches: hardware.fetches.clone(),
@@ -164,16 +215,23 @@ impl Device {
         let queues = self.drive.queues as usize + 1;
         let arbiter = Arbiter::new(queues, self.controller.arbitration, self.controller.shares);
         let credits = self.settings.commands.into();
-        let mut link = LinkStage::new(drive.clone(), tables.clone(), memory, self.link, ways, arbiter, credits);
+        let mut link = LinkStage::new(drive.clone(), drawing.tables.clone(), memory, self.link, ways, arbiter, credits);
         link.set_coalescing(self.controller.coalescing);
-        let mut controller = nvme::Controller::new(self.controller_settings());
-        bring_up(&mut controller, &mut link, &settings, &layout)?;
-        let ledger = Arc::new(Mutex::new(Ledger::default()));
-        let host = HostStage::new(driver, hardware.doorbells, pending, phases, pauses, ledger.clone());
-        blueprint.install_boxed(hardware.host, Box::new(host));
+        (link, pending)
+    }
+
+    fn assemble(
+        &self,
+        prepared: Prepared,
+        link: LinkStage,
+        host: Box<dyn Stage<Firmware>>,
+        ledger: Arc<Mutex<Ledger>>,
+    ) -> Result<Built, BuildError> {
+        let Prepared { drawing: Drawing { mut blueprint, hardware, tables }, drive, contents } = prepared;
+        blueprint.install_boxed(hardware.host, host);
         blueprint.install_boxed(hardware.link, Box::new(link));
         for (index, contents) in contents.into_iter().enumerate() {
-            let channel = Channel::new(geometry, &self.timing, ChannelId(index as u16));
+            let channel = Channel::new(&self.drive.geometry, &self.timing, ChannelId(index as u16));
             let (frames, done) = (tables.frames.clone(), hardware.finished[index]);
             let ledger = ledger.clone();
             let stage = ChannelStage::new(index as u16, channel, contents, frames, done, self.narrate, ledger);
@@ -186,7 +244,7 @@ impl Device {
         Ok(Built { blueprint, tables, drive, ledger, host, link, channels, parts })
     }
 
-    fn controller_settings(&self) -> ControllerSettings {
+    pub(crate) fn controller_settings(&self) -> ControllerSettings {
         let namespaces = self.drive.namespaces.iter().enumerate();
         let scale = self.drive.format.sectors();
         ControllerSettings {
@@ -212,13 +270,15 @@ impl Device {
                 Opcode::DatasetManagement,
                 Opcode::Verify,
             ],
-            volatile_write_cache: self.settings.threads.cache > 0,
+            volatile_write_cache: self.settings.parts.cache > 0,
             atomic_write_blocks: (u64::from(self.drive.geometry.shape().page.0 as u32) / SECTOR_BYTES / scale).max(1)
                 as u32,
             keep_alive: None,
             ready_within: Span::from_secs(1),
             temperatures: [343, 358],
             power_centiwatts: 2_500,
+            transport: Transport::Memory,
+            role: Role::Storage,
             namespaces: namespaces
                 .map(|(index, &sectors)| NamespaceSettings {
                     blocks: sectors / scale,

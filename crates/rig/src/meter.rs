@@ -5,7 +5,9 @@
 //! queueing; the turn itself belongs to the stage's group. Pages of one command run side by side: each instant is counted once, for
 //! the turn that ends it, so the parts of a command sum to its latency exactly.
 
-use firmware::{CommandKey, Firmware, Note};
+use crate::samples::Samples;
+use firmware::architecture::ThreadGroup;
+use firmware::{CommandKey, Firmware, LatencyPart, Note, Wait};
 use stage::{Probe, TurnRecord};
 use units::{Span, StageId, Time};
 
@@ -15,6 +17,7 @@ pub(crate) const PARTS: [&str; 10] =
 
 const FETCH: usize = 0;
 const NVMQ: usize = 1;
+const ILOCK: usize = 2;
 const QUEUEING: usize = 8;
 const COMPLETION: usize = 9;
 
@@ -25,15 +28,29 @@ struct Share {
     after: u8,
 }
 
+/// The part of the list that work of firmware threads counts as.
+fn part_of(part: LatencyPart) -> Option<u8> {
+    let name = match part {
+        LatencyPart::Nvmq => "nvmq",
+        LatencyPart::Ilock => "ilock",
+        LatencyPart::Cache => "cache",
+        LatencyPart::Trans => "trans",
+        LatencyPart::Fcmd => "fcmd",
+        LatencyPart::Other => return None,
+    };
+    PARTS.iter().position(|part| *part == name).map(|part| part as u8)
+}
+
 /// The parts of a stage by its group; time after an FCMD turn is spent waiting for the die.
-fn share(group: &str) -> Share {
+fn share(groups: &[ThreadGroup], group: &str) -> Share {
     let part = |name: &str| PARTS.iter().position(|part| *part == name).expect("a part of the list") as u8;
-    match group {
-        "channel" => Share { turn: part("flash"), after: part("flash") },
-        "link" => Share { turn: part("dma"), after: part("dma") },
-        "fcmd" => Share { turn: part("fcmd"), after: part("flash") },
-        "nvmq" | "ilock" | "cache" | "trans" => Share { turn: part(group), after: part(group) },
-        _ => Share { turn: QUEUEING as u8, after: QUEUEING as u8 },
+    let both = |part: u8| Share { turn: part, after: part };
+    let of_threads = groups.iter().find(|of_threads| of_threads.name == group);
+    match (group, of_threads.map_or(LatencyPart::Other, |group| group.part)) {
+        ("channel", _) => both(part("flash")),
+        ("link", _) => both(part("dma")),
+        (_, LatencyPart::Fcmd) => Share { turn: part("fcmd"), after: part("flash") },
+        (_, work) => both(part_of(work).unwrap_or(QUEUEING as u8)),
     }
 }
 
@@ -68,11 +85,61 @@ pub(crate) struct Counts {
     pub(crate) lock_waits: u64,
     pub(crate) lock_time: Span,
     pub(crate) lock_wait_time: Span,
+    /// What workers waited, by [`Wait`].
+    pub(crate) waits: [Span; 3],
     pub(crate) groups_reclaimed: u64,
     pub(crate) pages_moved: u64,
     pub(crate) foreground: Span,
     pub(crate) checkpoints: u64,
     pub(crate) journal_pages: u64,
+}
+
+impl Counts {
+    fn add(&mut self, other: &Counts) {
+        self.cache_hits += other.cache_hits;
+        self.cache_misses += other.cache_misses;
+        self.bypasses += other.bypasses;
+        self.evictions += other.evictions;
+        self.locks += other.locks;
+        self.lock_waits += other.lock_waits;
+        self.lock_time += other.lock_time;
+        self.lock_wait_time += other.lock_wait_time;
+        self.groups_reclaimed += other.groups_reclaimed;
+        self.pages_moved += other.pages_moved;
+        self.foreground += other.foreground;
+        self.checkpoints += other.checkpoints;
+        self.journal_pages += other.journal_pages;
+    }
+}
+
+/// What is counted in a stretch of time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Window {
+    pub(crate) breakdown: Breakdown,
+    /// The same by classes of latency, the shortest first.
+    classes: Vec<Breakdown>,
+    pub(crate) counts: Counts,
+    /// Commands that each stage completed.
+    pub(crate) completed: Vec<u64>,
+}
+
+impl Window {
+    fn clear(&mut self) {
+        self.breakdown = Breakdown::default();
+        self.classes.clear();
+        self.counts = Counts::default();
+        self.completed.fill(0);
+    }
+
+    fn add(&mut self, other: &Window) {
+        self.breakdown.join(&other.breakdown);
+        if self.classes.len() < other.classes.len() {
+            self.classes.resize_with(other.classes.len(), Breakdown::default);
+        }
+        self.classes.iter_mut().zip(&other.classes).for_each(|(class, other)| class.join(other));
+        self.counts.add(&other.counts);
+        self.completed.iter_mut().zip(&other.completed).for_each(|(sum, count)| *sum += count);
+    }
 }
 
 /// One thing that a time line shows.
@@ -100,27 +167,41 @@ pub(crate) struct Meter {
     /// Commands by queue and identifier.
     live: Vec<Live>,
     depth: usize,
-    pub(crate) breakdown: Breakdown,
-    pub(crate) counts: Counts,
+    pub(crate) window: Window,
     /// What a time line is made of, up to a limit, if one is wanted.
     pub(crate) events: Vec<Event>,
     events_max: usize,
     outstanding: u32,
     opened: bool,
+    /// When the message of the turn that notes belong to came into its inbox.
+    arrived: Time,
+    /// The run interval by interval, where that is wanted.
+    pub(crate) samples: Option<Samples>,
+    /// What the turn that notes follow counted for: the command, the part and the time.
+    last: Option<(u32, u8, u64)>,
 }
 
 impl Meter {
-    pub(crate) fn new(groups: &[(&'static str, String)], queues: usize, depth: usize, events_max: usize) -> Self {
+    /// `parts` are the stages with their groups, `groups` those of the firmware's threads.
+    pub(crate) fn new(
+        parts: &[(&'static str, String)],
+        groups: &[ThreadGroup],
+        queues: usize,
+        depth: usize,
+        events_max: usize,
+    ) -> Self {
         Meter {
-            shares: groups.iter().map(|(group, _)| share(group)).collect(),
+            shares: parts.iter().map(|(group, _)| share(groups, group)).collect(),
+            samples: None,
             live: vec![RESTING; queues * depth],
             depth,
-            breakdown: Breakdown::default(),
-            counts: Counts::default(),
+            window: Window { completed: vec![0; parts.len()], ..Window::default() },
             events: Vec::new(),
             events_max,
             outstanding: 0,
             opened: false,
+            arrived: Time::ZERO,
+            last: None,
         }
     }
 
@@ -130,8 +211,33 @@ impl Meter {
             self.opened = true;
             self.events.clear();
         }
-        self.breakdown = Breakdown::default();
-        self.counts = Counts::default();
+        self.window.clear();
+    }
+
+    /// What was counted since counting last began; it begins anew.
+    pub(crate) fn take_window(&mut self) -> Window {
+        let counted = self.window.clone();
+        self.window.clear();
+        counted
+    }
+
+    /// Adds what was counted in another window.
+    pub(crate) fn add_window(&mut self, other: &Window) {
+        self.window.add(other);
+    }
+
+    /// Where the time of the slowest commands went: as many classes of latency, from the longest down, as hold one command in `of`.
+    pub(crate) fn slowest(&self, of: u64) -> Breakdown {
+        let wanted = self.window.breakdown.commands.div_ceil(of);
+        let mut slowest = Breakdown::default();
+        for class in self.window.classes.iter().rev() {
+            if slowest.commands >= wanted {
+                break;
+            }
+            slowest.commands += class.commands;
+            slowest.parts.iter_mut().zip(class.parts).for_each(|(sum, part)| *sum += part);
+        }
+        slowest
     }
 
     /// Whether events were left out because there were too many.
@@ -164,8 +270,28 @@ impl Meter {
         self.live.get_mut(index)
     }
 
+    /// A part of what the last turn counted for was another part's work.
+    fn divide(&mut self, part: LatencyPart, share: f64) {
+        let Some((key, from, counted)) = self.last else { return };
+        let Some(to) = part_of(part) else { return };
+        let Some(live) = self.live(key) else { return };
+        let moved = ((counted as f64 * share) as u64).min(live.parts[usize::from(from)]);
+        live.parts[usize::from(from)] -= moved;
+        live.parts[usize::from(to)] += moved;
+    }
+
+    fn on_waited(&mut self, key: CommandKey, on: Wait, since: Time, until: Time) {
+        self.window.counts.waits[on as usize] += until.since(since);
+        if on == Wait::Lock
+            && let Some(live) = self.live(key.0)
+        {
+            // The release is nobody's command: without this its time would be the worker's.
+            live.advance(until, ILOCK as u8);
+        }
+    }
+
     fn on_note(&mut self, at: Time, note: Note) {
-        let counts = &mut self.counts;
+        let counts = &mut self.window.counts;
         match note {
             Note::Submitted(key) => {
                 if let Some(live) = self.live(key.0) {
@@ -188,20 +314,33 @@ impl Meter {
                 live.advance(at, COMPLETION as u8);
                 let parts = live.parts;
                 if counted {
-                    self.breakdown.commands += 1;
-                    for (sum, part) in self.breakdown.parts.iter_mut().zip(parts) {
-                        *sum += u128::from(part);
+                    self.window.breakdown.add(&parts);
+                    let total = parts.iter().sum::<u64>();
+                    let class = latency_class(total);
+                    if self.window.classes.len() <= class {
+                        self.window.classes.resize_with(class + 1, Breakdown::default);
                     }
+                    self.window.classes[class].add(&parts);
                 }
             }
             Note::LockAnswered { asked, waited } => {
+                // What happens after the answer came is not the lock's doing: how busy the asker is.
+                let inquiry = self.arrived.since(asked);
                 counts.locks += 1;
-                counts.lock_time += at.since(asked);
+                counts.lock_time += inquiry;
                 if waited {
                     counts.lock_waits += 1;
-                    counts.lock_wait_time += at.since(asked);
+                    counts.lock_wait_time += inquiry;
                 }
             }
+            Note::Waited { key, on, since, until } => self.on_waited(key, on, since, until),
+            Note::StructureLocked { waited } => {
+                counts.locks += 1;
+                counts.lock_time += waited;
+                counts.lock_waits += u64::from(waited > Span::ZERO);
+                counts.lock_wait_time += waited;
+            }
+            Note::TurnShare { part, share } => self.divide(part, share),
             Note::CacheHit => counts.cache_hits += 1,
             Note::CacheMiss => counts.cache_misses += 1,
             Note::CacheBypass => counts.bypasses += 1,
@@ -222,32 +361,59 @@ impl Meter {
     }
 }
 
+impl Breakdown {
+    fn join(&mut self, other: &Breakdown) {
+        self.commands += other.commands;
+        self.parts.iter_mut().zip(other.parts).for_each(|(sum, part)| *sum += part);
+    }
+
+    fn add(&mut self, parts: &[u64; PARTS.len()]) {
+        self.commands += 1;
+        self.parts.iter_mut().zip(parts).for_each(|(sum, &part)| *sum += u128::from(part));
+    }
+}
+
+/// Sixteen classes for each doubling.
+fn latency_class(picos: u64) -> usize {
+    let bits = u64::BITS - picos.leading_zeros();
+    let shift = bits.saturating_sub(5);
+    (shift as usize) * 16 + (picos >> shift) as usize
+}
+
 impl Live {
     /// Accounts for the time up to `until`; what is accounted for already stays as it is.
-    fn advance(&mut self, until: Time, part: u8) {
+    fn advance(&mut self, until: Time, part: u8) -> u64 {
         let passed = until.since(self.cursor);
         if passed > Span::ZERO {
             self.parts[usize::from(part)] += passed.picos();
             self.cursor = until;
         }
+        passed.picos()
     }
 }
 
 impl Probe<Firmware> for Meter {
     #[inline]
     fn turn(&mut self, record: &TurnRecord, subject: Option<u32>) {
+        self.arrived = record.arrived;
         if let Some(key) = subject {
             let share = self.shares[record.stage.index()];
             if let Some(live) = self.live(key) {
                 let after = live.after;
                 live.advance(record.arrived, after);
                 live.advance(record.started, QUEUEING as u8);
-                live.advance(record.ended, share.turn);
+                let counted = live.advance(record.ended, share.turn);
                 live.after = share.after;
+                self.last = Some((key, share.turn, counted));
             }
+        } else {
+            self.last = None;
         }
         // Turns of hardware take no time: there would be nothing to see.
         if record.ended > record.started {
+            if let Some(samples) = &mut self.samples {
+                samples.turn(record);
+            }
             self.keep(Event::Turn(*record));
         }
     }
@@ -257,6 +423,12 @@ impl Probe<Firmware> for Meter {
         if let Note::DieBusy { die, operation, from } = note {
             self.keep(Event::Die { stage, die, operation, from, to: at });
             return;
+        }
+        if let Note::Completed(_) = note {
+            self.window.completed[stage.index()] += 1;
+        }
+        if let Some(samples) = &mut self.samples {
+            samples.note(at, &note);
         }
         self.follow(at, &note);
         self.on_note(at, note);

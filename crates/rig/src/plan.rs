@@ -116,10 +116,11 @@ impl config::Phase {
             name: self.name.clone(),
             source: Box::new(source),
             pace: self.pace,
-            ios: self.ios.map(|ios| ios.saturating_add(self.warm_up_ios)),
-            duration: self.duration,
+            ios: self.ios.filter(|_| self.rounds.is_none()).map(|ios| ios.saturating_add(self.warm_up_ios)),
+            duration: self.duration.filter(|_| self.rounds.is_none()),
             warm_up_ios: self.warm_up_ios,
             warm_up: self.warm_up,
+            rounds: self.rounds,
         }
     }
 }

@@ -2,15 +2,17 @@
 
 use crate::build::{BuildError, Built, Device};
 use crate::hardware::{ChannelStage, Halt, HostStage, LastWords, LinkStage, LinkUsage, PhaseOutcome, Unanswered};
-use crate::meter::{Event, Meter};
+use crate::meter::{Event, Meter, Window};
+use crate::samples::Samples;
 use crate::summary::{Labels, summarise};
 use firmware::{Firmware, Tables};
 use flash::Usage;
 use host::Phase;
 use report::Summary;
-use sim::{CoreUsage, Processor, Sim, StageUsage};
+use sim::{CoreUsage, EnergyPrices, Processor, Sim, StageUsage};
 
 use stage::Place;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
@@ -47,7 +49,15 @@ pub enum SessionError {
     Invariant(String),
 }
 
+/// A round of a phase: what there was at its ends, and what the meter counted between them.
+struct Round {
+    before: Snapshot,
+    after: Snapshot,
+    counted: Window,
+}
+
 /// What everything had done at some moment.
+#[derive(Clone)]
 pub(crate) struct Snapshot {
     pub(crate) at: Time,
     pub(crate) stages: Vec<StageUsage>,
@@ -71,6 +81,7 @@ pub struct Session {
     pages: u32,
     left: usize,
     core_slot: Span,
+    energy: Option<EnergyPrices>,
 }
 
 impl Session {
@@ -86,9 +97,10 @@ impl Session {
         let left = phases.len();
         let Built { blueprint, tables, drive, ledger, host, link, channels, parts } = device.build(phases, true)?;
         let core = |place| if let Place::Core(core) = place { Some(core) } else { None };
-        let places = blueprint.parts().iter().map(|part| core(part.place)).collect();
+        let places: Vec<Option<CoreId>> = blueprint.parts().iter().map(|part| core(part.place)).collect();
         let labels = Labels {
-            architecture: device.architecture.name(),
+            architecture: device.architecture,
+            parts: device.settings.parts,
             device: device_name.into(),
             processor: processor.name.clone(),
             world: "sim",
@@ -97,11 +109,18 @@ impl Session {
             planes: device.drive.geometry.shape().planes_per_die.into(),
             page: device.drive.geometry.shape().page.0,
         };
-        let meter = Meter::new(&parts, device.drive.queues as usize, device.depth as usize, events_max);
-        let core_slot = processor.core_slot;
+        let mut meter = Meter::new(
+            &parts,
+            device.architecture.groups(),
+            device.drive.queues as usize,
+            device.depth as usize,
+            events_max,
+        );
+        meter.samples = device.series.map(|interval| Samples::new(interval, &parts, &places));
+        let (core_slot, energy) = (processor.core_slot, processor.energy);
         let sim = Sim::with_probe(blueprint, processor, meter);
         let pages = drive.pages();
-        Ok(Session { sim, tables, channels, host, link, ledger, parts, places, labels, pages, left, core_slot })
+        Ok(Session { sim, tables, channels, host, link, ledger, parts, places, labels, pages, left, core_slot, energy })
     }
 
     /// Runs the next phase and sums it up; nothing if all are over.
@@ -112,6 +131,10 @@ impl Session {
 
     fn run_phase(&mut self) -> Result<Summary, SessionError> {
         let mut before = self.snapshot();
+        if let Some(samples) = &mut self.sim.probe_mut().samples {
+            samples.begin(before.at);
+        }
+        let mut rounds: VecDeque<Round> = VecDeque::new();
         loop {
             if !self.sim.run() {
                 return Err(self.stuck());
@@ -124,11 +147,31 @@ impl Session {
                     self.sim.probe_mut().reset();
                     before = self.snapshot();
                 }
+                Some(Halt::Round) => {
+                    drop(ledger);
+                    let after = self.snapshot();
+                    rounds.push_back(Round {
+                        counted: self.sim.probe_mut().take_window(),
+                        before,
+                        after: after.clone(),
+                    });
+                    if rounds.len() > workload::STEADY_WINDOW {
+                        rounds.pop_front();
+                    }
+                    before = after;
+                }
                 Some(Halt::Finished) => {
                     let outcome = ledger.phases.pop().expect("a finished phase is in the ledger");
                     drop(ledger);
                     judge(&outcome)?;
-                    let after = self.snapshot();
+                    let mut after = self.snapshot();
+                    if let Some(last) = rounds.back() {
+                        after = last.after.clone();
+                        // What completed after the last round does not count.
+                        self.sim.probe_mut().take_window();
+                        rounds.iter().for_each(|round| self.sim.probe_mut().add_window(&round.counted));
+                        before = rounds.swap_remove_front(0).expect("there is one").before;
+                    }
                     return Ok(self.sum_up(&before, &after, &outcome));
                 }
                 Some(Halt::Stalled) | None => {
@@ -145,10 +188,20 @@ impl Session {
     }
 
     fn sum_up(&self, before: &Snapshot, after: &Snapshot, outcome: &PhaseOutcome) -> Summary {
-        let mut summary =
-            summarise(&self.labels, &self.parts, before, after, outcome, self.sim.probe(), self.core_slot);
+        let mut summary = summarise(
+            &self.labels,
+            &self.parts,
+            before,
+            after,
+            outcome,
+            self.sim.probe(),
+            (self.core_slot, self.energy),
+        );
         summary.digest = Some(format!("{:016x}", self.sim.digest()));
         summary.wear = Some(wear(&self.tables));
+        if let Some(samples) = &self.sim.probe().samples {
+            summary.samples = samples.of(&outcome.results, after.at);
+        }
         summary
     }
 

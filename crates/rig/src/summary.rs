@@ -1,14 +1,22 @@
 //! From counters before and after a phase to the summary that people and scripts read.
 
-use crate::hardware::PhaseOutcome;
-use crate::meter::{Counts, Meter, PARTS};
+use crate::hardware::{PhaseOutcome, Steadiness};
+use crate::meter::{Breakdown, Counts, Meter, PARTS};
 use crate::session::Snapshot;
-use report::{Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Named, Oracle, Summary};
+use firmware::PartCounts;
+use firmware::architecture::{Architecture, ThreadGroup};
+use report::{
+    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Named, Oracle, SteadyState,
+    Summary, Workers,
+};
+use sim::EnergyPrices;
 use units::Span;
 
 /// What a run is called by.
 pub(crate) struct Labels {
-    pub(crate) architecture: &'static str,
+    pub(crate) architecture: &'static dyn Architecture,
+    /// Parts that its threads run.
+    pub(crate) parts: PartCounts,
     pub(crate) device: String,
     pub(crate) processor: String,
     pub(crate) world: &'static str,
@@ -20,15 +28,14 @@ pub(crate) struct Labels {
     pub(crate) page: u64,
 }
 
-/// Groups that are firmware, in the order a request meets them.
-pub(crate) const GROUPS: [&str; 7] = ["nvmq", "ilock", "cache", "trans", "log", "bgc", "fcmd"];
-
 /// The difference of two snapshots, as shares of the time between them.
 struct Window<'a> {
     before: &'a Snapshot,
     after: &'a Snapshot,
+    groups: &'static [ThreadGroup],
     parts: &'a [(&'static str, String)],
     core_slot: Span,
+    energy: Option<EnergyPrices>,
     length: f64,
 }
 
@@ -39,26 +46,31 @@ pub(crate) fn summarise(
     after: &Snapshot,
     outcome: &PhaseOutcome,
     meter: &Meter,
-    core_slot: Span,
+    (core_slot, energy): (Span, Option<EnergyPrices>),
 ) -> Summary {
     let length = (after.at - before.at).secs_f64().max(1e-12);
-    let window = Window { before, after, parts, core_slot, length };
+    let window = Window { before, after, groups: labels.architecture.groups(), parts, core_slot, energy, length };
     let flash = window.flash();
-    let counts = &meter.counts;
+    let counts = &meter.window.counts;
     let seen = as_the_host_saw(labels, outcome, (after.wall - before.wall).as_nanos() as u64);
     let mut summary = Summary {
         groups: window.groups(),
         cores: Some(window.cores()),
+        completions: window.completions(&meter.window.completed),
+        power_w: window.power(),
         bounds: window.bounds(seen.iops),
-        cache: window.has("cache").then(|| cache(counts)),
+        cache: (labels.parts.cache > 0).then(|| cache(counts)),
         locks: Some(locks(counts)),
         write_amplification: amplification(&flash, outcome, labels.page),
         gc: Some(reclaim(counts, labels.planes)),
-        journal: window.has("log").then_some(Journal { checkpoints: counts.checkpoints, pages: counts.journal_pages }),
+        journal: (labels.parts.log > 0)
+            .then_some(Journal { checkpoints: counts.checkpoints, pages: counts.journal_pages }),
         flash: Some(flash),
         ..seen
     };
-    summary.breakdown = breakdown(meter, summary.latency_mean());
+    summary.breakdown = breakdown(&meter.window.breakdown, summary.latency_mean());
+    summary.breakdown_slowest = breakdown(&meter.slowest(100), None);
+    summary.workers = window.workers(counts);
     summary
 }
 
@@ -69,7 +81,7 @@ pub(crate) fn as_the_host_saw(labels: &Labels, outcome: &PhaseOutcome, wall_ns: 
     let ios = read.ios + write.ios + other.ios;
     Summary {
         version: env!("CARGO_PKG_VERSION").into(),
-        architecture: labels.architecture.into(),
+        architecture: labels.architecture.name().into(),
         device: labels.device.clone(),
         processor: labels.processor.clone(),
         world: labels.world.into(),
@@ -81,11 +93,23 @@ pub(crate) fn as_the_host_saw(labels: &Labels, outcome: &PhaseOutcome, wall_ns: 
         iops: ios as f64 / seconds,
         bandwidth: read.bandwidth + write.bandwidth + other.bandwidth,
         queue_depth_mean: outcome.results.queue_depth(),
+        steady_state: outcome.steadiness.as_ref().map(steady_state),
         data: labels.checks.then_some(Oracle { checked: outcome.sectors_checked, mismatches: outcome.mismatches }),
         read,
         write,
         other,
         ..Summary::default()
+    }
+}
+
+fn steady_state(steadiness: &Steadiness) -> SteadyState {
+    let window = steadiness.window;
+    SteadyState {
+        reached: window.is_some_and(|window| window.is_steady()),
+        rounds: steadiness.iops.len() as u64,
+        iops: steadiness.iops.clone(),
+        excursion: window.map(|window| window.excursion),
+        rise: window.map(|window| window.rise),
     }
 }
 
@@ -100,11 +124,11 @@ fn direction(outcome: &PhaseOutcome, at: usize, seconds: f64) -> Direction {
 }
 
 /// Mean parts of a latency. What a request waits in the host, or for its other commands, is the part that its last command does not have.
-fn breakdown(meter: &Meter, latency: Option<f64>) -> Named<f64> {
-    let commands = meter.breakdown.commands.max(1) as f64;
+fn breakdown(sums: &Breakdown, latency: Option<f64>) -> Named<f64> {
+    let commands = sums.commands.max(1) as f64;
     let mut named = Named::default();
     let mut sum = 0.0;
-    for (part, total) in PARTS.iter().zip(meter.breakdown.parts) {
+    for (part, total) in PARTS.iter().zip(sums.parts) {
         let mean = total as f64 / commands / 1e3;
         sum += mean;
         named.set(*part, mean);
@@ -168,14 +192,58 @@ impl Window<'_> {
 
     fn groups(&self) -> Named<Group> {
         let mut named = Named::default();
-        for group in GROUPS.into_iter().filter(|group| self.has(group)) {
+        for group in self.groups.iter().map(|group| group.name).filter(|group| self.has(group)) {
             let threads = self.members(group).count();
             let utilisation = self.members(group).map(|stage| self.busy(stage)).sum::<f64>() / threads as f64;
             let turns = |at: &Snapshot| self.members(group).map(|stage| at.stages[stage].turns).sum::<u64>();
             let messages = turns(self.after) - turns(self.before);
-            named.set(group, Group { threads: threads as u32, utilisation, messages, energy_j: None });
+            let energy_j = self.energy_of(group);
+            named.set(group, Group { threads: threads as u32, utilisation, messages, energy_j });
         }
         named
+    }
+
+    fn workers(&self, counts: &Counts) -> Option<Workers> {
+        let threads = self.members("worker").count() as f64;
+        let waits: Span = counts.waits.into_iter().sum();
+        (waits > Span::ZERO).then(|| {
+            let share = |time: Span| time.secs_f64() / self.length / threads;
+            let work = self.members("worker").map(|stage| self.busy(stage)).sum::<f64>() / threads;
+            let [lock_wait, flash_wait, link_wait] = counts.waits.map(share);
+            let idle = (1.0 - work - lock_wait - flash_wait - link_wait).max(0.0);
+            Workers { work, lock_wait, flash_wait, link_wait, idle }
+        })
+    }
+
+    fn completions(&self, completed: &[u64]) -> Named<Vec<u64>> {
+        let mut named = Named::default();
+        for (group, _) in self.parts {
+            let of_group: Vec<u64> = self.members(group).map(|stage| completed[stage]).collect();
+            if of_group.iter().any(|&count| count > 0) {
+                named.set(*group, of_group);
+            }
+        }
+        named
+    }
+
+    /// Joules of what the threads of a group did, without the power of their cores.
+    fn energy_of(&self, group: &str) -> Option<f64> {
+        let prices = self.energy?;
+        let joules = self.members(group).map(|stage| {
+            let (before, after) = (&self.before.stages[stage], &self.after.stages[stage]);
+            let moved = after.transfers + after.sent_away - before.transfers - before.sent_away;
+            (after.slots - before.slots) as f64 * prices.instruction
+                + moved as f64 * prices.transfer
+                + (after.fetches - before.fetches) as f64 * prices.memory
+        });
+        Some(joules.sum())
+    }
+
+    /// Watts of the whole processor: what its threads did, and its cores in use and shared parts whatever they did.
+    fn power(&self) -> Option<f64> {
+        let prices = self.energy?;
+        let done: f64 = self.groups.iter().filter_map(|group| self.energy_of(group.name)).sum();
+        Some(done / self.length + self.after.cores.len() as f64 * prices.core + prices.base)
     }
 
     fn cores(&self) -> Cores {

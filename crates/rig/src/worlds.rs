@@ -2,7 +2,8 @@
 
 use crate::build::{Built, Device};
 use crate::session::{SessionError, check_tables, judge, stands_still, wear};
-use crate::summary::{GROUPS, Labels, as_the_host_saw};
+use crate::summary::{Labels, as_the_host_saw};
+use firmware::architecture::ThreadGroup;
 use host::Phase;
 use report::{Group, Named, Summary};
 use threads::{Layout, Outcome, Threads};
@@ -28,7 +29,8 @@ pub fn run_on_threads(
     let wanted = phases.len();
     let Built { blueprint, tables, drive, ledger, parts, .. } = device.build(phases, false)?;
     let labels = Labels {
-        architecture: device.architecture.name(),
+        architecture: device.architecture,
+        parts: device.settings.parts,
         device: device_name.into(),
         processor: format!("{} threads on {}", layout.threads, std::env::consts::ARCH),
         world: "threads",
@@ -50,7 +52,7 @@ pub fn run_on_threads(
     let mut summaries: Vec<Summary> = outcomes.iter().map(sum_up).collect();
     if let [only] = &mut summaries[..] {
         only.wall_ns = run.wall.nanos();
-        only.groups = groups(&parts, &run);
+        only.groups = groups(device.architecture.groups(), &parts, &run);
     }
     if let Some(last) = summaries.last_mut() {
         last.wear = Some(wear(&tables));
@@ -59,16 +61,16 @@ pub fn run_on_threads(
 }
 
 /// What the groups of the firmware did in the whole run.
-fn groups(parts: &[(&'static str, String)], run: &Outcome) -> Named<Group> {
+fn groups(groups: &[ThreadGroup], parts: &[(&'static str, String)], run: &Outcome) -> Named<Group> {
     let mut named = Named::default();
-    for group in GROUPS {
-        let members = || parts.iter().zip(&run.stages).filter(|((of, _), _)| *of == group).map(|(_, usage)| usage);
+    for ThreadGroup { name: group, .. } in groups {
+        let members = || parts.iter().zip(&run.stages).filter(|((of, _), _)| of == group).map(|(_, usage)| usage);
         let threads = members().count();
         if threads > 0 {
             let busy: f64 = members().map(|usage| usage.busy.secs_f64()).sum();
             let utilisation = (busy / threads as f64 / run.wall.secs_f64().max(1e-12)).min(1.0);
             let messages = members().map(|usage| usage.turns).sum();
-            named.set(group, Group { threads: threads as u32, utilisation, messages, energy_j: None });
+            named.set(*group, Group { threads: threads as u32, utilisation, messages, energy_j: None });
         }
     }
     named

@@ -1,21 +1,11 @@
 //! One modelled core: turns under way on its hardware threads share its issue slots.
 
-use crate::nodes::Line;
-use stage::{Cost, ReadyStages, Vocabulary};
+use stage::{Cost, Outbox, ReadyStages, Vocabulary};
 use units::{Span, StageId, Time};
 
 /// Full issue capacity of a core, in the unit that turns' demands are counted in.
 const WHOLE: u64 = 1 << WHOLE_BITS;
 const WHOLE_BITS: u32 = 20;
-
-/// What a turn leaves behind once it is over.
-#[derive(Debug)]
-pub(crate) struct Leaves<V: Vocabulary> {
-    pub(crate) sends: Line,
-    pub(crate) notes: Vec<V::Note>,
-    pub(crate) wake_at: Option<Time>,
-    pub(crate) halt: bool,
-}
 
 /// A hardware thread and the turn it has under way.
 pub(crate) struct Context<V: Vocabulary> {
@@ -23,7 +13,8 @@ pub(crate) struct Context<V: Vocabulary> {
     pub(crate) arrived: Time,
     pub(crate) started: Time,
     pub(crate) subject: Option<u32>,
-    pub(crate) leaves: Leaves<V>,
+    /// What the turn leaves behind once it is over.
+    pub(crate) leaves: Outbox<V>,
     /// The stage it ran last, to know when it switches.
     pub(crate) last: Option<StageId>,
     /// The part of the core's slots the turn would use alone, of [`WHOLE`].
@@ -44,8 +35,6 @@ pub(crate) struct Core<V: Vocabulary> {
     since: Time,
     /// Picoseconds of work, as if each were alone, that every turn has made so far: all are slowed alike.
     progress: u64,
-    /// The earliest of its events that are still on the agenda.
-    event: Time,
 }
 
 /// What a core did.
@@ -59,16 +48,6 @@ pub struct CoreUsage {
     pub slots: u64,
 }
 
-/// What an event of a core means.
-pub(crate) enum Moment {
-    /// Nothing: another event took its place.
-    Stale,
-    /// Others slowed the turn; it may be over then.
-    Later(Time),
-    /// The turn of this hardware thread is over.
-    Over(usize),
-}
-
 impl<V: Vocabulary> Core<V> {
     pub(crate) fn new(threads: usize, stages: usize) -> Self {
         assert!((1..=64).contains(&threads), "a core has 1 to 64 hardware threads");
@@ -77,7 +56,7 @@ impl<V: Vocabulary> Core<V> {
             arrived: Time::ZERO,
             started: Time::ZERO,
             subject: None,
-            leaves: Leaves { sends: Line::EMPTY, notes: Vec::new(), wake_at: None, halt: false },
+            leaves: Outbox::default(),
             last: None,
             demand: 0,
         };
@@ -91,7 +70,6 @@ impl<V: Vocabulary> Core<V> {
             demand: 0,
             since: Time::ZERO,
             progress: 0,
-            event: Time::NEVER,
         }
     }
 
@@ -101,12 +79,10 @@ impl<V: Vocabulary> Core<V> {
         let all = u64::MAX >> (64 - self.contexts.len());
         let mut free = None;
         for index in bits(all & !self.busy) {
-            let last = self.contexts[index].last;
-            if last == Some(stage) {
-                return Some(index);
-            }
-            if free.is_none() || last.is_none() {
-                free = Some(index);
+            match self.contexts[index].last {
+                Some(last) if last == stage => return Some(index),
+                Some(_) => free = free.or(Some(index)),
+                None => free = Some(index),
             }
         }
         free
@@ -127,19 +103,12 @@ impl<V: Vocabulary> Core<V> {
         self.usage.slots += cost.slots;
     }
 
-    /// An event has come.
+    /// The hardware thread whose turn is over by now, if any is.
     #[inline]
-    pub(crate) fn on_event(&mut self, now: Time) -> Moment {
-        if self.event != now {
-            return Moment::Stale;
-        }
-        self.event = Time::NEVER;
+    pub(crate) fn finished(&mut self, now: Time) -> Option<usize> {
         self.advance(now);
-        match self.first() {
-            None => Moment::Stale,
-            Some((index, ends)) if ends <= self.progress => Moment::Over(index),
-            Some(_) => self.next_event(now).map_or(Moment::Stale, Moment::Later),
-        }
+        let (index, ends) = self.first()?;
+        (ends <= self.progress).then_some(index)
     }
 
     /// The turn of a hardware thread is over.
@@ -150,22 +119,17 @@ impl<V: Vocabulary> Core<V> {
         self.demand -= self.contexts[index].demand;
     }
 
-    /// When the next turn is over if nothing begins or ends before, unless an event stands on the agenda for then or
-    /// earlier.
+    /// When the next turn is over if nothing begins or ends before.
     #[inline]
-    pub(crate) fn next_event(&mut self, now: Time) -> Option<Time> {
-        let (_, ends) = self.first()?;
+    pub(crate) fn due_at(&self, now: Time) -> Time {
+        let Some((_, ends)) = self.first() else { return Time::NEVER };
         let left = ends.saturating_sub(self.progress);
         let left = if self.demand <= WHOLE {
             left
         } else {
             ((u128::from(left) * u128::from(self.demand) + u128::from(WHOLE - 1)) >> WHOLE_BITS) as u64
         };
-        let due = now + Span::from_picos(left);
-        (due < self.event).then(|| {
-            self.event = due;
-            due
-        })
+        now + Span::from_picos(left)
     }
 
     /// The hardware thread whose turn is over first, and how far the progress is by then.

@@ -1,4 +1,4 @@
-//! Virtual time: one agenda, cores whose hardware threads share issue slots, and a digest that proves two runs equal.
+//! Virtual time: one timetable, cores whose hardware threads share issue slots, and a digest that proves two runs equal.
 //!
 //! # Invariants
 //! - The same blueprint, processor and seed give the same turns at the same times in the same order, and so the same digest.
@@ -7,13 +7,13 @@
 //! # What it leaves out
 //! Approximations of the processor are stated at [`Processor`] and in `lines.rs`; hardware stages take no time by themselves.
 
-mod agenda;
 mod core;
 mod lines;
 mod nodes;
 mod processor;
 mod run;
+mod timetable;
 
 pub use core::CoreUsage;
-pub use processor::{Hops, LinePrices, Processor};
+pub use processor::{EnergyPrices, Hops, LinePrices, Processor};
 pub use run::{Sim, StageUsage};

@@ -24,6 +24,8 @@ pub(crate) struct Lines {
     mask: u64,
     prices: LinePrices,
     core_of: Vec<Option<u16>>,
+    /// Lines that each stage took from another core, and from memory.
+    taken: Vec<(u64, u64)>,
     transfers: u64,
     waits: Span,
 }
@@ -34,7 +36,13 @@ impl Lines {
         assert!(prices.held.is_power_of_two(), "the number of lines held is a power of two");
         let empty = Held { line: u64::MAX, sharers: 0, free_at: Time::ZERO };
         let held = vec![empty; prices.held as usize].into_boxed_slice();
-        Lines { held, mask: u64::from(prices.held) - 1, prices, core_of, transfers: 0, waits: Span::ZERO }
+        let taken = vec![(0, 0); core_of.len()];
+        Lines { held, mask: u64::from(prices.held) - 1, prices, core_of, taken, transfers: 0, waits: Span::ZERO }
+    }
+
+    /// Lines that a stage took from another core, and from memory.
+    pub(crate) fn taken(&self, stage: usize) -> (u64, u64) {
+        self.taken[stage]
     }
 
     /// How many times a line went from one core to another.
@@ -57,6 +65,7 @@ impl Coherence for Lines {
         let held = &mut self.held[place as usize];
         if held.line != line {
             *held = Held { line, sharers: me, free_at: at + self.prices.memory };
+            self.taken[stage.index()].1 += 1;
             return self.prices.memory;
         }
         let mine = match access {
@@ -72,6 +81,7 @@ impl Coherence for Lines {
         held.free_at = at + stall;
         held.sharers = if access == Access::Read { held.sharers | me } else { me };
         self.transfers += 1;
+        self.taken[stage.index()].0 += 1;
         self.waits += wait;
         stall
     }

@@ -1,33 +1,34 @@
-//! Events and messages under way: written once where they arise, read once where they are handled, in line by index
-//! between.
+//! Messages under way: written once where they arise, read once where they are handled, in line by index between.
 
-use units::Time;
+use units::{StageId, Time};
 
 /// No node.
 pub(crate) const NONE: u32 = u32::MAX;
 
-/// An event, beside the message it is about: so a message is copied as it is and never as a part of something else.
+/// A message under way, or in an inbox.
 #[derive(Debug)]
-pub(crate) struct Node<E, M> {
-    pub(crate) message: Option<M>,
-    /// When it is due; while it waits in an inbox, since when.
+pub(crate) struct Node<M> {
+    pub(crate) message: M,
+    /// When it arrives; while it waits in an inbox, since when.
     pub(crate) at: Time,
-    pub(crate) next: u32,
-    pub(crate) event: E,
+    next: u32,
+    pub(crate) to: StageId,
+    /// The core it came from; what is no core is hardware.
+    pub(crate) from: u16,
 }
 
 /// All nodes. Those given back are used again, the last first, so that few of them are ever cold.
 #[derive(Debug)]
-pub(crate) struct Nodes<E, M> {
-    nodes: Vec<Node<E, M>>,
+pub(crate) struct Nodes<M> {
+    nodes: Vec<Node<M>>,
     free: u32,
 }
 
 /// Some of the nodes, first in first out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
-    pub(crate) head: u32,
-    pub(crate) tail: u32,
+    head: u32,
+    tail: u32,
 }
 
 impl Line {
@@ -37,79 +38,80 @@ impl Line {
     pub(crate) fn is_empty(self) -> bool {
         self.head == NONE
     }
+
+    /// The node that is taken next.
+    #[inline]
+    pub(crate) fn first(self) -> Option<u32> {
+        (self.head != NONE).then_some(self.head)
+    }
 }
 
-impl<E, M: Copy> Nodes<E, M> {
+impl<M: Copy> Nodes<M> {
     pub(crate) fn new() -> Self {
         Nodes { nodes: Vec::with_capacity(1024), free: NONE }
     }
 
-    /// Keeps an event and tells where.
+    /// Keeps a message and tells where.
     #[inline]
-    pub(crate) fn put(&mut self, event: E, message: Option<&M>) -> u32 {
-        let at = self.free;
-        let Some(node) = self.nodes.get_mut(at as usize) else { return self.grow(event, message.copied()) };
+    pub(crate) fn put(&mut self, from: u16, to: StageId, at: Time, message: &M) -> u32 {
+        let place = self.free;
+        let Some(node) = self.nodes.get_mut(place as usize) else { return self.grow(from, to, at, message) };
         self.free = node.next;
-        (node.event, node.next) = (event, NONE);
-        node.message = message.copied();
-        at
+        (node.from, node.to, node.at, node.next) = (from, to, at, NONE);
+        node.message = *message;
+        place
     }
 
     #[cold]
-    fn grow(&mut self, event: E, message: Option<M>) -> u32 {
-        self.nodes.push(Node { message, at: Time::ZERO, next: NONE, event });
+    fn grow(&mut self, from: u16, to: StageId, at: Time, message: &M) -> u32 {
+        self.nodes.push(Node { message: *message, at, next: NONE, to, from });
         self.nodes.len() as u32 - 1
     }
 
-    /// Gives a node back. What it holds may be read until another event is put anywhere.
     #[inline]
-    pub(crate) fn free(&mut self, at: u32) -> &Node<E, M> {
-        let node = &mut self.nodes[at as usize];
-        node.next = self.free;
-        self.free = at;
-        node
-    }
-
-    #[inline]
-    pub(crate) fn get(&self, at: u32) -> &Node<E, M> {
-        &self.nodes[at as usize]
-    }
-
-    #[inline]
-    pub(crate) fn get_mut(&mut self, at: u32) -> &mut Node<E, M> {
-        &mut self.nodes[at as usize]
+    pub(crate) fn get(&self, place: u32) -> &Node<M> {
+        &self.nodes[place as usize]
     }
 
     /// Puts a node that is in no line, and has no next, at the end of one. True if it is the only one there.
     #[inline]
-    pub(crate) fn append(&mut self, line: &mut Line, at: u32) -> bool {
+    pub(crate) fn append(&mut self, line: &mut Line, place: u32) -> bool {
         let alone = line.is_empty();
         if alone {
-            line.head = at;
+            line.head = place;
         } else {
-            self.nodes[line.tail as usize].next = at;
+            self.nodes[line.tail as usize].next = place;
         }
-        line.tail = at;
+        line.tail = place;
         alone
     }
 
     /// Takes the first node out of a line; then it has no next.
     #[inline]
     pub(crate) fn take_first(&mut self, line: &mut Line) -> Option<u32> {
-        let at = line.head;
-        let node = self.nodes.get_mut(at as usize)?;
+        let place = line.head;
+        let node = self.nodes.get_mut(place as usize)?;
         line.head = std::mem::replace(&mut node.next, NONE);
-        Some(at)
+        Some(place)
+    }
+
+    /// Gives a node back. What it holds may be read until another message is put anywhere.
+    #[inline]
+    pub(crate) fn free(&mut self, place: u32) -> &Node<M> {
+        let node = &mut self.nodes[place as usize];
+        node.next = self.free;
+        self.free = place;
+        node
     }
 
     /// Takes the first node out of a line that has one, and gives it back at once; see [`Nodes::free`].
     #[inline]
-    pub(crate) fn free_first(&mut self, line: &mut Line) -> &Node<E, M> {
-        let at = line.head;
-        let node = &mut self.nodes[at as usize];
+    pub(crate) fn free_first(&mut self, line: &mut Line) -> &Node<M> {
+        let place = line.head;
+        let node = &mut self.nodes[place as usize];
         line.head = node.next;
         node.next = self.free;
-        self.free = at;
+        self.free = place;
         node
     }
 }
@@ -120,19 +122,21 @@ mod tests {
 
     #[test]
     fn lines_keep_their_order_and_nodes_are_used_again() {
-        let mut nodes = Nodes::<u32, u64>::new();
+        let mut nodes = Nodes::<u64>::new();
         let (mut first, mut second) = (Line::EMPTY, Line::EMPTY);
-        for number in 0..6u32 {
-            let at = nodes.put(number, Some(&u64::from(number)));
-            assert_eq!(nodes.append(if number % 2 == 0 { &mut first } else { &mut second }, at), number < 2);
+        let at = Time::from_picos;
+        for number in 0..6u16 {
+            let place = nodes.put(0, StageId(number), at(number.into()), &u64::from(number));
+            assert_eq!(nodes.append(if number % 2 == 0 { &mut first } else { &mut second }, place), number < 2);
         }
-        for due in [0, 2, 4] {
+        for due in [0u16, 2, 4] {
+            assert_eq!(first.first(), Some(due.into()));
             let node = nodes.free_first(&mut first);
-            assert_eq!((node.event, node.message), (due, Some(u64::from(due))));
+            assert_eq!((node.to, node.at, node.message), (StageId(due), at(due.into()), due.into()));
         }
         assert!(first.is_empty() && nodes.take_first(&mut first).is_none());
-        let reused: Vec<u32> = (0..3).map(|number| nodes.put(number, None)).collect();
+        let reused: Vec<u32> = (0..3).map(|number| nodes.put(0, StageId(9), at(9), &number)).collect();
         assert_eq!(reused, [4, 2, 0]);
-        assert!(nodes.put(0, None) == 6 && !second.is_empty());
+        assert!(nodes.put(0, StageId(9), at(9), &9) == 6 && !second.is_empty());
     }
 }

@@ -30,25 +30,50 @@ pub struct Processor {
     pub send: Price,
     /// Putting another stage onto a hardware thread.
     pub switch: Price,
-    /// From a send to the receiver's inbox.
+    /// What messages cost on their way.
     pub hops: Hops,
     /// What shared lines cost.
     pub lines: LinePrices,
     /// Price of each kind of work, in the vocabulary's order.
     pub prices: Vec<Price>,
+    /// What it all takes in energy; none if nothing is known of it.
+    pub energy: Option<EnergyPrices>,
 }
 
-/// How long a message is under way.
+/// Energy by class of what a core does, and power that does not depend on it.
+///
+/// Approximation: instructions are of one class, whatever their kind of work; a thread that waits takes nothing beyond its core's
+/// power; caches other than those of shared lines are inside the instructions.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct EnergyPrices {
+    /// Joules for an instruction issued.
+    pub instruction: f64,
+    /// Joules for a line, or a message, from another core.
+    pub transfer: f64,
+    /// Joules for a line from memory.
+    pub memory: f64,
+    /// Watts of a core that is on.
+    pub core: f64,
+    /// Watts of what all cores share.
+    pub base: f64,
+}
+
+/// What passing messages costs beside the instructions.
+///
+/// A message is a cache line that its sender writes and its receiver fetches. So it waits in the inbox from the moment it is
+/// sent, and the thread that takes it waits for the line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Hops {
-    /// Between stages of one core.
+    /// Fetching a message of another stage of the same core.
     pub same_core: Span,
-    /// Between neighbouring cores on the ring.
+    /// Fetching one from a neighbouring core on the ring.
     pub first: Span,
     /// For each further core on the way; the ring is bidirectional.
     pub further: Span,
-    /// Between a core and hardware.
+    /// Fetching what hardware wrote; and how long a message to hardware, for which nobody waits, is under way.
     pub hardware: Span,
+    /// What the sender waits for to publish a message to another core: taking the inbox's lines from whoever holds them.
+    pub publish: Span,
 }
 
 /// What an access to shared memory costs beyond the instruction.
@@ -70,8 +95,8 @@ impl Processor {
         self.clock.cycles(Cycles(cycles))
     }
 
-    /// The hops between the first `cores` cores, row by row, with hardware as one more core: from hardware to hardware
-    /// is no way at all.
+    /// What it takes to fetch messages between the first `cores` cores, row by row, with hardware as one more core: from
+    /// hardware to hardware is no way at all.
     pub(crate) fn hop_table(&self, cores: u16) -> Box<[Span]> {
         let hop = |from, to| match (from == cores, to == cores) {
             (false, false) => self.hop(from, to),
@@ -81,7 +106,7 @@ impl Processor {
         (0..=cores).flat_map(|from| (0..=cores).map(move |to| hop(from, to))).collect()
     }
 
-    /// From one core to another.
+    /// Fetching a message that another core wrote.
     pub fn hop(&self, from: u16, to: u16) -> Span {
         if from == to {
             return self.hops.same_core;

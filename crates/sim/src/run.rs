@@ -1,22 +1,12 @@
 //! The executor of virtual time: takes the next event, gives the turn it calls for, delivers what the turn left.
 
-use crate::agenda::Agenda;
-use crate::core::{Core, CoreUsage, Leaves, Moment};
+use crate::core::{Core, CoreUsage};
 use crate::lines::Lines;
 use crate::nodes::{Line, Nodes};
 use crate::processor::Processor;
+use crate::timetable::Timetable;
 use stage::{Blueprint, Cost, NoCoherence, NoProbe, Outbox, Place, Price, Probe, Stage, Turn, TurnRecord, Vocabulary};
 use units::{Span, StageId, Time};
-
-#[derive(Clone, Copy)]
-enum Event {
-    /// A message reaches an inbox.
-    Arrives(StageId),
-    /// An alarm; stale unless the stage's alarm is still set for now.
-    Rings(StageId),
-    /// A turn may be over on a core.
-    Ends(u16),
-}
 
 /// What a stage did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,17 +19,24 @@ pub struct StageUsage {
     pub waited: Span,
     /// Instructions issued.
     pub slots: u64,
+    /// Messages sent to other cores.
+    pub sent_away: u64,
+    /// Lines taken from other cores.
+    pub transfers: u64,
+    /// Lines taken from memory.
+    pub fetches: u64,
 }
+
+/// The first source of events: messages from cores reach hardware. The cores follow, then the alarms.
+const OUTWARD: usize = 0;
+const FIRST_CORE: usize = 1;
 
 struct Seat<V: Vocabulary> {
     stage: Box<dyn Stage<V>>,
-    /// Its core; what is no core is hardware.
-    core: u16,
     inbox: Line,
     inbox_len: usize,
     /// What is admitted by edges; a lock grant comes beside that.
     inbox_max: usize,
-    alarm: Time,
     /// When the alarm rang, if the stage has not been woken yet.
     rang: Option<Time>,
     /// Has a turn under way or stands in line for one.
@@ -53,9 +50,15 @@ pub struct Sim<V: Vocabulary, P: Probe<V> = NoProbe> {
     seats: Vec<Seat<V>>,
     cores: Vec<Core<V>>,
     lines: Lines,
-    /// From a sender's core to a receiver's; the last of each stands for hardware.
+    /// The core of each stage; what is no core is hardware.
+    core_of: Box<[u16]>,
+    /// What taking a message costs, from a sender's core to a receiver's; the last of each stands for hardware.
     hops: Box<[Span]>,
-    agenda: Agenda<Event, V::Message>,
+    messages: Nodes<V::Message>,
+    /// The sources of events: what reaches hardware, the cores' turns, the stages' alarms.
+    timetable: Timetable,
+    /// What cores have sent to hardware: all of it is under way for the same time.
+    outward: Line,
     /// What hardware has sent to hardware, which takes no time.
     at_once: Line,
     now: Time,
@@ -95,22 +98,24 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             core_of.push(core);
             seats.push(Seat {
                 stage: part.stage.expect("the plan was checked"),
-                core: core.unwrap_or(core_count as u16),
                 inbox: Line::EMPTY,
                 inbox_len: 0,
                 inbox_max: part.inbox as usize,
-                alarm: Time::NEVER,
                 rang: None,
                 taken: false,
                 usage: StageUsage::default(),
             });
         }
         let threads = usize::from(processor.threads_per_core);
+        let places = core_of.iter().map(|core| core.unwrap_or(core_count as u16)).collect();
         let mut sim = Sim {
             cores: stages_on.into_iter().map(|stages| Core::new(threads, stages)).collect(),
             lines: Lines::new(processor.lines, core_of),
+            messages: Nodes::new(),
+            timetable: Timetable::new(FIRST_CORE + core_count + seats.len()),
             hops: processor.hop_table(core_count as u16),
-            agenda: Agenda::default(),
+            core_of: places,
+            outward: Line::EMPTY,
             at_once: Line::EMPTY,
             now: Time::ZERO,
             outbox: Outbox::default(),
@@ -132,54 +137,55 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     pub fn run(&mut self) -> bool {
         self.halted = false;
         while !self.halted {
+            if let Some(node) = self.messages.take_first(&mut self.at_once) {
+                let stage = self.messages.get(node).to;
+                self.take_hardware_turn(stage, Some(node));
+                continue;
+            }
+            let (source, at) = self.timetable.first();
+            if at == Time::NEVER {
+                return false;
+            }
             self.events += 1;
-            let node = match self.agenda.nodes.take_first(&mut self.at_once) {
-                Some(node) => node,
-                None => {
-                    let Some(node) = self.agenda.pop() else { return false };
-                    self.now = self.agenda.nodes.get(node).at;
-                    node
-                }
-            };
-            match self.agenda.nodes.get(node).event {
-                Event::Arrives(stage) => self.arrive(stage, node),
-                Event::Rings(stage) => {
-                    self.agenda.nodes.free(node);
-                    self.ring(stage);
-                }
-                Event::Ends(core) => {
-                    self.agenda.nodes.free(node);
-                    self.on_core(core);
-                }
+            self.now = at;
+            match source.checked_sub(FIRST_CORE) {
+                None => self.reach_hardware(),
+                Some(core) if core < self.cores.len() => self.on_core(core as u16),
+                Some(rest) => self.ring(StageId((rest - self.cores.len()) as u16)),
             }
         }
         true
     }
 
-    #[inline]
-    fn arrive(&mut self, stage: StageId, node: u32) {
-        let seat = &mut self.seats[stage.index()];
-        if usize::from(seat.core) == self.cores.len() {
-            self.take_hardware_turn(stage, Some(node));
+    /// What a core sent to hardware arrives there.
+    fn reach_hardware(&mut self) {
+        let node = self.messages.take_first(&mut self.outward).expect("the source that is due has a message");
+        let next = self.outward.first().map_or(Time::NEVER, |next| self.messages.get(next).at);
+        self.timetable.set(OUTWARD, next);
+        self.take_hardware_turn(self.messages.get(node).to, Some(node));
+    }
+
+    fn ring(&mut self, stage: StageId) {
+        if usize::from(self.core_of[stage.index()]) == self.cores.len() {
+            self.take_hardware_turn(stage, None);
         } else {
-            assert!(seat.inbox_len <= seat.inbox_max, "{stage} was sent more than was admitted towards it");
-            seat.inbox_len += 1;
-            self.agenda.nodes.append(&mut seat.inbox, node);
+            self.set_alarm(stage, Time::NEVER);
+            self.seats[stage.index()].rang = Some(self.now);
             self.seek_turn(stage);
         }
     }
 
-    fn ring(&mut self, stage: StageId) {
-        let seat = &mut self.seats[stage.index()];
-        if seat.alarm != self.now {
-            return;
-        }
-        seat.alarm = Time::NEVER;
-        if usize::from(seat.core) == self.cores.len() {
-            self.take_hardware_turn(stage, None);
+    /// A message comes into an inbox at once: who takes it pays for fetching it.
+    #[inline]
+    fn deliver(&mut self, node: u32, to: StageId) {
+        let seat = &mut self.seats[to.index()];
+        assert!(seat.inbox_len <= seat.inbox_max, "{to} was sent more than was admitted towards it");
+        seat.inbox_len += 1;
+        self.messages.append(&mut seat.inbox, node);
+        if seat.taken {
+            seat.stage.prefetch(&self.messages.get(node).message);
         } else {
-            seat.rang = Some(self.now);
-            self.seek_turn(stage);
+            self.seek_turn(to);
         }
     }
 
@@ -191,127 +197,160 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             return;
         }
         seat.taken = true;
-        let core = seat.core;
+        let core = self.core_of[stage.index()];
         match self.cores[usize::from(core)].idle_context(stage) {
             Some(context) => {
-                self.begin(stage, core, context);
+                self.begin(stage, core, context, None);
                 self.schedule(core);
             }
             None => self.cores[usize::from(core)].ready.push(stage),
         }
     }
 
-    /// Gives a stage on a core its turn: it happens now, and what it leaves behind leaves when the time it costs is over.
-    fn begin(&mut self, stage: StageId, core: u16, index: usize) {
-        let now = self.now;
+    /// Gives a stage on a core its turn, or the next part of one that `goes_on`: it happens now, and what it leaves behind leaves
+    /// when the time it costs is over.
+    fn begin(&mut self, stage: StageId, home: u16, index: usize, goes_on: Option<Option<u32>>) {
+        let (now, places) = (self.now, self.cores.len() + 1);
         let seat = &mut self.seats[stage.index()];
+        let core = &mut self.cores[usize::from(home)];
+        let context = &mut core.contexts[index];
         let picos = self.processor.thread_slot.picos();
-        let mut turn = Turn::new(stage, now, picos, &self.processor.prices, &mut self.lines, &mut self.outbox);
-        let (arrived, subject) = match seat.rang.take() {
+        let mut turn = Turn::new(stage, now, picos, &self.processor.prices, &mut self.lines, &mut context.leaves);
+        let rang = if goes_on.is_some() { Some(now) } else { seat.rang.take() };
+        let (arrived, mut subject, fetch) = match rang {
             Some(rang) => {
                 seat.stage.on_wake(&mut turn);
-                (rang, None)
+                (rang, None, Span::ZERO)
             }
             None => {
                 seat.inbox_len -= 1;
-                let node = self.agenda.nodes.free_first(&mut seat.inbox);
-                let message = node.message.as_ref().expect("only messages are in inboxes");
-                let subject = V::subject(message);
-                seat.stage.on_message(&mut turn, *message);
-                (node.at, subject)
+                let node = self.messages.free_first(&mut seat.inbox);
+                let subject = V::subject(&node.message);
+                seat.stage.on_message(&mut turn, node.message);
+                (node.at, subject, self.hops[usize::from(node.from) * places + usize::from(home)])
             }
         };
         let mut cost = turn.finish();
         let (call, send) = (self.processor.turn, self.processor.send);
-        let sends = self.outbox.sends.len() as u32;
-        cost.add(call);
+        let sends = context.leaves.sends.len() as u32;
+        if goes_on.is_none() {
+            cost.add(call);
+        }
         cost.add(Price { slots: send.slots * sends, stall: send.stall * u64::from(sends) });
-        let core = &mut self.cores[usize::from(core)];
-        let context = &mut core.contexts[index];
+        let abroad = |(to, _): &&(StageId, _)| {
+            let core = self.core_of[to.index()];
+            core != home && usize::from(core) + 1 != places
+        };
+        let abroad = context.leaves.sends.iter().filter(abroad).count() as u64;
+        cost.stall += fetch + self.processor.hops.publish * abroad;
         if context.last.is_some_and(|last| last != stage) {
             cost.add(self.processor.switch);
         }
+        if let Some(rest) = goes_on {
+            subject = rest;
+        }
         (context.stage, context.last) = (stage, Some(stage));
         (context.arrived, context.started, context.subject) = (arrived, now, subject);
-        keep(&mut context.leaves, &mut self.agenda.nodes, &mut self.outbox);
-        seat.usage.turns += 1;
+        seat.usage.turns += u64::from(goes_on.is_none());
+        seat.usage.sent_away += abroad;
         seat.usage.waited += now - arrived;
         seat.usage.slots += cost.slots;
         core.begin(index, now, cost, (self.processor.thread_slot, self.processor.core_slot));
         self.account(stage, cost);
     }
 
+    /// Puts down when the next turn of a core is over.
     #[inline]
     fn schedule(&mut self, core: u16) {
-        if let Some(at) = self.cores[usize::from(core)].next_event(self.now) {
-            self.agenda.push(at, Event::Ends(core));
-        }
+        let at = self.cores[usize::from(core)].due_at(self.now);
+        self.timetable.set(FIRST_CORE + usize::from(core), at);
     }
 
+    #[inline]
     fn on_core(&mut self, core: u16) {
-        match self.cores[usize::from(core)].on_event(self.now) {
-            Moment::Stale => {}
-            Moment::Later(at) => self.agenda.push(at, Event::Ends(core)),
-            Moment::Over(context) => self.end(core, context),
+        if let Some(context) = self.cores[usize::from(core)].finished(self.now) {
+            self.end(core, context);
         }
+        self.schedule(core);
     }
 
+    #[inline]
     fn end(&mut self, core: u16, index: usize) {
         let now = self.now;
-        let state = &mut self.cores[usize::from(core)];
-        state.end(index);
-        let context = &mut state.contexts[index];
+        let context = &mut self.cores[usize::from(core)].contexts[index];
         let (stage, started) = (context.stage, context.started);
         let record = TurnRecord { stage, arrived: context.arrived, started, ended: now };
         self.probe.turn(&record, context.subject);
         for &note in &context.leaves.notes {
             self.probe.note(stage, now, note);
         }
-        context.leaves.notes.clear();
-        self.halted |= context.leaves.halt;
-        let (mut sends, wake_at) = (context.leaves.sends, context.leaves.wake_at);
-        context.leaves.sends = Line::EMPTY;
-        while let Some(node) = self.agenda.nodes.take_first(&mut sends) {
-            self.dispatch(node, core);
-        }
-        if let Some(at) = wake_at {
+        std::mem::swap(&mut context.leaves, &mut self.outbox);
+        let goes_on = self.outbox.goes_on;
+        if let Some(at) = self.send_all(core) {
             self.set_alarm(stage, at.max(now));
         }
         let seat = &mut self.seats[stage.index()];
         seat.usage.busy += now - started;
-        let ready = &mut self.cores[usize::from(core)].ready;
+        let state = &mut self.cores[usize::from(core)];
+        state.end(index);
+        if goes_on.is_some() {
+            return self.begin(stage, core, index, goes_on);
+        }
         if seat.inbox.is_empty() && seat.rang.is_none() {
             seat.taken = false;
         } else {
-            ready.push(stage);
+            state.ready.push(stage);
         }
-        if let Some(next) = ready.take() {
-            self.begin(next, core, index);
+        if let Some(next) = state.ready.take() {
+            self.begin(next, core, index, None);
         }
-        self.schedule(core);
     }
 
-    /// Sends a message on its way.
+    /// Sends what a turn left in the outbox; when its alarm is to ring, if it said so.
     #[inline]
-    fn dispatch(&mut self, node: u32, from: u16) {
-        let parcel = self.agenda.nodes.get(node);
-        let Event::Arrives(to) = parcel.event else { unreachable!("only messages are sent") };
-        let seat = &self.seats[to.index()];
-        seat.stage.prefetch(parcel.message.as_ref().expect("only messages are sent"));
-        let hop = self.hops[usize::from(from) * (self.cores.len() + 1) + usize::from(seat.core)];
-        self.agenda.schedule(self.now + hop, node);
+    fn send_all(&mut self, from: u16) -> Option<Time> {
+        let (now, hardware) = (self.now, self.cores.len() as u16);
+        for index in 0..self.outbox.sends.len() {
+            let (to, ref message) = self.outbox.sends[index];
+            let abroad = self.core_of[to.index()] == hardware;
+            let outward = abroad && from != hardware;
+            let at = if outward { now + self.processor.hops.hardware } else { now };
+            let node = self.messages.put(from, to, at, message);
+            if !abroad {
+                self.deliver(node, to);
+            } else if !outward {
+                self.messages.append(&mut self.at_once, node);
+            } else {
+                self.seats[to.index()].stage.prefetch(message);
+                if self.messages.append(&mut self.outward, node) {
+                    self.timetable.set(OUTWARD, at);
+                }
+            }
+        }
+        let mut unlocks = std::mem::take(&mut self.outbox.unlocks);
+        for lock in unlocks.drain(..) {
+            if let Some(next) = lock.release() {
+                let node = self.messages.put(from, next, now, &V::lock_granted(lock.id()));
+                self.deliver(node, next);
+            }
+        }
+        self.outbox.unlocks = unlocks;
+        self.halted |= self.outbox.halt;
+        let wake_at = self.outbox.wake_at;
+        self.outbox.clear();
+        wake_at
     }
 
     /// Gives a stage in hardware its turn, for a message or because its alarm rang.
     fn take_hardware_turn(&mut self, stage: StageId, node: Option<u32>) {
-        let (now, cores) = (self.now, self.cores.len());
+        let now = self.now;
         let seat = &mut self.seats[stage.index()];
         let mut free = NoCoherence;
         let mut turn = Turn::new(stage, now, 0, &self.no_prices, &mut free, &mut self.outbox);
         let mut subject = None;
         match node {
             Some(node) => {
-                let message = self.agenda.nodes.free(node).message.as_ref().expect("only messages are in inboxes");
+                let message = &self.messages.free(node).message;
                 subject = V::subject(message);
                 seat.stage.on_message(&mut turn, *message);
             }
@@ -322,31 +361,24 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         for &note in &self.outbox.notes {
             self.probe.note(stage, now, note);
         }
-        for at in 0..self.outbox.sends.len() {
-            let (to, ref message) = self.outbox.sends[at];
-            let node = self.agenda.nodes.put(Event::Arrives(to), Some(message));
-            if usize::from(self.seats[to.index()].core) == cores {
-                self.agenda.nodes.append(&mut self.at_once, node);
-            } else {
-                self.dispatch(node, cores as u16);
-            }
-        }
-        self.halted |= self.outbox.halt;
-        if let Some(at) = self.outbox.wake_at {
-            self.set_alarm(stage, at.max(now));
-        }
-        self.outbox.clear();
+        assert!(
+            self.outbox.goes_on.is_none() && self.outbox.unlocks.is_empty(),
+            "{stage} in hardware has neither locks nor long turns"
+        );
+        let wake_at = self.send_all(self.cores.len() as u16);
         self.account(stage, Cost::default());
+        match wake_at {
+            Some(at) => self.set_alarm(stage, at.max(now)),
+            // It rings no more: what it was set to has come.
+            None if node.is_none() => self.set_alarm(stage, Time::NEVER),
+            None => {}
+        }
     }
 
+    /// Sets a stage's one alarm; [`Time::NEVER`] takes it back.
+    #[inline]
     fn set_alarm(&mut self, stage: StageId, at: Time) {
-        let seat = &mut self.seats[stage.index()];
-        if seat.alarm != at {
-            seat.alarm = at;
-            if at != Time::NEVER {
-                self.agenda.push(at, Event::Rings(stage));
-            }
-        }
+        self.timetable.set(FIRST_CORE + self.cores.len() + stage.index(), at);
     }
 
     /// Folds a turn into the digest: when, who, at what cost.
@@ -360,7 +392,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     pub fn now(&self) -> Time {
         self.now
     }
-    /// Events taken from the agenda.
+    /// Events taken from the timetable.
     pub fn events(&self) -> u64 {
         self.events
     }
@@ -370,7 +402,10 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     }
     /// What each stage did, in the order of the plan.
     pub fn stages(&self) -> impl Iterator<Item = StageUsage> + '_ {
-        self.seats.iter().map(|seat| seat.usage)
+        self.seats.iter().enumerate().map(|(index, seat)| {
+            let (transfers, fetches) = self.lines.taken(index);
+            StageUsage { transfers, fetches, ..seat.usage }
+        })
     }
     /// A stage, to be looked at.
     pub fn stage(&self, id: StageId) -> &dyn Stage<V> {
@@ -396,16 +431,4 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     pub fn processor(&self) -> &Processor {
         &self.processor
     }
-}
-
-/// Keeps what a turn leaves behind until it is over.
-#[inline]
-fn keep<V: Vocabulary>(leaves: &mut Leaves<V>, nodes: &mut Nodes<Event, V::Message>, outbox: &mut Outbox<V>) {
-    for (to, message) in &outbox.sends {
-        let node = nodes.put(Event::Arrives(*to), Some(message));
-        nodes.append(&mut leaves.sends, node);
-    }
-    leaves.notes.extend_from_slice(&outbox.notes);
-    (leaves.wake_at, leaves.halt) = (outbox.wake_at, outbox.halt);
-    outbox.clear();
 }

@@ -70,9 +70,16 @@ fn processor(slots: u32, stall: Span) -> Processor {
         turn: Price::default(),
         send: Price::default(),
         switch: Price::default(),
-        hops: Hops { same_core: Span::ZERO, first: Span::ZERO, further: Span::ZERO, hardware: Span::ZERO },
+        hops: Hops {
+            same_core: Span::ZERO,
+            first: Span::ZERO,
+            further: Span::ZERO,
+            hardware: Span::ZERO,
+            publish: Span::ZERO,
+        },
         lines: LinePrices { transfer: Span::ZERO, memory: Span::ZERO, atomic: Span::ZERO, held: 16 },
         prices: vec![Price { slots, stall }],
+        energy: None,
     }
 }
 

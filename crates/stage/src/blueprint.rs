@@ -146,6 +146,15 @@ impl<V: Vocabulary> Blueprint<V> {
         Address { id: to.id, accepts: PhantomData }
     }
 
+    /// Lets stages that share locks wake each other: a release tells who has waited longest. A stage waits for one lock at a time.
+    pub fn share_locks<S: ?Sized>(&mut self, among: &[Slot<S>]) {
+        for (from, to) in among.iter().flat_map(|from| among.iter().map(move |to| (from.id, to.id))) {
+            if from != to {
+                self.edges.push(Edge { from, to, at_most: 1 });
+            }
+        }
+    }
+
     /// A lock that the plan's stages share.
     pub fn lock(&mut self) -> crate::Lock {
         self.memory.lock(&self.waiters)
@@ -225,6 +234,10 @@ impl<S: ?Sized> Slot<S> {
     /// The stage's name to the executor.
     pub fn id(self) -> StageId {
         self.id
+    }
+    /// The same place as one of the parts that its stage runs: what is sent there is for that part.
+    pub fn part<P: ?Sized>(self) -> Slot<P> {
+        Slot { id: self.id, stage: PhantomData }
     }
 }
 impl<S: ?Sized> Clone for Slot<S> {

@@ -15,6 +15,7 @@
 
 mod blueprint;
 mod discipline;
+mod guarded;
 mod lock;
 mod memory;
 mod sync;
@@ -23,6 +24,7 @@ mod vocabulary;
 
 pub use blueprint::{Accepts, Address, Blueprint, Edge, Fault, Part, Place, Slot};
 pub use discipline::ReadyStages;
+pub use guarded::Guarded;
 pub use lock::{Acquired, Lock, Waiters};
 pub use memory::{Access, Coherence, LINE_BYTES, LineId, SharedMemory, Words};
 pub use turn::{Cost, NoCoherence, Outbox, Price, Turn};

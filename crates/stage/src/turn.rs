@@ -42,13 +42,17 @@ pub struct Outbox<V: Vocabulary> {
     pub notes: Vec<V::Note>,
     /// The stage's one alarm, if it was set; [`Time::NEVER`] takes it back.
     pub wake_at: Option<Time>,
+    /// Locks given back: they are free when the turn is over.
+    pub unlocks: Vec<Lock>,
+    /// The stage's next turn follows at once, and is about this request, if about one.
+    pub goes_on: Option<Option<u32>>,
     /// The run is over.
     pub halt: bool,
 }
 
 impl<V: Vocabulary> Default for Outbox<V> {
     fn default() -> Self {
-        Outbox { sends: Vec::new(), notes: Vec::new(), wake_at: None, halt: false }
+        Outbox { sends: Vec::new(), notes: Vec::new(), wake_at: None, unlocks: Vec::new(), goes_on: None, halt: false }
     }
 }
 
@@ -58,6 +62,8 @@ impl<V: Vocabulary> Outbox<V> {
         self.sends.clear();
         self.notes.clear();
         self.wake_at = None;
+        self.unlocks.clear();
+        self.goes_on = None;
         self.halt = false;
     }
 }
@@ -159,12 +165,28 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
         lock.acquire(self.stage) == Acquired::Now
     }
 
-    /// Gives a lock back; the stage that has waited longest gets it and is told.
+    /// Gives a lock back when the turn is over; the stage that has waited longest gets it then and is told.
     pub fn unlock(&mut self, lock: &Lock) {
         self.cost.stall += self.coherence.access(self.stage, lock.line(), Access::Atomic, self.now());
-        if let Some(next) = lock.release() {
-            self.outbox.sends.push((next, V::lock_granted(lock.id())));
-        }
+        self.outbox.unlocks.push(lock.clone());
+    }
+
+    /// Cuts a long turn: when what it did so far is over, the stage is woken again before anything else, at no price for it. What
+    /// was sent leaves, and locks given back are free, at the cut. `subject` is what the rest is about, as [`Vocabulary::subject`] says.
+    pub fn go_on(&mut self, subject: Option<u32>) {
+        self.outbox.goes_on = Some(subject);
+    }
+
+    /// Takes back the first message of this turn that `is_call` says is none: a stage of several parts hands it to one of them
+    /// itself. It is told whether the message was to this stage.
+    pub fn take_send(&mut self, mut is_call: impl FnMut(bool, &V::Message) -> bool) -> Option<V::Message> {
+        let at = self.outbox.sends.iter().position(|(to, message)| is_call(*to == self.stage, message))?;
+        Some(self.outbox.sends.remove(at).1)
+    }
+
+    /// Takes back the alarm that this turn set, if it set one.
+    pub fn take_alarm(&mut self) -> Option<Time> {
+        self.outbox.wake_at.take()
     }
 
     /// What the turn cost.

@@ -9,10 +9,11 @@
 //! - Ending a run, by a halt, a deadline or a panic, ends every thread of it.
 //!
 //! # What it leaves out
-//! Prices: work takes the time it takes. Noticing that nothing can happen any more: what polls the outside world sets
-//! alarms. Moving stages between threads while they run.
+//! Prices: work takes the time it takes. Noticing that nothing can happen any more: the outside world rings a [`Bell`].
+//! Moving stages between threads while they run.
 
 mod alarms;
+mod bell;
 mod clock;
 mod layout;
 mod ring;
@@ -22,5 +23,6 @@ mod sleep;
 mod sync;
 mod worker;
 
+pub use bell::Bell;
 pub use layout::Layout;
 pub use run::{Outcome, StageUsage, ThreadUsage, Threads};

@@ -2,6 +2,7 @@
 //! panics.
 
 use crate::Layout;
+use crate::bell::{Bell, BellSpring};
 use crate::clock::Clock;
 use crate::ring::{Receiver, Sender, ring};
 use crate::seats::Seats;
@@ -9,6 +10,7 @@ use crate::sleep::Sleeper;
 use crate::worker::{Ends, Worker};
 use stage::{Blueprint, Edge, NoProbe, Part, Probe, Vocabulary};
 use std::panic::resume_unwind;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, available_parallelism, scope};
 use units::{Span, StageId, Time};
@@ -56,7 +58,7 @@ pub(crate) struct Shared {
     pub(crate) deadline: Time,
     /// The thread of each stage.
     pub(crate) homes: Vec<usize>,
-    pub(crate) sleepers: Vec<Sleeper>,
+    pub(crate) sleepers: Vec<Arc<Sleeper>>,
     over: AtomicBool,
     halted: AtomicBool,
 }
@@ -70,7 +72,7 @@ impl Shared {
     /// Lets each thread finish the turn it is taking, and no other.
     pub(crate) fn end(&self) {
         self.over.store(true, Ordering::Release);
-        self.sleepers.iter().for_each(Sleeper::wake);
+        self.sleepers.iter().for_each(|sleeper| sleeper.wake());
     }
 
     pub(crate) fn halt(&self) {
@@ -97,6 +99,9 @@ pub struct Threads<V: Vocabulary> {
     parts: Vec<Part<V>>,
     /// Room of the ring from one thread to another, by sender, then receiver.
     rooms: Vec<Vec<usize>>,
+    sleepers: Vec<Arc<Sleeper>>,
+    /// By thread.
+    bells: Vec<Vec<BellSpring>>,
 }
 
 impl<V: Vocabulary> Threads<V> {
@@ -105,7 +110,17 @@ impl<V: Vocabulary> Threads<V> {
         plan.check().unwrap_or_else(|fault| panic!("{fault}"));
         let homes = layout.homes(plan.parts());
         let rooms = rooms(&layout, &homes, plan.edges(), plan.memory.lock_count() > 0);
-        Threads { layout, homes, parts: plan.into_parts(), rooms }
+        let sleepers = (0..layout.threads).map(|_| Arc::default()).collect();
+        let bells = (0..layout.threads).map(|_| Vec::new()).collect();
+        Threads { layout, homes, parts: plan.into_parts(), rooms, sleepers, bells }
+    }
+
+    /// A bell for a stage, for those outside who have something for it.
+    pub fn bell(&mut self, stage: StageId) -> Bell {
+        let home = self.homes[stage.index()];
+        let (bell, spring) = Bell::new(stage, self.sleepers[home].clone());
+        self.bells[home].push(spring);
+        bell
     }
 
     /// Runs until a stage halts the run or `deadline` has passed since it began. Without a deadline, stages that have
@@ -132,7 +147,7 @@ impl<V: Vocabulary> Threads<V> {
         deadline: Option<Span>,
         mut probe: impl FnMut(usize) -> Option<P>,
     ) -> (Outcome, Vec<P>) {
-        let Threads { layout, homes, parts, rooms } = self;
+        let Threads { layout, homes, parts, rooms, sleepers, bells } = self;
         let mut seats: Vec<Seats<V>> = (0..layout.threads).map(|_| Seats::new(parts.len())).collect();
         let mut stages = vec![StageUsage::default(); parts.len()];
         for (id, part) in parts.into_iter().enumerate() {
@@ -144,15 +159,15 @@ impl<V: Vocabulary> Threads<V> {
             clock: Clock::start(),
             deadline: deadline.map_or(Time::NEVER, |span| Time::ZERO + span),
             homes,
-            sleepers: (0..layout.threads).map(|_| Sleeper::default()).collect(),
+            sleepers,
             over: AtomicBool::new(false),
             halted: AtomicBool::new(false),
         };
         let (mut threads, mut probes) = (Vec::new(), Vec::new());
         scope(|scope| {
             let guard = EndOnPanic(&shared);
-            let start = |(index, (seats, ends))| {
-                let worker = Worker::new(index, guard.0, seats, ends, probe(index), spins);
+            let start = |(index, ((seats, ends), bells))| {
+                let worker = Worker::new(index, guard.0, seats, ends, bells, probe(index), spins);
                 let processor = processors.get(index % processors.len().max(1)).copied();
                 let body = move || {
                     let _guard = EndOnPanic(guard.0);
@@ -163,7 +178,7 @@ impl<V: Vocabulary> Threads<V> {
                 let thread = Builder::new().name(format!("stages{index}"));
                 thread.spawn_scoped(scope, body).expect("the operating system starts a thread")
             };
-            let started: Vec<_> = seats.into_iter().zip(mesh(&rooms)).enumerate().map(start).collect();
+            let started: Vec<_> = seats.into_iter().zip(mesh(&rooms)).zip(bells).enumerate().map(start).collect();
             for ended in started.into_iter().map(|thread| thread.join()).collect::<Vec<_>>() {
                 let (seats, usage, probe) = ended.unwrap_or_else(|panic| resume_unwind(panic));
                 seats.usages().for_each(|(id, usage)| stages[id.index()] = usage);

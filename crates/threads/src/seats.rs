@@ -22,6 +22,8 @@ pub(crate) enum Cause<M> {
     Alarm(Time),
     /// A message, and when it reached the inbox.
     Message(Time, M),
+    /// The turn before was cut; the rest is about this request, if about one.
+    GoesOn(Option<u32>),
 }
 
 /// The stages of one thread. They are found by their number in the plan; the places of the others are empty.

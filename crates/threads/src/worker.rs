@@ -1,6 +1,7 @@
 //! What one thread does: takes what arrived and what rings, gives each stage in line its turns, sends what they left.
 
 use crate::alarms::Alarms;
+use crate::bell::BellSpring;
 use crate::ring::{Letter, Receiver, Sender};
 use crate::run::{Shared, ThreadUsage};
 use crate::seats::{Cause, Seats};
@@ -28,6 +29,7 @@ pub(crate) struct Worker<'a, V: Vocabulary, P> {
     seats: Seats<V>,
     alarms: Alarms,
     incoming: Vec<Receiver<V::Message>>,
+    bells: Vec<BellSpring>,
     /// By thread; none to itself and where no edge leads.
     outgoing: Vec<Option<Sender<V::Message>>>,
     prices: Vec<Price>,
@@ -54,6 +56,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         shared: &'a Shared,
         seats: Seats<V>,
         ends: Ends<V::Message>,
+        bells: Vec<BellSpring>,
         probe: Option<P>,
         spins: bool,
     ) -> Self {
@@ -67,6 +70,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             seats,
             alarms,
             incoming: ends.incoming,
+            bells,
             outgoing: ends.outgoing,
             prices: vec![Price::default(); V::WORK.len()],
             outbox: Outbox::default(),
@@ -107,6 +111,11 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
                 usage.received += 1;
                 seats.accept(letter.to, letter.message, now);
             });
+        }
+        for bell in &self.bells {
+            if bell.take() {
+                seats.ring(bell.stage(), now);
+            }
         }
     }
 
@@ -153,6 +162,10 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
                 seat.stage.on_wake(&mut turn);
                 (at, None)
             }
+            Cause::GoesOn(subject) => {
+                seat.stage.on_wake(&mut turn);
+                (self.now, subject)
+            }
             Cause::Message(at, message) => {
                 seat.stage.on_message(&mut turn, message);
                 (at, self.probe.as_ref().and_then(|_| V::subject(&message)))
@@ -166,13 +179,22 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             probe.turn(&TurnRecord { stage: id, arrived, started, ended: self.now }, subject);
             self.outbox.notes.iter().for_each(|&note| probe.note(id, self.now, note));
         }
+        let goes_on = self.outbox.goes_on;
         self.outbox.clear();
+        if let Some(subject) = goes_on {
+            self.take_turn(id, Cause::GoesOn(subject));
+        }
     }
 
     #[inline]
     fn deliver(&mut self, from: StageId) {
         if let Some(at) = self.outbox.wake_at {
             self.alarms.set(from, at);
+        }
+        for lock in self.outbox.unlocks.drain(..) {
+            if let Some(next) = lock.release() {
+                self.outbox.sends.push((next, V::lock_granted(lock.id())));
+            }
         }
         for &(to, message) in &self.outbox.sends {
             let home = self.shared.homes[to.index()];
@@ -200,8 +222,9 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         }
         self.usage.sleeps += 1;
         let at_most = if self.spins { left - WAKE_MARGIN } else { left };
-        let (shared, incoming) = (self.shared, &self.incoming);
-        let has_work = || shared.is_over() || incoming.iter().any(|ring| !ring.is_empty());
+        let (shared, incoming, bells) = (self.shared, &self.incoming, &self.bells);
+        let arrived = || incoming.iter().any(|ring| !ring.is_empty()) || bells.iter().any(BellSpring::rings);
+        let has_work = || shared.is_over() || arrived();
         shared.sleepers[self.index].sleep(Duration::from_nanos(at_most.nanos()), has_work);
     }
 }

@@ -255,3 +255,40 @@ fn four_threads_under_stress() {
     assert!(!outcome.halted);
     assert!(outcome.stages[..hoppers.count].iter().all(|stage| stage.turns > 100), "{outcome:?}");
 }
+
+/// Counts how often it was woken; ends the run at the second time.
+struct Doorkeeper {
+    wakes: u32,
+}
+
+impl Accepts<Message> for Doorkeeper {}
+
+impl Stage<Toy> for Doorkeeper {
+    fn on_wake(&mut self, turn: &mut Turn<'_, Toy>) {
+        self.wakes += 1;
+        if self.wakes == 2 {
+            turn.halt();
+        }
+    }
+
+    fn on_message(&mut self, _turn: &mut Turn<'_, Toy>, message: Message) {
+        unreachable!("nobody sends {message:?}")
+    }
+}
+
+#[test]
+fn a_bell_wakes_a_stage_that_sleeps() {
+    let mut plan = Blueprint::default();
+    let slot: Slot<Doorkeeper> = plan.reserve("door", "door".into(), core(0), 1);
+    plan.install(slot, Doorkeeper { wakes: 0 });
+    let mut threads = Threads::new(plan, on(2));
+    let bell = threads.bell(slot.id());
+    let ringer = std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+        bell.ring();
+    });
+    let outcome = threads.run(Some(Span::from_secs(30)));
+    ringer.join().expect("it only rings");
+    assert!(outcome.halted, "nothing but the bell could wake it a second time");
+    assert_eq!(outcome.stages[0].turns, 2);
+}

@@ -6,6 +6,7 @@ use crate::Lba;
 ///
 /// The low bit is always set, so no pattern is zero: zero is what a deallocated sector reads as. The rest is the finaliser of
 /// SplitMix64 over all three inputs, so a sector put at the wrong address, a lost write and a torn one all show.
+#[inline]
 pub fn pattern(lba: Lba, write: u64, word: u32) -> u64 {
     let mut mixed = lba.0 ^ write.rotate_left(40) ^ (u64::from(word) << 56);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -4,7 +4,7 @@ use crate::draw::{Chance, Draw, Weighted};
 use crate::io::{Io, IoKind, Source};
 use crate::parameters::{Parameters, UnusableParameter, checked_number, checked_size};
 use crate::placement::Placement;
-use crate::recipe::{Arrivals, Others, Recipe, Sizes, checked_weights};
+use crate::recipe::{Arrivals, Others, Pattern, Recipe, Sizes, checked_weights};
 use units::{Lba, SECTOR_BYTES, Span, Time};
 
 /// Draws requests by a [`Recipe`]; the same recipe, parameters and seed give the same requests.
@@ -35,10 +35,15 @@ impl Recipe {
         }
         let read_fraction = parameters.read_fraction.unwrap_or(self.read_fraction);
         let rate = parameters.per_second.map(|per_second| Arrivals::Poisson { per_second });
+        let pattern = match (&self.pattern, parameters.streams) {
+            (Pattern::Sequential { .. }, streams @ Some(_)) => &Pattern::Sequential { streams },
+            (pattern, _) => pattern,
+        };
+        let (alignment, largest) = (self.alignment(parameters)?, u64::from(largest));
         Ok(Generator {
             draw: Draw::seeded(parameters.seed),
             kinds: Kinds::new(checked_number("read_fraction", read_fraction, 0.0, 1.0)?, &self.others)?,
-            placement: Placement::new(&self.pattern, region, self.alignment(parameters)?, u64::from(largest))?,
+            placement: Placement::new(pattern, region, alignment, largest, parameters.queues)?,
             sizes: checked_weights("sizes", &sizes)?,
             arrivals: Arriving::new(rate.as_ref().unwrap_or(&self.arrivals))?,
         })
@@ -60,16 +65,27 @@ impl Recipe {
     }
 }
 
-impl Source for Generator {
-    fn next_io(&mut self) -> Option<Io> {
+impl Generator {
+    fn draw_io(&mut self, worker: Option<u32>) -> Option<Io> {
         let at = self.arrivals.next(&mut self.draw);
         let kind = self.kinds.pick(&mut self.draw);
         if !kind.addresses() {
             return Some(Io { kind, lba: Lba(0), sectors: 0, device: 0, at });
         }
         let sectors = self.sizes.pick(&mut self.draw);
-        let lba = Lba(self.placement.next(u64::from(sectors), &mut self.draw));
+        let lba = Lba(self.placement.next(u64::from(sectors), worker, &mut self.draw));
         Some(Io { kind, lba, sectors, device: 0, at })
+    }
+}
+
+impl Source for Generator {
+    /// Streams take turns.
+    fn next_io(&mut self) -> Option<Io> {
+        self.draw_io(None)
+    }
+    /// Workers are dealt to the streams in turn, and stay with them.
+    fn next_for(&mut self, worker: u32) -> Option<Io> {
+        self.draw_io(Some(worker))
     }
 }
 
@@ -110,7 +126,7 @@ enum Arriving {
     Closed,
     Fixed { interval: f64, count: u64 },
     Poisson { interval: f64, at: f64 },
-    Bursty { interval: f64, on: Span, off: Span, burst: u64, count: u64 },
+    Bursty { interval: f64, lead: Span, on: Span, off: Span, burst: u64, count: u64 },
 }
 
 impl Arriving {
@@ -123,8 +139,9 @@ impl Arriving {
             Arrivals::Closed => Arriving::Closed,
             Arrivals::Fixed { per_second } => Arriving::Fixed { interval: interval(per_second)?, count: 0 },
             Arrivals::Poisson { per_second } => Arriving::Poisson { interval: interval(per_second)?, at: 0.0 },
-            Arrivals::Bursty { per_second, on_ms, off_ms } => Arriving::Bursty {
+            Arrivals::Bursty { per_second, lead_ms, on_ms, off_ms } => Arriving::Bursty {
                 interval: interval(per_second)?,
+                lead: Span::from_nanos_f64(checked_number("arrivals.lead_ms", lead_ms, 0.0, 3.6e6)? * 1e6),
                 on: span("arrivals.on_ms", on_ms)?,
                 off: span("arrivals.off_ms", off_ms)?,
                 burst: 0,
@@ -144,7 +161,7 @@ impl Arriving {
                 *at += *interval * draw.exponential();
                 Some(Time::from_picos(*at as u64))
             }
-            Arriving::Bursty { interval, on, off, burst, count } => {
+            Arriving::Bursty { interval, lead, on, off, burst, count } => {
                 let mut within = Span::from_picos((*count as f64 * *interval) as u64);
                 if within >= *on {
                     *burst += 1;
@@ -152,7 +169,7 @@ impl Arriving {
                     within = Span::ZERO;
                 }
                 *count += 1;
-                Some(Time::ZERO + (*on + *off) * *burst + within)
+                Some(Time::ZERO + *lead + (*on + *off) * *burst + within)
             }
         }
     }
@@ -182,9 +199,32 @@ mod tests {
 
     #[test]
     fn sequential_streams_take_turns_and_wrap() {
-        let recipe = Recipe::fixed("", Pattern::Sequential { streams: 2 }, 0.0, 4096);
+        let recipe = Recipe::fixed("", Pattern::Sequential { streams: Some(2) }, 0.0, 4096);
         let starts: Vec<u64> = drawn(&recipe, &Parameters::new(64, 1), 10).iter().map(|io| io.lba.0).collect();
         assert_eq!(starts, [0, 32, 8, 40, 16, 48, 24, 56, 0, 32]);
+    }
+
+    #[test]
+    fn a_worker_stays_with_its_stream() {
+        let recipe = Recipe::fixed("", Pattern::Sequential { streams: Some(2) }, 0.0, 4096);
+        let mut source = recipe.source(&Parameters::new(64, 1)).unwrap();
+        let starts: Vec<u64> = [0, 0, 1, 2, 3].map(|worker| source.next_for(worker).unwrap().lba.0).to_vec();
+        assert_eq!(starts, [0, 8, 32, 16, 40]);
+    }
+
+    /// A stream a queue unless the recipe counts them, and what the run says over both.
+    #[test]
+    fn streams_that_nobody_counted_are_one_for_each_queue() {
+        let starts = |said, streams, queues| {
+            let recipe = Recipe::fixed("", Pattern::Sequential { streams: said }, 0.0, 4096);
+            let parameters = Parameters { streams, queues, ..Parameters::new(64, 1) };
+            drawn(&recipe, &parameters, 3).iter().map(|io| io.lba.0).collect::<Vec<_>>()
+        };
+        assert_eq!(starts(None, None, 4), [0, 16, 32]);
+        assert_eq!(starts(Some(2), None, 4), [0, 32, 8]);
+        assert_eq!(starts(Some(2), Some(1), 4), [0, 8, 16]);
+        // Room for four of two requests each.
+        assert_eq!(starts(None, None, 100), [0, 16, 32]);
     }
 
     #[test]
@@ -215,12 +255,12 @@ mod tests {
             assert!((seconds - 0.2).abs() < 0.004, "{seconds}");
             assert!(drawn.is_sorted_by_key(|io| io.at));
         }
-        let arrivals = Arrivals::Bursty { per_second: 1e4, on_ms: 1.0, off_ms: 9.0 };
+        let arrivals = Arrivals::Bursty { per_second: 1e4, lead_ms: 0.5, on_ms: 1.0, off_ms: 9.0 };
         let recipe = Recipe { arrivals, ..Recipe::fixed("", Pattern::Random, 1.0, 4096) };
         let drawn = drawn(&recipe, &Parameters::new(DRIVE, 9), 25);
         let micros: Vec<u64> = drawn.iter().map(|io| io.at.unwrap().nanos() / 1_000).collect();
-        assert_eq!(micros[8..12], [800, 900, 10_000, 10_100]);
-        assert_eq!(micros[20], 20_000);
+        assert_eq!(micros[8..12], [1_300, 1_400, 10_500, 10_600]);
+        assert_eq!(micros[20], 20_500);
     }
 
     #[test]
@@ -247,7 +287,7 @@ mod tests {
         }
         let none = Recipe { sizes: Sizes::Weighted(Vec::new()), ..recipe.clone() };
         assert_eq!(none.source(&good).unwrap_err().field, "sizes.weighted");
-        let streams = Recipe { pattern: Pattern::Sequential { streams: 0 }, ..recipe };
+        let streams = Recipe { pattern: Pattern::Sequential { streams: Some(0) }, ..recipe };
         assert_eq!(streams.source(&good).unwrap_err().field, "pattern.sequential.streams");
     }
 }

@@ -54,6 +54,11 @@ pub trait Source: Send {
     /// The next request, or `None` when there are no more.
     fn next_io(&mut self) -> Option<Io>;
 
+    /// The next request, for a worker by its number: where workers have streams of their own, the next one of its stream.
+    fn next_for(&mut self, _worker: u32) -> Option<Io> {
+        self.next_io()
+    }
+
     /// How many requests are left, where that is known; an endless source does not know.
     fn len_hint(&self) -> Option<u64> {
         None
@@ -63,6 +68,9 @@ pub trait Source: Send {
 impl Source for Box<dyn Source> {
     fn next_io(&mut self) -> Option<Io> {
         (**self).next_io()
+    }
+    fn next_for(&mut self, worker: u32) -> Option<Io> {
+        (**self).next_for(worker)
     }
     fn len_hint(&self) -> Option<u64> {
         (**self).len_hint()

@@ -30,4 +30,4 @@ pub use parameters::{Parameters, REQUEST_MAX, Region, UnusableParameter};
 pub use presets::{Definition, Published, WORKLOADS, Workload};
 pub use recipe::{Arrivals, Others, Pattern, Recipe, RecipeError, Share, Sizes, WeightedSize};
 pub use statistics::Statistics;
-pub use steady::{SteadyState, Window};
+pub use steady::{STEADY_WINDOW, SteadyState, Window};

@@ -33,15 +33,20 @@ pub struct Parameters {
     pub alignment: Option<Bytes>,
     /// The part of the drive to stay in, instead of all of it.
     pub region: Option<Region>,
+    /// Sequential streams, in place of the workload's own number.
+    pub streams: Option<u32>,
+    /// Queues of the host: as many streams has a sequential workload that does not say how many.
+    pub queues: u32,
     /// Arrivals a second, exponentially spaced, in place of the workload's own arrivals.
     pub per_second: Option<f64>,
 }
 
 impl Parameters {
-    /// Everything as the workload says, over a drive of so many sectors.
+    /// Everything as the workload says, over a drive of so many sectors, for a host with one queue.
     pub fn new(capacity: u64, seed: u64) -> Self {
         let (block, read_fraction, alignment, region, per_second) = (None, None, None, None, None);
-        Parameters { capacity, seed, block, read_fraction, alignment, region, per_second }
+        let (streams, queues) = (None, 1);
+        Parameters { capacity, seed, block, read_fraction, alignment, region, streams, queues, per_second }
     }
 
     /// The region to draw from, checked against the capacity.

@@ -60,18 +60,26 @@ impl Slots {
 }
 
 impl Placement {
-    /// `alignment` and `largest` (the largest request) are in sectors and not zero.
+    /// `alignment` and `largest` (the largest request) are in sectors and not zero. Sequential streams that nobody counted are one
+    /// for each of `queues`.
     pub(crate) fn new(
         pattern: &Pattern,
         region: Region,
         alignment: u64,
         largest: u64,
+        queues: u32,
     ) -> Result<Self, UnusableParameter> {
         let slots = Slots::new(region, alignment, largest)?;
         Ok(match pattern {
             Pattern::Random => Placement::Random(slots),
-            Pattern::Sequential { streams } => {
+            Pattern::Sequential { streams: Some(streams) } => {
                 Placement::Sequential { streams: shared_out(&slots, *streams, largest)?, turn: 0 }
+            }
+            Pattern::Sequential { streams: None } => {
+                // As many as have room for two requests each.
+                let room = (slots.end - slots.start) / (2 * largest.next_multiple_of(alignment));
+                let streams = u64::from(queues).min(room).max(1) as u32;
+                Placement::Sequential { streams: shared_out(&slots, streams, largest)?, turn: 0 }
             }
             Pattern::Zipf { theta } => {
                 let zipf = Zipf::new(slots.count, checked_number("pattern.zipf.theta", *theta, 0.0, 10.0)?);
@@ -102,11 +110,15 @@ impl Placement {
         })
     }
 
-    /// First sector of a request of so many sectors.
-    pub(crate) fn next(&mut self, sectors: u64, draw: &mut Draw) -> u64 {
+    /// First sector of a request of so many sectors, of a worker's own stream if one asks.
+    pub(crate) fn next(&mut self, sectors: u64, worker: Option<u32>, draw: &mut Draw) -> u64 {
         match self {
             Placement::Random(slots) => slots.draw(sectors, draw),
             Placement::Sequential { streams, turn } => {
+                if let Some(worker) = worker {
+                    let own = worker as usize % streams.len();
+                    return streams[own].advance(sectors);
+                }
                 let at = streams[*turn].advance(sectors);
                 *turn = if *turn + 1 == streams.len() { 0 } else { *turn + 1 };
                 at
@@ -205,17 +217,17 @@ mod tests {
             let (hot, cold) = (Share { accesses: 1.0, space: 0.2 }, Share { accesses: 1.0, space: 0.8 });
             let pattern = [
                 Pattern::Random,
-                Pattern::Sequential { streams: 3 },
+                Pattern::Sequential { streams: [None, Some(3)][(largest % 2) as usize] },
                 Pattern::Zipf { theta: 1.1 },
                 Pattern::Runs { randomness: 0.5 },
                 Pattern::Regions(vec![hot, cold]),
             ][kind].clone();
             let region = Region { start: Lba(start), sectors };
-            let Ok(mut placement) = Placement::new(&pattern, region, alignment, largest) else { return Ok(()) };
+            let Ok(mut placement) = Placement::new(&pattern, region, alignment, largest, 5) else { return Ok(()) };
             let mut draw = Draw::seeded(start);
             for _ in 0..200 {
                 let size = 1 + draw.below(largest);
-                let at = placement.next(size, &mut draw);
+                let at = placement.next(size, None, &mut draw);
                 prop_assert!(at >= start && at + size <= start + sectors);
                 if !matches!(pattern, Pattern::Runs { .. } | Pattern::Sequential { .. }) {
                     prop_assert_eq!(at % alignment, 0);

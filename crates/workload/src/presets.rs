@@ -77,15 +77,21 @@ const ENTERPRISE: &str = "statistics of a Microsoft enterprise trace (DeepFlash 
 pub const WORKLOADS: &[Workload] = &[
     drawn("randread", "random reads of 4 KiB", |s| Recipe::fixed(s, Pattern::Random, 1.0, 4096)),
     drawn("randwrite", "random writes of 4 KiB", |s| Recipe::fixed(s, Pattern::Random, 0.0, 4096)),
-    drawn("seqread", "sequential reads of 4 KiB", |s| Recipe::fixed(s, Pattern::Sequential { streams: 1 }, 1.0, 4096)),
-    drawn("seqwrite", "sequential writes of 4 KiB", |s| {
-        Recipe::fixed(s, Pattern::Sequential { streams: 1 }, 0.0, 4096)
+    drawn("seqread", "sequential reads of 4 KiB, a stream for each queue", |s| {
+        Recipe::fixed(s, Pattern::Sequential { streams: None }, 1.0, 4096)
+    }),
+    drawn("seqwrite", "sequential writes of 4 KiB, a stream for each queue", |s| {
+        Recipe::fixed(s, Pattern::Sequential { streams: None }, 0.0, 4096)
     }),
     drawn("mixed", "random 4 KiB, seven reads to three writes", |s| Recipe::fixed(s, Pattern::Random, 0.7, 4096)),
     drawn("zipf", "4 KiB by popularity, theta 0.99, half reads", |s| {
         Recipe::fixed(s, Pattern::Zipf { theta: 0.99 }, 0.5, 4096)
     }),
-    drawn("bursty", "random 4 KiB writes, 200,000 a second for 160 ms, then 840 ms of silence", bursty),
+    drawn(
+        "bursty",
+        "random 4 KiB writes: 40 ms of silence, then 200,000 a second for 160 ms, then 840 ms of silence",
+        bursty,
+    ),
     drawn("jesd219", "the enterprise endurance mix of JESD219A: 512 B to 64 KiB, hot and cold, 40 % reads", jesd219),
     published("24hr", MPS, 0.06, 7.5, 0.3),
     published("24hrs", MPS, 0.13, 12.1, 0.4937),
@@ -111,7 +117,7 @@ pub const WORKLOADS: &[Workload] = &[
 /// The burst of figure 17a of DeepFlash lasts from 0.04 to 0.2 s; the rate is ours, within what a drive of that size
 /// writes.
 fn bursty(summary: &str) -> Recipe {
-    let arrivals = Arrivals::Bursty { per_second: 200_000.0, on_ms: 160.0, off_ms: 840.0 };
+    let arrivals = Arrivals::Bursty { per_second: 200_000.0, lead_ms: 40.0, on_ms: 160.0, off_ms: 840.0 };
     Recipe { arrivals, ..Recipe::fixed(summary, Pattern::Random, 0.0, 4096) }
 }
 

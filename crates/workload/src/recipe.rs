@@ -44,8 +44,9 @@ pub enum Pattern {
     Random,
     /// Upwards and round again, in turns over streams that share the region evenly.
     Sequential {
-        /// How many streams.
-        streams: u32,
+        /// How many streams; without it one for each queue of the host, as separate jobs would have.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        streams: Option<u32>,
     },
     /// Blocks of the alignment by popularity: the block of rank `k` is asked for in proportion to `1 / k^theta`.
     /// Neighbouring ranks lie far apart.
@@ -114,6 +115,9 @@ pub enum Arrivals {
     },
     /// Evenly spaced bursts with silence between them.
     Bursty {
+        /// Length of the silence before the first burst in milliseconds.
+        #[serde(default)]
+        lead_ms: f64,
         /// Requests a second within a burst.
         per_second: f64,
         /// Length of a burst in milliseconds.

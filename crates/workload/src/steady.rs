@@ -2,7 +2,7 @@
 //! last five rounds of a measurement.
 
 /// Rounds that the rule looks at.
-const WINDOW: usize = 5;
+pub const STEADY_WINDOW: usize = 5;
 /// Largest distance between the highest and the lowest round, as a fraction of their mean.
 const EXCURSION_MAX: f64 = 0.20;
 /// Largest rise or fall of the least-squares line over the window, as a fraction of the mean.
@@ -11,7 +11,7 @@ const RISE_MAX: f64 = 0.10;
 /// The rounds so far; feed one figure (IOPS, throughput or latency, always the same) a round.
 #[derive(Clone, Debug, Default)]
 pub struct SteadyState {
-    last: [f64; WINDOW],
+    last: [f64; STEADY_WINDOW],
     rounds: usize,
 }
 
@@ -42,7 +42,7 @@ impl SteadyState {
     /// Takes a round's figure; whether the drive is steady as of it.
     pub fn round(&mut self, figure: f64) -> bool {
         self.last.rotate_left(1);
-        self.last[WINDOW - 1] = figure;
+        self.last[STEADY_WINDOW - 1] = figure;
         self.rounds += 1;
         self.window().is_some_and(|window| window.is_steady())
     }
@@ -55,19 +55,19 @@ impl SteadyState {
     /// The last five rounds; `None` before there are five, or where their mean is zero and no fraction of it means
     /// anything.
     pub fn window(&self) -> Option<Window> {
-        let mean = self.last.iter().sum::<f64>() / WINDOW as f64;
-        if self.rounds < WINDOW || mean == 0.0 {
+        let mean = self.last.iter().sum::<f64>() / STEADY_WINDOW as f64;
+        if self.rounds < STEADY_WINDOW || mean == 0.0 {
             return None;
         }
         let (low, high) = self.last.iter().fold((f64::MAX, f64::MIN), |(low, high), &x| (low.min(x), high.max(x)));
-        let middle = (WINDOW - 1) as f64 / 2.0;
+        let middle = (STEADY_WINDOW - 1) as f64 / 2.0;
         let (mut product, mut square) = (0.0, 0.0);
         for (round, figure) in self.last.iter().enumerate() {
             let distance = round as f64 - middle;
             product += distance * (figure - mean);
             square += distance * distance;
         }
-        let rise = product / square * (WINDOW - 1) as f64;
+        let rise = product / square * (STEADY_WINDOW - 1) as f64;
         Some(Window { mean, excursion: (high - low) / mean.abs(), rise: rise / mean.abs() })
     }
 }

@@ -16,6 +16,7 @@ const LEVELS: &[&[&str]] = &[
     &["trace", "firmware"],
     &["sim", "threads", "host", "target", "report"],
     &["rig"],
+    &["lab"],
     &["cli", "python"],
 ];
 

@@ -2,11 +2,13 @@
 
 use super::Bench;
 use flash::{
-    Channel, Contents, Media as _, Oob, Operation, PLANES_MAX, PageAddress, PageSlot, Transaction, TransactionTag,
+    Channel, Contents, Labels, Media as _, Oob, Operation, PLANES_MAX, PageAddress, PageSlot, Transaction,
+    TransactionTag,
 };
 use rig::config::{Layers, Resolved};
+use std::sync::Arc;
 use std::time::Instant;
-use units::{BlockId, ChannelId, DieId, Lpn};
+use units::{BlockId, ChannelId, DieId, Lpn, Ppn};
 
 pub(super) fn run(bench: &mut Bench<'_>) -> anyhow::Result<()> {
     let resolved = Layers::new().resolve()?;
@@ -51,6 +53,16 @@ fn transactions(resolved: &Resolved, operation: Operation, depth: u32, count: u3
     digest
 }
 
+/// Logical pages lie where physical pages of the same number are.
+#[derive(Debug)]
+struct InPlace;
+
+impl Labels for InPlace {
+    fn label(&self, ppn: Ppn) -> Lpn {
+        Lpn(ppn.0)
+    }
+}
+
 /// What the pages of a channel keep: preconditioned, read at random, erased and programmed.
 fn contents(bench: &mut Bench<'_>, resolved: &Resolved) -> anyhow::Result<()> {
     let geometry = &resolved.device.geometry;
@@ -59,9 +71,10 @@ fn contents(bench: &mut Bench<'_>, resolved: &Resolved) -> anyhow::Result<()> {
     let blocks: Vec<BlockId> = blocks.take(bench.repeat(10_000, 8) as usize).collect();
     let mut contents = Contents::for_channel(geometry, ChannelId(0), 1, resolved.device.erase_limit);
     let per_page = |start: Instant, count: u64| start.elapsed().as_secs_f64() * 1e9 / count as f64;
-    let (all, mut lpns, start) = (blocks.len() as u64 * u64::from(pages), (0..).map(Lpn), Instant::now());
+    let (all, start) = (blocks.len() as u64 * u64::from(pages), Instant::now());
+    contents.follow(Arc::new(InPlace));
     for block in &blocks {
-        contents.precondition(*block, lpns.by_ref())?;
+        contents.precondition(*block, pages)?;
     }
     bench.put("preconditioning", per_page(start, all), "ns a page", all);
     let (count, mut payload, mut digest) = (bench.repeat(1_000_000, 1_000) as u32, vec![0; contents.page_words()], 0);

@@ -4,4 +4,5 @@ mod bad_input;
 mod real_traces;
 mod replays;
 mod results;
+mod serves;
 mod shell;

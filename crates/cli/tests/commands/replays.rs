@@ -138,3 +138,16 @@ fn replays_repeat_themselves_and_workers_matter() {
     let (one, eight) = (run("1").1, run("8").1);
     assert!(one <= 1.0 && (7.0..=8.0).contains(&eight), "{one} {eight}");
 }
+
+/// A trace of two requests, again and again.
+#[test]
+fn a_trace_begins_again_until_rounds_are_steady() {
+    let path = file("short.spc", b"0,8,4096,R,0.5\n0,64,4096,R,0.6\n");
+    let steady = ["replay", argument(&path), "--until", "steady", "--round", "200", "--json", "-"];
+    let json = small(&steady).json();
+    assert_eq!(json["steady_state"]["reached"], true, "{json}");
+    assert!(json["ios"].as_u64().is_some_and(|ios| ios >= 1_000), "{json}");
+    let timed = flashloom(&[&steady[..], &["--mode", "timed"], &crate::shell::SMALL].concat());
+    assert_eq!(timed.code, 2);
+    assert!(timed.err.contains("--until is steady; expected end with --mode timed"), "{timed:?}");
+}

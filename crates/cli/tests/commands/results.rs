@@ -194,3 +194,34 @@ fn every_verb_has_help_with_an_example() {
     }
     assert!(flashloom(&["--version"]).out.starts_with("flashloom "));
 }
+
+/// Reads of a full drive are steady at once: five rounds, and figures of these five only.
+#[test]
+fn rounds_go_on_until_the_last_five_are_alike() {
+    let run = ["run", "--workload", "randread", "--until", "steady", "--round", "500", "--json", "-"];
+    let json = small(&run).json();
+    let steady = &json["steady_state"];
+    assert!(steady["reached"] == true && steady["rounds"] == 5, "{steady}");
+    assert_eq!(steady["iops"].as_array().map(Vec::len), Some(5));
+    assert!(steady["excursion"].as_f64().is_some_and(|excursion| (0.0..=0.2).contains(&excursion)), "{steady}");
+    let (ios, iops) = (json["ios"].as_u64().unwrap(), json["iops"].as_f64().unwrap());
+    assert!((2_500..3_500).contains(&ios), "{ios}");
+    let rounds: Vec<f64> = steady["iops"].as_array().unwrap().iter().filter_map(|iops| iops.as_f64()).collect();
+    let (low, high) = rounds.iter().fold((f64::MAX, 0.0), |(low, high), &iops| (iops.min(low), iops.max(high)));
+    assert!((low..=high).contains(&iops), "{iops} of {rounds:?}");
+    let timed = ["run", "--workload", "randread,mixed", "--until", "steady", "--round", "1ms", "--json", "-"];
+    let json = small(&timed).json();
+    let phases = json["phases"].as_array().expect("two phases");
+    let rounds = |summary: &Value| summary["steady_state"]["rounds"].as_u64().expect("rounds");
+    assert_eq!(rounds(&json), phases.iter().map(rounds).sum::<u64>());
+    assert!(phases.iter().all(|phase| phase["simulated_ns"].as_u64().unwrap() >= 5_000_000), "{json}");
+}
+
+/// One request a round: the latencies of single requests are never alike.
+#[test]
+fn a_drive_that_does_not_settle_is_said_to_be_so() {
+    let run = ["run", "--workload", "mixed", "--until", "steady", "--round", "1", "--set", "run.rounds_max=6"];
+    let ended = small(&run);
+    assert!(ended.out.contains("NOT steady after 6 rounds"), "{}", ended.out);
+    assert!(ended.out.contains("the last five spread over"), "{}", ended.out);
+}

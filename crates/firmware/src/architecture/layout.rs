@@ -1,7 +1,8 @@
 //! Threads on cores, and the slots of the hardware around them.
 
+use super::ThreadCounts;
+use crate::Transferred;
 use crate::{Blueprint, ChannelDone, DoorbellWritten, Drive, Fetch, FlashChannel, HostLink, HostPort, Interrupt};
-use crate::{ThreadCounts, Transferred};
 use stage::{Address, Place, Slot};
 use thiserror::Error;
 use units::CoreId;
@@ -50,7 +51,7 @@ impl Placement {
                 })
                 .collect()
         };
-        Ok(Placement { cores: threads.groups().map(|(group, count)| (group, deal(count))).into() })
+        Ok(Placement { cores: threads.iter().map(|(group, count)| (group, deal(count))).collect() })
     }
 
     /// The same, with the threads of one group on these cores.
@@ -119,11 +120,15 @@ impl Hardware {
 mod tests {
     use super::*;
 
-    const THREADS: ThreadCounts = ThreadCounts { nvmq: 3, ilock: 1, cache: 0, trans: 2, log: 0, bgc: 1, fcmd: 1 };
+    fn threads() -> ThreadCounts {
+        let counts = [("nvmq", 3), ("ilock", 1), ("cache", 0), ("trans", 2), ("log", 0), ("fcmd", 1)];
+        let threads = ThreadCounts::new(super::super::ARCHITECTURES[0].groups());
+        counts.into_iter().fold(threads, |threads, (group, count)| threads.with(group, count))
+    }
 
     #[test]
     fn threads_are_dealt_evenly_and_a_group_can_be_moved() {
-        let placement = Placement::dealt(THREADS, 4).unwrap();
+        let placement = Placement::dealt(threads(), 4).unwrap();
         assert_eq!([0, 1, 2].map(|index| placement.core("nvmq", index).0), [0, 1, 2]);
         assert_eq!([placement.core("ilock", 0).0, placement.core("trans", 0).0], [3, 0]);
         let moved = placement.clone().with("trans", vec![CoreId(2), CoreId(2)]).unwrap();
@@ -131,6 +136,6 @@ mod tests {
         let count = placement.clone().with("trans", vec![CoreId(2)]);
         assert_eq!(count, Err(PlacementError::Count { group: "trans", listed: 1, threads: 2 }));
         assert_eq!(placement.with("pilot", vec![]), Err(PlacementError::NoGroup("pilot")));
-        assert_eq!(Placement::dealt(THREADS, 0), Err(PlacementError::NoCores));
+        assert_eq!(Placement::dealt(threads(), 0), Err(PlacementError::NoCores));
     }
 }

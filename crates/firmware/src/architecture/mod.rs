@@ -1,11 +1,19 @@
 //! The firmware architectures: each draws a blueprint from the same parts. One file each, and a line in the list.
 
 mod deepflash;
+mod groups;
+mod layered;
 mod layout;
+mod many_layered;
+mod naive;
+mod pipessd;
+mod staff;
+mod tradition;
 
+pub use groups::{THREADS_MAX, ThreadCounts, ThreadGroup};
 pub use layout::{Hardware, Placement, PlacementError};
 
-use crate::{Blueprint, Drive, Settings, Tables};
+use crate::{Blueprint, Drive, PartCounts, Settings, Tables};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -48,6 +56,9 @@ pub enum DrawError {
         /// Pages for open groups and reclaim.
         spare: u64,
     },
+    /// The mapping is one that the architecture does not have.
+    #[error("the architecture has page mapping only")]
+    PageMappingOnly,
     /// The placement does not fit.
     #[error(transparent)]
     Placement(#[from] PlacementError),
@@ -59,16 +70,49 @@ pub trait Architecture: Sync {
     fn name(&self) -> &'static str;
     /// One line for help.
     fn summary(&self) -> &'static str;
+    /// Its groups of threads, in the order a request meets them.
+    fn groups(&self) -> &'static [ThreadGroup];
+    /// How many of each part its threads run, given threads and locks.
+    fn parts(&self, settings: &Settings) -> PartCounts;
+    /// Cores that it runs on unless a run says otherwise; none if the platform's default does.
+    fn cores(&self) -> Option<u16> {
+        None
+    }
+    /// Which core each thread lives on, unless a run says otherwise.
+    fn place(&self, threads: ThreadCounts, cores: u16) -> Result<Placement, PlacementError> {
+        Placement::dealt(threads, cores)
+    }
     /// The settings that make it what it is, from those of DeepFlash.
     fn settle(&self, settings: Settings) -> Settings {
         settings
+    }
+    /// Whether commands of a queue that touch the same sectors take effect in their order, which NVMe does not ask for.
+    fn keeps_queue_order(&self) -> bool {
+        true
     }
     /// Draws the device. `prepare` is called once the tables are laid out and before any stage reads them: preconditioning.
     fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawing, DrawError>;
 }
 
 /// All of them.
-pub const ARCHITECTURES: &[&dyn Architecture] = &[&deepflash::DeepFlash, &deepflash::BaseDeepFlash];
+pub const ARCHITECTURES: &[&dyn Architecture] = &[
+    &deepflash::DeepFlash,
+    &deepflash::BaseDeepFlash,
+    &layered::Layered,
+    &naive::Naive,
+    &many_layered::ManyLayered,
+    &pipessd::PipeSsd,
+    &tradition::Tradition,
+];
+
+/// Where one owner has all groups, they must hold all pages beside so many groups to work with.
+fn check_room(drive: &Drive, tables: &Tables, spare_groups: u64) -> Result<(), DrawError> {
+    let per_group = u64::from(tables.groups.pages());
+    let (pages, spare) = (u64::from(drive.pages()), spare_groups * per_group);
+    let owned = tables.groups.owned(0).count() as u64 * per_group;
+    let needed = pages + spare;
+    if needed > owned { Err(DrawError::NoRoom { trans: 0, owned, needed, pages, spare }) } else { Ok(()) }
+}
 
 /// The one of a name; dashes and underscores are the same.
 pub fn find(name: &str) -> Option<&'static dyn Architecture> {

@@ -1,6 +1,7 @@
 //! Which TRANS thread owns a logical page (DeepFlash §4.3 plain, §5.3 by XOR of all bit groups).
 
 use crate::AddressSplit;
+use std::ops::Range;
 use units::Lpn;
 
 /// Bits of a fold for so many threads.
@@ -22,6 +23,29 @@ pub fn trans_of(split: AddressSplit, lpn: Lpn, threads: u16) -> u16 {
     index as u16
 }
 
+/// Says of each page of a range which thread owns it, as [`trans_of`] does one by one.
+#[inline]
+pub fn each_owner(split: AddressSplit, pages: Range<u32>, threads: u16, mut each: impl FnMut(Lpn, usize)) {
+    let (bits, count) = (bits(threads.into()), u32::from(threads));
+    if split == AddressSplit::Plain || bits == 0 {
+        pages.for_each(|lpn| each(Lpn(lpn), (lpn % count) as usize));
+        return;
+    }
+    // Pages of a run differ in as many bits as a whole number of folds has, so that the fold of the others is taken once a run.
+    let width = bits * 12u32.div_ceil(bits);
+    let owners: Vec<u16> = (0..1 << width).map(|low| (fold(low, bits) % count) as u16).collect();
+    let mut next = pages.start;
+    while next < pages.end {
+        let run = next >> width;
+        let end = pages.end.min((run + 1).saturating_mul(1 << width));
+        let high = fold(run, bits);
+        for lpn in next..end {
+            each(Lpn(lpn), owners[((lpn & ((1 << width) - 1)) ^ high) as usize].into());
+        }
+        next = end;
+    }
+}
+
 /// How many of the first `pages` logical pages each thread owns.
 pub fn shares(split: AddressSplit, pages: u32, threads: u16) -> Vec<u64> {
     // Every run of pages as long as the fold is wide, and aligned to it, has each value of the fold once.
@@ -40,7 +64,7 @@ pub fn shares(split: AddressSplit, pages: u32, threads: u16) -> Vec<u64> {
 }
 
 /// A page's number among those of its own thread: how many pages below it the thread owns.
-pub(crate) fn rank_of(split: AddressSplit, lpn: Lpn, threads: u16) -> u32 {
+pub fn rank_of(split: AddressSplit, lpn: Lpn, threads: u16) -> u32 {
     let threads = u32::from(threads);
     if split == AddressSplit::Plain || threads.is_power_of_two() {
         return lpn.0 / threads;
@@ -56,6 +80,32 @@ pub(crate) fn rank_of(split: AddressSplit, lpn: Lpn, threads: u16) -> u32 {
         below(first + (1 << bit)) - below(first)
     });
     run * below(1 << bits) + ranges.sum::<u32>()
+}
+
+/// The page of a number among those of a thread: the inverse of [`rank_of`].
+pub fn page_of_rank(split: AddressSplit, thread: u16, rank: u32, threads: u16) -> Lpn {
+    let (thread, threads) = (u32::from(thread), u32::from(threads));
+    if split == AddressSplit::Plain {
+        return Lpn(rank * threads + thread);
+    }
+    let bits = bits(threads);
+    if threads.is_power_of_two() {
+        return Lpn(rank << bits | thread ^ fold(rank, bits));
+    }
+    let below = |end: u32| (end + threads - 1 - thread) / threads;
+    let (run, mut left) = (rank / below(1 << bits), rank % below(1 << bits));
+    let high = fold(run, bits);
+    // From the highest bit down: the lower half has so many of the thread's pages, and the page is among them or beyond.
+    let low = (0..bits).rev().fold(0, |low, bit| {
+        let first = (low ^ high) >> bit << bit;
+        let lower = below(first + (1 << bit)) - below(first);
+        if left < lower {
+            return low;
+        }
+        left -= lower;
+        low | 1 << bit
+    });
+    Lpn(run << bits | low)
 }
 
 fn fold(mut address: u32, bits: u32) -> u32 {
@@ -97,6 +147,20 @@ mod tests {
     }
 
     #[test]
+    fn owners_of_a_range_are_those_of_its_pages() {
+        for split in [AddressSplit::Plain, AddressSplit::Xor] {
+            for threads in [1, 2, 3, 6, 8, 12] {
+                let mut next = 5;
+                each_owner(split, 5..70_000, threads, |lpn, owner| {
+                    assert_eq!((lpn, owner), (Lpn(next), trans_of(split, lpn, threads).into()), "{split:?}, {threads}");
+                    next += 1;
+                });
+                assert_eq!(next, 70_000);
+            }
+        }
+    }
+
+    #[test]
     fn ranks_are_counted_without_counting() {
         for split in [AddressSplit::Plain, AddressSplit::Xor] {
             for threads in [1, 2, 3, 5, 8, 12] {
@@ -104,6 +168,8 @@ mod tests {
                 for lpn in (0..50_000).map(Lpn) {
                     let mine = &mut counted[usize::from(trans_of(split, lpn, threads))];
                     assert_eq!(rank_of(split, lpn, threads), *mine, "{split:?}, {threads} threads, {lpn}");
+                    let thread = trans_of(split, lpn, threads);
+                    assert_eq!(page_of_rank(split, thread, *mine, threads), lpn, "{split:?}, {threads} threads");
                     *mine += 1;
                 }
             }

@@ -35,6 +35,23 @@ impl Striping {
         (stripe * self.lanes + chunk % self.lanes, chunk / self.lanes * self.unit + within)
     }
 
+    /// The thread's page at an offset of a block: the inverse of [`Striping::place`].
+    pub(crate) fn page(&self, block: u32, offset: u32) -> u32 {
+        let (stripe, lane) = (block / self.lanes, block % self.lanes);
+        let chunk = stripe * self.lanes * (self.pages / self.unit) + offset / self.unit * self.lanes + lane;
+        chunk * self.unit + offset % self.unit
+    }
+
+    /// How many pages of a block there are if the thread has so many: the first of it.
+    pub(crate) fn filled(&self, block: u32, pages: u64) -> u32 {
+        let (stripe, lane) = (u64::from(block / self.lanes), u64::from(block % self.lanes));
+        let (lanes, unit, whole) = (u64::from(self.lanes), u64::from(self.unit), u64::from(self.pages));
+        let here = pages.saturating_sub(stripe * lanes * whole).min(lanes * whole);
+        let (chunks, rest) = (here / unit, here % unit);
+        let turns = (chunks + lanes - 1 - lane) / lanes;
+        (turns * unit + if chunks % lanes == lane { rest } else { 0 }) as u32
+    }
+
     /// Blocks for so many pages: whole stripes.
     pub(crate) fn blocks(&self, pages: u64) -> u32 {
         let stripe = u64::from(self.lanes) * u64::from(self.pages);
@@ -86,8 +103,10 @@ mod tests {
                 // A stream fills each block from its first offset on, without a gap: flash is programmed in that order.
                 prop_assert_eq!(next[block as usize], offset);
                 next[block as usize] += 1;
+                prop_assert_eq!(striping.page(block, offset), page);
             }
             for block in 0..blocks {
+                prop_assert_eq!(striping.filled(block, pages.into()), next[block as usize]);
                 let (set, member) = striping.set(block);
                 prop_assert!(set < striping.sets(blocks) && member < members);
                 prop_assert_eq!(striping.member(set, member), block);

@@ -27,3 +27,37 @@ pub(crate) fn pick_victim(groups: &BlockGroups, owner: u32, policy: VictimPolicy
         }
     }
 }
+
+/// What the groups of a TRANS thread look like.
+pub(crate) struct Survey {
+    pub(crate) free: u32,
+    pub(crate) owned: u32,
+    /// The closed group that was erased least.
+    coldest: Option<u32>,
+    /// How much less than the most erased one.
+    wear_gap: u32,
+}
+
+impl Survey {
+    /// The group to be moved so that it takes its share of the wear (static wear levelling); a `gap` of 0 is never.
+    pub(crate) fn cold(&self, gap: u32) -> Option<u32> {
+        self.coldest.filter(|_| gap > 0 && self.wear_gap > gap)
+    }
+}
+
+/// Looks at all groups of a TRANS thread.
+pub(crate) fn survey(groups: &BlockGroups, owner: u32) -> Survey {
+    let (mut free, mut owned, mut most, mut coldest) = (0, 0, 0, None::<(u32, u32)>);
+    for group in (0..groups.count()).filter(|&group| groups.owner(group) == Some(owner)) {
+        owned += 1;
+        let wear = groups.erase_count(group);
+        most = most.max(wear);
+        match groups.state(group) {
+            GroupState::Free => free += 1,
+            GroupState::Closed => coldest = Some(coldest.map_or((wear, group), |cold| cold.min((wear, group)))),
+            _ => {}
+        }
+    }
+    let wear_gap = coldest.map_or(0, |(wear, _)| most - wear);
+    Survey { free, owned, coldest: coldest.map(|(_, group)| group), wear_gap }
+}

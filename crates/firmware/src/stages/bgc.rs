@@ -13,7 +13,7 @@
 //! group, and the old group or an empty log group is erased. In the background it is told that the drive is idle.
 
 use crate::message::*;
-use crate::policies::{pick_victim, trans_of};
+use crate::policies::{pick_victim, survey, trans_of};
 use crate::{Drive, Firmware, GroupState, Mapping, MappingScheme, Note, Settings, Tables, Turn, Work};
 use flash::Operation;
 use stage::{Accepts, Address, Stage};
@@ -134,7 +134,7 @@ impl Bgc {
             if let Some(step) = merge {
                 self.merge(turn, trans, step);
             } else if !self.choose(turn, trans, true) {
-                turn.send(self.ways.reclaimed[usize::from(trans)], Reclaimed { first: None });
+                turn.send(self.ways.reclaimed[usize::from(trans)], Reclaimed { trans, first: None });
             }
         }
     }
@@ -213,7 +213,8 @@ impl Bgc {
         let frame = self.first_frame + place as u32;
         self.tables.frames.label(frame, UNPROGRAMMED, 0, 0);
         let requester = Requester { group: Asker::Bgc, index: self.index, tag: place as u32 };
-        let request = FlashRequest { operation: Operation::Read, ppn: from, frame, requester, key: CommandKey::NONE };
+        let (operation, ticket, key) = (Operation::Read, NO_TICKET, CommandKey::NONE);
+        let request = FlashRequest { operation, ppn: from, frame, requester, owner: 0, ticket, key };
         turn.send(self.ways.fcmd[self.drive.channel_of(from) % self.ways.fcmd.len()], request);
     }
 
@@ -237,12 +238,12 @@ impl Bgc {
     }
 
     fn on_page_done(&mut self, turn: &mut Turn<'_>, done: PageDone) {
-        match done.tag {
+        match done.requester.tag {
             ERASE => return self.on_erased(turn),
             TIDY => return self.tidying = false,
             _ => {}
         }
-        let place = done.tag as usize;
+        let place = done.requester.tag as usize;
         let moving = self.window[place].as_mut().expect("a page is in the window until it has moved");
         turn.spend(Work::MovePage);
         match moving.step {
@@ -294,7 +295,7 @@ impl Bgc {
     }
 
     fn ask_owner(&self, turn: &mut Turn<'_>, place: usize, lpn: Lpn, operation: TransOperation) {
-        let thread = trans_of(self.settings.split, lpn, self.settings.threads.trans);
+        let thread = trans_of(self.settings.split, lpn, self.settings.parts.trans);
         self.ask_trans(turn, thread, operation, lpn, self.first_frame + place as u32, place as u32);
     }
 
@@ -313,7 +314,7 @@ impl Bgc {
             turn.note(Note::GroupReclaimed { moved: std::mem::take(&mut self.moved), on_demand, since });
         }
         let first = group.map(|group| self.tables.groups.first_block(group));
-        turn.send(self.ways.reclaimed[usize::from(trans)], Reclaimed { first });
+        turn.send(self.ways.reclaimed[usize::from(trans)], Reclaimed { trans, first });
         self.next_job(turn);
         if self.victim.is_none() {
             self.look(turn);
@@ -325,7 +326,7 @@ impl Bgc {
         if !self.settings.reclaim.background {
             return;
         }
-        let idle = is_idle(&self.tables, self.settings.threads.nvmq);
+        let idle = is_idle(&self.tables, self.settings.parts.nvmq);
         let now = turn.now();
         let since = *self.idle_since.get_or_insert(now);
         if !idle {
@@ -337,7 +338,7 @@ impl Bgc {
     }
 
     fn choose_in_background(&mut self, turn: &mut Turn<'_>) {
-        let (threads, mine) = (self.settings.threads.trans as u8, self.settings.threads.bgc as u8);
+        let (threads, mine) = (self.settings.parts.trans as u8, self.settings.parts.bgc as u8);
         for _ in 0..threads {
             let trans = self.turn_of % threads;
             self.turn_of = (self.turn_of + 1) % threads;
@@ -346,16 +347,15 @@ impl Bgc {
             }
             if self.settings.mapping != MappingScheme::Page {
                 self.tidying = true;
-                self.ask_trans(turn, trans.into(), TransOperation::Tidy, Lpn(0), 0, TIDY);
+                self.ask_trans(turn, trans.into(), TransOperation::Tidy, Lpn(trans.into()), 0, TIDY);
                 return;
             }
-            let Survey { free, owned, coldest, wear_gap } = survey(&self.tables.groups, trans.into());
-            let gap = self.settings.reclaim.wear_gap;
-            if let Some(group) = coldest.filter(|_| gap > 0 && wear_gap > gap) {
+            let survey = survey(&self.tables.groups, trans.into());
+            if let Some(group) = survey.cold(self.settings.reclaim.wear_gap) {
                 self.reclaim(turn, trans, group, false);
                 return;
             }
-            let enough = f64::from(free) >= self.settings.reclaim.background_free * f64::from(owned);
+            let enough = f64::from(survey.free) >= self.settings.reclaim.background_free * f64::from(survey.owned);
             if !enough && self.choose(turn, trans, false) {
                 return;
             }
@@ -366,32 +366,6 @@ impl Bgc {
 /// Whether no NVMQ thread has a command.
 pub(crate) fn is_idle(tables: &Tables, nvmq: u16) -> bool {
     (0..usize::from(nvmq)).all(|thread| tables.active.get(Tables::line(thread)) == 0)
-}
-
-/// What a TRANS thread's groups look like.
-struct Survey {
-    free: u32,
-    owned: u32,
-    /// The closed group that was erased least.
-    coldest: Option<u32>,
-    /// How much less than the most erased one.
-    wear_gap: u32,
-}
-
-fn survey(groups: &crate::BlockGroups, owner: u32) -> Survey {
-    let (mut free, mut owned, mut most, mut coldest) = (0, 0, 0, None::<(u32, u32)>);
-    for group in (0..groups.count()).filter(|&group| groups.owner(group) == Some(owner)) {
-        owned += 1;
-        let wear = groups.erase_count(group);
-        most = most.max(wear);
-        match groups.state(group) {
-            GroupState::Free => free += 1,
-            GroupState::Closed => coldest = Some(coldest.map_or((wear, group), |cold| cold.min((wear, group)))),
-            _ => {}
-        }
-    }
-    let wear_gap = coldest.map_or(0, |(wear, _)| most - wear);
-    Survey { free, owned, coldest: coldest.map(|(_, group)| group), wear_gap }
 }
 
 impl Stage<Firmware> for Bgc {

@@ -100,7 +100,7 @@ impl Cache {
     }
 
     fn threads(&self) -> usize {
-        usize::from(self.settings.threads.cache)
+        usize::from(self.settings.parts.cache)
     }
 
     fn tag(&self, turn: &mut Turn<'_>, place: usize) -> (Option<Lpn>, Option<Lpn>) {
@@ -116,12 +116,12 @@ impl Cache {
 
     fn ask(&self, turn: &mut Turn<'_>, operation: TransOperation, request: &CacheRequest) {
         let CacheRequest { lpn, frame, requester, key, .. } = *request;
-        let thread = trans_of(self.settings.split, lpn, self.settings.threads.trans);
+        let thread = trans_of(self.settings.split, lpn, self.settings.parts.trans);
         turn.send(self.trans[usize::from(thread)], TransRequest { operation, lpn, frame, requester, key });
     }
 
     fn answer(&self, turn: &mut Turn<'_>, request: &CacheRequest, frame: u32) {
-        let done = PageDone { tag: request.requester.tag, frame, media: Media::Good, key: request.key };
+        let done = PageDone { requester: request.requester, frame, media: Media::Good, key: request.key };
         self.answers.tell(turn, request.requester, done);
     }
 
@@ -245,7 +245,7 @@ impl Cache {
 
     /// An eviction is on flash.
     fn on_evicted(&mut self, turn: &mut Turn<'_>, done: PageDone) {
-        let place = done.tag as usize;
+        let place = done.requester.tag as usize;
         let (cached, evicted) = self.tag(turn, place);
         debug_assert!(evicted.is_some());
         self.spares.push(self.entries[place].evicting);
@@ -340,7 +340,7 @@ impl Cache {
         flushing.left -= 1;
         if flushing.left == 0 {
             let Flushing { requester, key, .. } = self.flushing.take().expect("it is under way");
-            let done = PageDone { tag: requester.tag, frame: 0, media: Media::Good, key };
+            let done = PageDone { requester, frame: 0, media: Media::Good, key };
             self.answers.tell(turn, requester, done);
             self.begin_flush(turn);
         }

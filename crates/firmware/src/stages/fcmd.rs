@@ -1,250 +1,72 @@
-//! FCMD: takes page numbers apart, keeps a line for each die, and composes transactions for its channels (DeepFlash §4.4).
-//!
-//! Reads go before programs and erases, but a die that has served many in a row lets a waiting write through. Pages of
-//! different planes at the same page of their blocks share one transaction; a lone program on an idle die may wait a moment
-//! for its fellows, because TRANS deals the planes of a die one after another.
+//! FCMD: drives the dies of its channels and tells whoever asked for a page (DeepFlash §4.4).
 
 use crate::message::*;
 use crate::stages::Answers;
-use crate::{Drive, Firmware, Settings, Turn, Work};
-use flash::{Operation, PLANES_MAX, PageSlot, Transaction, TransactionTag};
-use stage::{Accepts, Address, Stage};
-use std::collections::VecDeque;
-use std::sync::Arc;
-use units::{DieId, Time};
+use crate::stages::dies::DieLines;
+use crate::{Firmware, Turn};
+use stage::{Accepts, Stage};
 
-/// Reads that a die serves in a row while a write waits.
-const READS_IN_A_ROW: u32 = 16;
-
-/// How far behind the first request its fellows for a multi-plane transaction are looked for.
-const FELLOWS_WITHIN: usize = 16;
-
-#[derive(Clone, Copy, Debug)]
-struct Queued {
-    request: FlashRequest,
-    plane: u32,
-    page: u32,
-    since: Time,
-}
-
-/// A die as FCMD sees it.
-#[derive(Debug, Default)]
-struct Die {
-    reads: VecDeque<Queued>,
-    writes: VecDeque<Queued>,
-    reads_under_way: u8,
-    writes_under_way: u8,
-    reads_in_a_row: u32,
-    gathering: bool,
-}
-
-/// A transaction that its channel has.
-#[derive(Clone, Copy, Debug)]
-struct UnderWay {
-    die: u32,
-    count: u8,
-    operation: Operation,
-    requests: [(Requester, u32, CommandKey); PLANES_MAX],
-}
-
-/// One FCMD thread, for every channel whose number is its own modulo the threads.
+/// One FCMD thread.
 pub(crate) struct Fcmd {
     index: u8,
-    threads: u32,
-    drive: Arc<Drive>,
-    settings: Settings,
-    channels: Vec<Address<ChannelRequest>>,
+    dies: DieLines,
     answers: Answers,
-    dies: Vec<Die>,
-    under_way: Vec<UnderWay>,
-    free: Vec<u32>,
-    /// Dies on which a lone program waits, and until when; the first is due first.
-    gathering: VecDeque<(Time, u32)>,
+    /// The next ticket of each TRANS part.
+    next_ticket: Vec<u32>,
+    /// Requests that came before their predecessors.
+    early: Vec<FlashRequest>,
 }
 
 impl Accepts<FlashRequest> for Fcmd {}
 impl Accepts<ChannelDone> for Fcmd {}
 
 impl Fcmd {
-    /// Thread `index`; `channels` are its own, in order.
-    pub(crate) fn new(
-        index: u8,
-        drive: Arc<Drive>,
-        settings: Settings,
-        channels: Vec<Address<ChannelRequest>>,
-        answers: Answers,
-    ) -> Self {
-        let dies = channels.len() * drive.geometry().dies_per_channel() as usize;
-        Fcmd {
-            index,
-            threads: settings.threads.fcmd.into(),
-            drive,
-            settings,
-            channels,
-            answers,
-            dies: (0..dies).map(|_| Die::default()).collect(),
-            under_way: Vec::new(),
-            free: Vec::new(),
-            gathering: VecDeque::new(),
+    /// Thread `index`, with the dies behind its channels.
+    pub(crate) fn new(index: u8, owners: u16, dies: DieLines, answers: Answers) -> Self {
+        let next_ticket = vec![0; owners.into()];
+        Fcmd { index, dies, answers, next_ticket, early: Vec::new() }
+    }
+
+    /// Takes requests with a ticket in the order of their tickets, whichever came first.
+    fn in_order(&mut self, turn: &mut Turn<'_>, request: FlashRequest) {
+        let owner = usize::from(request.owner);
+        if request.ticket == NO_TICKET {
+            return self.dies.submit(turn, request);
         }
-    }
-
-    fn on_request(&mut self, turn: &mut Turn<'_>, request: FlashRequest) {
-        turn.spend(Work::SplitAddress);
-        let at = self.drive.geometry().address(request.ppn);
-        let local = u32::from(at.channel.0) / self.threads;
-        let die = local * self.drive.geometry().dies_per_channel() + u32::from(at.die.0);
-        let queued = Queued { request, plane: at.plane, page: at.page, since: turn.now() };
-        let lines = &mut self.dies[die as usize];
-        if request.operation == Operation::Read { &mut lines.reads } else { &mut lines.writes }.push_back(queued);
-        self.dispatch(turn, die);
-    }
-
-    /// Gives a die what it can take.
-    fn dispatch(&mut self, turn: &mut Turn<'_>, die: u32) {
-        let flash = self.settings.flash;
-        let deep = 1 + u8::from(flash.cache_commands);
-        loop {
-            let state = &self.dies[die as usize];
-            let write_waits = !state.writes.is_empty() && state.reads_in_a_row >= READS_IN_A_ROW;
-            let reads = !state.reads.is_empty()
-                && state.reads_under_way < deep
-                && (state.writes_under_way == 0 || flash.suspend)
-                && !(write_waits && state.writes_under_way == 0 && !self.waits_for_reads(die));
-            let writes = !state.writes.is_empty()
-                && state.writes_under_way < deep
-                && state.reads_under_way == 0
-                && (state.reads.is_empty() || write_waits || flash.suspend && state.writes_under_way == 0);
-            if reads {
-                self.dies[die as usize].reads_in_a_row += 1;
-                self.compose(turn, die, true);
-            } else if writes && !self.waits_for_reads(die) && !self.waits_for_fellows(turn, die) {
-                self.dies[die as usize].reads_in_a_row = 0;
-                self.compose(turn, die, false);
-            } else {
-                return;
-            }
+        if request.ticket != self.next_ticket[owner] {
+            self.early.push(request);
+            return;
         }
-    }
-
-    /// Whether the next write is an erase and reads came before it: they may want what it erases.
-    fn waits_for_reads(&self, die: u32) -> bool {
-        let state = &self.dies[die as usize];
-        let write = state.writes[0];
-        let older = state.reads.front().is_some_and(|read| read.since <= write.since);
-        write.request.operation == Operation::Erase && older
-    }
-
-    /// Whether the next write of a die is a lone program that may still get company.
-    fn waits_for_fellows(&mut self, turn: &mut Turn<'_>, die: u32) -> bool {
-        let gather = self.settings.flash.gather;
-        let planes = self.drive.geometry().shape().planes_per_die;
-        let state = &mut self.dies[die as usize];
-        let first = state.writes[0];
-        let fellows = state.writes.iter().filter(|other| other.page == first.page).count();
-        let alone = first.request.operation == Operation::Program
-            && self.settings.flash.multi_plane
-            && (fellows as u32) < planes
-            && first.plane + (fellows as u32) < planes;
-        let until = first.since + gather;
-        if !alone || turn.now() >= until {
-            return false;
+        let mut next = Some(request);
+        while let Some(request) = next {
+            self.dies.submit(turn, request);
+            let ticket = next_ticket(request.ticket);
+            self.next_ticket[owner] = ticket;
+            let early = self.early.iter().position(|early| (early.owner, early.ticket) == (request.owner, ticket));
+            next = early.map(|at| self.early.swap_remove(at));
         }
-        if !state.gathering {
-            state.gathering = true;
-            self.gathering.push_back((until, die));
-            self.set_alarm(turn);
-        }
-        true
-    }
-
-    fn set_alarm(&self, turn: &mut Turn<'_>) {
-        turn.wake_at(self.gathering.front().map_or(Time::NEVER, |&(until, _)| until));
-    }
-
-    /// Composes one transaction from the head of a die's line and its fellows on other planes.
-    fn compose(&mut self, turn: &mut Turn<'_>, die: u32, read: bool) {
-        turn.spend(Work::ComposeTransaction);
-        let multi_plane = self.settings.flash.multi_plane;
-        let state = &mut self.dies[die as usize];
-        let line = if read { &mut state.reads } else { &mut state.writes };
-        let first = line.pop_front().expect("the caller looked");
-        let mut slots = [PageSlot::default(); PLANES_MAX];
-        let mut requests = [(first.request.requester, first.request.frame, first.request.key); PLANES_MAX];
-        slots[0] = PageSlot { ppn: first.request.ppn, frame: first.request.frame };
-        let (mut planes, mut count, mut at) = (1u32 << first.plane, 1, 0);
-        while multi_plane && count < PLANES_MAX && at < line.len().min(FELLOWS_WITHIN) {
-            let other = line[at];
-            let fits = other.request.operation == first.request.operation
-                && planes >> other.plane & 1 == 0
-                && other.page == first.page;
-            // A block is programmed in order: nothing of a plane may be taken past an earlier request of that plane.
-            let passes = line.iter().take(at).any(|earlier| earlier.plane == other.plane);
-            if fits && !passes {
-                line.remove(at);
-                slots[count] = PageSlot { ppn: other.request.ppn, frame: other.request.frame };
-                requests[count] = (other.request.requester, other.request.frame, other.request.key);
-                planes |= 1 << other.plane;
-                count += 1;
-            } else {
-                at += 1;
-            }
-        }
-        let under_way = if read { &mut state.reads_under_way } else { &mut state.writes_under_way };
-        *under_way += 1;
-        let operation = first.request.operation;
-        let tag = self.keep(UnderWay { die, count: count as u8, operation, requests });
-        let per_channel = self.drive.geometry().dies_per_channel();
-        let channel = self.channels[(die / per_channel) as usize];
-        let die = DieId((die % per_channel) as u16);
-        let transaction = Transaction { operation, die, tag, slot_count: count as u8, slots };
-        turn.send(channel, ChannelRequest { transaction, key: first.request.key });
-    }
-
-    fn keep(&mut self, under_way: UnderWay) -> TransactionTag {
-        if let Some(free) = self.free.pop() {
-            self.under_way[free as usize] = under_way;
-            return TransactionTag(free);
-        }
-        self.under_way.push(under_way);
-        TransactionTag(self.under_way.len() as u32 - 1)
     }
 
     fn on_done(&mut self, turn: &mut Turn<'_>, done: ChannelDone) {
-        turn.spend(Work::CompleteTransaction);
-        let under_way = self.under_way[done.tag.0 as usize];
-        self.free.push(done.tag.0);
-        for &(requester, frame, key) in &under_way.requests[..usize::from(under_way.count)] {
-            self.answers.tell(turn, requester, PageDone { tag: requester.tag, frame, media: done.media, key });
+        let finished = self.dies.finish(turn, &done);
+        for &(requester, frame, key) in finished.pages() {
+            self.answers.tell(turn, requester, PageDone { requester, frame, media: done.media, key });
         }
-        let state = &mut self.dies[under_way.die as usize];
-        if under_way.operation == Operation::Read {
-            state.reads_under_way -= 1;
-        } else {
-            state.writes_under_way -= 1;
-        }
-        self.dispatch(turn, under_way.die);
+        self.dies.go_on(turn, &finished);
     }
 }
 
 impl Stage<Firmware> for Fcmd {
     fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
         match message {
-            Message::FlashRequest(request) => self.on_request(turn, request),
+            Message::FlashRequest(request) => self.in_order(turn, request),
             Message::ChannelDone(done) => self.on_done(turn, done),
             other => unreachable!("fcmd{} was sent {other:?}", self.index),
         }
+        self.dies.set_alarm(turn);
     }
 
     fn on_wake(&mut self, turn: &mut Turn<'_>) {
-        while let Some(&(until, die)) = self.gathering.front() {
-            if until > turn.now() {
-                break;
-            }
-            self.gathering.pop_front();
-            self.dies[die as usize].gathering = false;
-            self.dispatch(turn, die);
-        }
-        self.set_alarm(turn);
+        self.dies.on_wake(turn);
     }
 }

@@ -7,7 +7,9 @@
 //! Order: the requests of one submission queue are admitted in the order of their tickets. A request that arrives before its
 //! predecessor, because another thread took it, is kept until the gap is closed.
 
-use crate::message::{LockJoin, LockRelease, LockReply, LockRequest, LockSkip, LockedRange, Message, NO_TICKET};
+use crate::message::{
+    LockJoin, LockRelease, LockReply, LockRequest, LockSkip, LockedRange, Message, NO_TICKET, next_ticket,
+};
 use crate::{Firmware, Turn, Work};
 use stage::{Accepts, Address, Stage};
 use std::collections::{BTreeMap, VecDeque};
@@ -75,7 +77,7 @@ impl Ilock {
             if let Some(request) = request {
                 self.admit(turn, request);
             }
-            ticket = if ticket + 1 == NO_TICKET { 0 } else { ticket + 1 };
+            ticket = next_ticket(ticket);
             let Some(at) = self.early.iter().position(|early| (early.0, early.1) == (queue, ticket)) else { break };
             request = self.early.swap_remove(at).2;
         }
@@ -83,7 +85,7 @@ impl Ilock {
     }
 
     fn admit(&mut self, turn: &mut Turn<'_>, request: LockRequest) {
-        turn.spend(Work::SearchLock);
+        turn.spend_times(Work::SearchLock, self.depth());
         let behind = self.waiting.iter().any(|earlier| earlier.range.meets(request.range));
         match self.holder(request.range) {
             None if !behind => self.grant(turn, request, false),
@@ -100,6 +102,11 @@ impl Ilock {
             }
             _ => self.waiting.push_back(request),
         }
+    }
+
+    /// Levels of a balanced tree of the nodes there are.
+    fn depth(&self) -> u32 {
+        usize::BITS - self.tree.len().leading_zeros() + 1
     }
 
     /// The first node that a range meets.
@@ -121,12 +128,13 @@ impl Ilock {
     }
 
     fn release(&mut self, turn: &mut Turn<'_>, release: LockRelease) {
-        turn.spend(Work::RemoveLock);
+        turn.spend_times(Work::SearchLock, self.depth());
         let node = self.tree.get_mut(&release.range.first).expect("only what is held is released");
         node.under_way -= release.served;
         if node.under_way > 0 {
             return;
         }
+        turn.spend(Work::RemoveLock);
         self.tree.remove(&release.range.first);
         let mut at = 0;
         while at < self.waiting.len() {

@@ -91,7 +91,7 @@ impl Log {
 
     /// Begins a checkpoint when it is time for one.
     fn begin(&mut self, turn: &mut Turn<'_>) {
-        let held_back = self.settings.journal.only_when_idle && !is_idle(&self.tables, self.settings.threads.nvmq);
+        let held_back = self.settings.journal.only_when_idle && !is_idle(&self.tables, self.settings.parts.nvmq);
         let first = turn.now() == Time::ZERO;
         if self.phase == Phase::Resting && !held_back && !first {
             turn.spend(Work::SealCheckpoint);
@@ -187,18 +187,19 @@ impl Log {
     fn ask(&self, turn: &mut Turn<'_>, operation: Operation, ppn: Ppn, frame: u32, tag: u32) {
         let thread = self.drive.channel_of(ppn) % self.fcmd.len();
         let requester = Requester { group: Asker::Log, index: 0, tag };
-        turn.send(self.fcmd[thread], FlashRequest { operation, ppn, frame, requester, key: CommandKey::NONE });
+        let (owner, ticket, key) = (0, NO_TICKET, CommandKey::NONE);
+        turn.send(self.fcmd[thread], FlashRequest { operation, ppn, frame, requester, owner, ticket, key });
     }
 
     fn on_page_done(&mut self, turn: &mut Turn<'_>, done: PageDone) {
-        if done.tag == ERASE {
+        if done.requester.tag == ERASE {
             self.erasing -= 1;
             if self.erasing == 0 {
                 self.tables.groups.erased(self.group);
                 self.tables.groups.set_state(self.group, crate::GroupState::Free);
             }
         } else {
-            self.free_frames.push(done.tag);
+            self.free_frames.push(done.requester.tag);
             self.under_way -= 1;
         }
         if self.phase == Phase::Committing && self.under_way == 0 {

@@ -1,11 +1,17 @@
-//! The thread groups of DeepFlash, one file or folder each.
+//! The thread groups of DeepFlash, one file or folder each, and the thread that runs several of them.
 
 pub(crate) mod bgc;
 pub(crate) mod cache;
+pub(crate) mod dies;
+pub(crate) mod entry;
 pub(crate) mod fcmd;
 pub(crate) mod ilock;
+pub(crate) mod layer;
 pub(crate) mod log;
 pub(crate) mod nvmq;
+pub(crate) mod pipessd;
+pub(crate) mod request;
+pub(crate) mod tradition;
 pub(crate) mod trans;
 
 use crate::Turn;
@@ -17,19 +23,28 @@ use stage::Address;
 pub(crate) struct Answers {
     pub(crate) nvmq: Vec<Address<PageDone>>,
     pub(crate) cache: Vec<Address<PageDone>>,
+    /// CACHE parts; where several threads share them, all stand in `cache` once for each thread, and pages are dealt to the threads.
+    pub(crate) caches: usize,
     pub(crate) bgc: Vec<Address<PageDone>>,
     pub(crate) log: Vec<Address<PageDone>>,
+    pub(crate) worker: Vec<Address<PageDone>>,
 }
 
 impl Answers {
     /// Tells a requester.
     pub(crate) fn tell(&self, turn: &mut Turn<'_>, requester: Requester, done: PageDone) {
-        let group = match requester.group {
-            Asker::Nvmq => &self.nvmq,
-            Asker::Cache => &self.cache,
-            Asker::Bgc => &self.bgc,
-            Asker::Log => &self.log,
+        let index = usize::from(requester.index);
+        let to = match requester.group {
+            Asker::Nvmq => self.nvmq[index],
+            Asker::Cache => {
+                let threads = self.cache.len() / self.caches;
+                self.cache[requester.tag as usize % threads * self.caches + index]
+            }
+            Asker::Bgc => self.bgc[index],
+            Asker::Log => self.log[index],
+            Asker::Worker => self.worker[index],
+            Asker::Fil => unreachable!("FIL tells itself"),
         };
-        turn.send(group[usize::from(requester.index)], done);
+        turn.send(to, done);
     }
 }

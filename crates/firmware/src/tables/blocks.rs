@@ -1,9 +1,10 @@
 //! What physical blocks hold: the same block of every plane of a die is one group, opened, filled, reclaimed and erased together.
 //!
 //! Groups are dealt to the TRANS threads round robin, turned by one whenever the deal has come out even, so that every thread gets
-//! groups of every die (block-interleaved virtualisation, DeepFlash §4.3). The last groups of the array are the journal's.
+//! groups of every die (block-interleaved virtualisation, DeepFlash §4.3), or by their channel. The last groups of the array are the
+//! journal's.
 
-use crate::{Drive, Settings, Turn};
+use crate::{BlockDeal, Drive, Settings, Turn};
 use stage::{SharedMemory, Words};
 use units::{BlockId, Ppn};
 
@@ -41,6 +42,7 @@ pub struct BlockGroups {
     planes: u32,
     pages_per_block: u32,
     threads: u32,
+    deal: BlockDeal,
     /// Groups after which the deal is turned by one: the least in which it comes out even.
     turn_after: u32,
 }
@@ -58,12 +60,13 @@ impl BlockGroups {
             closed_at: memory.narrow(count),
             valid: memory.wide((geometry.page_count() as usize).div_ceil(64)),
             groups,
-            journal: if settings.threads.log == 0 { 0 } else { journal_groups(drive) },
+            journal: if settings.parts.log == 0 { 0 } else { journal_groups(drive) },
             dies: geometry.die_count(),
             planes,
             pages_per_block: geometry.shape().pages_per_block,
-            threads: u32::from(settings.threads.trans),
-            turn_after: least_common_multiple(geometry.die_count(), settings.threads.trans.into()),
+            threads: u32::from(settings.parts.trans),
+            deal: settings.deal,
+            turn_after: least_common_multiple(geometry.die_count(), settings.parts.trans.into()),
         }
     }
 
@@ -76,6 +79,7 @@ impl BlockGroups {
         self.groups - self.journal..self.groups
     }
     /// Pages of a group.
+    #[inline]
     pub fn pages(&self) -> u32 {
         self.planes * self.pages_per_block
     }
@@ -85,13 +89,23 @@ impl BlockGroups {
     }
     /// The TRANS thread that a group belongs to; none for the journal's.
     pub fn owner(&self, group: u32) -> Option<u32> {
-        (group < self.groups - self.journal).then(|| (group + group / self.turn_after) % self.threads)
+        let owner = || match self.deal {
+            BlockDeal::Interleaved => (group + group / self.turn_after) % self.threads,
+            BlockDeal::Channel => {
+                let rows = self.groups / self.dies;
+                let position = u64::from(self.die(group) * rows + group / self.dies);
+                (position * u64::from(self.threads) / u64::from(self.groups)) as u32
+            }
+        };
+        (group < self.groups - self.journal).then(owner)
     }
     /// The group that a page lies in.
+    #[inline]
     pub fn of(&self, ppn: Ppn) -> u32 {
         ppn.0 / self.pages_per_block / self.planes
     }
     /// The page at a position of a group: planes first, so that neighbours share a transaction.
+    #[inline]
     pub fn page(&self, group: u32, position: u32) -> Ppn {
         let block = group * self.planes + position % self.planes;
         Ppn(block * self.pages_per_block + position / self.planes)
@@ -109,8 +123,14 @@ impl BlockGroups {
     pub(crate) fn die(&self, group: u32) -> u32 {
         group % self.dies
     }
+    /// Pages of a block.
+    #[inline]
+    pub fn pages_per_block(&self) -> u32 {
+        self.pages_per_block
+    }
     /// Blocks of a group.
-    pub(crate) fn planes(&self) -> u32 {
+    #[inline]
+    pub fn planes(&self) -> u32 {
         self.planes
     }
     /// Groups that a TRANS thread owns.
@@ -179,23 +199,31 @@ impl BlockGroups {
         self.count_valid(turn, ppn, false);
         self.valid.clear_bits(ppn.0 as usize / 64, 1 << (ppn.0 % 64));
     }
-    /// Marks the valid pages of a group, by position, without a price: preconditioning of an empty group.
-    pub fn set_valid(&self, group: u32, valid: &[bool]) {
+    /// What a page held at one place is at another from now on, or nowhere: where several threads write the counts.
+    pub(crate) fn exchange_valid(&self, turn: &mut Turn<'_>, old: Option<Ppn>, new: Option<Ppn>) {
+        if let Some(old) = old {
+            turn.fetch_add(&self.valid_count, self.of(old) as usize, u64::MAX);
+            self.valid.clear_bits(old.0 as usize / 64, 1 << (old.0 % 64));
+        }
+        if let Some(new) = new {
+            turn.fetch_add(&self.valid_count, self.of(new) as usize, 1);
+            self.valid.set_bits(new.0 as usize / 64, 1 << (new.0 % 64));
+        }
+    }
+    /// Marks the valid pages of an empty group, by position, without a price: preconditioning.
+    pub fn fill(&self, group: u32, valid: &[bool]) {
         self.valid_count.set(group as usize, valid.iter().filter(|is_valid| **is_valid).count() as u64);
-        let (planes, per_block) = (self.planes as usize, self.pages_per_block);
         for (plane, first) in self.blocks(group).enumerate() {
+            let mut on_plane = valid.iter().skip(plane).step_by(self.planes as usize);
             // The bits of a word are gathered before it is touched: a group is many pages, its words are few.
-            let (mut word, mut bits) = (first.0 / 64, 0u64);
-            for page in 0..per_block {
-                let ppn = first.0 + page;
-                if ppn / 64 != word {
-                    self.valid.set_bits(word as usize, bits);
-                    (word, bits) = (ppn / 64, 0);
-                }
-                let is_valid = valid.get(page as usize * planes + plane).copied().unwrap_or(false);
-                bits |= u64::from(is_valid) << (ppn % 64);
+            let (mut ppn, end) = (first.0, first.0 + self.pages_per_block);
+            while ppn < end {
+                let next = end.min((ppn / 64 + 1) * 64);
+                let gathered = (ppn % 64..).zip(on_plane.by_ref().take((next - ppn) as usize));
+                let bits = gathered.fold(0, |bits, (bit, &is_valid)| bits | u64::from(is_valid) << bit);
+                self.valid.set_bits(ppn as usize / 64, bits);
+                ppn = next;
             }
-            self.valid.set_bits(word as usize, bits);
         }
     }
 

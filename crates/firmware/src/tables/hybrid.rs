@@ -14,7 +14,7 @@
 
 use super::mapping::Changes;
 use super::{RESERVED_GROUPS, Tables};
-use crate::policies::{MergeKind, Striping, rank_of, shares, trans_of};
+use crate::policies::{MergeKind, Striping, page_of_rank, rank_of, shares, trans_of};
 use crate::{AddressSplit, BlockGroups, Drive, Settings, Turn};
 use stage::{SharedMemory, Words};
 use std::ops::Range;
@@ -39,6 +39,8 @@ pub(crate) struct Place {
 #[derive(Clone, Debug)]
 pub(crate) struct Share {
     pub(crate) blocks: Range<u32>,
+    /// Logical pages.
+    pub(crate) pages: u64,
     pub(crate) sets: Range<u32>,
     /// Slots for log groups.
     pub(crate) slots: Range<u32>,
@@ -76,14 +78,14 @@ impl HybridMap {
         groups: &BlockGroups,
         (n, m): (u32, u32),
     ) -> Self {
-        let threads = settings.threads.trans;
+        let threads = settings.parts.trans;
         assert!(groups.pages() < 1 << POSITION_BITS, "a group of {} pages", groups.pages());
         let mut owned = vec![0; usize::from(threads)];
         (0..groups.count()).filter_map(|group| groups.owner(group)).for_each(|trans| owned[trans as usize] += 1);
         // Whole stripes waste less than a stripe of groups: at most a thirty-second of the space, as for open groups.
         let lanes = groups.dies().div_ceil(threads.into()).min(owned.iter().min().map_or(0, |least| least / 32)).max(1);
         let striping = Striping { lanes, unit: groups.planes(), pages: groups.pages(), members: m };
-        let mut dealt = Share { blocks: 0..0, sets: 0..0, slots: 0..0 };
+        let mut dealt = Share { blocks: 0..0, pages: 0, sets: 0..0, slots: 0..0 };
         let after = |range: &Range<u32>, count: u32| range.end..range.end + count;
         let mut deal = |(pages, owned): (u64, u32)| {
             let blocks = striping.blocks(pages);
@@ -91,6 +93,7 @@ impl HybridMap {
             let slots = owned.saturating_sub(blocks + RESERVED_GROUPS).min(sets.saturating_mul(n));
             dealt = Share {
                 blocks: after(&dealt.blocks, blocks),
+                pages,
                 sets: after(&dealt.sets, sets),
                 slots: after(&dealt.slots, slots),
             };
@@ -294,13 +297,32 @@ impl HybridMap {
         }
     }
 
-    /// A page is in its block's data group: preconditioning.
-    pub(super) fn set(&self, lpn: Lpn, ppn: Ppn) {
-        let place = self.place(lpn);
-        assert_eq!(self.groups.position(ppn), place.offset, "{lpn} at {ppn} is not at its offset");
-        self.blocks.set(place.block as usize, u64::from(self.groups.of(ppn)) + 1);
-        let (block, page) = self.groups.block_page(ppn);
-        self.written.set(block, self.written.get(block).max(u64::from(page) + 1));
+    /// Fills a block's data group with all pages that the block has, and says how many those are: preconditioning.
+    fn fill(&self, trans: u16, block: u32, group: u32) -> u32 {
+        let pages = self.striping.filled(block - self.share(trans).blocks.start, self.share(trans).pages);
+        let planes = self.groups.planes();
+        if pages == 0 {
+            return 0;
+        }
+        self.blocks.set(block as usize, u64::from(group) + 1);
+        for plane in 0..planes {
+            self.written.set((group * planes + plane) as usize, ((pages + planes - 1 - plane) / planes).into());
+        }
+        pages
+    }
+
+    /// Fills a data group for every logical block of a thread that has pages, in order: preconditioning. `groups` are those to
+    /// take; says of each one taken its logical block, and how many pages it holds.
+    pub fn fill_data(&self, trans: u16, groups: impl IntoIterator<Item = u32>) -> Vec<(u32, u32, u32)> {
+        let blocks = self.share(trans).blocks.clone().zip(groups);
+        let filled = blocks.map(|(block, group)| (group, block, self.fill(trans, block, group)));
+        filled.filter(|&(.., pages)| pages > 0).collect()
+    }
+
+    /// The logical page at an offset of a logical block of a thread.
+    pub fn page(&self, trans: u16, block: u32, offset: u32) -> Lpn {
+        let rank = self.striping.page(block - self.share(trans).blocks.start, offset);
+        page_of_rank(self.split, trans, rank, self.threads)
     }
 
     /// Counts a merge.

@@ -38,26 +38,6 @@ impl Mapping {
         }
     }
 
-    /// Says where a page is, without a price: preconditioning. With hybrid mapping the page must be at [`Mapping::home`].
-    pub fn set(&self, lpn: Lpn, ppn: Ppn) {
-        match self {
-            Mapping::Page(map) => map.set(lpn, ppn),
-            Mapping::Hybrid(map) => map.set(lpn, ppn),
-        }
-    }
-
-    /// The logical block of a page, counted over all threads, and the position that it must have in the block's data group.
-    /// None where a page may be anywhere.
-    pub fn home(&self, lpn: Lpn) -> Option<(u32, u32)> {
-        match self {
-            Mapping::Page(_) => None,
-            Mapping::Hybrid(map) => {
-                let place = map.place(lpn);
-                Some((place.block, place.offset))
-            }
-        }
-    }
-
     /// Merges so far of each kind, in the order of [`MergeKind::ALL`]; none where there is nothing to merge.
     pub fn merges(&self) -> [u64; MergeKind::ALL.len()] {
         match self {
@@ -137,7 +117,9 @@ impl PageMap {
         self.entries.get(lpn.0 as usize).checked_sub(1).map(|ppn| Ppn(ppn as u32))
     }
 
-    fn set(&self, lpn: Lpn, ppn: Ppn) {
+    /// Says where a page is, without a price: preconditioning.
+    #[inline]
+    pub fn set(&self, lpn: Lpn, ppn: Ppn) {
         self.entries.set(lpn.0 as usize, u64::from(ppn.0) + 1);
     }
 }

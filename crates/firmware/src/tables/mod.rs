@@ -3,14 +3,16 @@
 mod blocks;
 mod frames;
 mod hybrid;
+mod lines;
 mod mapping;
 
 pub(crate) use blocks::RESERVED_GROUPS;
 pub use blocks::{BlockGroups, GroupState};
 pub use frames::Frames;
-pub(crate) use hybrid::{HybridMap, Place};
-pub use mapping::Mapping;
-pub(crate) use mapping::PageMap;
+pub use hybrid::HybridMap;
+pub(crate) use hybrid::Place;
+pub(crate) use lines::{Line, Pipeline, Retired, Watcher};
+pub use mapping::{Mapping, PageMap};
 
 use crate::{Drive, Settings};
 use stage::{LINE_BYTES, SharedMemory, Words};
@@ -68,16 +70,16 @@ impl Tables {
         let slots = usize::from(settings.commands);
         // A queue has at most its entries in the drive, and at most what is admitted.
         let ring = (shape.queue_entries as usize).min(slots).next_power_of_two();
-        let nvmq = usize::from(settings.threads.nvmq);
-        let cache_entries = match settings.threads.cache {
+        let nvmq = usize::from(settings.parts.nvmq);
+        let cache_entries = match settings.parts.cache {
             0 => 0,
             threads => {
                 let entries = settings.cache.size.0 / drive.geometry().shape().page.0;
                 (entries - entries % u64::from(threads)) as usize
             }
         };
-        let background = u32::from(settings.threads.bgc) * u32::from(settings.reclaim.window)
-            + u32::from(settings.threads.log) * u32::from(settings.journal.window);
+        let background = u32::from(settings.parts.bgc) * u32::from(settings.reclaim.window)
+            + u32::from(settings.parts.log) * u32::from(settings.journal.window);
         let frames = u32::from(settings.frames) * nvmq as u32
             + cache_entries as u32
             + if cache_entries == 0 { 0 } else { settings.cache.spare_frames }

@@ -18,7 +18,7 @@ use workload::{Io, IoKind};
 
 use crate::memory::Memory;
 use crate::oracle::{Access, Oracle, Ticket};
-pub use phase::{Pace, Phase};
+pub use phase::{Pace, Phase, Rounds};
 use queue::Queue;
 pub use results::{Interval, KINDS, PhaseResults, Problem, Results, Tally};
 pub use settings::{ADMIN_BYTES, DriverSettings, Layout, SettingsError, TRANSFER_MAX};
@@ -95,7 +95,10 @@ impl<O: Observe> Driver<O> {
         let queues = (1..=settings.queues).map(|id| Queue::new(&layout, QueueId(id), settings.entries)).collect();
         let checked = if settings.check { &settings.namespaces[..] } else { &[] };
         let with_starts = checked.iter().zip(&settings.starts);
-        let oracles = with_starts.map(|(&sectors, &start)| Oracle::new(sectors, start, settings.initial)).collect();
+        let oracle = |(&sectors, &start)| Oracle::new(sectors, start, settings.initial);
+        let oracles = with_starts
+            .map(|namespace| if settings.in_order { oracle(namespace) } else { oracle(namespace).without_order() })
+            .collect();
         let words = (settings.max_transfer.0 / SECTOR_BYTES) as usize * settings.sector_words as usize;
         let mut driver = Driver {
             layout,
@@ -142,6 +145,26 @@ impl<O: Observe> Driver<O> {
             let pair = &mut self.queues[queue.index() - 1];
             pair.moved = false;
             doorbells.push(DoorbellWrite { doorbell: Doorbell::SubmissionTail(queue), value: u32::from(pair.tail()) });
+        }
+    }
+
+    /// Ends the window of the phase here and opens another: what was counted up to now is returned, and counting begins anew.
+    pub fn begin_window(&mut self, now: Time) -> Option<PhaseResults> {
+        self.account(now);
+        let phase = self.results.phases.last_mut()?;
+        phase.opened?;
+        let mut next = PhaseResults::new(phase.name.clone(), phase.began);
+        (next.opened, next.until) = (Some(now), now);
+        (next.outside, next.series) = (phase.outside, std::mem::take(&mut phase.series));
+        let mut over = std::mem::replace(phase, next);
+        over.until = now;
+        Some(over)
+    }
+
+    /// Sends no more requests of this phase.
+    pub fn stop(&mut self) {
+        if let Some(course) = &mut self.course {
+            course.stop();
         }
     }
 
@@ -267,7 +290,7 @@ impl<O: Observe> Driver<O> {
         while let Some(&queue) = self.ready.front() {
             let Some(course) = &mut self.course else { return };
             let (settings, refused) = (&self.settings, &mut self.results.refused);
-            let next = course.take(now, |io| {
+            let next = course.take(now, u32::from(queue.0) - 1, |io| {
                 let valid = is_valid(io, settings);
                 *refused += u64::from(!valid);
                 valid

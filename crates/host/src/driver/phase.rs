@@ -28,12 +28,26 @@ pub struct Phase {
     pub warm_up_ios: u64,
     /// and so much time has passed.
     pub warm_up: Span,
+    /// Runs round after round until the figures are steady, if given.
+    pub rounds: Option<Rounds>,
+}
+
+/// How long a round of a phase is, by requests or by time, whichever is over first, and how many there are at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rounds {
+    /// Requests of a round.
+    pub ios: Option<u64>,
+    /// Time of a round.
+    pub duration: Option<Span>,
+    /// The most rounds.
+    pub most: u32,
 }
 
 impl Phase {
     /// All requests of a source, counted from the first.
     pub fn new(name: impl Into<String>, source: Box<dyn Source>, pace: Pace) -> Phase {
-        Phase { name: name.into(), source, pace, ios: None, duration: None, warm_up_ios: 0, warm_up: Span::ZERO }
+        let (ios, duration, rounds) = (None, None, None);
+        Phase { name: name.into(), source, pace, ios, duration, warm_up_ios: 0, warm_up: Span::ZERO, rounds }
     }
 }
 
@@ -68,12 +82,12 @@ impl Course {
         self.exhausted && self.next.is_none()
     }
 
-    /// The next request that is due, with its arrival. `valid` says whether it can be sent at all; those that cannot
-    /// are skipped.
-    pub(super) fn take(&mut self, now: Time, mut valid: impl FnMut(&Io) -> bool) -> Option<(Io, Time)> {
+    /// The next request that is due, for a worker, with its arrival. `valid` says whether it can be sent at all; those that
+    /// cannot are skipped.
+    pub(super) fn take(&mut self, now: Time, worker: u32, mut valid: impl FnMut(&Io) -> bool) -> Option<(Io, Time)> {
         while self.next.is_none() && !self.exhausted {
             let over = self.phase.ios.is_some_and(|ios| self.taken >= ios) || now >= self.deadline();
-            self.next = if over { None } else { self.phase.source.next_io() };
+            self.next = if over { None } else { self.phase.source.next_for(worker) };
             self.exhausted = self.next.is_none();
             self.taken += u64::from(self.next.is_some());
             self.next = self.next.filter(&mut valid);
@@ -92,6 +106,11 @@ impl Course {
     pub(super) fn arrival(&self) -> Option<Option<Time>> {
         let at = self.next.as_ref()?.at;
         Some(at.filter(|_| self.phase.pace == Pace::Timed).map(|at| self.began + at.since(Time::ZERO)))
+    }
+
+    /// No request will come any more.
+    pub(super) fn stop(&mut self) {
+        (self.next, self.exhausted) = (None, true);
     }
 
     /// Notes a completed request.

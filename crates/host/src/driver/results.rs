@@ -31,6 +31,13 @@ impl Tally {
         self.latency_max = self.latency_max.max(latency);
     }
 
+    fn join(&mut self, other: &Tally) {
+        self.ios += other.ios;
+        self.bytes += other.bytes;
+        self.latency_picos += other.latency_picos;
+        self.latency_max = self.latency_max.max(other.latency_max);
+    }
+
     /// The mean latency; zero of none.
     pub fn latency_mean(&self) -> Span {
         Span::from_picos((self.latency_picos / u128::from(self.ios.max(1))) as u64)
@@ -70,7 +77,8 @@ pub struct PhaseResults {
 }
 
 impl PhaseResults {
-    pub(super) fn new(name: String, began: Time) -> Self {
+    /// A phase that begins.
+    pub fn new(name: String, began: Time) -> Self {
         PhaseResults {
             name,
             began,
@@ -80,6 +88,16 @@ impl PhaseResults {
             outside: 0,
             series: Vec::new(),
             depth_picos: 0,
+        }
+    }
+
+    /// Adds the window that followed this one.
+    pub fn join(&mut self, next: &PhaseResults) {
+        self.until = next.until;
+        self.outside = next.outside;
+        self.depth_picos += next.depth_picos;
+        for (sum, tally) in self.kinds.iter_mut().zip(&next.kinds) {
+            sum.join(tally);
         }
     }
 

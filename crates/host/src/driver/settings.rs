@@ -31,6 +31,8 @@ pub struct DriverSettings {
     pub max_transfer: Bytes,
     /// Whether writes carry patterns and reads are judged. It needs at least one word a sector.
     pub check: bool,
+    /// Whether the device promises that commands of a queue which touch the same sectors take effect in their order.
+    pub in_order: bool,
     /// Sectors of each namespace; the first has the identifier 1.
     pub namespaces: Vec<u64>,
     /// The drive's sector that each namespace begins with, at a page of the flash: what its patterns count from.

@@ -101,6 +101,8 @@ impl Ticket {
 /// written in parts, and a history for each page
 /// with writes under way. Nothing is allocated in steady state.
 pub struct Oracle {
+    /// Whether commands of a queue that touch the same sectors take effect in their order.
+    in_order: bool,
     sectors: u64,
     start: Lba,
     initial: Initial,
@@ -125,6 +127,7 @@ impl Oracle {
     /// drive, so that those of one namespace are wrong in another.
     pub fn new(sectors: u64, start: Lba, initial: Initial) -> Oracle {
         Oracle {
+            in_order: true,
             sectors,
             start,
             initial,
@@ -158,12 +161,21 @@ impl Oracle {
         self.mismatches
     }
 
+    /// Judges a device that may change the order of commands of one queue, as NVMe allows (Base §3.4.1).
+    pub fn without_order(mut self) -> Oracle {
+        self.in_order = false;
+        self
+    }
+
     /// A command goes to the device. Calls come in the order of the submission queue; the range must lie in the
     /// namespace.
     pub fn submitted(&mut self, queue: QueueId, access: Access, first: Lba, sectors: u32) -> Ticket {
         let end = first.0.checked_add(u64::from(sectors));
         assert!(end.is_some_and(|end| end <= self.sectors), "{sectors} sectors from {first} leave the namespace");
-        let claim = Claim { submitted: self.now(), queue: queue.0 };
+        // Counted down from the top, so that it is no queue's.
+        let own = u64::MAX - self.now();
+        let order = if self.in_order { queue.0.into() } else { own };
+        let claim = Claim { submitted: self.now(), queue: queue.0, order };
         self.done.push_back(false);
         let content = match access {
             Access::Read => Content::INITIAL,

@@ -13,6 +13,8 @@ const NEVER: u64 = u64::MAX;
 pub(super) struct Claim {
     pub(super) submitted: u64,
     pub(super) queue: u16,
+    /// Whose order it keeps: its queue's, or a number of its own.
+    pub(super) order: u64,
 }
 
 /// A write of some of the page's sectors.
@@ -34,7 +36,7 @@ impl Write {
     /// Whether this write took effect before a command made its `claim`, or goes before it in their common queue.
     fn precedes(&self, claim: Claim, sector: usize) -> bool {
         self.effective[sector] <= claim.submitted
-            || (self.claim.queue == claim.queue && self.claim.submitted < claim.submitted)
+            || (self.claim.order == claim.order && self.claim.submitted < claim.submitted)
     }
 
     fn covers(&self, sector: usize) -> bool {
@@ -135,13 +137,13 @@ impl Race {
         let covering = move || self.writes.iter().enumerate().filter(move |(_, write)| write.covers(sector));
         // A write ahead in the reader's own queue hides what precedes it, whether or not it has been answered.
         let hides = move |over: &Write| {
-            over.claim.queue == reader.queue && over.claim.submitted < reader.submitted && !over.failed
+            over.claim.order == reader.order && over.claim.submitted < reader.submitted && !over.failed
         };
         let before = alike(self.before[sector])
             && self.before_superseded[sector] > reader.submitted
             && !covering().any(|(_, over)| hides(over));
         let writes = covering().filter(move |(_, write)| alike(write.content)).filter(move |(at, write)| {
-            let ahead = reader.queue == write.claim.queue && reader.submitted < write.claim.submitted;
+            let ahead = reader.order == write.claim.order && reader.submitted < write.claim.submitted;
             let hidden =
                 || covering().any(|(other, over)| other != *at && hides(over) && write.precedes(over.claim, sector));
             !ahead && write.superseded[sector] > reader.submitted && !hidden()

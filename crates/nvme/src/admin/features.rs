@@ -16,7 +16,14 @@ pub(crate) struct Features {
     exempt: Box<[bool]>,
     volatile_write_cache: bool,
     keep_alive: Option<Span>,
+    /// Notices that OAES announces.
+    notices: u32,
+    /// Whether there is the host identifier of a fabric.
+    has_host: bool,
 }
+
+/// Health warnings in the Asynchronous Event Configuration (Base §5.27.1.8).
+const WARNINGS: u32 = 0xff;
 
 /// Changeable, neither saveable nor of a namespace (Base §5.15, result of Select 3).
 const CAPABILITIES: u64 = 1 << 2;
@@ -28,10 +35,12 @@ const fn kept_bits(feature: FeatureId) -> u32 {
         FeatureId::PowerManagement => 0xff,
         FeatureId::VolatileWriteCache | FeatureId::WriteAtomicity => 1,
         FeatureId::InterruptCoalescing => 0xffff,
-        FeatureId::AsynchronousEventConfiguration => 0xff,
+        FeatureId::CommandSetProfile => 0x1ff,
         FeatureId::NumberOfQueues
         | FeatureId::KeepAliveTimer
         | FeatureId::TemperatureThreshold
+        | FeatureId::AsynchronousEventConfiguration
+        | FeatureId::HostIdentifier
         | FeatureId::InterruptVectorConfiguration => u32::MAX,
     }
 }
@@ -53,7 +62,21 @@ impl Features {
             exempt: vec![false; usize::from(settings.vectors)].into(),
             volatile_write_cache: settings.volatile_write_cache,
             keep_alive: settings.keep_alive,
+            notices: settings.notices(),
+            has_host: settings.is_shared(),
         }
+    }
+
+    /// As after a reset, but for the keep alive timer, which a fabric's host set with its Connect.
+    pub(crate) fn reset(&mut self, settings: &ControllerSettings) {
+        let timer = self.value(FeatureId::KeepAliveTimer, 0);
+        *self = Features::new(settings);
+        self.values[Self::place(FeatureId::KeepAliveTimer)] = timer;
+    }
+
+    pub(crate) fn set_keep_alive(&mut self, milliseconds: u32) {
+        let step = self.keep_alive.map_or(1, |granularity| (granularity.nanos() / 1_000_000) as u32).max(1);
+        self.values[Self::place(FeatureId::KeepAliveTimer)] = milliseconds.div_ceil(step).saturating_mul(step);
     }
 
     fn place(feature: FeatureId) -> usize {
@@ -91,6 +114,7 @@ impl Features {
         let there = match feature {
             FeatureId::VolatileWriteCache => self.volatile_write_cache,
             FeatureId::KeepAliveTimer => self.keep_alive.is_some(),
+            FeatureId::HostIdentifier => self.has_host,
             FeatureId::InterruptVectorConfiguration => usize::from(dword11 as u16) < self.exempt.len(),
             // TMPSEL 0 is the composite temperature, the only sensor; THSEL 0 is over and 1 under.
             FeatureId::TemperatureThreshold => dword11 >> 16 & 0xf == 0 && dword11 >> 20 & 3 <= 1,
@@ -106,13 +130,15 @@ impl Features {
             FeatureId::InterruptVectorConfiguration => {
                 self.exempt[usize::from(dword11 as u16)] = dword11 >> 16 & 1 != 0;
             }
-            // There is one power state, and OAES announces no notices.
+            // There is one power state.
             FeatureId::PowerManagement if dword11 & 0x1f != 0 => return Err(Status::INVALID_FIELD),
-            FeatureId::AsynchronousEventConfiguration if dword11 >> 8 != 0 => return Err(Status::INVALID_FIELD),
-            FeatureId::KeepAliveTimer => {
-                let step = self.keep_alive.map_or(1, |granularity| (granularity.nanos() / 1_000_000) as u32).max(1);
-                self.values[Self::place(feature)] = dword11.div_ceil(step).saturating_mul(step);
+            FeatureId::AsynchronousEventConfiguration if dword11 & !(WARNINGS | self.notices) != 0 => {
+                return Err(Status::INVALID_FIELD);
             }
+            // There is one combination, and a host's identifier comes with Connect.
+            FeatureId::CommandSetProfile if dword11 & 0x1ff != 0 => return Err(Status::INVALID_FIELD),
+            FeatureId::HostIdentifier => return Err(Status::FEATURE_NOT_CHANGEABLE),
+            FeatureId::KeepAliveTimer => self.set_keep_alive(dword11),
             _ => self.values[Self::place(feature)] = dword11 & kept_bits(feature),
         }
         Ok(())
@@ -124,6 +150,9 @@ impl Controller {
         let feature = FeatureId::of(submission).ok_or(Status::INVALID_FIELD)?;
         let dword11 = submission.dword(11);
         self.features.check(feature, dword11)?;
+        if feature == FeatureId::HostIdentifier {
+            return Ok(AdminReply::data(self.host_id.to_vec()));
+        }
         let result = match FeatureSelect::of(submission).ok_or(Status::INVALID_FIELD)? {
             FeatureSelect::Current => u64::from(self.features.value(feature, dword11)),
             FeatureSelect::Default | FeatureSelect::Saved => {

@@ -1,14 +1,16 @@
 //! Identify: the structures, made from the settings (Base §5.17).
 
+use crate::spec::fabrics::ANY_CONTROLLER;
 use crate::spec::identify::{
     self, IDENTIFY_BYTES, IdentifyController, IdentifyNamespace, IndependentNamespace, padded,
 };
 use crate::spec::{COMPLETION_BYTES, PAGE_BYTES, SUBMISSION_BYTES, Status, Submission, registers};
-use crate::{Controller, NamespaceSettings};
+use crate::{Controller, NamespaceSettings, Transport};
 use units::Span;
 
 /// LPA: Commands Supported and Effects, and offsets into pages (Base §5.17.2.1).
-const LOG_PAGE_ATTRIBUTES: u8 = 1 << 1 | 1 << 2;
+const EFFECTS: u8 = 1 << 1;
+const OFFSETS: u8 = 1 << 2;
 /// FRMW: one slot, read only.
 const FIRMWARE_UPDATES: u8 = 1 | 1 << 1;
 /// VWC: there is one, and Flush takes all namespaces.
@@ -19,6 +21,13 @@ const NO_WRITE_CACHE: u8 = 3 << 1;
 const DEALLOCATED_READS_ZERO: u8 = 1 | 1 << 3;
 /// Abort commands worth having at once, from zero; each is answered at once, so the number does not matter.
 const ABORT_LIMIT: u8 = 3;
+/// CNTRLTYPE of a controller with namespaces, and of one for discovery.
+const IO_CONTROLLER: u8 = 1;
+const DISCOVERY_CONTROLLER: u8 = 2;
+/// CTRATT: traffic-based keep alive.
+const TRAFFIC_KEEPS_ALIVE: u32 = 1 << 6;
+/// SGLS: SGLs without alignment, offsets into the capsule, transport descriptors.
+const MESSAGE_SGLS: u32 = 1 | 1 << 20 | 1 << 21;
 /// NSTAT: ready.
 const NAMESPACE_READY: u8 = 1;
 
@@ -26,14 +35,16 @@ impl Controller {
     pub(super) fn identify(&self, submission: &Submission) -> Result<Vec<u8>, Status> {
         let namespace = || self.settings.namespace(submission.namespace()).ok_or(Status::INVALID_NAMESPACE);
         let mut data = match submission.dword(10) as u8 {
-            identify::NAMESPACE => identify_namespace(namespace()?).as_bytes().to_vec(),
+            identify::NAMESPACE => self.identify_namespace(namespace()?).as_bytes().to_vec(),
             identify::CONTROLLER => self.identify_controller().as_bytes().to_vec(),
             identify::ACTIVE_NAMESPACES => self.active_namespaces(submission.namespace())?,
             identify::NAMESPACE_IDENTIFIERS => identifiers(namespace()?),
             identify::INDEPENDENT_NAMESPACE => {
                 namespace()?;
-                IndependentNamespace::default().set_state(NAMESPACE_READY).as_bytes().to_vec()
+                let mut space = IndependentNamespace::default();
+                space.set_state(NAMESPACE_READY).set_sharing(u8::from(self.settings.is_shared())).as_bytes().to_vec()
             }
+            identify::COMMAND_SETS if self.names_this(submission) => 1u64.to_le_bytes().to_vec(),
             // The structures of command sets are all zero for the NVM command set: no protection types, no limits
             // beyond MDTS.
             _ if submission.dword(11) >> 24 != 0 => return Err(Status::INVALID_FIELD),
@@ -65,11 +76,15 @@ impl Controller {
             .set_transfer_pages_log2(settings.transfer_max.map_or(0, |bytes| (bytes.0 / PAGE_BYTES).ilog2() as u8))
             .set_controller_id(settings.controller_id)
             .set_version(registers::VERSION)
-            .set_controller_type(1)
+            .set_controller_type(if settings.is_discovery() { DISCOVERY_CONTROLLER } else { IO_CONTROLLER })
+            .set_sharing(u8::from(settings.is_shared()) << 1)
+            .set_notices(settings.notices())
+            .set_attributes(if settings.keep_alive.is_some() { TRAFFIC_KEEPS_ALIVE } else { 0 })
+            .set_namespaces_max(settings.namespaces.len() as u32)
             .set_abort_limit(ABORT_LIMIT)
             .set_event_request_limit((settings.event_requests_max - 1) as u8)
             .set_firmware_updates(FIRMWARE_UPDATES)
-            .set_log_page_attributes(LOG_PAGE_ATTRIBUTES)
+            .set_log_page_attributes(if settings.is_discovery() { OFFSETS } else { OFFSETS | EFFECTS })
             .set_error_log_entries(settings.error_log_entries - 1)
             .set_warning_temperature(settings.temperatures[0])
             .set_critical_temperature(settings.temperatures[1])
@@ -85,7 +100,35 @@ impl Controller {
             .set_atomic_write_blocks_power_fail((settings.atomic_write_blocks - 1) as u16)
             .set_subsystem(padded(&settings.subsystem, 0))
             .set_power_centiwatts(settings.power_centiwatts);
+        if let Transport::Message { capsule } = settings.transport {
+            controller
+                .set_sgls(MESSAGE_SGLS)
+                .set_command_capsule(((SUBMISSION_BYTES + capsule.0) / 16) as u32)
+                .set_response_capsule((COMPLETION_BYTES / 16) as u32)
+                .set_descriptors_max(1);
+        }
         controller
+    }
+
+    /// Whether CNTID names this controller, or none in particular.
+    fn names_this(&self, submission: &Submission) -> bool {
+        let asked = (submission.dword(10) >> 16) as u16;
+        asked == ANY_CONTROLLER || asked == self.settings.controller_id
+    }
+
+    fn identify_namespace(&self, settings: &NamespaceSettings) -> IdentifyNamespace {
+        let mut namespace = IdentifyNamespace::default();
+        namespace
+            .set_size(settings.blocks)
+            .set_capacity(settings.blocks)
+            .set_used(settings.blocks)
+            .set_sharing(u8::from(self.settings.is_shared()))
+            .set_deallocated(DEALLOCATED_READS_ZERO)
+            .set_bytes(u128::from(settings.blocks) * u128::from(settings.block_bytes))
+            .set_nguid(settings.nguid)
+            .set_eui64(settings.eui64)
+            .set_format0(settings.block_bytes.ilog2() << 16);
+        namespace
     }
 
     /// Identifiers above `after`, at most as many as the structure holds.
@@ -98,21 +141,8 @@ impl Controller {
     }
 }
 
-fn identify_namespace(settings: &NamespaceSettings) -> IdentifyNamespace {
-    let mut namespace = IdentifyNamespace::default();
-    namespace
-        .set_size(settings.blocks)
-        .set_capacity(settings.blocks)
-        .set_used(settings.blocks)
-        .set_deallocated(DEALLOCATED_READS_ZERO)
-        .set_bytes(u128::from(settings.blocks) * u128::from(settings.block_bytes))
-        .set_nguid(settings.nguid)
-        .set_eui64(settings.eui64)
-        .set_format0(settings.block_bytes.ilog2() << 16);
-    namespace
-}
-
-/// Descriptors of type, length, two reserved bytes and the identifier: 1 EUI64, 2 NGUID (Base §5.17.2.3).
+/// Descriptors of type, length, two reserved bytes and the identifier: 1 EUI64, 2 NGUID, 4 the command set, which is NVM
+/// (Base §5.17.2.3).
 fn identifiers(settings: &NamespaceSettings) -> Vec<u8> {
     let mut list = vec![2, 16, 0, 0];
     list.extend_from_slice(&settings.nguid);
@@ -120,5 +150,6 @@ fn identifiers(settings: &NamespaceSettings) -> Vec<u8> {
         list.extend_from_slice(&[1, 8, 0, 0]);
         list.extend_from_slice(&settings.eui64);
     }
+    list.extend_from_slice(&[4, 1, 0, 0, 0]);
     list
 }

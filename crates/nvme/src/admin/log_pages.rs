@@ -1,9 +1,10 @@
 //! Get Log Page: the pages, and which part of one the host wants (Base §5.16).
 
-use crate::Controller;
-use crate::spec::identify::padded;
+use crate::spec::fabrics::DiscoveryHeader;
+use crate::spec::identify::{IDENTIFY_BYTES, padded};
 use crate::spec::log_page::{self, FirmwarePage};
 use crate::spec::{ALL_NAMESPACES, AdminOpcode, FeatureId, Opcode, Status, Submission};
+use crate::{Controller, Role};
 
 /// Command effects: supported, and changes what the media hold (Base §5.16.1.6).
 const SUPPORTED: u32 = 1;
@@ -18,8 +19,9 @@ impl Controller {
         let bytes = (u64::from(submission.dword(11) & 0xffff) << 16 | u64::from(submission.dword(10) >> 16)) * 4 + 4;
         let offset = u64::from(submission.dword(13)) << 32 | u64::from(submission.dword(12));
         let mut page = self.log_page(id, submission.namespace())?;
-        // An index offset (OT) is for pages that have one; none here does.
-        if offset % 4 != 0 || offset >= page.len() as u64 || submission.dword(14) >> 23 & 1 != 0 {
+        // An index offset (OT) is for pages that have one; none here does. Of command sets (CSI) there is NVM alone.
+        let (index_offset, command_set) = (submission.dword(14) >> 23 & 1, submission.dword(14) >> 24);
+        if offset % 4 != 0 || offset >= page.len() as u64 || index_offset != 0 || command_set != 0 {
             return Err(Status::INVALID_FIELD);
         }
         page.drain(..offset as usize);
@@ -33,8 +35,11 @@ impl Controller {
     }
 
     fn log_page(&self, id: u8, namespace: u32) -> Result<Vec<u8>, Status> {
+        if !self.pages().contains(&id) {
+            return Err(Status::INVALID_LOG_PAGE);
+        }
         match id {
-            log_page::SUPPORTED_PAGES => Ok(table(256, log_page::ALL.iter().map(|id| (usize::from(*id), SUPPORTED)))),
+            log_page::SUPPORTED_PAGES => Ok(table(256, self.pages().iter().map(|id| (usize::from(*id), SUPPORTED)))),
             log_page::ERRORS => Ok(self.errors.page()),
             // Health of one namespace is not told apart (LPA bit 0).
             log_page::HEALTH if namespace != 0 && namespace != ALL_NAMESPACES => Err(Status::INVALID_FIELD),
@@ -46,6 +51,9 @@ impl Controller {
                 let mut firmware = FirmwarePage::default();
                 Ok(firmware.set_active(1).set_slot1(padded(&self.settings.firmware, b' ')).as_bytes().to_vec())
             }
+            // Namespaces neither come nor go.
+            log_page::CHANGED_NAMESPACES => Ok(vec![0; IDENTIFY_BYTES]),
+            log_page::DISCOVERY => Ok(self.discovery()),
             log_page::EFFECTS => Ok(self.effects()),
             log_page::FEATURES => {
                 Ok(table(256, FeatureId::ALL.iter().map(|feature| (*feature as usize, CONTROLLER_FEATURE))))
@@ -54,10 +62,22 @@ impl Controller {
         }
     }
 
+    fn pages(&self) -> &'static [u8] {
+        if self.settings.is_discovery() { log_page::OF_DISCOVERY } else { log_page::ALL }
+    }
+
+    /// The entries never change while a controller lives, so the generation stays.
+    fn discovery(&self) -> Vec<u8> {
+        let Role::Discovery(entries) = &self.settings.role else { return Vec::new() };
+        let mut header = DiscoveryHeader::default();
+        header.set_generation(1).set_entries(entries.len() as u64);
+        let entries = entries.iter().flat_map(|entry| entry.as_bytes());
+        header.as_bytes().iter().chain(entries).copied().collect()
+    }
+
     /// Admin commands by opcode, then I/O commands.
     fn effects(&self) -> Vec<u8> {
-        let keep_alive = self.settings.keep_alive.is_some();
-        let admin = AdminOpcode::ALL.iter().filter(|opcode| **opcode != AdminOpcode::KeepAlive || keep_alive);
+        let admin = AdminOpcode::ALL.iter().filter(|opcode| self.offers(**opcode));
         let effect = |opcode: &Opcode| if opcode.changes_media() { SUPPORTED | CHANGES_BLOCKS } else { SUPPORTED };
         let io = self.settings.commands.iter().map(|opcode| (256 + *opcode as usize, effect(opcode)));
         table(1024, admin.map(|opcode| (*opcode as usize, SUPPORTED)).chain(io))

@@ -2,6 +2,8 @@
 
 mod error_log;
 mod events;
+#[cfg(test)]
+mod fabric_tests;
 mod features;
 mod identify;
 mod log_pages;
@@ -17,7 +19,7 @@ pub(crate) use features::Features;
 pub(crate) use queues::QueueTable;
 
 use crate::spec::{AdminOpcode, Fuse, Status, Submission};
-use crate::{Controller, DeviceEvent};
+use crate::{Controller, DeviceEvent, Transport};
 use units::QueueId;
 
 /// The answer to an admin command.
@@ -30,7 +32,7 @@ pub enum AdminReply {
         /// Status of the completion.
         status: Status,
     },
-    /// Write these bytes, 4 to 4,096 in dwords, to where the command's PRPs say, then post a success with this result.
+    /// Write these bytes, 4 to 4,096 in dwords, to where the command says, then post a success with this result.
     Transfer {
         /// The bytes.
         data: Vec<u8>,
@@ -80,8 +82,11 @@ impl Controller {
             return Err(Status::COMMAND_SEQUENCE_ERROR);
         }
         let opcode = AdminOpcode::try_from(submission.opcode()).map_err(|_| Status::INVALID_OPCODE)?;
-        if submission.fuse() != Fuse::Normal || !submission.uses_prps() {
+        if submission.fuse() != Fuse::Normal || !self.may_point(submission) {
             return Err(Status::INVALID_FIELD);
+        }
+        if !self.offers(opcode) {
+            return Err(Status::INVALID_OPCODE);
         }
         match opcode {
             AdminOpcode::Identify => self.identify(submission).map(AdminReply::data),
@@ -94,8 +99,7 @@ impl Controller {
                 Ok(AdminReply::Held)
             }
             AdminOpcode::Abort => Ok(self.abort(submission)),
-            AdminOpcode::KeepAlive if self.settings.keep_alive.is_some() => Ok(AdminReply::DONE),
-            AdminOpcode::KeepAlive => Err(Status::INVALID_OPCODE),
+            AdminOpcode::KeepAlive => Ok(AdminReply::DONE),
             AdminOpcode::CreateCompletionQueue => {
                 let entries_max = self.entries_max(self.configuration.completion_size(), 4);
                 let event = self.queues.create_completion(submission, entries_max, self.settings.vectors)?;
@@ -114,6 +118,28 @@ impl Controller {
                 let event = self.queues.delete_submission(submission)?;
                 Ok(self.announce(event))
             }
+        }
+    }
+
+    /// Whether this controller has a command at all: queues over a fabric come by Connect, and a discovery controller
+    /// has only what a host needs to read its log (Base §3.1.2.3).
+    pub(crate) fn offers(&self, opcode: AdminOpcode) -> bool {
+        use AdminOpcode::*;
+        match opcode {
+            KeepAlive => self.settings.keep_alive.is_some(),
+            CreateCompletionQueue | CreateSubmissionQueue | DeleteCompletionQueue | DeleteSubmissionQueue => {
+                self.settings.transport == Transport::Memory
+            }
+            Abort => !self.settings.is_discovery(),
+            Identify | GetLogPage | GetFeatures | SetFeatures | AsynchronousEventRequest => true,
+        }
+    }
+
+    /// PRPs where commands come by host memory, else an SGL, or neither.
+    fn may_point(&self, submission: &Submission) -> bool {
+        match self.settings.transport {
+            Transport::Memory => submission.uses_prps(),
+            Transport::Message { .. } => true,
         }
     }
 

@@ -28,21 +28,21 @@ fn ready() -> Controller {
     ready_with(example())
 }
 
-fn status(controller: &mut Controller, submission: Submission) -> Status {
+pub(super) fn status(controller: &mut Controller, submission: Submission) -> Status {
     match controller.admin(&submission) {
         AdminReply::Complete { status, .. } => status,
         other => panic!("{other:?}"),
     }
 }
 
-fn result(controller: &mut Controller, submission: Submission) -> u64 {
+pub(super) fn result(controller: &mut Controller, submission: Submission) -> u64 {
     match controller.admin(&submission) {
         AdminReply::Complete { result, status: Status::SUCCESS } => result,
         other => panic!("{other:?}"),
     }
 }
 
-fn data(controller: &mut Controller, submission: Submission) -> Vec<u8> {
+pub(super) fn data(controller: &mut Controller, submission: Submission) -> Vec<u8> {
     match controller.admin(&submission) {
         AdminReply::Transfer { data, .. } => data,
         other => panic!("{other:?}"),
@@ -125,7 +125,8 @@ fn identify_tells_what_the_settings_say() {
     let list = data(&mut controller, Submission::identify(identify::ACTIVE_NAMESPACES, 0, NOWHERE));
     assert_eq!(list[..8], [1, 0, 0, 0, 0, 0, 0, 0]);
     let list = data(&mut controller, Submission::identify(identify::NAMESPACE_IDENTIFIERS, 1, NOWHERE));
-    assert_eq!((&list[..5], &list[20..25], list[32]), (&[2, 16, 0, 0, 7][..], &[1, 8, 0, 0, 9][..], 0));
+    assert_eq!((&list[..5], &list[20..25]), (&[2, 16, 0, 0, 7][..], &[1, 8, 0, 0, 9][..]));
+    assert_eq!(list[32..38], [4, 1, 0, 0, 0, 0], "the NVM command set, then the end");
     for cns in [identify::COMMAND_SET_CONTROLLER, identify::COMMAND_SET_NAMESPACE, identify::INDEPENDENT_NAMESPACE] {
         assert_eq!(data(&mut controller, Submission::identify(cns, 1, NOWHERE)).len(), 4096);
     }
@@ -234,7 +235,7 @@ fn features_are_what_they_were_set_to() {
         (set(FeatureId::KeepAliveTimer, 5000), Status::INVALID_FIELD),
         (set(FeatureId::InterruptVectorConfiguration, 65), Status::INVALID_FIELD),
         (set(FeatureId::NumberOfQueues, 0xffff), Status::INVALID_FIELD),
-        (set(FeatureId::AsynchronousEventConfiguration, 1 << 8), Status::INVALID_FIELD),
+        (set(FeatureId::AsynchronousEventConfiguration, 1 << 9), Status::INVALID_FIELD),
         (set(FeatureId::Arbitration, 0).with_dword(10, 1 << 31 | 1), Status::FEATURE_NOT_SAVEABLE),
         (set(FeatureId::Arbitration, 0).with_dword(10, 0x7f), Status::INVALID_FIELD),
         (set(FeatureId::Arbitration, 0).with_dword(1, 1), Status::FEATURE_NOT_NAMESPACE_SPECIFIC),

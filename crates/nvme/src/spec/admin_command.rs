@@ -27,6 +27,10 @@ pub enum FeatureId {
     AsynchronousEventConfiguration = 0x0b,
     /// How long the host may be silent, Base §5.27.1.12.
     KeepAliveTimer = 0x0f,
+    /// Which combination of command sets is in use, Base §5.27.1.21.
+    CommandSetProfile = 0x19,
+    /// Who the host is, Base §5.27.1.25.
+    HostIdentifier = 0x81,
 }
 
 impl FeatureId {
@@ -42,6 +46,8 @@ impl FeatureId {
         FeatureId::WriteAtomicity,
         FeatureId::AsynchronousEventConfiguration,
         FeatureId::KeepAliveTimer,
+        FeatureId::CommandSetProfile,
+        FeatureId::HostIdentifier,
     ];
 
     /// The feature a command's dword 10 names, if this controller has it.

@@ -19,6 +19,9 @@ pub const COMMAND_SET_NAMESPACES: u8 = 0x07;
 /// CNS 08h: what every command set says of a namespace (Base §5.17.2.8).
 pub const INDEPENDENT_NAMESPACE: u8 = 0x08;
 
+/// CNS 1Ch: which command sets a controller has (Base §5.17.2.21).
+pub const COMMAND_SETS: u8 = 0x1c;
+
 /// Bytes of whatever Identify returns.
 pub const IDENTIFY_BYTES: usize = 4096;
 
@@ -39,11 +42,17 @@ layout! {
         recommended_burst, set_recommended_burst: u8 = 72;
         /// Longest transfer as a power of two of pages; 0 is without limit (MDTS).
         transfer_pages_log2, set_transfer_pages_log2: u8 = 77;
+        /// Bit 1: the subsystem may have several controllers (CMIC).
+        sharing, set_sharing: u8 = 76;
         /// Controller identifier (CNTLID).
         controller_id, set_controller_id: u16 = 78;
         /// Version, as in VS (VER).
         version, set_version: u32 = 80;
-        /// 1 for an I/O controller (CNTRLTYPE).
+        /// Notices that can be events, in the places of the Asynchronous Event Configuration (OAES).
+        notices, set_notices: u32 = 92;
+        /// Bit 6: any command keeps the host alive (CTRATT).
+        attributes, set_attributes: u32 = 96;
+        /// 1 for an I/O controller, 2 for one of discovery (CNTRLTYPE).
         controller_type, set_controller_type: u8 = 111;
         /// Most Abort commands at once, from zero (ACL).
         abort_limit, set_abort_limit: u8 = 258;
@@ -79,8 +88,18 @@ layout! {
         atomic_write_blocks, set_atomic_write_blocks: u16 = 526;
         /// Blocks written atomically over a power failure, from zero (AWUPF).
         atomic_write_blocks_power_fail, set_atomic_write_blocks_power_fail: u16 = 528;
+        /// What SGLs there may be (SGLS).
+        sgls, set_sgls: u32 = 536;
+        /// Most namespaces there may be (MNAN).
+        namespaces_max, set_namespaces_max: u32 = 540;
         /// Name of the subsystem, UTF-8 padded with zeroes (SUBNQN).
         subsystem, set_subsystem: [u8; 256] = 768;
+        /// Most bytes of a command capsule, in 16 (IOCCSZ).
+        command_capsule, set_command_capsule: u32 = 1792;
+        /// Most bytes of a response capsule, in 16 (IORCSZ).
+        response_capsule, set_response_capsule: u32 = 1796;
+        /// SGL descriptors of a command (MSDBD).
+        descriptors_max, set_descriptors_max: u8 = 1803;
         /// Power of state 0 in hundredths of a watt (PSD0.MP).
         power_centiwatts, set_power_centiwatts: u16 = 2048;
     }
@@ -99,6 +118,8 @@ layout! {
         formats, set_formats: u8 = 25;
         /// The format in use (FLBAS).
         format, set_format: u8 = 26;
+        /// Bit 0: several controllers may have it at once (NMIC).
+        sharing, set_sharing: u8 = 30;
         /// What deallocated blocks read as (DLFEAT).
         deallocated, set_deallocated: u8 = 33;
         /// Bytes it may hold (NVMCAP).
@@ -122,6 +143,8 @@ impl IdentifyNamespace {
 layout! {
     /// What every command set says of a namespace, CNS 08h (Base §5.17.2.8).
     IndependentNamespace[4096] {
+        /// Bit 0: several controllers may have it at once (NMIC).
+        sharing, set_sharing: u8 = 1;
         /// Bit 0: the namespace is ready (NSTAT).
         state, set_state: u8 = 14;
     }

@@ -10,13 +10,21 @@ pub const ERRORS: u8 = 0x01;
 pub const HEALTH: u8 = 0x02;
 /// Firmware slots (Base §5.16.1.4).
 pub const FIRMWARE: u8 = 0x03;
+/// Namespaces that changed since the page was read (Base §5.16.1.5).
+pub const CHANGED_NAMESPACES: u8 = 0x04;
 /// Which commands there are and what they change (Base §5.16.1.6).
 pub const EFFECTS: u8 = 0x05;
 /// Which features there are (Base §5.16.1.18).
 pub const FEATURES: u8 = 0x12;
 
-/// Every page this controller has.
-pub const ALL: &[u8] = &[SUPPORTED_PAGES, ERRORS, HEALTH, FIRMWARE, EFFECTS, FEATURES];
+/// Which subsystems can be reached, and how (Base §5.16.1.23).
+pub const DISCOVERY: u8 = 0x70;
+
+/// Every page a storage controller has.
+pub const ALL: &[u8] = &[SUPPORTED_PAGES, ERRORS, HEALTH, FIRMWARE, CHANGED_NAMESPACES, EFFECTS, FEATURES];
+
+/// Every page a discovery controller has.
+pub const OF_DISCOVERY: &[u8] = &[SUPPORTED_PAGES, ERRORS, DISCOVERY];
 
 layout! {
     /// One entry of the error log (Base §5.16.1.2).

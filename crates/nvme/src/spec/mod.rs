@@ -8,8 +8,10 @@ mod command;
 mod completion;
 mod layout;
 mod opcode;
+mod sgl;
 mod status;
 
+pub mod fabrics;
 pub mod identify;
 pub mod log_page;
 pub mod registers;
@@ -18,6 +20,7 @@ pub use admin_command::{FeatureId, FeatureSelect, QueuePriority};
 pub use command::{DataPointer, DsmRange, Fuse, Submission};
 pub use completion::Completion;
 pub use opcode::{AdminOpcode, Opcode, UnknownOpcode};
+pub use sgl::Sgl;
 pub use status::Status;
 
 /// Bytes of a submission queue entry; CC.IOSQES is its logarithm (Base §3.1.3.5).

@@ -85,6 +85,11 @@ opcodes! {
 }
 
 impl Opcode {
+    /// Whether the command has a first block and a number of blocks of its own (NVM §3.2).
+    pub const fn has_range(self) -> bool {
+        !matches!(self, Opcode::Flush | Opcode::DatasetManagement | Opcode::Copy)
+    }
+
     /// Whether the command may change what the media holds (effects log LBCC, Base §5.16.1.6).
     pub const fn changes_media(self) -> bool {
         matches!(

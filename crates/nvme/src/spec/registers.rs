@@ -30,6 +30,8 @@ pub const CAP_CONTIGUOUS: u64 = 1 << 16;
 pub const CAP_WEIGHTED: u64 = 1 << 17;
 /// CAP: the NVM command set is there (bit 37).
 pub const CAP_NVM: u64 = 1 << 37;
+/// CAP: the host may ask for all command sets there are (bit 43).
+pub const CAP_COMMAND_SETS: u64 = 1 << 43;
 /// CAP: ready means that the media are, too (CRWMS, bit 59).
 pub const CAP_READY_WITH_MEDIA: u64 = 1 << 59;
 
@@ -51,6 +53,9 @@ impl Configuration {
     pub const ENABLE: Configuration = Configuration(6 << 16 | 4 << 20 | 1);
     /// AMS value of weighted round robin with urgent class.
     pub const WEIGHTED: u32 = 1;
+
+    /// CSS value of all command sets there are.
+    pub const ALL_COMMAND_SETS: u32 = 6;
 
     /// EN.
     pub const fn enabled(self) -> bool {

@@ -48,12 +48,20 @@ statuses! {
     INVALID_NAMESPACE = 0x0 / 0x0b | DO_NOT_RETRY, "invalid namespace or format";
     /// Base §3.3.3.2.1, generic 0Ch.
     COMMAND_SEQUENCE_ERROR = 0x0 / 0x0c | DO_NOT_RETRY, "command sequence error";
+    /// Base §3.3.3.2.1, generic 0Fh.
+    SGL_LENGTH_INVALID = 0x0 / 0x0f | DO_NOT_RETRY, "SGL length invalid";
+    /// Base §3.3.3.2.1, generic 11h.
+    SGL_TYPE_INVALID = 0x0 / 0x11 | DO_NOT_RETRY, "SGL descriptor type invalid";
     /// Base §3.3.3.2.1, generic 13h.
     PRP_OFFSET_INVALID = 0x0 / 0x13 | DO_NOT_RETRY, "PRP offset invalid";
     /// Base §3.3.3.2.1, generic 14h.
     ATOMIC_WRITE_UNIT_EXCEEDED = 0x0 / 0x14 | DO_NOT_RETRY, "atomic write unit exceeded";
+    /// Base §3.3.3.2.1, generic 16h.
+    SGL_OFFSET_INVALID = 0x0 / 0x16 | DO_NOT_RETRY, "SGL offset invalid";
     /// Base §3.3.3.2.1, generic 19h.
     KEEP_ALIVE_EXPIRED = 0x0 / 0x19 | DO_NOT_RETRY, "keep alive timer expired";
+    /// Base §3.3.3.2.1, generic 22h.
+    TRANSIENT_TRANSPORT_ERROR = 0x0 / 0x22, "transient transport error";
     /// NVM §3.1.1, generic 80h.
     LBA_OUT_OF_RANGE = 0x0 / 0x80 | DO_NOT_RETRY, "LBA out of range";
     /// NVM §3.1.1, generic 81h.

@@ -26,10 +26,12 @@ macro_rules! named {
 }
 
 /// Flash arrays with their links.
-pub const DEVICES: &[Named] = named! { "mlc-1tb" "slc-512gb" "tlc-1.5tb" "small" };
+pub const DEVICES: &[Named] = named! {
+    "mlc-1tb" "slc-512gb" "tlc-1.5tb" "mlc-4gb" "small" "pipessd-8ch" "pipessd-4ch" "pipessd-4ch-half" "pipessd-prototype"
+};
 
 /// Processors with their prices.
-pub const PROCESSORS: &[Named] = named! { "in-order-1ghz" };
+pub const PROCESSORS: &[Named] = named! { "in-order-1ghz" "out-of-order-1.2ghz" "out-of-order-2.4ghz" };
 
 /// A file of a catalogue or of the user.
 pub(super) struct Source {

@@ -1,6 +1,7 @@
 //! A configuration that cannot be used: where, which key, what was found, what was expected.
 
 use super::Origin;
+use firmware::architecture::ARCHITECTURES;
 use thiserror::Error;
 
 /// A configuration that cannot be used.
@@ -27,7 +28,7 @@ pub enum ConfigError {
         message: String,
     },
     /// A key that nothing reads.
-    #[error("{}: unknown key {key}; {}", .at.place(), suggestion(.nearest))]
+    #[error("{}: unknown key {key}; {}", .at.place(), suggestion(.key, .nearest))]
     UnknownKey {
         /// Where it stands.
         at: Origin,
@@ -72,6 +73,16 @@ pub enum ConfigError {
     },
 }
 
-fn suggestion(nearest: &Option<String>) -> String {
-    nearest.as_ref().map_or("expected one that `describe` lists".into(), |key| format!("did you mean {key}?"))
+fn suggestion(key: &str, nearest: &Option<String>) -> String {
+    match (nearest, key.split('.').next()) {
+        (Some(nearest), _) => format!("did you mean {nearest}?"),
+        (None, Some("threads" | "placement")) => {
+            let groups = ARCHITECTURES.iter().map(|architecture| {
+                let names: Vec<&str> = architecture.groups().iter().map(|group| group.name).collect();
+                format!("{} has {}", architecture.name(), names.join(", "))
+            });
+            format!("expected a group of the architecture: {}", groups.collect::<Vec<_>>().join("; "))
+        }
+        (None, _) => "expected one that `describe` lists".into(),
+    }
 }

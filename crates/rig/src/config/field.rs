@@ -1,7 +1,7 @@
 //! What values a key can hold: numbers, words, sizes and spans, read from a value and written as one.
 
 use super::value::Value;
-use firmware::{AddressSplit, MappingScheme, QueueAllocation, VictimPolicy};
+use firmware::{AddressSplit, BlockDeal, MappingScheme, QueueAllocation, VictimPolicy};
 use units::{Bytes, Span};
 
 /// A type that keys hold. The key tells the unit by its suffix.
@@ -142,10 +142,10 @@ impl Field for Bytes {
     }
 }
 
-/// The unit that a key ends in.
-fn unit_of(key: &str) -> (&'static str, f64) {
-    let suffix = key.rsplit('_').next().unwrap_or_default();
-    *SPANS.iter().find(|(name, _)| *name == suffix).expect("a span's key ends in its unit")
+/// The unit that a key ends in; one that may hold other things than a time ends in none, and takes a time with its unit only.
+fn unit_of(key: &str) -> Option<(&'static str, f64)> {
+    let suffix = key.rsplit('_').next()?;
+    SPANS.iter().find(|(name, _)| *name == suffix).copied()
 }
 
 impl Field for Span {
@@ -155,15 +155,21 @@ impl Field for Span {
                 let (number, unit) = measure(text)?;
                 number * SPANS.iter().find(|(name, _)| *name == unit)?.1
             }
-            value => f64::read(value, key)? * unit_of(key).1,
+            value => f64::read(value, key)? * unit_of(key)?.1,
         };
         (0.0..=LONGEST_PICOS).contains(&picos).then(|| Span::from_picos(picos.round() as u64))
     }
     fn expected(key: &str) -> String {
-        format!("a time in {}, or a text such as \"1.5ms\"", unit_of(key).0)
+        match unit_of(key) {
+            Some((unit, _)) => format!("a time in {unit}, or a text such as \"1.5ms\""),
+            None => "a text such as \"1.5ms\"".into(),
+        }
     }
     fn write(&self, key: &str) -> Value {
-        Value::Float(self.picos() as f64 / unit_of(key).1)
+        match unit_of(key) {
+            Some((_, picos)) => Value::Float(self.picos() as f64 / picos),
+            None => Value::Text(format!("{}ns", self.nanos_f64())),
+        }
     }
 }
 
@@ -214,11 +220,13 @@ macro_rules! words {
 words! {
     QueueAllocation, "firmware.queue_allocation" { Static "static", Dynamic "dynamic" }
     AddressSplit, "firmware.address_split" { Plain "plain", Xor "xor" }
+    BlockDeal, "firmware.block_deal" { Interleaved "interleaved", Channel "channel" }
     VictimPolicy, "reclaim.victim" { Greedy "greedy", CostBenefit "cost_benefit" }
     flash::CellKind, "device.kind" { Slc "slc", Mlc "mlc", Tlc "tlc" }
     nvme::Arbitration, "controller.arbitration" { RoundRobin "round_robin", Weighted "weighted" }
     host::Pace, "workload.pace" { Closed "closed", Timed "timed" }
     super::Payload, "run.payload" { None "none", Fingerprint "fingerprint", Full "full" }
+    super::resolved::Until, "run.until" { End "end", Steady "steady" }
     super::resolved::WorldName, "run.world" { Sim "sim", Threads "threads" }
 }
 

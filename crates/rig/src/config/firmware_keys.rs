@@ -4,10 +4,10 @@ use super::layered::{Layer, Layered, Setting};
 use super::schema::schema;
 use super::{ConfigError, Origin};
 use crate::config::field::Field;
-use firmware::architecture::{Architecture, Placement, PlacementError};
+use firmware::architecture::{Architecture, Placement, PlacementError, ThreadCounts};
 use firmware::{
-    AddressSplit, CacheSettings, FlashSettings, JournalSettings, LockSettings, MappingScheme, QueueAllocation,
-    ReclaimSettings, Settings, ThreadCounts, VictimPolicy,
+    AddressSplit, BlockDeal, CacheSettings, FlashSettings, JournalSettings, LockSettings, MappingScheme, PartCounts,
+    PipelineSettings, QueueAllocation, ReclaimSettings, Settings, VictimPolicy,
 };
 use units::{Bytes, CoreId, Span};
 
@@ -18,14 +18,17 @@ const FRAMES_MAX: u32 = 1 << 20;
 
 /// Settings before any key is read: every field is replaced.
 const BLANK: Settings = Settings {
-    threads: ThreadCounts { nvmq: 0, ilock: 0, cache: 0, trans: 0, log: 0, bgc: 0, fcmd: 0 },
+    threads: ThreadCounts::NONE,
+    parts: PartCounts { nvmq: 0, ilock: 0, cache: 0, trans: 0, log: 0, bgc: 0, fcmd: 0 },
     queues: QueueAllocation::Static,
     commands: 0,
     frames: 0,
     page_window: 0,
-    lock: LockSettings { unit: Bytes(0), forwarding: false },
-    cache: CacheSettings { size: Bytes(0), non_blocking: false, bypass: false, spare_frames: 0 },
+    lock: LockSettings { unit: Bytes(0), forwarding: false, regions: 0 },
+    cache: CacheSettings { size: Bytes(0), non_blocking: false, bypass: false, spare_frames: 0, lines_per_lock: 0 },
+    pipeline: PipelineSettings { poll: Span::ZERO },
     split: AddressSplit::Plain,
+    deal: BlockDeal::Interleaved,
     mapping: MappingScheme::Page,
     reclaim: ReclaimSettings {
         victim: VictimPolicy::Greedy,
@@ -44,10 +47,10 @@ macro_rules! keys {
         #[cfg(test)]
         const KEYS: &[&str] = &[$($key),*];
 
-        fn read(from: &Layered) -> Result<Settings, ConfigError> {
+        fn read(from: &Layered, architecture: &dyn Architecture) -> Result<Settings, ConfigError> {
             let mut settings = BLANK;
             $(settings.$($field).+ = from.get($key)?;)*
-            Ok(settings)
+            Ok(settings.staffed(architecture, threads(from, architecture)?))
         }
 
         fn differences(before: &Settings, after: &Settings, origin: &Origin) -> Layer {
@@ -63,25 +66,22 @@ macro_rules! keys {
 }
 
 keys! {
-    "threads.nvmq" => threads.nvmq;
-    "threads.ilock" => threads.ilock;
-    "threads.cache" => threads.cache;
-    "threads.trans" => threads.trans;
-    "threads.log" => threads.log;
-    "threads.bgc" => threads.bgc;
-    "threads.fcmd" => threads.fcmd;
     "firmware.queue_allocation" => queues;
     "firmware.commands" => commands;
     "firmware.frames" => frames;
     "firmware.page_window" => page_window;
     "firmware.address_split" => split;
+    "firmware.block_deal" => deal;
     "firmware.mapping" => mapping;
     "lock.unit_bytes" => lock.unit;
     "lock.forwarding" => lock.forwarding;
+    "lock.regions" => lock.regions;
     "cache.size_bytes" => cache.size;
     "cache.non_blocking" => cache.non_blocking;
     "cache.bypass" => cache.bypass;
     "cache.spare_frames" => cache.spare_frames;
+    "cache.lines_per_lock" => cache.lines_per_lock;
+    "pipeline.poll_ns" => pipeline.poll;
     "reclaim.victim" => reclaim.victim;
     "reclaim.background" => reclaim.background;
     "reclaim.idle_ms" => reclaim.idle;
@@ -97,16 +97,65 @@ keys! {
     "flash.cache_commands" => flash.cache_commands;
 }
 
+/// Tables that have a key for each group of threads.
+const GROUPED: [&str; 2] = ["threads", "placement"];
+
+/// The threads of an architecture's groups.
+fn threads(from: &Layered, architecture: &dyn Architecture) -> Result<ThreadCounts, ConfigError> {
+    let mut threads = ThreadCounts::new(architecture.groups());
+    for group in architecture.groups() {
+        threads = threads.with(group.name, from.get(&format!("threads.{}", group.name))?);
+    }
+    Ok(threads)
+}
+
+/// Whether a key is for a group of threads that an architecture does not have.
+pub(super) fn is_foreign(key: &str, architecture: &dyn Architecture) -> bool {
+    let group = key.split_once('.').filter(|(table, _)| GROUPED.contains(table)).map(|(_, group)| group);
+    group.is_some_and(|group| architecture.groups().iter().all(|own| own.name != group))
+}
+
+/// Refuses threads or places for a group that the architecture does not have.
+fn check_groups(from: &Layered, architecture: &dyn Architecture) -> Result<(), ConfigError> {
+    let own = Origin::Architecture(architecture.name()).layer();
+    let is_given = |setting: &Setting| setting.origin.layer() > own;
+    match from.iter().find(|(key, setting)| is_given(setting) && is_foreign(&key.path, architecture)) {
+        None => Ok(()),
+        Some((key, _)) => {
+            let groups: Vec<&str> = architecture.groups().iter().map(|group| group.name).collect();
+            let expected = format!("a group of {}: {}", architecture.name(), groups.join(", "));
+            Err(from.refuse(&key.path, expected))
+        }
+    }
+}
+
 /// What makes an architecture what it is, as a layer over those so far.
 pub(super) fn architecture_layer(from: &Layered, architecture: &dyn Architecture) -> Result<Layer, ConfigError> {
-    let before = read(from)?;
-    Ok(differences(&before, &architecture.settle(before), &Origin::Architecture(architecture.name())))
+    let origin = Origin::Architecture(architecture.name());
+    let mut layer = Layer::new();
+    for group in architecture.groups() {
+        let key = format!("threads.{}", group.name);
+        let value = group.threads.write(&key);
+        if from.setting(&key).value != value {
+            let index = schema().find(&key).expect("every group has its key");
+            layer.push((index, Setting { value, origin: origin.clone() }));
+        }
+    }
+    let cores = architecture.cores().map(|cores| cores.write("platform.cores"));
+    if let Some(value) = cores.filter(|value| from.setting("platform.cores").value != *value) {
+        let index = schema().find("platform.cores").expect("it is a key");
+        layer.push((index, Setting { value, origin: origin.clone() }));
+    }
+    let before = read(from, architecture)?;
+    layer.extend(differences(&before, &architecture.settle(before), &origin));
+    Ok(layer)
 }
 
 /// The settings, with the relations that every architecture needs.
-pub(super) fn settings(from: &Layered, page: Bytes) -> Result<Settings, ConfigError> {
-    let settings = read(from)?;
-    settings.check(page).map_err(|error| from.refuse(error.key, error.expected))?;
+pub(super) fn settings(from: &Layered, architecture: &dyn Architecture, page: Bytes) -> Result<Settings, ConfigError> {
+    check_groups(from, architecture)?;
+    let settings = read(from, architecture)?;
+    settings.check(page).map_err(|error| from.refuse(&error.key, error.expected))?;
     if settings.cache.size > BUFFER_MAX {
         let expected = format!("at most {} bytes: it lies in the memory of this machine", BUFFER_MAX.0);
         return Err(from.refuse("cache.size_bytes", expected));
@@ -117,11 +166,16 @@ pub(super) fn settings(from: &Layered, page: Bytes) -> Result<Settings, ConfigEr
     Ok(settings)
 }
 
-/// The core of every thread: dealt, except for groups with a list.
-pub(super) fn placement(from: &Layered, threads: ThreadCounts, cores: u16) -> Result<Placement, ConfigError> {
+/// The core of every thread: as the architecture deals them, except for groups with a list.
+pub(super) fn placement(
+    from: &Layered,
+    architecture: &dyn Architecture,
+    threads: ThreadCounts,
+    cores: u16,
+) -> Result<Placement, ConfigError> {
     let refuse_cores = |error: PlacementError| from.refuse("platform.cores", error.to_string());
-    let mut placement = Placement::dealt(threads, cores).map_err(refuse_cores)?;
-    for (group, _) in threads.groups() {
+    let mut placement = architecture.place(threads, cores).map_err(refuse_cores)?;
+    for (group, _) in threads.iter() {
         let key = format!("placement.{group}");
         let value = &from.setting(&key).value;
         if value.is_text("dealt") {
@@ -146,7 +200,9 @@ mod tests {
     #[test]
     fn every_field_of_the_settings_has_a_key() {
         let fields = format!("{BLANK:?}").replace("Span(0)", "0").replace("Bytes(0)", "0");
+        // Groups of threads have keys by architecture; parts follow from them.
+        let of_threads = ["groups", "counts"].len() + 7;
         let structures = fields.matches(" { ").count() - 1;
-        assert_eq!(fields.matches(": ").count() - structures, KEYS.len(), "{fields}");
+        assert_eq!(fields.matches(": ").count() - structures, KEYS.len() + of_threads, "{fields}");
     }
 }

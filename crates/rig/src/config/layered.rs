@@ -22,6 +22,9 @@ const ALTERNATIVES: &[(&str, &str, &str)] = &[
     ("workload.duration_ms", "workload.ios", "none"),
 ];
 
+/// Keys of another table that a file of one table may set: a device has its memory.
+const MEMORY: &[(&str, &str)] = &[("device", "cache.size_bytes"), ("device", "cache")];
+
 /// A file's text as a layer. `top` is the only table it may have, if it is bound to one.
 pub(super) fn layer(
     file: &str,
@@ -31,7 +34,7 @@ pub(super) fn layer(
 ) -> Result<Layer, ConfigError> {
     let (schema, mut layer) = (schema(), Layer::new());
     for Entry { path, line, value } in entries(file, text, &at)? {
-        let foreign = top.is_some_and(|top| path.split('.').next() != Some(top));
+        let foreign = top.is_some_and(|top| path.split('.').next() != Some(top) && !MEMORY.contains(&(top, &*path)));
         match (value, schema.find(&path)) {
             (_, Some(index)) if foreign => {
                 let expected =

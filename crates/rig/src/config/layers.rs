@@ -21,6 +21,8 @@ pub const FLAGS: &[(&str, &str)] = &[
     ("--block-size", "workload.block_bytes"),
     ("--ios", "workload.ios"),
     ("--duration", "workload.duration_ms"),
+    ("--until", "run.until"),
+    ("--round", "run.round"),
     ("--queues", "host.queues"),
     ("--workers", "host.queues"),
     ("--depth", "host.depth"),
@@ -33,7 +35,7 @@ pub const FLAGS: &[(&str, &str)] = &[
 ];
 
 /// What a user says, layer by layer. Order between the layers is fixed; within one, later words win.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Layers {
     files: Vec<Layer>,
     flags: Layer,
@@ -61,6 +63,15 @@ impl Layers {
     pub fn text(mut self, name: &str, text: &str) -> Result<Self, ConfigError> {
         let file: Arc<str> = name.into();
         self.files.push(layer(name, text, None, |line| Origin::File { file: file.clone(), line })?);
+        Ok(self)
+    }
+
+    /// One key of a file that is more than a configuration, such as an experiment's. `value` is TOML.
+    ///
+    /// # Errors
+    /// An unknown key.
+    pub fn key(mut self, file: &str, line: usize, key: &str, value: &str) -> Result<Self, ConfigError> {
+        self.files.push(vec![assign(key, value, Origin::File { file: file.into(), line })?]);
         Ok(self)
     }
 

@@ -2,7 +2,7 @@
 
 use super::ConfigError;
 use super::layered::Layered;
-use sim::{Hops, LinePrices, Processor};
+use sim::{EnergyPrices, Hops, LinePrices, Processor};
 use stage::Price;
 use units::{Hertz, Span};
 
@@ -37,6 +37,7 @@ pub(super) fn read(from: &Layered, name: &str) -> Result<Processor, ConfigError>
             first: from.get("processor.hops.first_ns")?,
             further: from.get("processor.hops.further_ns")?,
             hardware: from.get("processor.hops.hardware_ns")?,
+            publish: from.get("processor.hops.publish_ns")?,
         },
         lines: LinePrices {
             transfer: from.get("processor.lines.transfer_ns")?,
@@ -45,7 +46,22 @@ pub(super) fn read(from: &Layered, name: &str) -> Result<Processor, ConfigError>
             held: lines_held(from)?,
         },
         prices: prices?,
+        energy: energy(from)?,
     })
+}
+
+/// Known where an instruction's is.
+fn energy(from: &Layered) -> Result<Option<EnergyPrices>, ConfigError> {
+    let joules = |key: &str| Ok(from.within(&format!("processor.energy.{key}_nj"), 0.0, 1e6)? * 1e-9);
+    let watts = |key: &str| from.within(&format!("processor.energy.{key}_w"), 0.0, 1e4);
+    let prices = EnergyPrices {
+        instruction: joules("instruction")?,
+        transfer: joules("transfer")?,
+        memory: joules("memory")?,
+        core: watts("core")?,
+        base: watts("base")?,
+    };
+    Ok((prices.instruction > 0.0).then_some(prices))
 }
 
 fn price(from: &Layered, what: &str) -> Result<Price, ConfigError> {

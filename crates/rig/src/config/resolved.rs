@@ -1,10 +1,11 @@
 //! A configuration as it stands after all layers: checked settings, and every key with its value and origin.
 
-use super::layered::Layered;
+use super::layered::{Layered, Setting};
+use super::schema::Key;
 use super::{ConfigError, Device, Origin, device, firmware_keys, processor, run};
 use firmware::architecture::{Architecture, DrawError, Placement};
 use firmware::{Drive, DriveError, DriveShape};
-use host::{DriverSettings, Pace};
+use host::{DriverSettings, Pace, Rounds};
 use nvme::{Arbitration, ArbitrationShares, CoalescingSettings};
 use sim::Processor;
 use std::path::PathBuf;
@@ -83,6 +84,8 @@ pub struct Phase {
     pub warm_up_ios: u64,
     /// Time before counting begins.
     pub warm_up: Span,
+    /// Rounds until the figures are steady, in place of requests and duration.
+    pub rounds: Option<Rounds>,
 }
 
 /// What a page holds of the data written to it.
@@ -135,6 +138,15 @@ pub enum World {
     },
 }
 
+/// When a phase ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Until {
+    /// After so many requests, or so much time.
+    End,
+    /// When its rounds are steady, or enough.
+    Steady,
+}
+
 /// The world as its key names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WorldName {
@@ -175,9 +187,9 @@ impl Resolved {
             let expected = format!("1 to {}: what {processor_name} has", processor.cores);
             return Err(from.refuse("platform.cores", expected));
         }
-        let settings = firmware_keys::settings(from, device.geometry.shape().page)?;
+        let settings = firmware_keys::settings(from, architecture, device.geometry.shape().page)?;
         check_device_can(from, &device, &settings)?;
-        let placement = firmware_keys::placement(from, settings.threads, cores)?;
+        let placement = firmware_keys::placement(from, architecture, settings.threads, cores)?;
         let controller = run::controller(from)?;
         let (payload, precondition) = (from.get("run.payload")?, run::precondition(from)?);
         let drive = drive(from, &device, &controller, payload)?;
@@ -185,7 +197,7 @@ impl Resolved {
         let seed = from.get("run.seed")?;
         Ok(Resolved {
             architecture,
-            phases: run::phases(from, &device, seed)?,
+            phases: run::phases(from, &device, host.queues.into(), seed)?,
             world: world(from)?,
             timeline: from.get_unless::<String>("run.timeline_file", "none")?.map(PathBuf::from),
             device,
@@ -203,9 +215,14 @@ impl Resolved {
         })
     }
 
+    /// The keys that this architecture has.
+    fn shown(&self) -> impl Iterator<Item = (&'static Key, &Setting)> {
+        self.layered.iter().filter(|(key, _)| !firmware_keys::is_foreign(&key.path, self.architecture))
+    }
+
     /// Every key with its value and origin, in the order of `default.toml`.
     pub fn rows(&self) -> impl Iterator<Item = Row> {
-        self.layered.iter().map(|(key, setting)| Row {
+        self.shown().map(|(key, setting)| Row {
             key: &key.path,
             note: &key.note,
             value: setting.value.to_string(),
@@ -216,7 +233,7 @@ impl Resolved {
     /// All of it as a configuration file, which resolves to the same again. Comments tell where each value comes from.
     pub fn to_toml(&self) -> String {
         let (mut text, mut table) = (String::new(), "");
-        for (key, setting) in self.layered.iter() {
+        for (key, setting) in self.shown() {
             let (header, name) = key.split();
             if header != table {
                 text += &format!("{}[{header}]\n", if table.is_empty() { "" } else { "\n" });
@@ -238,6 +255,7 @@ impl Resolved {
                 let key = if derived { "device.over_provisioning" } else { "device.user_bytes" };
                 from.refuse(key, format!("a value that leaves the firmware room: {error}"))
             }
+            DrawError::PageMappingOnly => from.refuse("firmware.mapping", "page: this architecture has no other"),
             DrawError::Placement(error) => from.refuse("platform.cores", error.to_string()),
         }
     }

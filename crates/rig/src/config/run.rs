@@ -2,9 +2,9 @@
 
 use super::catalogue;
 use super::layered::Layered;
-use super::resolved::{Controller, Payload, Phase, Precondition};
+use super::resolved::{Controller, Payload, Phase, Precondition, Until};
 use super::{ConfigError, Device};
-use host::{DriverSettings, Initial, SettingsError};
+use host::{DriverSettings, Initial, Rounds, SettingsError};
 use nvme::{ArbitrationShares, CoalescingSettings};
 use std::path::Path;
 use units::{Bytes, Lba, SECTOR_BYTES, Span};
@@ -76,6 +76,7 @@ pub(super) fn host(
         block_sectors: device.format.sectors() as u32,
         sector_words: payload.sector_words(),
         max_transfer: controller.transfer_max,
+        in_order: true,
         check: from.get("run.check")?,
         namespaces: device.namespaces.clone(),
         starts: starts(&device.namespaces),
@@ -113,7 +114,7 @@ pub(super) fn precondition(from: &Layered) -> Result<Precondition, ConfigError> 
 }
 
 /// The phases in order. Each draws a stream of its own.
-pub(super) fn phases(from: &Layered, device: &Device, seed: u64) -> Result<Vec<Phase>, ConfigError> {
+pub(super) fn phases(from: &Layered, device: &Device, queues: u32, seed: u64) -> Result<Vec<Phase>, ConfigError> {
     const KEY: &str = "workload.phases";
     let names: Vec<String> = match from.get::<String>(KEY) {
         Ok(text) => text.split(',').map(|name| name.trim().to_string()).collect(),
@@ -124,15 +125,17 @@ pub(super) fn phases(from: &Layered, device: &Device, seed: u64) -> Result<Vec<P
     }
     let count = names.len();
     let phases = names.iter().enumerate();
-    phases.map(|(index, name)| phase(from, name, index, count, device, seed.wrapping_add(index as u64))).collect()
+    phases
+        .map(|(index, name)| phase(from, name, (index, count), device, queues, seed.wrapping_add(index as u64)))
+        .collect()
 }
 
 fn phase(
     from: &Layered,
     name: &str,
-    index: usize,
-    count: usize,
+    (index, count): (usize, usize),
     device: &Device,
+    queues: u32,
     seed: u64,
 ) -> Result<Phase, ConfigError> {
     let mut recipe = recipe(from, name)?;
@@ -146,6 +149,8 @@ fn phase(
         read_fraction: from.nth_unless("workload.read_fraction", "own", index, count)?,
         alignment: from.nth_unless("workload.alignment_bytes", "own", index, count)?,
         region: region(from, index, count, device.namespaces[0])?,
+        streams: from.nth_unless("workload.streams", "own", index, count)?,
+        queues,
         per_second: from.nth_unless("workload.per_second", "own", index, count)?,
     };
     recipe.source(&parameters).map_err(|error| unusable(from, &error))?;
@@ -168,7 +173,23 @@ fn phase(
         duration,
         warm_up_ios: from.nth("workload.warm_up_ios", index, count)?,
         warm_up: from.nth("workload.warm_up_ms", index, count)?,
+        rounds: rounds(from)?,
     })
+}
+
+/// The rounds of every phase, where phases run until they are steady.
+fn rounds(from: &Layered) -> Result<Option<Rounds>, ConfigError> {
+    const KEY: &str = "run.round";
+    let most = from.within("run.rounds_max", workload::STEADY_WINDOW as u32, 10_000)?;
+    let (ios, duration) = match from.get::<u64>(KEY) {
+        Ok(ios) => (Some(ios), None),
+        Err(_) => (None, from.get::<Span>(KEY).ok()),
+    };
+    if ios.is_none_or(|ios| ios == 0) && duration.is_none_or(|duration| duration == Span::ZERO) {
+        return Err(from.refuse(KEY, "requests, at least 1, or a time above 0 such as \"50ms\""));
+    }
+    let until: Until = from.get("run.until")?;
+    Ok((until == Until::Steady).then_some(Rounds { ios, duration, most }))
 }
 
 /// A workload by name, else from the file at that path.
@@ -211,6 +232,7 @@ fn unusable(from: &Layered, error: &UnusableParameter) -> ConfigError {
         "block" => "workload.block_bytes",
         "alignment" => "workload.alignment_bytes",
         "read_fraction" => "workload.read_fraction",
+        "pattern.sequential.streams" => "workload.streams",
         "pattern.zipf.theta" => "workload.zipf_theta",
         "arrivals.per_second" => "workload.per_second",
         "region" => "workload.region_bytes",

@@ -1,7 +1,8 @@
-//! Every key there is, from `default.toml` and the kinds of work, and which of them an unknown one may have meant.
+//! Every key there is, from `default.toml`, the groups of threads and the kinds of work, and which of them an unknown one may have meant.
 
 use super::value::{Entry, Value, entries};
 use super::{ConfigError, Origin};
+use firmware::architecture::ARCHITECTURES;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -52,7 +53,10 @@ impl Schema {
         for Entry { path, line, value } in entries("default.toml", DEFAULTS, |line| Origin::Default { line })? {
             match value {
                 Some(default) => keys.push(Key { path, default, line, note: note(line) }),
-                None => tables.push(path),
+                None => {
+                    keys.extend(group_keys(&path, line));
+                    tables.push(path);
+                }
             }
         }
         tables.push("processor.prices".into());
@@ -94,6 +98,24 @@ impl Schema {
         let (score, key) = known.map(|key| (score(key), key)).min_by_key(|(score, _)| *score)?;
         (score <= 2.max(path.len() / 4)).then(|| key.clone())
     }
+}
+
+/// Keys of a table that has one for each group of threads of any architecture; where several have a group, the first says what
+/// it is by default.
+fn group_keys(table: &str, line: usize) -> Vec<Key> {
+    let mut keys: Vec<Key> = Vec::new();
+    for group in ARCHITECTURES.iter().flat_map(|architecture| architecture.groups()) {
+        let (path, known) = (format!("{table}.{}", group.name), keys.iter().map(|key| &key.path));
+        let (default, note) = match table {
+            "threads" => (Value::Integer(group.threads.into()), group.summary.to_string()),
+            "placement" => (Value::Text("dealt".into()), format!("cores of the {} threads", group.name)),
+            _ => return keys,
+        };
+        if !known.clone().any(|known| *known == path) {
+            keys.push(Key { path, default, line, note });
+        }
+    }
+    keys
 }
 
 /// Letters to insert, remove or exchange (Levenshtein).

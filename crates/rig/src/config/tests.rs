@@ -97,7 +97,12 @@ fn every_named_device_and_processor_resolves_and_comes_back_from_its_text() {
 fn the_small_device_can_be_drawn_by_every_architecture() {
     for architecture in ARCHITECTURES {
         let layers = Layers::new().flag("--device", "small").unwrap();
-        let resolved = layers.flag("--architecture", architecture.name()).unwrap().resolve().unwrap();
+        let mut layers = layers.flag("--architecture", architecture.name()).unwrap();
+        // An instance a channel.
+        if architecture.groups().iter().any(|group| group.name == "instance") {
+            layers = layers.flag("--threads", "instance=4,fcmd=4").unwrap();
+        }
+        let resolved = layers.resolve().unwrap();
         let Resolved { drive, settings, placement, .. } = resolved.clone();
         let materials = Materials { drive: Arc::new(drive), settings, placement };
         if let Err(error) = architecture.draw(materials, &mut |_| {}) {
@@ -127,7 +132,7 @@ fn higher_layers_win_and_every_value_knows_its_own() {
     let resolved = layers.flag("--world", "threads").unwrap().resolve().unwrap();
     let origin = |key| row(&resolved, key).origin.to_string();
     assert_eq!((resolved.cores, origin("platform.cores")), (6, "--set".into()));
-    assert_eq!((resolved.settings.threads.nvmq, origin("threads.nvmq")), (3, "--threads".into()));
+    assert_eq!((resolved.settings.threads.of("nvmq"), origin("threads.nvmq")), (3, "--threads".into()));
     assert_eq!(origin("platform.architecture"), "run.toml:2");
     // The architecture switches it off, the file on again.
     assert!(resolved.settings.lock.forwarding);
@@ -170,6 +175,19 @@ fn phases_share_values_or_have_one_each() {
 }
 
 #[test]
+fn an_architecture_brings_its_own_groups_and_cores() {
+    let layers = Layers::new().flag("--architecture", "layered").unwrap();
+    let resolved = layers.flag("--threads", "fcmd=4").unwrap().resolve().unwrap();
+    assert_eq!(resolved.settings.threads.iter().collect::<Vec<_>>(), [("hil", 1), ("ftl", 1), ("fcmd", 4)]);
+    assert_eq!(
+        (resolved.cores, resolved.placement.core("ftl", 0), resolved.placement.core("fcmd", 1).0),
+        (17, CoreId(0), 2)
+    );
+    let keys: Vec<&str> = resolved.rows().map(|row| row.key).filter(|key| key.starts_with("threads.")).collect();
+    assert_eq!(keys, ["threads.fcmd", "threads.hil", "threads.ftl"]);
+}
+
+#[test]
 fn threads_can_be_placed_by_hand() {
     let resolved = resolve("[threads]\nilock = 2\n[placement]\nilock = [3, 3]\n").unwrap();
     assert_eq!([0, 1].map(|index| resolved.placement.core("ilock", index)), [CoreId(3); 2]);
@@ -204,11 +222,13 @@ const REFUSALS: &[(&str, &str)] = &[
     ("[run]\nseed = 99999999999999999999", SEED_LARGE),
     (
         "[platform]\narchitecture = \"deepflsh\"",
-        "run.toml:2: platform.architecture is \"deepflsh\"; expected one of deepflash, base_deepflash",
+        "run.toml:2: platform.architecture is \"deepflsh\"; expected one of deepflash, base_deepflash, \
+         layered, naive, many_layered, pipessd, tradition",
     ),
     (
         "[platform]\ndevice = \"mlc\"",
-        "run.toml:2: platform.device is \"mlc\"; expected a file or one of mlc-1tb, slc-512gb, tlc-1.5tb, small",
+        "run.toml:2: platform.device is \"mlc\"; expected a file or one of mlc-1tb, slc-512gb, tlc-1.5tb, mlc-4gb, small, \
+         pipessd-8ch, pipessd-4ch, pipessd-4ch-half, pipessd-prototype",
     ),
     ("[device]\nchannels = 0", "run.toml:2: device.channels is 0; expected 1 to 256"),
     (
@@ -336,6 +356,13 @@ fn words_of_the_command_line_are_refused_by_name() {
     assert_eq!(flag("--cores", "x"), "--cores: platform.cores is \"x\"; expected a whole number from 0 to 65535");
     assert_eq!(flag("--threads", "4"), "--threads: threads is 4; expected GROUP=N, separated by commas");
     assert_eq!(flag("--threads", "nvm=4"), "--threads: unknown key threads.nvm; did you mean threads.nvmq?");
+    let groups = "nvmq, ilock, cache, trans, log, bgc, fcmd";
+    let foreign = format!("--threads: threads.hil is 1; expected a group of deepflash: {groups}");
+    assert_eq!(flag("--threads", "hil=1"), foreign);
+    let unknown = flag("--threads", "pumps=4");
+    let expected =
+        format!("expected a group of the architecture: deepflash has {groups}; base_deepflash has {groups}; ");
+    assert!(unknown.contains(&expected) && unknown.contains("layered has hil, ftl, fcmd"), "{unknown}");
     assert!(flag("--core", "4").starts_with("--core: no such flag; expected one of --architecture, --device,"));
     let unreadable = Layers::new().file(std::path::Path::new("no/such.toml")).err().unwrap().to_string();
     assert!(

@@ -3,6 +3,7 @@
 //! Approximation: the host takes no time. It handles an interrupt and rings its doorbells at the instant they reach it.
 
 use super::PendingInterrupts;
+use super::rounds::{RoundsUnderWay, Steadiness};
 use firmware::{CommandKey, DoorbellWritten, Firmware, HostPort, Message, Note, Turn};
 use host::{DoorbellWrite, Driver, Observe, Phase, PhaseResults};
 use nvme::spec::registers::Doorbell;
@@ -34,6 +35,29 @@ pub(crate) struct Tally {
     /// Requests completed, counted or not.
     finished: u64,
     notes: Vec<Note>,
+}
+
+impl Tally {
+    /// Requests counted.
+    fn counted(&self) -> u64 {
+        self.ios.iter().sum()
+    }
+
+    /// What was counted so far; it is counted anew.
+    fn take_counted(&mut self) -> Tally {
+        let fresh = Tally { answered: self.answered, finished: self.finished, ..Tally::default() };
+        let notes = std::mem::take(&mut self.notes);
+        std::mem::replace(self, Tally { notes, ..fresh })
+    }
+
+    /// Adds what another counted.
+    pub(crate) fn join(&mut self, other: &Tally) {
+        for at in 0..3 {
+            self.latency[at].merge(&other.latency[at]);
+            self.bytes[at] += other.bytes[at];
+            self.ios[at] += other.ios[at];
+        }
+    }
 }
 
 impl Default for Tally {
@@ -79,6 +103,8 @@ impl Observe for Tally {
 pub(crate) enum Halt {
     /// A phase's warm-up is over: its figures count from here.
     Opened,
+    /// A round of a phase is over, and another begins.
+    Round,
     /// A phase is over.
     Finished,
     /// Commands are outstanding, but none was answered for [`PATIENCE`].
@@ -129,6 +155,8 @@ impl fmt::Display for Unanswered {
 
 /// A phase that is over, as the host saw it.
 pub(crate) struct PhaseOutcome {
+    /// What the rounds of the phase came to, where it had rounds.
+    pub(crate) steadiness: Option<Steadiness>,
     pub(crate) results: PhaseResults,
     pub(crate) tally: Tally,
     pub(crate) sectors_checked: u64,
@@ -148,6 +176,7 @@ pub(crate) struct HostStage {
     pauses: bool,
     opened: bool,
     running: bool,
+    rounds: Option<RoundsUnderWay>,
     /// When it is looked at whether anything was answered since the last look, and what had been answered then.
     look_at: Time,
     answered: u64,
@@ -177,6 +206,7 @@ impl HostStage {
             pauses,
             opened: false,
             running: false,
+            rounds: None,
             look_at: Time::ZERO,
             answered: 0,
             ledger,
@@ -206,10 +236,29 @@ impl HostStage {
             self.stop(turn, Halt::Finished, self.pauses || self.phases.is_empty());
         } else if opened && !self.opened {
             self.opened = true;
+            if let Some(rounds) = &mut self.rounds {
+                rounds.open(turn.now());
+            }
             self.stop(turn, Halt::Opened, self.pauses);
+        } else if self.end_round(turn.now()) {
+            self.stop(turn, Halt::Round, self.pauses);
         } else {
-            turn.wake_at(self.driver.next_arrival().unwrap_or(Time::NEVER).min(self.look_at));
+            let until = self.rounds.as_ref().map_or(Time::NEVER, RoundsUnderWay::until);
+            turn.wake_at(self.driver.next_arrival().unwrap_or(Time::NEVER).min(self.look_at).min(until));
         }
+    }
+
+    /// Whether a round is over; what it delivered is kept, and after the last no more requests are sent.
+    fn end_round(&mut self, now: Time) -> bool {
+        let Some(rounds) = &mut self.rounds else { return false };
+        if !rounds.is_over(now, self.driver.observer().counted()) {
+            return false;
+        }
+        let Some(results) = self.driver.begin_window(now) else { return false };
+        if rounds.take(now, results, self.driver.observer().take_counted()) {
+            self.driver.stop();
+        }
+        true
     }
 
     /// Whether commands are outstanding and none was answered since the last look. Firmware that works in idle times never
@@ -229,8 +278,12 @@ impl HostStage {
         let tally = std::mem::take(self.driver.observer());
         self.finished_before += tally.finished;
         let results = self.driver.results();
+        let last = results.phases.last().expect("a phase was running").clone();
+        let (measured, steadiness) = self.rounds.take().map(RoundsUnderWay::measured).unzip();
+        let (measured, tally) = measured.flatten().unwrap_or((last, tally));
         let outcome = PhaseOutcome {
-            results: results.phases.last().expect("a phase was running").clone(),
+            steadiness,
+            results: measured,
             tally,
             sectors_checked,
             mismatches: results.mismatches,
@@ -285,6 +338,7 @@ impl Stage<Firmware> for HostStage {
             self.opened = false;
             self.answered = 0;
             self.look_at = turn.now() + PATIENCE;
+            self.rounds = phase.rounds.map(RoundsUnderWay::new);
             self.driver.start(turn.now(), phase, &mut self.writes);
         } else {
             return;

@@ -1,13 +1,17 @@
 //! Hardware around the firmware, as stages that take no firmware time: the host, its link with the controller, and flash channels.
 
 mod channel;
+mod front;
 mod host;
 mod interrupts;
 mod link;
+mod rounds;
 
 pub(crate) use channel::ChannelStage;
+pub(crate) use front::FrontStage;
 pub use host::Unanswered;
 pub(crate) use host::{Halt, HostStage, LastWords, Ledger, PhaseOutcome, Tally};
 pub(crate) use interrupts::PendingInterrupts;
 pub use link::LinkTiming;
 pub(crate) use link::{LinkStage, LinkUsage, LinkWays};
+pub(crate) use rounds::Steadiness;

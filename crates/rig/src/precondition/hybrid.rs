@@ -1,62 +1,45 @@
 //! The same for the hybrid mapping: every logical block has one full data group, and no log group is open.
 
-use firmware::{Drive, Settings, Tables, trans_of};
-use flash::Contents;
-use std::collections::BTreeMap;
-use units::{ChannelId, Lpn};
+use firmware::{BlockGroups, HybridMap, Settings};
+use flash::Labels;
+use std::sync::Arc;
+use units::{Lpn, Ppn};
 
-/// A logical block on its way into its data group: its pages by their position.
-struct Block {
-    group: u32,
-    lpns: BTreeMap<u32, Lpn>,
+/// Pages are at the offsets of their logical blocks.
+#[derive(Debug)]
+pub(super) struct AtHome {
+    groups: BlockGroups,
+    map: Arc<HybridMap>,
+    /// The logical block of each group.
+    blocks: Vec<u32>,
 }
 
-/// Fills the data groups. A drive that was overwritten at random looks the same, worn: its next overwrites open the logs.
-pub(super) fn fill(drive: &Drive, settings: &Settings, tables: &Tables, contents: &mut [Contents], erases: u32) {
-    let groups = &tables.groups;
-    let threads = settings.threads.trans;
-    let mut owned: Vec<std::vec::IntoIter<u32>> = (0..threads)
-        .map(|trans| {
-            let mine = (0..groups.count()).filter(|&group| groups.owner(group) == Some(u32::from(trans)));
-            mine.collect::<Vec<u32>>().into_iter()
-        })
-        .collect();
-    let mut open: BTreeMap<u32, Block> = BTreeMap::new();
-    for lpn in (0..drive.pages()).map(Lpn) {
-        let (number, offset) = tables.mapping.home(lpn).expect("the mapping is hybrid");
-        let block = open.entry(number).or_insert_with(|| {
-            let thread = usize::from(trans_of(settings.split, lpn, threads));
-            let group = owned[thread].next().expect("the room was checked: a group for every logical block");
-            Block { group, lpns: BTreeMap::new() }
-        });
-        block.lpns.insert(offset, lpn);
-        if block.lpns.len() as u32 == groups.pages() {
-            let block = open.remove(&number).expect("it was just filled");
-            close(drive, tables, contents, &block);
+impl AtHome {
+    /// Fills the data groups, and says how many pages of which group are programmed. A drive that was overwritten at random looks
+    /// the same, worn: its next overwrites open the logs.
+    pub(super) fn write(settings: &Settings, map: &Arc<HybridMap>, groups: &BlockGroups) -> (Self, Vec<(u32, u32)>) {
+        let mut home = AtHome { groups: groups.clone(), map: map.clone(), blocks: vec![0; groups.count() as usize] };
+        let mut written = Vec::new();
+        let mut valid = vec![false; groups.pages() as usize];
+        for trans in 0..settings.parts.trans {
+            let owned = (0..groups.count()).filter(|&group| groups.owner(group) == Some(trans.into()));
+            for (group, block, pages) in map.fill_data(trans, owned) {
+                home.blocks[group as usize] = block;
+                valid.fill(false);
+                valid[..pages as usize].fill(true);
+                groups.fill(group, &valid);
+                groups.close(group, 0);
+                written.push((group, pages));
+            }
         }
-    }
-    for block in open.values() {
-        close(drive, tables, contents, block);
-    }
-    for group in 0..groups.count() {
-        groups.set_erase_count(group, erases);
+        (home, written)
     }
 }
 
-fn close(drive: &Drive, tables: &Tables, contents: &mut [Contents], block: &Block) {
-    let (groups, geometry) = (&tables.groups, drive.geometry());
-    let positions = block.lpns.keys().last().map_or(0, |last| last + 1);
-    let valid: Vec<bool> = (0..positions).map(|position| block.lpns.contains_key(&position)).collect();
-    for (&position, &lpn) in &block.lpns {
-        tables.mapping.set(lpn, groups.page(block.group, position));
-    }
-    groups.set_valid(block.group, &valid);
-    groups.close(block.group, 0);
-    let planes = geometry.shape().planes_per_die;
-    for (plane, first) in (0..planes).zip(groups.blocks(block.group)) {
-        let on_plane = block.lpns.iter().filter(|(position, _)| *position % planes == plane).map(|(_, &lpn)| lpn);
-        let at = geometry.block_of(first);
-        let (ChannelId(channel), _) = geometry.die_of(at);
-        contents[usize::from(channel)].precondition(at, on_plane).expect("the drive is fresh");
+impl Labels for AtHome {
+    fn label(&self, ppn: Ppn) -> Lpn {
+        let (group, position) = (self.groups.of(ppn), self.groups.position(ppn));
+        let trans = self.groups.owner(group).expect("the journal's groups are not filled");
+        self.map.page(trans as u16, self.blocks[group as usize], position)
     }
 }

@@ -1,8 +1,11 @@
 //! Whole devices, every architecture, against the oracle.
 
+mod energy;
 mod golden;
 mod many_queues;
 mod mapping;
+mod optimisations;
+mod pipeline;
 mod reclaim;
 mod rings;
 mod small;

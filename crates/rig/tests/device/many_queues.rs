@@ -16,9 +16,10 @@ fn every_queue_of_65535_is_served() {
     (device.depth, device.queue_entries, device.vectors) = (2, 4, 2_047);
     (device.drive.queue_entries, device.drive.transfer_sectors) = (4, 16);
     device.settings.commands = 1024;
-    device.settings.threads.nvmq = 8;
     device.settings.cache.size = Bytes::mib(16);
-    device.placement = Placement::dealt(device.settings.threads, 8).expect("a core at least");
+    let threads = device.settings.threads.with("nvmq", 8);
+    device.settings = device.settings.staffed(small.architecture, threads);
+    device.placement = Placement::dealt(threads, 8).expect("a core at least");
     let recipe = Recipe::fixed("queues", Pattern::Random, 0.7, 4096);
     let source = recipe.source(&Parameters::new(small.sectors(), 1)).expect("a drawable workload");
     // Requests are dealt to the queues in turn: three for each.

@@ -34,7 +34,7 @@ fn good(device: &Device, phase: Phase) -> Summary {
 }
 
 /// Bursts of writes that the drive can take, with time between them.
-const BURSTS: Arrivals = Arrivals::Bursty { per_second: 20_000.0, on_ms: 20.0, off_ms: 300.0 };
+const BURSTS: Arrivals = Arrivals::Bursty { per_second: 20_000.0, lead_ms: 0.0, on_ms: 20.0, off_ms: 300.0 };
 
 #[test]
 fn overwritten_four_times_a_busy_drive_reclaims_on_demand() {
@@ -46,12 +46,15 @@ fn overwritten_four_times_a_busy_drive_reclaims_on_demand() {
         let (gc, wear) = (summary.gc.expect("it reclaims"), summary.wear.expect("it wears"));
         let flash = summary.flash.expect("it has flash");
         assert!(gc.blocks > 100 && gc.pages_moved > 0, "{gc:?}");
-        assert!(flash.erases >= gc.blocks, "{flash:?}");
+        // PipeSSD counts a group when its erase is ordered: the last of them may be still to come.
+        assert!(flash.erases * 20 >= gc.blocks * 19, "{} {gc:?} {flash:?}", architecture.name());
         assert!(gc.foreground_ns > 0, "writes waited: {gc:?}");
         assert!(summary.write_amplification.expect("it was written") > 1.0);
         assert!(wear.erase_count_max - wear.erase_count_min <= 4, "{wear:?}");
-        let journal = summary.journal.expect("it has one");
-        assert!(journal.checkpoints > 0 && journal.pages > 2 * journal.checkpoints, "{journal:?}");
+        let has_one = small.settings().parts.log > 0;
+        let journal = summary.journal;
+        let is_kept = journal.as_ref().is_some_and(|kept| kept.checkpoints > 0 && kept.pages > 2 * kept.checkpoints);
+        assert_eq!(is_kept, has_one, "{}: {journal:?}", architecture.name());
     }
 }
 
@@ -107,7 +110,7 @@ fn a_buffer_takes_rewrites_off_the_flash() {
         let mut device = small.device();
         let phase = || writes(Pattern::Random, Arrivals::Closed, 512, 20_000);
         let few = good(&device, phase()).flash.expect("it has flash").programs;
-        device.settings.cache.size = Bytes::kib(8);
+        device.settings.cache.size = Bytes(4096 * u64::from(device.settings.parts.cache.max(2)));
         let many = good(&device, phase()).flash.expect("it has flash").programs;
         assert!(few < many / 10, "{}: {few} {many}", architecture.name());
     }

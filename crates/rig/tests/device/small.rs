@@ -1,9 +1,9 @@
 //! A device small enough to fill and reclaim many times in a second.
 
-use firmware::architecture::{ARCHITECTURES, Architecture, Placement};
+use firmware::architecture::{ARCHITECTURES, Architecture, ThreadCounts};
 use firmware::{
-    AddressSplit, CacheSettings, DriveShape, FlashSettings, JournalSettings, LbaFormat, LockSettings, MappingScheme,
-    QueueAllocation, ReclaimSettings, Settings, ThreadCounts, VictimPolicy, Work,
+    AddressSplit, BlockDeal, CacheSettings, DriveShape, FlashSettings, JournalSettings, LbaFormat, LockSettings,
+    MappingScheme, PartCounts, PipelineSettings, QueueAllocation, ReclaimSettings, Settings, VictimPolicy, Work,
 };
 use flash::{CellKind, CommandCycles, Geometry, Shape, Suspend, Timing};
 use host::{Pace, Phase};
@@ -36,6 +36,15 @@ impl Default for Small {
     }
 }
 
+/// A few threads in each group.
+pub(crate) fn few(architecture: &dyn Architecture) -> ThreadCounts {
+    let few = [("instance", 4), ("nvmq", 4), ("ilock", 2), ("cache", 2), ("trans", 2), ("fcmd", 2), ("fil", 2)];
+    let groups = architecture.groups();
+    let few =
+        few.into_iter().filter(|(name, few)| groups.iter().any(|group| group.name == *name && group.most >= *few));
+    few.fold(ThreadCounts::new(groups), |threads, (group, count)| threads.with(group, count))
+}
+
 impl Small {
     pub(crate) fn geometry() -> Geometry {
         let shape = Shape {
@@ -58,14 +67,23 @@ impl Small {
 
     pub(crate) fn settings(&self) -> Settings {
         let settings = Settings {
-            threads: ThreadCounts { nvmq: 4, ilock: 2, cache: 2, trans: 2, log: 1, bgc: 1, fcmd: 2 },
+            threads: ThreadCounts::NONE,
+            parts: PartCounts { nvmq: 0, ilock: 0, cache: 0, trans: 0, log: 0, bgc: 0, fcmd: 0 },
             queues: QueueAllocation::Dynamic,
             commands: 64,
             frames: 32,
             page_window: 16,
-            lock: LockSettings { unit: Bytes::kib(256), forwarding: true },
-            cache: CacheSettings { size: Bytes::mib(2), non_blocking: true, bypass: true, spare_frames: 64 },
+            lock: LockSettings { unit: Bytes::kib(256), forwarding: true, regions: 2 },
+            cache: CacheSettings {
+                size: Bytes::mib(2),
+                non_blocking: true,
+                bypass: true,
+                spare_frames: 64,
+                lines_per_lock: 1,
+            },
+            pipeline: PipelineSettings { poll: Span::from_nanos(500) },
             split: AddressSplit::Xor,
+            deal: BlockDeal::Interleaved,
             mapping: self.mapping,
             reclaim: ReclaimSettings {
                 victim: VictimPolicy::Greedy,
@@ -83,7 +101,8 @@ impl Small {
                 cache_commands: false,
             },
         };
-        self.architecture.settle(settings)
+        let threads = few(self.architecture);
+        self.architecture.settle(settings).staffed(self.architecture, threads)
     }
 
     pub(crate) fn device(&self) -> Device {
@@ -112,7 +131,7 @@ impl Small {
                 shares: ArbitrationShares::from_feature(0x07),
                 coalescing: CoalescingSettings::NONE,
             },
-            placement: Placement::dealt(settings.threads, 4).expect("four cores"),
+            placement: self.architecture.place(settings.threads, 4).expect("four cores"),
             settings,
             precondition: Precondition { fill: self.fill, seed: self.seed },
             queue_entries: 64,
@@ -161,9 +180,16 @@ pub(crate) fn processor() -> Processor {
         turn: price(50),
         send: price(20),
         switch: price(20),
-        hops: Hops { same_core: nanos(50), first: nanos(100), further: nanos(5), hardware: nanos(100) },
+        hops: Hops {
+            same_core: nanos(50),
+            first: nanos(100),
+            further: nanos(5),
+            hardware: nanos(100),
+            publish: nanos(60),
+        },
         lines: LinePrices { transfer: nanos(200), memory: nanos(300), atomic: nanos(30), held: 1 << 16 },
         prices: vec![price(100); Work::KEYS.len()],
+        energy: None,
     }
 }
 

@@ -4,10 +4,10 @@
 //! architectures of that name.
 
 use crate::small::{Small, processor, timing};
-use firmware::architecture::{ARCHITECTURES, Architecture, Placement};
+use firmware::architecture::{ARCHITECTURES, Architecture, ThreadCounts};
 use firmware::{
-    AddressSplit, CacheSettings, FlashSettings, JournalSettings, LbaFormat, LockSettings, MappingScheme,
-    QueueAllocation, ReclaimSettings, Settings, ThreadCounts, VictimPolicy,
+    AddressSplit, BlockDeal, CacheSettings, FlashSettings, JournalSettings, LbaFormat, LockSettings, MappingScheme,
+    PipelineSettings, QueueAllocation, ReclaimSettings, Settings, VictimPolicy,
 };
 use flash::Suspend;
 use host::{Pace, Phase};
@@ -32,17 +32,27 @@ impl Draw {
         self.0.random()
     }
 
-    fn threads(&mut self) -> ThreadCounts {
-        if self.within(0..=5) == 0 {
-            return ThreadCounts { nvmq: 1, ilock: 1, cache: 1, trans: 1, log: 1, bgc: 1, fcmd: 1 };
-        }
-        let mut upto = |most| self.within(1..=most) as u16;
-        let (nvmq, ilock, trans, bgc, fcmd) = (upto(6), upto(4), upto(6), upto(3), upto(4));
-        ThreadCounts { nvmq, ilock, cache: self.within(0..=4) as u16, trans, log: self.within(0..=1) as u16, bgc, fcmd }
+    /// One thread in each group, or up to six.
+    fn threads(&mut self, architecture: &dyn Architecture) -> ThreadCounts {
+        let most = self.of(&[1, 6, 6, 6]);
+        let groups = architecture.groups();
+        groups.iter().fold(ThreadCounts::new(groups), |threads, group| {
+            // An instance has as many dies as any other.
+            let most = if group.name == "instance" { self.of(&[1, 2, 4]) } else { most };
+            let count = self.within(group.least.into()..=most.clamp(group.least.max(1), group.most).into());
+            let count = if group.name == "instance" { most.into() } else { count };
+            threads.with(group.name, count as u16)
+        })
     }
 
-    fn settings(&mut self, timing: &mut flash::Timing) -> Settings {
-        let threads = self.threads();
+    fn settings(&mut self, architecture: &dyn Architecture, timing: &mut flash::Timing) -> Settings {
+        let threads = self.threads(architecture);
+        let lock = LockSettings {
+            unit: self.of(&[Bytes::kib(4), Bytes::kib(256), Bytes::mib(1)]),
+            forwarding: self.coin(),
+            regions: self.of(&[1, 2, 4]),
+        };
+        let parts = architecture.parts(&Settings { threads, lock, ..Small::default().settings() });
         let flash = FlashSettings {
             multi_plane: self.within(0..=3) > 0,
             gather: self.of(&[Span::ZERO, Span::from_micros(50), Span::from_millis(2)]),
@@ -61,24 +71,25 @@ impl Draw {
                 resume_overhead: micros(5),
             };
         }
-        let least = u64::from(threads.cache.max(1));
+        let least = u64::from(parts.cache.max(1));
         Settings {
             threads,
+            parts,
             queues: self.of(&[QueueAllocation::Static, QueueAllocation::Dynamic]),
             commands: self.of(&[2, 3, 17, 64, 256]),
             frames: self.of(&[2, 3, 8, 32]),
             page_window: self.of(&[1, 2, 16]),
-            lock: LockSettings {
-                unit: self.of(&[Bytes::kib(4), Bytes::kib(256), Bytes::mib(1)]),
-                forwarding: self.coin(),
-            },
+            lock,
             cache: CacheSettings {
                 size: Bytes(4096 * self.of(&[least, 17, 64, 512])),
                 non_blocking: self.coin(),
                 bypass: self.coin(),
-                spare_frames: self.of(&[threads.cache.into(), 8, 64]),
+                spare_frames: self.of(&[parts.cache.into(), 8, 64]),
+                lines_per_lock: parts.fcmd.into(),
             },
+            pipeline: PipelineSettings { poll: Span::from_nanos(500) },
             split: self.of(&[AddressSplit::Plain, AddressSplit::Xor]),
+            deal: BlockDeal::Interleaved,
             mapping: self.of(&[
                 MappingScheme::Page,
                 MappingScheme::Page,
@@ -106,7 +117,7 @@ impl Draw {
         let mut timing = timing();
         let small = Small { architecture, seed, ..Small::default() };
         let mut device = small.device();
-        device.settings = architecture.settle(self.settings(&mut timing));
+        device.settings = architecture.settle(self.settings(architecture, &mut timing));
         device.timing = timing;
         device.drive.format = self.of(&[LbaFormat::B512, LbaFormat::B512, LbaFormat::B4096]);
         device.drive.queues = self.of(&[1, 2, 5, 9]);
@@ -127,7 +138,8 @@ impl Draw {
         device.controller.shares = ArbitrationShares::from_feature(self.of(&[0x07, 0x00, 0x0305_0702]));
         device.controller.coalescing =
             self.of(&[CoalescingSettings::NONE, CoalescingSettings { threshold: 3, time: 1 }]);
-        device.placement = Placement::dealt(device.settings.threads, self.of(&[1, 2, 5, 8])).expect("a core at least");
+        device.placement =
+            architecture.place(device.settings.threads, self.of(&[1, 2, 5, 8])).expect("a core at least");
         let fill = self.of(&[Fill::None, Fill::Sequential, Fill::Random { times: 0.3 }, Fill::Random { times: 3.0 }]);
         // A drive with hybrid mapping can only be filled by writing.
         let fill = if device.settings.mapping == MappingScheme::Page { fill } else { Fill::None };
@@ -142,7 +154,8 @@ impl Draw {
         let weighted = |(sectors, weight): (u64, f64)| WeightedSize { bytes: sectors * block, weight };
         let parts = [Share { accesses: 0.8, space: 0.5 }, Share { accesses: 0.2, space: 0.5 }];
         let patterns = [Pattern::Random, Pattern::Zipf { theta: 0.9 }, Pattern::Runs { randomness: 0.3 }];
-        let patterns = patterns.into_iter().chain([Pattern::Sequential { streams: 3 }, Pattern::Regions(parts.into())]);
+        let patterns =
+            patterns.into_iter().chain([Pattern::Sequential { streams: Some(3) }, Pattern::Regions(parts.into())]);
         let patterns: Vec<Pattern> = patterns.collect();
         let mut parts = Vec::new();
         for (index, &sectors) in device.drive.namespaces.iter().enumerate() {

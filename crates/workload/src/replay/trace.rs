@@ -128,7 +128,12 @@ impl Trace {
                 return Err(UnusableParameter::new("mode", "timed", "closed: this trace has no times"));
             }
         }
-        Ok(Replay { records: Arc::clone(&self.records), next: 0, mode })
+        Ok(Replay { records: Arc::clone(&self.records), next: 0, mode, again: false })
+    }
+
+    /// Requests without times that begin again after the last, without end.
+    pub fn looped(&self) -> Replay {
+        Replay { records: Arc::clone(&self.records), next: 0, mode: Mode::Closed, again: true }
     }
 }
 
@@ -387,16 +392,21 @@ impl Record {
     }
 }
 
-/// Replays a trace once; sources of one trace share its records.
+/// Replays a trace, once or again and again; sources of one trace share its records.
 #[derive(Clone, Debug)]
 pub struct Replay {
     records: Arc<[Record]>,
     next: usize,
     mode: Mode,
+    /// Whether it begins again after the last record.
+    again: bool,
 }
 
 impl Source for Replay {
     fn next_io(&mut self) -> Option<Io> {
+        if self.again && self.next == self.records.len() {
+            self.next = 0;
+        }
         let record = self.records.get(self.next)?;
         self.next += 1;
         Some(record.io(match self.mode {
@@ -406,6 +416,6 @@ impl Source for Replay {
     }
 
     fn len_hint(&self) -> Option<u64> {
-        Some((self.records.len() - self.next) as u64)
+        (!self.again).then_some((self.records.len() - self.next) as u64)
     }
 }

@@ -1,8 +1,9 @@
 //! From doorbell to parsed command: batches into the SQ buffer, tickets at the locks, entries to the threads that take them.
 
+use super::Nvmq;
 use super::command::{Command, Segment};
-use super::{HELD, Nvmq};
 use crate::message::*;
+use crate::stages::entry::{self, HELD};
 use crate::tables::{ENTRY_WORDS, LIST_WORDS};
 use crate::{LOCK_REGION, Note, Tables, Turn, Work};
 use nvme::spec::{DsmRange, Opcode, Status, Submission};
@@ -26,8 +27,7 @@ impl Tickets {
     fn deal(&mut self, queue: usize, lock_thread: usize) -> u32 {
         let next = &mut self.next[queue * self.lock_threads + lock_thread];
         let ticket = *next;
-        // The mark for "none" is passed over.
-        *next = if ticket + 1 == NO_TICKET { 0 } else { ticket + 1 };
+        *next = next_ticket(ticket);
         ticket
     }
 }
@@ -47,39 +47,15 @@ pub(super) struct Home {
 
 impl Nvmq {
     fn home(&mut self, queue: QueueId) -> &mut Home {
-        let threads = usize::from(self.settings.threads.nvmq);
+        let threads = usize::from(self.settings.parts.nvmq);
         &mut self.homes[queue.index() / threads]
     }
 
     /// Starts the copy of a batch into the SQ buffer.
     pub(super) fn on_fetch(&mut self, turn: &mut Turn<'_>, fetch: Fetch) {
-        turn.spend(Work::FetchBatch);
-        let ring = self.tables.ring;
         let start = self.home(fetch.queue).fetched;
-        let place = self.tables.place(fetch.queue, start);
-        // The ring of the buffer may wrap inside the batch: then it is two copies.
-        let first = usize::from(fetch.entries).min(ring - place % ring);
-        self.copy_entries(turn, fetch.queue, fetch.at, place, first);
-        if first < usize::from(fetch.entries) {
-            let at = fetch.at + first as u64 * nvme::spec::SUBMISSION_BYTES;
-            self.copy_entries(turn, fetch.queue, at, place + first - ring, usize::from(fetch.entries) - first);
-        }
+        entry::copy_batch(turn, &self.tables, self.ways.link, self.index, start, &fetch);
         self.home(fetch.queue).fetched += u64::from(fetch.entries);
-    }
-
-    fn copy_entries(&mut self, turn: &mut Turn<'_>, queue: QueueId, at: HostAddress, place: usize, entries: usize) {
-        let transfer = Transfer {
-            lane: Lane::Entries,
-            nvmq: self.index,
-            first_sector: 0,
-            token: u32::from(queue.0),
-            aside: entries as u32,
-            local: (place * ENTRY_WORDS) as u64,
-            host: [at, HostAddress(0)],
-            bytes: [(entries * ENTRY_WORDS * 8) as u32, 0],
-            key: CommandKey::NONE,
-        };
-        turn.send(self.ways.link, transfer);
     }
 
     /// Entries stand in the SQ buffer.
@@ -100,7 +76,7 @@ impl Nvmq {
             let place = self.tables.place(queue, position);
             let mut words = [0; ENTRY_WORDS];
             self.tables.sq_buffer.read(place * ENTRY_WORDS, &mut words);
-            let card = self.card(queue, &Submission(words));
+            let card = entry::card(&self.drive, queue, &Submission(words));
             if self.runs_alone(&card) {
                 self.home(queue).held = true;
                 break;
@@ -168,35 +144,6 @@ impl Nvmq {
         }
     }
 
-    fn card(&self, queue: QueueId, entry: &Submission) -> Card {
-        let base = self.drive.namespace(entry.namespace());
-        let scale = self.drive.shape().format.sectors();
-        let opcode = Opcode::try_from(entry.opcode());
-        let ranged = !matches!(opcode, Ok(Opcode::Flush | Opcode::DatasetManagement) | Err(_));
-        let sectors = if ranged { u64::from(entry.block_count()) * scale } else { 0 };
-        // A range outside the namespace is marked by an impossible first sector and refused when it is parsed.
-        let inside = base.filter(|base| {
-            let first = entry.slba().checked_mul(scale);
-            first.and_then(|first| first.checked_add(sectors)).is_some_and(|end| end <= base.sectors)
-        });
-        let sector = match inside {
-            Some(base) if ranged => base.base.0 + entry.slba() * scale,
-            _ if ranged => u64::MAX,
-            _ => 0,
-        };
-        Card {
-            key: CommandKey::new(queue, entry.command_id()),
-            tickets: [NO_TICKET; 2],
-            sector,
-            sectors: sectors as u32,
-            prp1: entry.prp1(),
-            prp2: entry.prp2(),
-            opcode: entry.opcode(),
-            fua: entry.fua(),
-            ranges: if opcode == Ok(Opcode::DatasetManagement) { entry.dsm_range_count() as u16 } else { 0 },
-        }
-    }
-
     /// Whether a command may reach over more than two lock regions: it runs alone in its queue, without tickets.
     fn runs_alone(&self, card: &Card) -> bool {
         match Opcode::try_from(card.opcode) {
@@ -223,14 +170,14 @@ impl Nvmq {
 
     /// The ILOCK thread of a region.
     pub(super) fn lock_thread(&self, region: u64) -> usize {
-        (region % u64::from(self.settings.threads.ilock)) as usize
+        (region % u64::from(self.settings.parts.ilock)) as usize
     }
 
     fn deal_tickets(&mut self, card: &Card) -> [u32; 2] {
         let Some([first, last]) = self.regions(card) else { return [NO_TICKET; 2] };
-        let threads = usize::from(self.settings.threads.ilock);
+        let threads = usize::from(self.settings.parts.ilock);
         let queue = card.key.queue().index();
-        let queue = queue / usize::from(self.settings.threads.nvmq);
+        let queue = queue / usize::from(self.settings.parts.nvmq);
         let mut ticket = |thread: usize| self.tickets.deal(queue, thread);
         let one = ticket((first % threads as u64) as usize);
         let other = if first == last { NO_TICKET } else { ticket((last % threads as u64) as usize) };
@@ -247,7 +194,7 @@ impl Nvmq {
             words[0] = turn.load(&self.tables.sq_buffer, place * ENTRY_WORDS);
             self.tables.sq_buffer.read(place * ENTRY_WORDS, &mut words);
             let tickets = self.tables.tickets.get(place);
-            let mut card = self.card(take.queue, &Submission(words));
+            let mut card = entry::card(&self.drive, take.queue, &Submission(words));
             if tickets != u64::MAX {
                 card.tickets = [tickets as u32, (tickets >> 32) as u32];
             }
@@ -284,30 +231,17 @@ impl Nvmq {
     }
 
     fn parse(&self, card: &Card, entry: &Submission) -> Result<Command, Status> {
-        let opcode = Opcode::try_from(card.opcode).map_err(|_| Status::INVALID_OPCODE)?;
+        let opcode = entry::check(&self.drive, card, entry)?;
         let mut command = Command::new(*card, opcode);
-        let every_namespace = entry.namespace() == nvme::spec::ALL_NAMESPACES && opcode == Opcode::Flush;
-        if self.drive.namespace(entry.namespace()).is_none() && !every_namespace {
-            return Err(Status::INVALID_NAMESPACE);
-        }
         match opcode {
-            Opcode::Flush => return Ok(command),
+            Opcode::Flush => {}
             Opcode::DatasetManagement => {
-                command.namespace = *self.drive.namespace(entry.namespace()).expect("checked above");
+                command.namespace = *self.drive.namespace(entry.namespace()).expect("it was checked");
                 command.deallocates = entry.dsm_deallocates();
-                command.plan = Some(nvme::prp::plan(card.prp1, card.prp2, Bytes(u64::from(card.ranges) * 16))?);
-                return Ok(command);
+                command.plan = Some(entry::ranges_plan(card)?);
             }
-            Opcode::WriteUncorrectable | Opcode::Copy => return Err(Status::INVALID_OPCODE),
-            _ => {}
+            _ => self.set_range(&mut command)?,
         }
-        if card.sector == u64::MAX {
-            return Err(Status::LBA_OUT_OF_RANGE);
-        }
-        if !entry.uses_prps() {
-            return Err(Status::INVALID_FIELD);
-        }
-        self.set_range(&mut command)?;
         Ok(command)
     }
 
@@ -315,10 +249,7 @@ impl Nvmq {
     pub(super) fn set_range(&self, command: &mut Command) -> Result<(), Status> {
         let card = command.card;
         if matches!(command.opcode, Opcode::Read | Opcode::Write | Opcode::Compare) {
-            if card.sectors > self.drive.shape().transfer_sectors {
-                return Err(Status::INVALID_FIELD);
-            }
-            let plan = nvme::prp::plan(card.prp1, card.prp2, Bytes(u64::from(card.sectors) * SECTOR_BYTES))?;
+            let plan = entry::data_plan(&self.drive, &card)?;
             command.walk = plan.walk();
             command.plan = Some(plan);
         }

@@ -11,18 +11,15 @@ mod pages;
 mod ranges;
 
 use crate::message::*;
-use crate::tables::COMPLETION_VALID;
-use crate::{Drive, Firmware, Note, QueueAllocation, Settings, Tables, Turn, Work};
+use crate::stages::entry;
+use crate::{Drive, Firmware, QueueAllocation, Settings, Tables, Turn};
 use command::Slots;
 use intake::{Home, Tickets};
-use nvme::spec::{Completion, Status};
+use nvme::spec::Status;
 use ranges::OwnedRanges;
 use stage::{Accepts, Address, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
-
-/// The top bit of a CQ buffer's D-tail: the queue is held for a command that runs alone.
-const HELD: u64 = 1 << 63;
 
 /// Where an NVMQ thread can send.
 pub(crate) struct Ways {
@@ -79,12 +76,12 @@ impl Nvmq {
         ways: Ways,
         frames: std::ops::Range<u32>,
     ) -> Self {
-        let threads = u32::from(settings.threads.nvmq);
+        let threads = u32::from(settings.parts.nvmq);
         let homes = (drive.shape().queues + 1).div_ceil(threads) as usize;
         Nvmq {
             index,
             homes: vec![Home::default(); homes],
-            tickets: Tickets::new(homes, usize::from(settings.threads.ilock)),
+            tickets: Tickets::new(homes, usize::from(settings.parts.ilock)),
             next_taker: usize::from(index),
             slots: Slots::new(tables.slots),
             ranges: OwnedRanges::default(),
@@ -117,18 +114,8 @@ impl Nvmq {
     }
 
     fn post(&mut self, turn: &mut Turn<'_>, key: CommandKey, status: Status) {
-        turn.spend(Work::PostCompletion);
         let queue = key.queue();
-        let tail = turn.fetch_add(&self.tables.cq_tail, Tables::line(queue.index()), 1);
-        let (index, held) = (tail & !HELD, tail & HELD != 0);
-        let Completion([result, rest]) = Completion::new(0, 0, queue, key.id(), false, status);
-        let place = self.tables.place(queue, index) * 2;
-        turn.store(&self.tables.cq_buffer, place + 1, rest);
-        // Last: another command's announcement may make the link look here at any time.
-        self.tables.cq_buffer.set(place, result | COMPLETION_VALID);
-        turn.note(Note::Completed(key));
-        turn.send(self.ways.posted, Posted { index, key });
-        if held {
+        if entry::post(turn, &self.tables, self.ways.posted, key, status) {
             let home = queue.index() % self.ways.homes.len();
             turn.send(self.ways.homes[home], QueueEased { queue });
         }

@@ -308,7 +308,7 @@ impl Nvmq {
     ) {
         turn.spend(Work::FoldAddress);
         let key = self.slots.get(slot).card.key;
-        let thread = trans_of(self.settings.split, lpn, self.settings.threads.trans);
+        let thread = trans_of(self.settings.split, lpn, self.settings.parts.trans);
         turn.send(self.ways.trans[usize::from(thread)], TransRequest { operation, lpn, frame, requester, key });
     }
 
@@ -345,7 +345,7 @@ impl Nvmq {
 
     /// A page was read, stored or unmapped.
     pub(super) fn on_page_done(&mut self, turn: &mut Turn<'_>, done: PageDone) {
-        let (slot, phase, page) = untag(done.tag);
+        let (slot, phase, page) = untag(done.requester.tag);
         let write = matches!(phase, Phase::Store | Phase::Discard | Phase::Flush);
         self.slots.get_mut(slot).fail(Message::status_of(done.media, write));
         let good = done.media == Media::Good;
@@ -475,8 +475,8 @@ impl Nvmq {
             return;
         }
         self.slots.get_mut(slot).under_way = self.ways.caches.len() as u16;
-        for &cache in &self.ways.caches {
-            let request = CacheRequest { operation: CacheOperation::Flush, lpn: Lpn(0), frame: 0, requester, key };
+        for (region, &cache) in (0..).map(Lpn).zip(&self.ways.caches) {
+            let request = CacheRequest { operation: CacheOperation::Flush, lpn: region, frame: 0, requester, key };
             turn.send(cache, request);
         }
     }

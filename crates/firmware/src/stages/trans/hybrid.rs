@@ -75,7 +75,7 @@ impl HybridPlaces {
     /// With the groups of thread `index` in whatever state they are: fresh or preconditioned, without log groups.
     pub(super) fn new(index: u8, settings: &Settings, map: Arc<HybridMap>, groups: BlockGroups) -> Self {
         let share = map.share(index.into()).clone();
-        let free = FreeGroups::new(&groups, index, settings.threads.trans, map.lanes());
+        let free = FreeGroups::new(&groups, index, settings.parts.trans, map.lanes());
         let promised = share.blocks.clone().filter(|&block| map.data_unpriced(block).is_none()).count() as u32;
         HybridPlaces {
             index,

@@ -23,7 +23,7 @@ use std::sync::Arc;
 use units::{Lpn, Ppn};
 
 /// Where the pages of a TRANS thread are and go, under one of the mappings.
-trait Places: Send {
+pub(crate) trait Places: Send {
     /// Where a page is.
     fn locate(&self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn>;
     /// Whether nothing may be served for the host before something is reclaimed.
@@ -42,12 +42,22 @@ trait Places: Send {
     fn tidy(&mut self, turn: &mut Turn<'_>) -> Option<MergeStep>;
 }
 
-fn places(index: u8, settings: &Settings, tables: &Tables) -> Box<dyn Places> {
+/// The places of thread `index`, under the mapping that is set.
+pub(crate) fn places(index: u8, settings: &Settings, tables: &Tables) -> Box<dyn Places> {
     let groups = tables.groups.clone();
     match &tables.mapping {
         Mapping::Page(map) => Box::new(PagePlaces::new(index, settings, map.clone(), groups)),
         Mapping::Hybrid(map) => Box::new(HybridPlaces::new(index, settings, map.clone(), groups)),
     }
+}
+
+/// Where a TRANS thread can send.
+pub(crate) struct Ways {
+    pub(crate) fcmd: Vec<Address<FlashRequest>>,
+    pub(crate) answers: Answers,
+    pub(crate) bgc: Address<ReclaimRequest>,
+    /// Whether several threads run this part, so that their messages could overtake each other.
+    pub(crate) shared: bool,
 }
 
 /// One TRANS thread.
@@ -66,6 +76,8 @@ pub(crate) struct Trans {
     reclaiming: bool,
     /// Requests of the host that wait for it.
     held: VecDeque<TransRequest>,
+    /// The next ticket at each FCMD thread, where several threads run this part and their messages could overtake each other.
+    tickets: Option<Vec<u32>>,
 }
 
 impl Accepts<TransRequest> for Trans {}
@@ -73,19 +85,13 @@ impl Accepts<Reclaimed> for Trans {}
 
 impl Trans {
     /// Thread `index`, with the groups it owns in whatever state they are: fresh or preconditioned.
-    pub(crate) fn new(
-        index: u8,
-        drive: Arc<Drive>,
-        settings: &Settings,
-        tables: Tables,
-        fcmd: Vec<Address<FlashRequest>>,
-        answers: Answers,
-        bgc: Address<ReclaimRequest>,
-    ) -> Self {
+    pub(crate) fn new(index: u8, drive: Arc<Drive>, settings: &Settings, tables: Tables, ways: Ways) -> Self {
+        let Ways { fcmd, answers, bgc, shared } = ways;
         let places = places(index, settings, &tables);
         Trans {
             index,
             tables,
+            tickets: shared.then(|| vec![0; fcmd.len()]),
             fcmd,
             answers,
             bgc,
@@ -206,15 +212,21 @@ impl Trans {
         self.sequence += 1;
     }
 
-    fn ask_flash(&self, turn: &mut Turn<'_>, operation: flash::Operation, ppn: Ppn, request: &TransRequest) {
+    fn ask_flash(&mut self, turn: &mut Turn<'_>, operation: flash::Operation, ppn: Ppn, request: &TransRequest) {
         let TransRequest { frame, requester, key, .. } = *request;
         let thread = self.drive.channel_of(ppn) % self.fcmd.len();
-        turn.send(self.fcmd[thread], FlashRequest { operation, ppn, frame, requester, key });
+        let ticket = self.tickets.as_mut().map_or(NO_TICKET, |next| {
+            let ticket = next[thread];
+            next[thread] = next_ticket(ticket);
+            ticket
+        });
+        let owner = self.index;
+        turn.send(self.fcmd[thread], FlashRequest { operation, ppn, frame, requester, owner, ticket, key });
     }
 
     fn answer(&self, turn: &mut Turn<'_>, request: &TransRequest) {
         let TransRequest { frame, requester, key, .. } = *request;
-        self.answers.tell(turn, requester, PageDone { tag: requester.tag, frame, media: Media::Good, key });
+        self.answers.tell(turn, requester, PageDone { requester, frame, media: Media::Good, key });
     }
 
     fn on_reclaimed(&mut self, turn: &mut Turn<'_>, reclaimed: Reclaimed) {

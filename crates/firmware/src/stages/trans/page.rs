@@ -42,9 +42,9 @@ pub(super) struct PagePlaces {
 impl PagePlaces {
     /// With the groups of thread `index` in whatever state they are: fresh or preconditioned.
     pub(super) fn new(index: u8, settings: &Settings, map: PageMap, groups: BlockGroups) -> Self {
-        let free = FreeGroups::new(&groups, index, settings.threads.trans, 1);
+        let free = FreeGroups::new(&groups, index, settings.parts.trans, 1);
         let owned = groups.owned(index.into()).count();
-        let dies = (groups.dies() as usize).div_ceil(usize::from(settings.threads.trans));
+        let dies = (groups.dies() as usize).div_ceil(usize::from(settings.parts.trans));
         let points = write_points(dies, owned);
         PagePlaces {
             index,

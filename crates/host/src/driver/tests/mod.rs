@@ -16,6 +16,7 @@ fn settings() -> DriverSettings {
         sector_words: 2,
         max_transfer: Bytes::kib(32),
         check: true,
+        in_order: true,
         namespaces: vec![4096, 1000],
         starts: vec![Lba(0), Lba(4096)],
         initial: Initial::Preconditioned,

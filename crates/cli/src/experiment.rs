@@ -1,0 +1,200 @@
+//! `experiment` and `sweep`: many runs from one file, their table and their picture.
+
+use crate::Shell;
+use crate::failure::unusable;
+use crate::progress::Runs;
+use crate::table::table;
+use clap::Args;
+use lab::{EXPERIMENTS, Experiment, LabError, Orders, Outcome, Placing, Size};
+use report::Page;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+
+/// More rows than this are in the files only.
+const ROWS_SHOWN: usize = 64;
+
+/// What `experiment` is told.
+#[derive(Args)]
+pub(crate) struct ExperimentArguments {
+    /// Experiments (`list experiments`), or all of them
+    #[arg(required = true, value_name = "NAME|all")]
+    names: Vec<String>,
+    /// Smaller and shorter: all experiments in minutes
+    #[arg(long)]
+    quick: bool,
+    #[command(flatten)]
+    shared: Carried,
+}
+
+/// What `sweep` is told.
+#[derive(Args)]
+pub(crate) struct SweepArguments {
+    /// What is varied and measured: a file like those of experiments/ in the repository
+    file: PathBuf,
+    /// The smaller form, as the file's [quick] says
+    #[arg(long)]
+    quick: bool,
+    #[command(flatten)]
+    shared: Carried,
+}
+
+/// What both are told.
+#[derive(Args)]
+pub(crate) struct Carried {
+    /// Folder for NAME.json, NAME.csv, NAME.svg, and for finished runs, which are not run again
+    #[arg(long, value_name = "DIR", default_value = "results")]
+    out: PathBuf,
+    /// Runs side by side; a run takes up to 2 GiB of memory [default: the machine's cores]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+    /// Folder of block traces that are replayed beside the generated workloads of the same name or family
+    #[arg(long, value_name = "DIR")]
+    traces: Option<PathBuf>,
+    /// Sets a configuration key of every run, over what the file says; can be given often
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Writes the results as JSON, a list with one element for each experiment; - is standard output
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<String>,
+}
+
+impl ExperimentArguments {
+    pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
+        let is_all = self.names.iter().any(|name| name == "all");
+        let names: Vec<&str> = match is_all {
+            true => EXPERIMENTS.iter().map(|named| named.name).collect(),
+            false => self.names.iter().map(String::as_str).collect(),
+        };
+        // All names and files are looked at before the first run.
+        let experiments = names.iter().map(|name| Experiment::named(name)).collect::<Result<Vec<_>, _>>()?;
+        self.shared.carry_out(shell, &experiments, self.quick, is_all)
+    }
+}
+
+impl SweepArguments {
+    pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
+        if let Some(placing) = Placing::open(&self.file)? {
+            return self.place(shell, &placing);
+        }
+        let experiment = Experiment::open(&self.file)?;
+        self.shared.carry_out(shell, &[experiment], self.quick, false)
+    }
+}
+
+impl SweepArguments {
+    /// Searches for placements, telling every run.
+    fn place(&self, shell: &mut Shell<'_>, placing: &Placing) -> anyhow::Result<()> {
+        let runs = Runs::new(shell.watched, "placing");
+        let path = placing.write(&self.shared.out, &|tried| runs.tried(tried))?;
+        drop(runs);
+        Ok(shell.say(&format!("{}\n", path.display()))?)
+    }
+}
+
+impl Carried {
+    /// Carries experiments out, one after another. With `on`, one that cannot be does not keep the others from it.
+    fn carry_out(&self, shell: &mut Shell<'_>, all: &[Experiment], quick: bool, on: bool) -> anyhow::Result<()> {
+        let json = shell.json(self.json.as_deref())?;
+        let (mut results, mut failed): (Vec<Value>, Vec<(String, LabError)>) = (Vec::new(), Vec::new());
+        for experiment in all {
+            let outcome = match self.one(shell, experiment, quick) {
+                Ok(outcome) => outcome,
+                Err(error) if on => {
+                    shell.warn(&format!("{} {error}\n\n", shell.paint("1;31", "not done:")))?;
+                    failed.push((experiment.name.clone(), error));
+                    continue;
+                }
+                Err(error) => return Err(error.into()),
+            };
+            let files = outcome.write(&self.out)?;
+            shell.say(&self.told(shell, experiment, &outcome, &files))?;
+            results.push(outcome.to_json());
+        }
+        shell.put(json, &serde_json::to_string_pretty(&results)?)?;
+        if failed.is_empty() {
+            return Ok(());
+        }
+        let (names, errors): (Vec<String>, Vec<LabError>) = failed.into_iter().unzip();
+        let message =
+            format!("{} of {} experiments could not be carried out: {}", names.len(), all.len(), names.join(", "));
+        match errors.into_iter().find(|error| !error.is_input()) {
+            Some(fault) => Err(anyhow::Error::from(fault).context(message)),
+            None => Err(unusable(message, "the reasons stand above")),
+        }
+    }
+
+    fn one(&self, shell: &Shell<'_>, experiment: &Experiment, quick: bool) -> Result<Outcome, LabError> {
+        let runs = Runs::new(shell.watched, &experiment.name);
+        let machine = std::thread::available_parallelism().map_or(1, usize::from);
+        experiment.carry_out(&Orders {
+            size: if quick { Size::Quick } else { Size::Full },
+            sets: &self.set,
+            jobs: self.jobs.map_or(machine, usize::from),
+            out: Some(&self.out),
+            traces: self.traces.as_deref(),
+            watch: &|progress| runs.show(progress),
+        })
+    }
+
+    /// The result in words.
+    fn told(&self, shell: &Shell<'_>, experiment: &Experiment, outcome: &Outcome, files: &[PathBuf]) -> String {
+        let mut text = format!("{}\n", shell.strong(&format!("{}: {}", experiment.name, experiment.title)));
+        text += &format!("  {}\n\n", experiment.source);
+        text += &match outcome.rows().len() {
+            0..=ROWS_SHOWN => rows(shell.page, outcome),
+            many => format!("  {many} rows: see the files\n"),
+        };
+        for line in experiment.text.trim().lines() {
+            text += &format!("\n  {line}");
+        }
+        text += "\n";
+        for open in &experiment.open {
+            let lab::Open { what, choice, reason, effect } = open;
+            text +=
+                &format!("\n  left open: {what}\n    chosen: {choice}\n    reason: {reason}\n    matters: {effect}\n");
+        }
+        text += &self.traces(experiment, outcome);
+        let (runs, kept) = outcome.runs;
+        let kept = if kept > 0 { format!(", {kept} of them kept from before") } else { String::new() };
+        let files: Vec<String> = files.iter().map(|path| Path::display(path).to_string()).collect();
+        text + &format!("\n  {runs} runs{kept}; {}\n\n", files.join(" "))
+    }
+
+    fn traces(&self, experiment: &Experiment, outcome: &Outcome) -> String {
+        if !experiment.takes_traces() {
+            return String::new();
+        }
+        if self.traces.is_none() {
+            return "\n  traces: none given (--traces DIR): all workloads are generated from their published statistics\n".into();
+        }
+        let word = |trace: &Value, key: &str| trace[key].as_str().unwrap_or_default().to_owned();
+        let said = |trace: &Value| {
+            format!("  {} beside {}: {}\n", word(trace, "trace"), word(trace, "workload"), word(trace, "relation"))
+        };
+        let said: String = outcome.traces.iter().map(said).collect();
+        if said.is_empty() {
+            "\n  traces: the folder has none that belongs to a workload\n".into()
+        } else {
+            format!("\n{said}")
+        }
+    }
+}
+
+fn rows(page: Page, outcome: &Outcome) -> String {
+    let columns = outcome.columns();
+    let figure = |value: &Value| match value {
+        Value::Null => "-".to_owned(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) if number.is_f64() => short(number.as_f64().unwrap_or_default()),
+        other => other.to_string(),
+    };
+    let mut lines = vec![columns.to_vec()];
+    lines.extend(outcome.rows().map(|row| row.into_iter().map(figure).collect()));
+    table(page, &lines, &(1..columns.len()).collect::<Vec<_>>())
+}
+
+/// Four digits of a figure; the files have all of them.
+fn short(figure: f64) -> String {
+    let digits = 3 - figure.abs().max(1e-6).log10().floor() as i32;
+    format!("{figure:.*}", digits.clamp(0, 6) as usize)
+}

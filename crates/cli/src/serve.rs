@@ -1,0 +1,201 @@
+//! `serve`: the drive in real time, behind a front end that real hosts connect to.
+
+use crate::Shell;
+use crate::arguments::Shared;
+use crate::failure::unusable;
+use crate::run::check_supported;
+use clap::Args;
+use rig::config::{Payload, Resolved, World};
+use rig::{Layout, Service, ServiceError, ServiceSettings};
+use serde::Serialize;
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::PathBuf;
+use std::thread;
+
+/// What `serve` is told.
+#[derive(Args)]
+pub(crate) struct ServeArguments {
+    /// Listens for NVMe/TCP here; port 0 is any that is free
+    #[arg(long, value_name = "ADDR:PORT")]
+    tcp: Option<String>,
+    /// Listens for a virtual machine's vfio-user client here
+    #[arg(long, value_name = "SOCKET", hide = true)]
+    vfio_user: Option<PathBuf>,
+    /// Keeps the drive's contents in a file
+    #[arg(long, value_name = "FILE", hide = true)]
+    media: Option<PathBuf>,
+    /// Shows the drive's figures over HTTP here, as Prometheus reads them
+    #[arg(long, value_name = "ADDR:PORT")]
+    metrics: Option<String>,
+    /// NVMe qualified name of the subsystem; the identifiers of its namespaces follow from it
+    #[arg(long, value_name = "NQN", default_value = "nqn.2026-11.org.flashloom:drive")]
+    nqn: String,
+    /// Lets in only hosts of this name; can be given often
+    #[arg(long, value_name = "NQN")]
+    allow_host: Vec<String>,
+    /// Lets --tcp listen at an address that other machines reach: whoever reaches it can read and write the drive
+    #[arg(long)]
+    allow_remote: bool,
+    /// The address that discovery tells, where address translation hides the one that hosts dial
+    #[arg(long, value_name = "ADDR:PORT")]
+    advertise: Option<String>,
+    #[command(flatten)]
+    shared: Shared,
+}
+
+/// Where the drive is when nothing is said: it takes no more memory than it has flash.
+const DEVICE: &str = "mlc-4gb";
+
+/// What is known when a service has ended.
+#[derive(Serialize)]
+struct Served {
+    connections: u64,
+    protocol_violations: u64,
+    keep_alive_expiries: u64,
+}
+
+impl ServeArguments {
+    pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
+        self.refuse_what_is_not_there()?;
+        let address = self.address()?;
+        let resolved = self.resolve()?;
+        let json = shell.json(self.shared.json.as_deref())?;
+        let service = self.service(&resolved, address)?;
+        let stop = service.stop();
+        let mut signals = Signals::new([SIGINT, SIGTERM])
+            .map_err(|error| unusable(format!("signals cannot be waited for: {error}"), ""))?;
+        let handle = signals.handle();
+        let metrics = self.metrics.as_ref().map(|text| self.local_address("--metrics", text)).transpose()?;
+        let metrics = metrics.map(|address| service.metrics(address)).transpose()?;
+        let shown = metrics.as_ref().map(rig::Metrics::address).transpose()?;
+        let end_metrics = metrics.as_ref().map(rig::Metrics::ender).transpose()?;
+        self.introduce(shell, &resolved, service.address(), shown)?;
+        let ended = thread::scope(|scope| {
+            scope.spawn(move || signals.forever().for_each(|_| stop.stop()));
+            metrics.map(|metrics| scope.spawn(move || metrics.run()));
+            let ended = service.run();
+            handle.close();
+            if let Some(end) = end_metrics {
+                end();
+            }
+            ended
+        })?;
+        let served = Served {
+            connections: ended.connections,
+            protocol_violations: ended.violations,
+            keep_alive_expiries: ended.expired,
+        };
+        shell.say(&format!(
+            "ended      {} connections, {} broke the protocol, {} hosts fell silent; everything is durable\n",
+            served.connections, served.protocol_violations, served.keep_alive_expiries
+        ))?;
+        shell.put(json, &serde_json::to_string_pretty(&served).expect("numbers always serialise"))
+    }
+
+    fn refuse_what_is_not_there(&self) -> anyhow::Result<()> {
+        let later = |what: &str| Err(unusable(format!("{what} comes with a later version; expected --tcp alone"), ""));
+        if let Some(socket) = &self.vfio_user {
+            return later(&format!("--vfio-user {}", socket.display()));
+        }
+        if let Some(file) = &self.media {
+            return later(&format!("--media {}: contents kept over restarts", file.display()));
+        }
+        Ok(())
+    }
+
+    fn address(&self) -> anyhow::Result<SocketAddr> {
+        let Some(text) = &self.tcp else {
+            return Err(unusable("nothing to listen at; expected --tcp ADDR:PORT", "for example --tcp 127.0.0.1:4420"));
+        };
+        self.local_address("--tcp", text)
+    }
+
+    /// An address that other machines do not reach, unless they may.
+    fn local_address(&self, flag: &str, text: &str) -> anyhow::Result<SocketAddr> {
+        let address = resolve_address(flag, text)?;
+        if !address.ip().to_canonical().is_loopback() && !self.allow_remote {
+            return Err(unusable(
+                format!("{flag} {text} can be reached from other machines; expected a loopback address"),
+                "--allow-remote lets whoever reaches it read and write the drive; --allow-host NQN asks for names",
+            ));
+        }
+        Ok(address)
+    }
+
+    fn resolve(&self) -> anyhow::Result<Resolved> {
+        let shared = self.shared.serving(DEVICE);
+        let resolved = shared.layers(&[])?.resolve()?;
+        check_supported(&shared, &resolved)?;
+        if !matches!(resolved.world, World::Threads { .. }) {
+            return Err(unusable("--world sim; expected threads: hosts live in real time", ""));
+        }
+        if resolved.payload != Payload::Full {
+            return Err(unusable("--payload; expected full: hosts read what they wrote", ""));
+        }
+        Ok(resolved)
+    }
+
+    fn service(&self, resolved: &Resolved, address: SocketAddr) -> anyhow::Result<Service> {
+        let advertised = self.advertise.as_ref().map(|text| resolve_address("--advertise", text)).transpose()?;
+        for name in self.allow_host.iter().chain([&self.nqn]) {
+            check_name(name)?;
+        }
+        let World::Threads { threads, .. } = resolved.world else { unreachable!("it was checked") };
+        let settings = ServiceSettings {
+            address,
+            advertised,
+            subsystem: self.nqn.clone(),
+            allowed: self.allow_host.clone(),
+            layout: Layout { threads: threads.into(), pin: false },
+        };
+        let device = resolved.plan();
+        resolved.draw(&device)?;
+        Ok(Service::listen(device, settings)?)
+    }
+
+    fn introduce(
+        &self,
+        shell: &mut Shell<'_>,
+        resolved: &Resolved,
+        address: SocketAddr,
+        metrics: Option<SocketAddr>,
+    ) -> anyhow::Result<()> {
+        let (ip, port) = (address.ip(), address.port());
+        let mut rows = vec![
+            ("firmware", resolved.architecture.name().to_owned()),
+            ("device", format!("{}: {}", resolved.device.name, resolved.device.summary)),
+            ("subsystem", self.nqn.clone()),
+            ("listening", address.to_string()),
+            ("connect", format!("nvme connect -t tcp -a {ip} -s {port} -n {}", self.nqn)),
+        ];
+        rows.extend(metrics.map(|address| ("metrics", format!("http://{address}/metrics"))));
+        shell.say(&rows.iter().map(|(name, text)| format!("{name:<10} {text}\n")).collect::<String>())?;
+        Ok(())
+    }
+}
+
+fn resolve_address(flag: &str, text: &str) -> anyhow::Result<SocketAddr> {
+    let found = text.to_socket_addrs().ok().and_then(|mut found| found.next());
+    found.ok_or_else(|| {
+        unusable(format!("{flag} {text}; expected an address and a port"), "for example 127.0.0.1:4420 or [::1]:4420")
+    })
+}
+
+/// Base §4.5: UTF-8 of at most 223 bytes that begins with `nqn.`.
+fn check_name(name: &str) -> anyhow::Result<()> {
+    if name.starts_with("nqn.") && name.len() <= 223 {
+        return Ok(());
+    }
+    Err(unusable(
+        format!("{name:?} is no NVMe qualified name; expected nqn.YYYY-MM.DOMAIN:NAME, at most 223 bytes"),
+        "",
+    ))
+}
+
+/// The exit code of a service follows from what ended it.
+pub(crate) fn is_fault(error: &ServiceError) -> bool {
+    !matches!(error, ServiceError::Serve(rig::ServeError::Listen { .. } | rig::ServeError::Wait(_)))
+        && !matches!(error, ServiceError::Session(rig::SessionError::Build(_)))
+}

@@ -1,0 +1,87 @@
+//! `serve` as a user meets it: it says where it listens, takes a host, and ends in good order on a signal.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+struct Served {
+    process: Child,
+    out: BufReader<ChildStdout>,
+    address: SocketAddr,
+}
+
+/// Ends with the test, however that ends.
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+    }
+}
+
+fn serve(flags: &[&str]) -> Served {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flashloom"));
+    command.args(["serve", "--tcp", "127.0.0.1:0", "--device", "small"]).args(flags);
+    let mut process = command.stdout(Stdio::piped()).spawn().expect("the program starts");
+    let mut out = BufReader::new(process.stdout.take().expect("it is piped"));
+    let address = loop {
+        let mut line = String::new();
+        assert_ne!(out.read_line(&mut line).expect("text"), 0, "it ended before it listened");
+        if let Some(address) = line.strip_prefix("listening") {
+            break address.trim().parse().expect("an address");
+        }
+    };
+    Served { process, out, address }
+}
+
+fn ends(mut served: Served, signal: &str) -> String {
+    let id = served.process.id().to_string();
+    assert!(Command::new("kill").args([signal, &id]).status().expect("kill").success());
+    let mut rest = String::new();
+    served.out.read_to_string(&mut rest).expect("text");
+    assert_eq!(served.process.wait().expect("it ends").code(), Some(0), "{rest}");
+    rest
+}
+
+#[test]
+fn it_ends_in_good_order_on_either_signal() {
+    for signal in ["-TERM", "-INT"] {
+        let served = serve(&[]);
+        let mut greeting = vec![0u8; 128];
+        (greeting[2], greeting[4]) = (128, 128);
+        let mut stream = TcpStream::connect(served.address).expect("it listens");
+        stream.write_all(&greeting).unwrap();
+        stream.read_exact(&mut greeting).expect("ICResp");
+        assert_eq!((greeting[0], greeting[4]), (1, 128));
+        let said = ends(served, signal);
+        assert!(said.contains("1 connections, 0 broke the protocol"), "{said}");
+        assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0, "the connection is closed");
+    }
+}
+
+#[test]
+fn its_figures_come_as_json() {
+    let file = std::env::temp_dir().join(format!("flashloom-serve-{}.json", std::process::id()));
+    let served = serve(&["--json", file.to_str().expect("UTF-8")]);
+    TcpStream::connect(served.address).expect("it listens").write_all(&[0xff; 128]).unwrap();
+    // Closed by it, once the bytes are judged.
+    let mut stream = TcpStream::connect(served.address).expect("it listens");
+    stream.write_all(&[0x55; 128]).unwrap();
+    let mut back = Vec::new();
+    let _ = stream.read_to_end(&mut back);
+    assert_eq!(back.first(), Some(&3), "C2HTermReq");
+    ends(served, "-TERM");
+    let json: serde_json::Value =
+        serde_json::from_str(&std::fs::read_to_string(&file).expect("it was written")).expect("JSON");
+    std::fs::remove_file(&file).expect("it is there");
+    assert_eq!((json["connections"].as_u64(), json["protocol_violations"].as_u64()), (Some(2), Some(2)));
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let served = serve(&[]);
+    let address = served.address.to_string();
+    let output = Command::new(env!("CARGO_BIN_EXE_flashloom")).args(["serve", "--tcp", &address]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains(&address) && said.contains("expected an address of this machine and a free port"), "{said}");
+    ends(served, "-TERM");
+}

@@ -1,0 +1,106 @@
+//! Which groups of threads an architecture has, and how many threads are in each.
+
+use crate::{LatencyPart, SettingsError};
+
+/// Most groups of an architecture.
+const GROUPS_MAX: usize = 8;
+
+/// Most threads of a group; an architecture may allow fewer.
+pub const THREADS_MAX: u16 = 128;
+
+/// A group of threads that an architecture has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadGroup {
+    /// Its name: the key in `[threads]`, `[placement]` and the summary.
+    pub name: &'static str,
+    /// What its threads do, for help.
+    pub summary: &'static str,
+    /// How many there are unless a run says otherwise.
+    pub threads: u16,
+    /// The fewest there can be.
+    pub least: u16,
+    /// The most there can be.
+    pub most: u16,
+    /// Why there cannot be more or fewer, where that needs saying.
+    pub reason: &'static str,
+    /// The part of a request's latency that its turns count as.
+    pub part: LatencyPart,
+}
+
+impl ThreadGroup {
+    /// A group of 1 to [`THREADS_MAX`] threads.
+    pub const fn new(name: &'static str, threads: u16, part: LatencyPart, summary: &'static str) -> Self {
+        ThreadGroup { name, summary, threads, least: 1, most: THREADS_MAX, reason: "", part }
+    }
+
+    /// The same with other limits, and why.
+    pub const fn within(self, least: u16, most: u16, reason: &'static str) -> Self {
+        ThreadGroup { least, most, reason, ..self }
+    }
+
+    fn expected(&self) -> String {
+        let range = match self.most - self.least {
+            0 => self.least.to_string(),
+            1 => format!("{} or {}", self.least, self.most),
+            _ => format!("{} to {}", self.least, self.most),
+        };
+        if self.reason.is_empty() { range } else { format!("{range}: {}", self.reason) }
+    }
+}
+
+/// How many threads each group of one architecture has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadCounts {
+    groups: &'static [ThreadGroup],
+    counts: [u16; GROUPS_MAX],
+}
+
+impl ThreadCounts {
+    /// No group at all.
+    pub const NONE: ThreadCounts = ThreadCounts { groups: &[], counts: [0; GROUPS_MAX] };
+
+    /// These groups with the threads that each has by default.
+    pub fn new(groups: &'static [ThreadGroup]) -> Self {
+        assert!(groups.len() <= GROUPS_MAX, "an architecture has at most {GROUPS_MAX} groups");
+        let mut counts = [0; GROUPS_MAX];
+        for (count, group) in counts.iter_mut().zip(groups) {
+            *count = group.threads;
+        }
+        ThreadCounts { groups, counts }
+    }
+
+    /// The same with so many threads in a group, which must be one of the architecture's.
+    pub fn with(mut self, group: &str, threads: u16) -> Self {
+        let at = self.groups.iter().position(|known| known.name == group);
+        self.counts[at.unwrap_or_else(|| panic!("{group} is no group of {self:?}"))] = threads;
+        self
+    }
+
+    /// Threads of a group; 0 where the architecture has no such group.
+    pub fn of(&self, group: &str) -> u16 {
+        self.iter().find(|(name, _)| *name == group).map_or(0, |(_, count)| count)
+    }
+
+    /// Names and counts, in the order a request meets them.
+    pub fn iter(&self) -> impl Iterator<Item = (&'static str, u16)> {
+        self.groups.iter().map(|group| group.name).zip(self.counts)
+    }
+
+    /// All threads.
+    pub fn total(&self) -> u32 {
+        self.iter().map(|(_, count)| u32::from(count)).sum()
+    }
+
+    /// Refuses a group with fewer or more threads than it can have.
+    pub fn check(&self) -> Result<(), SettingsError> {
+        let outside = |(group, count): &(&ThreadGroup, u16)| *count < group.least || *count > group.most;
+        match self.groups.iter().zip(self.counts).find(outside) {
+            None => Ok(()),
+            Some((group, count)) => Err(SettingsError {
+                key: format!("threads.{}", group.name),
+                value: count.to_string(),
+                expected: group.expected(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! PipeSSD (DAC'24): four stages on a core each, with a first-in first-out queue from each to the next and no lock.
+//!
+//! ```text
+//! host -> link -> NVMe Fetch -> FTL -> FIL -> NVMe Post -> link -> host
+//!                 pilot               waitlist  data cache
+//!                                     channels
+//! ```
+
+use super::{Architecture, DrawError, Drawing, Hardware, Materials, ThreadGroup};
+use crate::stages::dies::DieLines;
+use crate::stages::pipessd::event::EventLine;
+use crate::stages::pipessd::fetch::{self, Fetcher};
+use crate::stages::pipessd::fil::{Fil, FilFrames};
+use crate::stages::pipessd::ftl::{self, Ftl};
+use crate::stages::pipessd::post::{self, Poster};
+use crate::tables::{Pipeline, RESERVED_GROUPS, Watcher};
+use crate::{
+    Blueprint, EventPulled, Firmware, LatencyPart, Mapping, MappingScheme, PartCounts, Settings, SubRequest, Tables,
+    write_points,
+};
+use stage::{Address, Place, Slot, Stage};
+
+/// The lock-free pipeline.
+pub(super) struct PipeSsd;
+
+const ONE: &str = "the pipeline has four stages, of one thread each";
+
+const GROUPS: &[ThreadGroup] = &[
+    ThreadGroup::new("fetch", 1, LatencyPart::Nvmq, "NVMe Fetch: cuts commands, and the pilot").within(1, 1, ONE),
+    ThreadGroup::new("ftl", 1, LatencyPart::Trans, "FTL: translation of misses, reclaim").within(1, 1, ONE),
+    ThreadGroup::new("fil", 1, LatencyPart::Fcmd, "FIL: the waitlist and all flash channels").within(1, 1, ONE),
+    ThreadGroup::new("post", 1, LatencyPart::Cache, "NVMe Post: the data cache and completions").within(1, 1, ONE),
+];
+
+impl Architecture for PipeSsd {
+    fn name(&self) -> &'static str {
+        "pipessd"
+    }
+    fn summary(&self) -> &'static str {
+        "lock-free pipeline of four stages, with a pilot ahead of the data cache (DAC'24)"
+    }
+    fn groups(&self) -> &'static [ThreadGroup] {
+        GROUPS
+    }
+    fn parts(&self, _settings: &Settings) -> PartCounts {
+        PartCounts { nvmq: 1, ilock: 0, cache: 1, trans: 1, log: 0, bgc: 1, fcmd: 1 }
+    }
+    /// The whole mapping table is in memory, and a page may be anywhere (section 2.2).
+    fn settle(&self, mut settings: Settings) -> Settings {
+        settings.mapping = MappingScheme::Page;
+        settings
+    }
+    fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawing, DrawError> {
+        draw(&materials, prepare)
+    }
+}
+
+/// The slots of the stages.
+struct Stages {
+    fetch: Slot<Fetcher>,
+    ftl: Slot<Ftl>,
+    fil: Slot<Fil>,
+    post: Slot<Poster>,
+}
+
+fn draw(materials: &Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawing, DrawError> {
+    let mut plan = Blueprint::default();
+    let Materials { drive, settings, .. } = materials;
+    let tables = Tables::new(&mut plan.memory, drive, settings);
+    if !matches!(tables.mapping, Mapping::Page(_)) {
+        return Err(DrawError::PageMappingOnly);
+    }
+    let owned = tables.groups.owned(0).count();
+    let points = write_points(tables.groups.dies() as usize, owned);
+    super::check_room(drive, &tables, points as u64 + u64::from(RESERVED_GROUPS) + 2)?;
+    prepare(&tables);
+    let pipeline = Pipeline::new(&mut plan.memory, tables.cache_entries, usize::from(settings.frames));
+    let hardware = Hardware::reserve(&mut plan, drive);
+    let stages = Stages {
+        fetch: reserve(&mut plan, materials, "fetch"),
+        ftl: reserve(&mut plan, materials, "ftl"),
+        fil: reserve(&mut plan, materials, "fil"),
+        post: reserve(&mut plan, materials, "post"),
+    };
+    let mut drawing = Drawing { blueprint: plan, hardware, tables };
+    install_front(&mut drawing, materials, &stages, &pipeline);
+    install_back(&mut drawing, materials, &stages, &pipeline);
+    let groups: Vec<&str> = GROUPS.iter().map(|group| group.name).collect();
+    assert!(drawing.blueprint.is_loop_free(&groups), "no message runs back up the pipeline");
+    Ok(drawing)
+}
+
+fn reserve<S: Stage<Firmware>>(plan: &mut Blueprint, materials: &Materials, group: &'static str) -> Slot<S> {
+    let place = Place::Core(materials.placement.core(group, 0));
+    plan.reserve(group, format!("{group}0"), place, 1 << 24)
+}
+
+/// NVMe Fetch and FTL.
+fn install_front(drawing: &mut Drawing, materials: &Materials, stages: &Stages, pipeline: &Pipeline) {
+    let (plan, hardware) = (&mut drawing.blueprint, &mut drawing.hardware);
+    let Materials { drive, settings, .. } = materials;
+    let (commands, slots) = (u32::from(settings.commands), u32::from(settings.frames));
+    let ways = fetch::Ways {
+        link: plan.connect(stages.fetch, hardware.link, 3 * commands),
+        ftl: plan.connect(stages.fetch, stages.ftl, slots),
+    };
+    hardware.fetches.push(plan.connect(hardware.link, stages.fetch, commands));
+    hardware.transfers.push(plan.connect(hardware.link, stages.fetch, 3 * commands));
+    let tables = &drawing.tables;
+    let fetcher = Fetcher::new(drive.clone(), *settings, tables.clone(), pipeline.clone(), ways);
+    plan.install(stages.fetch, fetcher);
+    let ways = ftl::Ways {
+        fil: plan.connect::<SubRequest, _, _>(stages.ftl, stages.fil, slots),
+        orders: plan.connect(stages.ftl, stages.fil, settings.reclaim.window.into()),
+    };
+    plan.install(stages.ftl, Ftl::new(drive.clone(), *settings, tables.clone(), pipeline.clone(), ways));
+}
+
+/// FIL and NVMe Post.
+fn install_back(drawing: &mut Drawing, materials: &Materials, stages: &Stages, pipeline: &Pipeline) {
+    let (plan, hardware) = (&mut drawing.blueprint, &mut drawing.hardware);
+    let Materials { drive, settings, .. } = materials;
+    let slots = u32::from(settings.frames);
+    // A die is given two reads and two writes at most.
+    let each = 4 * drive.geometry().dies_per_channel();
+    let channels = hardware.channels.iter().map(|&channel| plan.connect(stages.fil, channel, each)).collect();
+    for &channel in &hardware.channels {
+        hardware.finished.push(plan.connect(channel, stages.fil, each));
+    }
+    let lines = drawing.tables.cache_entries as u32;
+    let window = lines + slots..lines + slots + u32::from(settings.reclaim.window);
+    let spares = window.end..window.end + settings.cache.spare_frames;
+    let frames = FilFrames { staging: lines..lines + slots, window };
+    let post = plan.connect(stages.fil, stages.post, slots);
+    let dies = DieLines::new(1, drive.clone(), settings.flash, channels);
+    let tables = &drawing.tables;
+    let fil = Fil::new(drive, tables.clone(), pipeline.clone(), dies, post, frames);
+    plan.install(stages.fil, fil);
+    let mut event = |name: &str, pulls: &dyn Fn(&mut Blueprint, Slot<EventLine>) -> Address<EventPulled>| {
+        let line = plan.reserve("event", name.into(), Place::Hardware, 1);
+        let to = pulls(plan, line);
+        plan.install(line, EventLine::new(to));
+        plan.connect(stages.post, line, 1)
+    };
+    // A line is still until its watcher has looked, so one event is under way at most.
+    let events = [
+        (Watcher::Fetch, event("event0", &|plan, line| plan.connect(line, stages.fetch, 1))),
+        (Watcher::Fil, event("event1", &|plan, line| plan.connect(line, stages.fil, 1))),
+    ];
+    let ways = post::Ways {
+        events,
+        link: plan.connect(stages.post, hardware.link, slots),
+        posted: plan.connect(stages.post, hardware.link, settings.commands.into()),
+    };
+    hardware.transfers.push(plan.connect(hardware.link, stages.post, slots));
+    let poster = Poster::new(drive.clone(), tables.clone(), pipeline.clone(), ways, spares);
+    plan.install(stages.post, poster);
+}

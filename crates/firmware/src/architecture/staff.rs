@@ -1,0 +1,399 @@
+//! Draws DeepFlash's parts onto the threads of an architecture: where each part runs is what architectures differ in.
+
+use super::{DrawError, Drawing, Hardware, Materials};
+use crate::policies::shares;
+use crate::stages::Answers;
+use crate::stages::bgc::{self, Bgc};
+use crate::stages::cache::Cache;
+use crate::stages::dies::DieLines;
+use crate::stages::fcmd::Fcmd;
+use crate::stages::ilock::Ilock;
+use crate::stages::layer::{AnyStage, Hold, Layer, Member, Part};
+use crate::stages::log::Log;
+use crate::stages::nvmq::{Nvmq, Ways};
+use crate::stages::trans::{self, Trans};
+use crate::tables::RESERVED_GROUPS;
+use crate::{Blueprint, Firmware, Mapping, Tables};
+use stage::{Accepts, Address, Guarded, Place, Slot, Stage};
+
+/// A thread: its group, and its number there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Seat {
+    pub(super) group: &'static str,
+    pub(super) index: u16,
+}
+
+/// Where the parts of an architecture run.
+pub(super) struct Staff {
+    /// The thread of a part, by its number among those of its kind.
+    pub(super) seat: fn(Part, u16) -> Seat,
+    /// Kinds of parts that all threads of a group run, under a lock for each part. Their seat is where they are told what they
+    /// waited for.
+    pub(super) shared: Option<Sharing>,
+}
+
+/// Parts that threads share.
+pub(super) struct Sharing {
+    pub(super) group: &'static str,
+    pub(super) parts: &'static [Part],
+}
+
+/// A thread and the parts it runs.
+struct Thread {
+    group: &'static str,
+    index: u16,
+    slot: Slot<Layer>,
+    members: Vec<(Part, AnyStage)>,
+}
+
+/// All threads.
+struct Crew {
+    threads: Vec<Thread>,
+}
+
+impl Crew {
+    fn reserve(plan: &mut Blueprint, materials: &Materials) -> Self {
+        let mut threads = Vec::new();
+        for (group, count) in materials.settings.threads.iter() {
+            for index in 0..count {
+                let place = Place::Core(materials.placement.core(group, index));
+                let slot = plan.reserve(group, format!("{group}{index}"), place, 1 << 24);
+                threads.push(Thread { group, index, slot, members: Vec::new() });
+            }
+        }
+        Crew { threads }
+    }
+
+    fn thread(&self, group: &str, index: u16) -> &Thread {
+        let found = self.threads.iter().find(|thread| (thread.group, thread.index) == (group, index));
+        found.unwrap_or_else(|| panic!("no thread {group}{index} for a part"))
+    }
+
+    /// Seats a part on the thread that its slot belongs to.
+    fn seat<S: Stage<Firmware> + 'static>(&mut self, slot: Slot<S>, part: Part, stage: S) {
+        let thread = self.threads.iter_mut().find(|thread| thread.slot.id() == slot.id());
+        thread.expect("slots come from the crew").members.push((part, Box::new(stage)));
+    }
+
+    /// Installs the threads: one part as it is, several as a layer.
+    fn install(self, drawing: &mut Drawing, materials: &Materials, staff: &Staff, bounds: Bounds) {
+        let plan = &mut drawing.blueprint;
+        let (shared_by, shared_parts) =
+            staff.shared.as_ref().map_or(("", &[][..]), |sharing| (sharing.group, sharing.parts));
+        let slots: Vec<(&str, Slot<Layer>)> = self.threads.iter().map(|thread| (thread.group, thread.slot)).collect();
+        let (mut guarded, mut own) = (Vec::new(), Vec::new());
+        for Thread { group, slot, members, .. } in self.threads {
+            let (shared, alone): (Vec<_>, Vec<_>) =
+                members.into_iter().partition(|(part, _)| group == shared_by && shared_parts.contains(part));
+            guarded.extend(shared);
+            own.push((group, slot, alone));
+        }
+        // Regions are dealt to the threads round robin; here they stand in their order again.
+        let guarded: Vec<(Part, Guarded<AnyStage>)> =
+            guarded.into_iter().map(|(part, stage)| (part, Guarded::new(plan.lock(), stage))).collect();
+        for (group, slot, mut alone) in own {
+            let shares = group == shared_by;
+            if alone.len() == 1 && !shares {
+                plan.install_boxed(slot, alone.remove(0).1);
+                continue;
+            }
+            let mut members: Vec<Member> =
+                alone.into_iter().map(|(part, stage)| Member::new(part, Hold::Own(stage))).collect();
+            if shares {
+                members.extend(guarded.iter().map(|(part, state)| Member::new(*part, Hold::Shared(state.clone()))));
+                // What a shared part sends, any of the threads may send.
+                for &(_, other) in slots.iter().filter(|(_, other)| other.id() != slot.id()) {
+                    let _: Address<()> = plan.connect(slot, other, bounds.page_requests() + bounds.commands);
+                }
+            }
+            plan.install(slot, Layer::new(members, materials.settings, drawing.tables.clone()));
+        }
+    }
+}
+
+/// A device being drawn.
+struct Site<'a> {
+    drawing: &'a mut Drawing,
+    materials: &'a Materials,
+    groups: &'a Groups,
+    bounds: Bounds,
+    crew: Crew,
+}
+
+/// The slots of all groups.
+struct Groups {
+    nvmq: Vec<Slot<Nvmq>>,
+    ilock: Vec<Slot<Ilock>>,
+    cache: Vec<Slot<Cache>>,
+    /// Where CACHE is told of its pages: see [`Answers`].
+    told: Vec<Slot<Cache>>,
+    trans: Vec<Slot<Trans>>,
+    log: Vec<Slot<Log>>,
+    bgc: Vec<Slot<Bgc>>,
+    fcmd: Vec<Slot<Fcmd>>,
+    /// Whether several threads run a part.
+    shares: bool,
+}
+
+/// The most messages of a kind that can be under way: by admission, not by guess.
+#[derive(Clone, Copy)]
+struct Bounds {
+    /// Commands in the drive.
+    commands: u32,
+    /// Pages under way for one NVMQ thread: each holds one of its frames.
+    thread_pages: u32,
+    /// The same for all of them.
+    pages: u32,
+    /// Pages that BGC and LOG have under way, erases included.
+    background: u32,
+    /// Evictions under way.
+    evictions: u32,
+}
+
+impl Bounds {
+    fn of(materials: &Materials) -> Self {
+        let settings = &materials.settings;
+        let planes = materials.drive.geometry().shape().planes_per_die;
+        let thread_pages = u32::from(settings.frames);
+        Bounds {
+            commands: settings.commands.into(),
+            thread_pages,
+            pages: thread_pages * u32::from(settings.parts.nvmq),
+            // Beside its window a BGC thread may have told a TRANS thread that the drive is idle.
+            background: u32::from(settings.parts.bgc) * (u32::from(settings.reclaim.window) + planes + 1)
+                + u32::from(settings.parts.log) * (u32::from(settings.journal.window) + planes),
+            evictions: settings.cache.spare_frames,
+        }
+    }
+    fn page_requests(&self) -> u32 {
+        self.pages + self.background + self.evictions
+    }
+}
+
+impl Staff {
+    /// Draws the device: every part that the settings count, on the thread where this seats it. `prepare` is called once the
+    /// tables are laid out.
+    pub(super) fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawing, DrawError> {
+        let mut plan = Blueprint::default();
+        let tables = Tables::new(&mut plan.memory, &materials.drive, &materials.settings);
+        check_room(&materials, &tables)?;
+        prepare(&tables);
+        let bounds = Bounds::of(&materials);
+        let hardware = Hardware::reserve(&mut plan, &materials.drive);
+        let crew = Crew::reserve(&mut plan, &materials);
+        let parts = materials.settings.parts;
+        let groups = Groups {
+            nvmq: self.seats(&crew, Part::Nvmq, parts.nvmq),
+            ilock: self.seats(&crew, Part::Ilock, parts.ilock),
+            cache: self.seats(&crew, Part::Cache, parts.cache),
+            told: self.told(&crew, parts.cache),
+            trans: self.seats(&crew, Part::Trans, parts.trans),
+            log: self.seats(&crew, Part::Log, parts.log),
+            bgc: self.seats(&crew, Part::Bgc, parts.bgc),
+            fcmd: self.seats(&crew, Part::Fcmd, parts.fcmd),
+            shares: self.shared.is_some(),
+        };
+        let mut drawing = Drawing { blueprint: plan, hardware, tables };
+        let mut frames = FrameDeal { next: 0 };
+        let mut site = Site { drawing: &mut drawing, materials: &materials, groups: &groups, bounds, crew };
+        site.install_nvmq(&mut frames);
+        site.install_ilock();
+        site.install_cache(&mut frames);
+        site.install_trans();
+        site.install_background(&mut frames);
+        site.install_fcmd();
+        let Site { crew, .. } = site;
+        crew.install(&mut drawing, &materials, self, bounds);
+        Ok(drawing)
+    }
+
+    /// Every thread that runs CACHE, once for each of its parts.
+    fn told(&self, crew: &Crew, count: u16) -> Vec<Slot<Cache>> {
+        match self.shared.as_ref().filter(|sharing| sharing.parts.contains(&Part::Cache)) {
+            None => self.seats(crew, Part::Cache, count),
+            Some(sharing) => {
+                let threads = crew.threads.iter().filter(|thread| thread.group == sharing.group);
+                threads.flat_map(|thread| (0..count).map(|_| thread.slot.part())).collect()
+            }
+        }
+    }
+
+    /// The places of the parts of a kind.
+    fn seats<S>(&self, crew: &Crew, part: Part, count: u16) -> Vec<Slot<S>> {
+        let slot = |index| {
+            let Seat { group, index } = (self.seat)(part, index);
+            crew.thread(group, index).slot.part()
+        };
+        (0..count).map(slot).collect()
+    }
+}
+
+/// Every TRANS thread must be able to hold its pages beside its open groups and the ones that reclaim works with.
+fn check_room(materials: &Materials, tables: &Tables) -> Result<(), DrawError> {
+    let threads = materials.settings.parts.trans;
+    let shares = shares(materials.settings.split, materials.drive.pages(), threads);
+    let per_group = u64::from(tables.groups.pages());
+    for (trans, pages) in (0..threads).zip(shares) {
+        let owned = tables.groups.owned(trans.into()).count() as u64;
+        let (pages, groups) = match &tables.mapping {
+            Mapping::Page(_) => (pages, owned / 32 + 4),
+            // Logical blocks are whole; beside the reserve there is a log group, and one more while one is emptied.
+            Mapping::Hybrid(map) => (map.share(trans).blocks.len() as u64 * per_group, u64::from(RESERVED_GROUPS) + 2),
+        };
+        let (spare, owned) = (groups * per_group, owned * per_group);
+        let needed = pages + spare;
+        if needed > owned {
+            return Err(DrawError::NoRoom { trans, owned, needed, pages, spare });
+        }
+    }
+    Ok(())
+}
+
+/// Deals the frames of the pool.
+struct FrameDeal {
+    next: u32,
+}
+
+impl FrameDeal {
+    fn take(&mut self, count: u32) -> std::ops::Range<u32> {
+        let first = self.next;
+        self.next += count;
+        first..self.next
+    }
+}
+
+fn connect<In, From, To: Accepts<In>>(
+    plan: &mut Blueprint,
+    from: Slot<From>,
+    to: &[Slot<To>],
+    at_most: u32,
+) -> Vec<Address<In>> {
+    to.iter().map(|&to| plan.connect(from, to, at_most)).collect()
+}
+
+fn answers<From>(plan: &mut Blueprint, from: Slot<From>, groups: &Groups, bounds: Bounds) -> Answers {
+    Answers {
+        nvmq: connect(plan, from, &groups.nvmq, bounds.thread_pages + bounds.commands),
+        cache: connect(plan, from, &groups.told, bounds.evictions),
+        caches: groups.cache.len(),
+        bgc: connect(plan, from, &groups.bgc, bounds.background),
+        log: connect(plan, from, &groups.log, bounds.background),
+        worker: Vec::new(),
+    }
+}
+
+impl Site<'_> {
+    fn install_nvmq(&mut self, frames: &mut FrameDeal) {
+        let Site { drawing, materials, groups, bounds, crew } = self;
+        let bounds = *bounds;
+        let plan = &mut drawing.blueprint;
+        let Bounds { commands, thread_pages: pages, .. } = bounds;
+        for (index, &slot) in groups.nvmq.iter().enumerate() {
+            let ways = Ways {
+                link: plan.connect(slot, drawing.hardware.link, pages + 2 * commands),
+                posted: plan.connect(slot, drawing.hardware.link, commands),
+                takes: connect(plan, slot, &groups.nvmq, commands),
+                forwards: connect(plan, slot, &groups.nvmq, commands),
+                homes: connect(plan, slot, &groups.nvmq, commands),
+                locks: connect(plan, slot, &groups.ilock, 2 * commands),
+                skips: connect(plan, slot, &groups.ilock, 2 * commands),
+                releases: connect(plan, slot, &groups.ilock, 2 * commands),
+                caches: connect(plan, slot, &groups.cache, pages + commands),
+                trans: connect(plan, slot, &groups.trans, pages),
+            };
+            let link = drawing.hardware.link;
+            drawing.hardware.fetches.push(plan.connect(link, slot, commands));
+            drawing.hardware.transfers.push(plan.connect(link, slot, pages + 2 * commands));
+            let (drive, tables) = (materials.drive.clone(), drawing.tables.clone());
+            let frames = frames.take(materials.settings.frames.into());
+            crew.seat(slot, Part::Nvmq, Nvmq::new(index as u8, drive, materials.settings, tables, ways, frames));
+        }
+    }
+
+    fn install_ilock(&mut self) {
+        let Site { drawing, materials, groups, bounds, crew } = self;
+        let bounds = *bounds;
+        let plan = &mut drawing.blueprint;
+        for &slot in &groups.ilock {
+            let nvmq = connect(plan, slot, &groups.nvmq, 2 * bounds.commands);
+            let joins = connect(plan, slot, &groups.nvmq, 2 * bounds.commands);
+            let queues = materials.drive.shape().queues;
+            crew.seat(slot, Part::Ilock, Ilock::new(nvmq, joins, materials.settings.lock.forwarding, queues));
+        }
+    }
+
+    fn install_cache(&mut self, frames: &mut FrameDeal) {
+        let Site { drawing, materials, groups, bounds, crew } = self;
+        let bounds = *bounds;
+        let plan = &mut drawing.blueprint;
+        let threads = groups.cache.len() as u32;
+        for (index, &slot) in groups.cache.iter().enumerate() {
+            let trans = connect(plan, slot, &groups.trans, bounds.pages + bounds.evictions);
+            let answers = answers(plan, slot, groups, bounds);
+            let tables = drawing.tables.clone();
+            let entries = frames.take(tables.cache_entries as u32 / threads);
+            let spares = frames.take(materials.settings.cache.spare_frames / threads);
+            crew.seat(
+                slot,
+                Part::Cache,
+                Cache::new(index as u8, materials.settings, tables, trans, answers, entries, spares),
+            );
+        }
+    }
+
+    fn install_trans(&mut self) {
+        let Site { drawing, materials, groups, bounds, crew } = self;
+        let bounds = *bounds;
+        let plan = &mut drawing.blueprint;
+        for (index, &slot) in groups.trans.iter().enumerate() {
+            let fcmd = connect(plan, slot, &groups.fcmd, bounds.page_requests());
+            let answers = answers(plan, slot, groups, bounds);
+            let bgc = plan.connect(slot, groups.bgc[index % groups.bgc.len()], 1);
+            let ways = trans::Ways { fcmd, answers, bgc, shared: groups.shares };
+            let (drive, tables) = (materials.drive.clone(), drawing.tables.clone());
+            crew.seat(slot, Part::Trans, Trans::new(index as u8, drive, &materials.settings, tables, ways));
+        }
+    }
+
+    fn install_background(&mut self, frames: &mut FrameDeal) {
+        let Site { drawing, materials, groups, bounds, crew } = self;
+        let bounds = *bounds;
+        let plan = &mut drawing.blueprint;
+        for (index, &slot) in groups.bgc.iter().enumerate() {
+            let ways = bgc::Ways {
+                fcmd: connect(plan, slot, &groups.fcmd, bounds.background),
+                trans: connect(plan, slot, &groups.trans, bounds.background),
+                reclaimed: connect(plan, slot, &groups.trans, 1),
+            };
+            let first = frames.take(materials.settings.reclaim.window.into()).start;
+            let (drive, tables) = (materials.drive.clone(), drawing.tables.clone());
+            crew.seat(slot, Part::Bgc, Bgc::new(index as u8, drive, materials.settings, tables, ways, first));
+        }
+        for &slot in &groups.log {
+            let fcmd = connect(plan, slot, &groups.fcmd, bounds.background);
+            let first = frames.take(materials.settings.journal.window.into()).start;
+            let (drive, tables) = (materials.drive.clone(), drawing.tables.clone());
+            crew.seat(slot, Part::Log, Log::new(drive, materials.settings, tables, fcmd, first));
+        }
+    }
+
+    fn install_fcmd(&mut self) {
+        let Site { drawing, materials, groups, bounds, crew } = self;
+        let bounds = *bounds;
+        let plan = &mut drawing.blueprint;
+        let threads = groups.fcmd.len();
+        for (index, &slot) in groups.fcmd.iter().enumerate() {
+            let mine = drawing.hardware.channels.iter().copied().skip(index).step_by(threads);
+            let channels = mine.map(|channel| plan.connect(slot, channel, bounds.page_requests())).collect();
+            let answers = answers(plan, slot, groups, bounds);
+            let settings = materials.settings;
+            let dies = DieLines::new(threads as u16, materials.drive.clone(), settings.flash, channels);
+            let fcmd = Fcmd::new(index as u8, settings.parts.trans, dies, answers);
+            crew.seat(slot, Part::Fcmd, fcmd);
+        }
+        for (channel, &from) in drawing.hardware.channels.iter().enumerate() {
+            let fcmd = groups.fcmd[channel % threads];
+            drawing.hardware.finished.push(plan.connect(from, fcmd, bounds.page_requests()));
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! The traditional firmware that PipeSSD is compared with (DAC'24 §2.3): N workers, each of which carries one command through all
+//! stages, and a flash interface layer (FIL) of its own.
+//!
+//! ```text
+//! host -> link -> fetch -> worker <-> FIL -> channels
+//!                          worker <-> link
+//! ```
+
+use super::{Architecture, DrawError, Drawing, Hardware, Materials, ThreadGroup};
+use crate::stages::Answers;
+use crate::stages::dies::DieLines;
+use crate::stages::fcmd::Fcmd;
+use crate::stages::tradition::dispatch::{self, Dispatch};
+use crate::stages::tradition::pool::Pool;
+use crate::stages::tradition::worker::{self, Shared, Worker};
+use crate::tables::RESERVED_GROUPS;
+use crate::{Blueprint, Firmware, LatencyPart, Mapping, MappingScheme, PartCounts, Settings, Tables, write_points};
+use stage::{Place, Slot, Stage};
+
+/// N workers.
+pub(super) struct Tradition;
+
+const GROUPS: &[ThreadGroup] = &[
+    ThreadGroup::new("fetch", 1, LatencyPart::Nvmq, "fetches commands and wakes idle workers").within(1, 1, ""),
+    ThreadGroup::new("worker", 4, LatencyPart::Nvmq, "carry one command each: Tradition-N has N"),
+    ThreadGroup::new("fil", 1, LatencyPart::Fcmd, "poll flash channels: one all of them, or one each"),
+];
+
+impl Architecture for Tradition {
+    fn name(&self) -> &'static str {
+        "tradition"
+    }
+    fn summary(&self) -> &'static str {
+        "a worker carries a request through all stages, under cacheline locks (PipeSSD's Tradition-N, DAC'24)"
+    }
+    fn groups(&self) -> &'static [ThreadGroup] {
+        GROUPS
+    }
+    fn parts(&self, settings: &Settings) -> PartCounts {
+        let threads = &settings.threads;
+        PartCounts { nvmq: threads.of("worker"), ilock: 0, cache: 1, trans: 1, log: 0, bgc: 1, fcmd: threads.of("fil") }
+    }
+    /// The whole mapping table is in memory, and a page may be anywhere (PipeSSD §2.2).
+    fn settle(&self, mut settings: Settings) -> Settings {
+        settings.mapping = MappingScheme::Page;
+        settings
+    }
+    /// Whichever worker is first at a cacheline goes first.
+    fn keeps_queue_order(&self) -> bool {
+        false
+    }
+    fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawing, DrawError> {
+        draw(&materials, prepare)
+    }
+}
+
+/// The slots of all groups.
+struct Groups {
+    fetch: Slot<Dispatch>,
+    workers: Vec<Slot<Worker>>,
+    fil: Vec<Slot<Fcmd>>,
+}
+
+fn draw(materials: &Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawing, DrawError> {
+    let mut plan = Blueprint::default();
+    let Materials { drive, settings, placement } = materials;
+    let tables = Tables::new(&mut plan.memory, drive, settings);
+    let Mapping::Page(map) = tables.mapping.clone() else { return Err(DrawError::PageMappingOnly) };
+    let workers = settings.parts.nvmq;
+    let owned = tables.groups.owned(0).count();
+    let dies = tables.groups.dies() as usize / usize::from(workers);
+    let points = write_points(dies.max(1), owned / usize::from(workers));
+    // Every worker's open groups, one more of each that is not mapped whole yet, and what reclaim works with.
+    let spare = u64::from(RESERVED_GROUPS) + 2 + (points as u64 + 1) * u64::from(workers);
+    super::check_room(drive, &tables, spare)?;
+    prepare(&tables);
+    let hardware = Hardware::reserve(&mut plan, drive);
+    let pool = Pool::new(&mut plan, &tables, settings.cache.lines_per_lock);
+    let groups = Groups {
+        fetch: plan.reserve("fetch", "fetch0".into(), Place::Core(placement.core("fetch", 0)), 1 << 24),
+        workers: reserve(&mut plan, materials, "worker"),
+        fil: reserve(&mut plan, materials, "fil"),
+    };
+    let shared = Shared { drive: drive.clone(), settings: *settings, tables, map, pool, workers, points };
+    let mut drawing = Drawing { blueprint: plan, hardware, tables: shared.tables.clone() };
+    install_fetch(&mut drawing, materials, &groups);
+    install_workers(&mut drawing, &shared, &groups);
+    install_fil(&mut drawing, materials, &groups);
+    Ok(drawing)
+}
+
+fn reserve<S: Stage<Firmware>>(plan: &mut Blueprint, materials: &Materials, group: &'static str) -> Vec<Slot<S>> {
+    (0..materials.settings.threads.of(group))
+        .map(|index| {
+            let place = Place::Core(materials.placement.core(group, index));
+            plan.reserve(group, format!("{group}{index}"), place, 1 << 24)
+        })
+        .collect()
+}
+
+fn install_fetch(drawing: &mut Drawing, materials: &Materials, groups: &Groups) {
+    let (plan, hardware) = (&mut drawing.blueprint, &mut drawing.hardware);
+    let commands = materials.settings.commands.into();
+    // A worker is told of one command at a time.
+    let workers = groups.workers.iter().map(|&worker| plan.connect(groups.fetch, worker, 1)).collect();
+    let ways = dispatch::Ways { link: plan.connect(groups.fetch, hardware.link, 2 * commands), workers };
+    hardware.fetches.push(plan.connect(hardware.link, groups.fetch, commands));
+    hardware.transfers.push(plan.connect(hardware.link, groups.fetch, 2 * commands));
+    plan.install(groups.fetch, Dispatch::new(drawing.tables.clone(), materials.drive.shape().queues, ways));
+}
+
+/// Pages that a worker has under way: its own and those that it moves, or the blocks that it erases.
+fn pages(shared: &Shared) -> u32 {
+    1 + u32::from(shared.settings.reclaim.window).max(shared.tables.groups.planes())
+}
+
+fn install_workers(drawing: &mut Drawing, shared: &Shared, groups: &Groups) {
+    let (plan, hardware) = (&mut drawing.blueprint, &mut drawing.hardware);
+    let lines = shared.tables.cache_entries as u32;
+    let window = lines + u32::from(shared.workers);
+    for (index, &slot) in groups.workers.iter().enumerate() {
+        let ways = worker::Ways {
+            link: plan.connect(slot, hardware.link, 1),
+            posted: plan.connect(slot, hardware.link, 1),
+            idle: plan.connect(slot, groups.fetch, 1),
+            fil: groups.fil.iter().map(|&fil| plan.connect(slot, fil, pages(shared))).collect(),
+        };
+        hardware.transfers.push(plan.connect(hardware.link, slot, 1));
+        let frames = window..window + u32::from(shared.settings.reclaim.window);
+        plan.install(slot, Worker::new(index as u8, shared.clone(), ways, lines + index as u32, frames));
+    }
+    plan.share_locks(&groups.workers);
+}
+
+fn install_fil(drawing: &mut Drawing, materials: &Materials, groups: &Groups) {
+    let (plan, hardware) = (&mut drawing.blueprint, &mut drawing.hardware);
+    let (threads, workers) = (groups.fil.len(), groups.workers.len() as u32);
+    let planes = drawing.tables.groups.planes();
+    let each = 1 + u32::from(materials.settings.reclaim.window).max(planes);
+    for (index, &slot) in groups.fil.iter().enumerate() {
+        let mine = hardware.channels.iter().copied().skip(index).step_by(threads);
+        let channels = mine.map(|channel| plan.connect(slot, channel, each * workers)).collect();
+        let worker = groups.workers.iter().map(|&worker| plan.connect(slot, worker, each)).collect();
+        let dies = DieLines::new(threads as u16, materials.drive.clone(), materials.settings.flash, channels);
+        plan.install(slot, Fcmd::new(index as u8, 1, dies, Answers { worker, ..Answers::default() }));
+    }
+    for (channel, &from) in hardware.channels.iter().enumerate() {
+        hardware.finished.push(plan.connect(from, groups.fil[channel % threads], each * workers));
+    }
+}

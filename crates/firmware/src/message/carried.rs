@@ -1,0 +1,106 @@
+//! What is said where a command is carried page after page: PipeSSD's pipeline, and the traditional workers.
+
+use super::CommandKey;
+use nvme::spec::Status;
+use units::{Lpn, Ppn};
+
+/// What is done to a page of a command, where commands are carried page after page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PageOperation {
+    /// Its sectors go to the host.
+    Read,
+    /// Sectors come from the host.
+    Write,
+    /// Sectors are set to zero.
+    Zero,
+    /// Sectors are compared with the host's.
+    Compare,
+    /// It is read and goes nowhere.
+    Verify,
+    /// It is unmapped.
+    Discard,
+    /// It is brought to flash, and stays in the cache.
+    Clean,
+    /// It only passes: the command has nothing to do, or cannot be done.
+    Nothing,
+}
+
+/// What the pilot knows of the cacheline that a sub-request will find (PipeSSD §3.2.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Roadbook {
+    /// The sub-request that was the last on the line; 0 is none yet.
+    pub before: u32,
+    /// The page in the line.
+    pub victim: Option<Lpn>,
+    /// Whether that is the page that is asked for.
+    pub hit: bool,
+    /// Whether flash does not have it.
+    pub dirty: bool,
+}
+
+/// A page number that is no page's.
+pub const NOWHERE: Ppn = Ppn(u32::MAX);
+
+/// A page of a command on its way through the pipeline of PipeSSD.
+#[derive(Clone, Copy, Debug)]
+pub struct SubRequest {
+    /// Whose it is.
+    pub key: CommandKey,
+    /// Its number, which marks its cacheline when it is over.
+    pub id: u32,
+    /// Its place among those in the pipeline.
+    pub slot: u16,
+    /// What is done.
+    pub operation: PageOperation,
+    /// Whether what the page held before matters.
+    pub needs_content: bool,
+    /// The page.
+    pub lpn: Lpn,
+    /// Its cacheline.
+    pub line: u32,
+    /// The first of the page's sectors that are meant, and one past the last.
+    pub sectors: [u8; 2],
+    /// What went wrong so far.
+    pub status: Status,
+    /// How many sub-requests its command has.
+    pub of: u32,
+    /// What it will find on its cacheline; none where it passes all of them.
+    pub roadbook: Option<Roadbook>,
+    /// From FTL on: where the page is to be read, or [`NOWHERE`].
+    pub read: Ppn,
+    /// From FTL on: where the victim is to be programmed, or [`NOWHERE`].
+    pub write: Ppn,
+    /// From FTL on: the number of that write.
+    pub sequence: u32,
+    /// From FIL on: the frame that the page was read into; the highest number is none.
+    pub frame: u32,
+}
+
+/// A step of reclaim, from FTL to FIL between the sub-requests.
+#[derive(Clone, Copy, Debug)]
+pub enum ReclaimOrder {
+    /// A page goes to a new place, which the map has already.
+    Move {
+        /// The page.
+        lpn: Lpn,
+        /// Its old place.
+        from: Ppn,
+        /// Its new place.
+        to: Ppn,
+        /// The number of that write.
+        sequence: u32,
+    },
+    /// The group of this page is erased once all that came before has been read there.
+    Erase(Ppn),
+}
+
+/// An event line was pulled: words that the receiver looks at have changed.
+#[derive(Clone, Copy, Debug)]
+pub struct EventPulled;
+
+/// A worker of the traditional firmware has no command any more.
+#[derive(Clone, Copy, Debug)]
+pub struct WorkerIdle {
+    /// Which.
+    pub worker: u8,
+}

@@ -1,0 +1,266 @@
+//! The lines of the dies behind some channels: takes page numbers apart, keeps a line for each die, and composes transactions
+//! (DeepFlash §4.4). Part of whichever stage drives flash.
+//!
+//! Reads go before programs and erases, but a die that has served many in a row lets a waiting write through. Pages of
+//! different planes at the same page of their blocks share one transaction; a lone program on an idle die may wait a moment
+//! for its fellows, because TRANS deals the planes of a die one after another.
+
+use crate::message::*;
+use crate::{Drive, FlashSettings, Turn, Work};
+use flash::{Operation, PLANES_MAX, PageSlot, Transaction, TransactionTag};
+use stage::Address;
+use std::collections::VecDeque;
+use std::sync::Arc;
+use units::{DieId, Time};
+
+/// Reads that a die serves in a row while a write waits.
+const READS_IN_A_ROW: u32 = 16;
+
+/// How far behind the first request its fellows for a multi-plane transaction are looked for.
+const FELLOWS_WITHIN: usize = 16;
+
+#[derive(Clone, Copy, Debug)]
+struct Queued {
+    request: FlashRequest,
+    plane: u32,
+    page: u32,
+    since: Time,
+}
+
+/// A die as FCMD sees it.
+#[derive(Debug, Default)]
+struct Die {
+    reads: VecDeque<Queued>,
+    writes: VecDeque<Queued>,
+    reads_under_way: u8,
+    writes_under_way: u8,
+    reads_in_a_row: u32,
+    gathering: bool,
+}
+
+/// A transaction that its channel has.
+#[derive(Clone, Copy, Debug)]
+struct UnderWay {
+    die: u32,
+    count: u8,
+    operation: Operation,
+    requests: [DonePage; PLANES_MAX],
+}
+
+/// A page that is done: who asked for it, its frame, and for whom it was.
+pub(crate) type DonePage = (Requester, u32, CommandKey);
+
+/// The dies of every channel whose number is the thread's own modulo the threads.
+pub(crate) struct DieLines {
+    threads: u32,
+    drive: Arc<Drive>,
+    settings: FlashSettings,
+    channels: Vec<Address<ChannelRequest>>,
+    dies: Vec<Die>,
+    under_way: Vec<UnderWay>,
+    free: Vec<u32>,
+    /// Dies on which a lone program waits, and until when; the first is due first.
+    gathering: VecDeque<(Time, u32)>,
+    /// One more waits since the alarm was asked for.
+    gathers: bool,
+}
+
+impl DieLines {
+    /// `channels` are those of one of `threads` threads, in order.
+    pub(crate) fn new(
+        threads: u16,
+        drive: Arc<Drive>,
+        settings: FlashSettings,
+        channels: Vec<Address<ChannelRequest>>,
+    ) -> Self {
+        let dies = channels.len() * drive.geometry().dies_per_channel() as usize;
+        DieLines {
+            threads: threads.into(),
+            drive,
+            settings,
+            channels,
+            dies: (0..dies).map(|_| Die::default()).collect(),
+            under_way: Vec::new(),
+            free: Vec::new(),
+            gathering: VecDeque::new(),
+            gathers: false,
+        }
+    }
+
+    /// Puts a request into its die's line.
+    pub(crate) fn submit(&mut self, turn: &mut Turn<'_>, request: FlashRequest) {
+        turn.spend(Work::SplitAddress);
+        let at = self.drive.geometry().address(request.ppn);
+        let local = u32::from(at.channel.0) / self.threads;
+        let die = local * self.drive.geometry().dies_per_channel() + u32::from(at.die.0);
+        let queued = Queued { request, plane: at.plane, page: at.page, since: turn.now() };
+        let lines = &mut self.dies[die as usize];
+        if request.operation == Operation::Read { &mut lines.reads } else { &mut lines.writes }.push_back(queued);
+        self.dispatch(turn, die);
+    }
+
+    /// Gives a die what it can take.
+    fn dispatch(&mut self, turn: &mut Turn<'_>, die: u32) {
+        let flash = self.settings;
+        let deep = 1 + u8::from(flash.cache_commands);
+        loop {
+            let state = &self.dies[die as usize];
+            let write_waits = !state.writes.is_empty() && state.reads_in_a_row >= READS_IN_A_ROW;
+            let reads = !state.reads.is_empty()
+                && state.reads_under_way < deep
+                && (state.writes_under_way == 0 || flash.suspend)
+                && !(write_waits && state.writes_under_way == 0 && !self.waits_for_reads(die));
+            let writes = !state.writes.is_empty()
+                && state.writes_under_way < deep
+                && state.reads_under_way == 0
+                && (state.reads.is_empty() || write_waits || flash.suspend && state.writes_under_way == 0);
+            if reads {
+                self.dies[die as usize].reads_in_a_row += 1;
+                self.compose(turn, die, true);
+            } else if writes && !self.waits_for_reads(die) && !self.waits_for_fellows(turn, die) {
+                self.dies[die as usize].reads_in_a_row = 0;
+                self.compose(turn, die, false);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Whether the next write is an erase and reads came before it: they may want what it erases.
+    fn waits_for_reads(&self, die: u32) -> bool {
+        let state = &self.dies[die as usize];
+        let write = state.writes[0];
+        let older = state.reads.front().is_some_and(|read| read.since <= write.since);
+        write.request.operation == Operation::Erase && older
+    }
+
+    /// Whether the next write of a die is a lone program that may still get company.
+    fn waits_for_fellows(&mut self, turn: &mut Turn<'_>, die: u32) -> bool {
+        let gather = self.settings.gather;
+        let planes = self.drive.geometry().shape().planes_per_die;
+        let state = &mut self.dies[die as usize];
+        let first = state.writes[0];
+        let fellows = state.writes.iter().filter(|other| other.page == first.page).count();
+        let alone = first.request.operation == Operation::Program
+            && self.settings.multi_plane
+            && (fellows as u32) < planes
+            && first.plane + (fellows as u32) < planes;
+        let until = first.since + gather;
+        if !alone || turn.now() >= until {
+            return false;
+        }
+        if !state.gathering {
+            state.gathering = true;
+            self.gathering.push_back((until, die));
+            self.gathers = true;
+        }
+        true
+    }
+
+    /// Sets the stage's alarm, which is for the dies alone, if that has changed.
+    pub(crate) fn set_alarm(&mut self, turn: &mut Turn<'_>) {
+        if std::mem::take(&mut self.gathers) {
+            turn.wake_at(self.due_at());
+        }
+    }
+
+    /// When a lone program has waited long enough.
+    fn due_at(&self) -> Time {
+        self.gathering.front().map_or(Time::NEVER, |&(until, _)| until)
+    }
+
+    /// Composes one transaction from the head of a die's line and its fellows on other planes.
+    fn compose(&mut self, turn: &mut Turn<'_>, die: u32, read: bool) {
+        turn.spend(Work::ComposeTransaction);
+        let multi_plane = self.settings.multi_plane;
+        let state = &mut self.dies[die as usize];
+        let line = if read { &mut state.reads } else { &mut state.writes };
+        let first = line.pop_front().expect("the caller looked");
+        let mut slots = [PageSlot::default(); PLANES_MAX];
+        let mut requests = [(first.request.requester, first.request.frame, first.request.key); PLANES_MAX];
+        slots[0] = PageSlot { ppn: first.request.ppn, frame: first.request.frame };
+        let (mut planes, mut count, mut at) = (1u32 << first.plane, 1, 0);
+        while multi_plane && count < PLANES_MAX && at < line.len().min(FELLOWS_WITHIN) {
+            let other = line[at];
+            let fits = other.request.operation == first.request.operation
+                && planes >> other.plane & 1 == 0
+                && other.page == first.page;
+            // A block is programmed in order: nothing of a plane may be taken past an earlier request of that plane.
+            let passes = line.iter().take(at).any(|earlier| earlier.plane == other.plane);
+            if fits && !passes {
+                line.remove(at);
+                slots[count] = PageSlot { ppn: other.request.ppn, frame: other.request.frame };
+                requests[count] = (other.request.requester, other.request.frame, other.request.key);
+                planes |= 1 << other.plane;
+                count += 1;
+            } else {
+                at += 1;
+            }
+        }
+        let under_way = if read { &mut state.reads_under_way } else { &mut state.writes_under_way };
+        *under_way += 1;
+        let operation = first.request.operation;
+        let tag = self.keep(UnderWay { die, count: count as u8, operation, requests });
+        let per_channel = self.drive.geometry().dies_per_channel();
+        let channel = self.channels[(die / per_channel) as usize];
+        let die = DieId((die % per_channel) as u16);
+        let transaction = Transaction { operation, die, tag, slot_count: count as u8, slots };
+        turn.send(channel, ChannelRequest { transaction, key: first.request.key });
+    }
+
+    fn keep(&mut self, under_way: UnderWay) -> TransactionTag {
+        if let Some(free) = self.free.pop() {
+            self.under_way[free as usize] = under_way;
+            return TransactionTag(free);
+        }
+        self.under_way.push(under_way);
+        TransactionTag(self.under_way.len() as u32 - 1)
+    }
+
+    /// A transaction is over: its pages, in order. [`DieLines::go_on`] must follow.
+    pub(crate) fn finish(&mut self, turn: &mut Turn<'_>, done: &ChannelDone) -> Finished {
+        turn.spend(Work::CompleteTransaction);
+        let UnderWay { die, count, operation, requests } = self.under_way[done.tag.0 as usize];
+        self.free.push(done.tag.0);
+        let state = &mut self.dies[die as usize];
+        if operation == Operation::Read {
+            state.reads_under_way -= 1;
+        } else {
+            state.writes_under_way -= 1;
+        }
+        Finished { die, count, requests }
+    }
+
+    /// Gives a die that has become free what it can take.
+    pub(crate) fn go_on(&mut self, turn: &mut Turn<'_>, finished: &Finished) {
+        self.dispatch(turn, finished.die);
+    }
+
+    /// Lets lone programs go that have waited long enough.
+    pub(crate) fn on_wake(&mut self, turn: &mut Turn<'_>) {
+        while let Some(&(until, die)) = self.gathering.front() {
+            if until > turn.now() {
+                break;
+            }
+            self.gathering.pop_front();
+            self.dies[die as usize].gathering = false;
+            self.dispatch(turn, die);
+        }
+        self.gathers = false;
+        turn.wake_at(self.due_at());
+    }
+}
+
+/// A transaction that is over.
+pub(crate) struct Finished {
+    die: u32,
+    count: u8,
+    requests: [DonePage; PLANES_MAX],
+}
+
+impl Finished {
+    /// Its pages, in order.
+    pub(crate) fn pages(&self) -> &[DonePage] {
+        &self.requests[..usize::from(self.count)]
+    }
+}

@@ -1,0 +1,127 @@
+//! From a queue's entries into the drive and back to its completions: the same for every firmware.
+
+use crate::message::{Card, CommandKey, Fetch, Lane, NO_TICKET, Posted, Transfer};
+use crate::tables::{COMPLETION_VALID, ENTRY_WORDS};
+use crate::{Drive, Note, Tables, Turn, Work};
+use nvme::prp::PrpPlan;
+use nvme::spec::{Completion, Opcode, Status, Submission};
+use stage::Address;
+use units::{Bytes, HostAddress, QueueId, SECTOR_BYTES};
+
+/// The top bit of a CQ buffer's D-tail: the queue is held for a command that runs alone.
+pub(crate) const HELD: u64 = 1 << 63;
+
+/// The card of an entry of a queue, without tickets.
+pub(crate) fn card(drive: &Drive, queue: QueueId, entry: &Submission) -> Card {
+    let base = drive.namespace(entry.namespace());
+    let scale = drive.shape().format.sectors();
+    let opcode = Opcode::try_from(entry.opcode());
+    let ranged = !matches!(opcode, Ok(Opcode::Flush | Opcode::DatasetManagement) | Err(_));
+    let sectors = if ranged { u64::from(entry.block_count()) * scale } else { 0 };
+    // A range outside the namespace is marked by an impossible first sector and refused when it is parsed.
+    let inside = base.filter(|base| {
+        let first = entry.slba().checked_mul(scale);
+        first.and_then(|first| first.checked_add(sectors)).is_some_and(|end| end <= base.sectors)
+    });
+    let sector = match inside {
+        Some(base) if ranged => base.base.0 + entry.slba() * scale,
+        _ if ranged => u64::MAX,
+        _ => 0,
+    };
+    Card {
+        key: CommandKey::new(queue, entry.command_id()),
+        tickets: [NO_TICKET; 2],
+        sector,
+        sectors: sectors as u32,
+        prp1: entry.prp1(),
+        prp2: entry.prp2(),
+        opcode: entry.opcode(),
+        fua: entry.fua(),
+        ranges: if opcode == Ok(Opcode::DatasetManagement) { entry.dsm_range_count() as u16 } else { 0 },
+    }
+}
+
+/// The opcode of an entry, if the drive does that and the entry says it rightly.
+pub(crate) fn check(drive: &Drive, card: &Card, entry: &Submission) -> Result<Opcode, Status> {
+    let opcode = Opcode::try_from(card.opcode).map_err(|_| Status::INVALID_OPCODE)?;
+    let every_namespace = entry.namespace() == nvme::spec::ALL_NAMESPACES && opcode == Opcode::Flush;
+    if drive.namespace(entry.namespace()).is_none() && !every_namespace {
+        return Err(Status::INVALID_NAMESPACE);
+    }
+    match opcode {
+        Opcode::Flush | Opcode::DatasetManagement => Ok(opcode),
+        Opcode::WriteUncorrectable | Opcode::Copy => Err(Status::INVALID_OPCODE),
+        _ if card.sector == u64::MAX => Err(Status::LBA_OUT_OF_RANGE),
+        _ if !entry.uses_prps() => Err(Status::INVALID_FIELD),
+        _ => Ok(opcode),
+    }
+}
+
+/// Where the data of a command lie in host memory.
+pub(crate) fn data_plan(drive: &Drive, card: &Card) -> Result<PrpPlan, Status> {
+    if card.sectors > drive.shape().transfer_sectors {
+        return Err(Status::INVALID_FIELD);
+    }
+    nvme::prp::plan(card.prp1, card.prp2, Bytes(u64::from(card.sectors) * SECTOR_BYTES))
+}
+
+/// Where the ranges of a Dataset Management command lie in host memory.
+pub(crate) fn ranges_plan(card: &Card) -> Result<PrpPlan, Status> {
+    nvme::prp::plan(card.prp1, card.prp2, Bytes(u64::from(card.ranges) * 16))
+}
+
+/// Starts the copy of a batch into its queue's SQ buffer, from its `start`th entry on; `thread` is told when it is there.
+pub(crate) fn copy_batch(
+    turn: &mut Turn<'_>,
+    tables: &Tables,
+    link: Address<Transfer>,
+    thread: u8,
+    start: u64,
+    fetch: &Fetch,
+) {
+    turn.spend(Work::FetchBatch);
+    let mut copy = |at, place: usize, entries: usize| {
+        let transfer = Transfer {
+            lane: Lane::Entries,
+            nvmq: thread,
+            first_sector: 0,
+            token: u32::from(fetch.queue.0),
+            aside: entries as u32,
+            local: (place * ENTRY_WORDS) as u64,
+            host: [at, HostAddress(0)],
+            bytes: [(entries * ENTRY_WORDS * 8) as u32, 0],
+            key: CommandKey::NONE,
+        };
+        turn.send(link, transfer);
+    };
+    let (ring, entries) = (tables.ring, usize::from(fetch.entries));
+    let place = tables.place(fetch.queue, start);
+    // The ring of the buffer may wrap inside the batch: then it is two copies.
+    let first = entries.min(ring - place % ring);
+    copy(fetch.at, place, first);
+    if first < entries {
+        copy(fetch.at + first as u64 * nvme::spec::SUBMISSION_BYTES, place + first - ring, entries - first);
+    }
+}
+
+/// Puts a completion into the CQ buffer and tells the link; whether its queue is held for a command that runs alone.
+pub(crate) fn post(
+    turn: &mut Turn<'_>,
+    tables: &Tables,
+    link: Address<Posted>,
+    key: CommandKey,
+    status: Status,
+) -> bool {
+    turn.spend(Work::PostCompletion);
+    let queue = key.queue();
+    let tail = turn.fetch_add(&tables.cq_tail, Tables::line(queue.index()), 1);
+    let (index, held) = (tail & !HELD, tail & HELD != 0);
+    let Completion([result, rest]) = Completion::new(0, 0, queue, key.id(), false, status);
+    let place = tables.place(queue, index) * 2;
+    turn.store(&tables.cq_buffer, place + 1, rest);
+    // Last: another command's announcement may make the link look here at any time.
+    tables.cq_buffer.set(place, result | COMPLETION_VALID);
+    turn.note(Note::Completed(key));
+    turn.send(link, Posted { index, key });
+    held
+}

@@ -1,0 +1,267 @@
+//! NVMe Fetch: brings commands into the drive, cuts them into sub-requests of a page, and gives each its roadbook (PipeSSD §3.1).
+//!
+//! Commands are cut one after another in the order in which they came. What they need of host memory for that, PRP lists and
+//! ranges, is fetched ahead for all of them.
+
+use super::pilot::{Leaves, Pilot};
+use crate::message::*;
+use crate::stages::entry;
+use crate::stages::request::{PageTask, Request};
+use crate::tables::{ENTRY_WORDS, Pipeline, Watcher};
+use crate::{Drive, Firmware, Note, Settings, Tables, Turn, Work};
+use nvme::spec::{Opcode, Status, Submission};
+use stage::{Accepts, Address, Stage};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use units::{Lpn, QueueId};
+
+/// Where NVMe Fetch can send.
+pub(crate) struct Ways {
+    pub(crate) link: Address<Transfer>,
+    pub(crate) ftl: Address<SubRequest>,
+}
+
+/// NVMe Fetch.
+pub(crate) struct Fetcher {
+    drive: Arc<Drive>,
+    settings: Settings,
+    tables: Tables,
+    pipeline: Pipeline,
+    ways: Ways,
+    pilot: Pilot,
+    /// Entries of each queue that are in its SQ buffer or on their way there, and those that were taken.
+    fetched: Vec<u64>,
+    taken: Vec<u64>,
+    /// Commands that are not cut whole, and the number of the first of them.
+    commands: VecDeque<Request>,
+    first: u64,
+    /// Sub-requests that the first of them has, once that is known.
+    of: Option<u32>,
+    sent: u32,
+    /// The page that the first was at, where it is to be brought to flash as well.
+    through: Option<Lpn>,
+    /// The next line that a flush looks at.
+    flush: u32,
+    free: Vec<u16>,
+    /// How much of what was retired is seen.
+    head: u64,
+}
+
+impl Accepts<Fetch> for Fetcher {}
+impl Accepts<Transferred> for Fetcher {}
+impl Accepts<EventPulled> for Fetcher {}
+
+impl Fetcher {
+    pub(crate) fn new(drive: Arc<Drive>, settings: Settings, tables: Tables, pipeline: Pipeline, ways: Ways) -> Self {
+        let queues = drive.shape().queues as usize + 1;
+        Fetcher {
+            pilot: Pilot::new(tables.cache_entries),
+            fetched: vec![0; queues],
+            taken: vec![0; queues],
+            commands: VecDeque::new(),
+            first: 0,
+            of: None,
+            sent: 0,
+            through: None,
+            flush: 0,
+            free: (0..pipeline.slots() as u16).rev().collect(),
+            head: 0,
+            drive,
+            settings,
+            tables,
+            pipeline,
+            ways,
+        }
+    }
+
+    /// A command's list buffer is used again after as many commands as the drive holds: by then it is cut.
+    fn list_slot(&self, number: u64) -> u16 {
+        (number % u64::from(self.settings.commands)) as u16
+    }
+
+    fn on_entries(&mut self, turn: &mut Turn<'_>, queue: QueueId, count: u32) {
+        for _ in 0..count {
+            turn.spend(Work::ParseCommand);
+            let place = self.tables.place(queue, self.taken[queue.index()]) * ENTRY_WORDS;
+            self.taken[queue.index()] += 1;
+            let mut words = [0; ENTRY_WORDS];
+            self.tables.sq_buffer.read(place, &mut words);
+            let entry = Submission(words);
+            let card = entry::card(&self.drive, queue, &entry);
+            turn.note(Note::Taken(card.key));
+            let slot = self.list_slot(self.first + self.commands.len() as u64);
+            let request = Request::new(&self.drive, card, &entry, self.tables.list(0, slot));
+            self.ask_for_list(turn, &request, slot);
+            self.commands.push_back(request);
+        }
+    }
+
+    fn ask_for_list(&self, turn: &mut Turn<'_>, request: &Request, slot: u16) {
+        if let Some(transfer) = request.wants(0, slot.into()) {
+            turn.spend(Work::StartDma);
+            turn.send(self.ways.link, transfer);
+        }
+    }
+
+    fn on_list(&mut self, turn: &mut Turn<'_>, done: Transferred) {
+        let (slot, first) = (done.token as u16, self.list_slot(self.first));
+        let ahead = (slot + self.settings.commands - first) % self.settings.commands;
+        let request = &mut self.commands[usize::from(ahead)];
+        request.take(&self.drive, &self.tables.lists, done.aside, done.local);
+        let request = self.commands[usize::from(ahead)].clone();
+        self.ask_for_list(turn, &request, slot);
+    }
+
+    /// Sends what can be sent: until something is missing for the first command, or the pipeline is full.
+    fn cut(&mut self, turn: &mut Turn<'_>) {
+        while self.commands.front().is_some_and(|request| request.wants(0, 0).is_none()) {
+            let Some(slot) = self.free_slot(turn) else {
+                // Post pulls the event line when it has retired one.
+                return;
+            };
+            self.send_next(turn, slot);
+        }
+    }
+
+    fn free_slot(&mut self, turn: &mut Turn<'_>) -> Option<u16> {
+        if self.free.is_empty() {
+            for retired in self.pipeline.retired_since(turn, self.head) {
+                self.head += 1;
+                self.free.push(retired.slot);
+            }
+        }
+        self.free.pop()
+    }
+
+    /// Sends the next sub-request of the first command.
+    fn send_next(&mut self, turn: &mut Turn<'_>, slot: u16) {
+        let of = self.of.unwrap_or_else(|| self.count());
+        self.of = Some(of);
+        let request = self.commands.front_mut().expect("the caller looked");
+        let flushes = request.opcode == Opcode::Flush && request.status == Status::SUCCESS;
+        let goes_through = request.card.fua && changes(request.opcode);
+        if let Some(lpn) = self.through.take() {
+            self.bring_to_flash(turn, slot, lpn);
+        } else if flushes && let Some((lpn, next)) = self.pilot.next_dirty(self.flush) {
+            self.flush = next;
+            self.bring_to_flash(turn, slot, lpn);
+        } else if let Some(task) = request.next_page(&self.drive, &self.tables.lists) {
+            self.through = goes_through.then_some(task.lpn);
+            self.send_task(turn, slot, &task);
+        } else {
+            self.send_nothing(turn, slot);
+        }
+        self.sent += 1;
+        if self.sent == of {
+            self.commands.pop_front();
+            (self.first, self.of, self.sent, self.flush) = (self.first + 1, None, 0, 0);
+        }
+    }
+
+    /// How many sub-requests the first command has: one at least, which tells Post of it.
+    fn count(&self) -> u32 {
+        let request = &self.commands[0];
+        let pages = match request.opcode {
+            _ if request.status != Status::SUCCESS => 0,
+            Opcode::Flush => self.pilot.dirty_count(),
+            _ => request.pages(&self.drive, &self.tables.lists),
+        };
+        let each = if request.card.fua && changes(request.opcode) { 2 } else { 1 };
+        (pages * each).max(1)
+    }
+
+    fn send_task(&mut self, turn: &mut Turn<'_>, slot: u16, task: &PageTask) {
+        turn.spend(Work::LookUpTag);
+        let leaves = match task.operation {
+            PageOperation::Discard => Leaves::Empty,
+            _ if task.changes() => Leaves::Changed,
+            _ => Leaves::Page,
+        };
+        // A page that is unmapped and not in the cache touches no cacheline: FTL keeps its order.
+        let passes = task.operation == PageOperation::Discard && !self.pilot.holds(task.lpn);
+        let guided = (!passes).then(|| self.pilot.guide(task.lpn, leaves));
+        if let Some((_, roadbook)) = guided.filter(|_| task.operation != PageOperation::Discard) {
+            turn.note(if roadbook.hit { Note::CacheHit } else { Note::CacheMiss });
+            if roadbook.dirty && !roadbook.hit {
+                turn.note(Note::CacheEviction);
+            }
+        }
+        if task.bytes[0] > 0 {
+            turn.spend(Work::StartDma);
+            self.pipeline.describe(turn, slot, task.host, task.bytes);
+        }
+        let sub = SubRequest {
+            operation: task.operation,
+            needs_content: task.needs_content,
+            sectors: task.sectors,
+            ..self.blank(slot, task.lpn, guided)
+        };
+        turn.send(self.ways.ftl, sub);
+    }
+
+    /// Sends on a page that changed, or nothing where that left nothing to be brought to flash.
+    fn bring_to_flash(&mut self, turn: &mut Turn<'_>, slot: u16, lpn: Lpn) {
+        if !self.pilot.is_dirty(lpn) {
+            self.send_nothing(turn, slot);
+            return;
+        }
+        turn.spend(Work::LookUpTag);
+        let guided = Some(self.pilot.guide(lpn, Leaves::Clean));
+        let sub = SubRequest { operation: PageOperation::Clean, ..self.blank(slot, lpn, guided) };
+        turn.send(self.ways.ftl, sub);
+    }
+
+    fn send_nothing(&mut self, turn: &mut Turn<'_>, slot: u16) {
+        turn.send(self.ways.ftl, self.blank(slot, Lpn(0), None));
+    }
+
+    fn blank(&self, slot: u16, lpn: Lpn, guided: Option<(u32, Roadbook)>) -> SubRequest {
+        let request = &self.commands[0];
+        SubRequest {
+            key: request.key(),
+            id: guided.map_or(0, |(id, _)| id),
+            slot,
+            operation: PageOperation::Nothing,
+            needs_content: false,
+            lpn,
+            line: self.pilot.line(lpn),
+            sectors: [0; 2],
+            status: request.status,
+            of: self.of.expect("it is known while a command is cut"),
+            roadbook: guided.map(|(_, roadbook)| roadbook),
+            read: NOWHERE,
+            write: NOWHERE,
+            sequence: 0,
+            frame: u32::MAX,
+        }
+    }
+}
+
+fn changes(opcode: Opcode) -> bool {
+    matches!(opcode, Opcode::Write | Opcode::WriteZeroes)
+}
+
+impl Stage<Firmware> for Fetcher {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
+        match message {
+            Message::Fetch(fetch) => {
+                let start = self.fetched[fetch.queue.index()];
+                entry::copy_batch(turn, &self.tables, self.ways.link, 0, start, &fetch);
+                self.fetched[fetch.queue.index()] += u64::from(fetch.entries);
+            }
+            Message::Transferred(done) if done.lane == Lane::Entries => {
+                self.on_entries(turn, QueueId(done.token as u16), done.aside);
+                self.cut(turn);
+            }
+            Message::Transferred(done) => {
+                self.on_list(turn, done);
+                self.cut(turn);
+            }
+            Message::EventPulled(_) => {
+                self.pipeline.hear(Watcher::Fetch);
+                self.cut(turn);
+            }
+            other => unreachable!("NVMe Fetch was sent {other:?}"),
+        }
+    }
+}

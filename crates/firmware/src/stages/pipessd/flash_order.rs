@@ -1,0 +1,181 @@
+//! The order on flash that FIL keeps although sub-requests pass each other: each block is programmed in the order in which FTL gave
+//! its pages out, a page is read only when it is programmed, and a group is erased only when all that came before has read there.
+//!
+//! Whatever waits here waits for something that came to FIL before it, so nothing waits for ever.
+
+use std::collections::{BTreeMap, VecDeque};
+use units::Ppn;
+
+/// Something for a die, named by whoever waits for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    /// A page is programmed.
+    Program(Ppn, u32),
+    /// The block of a page is erased.
+    Erase(Ppn),
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    action: Action,
+    ready: bool,
+}
+
+/// What FIL has been sent for each block and not given to the die, and who waits for what.
+#[derive(Debug, Default)]
+pub(super) struct FlashOrder {
+    /// By block.
+    blocks: BTreeMap<u32, VecDeque<Entry>>,
+    /// Pages that are not programmed yet, and the reads that wait for them.
+    unprogrammed: BTreeMap<Ppn, Vec<u32>>,
+    /// Reads that came and are not over, by group.
+    reads: BTreeMap<u32, u32>,
+    /// Groups to be erased, the reads that must be over before, and their blocks.
+    erases: BTreeMap<u32, (u32, Vec<Ppn>)>,
+    pages_per_block: u32,
+    pages_per_group: u32,
+}
+
+impl FlashOrder {
+    pub(super) fn new(pages_per_block: u32, planes: u32) -> Self {
+        FlashOrder { pages_per_block, pages_per_group: pages_per_block * planes, ..FlashOrder::default() }
+    }
+
+    fn block(&self, ppn: Ppn) -> u32 {
+        ppn.0 / self.pages_per_block
+    }
+
+    fn group(&self, ppn: Ppn) -> u32 {
+        ppn.0 / self.pages_per_group
+    }
+
+    /// A page will be programmed, once it is ready.
+    pub(super) fn expect_program(&mut self, ppn: Ppn, who: u32) {
+        let entry = Entry { action: Action::Program(ppn, who), ready: false };
+        self.blocks.entry(self.block(ppn)).or_default().push_back(entry);
+        self.unprogrammed.insert(ppn, Vec::new());
+    }
+
+    /// A page will be read.
+    pub(super) fn expect_read(&mut self, ppn: Ppn) {
+        *self.reads.entry(self.group(ppn)).or_default() += 1;
+    }
+
+    /// A group is to be erased after all that came before.
+    pub(super) fn expect_erase(&mut self, blocks: Vec<Ppn>, out: &mut Vec<Action>) {
+        let group = self.group(blocks[0]);
+        for &block in &blocks {
+            let entry = Entry { action: Action::Erase(block), ready: false };
+            self.blocks.entry(self.block(block)).or_default().push_back(entry);
+        }
+        let reads = self.reads.get(&group).copied().unwrap_or(0);
+        self.erases.insert(group, (reads, blocks));
+        self.try_erase(group, out);
+    }
+
+    fn try_erase(&mut self, group: u32, out: &mut Vec<Action>) {
+        if self.erases.get(&group).is_some_and(|(reads, _)| *reads == 0) {
+            let (_, blocks) = self.erases.remove(&group).expect("it was just found");
+            for block in blocks {
+                self.ready(Action::Erase(block), block, out);
+            }
+        }
+    }
+
+    /// A page that was expected can be programmed now.
+    pub(super) fn ready_program(&mut self, ppn: Ppn, who: u32, out: &mut Vec<Action>) {
+        self.ready(Action::Program(ppn, who), ppn, out);
+    }
+
+    /// What is first on a block and ready goes to the die.
+    fn ready(&mut self, action: Action, ppn: Ppn, out: &mut Vec<Action>) {
+        let block = self.block(ppn);
+        let line = self.blocks.get_mut(&block).expect("it was expected");
+        let entry = line.iter_mut().find(|entry| entry.action == action && !entry.ready).expect("it was expected");
+        entry.ready = true;
+        while let Some(first) = line.front().filter(|first| first.ready) {
+            out.push(first.action);
+            line.pop_front();
+        }
+        if line.is_empty() {
+            self.blocks.remove(&block);
+        }
+    }
+
+    /// Whether a page that is to be read can be; if not, `who` is told when it is programmed.
+    pub(super) fn may_read(&mut self, ppn: Ppn, who: u32) -> bool {
+        match self.unprogrammed.get_mut(&ppn) {
+            Some(waiting) => {
+                waiting.push(who);
+                false
+            }
+            None => true,
+        }
+    }
+
+    /// A page is programmed: the reads that waited for it.
+    pub(super) fn programmed(&mut self, ppn: Ppn) -> Vec<u32> {
+        self.unprogrammed.remove(&ppn).expect("it was expected")
+    }
+
+    /// A read is over.
+    pub(super) fn read(&mut self, ppn: Ppn, out: &mut Vec<Action>) {
+        let group = self.group(ppn);
+        let reads = self.reads.get_mut(&group).expect("it was expected");
+        *reads -= 1;
+        if *reads == 0 {
+            self.reads.remove(&group);
+        }
+        // What came after the erase waits for a program after the erase, so a read that is over now came before.
+        if let Some((left, _)) = self.erases.get_mut(&group) {
+            *left -= 1;
+            self.try_erase(group, out);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn page(block: u32, page: u32) -> Ppn {
+        Ppn(block * 4 + page)
+    }
+
+    #[test]
+    fn a_block_is_programmed_in_the_order_of_its_pages() {
+        let (mut order, mut out) = (FlashOrder::new(4, 2), Vec::new());
+        order.expect_program(page(0, 0), 7);
+        order.expect_program(page(0, 1), 8);
+        order.ready_program(page(0, 1), 8, &mut out);
+        assert!(out.is_empty(), "the page before it is not ready");
+        order.ready_program(page(0, 0), 7, &mut out);
+        assert_eq!(out, [Action::Program(page(0, 0), 7), Action::Program(page(0, 1), 8)]);
+    }
+
+    #[test]
+    fn a_read_waits_for_its_program() {
+        let (mut order, mut out) = (FlashOrder::new(4, 2), Vec::new());
+        order.expect_program(page(1, 0), 1);
+        order.expect_read(page(1, 0));
+        assert!(!order.may_read(page(1, 0), 2));
+        order.ready_program(page(1, 0), 1, &mut out);
+        assert_eq!(order.programmed(page(1, 0)), [2]);
+        assert!(order.may_read(page(1, 0), 3));
+    }
+
+    #[test]
+    fn an_erase_waits_for_reads_before_it_and_programs_wait_for_it() {
+        let (mut order, mut out) = (FlashOrder::new(4, 2), Vec::new());
+        order.expect_read(page(2, 3));
+        order.expect_erase(vec![page(2, 0), page(3, 0)], &mut out);
+        order.expect_program(page(2, 0), 5);
+        order.expect_read(page(2, 0));
+        assert!(!order.may_read(page(2, 0), 6), "it came after the erase");
+        order.ready_program(page(2, 0), 5, &mut out);
+        assert!(out.is_empty());
+        order.read(page(2, 3), &mut out);
+        let expected = [Action::Erase(page(2, 0)), Action::Program(page(2, 0), 5), Action::Erase(page(3, 0))];
+        assert_eq!(out, expected);
+    }
+}

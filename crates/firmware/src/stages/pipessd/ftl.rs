@@ -1,0 +1,250 @@
+//! FTL: where the page of a read miss is, a new place for a dirty victim, and reclaim (PipeSSD §3.1).
+//!
+//! Reclaim needs no answer from FIL: the map points to a page's new place when the move is ordered, a group counts as free when
+//! its erase is ordered, and FIL keeps the order of what it is sent on each block. The only feedback is how many moves are
+//! done, a word that FIL writes, so that not more than a window of them is under way.
+
+use super::poll::Poll;
+use crate::message::*;
+use crate::policies::{pick_victim, survey};
+use crate::stages::trans::{self, Places};
+use crate::tables::Pipeline;
+use crate::{Drive, Firmware, GroupState, Note, Settings, Tables, Turn, Work};
+use stage::{Accepts, Address, Stage};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use units::{Lpn, Ppn, Span, Time};
+
+/// How often an idle drive is looked at.
+const LOOK_EVERY: Span = Span::from_millis(1);
+
+/// Where FTL can send.
+pub(crate) struct Ways {
+    pub(crate) fil: Address<SubRequest>,
+    pub(crate) orders: Address<ReclaimOrder>,
+}
+
+/// A group that is being emptied.
+#[derive(Clone, Copy, Debug)]
+struct Victim {
+    group: u32,
+    next: u32,
+    moved: u32,
+    on_demand: bool,
+    since: Time,
+}
+
+/// FTL.
+pub(crate) struct Ftl {
+    drive: Arc<Drive>,
+    settings: Settings,
+    tables: Tables,
+    pipeline: Pipeline,
+    ways: Ways,
+    places: Box<dyn Places>,
+    sequence: u32,
+    victim: Option<Victim>,
+    /// Steps of reclaim that were ordered.
+    ordered: u64,
+    /// Sub-requests that wait for room, in the order of the pipeline.
+    held: VecDeque<SubRequest>,
+    /// The logical page of each physical one, plus 1: made when reclaim first asks, so that a drive without reclaim is spared it.
+    owners: Vec<u32>,
+    last_at: Time,
+    poll: Poll,
+}
+
+impl Accepts<SubRequest> for Ftl {}
+
+impl Ftl {
+    pub(crate) fn new(drive: Arc<Drive>, settings: Settings, tables: Tables, pipeline: Pipeline, ways: Ways) -> Self {
+        Ftl {
+            places: trans::places(0, &settings, &tables),
+            drive,
+            settings,
+            tables,
+            pipeline,
+            ways,
+            sequence: 1,
+            victim: None,
+            ordered: 0,
+            held: VecDeque::new(),
+            owners: Vec::new(),
+            last_at: Time::ZERO,
+            poll: Poll::new(settings.pipeline.poll),
+        }
+    }
+
+    fn on_sub_request(&mut self, turn: &mut Turn<'_>, sub: SubRequest) {
+        self.last_at = turn.now();
+        if self.held.is_empty() && self.may_serve(&sub) {
+            self.serve(turn, sub);
+        } else {
+            self.held.push_back(sub);
+        }
+        self.make_room(turn);
+    }
+
+    fn may_serve(&self, sub: &SubRequest) -> bool {
+        page_to_program(sub).is_none() || !self.places.must_stop()
+    }
+
+    fn serve(&mut self, turn: &mut Turn<'_>, mut sub: SubRequest) {
+        if let Some(lpn) = page_to_program(&sub) {
+            sub.write = self.places.place(turn, lpn).expect("a page map has a place while it need not stop");
+            sub.sequence = self.own(lpn, sub.write);
+        }
+        if sub.operation == PageOperation::Discard {
+            turn.spend(Work::UpdateMap);
+            self.places.remap(turn, sub.lpn, None);
+        }
+        if sub.needs_content && sub.roadbook.is_some_and(|roadbook| !roadbook.hit) {
+            turn.spend(Work::LookUpMap);
+            sub.read = self.places.locate(turn, sub.lpn).unwrap_or(NOWHERE);
+        }
+        turn.send(self.ways.fil, sub);
+    }
+
+    /// Notes whose page a place is, and numbers the write.
+    fn own(&mut self, lpn: Lpn, at: Ppn) -> u32 {
+        if let Some(owner) = self.owners.get_mut(at.0 as usize) {
+            *owner = lpn.0 + 1;
+        }
+        self.sequence = self.sequence.checked_add(1).expect("a run writes less than 2^32 pages");
+        self.sequence
+    }
+
+    /// Reclaims while there is too little room, and serves what waited for it.
+    fn make_room(&mut self, turn: &mut Turn<'_>) {
+        loop {
+            if self.victim.is_none() {
+                let waiting = self.held.front().map(|sub| sub.lpn);
+                if self.places.wanted(turn, waiting).is_some() && !self.choose(turn, true) {
+                    assert!(self.held.is_empty(), "FTL has no room and no garbage");
+                }
+            }
+            if !self.advance(turn) {
+                break;
+            }
+            while self.held.front().is_some_and(|sub| self.may_serve(sub)) {
+                let sub = self.held.pop_front().expect("it was just looked at");
+                self.serve(turn, sub);
+            }
+        }
+        self.set_alarm(turn);
+    }
+
+    fn choose(&mut self, turn: &mut Turn<'_>, on_demand: bool) -> bool {
+        turn.spend(Work::PickVictim);
+        let (groups, settings) = (&self.tables.groups, &self.settings.reclaim);
+        let cold = if on_demand { None } else { survey(groups, 0).cold(settings.wear_gap) };
+        let Some(group) = cold.or_else(|| pick_victim(groups, 0, settings.victim)) else { return false };
+        groups.set_state(group, GroupState::Victim);
+        self.victim = Some(Victim { group, next: 0, moved: 0, on_demand, since: turn.now() });
+        if self.owners.is_empty() {
+            self.owners = vec![0; self.drive.geometry().page_count() as usize];
+            for lpn in (0..self.drive.pages()).map(Lpn) {
+                if let Some(ppn) = self.tables.mapping.get(lpn) {
+                    self.owners[ppn.0 as usize] = lpn.0 + 1;
+                }
+            }
+        }
+        true
+    }
+
+    /// Orders further moves; whether the victim is done with.
+    fn advance(&mut self, turn: &mut Turn<'_>) -> bool {
+        let Some(mut victim) = self.victim.take() else { return false };
+        let window = u64::from(self.settings.reclaim.window);
+        let mut room = (self.pipeline.moved(turn) + window).saturating_sub(self.ordered);
+        if room == 0 {
+            self.victim = Some(victim);
+            return false;
+        }
+        let groups = self.tables.groups.clone();
+        while victim.next < groups.pages() && room > 0 {
+            let from = groups.page(victim.group, victim.next);
+            if groups.is_valid(from) {
+                self.order_move(turn, from);
+                victim.moved += 1;
+                room -= 1;
+            }
+            victim.next += 1;
+        }
+        if victim.next < groups.pages() || room == 0 {
+            self.victim = Some(victim);
+            return false;
+        }
+        let Victim { group, moved, on_demand, since, .. } = victim;
+        assert_eq!(groups.valid_count(group), 0, "FTL would erase valid pages of group {group}");
+        turn.send(self.ways.orders, ReclaimOrder::Erase(groups.page(group, 0)));
+        self.ordered += 1;
+        // What is programmed there from now on comes to FIL after the erase.
+        self.places.reclaimed(turn, Some(group));
+        turn.note(Note::GroupReclaimed { moved, on_demand, since });
+        true
+    }
+
+    fn order_move(&mut self, turn: &mut Turn<'_>, from: Ppn) {
+        turn.spend(Work::MovePage);
+        self.poll.found();
+        let lpn = Lpn(self.owners[from.0 as usize] - 1);
+        let to = self.places.place_moved(turn, lpn).expect("a page map moves every page");
+        turn.spend(Work::UpdateMap);
+        self.places.remap(turn, lpn, Some(to));
+        let sequence = self.own(lpn, to);
+        turn.send(self.ways.orders, ReclaimOrder::Move { lpn, from, to, sequence });
+        self.ordered += 1;
+    }
+
+    fn set_alarm(&mut self, turn: &mut Turn<'_>) {
+        if self.victim.is_some() {
+            turn.wake_at(turn.now() + self.poll.wait());
+        } else if self.settings.reclaim.background {
+            turn.wake_at(turn.now() + LOOK_EVERY);
+        }
+    }
+
+    /// In the background: whether the drive is idle long enough, and whether anything is worth reclaiming.
+    fn look(&mut self, turn: &mut Turn<'_>) {
+        let settings = self.settings.reclaim;
+        if self.victim.is_some() || !settings.background || turn.now().since(self.last_at) < settings.idle {
+            return;
+        }
+        let survey = survey(&self.tables.groups, 0);
+        let enough = f64::from(survey.free) >= settings.background_free * f64::from(survey.owned);
+        if !enough || survey.cold(settings.wear_gap).is_some() {
+            self.choose(turn, false);
+        }
+    }
+}
+
+/// The page that a sub-request brings to flash: a dirty victim, or its own.
+fn page_to_program(sub: &SubRequest) -> Option<Lpn> {
+    let roadbook = sub.roadbook?;
+    match sub.operation {
+        PageOperation::Clean => Some(sub.lpn),
+        _ if roadbook.dirty && !roadbook.hit => roadbook.victim,
+        _ => None,
+    }
+}
+
+impl Stage<Firmware> for Ftl {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
+        match message {
+            Message::SubRequest(sub) => self.on_sub_request(turn, sub),
+            other => unreachable!("FTL was sent {other:?}"),
+        }
+    }
+
+    fn on_wake(&mut self, turn: &mut Turn<'_>) {
+        self.look(turn);
+        self.make_room(turn);
+    }
+
+    fn prefetch(&self, message: &Message) {
+        if let Message::SubRequest(sub) = message {
+            self.tables.mapping.prefetch(sub.lpn);
+        }
+    }
+}

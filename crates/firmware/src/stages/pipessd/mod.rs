@@ -1,0 +1,11 @@
+//! The four stages of PipeSSD (DAC'24 §3): NVMe Fetch with the pilot, FTL, FIL with the waitlist, NVMe Post with the data cache.
+
+pub(crate) mod event;
+pub(crate) mod fetch;
+pub(crate) mod fil;
+mod flash_order;
+pub(crate) mod ftl;
+mod pilot;
+mod poll;
+pub(crate) mod post;
+mod waitlist;

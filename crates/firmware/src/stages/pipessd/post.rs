@@ -1,0 +1,201 @@
+//! NVMe Post: the data cache, which it alone writes, the data between cache and host, and completions (PipeSSD §3.1).
+//!
+//! A line is written when a sub-request's data are where they belong: then the next one on that line may leave the waitlist.
+
+use crate::message::*;
+use crate::stages::entry;
+use crate::tables::{Line, Pipeline, Retired, Watcher};
+use crate::{Drive, Firmware, Tables, Turn, Work};
+use nvme::spec::Status;
+use stage::{Accepts, Address, Stage};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+/// Where NVMe Post can send.
+pub(crate) struct Ways {
+    pub(crate) link: Address<Transfer>,
+    pub(crate) posted: Address<Posted>,
+    /// The event lines of those who look at what is retired.
+    pub(crate) events: [(Watcher, Address<EventPulled>); 2],
+}
+
+/// A sub-request that has come, and its line as it will be.
+#[derive(Clone, Copy, Debug)]
+struct Here {
+    sub: SubRequest,
+    line: Line,
+    /// The frame that the line had, if it got another.
+    freed: Option<u32>,
+}
+
+/// A command whose sub-requests are not all here yet.
+#[derive(Clone, Copy, Debug)]
+struct Progress {
+    done: u32,
+    status: Status,
+}
+
+/// NVMe Post.
+pub(crate) struct Poster {
+    drive: Arc<Drive>,
+    tables: Tables,
+    pipeline: Pipeline,
+    ways: Ways,
+    here: Vec<Option<Here>>,
+    /// By [`CommandKey`].
+    commands: BTreeMap<u32, Progress>,
+    /// Frames for what is compared, and who waits for one.
+    spares: Vec<u32>,
+    comparing: VecDeque<u16>,
+}
+
+impl Accepts<SubRequest> for Poster {}
+impl Accepts<Transferred> for Poster {}
+
+impl Poster {
+    /// With frames for comparisons.
+    pub(crate) fn new(
+        drive: Arc<Drive>,
+        tables: Tables,
+        pipeline: Pipeline,
+        ways: Ways,
+        spares: std::ops::Range<u32>,
+    ) -> Self {
+        Poster {
+            here: vec![None; pipeline.slots()],
+            drive,
+            tables,
+            pipeline,
+            ways,
+            commands: BTreeMap::new(),
+            spares: spares.rev().collect(),
+            comparing: VecDeque::new(),
+        }
+    }
+
+    fn here(&self, slot: u16) -> Here {
+        self.here[usize::from(slot)].expect("it is here until it is over")
+    }
+
+    fn on_sub_request(&mut self, turn: &mut Turn<'_>, sub: SubRequest) {
+        let Some(roadbook) = sub.roadbook else {
+            self.retire(turn, &sub, None);
+            return;
+        };
+        turn.spend(Work::FindEntry);
+        let mut line = self.pipeline.line(turn, sub.line);
+        assert_eq!(line.last, roadbook.before, "order on line {} is kept", sub.line);
+        let mut freed = None;
+        if sub.needs_content && !roadbook.hit {
+            if sub.frame == u32::MAX {
+                self.tables.frames.clear(line.frame, 0, self.drive.page_words());
+            } else {
+                freed = Some(std::mem::replace(&mut line.frame, sub.frame));
+            }
+        }
+        line.last = sub.id;
+        (line.lpn, line.dirty) = match sub.operation {
+            PageOperation::Discard => (None, false),
+            PageOperation::Clean => (line.lpn, false),
+            PageOperation::Write | PageOperation::Zero => (Some(sub.lpn), true),
+            _ => (Some(sub.lpn), roadbook.hit && roadbook.dirty),
+        };
+        self.here[usize::from(sub.slot)] = Some(Here { sub, line, freed });
+        self.move_data(turn, sub.slot);
+    }
+
+    fn move_data(&mut self, turn: &mut Turn<'_>, slot: u16) {
+        turn.spend(Work::ServeEntry);
+        let Here { sub, line, .. } = self.here(slot);
+        match sub.operation {
+            _ if sub.status != Status::SUCCESS => self.finish(turn, slot),
+            PageOperation::Read => self.transfer(turn, slot, Lane::ToHost, line.frame),
+            PageOperation::Write => self.transfer(turn, slot, Lane::FromHost, line.frame),
+            PageOperation::Compare => match self.spares.pop() {
+                Some(spare) => self.transfer(turn, slot, Lane::FromHost, spare),
+                None => self.comparing.push_back(slot),
+            },
+            PageOperation::Zero => {
+                let ([from, to], words) = (sub.sectors.map(usize::from), self.drive.shape().sector_words);
+                self.tables.frames.clear(line.frame, from * words, (to - from) * words);
+                self.finish(turn, slot);
+            }
+            PageOperation::Verify | PageOperation::Discard | PageOperation::Clean | PageOperation::Nothing => {
+                self.finish(turn, slot);
+            }
+        }
+    }
+
+    fn transfer(&mut self, turn: &mut Turn<'_>, slot: u16, lane: Lane, frame: u32) {
+        turn.spend(Work::StartDma);
+        let sub = self.here(slot).sub;
+        let (host, bytes) = self.pipeline.described(turn, slot);
+        let transfer = Transfer {
+            lane,
+            nvmq: 1,
+            first_sector: sub.sectors[0],
+            token: slot.into(),
+            aside: 0,
+            local: frame.into(),
+            host,
+            bytes,
+            key: sub.key,
+        };
+        turn.send(self.ways.link, transfer);
+    }
+
+    fn on_transferred(&mut self, turn: &mut Turn<'_>, done: Transferred) {
+        let slot = done.token as u16;
+        let Here { sub, line, .. } = self.here(slot);
+        if sub.operation == PageOperation::Compare {
+            turn.spend(Work::ComparePage);
+            let spare = done.local as u32;
+            let ([from, to], words) = (sub.sectors.map(usize::from), self.drive.shape().sector_words);
+            if !self.tables.frames.equal(line.frame, spare, from * words, (to - from) * words) {
+                let here = self.here[usize::from(slot)].as_mut().expect("it is here until it is over");
+                here.sub.status = Status::COMPARE_FAILURE;
+            }
+            self.spares.push(spare);
+            if let Some(next) = self.comparing.pop_front() {
+                self.move_data(turn, next);
+            }
+        }
+        self.finish(turn, slot);
+    }
+
+    /// Its data are where they belong.
+    fn finish(&mut self, turn: &mut Turn<'_>, slot: u16) {
+        let Here { sub, line, freed } = self.here[usize::from(slot)].take().expect("it is here until it is over");
+        self.pipeline.set_line(turn, sub.line, line);
+        self.retire(turn, &sub, freed);
+    }
+
+    fn retire(&mut self, turn: &mut Turn<'_>, sub: &SubRequest, frame: Option<u32>) {
+        self.pipeline.retire(turn, Retired { slot: sub.slot, line: sub.line, frame });
+        for (watcher, line) in self.ways.events {
+            if self.pipeline.alert(turn, watcher) {
+                turn.send(line, EventPulled);
+            }
+        }
+        let progress = self.commands.entry(sub.key.0).or_insert(Progress { done: 0, status: Status::SUCCESS });
+        progress.done += 1;
+        if progress.status == Status::SUCCESS {
+            progress.status = sub.status;
+        }
+        let Progress { done, status } = *progress;
+        if done == sub.of {
+            self.commands.remove(&sub.key.0);
+            entry::post(turn, &self.tables, self.ways.posted, sub.key, status);
+        }
+    }
+}
+
+impl Stage<Firmware> for Poster {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
+        match message {
+            Message::SubRequest(sub) => self.on_sub_request(turn, sub),
+            Message::Transferred(done) => self.on_transferred(turn, done),
+            other => unreachable!("NVMe Post was sent {other:?}"),
+        }
+    }
+}

@@ -1,0 +1,267 @@
+//! A command that is carried page after page, in order: what is to be fetched for it, and what is to be done to each page.
+//! The part that firmware without range locks has in common.
+
+use super::entry;
+use crate::message::{Card, CommandKey, Lane, PageOperation, Transfer};
+use crate::tables::LIST_WORDS;
+use crate::{Drive, Namespace};
+use nvme::prp::{ListWalk, PrpPlan};
+use nvme::spec::{DsmRange, Opcode, Status, Submission};
+use stage::Words;
+use units::{Bytes, HostAddress, Lba, Lpn, SECTOR_BYTES};
+
+/// A page of a command.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PageTask {
+    pub(crate) operation: PageOperation,
+    pub(crate) lpn: Lpn,
+    /// The first of its sectors that are meant, and one past the last.
+    pub(crate) sectors: [u8; 2],
+    /// Whether what the page held before matters.
+    pub(crate) needs_content: bool,
+    /// Where the sectors lie in host memory.
+    pub(crate) host: [HostAddress; 2],
+    pub(crate) bytes: [u32; 2],
+}
+
+impl PageTask {
+    /// Whether the page holds something else afterwards.
+    pub(crate) fn changes(&self) -> bool {
+        matches!(self.operation, PageOperation::Write | PageOperation::Zero)
+    }
+}
+
+/// A command and how far it is.
+#[derive(Clone, Debug)]
+pub(crate) struct Request {
+    pub(crate) card: Card,
+    pub(crate) opcode: Opcode,
+    pub(crate) status: Status,
+    plan: Option<PrpPlan>,
+    /// The way along the PRP list, while entries are missing.
+    walk: Option<ListWalk>,
+    /// List words gathered.
+    listed: u16,
+    /// The first word of its list buffer.
+    list: usize,
+    /// Of a Dataset Management command: where its blocks are counted from, and whether the ranges are here.
+    namespace: Namespace,
+    ranges_missing: bool,
+    next_range: u16,
+    /// Sectors that are gone through now: the first, and how many.
+    stretch: (u64, u64),
+    /// The next page of the stretch.
+    next: u32,
+}
+
+impl Request {
+    /// Reads an entry; what cannot be done has its status already. `list` is the first word of its list buffer.
+    pub(crate) fn new(drive: &Drive, card: Card, entry: &Submission, list: usize) -> Self {
+        let mut request = Request {
+            card,
+            opcode: Opcode::Flush,
+            status: Status::SUCCESS,
+            plan: None,
+            walk: None,
+            listed: 0,
+            list,
+            namespace: Namespace { base: Lba(0), sectors: 0 },
+            ranges_missing: false,
+            next_range: 0,
+            stretch: (0, 0),
+            next: 0,
+        };
+        if let Err(status) = request.read(drive, entry) {
+            request.status = status;
+            request.stretch = (0, 0);
+        }
+        request
+    }
+
+    fn read(&mut self, drive: &Drive, entry: &Submission) -> Result<(), Status> {
+        self.opcode = entry::check(drive, &self.card, entry)?;
+        match self.opcode {
+            Opcode::Flush => return Ok(()),
+            Opcode::DatasetManagement => {
+                self.namespace = *drive.namespace(entry.namespace()).expect("it was checked");
+                self.plan = Some(entry::ranges_plan(&self.card)?);
+                // Only the deallocate attribute changes anything; the others are hints.
+                self.ranges_missing = entry.dsm_deallocates();
+                return Ok(());
+            }
+            Opcode::Read | Opcode::Write | Opcode::Compare => {
+                let plan = entry::data_plan(drive, &self.card)?;
+                self.walk = plan.walk();
+                self.plan = Some(plan);
+            }
+            _ => {}
+        }
+        self.begin(drive, (self.card.sector, u64::from(self.card.sectors)));
+        Ok(())
+    }
+
+    fn begin(&mut self, drive: &Drive, stretch: (u64, u64)) {
+        self.stretch = stretch;
+        self.next = drive.page_of(stretch.0).0;
+    }
+
+    /// A failure is kept, and nothing more is done; the first one is what the host is told.
+    pub(crate) fn fail(&mut self, status: Status) {
+        if self.status == Status::SUCCESS {
+            self.status = status;
+        }
+        self.stretch = (0, 0);
+        (self.walk, self.ranges_missing) = (None, false);
+        self.next_range = self.card.ranges;
+    }
+
+    /// What must be brought from host memory before its pages can be told; `thread` is told with `token`.
+    pub(crate) fn wants(&self, thread: u8, token: u32) -> Option<Transfer> {
+        let transfer = |host, bytes: [u32; 2], local: usize| Transfer {
+            lane: Lane::List,
+            nvmq: thread,
+            first_sector: 0,
+            token,
+            aside: bytes[0] + bytes[1],
+            local: local as u64,
+            host,
+            bytes,
+            key: self.card.key,
+        };
+        if self.ranges_missing {
+            let plan = self.plan.expect("ranges lie in host memory");
+            let (host, bytes) = pieces(&plan, Bytes(0), plan.bytes().0.min(nvme::spec::PAGE_BYTES), &[]);
+            return Some(transfer(host, bytes, self.list));
+        }
+        let run = self.walk?.run()?;
+        let local = self.list + usize::from(self.listed);
+        Some(transfer([run.at, HostAddress(0)], [run.words as u32 * 8, 0], local))
+    }
+
+    /// What it wanted stands in its list buffer. It may want more.
+    pub(crate) fn take(&mut self, drive: &Drive, lists: &Words, bytes: u32, local: u64) {
+        if std::mem::take(&mut self.ranges_missing) {
+            self.take_ranges(drive, lists);
+            return;
+        }
+        let mut fetched = [0; LIST_WORDS];
+        let words = bytes as usize / 8;
+        lists.read(local as usize, &mut fetched[..words]);
+        let walk = self.walk.as_mut().expect("a list is fetched along its walk");
+        match walk.take(&fetched[..words]) {
+            Ok(entries) => {
+                self.listed += entries.len() as u16;
+                if walk.run().is_none() {
+                    self.walk = None;
+                }
+            }
+            Err(status) => self.fail(status),
+        }
+    }
+
+    /// All ranges are checked before the first is touched.
+    fn take_ranges(&mut self, drive: &Drive, lists: &Words) {
+        let scale = drive.shape().format.sectors();
+        for index in 0..self.card.ranges {
+            let range = self.range(lists, index);
+            let end = range.slba.checked_mul(scale).and_then(|at| at.checked_add(u64::from(range.blocks) * scale));
+            if end.is_none_or(|end| end > self.namespace.sectors) {
+                self.fail(Status::LBA_OUT_OF_RANGE);
+                return;
+            }
+        }
+        self.next_stretch(drive, lists);
+    }
+
+    fn range(&self, lists: &Words, index: u16) -> DsmRange {
+        let mut words = [0; DsmRange::WORDS];
+        lists.read(self.list + usize::from(index) * DsmRange::WORDS, &mut words);
+        DsmRange::decode(words)
+    }
+
+    fn stretch_of(&self, drive: &Drive, range: DsmRange) -> (u64, u64) {
+        let scale = drive.shape().format.sectors();
+        (self.namespace.base.0 + range.slba * scale, u64::from(range.blocks) * scale)
+    }
+
+    fn next_stretch(&mut self, drive: &Drive, lists: &Words) {
+        self.stretch = (0, 0);
+        while self.stretch.1 == 0 && self.next_range < self.card.ranges {
+            let stretch = self.stretch_of(drive, self.range(lists, self.next_range));
+            self.next_range += 1;
+            self.begin(drive, stretch);
+        }
+    }
+
+    /// How many pages it has from its beginning, once nothing is wanted any more.
+    pub(crate) fn pages(&self, drive: &Drive, lists: &Words) -> u32 {
+        let later = (self.next_range..self.card.ranges).map(|index| self.stretch_of(drive, self.range(lists, index)));
+        later.chain([self.stretch]).map(|stretch| end_page(drive, stretch) - drive.page_of(stretch.0).0).sum()
+    }
+
+    /// The next of its pages.
+    pub(crate) fn next_page(&mut self, drive: &Drive, lists: &Words) -> Option<PageTask> {
+        let (sector, sectors) = self.stretch;
+        if sectors == 0 {
+            return None;
+        }
+        let per_page = u64::from(drive.sectors_per_page());
+        let (lpn, start) = (Lpn(self.next), u64::from(self.next) * per_page);
+        let from = sector.max(start) - start;
+        let to = (sector + sectors).min(start + per_page) - start;
+        let whole = to - from == per_page;
+        let operation = match self.opcode {
+            Opcode::Read => PageOperation::Read,
+            Opcode::Write => PageOperation::Write,
+            Opcode::Compare => PageOperation::Compare,
+            Opcode::Verify => PageOperation::Verify,
+            _ if whole => PageOperation::Discard,
+            _ => PageOperation::Zero,
+        };
+        let ([first, second], bytes) = match &self.plan {
+            Some(plan) if self.opcode != Opcode::DatasetManagement => {
+                let offset = Bytes((start + from - sector) * SECTOR_BYTES);
+                let list = self.entries_near(lists, offset);
+                pieces(plan, offset, (to - from) * SECTOR_BYTES, &list[..usize::from(self.listed)])
+            }
+            _ => ([HostAddress(0); 2], [0; 2]),
+        };
+        let needs_content = match operation {
+            PageOperation::Write | PageOperation::Zero => !whole,
+            PageOperation::Discard => false,
+            _ => true,
+        };
+        self.next += 1;
+        if self.next == end_page(drive, self.stretch) {
+            self.next_stretch(drive, lists);
+        }
+        let sectors = [from as u8, to as u8];
+        Some(PageTask { operation, lpn, sectors, needs_content, host: [first, second], bytes })
+    }
+
+    /// The list, as far as the pages around an offset of the transfer need it.
+    fn entries_near(&self, lists: &Words, offset: Bytes) -> [u64; LIST_WORDS] {
+        let mut list = [0; LIST_WORDS];
+        let page = (offset.0 / nvme::spec::PAGE_BYTES) as usize;
+        let (from, to) = (page.saturating_sub(1), (page + 2).min(usize::from(self.listed)));
+        if from < to {
+            lists.read(self.list + from, &mut list[from..to]);
+        }
+        list
+    }
+
+    /// Whose it is.
+    pub(crate) fn key(&self) -> CommandKey {
+        self.card.key
+    }
+}
+
+fn end_page(drive: &Drive, (sector, sectors): (u64, u64)) -> u32 {
+    if sectors == 0 { drive.page_of(sector).0 } else { drive.page_of(sector + sectors - 1).0 + 1 }
+}
+
+fn pieces(plan: &PrpPlan, offset: Bytes, bytes: u64, list: &[u64]) -> ([HostAddress; 2], [u32; 2]) {
+    let pieces = plan.resolve(offset, Bytes(bytes), list);
+    let second = pieces.second.map_or((HostAddress(0), 0), |piece| (piece.at, piece.bytes.0 as u32));
+    ([pieces.first.at, second.0], [pieces.first.bytes.0 as u32, second.1])
+}

@@ -1,0 +1,61 @@
+//! Where a worker's next pages go: groups that it alone fills, one on each of its share of the dies.
+
+use crate::{BlockGroups, Turn, Work};
+use units::Ppn;
+
+/// A group being filled.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    group: u32,
+    next: u32,
+}
+
+/// The open groups of a worker, filled page by page in turn: planes first, then the next die.
+pub(super) struct Points {
+    groups: BlockGroups,
+    open: Vec<Open>,
+    cursor: usize,
+    /// Groups that are full, but not all that was programmed there need be mapped yet.
+    full: Vec<u32>,
+}
+
+impl Points {
+    pub(super) fn new(groups: BlockGroups) -> Self {
+        Points { groups, open: Vec::new(), cursor: 0, full: Vec::new() }
+    }
+
+    pub(super) fn open_count(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Pages that can be programmed.
+    pub(super) fn room(&self) -> u32 {
+        self.open.iter().map(|open| self.groups.pages() - open.next).sum()
+    }
+
+    /// Another group to fill.
+    pub(super) fn open(&mut self, group: u32) {
+        self.open.push(Open { group, next: 0 });
+    }
+
+    /// The next page; there must be room.
+    pub(super) fn allocate(&mut self, turn: &mut Turn<'_>) -> Ppn {
+        turn.spend(Work::AllocatePage);
+        self.cursor %= self.open.len();
+        let open = &mut self.open[self.cursor];
+        let ppn = self.groups.page(open.group, open.next);
+        open.next += 1;
+        if open.next == self.groups.pages() {
+            self.full.push(open.group);
+            self.open.remove(self.cursor);
+        } else if open.next.is_multiple_of(self.groups.planes()) {
+            self.cursor += 1;
+        }
+        ppn
+    }
+
+    /// Groups to be closed, now that all that was programmed is mapped.
+    pub(super) fn take_full(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.full)
+    }
+}

@@ -1,0 +1,309 @@
+//! How a worker makes room: it takes free groups from the pool, and reclaims one when there are none to take.
+//!
+//! ```text
+//! pool's lock -> room? -> [reclaim's lock -> victim -> read, program its valid pages -> line's lock, map each -> erase -> pool]
+//! ```
+//! One worker reclaims at a time; others that need room wait for its lock. A page that is moved is mapped under the lock of its
+//! cacheline, held for that turn only, and only if the map still points to its old place.
+
+use super::worker::{Step, Worker};
+use crate::message::*;
+use crate::policies::{pick_victim, survey};
+use crate::stages::bgc::is_idle;
+use crate::{GroupState, Note, Turn, Work};
+use flash::Operation;
+use std::collections::VecDeque;
+use units::{Lpn, Ppn, Span, Time};
+
+/// How often an idle drive is looked at.
+const LOOK_EVERY: Span = Span::from_millis(1);
+
+/// The tag of erases.
+const ERASE: u32 = u32::MAX - 1;
+
+/// A page on its way out of the victim.
+#[derive(Clone, Copy, Debug)]
+struct Moving {
+    from: Ppn,
+    lpn: Lpn,
+    /// Its new place, once it is read.
+    to: Option<Ppn>,
+}
+
+/// How far a reclaim is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Resting,
+    /// Waits for its lock, or the pool's.
+    Starting,
+    /// Pages are being moved.
+    Moving,
+    /// A page waits for the lock of its line.
+    Settling(usize),
+    Erasing,
+    /// Waits for the pool's lock.
+    GivingBack,
+}
+
+/// A worker's reclaim.
+pub(super) struct Reclaim {
+    phase: Phase,
+    first_frame: u32,
+    window: Vec<Option<Moving>>,
+    /// Pages that are programmed and not mapped yet.
+    programmed: VecDeque<usize>,
+    group: u32,
+    next: u32,
+    moved: u32,
+    erases_left: u32,
+    since: Time,
+    in_background: bool,
+    idle_since: Option<Time>,
+}
+
+impl Reclaim {
+    /// With a frame for each page of its window, which it uses while it holds the reclaim's lock.
+    pub(super) fn new(frames: std::ops::Range<u32>) -> Self {
+        Reclaim {
+            phase: Phase::Resting,
+            first_frame: frames.start,
+            window: vec![None; frames.len()],
+            programmed: VecDeque::new(),
+            group: 0,
+            next: 0,
+            moved: 0,
+            erases_left: 0,
+            since: Time::ZERO,
+            in_background: false,
+            idle_since: None,
+        }
+    }
+}
+
+impl Worker {
+    /// Sees to it that two pages can be programmed, then goes on with the page.
+    pub(super) fn make_room(&mut self, turn: &mut Turn<'_>) {
+        self.lock_pool(turn);
+    }
+
+    fn lock_pool(&mut self, turn: &mut Turn<'_>) {
+        self.wait(turn, Step::Pool);
+        if turn.try_lock(&self.shared.pool.free) {
+            self.on_pool(turn);
+        }
+    }
+
+    /// The pool is this worker's.
+    pub(super) fn on_pool(&mut self, turn: &mut Turn<'_>) {
+        match self.reclaim.phase {
+            Phase::Resting => self.take_groups(turn),
+            Phase::Starting => self.start(turn),
+            Phase::GivingBack => self.end(turn),
+            other => unreachable!("worker{} needs no pool: {other:?}", self.index),
+        }
+    }
+
+    fn take_groups(&mut self, turn: &mut Turn<'_>) {
+        while self.points.open_count() < self.shared.points || self.points.room() < 2 {
+            if self.shared.pool.spare(turn) == 0 {
+                break;
+            }
+            self.take_group(turn);
+        }
+        turn.unlock(&self.shared.pool.free);
+        if self.points.room() >= 2 {
+            self.begin_page(turn);
+        } else {
+            self.ask_to_reclaim(turn);
+        }
+    }
+
+    fn take_group(&mut self, turn: &mut Turn<'_>) {
+        let group = self.shared.pool.take(turn, self.index.into(), self.shared.workers.into());
+        self.points.open(group.expect("groups are kept for reclaim"));
+    }
+
+    fn ask_to_reclaim(&mut self, turn: &mut Turn<'_>) {
+        self.reclaim.phase = Phase::Starting;
+        self.wait(turn, Step::Reclaim);
+        if turn.try_lock(&self.shared.pool.reclaim) {
+            self.lock_pool(turn);
+        }
+    }
+
+    /// A lock that reclaim waited for is this worker's.
+    pub(super) fn on_reclaim_lock(&mut self, turn: &mut Turn<'_>) {
+        match self.reclaim.phase {
+            Phase::Starting => self.lock_pool(turn),
+            Phase::Settling(place) => self.settle(turn, place),
+            other => unreachable!("worker{} waits for no lock of a reclaim: {other:?}", self.index),
+        }
+    }
+
+    /// Chooses a victim and takes a group for what is valid there, under both locks.
+    fn start(&mut self, turn: &mut Turn<'_>) {
+        let on_demand = !self.reclaim.in_background;
+        if on_demand && self.shared.pool.spare(turn) > 0 {
+            // Another worker made room meanwhile.
+            self.stop(turn);
+            self.make_room(turn);
+            return;
+        }
+        turn.spend(Work::PickVictim);
+        let groups = self.shared.tables.groups.clone();
+        let Some(group) = self.choose(on_demand) else {
+            assert!(!on_demand, "worker{} has no room and there is no garbage", self.index);
+            self.stop(turn);
+            self.come_back(turn);
+            return;
+        };
+        groups.set_state(group, GroupState::Victim);
+        while self.points.room() < groups.valid_count(group) {
+            self.take_group(turn);
+        }
+        turn.unlock(&self.shared.pool.free);
+        let reclaim = &mut self.reclaim;
+        (reclaim.group, reclaim.next, reclaim.moved, reclaim.since) = (group, 0, 0, turn.now());
+        reclaim.phase = Phase::Moving;
+        self.step = Step::Reclaim;
+        self.move_more(turn);
+    }
+
+    fn stop(&mut self, turn: &mut Turn<'_>) {
+        self.reclaim.phase = Phase::Resting;
+        self.reclaim.in_background = false;
+        turn.unlock(&self.shared.pool.free);
+        turn.unlock(&self.shared.pool.reclaim);
+    }
+
+    /// In the background a cold group goes first where wear differs too much.
+    fn choose(&self, on_demand: bool) -> Option<u32> {
+        let (groups, settings) = (&self.shared.tables.groups, &self.shared.settings.reclaim);
+        let cold = if on_demand { None } else { survey(groups, 0).cold(settings.wear_gap) };
+        cold.or_else(|| pick_victim(groups, 0, settings.victim))
+    }
+
+    /// Starts the move of further valid pages; when there is none left, the erase.
+    fn move_more(&mut self, turn: &mut Turn<'_>) {
+        let groups = self.shared.tables.groups.clone();
+        while self.reclaim.next < groups.pages() {
+            let Some(place) = self.reclaim.window.iter().position(Option::is_none) else { return };
+            let from = groups.page(self.reclaim.group, self.reclaim.next);
+            self.reclaim.next += 1;
+            if groups.is_valid(from) {
+                turn.spend(Work::MovePage);
+                self.reclaim.window[place] = Some(Moving { from, lpn: Lpn(0), to: None });
+                self.reclaim.moved += 1;
+                self.ask_flash(turn, Operation::Read, from, self.reclaim.first_frame + place as u32, place as u32);
+            }
+        }
+        if self.reclaim.window.iter().all(Option::is_none) {
+            self.erase(turn);
+        }
+    }
+
+    fn erase(&mut self, turn: &mut Turn<'_>) {
+        let groups = self.shared.tables.groups.clone();
+        self.close_full(turn);
+        assert_eq!(groups.valid_count(self.reclaim.group), 0, "worker{} would erase valid pages", self.index);
+        (self.reclaim.phase, self.reclaim.erases_left) = (Phase::Erasing, groups.planes());
+        for ppn in groups.blocks(self.reclaim.group) {
+            self.ask_flash(turn, Operation::Erase, ppn, 0, ERASE);
+        }
+    }
+
+    /// A page of the victim is read or programmed, or a block erased.
+    pub(super) fn on_moved(&mut self, turn: &mut Turn<'_>, done: PageDone) {
+        if done.requester.tag == ERASE {
+            self.reclaim.erases_left -= 1;
+            if self.reclaim.erases_left == 0 {
+                self.reclaim.phase = Phase::GivingBack;
+                self.lock_pool(turn);
+            }
+            return;
+        }
+        turn.spend(Work::MovePage);
+        let (place, frame) = (done.requester.tag as usize, done.frame);
+        // What cannot be read cannot be moved, and its group not be erased: recovery from that is not done yet.
+        assert_eq!(done.media, Media::Good, "worker{} cannot move a page", self.index);
+        let moving = self.reclaim.window[place].as_mut().expect("a page is in the window until it has moved");
+        if moving.to.is_some() {
+            self.reclaim.programmed.push_back(place);
+            self.settle_next(turn);
+            return;
+        }
+        let (lpn, _, _) = self.shared.tables.frames.labelled(frame);
+        let to = self.points.allocate(turn);
+        (moving.lpn, moving.to) = (lpn, Some(to));
+        let sequence = self.shared.pool.sequence(turn);
+        self.shared.tables.frames.label(frame, lpn, self.index.into(), sequence);
+        self.ask_flash(turn, Operation::Program, to, frame, done.requester.tag);
+    }
+
+    fn settle_next(&mut self, turn: &mut Turn<'_>) {
+        while self.reclaim.phase == Phase::Moving {
+            let Some(place) = self.reclaim.programmed.pop_front() else { return };
+            let moving = self.reclaim.window[place].expect("it was programmed");
+            let line = self.shared.pool.line(moving.lpn);
+            self.reclaim.phase = Phase::Settling(place);
+            self.wait(turn, Step::Reclaim);
+            if !turn.try_lock(&self.shared.pool.lock(line)) {
+                return;
+            }
+            self.map_moved(turn, place);
+        }
+    }
+
+    fn settle(&mut self, turn: &mut Turn<'_>, place: usize) {
+        self.map_moved(turn, place);
+        self.settle_next(turn);
+    }
+
+    /// Maps a page to its new place, under the lock of its line.
+    fn map_moved(&mut self, turn: &mut Turn<'_>, place: usize) {
+        turn.spend(Work::UpdateMap);
+        let moving = self.reclaim.window[place].take().expect("it was programmed");
+        if self.shared.map.load(turn, moving.lpn) == Some(moving.from) {
+            self.remap(turn, moving.lpn, moving.to);
+        }
+        turn.unlock(&self.shared.pool.lock(self.shared.pool.line(moving.lpn)));
+        self.reclaim.phase = Phase::Moving;
+        self.move_more(turn);
+    }
+
+    /// The victim is erased: back into the pool with it.
+    fn end(&mut self, turn: &mut Turn<'_>) {
+        let (group, moved, since) = (self.reclaim.group, self.reclaim.moved, self.reclaim.since);
+        let on_demand = !self.reclaim.in_background;
+        self.shared.pool.give_back(turn, group);
+        turn.note(Note::GroupReclaimed { moved, on_demand, since });
+        self.stop(turn);
+        if on_demand {
+            self.make_room(turn);
+        } else {
+            self.come_back(turn);
+        }
+    }
+
+    /// The first worker reclaims ahead of need while the drive is idle.
+    pub(super) fn look(&mut self, turn: &mut Turn<'_>) {
+        let settings = self.shared.settings.reclaim;
+        if self.index > 0 || !settings.background {
+            return;
+        }
+        let now = turn.now();
+        turn.wake_at(now + LOOK_EVERY);
+        let idle = is_idle(&self.shared.tables, self.shared.workers);
+        let since = *self.reclaim.idle_since.get_or_insert(now);
+        if !idle {
+            self.reclaim.idle_since = None;
+        } else if self.step == Step::Idle && now.since(since) >= settings.idle {
+            let survey = survey(&self.shared.tables.groups, 0);
+            let enough = f64::from(survey.free) >= settings.background_free * f64::from(survey.owned);
+            if !enough || survey.cold(settings.wear_gap).is_some() {
+                self.reclaim.in_background = true;
+                self.ask_to_reclaim(turn);
+            }
+        }
+    }
+}

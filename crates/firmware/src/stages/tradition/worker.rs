@@ -1,0 +1,474 @@
+//! A worker of the traditional firmware: carries one command at a time through cache, translation and flash (PipeSSD §2.3).
+//!
+//! ```text
+//! Take -> [list] -> page: room -> line's lock -> [write back] -> [read] -> data <-> host -> unlock -> next page ... -> completion
+//!                         ^ pool's lock, reclaim  ^ yields here, woken by the release
+//! ```
+//! It waits for one thing at a time. It makes sure of room on flash before it asks for a cacheline: who holds a cacheline waits
+//! for flash and the host only, so no two can wait for each other.
+
+use super::points::Points;
+use super::pool::Pool;
+use super::reclaim::Reclaim;
+use crate::message::*;
+use crate::stages::entry;
+use crate::stages::request::{PageTask, Request};
+use crate::tables::{ENTRY_WORDS, PageMap};
+use crate::{Drive, Firmware, Note, Settings, Tables, Turn, Wait, Work};
+use flash::Operation;
+use nvme::spec::{Opcode, Status, Submission};
+use stage::{Accepts, Address, Stage};
+use std::sync::Arc;
+use units::{HostAddress, Lpn, Ppn, Time};
+
+/// The tag of a worker's own page; pages that it moves are tagged by their place in the window.
+const OWN: u32 = u32::MAX;
+
+/// Marks a dirty line in the upper half of its tag.
+const DIRTY: u64 = 1 << 32;
+
+/// What a worker waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// A command.
+    Idle,
+    /// A PRP list, or ranges.
+    List,
+    /// The free groups' lock.
+    Pool,
+    /// Room: the reclaim under way.
+    Reclaim,
+    /// The cacheline's lock.
+    Line,
+    /// The victim is being programmed.
+    WriteBack(Ppn),
+    /// The page is being read.
+    Fill,
+    /// Sectors move between host and cache.
+    Data,
+    /// The line is being programmed, because the command wants it on flash.
+    Through(Ppn),
+}
+
+/// Where a worker can send.
+pub(crate) struct Ways {
+    pub(crate) link: Address<Transfer>,
+    pub(crate) posted: Address<Posted>,
+    pub(crate) idle: Address<WorkerIdle>,
+    pub(crate) fil: Vec<Address<FlashRequest>>,
+}
+
+/// What all workers are given.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) drive: Arc<Drive>,
+    pub(crate) settings: Settings,
+    pub(crate) tables: Tables,
+    pub(crate) map: PageMap,
+    pub(crate) pool: Pool,
+    pub(crate) workers: u16,
+    /// Groups that each worker fills at a time.
+    pub(crate) points: usize,
+}
+
+/// One worker.
+pub(crate) struct Worker {
+    pub(super) index: u8,
+    pub(super) shared: Shared,
+    pub(super) ways: Ways,
+    pub(super) points: Points,
+    pub(super) step: Step,
+    pub(super) reclaim: Reclaim,
+    request: Option<Request>,
+    task: Option<PageTask>,
+    /// The next line that a flush looks at.
+    flush: usize,
+    /// A command that came while the worker reclaimed in the background.
+    taken: Option<Take>,
+    /// Since when it waits.
+    since: Time,
+    /// For comparisons.
+    spare: u32,
+}
+
+impl Accepts<Take> for Worker {}
+impl Accepts<Transferred> for Worker {}
+impl Accepts<PageDone> for Worker {}
+
+impl Worker {
+    /// Worker `index`, with a frame for comparisons. The frame of a line has its number.
+    pub(crate) fn new(index: u8, shared: Shared, ways: Ways, spare: u32, window: std::ops::Range<u32>) -> Self {
+        Worker {
+            index,
+            points: Points::new(shared.tables.groups.clone()),
+            shared,
+            ways,
+            step: Step::Idle,
+            reclaim: Reclaim::new(window),
+            request: None,
+            task: None,
+            flush: 0,
+            taken: None,
+            since: Time::ZERO,
+            spare,
+        }
+    }
+
+    fn request(&mut self) -> &mut Request {
+        self.request.as_mut().expect("it carries a command")
+    }
+
+    pub(super) fn key(&self) -> CommandKey {
+        self.request.as_ref().map_or(CommandKey::NONE, Request::key)
+    }
+
+    fn list(&self) -> usize {
+        self.shared.tables.list(self.index, 0)
+    }
+
+    fn publish_activity(&self) {
+        let active = u64::from(self.request.is_some());
+        self.shared.tables.active.set(Tables::line(usize::from(self.index)), active);
+    }
+
+    fn on_take(&mut self, turn: &mut Turn<'_>, take: Take) {
+        if self.step != Step::Idle {
+            self.taken = Some(take);
+            return;
+        }
+        let tables = &self.shared.tables;
+        let head = turn.fetch_add(&tables.sq_head, Tables::line(take.queue.index()), 1);
+        turn.spend(Work::ParseCommand);
+        let place = tables.place(take.queue, head) * ENTRY_WORDS;
+        let mut words = [0; ENTRY_WORDS];
+        turn.load(&tables.sq_buffer, place);
+        tables.sq_buffer.read(place, &mut words);
+        let entry = Submission(words);
+        let card = entry::card(&self.shared.drive, take.queue, &entry);
+        turn.note(Note::Taken(card.key));
+        self.request = Some(Request::new(&self.shared.drive, card, &entry, self.list()));
+        self.flush = 0;
+        self.publish_activity();
+        self.go_on(turn);
+    }
+
+    /// Waits from here on.
+    pub(super) fn wait(&mut self, turn: &mut Turn<'_>, step: Step) {
+        self.step = step;
+        self.since = turn.now();
+    }
+
+    /// What it waited for has come.
+    fn waited(&mut self, turn: &mut Turn<'_>, on: Wait) {
+        let key = self.key();
+        turn.note(Note::Waited { key, on, since: self.since, until: turn.now() });
+    }
+
+    /// Goes on to the list, the next page, or the end of the command.
+    fn go_on(&mut self, turn: &mut Turn<'_>) {
+        let thread = self.index + 1;
+        if let Some(transfer) = self.request().wants(thread, 0) {
+            turn.spend(Work::StartDma);
+            turn.send(self.ways.link, transfer);
+            self.wait(turn, Step::List);
+            return;
+        }
+        let (drive, lists) = (self.shared.drive.clone(), self.shared.tables.lists.clone());
+        let request = self.request();
+        self.task = match request.opcode {
+            Opcode::Flush if request.status == Status::SUCCESS => self.next_dirty(turn),
+            _ => request.next_page(&drive, &lists),
+        };
+        match self.task {
+            Some(_) => self.begin_page(turn),
+            None => self.finish(turn),
+        }
+    }
+
+    /// The next line that holds what is not on flash: a flush goes over all of them.
+    fn next_dirty(&mut self, turn: &mut Turn<'_>) -> Option<PageTask> {
+        while self.flush < self.shared.tables.cache_entries {
+            let tag = self.shared.tables.tags.get(self.flush);
+            self.flush += 1;
+            if tag & DIRTY != 0 {
+                turn.spend(Work::FindEntry);
+                let lpn = Lpn(tag as u32 - 1);
+                let (host, bytes) = ([HostAddress(0); 2], [0; 2]);
+                let operation = PageOperation::Clean;
+                return Some(PageTask { operation, lpn, sectors: [0; 2], needs_content: false, host, bytes });
+            }
+        }
+        None
+    }
+
+    fn finish(&mut self, turn: &mut Turn<'_>) {
+        let request = self.request.take().expect("it carries a command");
+        self.publish_activity();
+        entry::post(turn, &self.shared.tables, self.ways.posted, request.key(), request.status);
+        self.rest(turn);
+    }
+
+    /// Nothing is left to do.
+    fn rest(&mut self, turn: &mut Turn<'_>) {
+        self.step = Step::Idle;
+        turn.send(self.ways.idle, WorkerIdle { worker: self.index });
+    }
+
+    /// The end of a reclaim in the background, which was nobody's command: the dispatcher has taken this worker as idle.
+    pub(super) fn come_back(&mut self, turn: &mut Turn<'_>) {
+        self.step = Step::Idle;
+        if let Some(take) = self.taken.take() {
+            self.on_take(turn, take);
+        }
+    }
+
+    fn task(&self) -> PageTask {
+        self.task.expect("it is at a page")
+    }
+
+    fn is_flush(&self) -> bool {
+        self.request.as_ref().is_some_and(|request| request.opcode == Opcode::Flush)
+    }
+
+    /// A page that changes may push a victim out, and be programmed itself.
+    pub(super) fn begin_page(&mut self, turn: &mut Turn<'_>) {
+        if self.points.room() < 2 { self.make_room(turn) } else { self.lock_line(turn) }
+    }
+
+    fn lock_line(&mut self, turn: &mut Turn<'_>) {
+        let line = self.shared.pool.line(self.task().lpn);
+        self.wait(turn, Step::Line);
+        if turn.try_lock(&self.shared.pool.lock(line)) {
+            self.on_line(turn, false);
+        }
+    }
+
+    /// The line is this worker's.
+    fn on_line(&mut self, turn: &mut Turn<'_>, waited: bool) {
+        turn.note(Note::LockAnswered { asked: self.since, waited });
+        turn.spend(Work::FindEntry);
+        let task = self.task();
+        let line = self.shared.pool.line(task.lpn);
+        let tag = turn.load(&self.shared.tables.tags, line);
+        let held = (tag as u32).checked_sub(1).map(Lpn);
+        let (hit, dirty) = (held == Some(task.lpn), tag & DIRTY != 0);
+        if self.is_flush() {
+            if hit && dirty {
+                self.program(turn, task.lpn, Step::Through)
+            } else {
+                self.unlock(turn)
+            }
+            return;
+        }
+        if task.operation == PageOperation::Discard {
+            if hit {
+                turn.store(&self.shared.tables.tags, line, 0);
+            }
+            turn.spend(Work::UpdateMap);
+            self.remap(turn, task.lpn, None);
+            self.unlock(turn);
+            return;
+        }
+        turn.note(if hit { Note::CacheHit } else { Note::CacheMiss });
+        match held {
+            _ if hit => self.move_data(turn),
+            Some(victim) if dirty => {
+                turn.spend(Work::EvictEntry);
+                turn.note(Note::CacheEviction);
+                self.program(turn, victim, Step::WriteBack);
+            }
+            _ => self.fill(turn),
+        }
+    }
+
+    /// Programs the line of the page as what `lpn` holds.
+    fn program(&mut self, turn: &mut Turn<'_>, lpn: Lpn, step: fn(Ppn) -> Step) {
+        let to = self.points.allocate(turn);
+        let line = self.shared.pool.line(lpn) as u32;
+        let sequence = self.shared.pool.sequence(turn);
+        self.shared.tables.frames.label(line, lpn, self.index.into(), sequence);
+        self.ask_flash(turn, Operation::Program, to, line, OWN);
+        self.wait(turn, step(to));
+    }
+
+    /// The line's content is on flash.
+    fn on_programmed(&mut self, turn: &mut Turn<'_>, to: Ppn) {
+        let line = self.shared.pool.line(self.task().lpn);
+        let tag = turn.load(&self.shared.tables.tags, line);
+        turn.spend(Work::UpdateMap);
+        self.remap(turn, Lpn(tag as u32 - 1), Some(to));
+        turn.store(&self.shared.tables.tags, line, tag & !DIRTY);
+        self.close_full(turn);
+    }
+
+    pub(super) fn close_full(&mut self, turn: &mut Turn<'_>) {
+        for group in self.points.take_full() {
+            self.shared.pool.close(turn, group);
+        }
+    }
+
+    fn fill(&mut self, turn: &mut Turn<'_>) {
+        let task = self.task();
+        let line = self.shared.pool.line(task.lpn);
+        if task.needs_content {
+            turn.spend(Work::LookUpMap);
+            if let Some(ppn) = self.shared.map.load(turn, task.lpn) {
+                self.ask_flash(turn, Operation::Read, ppn, line as u32, OWN);
+                self.wait(turn, Step::Fill);
+                return;
+            }
+            self.shared.tables.frames.clear(line as u32, 0, self.shared.drive.page_words());
+        }
+        self.on_filled(turn);
+    }
+
+    fn on_filled(&mut self, turn: &mut Turn<'_>) {
+        let lpn = self.task().lpn;
+        turn.store(&self.shared.tables.tags, self.shared.pool.line(lpn), u64::from(lpn.0) + 1);
+        self.move_data(turn);
+    }
+
+    fn move_data(&mut self, turn: &mut Turn<'_>) {
+        turn.spend(Work::ServeEntry);
+        let task = self.task();
+        let line = self.shared.pool.line(task.lpn) as u32;
+        let frame = if task.operation == PageOperation::Compare { self.spare } else { line };
+        match task.operation {
+            PageOperation::Read => self.transfer(turn, Lane::ToHost, frame),
+            PageOperation::Write | PageOperation::Compare => self.transfer(turn, Lane::FromHost, frame),
+            PageOperation::Zero => {
+                let ([from, to], words) = (task.sectors.map(usize::from), self.shared.drive.shape().sector_words);
+                self.shared.tables.frames.clear(line, from * words, (to - from) * words);
+                self.on_data(turn);
+            }
+            PageOperation::Verify => self.on_data(turn),
+            PageOperation::Discard | PageOperation::Clean | PageOperation::Nothing => {
+                unreachable!("it has no data")
+            }
+        }
+    }
+
+    fn transfer(&mut self, turn: &mut Turn<'_>, lane: Lane, frame: u32) {
+        turn.spend(Work::StartDma);
+        let task = self.task();
+        let transfer = Transfer {
+            lane,
+            nvmq: self.index + 1,
+            first_sector: task.sectors[0],
+            token: 0,
+            aside: 0,
+            local: frame.into(),
+            host: task.host,
+            bytes: task.bytes,
+            key: self.key(),
+        };
+        turn.send(self.ways.link, transfer);
+        self.wait(turn, Step::Data);
+    }
+
+    /// The page's sectors are where they belong.
+    fn on_data(&mut self, turn: &mut Turn<'_>) {
+        let task = self.task();
+        let line = self.shared.pool.line(task.lpn);
+        if task.operation == PageOperation::Compare {
+            turn.spend(Work::ComparePage);
+            let ([from, to], words) = (task.sectors.map(usize::from), self.shared.drive.shape().sector_words);
+            if !self.shared.tables.frames.equal(line as u32, self.spare, from * words, (to - from) * words) {
+                self.request().fail(Status::COMPARE_FAILURE);
+            }
+        }
+        if task.changes() {
+            turn.store(&self.shared.tables.tags, line, (u64::from(task.lpn.0) + 1) | DIRTY);
+            if self.request().card.fua {
+                self.program(turn, task.lpn, Step::Through);
+                return;
+            }
+        }
+        self.unlock(turn);
+    }
+
+    fn unlock(&mut self, turn: &mut Turn<'_>) {
+        let line = self.shared.pool.line(self.task().lpn);
+        turn.unlock(&self.shared.pool.lock(line));
+        self.task = None;
+        self.go_on(turn);
+    }
+
+    pub(super) fn remap(&self, turn: &mut Turn<'_>, lpn: Lpn, to: Option<Ppn>) {
+        let old = self.shared.map.load(turn, lpn);
+        if old.is_some() || to.is_some() {
+            self.shared.map.store(turn, lpn, to);
+        }
+        self.shared.tables.groups.exchange_valid(turn, old, to);
+    }
+
+    pub(super) fn ask_flash(&self, turn: &mut Turn<'_>, operation: Operation, ppn: Ppn, frame: u32, tag: u32) {
+        let requester = Requester { group: Asker::Worker, index: self.index, tag };
+        let thread = self.shared.drive.channel_of(ppn) % self.ways.fil.len();
+        turn.send(
+            self.ways.fil[thread],
+            FlashRequest { operation, ppn, frame, requester, owner: 0, ticket: NO_TICKET, key: self.key() },
+        );
+    }
+
+    fn on_page_done(&mut self, turn: &mut Turn<'_>, done: PageDone) {
+        if done.requester.tag != OWN {
+            self.on_moved(turn, done);
+            return;
+        }
+        self.waited(turn, Wait::Flash);
+        if done.media != Media::Good {
+            let write = self.step != Step::Fill;
+            self.request().fail(Message::status_of(done.media, write));
+        }
+        match self.step {
+            Step::WriteBack(to) => {
+                self.on_programmed(turn, to);
+                self.fill(turn);
+            }
+            Step::Through(to) => {
+                self.on_programmed(turn, to);
+                self.unlock(turn);
+            }
+            Step::Fill => self.on_filled(turn),
+            other => unreachable!("worker{} has no page under way: {other:?}", self.index),
+        }
+    }
+
+    fn on_transferred(&mut self, turn: &mut Turn<'_>, done: Transferred) {
+        self.waited(turn, Wait::Link);
+        if done.lane == Lane::List {
+            let (drive, lists) = (self.shared.drive.clone(), self.shared.tables.lists.clone());
+            self.request().take(&drive, &lists, done.aside, done.local);
+            self.go_on(turn);
+        } else {
+            self.on_data(turn);
+        }
+    }
+
+    fn on_lock_granted(&mut self, turn: &mut Turn<'_>) {
+        self.waited(turn, Wait::Lock);
+        match self.step {
+            Step::Line => self.on_line(turn, true),
+            Step::Pool => self.on_pool(turn),
+            Step::Reclaim => self.on_reclaim_lock(turn),
+            other => unreachable!("worker{} waits for no lock: {other:?}", self.index),
+        }
+    }
+}
+
+impl Stage<Firmware> for Worker {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
+        match message {
+            Message::Take(take) => self.on_take(turn, take),
+            Message::Transferred(done) => self.on_transferred(turn, done),
+            Message::PageDone(done) => self.on_page_done(turn, done),
+            Message::LockGranted(_) => self.on_lock_granted(turn),
+            other => unreachable!("worker{} was sent {other:?}", self.index),
+        }
+    }
+
+    fn on_wake(&mut self, turn: &mut Turn<'_>) {
+        self.look(turn);
+    }
+}

@@ -1,0 +1,166 @@
+//! The data cache of PipeSSD: its lines, which NVMe Post alone writes, and what Post tells the stages before it through words that
+//! they look at. So nothing runs back up the pipeline, and each word has one writer.
+
+use crate::Turn;
+use crate::tables::Tables;
+use stage::{SharedMemory, Words};
+use units::{HostAddress, Lpn};
+
+/// What a cacheline holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Line {
+    /// The sub-request that was the last on it; 0 is none yet.
+    pub(crate) last: u32,
+    /// Its frame.
+    pub(crate) frame: u32,
+    /// The page, if it holds one.
+    pub(crate) lpn: Option<Lpn>,
+    /// Whether flash does not have it.
+    pub(crate) dirty: bool,
+}
+
+/// A sub-request that has left the pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Retired {
+    /// Its slot, which is free.
+    pub(crate) slot: u16,
+    /// The line that it was the last on.
+    pub(crate) line: u32,
+    /// A frame that came free.
+    pub(crate) frame: Option<u32>,
+}
+
+const LINE_WORDS: usize = 2;
+const RETIRED_WORDS: usize = 2;
+const DESCRIPTOR_WORDS: usize = 3;
+const DIRTY: u64 = 1 << 32;
+
+/// Who looks at what was retired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Watcher {
+    /// For free slots.
+    Fetch,
+    /// For free frames, and lines that the waitlist waits for.
+    Fil,
+}
+
+/// The words that the stages of the pipeline share.
+#[derive(Clone, Debug)]
+pub(crate) struct Pipeline {
+    /// Two words a line. Writer: NVMe Post.
+    lines: Words,
+    /// A ring of what was retired. Writer: NVMe Post.
+    retired: Words,
+    /// How much was retired. Writer: NVMe Post.
+    tail: Words,
+    /// Where the data of each slot's sub-request lie in host memory. Writer: NVMe Fetch.
+    descriptors: Words,
+    /// How many pages FIL has moved for reclaim. Writer: FIL.
+    moved: Words,
+    /// Whether the event line of each [`Watcher`] is pulled.
+    pulled: Words,
+    slots: usize,
+}
+
+impl Pipeline {
+    /// For so many sub-requests in the pipeline. The frame of a line is its number at first.
+    pub(crate) fn new(memory: &mut SharedMemory, lines: usize, slots: usize) -> Self {
+        let pipeline = Pipeline {
+            lines: memory.wide(lines * LINE_WORDS),
+            retired: memory.wide(slots * RETIRED_WORDS),
+            tail: memory.wide(Tables::line(1)),
+            descriptors: memory.wide(slots * DESCRIPTOR_WORDS),
+            moved: memory.wide(Tables::line(1)),
+            pulled: memory.wide(Tables::line(2)),
+            slots,
+        };
+        for line in 0..lines {
+            pipeline.lines.set(line * LINE_WORDS, line as u64);
+        }
+        pipeline
+    }
+
+    /// Sub-requests that can be in the pipeline.
+    pub(crate) fn slots(&self) -> usize {
+        self.slots
+    }
+
+    /// Reads a line.
+    pub(crate) fn line(&self, turn: &mut Turn<'_>, line: u32) -> Line {
+        let at = line as usize * LINE_WORDS;
+        let first = turn.load(&self.lines, at);
+        let second = self.lines.get(at + 1);
+        let lpn = (second as u32).checked_sub(1).map(Lpn);
+        Line { last: (first >> 32) as u32, frame: first as u32, lpn, dirty: second & DIRTY != 0 }
+    }
+
+    /// Writes a line: NVMe Post only. Who reads the first word sees the second.
+    pub(crate) fn set_line(&self, turn: &mut Turn<'_>, line: u32, held: Line) {
+        let at = line as usize * LINE_WORDS;
+        let tag = held.lpn.map_or(0, |lpn| u64::from(lpn.0) + 1);
+        self.lines.set(at + 1, tag | if held.dirty { DIRTY } else { 0 });
+        turn.store(&self.lines, at, u64::from(held.last) << 32 | u64::from(held.frame));
+    }
+
+    /// Tells that a sub-request has left the pipeline: NVMe Post only.
+    ///
+    /// A slot stands in the ring at most once before NVMe Fetch has taken it out, so the ring never overruns a reader.
+    pub(crate) fn retire(&self, turn: &mut Turn<'_>, retired: Retired) {
+        let tail = self.tail.get(0);
+        let at = tail as usize % self.slots * RETIRED_WORDS;
+        let Retired { slot, line, frame } = retired;
+        self.retired.set(at, u64::from(slot) << 32 | u64::from(line));
+        self.retired.set(at + 1, frame.map_or(0, |frame| u64::from(frame) + 1));
+        turn.store(&self.tail, 0, tail + 1);
+    }
+
+    /// What was retired after so much, one at a time; the look at how much costs a line.
+    pub(crate) fn retired_since(&self, turn: &mut Turn<'_>, head: u64) -> impl Iterator<Item = Retired> + use<> {
+        let tail = turn.load(&self.tail, 0);
+        let (ring, slots) = (self.retired.clone(), self.slots);
+        (head..tail).map(move |count| {
+            let at = count as usize % slots * RETIRED_WORDS;
+            let (first, second) = (ring.get(at), ring.get(at + 1));
+            let frame = second.checked_sub(1).map(|frame| frame as u32);
+            Retired { slot: (first >> 32) as u16, line: first as u32, frame }
+        })
+    }
+
+    /// Says that a watcher must look; whether its event line is to be pulled for that, or is still.
+    pub(crate) fn alert(&self, turn: &mut Turn<'_>, watcher: Watcher) -> bool {
+        // Both ends change the flag in one step: whichever comes second sees what the other did before.
+        turn.fetch_add(&self.pulled, Tables::line(watcher as usize), 1) == 0
+    }
+
+    /// A watcher is about to look.
+    pub(crate) fn hear(&self, watcher: Watcher) {
+        self.pulled.take_bits(Tables::line(watcher as usize));
+    }
+
+    /// Writes where a slot's data lie: NVMe Fetch only.
+    pub(crate) fn describe(&self, turn: &mut Turn<'_>, slot: u16, host: [HostAddress; 2], bytes: [u32; 2]) {
+        let at = usize::from(slot) * DESCRIPTOR_WORDS;
+        turn.store(&self.descriptors, at, host[0].0);
+        self.descriptors.set(at + 1, host[1].0);
+        self.descriptors.set(at + 2, u64::from(bytes[0]) | u64::from(bytes[1]) << 32);
+    }
+
+    /// Reads where a slot's data lie.
+    pub(crate) fn described(&self, turn: &mut Turn<'_>, slot: u16) -> ([HostAddress; 2], [u32; 2]) {
+        let at = usize::from(slot) * DESCRIPTOR_WORDS;
+        let first = turn.load(&self.descriptors, at);
+        let bytes = self.descriptors.get(at + 2);
+        ([HostAddress(first), HostAddress(self.descriptors.get(at + 1))], [bytes as u32, (bytes >> 32) as u32])
+    }
+
+    /// Counts a page that was moved: FIL only.
+    pub(crate) fn count_moved(&self, turn: &mut Turn<'_>) {
+        let moved = self.moved.get(0);
+        turn.store(&self.moved, 0, moved + 1);
+    }
+
+    /// How many pages were moved.
+    pub(crate) fn moved(&self, turn: &mut Turn<'_>) -> u64 {
+        turn.load(&self.moved, 0)
+    }
+}

@@ -1,0 +1,30 @@
+//! The experiments and placements that have a name: files of the repository, embedded. A new one is a file and a line here.
+
+/// An embedded file.
+#[derive(Clone, Copy, Debug)]
+pub struct Named {
+    /// As the command line names it.
+    pub name: &'static str,
+    /// Where it lies in the repository.
+    pub file: &'static str,
+    /// Its text.
+    pub text: &'static str,
+}
+
+macro_rules! named {
+    ($folder:literal: $($name:literal)*) => {
+        &[$(Named {
+            name: $name,
+            file: concat!($folder, "/", $name, ".toml"),
+            text: include_str!(concat!("../../../", $folder, "/", $name, ".toml")),
+        }),*]
+    };
+}
+
+/// Experiments, in the order of the papers.
+pub const EXPERIMENTS: &[Named] = named! { "experiments":
+    "fig3a" "fig3b" "fig11" "fig12" "fig13" "fig14a" "fig14b" "fig15" "fig16a" "fig16b" "fig17a" "fig17b"
+};
+
+/// Threads of each group by architecture, processor and cores.
+pub const PLACEMENTS: &[Named] = named! { "placements": "deepflash" };

@@ -1,0 +1,124 @@
+//! What can be wrong with an experiment: its file, its settings, one of its runs, or where its results go.
+
+use rig::config::ConfigError;
+use rig::{PlanError, SessionError};
+use thiserror::Error;
+use workload::replay::TraceError;
+
+/// An experiment that cannot be read or carried out.
+#[derive(Debug, Error)]
+pub enum LabError {
+    /// A file that cannot be read.
+    #[error("{file}: {reason}; expected a readable file")]
+    Unreadable {
+        /// Its path.
+        file: String,
+        /// Why not.
+        reason: String,
+    },
+    /// Not TOML, an unknown key, or a value of the wrong type.
+    #[error("{file}:{line}:{column}: {message}")]
+    Syntax {
+        /// The file.
+        file: String,
+        /// From one.
+        line: usize,
+        /// From one, in characters.
+        column: usize,
+        /// What the parser says.
+        message: String,
+    },
+    /// A value that cannot be used.
+    #[error("{file}:{line}: {key} is {found}; expected {expected}")]
+    Refused {
+        /// The file.
+        file: String,
+        /// From one.
+        line: usize,
+        /// The key.
+        key: String,
+        /// What it holds.
+        found: String,
+        /// What it may hold.
+        expected: String,
+    },
+    /// A name that is no experiment's.
+    #[error("no experiment is called {name}; expected one of {expected}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// All there are.
+        expected: String,
+    },
+    /// A configuration of one of its runs.
+    #[error("{point}: {error}")]
+    Configuration {
+        /// Which run.
+        point: String,
+        /// What is wrong.
+        #[source]
+        error: Box<ConfigError>,
+    },
+    /// No threads are known for a processor of so many cores.
+    #[error(
+        "{point}: no placement of {architecture} on {cores} cores of {processor}; expected one in placements/ (`flashloom list placements`)"
+    )]
+    Unplaced {
+        /// Which run.
+        point: String,
+        /// The firmware.
+        architecture: String,
+        /// The processor.
+        processor: String,
+        /// Its cores.
+        cores: u16,
+    },
+    /// A run that cannot be built or went wrong.
+    #[error("{point}: {error}")]
+    Run {
+        /// Which run.
+        point: String,
+        /// What went wrong.
+        #[source]
+        error: Box<PlanError>,
+    },
+    /// A trace that cannot be used.
+    #[error("{0}")]
+    Trace(#[source] Box<TraceError>),
+    /// A figure that no run has.
+    #[error(
+        "{file}:{line}: metric {metric}: no run has {value}; expected figures of a run's summary (`run --json -` shows them)"
+    )]
+    Absent {
+        /// The file.
+        file: String,
+        /// From one.
+        line: usize,
+        /// The metric.
+        metric: String,
+        /// Its expression.
+        value: String,
+    },
+    /// Results that cannot be kept.
+    #[error("{path}: {reason}; expected a place that can be written")]
+    Unwritable {
+        /// Where.
+        path: String,
+        /// Why not.
+        reason: String,
+    },
+}
+
+impl LabError {
+    /// Whether the input is to blame, and not a run that found a fault.
+    pub fn is_input(&self) -> bool {
+        match self {
+            LabError::Run { error, .. } => !matches!(&**error, PlanError::Session(error) if !is_of_building(error)),
+            _ => true,
+        }
+    }
+}
+
+fn is_of_building(error: &SessionError) -> bool {
+    matches!(error, SessionError::Build(_))
+}

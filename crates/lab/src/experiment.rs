@@ -1,0 +1,360 @@
+//! An experiment, checked: its file's names refer to each other, its metrics can be reckoned, its forms are told apart.
+
+use crate::catalogue::EXPERIMENTS;
+use crate::expression::Expression;
+use crate::file::{self, Assignment, File, Form, Open, RowsOf, Scale, Spans, Trace};
+use crate::{LabError, Named};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use toml::Spanned;
+
+/// Columns that every table has or may have.
+const RESERVED: [&str; 3] = ["phase", "workload_source", "reached"];
+
+/// How much of an experiment is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Size {
+    /// All of it.
+    Full,
+    /// Less, so that all experiments together take minutes.
+    Quick,
+    /// Next to nothing: it shows that the experiment works, and no figure of it means anything.
+    Tiny,
+}
+
+/// Runs with something varied, and what is made of them.
+#[derive(Debug)]
+pub struct Experiment {
+    /// As the command line names it, and as its results are called.
+    pub name: String,
+    /// What it shows.
+    pub title: String,
+    /// One line for lists.
+    pub summary: String,
+    /// Which figure of which paper it is, or whose question.
+    pub source: String,
+    /// What a reader of the result should know.
+    pub text: String,
+    /// What the paper leaves open, and what was chosen.
+    pub open: Vec<Open>,
+    pub(crate) file: String,
+    pub(crate) rows: RowsOf,
+    pub(crate) placed: bool,
+    /// Commands outstanding on all queues together, and the line that says so.
+    pub(crate) outstanding: Option<(u32, usize)>,
+    pub(crate) base: Vec<Assignment>,
+    pub(crate) quick: Vec<Assignment>,
+    pub(crate) tiny: Vec<Assignment>,
+    pub(crate) axes: Vec<Axis>,
+    pub(crate) search: Option<Search>,
+    pub(crate) metrics: Vec<Metric>,
+    pub(crate) plots: Vec<Plot>,
+    pub(crate) traces: Vec<Trace>,
+}
+
+/// Something that is varied.
+#[derive(Debug)]
+pub(crate) struct Axis {
+    pub(crate) name: String,
+    pub(crate) values: Vec<AxisValue>,
+}
+
+/// One of its values.
+#[derive(Debug)]
+pub(crate) struct AxisValue {
+    /// As rows show it.
+    pub(crate) shown: Value,
+    pub(crate) set: Vec<Assignment>,
+    quick: bool,
+    tiny: bool,
+}
+
+impl AxisValue {
+    pub(crate) fn is_in(&self, size: Size) -> bool {
+        match size {
+            Size::Full => true,
+            Size::Quick => self.quick,
+            Size::Tiny => self.tiny,
+        }
+    }
+}
+
+/// Of one axis only the first value at which a metric is reached, for all values of others.
+#[derive(Debug)]
+pub(crate) struct Search {
+    pub(crate) axis: usize,
+    pub(crate) metric: usize,
+    pub(crate) at_least: f64,
+    pub(crate) across: Vec<usize>,
+}
+
+/// A figure of each row.
+#[derive(Debug)]
+pub(crate) struct Metric {
+    pub(crate) name: String,
+    pub(crate) label: String,
+    pub(crate) value: Expression,
+    pub(crate) written: String,
+    pub(crate) line: usize,
+    pub(crate) relative_to: Vec<(usize, Value)>,
+    pub(crate) scaled_with: Option<usize>,
+}
+
+/// A picture; what it draws are columns of the table.
+#[derive(Debug)]
+pub(crate) struct Plot {
+    pub(crate) form: Form,
+    pub(crate) title: String,
+    pub(crate) x: String,
+    pub(crate) x_label: String,
+    pub(crate) x_scale: Scale,
+    pub(crate) y: Vec<String>,
+    pub(crate) y_label: String,
+    pub(crate) range: Option<[String; 2]>,
+    pub(crate) panels: Vec<String>,
+    pub(crate) only: Vec<(String, Value)>,
+}
+
+impl Experiment {
+    /// The experiment of that name.
+    ///
+    /// # Errors
+    /// There is none.
+    pub fn named(name: &str) -> Result<Experiment, LabError> {
+        match EXPERIMENTS.iter().find(|named| named.name == name) {
+            Some(Named { name, file, text }) => Experiment::read(name, file, text),
+            None => {
+                let names: Vec<&str> = EXPERIMENTS.iter().map(|named| named.name).collect();
+                Err(LabError::Unknown { name: name.into(), expected: names.join(", ") })
+            }
+        }
+    }
+
+    /// The experiment of a user's file, named as the file.
+    ///
+    /// # Errors
+    /// Unreadable, not TOML, or a key that cannot be used.
+    pub fn open(path: &Path) -> Result<Experiment, LabError> {
+        let file = path.display().to_string();
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| LabError::Unreadable { file: file.clone(), reason: error.to_string() })?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Experiment::read(&name, &file, &text)
+    }
+
+    /// The experiment of a text; `file` stands for its path in messages.
+    ///
+    /// # Errors
+    /// Not TOML, or a key that cannot be used.
+    pub fn read(name: &str, file: &str, text: &str) -> Result<Experiment, LabError> {
+        let (tables, spans): (File, Spans<'_>) = file::read(file, text)?;
+        let axes = axes(&tables.axis, &spans)?;
+        let metrics = metrics(&tables.metric, &axes, &spans)?;
+        let search = tables.search.map(|search| search_of(&search, &axes, &metrics, &spans)).transpose()?;
+        let plots = plots(&tables.plot, &axes, &metrics, &spans)?;
+        Ok(Experiment {
+            name: name.into(),
+            title: tables.title,
+            summary: tables.summary,
+            source: tables.source,
+            text: tables.text,
+            open: tables.open,
+            file: file.into(),
+            rows: tables.rows,
+            placed: tables.placed,
+            outstanding: tables.outstanding.as_ref().map(|count| (*count.get_ref(), spans.line(count))),
+            base: spans.assignments(&["base"]),
+            quick: spans.assignments(&["quick"]),
+            tiny: spans.assignments(&["tiny"]),
+            axes,
+            search,
+            metrics,
+            plots,
+            traces: tables.trace,
+        })
+    }
+
+    /// Whether traces of the user's can stand beside its workloads.
+    pub fn takes_traces(&self) -> bool {
+        !self.traces.is_empty()
+    }
+
+    pub(crate) fn axis(&self, name: &str) -> Option<usize> {
+        self.axes.iter().position(|axis| axis.name == name)
+    }
+}
+
+fn names(of: impl Iterator<Item = impl AsRef<str>>) -> String {
+    let names: Vec<String> = of.map(|name| name.as_ref().to_owned()).collect();
+    if names.is_empty() { "none: there are no axes".into() } else { format!("one of {}", names.join(", ")) }
+}
+
+fn axis_named(axes: &[Axis], key: &str, name: &Spanned<String>, spans: &Spans<'_>) -> Result<usize, LabError> {
+    let found = axes.iter().position(|axis| axis.name == *name.get_ref());
+    found.ok_or_else(|| spans.refuse(key, name, names(axes.iter().map(|axis| &axis.name))))
+}
+
+fn axes(raw: &[file::Axis], spans: &Spans<'_>) -> Result<Vec<Axis>, LabError> {
+    let mut axes: Vec<Axis> = Vec::new();
+    for (index, axis) in raw.iter().enumerate() {
+        let name = axis.name.get_ref();
+        if axes.iter().any(|known| known.name == *name) || RESERVED.contains(&name.as_str()) {
+            return Err(spans.refuse("axis.name", &axis.name, "a name that no other column has"));
+        }
+        let values = match (&axis.key, axis.values.is_empty(), axis.choice.is_empty()) {
+            (Some(key), false, true) => axis.values.iter().map(|value| keyed(key, value, spans)).collect(),
+            (None, true, false) => {
+                let choices = axis.choice.iter().enumerate();
+                choices.map(|(choice, file::Choice { name, .. })| chosen(index, choice, name, spans)).collect()
+            }
+            _ => return Err(spans.refuse("axis", &axis.name, "an axis with key and values, or one with choices")),
+        };
+        axes.push(Axis { name: name.clone(), values: in_forms(values, axis, spans)? });
+    }
+    Ok(axes)
+}
+
+fn keyed(key: &Spanned<String>, value: &Spanned<toml::Value>, spans: &Spans<'_>) -> AxisValue {
+    let line = spans.line(value);
+    let set = Assignment { key: key.get_ref().clone(), line, value: spans.written(value).to_owned() };
+    AxisValue { shown: json(value.get_ref()), set: vec![set], quick: true, tiny: true }
+}
+
+fn chosen(axis: usize, choice: usize, name: &Spanned<toml::Value>, spans: &Spans<'_>) -> AxisValue {
+    let (axis, choice) = (axis.to_string(), choice.to_string());
+    let set = spans.assignments(&["axis", &axis, "choice", &choice, "set"]);
+    AxisValue { shown: json(name.get_ref()), set, quick: true, tiny: true }
+}
+
+/// Marks which values the smaller forms have.
+fn in_forms(mut values: Vec<AxisValue>, axis: &file::Axis, spans: &Spans<'_>) -> Result<Vec<AxisValue>, LabError> {
+    for (at, value) in values.iter().enumerate() {
+        if values[..at].iter().any(|other| other.shown == value.shown) {
+            return Err(spans.refuse("axis", &axis.name, format!("each value once, not {} again", value.shown)));
+        }
+    }
+    let listed = |key: &str, list: &[Spanned<toml::Value>]| -> Result<Vec<Value>, LabError> {
+        for wanted in list {
+            if !values.iter().any(|value| value.shown == json(wanted.get_ref())) {
+                let known = names(values.iter().map(|value| value.shown.to_string()));
+                return Err(spans.refuse(key, wanted, known));
+            }
+        }
+        Ok(list.iter().map(|value| json(value.get_ref())).collect())
+    };
+    let quick = axis.quick.as_ref().map(|list| listed("axis.quick", list)).transpose()?;
+    let tiny = axis.tiny.as_ref().map(|list| listed("axis.tiny", list)).transpose()?;
+    for value in &mut values {
+        value.quick = quick.as_ref().is_none_or(|quick| quick.contains(&value.shown));
+    }
+    let kept: Vec<Value> = values.iter().filter(|value| value.quick).map(|value| value.shown.clone()).collect();
+    let tiny = tiny.unwrap_or_else(|| kept.first().into_iter().chain(kept.last()).cloned().collect());
+    for value in &mut values {
+        value.tiny = tiny.contains(&value.shown);
+    }
+    Ok(values)
+}
+
+fn metrics(raw: &[file::Metric], axes: &[Axis], spans: &Spans<'_>) -> Result<Vec<Metric>, LabError> {
+    let mut metrics: Vec<Metric> = Vec::new();
+    for metric in raw {
+        let name = metric.name.get_ref();
+        let is_taken = metrics.iter().any(|known| known.name == *name) || axes.iter().any(|axis| axis.name == *name);
+        if is_taken || RESERVED.contains(&name.as_str()) || name == "series" {
+            return Err(spans.refuse("metric.name", &metric.name, "a name that no other column has"));
+        }
+        let value = Expression::parse(metric.value.get_ref())
+            .map_err(|expected| spans.refuse("metric.value", &metric.value, expected))?;
+        let axis = |name| axis_named(axes, "metric.scaled_with", name, spans);
+        metrics.push(Metric {
+            name: name.clone(),
+            label: metric.label.clone().unwrap_or_else(|| name.replace('_', " ")),
+            value,
+            written: metric.value.get_ref().clone(),
+            line: spans.line(&metric.value),
+            relative_to: selection(&metric.relative_to, axes, "metric.relative_to", spans)?,
+            scaled_with: metric.scaled_with.as_ref().map(axis).transpose()?,
+        });
+    }
+    Ok(metrics)
+}
+
+/// Axes and the value that is meant of each.
+fn selection(
+    raw: &BTreeMap<Spanned<String>, toml::Value>,
+    axes: &[Axis],
+    key: &str,
+    spans: &Spans<'_>,
+) -> Result<Vec<(usize, Value)>, LabError> {
+    let select = |(name, value): (&Spanned<String>, &toml::Value)| {
+        let axis = axis_named(axes, key, name, spans)?;
+        let value = json(value);
+        if axes[axis].values.iter().any(|known| known.shown == value) {
+            return Ok((axis, value));
+        }
+        Err(spans.refuse(key, name, names(axes[axis].values.iter().map(|value| value.shown.to_string()))))
+    };
+    raw.iter().map(select).collect()
+}
+
+fn search_of(raw: &file::Search, axes: &[Axis], metrics: &[Metric], spans: &Spans<'_>) -> Result<Search, LabError> {
+    let metric = metrics.iter().position(|metric| metric.name == *raw.metric.get_ref());
+    let known = || spans.refuse("search.metric", &raw.metric, names(metrics.iter().map(|metric| &metric.name)));
+    let across = raw.across.iter().map(|name| axis_named(axes, "search.across", name, spans));
+    Ok(Search {
+        axis: axis_named(axes, "search.axis", &raw.axis, spans)?,
+        metric: metric.ok_or_else(known)?,
+        at_least: raw.at_least,
+        across: across.collect::<Result<_, _>>()?,
+    })
+}
+
+fn plots(raw: &[file::Plot], axes: &[Axis], metrics: &[Metric], spans: &Spans<'_>) -> Result<Vec<Plot>, LabError> {
+    let column = |key: &str, name: &Spanned<String>, only_metrics: bool| {
+        let figures = metrics.iter().map(|metric| metric.name.as_str());
+        let all: Vec<&str> = match only_metrics {
+            true => figures.collect(),
+            false => {
+                axes.iter().map(|axis| axis.name.as_str()).chain(["series"]).chain(RESERVED).chain(figures).collect()
+            }
+        };
+        if all.contains(&name.get_ref().as_str()) {
+            return Ok(name.get_ref().clone());
+        }
+        Err(spans.refuse(key, name, names(all.iter())))
+    };
+    let plot = |raw: &file::Plot| {
+        let range = match &raw.range {
+            Some([low, high]) => Some([column("plot.range", low, true)?, column("plot.range", high, true)?]),
+            None => None,
+        };
+        let same = |(name, value): (&Spanned<String>, &toml::Value)| -> Result<(String, Value), LabError> {
+            Ok((column("plot.where", name, false)?, json(value)))
+        };
+        Ok(Plot {
+            form: raw.form,
+            title: raw.title.clone(),
+            x: column("plot.x", &raw.x, false)?,
+            x_label: raw.x_label.clone(),
+            x_scale: raw.x_scale,
+            y: raw.y.iter().map(|name| column("plot.y", name, true)).collect::<Result<_, _>>()?,
+            y_label: raw.y_label.clone(),
+            range,
+            panels: raw.panels.iter().map(|name| column("plot.panels", name, false)).collect::<Result<_, _>>()?,
+            only: raw.only.iter().map(same).collect::<Result<_, _>>()?,
+        })
+    };
+    raw.iter().map(plot).collect()
+}
+
+/// A value of the file as rows show it.
+fn json(value: &toml::Value) -> Value {
+    match value {
+        toml::Value::Integer(number) => (*number).into(),
+        toml::Value::Float(number) => (*number).into(),
+        toml::Value::Boolean(flag) => (*flag).into(),
+        toml::Value::String(text) => text.clone().into(),
+        other => other.to_string().into(),
+    }
+}

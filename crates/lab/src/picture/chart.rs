@@ -1,0 +1,265 @@
+//! One panel: its axes, and lines, bars or areas between them.
+
+use super::scale::{Scale, short};
+use super::sheet::escaped;
+use std::fmt::Write;
+
+const LEFT: f64 = 56.0;
+const RIGHT: f64 = 10.0;
+const TOP: f64 = 24.0;
+const HEIGHT: f64 = 190.0;
+/// Below the axis: names of its ticks and its own.
+const BOTTOM: f64 = 40.0;
+/// The same where names of categories stand on end.
+const BOTTOM_TURNED: f64 = 92.0;
+/// Letters that fit a category's width without being turned.
+const LETTER: f64 = 6.4;
+
+/// Axes and what stands between them.
+pub(super) struct Panel {
+    pub(super) title: String,
+    pub(super) x_label: String,
+    pub(super) y_label: String,
+    pub(super) log2: bool,
+    pub(super) marks: Marks,
+}
+
+pub(super) enum Marks {
+    Lines(Vec<Line>),
+    /// Bars of each category.
+    Bars(Vec<(String, Vec<Bar>)>),
+    Area {
+        xs: Vec<f64>,
+        layers: Vec<Layer>,
+    },
+}
+
+pub(super) struct Line {
+    pub(super) name: String,
+    pub(super) colour: usize,
+    pub(super) dashed: bool,
+    pub(super) spots: Vec<Spot>,
+}
+
+pub(super) struct Spot {
+    pub(super) x: f64,
+    pub(super) y: f64,
+    pub(super) range: Option<(f64, f64)>,
+}
+
+pub(super) struct Bar {
+    pub(super) segments: Vec<Segment>,
+    pub(super) range: Option<(f64, f64)>,
+}
+
+pub(super) struct Segment {
+    pub(super) name: String,
+    pub(super) colour: usize,
+    pub(super) value: f64,
+}
+
+pub(super) struct Layer {
+    pub(super) name: String,
+    pub(super) colour: usize,
+    pub(super) heights: Vec<f64>,
+}
+
+impl Panel {
+    fn width(&self) -> f64 {
+        match &self.marks {
+            Marks::Bars(bars) => {
+                let count: usize = bars.iter().map(|(_, members)| members.len() + 1).sum();
+                (count as f64 * 9.0).clamp(300.0, 1_000.0)
+            }
+            _ => 320.0,
+        }
+    }
+
+    fn is_turned(&self) -> bool {
+        let Marks::Bars(bars) = &self.marks else { return false };
+        let room = self.width() / bars.len().max(1) as f64;
+        bars.iter().any(|(name, _)| name.chars().count() as f64 * LETTER > room)
+    }
+
+    /// Width and height with axes and their names.
+    pub(super) fn size(&self) -> (f64, f64) {
+        let bottom = if self.is_turned() { BOTTOM_TURNED } else { BOTTOM };
+        (LEFT + self.width() + RIGHT, TOP + HEIGHT + bottom)
+    }
+
+    fn highest(&self) -> f64 {
+        let of_spot = |spot: &Spot| spot.range.map_or(spot.y, |(_, high)| high.max(spot.y));
+        let of_bar = |bar: &Bar| {
+            let sum: f64 = bar.segments.iter().map(|segment| segment.value).sum();
+            bar.range.map_or(sum, |(_, high)| high.max(sum))
+        };
+        let heights: Vec<f64> = match &self.marks {
+            Marks::Lines(lines) => lines.iter().flat_map(|line| line.spots.iter().map(of_spot)).collect(),
+            Marks::Bars(bars) => bars.iter().flat_map(|(_, members)| members.iter().map(of_bar)).collect(),
+            Marks::Area { xs, layers } => {
+                let sum = |at| layers.iter().map(|layer| layer.heights[at]).sum();
+                (0..xs.len()).map(sum).collect()
+            }
+        };
+        heights.into_iter().fold(0.0, f64::max)
+    }
+
+    pub(super) fn to_svg(&self) -> String {
+        let scale = Scale::heights(self.highest());
+        let mut svg = Svg { text: String::new(), width: self.width(), scale };
+        svg.label(LEFT, 14.0, "start", "ink", &self.title, " font-weight=\"600\"");
+        svg.heights(&self.y_label);
+        let (_, height) = self.size();
+        svg.label(LEFT + svg.width / 2.0, height - 4.0, "middle", "soft", &self.x_label, "");
+        match &self.marks {
+            Marks::Lines(lines) => svg.lines(lines, self.log2),
+            Marks::Bars(bars) => svg.bars(bars, self.is_turned()),
+            Marks::Area { xs, layers } => svg.area(xs, layers),
+        }
+        svg.text
+    }
+}
+
+/// A panel being drawn.
+struct Svg {
+    text: String,
+    width: f64,
+    scale: Scale,
+}
+
+impl Svg {
+    fn put(&mut self, arguments: std::fmt::Arguments<'_>) {
+        self.text.write_fmt(arguments).expect("strings do not fail");
+    }
+
+    fn label(&mut self, x: f64, y: f64, anchor: &str, class: &str, text: &str, more: &str) {
+        let text = escaped(text);
+        self.put(format_args!(
+            "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\"{more}>{text}</text>"
+        ));
+    }
+
+    /// Where a figure stands, from above.
+    fn y(&self, figure: f64) -> f64 {
+        TOP + HEIGHT * (1.0 - self.scale.place(figure))
+    }
+
+    fn heights(&mut self, label: &str) {
+        for tick in self.scale.ticks.clone() {
+            let (y, right, class) = (self.y(tick), LEFT + self.width, if tick == 0.0 { "edge" } else { "grid" });
+            self.put(format_args!(
+                "<line class=\"{class}\" x1=\"{LEFT}\" x2=\"{right:.1}\" y1=\"{y:.1}\" y2=\"{y:.1}\"/>"
+            ));
+            self.label(LEFT - 6.0, y + 4.0, "end", "soft", &short(tick), "");
+        }
+        let middle = TOP + HEIGHT / 2.0;
+        self.label(12.0, middle, "middle", "soft", label, &format!(" transform=\"rotate(-90 12 {middle:.1})\""));
+    }
+
+    /// Names the figures along the horizontal axis, as far as there is room.
+    fn along(&mut self, figures: &[f64], log2: bool) -> Scale {
+        let scale = Scale::along(figures, log2);
+        let mut free_from = f64::NEG_INFINITY;
+        for &tick in &scale.ticks {
+            let (x, name) = (LEFT + self.width * scale.place(tick), short(tick));
+            let half = name.chars().count() as f64 * LETTER / 2.0 + 2.0;
+            if x - half >= free_from {
+                self.label(x, TOP + HEIGHT + 16.0, "middle", "soft", &name, "");
+                free_from = x + half;
+            }
+        }
+        scale
+    }
+
+    fn lines(&mut self, lines: &[Line], log2: bool) {
+        let figures: Vec<f64> = lines.iter().flat_map(|line| line.spots.iter().map(|spot| spot.x)).collect();
+        if figures.is_empty() {
+            return;
+        }
+        let along = self.along(&figures, log2);
+        for line in lines {
+            let Line { colour, .. } = line;
+            let x = |spot: &Spot| LEFT + self.width * along.place(spot.x);
+            let path: Vec<String> =
+                line.spots.iter().map(|spot| format!("{:.1},{:.1}", x(spot), self.y(spot.y))).collect();
+            let dash = if line.dashed { " stroke-dasharray=\"6 4\"" } else { "" };
+            self.put(format_args!("<polyline class=\"l{colour}\" points=\"{}\"{dash}/>", path.join(" ")));
+            let marked = line.spots.len() <= 40 && !line.dashed;
+            for spot in line.spots.iter().filter(|_| marked) {
+                let (x, y) = (LEFT + self.width * along.place(spot.x), self.y(spot.y));
+                self.range(x, spot.range);
+                let said = escaped(&format!("{}: {} at {}", line.name, short(spot.y), short(spot.x)));
+                self.put(format_args!(
+                    "<circle class=\"f{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"3\"><title>{said}</title></circle>"
+                ));
+            }
+        }
+    }
+
+    fn range(&mut self, x: f64, range: Option<(f64, f64)>) {
+        let Some((low, high)) = range else { return };
+        let (low, high) = (self.y(low), self.y(high));
+        let (left, right) = (x - 3.0, x + 3.0);
+        self.put(format_args!(
+            "<path class=\"range\" d=\"M{left:.1} {low:.1}H{right:.1}M{x:.1} {low:.1}V{high:.1}M{left:.1} {high:.1}H{right:.1}\"/>"
+        ));
+    }
+
+    fn bars(&mut self, bars: &[(String, Vec<Bar>)], turned: bool) {
+        let room = self.width / bars.len().max(1) as f64;
+        for (at, (category, members)) in bars.iter().enumerate() {
+            let left = LEFT + room * at as f64;
+            let breadth = room * 0.8 / members.len().max(1) as f64;
+            for (slot, bar) in members.iter().enumerate() {
+                let x = left + room * 0.1 + breadth * slot as f64;
+                self.bar(x, breadth.min(46.0), category, bar);
+            }
+            let (x, y) = (left + room / 2.0, TOP + HEIGHT + 16.0);
+            match turned {
+                false => self.label(x, y, "middle", "soft", category, ""),
+                true => {
+                    let turn = format!(" transform=\"rotate(-50 {x:.1} {:.1})\"", y - 4.0);
+                    self.label(x, y - 4.0, "end", "soft", category, &turn);
+                }
+            }
+        }
+    }
+
+    fn bar(&mut self, x: f64, breadth: f64, category: &str, bar: &Bar) {
+        let mut base = 0.0;
+        for Segment { name, colour, value } in &bar.segments {
+            let (top, bottom) = (self.y(base + value), self.y(base));
+            let (wide, high) = ((breadth - 1.0).max(0.5), bottom - top);
+            let said = escaped(&format!("{name}, {category}: {}", short(*value)));
+            self.put(format_args!(
+                "<rect class=\"f{colour}\" x=\"{x:.1}\" y=\"{top:.1}\" width=\"{wide:.1}\" height=\"{high:.2}\">\
+                 <title>{said}</title></rect>"
+            ));
+            base += value;
+        }
+        self.range(x + breadth / 2.0, bar.range);
+    }
+
+    fn area(&mut self, xs: &[f64], layers: &[Layer]) {
+        if xs.is_empty() {
+            return;
+        }
+        let along = self.along(xs, false);
+        let mut base = vec![0.0; xs.len()];
+        for layer in layers {
+            let top: Vec<f64> = base.iter().zip(&layer.heights).map(|(base, height)| base + height).collect();
+            let spot = |at: usize, height: f64| {
+                format!("{:.1},{:.1}", LEFT + self.width * along.place(xs[at]), self.y(height))
+            };
+            let over = (0..xs.len()).map(|at| spot(at, top[at]));
+            let under = (0..xs.len()).rev().map(|at| spot(at, base[at]));
+            let points: Vec<String> = over.chain(under).collect();
+            let (colour, said) = (layer.colour, escaped(&layer.name));
+            self.put(format_args!(
+                "<polygon class=\"f{colour}\" points=\"{}\"><title>{said}</title></polygon>",
+                points.join(" ")
+            ));
+            base = top;
+        }
+    }
+}

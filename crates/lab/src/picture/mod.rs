@@ -1,0 +1,179 @@
+//! The picture of an experiment, in the form that its paper's figure has: which rows go into which panel, and as what.
+
+mod chart;
+mod scale;
+mod sheet;
+
+use crate::experiment::{Experiment, Metric, Plot};
+use crate::file::{Form, Scale};
+use crate::points::plain;
+use crate::rows::Columns;
+use chart::{Bar, Layer, Line, Marks, Panel, Segment, Spot};
+use serde_json::{Map, Value};
+use sheet::Sheet;
+
+type Row = Map<String, Value>;
+
+/// All plots of an experiment as one SVG; empty where there are none, or no rows.
+pub(crate) fn draw(experiment: &Experiment, table: &Columns) -> String {
+    if experiment.plots.is_empty() || table.rows.is_empty() {
+        return String::new();
+    }
+    let mut sheet = Sheet::new(&experiment.title, &experiment.source);
+    for plot in &experiment.plots {
+        let drawn = |row: &&Row| plot.only.iter().all(|(name, value)| row.get(name) == Some(value));
+        let rows: Vec<&Row> = table.rows.iter().filter(drawn).collect();
+        let view = View { experiment, plot, split: split(experiment, plot, &rows) };
+        for (title, rows) in view.panels(&rows) {
+            let marks = view.marks(&rows, &mut sheet);
+            let log2 = plot.x_scale == Scale::Log2;
+            sheet.panels.push(Panel {
+                title,
+                x_label: plot.x_label.clone(),
+                y_label: plot.y_label.clone(),
+                log2,
+                marks,
+            });
+        }
+    }
+    sheet.to_svg()
+}
+
+/// Columns that tell rows apart beyond the horizontal axis and the panels.
+fn split(experiment: &Experiment, plot: &Plot, rows: &[&Row]) -> Vec<String> {
+    let axes = experiment.axes.iter().map(|axis| axis.name.as_str());
+    let mut columns = vec!["series"];
+    columns.extend(axes.filter(|name| *name != "series"));
+    columns.extend(["phase", "workload_source"]);
+    let differs = |name: &str| rows.iter().any(|row| row.get(name) != rows[0].get(name));
+    let taken = |name: &str| name == plot.x || plot.panels.iter().any(|panel| panel == name);
+    columns.into_iter().filter(|name| !taken(name) && differs(name)).map(str::to_owned).collect()
+}
+
+/// A plot with what it is drawn from.
+struct View<'a> {
+    experiment: &'a Experiment,
+    plot: &'a Plot,
+    split: Vec<String>,
+}
+
+fn words(row: &Row, columns: &[String]) -> String {
+    let words: Vec<String> = columns.iter().filter_map(|name| row.get(name)).map(plain).collect();
+    words.join(", ")
+}
+
+/// Rows with the same words, in order of appearance.
+fn grouped<'r>(rows: &[&'r Row], columns: &[String]) -> Vec<(String, Vec<&'r Row>)> {
+    let mut groups: Vec<(String, Vec<&Row>)> = Vec::new();
+    for row in rows {
+        let key = words(row, columns);
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, members)) => members.push(row),
+            None => groups.push((key, vec![row])),
+        }
+    }
+    groups
+}
+
+impl View<'_> {
+    /// Areas cannot lie over each other, so what tells rows apart makes panels there.
+    fn panels<'r>(&self, rows: &[&'r Row]) -> Vec<(String, Vec<&'r Row>)> {
+        let mut columns = self.plot.panels.clone();
+        if self.plot.form == Form::StackedArea {
+            columns.extend(self.split.iter().cloned());
+        }
+        let title = |words: String| [self.plot.title.clone(), words].into_iter().filter(|part| !part.is_empty());
+        grouped(rows, &columns)
+            .into_iter()
+            .map(|(key, rows)| (title(key).collect::<Vec<_>>().join(": "), rows))
+            .collect()
+    }
+
+    fn metrics(&self) -> impl Iterator<Item = &Metric> {
+        self.plot.y.iter().filter_map(|name| self.experiment.metrics.iter().find(|metric| metric.name == *name))
+    }
+
+    /// What a legend calls a metric of these rows.
+    fn called(&self, words: &str, metric: &Metric) -> String {
+        match (words.is_empty(), self.plot.y.len()) {
+            (true, _) => metric.label.clone(),
+            (false, 1) => words.to_owned(),
+            (false, _) => format!("{words}: {}", metric.label),
+        }
+    }
+
+    fn marks(&self, rows: &[&Row], sheet: &mut Sheet) -> Marks {
+        match self.plot.form {
+            Form::Lines => self.lines(rows, sheet),
+            Form::Bars => self.bars(rows, sheet),
+            Form::StackedBars => self.stacked_bars(rows, sheet),
+            Form::StackedArea => self.area(rows, sheet),
+        }
+    }
+
+    fn range(&self, row: &Row, metric: &Metric) -> Option<(f64, f64)> {
+        let [low, high] = self.plot.range.as_ref().filter(|_| metric.name == self.plot.y[0])?;
+        Some((row[low].as_f64()?, row[high].as_f64()?))
+    }
+
+    fn lines(&self, rows: &[&Row], sheet: &mut Sheet) -> Marks {
+        let mut lines = Vec::new();
+        for (key, rows) in grouped(rows, &self.split) {
+            for metric in self.metrics() {
+                let spot = |row: &&Row| {
+                    let (x, y) = (row[&self.plot.x].as_f64()?, row[&metric.name].as_f64()?);
+                    Some(Spot { x, y, range: self.range(row, metric) })
+                };
+                let spots: Vec<Spot> = rows.iter().filter_map(spot).collect();
+                if !spots.is_empty() {
+                    let name = self.called(&key, metric);
+                    // What is reckoned from another row was not measured.
+                    let dashed = metric.scaled_with.is_some();
+                    lines.push(Line { colour: sheet.colour(&name), name, dashed, spots });
+                }
+            }
+        }
+        Marks::Lines(lines)
+    }
+
+    fn bars(&self, rows: &[&Row], sheet: &mut Sheet) -> Marks {
+        let mut bars: Vec<(String, Vec<Bar>)> = Vec::new();
+        for (category, rows) in grouped(rows, std::slice::from_ref(&self.plot.x)) {
+            let mut members = Vec::new();
+            for (key, rows) in grouped(&rows, &self.split) {
+                for metric in self.metrics() {
+                    let name = self.called(&key, metric);
+                    let (colour, row) = (sheet.colour(&name), rows[0]);
+                    let Some(value) = row[&metric.name].as_f64() else { continue };
+                    members
+                        .push(Bar { segments: vec![Segment { colour, name, value }], range: self.range(row, metric) });
+                }
+            }
+            bars.push((category, members));
+        }
+        Marks::Bars(bars)
+    }
+
+    fn stacked_bars(&self, rows: &[&Row], sheet: &mut Sheet) -> Marks {
+        let columns: Vec<String> = [vec![self.plot.x.clone()], self.split.clone()].concat();
+        let bar = |(category, rows): (String, Vec<&Row>)| {
+            let segment = |metric: &Metric| {
+                let value = rows[0][&metric.name].as_f64()?;
+                Some((metric.label.clone(), value))
+            };
+            let segments = self.metrics().filter_map(segment);
+            let segments = segments.map(|(name, value)| Segment { colour: sheet.colour(&name), name, value }).collect();
+            (category, vec![Bar { segments, range: None }])
+        };
+        Marks::Bars(grouped(rows, &columns).into_iter().map(bar).collect())
+    }
+
+    fn area(&self, rows: &[&Row], sheet: &mut Sheet) -> Marks {
+        let xs: Vec<f64> = rows.iter().filter_map(|row| row[&self.plot.x].as_f64()).collect();
+        let layer = |metric: &Metric| {
+            let heights = rows.iter().map(|row| row[&metric.name].as_f64().unwrap_or(0.0)).collect();
+            Layer { colour: sheet.colour(&metric.label), name: metric.label.clone(), heights }
+        };
+        Marks::Area { layers: self.metrics().map(layer).collect(), xs }
+    }
+}

@@ -1,0 +1,103 @@
+//! From figures to places on paper, and which figures an axis names.
+
+/// A scale of numbers along one axis.
+#[derive(Clone, Debug)]
+pub(super) struct Scale {
+    low: f64,
+    high: f64,
+    log2: bool,
+    pub(super) ticks: Vec<f64>,
+}
+
+impl Scale {
+    /// From zero up to at least the highest figure.
+    pub(super) fn heights(highest: f64) -> Scale {
+        let step = step(highest.max(1e-12) / 4.0);
+        let count = (highest / step - 1e-9).ceil().max(1.0);
+        let ticks = (0..=count as u32).map(|at| f64::from(at) * step).collect();
+        Scale { low: 0.0, high: count * step, log2: false, ticks }
+    }
+
+    /// Over all of these figures; on a logarithmic scale each power of two that is among them is named.
+    pub(super) fn along(figures: &[f64], log2: bool) -> Scale {
+        let low = figures.iter().copied().fold(f64::INFINITY, f64::min);
+        let high = figures.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        if log2 && low > 0.0 {
+            let mut ticks = figures.to_vec();
+            ticks.sort_by(f64::total_cmp);
+            ticks.dedup();
+            return Scale { low, high: if high > low { high } else { low * 2.0 }, log2: true, ticks };
+        }
+        let span = if high > low { high - low } else { 1.0 };
+        let step = step(span / 5.0);
+        let first = (low / step).ceil();
+        let ticks =
+            (0..).map(|at| (first + f64::from(at)) * step).take_while(|tick| *tick <= high + step * 1e-6).collect();
+        Scale { low, high: low + span, log2: false, ticks }
+    }
+
+    /// Where a figure lies, 0 to 1.
+    pub(super) fn place(&self, figure: f64) -> f64 {
+        match self.log2 {
+            true => (figure / self.low).log2() / (self.high / self.low).log2(),
+            false => (figure - self.low) / (self.high - self.low),
+        }
+    }
+}
+
+/// The next of 1, 2, 2.5, 5 times a power of ten.
+fn step(least: f64) -> f64 {
+    let power = 10f64.powf(least.log10().floor());
+    let factors = [1.0, 2.0, 2.5, 5.0, 10.0];
+    let factor = factors.into_iter().find(|factor| factor * power >= least * (1.0 - 1e-9)).unwrap_or(10.0);
+    factor * power
+}
+
+/// A figure as an axis names it: `1.5M`, `250k`, `0.25`.
+pub(super) fn short(figure: f64) -> String {
+    let size = figure.abs();
+    let (divided, unit) = match size {
+        _ if size >= 1e9 => (figure / 1e9, "G"),
+        _ if size >= 1e6 => (figure / 1e6, "M"),
+        _ if size >= 1e4 => (figure / 1e3, "k"),
+        _ => (figure, ""),
+    };
+    let digits = match divided.abs() {
+        large if large >= 100.0 => 0,
+        middle if middle >= 10.0 => 1,
+        small if small >= 0.1 || small == 0.0 => 2,
+        _ => 4,
+    };
+    let text = format!("{divided:.digits$}");
+    let text = if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.') } else { &text };
+    format!("{text}{unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heights_begin_at_zero_and_end_above_the_highest() {
+        assert_eq!(Scale::heights(813.0).ticks, [0.0, 250.0, 500.0, 750.0, 1000.0]);
+        assert_eq!(Scale::heights(4.0).ticks, [0.0, 1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(Scale::heights(0.0).ticks.len(), 2, "nothing at all still has an axis");
+        assert_eq!(Scale::heights(4.0).place(1.0), 0.25);
+    }
+
+    #[test]
+    fn figures_lie_along_their_axis() {
+        let cores = Scale::along(&[1.0, 4.0, 2.0, 4.0], true);
+        assert_eq!((cores.ticks.as_slice(), cores.place(2.0)), (&[1.0, 2.0, 4.0][..], 0.5));
+        let time = Scale::along(&[0.04, 0.24], false);
+        assert_eq!(time.ticks.len(), 4);
+        assert!((time.place(0.14) - 0.5).abs() < 1e-12);
+        assert!(Scale::along(&[3.0], false).place(3.0) == 0.0 && Scale::along(&[3.0], true).place(3.0) == 0.0);
+    }
+
+    #[test]
+    fn figures_are_named_shortly() {
+        let named = [0.0, 0.25, 12.5, 1500.0, 25_000.0, 1.5e6, 4.8e9, 0.004].map(short);
+        assert_eq!(named, ["0", "0.25", "12.5", "1500", "25k", "1.5M", "4.8G", "0.004"]);
+    }
+}

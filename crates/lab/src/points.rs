@@ -1,0 +1,155 @@
+//! The runs of an experiment: every combination of the axes' values, each with its configuration.
+
+use crate::LabError;
+use crate::experiment::{Axis, AxisValue, Experiment, Size};
+use crate::file::Assignment;
+use crate::placement;
+use crate::traces::{self, Recorded};
+use rig::config::{ConfigError, Layers, Resolved};
+use serde_json::Value;
+use std::path::Path;
+use workload::replay::Trace;
+
+/// One run.
+pub(crate) struct Point {
+    /// Of each axis the value that it has.
+    pub(crate) values: Vec<Value>,
+    /// In words, for messages.
+    pub(crate) named: String,
+    pub(crate) resolved: Box<Resolved>,
+    /// The trace that is replayed instead of the workload.
+    pub(crate) trace: Option<Replayed>,
+}
+
+/// A trace in place of a workload.
+pub(crate) struct Replayed {
+    pub(crate) trace: Trace,
+    /// Its file, for tables, and what it and the workload have in common.
+    pub(crate) name: String,
+    pub(crate) relation: String,
+}
+
+/// Points that are run together, step after step, until what is searched is found.
+pub(crate) struct Task {
+    pub(crate) steps: Vec<Vec<Point>>,
+}
+
+/// What forms all runs of an experiment alike.
+pub(crate) struct Given<'a> {
+    pub(crate) size: Size,
+    /// The user's assignments, over everything else.
+    pub(crate) sets: &'a [String],
+    pub(crate) traces: Option<&'a Path>,
+}
+
+/// All runs of an experiment, resolved; what cannot be is found before the first of them begins.
+pub(crate) fn tasks(experiment: &Experiment, given: &Given<'_>) -> Result<Vec<Task>, LabError> {
+    let found = match given.traces {
+        Some(folder) => traces::find(folder, &experiment.traces)?,
+        None => Vec::new(),
+    };
+    let kept = |axis: &'_ Axis| axis.values.iter().filter(|value| value.is_in(given.size)).count();
+    let counts: Vec<usize> = experiment.axes.iter().map(kept).collect();
+    let mut tasks: Vec<(Vec<usize>, Task)> = Vec::new();
+    for indices in combinations(&counts) {
+        let chosen: Vec<&AxisValue> =
+            indices.iter().zip(&experiment.axes).map(|(&at, axis)| nth(axis, at, given.size)).collect();
+        let mut points = vec![point(experiment, given, &chosen, None)?];
+        for replayed in &found {
+            if points[0].resolved.phases.iter().any(|phase| phase.name == replayed.beside) {
+                points.push(point(experiment, given, &chosen, Some(replayed))?);
+            }
+        }
+        let Some(search) = &experiment.search else {
+            tasks.extend(points.into_iter().map(|point| (Vec::new(), Task { steps: vec![vec![point]] })));
+            continue;
+        };
+        // Runs that differ only in what is searched, or in what all have to reach it, are one task.
+        let of_task =
+            |(axis, &at): (usize, &usize)| if axis == search.axis || search.across.contains(&axis) { 0 } else { at };
+        let key: Vec<usize> = indices.iter().enumerate().map(of_task).collect();
+        let index = tasks.iter().position(|(known, _)| *known == key).unwrap_or_else(|| {
+            tasks.push((key, Task { steps: (0..counts[search.axis]).map(|_| Vec::new()).collect() }));
+            tasks.len() - 1
+        });
+        tasks[index].1.steps[indices[search.axis]].extend(points);
+    }
+    Ok(tasks.into_iter().map(|(_, task)| task).collect())
+}
+
+fn nth(axis: &Axis, index: usize, size: Size) -> &AxisValue {
+    axis.values.iter().filter(|value| value.is_in(size)).nth(index).expect("it was counted")
+}
+
+/// Every combination of indices below the counts, the last of them changing fastest.
+fn combinations(counts: &[usize]) -> Vec<Vec<usize>> {
+    counts.iter().fold(vec![Vec::new()], |all, &count| {
+        all.iter().flat_map(|head| (0..count).map(|at| [head.as_slice(), &[at]].concat())).collect()
+    })
+}
+
+fn point(
+    experiment: &Experiment,
+    given: &Given<'_>,
+    chosen: &[&AxisValue],
+    recorded: Option<&Recorded>,
+) -> Result<Point, LabError> {
+    let shown = |(axis, value): (&Axis, &&AxisValue)| format!("{} {}", axis.name, plain(&value.shown));
+    let values: Vec<String> = experiment.axes.iter().zip(chosen).map(shown).collect();
+    let named =
+        format!("{}: {}", experiment.name, if values.is_empty() { "its run".into() } else { values.join(", ") });
+    let form: &[&[Assignment]] = match given.size {
+        Size::Full => &[],
+        Size::Quick => &[&experiment.quick],
+        Size::Tiny => &[&experiment.quick, &experiment.tiny],
+    };
+    let chosen_sets = chosen.iter().map(|value| &value.set[..]);
+    let said: Vec<&Assignment> =
+        [&experiment.base[..]].into_iter().chain(chosen_sets).chain(form.iter().copied()).flatten().collect();
+    let failed = |error: ConfigError| LabError::Configuration { point: named.clone(), error: error.into() };
+    let lay = |beneath: &[Assignment]| -> Result<Resolved, ConfigError> {
+        let layers = beneath
+            .iter()
+            .try_fold(Layers::new(), |layers, one| layers.key(&experiment.file, one.line, &one.key, &one.value))?;
+        let layers =
+            said.iter().try_fold(layers, |layers, one| layers.key(&experiment.file, one.line, &one.key, &one.value))?;
+        given.sets.iter().try_fold(layers, |layers, set| layers.set(set))?.resolve()
+    };
+    let mut resolved = lay(&[]).map_err(failed)?;
+    let mut beneath = outstanding(experiment, &resolved);
+    if experiment.placed {
+        let (architecture, processor, cores) = placement::key(&resolved);
+        let unplaced = || LabError::Unplaced {
+            point: named.clone(),
+            architecture: architecture.clone(),
+            processor: processor.clone(),
+            cores,
+        };
+        beneath.extend(placement::find(&architecture, &processor, cores).ok_or_else(unplaced)?);
+    }
+    if !beneath.is_empty() {
+        resolved = lay(&beneath).map_err(failed)?;
+    }
+    let replay = |recorded: &Recorded| -> Result<Replayed, LabError> {
+        let trace = recorded.open(resolved.device.namespaces[0])?;
+        Ok(Replayed { trace, name: recorded.name(), relation: recorded.relation.clone() })
+    };
+    let trace = recorded.map(replay).transpose()?;
+    let values = chosen.iter().map(|value| value.shown.clone()).collect();
+    Ok(Point { values, named, resolved: Box::new(resolved), trace })
+}
+
+/// The commands of each queue, and entries enough for them.
+fn outstanding(experiment: &Experiment, resolved: &Resolved) -> Vec<Assignment> {
+    let Some((count, line)) = experiment.outstanding else { return Vec::new() };
+    let depth = (count / u32::from(resolved.host.queues)).max(1);
+    let entries = (depth + 1).max(resolved.host.entries);
+    let assign = |key: &str, value: u32| Assignment { key: key.into(), line, value: value.to_string() };
+    let longest = entries.max(resolved.controller.queue_entries);
+    vec![assign("host.depth", depth), assign("host.entries", entries), assign("controller.queue_entries", longest)]
+}
+
+/// A value as people read it.
+pub(crate) fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}

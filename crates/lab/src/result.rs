@@ -1,0 +1,106 @@
+//! What came out of an experiment: its rows as JSON and CSV, and its picture.
+
+use crate::LabError;
+use crate::experiment::{Experiment, Size};
+use crate::picture;
+use crate::rows::Columns;
+use crate::runner::Orders;
+use crate::store::unwritable;
+use report::{Csv, Field};
+use serde_json::{Value, json};
+use std::path::{Path, PathBuf};
+
+/// An experiment that was carried out.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The experiment's name.
+    pub name: String,
+    /// Runs, and how many of them were kept from an earlier time.
+    pub runs: (usize, usize),
+    /// Traces that were replayed beside workloads, with what they have in common.
+    pub traces: Vec<Value>,
+    head: Value,
+    table: Columns,
+    picture: String,
+}
+
+impl Outcome {
+    pub(crate) fn new(
+        experiment: &Experiment,
+        orders: &Orders<'_>,
+        seed: u64,
+        traces: Vec<Value>,
+        table: Columns,
+        runs: (usize, usize),
+    ) -> Outcome {
+        let head = json!({
+            "experiment": experiment.name,
+            "title": experiment.title,
+            "source": experiment.source,
+            "commit": env!("FLASHLOOM_COMMIT"),
+            "version": env!("CARGO_PKG_VERSION"),
+            "seed": seed,
+            "quick": orders.size != Size::Full,
+            "set": orders.sets,
+            "open": experiment.open,
+            "text": experiment.text.trim(),
+            "traces": &traces,
+        });
+        let picture = picture::draw(experiment, &table);
+        Outcome { name: experiment.name.clone(), runs, traces, head, table, picture }
+    }
+
+    /// The columns of the table.
+    pub fn columns(&self) -> &[String] {
+        &self.table.names
+    }
+
+    /// The rows of the table, each with a value for every column; null where a run has no such figure.
+    pub fn rows(&self) -> impl ExactSizeIterator<Item = Vec<&Value>> {
+        let names = &self.table.names;
+        self.table.rows.iter().map(move |row| names.iter().map(|name| row.get(name).unwrap_or(&Value::Null)).collect())
+    }
+
+    /// All of it as JSON; `rows` has an object for each row.
+    pub fn to_json(&self) -> Value {
+        let mut whole = self.head.clone();
+        whole["rows"] = self.table.rows.iter().cloned().map(Value::Object).collect();
+        whole
+    }
+
+    /// The rows as CSV.
+    pub fn to_csv(&self) -> String {
+        let mut csv = Csv::new(&self.table.names);
+        for row in self.rows() {
+            csv.row(row.into_iter().map(|value| match value {
+                Value::Null => Field::Empty,
+                Value::Number(number) => number.as_u64().map_or_else(|| number.as_f64().into(), Field::Whole),
+                Value::String(text) => Field::Text(text.clone()),
+                other => Field::Text(other.to_string()),
+            }));
+        }
+        csv.finish()
+    }
+
+    /// The picture as SVG; empty where the file asks for none.
+    pub fn picture(&self) -> &str {
+        &self.picture
+    }
+
+    /// Writes `NAME.json`, `NAME.csv` and, where there is a picture, `NAME.svg`; their paths.
+    ///
+    /// # Errors
+    /// A folder or file that cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<Vec<PathBuf>, LabError> {
+        std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
+        let json = serde_json::to_string_pretty(&self.to_json()).expect("strings and numbers always serialise");
+        let files = [("json", json + "\n"), ("csv", self.to_csv()), ("svg", self.picture.clone())];
+        let files = files.into_iter().filter(|(_, text)| !text.is_empty());
+        let write = |(ending, text): (&str, String)| {
+            let path = folder.join(format!("{}.{ending}", self.name));
+            std::fs::write(&path, text).map_err(|error| unwritable(&path, &error))?;
+            Ok(path)
+        };
+        files.map(write).collect()
+    }
+}

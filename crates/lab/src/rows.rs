@@ -1,0 +1,145 @@
+//! From runs to the table of results: series, what was varied, and each metric, row by row.
+
+use crate::LabError;
+use crate::experiment::{Experiment, Metric};
+use crate::file::RowsOf;
+use crate::points::Point;
+use serde_json::{Map, Value};
+
+/// A run that is over.
+pub(crate) struct Ran<'a> {
+    pub(crate) point: &'a Point,
+    /// Summaries of its phases.
+    pub(crate) phases: Vec<Value>,
+    /// Whether a search found what it was for.
+    pub(crate) reached: Option<bool>,
+}
+
+/// A table by its columns' names.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Columns {
+    pub(crate) names: Vec<String>,
+    pub(crate) rows: Vec<Map<String, Value>>,
+}
+
+/// A metric of a whole run with one phase, for a search.
+pub(crate) fn row_value(metric: &Metric, ran: &Ran<'_>) -> Option<f64> {
+    metric.value.value(&[ran.phases.first()?])
+}
+
+/// The table of all runs.
+pub(crate) fn table(experiment: &Experiment, ran: &[Ran<'_>]) -> Result<Columns, LabError> {
+    let mut rows = Vec::new();
+    for ran in ran {
+        let config = configuration(ran.point);
+        for summary in &ran.phases {
+            let head = head(experiment, ran, summary);
+            let samples = match experiment.rows {
+                RowsOf::Runs => &[][..],
+                RowsOf::Samples => summary["samples"].as_array().map_or(&[][..], Vec::as_slice),
+            };
+            let scopes: Vec<Vec<&Value>> = match experiment.rows {
+                RowsOf::Runs => vec![vec![summary, &config]],
+                RowsOf::Samples => samples.iter().map(|sample| vec![sample, summary, &config]).collect(),
+            };
+            for scopes in scopes {
+                let mut row = head.clone();
+                for metric in &experiment.metrics {
+                    let value = metric.value.value(&scopes);
+                    row.insert(metric.name.clone(), value.map_or(Value::Null, number));
+                }
+                rows.push(row);
+            }
+        }
+    }
+    for metric in &experiment.metrics {
+        relate(experiment, metric, &mut rows);
+        if !rows.is_empty() && rows.iter().all(|row| row[&metric.name].is_null()) {
+            return Err(LabError::Absent {
+                file: experiment.file.clone(),
+                line: metric.line,
+                metric: metric.name.clone(),
+                value: metric.written.clone(),
+            });
+        }
+    }
+    let names = rows.first().map_or_else(Vec::new, |row| row.keys().cloned().collect());
+    Ok(Columns { names, rows })
+}
+
+/// What a row begins with: whose it is and what was varied.
+fn head(experiment: &Experiment, ran: &Ran<'_>, summary: &Value) -> Map<String, Value> {
+    let mut row = Map::new();
+    let named = experiment.axis("series").map(|axis| ran.point.values[axis].clone());
+    row.insert("series".into(), named.unwrap_or_else(|| summary["architecture"].clone()));
+    if ran.phases.len() > 1 {
+        row.insert("phase".into(), summary["workload"].clone());
+    }
+    for (axis, value) in experiment.axes.iter().zip(&ran.point.values) {
+        row.insert(axis.name.clone(), value.clone());
+    }
+    if !experiment.traces.is_empty() {
+        let source = ran.point.trace.as_ref().map_or("generated".into(), |replayed| replayed.name.clone());
+        row.insert("workload_source".into(), source.into());
+    }
+    if let Some(reached) = ran.reached {
+        row.insert("reached".into(), reached.into());
+    }
+    row
+}
+
+/// The configuration's figures, below `config`.
+fn configuration(point: &Point) -> Value {
+    let mut tree = Value::Object(Map::new());
+    for row in point.resolved.rows() {
+        let Ok(figure) = row.value.parse::<f64>() else { continue };
+        let mut place = &mut tree["config"];
+        for name in row.key.split('.') {
+            place = &mut place[name];
+        }
+        *place = number(figure);
+    }
+    tree
+}
+
+/// Sets a metric that depends on another row in relation to that.
+fn relate(experiment: &Experiment, metric: &Metric, rows: &mut [Map<String, Value>]) {
+    if metric.relative_to.is_empty() && metric.scaled_with.is_none() {
+        return;
+    }
+    let own: Vec<Option<f64>> = rows.iter().map(|row| row[&metric.name].as_f64()).collect();
+    let related: Vec<Option<f64>> = (0..rows.len())
+        .map(|at| {
+            let other = reference(experiment, metric, rows, at)?;
+            let Some(axis) = metric.scaled_with else { return Some(own[at]? / own[other]?) };
+            let name = &experiment.axes[axis].name;
+            let along = |row: usize| rows[row][name].as_f64();
+            Some(own[other]? * along(at)? / along(other)?)
+        })
+        .collect();
+    for (row, value) in rows.iter_mut().zip(related) {
+        row[&metric.name] = value.filter(|value| value.is_finite()).map_or(Value::Null, number);
+    }
+}
+
+/// The row that a row is related to: the first that agrees with it in everything but the axes of the relation.
+fn reference(experiment: &Experiment, metric: &Metric, rows: &[Map<String, Value>], at: usize) -> Option<usize> {
+    let agrees = |row: &Map<String, Value>| {
+        let same = |name: &str| row.get(name) == rows[at].get(name);
+        let of_axis = |index: usize| {
+            let name = &experiment.axes[index].name;
+            match metric.relative_to.iter().find(|(axis, _)| *axis == index) {
+                Some((_, wanted)) => row[name] == *wanted,
+                None => metric.scaled_with == Some(index) || same(name),
+            }
+        };
+        (0..experiment.axes.len()).all(of_axis) && same("phase") && same("workload_source")
+    };
+    rows.iter().position(agrees)
+}
+
+/// A figure as JSON holds it: whole where it is whole.
+fn number(value: f64) -> Value {
+    let whole = value.fract() == 0.0 && value.abs() < 9e15;
+    if whole { (value as i64).into() } else { value.into() }
+}

@@ -1,0 +1,200 @@
+//! Carries an experiment out: its runs side by side, each for itself, in any order with the same result.
+
+use crate::LabError;
+use crate::experiment::{Experiment, Size};
+use crate::points::{Given, Point, Task, tasks};
+use crate::result::Outcome;
+use crate::rows::{Ran, row_value, table};
+use crate::store::Store;
+use host::{Pace, Phase};
+use rig::PlanError;
+use serde_json::{Value, json};
+use std::path::Path;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use workload::replay::Mode;
+use workload::{Source, Statistics};
+
+/// Requests from whose beginning a generated workload's figures are taken.
+const STATISTICS_IOS: u64 = 50_000;
+
+/// How an experiment is to be carried out.
+pub struct Orders<'a> {
+    /// How much of it.
+    pub size: Size,
+    /// `KEY=VALUE`, over everything that the file says.
+    pub sets: &'a [String],
+    /// Runs side by side.
+    pub jobs: usize,
+    /// Where finished runs are kept and looked for.
+    pub out: Option<&'a Path>,
+    /// The user's traces.
+    pub traces: Option<&'a Path>,
+    /// Told of every run that is over.
+    pub watch: &'a (dyn Fn(&Progress<'_>) + Sync),
+}
+
+/// How far an experiment has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// Runs that are over.
+    pub done: usize,
+    /// Runs there are, at most: a search ends before the last of them.
+    pub total: usize,
+    /// The one that has just ended.
+    pub point: &'a str,
+}
+
+impl Experiment {
+    /// Runs everything and makes the table of it.
+    ///
+    /// # Errors
+    /// Anything about the file or its configurations, before the first run; a run that fails; results that cannot be kept.
+    pub fn carry_out(&self, orders: &Orders<'_>) -> Result<Outcome, LabError> {
+        let given = Given { size: orders.size, sets: orders.sets, traces: orders.traces };
+        let tasks = tasks(self, &given)?;
+        let store = orders.out.map(Store::open).transpose()?;
+        let total = tasks.iter().flat_map(|task| &task.steps).map(Vec::len).sum();
+        let crew =
+            Crew { experiment: self, orders, store, total, done: AtomicUsize::new(0), kept: AtomicUsize::new(0) };
+        let seed = tasks.iter().flat_map(|task| &task.steps).flatten().next().map_or(0, |point| point.resolved.seed);
+        let ran = crew.work(&tasks)?;
+        let traces = ran.iter().filter_map(|ran| beside(ran.point)).collect();
+        let kept = crew.kept.into_inner();
+        let columns = table(self, &ran)?;
+        let runs = (crew.done.into_inner(), kept);
+        Ok(Outcome::new(self, orders, seed, traces, columns, runs))
+    }
+
+    /// Resolves every configuration without running any.
+    ///
+    /// # Errors
+    /// As [`Experiment::carry_out`] before its first run.
+    pub fn check(&self, size: Size) -> Result<usize, LabError> {
+        let tasks = tasks(self, &Given { size, sets: &[], traces: None })?;
+        Ok(tasks.iter().flat_map(|task| &task.steps).map(Vec::len).sum())
+    }
+}
+
+/// Which trace was replayed in place of which workload, and what that means.
+fn beside(point: &Point) -> Option<Value> {
+    let replayed = point.trace.as_ref()?;
+    let summary = replayed.trace.summary();
+    Some(json!({
+        "workload": point.resolved.phases[0].name,
+        "trace": replayed.name,
+        "relation": replayed.relation,
+        "requests": summary.records,
+        "skipped": summary.skipped,
+        "folded_into_the_drive": summary.wrapped,
+    }))
+}
+
+/// Where what came of a task is put.
+type Place<'t> = Mutex<Option<Result<Vec<Ran<'t>>, LabError>>>;
+
+/// Those who work on an experiment together.
+struct Crew<'a> {
+    experiment: &'a Experiment,
+    orders: &'a Orders<'a>,
+    store: Option<Store>,
+    total: usize,
+    done: AtomicUsize,
+    kept: AtomicUsize,
+}
+
+impl Crew<'_> {
+    /// Each takes the next task until none is left or one has failed.
+    fn work<'t>(&self, tasks: &'t [Task]) -> Result<Vec<Ran<'t>>, LabError> {
+        let next = AtomicUsize::new(0);
+        let results: Vec<Place<'t>> = tasks.iter().map(|_| Mutex::new(None)).collect();
+        std::thread::scope(|scope| {
+            for _ in 0..self.orders.jobs.clamp(1, tasks.len().max(1)) {
+                scope.spawn(|| {
+                    while let Some(task) = tasks.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let result = self.task(task);
+                        if result.is_err() {
+                            next.store(tasks.len(), Ordering::Relaxed);
+                        }
+                        let index = tasks.iter().position(|other| std::ptr::eq(other, task)).expect("one of them");
+                        *results[index].lock().expect("nobody panics with it") = Some(result);
+                    }
+                });
+            }
+        });
+        let results = results.into_iter().filter_map(|result| result.into_inner().expect("nobody panics with it"));
+        Ok(results.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+    }
+
+    /// Step after step, to the first that reaches what is searched for; without a search there is one step.
+    fn task<'t>(&self, task: &'t Task) -> Result<Vec<Ran<'t>>, LabError> {
+        let mut last = Vec::new();
+        for step in &task.steps {
+            let ran: Result<Vec<Ran<'t>>, LabError> = step.iter().map(|point| self.point(point)).collect();
+            last = ran?;
+            let Some(search) = &self.experiment.search else { return Ok(last) };
+            let metric = &self.experiment.metrics[search.metric];
+            let reaches = |ran: &Ran<'_>| row_value(metric, ran).is_some_and(|value| value >= search.at_least);
+            let reached = last.iter().all(reaches);
+            last.iter_mut().for_each(|ran| ran.reached = Some(reached));
+            if reached {
+                break;
+            }
+        }
+        Ok(last)
+    }
+
+    fn point<'t>(&self, point: &'t Point) -> Result<Ran<'t>, LabError> {
+        let found = self.store.as_ref().and_then(|store| store.find(point));
+        let phases = match (found, &self.store) {
+            (Some(kept), _) => {
+                self.kept.fetch_add(1, Ordering::Relaxed);
+                kept.phases
+            }
+            (None, Some(store)) => store.keep(point, run(point)?)?.phases,
+            (None, None) => run(point)?,
+        };
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        (self.orders.watch)(&Progress { done, total: self.total, point: &point.named });
+        Ok(Ran { point, phases, reached: None })
+    }
+}
+
+/// Runs one point, and adds to each summary what its workload was like.
+fn run(point: &Point) -> Result<Vec<Value>, LabError> {
+    let failed = |error: PlanError| LabError::Run { point: point.named.clone(), error: error.into() };
+    let resolved = &point.resolved;
+    let mut device = resolved.plan();
+    let (phases, statistics) = match &point.trace {
+        None => (resolved.phases(), resolved.phases.iter().map(drawn).collect()),
+        Some(replayed) => {
+            // One address space, as the folded trace has.
+            device.drive.namespaces.truncate(1);
+            let source = replayed.trace.source(Mode::Closed).expect("a closed replay needs no times");
+            let phase = Phase::new(replayed.name.clone(), Box::new(source), Pace::Closed);
+            (vec![phase], vec![replayed.trace.summary().statistics.clone()])
+        }
+    };
+    let mut session = resolved.session(&device, phases, 0).map_err(failed)?;
+    let mut summaries = Vec::new();
+    for statistics in &statistics {
+        let Some(summary) = session.next_phase() else { break };
+        let summary = summary.map_err(|error| failed(error.into()))?;
+        let mut value = serde_json::to_value(&summary).expect("a summary always serialises");
+        value["requests"] = json!({
+            "read_fraction": statistics.read_fraction(),
+            "bytes_mean": statistics.bytes_mean(),
+            "randomness": statistics.randomness(),
+            "unaligned_fraction": statistics.unaligned_fraction(),
+            "count": statistics.ios(),
+        });
+        summaries.push(value);
+    }
+    Ok(summaries)
+}
+
+/// The figures of a generated workload, from its beginning.
+fn drawn(phase: &rig::config::Phase) -> Statistics {
+    let mut source = phase.recipe.source(&phase.parameters).expect("it was tried when it was resolved");
+    Statistics::of(&mut source as &mut dyn Source, phase.ios.unwrap_or(STATISTICS_IOS).min(STATISTICS_IOS))
+}

@@ -1,0 +1,180 @@
+//! Every experiment in its smallest form, and what a wrong file is told.
+
+use crate::{EXPERIMENTS, Experiment, LabError, Orders, Outcome, Size, placements};
+use firmware::architecture::ARCHITECTURES;
+use std::path::PathBuf;
+
+fn carry_out(experiment: &Experiment, jobs: usize, out: Option<&PathBuf>) -> Result<Outcome, LabError> {
+    let (out, watch) = (out.map(PathBuf::as_path), &|_: &crate::Progress<'_>| {});
+    experiment.carry_out(&Orders { size: Size::Tiny, sets: &[], jobs, out, traces: None, watch })
+}
+
+/// A folder of one test's own, empty.
+fn folder(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("flashloom-lab-{}-{name}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    folder
+}
+
+/// An experiment that cannot be carried out is an offence by name: none is passed over.
+#[test]
+fn every_experiment_resolves_in_every_form_runs_and_draws() {
+    let mut wrong = Vec::new();
+    for named in EXPERIMENTS {
+        let tried = Experiment::named(named.name).and_then(|experiment| {
+            experiment.check(Size::Full)?;
+            experiment.check(Size::Quick)?;
+            carry_out(&experiment, 2, None)
+        });
+        match tried {
+            Ok(outcome) => look(named.name, &outcome),
+            Err(error) => wrong.push(error.to_string()),
+        }
+    }
+    assert!(wrong.is_empty(), "these experiments cannot be carried out:\n{}", wrong.join("\n"));
+}
+
+fn look(name: &str, outcome: &Outcome) {
+    assert!(outcome.rows().len() > 0, "{name}");
+    let picture = outcome.picture();
+    assert!(picture.starts_with("<svg ") && picture.ends_with("</svg>\n") && !picture.contains("NaN"), "{name}");
+    let json = outcome.to_json();
+    assert_eq!((&json["experiment"], &json["quick"]), (&name.into(), &true.into()));
+    assert!(json["rows"][0]["series"].is_string(), "{name}");
+    assert_eq!(outcome.to_csv().lines().count(), outcome.rows().len() + 1);
+}
+
+#[test]
+fn placements_name_what_there_is_and_fit_their_cores() {
+    for table in placements() {
+        let known = ARCHITECTURES.iter().any(|architecture| architecture.name() == table.architecture);
+        assert!(known, "{} is no architecture", table.architecture);
+        assert!(!table.found.is_empty() && table.placement.is_sorted_by_key(|placement| placement.cores));
+    }
+}
+
+const SWEEP: &str = r#"
+title = "Depth"
+summary = "IOPS by depth"
+source = "a test"
+
+[base]
+platform.device = "small"
+cache.size_bytes = "1MiB"
+host.queues = 1
+workload = { phases = "randread", ios = 300, warm_up_ios = 0 }
+
+[[axis]]
+name = "depth"
+key = "host.depth"
+values = [1, 2, 8]
+tiny = [1, 2, 8]
+
+[[axis]]
+name = "series"
+choice = [{ name = "xor", set.firmware.address_split = "xor" }, { name = "plain", set.firmware.address_split = "plain" }]
+
+[[metric]]
+name = "iops"
+value = "iops"
+
+[[metric]]
+name = "iops_if_perfect"
+value = "iops"
+scaled_with = "depth"
+
+[[metric]]
+name = "relative"
+value = "iops"
+relative_to = { series = "plain" }
+
+[[plot]]
+form = "lines"
+x = "depth"
+x_label = "depth"
+y = ["iops", "iops_if_perfect"]
+y_label = "IOPS"
+"#;
+
+fn sweep(text: &str) -> Result<Experiment, LabError> {
+    Experiment::read("depth", "depth.toml", text)
+}
+
+fn column(outcome: &Outcome, name: &str) -> Vec<f64> {
+    let at = outcome.columns().iter().position(|column| column == name).expect("a column");
+    outcome.rows().map(|row| row[at].as_f64().expect("a figure")).collect()
+}
+
+#[test]
+fn rows_relate_to_each_other_as_their_metrics_say() {
+    let outcome = carry_out(&sweep(SWEEP).unwrap(), 1, None).unwrap();
+    assert_eq!(outcome.columns(), ["series", "depth", "iops", "iops_if_perfect", "relative"]);
+    let (iops, perfect, relative) =
+        (column(&outcome, "iops"), column(&outcome, "iops_if_perfect"), column(&outcome, "relative"));
+    assert_eq!(iops.len(), 6);
+    assert!(iops[4] > 1.2 * iops[0], "depth 8 is faster than depth 1: {iops:?}");
+    assert_eq!((perfect[0], perfect[4]), (iops[0], 8.0 * iops[0]));
+    assert_eq!(perfect[5], 8.0 * iops[1], "each series scales from its own first");
+    assert_eq!((relative[0], relative[1]), (iops[0] / iops[1], 1.0));
+}
+
+#[test]
+fn results_do_not_depend_on_jobs_and_finished_runs_are_kept() {
+    let (experiment, out) = (sweep(SWEEP).unwrap(), folder("kept"));
+    let alone = carry_out(&experiment, 1, None).unwrap();
+    let together = carry_out(&experiment, 4, Some(&out)).unwrap();
+    assert_eq!(alone.to_json(), together.to_json());
+    assert_eq!((together.runs, alone.picture()), ((6, 0), together.picture()));
+    let again = carry_out(&experiment, 2, Some(&out)).unwrap();
+    assert_eq!((again.runs, again.to_json()), ((6, 6), together.to_json()));
+    let longer = sweep(&SWEEP.replace("values = [1, 2, 8]\ntiny = [1, 2, 8]", "values = [2, 8, 4]\ntiny = [2, 8, 4]"));
+    assert_eq!(carry_out(&longer.unwrap(), 2, Some(&out)).unwrap().runs, (6, 4), "only what is new is run");
+    let written = together.write(&out).unwrap();
+    let names: Vec<_> = written.iter().filter_map(|path| path.file_name()?.to_str()).collect();
+    assert_eq!(names, ["depth.json", "depth.csv", "depth.svg"]);
+    std::fs::remove_dir_all(&out).unwrap();
+}
+
+#[test]
+fn a_search_ends_at_the_first_value_that_reaches_its_target() {
+    let search = "[search]\naxis = \"depth\"\nmetric = \"iops\"\nacross = [\"series\"]\nat_least = ";
+    let iops = column(&carry_out(&sweep(SWEEP).unwrap(), 1, None).unwrap(), "iops");
+    let target = iops[2].min(iops[3]).floor();
+    assert!(iops[0] < target, "{iops:?}");
+    let found = carry_out(&sweep(&format!("{SWEEP}\n{search}{target:?}\n")).unwrap(), 2, None).unwrap();
+    assert_eq!(column(&found, "depth"), [2.0, 2.0]);
+    assert_eq!(found.runs, (4, 0), "depth 8 was not run");
+    assert!(found.to_csv().lines().skip(1).all(|line| line.contains("true")));
+    let never = carry_out(&sweep(&format!("{SWEEP}\n{search}1e12\n")).unwrap(), 2, None).unwrap();
+    assert!(never.to_csv().lines().skip(1).all(|line| line.contains("false")));
+}
+
+#[test]
+fn what_is_wrong_with_a_file_is_said_with_its_place() {
+    for (old, new, expected) in [
+        ("title = \"Depth\"", "titel = \"Depth\"", "depth.toml:2:1: unknown field `titel`"),
+        ("\"host.depth\"", "\"host.dept\"", "depth.toml:15: unknown key host.dept; did you mean host.depth?"),
+        ("values = [1, 2, 8]", "values = [1, 2, 9]", "depth.toml:16: axis.tiny is 8; expected one of 1, 2, 9"),
+        (
+            "value = \"iops\"",
+            "value = \"iops +\"",
+            "depth.toml:24: metric.value is \"iops +\"; expected a figure's path",
+        ),
+        (
+            "scaled_with = \"depth\"",
+            "scaled_with = \"deep\"",
+            "metric.scaled_with is \"deep\"; expected one of depth, series",
+        ),
+        ("{ series = \"plain\" }", "{ series = \"none\" }", "expected one of \"xor\", \"plain\""),
+        ("form = \"lines\"", "form = \"pie\"", "unknown variant `pie`"),
+        ("x = \"depth\"", "x = \"width\"", "plot.x is \"width\"; expected one of depth, series"),
+        ("key = \"host.depth\"\n", "", "expected an axis with key and values, or one with choices"),
+        ("value = \"iops\"\n\n", "value = \"groups.nvmw.threads\"\n\n", "no run has groups.nvmw.threads"),
+        ("ios = 300", "ios = 0", "depth.toml:10: workload.ios is 0; expected"),
+    ] {
+        assert!(SWEEP.contains(old), "{old}");
+        let outcome = sweep(&SWEEP.replacen(old, new, 1)).and_then(|experiment| carry_out(&experiment, 1, None));
+        let complaint = outcome.expect_err(new).to_string();
+        assert!(complaint.contains(expected), "{new}: {complaint}");
+    }
+}

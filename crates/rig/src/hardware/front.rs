@@ -1,0 +1,49 @@
+//! The host end of the link where hosts are outside: what the front end rings goes to the link, and interrupts wake it.
+
+use super::PendingInterrupts;
+use firmware::{DoorbellWritten, Firmware, HostPort, Message, Turn};
+use stage::{Address, Stage};
+use std::sync::Arc;
+use target::Line;
+use units::QueueId;
+
+pub(crate) struct FrontStage {
+    line: Arc<Line>,
+    doorbells: Address<DoorbellWritten>,
+    pending: PendingInterrupts,
+    /// What the link was told of each queue: submission tail, completion head.
+    told: Vec<[u32; 2]>,
+}
+
+impl FrontStage {
+    pub(crate) fn new(line: Arc<Line>, doorbells: Address<DoorbellWritten>, pending: PendingInterrupts) -> Self {
+        let told = vec![[0; 2]; line.pairs().into()];
+        FrontStage { line, doorbells, pending, told }
+    }
+}
+
+impl Stage<Firmware> for FrontStage {
+    fn on_message(&mut self, _turn: &mut Turn<'_>, message: Message) {
+        let Message::Interrupt(interrupt) = message else { unreachable!("the front end was sent {message:?}") };
+        self.pending.take(interrupt.vector);
+        self.line.wake_front();
+    }
+
+    fn on_wake(&mut self, turn: &mut Turn<'_>) {
+        if self.line.is_over() {
+            return turn.halt();
+        }
+        for (told, queue) in self.told.iter_mut().zip((1..).map(QueueId)) {
+            let rung = self.line.doorbells(queue);
+            // Heads first: the room they make is for what the tails bring.
+            for (completions, at) in [(true, 1), (false, 0)] {
+                if rung[at] != told[at] {
+                    turn.send(self.doorbells, DoorbellWritten { queue, completions, value: rung[at] });
+                }
+            }
+            *told = rung;
+        }
+    }
+}
+
+impl HostPort for FrontStage {}

@@ -1,0 +1,75 @@
+//! Rounds of a phase: when each is over, what it delivered, and whether the last of them are steady.
+
+use super::Tally;
+use host::{PhaseResults, Rounds};
+use std::collections::VecDeque;
+use units::Time;
+use workload::{SteadyState, Window};
+
+/// What the rounds of a phase came to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Steadiness {
+    /// Requests a second of every round.
+    pub(crate) iops: Vec<f64>,
+    /// The last rounds as the rule saw them.
+    pub(crate) window: Option<Window>,
+}
+
+/// The rounds of a phase under way. The measured part is the window of the rule: the last rounds, joined.
+pub(crate) struct RoundsUnderWay {
+    rounds: Rounds,
+    began: Time,
+    state: SteadyState,
+    steadiness: Steadiness,
+    last: VecDeque<(PhaseResults, Tally)>,
+    over: bool,
+}
+
+impl RoundsUnderWay {
+    pub(crate) fn new(rounds: Rounds) -> Self {
+        let (state, steadiness, last) = (SteadyState::new(), Steadiness::default(), VecDeque::new());
+        RoundsUnderWay { rounds, began: Time::NEVER, state, steadiness, last, over: false }
+    }
+
+    /// Counting begins.
+    pub(crate) fn open(&mut self, now: Time) {
+        self.began = now;
+    }
+
+    /// When the round is over, however few requests it has.
+    pub(crate) fn until(&self) -> Time {
+        let duration = self.rounds.duration.filter(|_| !self.over && self.began < Time::NEVER);
+        duration.map_or(Time::NEVER, |duration| self.began + duration)
+    }
+
+    /// Whether a round is over that has had so many requests.
+    pub(crate) fn is_over(&self, now: Time, ios: u64) -> bool {
+        let full = self.rounds.ios.is_some_and(|most| ios >= most);
+        !self.over && self.began < Time::NEVER && (full || now >= self.until())
+    }
+
+    /// Takes a round; whether it was the last.
+    pub(crate) fn take(&mut self, now: Time, results: PhaseResults, tally: Tally) -> bool {
+        let iops = results.iops();
+        let steady = self.state.round(iops);
+        self.steadiness.iops.push(iops);
+        self.steadiness.window = self.state.window();
+        self.last.push_back((results, tally));
+        if self.last.len() > workload::STEADY_WINDOW {
+            self.last.pop_front();
+        }
+        self.began = now;
+        self.over = steady || self.steadiness.iops.len() >= self.rounds.most as usize;
+        self.over
+    }
+
+    /// The measured part, and what the rounds came to; nothing if no round was over.
+    pub(crate) fn measured(self) -> (Option<(PhaseResults, Tally)>, Steadiness) {
+        let joined = self.last.into_iter().reduce(|(mut results, mut tally), (next, more)| {
+            results.join(&next);
+            tally.join(&more);
+            (results, tally)
+        });
+        (joined, self.steadiness)
+    }
+}

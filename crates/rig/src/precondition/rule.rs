@@ -1,0 +1,141 @@
+//! A past as a rule: where each logical page was left, what each physical page holds, and the tables written from it.
+
+use firmware::{AddressSplit, BlockGroups, Drive, PageMap, Settings, each_owner, shares, write_points};
+use flash::Labels;
+use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::thread;
+use units::Ppn;
+
+/// Logical pages of a piece of work.
+const PIECE_PAGES: u32 = 1 << 19;
+/// Groups of a piece of work.
+const PIECE_GROUPS: u32 = 1 << 10;
+
+/// What page mapping and flash hold after some past. A page's *rank* is its number among those of its TRANS thread, a group's
+/// *ordinal* its place in the order in which its thread filled them.
+///
+/// Both directions are computed, so that flash needs no memory for what it holds. Results do not depend on who asks first.
+pub(super) trait Rule: Labels {
+    /// What the threads have.
+    fn shares(&self) -> &[Share];
+    /// Where the pages of ranks from `first` on are: as many as there is room for.
+    fn places(&self, thread: usize, first: u32, places: &mut [Ppn]);
+    /// How many pages of a group are programmed: the first of it.
+    fn written(&self, thread: usize, ordinal: u32) -> u32;
+    /// Says which positions of a group hold what the map points to. All are false before.
+    fn valid(&self, thread: usize, ordinal: u32, valid: &mut [bool]);
+}
+
+/// What a TRANS thread has.
+#[derive(Debug)]
+pub(super) struct Share {
+    /// Logical pages.
+    pub(super) pages: u32,
+    /// Its groups, in the order in which it fills them.
+    pub(super) groups: Vec<u32>,
+    /// Groups that it fills at a time.
+    pub(super) points: u32,
+}
+
+impl Share {
+    /// Those of all threads.
+    pub(super) fn of_all(drive: &Drive, settings: &Settings, groups: &BlockGroups) -> Vec<Share> {
+        let threads = settings.parts.trans;
+        let dies = groups.dies().div_ceil(threads.into()) as usize;
+        let pages = shares(settings.split, drive.pages(), threads);
+        let mut owned = vec![Vec::new(); usize::from(threads)];
+        for group in 0..groups.count() {
+            if let Some(owner) = groups.owner(group) {
+                owned[owner as usize].push(group);
+            }
+        }
+        let share = |(groups, pages): (Vec<u32>, u64)| Share {
+            pages: pages as u32,
+            points: write_points(dies, groups.len()) as u32,
+            groups,
+        };
+        owned.into_iter().zip(pages).map(share).collect()
+    }
+
+    /// The ordinal of each of `count` groups; those of nobody have 0.
+    pub(super) fn ordinals(shares: &[Share], count: u32) -> Vec<u32> {
+        let mut ordinals = vec![0; count as usize];
+        for share in shares {
+            for (&group, ordinal) in share.groups.iter().zip(0..) {
+                ordinals[group as usize] = ordinal;
+            }
+        }
+        ordinals
+    }
+}
+
+/// Writes the tables of page mapping by a rule, on all cores of this machine, and says how many pages of which group are
+/// programmed.
+pub(super) fn write(
+    rule: &impl Rule,
+    split: AddressSplit,
+    pages: u32,
+    map: &PageMap,
+    groups: &BlockGroups,
+) -> Vec<(u32, u32)> {
+    in_pieces(pages.div_ceil(PIECE_PAGES), |piece| {
+        let first = piece * PIECE_PAGES;
+        let lpns = first..pages.min(first.saturating_add(PIECE_PAGES));
+        place_pages(rule, split, lpns, map);
+    });
+    for (thread, share) in rule.shares().iter().enumerate() {
+        let count = share.groups.len() as u32;
+        in_pieces(count.div_ceil(PIECE_GROUPS), |piece| {
+            let mut valid = vec![false; groups.pages() as usize];
+            for ordinal in piece * PIECE_GROUPS..count.min((piece + 1) * PIECE_GROUPS) {
+                if rule.written(thread, ordinal) > 0 {
+                    valid.fill(false);
+                    rule.valid(thread, ordinal, &mut valid);
+                    let group = share.groups[ordinal as usize];
+                    groups.fill(group, &valid);
+                    groups.close(group, ordinal);
+                }
+            }
+        });
+    }
+    let threads = rule.shares().iter().enumerate();
+    let all = threads.flat_map(|(thread, share)| {
+        share.groups.iter().zip(0..).map(move |(&group, ordinal)| (group, rule.written(thread, ordinal)))
+    });
+    all.filter(|&(_, pages)| pages > 0).collect()
+}
+
+/// Maps a range of logical pages: first places for each thread's, then the map in its order.
+fn place_pages(rule: &impl Rule, split: AddressSplit, lpns: Range<u32>, map: &PageMap) {
+    let threads = rule.shares().len() as u16;
+    let (before, until) = (shares(split, lpns.start, threads), shares(split, lpns.end, threads));
+    let mut places: Vec<std::vec::IntoIter<Ppn>> = Vec::new();
+    for (thread, (&first, &end)) in before.iter().zip(&until).enumerate() {
+        let mut of_thread = vec![Ppn(0); (end - first) as usize];
+        rule.places(thread, first as u32, &mut of_thread);
+        places.push(of_thread.into_iter());
+    }
+    each_owner(split, lpns, threads, |lpn, thread| {
+        map.set(lpn, places[thread].next().expect("a place for every page of the thread"));
+    });
+}
+
+/// Does pieces of work on all cores of this machine, whichever is free next. They may not depend on each other.
+fn in_pieces(count: u32, work: impl Fn(u32) + Sync) {
+    let next = AtomicU32::new(0);
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(count as usize);
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                loop {
+                    let piece = next.fetch_add(1, Ordering::Relaxed);
+                    if piece >= count {
+                        break;
+                    }
+                    work(piece);
+                }
+            });
+        }
+    });
+}

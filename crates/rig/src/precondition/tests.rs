@@ -1,0 +1,167 @@
+//! What rules write at once is what writing page by page leaves, on a small drive, for every split.
+
+use super::*;
+use crate::config::Layers;
+use firmware::architecture::Drawing;
+use firmware::{shares, trans_of, write_points};
+use std::collections::BTreeMap;
+use units::{BlockId, Lpn, Ppn};
+
+struct Filled {
+    drive: Arc<Drive>,
+    settings: Settings,
+    tables: Tables,
+    contents: Vec<Contents>,
+}
+
+fn filled(fill: Fill, seed: u64, sets: &[&str]) -> Filled {
+    let layers = Layers::new().flag("--device", "small").expect("a device");
+    let layers = sets.iter().try_fold(layers, |layers, set| layers.set(set)).expect("keys");
+    let device = layers.resolve().expect("a configuration").plan();
+    let (Drawing { tables, .. }, drive) = device.draw().expect("a device that can be built");
+    let geometry = drive.geometry();
+    let channels = (0..geometry.shape().channels as u16).map(ChannelId);
+    let mut contents: Vec<Contents> = channels.map(|at| Contents::for_channel(geometry, at, 1, 100)).collect();
+    Precondition { fill, seed }.write(&drive, &device.settings, &tables, &mut contents);
+    Filled { drive, settings: device.settings, tables, contents }
+}
+
+impl Filled {
+    fn labelled(&self, ppn: Ppn) -> Option<Lpn> {
+        let geometry = self.drive.geometry();
+        self.contents[geometry.die_of(geometry.block_of(ppn)).0.index()].labelled(ppn)
+    }
+
+    /// The map is what the pages say, valid pages are those that it points to, and counts agree.
+    fn agrees_with(&self, map: &BTreeMap<Lpn, Ppn>) {
+        let groups = &self.tables.groups;
+        assert_eq!(map.len() as u32, self.drive.pages());
+        let mut counts = vec![0; groups.count() as usize];
+        for (&lpn, &ppn) in map {
+            assert_eq!(self.tables.mapping.get(lpn), Some(ppn), "{lpn}");
+            assert_eq!(self.labelled(ppn), Some(lpn), "{ppn}");
+            counts[groups.of(ppn) as usize] += 1;
+        }
+        for ppn in (0..self.drive.geometry().page_count()).map(Ppn) {
+            let mapped = self.labelled(ppn).is_some_and(|lpn| map[&lpn] == ppn);
+            assert_eq!(groups.is_valid(ppn), mapped, "{ppn}");
+        }
+        assert!((0..groups.count()).all(|group| groups.valid_count(group) == counts[group as usize]));
+    }
+}
+
+/// Writes every page in order, as TRANS deals them to its open groups, one after another.
+fn page_by_page(filled: &Filled) -> BTreeMap<Lpn, Ppn> {
+    struct Course {
+        free: std::vec::IntoIter<u32>,
+        points: usize,
+        left: u64,
+        open: Vec<(u32, u32)>,
+        cursor: usize,
+    }
+    let Filled { drive, settings, tables, .. } = filled;
+    let (groups, threads) = (&tables.groups, settings.parts.trans);
+    let dies = groups.dies().div_ceil(threads.into()) as usize;
+    let pages = shares(settings.split, drive.pages(), threads).into_iter().zip(0u32..);
+    let mut courses: Vec<Course> = pages
+        .map(|(left, thread)| {
+            let owned: Vec<u32> = (0..groups.count()).filter(|&group| groups.owner(group) == Some(thread)).collect();
+            let points = write_points(dies, owned.len());
+            Course { free: owned.into_iter(), points, left, open: Vec::new(), cursor: 0 }
+        })
+        .collect();
+    let place = |lpn: Lpn| {
+        let course = &mut courses[usize::from(trans_of(settings.split, lpn, threads))];
+        if course.open.is_empty() {
+            let needed = course.left.div_ceil(groups.pages().into()) as usize;
+            course.open = course.free.by_ref().take(needed.min(course.points)).map(|group| (group, 0)).collect();
+            course.cursor = 0;
+        }
+        let (group, next) = &mut course.open[course.cursor];
+        let ppn = groups.page(*group, *next);
+        *next += 1;
+        course.left -= 1;
+        if next.is_multiple_of(groups.planes()) {
+            course.cursor = (course.cursor + 1) % course.open.len();
+        }
+        if course.open.iter().all(|&(_, next)| next == groups.pages()) {
+            course.open.clear();
+        }
+        (lpn, ppn)
+    };
+    (0..drive.pages()).map(Lpn).map(place).collect()
+}
+
+/// Writes what each page of flash holds again, oldest group first: of a page that was written twice the later place counts.
+fn again_by_age(filled: &Filled) -> BTreeMap<Lpn, Ppn> {
+    let (groups, geometry) = (&filled.tables.groups, filled.drive.geometry());
+    let mut by_age: Vec<u32> = (0..groups.count()).filter(|&group| groups.owner(group).is_some()).collect();
+    by_age.sort_by_key(|&group| groups.closed_at(group));
+    let mut map = BTreeMap::new();
+    for group in by_age {
+        for ppn in (0..groups.pages()).map(|position| groups.page(group, position)) {
+            if let Some(lpn) = filled.labelled(ppn) {
+                let owner = trans_of(filled.settings.split, lpn, filled.settings.parts.trans);
+                assert_eq!(Some(u32::from(owner)), groups.owner(group), "{lpn} in {}", geometry.block_of(ppn));
+                map.insert(lpn, ppn);
+            }
+        }
+    }
+    map
+}
+
+const SPLITS: [[&str; 2]; 5] = [
+    ["threads.trans=1", "firmware.address_split=xor"],
+    ["threads.trans=2", "firmware.address_split=plain"],
+    ["threads.trans=3", "firmware.address_split=xor"],
+    ["threads.trans=3", "firmware.address_split=plain"],
+    ["threads.trans=4", "firmware.address_split=xor"],
+];
+
+#[test]
+fn a_drive_filled_in_order_is_as_if_written_page_by_page() {
+    for sets in SPLITS {
+        let filled = filled(Fill::Sequential, 1, &sets);
+        filled.agrees_with(&page_by_page(&filled));
+    }
+}
+
+#[test]
+fn an_aged_drive_is_what_its_pages_say_when_written_again_by_age() {
+    for sets in SPLITS {
+        for (times, seed) in [(0.1, 1), (1.0, 2), (3.0, 3)] {
+            let filled = filled(Fill::Random { times }, seed, &sets);
+            filled.agrees_with(&again_by_age(&filled));
+        }
+    }
+}
+
+#[test]
+fn older_groups_hold_less_and_every_seed_another_order() {
+    let [one, same, other] = [1, 1, 2].map(|seed| filled(Fill::Random { times: 3.0 }, seed, &[]));
+    let groups = &one.tables.groups;
+    let mut valid: Vec<(u32, u32)> = (0..groups.count())
+        .filter(|&group| groups.valid_count(group) > 0)
+        .map(|group| (groups.closed_at(group), groups.valid_count(group)))
+        .collect();
+    valid.sort_unstable();
+    let mean = |part: &[(u32, u32)]| part.iter().map(|&(_, count)| count).sum::<u32>() / part.len() as u32;
+    let quarter = valid.len() / 4;
+    let (oldest, youngest) = (mean(&valid[..quarter]), mean(&valid[valid.len() - quarter..]));
+    assert!(oldest * 5 < youngest * 4, "{oldest} of the oldest, {youngest} of the youngest");
+    assert_eq!(again_by_age(&one), again_by_age(&same));
+    assert_ne!(again_by_age(&one), again_by_age(&other));
+}
+
+#[test]
+fn blocks_of_a_hybrid_drive_hold_their_pages_at_their_offsets() {
+    for sets in SPLITS {
+        let filled = filled(Fill::Sequential, 1, &[sets[0], sets[1], "firmware.mapping=1:8"]);
+        let held = |ppn: Ppn| filled.labelled(ppn).map(|lpn| (lpn, ppn));
+        let map: BTreeMap<Lpn, Ppn> = (0..filled.drive.geometry().page_count()).map(Ppn).filter_map(held).collect();
+        filled.agrees_with(&map);
+        let programmed = |block| filled.contents.iter().find_map(|channel| channel.written_pages(block).ok());
+        let blocks = (0..filled.drive.geometry().block_count()).map(BlockId);
+        assert_eq!(blocks.filter_map(programmed).sum::<u32>(), filled.drive.pages());
+    }
+}

@@ -1,0 +1,182 @@
+//! A drive for real hosts: the device on threads of this machine, with a front end before it.
+
+use crate::build::{BuildError, Built, Device};
+use crate::session::{SessionError, check_tables, wear};
+use firmware::Tables;
+use host::Memory;
+use nvme::ControllerSettings;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread;
+use target::{Ended, Metrics, PortShape, ServeError, Server, Stop, SubsystemSettings};
+use thiserror::Error;
+use threads::{Layout, Threads};
+use units::{Bytes, SECTOR_BYTES};
+
+/// Commands that one queue of a host may have outstanding: what Linux asks for by default.
+const DEPTH: u16 = 128;
+
+/// What is served, and to whom.
+#[derive(Clone, Debug)]
+pub struct ServiceSettings {
+    /// Where to listen.
+    pub address: SocketAddr,
+    /// What discovery says instead of the address that a host dialled.
+    pub advertised: Option<SocketAddr>,
+    /// NVMe qualified name of the subsystem; identifiers of the namespaces follow from it.
+    pub subsystem: String,
+    /// Names of the hosts that may connect; none is all.
+    pub allowed: Vec<String>,
+    /// Threads of this machine.
+    pub layout: Layout,
+}
+
+/// A service that ended badly.
+#[derive(Debug, Error)]
+pub enum ServiceError {
+    /// The device.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// The front end.
+    #[error(transparent)]
+    Serve(#[from] ServeError),
+    /// The drive died under its hosts.
+    #[error("the drive stopped: {0}")]
+    Died(String),
+}
+
+impl From<BuildError> for ServiceError {
+    fn from(error: BuildError) -> Self {
+        ServiceError::Session(error.into())
+    }
+}
+
+/// A drive that listens, but does not serve yet.
+pub struct Service {
+    server: Server,
+    device: Device,
+    settings: ServiceSettings,
+}
+
+impl Service {
+    /// Listens. The device gets one queue pair more than it is configured with, for the front end itself.
+    ///
+    /// # Errors
+    /// An address that cannot be listened on.
+    pub fn listen(mut device: Device, settings: ServiceSettings) -> Result<Service, ServiceError> {
+        device.drive.queues += 1;
+        device.drive.queue_entries = u32::from(DEPTH) + 1;
+        device.vectors = device.drive.queues as u16;
+        let server = Server::listen(settings.address, settings.advertised, device.drive.queues as u16)?;
+        Ok(Service { server, device, settings })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.server.address()
+    }
+
+    /// What ends it.
+    pub fn stop(&self) -> Stop {
+        self.server.stop()
+    }
+
+    /// A page with the service's figures at another address.
+    ///
+    /// # Errors
+    /// An address that cannot be listened on.
+    pub fn metrics(&self, address: SocketAddr) -> Result<Metrics, ServiceError> {
+        Ok(self.server.metrics(address)?)
+    }
+
+    /// Waits for hosts as long as this.
+    #[must_use]
+    pub fn with_patience(mut self, patience: target::Patience) -> Self {
+        self.server = self.server.with_patience(patience);
+        self
+    }
+
+    /// Serves until it is stopped.
+    ///
+    /// # Errors
+    /// A device that cannot be built, a drive that dies or leaves commands unanswered, tables that contradict each other
+    /// at the end.
+    pub fn run(self) -> Result<Ended, ServiceError> {
+        let Service { server, device, settings } = self;
+        let shape = PortShape {
+            pairs: device.drive.queues as u16,
+            depth: DEPTH,
+            transfer_max: Bytes(u64::from(device.drive.transfer_sectors) * SECTOR_BYTES),
+            control: Memory::control_start(),
+            payload: Memory::payload_start(),
+        };
+        let words = device.drive.sector_words as u32;
+        let memory = Memory::new(shape.control_bytes(), shape.payload_bytes(), words).map_err(BuildError::from)?;
+        let memory = Arc::new(memory);
+        let line = server.line();
+        let Built { blueprint, tables, drive, ledger, host, .. } =
+            device.build_served(line.clone(), memory.clone(), &shape)?;
+        let mut threads = Threads::new(blueprint, settings.layout);
+        let bell = threads.bell(host);
+        line.attach(Box::new(move || bell.ring()));
+        let subsystem = SubsystemSettings {
+            controller: identified(device.controller_settings(), &settings.subsystem),
+            allowed: settings.allowed,
+            percentage_used: percentage_used(tables.clone(), device.erases_max),
+        };
+        let (served, ran) = thread::scope(|scope| {
+            let drive = scope.spawn(move || {
+                // However the drive ends, its hosts are not left waiting for it.
+                let _leave = LeaveOnDrop(line);
+                threads.run(None)
+            });
+            let served = server.run(subsystem, memory, shape);
+            (served, drive.join())
+        });
+        let fault = ledger.lock().map_or(None, |ledger| ledger.fault);
+        if let Some(fault) = fault {
+            return Err(SessionError::Media(fault).into());
+        }
+        if let Err(panic) = ran {
+            let said = panic.downcast_ref::<String>().map(String::as_str);
+            let said = said.or(panic.downcast_ref::<&str>().copied()).unwrap_or("without a word");
+            return Err(ServiceError::Died(said.into()));
+        }
+        let ended = served?;
+        check_tables(&tables, drive.pages(), |_| None)?;
+        Ok(ended)
+    }
+}
+
+struct LeaveOnDrop(Arc<target::Line>);
+
+impl Drop for LeaveOnDrop {
+    fn drop(&mut self) {
+        self.0.leave();
+    }
+}
+
+/// The controller under the subsystem's name: its namespaces' identifiers must differ from those of any other subsystem
+/// that a host sees, and stay the same over restarts.
+fn identified(mut controller: ControllerSettings, subsystem: &str) -> ControllerSettings {
+    let name = fingerprint(subsystem.as_bytes());
+    controller.queue_entries_max = DEPTH.into();
+    controller.subsystem = subsystem.into();
+    controller.serial = format!("FL{:016X}", name as u64);
+    for (namespace, number) in controller.namespaces.iter_mut().zip(1u128..) {
+        namespace.nguid = name.wrapping_add(number << 64).to_be_bytes();
+    }
+    controller
+}
+
+/// 128 bits of FNV-1a: offset basis and prime as its authors give them.
+fn fingerprint(bytes: &[u8]) -> u128 {
+    bytes.iter().fold(0x6c62_272e_07bb_0142_62b8_2175_6295_c58d, |hash, byte| {
+        (hash ^ u128::from(*byte)).wrapping_mul(0x0100_0000_0000_0000_0000_013b)
+    })
+}
+
+/// The share of their erases that blocks have had on average, in per cent, at most what the page can say.
+fn percentage_used(tables: Tables, erases_max: u32) -> Box<dyn Fn() -> u8 + Send> {
+    Box::new(move || (wear(&tables).erase_count_mean * 100.0 / f64::from(erases_max.max(1))).min(255.0) as u8)
+}

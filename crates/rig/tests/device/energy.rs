@@ -1,0 +1,47 @@
+//! Energy follows from what threads did, and power from that and from the cores they are on.
+
+use crate::small::{Small, mixed, processor};
+use firmware::architecture::ARCHITECTURES;
+use report::Summary;
+use rig::Session;
+use sim::EnergyPrices;
+
+const NOTHING: EnergyPrices = EnergyPrices { instruction: 0.0, transfer: 0.0, memory: 0.0, core: 0.0, base: 0.0 };
+
+fn run(small: &Small, energy: Option<EnergyPrices>) -> Summary {
+    let mut processor = processor();
+    processor.energy = energy;
+    let phase = mixed("mixed", 1, small.sectors(), 2_000);
+    let mut session =
+        Session::new(&small.device(), "small", processor, 1, vec![phase], 0).expect("a device that can be built");
+    session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn joules(summary: &Summary) -> f64 {
+    summary.groups.iter().map(|(_, group)| group.energy_j.expect("the processor has prices")).sum()
+}
+
+#[test]
+fn power_is_what_threads_did_and_the_cores_they_are_on() {
+    for &architecture in ARCHITECTURES {
+        let small = Small { architecture, ..Small::default() };
+        let none = run(&small, None);
+        assert!(none.power_w.is_none() && none.groups.iter().all(|(_, group)| group.energy_j.is_none()));
+
+        let instructions = run(&small, Some(EnergyPrices { instruction: 1e-9, ..NOTHING }));
+        let twice = run(&small, Some(EnergyPrices { instruction: 2e-9, ..NOTHING }));
+        let (once, twice) = (joules(&instructions), joules(&twice));
+        assert!(once > 0.0 && (twice / once - 2.0).abs() < 1e-9, "{}: {once} {twice}", architecture.name());
+
+        let lines = run(&small, Some(EnergyPrices { transfer: 1e-9, memory: 1e-9, ..NOTHING }));
+        assert!(joules(&lines) > 0.0, "{}", architecture.name());
+
+        let standing = run(&small, Some(EnergyPrices { core: 1.5, base: 2.0, ..NOTHING }));
+        let cores = f64::from(standing.cores.as_ref().expect("it has cores").count);
+        assert_eq!((joules(&standing), standing.power_w), (0.0, Some(1.5 * cores + 2.0)));
+
+        let whole = instructions.power_w.expect("it has a power");
+        let mean = once / (instructions.simulated_ns as f64 / 1e9);
+        assert!((whole / mean - 1.0).abs() < 0.05, "{}: {whole} W, {mean} W", architecture.name());
+    }
+}

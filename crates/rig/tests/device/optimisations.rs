@@ -1,0 +1,126 @@
+//! DeepFlash's optimisations one by one: each is a setting of its own, and each does what it is for.
+
+use crate::small::{Small, processor};
+use firmware::{AddressSplit, QueueAllocation};
+use host::{Pace, Phase};
+use report::Summary;
+use rig::{Device, Fill, Session};
+use stage::Price;
+use units::Bytes;
+use workload::{Parameters, Pattern, Recipe};
+
+/// DeepFlash over a written drive, on one queue.
+fn deepflash() -> Device {
+    Small { fill: Fill::Sequential, queues: 1, depth: 32, ..Small::default() }.device()
+}
+
+/// Page-sized requests, beginning every `apart` bytes, over the first `sectors`.
+fn run(device: &Device, reads: f64, sectors: u64, apart: u64) -> Summary {
+    let mut recipe = Recipe::fixed("pages", Pattern::Random, reads, 4096);
+    recipe.alignment_bytes = Some(apart);
+    let source = recipe.source(&Parameters::new(sectors, 1)).expect("a drawable workload");
+    let phase = Phase { ios: Some(4_000), ..Phase::new("pages", Box::new(source), Pace::Closed) };
+    // Firmware so slow that it, and not the flash, limits what is served.
+    let mut slow = processor();
+    slow.prices.iter_mut().for_each(|price| *price = Price { slots: 4_000, ..*price });
+    let mut session = Session::new(device, "small", slow, 1, vec![phase], 0).expect("a device that can be built");
+    let summary = session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{error}"));
+    session.check_invariants().unwrap_or_else(|error| panic!("{error}"));
+    summary
+}
+
+fn all(device: &Device) -> u64 {
+    device.drive.namespaces[0]
+}
+
+fn messages(summary: &Summary, group: &str) -> u64 {
+    summary.groups.get(group).expect("it has the group").messages
+}
+
+#[test]
+fn dynamic_allocation_puts_every_thread_to_one_queue() {
+    let iops = |queues| {
+        let mut device = deepflash();
+        device.settings.queues = queues;
+        run(&device, 1.0, all(&device), 4096).iops
+    };
+    let (own, every) = (iops(QueueAllocation::Static), iops(QueueAllocation::Dynamic));
+    assert!(every > 1.2 * own, "static {own}, dynamic {every}");
+}
+
+#[test]
+fn forwarding_and_small_units_spare_the_wait_for_a_range() {
+    let waits = |forwarding, unit| {
+        let mut device = deepflash();
+        (device.settings.lock.forwarding, device.settings.lock.unit) = (forwarding, unit);
+        run(&device, 0.0, 2048, 4096).locks.expect("it locks").waits
+    };
+    let (waiting, forwarded) = (waits(false, Bytes::kib(256)), waits(true, Bytes::kib(256)));
+    assert!(waiting > 1_000 && forwarded < waiting / 10, "waiting {waiting}, forwarded {forwarded}");
+    let (coarse, fine) = (waits(false, Bytes::mib(1)), waits(false, Bytes(4096)));
+    assert!(fine < coarse / 2, "1 MiB {coarse}, a page {fine}");
+}
+
+#[test]
+fn with_tags_looked_up_reads_that_miss_pass_the_buffer_by() {
+    let asked = |non_blocking| {
+        let mut device = deepflash();
+        device.settings.cache.non_blocking = non_blocking;
+        messages(&run(&device, 1.0, all(&device), 4096), "cache")
+    };
+    let (blocking, looking) = (asked(false), asked(true));
+    assert!(blocking >= 4_000 && looking < 10, "blocking {blocking}, looking {looking}");
+}
+
+#[test]
+fn writes_pass_a_busy_entry_only_where_they_may() {
+    let run = |bypass| {
+        let mut device = deepflash();
+        device.settings.cache.size = Bytes::kib(64);
+        device.settings.cache.bypass = bypass;
+        run(&device, 0.0, all(&device), 4096)
+    };
+    let (waiting, passing) = (run(false), run(true));
+    let bypasses = |summary: &Summary| summary.cache.as_ref().expect("it has a buffer").bypasses;
+    assert_eq!(bypasses(&waiting), 0);
+    assert!(bypasses(&passing) > 100 && passing.iops > waiting.iops, "{} {}", passing.iops, waiting.iops);
+}
+
+#[test]
+fn any_number_of_cache_threads_serves_the_buffer_and_none_is_none() {
+    for threads in 0..=4 {
+        let mut device = deepflash();
+        let counts = device.settings.threads.with("cache", threads);
+        device.settings = device.settings.staffed(device.architecture, counts);
+        device.placement = device.architecture.place(counts, 4).expect("four cores");
+        let summary = run(&device, 0.5, 2048, 4096);
+        assert_eq!(summary.cache.is_some(), threads > 0, "{threads}");
+        assert_eq!(summary.groups.get("cache").map(|group| group.threads), (threads > 0).then_some(threads.into()));
+    }
+}
+
+#[test]
+fn folded_addresses_spread_even_pages_over_all_threads() {
+    let iops = |split| {
+        let mut device = deepflash();
+        let counts = device.settings.threads.with("nvmq", 8).with("trans", 2);
+        device.settings = device.settings.staffed(device.architecture, counts);
+        device.placement = device.architecture.place(counts, 16).expect("cores");
+        device.settings.split = split;
+        // Pages of even numbers only: all of one thread where the split is plain.
+        run(&device, 0.0, all(&device), 8192).iops
+    };
+    let (plain, folded) = (iops(AddressSplit::Plain), iops(AddressSplit::Xor));
+    assert!(folded > 1.1 * plain, "plain {plain}, folded {folded}");
+}
+
+#[test]
+fn checkpoints_wait_for_an_idle_drive_only_where_they_should() {
+    let checkpoints = |only_when_idle| {
+        let mut device = deepflash();
+        device.settings.journal.only_when_idle = only_when_idle;
+        run(&device, 0.0, all(&device), 4096).journal.expect("it has one").checkpoints
+    };
+    assert_eq!(checkpoints(true), 0);
+    assert!(checkpoints(false) > 0);
+}

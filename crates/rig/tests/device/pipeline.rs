@@ -1,0 +1,162 @@
+//! What PipeSSD promises and what it is compared with: the pilot's hits and misses are those of a serial execution, no lock, no
+//! way back up the pipeline; and workers that stand in line at a cacheline behind one that waits for flash.
+
+use crate::small::{Small, processor};
+use firmware::architecture::find;
+use flash::{CellKind, Geometry, Shape};
+use host::{Pace, Phase};
+use proptest::prelude::*;
+use rig::{Device, Session};
+use units::{Bytes, Lba, Span};
+use workload::{Io, IoKind, Parameters, Pattern, Recipe, Source};
+
+const PAGE_SECTORS: u64 = 8;
+
+fn small(name: &str) -> Small {
+    Small { architecture: find(name).expect("it is in the list"), queues: 1, ..Small::default() }
+}
+
+/// A device whose cache, pipeline, array and times are drawn.
+#[derive(Clone, Debug)]
+struct Drawn {
+    lines: u64,
+    slots: u16,
+    poll: u64,
+    window: u16,
+    shape: [u32; 4],
+    times: [u64; 3],
+    depth: u32,
+}
+
+impl Drawn {
+    fn device(&self) -> Device {
+        let mut device = small("pipessd").device();
+        let [channels, dies_per_package, planes_per_die, pages_per_block] = self.shape;
+        let shape = Shape {
+            channels,
+            packages_per_channel: 1,
+            dies_per_package,
+            planes_per_die,
+            blocks_per_plane: 48,
+            pages_per_block,
+            page: Bytes(4096),
+            oob: Bytes(224),
+            kind: CellKind::Mlc,
+        };
+        device.drive.geometry = Geometry::new(shape).expect("a small array");
+        device.drive.namespaces = vec![u64::from(device.drive.geometry.page_count()) * PAGE_SECTORS / 2];
+        device.settings.cache.size = Bytes(4096 * self.lines);
+        (device.settings.frames, device.settings.reclaim.window) = (self.slots, self.window);
+        device.settings.pipeline.poll = Span::from_nanos(self.poll);
+        let [read, program, erase] = self.times.map(Span::from_micros);
+        (device.timing.read, device.timing.program, device.timing.erase) = ([read; 3], [program; 3], erase);
+        device.depth = self.depth;
+        device
+    }
+}
+
+fn drawn() -> impl Strategy<Value = Drawn> {
+    let shape = (1u32..5, 1u32..3, prop::sample::select(vec![1, 2, 4]), prop::sample::select(vec![8, 16]));
+    let times = (1u64..200, 1u64..900, 1u64..3000);
+    (1u64..40, 2u16..40, 100u64..5000, 1u16..20, shape, times, 1u32..32).prop_map(
+        |(lines, slots, poll, window, shape, times, depth)| Drawn {
+            lines,
+            slots,
+            poll,
+            window,
+            shape: shape.into(),
+            times: times.into(),
+            depth,
+        },
+    )
+}
+
+/// Requests over few pages, so that misses, victims and rewrites of the same line meet under way.
+fn trace() -> impl Strategy<Value = Vec<Io>> {
+    let io = (any::<bool>(), 0u64..80 * PAGE_SECTORS, prop::sample::select(vec![1u32, 8, 8, 8, 20])).prop_map(
+        |(writes, sector, sectors)| {
+            let kind = if writes { IoKind::Write } else { IoKind::Read };
+            let sector = if sectors == 8 { sector / PAGE_SECTORS * PAGE_SECTORS } else { sector };
+            Io { kind, lba: Lba(sector), sectors, device: 0, at: None }
+        },
+    );
+    prop::collection::vec(io, 50..600)
+}
+
+struct Replayed(std::vec::IntoIter<Io>);
+
+impl Source for Replayed {
+    fn next_io(&mut self) -> Option<Io> {
+        self.0.next()
+    }
+}
+
+/// Hits and misses of a direct-mapped cache that serves one page after another.
+fn serial(lines: u64, trace: &[Io]) -> (u64, u64) {
+    let (mut cache, mut hits, mut misses) = (vec![None; lines as usize], 0, 0);
+    for io in trace {
+        for page in io.lba.0 / PAGE_SECTORS..io.end().0.div_ceil(PAGE_SECTORS) {
+            let line = &mut cache[(page % lines) as usize];
+            if *line == Some(page) {
+                hits += 1
+            } else {
+                misses += 1
+            }
+            *line = Some(page);
+        }
+    }
+    (hits, misses)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Whatever the geometry and the times, every read returns the newest data and the pilot counts as a serial execution does.
+    #[test]
+    fn hits_and_misses_are_those_of_a_serial_execution(drawn in drawn(), trace in trace()) {
+        let phase = Phase {
+            ios: Some(trace.len() as u64),
+            ..Phase::new("trace", Box::new(Replayed(trace.clone().into_iter())), Pace::Closed)
+        };
+        let mut session = Session::new(&drawn.device(), "small", processor(), 1, vec![phase], 0).expect("it can be built");
+        let summary = session.next_phase().expect("one phase").map_err(|error| TestCaseError::fail(error.to_string()))?;
+        session.check_invariants().map_err(|error| TestCaseError::fail(error.to_string()))?;
+        let cache = summary.cache.expect("it has one");
+        prop_assert_eq!((cache.hits, cache.misses), serial(drawn.lines, &trace));
+    }
+}
+
+#[test]
+fn the_pipeline_has_no_lock_and_no_way_back() {
+    let (drawing, _) = small("pipessd").device().draw().expect("it can be drawn");
+    assert_eq!(drawing.blueprint.memory.lock_count(), 0);
+    assert!(drawing.blueprint.is_loop_free(&["fetch", "ftl", "fil", "post"]));
+    let (drawing, _) = small("tradition").device().draw().expect("it can be drawn");
+    assert!(!drawing.blueprint.is_loop_free(&["fetch", "worker", "fil"]));
+}
+
+/// More workers than busy lines: most of a slow request's time goes by in line, behind a worker that waits for flash.
+#[test]
+fn workers_stand_in_line_behind_one_that_waits_for_flash() {
+    let run = |lines_per_lock| {
+        let small = small("tradition");
+        let mut device = small.device();
+        device.settings = device.settings.staffed(small.architecture, device.settings.threads.with("worker", 16));
+        device.placement = small.architecture.place(device.settings.threads, 4).expect("four cores");
+        device.settings.cache.lines_per_lock = lines_per_lock;
+        let recipe = Recipe::fixed("random", Pattern::Random, 0.5, 4096);
+        let source = recipe.source(&Parameters::new(small.sectors(), 1)).expect("a drawable workload");
+        let phase = Phase { ios: Some(4_000), ..Phase::new("random", Box::new(source), Pace::Closed) };
+        let mut session = Session::new(&device, "small", processor(), 1, vec![phase], 0).expect("it can be built");
+        session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{error}"))
+    };
+    let (apart, together) = (run(1), run(64));
+    let waits = |summary: &report::Summary| summary.workers.expect("it has workers").lock_wait;
+    assert!(waits(&apart) < waits(&together), "{:?} {:?}", apart.workers, together.workers);
+    assert!(together.iops < apart.iops, "{} {}", together.iops, apart.iops);
+    let share = |parts: &report::Named<f64>| {
+        parts.get("ilock").expect("a part") / parts.iter().map(|(_, part)| part).sum::<f64>()
+    };
+    let (slowest, all) = (share(&together.breakdown_slowest), share(&together.breakdown));
+    assert!(slowest > all && slowest > 0.2, "{slowest} of the slowest, {all} of all");
+}

@@ -1,0 +1,292 @@
+//! What hosts do, and what they must find.
+
+use super::initiator::{Attachment, Payload, Queue, Wishes};
+use super::{Running, SUBSYSTEM, Serving};
+use nvme::spec::fabrics::{
+    ANY_CONTROLLER, DISCOVERY_SUBSYSTEM, DiscoveryEntry, DiscoveryHeader, INVALID_HOST, INVALID_PARAMETERS, Property,
+};
+use nvme::spec::identify::{self, IdentifyController, IdentifyNamespace};
+use nvme::spec::log_page::{self, ErrorEntry, HealthPage};
+use nvme::spec::{DataPointer, DsmRange, Opcode, Status, Submission, registers};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::time::{Duration, Instant};
+use units::Span;
+
+const NOWHERE: DataPointer = DataPointer { prp1: units::HostAddress(0), prp2: units::HostAddress(0) };
+
+fn write(slba: u64, blocks: u32) -> Submission {
+    Submission::write(1, slba, blocks, NOWHERE)
+}
+
+fn read(slba: u64, blocks: u32) -> Submission {
+    Submission::read(1, slba, blocks, NOWHERE)
+}
+
+fn log(admin: &mut Queue, page: u8, bytes: usize) -> Vec<u8> {
+    let get = Submission::get_log_page(page, 0, bytes as u32 / 4, NOWHERE);
+    admin.done(get, Payload::Receive(bytes)).1
+}
+
+fn discovered(running: &Running, host: &str) -> Vec<DiscoveryEntry> {
+    let attachment = Attachment { subsystem: DISCOVERY_SUBSYSTEM.into(), queues: 0, ..running.host(host) };
+    let mut discovery = attachment.attach().admin;
+    let header = DiscoveryHeader::from_bytes(&log(&mut discovery, log_page::DISCOVERY, 1024));
+    let bytes = 1024 * (1 + header.entries() as usize);
+    let page = log(&mut discovery, log_page::DISCOVERY, bytes);
+    page[1024..].chunks_exact(1024).map(DiscoveryEntry::from_bytes).collect()
+}
+
+fn text(field: &[u8]) -> &str {
+    std::str::from_utf8(field).expect("ASCII").trim_end_matches(['\0', ' '])
+}
+
+#[test]
+fn discovery_tells_the_address_that_was_dialled_and_only_what_a_host_may_use() {
+    let friend = "nqn.2026-11.org.flashloom:friend";
+    let running = Serving { allowed: vec![friend.into()], ..Serving::default() }.start();
+    let entries = discovered(&running, "friend");
+    let [itself, storage] = &entries[..] else { panic!("{} entries", entries.len()) };
+    assert_eq!((itself.subtype(), text(&itself.subsystem())), (3, DISCOVERY_SUBSYSTEM));
+    assert_eq!((storage.subtype(), text(&storage.subsystem())), (2, SUBSYSTEM));
+    assert_eq!((storage.transport(), storage.family()), (3, 1));
+    assert_eq!(text(&storage.address()), "127.0.0.1");
+    assert_eq!(text(&storage.service()), running.address.port().to_string());
+    assert_eq!(discovered(&running, "stranger").len(), 1);
+    let (_, refused) = running.host("stranger").connect(0, 32, ANY_CONTROLLER);
+    assert_eq!(refused.status(), INVALID_HOST);
+    let unknown = Attachment { subsystem: "nqn.2026-11.org.flashloom:other".into(), ..running.host("friend") };
+    let (_, refused) = unknown.connect(0, 32, ANY_CONTROLLER);
+    assert_eq!((refused.status(), refused.result()), (INVALID_PARAMETERS, 1 << 16 | 256));
+    running.end();
+    let advertised = Some("192.0.2.7:4421".parse().expect("an address"));
+    let running = Serving { advertised, ..Serving::default() }.start();
+    let entries = discovered(&running, "friend");
+    assert_eq!((text(&entries[1].address()), text(&entries[1].service())), ("192.0.2.7", "4421"));
+    running.end();
+}
+
+#[test]
+fn a_host_reads_what_it_wrote_whatever_the_two_agreed_on() {
+    let running = Serving::default().start();
+    let wishes = [
+        Wishes::default(),
+        Wishes { header_digest: true, ..Wishes::default() },
+        Wishes { data_digest: true, alignment: 31, ..Wishes::default() },
+        Wishes { header_digest: true, data_digest: true, alignment: 3, without_flow_control: true },
+    ];
+    for (number, wishes) in wishes.into_iter().enumerate() {
+        let mut host = Attachment { wishes, ..running.host("host") }.attach();
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(number as u64);
+        // A sector, what just fits a capsule, what just does not, several H2CData, and the longest transfer.
+        for blocks in [1, 16, 17, 600, 1024] {
+            let data: Vec<u8> = (0..blocks * 512).map(|_| random.random()).collect();
+            let slba = random.random_range(0..20_000);
+            host.queues[0].done(write(slba, blocks), Payload::Send(&data));
+            let (_, back) = host.queues[1].done(read(slba, blocks), Payload::Receive(data.len()));
+            assert!(back == data, "{blocks} blocks at {slba} with {wishes:?}");
+        }
+        let (completion, _) = host.queues[0].command(read(0, 1025), Payload::Receive(1025 * 512));
+        assert_eq!(completion.status(), Status::INVALID_FIELD, "beyond MDTS");
+    }
+    assert_eq!(running.end().violations, 0);
+}
+
+/// Sixty-four commands outstanding on each of two queues, against a copy of what the drive must hold. A range is never
+/// under way twice, as a host's file system sees to it.
+#[test]
+fn many_commands_outstanding_keep_the_drive_like_its_copy() {
+    let running = Serving::default().start();
+    let mut host = running.host("host").attach();
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(7);
+    let (slots, blocks) = (512u64, 16u32);
+    let bytes = blocks as usize * 512;
+    let mut copy = vec![0u8; slots as usize * bytes];
+    for _round in 0..24 {
+        let mut places: Vec<u64> = (0..slots).collect();
+        let mut expected = Vec::new();
+        for at in 0..128 {
+            let place = places.swap_remove(random.random_range(0..places.len()));
+            let range = place as usize * bytes..(place as usize + 1) * bytes;
+            let queue = at % 2;
+            if random.random_bool(0.5) {
+                let fill: u8 = random.random();
+                copy[range.clone()].iter_mut().enumerate().for_each(|(at, byte)| *byte = fill ^ at as u8);
+                let id = host.queues[queue].send(write(place * 16, blocks), &Payload::Send(&copy[range]));
+                expected.push((queue, id, None));
+            } else {
+                let id = host.queues[queue].send(read(place * 16, blocks), &Payload::Receive(bytes));
+                expected.push((queue, id, Some(range)));
+            }
+        }
+        for queue in [0, 1] {
+            for _ in 0..64 {
+                let (completion, data) = host.queues[queue].finish().expect("an answer");
+                let id = completion.command_id();
+                assert_eq!(completion.status(), Status::SUCCESS);
+                let at = expected.iter().position(|sent| (sent.0, sent.1) == (queue, id)).expect("it was sent");
+                if let (_, _, Some(range)) = expected.swap_remove(at) {
+                    assert!(data == copy[range.clone()], "round {_round}, bytes from {}", range.start);
+                }
+            }
+        }
+        assert!(expected.is_empty());
+    }
+    running.end();
+}
+
+#[test]
+fn every_command_does_its_work_and_every_mistake_has_its_status() {
+    let running = Serving::default().start();
+    let mut host = running.host("host").attach();
+    let (admin, queue) = (&mut host.admin, &mut host.queues[0]);
+    let page = admin.done(Submission::identify(identify::CONTROLLER, 0, NOWHERE), Payload::Receive(4096)).1;
+    let controller = IdentifyController::from_bytes(&page);
+    assert_eq!(controller.controller_id(), host.controller);
+    let page = admin.done(Submission::identify(identify::NAMESPACE, 1, NOWHERE), Payload::Receive(4096)).1;
+    let blocks = IdentifyNamespace::from_bytes(&page).size();
+    let pattern = [0x5au8; 4096];
+    queue.done(write(8, 8).with_fua(), Payload::Send(&pattern));
+    let compare = |slba| Submission::over_blocks(Opcode::Compare, 1, slba, 8);
+    queue.done(compare(8), Payload::Send(&pattern));
+    let (completion, _) = queue.command(compare(16), Payload::Send(&pattern));
+    assert_eq!(completion.status(), Status::COMPARE_FAILURE);
+    queue.done(Submission::over_blocks(Opcode::Verify, 1, 0, 64), Payload::None);
+    queue.done(Submission::write_zeroes(1, 8, 4), Payload::None);
+    let back = queue.done(read(8, 8), Payload::Receive(4096)).1;
+    assert!(back[..2048].iter().all(|byte| *byte == 0) && back[2048..] == pattern[2048..]);
+    let range = DsmRange { attributes: 0, blocks: 8, slba: 8 }.encode();
+    let mut range: Vec<u8> = range.iter().flat_map(|word| word.to_le_bytes()).collect();
+    range.resize(4096, 0xff); // Linux sends a whole list, whatever it holds.
+    queue.done(Submission::dataset_management(1, 1, NOWHERE), Payload::Send(&range));
+    let back = queue.done(read(8, 8), Payload::Receive(4096)).1;
+    assert!(back.iter().all(|byte| *byte == 0), "deallocated blocks read as zeroes (DLFEAT)");
+    queue.done(Submission::new(Opcode::Flush as u8, 1), Payload::None);
+    let mistakes = [
+        (read(blocks, 1), Payload::Receive(512), Status::LBA_OUT_OF_RANGE),
+        (read(0, 1).with_dword(1, 9), Payload::Receive(512), Status::INVALID_NAMESPACE),
+        (Submission::new(0x7d, 1), Payload::None, Status::INVALID_OPCODE),
+        (Submission::over_blocks(Opcode::WriteUncorrectable, 1, 0, 1), Payload::None, Status::INVALID_OPCODE),
+        (compare(0).with_dword(0, 0x105), Payload::Send(&pattern), Status::INVALID_FIELD),
+        (write(0, 8), Payload::Send(&pattern[..512]), Status::SGL_LENGTH_INVALID),
+        (read(0, 8), Payload::Receive(512), Status::SGL_LENGTH_INVALID),
+        (Submission::keep_alive(), Payload::None, Status::INVALID_OPCODE),
+    ];
+    let count = mistakes.len();
+    for (submission, payload, expected) in mistakes {
+        assert_eq!(queue.command(submission, payload).0.status(), expected, "{submission:x?}");
+    }
+    let errors = log(admin, log_page::ERRORS, 64);
+    assert_eq!(ErrorEntry::from_bytes(&errors).count(), 1 + count as u64, "a compare failed before");
+    let health = HealthPage::from_bytes(&log(admin, log_page::HEALTH, 512));
+    assert_eq!((health.host_writes(), health.host_reads(), health.media_errors()), (1, 3, 0));
+    assert_eq!((health.data_units_written(), health.power_cycles()), (1, 1));
+    running.end();
+}
+
+#[test]
+fn blocks_of_four_kibibytes_are_served_as_well() {
+    let running = Serving { lba_bytes: 4096, ..Serving::default() }.start();
+    let mut host = running.host("host").attach();
+    let page = host.admin.done(Submission::identify(identify::NAMESPACE, 1, NOWHERE), Payload::Receive(4096)).1;
+    assert_eq!(IdentifyNamespace::from_bytes(&page).block_bytes(), Some(4096));
+    let data: Vec<u8> = (0..12_288u32).map(|at| ((at * 7) >> 3) as u8).collect();
+    host.queues[0].done(write(5, 3), Payload::Send(&data));
+    assert!(host.queues[1].done(read(5, 3), Payload::Receive(12_288)).1 == data);
+    running.end();
+}
+
+#[test]
+fn two_hosts_work_at_once_and_see_one_drive() {
+    let running = Serving::default().start();
+    let work = |name: &'static str, from: u64| {
+        let attachment = running.host(name);
+        std::thread::spawn(move || {
+            let mut host = attachment.attach();
+            for round in 0..40u64 {
+                let data = vec![(from + round) as u8; 8192];
+                host.queues[0].done(write(from + round * 16, 16), Payload::Send(&data));
+                let back = host.queues[1].done(read(from + round * 16, 16), Payload::Receive(8192)).1;
+                assert!(back == data, "{name} round {round}");
+            }
+            host
+        })
+    };
+    let (one, other) = (work("one", 0), work("other", 10_000));
+    let (mut one, other) = (one.join().expect("all is as written"), other.join().expect("all is as written"));
+    assert_ne!(one.controller, other.controller);
+    let back = one.queues[0].done(read(10_000, 16), Payload::Receive(8192)).1;
+    assert!(back.iter().all(|byte| *byte == 10_000u64 as u8), "what the other wrote");
+    running.end();
+}
+
+#[test]
+fn a_silent_host_loses_its_controller_and_one_that_speaks_does_not() {
+    let running = Serving::default().start();
+    let brief = |name| Attachment { keep_alive_ms: 2_500, queues: 1, ..running.host(name) };
+    let (mut silent, mut talkative) = (brief("silent").attach(), brief("talkative").attach());
+    let began = Instant::now();
+    while began.elapsed() < Duration::from_millis(3_500) {
+        talkative.admin.done(Submission::keep_alive(), Payload::None);
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    silent.admin.is_ended();
+    silent.queues[0].is_ended();
+    talkative.queues[0].done(read(0, 8), Payload::Receive(4096));
+    let (_, refused) = brief("silent").connect(1, 32, silent.controller);
+    assert_eq!((refused.status(), refused.result()), (INVALID_PARAMETERS, 1 << 16 | 16), "it is gone");
+    assert_eq!(running.end().expired, 1);
+}
+
+#[test]
+fn a_shutdown_is_answered_when_all_is_durable_and_a_reset_ends_the_queues() {
+    let running = Serving::default().start();
+    let mut host = running.host("host").attach();
+    host.queues[0].done(write(0, 8), Payload::Send(&[3; 4096]));
+    let request = Submission::asynchronous_event_request();
+    let held = host.admin.send(request, &Payload::None);
+    let configuration = Property { offset: registers::CC, bytes: 4 };
+    let status = Submission::property_get(Property { offset: registers::CSTS, bytes: 4 });
+    host.admin.done(Submission::property_set(configuration, 0x46_4061), Payload::None);
+    let began = Instant::now();
+    while host.admin.done(status, Payload::None).0 != 9 {
+        assert!(began.elapsed() < Duration::from_secs(20), "it never shuts down");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    host.admin.done(Submission::property_set(configuration, 0), Payload::None);
+    host.queues[0].is_ended();
+    assert_eq!(host.admin.done(status, Payload::None).0, 0, "disabled");
+    host.admin.done(Submission::property_set(configuration, 0x46_0061), Payload::None);
+    // The reset has forgotten the request: as many can be held again as before.
+    for _ in 0..4 {
+        host.admin.send(request, &Payload::None);
+    }
+    host.admin.send(request, &Payload::None);
+    let (completion, _) = host.admin.finish().expect("one too many is answered");
+    assert_eq!(completion.status(), Status::EVENT_REQUEST_LIMIT_EXCEEDED);
+    let abort = Submission::abort(units::QueueId(0), held + 1_000);
+    let (completion, _) = host.admin.command(abort, Payload::None);
+    assert_eq!(completion.result(), 1, "there is no such command");
+    running.end();
+}
+
+/// More hosts, one after another and with commands under way when they go, than there are queue pairs.
+#[test]
+fn what_leaving_hosts_held_is_free_for_the_next() {
+    let patience = rig::Patience { to_end: Span::from_secs(20), ..rig::Patience::default() };
+    let running = Serving { patience, ..Serving::default() }.start();
+    for round in 0..24 {
+        let mut host = running.host(&format!("guest{round}")).attach();
+        for at in 0..32 {
+            host.queues[0].send(write(at * 64, 64), &Payload::Send(&[round; 32_768]));
+        }
+        if round % 2 == 0 {
+            host.queues[0].finish().expect("an answer");
+        }
+    }
+    // Reading the last one's answers shows that queues are still there to be had.
+    let mut host = running.host("last").attach();
+    assert_eq!(host.queues.len(), 2);
+    host.queues[1].done(read(0, 8), Payload::Receive(4096));
+    assert!(running.end().connections >= 24);
+}

@@ -1,0 +1,87 @@
+//! A served drive and hosts that talk to it over loopback: the whole firmware on threads, with every byte kept.
+
+mod conversations;
+mod hostile;
+mod initiator;
+
+use initiator::{Attachment, Wishes};
+use rig::config::Layers;
+use rig::{Ended, Layout, Patience, Service, ServiceError, ServiceSettings, Stop};
+use std::net::SocketAddr;
+use std::thread::JoinHandle;
+use units::Span;
+
+const SUBSYSTEM: &str = "nqn.2026-11.org.flashloom:test";
+
+/// A service on a thread of its own.
+struct Running {
+    address: SocketAddr,
+    stop: Stop,
+    thread: JoinHandle<Result<Ended, ServiceError>>,
+}
+
+/// How a service is set up.
+struct Serving {
+    allowed: Vec<String>,
+    advertised: Option<SocketAddr>,
+    patience: Patience,
+    lba_bytes: u32,
+}
+
+impl Default for Serving {
+    fn default() -> Self {
+        let patience =
+            Patience { to_connect: Span::from_secs(20), to_take: Span::from_secs(20), to_end: Span::from_secs(20) };
+        Serving { allowed: Vec::new(), advertised: None, patience, lba_bytes: 512 }
+    }
+}
+
+impl Serving {
+    fn start(self) -> Running {
+        let mut layers = Layers::new();
+        for (flag, value) in [
+            ("--device", "small"),
+            ("--world", "threads"),
+            ("--payload", "full"),
+            ("--precondition", "none"),
+            ("--queues", "8"),
+        ] {
+            layers = layers.flag(flag, value).expect("a flag of the command line");
+        }
+        let lba = format!("device.lba_bytes={}", self.lba_bytes);
+        for assignment in ["cache.size_bytes=4MiB", "host.vectors=8", &lba] {
+            layers = layers.set(assignment).expect("a key");
+        }
+        let device = layers.resolve().expect("a configuration").plan();
+        let settings = ServiceSettings {
+            address: "127.0.0.1:0".parse().expect("an address"),
+            advertised: self.advertised,
+            subsystem: SUBSYSTEM.into(),
+            allowed: self.allowed,
+            layout: Layout { threads: 1, pin: false },
+        };
+        let service = Service::listen(device, settings).expect("a free port").with_patience(self.patience);
+        let (address, stop) = (service.address(), service.stop());
+        Running { address, stop, thread: std::thread::spawn(move || service.run()) }
+    }
+}
+
+impl Running {
+    /// A host of this name, with two I/O queues.
+    fn host(&self, name: &str) -> Attachment {
+        Attachment {
+            address: self.address,
+            subsystem: SUBSYSTEM.into(),
+            host: format!("nqn.2026-11.org.flashloom:{name}"),
+            queues: 2,
+            keep_alive_ms: 60_000,
+            wishes: Wishes::default(),
+        }
+    }
+
+    /// Ends it; it must have gone well.
+    fn end(self) -> Ended {
+        self.stop.stop();
+        self.thread.join().expect("it does not panic").expect("it ends well")
+    }
+}

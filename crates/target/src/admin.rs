@@ -1,0 +1,119 @@
+//! What an admin queue answers: the controller's own answers, as a connection carries them.
+
+use crate::session::{Session, World};
+use nvme::spec::fabrics;
+use nvme::spec::{AdminOpcode, FeatureId, Sgl, Status, Submission, log_page};
+use nvme::{AdminReply, DeviceEvent, Movement};
+use units::Bytes;
+
+/// The two low bits of an opcode say which way data go (Base §3.3.3.1): 10b is to the host.
+const TO_HOST: u8 = 2;
+
+impl Session {
+    /// What an admin command moves: as much as its SGL has room for, to the host. None that is answered brings data.
+    pub(crate) fn admin_movement(&self, submission: &Submission) -> Movement {
+        let room = submission.sgl().map_or(0, Sgl::bytes);
+        let is_command = submission.opcode() != fabrics::OPCODE;
+        if is_command && submission.opcode() & 3 == TO_HOST && room > 0 {
+            return Movement::ToHost(Bytes(room.into()));
+        }
+        Movement::Nothing
+    }
+
+    /// Answers a command of the admin queue.
+    pub(crate) fn administer(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission) {
+        let id = self.joined.controller;
+        let submission = &self.adjusted(world, submission);
+        let Some(live) = world.subsystem.controllers.get_mut(&id) else {
+            // Its controller has just expired; so will the connection.
+            self.return_tag(tag);
+            return self.respond(submission.command_id(), 0, Status::COMMAND_SEQUENCE_ERROR);
+        };
+        let reply = match submission.opcode() {
+            fabrics::OPCODE => live.controller.fabrics(submission),
+            _ => live.controller.admin(submission),
+        };
+        if FeatureId::of(submission) == Some(FeatureId::NumberOfQueues) {
+            note_grant(&reply, submission, &mut live.granted);
+        }
+        let told = world.subsystem.obey(world.port, id, world.now);
+        self.answer(tag, submission, reply);
+        for event in told {
+            self.tell(event);
+        }
+    }
+
+    /// The command as the controller is to see it: no host gets more than half of the queues that are left, so that
+    /// another can still come.
+    fn adjusted(&self, world: &mut World<'_>, submission: &Submission) -> Submission {
+        let opcode = AdminOpcode::try_from(submission.opcode());
+        match opcode {
+            Ok(AdminOpcode::GetLogPage) if submission.dword(10) as u8 == log_page::HEALTH => {
+                world.subsystem.refresh_health(self.joined.controller, world.now);
+            }
+            Ok(AdminOpcode::SetFeatures) if FeatureId::of(submission) == Some(FeatureId::NumberOfQueues) => {
+                let asked = submission.dword(11);
+                let most = (world.port.free_pairs() as u32 / 2).max(1) - 1;
+                let pair = [asked & 0xffff, asked >> 16];
+                if !pair.contains(&0xffff) {
+                    let [submissions, completions] = pair.map(|asked| asked.min(most));
+                    return submission.with_dword(11, completions << 16 | submissions);
+                }
+            }
+            _ => {}
+        }
+        *submission
+    }
+
+    fn answer(&mut self, tag: u16, submission: &Submission, reply: AdminReply) {
+        let command = submission.command_id();
+        match reply {
+            AdminReply::Held => return,
+            AdminReply::Complete { result, status } => self.respond(command, result, status),
+            AdminReply::Transfer { data, result } => {
+                // As long as the host asked for: what lies beyond the page is zero.
+                let bytes = submission.sgl().map_or(0, Sgl::bytes) as usize;
+                let most = data.len().max(TRANSFER_MAX);
+                if bytes == 0 || bytes > most {
+                    self.respond(command, 0, Status::SGL_LENGTH_INVALID);
+                } else {
+                    let shown = bytes.min(data.len());
+                    self.encoder().data(command, bytes, false, |to| {
+                        to.extend_from_slice(&data[..shown]);
+                        to.resize(to.len() + bytes - shown, 0);
+                    });
+                    self.respond(command, result, Status::SUCCESS);
+                }
+            }
+        }
+        self.return_tag(tag);
+    }
+
+    /// A held event request completes, or a reset has forgotten all of them.
+    fn tell(&mut self, event: DeviceEvent) {
+        let DeviceEvent::EventRequestDone { command_id, result, status } = event else {
+            let held = (0..self.pending.len()).filter(|&tag| self.pending[tag].is_some());
+            return held.collect::<Vec<_>>().into_iter().for_each(|tag| self.return_tag(tag as u16));
+        };
+        let is_it = |pending: &crate::session::Pending| {
+            let submission = &pending.submission;
+            submission.command_id() == command_id && submission.opcode() == AdminOpcode::AsynchronousEventRequest as u8
+        };
+        let tag = self.pending.iter().position(|pending| pending.as_ref().is_some_and(is_it));
+        if let Some(tag) = tag {
+            self.return_tag(tag as u16);
+            self.respond(command_id, result, status);
+        }
+    }
+}
+
+/// The longest answer that a host may ask to be filled up.
+const TRANSFER_MAX: usize = 128 << 10;
+
+/// What Set Features granted is what Connect checks queues against.
+fn note_grant(reply: &AdminReply, submission: &Submission, granted: &mut u16) {
+    let is_set = submission.opcode() == AdminOpcode::SetFeatures as u8;
+    if let (true, AdminReply::Complete { result, status: Status::SUCCESS }) = (is_set, reply) {
+        *granted = (*result as u16).saturating_add(1);
+    }
+}

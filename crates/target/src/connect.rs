@@ -1,0 +1,162 @@
+//! Connect: what makes a connection the queue of a controller (Base §6.3), and what discovery tells (§5.16.1.23).
+
+use crate::port::Port;
+use crate::subsystem::{ConnectionId, NewController, Subsystem};
+use nvme::spec::Status;
+use nvme::spec::fabrics::{
+    self, ANY_CONTROLLER, CONTROLLER_BUSY, Connect, ConnectRecord, DISCOVERY_SUBSYSTEM, DiscoveryEntry,
+    INCOMPATIBLE_FORMAT, INVALID_HOST, INVALID_PARAMETERS, NAME_BYTES, invalid_parameter, name,
+};
+use std::net::SocketAddr;
+use units::Time;
+
+/// Most entries of an admin queue.
+pub(crate) const ADMIN_ENTRIES_MAX: u16 = 128;
+
+/// A Connect that was refused: status and result.
+pub(crate) type Refusal = (Status, u64);
+
+/// Where a connection comes from, and what its host is told of the address.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) connection: ConnectionId,
+    /// The address to advertise: the one the host dialled.
+    pub(crate) dialled: SocketAddr,
+    pub(crate) now: Time,
+}
+
+/// What a connection has become.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Joined {
+    pub(crate) controller: u16,
+    pub(crate) queue: u16,
+    pub(crate) entries: u16,
+}
+
+// Places of fields, in the command and in its data.
+const QUEUE_AT: u16 = 42;
+const ENTRIES_AT: u16 = 44;
+const CONTROLLER_AT: u16 = 16;
+const SUBSYSTEM_AT: u16 = 256;
+const HOST_AT: u16 = 512;
+
+const fn of_command(at: u16) -> Refusal {
+    (INVALID_PARAMETERS, invalid_parameter(at, false))
+}
+
+const fn of_data(at: u16) -> Refusal {
+    (INVALID_PARAMETERS, invalid_parameter(at, true))
+}
+
+/// Answers a Connect.
+pub(crate) fn join(
+    subsystem: &mut Subsystem,
+    port: &Port,
+    arrival: Arrival,
+    connect: Connect,
+    record: &ConnectRecord,
+) -> Result<Joined, Refusal> {
+    if connect.format != 0 {
+        return Err((INCOMPATIBLE_FORMAT, 0));
+    }
+    let names = (record.subsystem(), record.host());
+    let asked = name(&names.0).ok_or(of_data(SUBSYSTEM_AT))?;
+    let host = name(&names.1).filter(|host| !host.is_empty()).ok_or(of_data(HOST_AT))?;
+    let entries_max = if connect.queue == 0 { ADMIN_ENTRIES_MAX } else { port.shape().depth };
+    if connect.last_entry == 0 || connect.last_entry >= entries_max {
+        return Err(of_command(ENTRIES_AT));
+    }
+    let entries = connect.last_entry + 1;
+    let is_discovery = asked == DISCOVERY_SUBSYSTEM;
+    if !is_discovery && asked != subsystem.settings.controller.subsystem {
+        return Err(of_data(SUBSYSTEM_AT));
+    }
+    if !is_discovery && !subsystem.allows(host) {
+        return Err((INVALID_HOST, 0));
+    }
+    if connect.queue != 0 {
+        return join_queue(subsystem, arrival, connect, record, host).map(|controller| Joined {
+            controller,
+            queue: connect.queue,
+            entries,
+        });
+    }
+    if record.controller() != ANY_CONTROLLER {
+        return Err(of_data(CONTROLLER_AT));
+    }
+    let discovery = is_discovery.then(|| ways(subsystem, arrival.dialled, host));
+    let new = NewController {
+        host: host.into(),
+        host_id: record.host_id(),
+        keep_alive_ms: connect.keep_alive_ms,
+        admin: arrival.connection,
+        discovery,
+    };
+    let controller = subsystem.create(new, arrival.now).ok_or((CONTROLLER_BUSY, 0))?;
+    Ok(Joined { controller, queue: 0, entries })
+}
+
+fn join_queue(
+    subsystem: &mut Subsystem,
+    arrival: Arrival,
+    connect: Connect,
+    record: &ConnectRecord,
+    host: &str,
+) -> Result<u16, Refusal> {
+    let id = record.controller();
+    let live = subsystem.controllers.get_mut(&id).ok_or(of_data(CONTROLLER_AT))?;
+    if live.host != host || live.host_id != record.host_id() {
+        return Err(of_data(HOST_AT));
+    }
+    if !live.controller.is_ready() {
+        return Err((Status::COMMAND_SEQUENCE_ERROR, 0));
+    }
+    if connect.queue > live.granted {
+        return Err(of_command(QUEUE_AT));
+    }
+    if live.queues.contains_key(&connect.queue) {
+        return Err((Status::COMMAND_SEQUENCE_ERROR, 0));
+    }
+    live.queues.insert(connect.queue, arrival.connection);
+    live.heard(arrival.now);
+    Ok(id)
+}
+
+/// SUBTYPE of an entry.
+const STORAGE: u8 = 2;
+const THIS_DISCOVERY: u8 = 3;
+/// TRTYPE: TCP.
+const TCP: u8 = 3;
+/// TREQ: completions without the queue's head can be asked for.
+const FLOW_CONTROL_OPTIONAL: u8 = 1 << 2;
+
+/// The ways that a host is told of: to discovery itself, and to the subsystem if it may use it.
+fn ways(subsystem: &Subsystem, dialled: SocketAddr, host: &str) -> Vec<DiscoveryEntry> {
+    let entry = |subtype, subsystem: &str| {
+        let mut entry = DiscoveryEntry::default();
+        entry
+            .set_transport(TCP)
+            .set_family(if dialled.is_ipv4() { 1 } else { 2 })
+            .set_subtype(subtype)
+            .set_requirements(FLOW_CONTROL_OPTIONAL)
+            .set_port(1)
+            .set_controller(ANY_CONTROLLER)
+            .set_admin_entries(ADMIN_ENTRIES_MAX)
+            .set_service(padded(&dialled.port().to_string(), b' '))
+            .set_subsystem(padded::<NAME_BYTES>(subsystem, 0))
+            .set_address(padded::<NAME_BYTES>(&dialled.ip().to_canonical().to_string(), b' '));
+        entry
+    };
+    let mut ways = vec![entry(THIS_DISCOVERY, fabrics::DISCOVERY_SUBSYSTEM)];
+    if subsystem.allows(host) {
+        ways.push(entry(STORAGE, &subsystem.settings.controller.subsystem));
+    }
+    ways
+}
+
+fn padded<const N: usize>(text: &str, pad: u8) -> [u8; N] {
+    let mut bytes = [pad; N];
+    let length = text.len().min(N);
+    bytes[..length].copy_from_slice(&text.as_bytes()[..length]);
+    bytes
+}

@@ -1,0 +1,32 @@
+//! Front ends that real hosts connect to, before a drive that runs in this process.
+//!
+//! [`Server`] listens for NVMe/TCP. Between it and the drive lies a [`Line`]: queue pairs in shared memory, of which each
+//! I/O queue of a host has one to itself, with doorbells one way and a call the other.
+//!
+//! # Invariants
+//! - Nothing a host sends panics, hangs or starves another: units have a longest length, answers that are not taken stop
+//!   the reading of more, silence has an end, and there are limits to connections and controllers.
+//! - A violation of the protocol is answered by a termination request that says what and where, and ends that connection
+//!   alone.
+//! - A queue pair goes to another host only when the drive has answered everything of the last one.
+//! - One thread does all of it and never blocks but for want of work.
+//!
+//! # What it leaves out
+//! - Authentication and TLS: only addresses that the operator names are listened on, and only hosts that it names let in.
+//! - Several outstanding R2Ts for a command, host alignment of its data (CPDA is 0), persistent discovery changes.
+//! - vfio-user.
+
+mod admin;
+mod connect;
+mod metrics;
+mod pdu;
+mod port;
+mod server;
+mod session;
+mod subsystem;
+
+pub use metrics::{Figures, Metrics};
+pub use pdu::{CAPSULE_MAX, HOST_DATA_MAX};
+pub use port::{Line, PortShape, Wake};
+pub use server::{Ended, Patience, ServeError, Server, Stop};
+pub use subsystem::SubsystemSettings;

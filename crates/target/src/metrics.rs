@@ -1,0 +1,196 @@
+//! What a served drive does, for whoever watches: figures as text in the exposition format of Prometheus, over HTTP.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long a client may take to ask, and to take its answer: one is served at a time.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Bytes of a request that are looked at.
+const REQUEST_MAX: usize = 4096;
+
+/// Where things stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Connections open now.
+    pub connections: u64,
+    /// Connections accepted so far.
+    pub accepted: u64,
+    /// Connections ended because their host broke the protocol.
+    pub violations: u64,
+    /// Controllers ended because their host was silent.
+    pub expired: u64,
+    /// Controllers alive now.
+    pub controllers: u64,
+    /// Commands that the firmware works on now.
+    pub outstanding: u64,
+    /// Read and Compare commands completed.
+    pub reads: u64,
+    /// Write commands completed.
+    pub writes: u64,
+    /// Bytes they moved to hosts.
+    pub bytes_read: u64,
+    /// Bytes they moved from hosts.
+    pub bytes_written: u64,
+    /// Commands that lost data.
+    pub media_errors: u64,
+    /// Share of the endurance used, in per cent.
+    pub percentage_used: u64,
+}
+
+/// The figures as the server last left them.
+pub(crate) type Shared = Arc<Mutex<Figures>>;
+
+/// A figure on the page.
+struct Line {
+    name: &'static str,
+    kind: &'static str,
+    help: &'static str,
+    value: fn(&Figures) -> u64,
+}
+
+macro_rules! lines {
+    ($($name:literal $kind:ident $field:ident $help:literal;)*) => {
+        &[$(Line { name: $name, kind: stringify!($kind), help: $help, value: |figures| figures.$field }),*]
+    };
+}
+
+/// Everything there is, in the order of the page.
+const LINES: &[Line] = lines! {
+    "flashloom_connections" gauge connections "Connections open.";
+    "flashloom_connections_accepted_total" counter accepted "Connections accepted.";
+    "flashloom_protocol_violations_total" counter violations "Connections ended because their host broke the protocol.";
+    "flashloom_keep_alive_expiries_total" counter expired "Controllers ended because their host was silent.";
+    "flashloom_controllers" gauge controllers "Controllers alive.";
+    "flashloom_commands_outstanding" gauge outstanding "Commands that the firmware works on.";
+    "flashloom_reads_total" counter reads "Read and Compare commands completed.";
+    "flashloom_writes_total" counter writes "Write commands completed.";
+    "flashloom_read_bytes_total" counter bytes_read "Bytes of completed Read and Compare commands.";
+    "flashloom_written_bytes_total" counter bytes_written "Bytes of completed Write commands.";
+    "flashloom_media_errors_total" counter media_errors "Commands that lost data.";
+    "flashloom_endurance_used_percent" gauge percentage_used "Share of the endurance used.";
+};
+
+impl Figures {
+    /// The page.
+    pub fn page(&self) -> String {
+        let line = |line: &Line| {
+            let Line { name, kind, help, value } = line;
+            format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {}\n", value(self))
+        };
+        LINES.iter().map(line).collect()
+    }
+}
+
+/// A page that can be asked for until this is dropped.
+pub struct Metrics {
+    listener: TcpListener,
+    figures: Shared,
+    over: Arc<AtomicBool>,
+}
+
+impl Metrics {
+    /// Listens at `address` for whoever wants a server's figures.
+    ///
+    /// # Errors
+    /// An address that cannot be listened on.
+    pub(crate) fn listen(address: SocketAddr, figures: Shared) -> io::Result<Metrics> {
+        Ok(Metrics { listener: TcpListener::bind(address)?, figures, over: Arc::default() })
+    }
+
+    /// Where it listens.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Ends [`Metrics::run`] from another thread.
+    ///
+    /// # Errors
+    /// What the operating system says.
+    pub fn ender(&self) -> io::Result<impl FnOnce() + Send + 'static> {
+        let (address, over) = (self.address()?, self.over.clone());
+        Ok(move || {
+            over.store(true, Ordering::Release);
+            // A visit, so that it looks; where it is gone already there is nobody to end.
+            let _ = TcpStream::connect_timeout(&address, PATIENCE);
+        })
+    }
+
+    /// Answers one client after another until it is ended.
+    pub fn run(self) {
+        for client in self.listener.incoming() {
+            if self.over.load(Ordering::Acquire) {
+                return;
+            }
+            // A client that goes away, or takes too long, has itself to blame.
+            let _ = client.and_then(|client| self.answer(client));
+        }
+    }
+
+    fn answer(&self, mut client: TcpStream) -> io::Result<()> {
+        client.set_read_timeout(Some(PATIENCE))?;
+        client.set_write_timeout(Some(PATIENCE))?;
+        let mut request = vec![0; REQUEST_MAX];
+        let mut length = 0;
+        while length < request.len() && !request[..length].windows(4).any(|end| end == b"\r\n\r\n") {
+            match client.read(&mut request[length..])? {
+                0 => break,
+                bytes => length += bytes,
+            }
+        }
+        let asked = request[..length].split(|byte| *byte == b' ').take(2).collect::<Vec<_>>();
+        let (status, page) = match asked[..] {
+            [b"GET", b"/metrics" | b"/"] => {
+                // The figures are plain numbers: a thread that died while it held them has left them whole.
+                ("200 OK", self.figures.lock().unwrap_or_else(PoisonError::into_inner).page())
+            }
+            [b"GET", _] => ("404 Not Found", "the figures are at /metrics\n".into()),
+            _ => ("400 Bad Request", "expected GET /metrics\n".into()),
+        };
+        let head = format!(
+            "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\n\
+             Content-Length: {}\r\nConnection: close\r\n\r\n",
+            page.len()
+        );
+        client.write_all(head.as_bytes())?;
+        client.write_all(page.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn get(address: SocketAddr, request: &str) -> String {
+        let mut stream = TcpStream::connect(address).expect("it listens");
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).expect("text");
+        answer
+    }
+
+    #[test]
+    fn the_page_has_every_figure_and_other_requests_their_status() {
+        let figures = Shared::default();
+        let metrics = Metrics::listen("127.0.0.1:0".parse().unwrap(), figures.clone()).expect("a free port");
+        let (address, end) = (metrics.address().unwrap(), metrics.ender().unwrap());
+        let thread = std::thread::spawn(|| metrics.run());
+        *figures.lock().unwrap() = Figures { reads: 7, bytes_read: 28_672, ..Figures::default() };
+        let page = get(address, "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
+        assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
+        let body = page.split_once("\r\n\r\n").expect("a body").1;
+        assert_eq!(body.lines().filter(|line| !line.starts_with('#')).count(), LINES.len());
+        assert!(body.contains("\n# TYPE flashloom_reads_total counter\nflashloom_reads_total 7\n"), "{body}");
+        assert!(body.contains("\nflashloom_read_bytes_total 28672\n"), "{body}");
+        assert!(get(address, "GET /else HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
+        assert!(get(address, "POST / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 400 "));
+        end();
+        thread.join().expect("it ends");
+    }
+}

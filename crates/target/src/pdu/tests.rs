@@ -1,0 +1,115 @@
+//! Units against units written by hand from the specification, and against bytes that mean nothing.
+
+use super::*;
+use nvme::spec::Status;
+use proptest::prelude::*;
+use units::QueueId;
+
+fn agreed() -> impl Strategy<Value = Agreed> {
+    (any::<bool>(), any::<bool>(), 1usize..=32).prop_map(|(header_digest, data_digest, dwords)| Agreed {
+        header_digest,
+        data_digest,
+        data_alignment: dwords * 4,
+    })
+}
+
+/// A command or data of a host, with digests as agreed and data `gap` bytes behind the header.
+fn host_unit(kind: u8, header: &[u8], data: &[u8], gap: usize, agreed: Agreed) -> Vec<u8> {
+    let digest = if agreed.header_digest { 4 } else { 0 };
+    let begin = 8 + header.len() + digest + gap;
+    let trailer = if agreed.data_digest && !data.is_empty() { 4 } else { 0 };
+    let whole = if data.is_empty() { begin - gap } else { begin + data.len() + trailer };
+    let flags = u8::from(agreed.header_digest) | u8::from(trailer > 0) << 1 | flag::LAST;
+    let place = if data.is_empty() { 0 } else { begin as u8 };
+    let mut unit = vec![kind, flags, 8 + header.len() as u8, place];
+    unit.extend_from_slice(&(whole as u32).to_le_bytes());
+    unit.extend_from_slice(header);
+    if agreed.header_digest {
+        unit.extend_from_slice(&crc32c::crc32c(&unit).to_le_bytes());
+    }
+    if !data.is_empty() {
+        unit.resize(begin, 0);
+        unit.extend_from_slice(data);
+    }
+    if trailer > 0 {
+        unit.extend_from_slice(&crc32c::crc32c(data).to_le_bytes());
+    }
+    unit
+}
+
+/// CRC-32C of 32 zero bytes, from RFC 3720 B.4: the digests are the polynomial that hosts use.
+#[test]
+fn digests_are_crc_32c() {
+    assert_eq!(crc32c::crc32c(&[0; 32]), 0x8a91_36aa);
+    assert_eq!(crc32c::crc32c(&[0xff; 32]), 0x62a8_ab43);
+}
+
+#[test]
+fn responses_and_requests_lie_as_the_specification_says() {
+    let mut bytes = Vec::new();
+    let mut encoder = Encoder { to: &mut bytes, agreed: Agreed::default() };
+    encoder.ready(0x0102, 0x0304, 0x0001_0000);
+    encoder.response(Completion::new(5, 6, QueueId(7), 8, false, Status::SUCCESS));
+    encoder.data(9, 4, true, |to| to.extend_from_slice(&[1, 2, 3, 4]));
+    let ready = [9, 0, 24, 0, 24, 0, 0, 0, 2, 1, 4, 3, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0];
+    let response = [5, 0, 24, 0, 24, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 6, 0, 7, 0, 8, 0, 0, 0];
+    let data = [7, 12, 24, 24, 28, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3, 4];
+    assert_eq!(bytes, [&ready[..], &response[..], &data[..]].concat());
+}
+
+proptest! {
+    #[test]
+    fn what_a_host_sends_is_read_whole_and_not_before(
+        agreed in agreed(), words: [u64; 8], data in prop::collection::vec(any::<u8>(), 0..600), gap in 0usize..8,
+        cut in 0.0f64..1.0,
+    ) {
+        let header: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let unit = host_unit(kind::COMMAND, &header, &data, gap * 4, agreed);
+        let part = &unit[..(unit.len() as f64 * cut) as usize];
+        prop_assert_eq!(parse(part, Some(agreed)), Ok(None));
+        let (read, length) = parse(&unit, Some(agreed)).expect("it is valid").expect("it is whole");
+        prop_assert_eq!(length, unit.len());
+        match read {
+            Unit::Command { submission, data: range, damaged } => {
+                prop_assert!(submission == Submission(words) && !damaged);
+                prop_assert_eq!(&unit[range], &data[..]);
+            }
+            other => prop_assert!(false, "{:?}", other),
+        }
+    }
+
+    #[test]
+    fn a_flipped_bit_is_noticed_by_the_digest_over_it(
+        data in prop::collection::vec(any::<u8>(), 4..300), at in 8usize..400, bit in 0u8..8,
+    ) {
+        let agreed = Agreed { header_digest: true, data_digest: true, data_alignment: 4 };
+        let mut header = vec![0; 16];
+        header[8..12].copy_from_slice(&(data.len() as u32).to_le_bytes());
+        let mut unit = host_unit(kind::HOST_DATA, &header, &data, 0, agreed);
+        let at = at.min(unit.len() - 1);
+        unit[at] ^= 1 << bit;
+        match parse(&unit, Some(agreed)) {
+            Err(violation) => prop_assert!(at < 28 && violation.status == 3, "{:?} for byte {}", violation, at),
+            Ok(Some((Unit::Data { damaged, .. }, _))) => prop_assert!(at >= 28 && damaged),
+            other => prop_assert!(false, "{:?}", other),
+        }
+    }
+
+    #[test]
+    fn bytes_that_mean_nothing_are_refused_or_waited_for(
+        mut bytes in prop::collection::vec(any::<u8>(), 0..300), agreed in prop::option::of(agreed()),
+        kind in prop::sample::select(vec![0u8, 2, 4, 6, 9]), header in prop::sample::select(vec![24u8, 72, 128]),
+        whole in 0u32..400,
+    ) {
+        if bytes.len() >= 8 {
+            (bytes[0], bytes[2]) = (kind, header);
+            bytes[4..8].copy_from_slice(&whole.to_le_bytes());
+        }
+        if let Ok(Some((unit, length))) = parse(&bytes, agreed) {
+            prop_assert!(length <= bytes.len());
+            if let Unit::Command { data, .. } | Unit::Data { data, .. } = unit {
+                prop_assert!(data.end <= length);
+            }
+        }
+    }
+}

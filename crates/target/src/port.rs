@@ -1,0 +1,365 @@
+//! In-process queue pairs: rings, doorbells and buffers in memory that front end and drive share, and who wakes whom.
+
+use nvme::spec::{COMPLETION_BYTES, Completion, DataPointer, DsmRange, PAGE_BYTES, SUBMISSION_BYTES, Submission};
+use nvme::{HostCompletionQueue, HostMemory, HostQueuePair, HostSubmissionQueue};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, OnceLock};
+use units::{Bytes, HostAddress, QueueId, SECTOR_BYTES};
+use zerocopy::{FromBytes, IntoBytes};
+
+const _: () = assert!(cfg!(target_endian = "little"), "payload words are bytes of the host, lowest first");
+
+/// Fuse and PSDT of an entry: a command goes on alone and with PRPs.
+const FLAGS: u64 = 0xff << 8;
+
+/// How many pairs there are, and how large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PortShape {
+    /// Queue pairs; one is the front end's own.
+    pub pairs: u16,
+    /// Commands outstanding on each, each with a buffer of its own.
+    pub depth: u16,
+    /// The longest transfer: whole pages, 2 MiB at most.
+    pub transfer_max: Bytes,
+    /// Where rings and lists begin; page-aligned.
+    pub control: HostAddress,
+    /// Where buffers begin; page-aligned.
+    pub payload: HostAddress,
+}
+
+/// The longest list of ranges that a Dataset Management command brings (NVM §3.2.3).
+pub(crate) const RANGES_BYTES: usize = 256 * DsmRange::WORDS * 8;
+
+impl PortShape {
+    /// Entries of a ring, of which one stays empty.
+    pub fn entries(&self) -> u32 {
+        u32::from(self.depth) + 1
+    }
+
+    /// Bytes of rings and lists.
+    pub fn control_bytes(&self) -> Bytes {
+        Bytes(u64::from(self.pairs) * self.pair_bytes())
+    }
+
+    /// Bytes of buffers.
+    pub fn payload_bytes(&self) -> Bytes {
+        Bytes(u64::from(self.pairs) * u64::from(self.depth) * self.transfer_max.0)
+    }
+
+    /// Where a submission ring lies.
+    pub fn submissions(&self, queue: QueueId) -> HostAddress {
+        self.control + (u64::from(queue.0) - 1) * self.pair_bytes()
+    }
+
+    /// Where a completion ring lies.
+    pub fn completions(&self, queue: QueueId) -> HostAddress {
+        self.submissions(queue) + self.submission_bytes()
+    }
+
+    fn submission_bytes(&self) -> u64 {
+        (u64::from(self.entries()) * SUBMISSION_BYTES).next_multiple_of(PAGE_BYTES)
+    }
+
+    fn completion_bytes(&self) -> u64 {
+        (u64::from(self.entries()) * COMPLETION_BYTES).next_multiple_of(PAGE_BYTES)
+    }
+
+    /// Lists of PRPs lie within a page, and so do ranges: there is a page for both of each slot.
+    fn pair_bytes(&self) -> u64 {
+        self.submission_bytes() + self.completion_bytes() + u64::from(self.depth) * PAGE_BYTES
+    }
+
+    fn list(&self, queue: QueueId, slot: u16) -> HostAddress {
+        self.completions(queue) + (self.completion_bytes() + u64::from(slot) * PAGE_BYTES)
+    }
+
+    fn buffer(&self, queue: QueueId, slot: u16) -> HostAddress {
+        let index = (u64::from(queue.0) - 1) * u64::from(self.depth) + u64::from(slot);
+        self.payload + index * self.transfer_max.0
+    }
+}
+
+/// Wakes a thread, as often as one likes.
+pub type Wake = Box<dyn Fn() + Send + Sync>;
+
+/// What front end and drive tell each other beside the memory: doorbells one way, a call the other.
+pub struct Line {
+    tails: Box<[AtomicU32]>,
+    heads: Box<[AtomicU32]>,
+    over: AtomicBool,
+    drive_is_gone: AtomicBool,
+    drive: OnceLock<Wake>,
+    front: Wake,
+    front_is_awake: AtomicBool,
+}
+
+impl Line {
+    /// A line for so many pairs; `front` wakes the front end.
+    pub fn new(pairs: u16, front: Wake) -> Self {
+        let registers = || (0..pairs).map(|_| AtomicU32::new(0)).collect();
+        Line {
+            tails: registers(),
+            heads: registers(),
+            over: AtomicBool::new(false),
+            drive_is_gone: AtomicBool::new(false),
+            drive: OnceLock::new(),
+            front,
+            front_is_awake: AtomicBool::new(false),
+        }
+    }
+
+    /// Says how the drive is woken. Only the first call counts.
+    pub fn attach(&self, drive: Wake) {
+        let _ = self.drive.set(drive);
+    }
+
+    /// Queue pairs of the line.
+    pub fn pairs(&self) -> u16 {
+        self.tails.len() as u16
+    }
+
+    /// The doorbells of a queue as they stand: submission tail, completion head.
+    pub fn doorbells(&self, queue: QueueId) -> [u32; 2] {
+        let at = usize::from(queue.0) - 1;
+        [self.tails[at].load(Ordering::Acquire), self.heads[at].load(Ordering::Acquire)]
+    }
+
+    /// The drive has put completions into queues.
+    pub fn wake_front(&self) {
+        if !self.front_is_awake.swap(true, Ordering::AcqRel) {
+            (self.front)();
+        }
+    }
+
+    /// The drive has ended, or died: it answers nothing any more.
+    pub fn leave(&self) {
+        self.drive_is_gone.store(true, Ordering::Release);
+        (self.front)();
+    }
+
+    pub(crate) fn is_abandoned(&self) -> bool {
+        self.drive_is_gone.load(Ordering::Acquire)
+    }
+
+    /// Whether the front end has ended, and the drive is to end too.
+    pub fn is_over(&self) -> bool {
+        self.over.load(Ordering::Acquire)
+    }
+
+    /// Ends the drive.
+    pub fn end(&self) {
+        self.over.store(true, Ordering::Release);
+        self.wake_drive();
+    }
+
+    fn wake_drive(&self) {
+        if let Some(wake) = self.drive.get() {
+            wake();
+        }
+    }
+
+    /// The front end looks: whatever completes from here on wakes it again.
+    pub(crate) fn look(&self) {
+        self.front_is_awake.swap(false, Ordering::AcqRel);
+    }
+}
+
+/// The front end's side of all pairs.
+pub(crate) struct Port {
+    memory: Arc<dyn HostMemory>,
+    shape: PortShape,
+    line: Arc<Line>,
+    free: Vec<QueuePair>,
+    rung: bool,
+    list: Vec<u64>,
+}
+
+/// A pair, and which of its slots are free.
+#[derive(Debug)]
+pub(crate) struct QueuePair {
+    rings: HostQueuePair,
+    slots: Vec<u16>,
+}
+
+impl QueuePair {
+    pub(crate) fn id(&self) -> QueueId {
+        self.rings.id()
+    }
+
+    pub(crate) fn take_slot(&mut self) -> Option<u16> {
+        self.slots.pop()
+    }
+
+    /// Gives back a slot that was not submitted, or whose completion is dealt with.
+    pub(crate) fn give_back(&mut self, slot: u16) {
+        self.slots.push(slot);
+    }
+}
+
+impl Port {
+    pub(crate) fn new(memory: Arc<dyn HostMemory>, shape: PortShape, line: Arc<Line>) -> Self {
+        let pair = |queue| {
+            let submissions = HostSubmissionQueue::new(shape.submissions(queue), shape.entries());
+            let completions = HostCompletionQueue::new(shape.completions(queue), shape.entries());
+            let rings = HostQueuePair::new(queue, submissions, completions);
+            QueuePair { rings, slots: (0..shape.depth).rev().collect() }
+        };
+        let free = (1..=shape.pairs).rev().map(|id| pair(QueueId(id))).collect();
+        Port { memory, shape, line, free, rung: false, list: Vec::new() }
+    }
+
+    pub(crate) fn shape(&self) -> &PortShape {
+        &self.shape
+    }
+
+    pub(crate) fn free_pairs(&self) -> usize {
+        self.free.len()
+    }
+
+    pub(crate) fn take_pair(&mut self) -> Option<QueuePair> {
+        self.free.pop()
+    }
+
+    /// Whether every slot of the pair is free, so that another may have it.
+    pub(crate) fn is_drained(&self, pair: &QueuePair) -> bool {
+        pair.slots.len() == usize::from(self.shape.depth)
+    }
+
+    pub(crate) fn return_pair(&mut self, pair: QueuePair) {
+        assert!(self.is_drained(&pair), "{} is returned with commands outstanding", pair.id());
+        self.free.push(pair);
+    }
+
+    /// Puts the data of a write into a slot's buffer.
+    pub(crate) fn put(&self, pair: &QueuePair, slot: u16, words: &[u64]) {
+        self.memory.write_sectors(self.shape.buffer(pair.id(), slot), words);
+    }
+
+    /// Puts ranges of a Dataset Management command where its PRP will point.
+    pub(crate) fn put_ranges(&self, pair: &QueuePair, slot: u16, words: &[u64]) {
+        assert!(words.len() * 8 <= RANGES_BYTES, "at most 256 ranges");
+        self.memory.write_words(self.shape.list(pair.id(), slot), words);
+    }
+
+    /// Appends the first bytes of a slot's buffer.
+    pub(crate) fn append(&self, pair: &QueuePair, slot: u16, bytes: usize, to: &mut Vec<u8>) {
+        let from = self.shape.buffer(pair.id(), slot);
+        let mut sectors = [0u64; 8 * (SECTOR_BYTES / 8) as usize];
+        let mut done = 0;
+        while done < bytes {
+            let here = (bytes - done).min(size_of_val(&sectors));
+            let words = &mut sectors[..here / 8];
+            self.memory.read_sectors(from + done as u64, words);
+            to.extend_from_slice(words.as_bytes());
+            done += here;
+        }
+    }
+
+    /// Submits a command from a slot: its data pointer is replaced by one to the slot's buffer, or to its ranges.
+    pub(crate) fn submit(&mut self, pair: &mut QueuePair, slot: u16, submission: Submission, moved: Moved) {
+        let data = match moved {
+            Moved::Nothing => DataPointer::default(),
+            Moved::Ranges => DataPointer { prp1: self.shape.list(pair.id(), slot), prp2: HostAddress(0) },
+            Moved::Blocks(bytes) => self.point(pair.id(), slot, bytes),
+        };
+        let [first, second, _, _, _, fifth, sixth, seventh] = submission.0;
+        let entry = Submission([first & !FLAGS, second, 0, 0, 0, fifth, sixth, seventh]);
+        let entry = entry.with_pointer(data).with_command_id(slot);
+        let tail = pair.rings.push(&*self.memory, entry).expect("there are no more slots than entries");
+        self.line.tails[usize::from(pair.id().0) - 1].store(tail.into(), Ordering::Release);
+        self.rung = true;
+    }
+
+    fn point(&mut self, queue: QueueId, slot: u16, bytes: usize) -> DataPointer {
+        let first = self.shape.buffer(queue, slot);
+        let pages = (bytes as u64).div_ceil(PAGE_BYTES);
+        let prp2 = match pages {
+            0 | 1 => HostAddress(0),
+            2 => first + PAGE_BYTES,
+            _ => {
+                self.list.clear();
+                self.list.extend((1..pages).map(|page| first.0 + page * PAGE_BYTES));
+                let list = self.shape.list(queue, slot);
+                self.memory.write_words(list, &self.list);
+                list
+            }
+        };
+        DataPointer { prp1: first, prp2 }
+    }
+
+    /// Takes a completion; its identifier is the slot, which is the caller's until it gives it back.
+    pub(crate) fn reap(&mut self, pair: &mut QueuePair) -> Option<Completion> {
+        let completion = pair.rings.reap(&*self.memory)?;
+        let head = u32::from(pair.rings.head());
+        self.line.heads[usize::from(pair.id().0) - 1].store(head, Ordering::Release);
+        self.rung = true;
+        Some(completion)
+    }
+
+    /// Wakes the drive if there is anything new for it.
+    pub(crate) fn ring(&mut self) {
+        if std::mem::take(&mut self.rung) {
+            self.line.wake_drive();
+        }
+    }
+}
+
+/// What a submission's data pointer is to point to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moved {
+    Nothing,
+    /// So many bytes of the slot's buffer.
+    Blocks(usize),
+    /// The slot's ranges.
+    Ranges,
+}
+
+/// Data of one command as it gathers, in the words that a drive keeps.
+#[derive(Debug)]
+pub(crate) struct Gathered {
+    words: Vec<u64>,
+    bytes: usize,
+    received: usize,
+}
+
+impl Gathered {
+    pub(crate) fn new(bytes: usize) -> Self {
+        Gathered { words: vec![0; bytes.div_ceil(8)], bytes, received: 0 }
+    }
+
+    pub(crate) fn expected(&self) -> usize {
+        self.bytes
+    }
+
+    pub(crate) fn received(&self) -> usize {
+        self.received
+    }
+
+    pub(crate) fn is_whole(&self) -> bool {
+        self.received == self.bytes
+    }
+
+    /// Adds what comes next; `false` where it is more than was expected.
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> bool {
+        let end = self.received + bytes.len();
+        if end > self.bytes {
+            return false;
+        }
+        self.words.as_mut_bytes()[self.received..end].copy_from_slice(bytes);
+        self.received = end;
+        true
+    }
+
+    pub(crate) fn words(&self) -> &[u64] {
+        &self.words
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.words.as_bytes()[..self.bytes]
+    }
+}
+
+/// A structure of words out of what was gathered, for those that are read as bytes.
+pub(crate) fn words_of(bytes: &[u8]) -> [u64; 8] {
+    <[u64; 8]>::read_from_bytes(bytes).expect("64 bytes of an entry")
+}

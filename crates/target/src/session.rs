@@ -1,0 +1,526 @@
+//! One connection: from units to commands and back, without input or output of its own. `admin` has what an admin queue
+//! answers itself.
+//!
+//! ```text
+//!              ICReq            Connect                last response sent, or out of patience
+//! Greeting ─────────▶ Open ───────────────▶ joined ─────────────────────────────▶ gone
+//!     └─────────────────┴── violation ─────────┴──▶ ending (C2HTermReq is sent, nothing more is read)
+//! ```
+
+use crate::connect::{Arrival, Joined, Refusal, join};
+use crate::pdu::{Agreed, Encoder, UNIT_MAX, Unit, Violation, parse};
+use crate::port::{Gathered, Moved, Port, QueuePair, RANGES_BYTES};
+use crate::subsystem::{ConnectionId, Subsystem};
+use nvme::spec::fabrics::{self, ConnectRecord, FabricsCommand};
+use nvme::spec::{Completion, Opcode, Sgl, Status, Submission};
+use nvme::{CommandError, Movement};
+use std::net::SocketAddr;
+use std::ops::Range;
+use units::{QueueId, Time};
+
+/// Above this much output that the host has not taken, nothing more is read or reaped for it.
+const BACKLOG_MAX: usize = 256 << 10;
+
+/// Where everything is that connections share.
+pub(crate) struct World<'a> {
+    pub(crate) subsystem: &'a mut Subsystem,
+    pub(crate) port: &'a mut Port,
+    pub(crate) now: Time,
+}
+
+/// The queue that a connection is.
+pub(crate) enum Attached {
+    Nothing,
+    Admin,
+    Io(QueuePair),
+}
+
+/// A command that is not answered yet.
+pub(crate) struct Pending {
+    pub(crate) submission: Submission,
+    kind: Kind,
+    /// Its data, while they gather.
+    gathered: Option<Gathered>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Connect,
+    /// A held event request, or nothing that lasts.
+    Admin,
+    Io(Opcode, Movement),
+}
+
+/// A connection.
+pub(crate) struct Session {
+    pub(crate) connection: ConnectionId,
+    dialled: SocketAddr,
+    agreed: Option<Agreed>,
+    input: Vec<u8>,
+    filled: usize,
+    taken: usize,
+    output: Vec<u8>,
+    sent: usize,
+    pub(crate) attached: Attached,
+    pub(crate) joined: Joined,
+    head: u16,
+    without_flow_control: bool,
+    pub(crate) pending: Vec<Option<Pending>>,
+    tags: Vec<u16>,
+    is_ending: bool,
+    has_violated: bool,
+    /// Work was left because the output was backed up.
+    is_stalled: bool,
+}
+
+impl Session {
+    /// A connection that was just accepted; its host dialled `dialled`.
+    pub(crate) fn new(connection: ConnectionId, dialled: SocketAddr) -> Self {
+        Session {
+            connection,
+            dialled,
+            agreed: None,
+            input: vec![0; UNIT_MAX],
+            filled: 0,
+            taken: 0,
+            output: Vec::new(),
+            sent: 0,
+            attached: Attached::Nothing,
+            joined: Joined { controller: 0, queue: 0, entries: 1 },
+            head: 0,
+            without_flow_control: false,
+            pending: vec_of_none(1),
+            tags: vec![0],
+            is_ending: false,
+            has_violated: false,
+            is_stalled: false,
+        }
+    }
+
+    /// Room for input; what is there already moves to the front if need be. Empty only while nothing may be read.
+    pub(crate) fn room(&mut self) -> &mut [u8] {
+        if self.is_ending {
+            // What still comes is thrown away.
+            (self.taken, self.filled) = (0, 0);
+        } else if self.taken > 0 {
+            self.input.copy_within(self.taken..self.filled, 0);
+            self.filled -= self.taken;
+            self.taken = 0;
+        }
+        &mut self.input[self.filled..]
+    }
+
+    /// So many bytes were read into the room.
+    pub(crate) fn filled(&mut self, bytes: usize) {
+        self.filled += bytes;
+    }
+
+    /// What is to be sent.
+    pub(crate) fn output(&self) -> &[u8] {
+        &self.output[self.sent..]
+    }
+
+    /// So many bytes of the output were sent.
+    pub(crate) fn sent(&mut self, bytes: usize) {
+        self.sent += bytes;
+        if self.sent == self.output.len() {
+            self.output.clear();
+            self.sent = 0;
+        } else if self.sent > BACKLOG_MAX {
+            self.output.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
+
+    /// Whether the host takes its answers too slowly for more to be worked out.
+    pub(crate) fn is_backed_up(&self) -> bool {
+        self.output().len() > BACKLOG_MAX
+    }
+
+    /// Whether nothing more is read: the rest of the output goes out, then the connection is closed.
+    pub(crate) fn is_ending(&self) -> bool {
+        self.is_ending
+    }
+
+    /// Whether the host has broken the protocol.
+    pub(crate) fn has_violated(&self) -> bool {
+        self.has_violated
+    }
+
+    /// Whether it has become a queue.
+    pub(crate) fn is_joined(&self) -> bool {
+        !matches!(self.attached, Attached::Nothing)
+    }
+
+    pub(crate) fn encoder(&mut self) -> Encoder<'_> {
+        Encoder { to: &mut self.output, agreed: self.agreed.unwrap_or_default() }
+    }
+
+    /// Works through the units that are there whole, until the host has to take answers first.
+    pub(crate) fn work(&mut self, world: &mut World<'_>) {
+        while !self.is_ending {
+            if self.is_backed_up() {
+                self.is_stalled = true;
+                return;
+            }
+            match parse(&self.input[self.taken..self.filled], self.agreed) {
+                Ok(None) => return,
+                Ok(Some((unit, bytes))) => {
+                    let at = self.taken;
+                    match self.take(world, unit, at) {
+                        Ok(()) => self.taken = at + bytes,
+                        Err(violation) => self.terminate(violation),
+                    }
+                }
+                Err(violation) => self.terminate(violation),
+            }
+        }
+    }
+
+    /// Whether work was left because of output that has gone out meanwhile: then there is work without any event.
+    pub(crate) fn is_eased(&self) -> bool {
+        self.is_stalled && !self.is_backed_up()
+    }
+
+    fn terminate(&mut self, violation: Violation) {
+        let unit = self.input[self.taken..self.filled].to_vec();
+        self.encoder().terminate(violation, &unit);
+        (self.is_ending, self.has_violated) = (true, true);
+    }
+
+    fn take(&mut self, world: &mut World<'_>, unit: Unit, at: usize) -> Result<(), Violation> {
+        let moved = |data: Range<usize>| at + data.start..at + data.end;
+        match unit {
+            Unit::Initialize(agreed) => {
+                self.agreed = Some(agreed);
+                self.encoder().initialize();
+            }
+            Unit::Terminated => self.is_ending = true,
+            Unit::Command { submission, data, damaged } => self.begin(world, submission, moved(data), damaged)?,
+            Unit::Data { command, tag, offset, last, data, damaged } => {
+                self.gather(world, Part { command, tag, offset, last, damaged }, moved(data))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(
+        &mut self,
+        world: &mut World<'_>,
+        submission: Submission,
+        data: Range<usize>,
+        damaged: bool,
+    ) -> Result<(), Violation> {
+        self.head = if self.head + 1 >= self.joined.entries { 0 } else { self.head + 1 };
+        if let Some(live) = world.subsystem.controllers.get_mut(&self.joined.controller).filter(|_| self.is_joined()) {
+            live.heard(world.now);
+        }
+        // A host keeps no more commands outstanding than its queue has entries.
+        let tag = self.take_tag().ok_or(Violation::SEQUENCE)?;
+        let admitted =
+            if damaged { Err(Status::TRANSIENT_TRANSPORT_ERROR) } else { self.admit(world, &submission, data) };
+        let (kind, gathered) = match admitted {
+            Ok(admitted) => admitted,
+            Err(status) => {
+                self.fail(world, tag, &submission, status);
+                return Ok(());
+            }
+        };
+        let waits = gathered.as_ref().is_some_and(|data| !data.is_whole());
+        if waits {
+            let bytes = gathered.as_ref().map_or(0, Gathered::expected) as u32;
+            self.encoder().ready(submission.command_id(), tag, bytes);
+        }
+        self.pending[usize::from(tag)] = Some(Pending { submission, kind, gathered });
+        if !waits {
+            self.start(world, tag);
+        }
+        Ok(())
+    }
+
+    /// What kind of command it is, and its data where it has any: those in its capsule, or none of them yet.
+    fn admit(
+        &self,
+        world: &World<'_>,
+        submission: &Submission,
+        data: Range<usize>,
+    ) -> Result<(Kind, Option<Gathered>), Status> {
+        let (kind, movement) = self.classify(world, submission)?;
+        match (movement, if movement == Movement::Nothing { None } else { Some(submission.sgl()?) }) {
+            (Movement::Nothing, _) | (_, None) => Ok((kind, None)),
+            (Movement::ToHost(bytes), Some(Sgl::Transport { bytes: room })) if u64::from(room) >= bytes.0 => {
+                Ok((kind, None))
+            }
+            (Movement::ToHost(_), Some(Sgl::InCapsule { .. })) => Err(Status::SGL_TYPE_INVALID),
+            (Movement::FromHost(bytes), Some(sgl)) if brings(kind, sgl, bytes.0 as usize) => {
+                let mut gathered = Gathered::new(sgl.bytes() as usize);
+                if let Sgl::InCapsule { offset, bytes } = sgl {
+                    let end = offset.checked_add(bytes.into()).filter(|end| *end <= data.len() as u64);
+                    let end = end.ok_or(Status::SGL_OFFSET_INVALID)?;
+                    gathered.push(&self.input[data.start + offset as usize..data.start + end as usize]);
+                }
+                Ok((kind, Some(gathered)))
+            }
+            _ => Err(Status::SGL_LENGTH_INVALID),
+        }
+    }
+
+    /// What kind of command it is, and what it moves.
+    fn classify(&self, world: &World<'_>, submission: &Submission) -> Result<(Kind, Movement), Status> {
+        let is_fabrics = submission.opcode() == fabrics::OPCODE;
+        let live = world.subsystem.controllers.get(&self.joined.controller);
+        match (&self.attached, live) {
+            (Attached::Nothing, _) => match is_fabrics.then(|| FabricsCommand::of(submission)) {
+                Some(Ok(FabricsCommand::Connect(_))) => {
+                    Ok((Kind::Connect, Movement::FromHost(units::Bytes(ConnectRecord::BYTES as u64))))
+                }
+                Some(Err(status)) => Err(status),
+                _ => Err(Status::COMMAND_SEQUENCE_ERROR),
+            },
+            (_, None) => Err(Status::COMMAND_SEQUENCE_ERROR),
+            (Attached::Admin, Some(_)) => Ok((Kind::Admin, self.admin_movement(submission))),
+            (Attached::Io(_), Some(_)) if is_fabrics => Err(Status::INVALID_OPCODE),
+            (Attached::Io(_), Some(live)) => {
+                let (opcode, movement) = live.controller.movement(submission)?;
+                Ok((Kind::Io(opcode, movement), movement))
+            }
+        }
+    }
+
+    /// What comes from the host for a command that was told that all of it may come.
+    fn gather(&mut self, world: &mut World<'_>, part: Part, data: Range<usize>) -> Result<(), Violation> {
+        let pending = self.pending.get_mut(usize::from(part.tag)).and_then(Option::as_mut);
+        let pending = pending.filter(|pending| pending.submission.command_id() == part.command);
+        let Some(gathered) = pending.and_then(|pending| pending.gathered.as_mut()) else {
+            return Err(Violation::field(10));
+        };
+        if gathered.is_whole() || part.offset as usize != gathered.received() {
+            return Err(Violation::OUT_OF_RANGE);
+        }
+        if !gathered.push(&self.input[data]) {
+            return Err(Violation::OUT_OF_RANGE);
+        }
+        if part.last != gathered.is_whole() {
+            return Err(Violation::field(1));
+        }
+        if part.damaged {
+            let submission = self.pending[usize::from(part.tag)].take().expect("it was found there").submission;
+            self.fail(world, part.tag, &submission, Status::TRANSIENT_TRANSPORT_ERROR);
+        } else if part.last {
+            self.start(world, part.tag);
+        }
+        Ok(())
+    }
+
+    /// Everything that a command brings is here.
+    fn start(&mut self, world: &mut World<'_>, tag: u16) {
+        let pending = self.pending[usize::from(tag)].as_mut().expect("it was put there");
+        let (submission, data) = (pending.submission, pending.gathered.take());
+        match pending.kind {
+            Kind::Connect => {
+                let data = data.expect("a Connect gathers its data");
+                self.pending[usize::from(tag)] = None;
+                self.connect(world, tag, &submission, &ConnectRecord::from_bytes(data.bytes()));
+            }
+            Kind::Admin => self.administer(world, tag, &submission),
+            Kind::Io(opcode, movement) => {
+                let Attached::Io(pair) = &mut self.attached else { unreachable!("an I/O command on another queue") };
+                let moved = match (movement, opcode) {
+                    (Movement::Nothing, _) => Moved::Nothing,
+                    (_, Opcode::DatasetManagement) => Moved::Ranges,
+                    (Movement::FromHost(bytes) | Movement::ToHost(bytes), _) => Moved::Blocks(bytes.0 as usize),
+                };
+                match (moved, &data) {
+                    (Moved::Ranges, Some(data)) => world.port.put_ranges(pair, tag, data.words()),
+                    (_, Some(data)) => world.port.put(pair, tag, data.words()),
+                    (_, None) => {}
+                }
+                world.subsystem.served.begin(world.now);
+                world.port.submit(pair, tag, submission, moved);
+            }
+        }
+    }
+
+    fn connect(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission, record: &ConnectRecord) {
+        let Ok(FabricsCommand::Connect(connect)) = FabricsCommand::of(submission) else {
+            unreachable!("it was classified as one")
+        };
+        let pair = if connect.queue == 0 { None } else { world.port.take_pair() };
+        let arrival = Arrival { connection: self.connection, dialled: self.dialled, now: world.now };
+        let joined: Result<Joined, Refusal> = if connect.queue != 0 && pair.is_none() {
+            Err((fabrics::CONTROLLER_BUSY, 0))
+        } else {
+            join(world.subsystem, world.port, arrival, connect, record)
+        };
+        self.tags.push(tag);
+        match joined {
+            Err((status, result)) => {
+                if let Some(pair) = pair {
+                    world.port.return_pair(pair);
+                }
+                self.respond(submission.command_id(), result, status);
+            }
+            Ok(joined) => {
+                self.joined = joined;
+                self.head = 1;
+                self.without_flow_control = connect.without_flow_control;
+                let tags = if pair.is_some() { world.port.shape().depth } else { joined.entries };
+                self.pending = vec_of_none(tags.into());
+                self.tags = if pair.is_some() { Vec::new() } else { (0..tags).rev().collect() };
+                self.attached = pair.map_or(Attached::Admin, Attached::Io);
+                self.respond(submission.command_id(), joined.controller.into(), Status::SUCCESS);
+            }
+        }
+    }
+
+    /// Takes what the drive has completed, as far as the host takes its answers. It comes before [`Session::work`].
+    pub(crate) fn reap(&mut self, world: &mut World<'_>) {
+        self.is_stalled = false;
+        loop {
+            if self.is_backed_up() {
+                self.is_stalled = true;
+                return;
+            }
+            let Attached::Io(pair) = &mut self.attached else { return };
+            let Some(completion) = world.port.reap(pair) else { return };
+            self.finish(world, &completion);
+        }
+    }
+
+    fn finish(&mut self, world: &mut World<'_>, completion: &Completion) {
+        let slot = completion.command_id();
+        let pending = self.pending[usize::from(slot)].take().expect("the drive answers what it was asked");
+        let Kind::Io(opcode, movement) = pending.kind else { unreachable!("only I/O goes to the drive") };
+        let bytes = match movement {
+            Movement::Nothing => 0,
+            Movement::FromHost(bytes) | Movement::ToHost(bytes) => bytes.0 as usize,
+        };
+        world.subsystem.served.end(world.now, opcode, bytes, completion);
+        let Attached::Io(pair) = &mut self.attached else { unreachable!("it was reaped from there") };
+        let command = pending.submission.command_id();
+        let status = completion.status();
+        let reads = matches!(movement, Movement::ToHost(_)) && status.is_success();
+        if reads {
+            let mut encoder = Encoder { to: &mut self.output, agreed: self.agreed.unwrap_or_default() };
+            let port = &*world.port;
+            encoder.data(command, bytes, self.without_flow_control, |to| port.append(pair, slot, bytes, to));
+        }
+        pair.give_back(slot);
+        if !(reads && self.without_flow_control) {
+            self.respond(command, completion.result(), status);
+        }
+        if !status.is_success() {
+            self.log(world, &pending.submission, status);
+        }
+    }
+
+    /// A response capsule.
+    pub(crate) fn respond(&mut self, command: u16, result: u64, status: Status) {
+        let head = if self.without_flow_control { 0xffff } else { self.head };
+        let completion = Completion::new(result, head, QueueId(self.joined.queue), command, false, status);
+        self.encoder().response(completion);
+    }
+
+    /// A command fails before anybody has worked on it.
+    fn fail(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission, status: Status) {
+        self.return_tag(tag);
+        self.respond(submission.command_id(), 0, status);
+        self.log(world, submission, status);
+    }
+
+    fn log(&self, world: &mut World<'_>, submission: &Submission, status: Status) {
+        if let Some(live) = world.subsystem.controllers.get_mut(&self.joined.controller) {
+            let (queue, command_id) = (QueueId(self.joined.queue), submission.command_id());
+            let has_block = self.joined.queue > 0 && Opcode::try_from(submission.opcode()).is_ok_and(Opcode::has_range);
+            let block = if has_block { submission.slba() } else { 0 };
+            let namespace = submission.namespace();
+            live.controller.log_error(CommandError { queue, command_id, status, block, namespace });
+        }
+    }
+
+    fn take_tag(&mut self) -> Option<u16> {
+        match &mut self.attached {
+            Attached::Io(pair) => pair.take_slot(),
+            _ => self.tags.pop(),
+        }
+    }
+
+    /// Gives back the tag of a command that is answered and was not the drive's.
+    pub(crate) fn return_tag(&mut self, tag: u16) {
+        self.pending[usize::from(tag)] = None;
+        match &mut self.attached {
+            Attached::Io(pair) => pair.give_back(tag),
+            _ => self.tags.push(tag),
+        }
+    }
+
+    /// The connection is gone: its pair, if it has one, and the commands that the drive still works on there.
+    pub(crate) fn leave(mut self, subsystem: &mut Subsystem) -> Option<Orphan> {
+        match std::mem::replace(&mut self.attached, Attached::Nothing) {
+            Attached::Nothing => None,
+            Attached::Admin => {
+                subsystem.end(self.joined.controller);
+                None
+            }
+            Attached::Io(mut pair) => {
+                // A reset has taken the queue from its controller already, and another connection may be it by now.
+                if let Some(live) = subsystem.controllers.get_mut(&self.joined.controller)
+                    && live.queues.get(&self.joined.queue) == Some(&self.connection)
+                {
+                    live.queues.remove(&self.joined.queue);
+                }
+                let mut orphan = Vec::new();
+                for (tag, pending) in self.pending.into_iter().enumerate() {
+                    match pending {
+                        // Data were still gathering: the drive knows nothing of it.
+                        Some(Pending { gathered: Some(_), .. }) => pair.give_back(tag as u16),
+                        Some(Pending { kind: Kind::Io(opcode, _), .. }) => orphan.push((tag as u16, opcode)),
+                        _ => {}
+                    }
+                }
+                Some(Orphan { pair, under_way: orphan })
+            }
+        }
+    }
+}
+
+/// A pair whose connection is gone while the drive still works on its commands.
+pub(crate) struct Orphan {
+    pub(crate) pair: QueuePair,
+    under_way: Vec<(u16, Opcode)>,
+}
+
+impl Orphan {
+    /// Takes what the drive has completed; whether that was all.
+    pub(crate) fn drain(&mut self, world: &mut World<'_>) -> bool {
+        while let Some(completion) = world.port.reap(&mut self.pair) {
+            let slot = completion.command_id();
+            let at = self.under_way.iter().position(|(tag, _)| *tag == slot).expect("the drive was asked for it");
+            let (_, opcode) = self.under_way.swap_remove(at);
+            world.subsystem.served.end(world.now, opcode, 0, &completion);
+            self.pair.give_back(slot);
+        }
+        self.under_way.is_empty()
+    }
+}
+
+/// Whether an SGL has the data of a command that moves so many bytes: just as many, or for a list of ranges at most a whole
+/// one, of which Linux sends all whatever it holds.
+fn brings(kind: Kind, sgl: Sgl, bytes: usize) -> bool {
+    let there = sgl.bytes() as usize;
+    let is_list = matches!(kind, Kind::Io(Opcode::DatasetManagement, _));
+    there == bytes || (is_list && (bytes..=RANGES_BYTES).contains(&there))
+}
+
+/// What an H2CData says of itself.
+struct Part {
+    command: u16,
+    tag: u16,
+    offset: u32,
+    last: bool,
+    damaged: bool,
+}
+
+fn vec_of_none(length: usize) -> Vec<Option<Pending>> {
+    (0..length).map(|_| None).collect()
+}
