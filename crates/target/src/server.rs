@@ -91,6 +91,8 @@ impl Stop {
 struct Connection {
     stream: TcpStream,
     session: Session,
+    /// Connections accepted before it.
+    serial: u64,
     accepted: Time,
     /// When the host last took anything, while there is output.
     took: Time,
@@ -357,9 +359,16 @@ impl Loop {
             // Without it answers would wait for the host's acknowledgements; a socket that refuses is only slower.
             let _ = stream.set_nodelay(true);
             let session = Session::new(at, self.server.advertised.unwrap_or(dialled));
-            let connection =
-                Connection { stream, session, accepted: now, took: now, readable: true, writable: true, gone: false };
-            self.connections[at] = Some(connection);
+            self.connections[at] = Some(Connection {
+                stream,
+                session,
+                serial: self.ended.connections,
+                accepted: now,
+                took: now,
+                readable: true,
+                writable: true,
+                gone: false,
+            });
         }
     }
 
@@ -375,7 +384,7 @@ impl Loop {
         }
         let idle = |connection: &Option<Connection>| connection.as_ref().is_some_and(|it| !it.session.is_joined());
         let strangers = (0..CONNECTIONS_MAX).filter(|at| idle(&self.connections[*at]));
-        let oldest = strangers.min_by_key(|at| self.connections[*at].as_ref().map(|connection| connection.accepted))?;
+        let oldest = strangers.min_by_key(|at| self.connections[*at].as_ref().map(|connection| connection.serial))?;
         self.close(oldest);
         Some(oldest)
     }

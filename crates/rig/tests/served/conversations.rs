@@ -223,17 +223,17 @@ fn two_hosts_work_at_once_and_see_one_drive() {
 #[test]
 fn a_silent_host_loses_its_controller_and_one_that_speaks_does_not() {
     let running = Serving::default().start();
-    let brief = |name| Attachment { keep_alive_ms: 2_500, queues: 1, ..running.host(name) };
-    let (mut silent, mut talkative) = (brief("silent").attach(), brief("talkative").attach());
+    let brief = |name, keep_alive_ms| Attachment { keep_alive_ms, queues: 1, ..running.host(name) };
+    let (mut silent, mut talkative) = (brief("silent", 1_500).attach(), brief("talkative", 5_000).attach());
     let began = Instant::now();
-    while began.elapsed() < Duration::from_millis(3_500) {
+    while began.elapsed() < Duration::from_millis(5_500) {
         talkative.admin.done(Submission::keep_alive(), Payload::None);
         std::thread::sleep(Duration::from_millis(50));
     }
     silent.admin.is_ended();
     silent.queues[0].is_ended();
     talkative.queues[0].done(read(0, 8), Payload::Receive(4096));
-    let (_, refused) = brief("silent").connect(1, 32, silent.controller);
+    let (_, refused) = brief("silent", 1_500).connect(1, 32, silent.controller);
     assert_eq!((refused.status(), refused.result()), (INVALID_PARAMETERS, 1 << 16 | 16), "it is gone");
     assert_eq!(running.end().expired, 1);
 }

@@ -163,7 +163,7 @@ fn a_host_that_takes_no_answers_and_one_that_says_nothing_are_let_go_and_hold_up
     let mut greedy = running.host("greedy").attach();
     let read = Submission::read(1, 0, 1024, DataPointer::default());
     // Far more than the sockets' buffers take.
-    for _ in 0..100 {
+    for _ in 0..120 {
         greedy.queues[0].send(read, &Payload::Receive(1024 * 512));
     }
     let mut silent = TcpStream::connect(running.address).expect("the target listens");
@@ -176,11 +176,12 @@ fn a_host_that_takes_no_answers_and_one_that_says_nothing_are_let_go_and_hold_up
         other.queues[0].done(write, Payload::Send(&[round; 4096]));
     }
     for silent in [&mut silent, &mut silent_too] {
-        silent.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        silent.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
         assert_eq!(silent.read(&mut [0]).expect("it is closed in good order"), 0);
     }
     drop(crowd);
-    std::thread::sleep(Duration::from_secs(1));
+    // All three of the other host, and two of the greedy one.
+    running.wait_for_connections(5);
     assert_eq!(greedy.queues[0].is_ended(), Over::Closed);
     other.queues[1].done(Submission::new(0, 1), Payload::None);
     running.end();

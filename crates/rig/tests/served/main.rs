@@ -7,8 +7,10 @@ mod initiator;
 use initiator::{Attachment, Wishes};
 use rig::config::Layers;
 use rig::{Ended, Layout, Patience, Service, ServiceError, ServiceSettings, Stop};
-use std::net::SocketAddr;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 use units::Span;
 
 const SUBSYSTEM: &str = "nqn.2026-11.org.flashloom:test";
@@ -18,6 +20,8 @@ struct Running {
     address: SocketAddr,
     stop: Stop,
     thread: JoinHandle<Result<Ended, ServiceError>>,
+    metrics: SocketAddr,
+    end_metrics: Box<dyn FnOnce()>,
 }
 
 /// How a service is set up.
@@ -62,7 +66,11 @@ impl Serving {
         };
         let service = Service::listen(device, settings).expect("a free port").with_patience(self.patience);
         let (address, stop) = (service.address(), service.stop());
-        Running { address, stop, thread: std::thread::spawn(move || service.run()) }
+        let metrics = service.metrics("127.0.0.1:0".parse().expect("an address")).expect("a free port");
+        let page = metrics.address().expect("it listens");
+        let end_metrics = Box::new(metrics.ender().expect("it listens"));
+        std::thread::spawn(|| metrics.run());
+        Running { address, stop, thread: std::thread::spawn(move || service.run()), metrics: page, end_metrics }
     }
 }
 
@@ -79,8 +87,28 @@ impl Running {
         }
     }
 
+    /// Connections open now, as the service's own page says.
+    fn connections(&self) -> u64 {
+        let mut stream = TcpStream::connect(self.metrics).expect("the page is served");
+        stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("it reads");
+        let mut page = String::new();
+        stream.read_to_string(&mut page).expect("text");
+        let figure = page.lines().find_map(|line| line.strip_prefix("flashloom_connections ")).expect("the figure");
+        figure.parse().expect("a count")
+    }
+
+    /// Waits until only so many connections are left.
+    fn wait_for_connections(&self, left: u64) {
+        let began = Instant::now();
+        while self.connections() > left {
+            assert!(began.elapsed() < Duration::from_secs(120), "{} connections stay open", self.connections());
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
     /// Ends it; it must have gone well.
     fn end(self) -> Ended {
+        (self.end_metrics)();
         self.stop.stop();
         self.thread.join().expect("it does not panic").expect("it ends well")
     }
