@@ -4,7 +4,7 @@ mod carried;
 
 pub use carried::*;
 
-use flash::{Transaction, TransactionTag};
+use flash::{PLANES_MAX, Transaction, TransactionTag};
 use nvme::spec::Status;
 use units::{BlockId, HostAddress, Lpn, Ppn, QueueId};
 
@@ -376,6 +376,8 @@ pub struct ChannelRequest {
 pub enum Media {
     /// It went well.
     Good,
+    /// It was read, but with nearly as many errors as can be corrected: its group is to be rewritten. Told to FCMD only.
+    Weak,
     /// A page could not be read.
     Unreadable,
     /// A page could not be programmed or a block not erased.
@@ -389,8 +391,8 @@ pub struct ChannelDone {
     pub channel: u16,
     /// As given.
     pub tag: TransactionTag,
-    /// What the media said.
-    pub media: Media,
+    /// What the media said of each of its pages.
+    pub media: [Media; PLANES_MAX],
     /// For whom the first of its pages is.
     pub key: CommandKey,
 }
@@ -554,7 +556,7 @@ impl Message {
     /// Whether the status says that all went well.
     pub fn status_of(media: Media, write: bool) -> Status {
         match (media, write) {
-            (Media::Good, _) => Status::SUCCESS,
+            (Media::Good | Media::Weak, _) => Status::SUCCESS,
             (_, true) => Status::WRITE_FAULT,
             (_, false) => Status::UNRECOVERED_READ,
         }

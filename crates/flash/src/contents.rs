@@ -56,6 +56,18 @@ pub enum MediaFault {
         /// The erases it stands.
         limit: u32,
     },
+    /// The program failed; the page cannot be read, and its block is not to be used any more.
+    #[error("{ppn} failed to program")]
+    ProgramFailed {
+        /// The page.
+        ppn: Ppn,
+    },
+    /// The erase failed; nothing of the block can be read or programmed.
+    #[error("{block} failed to erase")]
+    EraseFailed {
+        /// The block.
+        block: BlockId,
+    },
     /// A program or an erase was cut short here, or the out-of-band entry does not match its check value.
     #[error("{ppn} cannot be read")]
     Unreadable {

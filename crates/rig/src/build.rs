@@ -2,12 +2,13 @@
 
 use crate::bring_up::bring_up;
 use crate::hardware::{
-    ChannelStage, FrontStage, HostStage, Ledger, LinkStage, LinkTiming, LinkWays, PendingInterrupts, Tally,
+    ChannelStage, ChannelWays, FrontStage, HostStage, Ledger, LinkStage, LinkTiming, LinkWays, MediaTally,
+    PendingInterrupts, Tally,
 };
 use crate::precondition::{Fill, Precondition};
 use firmware::architecture::{Architecture, DrawError, Drawing, Materials, Placement};
 use firmware::{Blueprint, Drive, DriveError, DriveShape, Firmware, Settings, Tables};
-use flash::{Channel, Contents, Timing};
+use flash::{Channel, Contents, FaultSettings, FaultyMedia, Timing};
 use host::{Driver, DriverSettings, Initial, Phase};
 use nvme::spec::Opcode;
 use nvme::{
@@ -18,7 +19,7 @@ use nvme::{
 use stage::Stage;
 use std::sync::{Arc, Mutex};
 use thiserror::Error;
-use units::{Bytes, ChannelId, QueueId, SECTOR_BYTES, Span, StageId};
+use units::{BlockId, Bytes, ChannelId, QueueId, SECTOR_BYTES, Span, StageId};
 
 /// How the controller treats queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +43,8 @@ pub struct Device {
     pub timing: Timing,
     /// Erases that a block stands.
     pub erases_max: u32,
+    /// How flash fails; none if it does not.
+    pub faults: Option<FaultSettings>,
     /// The host link.
     pub link: LinkTiming,
     /// The controller.
@@ -78,6 +81,9 @@ pub enum BuildError {
     /// The flash times.
     #[error(transparent)]
     Timing(#[from] flash::TimingError),
+    /// How flash fails.
+    #[error(transparent)]
+    Faults(#[from] flash::FaultSettingsError),
     /// The plan.
     #[error(transparent)]
     Draw(#[from] DrawError),
@@ -108,6 +114,7 @@ pub(crate) struct Built {
     pub(crate) tables: Tables,
     pub(crate) drive: Arc<Drive>,
     pub(crate) ledger: Arc<Mutex<Ledger>>,
+    pub(crate) media: Arc<MediaTally>,
     pub(crate) host: StageId,
     pub(crate) link: StageId,
     pub(crate) channels: Vec<StageId>,
@@ -136,6 +143,7 @@ impl Device {
             starts: drive.namespaces().iter().map(|namespace| namespace.base).collect(),
             initial,
             series: self.series,
+            media_errors: self.faults.is_some(),
         }
     }
 
@@ -147,6 +155,9 @@ impl Device {
     fn draw_prepared(&self, prepare: &mut dyn FnMut(&Drive, &Tables)) -> Result<(Drawing, Arc<Drive>), BuildError> {
         self.settings.check(self.drive.geometry.shape().page)?;
         self.timing.validate(&self.drive.geometry)?;
+        if let Some(faults) = &self.faults {
+            faults.validate(&self.drive.geometry)?;
+        }
         let drive = Arc::new(Drive::new(self.drive.clone(), 0)?);
         let materials = Materials { drive: drive.clone(), settings: self.settings, placement: self.placement.clone() };
         let drawing = self.architecture.draw(materials, &mut |tables| prepare(&drive, tables))?;
@@ -230,18 +241,31 @@ impl Device {
         let Prepared { drawing: Drawing { mut blueprint, hardware, tables }, drive, contents } = prepared;
         blueprint.install_boxed(hardware.host, host);
         blueprint.install_boxed(hardware.link, Box::new(link));
+        let tally = Arc::new(MediaTally::default());
         for (index, contents) in contents.into_iter().enumerate() {
             let channel = Channel::new(&self.drive.geometry, &self.timing, ChannelId(index as u16));
+            let media = self.media(contents, &tables);
             let (frames, done) = (tables.frames.clone(), hardware.finished[index]);
-            let ledger = ledger.clone();
-            let stage = ChannelStage::new(index as u16, channel, contents, frames, done, self.narrate, ledger);
+            let ways = ChannelWays { frames, done, ledger: ledger.clone(), tally: tally.clone() };
+            let stage = ChannelStage::new(index as u16, channel, media, ways, self.narrate);
             blueprint.install_boxed(hardware.channels[index], Box::new(stage));
         }
         blueprint.check()?;
         let parts = blueprint.parts().iter().map(|part| (part.group, part.name.clone())).collect();
         let (host, link) = (hardware.host.id(), hardware.link.id());
         let channels = hardware.channels.iter().map(|slot| slot.id()).collect();
-        Ok(Built { blueprint, tables, drive, ledger, host, link, channels, parts })
+        Ok(Built { blueprint, tables, drive, ledger, media: tally, host, link, channels, parts })
+    }
+
+    /// The pages of a channel, failing as they are set to. The journal's blocks do not fail.
+    fn media(&self, contents: Contents, tables: &Tables) -> FaultyMedia {
+        match self.faults {
+            None => FaultyMedia::sound(contents),
+            Some(faults) => {
+                let sound_from = BlockId(tables.groups.journal().start * tables.groups.planes());
+                FaultyMedia::failing(contents, faults, self.precondition.seed, sound_from)
+            }
+        }
     }
 
     pub(crate) fn controller_settings(&self) -> ControllerSettings {

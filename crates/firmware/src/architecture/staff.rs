@@ -388,7 +388,7 @@ impl Site<'_> {
             let answers = answers(plan, slot, groups, bounds);
             let settings = materials.settings;
             let dies = DieLines::new(threads as u16, materials.drive.clone(), settings.flash, channels);
-            let fcmd = Fcmd::new(index as u8, settings.parts.trans, dies, answers);
+            let fcmd = Fcmd::new(index as u8, settings.parts.trans, dies, drawing.tables.groups.clone(), answers);
             crew.seat(slot, Part::Fcmd, fcmd);
         }
         for (channel, &from) in drawing.hardware.channels.iter().enumerate() {

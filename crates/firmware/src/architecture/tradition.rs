@@ -142,7 +142,10 @@ fn install_fil(drawing: &mut Drawing, materials: &Materials, groups: &Groups) {
         let channels = mine.map(|channel| plan.connect(slot, channel, each * workers)).collect();
         let worker = groups.workers.iter().map(|&worker| plan.connect(slot, worker, each)).collect();
         let dies = DieLines::new(threads as u16, materials.drive.clone(), materials.settings.flash, channels);
-        plan.install(slot, Fcmd::new(index as u8, 1, dies, Answers { worker, ..Answers::default() }));
+        plan.install(
+            slot,
+            Fcmd::new(index as u8, 1, dies, drawing.tables.groups.clone(), Answers { worker, ..Answers::default() }),
+        );
     }
     for (channel, &from) in hardware.channels.iter().enumerate() {
         hardware.finished.push(plan.connect(from, groups.fil[channel % threads], each * workers));

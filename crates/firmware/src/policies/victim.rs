@@ -34,30 +34,39 @@ pub(crate) struct Survey {
     pub(crate) owned: u32,
     /// The closed group that was erased least.
     coldest: Option<u32>,
+    /// A closed group that has a flaw.
+    pub(crate) flawed: Option<u32>,
     /// How much less than the most erased one.
     wear_gap: u32,
 }
 
 impl Survey {
-    /// The group to be moved so that it takes its share of the wear (static wear levelling); a `gap` of 0 is never.
-    pub(crate) fn cold(&self, gap: u32) -> Option<u32> {
-        self.coldest.filter(|_| gap > 0 && self.wear_gap > gap)
+    /// The group to be moved whatever garbage it has: one with a flaw (scrub), or one that so takes its share of the wear
+    /// (static wear levelling); a `gap` of 0 is never.
+    pub(crate) fn due(&self, gap: u32) -> Option<u32> {
+        self.flawed.or(self.coldest.filter(|_| gap > 0 && self.wear_gap > gap))
     }
 }
 
 /// Looks at all groups of a TRANS thread.
 pub(crate) fn survey(groups: &BlockGroups, owner: u32) -> Survey {
     let (mut free, mut owned, mut most, mut coldest) = (0, 0, 0, None::<(u32, u32)>);
+    let mut flawed = None;
     for group in (0..groups.count()).filter(|&group| groups.owner(group) == Some(owner)) {
         owned += 1;
         let wear = groups.erase_count(group);
         most = most.max(wear);
         match groups.state(group) {
             GroupState::Free => free += 1,
-            GroupState::Closed => coldest = Some(coldest.map_or((wear, group), |cold| cold.min((wear, group)))),
+            GroupState::Closed => {
+                coldest = Some(coldest.map_or((wear, group), |cold| cold.min((wear, group))));
+                if groups.has_flaw(group) {
+                    flawed.get_or_insert(group);
+                }
+            }
             _ => {}
         }
     }
     let wear_gap = coldest.map_or(0, |(wear, _)| most - wear);
-    Survey { free, owned, coldest: coldest.map(|(_, group)| group), wear_gap }
+    Survey { free, owned, coldest: coldest.map(|(_, group)| group), flawed, wear_gap }
 }

@@ -266,11 +266,17 @@ impl Bgc {
     fn on_read(&mut self, turn: &mut Turn<'_>, place: usize, media: Media) {
         let (lpn, _, _) = self.tables.frames.labelled(self.first_frame + place as u32);
         let moving = self.window[place].as_mut().expect("it was being read");
-        // What cannot be read cannot be moved, and its group not be erased: recovery from that is not done yet.
-        assert_eq!(media, Media::Good, "bgc{} cannot read a page", self.index);
+        // What cannot be read is moved as a page that is lost: its frame says so, and its new place will.
         if lpn == UNPROGRAMMED {
-            // It was mapped when its program was sent, and this read came to the die before that.
             let from = moving.from;
+            if media != Media::Good && !self.tables.groups.is_valid(from) {
+                // Its program failed, and it has another place now.
+                self.window[place] = None;
+                self.victim.as_mut().expect("its page was read").under_way -= 1;
+                self.fill_window(turn);
+                return;
+            }
+            // It was mapped when its program was sent, and this read came to the die before that or before it has its new place.
             self.read(turn, place, from);
             return;
         }
@@ -329,12 +335,33 @@ impl Bgc {
         let idle = is_idle(&self.tables, self.settings.parts.nvmq);
         let now = turn.now();
         let since = *self.idle_since.get_or_insert(now);
+        if self.victim.is_none() && !self.tidying {
+            self.scrub(turn);
+        }
         if !idle {
             self.idle_since = None;
         } else if self.victim.is_none() && !self.tidying && now.since(since) >= self.settings.reclaim.idle {
             self.choose_in_background(turn);
         }
         turn.wake_at(now + LOOK_EVERY);
+    }
+
+    /// Moves what a group with a flaw holds, busy or not, if there is room for that without the groups kept for reclaim.
+    fn scrub(&mut self, turn: &mut Turn<'_>) {
+        let groups = &self.tables.groups;
+        if groups.flawed() == 0 || self.settings.mapping != MappingScheme::Page {
+            return;
+        }
+        let mine = (0..self.settings.parts.trans as u8)
+            .filter(|trans| u16::from(*trans) % self.settings.parts.bgc == self.index.into());
+        let found = mine.map(|trans| (trans, survey(groups, trans.into()))).find_map(|(trans, survey)| {
+            let group = survey.flawed.filter(|_| survey.free > crate::tables::RESERVED_GROUPS + 1)?;
+            Some((trans, group))
+        });
+        if let Some((trans, group)) = found {
+            turn.spend(Work::PickVictim);
+            self.reclaim(turn, trans, group, false);
+        }
     }
 
     fn choose_in_background(&mut self, turn: &mut Turn<'_>) {
@@ -351,7 +378,7 @@ impl Bgc {
                 return;
             }
             let survey = survey(&self.tables.groups, trans.into());
-            if let Some(group) = survey.cold(self.settings.reclaim.wear_gap) {
+            if let Some(group) = survey.due(self.settings.reclaim.wear_gap) {
                 self.reclaim(turn, trans, group, false);
                 return;
             }

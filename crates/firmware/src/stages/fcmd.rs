@@ -3,13 +3,14 @@
 use crate::message::*;
 use crate::stages::Answers;
 use crate::stages::dies::DieLines;
-use crate::{Firmware, Turn};
+use crate::{BlockGroups, Firmware, Turn};
 use stage::{Accepts, Stage};
 
 /// One FCMD thread.
 pub(crate) struct Fcmd {
     index: u8,
     dies: DieLines,
+    groups: BlockGroups,
     answers: Answers,
     /// The next ticket of each TRANS part.
     next_ticket: Vec<u32>,
@@ -22,9 +23,9 @@ impl Accepts<ChannelDone> for Fcmd {}
 
 impl Fcmd {
     /// Thread `index`, with the dies behind its channels.
-    pub(crate) fn new(index: u8, owners: u16, dies: DieLines, answers: Answers) -> Self {
+    pub(crate) fn new(index: u8, owners: u16, dies: DieLines, groups: BlockGroups, answers: Answers) -> Self {
         let next_ticket = vec![0; owners.into()];
-        Fcmd { index, dies, answers, next_ticket, early: Vec::new() }
+        Fcmd { index, dies, groups, answers, next_ticket, early: Vec::new() }
     }
 
     /// Takes requests with a ticket in the order of their tickets, whichever came first.
@@ -49,8 +50,10 @@ impl Fcmd {
 
     fn on_done(&mut self, turn: &mut Turn<'_>, done: ChannelDone) {
         let finished = self.dies.finish(turn, &done);
-        for &(requester, frame, key) in finished.pages() {
-            self.answers.tell(turn, requester, PageDone { requester, frame, media: done.media, key });
+        for page in finished.pages() {
+            let FlashRequest { requester, frame, key, .. } = page.request;
+            let media = self.groups.heard(page.request.ppn, page.media);
+            self.answers.tell(turn, requester, PageDone { requester, frame, media, key });
         }
         self.dies.go_on(turn, &finished);
     }

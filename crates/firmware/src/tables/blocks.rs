@@ -4,6 +4,7 @@
 //! groups of every die (block-interleaved virtualisation, DeepFlash §4.3), or by their channel. The last groups of the array are the
 //! journal's.
 
+use crate::message::Media;
 use crate::{BlockDeal, Drive, Settings, Turn};
 use stage::{SharedMemory, Words};
 use units::{BlockId, Ppn};
@@ -22,9 +23,24 @@ pub enum GroupState {
     Closed,
     /// Being reclaimed.
     Victim,
+    /// Not used any more, or never: a block of it is bad.
+    Retired,
 }
 
-const STATES: [GroupState; 4] = [GroupState::Free, GroupState::Open, GroupState::Closed, GroupState::Victim];
+const STATES: [GroupState; 5] =
+    [GroupState::Free, GroupState::Open, GroupState::Closed, GroupState::Victim, GroupState::Retired];
+
+/// What can be wrong with a group that is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// A page was close to what can be corrected, or beyond: what it holds is to be moved.
+    Weak = 1,
+    /// A program failed: what it holds is to be moved, and it is not to be used again.
+    Failed = 2,
+}
+
+/// In [`BlockGroups::health`]: groups with a flaw.
+const FLAWED: usize = 0;
 
 /// States, valid pages and wear of all groups. Written by the TRANS thread that owns the group; BGC reads, and marks its victims.
 #[derive(Clone, Debug)]
@@ -36,6 +52,10 @@ pub struct BlockGroups {
     closed_at: Words,
     /// A bit for each physical page.
     valid: Words,
+    /// What is wrong with a group: [`Flaw`]s.
+    flaws: Words,
+    /// Groups that have a flaw, and whether the media are read-only.
+    health: Words,
     groups: u32,
     journal: u32,
     dies: u32,
@@ -65,6 +85,8 @@ impl BlockGroups {
             planes,
             pages_per_block: geometry.shape().pages_per_block,
             threads: u32::from(settings.parts.trans),
+            flaws: memory.wide(count),
+            health: memory.wide(2),
             deal: settings.deal,
             turn_after: least_common_multiple(geometry.die_count(), settings.parts.trans.into()),
         }
@@ -170,6 +192,7 @@ impl BlockGroups {
     /// Counts an erase.
     pub fn erased(&self, group: u32) {
         self.erase_count.set(group as usize, u64::from(self.erase_count(group)) + 1);
+        self.clear_flaws(group);
     }
     /// Sets the number of erases: preconditioning.
     pub fn set_erase_count(&self, group: u32, count: u32) {
@@ -183,6 +206,45 @@ impl BlockGroups {
     pub fn close(&self, group: u32, at: u32) {
         self.closed_at.set(group as usize, at.into());
         self.set_state(group, GroupState::Closed);
+    }
+
+    /// What is to be told of a page whose flash said this: a weak or unreadable page marks its group.
+    pub(crate) fn heard(&self, ppn: Ppn, media: Media) -> Media {
+        match media {
+            Media::Weak => {
+                self.mark(self.of(ppn), Flaw::Weak);
+                Media::Good
+            }
+            Media::Unreadable => {
+                self.mark(self.of(ppn), Flaw::Weak);
+                media
+            }
+            _ => media,
+        }
+    }
+    /// Notes a flaw of a group. The journal's groups are taken round and round anyway.
+    pub(crate) fn mark(&self, group: u32, flaw: Flaw) {
+        if self.owner(group).is_some() && self.flaws.fetch_bits(group as usize, flaw as u64) == 0 {
+            self.health.fetch_add(FLAWED, 1);
+        }
+    }
+    /// Whether a group has a flaw.
+    pub fn has(&self, group: u32, flaw: Flaw) -> bool {
+        self.flaws.get(group as usize) & flaw as u64 != 0
+    }
+    /// Whether anything is wrong with a group.
+    pub fn has_flaw(&self, group: u32) -> bool {
+        self.flaws.get(group as usize) != 0
+    }
+    /// Forgets a group's flaws: it was erased, or is not used any more.
+    pub(crate) fn clear_flaws(&self, group: u32) {
+        if self.flaws.take_bits(group as usize) != 0 {
+            self.health.fetch_add(FLAWED, u64::MAX);
+        }
+    }
+    /// How many groups have a flaw that is yet to be dealt with.
+    pub fn flawed(&self) -> u64 {
+        self.health.get(FLAWED)
     }
 
     /// Whether a page holds what its logical page's map entry points to.

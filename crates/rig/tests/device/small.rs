@@ -120,6 +120,7 @@ impl Small {
             },
             timing: timing(),
             erases_max: 100_000,
+            faults: None,
             link: LinkTiming {
                 rate: BytesPerSecond(8_000_000_000),
                 packet: Bytes(256),

@@ -167,7 +167,7 @@ impl Trans {
         if self.places.locate(turn, request.lpn) == Some(from)
             && let Some(to) = self.places.place_moved(turn, request.lpn)
         {
-            self.label(request.lpn, request.frame);
+            self.label_moved(request.lpn, request.frame);
             self.moving.push((request.lpn, to));
             self.ask_flash(turn, flash::Operation::Program, to, &request);
         } else {
@@ -209,6 +209,12 @@ impl Trans {
     /// Writes the out-of-band entry: what recovery finds the page by.
     fn label(&mut self, lpn: Lpn, frame: u32) {
         self.tables.frames.label(frame, lpn, self.index.into(), self.sequence);
+        self.sequence += 1;
+    }
+
+    /// The same for a page that was on flash before.
+    fn label_moved(&mut self, lpn: Lpn, frame: u32) {
+        self.tables.frames.label_moved(frame, lpn, self.index.into(), self.sequence);
         self.sequence += 1;
     }
 
