@@ -320,6 +320,10 @@ pub enum TransOperation {
     Discard,
     /// Program the frame to a new place, if the page is still at the old one; the map stays as it is.
     Relocate(Ppn),
+    /// Programming the page at this place failed: give it another, and use the block no more.
+    Replace(Ppn),
+    /// Place nothing more in this page's group: it is to be emptied.
+    Close(Ppn),
     /// The new place is programmed: map the page there, unless it has been written since.
     Settle(Ppn),
     /// Nothing of this page's group is valid any more: erase its blocks.
@@ -439,6 +443,8 @@ pub struct Reclaimed {
     pub trans: u8,
     /// Its first block; none if no group had garbage, or a step of a merge had none to erase.
     pub first: Option<BlockId>,
+    /// Whether it can be used again: none of its programs and erases failed.
+    pub sound: bool,
 }
 
 /// A completion stands in the CQ buffer.

@@ -7,8 +7,8 @@ use crate::hardware::{
 };
 use crate::precondition::{Fill, Precondition};
 use firmware::architecture::{Architecture, DrawError, Drawing, Materials, Placement};
-use firmware::{Blueprint, Drive, DriveError, DriveShape, Firmware, Settings, Tables};
-use flash::{Channel, Contents, FaultSettings, FaultyMedia, Timing};
+use firmware::{Blueprint, Drive, DriveError, DriveShape, Firmware, MappingScheme, Settings, Tables};
+use flash::{Channel, Contents, FaultSettings, FaultSettingsError, FaultyMedia, Timing};
 use host::{Driver, DriverSettings, Initial, Phase};
 use nvme::spec::Opcode;
 use nvme::{
@@ -83,7 +83,7 @@ pub enum BuildError {
     Timing(#[from] flash::TimingError),
     /// How flash fails.
     #[error(transparent)]
-    Faults(#[from] flash::FaultSettingsError),
+    Faults(#[from] FaultSettingsError),
     /// The plan.
     #[error(transparent)]
     Draw(#[from] DrawError),
@@ -157,11 +157,19 @@ impl Device {
         self.timing.validate(&self.drive.geometry)?;
         if let Some(faults) = &self.faults {
             faults.validate(&self.drive.geometry)?;
+            check_failures(faults, self.architecture, &self.settings)?;
         }
-        let drive = Arc::new(Drive::new(self.drive.clone(), 0)?);
+        let drive = Arc::new(Drive::new(DriveShape { bad_blocks: self.bad_blocks(), ..self.drive.clone() }, 0)?);
         let materials = Materials { drive: drive.clone(), settings: self.settings, placement: self.placement.clone() };
         let drawing = self.architecture.draw(materials, &mut |tables| prepare(&drive, tables))?;
         Ok((drawing, drive))
+    }
+
+    /// Blocks that are bad from the factory.
+    fn bad_blocks(&self) -> Vec<BlockId> {
+        let Some(faults) = &self.faults else { return Vec::new() };
+        let blocks = (0..self.drive.geometry.block_count()).map(BlockId);
+        blocks.filter(|&block| faults.is_bad_from_factory(self.precondition.seed, block)).collect()
     }
 
     pub(crate) fn build(&self, phases: Vec<Phase>, pauses: bool) -> Result<Built, BuildError> {
@@ -313,4 +321,21 @@ impl Device {
                 .collect(),
         }
     }
+}
+
+/// Refuses operations that fail where the firmware has no other place for what they lose.
+pub(crate) fn check_failures(
+    faults: &FaultSettings,
+    architecture: &dyn Architecture,
+    settings: &Settings,
+) -> Result<(), FaultSettingsError> {
+    let chances = [("program_failures", faults.program_failures), ("erase_failures", faults.erase_failures)];
+    let Some((field, value)) = chances.into_iter().find(|(_, chance)| *chance > 0.0) else { return Ok(()) };
+    let name = architecture.name();
+    let reason = match settings.mapping {
+        _ if !architecture.replaces_blocks() => format!("{name} does not replace blocks that fail"),
+        MappingScheme::Hybrid { .. } => "hybrid mapping does not replace blocks that fail".into(),
+        MappingScheme::Page => return Ok(()),
+    };
+    Err(FaultSettingsError { field, value: value.to_string(), expected: format!("0: {reason}") })
 }

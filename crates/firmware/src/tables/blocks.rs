@@ -7,6 +7,7 @@
 use crate::message::Media;
 use crate::{BlockDeal, Drive, Settings, Turn};
 use stage::{SharedMemory, Words};
+use std::sync::Arc;
 use units::{BlockId, Ppn};
 
 /// Free groups of a TRANS thread that only moved pages may use: a victim can always be emptied.
@@ -41,6 +42,8 @@ pub enum Flaw {
 
 /// In [`BlockGroups::health`]: groups with a flaw.
 const FLAWED: usize = 0;
+/// In the same: 1 when there are no more groups than needed.
+const READ_ONLY: usize = 1;
 
 /// States, valid pages and wear of all groups. Written by the TRANS thread that owns the group; BGC reads, and marks its victims.
 #[derive(Clone, Debug)]
@@ -58,6 +61,8 @@ pub struct BlockGroups {
     health: Words,
     groups: u32,
     journal: u32,
+    /// A bit for each group with a bad block from the factory; nothing if there is none.
+    factory: Arc<[u64]>,
     dies: u32,
     planes: u32,
     pages_per_block: u32,
@@ -73,14 +78,24 @@ impl BlockGroups {
         let planes = geometry.shape().planes_per_die;
         let groups = geometry.block_count() / planes;
         let count = groups as usize;
+        let journal = if settings.parts.log == 0 { 0 } else { journal_groups(drive) };
+        let state = memory.narrow(count);
+        let bad =
+            drive.shape().bad_blocks.iter().map(|block| block.0 / planes).filter(|group| *group < groups - journal);
+        let mut factory = vec![0u64; if drive.shape().bad_blocks.is_empty() { 0 } else { count.div_ceil(64) }];
+        for group in bad {
+            factory[group as usize / 64] |= 1 << (group % 64);
+            state.set(group as usize, GroupState::Retired as u64);
+        }
         BlockGroups {
-            state: memory.narrow(count),
+            state,
+            factory: factory.into(),
             valid_count: memory.narrow(count),
             erase_count: memory.narrow(count),
             closed_at: memory.narrow(count),
             valid: memory.wide((geometry.page_count() as usize).div_ceil(64)),
             groups,
-            journal: if settings.parts.log == 0 { 0 } else { journal_groups(drive) },
+            journal,
             dies: geometry.die_count(),
             planes,
             pages_per_block: geometry.shape().pages_per_block,
@@ -119,7 +134,11 @@ impl BlockGroups {
                 (position * u64::from(self.threads) / u64::from(self.groups)) as u32
             }
         };
-        (group < self.groups - self.journal).then(owner)
+        (group < self.groups - self.journal && !self.is_factory_bad(group)).then(owner)
+    }
+    /// Whether a block of a group was bad from the factory: it is nobody's.
+    fn is_factory_bad(&self, group: u32) -> bool {
+        self.factory.get(group as usize / 64).is_some_and(|bits| bits >> (group % 64) & 1 == 1)
     }
     /// The group that a page lies in.
     #[inline]
@@ -241,6 +260,23 @@ impl BlockGroups {
         if self.flaws.take_bits(group as usize) != 0 {
             self.health.fetch_add(FLAWED, u64::MAX);
         }
+    }
+    /// A group is not used any more.
+    pub(crate) fn retire(&self, group: u32) {
+        self.clear_flaws(group);
+        self.set_state(group, GroupState::Retired);
+    }
+    /// Whether a group is not used any more, or is not to be once it is emptied.
+    pub fn is_bad(&self, group: u32) -> bool {
+        self.state(group) == GroupState::Retired || self.has(group, Flaw::Failed)
+    }
+    /// Whether there are no more groups than needed: nothing is written for hosts any more.
+    pub fn is_read_only(&self) -> bool {
+        self.health.get(READ_ONLY) != 0
+    }
+    /// There are no more groups than needed.
+    pub(crate) fn set_read_only(&self) {
+        self.health.set(READ_ONLY, 1);
     }
     /// How many groups have a flaw that is yet to be dealt with.
     pub fn flawed(&self) -> u64 {

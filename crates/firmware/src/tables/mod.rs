@@ -7,7 +7,7 @@ mod lines;
 mod mapping;
 
 pub(crate) use blocks::RESERVED_GROUPS;
-pub use blocks::{BlockGroups, GroupState};
+pub use blocks::{BlockGroups, Flaw, GroupState};
 pub use frames::Frames;
 pub use hybrid::HybridMap;
 pub(crate) use hybrid::Place;

@@ -113,6 +113,7 @@ impl Small {
                 geometry: Small::geometry(),
                 namespaces: vec![self.sectors()],
                 format: LbaFormat::B512,
+                bad_blocks: Vec::new(),
                 queues: self.queues,
                 queue_entries: 64,
                 transfer_sectors: 2048,
