@@ -2,13 +2,13 @@
 
 use crate::build::{BuildError, Built, Device};
 use crate::session::{SessionError, check_tables, wear};
-use firmware::Tables;
+use firmware::{Tables, spare_left};
 use host::Memory;
 use nvme::ControllerSettings;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
-use target::{Ended, Metrics, PortShape, ServeError, Server, Stop, SubsystemSettings};
+use target::{DriveHealth, Ended, Metrics, PortShape, ServeError, Server, Stop, SubsystemSettings};
 use thiserror::Error;
 use threads::{Layout, Threads};
 use units::{Bytes, SECTOR_BYTES};
@@ -122,7 +122,7 @@ impl Service {
         let subsystem = SubsystemSettings {
             controller: identified(device.controller_settings(), &settings.subsystem),
             allowed: settings.allowed,
-            percentage_used: percentage_used(tables.clone(), device.erases_max),
+            health: health(tables.clone(), drive.clone(), &device),
         };
         let (served, ran) = thread::scope(|scope| {
             let drive = scope.spawn(move || {
@@ -176,7 +176,12 @@ fn fingerprint(bytes: &[u8]) -> u128 {
     })
 }
 
-/// The share of their erases that blocks have had on average, in per cent, at most what the page can say.
-fn percentage_used(tables: Tables, erases_max: u32) -> Box<dyn Fn() -> u8 + Send> {
-    Box::new(move || (wear(&tables).erase_count_mean * 100.0 / f64::from(erases_max.max(1))).min(255.0) as u8)
+/// How the drive is. Endurance is the share of their erases that blocks have had on average, at most what the page can say.
+fn health(tables: Tables, drive: Arc<firmware::Drive>, device: &Device) -> Box<dyn Fn() -> DriveHealth + Send> {
+    let (settings, erases_max) = (device.settings, f64::from(device.erases_max.max(1)));
+    Box::new(move || DriveHealth {
+        percentage_used: (wear(&tables).erase_count_mean * 100.0 / erases_max).min(255.0) as u8,
+        available_spare: (spare_left(&drive, &settings, &tables) * 100.0) as u8,
+        read_only: tables.groups.is_read_only(),
+    })
 }

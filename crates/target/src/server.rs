@@ -306,6 +306,7 @@ impl Loop {
             }
         }
         self.reap(now);
+        self.subsystem.watch(now);
         for at in 0..self.connections.len() {
             self.serve(at, now);
         }
@@ -399,6 +400,7 @@ impl Loop {
         connection.note_beginning(now, |session| {
             session.reap(&mut world);
             session.work(&mut world);
+            session.announce(&mut world);
         });
         let mut left = TURN_BYTES;
         while connection.readable && left > 0 && !connection.session.is_backed_up() {

@@ -3,6 +3,7 @@
 mod conversations;
 mod hostile;
 mod initiator;
+mod worn;
 
 use initiator::{Attachment, Wishes};
 use rig::config::Layers;
@@ -30,13 +31,15 @@ struct Serving {
     advertised: Option<SocketAddr>,
     patience: Patience,
     lba_bytes: u32,
+    /// Further keys.
+    set: &'static [&'static str],
 }
 
 impl Default for Serving {
     fn default() -> Self {
         let patience =
             Patience { to_connect: Span::from_secs(20), to_take: Span::from_secs(20), to_end: Span::from_secs(20) };
-        Serving { allowed: Vec::new(), advertised: None, patience, lba_bytes: 512 }
+        Serving { allowed: Vec::new(), advertised: None, patience, lba_bytes: 512, set: &[] }
     }
 }
 
@@ -53,7 +56,7 @@ impl Serving {
             layers = layers.flag(flag, value).expect("a flag of the command line");
         }
         let lba = format!("device.lba_bytes={}", self.lba_bytes);
-        for assignment in ["cache.size_bytes=4MiB", "host.vectors=8", &lba] {
+        for assignment in ["cache.size_bytes=4MiB", "host.vectors=8", &lba].iter().chain(self.set) {
             layers = layers.set(assignment).expect("a key");
         }
         let device = layers.resolve().expect("a configuration").plan();
