@@ -23,8 +23,8 @@ pub(crate) struct ServeArguments {
     /// Listens for a virtual machine's vfio-user client here
     #[arg(long, value_name = "SOCKET", hide = true)]
     vfio_user: Option<PathBuf>,
-    /// Keeps the drive's contents in a file
-    #[arg(long, value_name = "FILE", hide = true)]
+    /// Keeps the drive's contents in a sparse file, and finds them there when it is served again
+    #[arg(long, value_name = "FILE")]
     media: Option<PathBuf>,
     /// Shows the drive's figures over HTTP here, as Prometheus reads them
     #[arg(long, value_name = "ADDR:PORT")]
@@ -99,9 +99,6 @@ impl ServeArguments {
         if let Some(socket) = &self.vfio_user {
             return later(&format!("--vfio-user {}", socket.display()));
         }
-        if let Some(file) = &self.media {
-            return later(&format!("--media {}: contents kept over restarts", file.display()));
-        }
         Ok(())
     }
 
@@ -150,8 +147,9 @@ impl ServeArguments {
             allowed: self.allow_host.clone(),
             layout: Layout { threads: threads.into(), pin: false },
         };
-        let device = resolved.plan();
+        let mut device = resolved.plan();
         resolved.draw(&device)?;
+        device.media.clone_from(&self.media);
         Ok(Service::listen(device, settings)?)
     }
 
@@ -170,6 +168,7 @@ impl ServeArguments {
             ("listening", address.to_string()),
             ("connect", format!("nvme connect -t tcp -a {ip} -s {port} -n {}", self.nqn)),
         ];
+        rows.extend(self.media.as_ref().map(|file| ("contents", file.display().to_string())));
         rows.extend(metrics.map(|address| ("metrics", format!("http://{address}/metrics"))));
         shell.say(&rows.iter().map(|(name, text)| format!("{name:<10} {text}\n")).collect::<String>())?;
         Ok(())

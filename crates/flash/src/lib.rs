@@ -31,6 +31,7 @@ mod faults;
 mod geometry;
 mod ledger;
 mod pending;
+mod store;
 mod timers;
 mod timing;
 
@@ -43,4 +44,5 @@ pub use faults::{
 };
 pub use geometry::{CellKind, Geometry, GeometryError, PageAddress, Shape};
 pub use ledger::{Phase, PhaseRecord, Usage};
+pub use store::{PageStore, StoreFailed, StoredBlock, StoredPage};
 pub use timing::{CommandCycles, PageType, Suspend, Timing, TimingError, page_type};

@@ -127,7 +127,7 @@ fn an_erase_makes_a_block_fresh_and_blocks_kept_sound_never_fail() {
 #[test]
 fn data_decay_with_days() {
     let errors = ErrorModel { retention: 1e-3, retention_exponent: 1.0, ..ErrorModel::default() };
-    let aged = FaultSettings { errors, days_per_second: 10.0, ..settings() };
+    let aged = FaultSettings { errors, days_per_second: 1.0, ..settings() };
     let mut media = media(aged, 1, 3);
     fill(&mut media, &[5, 6]);
     let mut bits_after = |seconds| {
@@ -180,4 +180,77 @@ fn settings_that_cannot_be_name_their_field() {
     assert_eq!(field(FaultSettings { program_failures: 1.5, ..settings() }), "program_failures");
     assert_eq!(field(FaultSettings { days: f64::NAN, ..settings() }), "days");
     assert_eq!(field(FaultSettings { retry: ReadRetry { levels: 1, factor: 0.0 }, ..settings() }), "retry_factor");
+}
+
+/// What a store was told, by page and block, as a file would keep it.
+#[derive(Debug, Default)]
+struct Kept {
+    pages: std::collections::BTreeMap<u32, (StoredPage, Vec<u64>)>,
+    blocks: std::collections::BTreeMap<u32, StoredBlock>,
+}
+
+#[derive(Clone, Debug)]
+#[expect(clippy::disallowed_types, reason = "the test looks into the store that it gave away")]
+struct Keeping(std::sync::Arc<std::sync::Mutex<Kept>>);
+
+impl PageStore for Keeping {
+    fn write(&mut self, ppn: Ppn, page: StoredPage, payload: &[u64]) -> Result<(), StoreFailed> {
+        self.0.lock().unwrap().pages.insert(ppn.0, (page, payload.to_vec()));
+        Ok(())
+    }
+    fn read(&mut self, ppn: Ppn, payload: &mut [u64]) -> Result<(), StoreFailed> {
+        let kept = self.0.lock().unwrap();
+        let (_, stored) = kept.pages.get(&ppn.0).ok_or(StoreFailed)?;
+        payload.copy_from_slice(stored);
+        Ok(())
+    }
+    fn set_block(&mut self, block: BlockId, state: StoredBlock) -> Result<(), StoreFailed> {
+        self.0.lock().unwrap().blocks.insert(block.0, state);
+        Ok(())
+    }
+}
+
+#[test]
+fn what_a_store_was_told_is_the_same_channel_again() {
+    let kept = Keeping(Default::default());
+    let fresh = || Contents::for_channel(&geometry(), ChannelId(0), 1, 1000).kept_in(Box::new(kept.clone()));
+    let failing = FaultSettings { program_failures: 0.1, erase_failures: 0.3, ..settings() };
+    let mut media = FaultyMedia::failing(fresh(), failing, 5, BlockId(16));
+    for round in 0..3u64 {
+        for block in (0..16).map(BlockId) {
+            for page in (0..12).map(|page| geometry().page(block, page)) {
+                let oob = Oob { lpn: Lpn(page.0), owner: 2, sequence: round };
+                let _ = media.program(page, Time::ZERO, oob, &[round, u64::from(page.0)]);
+            }
+            if round < 2 {
+                let _ = media.erase(block);
+            }
+        }
+    }
+    let mut restored = fresh();
+    let kept = kept.0.lock().unwrap();
+    for block in 0..16 {
+        let state = kept.blocks.get(&block).copied().unwrap_or_default();
+        restored.restore_block(BlockId(block), state).unwrap();
+        for (page, (stored, _)) in kept.pages.range(block * 16..(block + 1) * 16) {
+            if stored.erases == state.erases && !state.torn {
+                restored.restore_page(Ppn(*page), *stored).unwrap();
+            }
+        }
+    }
+    let damaged = StoredPage { check: 1, mark: 5, ..StoredPage::default() };
+    let unwritten = geometry().page(BlockId(15), 15);
+    assert_eq!(fresh().restore_page(unwritten, damaged), Err(MediaFault::Unreadable { ppn: unwritten }));
+    drop(kept);
+    let mut before = media.into_contents();
+    for block in (0..16).map(BlockId) {
+        assert_eq!(before.is_bad(block), restored.is_bad(block), "{block}");
+        assert_eq!(before.erase_count(block), restored.erase_count(block), "{block}");
+        assert_eq!(before.written_pages(block), restored.written_pages(block), "{block}");
+        for page in (0..16).map(|page| geometry().page(block, page)) {
+            let (mut one, mut other) = ([0; 2], [0; 2]);
+            assert_eq!(before.read(page, &mut one), restored.read(page, &mut other), "{page}");
+            assert_eq!(one, other);
+        }
+    }
 }

@@ -5,7 +5,9 @@ use crate::hardware::{
     ChannelStage, ChannelWays, FrontStage, HostStage, Ledger, LinkStage, LinkTiming, LinkWays, MediaTally,
     PendingInterrupts, Tally,
 };
+use crate::media_file::{MediaFile, MediaFileError};
 use crate::precondition::{Fill, Precondition};
+use crate::reopen::{self, Kept};
 use firmware::architecture::{Architecture, DrawError, Drawing, Materials, Placement};
 use firmware::{Blueprint, Drive, DriveError, DriveShape, Firmware, MappingScheme, Settings, Tables};
 use flash::{Channel, Contents, FaultSettings, FaultSettingsError, FaultyMedia, Timing};
@@ -17,6 +19,7 @@ use nvme::{
 };
 
 use stage::Stage;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use thiserror::Error;
 use units::{BlockId, Bytes, ChannelId, QueueId, SECTOR_BYTES, Span, StageId};
@@ -65,6 +68,8 @@ pub struct Device {
     pub check: bool,
     /// The interval of the time series, if one is wanted.
     pub series: Option<Span>,
+    /// The file that keeps what the pages hold; none if memory does. It may have the pages of an earlier run.
+    pub media: Option<PathBuf>,
     /// Whether dies tell when they were busy, for a time line.
     pub narrate: bool,
 }
@@ -84,6 +89,17 @@ pub enum BuildError {
     /// How flash fails.
     #[error(transparent)]
     Faults(#[from] FaultSettingsError),
+    /// The file that keeps the pages.
+    #[error(transparent)]
+    MediaFile(#[from] MediaFileError),
+    /// A drive whose pages no file can keep.
+    #[error("{file} cannot keep {what}")]
+    Keep {
+        /// The file.
+        file: String,
+        /// What it is, and what is expected.
+        what: &'static str,
+    },
     /// The plan.
     #[error(transparent)]
     Draw(#[from] DrawError),
@@ -106,6 +122,7 @@ struct Prepared {
     drawing: Drawing,
     drive: Arc<Drive>,
     contents: Vec<Contents>,
+    file: Option<MediaFile>,
 }
 
 /// A built device, ready to be run in either world.
@@ -115,6 +132,8 @@ pub(crate) struct Built {
     pub(crate) drive: Arc<Drive>,
     pub(crate) ledger: Arc<Mutex<Ledger>>,
     pub(crate) media: Arc<MediaTally>,
+    /// What keeps the pages, if it is a file.
+    pub(crate) file: Option<MediaFile>,
     pub(crate) host: StageId,
     pub(crate) link: StageId,
     pub(crate) channels: Vec<StageId>,
@@ -173,7 +192,11 @@ impl Device {
     }
 
     pub(crate) fn build(&self, phases: Vec<Phase>, pauses: bool) -> Result<Built, BuildError> {
-        let Prepared { drawing, drive, contents } = self.prepare()?;
+        if let Some(path) = &self.media {
+            let what = "the pages of a run, which ends without a flush; expected a drive that is served";
+            return Err(BuildError::Keep { file: path.display().to_string(), what });
+        }
+        let Prepared { drawing, drive, contents, file } = self.prepare()?;
         let settings = self.driver_settings(&drive);
         let layout = settings.layout()?;
         let memory = Arc::new(layout.memory()?);
@@ -183,7 +206,7 @@ impl Device {
         bring_up(&mut controller, &mut link, &settings, &layout)?;
         let ledger = Arc::new(Mutex::new(Ledger::default()));
         let host = HostStage::new(driver, drawing.hardware.doorbells, pending, phases, pauses, ledger.clone());
-        self.assemble(Prepared { drawing, drive, contents }, link, Box::new(host), ledger)
+        self.assemble(Prepared { drawing, drive, contents, file }, link, Box::new(host), ledger)
     }
 
     /// A device whose hosts come from outside, by `line`, with rings and buffers in `memory` as `shape` lays them out.
@@ -204,6 +227,9 @@ impl Device {
     }
 
     fn prepare(&self) -> Result<Prepared, BuildError> {
+        if let Some(path) = &self.media {
+            return self.reopen(path);
+        }
         let geometry = &self.drive.geometry;
         let mut contents: Vec<Contents> = (0..geometry.shape().channels)
             .map(|channel| {
@@ -214,7 +240,28 @@ impl Device {
         let (drawing, drive) = self.draw_prepared(&mut |drive, tables| {
             self.precondition.write(drive, &self.settings, tables, &mut contents)
         })?;
-        Ok(Prepared { drawing, drive, contents })
+        Ok(Prepared { drawing, drive, contents, file: None })
+    }
+
+    /// Draws the device over what a file keeps.
+    fn reopen(&self, path: &Path) -> Result<Prepared, BuildError> {
+        let refused = if !reopen::can_reopen(&self.settings) {
+            Some("hybrid mapping, which cannot be found again; expected page mapping")
+        } else if self.precondition.fill != Fill::None {
+            Some("a drive that was written before; expected one without precondition")
+        } else {
+            None
+        };
+        if let Some(what) = refused {
+            return Err(BuildError::Keep { file: path.display().to_string(), what });
+        }
+        let Kept { file, contents, holds } = Kept::open(self, path)?;
+        let (drawing, drive) = self.draw_prepared(&mut |drive, tables| {
+            if let Some(holds) = &holds {
+                reopen::write(drive, tables, &contents, holds);
+            }
+        })?;
+        Ok(Prepared { drawing, drive, contents, file: Some(file) })
     }
 
     fn link(
@@ -246,7 +293,7 @@ impl Device {
         host: Box<dyn Stage<Firmware>>,
         ledger: Arc<Mutex<Ledger>>,
     ) -> Result<Built, BuildError> {
-        let Prepared { drawing: Drawing { mut blueprint, hardware, tables }, drive, contents } = prepared;
+        let Prepared { drawing: Drawing { mut blueprint, hardware, tables }, drive, contents, file } = prepared;
         blueprint.install_boxed(hardware.host, host);
         blueprint.install_boxed(hardware.link, Box::new(link));
         let tally = Arc::new(MediaTally::default());
@@ -262,7 +309,7 @@ impl Device {
         let parts = blueprint.parts().iter().map(|part| (part.group, part.name.clone())).collect();
         let (host, link) = (hardware.host.id(), hardware.link.id());
         let channels = hardware.channels.iter().map(|slot| slot.id()).collect();
-        Ok(Built { blueprint, tables, drive, ledger, media: tally, host, link, channels, parts })
+        Ok(Built { blueprint, tables, drive, ledger, media: tally, file, host, link, channels, parts })
     }
 
     /// The pages of a channel, failing as they are set to. The journal's blocks do not fail.

@@ -42,6 +42,7 @@ impl Resolved {
             vectors: self.host.vectors,
             check: self.host.check,
             series: self.host.series,
+            media: None,
             narrate: self.timeline.is_some(),
         }
     }

@@ -114,7 +114,7 @@ impl Service {
         let memory = Memory::new(shape.control_bytes(), shape.payload_bytes(), words).map_err(BuildError::from)?;
         let memory = Arc::new(memory);
         let line = server.line();
-        let Built { blueprint, tables, drive, ledger, host, .. } =
+        let Built { blueprint, tables, drive, ledger, host, file, .. } =
             device.build_served(line.clone(), memory.clone(), &shape)?;
         let mut threads = Threads::new(blueprint, settings.layout);
         let bell = threads.bell(host);
@@ -144,6 +144,9 @@ impl Service {
         }
         let ended = served?;
         check_tables(&tables, drive.pages(), |_| None)?;
+        if let Some(file) = file {
+            file.close(drive.pages(), |lpn| tables.mapping.get(lpn).is_some()).map_err(BuildError::from)?;
+        }
         Ok(ended)
     }
 }

@@ -101,7 +101,7 @@ impl Session {
         events_max: usize,
     ) -> Result<Self, SessionError> {
         let left = phases.len();
-        let Built { blueprint, tables, drive, ledger, media, host, link, channels, parts } =
+        let Built { blueprint, tables, drive, ledger, media, host, link, channels, parts, .. } =
             device.build(phases, true)?;
         let fails = device.faults.is_some();
         let core = |place| if let Place::Core(core) = place { Some(core) } else { None };

@@ -266,6 +266,14 @@ impl BlockGroups {
         self.clear_flaws(group);
         self.set_state(group, GroupState::Retired);
     }
+    /// A block of the group was found bad when the drive was switched on: what the group holds is moved, then it is used no more.
+    pub fn find_bad(&self, group: u32) {
+        if self.valid_count(group) == 0 {
+            self.retire(group);
+        } else {
+            self.mark(group, Flaw::Failed);
+        }
+    }
     /// Whether a group is not used any more, or is not to be once it is emptied.
     pub fn is_bad(&self, group: u32) -> bool {
         self.state(group) == GroupState::Retired || self.has(group, Flaw::Failed)

@@ -1,4 +1,4 @@
-//! The pages of a channel with their failures: all of a channel that outlasts a power cut.
+//! The pages of a channel with their failures.
 
 use super::draw::{Lot, bits, normal, share, wrong_bits};
 use super::errors::Stress;
@@ -51,7 +51,6 @@ impl PageRead {
 #[derive(Clone, Copy, Debug, Default)]
 struct BlockState {
     reads: u32,
-    bad: bool,
     /// When the first of its pages was programmed in the run; none if that was before it.
     programmed: Option<Time>,
 }
@@ -67,8 +66,8 @@ struct Faults {
 }
 
 /// The pages of a channel, which may fail: bits come back wrong and are corrected as far as the code can, operations fail,
-/// blocks are bad. Everything of a channel that outlasts a power cut is in here: contents with their out-of-band entries,
-/// erase counts, and the marks of bad blocks.
+/// blocks are bad. What outlasts a power cut is the [`Contents`] inside: pages with their out-of-band entries, erase counts, and
+/// the marks of bad blocks. How often blocks were read, and when they were programmed, is counted anew after one.
 ///
 /// With full payload the bits are really flipped in what was stored, and a BCH decoder puts them right; else the number of
 /// errors is compared with what the code corrects. What is wrong with a page depends on the seed, the page, its cycle and
@@ -114,9 +113,9 @@ impl FaultyMedia {
 
     /// Whether a block was found bad: at the factory, or because an operation failed.
     pub fn is_bad(&self, block: BlockId) -> bool {
-        let Some(faults) = &self.faults else { return false };
-        let (_, index) = self.contents.geometry().block_in_channel(block);
-        faults.blocks[index].bad || block < faults.sound_from && faults.settings.is_bad_from_factory(faults.seed, block)
+        let Some(faults) = &self.faults else { return self.contents.is_bad(block) };
+        self.contents.is_bad(block)
+            || block < faults.sound_from && faults.settings.is_bad_from_factory(faults.seed, block)
     }
 
     /// Whether a refusal is one that flash comes to by itself, and not a fault of who asked.
@@ -133,7 +132,13 @@ impl FaultyMedia {
     /// # Errors
     /// A page that holds nothing that could be corrected: torn by a program or an erase that failed.
     pub fn read(&mut self, ppn: Ppn, reading: Reading, payload: &mut [u64]) -> Result<PageRead, MediaFault> {
-        let oob = self.contents.read(ppn, payload);
+        let oob = match self.contents.read(ppn, payload) {
+            // Its store does not hold what it wrote: the entry is known, the data are lost.
+            Err(MediaFault::Unreadable { .. }) if self.contents.entry(ppn).is_some() => {
+                return Ok(PageRead { oob: self.contents.entry(ppn), verdict: Verdict::Uncorrectable });
+            }
+            other => other,
+        };
         let block = self.contents.geometry().block_of(ppn);
         let Some(faults) = self.faults.as_mut().filter(|faults| block < faults.sound_from) else {
             return Ok(PageRead { oob: oob?, verdict: PageRead::CLEAN });
@@ -178,7 +183,7 @@ impl FaultyMedia {
             let cycle = self.contents.erase_count(block)?;
             if faults.fails(faults.settings.program_failures, ppn.0, cycle, Lot::Program) {
                 self.contents.tear_program(ppn)?;
-                faults.blocks[index].bad = true;
+                self.contents.mark_bad(block)?;
                 return Err(MediaFault::ProgramFailed { ppn });
             }
             if self.contents.written_pages(block)? == 0 {
@@ -198,10 +203,10 @@ impl FaultyMedia {
             let cycle = self.contents.erase_count(block)?;
             if faults.fails(faults.settings.erase_failures, block.0, cycle, Lot::Erase) {
                 self.contents.tear_erase(block)?;
-                faults.blocks[index].bad = true;
+                self.contents.mark_bad(block)?;
                 return Err(MediaFault::EraseFailed { block });
             }
-            faults.blocks[index] = BlockState { bad: faults.blocks[index].bad, ..BlockState::default() };
+            faults.blocks[index] = BlockState::default();
         }
         self.contents.erase(block)
     }

@@ -167,14 +167,15 @@ impl ChannelStage {
             |bits| settings.map_or(Span::ZERO, |settings| settings.decode + settings.decode_bit * u64::from(bits));
         match read.verdict {
             Verdict::Uncorrectable => {
-                let settings = settings.expect("sound pages are read");
-                if reading.level < settings.retry.levels {
-                    return Err(time(settings.correctable));
+                // Without settings it is the store of the pages that failed, and another try is of no use.
+                let correctable = settings.map_or(0, |settings| settings.correctable);
+                if settings.is_some_and(|settings| reading.level < settings.retry.levels) {
+                    return Err(time(correctable));
                 }
                 self.ways.tally.given_up();
                 self.ways.frames.clear(slot.frame, 0, self.payload.len());
                 self.ways.frames.mark_lost(slot.frame);
-                Ok((Media::Unreadable, time(settings.correctable)))
+                Ok((Media::Unreadable, time(correctable)))
             }
             Verdict::Good { bits, worst, words, weak } => {
                 self.ways.tally.corrected(bits, words);

@@ -141,6 +141,7 @@ impl Small {
             vectors: self.queues as u16,
             check: true,
             series: None,
+            media: None,
             narrate: false,
         }
     }

@@ -13,7 +13,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::time::{Duration, Instant};
 use units::Span;
 
-const NOWHERE: DataPointer = DataPointer { prp1: units::HostAddress(0), prp2: units::HostAddress(0) };
+pub(crate) const NOWHERE: DataPointer = DataPointer { prp1: units::HostAddress(0), prp2: units::HostAddress(0) };
 
 pub(crate) fn write(slba: u64, blocks: u32) -> Submission {
     Submission::write(1, slba, blocks, NOWHERE)

@@ -3,13 +3,15 @@
 mod conversations;
 mod hostile;
 mod initiator;
+mod kept;
 mod worn;
 
 use initiator::{Attachment, Wishes};
 use rig::config::Layers;
-use rig::{Ended, Layout, Patience, Service, ServiceError, ServiceSettings, Stop};
+use rig::{Device, Ended, Layout, Patience, Service, ServiceError, ServiceSettings, Stop};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use units::Span;
@@ -33,33 +35,29 @@ struct Serving {
     lba_bytes: u32,
     /// Further keys.
     set: &'static [&'static str],
+    architecture: &'static str,
+    media: Option<PathBuf>,
 }
 
 impl Default for Serving {
     fn default() -> Self {
         let patience =
             Patience { to_connect: Span::from_secs(20), to_take: Span::from_secs(20), to_end: Span::from_secs(20) };
-        Serving { allowed: Vec::new(), advertised: None, patience, lba_bytes: 512, set: &[] }
+        Serving {
+            allowed: Vec::new(),
+            advertised: None,
+            patience,
+            lba_bytes: 512,
+            set: &[],
+            architecture: "deepflash",
+            media: None,
+        }
     }
 }
 
 impl Serving {
     fn start(self) -> Running {
-        let mut layers = Layers::new();
-        for (flag, value) in [
-            ("--device", "small"),
-            ("--world", "threads"),
-            ("--payload", "full"),
-            ("--precondition", "none"),
-            ("--queues", "8"),
-        ] {
-            layers = layers.flag(flag, value).expect("a flag of the command line");
-        }
-        let lba = format!("device.lba_bytes={}", self.lba_bytes);
-        for assignment in ["cache.size_bytes=4MiB", "host.vectors=8", &lba].iter().chain(self.set) {
-            layers = layers.set(assignment).expect("a key");
-        }
-        let device = layers.resolve().expect("a configuration").plan();
+        let device = self.device();
         let settings = ServiceSettings {
             address: "127.0.0.1:0".parse().expect("an address"),
             advertised: self.advertised,
@@ -74,6 +72,27 @@ impl Serving {
         let end_metrics = Box::new(metrics.ender().expect("it listens"));
         std::thread::spawn(|| metrics.run());
         Running { address, stop, thread: std::thread::spawn(move || service.run()), metrics: page, end_metrics }
+    }
+
+    fn device(&self) -> Device {
+        let mut layers = Layers::new();
+        for (flag, value) in [
+            ("--device", "small"),
+            ("--architecture", self.architecture),
+            ("--world", "threads"),
+            ("--payload", "full"),
+            ("--precondition", "none"),
+            ("--queues", "8"),
+        ] {
+            layers = layers.flag(flag, value).expect("a flag of the command line");
+        }
+        let lba = format!("device.lba_bytes={}", self.lba_bytes);
+        for assignment in ["cache.size_bytes=4MiB", "host.vectors=8", &lba].iter().chain(self.set) {
+            layers = layers.set(assignment).expect("a key");
+        }
+        let mut device = layers.resolve().expect("a configuration").plan();
+        device.media.clone_from(&self.media);
+        device
     }
 }
 

@@ -92,7 +92,7 @@ impl Trans {
     /// Thread `index`, with the groups it owns in whatever state they are: fresh or preconditioned.
     pub(crate) fn new(index: u8, drive: Arc<Drive>, settings: &Settings, tables: Tables, ways: Ways) -> Self {
         let Ways { fcmd, answers, bgc, shared } = ways;
-        let places = places(index, settings, &tables);
+        let (places, sequence) = (places(index, settings, &tables), tables.first_version());
         let spares = Spares::of(&drive, settings, &tables, index.into());
         Trans {
             index,
@@ -104,7 +104,7 @@ impl Trans {
             bgc,
             drive,
             places,
-            sequence: 1,
+            sequence,
             moving: Vec::new(),
             reclaiming: false,
             held: VecDeque::new(),
