@@ -54,6 +54,7 @@ struct Served {
     connections: u64,
     protocol_violations: u64,
     keep_alive_expiries: u64,
+    durable: bool,
 }
 
 impl ServeArguments {
@@ -86,9 +87,11 @@ impl ServeArguments {
             connections: ended.connections,
             protocol_violations: ended.violations,
             keep_alive_expiries: ended.expired,
+            durable: ended.durable,
         };
+        let durable = if served.durable { "everything is durable" } else { "what was in the buffer is lost" };
         shell.say(&format!(
-            "ended      {} connections, {} broke the protocol, {} hosts fell silent; everything is durable\n",
+            "ended      {} connections, {} broke the protocol, {} hosts fell silent; {durable}\n",
             served.connections, served.protocol_violations, served.keep_alive_expiries
         ))?;
         shell.put(json, &serde_json::to_string_pretty(&served).expect("numbers always serialise"))

@@ -137,7 +137,7 @@ fn data_decay_with_days() {
             Verdict::Uncorrectable => u32::MAX,
         }
     };
-    let bits = [0, 1, 2, 100].map(|seconds| bits_after(seconds));
+    let bits = [0, 1, 2, 100].map(&mut bits_after);
     assert!(bits[0] == 0 && bits[1] < bits[2] && bits[3] == u32::MAX && bits.is_sorted(), "{bits:?}");
 }
 

@@ -104,7 +104,7 @@ impl Layout {
 
 /// An open file.
 #[derive(Clone, Debug)]
-pub struct MediaFile {
+pub(crate) struct MediaFile {
     file: Arc<File>,
     path: PathBuf,
     layout: Layout,

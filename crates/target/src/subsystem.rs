@@ -175,7 +175,7 @@ pub(crate) struct Subsystem {
     /// Who waits for the flush that is under way, and for one that is yet to begin: it alone covers what they wrote.
     flushing: BTreeSet<Flush>,
     to_flush: BTreeSet<Flush>,
-    is_durable: bool,
+    is_durable: Option<bool>,
 }
 
 impl Subsystem {
@@ -193,7 +193,7 @@ impl Subsystem {
             own,
             flushing: BTreeSet::new(),
             to_flush: BTreeSet::new(),
-            is_durable: false,
+            is_durable: None,
         }
     }
 
@@ -274,8 +274,8 @@ impl Subsystem {
         self.flush(port, Flush::End, now);
     }
 
-    /// Whether [`Subsystem::make_durable`] is done.
-    pub(crate) fn is_durable(&self) -> bool {
+    /// Whether [`Subsystem::make_durable`] went well, once it is done.
+    pub(crate) fn is_durable(&self) -> Option<bool> {
         self.is_durable
     }
 
@@ -301,7 +301,7 @@ impl Subsystem {
                         live.controller.on_shut_down();
                     }
                 }
-                Flush::End => self.is_durable = true,
+                Flush::End => self.is_durable = Some(completion.status().is_success()),
             }
         }
         if let Some(next) = self.to_flush.pop_first() {

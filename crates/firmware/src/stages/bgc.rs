@@ -24,7 +24,8 @@ use units::{Lpn, Ppn, Span, Time};
 /// How often an idle drive is looked at.
 const LOOK_EVERY: Span = Span::from_millis(1);
 
-/// The tag of erases, and of telling TRANS that the drive is idle or a group is to be closed; pages are tagged by their place in the window.
+/// The tag of erases, and of telling TRANS that the drive is idle or a group is to be closed; pages are tagged by their place in the
+/// window.
 const ERASE: u32 = u32::MAX;
 const TIDY: u32 = u32::MAX - 1;
 
