@@ -130,14 +130,14 @@ fn data_decay_with_days() {
     let aged = FaultSettings { errors, days_per_second: 1.0, ..settings() };
     let mut media = media(aged, 1, 3);
     fill(&mut media, &[5, 6]);
-    let mut bits_after = |seconds| {
+    let bits_after = |seconds| {
         let now = Time::ZERO + Span::from_secs(seconds);
         match media.read(geometry().page(BLOCK, 4), Reading { now, level: 0 }, &mut [0; 2]).unwrap().verdict {
             Verdict::Good { bits, .. } => bits,
             Verdict::Uncorrectable => u32::MAX,
         }
     };
-    let bits = [0, 1, 2, 100].map(&mut bits_after);
+    let bits = [0, 1, 2, 100].map(bits_after);
     assert!(bits[0] == 0 && bits[1] < bits[2] && bits[3] == u32::MAX && bits.is_sorted(), "{bits:?}");
 }
 

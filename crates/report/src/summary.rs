@@ -369,6 +369,7 @@ mod tests {
         ("/data", "checked mismatches"),
         // Not in the contract's first edition.
         ("", "version workload trace steady_state completions samples"),
+        ("/media", "failed_commands"),
         (
             "/samples/0",
             "at_ns length_ns iops bandwidth read_bandwidth write_bandwidth groups pages_moved journal_pages",
