@@ -19,7 +19,7 @@ use nvme::{
 };
 
 use stage::Stage;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use thiserror::Error;
 use units::{BlockId, Bytes, ChannelId, QueueId, SECTOR_BYTES, Span, StageId};
@@ -196,7 +196,7 @@ impl Device {
             let what = "the pages of a run, which ends without a flush; expected a drive that is served";
             return Err(BuildError::Keep { file: path.display().to_string(), what });
         }
-        let Prepared { drawing, drive, contents, file } = self.prepare()?;
+        let Prepared { drawing, drive, contents, file } = self.prepare(None)?;
         let settings = self.driver_settings(&drive);
         let layout = settings.layout()?;
         let memory = Arc::new(layout.memory()?);
@@ -209,14 +209,16 @@ impl Device {
         self.assemble(Prepared { drawing, drive, contents, file }, link, Box::new(host), ledger)
     }
 
-    /// A device whose hosts come from outside, by `line`, with rings and buffers in `memory` as `shape` lays them out.
+    /// A device whose hosts come from outside, by `line`, with rings and buffers in `memory` as `shape` lays them out. Its pages are
+    /// in memory, or what a file has of them.
     pub(crate) fn build_served(
         &self,
         line: Arc<target::Line>,
         memory: Arc<dyn HostMemory>,
         shape: &target::PortShape,
+        kept: Option<Kept>,
     ) -> Result<Built, BuildError> {
-        let prepared = self.prepare()?;
+        let prepared = self.prepare(kept)?;
         let (mut link, pending) = self.link(&prepared.drawing, &prepared.drive, memory);
         for queue in (1..=shape.pairs).map(QueueId) {
             link.create_completions(queue, shape.completions(queue), shape.entries(), Some(queue.0));
@@ -226,9 +228,9 @@ impl Device {
         self.assemble(prepared, link, Box::new(front), Arc::new(Mutex::new(Ledger::default())))
     }
 
-    fn prepare(&self) -> Result<Prepared, BuildError> {
-        if let Some(path) = &self.media {
-            return self.reopen(path);
+    fn prepare(&self, kept: Option<Kept>) -> Result<Prepared, BuildError> {
+        if let Some(kept) = kept {
+            return self.reopen(kept);
         }
         let geometry = &self.drive.geometry;
         let mut contents: Vec<Contents> = (0..geometry.shape().channels)
@@ -243,8 +245,9 @@ impl Device {
         Ok(Prepared { drawing, drive, contents, file: None })
     }
 
-    /// Draws the device over what a file keeps.
-    fn reopen(&self, path: &Path) -> Result<Prepared, BuildError> {
+    /// Opens the file that keeps the pages, if there is one.
+    pub(crate) fn open_media(&self) -> Result<Option<Kept>, BuildError> {
+        let Some(path) = &self.media else { return Ok(None) };
         let refused = if !reopen::can_reopen(&self.settings) {
             Some("hybrid mapping, which cannot be found again; expected page mapping")
         } else if self.precondition.fill != Fill::None {
@@ -255,7 +258,11 @@ impl Device {
         if let Some(what) = refused {
             return Err(BuildError::Keep { file: path.display().to_string(), what });
         }
-        let Kept { file, contents, holds } = Kept::open(self, path)?;
+        Kept::open(self, path).map(Some)
+    }
+
+    /// Draws the device over what a file keeps.
+    fn reopen(&self, Kept { file, contents, holds }: Kept) -> Result<Prepared, BuildError> {
         let (drawing, drive) = self.draw_prepared(&mut |drive, tables| {
             if let Some(holds) = &holds {
                 reopen::write(drive, tables, &contents, holds);
