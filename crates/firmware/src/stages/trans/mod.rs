@@ -94,6 +94,9 @@ impl Trans {
         let Ways { fcmd, answers, bgc, shared } = ways;
         let (places, sequence) = (places(index, settings, &tables), tables.first_version());
         let spares = Spares::of(&drive, settings, &tables, index.into());
+        if spares.has_lost(&tables.groups) && spares.left(&tables.groups) < 0 {
+            tables.groups.set_read_only();
+        }
         Trans {
             index,
             tables,
@@ -202,6 +205,10 @@ impl Trans {
             return;
         }
         let Some(to) = self.places.place_moved(turn, lpn) else {
+            if let Some(at) = moving {
+                // It stays where it was.
+                self.moving.swap_remove(at);
+            }
             self.refuse(turn, &request);
             return;
         };
