@@ -3,6 +3,7 @@
 use crate::Shell;
 use crate::arguments::Shared;
 use crate::failure::unusable;
+use crate::keys::read_keys;
 use crate::run::check_supported;
 use clap::Args;
 use rig::config::{Payload, Resolved, World};
@@ -35,6 +36,9 @@ pub(crate) struct ServeArguments {
     /// Lets in only hosts of this name; can be given often
     #[arg(long, value_name = "NQN")]
     allow_host: Vec<String>,
+    /// Lets in only the hosts of this file, which have to prove that they know their secrets (DH-HMAC-CHAP)
+    #[arg(long, value_name = "FILE")]
+    keys: Option<PathBuf>,
     /// Lets --tcp listen at an address that other machines reach: whoever reaches it can read and write the drive
     #[arg(long)]
     allow_remote: bool,
@@ -118,7 +122,7 @@ impl ServeArguments {
         if !address.ip().to_canonical().is_loopback() && !self.allow_remote {
             return Err(unusable(
                 format!("{flag} {text} can be reached from other machines; expected a loopback address"),
-                "--allow-remote lets whoever reaches it read and write the drive; --allow-host NQN asks for names",
+                "--allow-remote lets whoever reaches it read and write the drive; --keys FILE asks who they are",
             ));
         }
         Ok(address)
@@ -148,6 +152,7 @@ impl ServeArguments {
             advertised,
             subsystem: self.nqn.clone(),
             allowed: self.allow_host.clone(),
+            keys: self.keys.as_deref().map(read_keys).transpose()?,
             layout: Layout { threads: threads.into(), pin: false },
         };
         let device = resolved.plan();
@@ -184,7 +189,7 @@ fn resolve_address(flag: &str, text: &str) -> anyhow::Result<SocketAddr> {
 }
 
 /// Base §4.5: UTF-8 of at most 223 bytes that begins with `nqn.`.
-fn check_name(name: &str) -> anyhow::Result<()> {
+pub(crate) fn check_name(name: &str) -> anyhow::Result<()> {
     if name.starts_with("nqn.") && name.len() <= 223 {
         return Ok(());
     }

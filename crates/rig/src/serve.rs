@@ -27,6 +27,8 @@ pub struct ServiceSettings {
     pub subsystem: String,
     /// Names of the hosts that may connect; none is all.
     pub allowed: Vec<String>,
+    /// Secrets that hosts have to prove to know, where they have to.
+    pub keys: Option<target::Keys>,
     /// Threads of this machine.
     pub layout: Layout,
 }
@@ -122,6 +124,7 @@ impl Service {
         let subsystem = SubsystemSettings {
             controller: identified(device.controller_settings(), &settings.subsystem),
             allowed: settings.allowed,
+            keys: settings.keys,
             percentage_used: percentage_used(tables.clone(), device.erases_max),
         };
         let (served, ran) = thread::scope(|scope| {

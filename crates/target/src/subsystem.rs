@@ -1,5 +1,6 @@
 //! The NVM subsystem behind all front ends: which controllers live, whose they are, and what the drive has done so far.
 
+use crate::auth::{Dialogue, Keys};
 use crate::metrics::Figures;
 use crate::port::{Moved, Port, QueuePair};
 use nvme::spec::fabrics::DISCOVERY_SUBSYSTEM;
@@ -27,6 +28,8 @@ pub struct SubsystemSettings {
     pub controller: ControllerSettings,
     /// Names of the hosts that may connect; none is all.
     pub allowed: Vec<String>,
+    /// The secrets of hosts: those without one are refused, the others have to prove who they are. `None` asks for no proof.
+    pub keys: Option<Keys>,
     /// How much of the endurance is used, in per cent.
     pub percentage_used: Box<dyn Fn() -> u8 + Send>,
 }
@@ -169,7 +172,18 @@ impl Subsystem {
 
     /// Whether the subsystem lets a host in.
     pub(crate) fn allows(&self, host: &str) -> bool {
-        self.settings.allowed.is_empty() || self.settings.allowed.iter().any(|allowed| allowed == host)
+        let SubsystemSettings { allowed, keys, .. } = &self.settings;
+        let is_named = allowed.is_empty() || allowed.iter().any(|allowed| allowed == host);
+        is_named && keys.as_ref().is_none_or(|keys| keys.knows(host))
+    }
+
+    /// How the host of a controller proves who it is on a new queue, where it has to. Discovery tells names only and asks for
+    /// nothing.
+    pub(crate) fn dialogue(&self, controller: u16) -> Option<Dialogue> {
+        let Live { controller, host, .. } = self.controllers.get(&controller)?;
+        let secrets = self.settings.keys.as_ref()?.of(host)?.clone();
+        let is_storage = matches!(controller.settings().role, Role::Storage);
+        is_storage.then(|| Dialogue::new(secrets, host, &self.settings.controller.subsystem))
     }
 
     /// Makes a controller for a host; nothing if there are too many. `discovery` has the entries of a discovery

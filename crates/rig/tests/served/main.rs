@@ -3,10 +3,11 @@
 mod conversations;
 mod hostile;
 mod initiator;
+mod proof;
 
 use initiator::{Attachment, Wishes};
 use rig::config::Layers;
-use rig::{Ended, Layout, Patience, Service, ServiceError, ServiceSettings, Stop};
+use rig::{Ended, Keys, Layout, Patience, Service, ServiceError, ServiceSettings, Stop};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::thread::JoinHandle;
@@ -27,6 +28,7 @@ struct Running {
 /// How a service is set up.
 struct Serving {
     allowed: Vec<String>,
+    keys: Option<Keys>,
     advertised: Option<SocketAddr>,
     patience: Patience,
     lba_bytes: u32,
@@ -36,7 +38,7 @@ impl Default for Serving {
     fn default() -> Self {
         let patience =
             Patience { to_connect: Span::from_secs(20), to_take: Span::from_secs(20), to_end: Span::from_secs(20) };
-        Serving { allowed: Vec::new(), advertised: None, patience, lba_bytes: 512 }
+        Serving { allowed: Vec::new(), keys: None, advertised: None, patience, lba_bytes: 512 }
     }
 }
 
@@ -62,6 +64,7 @@ impl Serving {
             advertised: self.advertised,
             subsystem: SUBSYSTEM.into(),
             allowed: self.allowed,
+            keys: self.keys,
             layout: Layout { threads: 1, pin: false },
         };
         let service = Service::listen(device, settings).expect("a free port").with_patience(self.patience);
