@@ -84,6 +84,15 @@ impl Session {
         self.return_tag(tag);
     }
 
+    /// Tells the host of an admin queue what happened without its asking.
+    pub(crate) fn announce(&mut self, world: &mut World<'_>) {
+        if self.is_joined() && self.joined.queue == 0 {
+            for event in world.subsystem.obey(world.port, self.joined.controller, world.now) {
+                self.tell(event);
+            }
+        }
+    }
+
     /// A held event request completes, or a reset has forgotten all of them.
     fn tell(&mut self, event: DeviceEvent) {
         let DeviceEvent::EventRequestDone { command_id, result, status } = event else {

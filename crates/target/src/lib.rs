@@ -31,4 +31,4 @@ pub use metrics::{Figures, Metrics};
 pub use pdu::{CAPSULE_MAX, HOST_DATA_MAX};
 pub use port::{Line, PortShape, Wake};
 pub use server::{Ended, Patience, ServeError, Server, Stop};
-pub use subsystem::SubsystemSettings;
+pub use subsystem::{DriveHealth, SubsystemSettings};
