@@ -28,7 +28,7 @@ pub use plan::PlanError;
 pub use precondition::{Fill, Precondition};
 pub use serve::{Service, ServiceError, ServiceSettings};
 pub use session::{Session, SessionError};
-pub use target::{Ended, Metrics, Patience, ServeError, Stop};
+pub use target::{Door, DoorbellPath, Ended, Metrics, Patience, ServeError, Stop};
 pub use threads::Layout;
 pub use timeline::Drawn;
 pub use worlds::run_on_threads;

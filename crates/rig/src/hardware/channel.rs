@@ -2,7 +2,7 @@
 
 use crate::hardware::Ledger;
 use firmware::{ChannelDone, ChannelRequest, CommandKey, Firmware, FlashChannel, Frames, Media, Message, Note, Turn};
-use flash::{Channel, Contents, Finished, Media as _, Oob, Operation, Usage};
+use flash::{Channel, Contents, Finished, Media as _, Oob, Operation, Transaction, Usage};
 use stage::{Address, Stage};
 use std::any::Any;
 use std::sync::{Arc, Mutex};
@@ -20,6 +20,8 @@ pub(crate) struct ChannelStage {
     payload: Vec<u64>,
     /// Whether the recorder is told when dies were busy.
     narrate: bool,
+    /// Whether operations take their time; else they are over at once.
+    timed: bool,
     /// Where the first thing that the media refuses is told.
     ledger: Arc<Mutex<Ledger>>,
 }
@@ -45,8 +47,15 @@ impl ChannelStage {
             finished: Vec::new(),
             payload,
             narrate,
+            timed: true,
             ledger,
         }
+    }
+
+    /// The same, with every operation over as soon as it is asked for.
+    pub(crate) fn at_once(mut self) -> Self {
+        self.timed = false;
+        self
     }
 
     pub(crate) fn usage(&self) -> &Usage {
@@ -63,6 +72,9 @@ impl ChannelStage {
             self.keys.resize(tag + 1, CommandKey::NONE);
         }
         self.keys[tag] = request.key;
+        if !self.timed {
+            return self.finish(turn, &request.transaction, turn.now());
+        }
         self.channel.submit(turn.now(), request.transaction);
         self.set_alarm(turn);
     }
@@ -72,8 +84,7 @@ impl ChannelStage {
     }
 
     /// Moves the bytes of a finished transaction and tells FCMD.
-    fn finish(&mut self, turn: &mut Turn<'_>, finished: Finished) {
-        let transaction = finished.transaction;
+    fn finish(&mut self, turn: &mut Turn<'_>, transaction: &Transaction, from: Time) {
         let mut media = Media::Good;
         for slot in transaction.pages() {
             let outcome = match transaction.operation {
@@ -101,7 +112,7 @@ impl ChannelStage {
             }
         }
         if self.narrate {
-            let (die, operation, from) = (transaction.die.0, transaction.operation, finished.started);
+            let (die, operation) = (transaction.die.0, transaction.operation);
             turn.note(Note::DieBusy { die, operation, from });
         }
         let key = self.keys[transaction.tag.0 as usize];
@@ -125,7 +136,7 @@ impl Stage<Firmware> for ChannelStage {
         let mut finished = std::mem::take(&mut self.finished);
         self.channel.poll(turn.now(), &mut finished);
         for &done in &finished {
-            self.finish(turn, done);
+            self.finish(turn, &done.transaction, done.started);
         }
         finished.clear();
         self.finished = finished;
