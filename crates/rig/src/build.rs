@@ -44,6 +44,8 @@ pub struct Device {
     pub drive: DriveShape,
     /// Flash times.
     pub timing: Timing,
+    /// Whether flash and link take their times; else they are done at once, which only real time can be asked for.
+    pub timed: bool,
     /// Erases that a block stands.
     pub erases_max: u32,
     /// How flash fails; none if it does not.
@@ -283,6 +285,9 @@ impl Device {
         let credits = self.settings.commands.into();
         let mut link = LinkStage::new(drive.clone(), drawing.tables.clone(), memory, self.link, ways, arbiter, credits);
         link.set_coalescing(self.controller.coalescing);
+        if !self.timed {
+            link.transfer_at_once();
+        }
         (link, pending)
     }
 
@@ -303,6 +308,7 @@ impl Device {
             let (frames, done) = (tables.frames.clone(), hardware.finished[index]);
             let ways = ChannelWays { frames, done, ledger: ledger.clone(), tally: tally.clone() };
             let stage = ChannelStage::new(index as u16, channel, media, ways, self.narrate);
+            let stage = if self.timed { stage } else { stage.at_once() };
             blueprint.install_boxed(hardware.channels[index], Box::new(stage));
         }
         blueprint.check()?;

@@ -31,7 +31,7 @@ pub use plan::PlanError;
 pub use precondition::{Fill, Precondition};
 pub use serve::{Service, ServiceError, ServiceSettings};
 pub use session::{Session, SessionError};
-pub use target::{Ended, Keys, Metrics, Patience, Secret, SecretError, ServeError, Stop};
+pub use target::{Door, DoorbellPath, Ended, Keys, Metrics, Patience, Secret, SecretError, ServeError, Stop};
 pub use threads::Layout;
 pub use timeline::Drawn;
 pub use worlds::run_on_threads;

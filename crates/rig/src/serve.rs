@@ -8,7 +8,7 @@ use nvme::ControllerSettings;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
-use target::{DriveHealth, Ended, Metrics, PortShape, ServeError, Server, Stop, SubsystemSettings};
+use target::{Door, DriveHealth, Ended, Front, Metrics, PortShape, ServeError, Stop, SubsystemSettings};
 use thiserror::Error;
 use threads::{Layout, Threads};
 use units::{Bytes, SECTOR_BYTES};
@@ -19,10 +19,8 @@ const DEPTH: u16 = 128;
 /// What is served, and to whom.
 #[derive(Clone, Debug)]
 pub struct ServiceSettings {
-    /// Where to listen.
-    pub address: SocketAddr,
-    /// What discovery says instead of the address that a host dialled.
-    pub advertised: Option<SocketAddr>,
+    /// Where hosts come from.
+    pub door: Door,
     /// NVMe qualified name of the subsystem; identifiers of the namespaces follow from it.
     pub subsystem: String,
     /// Names of the hosts that may connect; none is all.
@@ -55,26 +53,26 @@ impl From<BuildError> for ServiceError {
 
 /// A drive that listens, but does not serve yet.
 pub struct Service {
-    server: Server,
+    server: Front,
     device: Device,
     settings: ServiceSettings,
 }
 
 impl Service {
-    /// Listens. The device gets one queue pair more than it is configured with, for the front end itself.
+    /// Listens at its door. The device gets one queue pair more than it is configured with, for the front end itself.
     ///
     /// # Errors
-    /// An address that cannot be listened on.
+    /// An address or a path that cannot be listened at.
     pub fn listen(mut device: Device, settings: ServiceSettings) -> Result<Service, ServiceError> {
         device.drive.queues += 1;
         device.drive.queue_entries = u32::from(DEPTH) + 1;
         device.vectors = device.drive.queues as u16;
-        let server = Server::listen(settings.address, settings.advertised, device.drive.queues as u16)?;
+        let server = Front::listen(&settings.door, device.drive.queues as u16)?;
         Ok(Service { server, device, settings })
     }
 
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
+    /// Where it listens for TCP, if it does.
+    pub fn address(&self) -> Option<SocketAddr> {
         self.server.address()
     }
 

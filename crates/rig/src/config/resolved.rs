@@ -303,8 +303,11 @@ fn drive(from: &Layered, device: &Device, controller: &Controller, payload: Payl
 
 fn world(from: &Layered) -> Result<World, ConfigError> {
     let threads = from.within("run.world_threads", 1, 1024)?;
-    let timing = from.get("run.timing")?;
+    let timing: bool = from.get("run.timing")?;
     Ok(match from.get("run.world")? {
+        WorldName::Sim if !timing => {
+            return Err(from.refuse("run.timing", "true (--timing on): virtual time is made of these times"));
+        }
         WorldName::Sim => World::Sim,
         WorldName::Threads => World::Threads { threads, timing },
     })

@@ -58,6 +58,8 @@ pub(crate) struct ChannelStage {
     payload: Vec<u64>,
     /// Whether the recorder is told when dies were busy.
     narrate: bool,
+    /// Whether operations take their time; else they are over at once.
+    timed: bool,
 }
 
 impl ChannelStage {
@@ -65,7 +67,14 @@ impl ChannelStage {
         let payload = vec![0; media.contents().page_words()];
         let decoding = BTreeMap::new();
         let (under_way, finished) = (Vec::new(), Vec::new());
-        ChannelStage { index, channel, media, ways, under_way, finished, decoding, decodings: 0, payload, narrate }
+        let (decodings, timed) = (0, true);
+        ChannelStage { index, channel, media, ways, under_way, finished, decoding, decodings, payload, narrate, timed }
+    }
+
+    /// The same, with every operation over as soon as it is asked for.
+    pub(crate) fn at_once(mut self) -> Self {
+        self.timed = false;
+        self
     }
 
     pub(crate) fn usage(&self) -> &Usage {
@@ -83,7 +92,7 @@ impl ChannelStage {
             self.under_way.resize(tag + 1, None);
         }
         self.under_way[tag] = Some(UnderWay { transaction, media: [Media::Good; PLANES_MAX], key, level: 0 });
-        self.channel.submit(turn.now(), transaction);
+        self.submit(turn, transaction);
         self.set_alarm(turn);
     }
 
@@ -92,18 +101,26 @@ impl ChannelStage {
         turn.wake_at(self.channel.next_event().unwrap_or(Time::NEVER).min(decoded));
     }
 
+    /// Begins a transaction; where nothing takes time, that is all of it.
+    fn submit(&mut self, turn: &mut Turn<'_>, transaction: Transaction) {
+        if self.timed {
+            self.channel.submit(turn.now(), transaction);
+        } else {
+            self.finish(turn, &transaction, turn.now());
+        }
+    }
+
     fn under_way(&mut self, tag: TransactionTag) -> &mut UnderWay {
         self.under_way[tag.0 as usize].as_mut().expect("a transaction is under way until FCMD is told")
     }
 
     /// Moves the bytes of a finished transaction and tells FCMD, now or when they are decoded.
-    fn finish(&mut self, turn: &mut Turn<'_>, finished: Finished) {
-        let transaction = finished.transaction;
+    fn finish(&mut self, turn: &mut Turn<'_>, transaction: &Transaction, from: Time) {
         if self.narrate {
-            let (die, operation, from) = (transaction.die.0, transaction.operation, finished.started);
+            let (die, operation) = (transaction.die.0, transaction.operation);
             turn.note(Note::DieBusy { die, operation, from });
         }
-        let mut again = Transaction { slot_count: 0, ..transaction };
+        let mut again = Transaction { slot_count: 0, ..*transaction };
         let mut decoding = Span::ZERO;
         for &slot in transaction.pages() {
             let media = match transaction.operation {
@@ -127,7 +144,7 @@ impl ChannelStage {
             under_way.media[at.expect("what is read again is of the transaction")] = media;
         }
         let decoded = if again.slot_count > 0 { Decoded::Retry(again) } else { Decoded::Done(transaction.tag) };
-        if decoding == Span::ZERO {
+        if decoding == Span::ZERO || !self.timed {
             self.on_decoded(turn, decoded);
         } else {
             self.decoding.insert((turn.now() + decoding, self.decodings), decoded);
@@ -144,7 +161,7 @@ impl ChannelStage {
             Decoded::Retry(transaction) => {
                 self.under_way(transaction.tag).level += 1;
                 self.ways.tally.retried(transaction.slot_count);
-                self.channel.submit(turn.now(), transaction);
+                self.submit(turn, transaction);
             }
         }
     }
@@ -234,7 +251,7 @@ impl Stage<Firmware> for ChannelStage {
         let mut finished = std::mem::take(&mut self.finished);
         self.channel.poll(turn.now(), &mut finished);
         for &done in &finished {
-            self.finish(turn, done);
+            self.finish(turn, &done.transaction, done.started);
         }
         finished.clear();
         self.finished = finished;

@@ -119,6 +119,7 @@ impl Small {
                 transfer_sectors: 2048,
                 sector_words: 1,
             },
+            timed: true,
             timing: timing(),
             erases_max: 100_000,
             faults: None,
