@@ -59,7 +59,13 @@ impl Experiment {
             Crew { experiment: self, orders, store, total, done: AtomicUsize::new(0), kept: AtomicUsize::new(0) };
         let seed = tasks.iter().flat_map(|task| &task.steps).flatten().next().map_or(0, |point| point.resolved.seed);
         let ran = crew.work(&tasks)?;
-        let traces = ran.iter().filter_map(|ran| beside(ran.point)).collect();
+        let mut traces: Vec<Value> = Vec::new();
+        for pair in ran.iter().filter_map(|ran| beside(ran.point)) {
+            // The pair is the same in every series.
+            if traces.iter().all(|known| ["workload", "trace"].iter().any(|key| known[*key] != pair[*key])) {
+                traces.push(pair);
+            }
+        }
         let kept = crew.kept.into_inner();
         let columns = table(self, &ran)?;
         let runs = (crew.done.into_inner(), kept);
@@ -87,6 +93,10 @@ fn beside(point: &Point) -> Option<Value> {
         "requests": summary.records,
         "skipped": summary.skipped,
         "folded_into_the_drive": summary.wrapped,
+        "statistics": {
+            "trace": figures(&summary.statistics),
+            "generated": figures(&drawn(&point.resolved.phases[0])),
+        },
     }))
 }
 
@@ -181,20 +191,25 @@ fn run(point: &Point) -> Result<Vec<Value>, LabError> {
         let Some(summary) = session.next_phase() else { break };
         let summary = summary.map_err(|error| failed(error.into()))?;
         let mut value = serde_json::to_value(&summary).expect("a summary always serialises");
-        value["requests"] = json!({
-            "read_fraction": statistics.read_fraction(),
-            "bytes_mean": statistics.bytes_mean(),
-            "randomness": statistics.randomness(),
-            "unaligned_fraction": statistics.unaligned_fraction(),
-            "count": statistics.ios(),
-        });
+        value["requests"] = figures(statistics);
         summaries.push(value);
     }
     Ok(summaries)
 }
 
+/// What describes a stream of requests.
+fn figures(statistics: &Statistics) -> Value {
+    json!({
+        "read_fraction": statistics.read_fraction(),
+        "bytes_mean": statistics.bytes_mean(),
+        "randomness": statistics.randomness(),
+        "unaligned_fraction": statistics.unaligned_fraction(),
+        "count": statistics.ios(),
+    })
+}
+
 /// The figures of a generated workload, from its beginning.
-fn drawn(phase: &rig::config::Phase) -> Statistics {
+pub(crate) fn drawn(phase: &rig::config::Phase) -> Statistics {
     let mut source = phase.recipe.source(&phase.parameters).expect("it was tried when it was resolved");
     Statistics::of(&mut source as &mut dyn Source, phase.ios.unwrap_or(STATISTICS_IOS).min(STATISTICS_IOS))
 }

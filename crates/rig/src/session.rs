@@ -2,7 +2,7 @@
 
 use crate::build::{BuildError, Built, Device};
 use crate::hardware::{ChannelStage, Halt, HostStage, LastWords, LinkStage, LinkUsage, PhaseOutcome, Unanswered};
-use crate::meter::{Event, Meter, Window};
+use crate::meter::{Event, Meter, Step, Window};
 use crate::samples::Samples;
 use crate::summary::{Labels, summarise};
 use firmware::{Firmware, Tables};
@@ -121,6 +121,11 @@ impl Session {
         let sim = Sim::with_probe(blueprint, processor, meter);
         let pages = drive.pages();
         Ok(Session { sim, tables, channels, host, link, ledger, parts, places, labels, pages, left, core_slot, energy })
+    }
+
+    /// What happened to the sub-requests of a pipeline so far, as many steps as events are kept.
+    pub fn steps(&self) -> &[Step] {
+        &self.sim.probe().steps
     }
 
     /// Runs the next phase and sums it up; nothing if all are over.

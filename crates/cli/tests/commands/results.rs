@@ -13,7 +13,7 @@ const KEYS: &[(&str, &str)] = &[
     ("/groups/nvmq", "threads utilisation messages"),
     ("/cores", "count active_mean utilisation"),
     ("/bounds/0", "resource utilisation iops_bound"),
-    ("/cache", "hits misses hit_ratio bypasses evictions"),
+    ("/cache", "hits misses hit_ratio reads writes read_hit_ratio bypasses evictions"),
     ("/locks", "acquires waits inquiry_mean"),
     ("/flash", "reads programs erases channel_utilisation die_utilisation_mean"),
     ("/gc", "blocks pages_moved foreground_ns"),
