@@ -9,6 +9,7 @@ use crate::store::Store;
 use host::{Pace, Phase};
 use rig::PlanError;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -53,6 +54,7 @@ impl Experiment {
     pub fn carry_out(&self, orders: &Orders<'_>) -> Result<Outcome, LabError> {
         let given = Given { size: orders.size, sets: orders.sets, traces: orders.traces };
         let tasks = tasks(self, &given)?;
+        draw(&tasks)?;
         let store = orders.out.map(Store::open).transpose()?;
         let total = tasks.iter().flat_map(|task| &task.steps).map(Vec::len).sum();
         let crew =
@@ -72,14 +74,34 @@ impl Experiment {
         Ok(Outcome::new(self, orders, seed, traces, columns, runs))
     }
 
-    /// Resolves every configuration without running any.
+    /// Resolves every configuration without running any; how many there are. `drawn` also draws every device, which takes longer and
+    /// finds what does not fit.
     ///
     /// # Errors
     /// As [`Experiment::carry_out`] before its first run.
-    pub fn check(&self, size: Size) -> Result<usize, LabError> {
+    pub fn check(&self, size: Size, drawn: bool) -> Result<usize, LabError> {
         let tasks = tasks(self, &Given { size, sets: &[], traces: None })?;
+        if drawn {
+            draw(&tasks)?;
+        }
         Ok(tasks.iter().flat_map(|task| &task.steps).map(Vec::len).sum())
     }
+}
+
+/// Draws the device of every point, each once that differs in more than what it is asked to do.
+fn draw(tasks: &[Task]) -> Result<(), LabError> {
+    let mut known = BTreeSet::new();
+    for point in tasks.iter().flat_map(|task| &task.steps).flatten() {
+        let rows =
+            point.resolved.rows().filter(|row| !["workload.", "run."].iter().any(|top| row.key.starts_with(top)));
+        let device: String = rows.map(|row| format!("{} = {}\n", row.key, row.value)).collect();
+        if !known.insert(device) {
+            continue;
+        }
+        let drawn = point.resolved.draw(&point.resolved.plan());
+        drawn.map_err(|error| LabError::Run { point: point.named.clone(), error: error.into() })?;
+    }
+    Ok(())
 }
 
 /// Which trace was replayed in place of which workload, and what that means.

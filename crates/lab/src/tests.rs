@@ -22,8 +22,8 @@ fn every_experiment_resolves_in_every_form_runs_and_draws() {
     let mut wrong = Vec::new();
     for named in EXPERIMENTS {
         let tried = Experiment::named(named.name).and_then(|experiment| {
-            experiment.check(Size::Full)?;
-            experiment.check(Size::Quick)?;
+            experiment.check(Size::Full, false)?;
+            experiment.check(Size::Quick, true)?;
             carry_out(&experiment, 2, None)
         });
         match tried {
