@@ -118,7 +118,7 @@ fn policies() -> anyhow::Result<Vec<Entry>> {
 }
 
 fn experiments() -> anyhow::Result<Vec<Entry>> {
-    let of = |named: &lab::Named| {
+    let of = |named: &rig::config::Named| {
         let experiment = Experiment::named(named.name)?;
         Ok(entry(named.name, format!("{} ({})", experiment.summary, experiment.source)))
     };

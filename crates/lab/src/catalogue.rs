@@ -1,15 +1,6 @@
 //! The experiments and placements that have a name: files of the repository, embedded. A new one is a file and a line here.
 
-/// An embedded file.
-#[derive(Clone, Copy, Debug)]
-pub struct Named {
-    /// As the command line names it.
-    pub name: &'static str,
-    /// Where it lies in the repository.
-    pub file: &'static str,
-    /// Its text.
-    pub text: &'static str,
-}
+use rig::config::Named;
 
 macro_rules! named {
     ($folder:literal: $($name:literal)*) => {

@@ -1,10 +1,11 @@
 //! An experiment, checked: its file's names refer to each other, its metrics can be reckoned, its forms are told apart.
 
+use crate::LabError;
 use crate::catalogue::EXPERIMENTS;
 use crate::expression::Expression;
 use crate::file::{self, Assignment, File, Form, Open, RowsOf, Scale, Spans, Trace};
 use crate::reference::{Sheet, sheets};
-use crate::{LabError, Named};
+use rig::config::Named;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -140,8 +141,7 @@ impl Experiment {
     /// Unreadable, not TOML, or a key that cannot be used.
     pub fn open(path: &Path) -> Result<Experiment, LabError> {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| LabError::Unreadable { file: file.clone(), reason: error.to_string() })?;
+        let text = rig::config::read(path)?;
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         Experiment::read(&name, &file, &text)
     }

@@ -1,6 +1,7 @@
 //! An experiment's file as it is written: tables and keys, nothing checked but their names and types.
 
 use crate::LabError;
+use rig::config::{line_of, syntax};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
@@ -211,20 +212,10 @@ pub(crate) struct Spans<'a> {
 
 /// Reads a file's tables and keeps its places.
 pub(crate) fn read<'a, T: Deserialize<'a>>(file: &'a str, text: &'a str) -> Result<(T, Spans<'a>), LabError> {
-    let refused = |error: toml::de::Error| {
-        let start = error.span().map_or(0, |span| span.start).min(text.len());
-        let before = &text.as_bytes()[..start];
-        let column = String::from_utf8_lossy(before).chars().rev().take_while(|c| *c != '\n').count() + 1;
-        let message = error.message().lines().collect::<Vec<_>>().join(", ");
-        LabError::Syntax { file: file.into(), line: line_of(text, start), column, message }
-    };
+    let refused = |error: toml::de::Error| syntax(file, text, &error);
     let document = DeTable::parse(text).map_err(refused)?;
     let tables = toml::from_str(text).map_err(refused)?;
     Ok((tables, Spans { file, text, document }))
-}
-
-fn line_of(text: &str, position: usize) -> usize {
-    text.as_bytes()[..position.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
 impl Spans<'_> {

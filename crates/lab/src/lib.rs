@@ -27,7 +27,7 @@ mod store;
 mod tests;
 mod traces;
 
-pub use catalogue::{EXPERIMENTS, Named, PLACEMENTS};
+pub use catalogue::{EXPERIMENTS, PLACEMENTS};
 pub use error::LabError;
 pub use experiment::{Experiment, Size};
 pub use file::Open;

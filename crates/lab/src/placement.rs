@@ -54,7 +54,7 @@ impl Placements {
 /// # Panics
 /// If an embedded file is not what it has to be: a test reads them all.
 pub fn placements() -> Vec<Placements> {
-    let read = |named: &crate::Named| {
+    let read = |named: &rig::config::Named| {
         let read = file::read::<Placements>(named.file, named.text);
         read.map(|(placements, _)| placements).unwrap_or_else(|error| panic!("{error}"))
     };
