@@ -155,6 +155,7 @@ fn lists_have_what_there_is() {
         ("architectures", "base_deepflash"),
         ("devices", "mlc-1tb"),
         ("processors", "in-order-1ghz"),
+        ("drives", "intel-dc-p4600"),
         ("workloads", "jesd219"),
         ("formats", "blktrace"),
         ("policies", "reclaim.victim"),
