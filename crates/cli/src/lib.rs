@@ -14,6 +14,7 @@ mod describe;
 mod experiment;
 mod failure;
 mod index;
+mod keys;
 mod list;
 mod picture;
 mod progress;

@@ -15,6 +15,7 @@ mod note;
 mod policies;
 mod ports;
 mod settings;
+mod spares;
 mod stages;
 mod tables;
 mod work;
@@ -28,8 +29,10 @@ pub use settings::{
     AddressSplit, BlockDeal, CacheSettings, FlashSettings, JournalSettings, LOCK_REGION, LockSettings, MappingScheme,
     PartCounts, PipelineSettings, QueueAllocation, ReclaimSettings, Settings, SettingsError, VictimPolicy,
 };
+pub(crate) use spares::Spares;
+pub use spares::spare_left;
 pub use stages::trans::write_points;
-pub use tables::{BlockGroups, COMPLETION_VALID, Frames, GroupState, HybridMap, Mapping, PageMap, Tables};
+pub use tables::{BlockGroups, COMPLETION_VALID, Flaw, Frames, GroupState, HybridMap, Mapping, PageMap, Tables};
 pub use work::Work;
 
 /// The firmware's words, for executors.

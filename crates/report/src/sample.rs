@@ -92,7 +92,14 @@ fn parts() -> Summary {
         gc: Some(GarbageCollection { blocks: 320, pages_moved: 41_000, foreground_ns: 1_200_000 }),
         journal: Some(Journal { checkpoints: 3, pages: 4_800 }),
         wear: Some(Wear { erase_count_min: 0, erase_count_mean: 3.2, erase_count_max: 14 }),
-        media: Some(Media { bit_errors: 120_000, corrected: 98_000, retries: 12, uncorrectable: 0, bad_blocks: 1 }),
+        media: Some(Media {
+            bit_errors: 120_000,
+            corrected: 98_000,
+            retries: 12,
+            uncorrectable: 0,
+            bad_blocks: 1,
+            failed_commands: 0,
+        }),
         data: Some(Oracle { checked: 2_000_000, mismatches: 0 }),
         samples: vec![Sample {
             at_ns: 0,

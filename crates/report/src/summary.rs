@@ -304,8 +304,11 @@ pub struct Media {
     pub retries: u64,
     /// Reads given up.
     pub uncorrectable: u64,
-    /// Blocks retired.
+    /// Blocks that are not used, from the factory or any more.
     pub bad_blocks: u64,
+    /// Commands answered with a media error since the run began.
+    #[serde(default)]
+    pub failed_commands: u64,
 }
 
 /// What the oracle compared with what the host had written.
@@ -410,6 +413,7 @@ mod tests {
         ("/data", "checked mismatches"),
         // Not in the contract's first edition.
         ("", "version workload trace steady_state completions samples"),
+        ("/media", "failed_commands"),
         (
             "/samples/0",
             "at_ns length_ns iops bandwidth read_bandwidth write_bandwidth groups pages_moved journal_pages",

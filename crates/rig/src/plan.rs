@@ -26,6 +26,7 @@ impl Resolved {
             drive: DriveShape { queues: self.host.queues.into(), ..self.drive.shape().clone() },
             timing: self.device.timing,
             erases_max: self.device.erase_limit,
+            faults: self.device.faults,
             link: LinkTiming {
                 rate: self.device.link.raw,
                 packet: self.device.link.payload,
@@ -41,6 +42,7 @@ impl Resolved {
             vectors: self.host.vectors,
             check: self.host.check,
             series: self.host.series,
+            media: None,
             narrate: self.timeline.is_some(),
         }
     }

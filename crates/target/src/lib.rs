@@ -12,11 +12,12 @@
 //! - One thread does all of it and never blocks but for want of work.
 //!
 //! # What it leaves out
-//! - Authentication and TLS: only addresses that the operator names are listened on, and only hosts that it names let in.
+//! - TLS: who can listen on the way sees what hosts read and write.
 //! - Several outstanding R2Ts for a command, host alignment of its data (CPDA is 0), persistent discovery changes.
 //! - vfio-user.
 
 mod admin;
+mod auth;
 mod connect;
 mod metrics;
 mod pdu;
@@ -25,8 +26,9 @@ mod server;
 mod session;
 mod subsystem;
 
+pub use auth::{Keys, Secret, SecretError};
 pub use metrics::{Figures, Metrics};
 pub use pdu::{CAPSULE_MAX, HOST_DATA_MAX};
 pub use port::{Line, PortShape, Wake};
 pub use server::{Ended, Patience, ServeError, Server, Stop};
-pub use subsystem::SubsystemSettings;
+pub use subsystem::{DriveHealth, SubsystemSettings};

@@ -55,6 +55,8 @@ pub(crate) struct Cache {
     /// The next entry for the flush to look at.
     flush_cursor: usize,
     flushes: VecDeque<CacheRequest>,
+    /// An eviction found no place on flash: pages stay here from now on, and nothing more is taken.
+    stuck: bool,
 }
 
 impl Accepts<CacheRequest> for Cache {}
@@ -86,6 +88,7 @@ impl Cache {
             flushing: None,
             flush_cursor: 0,
             flushes,
+            stuck: false,
         }
     }
 
@@ -121,7 +124,11 @@ impl Cache {
     }
 
     fn answer(&self, turn: &mut Turn<'_>, request: &CacheRequest, frame: u32) {
-        let done = PageDone { requester: request.requester, frame, media: Media::Good, key: request.key };
+        self.tell(turn, request, frame, Media::Good);
+    }
+
+    fn tell(&self, turn: &mut Turn<'_>, request: &CacheRequest, frame: u32, media: Media) {
+        let done = PageDone { requester: request.requester, frame, media, key: request.key };
         self.answers.tell(turn, request.requester, done);
     }
 
@@ -130,6 +137,10 @@ impl Cache {
         turn.spend(Work::FindEntry);
         let place = self.place(request.lpn);
         let (cached, evicted) = self.tag(turn, place);
+        if self.stuck && request.operation != CacheOperation::Read {
+            self.tell(turn, request, request.frame, Media::Failed);
+            return true;
+        }
         match request.operation {
             CacheOperation::Read | CacheOperation::Fill => self.read(turn, request, place, cached, evicted),
             CacheOperation::Write => return self.write(turn, request, place, cached, evicted),
@@ -255,6 +266,10 @@ impl Cache {
     /// An eviction is on flash.
     fn on_evicted(&mut self, turn: &mut Turn<'_>, done: PageDone) {
         let place = done.requester.tag as usize;
+        if done.media != Media::Good {
+            self.on_stuck(turn);
+            return;
+        }
         let (cached, evicted) = self.tag(turn, place);
         debug_assert!(evicted.is_some());
         self.spares.push(self.entries[place].evicting);
@@ -268,6 +283,20 @@ impl Cache {
         }
         self.retry(turn, place);
         self.flush_more(turn);
+    }
+
+    /// An eviction found no place on flash. Its page stays where reads find it; what waits for room is refused.
+    fn on_stuck(&mut self, turn: &mut Turn<'_>) {
+        self.stuck = true;
+        for request in std::mem::take(&mut self.waiting) {
+            let served = self.serve(turn, &request);
+            debug_assert!(served, "a buffer that is stuck lets nobody wait");
+        }
+        if let Some(Flushing { requester, key, .. }) = self.flushing.take() {
+            let done = PageDone { requester, frame: 0, media: Media::Failed, key };
+            self.answers.tell(turn, requester, done);
+        }
+        self.begin_flush(turn);
     }
 
     /// Tries again what waited for the entry that has become free, then what waited for a spare frame, each in the order it came.
@@ -305,6 +334,10 @@ impl Cache {
     fn begin_flush(&mut self, turn: &mut Turn<'_>) {
         while self.flushing.is_none() {
             let Some(request) = self.flushes.pop_front() else { return };
+            if self.stuck {
+                self.tell(turn, &request, 0, Media::Failed);
+                continue;
+            }
             let mut left = 0;
             for place in 0..self.entries.len() {
                 let (cached, evicted) = self.tag_unpriced(place);

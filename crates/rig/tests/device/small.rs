@@ -113,6 +113,7 @@ impl Small {
                 geometry: Small::geometry(),
                 namespaces: vec![self.sectors()],
                 format: LbaFormat::B512,
+                bad_blocks: Vec::new(),
                 queues: self.queues,
                 queue_entries: 64,
                 transfer_sectors: 2048,
@@ -120,6 +121,7 @@ impl Small {
             },
             timing: timing(),
             erases_max: 100_000,
+            faults: None,
             link: LinkTiming {
                 rate: BytesPerSecond(8_000_000_000),
                 packet: Bytes(256),
@@ -139,6 +141,7 @@ impl Small {
             vectors: self.queues as u16,
             check: true,
             series: None,
+            media: None,
             narrate: false,
         }
     }

@@ -3,12 +3,16 @@
 mod conversations;
 mod hostile;
 mod initiator;
+mod kept;
+mod proof;
+mod worn;
 
 use initiator::{Attachment, Wishes};
 use rig::config::Layers;
-use rig::{Ended, Layout, Patience, Service, ServiceError, ServiceSettings, Stop};
+use rig::{Device, Ended, Keys, Layout, Patience, Service, ServiceError, ServiceSettings, Stop};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use units::Span;
@@ -27,41 +31,42 @@ struct Running {
 /// How a service is set up.
 struct Serving {
     allowed: Vec<String>,
+    keys: Option<Keys>,
     advertised: Option<SocketAddr>,
     patience: Patience,
     lba_bytes: u32,
+    /// Further keys.
+    set: &'static [&'static str],
+    architecture: &'static str,
+    media: Option<PathBuf>,
 }
 
 impl Default for Serving {
     fn default() -> Self {
         let patience =
             Patience { to_connect: Span::from_secs(20), to_take: Span::from_secs(20), to_end: Span::from_secs(20) };
-        Serving { allowed: Vec::new(), advertised: None, patience, lba_bytes: 512 }
+        Serving {
+            allowed: Vec::new(),
+            keys: None,
+            advertised: None,
+            patience,
+            lba_bytes: 512,
+            set: &[],
+            architecture: "deepflash",
+            media: None,
+        }
     }
 }
 
 impl Serving {
     fn start(self) -> Running {
-        let mut layers = Layers::new();
-        for (flag, value) in [
-            ("--device", "small"),
-            ("--world", "threads"),
-            ("--payload", "full"),
-            ("--precondition", "none"),
-            ("--queues", "8"),
-        ] {
-            layers = layers.flag(flag, value).expect("a flag of the command line");
-        }
-        let lba = format!("device.lba_bytes={}", self.lba_bytes);
-        for assignment in ["cache.size_bytes=4MiB", "host.vectors=8", &lba] {
-            layers = layers.set(assignment).expect("a key");
-        }
-        let device = layers.resolve().expect("a configuration").plan();
+        let device = self.device();
         let settings = ServiceSettings {
             address: "127.0.0.1:0".parse().expect("an address"),
             advertised: self.advertised,
             subsystem: SUBSYSTEM.into(),
             allowed: self.allowed,
+            keys: self.keys,
             layout: Layout { threads: 1, pin: false },
         };
         let service = Service::listen(device, settings).expect("a free port").with_patience(self.patience);
@@ -71,6 +76,27 @@ impl Serving {
         let end_metrics = Box::new(metrics.ender().expect("it listens"));
         std::thread::spawn(|| metrics.run());
         Running { address, stop, thread: std::thread::spawn(move || service.run()), metrics: page, end_metrics }
+    }
+
+    fn device(&self) -> Device {
+        let mut layers = Layers::new();
+        for (flag, value) in [
+            ("--device", "small"),
+            ("--architecture", self.architecture),
+            ("--world", "threads"),
+            ("--payload", "full"),
+            ("--precondition", "none"),
+            ("--queues", "8"),
+        ] {
+            layers = layers.flag(flag, value).expect("a flag of the command line");
+        }
+        let lba = format!("device.lba_bytes={}", self.lba_bytes);
+        for assignment in ["cache.size_bytes=4MiB", "host.vectors=8", &lba].iter().chain(self.set) {
+            layers = layers.set(assignment).expect("a key");
+        }
+        let mut device = layers.resolve().expect("a configuration").plan();
+        device.media.clone_from(&self.media);
+        device
     }
 }
 

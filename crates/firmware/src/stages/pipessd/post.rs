@@ -78,7 +78,7 @@ impl Poster {
         self.here[usize::from(slot)].expect("it is here until it is over")
     }
 
-    fn on_sub_request(&mut self, turn: &mut Turn<'_>, sub: SubRequest) {
+    fn on_sub_request(&mut self, turn: &mut Turn<'_>, mut sub: SubRequest) {
         let Some(roadbook) = sub.roadbook else {
             self.retire(turn, &sub, None);
             return;
@@ -90,10 +90,12 @@ impl Poster {
         if sub.needs_content && !roadbook.hit {
             if sub.frame == u32::MAX {
                 self.tables.frames.clear(line.frame, 0, self.drive.page_words());
+                self.tables.frames.mark_sound(line.frame);
             } else {
                 freed = Some(std::mem::replace(&mut line.frame, sub.frame));
             }
         }
+        self.note_loss(&mut sub, line.frame);
         line.last = sub.id;
         (line.lpn, line.dirty) = match sub.operation {
             PageOperation::Discard => (None, false),
@@ -103,6 +105,17 @@ impl Poster {
         };
         self.here[usize::from(sub.slot)] = Some(Here { sub, line, freed });
         self.move_data(turn, sub.slot);
+    }
+
+    /// A line whose page could not be read stays in the cache, as the pilot foresaw. It serves nobody until it is overwritten whole.
+    fn note_loss(&self, sub: &mut SubRequest, frame: u32) {
+        if sub.needs_content {
+            if self.tables.frames.is_lost(frame) {
+                sub.status = Status::UNRECOVERED_READ;
+            }
+        } else if matches!(sub.operation, PageOperation::Write | PageOperation::Zero) {
+            self.tables.frames.mark_sound(frame);
+        }
     }
 
     fn move_data(&mut self, turn: &mut Turn<'_>, slot: u16) {

@@ -430,6 +430,12 @@ impl Worker {
                 self.on_programmed(turn, to);
                 self.unlock(turn);
             }
+            Step::Fill if done.media != Media::Good => {
+                // The line holds nothing: its old page is on flash.
+                let line = self.shared.pool.line(self.task().lpn);
+                turn.store(&self.shared.tables.tags, line, 0);
+                self.unlock(turn);
+            }
             Step::Fill => self.on_filled(turn),
             other => unreachable!("worker{} has no page under way: {other:?}", self.index),
         }
