@@ -22,7 +22,7 @@ mod work;
 
 pub use drive::{Drive, DriveError, DriveShape, LbaFormat, Namespace};
 pub use message::*;
-pub use note::{LatencyPart, Note, Wait};
+pub use note::{LatencyPart, Note, PipelineStep, Wait};
 pub use policies::{MergeKind, each_owner, page_of_rank, rank_of, shares, trans_of};
 pub use ports::{FlashChannel, HostLink, HostPort};
 pub use settings::{

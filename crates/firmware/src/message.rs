@@ -284,6 +284,8 @@ pub struct Requester {
 pub enum CacheOperation {
     /// Copy the page into the frame.
     Read,
+    /// The same, for what a write leaves of a page as it is: no look-up of its own.
+    Fill,
     /// Keep the frame as the page's newest content and give another frame back.
     Write,
     /// The same, but done only when it is on flash.

@@ -26,7 +26,7 @@ mod worlds;
 pub use build::{BuildError, Controller, Device};
 pub use hardware::{LinkTiming, Unanswered};
 pub use media_file::MediaFileError;
-pub use meter::Breakdown;
+pub use meter::{Breakdown, Step};
 pub use plan::PlanError;
 pub use precondition::{Fill, Precondition};
 pub use serve::{Service, ServiceError, ServiceSettings};

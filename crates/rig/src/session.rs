@@ -4,7 +4,7 @@ use crate::build::{BuildError, Built, Device};
 use crate::hardware::{
     ChannelStage, Halt, HostStage, LastWords, LinkStage, LinkUsage, MediaCounts, MediaTally, PhaseOutcome, Unanswered,
 };
-use crate::meter::{Event, Meter, Window};
+use crate::meter::{Event, Meter, Step, Window};
 use crate::samples::Samples;
 use crate::summary::{Labels, summarise};
 use firmware::{Firmware, GroupState, Tables};
@@ -145,6 +145,11 @@ impl Session {
             media,
             fails,
         })
+    }
+
+    /// What happened to the sub-requests of a pipeline so far, as many steps as events are kept.
+    pub fn steps(&self) -> &[Step] {
+        &self.sim.probe().steps
     }
 
     /// Runs the next phase and sums it up; nothing if all are over.

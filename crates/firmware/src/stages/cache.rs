@@ -142,12 +142,13 @@ impl Cache {
             return true;
         }
         match request.operation {
-            CacheOperation::Read => self.read(turn, request, place, cached, evicted),
+            CacheOperation::Read | CacheOperation::Fill => self.read(turn, request, place, cached, evicted),
             CacheOperation::Write => return self.write(turn, request, place, cached, evicted),
             CacheOperation::WriteThrough => {
                 if evicted == Some(request.lpn) {
                     return false;
                 }
+                turn.note(Note::CacheLookedUp { hit: cached == Some(request.lpn), write: true });
                 self.drop_cached(turn, request.lpn, place, cached, evicted);
                 self.ask(turn, TransOperation::Write, request);
             }
@@ -185,19 +186,22 @@ impl Cache {
             lpn if evicted == Some(lpn) => entry.evicting,
             _ => {
                 // It left the buffer meanwhile, or NVMQ did not look.
-                if !self.settings.cache.non_blocking {
-                    turn.note(Note::CacheMiss);
-                }
+                self.count_read(turn, request, false);
                 self.ask(turn, TransOperation::Read, request);
                 return;
             }
         };
-        if !self.settings.cache.non_blocking {
-            turn.note(Note::CacheHit);
-        }
+        self.count_read(turn, request, true);
         turn.spend(Work::ServeEntry);
         self.tables.frames.copy(from, request.frame);
         self.answer(turn, request, request.frame);
+    }
+
+    /// NVMQ counts where it looks at the tags itself.
+    fn count_read(&self, turn: &mut Turn<'_>, request: &CacheRequest, hit: bool) {
+        if !self.settings.cache.non_blocking && request.operation == CacheOperation::Read {
+            turn.note(Note::CacheLookedUp { hit, write: false });
+        }
     }
 
     fn write(
@@ -209,7 +213,10 @@ impl Cache {
         evicted: Option<Lpn>,
     ) -> bool {
         let lpn = request.lpn;
+        // Counted when it is served: a write that waits is looked up again.
+        let looked_up = Note::CacheLookedUp { hit: cached == Some(lpn) || evicted == Some(lpn), write: true };
         if cached.is_none() || cached == Some(lpn) {
+            turn.note(looked_up);
             turn.spend(Work::ServeEntry);
             let old = std::mem::replace(&mut self.entries[place].frame, request.frame);
             self.set_tag(turn, place, Some(lpn), evicted);
@@ -220,6 +227,7 @@ impl Cache {
             // The entry is busy, or too much is being evicted. NVMQ looked before that, or does not look: pass the buffer by here.
             let may_pass = self.settings.cache.non_blocking && self.settings.cache.bypass && evicted != Some(lpn);
             if may_pass {
+                turn.note(looked_up);
                 turn.note(Note::CacheBypass);
                 self.ask(turn, TransOperation::Write, request);
             }
@@ -231,6 +239,7 @@ impl Cache {
             self.evict(turn, place, victim, None);
             return false;
         }
+        turn.note(looked_up);
         self.evict(turn, place, victim, Some(lpn));
         turn.spend(Work::ServeEntry);
         let spare = std::mem::replace(&mut self.entries[place].frame, request.frame);
@@ -314,7 +323,7 @@ impl Cache {
         }
         let place = self.place(request.lpn);
         // Reads never wait: the range lock keeps writes of the same page away.
-        let behind = request.operation != CacheOperation::Read
+        let behind = !matches!(request.operation, CacheOperation::Read | CacheOperation::Fill)
             && self.waiting.iter().any(|earlier| self.place(earlier.lpn) == place);
         if behind || !self.serve(turn, &request) {
             self.waiting.push_back(request);

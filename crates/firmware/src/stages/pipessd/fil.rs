@@ -8,11 +8,12 @@
 //! sends nothing back.
 
 use super::flash_order::{Action, FlashOrder};
+use super::note_of;
 use super::waitlist::Waitlist;
 use crate::message::*;
 use crate::stages::dies::DieLines;
 use crate::tables::{Pipeline, Watcher};
-use crate::{Drive, Firmware, Tables, Turn, Work};
+use crate::{Drive, Firmware, PipelineStep, Tables, Turn, Work};
 use flash::Operation;
 use stage::{Accepts, Address, Stage};
 use units::{Lpn, Ppn};
@@ -108,6 +109,7 @@ impl Fil {
         if sub.roadbook.is_none() {
             self.pass_on(turn, slot);
         } else if self.waitlist.holds(sub.line) || !self.try_start(turn, slot) {
+            turn.note(note_of(&sub, PipelineStep::Waits));
             self.waitlist.push(sub.line, sub.slot);
         }
     }
@@ -134,6 +136,7 @@ impl Fil {
         if line.last != roadbook.before {
             return false;
         }
+        turn.note(note_of(&sub, PipelineStep::LetGo));
         assert_eq!((line.lpn, line.dirty), (roadbook.victim, roadbook.dirty), "the pilot knew line {}", sub.line);
         if sub.write == NOWHERE {
             self.read(turn, slot);

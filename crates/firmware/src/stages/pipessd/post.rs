@@ -2,10 +2,11 @@
 //!
 //! A line is written when a sub-request's data are where they belong: then the next one on that line may leave the waitlist.
 
+use super::note_of;
 use crate::message::*;
 use crate::stages::entry;
 use crate::tables::{Line, Pipeline, Retired, Watcher};
-use crate::{Drive, Firmware, Tables, Turn, Work};
+use crate::{Drive, Firmware, PipelineStep, Tables, Turn, Work};
 use nvme::spec::Status;
 use stage::{Accepts, Address, Stage};
 use std::collections::{BTreeMap, VecDeque};
@@ -180,6 +181,7 @@ impl Poster {
     fn finish(&mut self, turn: &mut Turn<'_>, slot: u16) {
         let Here { sub, line, freed } = self.here[usize::from(slot)].take().expect("it is here until it is over");
         self.pipeline.set_line(turn, sub.line, line);
+        turn.note(note_of(&sub, PipelineStep::Retired));
         self.retire(turn, &sub, freed);
     }
 

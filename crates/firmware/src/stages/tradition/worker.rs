@@ -269,7 +269,7 @@ impl Worker {
             self.unlock(turn);
             return;
         }
-        turn.note(if hit { Note::CacheHit } else { Note::CacheMiss });
+        turn.note(Note::CacheLookedUp { hit, write: task.changes() });
         match held {
             _ if hit => self.move_data(turn),
             Some(victim) if dirty => {
