@@ -9,6 +9,7 @@
 //! Hardware (links, channels) is only known by its ports; the rig installs it.
 
 pub mod architecture;
+pub mod boot;
 mod drive;
 mod message;
 mod note;

@@ -9,11 +9,13 @@
 
 mod bring_up;
 mod build;
+pub mod check;
 pub mod config;
 mod hardware;
 mod meter;
 mod plan;
 mod precondition;
+mod recovery;
 mod samples;
 mod serve;
 mod session;
@@ -26,6 +28,7 @@ pub use hardware::{LinkTiming, Unanswered};
 pub use meter::Breakdown;
 pub use plan::PlanError;
 pub use precondition::{Fill, Precondition};
+pub use recovery::Recovery;
 pub use serve::{Service, ServiceError, ServiceSettings};
 pub use session::{Session, SessionError};
 pub use target::{Ended, Metrics, Patience, ServeError, Stop};

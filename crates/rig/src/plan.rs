@@ -41,6 +41,7 @@ impl Resolved {
             vectors: self.host.vectors,
             check: self.host.check,
             series: self.host.series,
+            cuts: None,
             narrate: self.timeline.is_some(),
         }
     }

@@ -228,7 +228,7 @@ impl DieLines {
         } else {
             state.writes_under_way -= 1;
         }
-        Finished { die, count, requests }
+        Finished { die, count, operation, requests }
     }
 
     /// Gives a die that has become free what it can take.
@@ -255,10 +255,16 @@ impl DieLines {
 pub(crate) struct Finished {
     die: u32,
     count: u8,
+    operation: Operation,
     requests: [DonePage; PLANES_MAX],
 }
 
 impl Finished {
+    /// What was done.
+    pub(crate) fn operation(&self) -> Operation {
+        self.operation
+    }
+
     /// Its pages, in order.
     pub(crate) fn pages(&self) -> &[DonePage] {
         &self.requests[..usize::from(self.count)]

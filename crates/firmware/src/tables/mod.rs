@@ -60,6 +60,8 @@ pub struct Tables {
     pub slots: usize,
     /// Entries of the burst buffer.
     pub cache_entries: usize,
+    /// The number that writes begin with, where recovery found older ones.
+    versions: Words,
 }
 
 impl Tables {
@@ -100,7 +102,17 @@ impl Tables {
             ring,
             slots,
             cache_entries,
+            versions: memory.wide(1),
         }
+    }
+
+    /// The number of a writer's first write: above all that are on flash.
+    pub(crate) fn first_version(&self) -> u64 {
+        self.versions.get(0).max(1)
+    }
+    /// Says what that is: recovery.
+    pub(crate) fn set_first_version(&self, version: u64) {
+        self.versions.set(0, version);
     }
 
     /// The word of a per-line table.

@@ -2,16 +2,28 @@
 
 use crate::hardware::Ledger;
 use firmware::{ChannelDone, ChannelRequest, CommandKey, Firmware, FlashChannel, Frames, Media, Message, Note, Turn};
-use flash::{Channel, Contents, Finished, Media as _, Oob, Operation, Usage};
+use flash::{Caught, Channel, Contents, Finished, Media as _, MediaFault, Oob, Operation, Usage};
 use stage::{Address, Stage};
 use std::any::Any;
 use std::sync::{Arc, Mutex};
 use units::Time;
 
+/// What a power cut makes of a page that is being programmed, or of a block that is being erased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// The array had just done it.
+    Done,
+    /// It cannot be read.
+    Torn,
+    /// The array had not begun; of an erase that cannot be told from a torn one.
+    NotBegun,
+}
+
 pub(crate) struct ChannelStage {
     index: u16,
     channel: Channel,
-    contents: Contents,
+    /// Until the power is cut.
+    contents: Option<Contents>,
     frames: Frames,
     done: Address<ChannelDone>,
     /// For whom each transaction is, by its tag.
@@ -22,6 +34,8 @@ pub(crate) struct ChannelStage {
     narrate: bool,
     /// Where the first thing that the media refuses is told.
     ledger: Arc<Mutex<Ledger>>,
+    /// Whether it is recovery that reads: pages that cannot be read are no fault then.
+    recovering: bool,
 }
 
 impl ChannelStage {
@@ -38,7 +52,7 @@ impl ChannelStage {
         ChannelStage {
             index,
             channel,
-            contents,
+            contents: Some(contents),
             frames,
             done,
             keys: Vec::new(),
@@ -46,6 +60,7 @@ impl ChannelStage {
             payload,
             narrate,
             ledger,
+            recovering: false,
         }
     }
 
@@ -54,7 +69,39 @@ impl ChannelStage {
     }
 
     pub(crate) fn contents(&self) -> &Contents {
-        &self.contents
+        self.contents.as_ref().expect("the power is on")
+    }
+
+    /// The same, for recovery.
+    pub(crate) fn for_recovery(mut self) -> Self {
+        self.recovering = true;
+        self
+    }
+
+    /// The power is cut: what the array was doing is done, torn or not begun as `fate` says of each page, and what pages hold is all
+    /// that remains.
+    pub(crate) fn cut(&mut self, now: Time, fate: &mut dyn FnMut() -> Fate) -> Contents {
+        let mut contents = self.contents.take().expect("the power is on");
+        let pages_per_block = contents.geometry().shape().pages_per_block;
+        for Caught { transaction, done } in self.channel.caught(now) {
+            for slot in transaction.pages() {
+                let fate = if done { Fate::Done } else { fate() };
+                let block = units::BlockId(slot.ppn.0 / pages_per_block);
+                // What the firmware asked for was refused while the power was on, if it is refused at all.
+                let _ = match (transaction.operation, fate) {
+                    (Operation::Read, _) | (Operation::Program, Fate::NotBegun) => Ok(()),
+                    (Operation::Program, Fate::Done) => {
+                        self.frames.read(slot.frame, 0, &mut self.payload);
+                        let (lpn, owner, sequence) = self.frames.labelled(slot.frame);
+                        contents.program(slot.ppn, Oob { lpn, owner, sequence }, &self.payload)
+                    }
+                    (Operation::Program, Fate::Torn) => contents.tear_program(slot.ppn),
+                    (Operation::Erase, Fate::Done) => contents.erase(block),
+                    (Operation::Erase, _) => contents.tear_erase(block),
+                };
+            }
+        }
+        contents
     }
 
     fn on_request(&mut self, turn: &mut Turn<'_>, request: ChannelRequest) {
@@ -75,9 +122,11 @@ impl ChannelStage {
     fn finish(&mut self, turn: &mut Turn<'_>, finished: Finished) {
         let transaction = finished.transaction;
         let mut media = Media::Good;
+        let contents = self.contents.as_mut().expect("the power is on");
+        let pages_per_block = contents.geometry().shape().pages_per_block;
         for slot in transaction.pages() {
             let outcome = match transaction.operation {
-                Operation::Read => self.contents.read(slot.ppn, &mut self.payload).map(|oob| {
+                Operation::Read => contents.read(slot.ppn, &mut self.payload).map(|oob| {
                     self.frames.write(slot.frame, 0, &self.payload);
                     if let Some(Oob { lpn, owner, sequence }) = oob {
                         self.frames.label(slot.frame, lpn, owner, sequence);
@@ -86,14 +135,19 @@ impl ChannelStage {
                 Operation::Program => {
                     self.frames.read(slot.frame, 0, &mut self.payload);
                     let (lpn, owner, sequence) = self.frames.labelled(slot.frame);
-                    self.contents.program(slot.ppn, Oob { lpn, owner, sequence }, &self.payload)
+                    contents.program(slot.ppn, Oob { lpn, owner, sequence }, &self.payload)
                 }
                 Operation::Erase => {
-                    let block = units::BlockId(slot.ppn.0 / self.pages_per_block());
-                    self.contents.erase(block)
+                    let block = units::BlockId(slot.ppn.0 / pages_per_block);
+                    contents.erase(block)
                 }
             };
-            if let Err(fault) = outcome {
+            if let Err(MediaFault::Unreadable { .. }) = outcome
+                && self.recovering
+            {
+                self.frames.label(slot.frame, Frames::UNREADABLE, 0, 0);
+                media = Media::Unreadable;
+            } else if let Err(fault) = outcome {
                 media = if transaction.operation == Operation::Read { Media::Unreadable } else { Media::Failed };
                 self.ledger.lock().expect("nobody panics with the ledger").fault.get_or_insert(fault);
                 // What the firmware does from here on is of no use.
@@ -106,10 +160,6 @@ impl ChannelStage {
         }
         let key = self.keys[transaction.tag.0 as usize];
         turn.send(self.done, ChannelDone { channel: self.index, tag: transaction.tag, media, key });
-    }
-
-    fn pages_per_block(&self) -> u32 {
-        self.contents.geometry().shape().pages_per_block
     }
 }
 
@@ -136,10 +186,14 @@ impl Stage<Firmware> for ChannelStage {
         Some(self)
     }
 
+    fn inspect_mut(&mut self) -> Option<&mut dyn Any> {
+        Some(self)
+    }
+
     fn prefetch(&self, message: &Message) {
         if let Message::ChannelRequest(request) = message {
             for slot in request.transaction.pages() {
-                self.contents.prefetch(slot.ppn);
+                self.contents().prefetch(slot.ppn);
             }
         }
     }

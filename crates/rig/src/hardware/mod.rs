@@ -7,7 +7,7 @@ mod interrupts;
 mod link;
 mod rounds;
 
-pub(crate) use channel::ChannelStage;
+pub(crate) use channel::{ChannelStage, Fate};
 pub(crate) use front::FrontStage;
 pub use host::Unanswered;
 pub(crate) use host::{Halt, HostStage, LastWords, Ledger, PhaseOutcome, Tally};

@@ -105,7 +105,11 @@ impl Fil {
         if sub.read != NOWHERE {
             self.order.expect_read(sub.read);
         }
-        if sub.roadbook.is_none() {
+        if sub.operation == PageOperation::Fence {
+            let mut out = Vec::new();
+            self.order.fence(sub.slot.into(), &mut out);
+            self.act(turn, &out);
+        } else if sub.roadbook.is_none() {
             self.pass_on(turn, slot);
         } else if self.waitlist.holds(sub.line) || !self.try_start(turn, slot) {
             self.waitlist.push(sub.line, sub.slot);
@@ -189,6 +193,7 @@ impl Fil {
                     self.ask(turn, Operation::Program, ppn, frame, who);
                 }
                 Action::Erase(ppn) => self.ask(turn, Operation::Erase, ppn, 0, ERASE),
+                Action::Lowered(slot) => self.pass_on(turn, slot as usize),
             }
         }
     }
@@ -270,9 +275,11 @@ impl Fil {
     }
 
     fn on_programmed(&mut self, turn: &mut Turn<'_>, ppn: Ppn) {
-        for who in self.order.programmed(ppn) {
+        let mut out = Vec::new();
+        for who in self.order.programmed(ppn, &mut out) {
             self.read_now(turn, who);
         }
+        self.act(turn, &out);
     }
 }
 

@@ -58,6 +58,7 @@ impl Accepts<SubRequest> for Ftl {}
 
 impl Ftl {
     pub(crate) fn new(drive: Arc<Drive>, settings: Settings, tables: Tables, pipeline: Pipeline, ways: Ways) -> Self {
+        let first = u32::try_from(tables.first_version()).expect("a drive writes less than 2^32 pages");
         Ftl {
             places: trans::places(0, &settings, &tables),
             drive,
@@ -65,7 +66,7 @@ impl Ftl {
             tables,
             pipeline,
             ways,
-            sequence: 1,
+            sequence: first,
             victim: None,
             ordered: 0,
             held: VecDeque::new(),
@@ -93,10 +94,6 @@ impl Ftl {
         if let Some(lpn) = page_to_program(&sub) {
             sub.write = self.places.place(turn, lpn).expect("a page map has a place while it need not stop");
             sub.sequence = self.own(lpn, sub.write);
-        }
-        if sub.operation == PageOperation::Discard {
-            turn.spend(Work::UpdateMap);
-            self.places.remap(turn, sub.lpn, None);
         }
         if sub.needs_content && sub.roadbook.is_some_and(|roadbook| !roadbook.hit) {
             turn.spend(Work::LookUpMap);

@@ -95,7 +95,6 @@ impl Poster {
         }
         line.last = sub.id;
         (line.lpn, line.dirty) = match sub.operation {
-            PageOperation::Discard => (None, false),
             PageOperation::Clean => (line.lpn, false),
             PageOperation::Write | PageOperation::Zero => (Some(sub.lpn), true),
             _ => (Some(sub.lpn), roadbook.hit && roadbook.dirty),
@@ -120,7 +119,7 @@ impl Poster {
                 self.tables.frames.clear(line.frame, from * words, (to - from) * words);
                 self.finish(turn, slot);
             }
-            PageOperation::Verify | PageOperation::Discard | PageOperation::Clean | PageOperation::Nothing => {
+            PageOperation::Verify | PageOperation::Clean | PageOperation::Fence | PageOperation::Nothing => {
                 self.finish(turn, slot);
             }
         }

@@ -87,7 +87,7 @@ impl Trans {
     /// Thread `index`, with the groups it owns in whatever state they are: fresh or preconditioned.
     pub(crate) fn new(index: u8, drive: Arc<Drive>, settings: &Settings, tables: Tables, ways: Ways) -> Self {
         let Ways { fcmd, answers, bgc, shared } = ways;
-        let places = places(index, settings, &tables);
+        let (places, sequence) = (places(index, settings, &tables), tables.first_version());
         Trans {
             index,
             tables,
@@ -97,7 +97,7 @@ impl Trans {
             bgc,
             drive,
             places,
-            sequence: 1,
+            sequence,
             moving: Vec::new(),
             reclaiming: false,
             held: VecDeque::new(),
@@ -108,6 +108,7 @@ impl Trans {
         match request.operation {
             TransOperation::Relocate(from) => self.relocate(turn, request, from),
             TransOperation::Settle(from) => self.settle(turn, request, from),
+            TransOperation::Fence => self.fence(turn, &request),
             TransOperation::Erase(page) => self.erase(turn, request, page),
             TransOperation::Tidy => self.tidy(turn, request),
             _ => {
@@ -140,13 +141,24 @@ impl Trans {
                 self.label(request.lpn, request.frame);
                 self.ask_flash(turn, flash::Operation::Program, to, request);
             }
-            TransOperation::Discard => {
-                turn.spend(Work::UpdateMap);
-                self.places.remap(turn, request.lpn, None);
-                self.answer(turn, request);
-            }
+            TransOperation::Discard => return self.discard(turn, request),
             other => unreachable!("{other:?} does not wait"),
         }
+        true
+    }
+
+    /// Zeros in place of a page. They are written, so that a power cut does not bring back what was there; what never was
+    /// written has nothing to bring back.
+    fn discard(&mut self, turn: &mut Turn<'_>, request: &TransRequest) -> bool {
+        turn.spend(Work::LookUpMap);
+        if self.places.locate(turn, request.lpn).is_none() {
+            self.answer(turn, request);
+            return true;
+        }
+        let Some(to) = self.places.place(turn, request.lpn) else { return false };
+        self.tables.frames.clear(request.frame, 0, self.drive.page_words());
+        self.label(request.lpn, request.frame);
+        self.ask_flash(turn, flash::Operation::Program, to, request);
         true
     }
 
@@ -186,6 +198,14 @@ impl Trans {
         self.answer(turn, &request);
     }
 
+    /// Sends a fence behind all that this thread has sent to be programmed.
+    fn fence(&mut self, turn: &mut Turn<'_>, request: &TransRequest) {
+        for thread in 0..self.fcmd.len() {
+            let ticket = self.ticket(thread);
+            turn.send(self.fcmd[thread], FlashRequest::fence(request.requester, self.index, ticket));
+        }
+    }
+
     /// Erases a group. It goes by this thread, so that it comes to the die after every read that was sent there before.
     fn erase(&mut self, turn: &mut Turn<'_>, request: TransRequest, page: Ppn) {
         let group = self.tables.groups.of(page);
@@ -215,13 +235,16 @@ impl Trans {
     fn ask_flash(&mut self, turn: &mut Turn<'_>, operation: flash::Operation, ppn: Ppn, request: &TransRequest) {
         let TransRequest { frame, requester, key, .. } = *request;
         let thread = self.drive.channel_of(ppn) % self.fcmd.len();
-        let ticket = self.tickets.as_mut().map_or(NO_TICKET, |next| {
+        let (owner, ticket) = (self.index, self.ticket(thread));
+        turn.send(self.fcmd[thread], FlashRequest { operation, ppn, frame, requester, owner, ticket, key });
+    }
+
+    fn ticket(&mut self, thread: usize) -> u32 {
+        self.tickets.as_mut().map_or(NO_TICKET, |next| {
             let ticket = next[thread];
             next[thread] = next_ticket(ticket);
             ticket
-        });
-        let owner = self.index;
-        turn.send(self.fcmd[thread], FlashRequest { operation, ppn, frame, requester, owner, ticket, key });
+        })
     }
 
     fn answer(&self, turn: &mut Turn<'_>, request: &TransRequest) {

@@ -46,13 +46,14 @@ impl PagePlaces {
         let owned = groups.owned(index.into()).count();
         let dies = (groups.dies() as usize).div_ceil(usize::from(settings.parts.trans));
         let points = write_points(dies, owned);
+        let reopened = groups.reopened(index.into()).map(|(group, next)| WritePoint { group, next }).collect();
         PagePlaces {
             index,
             map,
             planes: groups.planes(),
             groups,
             points,
-            open: Vec::with_capacity(points),
+            open: reopened,
             cursor: 0,
             closings: (owned - free.len()) as u32,
             free,
