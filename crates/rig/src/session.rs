@@ -73,8 +73,6 @@ pub(crate) struct Remains {
     /// What each flash channel holds.
     pub(crate) contents: Vec<Contents>,
     pub(crate) host: Box<dyn Stage<Firmware>>,
-    /// When, since the drive was switched on.
-    pub(crate) at: Time,
 }
 
 /// A run in virtual time.
@@ -257,7 +255,12 @@ impl Session {
         }
         host.power_cut(now);
         let contents = cut_channels(&mut self.sim, &self.channels, now, fate);
-        Ok(Remains { contents, host: self.sim.into_stage(self.host), at: now })
+        Ok(Remains { contents, host: self.sim.into_stage(self.host) })
+    }
+
+    /// Blocks erased so far, since the drive was switched on.
+    pub(crate) fn reclaimed(&self) -> u64 {
+        self.channels().map(|channel| channel.usage().blocks_erased).sum()
     }
 
     /// The time of the last event.

@@ -22,6 +22,8 @@ pub struct Found {
     /// The number of that write, plus 1.
     pub(super) versions: Vec<u64>,
     pub(super) groups: Vec<FoundGroup>,
+    /// The number of the next write: above all that were found.
+    pub(super) first_version: u64,
     /// Pages that cannot be read.
     pub torn_pages: u64,
     /// Pages read.
@@ -36,6 +38,7 @@ impl Found {
             map: vec![0; pages as usize],
             versions: vec![0; pages as usize],
             groups: vec![FoundGroup::default(); groups as usize],
+            first_version: 1,
             torn_pages: 0,
             pages_read: 0,
             erased: 0,
@@ -90,7 +93,7 @@ impl Found {
             groups.fill(group, &at);
         }
         self.set_states(groups);
-        tables.set_first_version(self.groups.iter().map(|group| group.newest).max().unwrap_or(0) + 1);
+        tables.set_first_version(self.first_version);
     }
 
     /// Full groups are as old as their newest page, counted among those of their owner.

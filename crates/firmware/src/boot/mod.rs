@@ -83,6 +83,6 @@ pub fn draw(drive: &Arc<Drive>, settings: &Settings) -> Result<BootDrawing, Reco
     let to = channels.iter().map(|&channel| plan.connect(boot, channel, each)).collect();
     let finished = channels.iter().map(|&channel| plan.connect(channel, boot, each)).collect();
     let dies = DieLines::new(1, drive.clone(), settings.flash, to);
-    plan.install(boot, Boot::new(drive, groups, dies, frames.clone()));
+    plan.install(boot, Boot::new(drive, settings.mutation, groups, dies, frames.clone()));
     Ok(BootDrawing { blueprint: plan, boot, channels, finished, frames })
 }

@@ -5,7 +5,7 @@ use crate::message::*;
 use crate::stages::dies::DieLines;
 use crate::stages::log::JOURNAL_OWNER;
 use crate::tables::Frames;
-use crate::{BlockGroups, Drive, Firmware, Turn, Work};
+use crate::{BlockGroups, Drive, Firmware, Mutation, Turn, Work};
 use flash::Operation;
 use stage::{Accepts, Stage};
 use std::any::Any;
@@ -28,6 +28,7 @@ struct DieScan {
 
 /// Recovery.
 pub struct Boot {
+    mutation: Option<Mutation>,
     groups: BlockGroups,
     dies: DieLines,
     frames: Frames,
@@ -43,10 +44,17 @@ pub struct Boot {
 impl Accepts<ChannelDone> for Boot {}
 
 impl Boot {
-    pub(super) fn new(drive: &Drive, groups: BlockGroups, dies: DieLines, frames: Frames) -> Self {
+    pub(super) fn new(
+        drive: &Drive,
+        mutation: Option<Mutation>,
+        groups: BlockGroups,
+        dies: DieLines,
+        frames: Frames,
+    ) -> Self {
         let scan = |group| DieScan { group, row: 0, left: 0, erased: true };
         Boot {
             found: Found::new(drive.pages(), groups.count()),
+            mutation,
             scans: (0..groups.dies()).map(scan).collect(),
             left: groups.dies(),
             groups,
@@ -140,6 +148,7 @@ impl Boot {
         let newest = &mut self.found.groups[group as usize].newest;
         *newest = version.max(*newest);
         let at = self.groups.page(group, position);
+        let version = if self.mutation == Some(Mutation::OldestWins) { u64::from(u32::MAX) - version } else { version };
         if owner != JOURNAL_OWNER && self.found.enter(lpn, at, version) {
             turn.spend(Work::UpdateMap);
         }
@@ -148,6 +157,7 @@ impl Boot {
     /// A block is programmed in the order of its pages, so behind a row that is erased there is nothing.
     fn next_row(&mut self, turn: &mut Turn<'_>, die: usize) {
         let (pages, dies) = (self.groups.pages_per_block(), self.groups.dies());
+        let pages = pages - u32::from(self.mutation == Some(Mutation::ShortScan));
         let scan = &mut self.scans[die];
         scan.row += 1;
         if scan.erased || scan.row == pages {
@@ -162,6 +172,8 @@ impl Boot {
                 self.found.groups[self.groups.of(Ppn(ppn)) as usize].valid += 1;
             }
         }
+        let newest = self.found.groups.iter().map(|group| group.newest).max().unwrap_or(0);
+        self.found.first_version = if self.mutation == Some(Mutation::VersionsAnew) { 1 } else { newest + 1 };
         for _ in 0..self.found.groups.len() {
             turn.spend(Work::CollectMetadata);
         }

@@ -15,7 +15,7 @@
 
 use crate::message::*;
 use crate::policies::{pick_victim, survey, trans_of};
-use crate::{Drive, Firmware, GroupState, Mapping, MappingScheme, Note, Settings, Tables, Turn, Work};
+use crate::{Drive, Firmware, GroupState, Mapping, MappingScheme, Mutation, Note, Settings, Tables, Turn, Work};
 use flash::Operation;
 use stage::{Accepts, Address, Stage};
 use std::collections::VecDeque;
@@ -231,6 +231,10 @@ impl Bgc {
         assert_eq!(valid, 0, "bgc{} would erase valid pages of group {group}", self.index);
         victim.left = self.ways.fcmd.len() as u32;
         let trans = victim.trans;
+        if self.settings.has(Mutation::EraseUnfenced) {
+            victim.left = 1;
+            return self.on_fence(turn);
+        }
         self.ask_trans(turn, trans.into(), TransOperation::Fence, Lpn(trans.into()), 0, FENCE);
     }
 

@@ -12,7 +12,7 @@
 use crate::message::*;
 use crate::policies::trans_of;
 use crate::stages::Answers;
-use crate::{Firmware, Note, Settings, Tables, Turn, Work};
+use crate::{Firmware, Mutation, Note, Settings, Tables, Turn, Work};
 use stage::{Accepts, Address, Stage};
 use std::collections::VecDeque;
 use units::Lpn;
@@ -133,6 +133,9 @@ impl Cache {
         match request.operation {
             CacheOperation::Read => self.read(turn, request, place, cached, evicted),
             CacheOperation::Write => return self.write(turn, request, place, cached, evicted),
+            CacheOperation::WriteThrough if self.settings.has(Mutation::AnswerEarly) => {
+                return self.write(turn, request, place, cached, evicted);
+            }
             CacheOperation::WriteThrough => {
                 if evicted == Some(request.lpn) {
                     return false;
@@ -236,7 +239,8 @@ impl Cache {
         debug_assert_eq!(entry.evicting, NONE);
         entry.evicting = std::mem::replace(&mut entry.frame, spare);
         let frame = entry.evicting;
-        self.set_tag(turn, place, next, Some(lpn));
+        let evicted = Some(lpn).filter(|_| !self.settings.has(Mutation::LoseEvicted));
+        self.set_tag(turn, place, next, evicted);
         let requester = Requester { group: Asker::Cache, index: self.index, tag: place as u32 };
         // It is nobody's command: its time is not part of the write that caused it.
         let eviction = CacheRequest { operation: CacheOperation::Write, lpn, frame, requester, key: CommandKey::NONE };
@@ -304,7 +308,7 @@ impl Cache {
                     left += 1;
                 }
             }
-            if left == 0 {
+            if left == 0 || self.settings.has(Mutation::FlushEarly) {
                 self.answer(turn, &request, 0);
                 continue;
             }

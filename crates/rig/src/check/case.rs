@@ -1,6 +1,7 @@
 //! A case: everything that a checked run follows from, and the command that repeats it.
 
 use super::trial::{Report, trial};
+use firmware::Mutation;
 use firmware::architecture::{ARCHITECTURES, Architecture};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,6 +21,8 @@ pub struct Case {
     pub one_queue: bool,
     /// Whether the firmware's settings are the usual ones, and not drawn.
     pub plain: bool,
+    /// A bug that is planted.
+    pub mutation: Option<Mutation>,
 }
 
 /// A case that went wrong.
@@ -53,8 +56,9 @@ impl Case {
     /// The case of a seed on an architecture.
     pub fn of(seed: u64, architecture: &'static dyn Architecture) -> Self {
         let mix = seed / ARCHITECTURES.len() as u64;
-        let ios = [40, 120, 300, 120][(mix % 4) as usize];
-        Case { seed, architecture, ios, cuts: 1 + (mix / 4 % 3) as u32, one_queue: false, plain: false }
+        let ios = [100, 300, 1_000, 300][(mix % 4) as usize];
+        let cuts = 1 + (mix / 4 % 3) as u32;
+        Case { seed, architecture, ios, cuts, one_queue: false, plain: false, mutation: None }
     }
 
     /// The command that repeats it.
@@ -72,6 +76,9 @@ impl Case {
                 command += " ";
                 command += flag;
             }
+        }
+        if let Some(mutation) = self.mutation {
+            command += &format!(" --mutation {}", mutation.name());
         }
         command
     }

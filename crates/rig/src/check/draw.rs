@@ -112,6 +112,7 @@ impl Draw {
                 window: self.of(&[1, 8]),
             },
             flash,
+            mutation: None,
         }
     }
 
@@ -168,9 +169,9 @@ impl Draw {
         for (index, &sectors) in device.drive.namespaces.iter().enumerate() {
             // Borders of lock regions lie at multiples of 2,048 sectors.
             let all = (Region { start: Lba(0), sectors }, 1, 1 << 20);
-            let (start, around) =
-                if sectors >= 12_032 { (5_888, 6_144) } else { (sectors / 32 * 8, sectors / 16 * 8) };
-            let borders = (Region { start: Lba(start), sectors: around }, 2, 1 << 20);
+            let small = (sectors / 32 * 8, sectors / 16 * 8, 1 << 18);
+            let (start, around, largest) = if sectors >= 12_032 { (5_888, 6_144, 1 << 20) } else { small };
+            let borders = (Region { start: Lba(start), sectors: around }, 2, largest);
             let hot = (Region { start: Lba(start + 192), sectors: 128 }, 1, 1 << 13);
             for (region, weight, largest) in [all, borders, hot] {
                 let pattern = if weight == 2 { patterns[self.within(0..=4) as usize].clone() } else { Pattern::Random };

@@ -5,9 +5,11 @@ mod case;
 mod draw;
 mod shrink;
 pub mod small;
+mod sweep;
 mod trial;
 
 pub use case::{Case, Failure};
 pub use draw::Draw;
 pub use shrink::shrink;
+pub use sweep::{Sweep, Totals, sweep};
 pub use trial::Report;

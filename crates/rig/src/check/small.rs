@@ -114,6 +114,7 @@ impl Small {
                 suspend: false,
                 cache_commands: false,
             },
+            mutation: None,
         };
         let threads = few(self.architecture);
         self.architecture.settle(settings).staffed(self.architecture, threads)

@@ -29,6 +29,8 @@ pub struct Report {
     pub cuts_in_recovery: u32,
     /// Every recovery that came to its end.
     pub recoveries: Vec<Recovery>,
+    /// Groups of blocks erased while the drive served, since it was last switched on.
+    pub erases: u64,
 }
 
 /// The moments of the cuts and what they tear, apart from other draws so that a smaller case is cut alike.
@@ -62,6 +64,7 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
         let moment = fates.moment();
         session.run_before(session.now() + moment)?;
         session.check_maps()?;
+        report.erases += session.reclaimed();
         let remains = session.cut(&mut || fates.fate())?;
         report.cuts += 1;
         let Remains { contents, host, .. } = remains;
@@ -79,7 +82,8 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
         }
     }
     session.run_before(Time::NEVER)?;
-    session.check_invariants()?;
+    session.check_maps()?;
+    report.erases += session.reclaimed();
     Ok(report)
 }
 
@@ -119,6 +123,7 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
     }
     device.drive.sector_words = device.drive.sector_words.max(1);
     device.check = true;
+    device.settings.mutation = case.mutation;
     device.drive.write_through = draw.within(0..=3) == 0;
     if case.one_queue {
         (device.drive.queues, device.depth, device.vectors) = (1, 1, 1);

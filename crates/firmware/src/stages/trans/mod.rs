@@ -13,7 +13,7 @@ mod page;
 
 use crate::message::*;
 use crate::stages::Answers;
-use crate::{Drive, Firmware, Mapping, Settings, Tables, Turn, Work};
+use crate::{Drive, Firmware, Mapping, Mutation, Settings, Tables, Turn, Work};
 use hybrid::HybridPlaces;
 use page::PagePlaces;
 pub use page::write_points;
@@ -70,6 +70,7 @@ pub(crate) struct Trans {
     drive: Arc<Drive>,
     places: Box<dyn Places>,
     sequence: u64,
+    mutation: Option<Mutation>,
     /// Pages whose new place is being programmed.
     moving: Vec<(Lpn, Ppn)>,
     /// A reclaim was asked for.
@@ -98,6 +99,7 @@ impl Trans {
             drive,
             places,
             sequence,
+            mutation: settings.mutation,
             moving: Vec::new(),
             reclaiming: false,
             held: VecDeque::new(),
@@ -152,6 +154,11 @@ impl Trans {
     fn discard(&mut self, turn: &mut Turn<'_>, request: &TransRequest) -> bool {
         turn.spend(Work::LookUpMap);
         if self.places.locate(turn, request.lpn).is_none() {
+            self.answer(turn, request);
+            return true;
+        }
+        if self.mutation == Some(Mutation::ForgetDiscard) {
+            self.places.remap(turn, request.lpn, None);
             self.answer(turn, request);
             return true;
         }
@@ -228,7 +235,9 @@ impl Trans {
 
     /// Writes the out-of-band entry: what recovery finds the page by.
     fn label(&mut self, lpn: Lpn, frame: u32) {
-        self.tables.frames.label(frame, lpn, self.index.into(), self.sequence);
+        if self.mutation != Some(Mutation::SkipOutOfBand) || !self.sequence.is_multiple_of(7) {
+            self.tables.frames.label(frame, lpn, self.index.into(), self.sequence);
+        }
         self.sequence += 1;
     }
 
