@@ -263,6 +263,11 @@ impl Session {
         self.channels().map(|channel| channel.usage().blocks_erased).sum()
     }
 
+    /// Whether a die erases.
+    pub(crate) fn is_erasing(&self) -> bool {
+        self.channels().any(|channel| channel.is_erasing(self.sim.now()))
+    }
+
     /// The time of the last event.
     pub(crate) fn now(&self) -> Time {
         self.sim.now()

@@ -137,17 +137,15 @@ impl Cache {
                 return self.write(turn, request, place, cached, evicted);
             }
             CacheOperation::WriteThrough => {
-                if evicted == Some(request.lpn) {
+                if !self.make_way(turn, request.lpn, place, cached, evicted) {
                     return false;
                 }
-                self.drop_cached(turn, request.lpn, place, cached, evicted);
                 self.ask(turn, TransOperation::Write, request);
             }
             CacheOperation::Discard => {
-                if evicted == Some(request.lpn) {
+                if !self.make_way(turn, request.lpn, place, cached, evicted) {
                     return false;
                 }
-                self.drop_cached(turn, request.lpn, place, cached, evicted);
                 self.ask(turn, TransOperation::Discard, request);
             }
             CacheOperation::Flush => unreachable!("flushes do not come here"),
@@ -155,12 +153,21 @@ impl Cache {
         true
     }
 
-    /// What is cached is superseded by what goes to flash now.
-    fn drop_cached(&mut self, turn: &mut Turn<'_>, lpn: Lpn, place: usize, cached: Option<Lpn>, evicted: Option<Lpn>) {
-        if cached == Some(lpn) {
-            self.set_tag(turn, place, None, evicted);
-            self.count_flushed(turn, place, evicted.is_none());
+    /// Whether a page can pass the buffer by on its way to flash. What the buffer holds of it goes first: a Flush may wait for
+    /// that, and a power cut must not find neither.
+    fn make_way(
+        &mut self,
+        turn: &mut Turn<'_>,
+        lpn: Lpn,
+        place: usize,
+        cached: Option<Lpn>,
+        evicted: Option<Lpn>,
+    ) -> bool {
+        if cached == Some(lpn) && evicted.is_none() && !self.spares.is_empty() {
+            self.evict(turn, place, lpn, None);
+            return false;
         }
+        cached != Some(lpn) && evicted != Some(lpn)
     }
 
     fn read(

@@ -63,6 +63,9 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
     for leg in 1..=case.cuts {
         let moment = fates.moment();
         session.run_before(session.now() + moment)?;
+        if fates.0.coin() {
+            await_erase(&mut session)?;
+        }
         session.check_maps()?;
         report.erases += session.reclaimed();
         let remains = session.cut(&mut || fates.fate())?;
@@ -85,6 +88,17 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
     session.check_maps()?;
     report.erases += session.reclaimed();
     Ok(report)
+}
+
+/// Half of the cuts come while a die erases, if one does so soon: what is erased must not be missed.
+fn await_erase(session: &mut Session) -> Result<(), SessionError> {
+    for _ in 0..100 {
+        if session.is_erasing() {
+            break;
+        }
+        session.run_before(session.now() + Span::from_micros(50))?;
+    }
+    Ok(())
 }
 
 /// Recovers, with a cut on the way now and then.

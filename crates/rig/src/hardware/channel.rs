@@ -72,6 +72,11 @@ impl ChannelStage {
         self.contents.as_ref().expect("the power is on")
     }
 
+    /// Whether a die erases.
+    pub(crate) fn is_erasing(&self, now: Time) -> bool {
+        self.channel.caught(now).iter().any(|caught| caught.transaction.operation == Operation::Erase)
+    }
+
     /// The same, for recovery.
     pub(crate) fn for_recovery(mut self) -> Self {
         self.recovering = true;
