@@ -358,8 +358,8 @@ impl<O: Observe> Driver<O> {
     fn command(&mut self, queue: QueueId, request: u32, io: &Io, lba: Lba, sectors: u32, now: Time) {
         let (command, slot) = self.queues[queue.index() - 1].take(self.settings.depth);
         (slot.request, slot.lba, slot.sectors, slot.submitted) = (request, lba, sectors, now);
-        let oracle = self.oracles.get_mut(usize::from(io.device));
-        slot.flush = oracle.as_ref().filter(|_| io.kind == IoKind::Flush).map(|oracle| oracle.flush_submitted());
+        let mut oracle = self.oracles.get_mut(usize::from(io.device));
+        slot.flush = oracle.as_mut().filter(|_| io.kind == IoKind::Flush).map(|oracle| oracle.flush_submitted());
         let mut ticket = oracle.and_then(|oracle| Some(oracle.submitted(queue, access(io.kind)?, lba, sectors)));
         let through = goes_through(io.kind, &mut self.writes, self.settings.cuts);
         if let Some(ticket) = &mut ticket {

@@ -5,9 +5,12 @@ use super::{Access, Content, MIXED, Mismatch, Oracle, Page, Ticket, index_of};
 use units::Lba;
 
 impl Oracle {
-    /// The stamp of a Flush that is submitted now.
-    pub fn flush_submitted(&self) -> u64 {
-        self.now()
+    /// A Flush goes to the device: its stamp.
+    pub fn flush_submitted(&mut self) -> u64 {
+        let now = self.now();
+        // It takes a number, so that what is answered later is told from what was answered before.
+        self.done.push_back(true);
+        now
     }
 
     /// A Flush was answered: what had been answered when it was submitted, at the stamp `since`, lasts from now on.
@@ -153,8 +156,8 @@ mod tests {
         let mut oracle = oracle(true);
         let one = write(&mut oracle, 0, 8);
         oracle.completed(&one, &[]).unwrap();
-        let since = oracle.flush_submitted();
         let two = write(&mut oracle, 8, 8);
+        let since = oracle.flush_submitted();
         oracle.completed(&two, &[]).unwrap();
         oracle.flushed(since);
         let mut three = write(&mut oracle, 16, 8);
