@@ -103,7 +103,7 @@ impl Fil {
             self.order.expect_program(sub.write, tag(VICTIM, slot));
         }
         if sub.read != NOWHERE {
-            self.order.expect_read(sub.read);
+            self.order.expect_read(sub.read, tag(CONTENT, slot));
         }
         if sub.operation == PageOperation::Fence {
             let mut out = Vec::new();
@@ -208,9 +208,9 @@ impl Fil {
             ReclaimOrder::Move { lpn, from, to, sequence } => {
                 let place = self.moves.iter().position(Option::is_none).expect("FTL orders no more than the window");
                 self.moves[place] = Some(Moving { lpn, from, to, sequence });
-                self.order.expect_read(from);
-                self.order.expect_program(to, tag(MOVE_PROGRAM, place));
                 let who = tag(MOVE_READ, place);
+                self.order.expect_read(from, who);
+                self.order.expect_program(to, tag(MOVE_PROGRAM, place));
                 if self.order.may_read(from, who) {
                     self.read_now(turn, who);
                 }

@@ -61,6 +61,9 @@ pub(super) struct FlashOrder {
     expected: u64,
     /// What waits for the programs before a number, in its order.
     fences: VecDeque<(u64, Behind)>,
+    /// Reads that came when their page was not programmed yet, and the number of its program. What is programmed there later, once
+    /// the page is erased, is none of theirs.
+    awaited: BTreeMap<u32, u64>,
     /// Reads that came and are not over, by group.
     reads: BTreeMap<u32, u32>,
     erases: BTreeMap<u32, ToErase>,
@@ -90,8 +93,11 @@ impl FlashOrder {
         self.expected += 1;
     }
 
-    /// A page will be read.
-    pub(super) fn expect_read(&mut self, ppn: Ppn) {
+    /// A page will be read, by `who`.
+    pub(super) fn expect_read(&mut self, ppn: Ppn, who: u32) {
+        if let Some(unprogrammed) = self.unprogrammed.get(&ppn) {
+            self.awaited.insert(who, unprogrammed.number);
+        }
         *self.reads.entry(self.group(ppn)).or_default() += 1;
     }
 
@@ -158,12 +164,13 @@ impl FlashOrder {
 
     /// Whether a page that is to be read can be; if not, `who` is told when it is programmed.
     pub(super) fn may_read(&mut self, ppn: Ppn, who: u32) -> bool {
+        let awaited = self.awaited.remove(&who);
         match self.unprogrammed.get_mut(&ppn) {
-            Some(waiting) => {
+            Some(waiting) if awaited == Some(waiting.number) => {
                 waiting.readers.push(who);
                 false
             }
-            None => true,
+            _ => true,
         }
     }
 
@@ -214,7 +221,7 @@ mod tests {
     fn a_read_waits_for_its_program() {
         let (mut order, mut out) = (FlashOrder::new(4, 2), Vec::new());
         order.expect_program(page(1, 0), 1);
-        order.expect_read(page(1, 0));
+        order.expect_read(page(1, 0), 2);
         assert!(!order.may_read(page(1, 0), 2));
         order.ready_program(page(1, 0), 1, &mut out);
         assert_eq!(order.programmed(page(1, 0), &mut out), [2]);
@@ -224,16 +231,27 @@ mod tests {
     #[test]
     fn an_erase_waits_for_reads_before_it_and_programs_wait_for_it() {
         let (mut order, mut out) = (FlashOrder::new(4, 2), Vec::new());
-        order.expect_read(page(2, 3));
+        order.expect_read(page(2, 3), 4);
         order.expect_erase(vec![page(2, 0), page(3, 0)], &mut out);
         order.expect_program(page(2, 0), 5);
-        order.expect_read(page(2, 0));
+        order.expect_read(page(2, 0), 6);
         assert!(!order.may_read(page(2, 0), 6), "it came after the erase");
         order.ready_program(page(2, 0), 5, &mut out);
         assert!(out.is_empty());
         order.read(page(2, 3), &mut out);
         let expected = [Action::Erase(page(2, 0)), Action::Program(page(2, 0), 5), Action::Erase(page(3, 0))];
         assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn a_read_that_came_before_an_erase_does_not_wait_for_a_program_after_it() {
+        let (mut order, mut out) = (FlashOrder::new(4, 1), Vec::new());
+        order.expect_read(page(2, 0), 6);
+        order.expect_erase(vec![page(2, 0)], &mut out);
+        order.expect_program(page(2, 0), 5);
+        assert!(order.may_read(page(2, 0), 6));
+        order.read(page(2, 0), &mut out);
+        assert_eq!(out, [Action::Erase(page(2, 0))]);
     }
 
     #[test]
