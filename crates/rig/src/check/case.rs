@@ -56,9 +56,14 @@ impl Case {
     /// The case of a seed on an architecture.
     pub fn of(seed: u64, architecture: &'static dyn Architecture) -> Self {
         let mix = seed / ARCHITECTURES.len() as u64;
-        let ios = [100, 300, 1_000, 300][(mix % 4) as usize];
+        let ios = [100, 300, 1_000, 2_000][(mix % 4) as usize];
         let cuts = 1 + (mix / 4 % 3) as u32;
         Case { seed, architecture, ios, cuts, one_queue: false, plain: false, mutation: None }
+    }
+
+    /// Whether it writes to few pages, and those over and over, on a drive that is full.
+    pub(super) fn hammers(&self) -> bool {
+        self.seed / ARCHITECTURES.len() as u64 % 4 == 3
     }
 
     /// The command that repeats it.

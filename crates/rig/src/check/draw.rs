@@ -151,6 +151,22 @@ impl Draw {
         device
     }
 
+    /// Writes of a page over few pages: groups are full of garbage as soon as they are full.
+    ///
+    /// # Panics
+    /// Never: what is drawn can be generated.
+    pub fn hammer(&mut self, name: &str, device: &Device, seed: u64, ios: u64, flush: f64) -> Phase {
+        let sectors = u64::from(self.of(&[40u32, 80, 160])) * 8;
+        let start = u64::from(self.within(0..=100)) * 8;
+        let mut recipe = Recipe::fixed("hammer", Pattern::Random, 0.05, 4096);
+        recipe.others = Others { deallocate: 0.01, flush, write_zeroes: 0.01, compare: 0.0 };
+        recipe.alignment_bytes = Some(4096);
+        let region = Some(Region { start: Lba(start), sectors });
+        let parameters = Parameters { region, ..Parameters::new(device.drive.namespaces[0], seed) };
+        let source = recipe.source(&parameters).expect("a drawable workload");
+        Phase { ios: Some(ios), ..Phase::new(name, Box::new(source), Pace::Closed) }
+    }
+
     /// Requests of every kind and size, some over all of a namespace and most around the border of two lock regions; a share of
     /// them are flushes.
     ///

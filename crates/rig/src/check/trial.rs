@@ -56,7 +56,10 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
     let mut report = Report::default();
     let phase = |draw: &mut Draw, leg: u32| {
         let seed = case.seed ^ u64::from(leg) << 32;
-        draw.phase("checked", &device, seed, case.ios, FLUSHES)
+        match case.hammers() {
+            true => draw.hammer("hammered", &device, seed, case.ios, FLUSHES),
+            false => draw.phase("checked", &device, seed, case.ios, FLUSHES),
+        }
     };
     let phases = vec![phase(&mut draw, 0)];
     let mut session = Session::new(&device, "small", processor(), case.seed, phases, 0)?;
@@ -135,10 +138,14 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
         device.settings.mapping = MappingScheme::Page;
         device.precondition = Precondition { fill: crate::Fill::None, ..device.precondition };
     }
+    if case.hammers() {
+        device.precondition.fill = crate::Fill::Random { times: 3.0 };
+        device.depth = device.depth.max(device.queue_entries - 1).min(32);
+    }
     device.drive.sector_words = device.drive.sector_words.max(1);
     device.check = true;
     device.settings.mutation = case.mutation;
-    device.drive.write_through = draw.within(0..=3) == 0;
+    device.drive.write_through = draw.within(0..=3) == 0 || case.hammers();
     if case.one_queue {
         (device.drive.queues, device.depth, device.vectors) = (1, 1, 1);
     }
