@@ -1,7 +1,7 @@
 //! A run of several phases as one: sums of counts, means over time, each direction over the phases that had it.
 
 use report::{
-    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Latency, Locks, Lookups, Named,
+    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Latency, Locks, Lookups, Media, Named,
     SteadyState, Summary, bounds,
 };
 use serde::Serialize;
@@ -74,6 +74,7 @@ fn combined(phases: &[Summary]) -> Summary {
             checkpoints: shares.count(|phase| phase.journal.as_ref().map_or(0, |journal| journal.checkpoints)),
             pages: shares.count(|phase| phase.journal.as_ref().map_or(0, |journal| journal.pages)),
         }),
+        media: shares.media(last.media.as_ref()),
         // Intervals are counted from the beginning of their phase.
         samples: Vec::new(),
         steady_state: last.steady_state.as_ref().map(|_| shares.steady_state()),
@@ -96,6 +97,19 @@ fn completions(phases: &[Summary]) -> Named<Vec<u64>> {
 impl Shares<'_> {
     fn count(&self, of: impl Fn(&Summary) -> u64) -> u64 {
         self.phases.iter().map(|(_, phase)| of(phase)).sum()
+    }
+
+    /// What was counted in each phase, and of the last what counts from the run's beginning.
+    fn media(&self, last: Option<&Media>) -> Option<Media> {
+        let count = |of: fn(&Media) -> u64| self.count(|phase| phase.media.as_ref().map_or(0, of));
+        last.map(|last| Media {
+            bit_errors: count(|media| media.bit_errors),
+            corrected: count(|media| media.corrected),
+            retries: count(|media| media.retries),
+            uncorrectable: count(|media| media.uncorrectable),
+            failed_operations: count(|media| media.failed_operations),
+            ..last.clone()
+        })
     }
 
     /// Steady if every phase was, with the worst of each figure.
