@@ -6,7 +6,7 @@ use flash::{Caught, Channel, Contents, Finished, Media as _, MediaFault, Oob, Op
 use stage::{Address, Stage};
 use std::any::Any;
 use std::sync::{Arc, Mutex};
-use units::Time;
+use units::{BlockId, Time};
 
 /// What a power cut makes of a page that is being programmed, or of a block that is being erased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,9 +72,12 @@ impl ChannelStage {
         self.contents.as_ref().expect("the power is on")
     }
 
-    /// Whether a die erases.
-    pub(crate) fn is_erasing(&self, now: Time) -> bool {
-        self.channel.caught(now).iter().any(|caught| caught.transaction.operation == Operation::Erase)
+    /// The blocks that dies erase.
+    pub(crate) fn being_erased(&self, now: Time) -> Vec<BlockId> {
+        let caught = self.channel.caught(now);
+        let erases = caught.iter().filter(|caught| caught.transaction.operation == Operation::Erase);
+        let geometry = self.contents().geometry();
+        erases.flat_map(|caught| caught.transaction.pages()).map(|slot| geometry.block_of(slot.ppn)).collect()
     }
 
     /// The same, for recovery.
@@ -91,7 +94,7 @@ impl ChannelStage {
         for Caught { transaction, done } in self.channel.caught(now) {
             for slot in transaction.pages() {
                 let fate = if done { Fate::Done } else { fate() };
-                let block = units::BlockId(slot.ppn.0 / pages_per_block);
+                let block = BlockId(slot.ppn.0 / pages_per_block);
                 // What the firmware asked for was refused while the power was on, if it is refused at all.
                 let _ = match (transaction.operation, fate) {
                     (Operation::Read, _) | (Operation::Program, Fate::NotBegun) => Ok(()),
@@ -143,7 +146,7 @@ impl ChannelStage {
                     contents.program(slot.ppn, Oob { lpn, owner, sequence }, &self.payload)
                 }
                 Operation::Erase => {
-                    let block = units::BlockId(slot.ppn.0 / pages_per_block);
+                    let block = BlockId(slot.ppn.0 / pages_per_block);
                     contents.erase(block)
                 }
             };
