@@ -149,7 +149,10 @@ impl CheckArguments {
         let Some(name) = &self.architecture else { return Ok(None) };
         let found = ARCHITECTURES.iter().copied().find(|known| known.name() == name);
         found.map(Some).ok_or_else(|| {
-            unusable(format!("--architecture is {name}; expected one there is"), "`flashloom list architectures` says which")
+            unusable(
+                format!("--architecture is {name}; expected one there is"),
+                "`flashloom list architectures` says which",
+            )
         })
     }
 
@@ -157,7 +160,10 @@ impl CheckArguments {
         let Some(name) = &self.mutation else { return Ok(None) };
         Mutation::named(name).map(Some).ok_or_else(|| {
             let names: Vec<&str> = MUTATIONS.iter().map(|planted| planted.name).collect();
-            unusable(format!("--mutation is {name}; expected {}", names.join(", ")), "`flashloom list mutations` describes them")
+            unusable(
+                format!("--mutation is {name}; expected {}", names.join(", ")),
+                "`flashloom list mutations` describes them",
+            )
         })
     }
 

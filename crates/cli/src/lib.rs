@@ -14,6 +14,8 @@ mod check;
 mod describe;
 mod experiment;
 mod failure;
+mod index;
+mod keys;
 mod list;
 mod picture;
 mod progress;

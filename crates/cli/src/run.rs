@@ -53,16 +53,8 @@ pub(crate) fn check_supported(shared: &Shared, resolved: &Resolved) -> anyhow::R
         let message = format!("--report {}: HTML reports come with a later version", folder.display());
         return Err(unusable(message, "--json FILE has all the figures"));
     }
-    if let World::Threads { timing, .. } = resolved.world {
-        if !timing {
-            return Err(unusable(
-                "--timing is off; expected on: flash without its times comes with a later version",
-                "",
-            ));
-        }
-        if resolved.timeline.is_some() {
-            return Err(unusable("--timeline: expected --world sim; real threads keep no record of their turns", ""));
-        }
+    if matches!(resolved.world, World::Threads { .. }) && resolved.timeline.is_some() {
+        return Err(unusable("--timeline: expected --world sim; real threads keep no record of their turns", ""));
     }
     Ok(())
 }

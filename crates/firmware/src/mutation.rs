@@ -61,11 +61,7 @@ pub const MUTATIONS: &[Planted] = &[
         name: "answer-early",
         summary: "CACHE answers a write that is to be on flash when it is in the buffer",
     },
-    Planted {
-        mutation: Mutation::FlushEarly,
-        name: "flush-early",
-        summary: "CACHE answers a Flush at once",
-    },
+    Planted { mutation: Mutation::FlushEarly, name: "flush-early", summary: "CACHE answers a Flush at once" },
     Planted {
         mutation: Mutation::EraseUnfenced,
         name: "erase-unfenced",

@@ -8,26 +8,9 @@ use workload::replay::TraceError;
 /// An experiment that cannot be read or carried out.
 #[derive(Debug, Error)]
 pub enum LabError {
-    /// A file that cannot be read.
-    #[error("{file}: {reason}; expected a readable file")]
-    Unreadable {
-        /// Its path.
-        file: String,
-        /// Why not.
-        reason: String,
-    },
-    /// Not TOML, an unknown key, or a value of the wrong type.
-    #[error("{file}:{line}:{column}: {message}")]
-    Syntax {
-        /// The file.
-        file: String,
-        /// From one.
-        line: usize,
-        /// From one, in characters.
-        column: usize,
-        /// What the parser says.
-        message: String,
-    },
+    /// A file that cannot be read or is not what it should be.
+    #[error(transparent)]
+    File(#[from] ConfigError),
     /// A value that cannot be used.
     #[error("{file}:{line}: {key} is {found}; expected {expected}")]
     Refused {

@@ -1,6 +1,7 @@
 //! An experiment's file as it is written: tables and keys, nothing checked but their names and types.
 
 use crate::LabError;
+use rig::config::{line_of, syntax};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::collections::BTreeMap;
@@ -24,7 +25,7 @@ pub(crate) struct File {
     /// Whether a row is a run or an interval of one.
     #[serde(default)]
     pub(crate) rows: RowsOf,
-    /// Whether threads come from `placements/` instead of the configuration.
+    /// Whether threads come from `placements/` instead of the configuration, for every firmware that has a table there.
     #[serde(default)]
     pub(crate) placed: bool,
     #[serde(default)]
@@ -44,6 +45,8 @@ pub(crate) struct File {
     pub(crate) plot: Vec<Plot>,
     #[serde(default)]
     pub(crate) trace: Vec<Trace>,
+    #[serde(default)]
+    pub(crate) reference: Vec<Reference>,
 }
 
 /// Configuration keys with values, which [`Spans::assignments`] reads with their lines.
@@ -122,6 +125,8 @@ pub(crate) struct Metric {
     pub(crate) relative_to: BTreeMap<Spanned<String>, toml::Value>,
     /// The axis with whose value the first row's figure grows in proportion.
     pub(crate) scaled_with: Option<Spanned<String>>,
+    /// The axis over whose values the figure is how far apart the rows are: highest less lowest, over their mean.
+    pub(crate) spread_over: Option<Spanned<String>>,
 }
 
 /// A picture.
@@ -166,6 +171,14 @@ pub(crate) enum Scale {
     Log2,
 }
 
+/// A drive one can buy whose rows are reckoned from its data sheet: a series of its own.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Reference {
+    /// A table of `devices/reference-drives.toml`.
+    pub(crate) drive: Spanned<String>,
+}
+
 /// A trace that is replayed beside the workload of a name, where the user has it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -199,20 +212,10 @@ pub(crate) struct Spans<'a> {
 
 /// Reads a file's tables and keeps its places.
 pub(crate) fn read<'a, T: Deserialize<'a>>(file: &'a str, text: &'a str) -> Result<(T, Spans<'a>), LabError> {
-    let refused = |error: toml::de::Error| {
-        let start = error.span().map_or(0, |span| span.start).min(text.len());
-        let before = &text.as_bytes()[..start];
-        let column = String::from_utf8_lossy(before).chars().rev().take_while(|c| *c != '\n').count() + 1;
-        let message = error.message().lines().collect::<Vec<_>>().join(", ");
-        LabError::Syntax { file: file.into(), line: line_of(text, start), column, message }
-    };
+    let refused = |error: toml::de::Error| syntax(file, text, &error);
     let document = DeTable::parse(text).map_err(refused)?;
     let tables = toml::from_str(text).map_err(refused)?;
     Ok((tables, Spans { file, text, document }))
-}
-
-fn line_of(text: &str, position: usize) -> usize {
-    text.as_bytes()[..position.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
 impl Spans<'_> {

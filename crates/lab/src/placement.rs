@@ -54,7 +54,7 @@ impl Placements {
 /// # Panics
 /// If an embedded file is not what it has to be: a test reads them all.
 pub fn placements() -> Vec<Placements> {
-    let read = |named: &crate::Named| {
+    let read = |named: &rig::config::Named| {
         let read = file::read::<Placements>(named.file, named.text);
         read.map(|(placements, _)| placements).unwrap_or_else(|error| panic!("{error}"))
     };
@@ -64,6 +64,11 @@ pub fn placements() -> Vec<Placements> {
 /// What a placement is found by.
 pub(crate) fn key(resolved: &Resolved) -> (String, String, u16) {
     (resolved.architecture.name().into(), resolved.processor.name.clone(), resolved.cores)
+}
+
+/// Whether there is any table for a firmware; others keep the threads that their configuration says.
+pub(crate) fn knows(architecture: &str) -> bool {
+    placements().iter().any(|table| table.architecture == architecture)
 }
 
 /// The threads of the groups, as configuration keys.

@@ -63,8 +63,7 @@ impl Placing {
     /// Unreadable, or a table `place` that cannot be used.
     pub fn open(path: &Path) -> Result<Option<Placing>, LabError> {
         let file = path.display().to_string();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| LabError::Unreadable { file: file.clone(), reason: error.to_string() })?;
+        let text = rig::config::read(path)?;
         if !text.lines().any(|line| line.trim() == "[place]") {
             return Ok(None);
         }

@@ -2,6 +2,7 @@
 
 use crate::LabError;
 use crate::file::Trace as Wanted;
+use rig::config::ConfigError;
 use std::path::{Path, PathBuf};
 use workload::replay::{Bounds, Devices, Options, TimeUnit, Trace, format_named};
 
@@ -18,7 +19,7 @@ pub(crate) struct Recorded {
 
 /// The traces of a folder that stand beside workloads. Files that nothing asks for are not read.
 pub(crate) fn find(folder: &Path, wanted: &[Wanted]) -> Result<Vec<Recorded>, LabError> {
-    let unreadable = |error: std::io::Error| LabError::Unreadable {
+    let unreadable = |error: std::io::Error| ConfigError::Unreadable {
         file: folder.display().to_string(),
         reason: format!("{error} (--traces)"),
     };

@@ -1,10 +1,10 @@
 //! A drive switched on after a power cut: recovery runs as firmware in virtual time over what the flash holds.
 
 use crate::build::Device;
-use crate::hardware::{ChannelStage, Fate, Ledger};
+use crate::hardware::{ChannelStage, ChannelWays, Fate, Ledger, MediaTally};
 use crate::session::{SessionError, cut_channels};
 use firmware::boot::{self, Boot, BootDrawing, Found};
-use flash::{Channel, Contents};
+use flash::{Channel, Contents, FaultyMedia};
 use sim::{Processor, Sim};
 use std::sync::{Arc, Mutex};
 use units::{ChannelId, Span, StageId, Time};
@@ -48,8 +48,9 @@ pub(crate) fn recover(
     let ledger = Arc::new(Mutex::new(Ledger::default()));
     for (index, contents) in contents.into_iter().enumerate() {
         let channel = Channel::new(&device.drive.geometry, &device.timing, ChannelId(index as u16));
-        let (frames, ledger) = (frames.clone(), ledger.clone());
-        let stage = ChannelStage::new(index as u16, channel, contents, frames, finished[index], false, ledger);
+        let tally = Arc::new(MediaTally::default());
+        let ways = ChannelWays { frames: frames.clone(), done: finished[index], ledger: ledger.clone(), tally };
+        let stage = ChannelStage::new(index as u16, channel, FaultyMedia::sound(contents), ways, false);
         blueprint.install_boxed(channels[index], Box::new(stage.for_recovery()));
     }
     blueprint.check().map_err(crate::BuildError::from)?;

@@ -1,12 +1,15 @@
 //! A run: phase after phase in one of the two worlds, each summed up, and what must hold at its end.
 
 use crate::build::{BuildError, Built, Device};
-use crate::hardware::{ChannelStage, Fate, Halt, HostStage, LastWords, LinkStage, LinkUsage, PhaseOutcome, Unanswered};
-use crate::meter::{Event, Meter, Window};
+use crate::hardware::{
+    ChannelStage, Fate, Halt, HostStage, LastWords, LinkStage, LinkUsage, MediaCounts, MediaTally, PhaseOutcome,
+    Unanswered,
+};
+use crate::meter::{Event, Meter, Step, Window};
 use crate::samples::Samples;
 use crate::summary::{Labels, summarise};
 use firmware::boot::Found;
-use firmware::{Firmware, Tables};
+use firmware::{Firmware, GroupState, Tables};
 use flash::{Contents, Usage};
 use host::Phase;
 use report::Summary;
@@ -65,6 +68,7 @@ pub(crate) struct Snapshot {
     pub(crate) cores: Vec<CoreUsage>,
     pub(crate) channels: Vec<Usage>,
     pub(crate) link: LinkUsage,
+    pub(crate) media: MediaCounts,
     pub(crate) wall: Instant,
 }
 
@@ -90,6 +94,9 @@ pub struct Session {
     left: usize,
     core_slot: Span,
     energy: Option<EnergyPrices>,
+    media: Arc<MediaTally>,
+    /// Whether flash fails.
+    fails: bool,
 }
 
 impl Session {
@@ -116,7 +123,8 @@ impl Session {
         left: usize,
         events_max: usize,
     ) -> Self {
-        let Built { blueprint, tables, drive, ledger, host, link, channels, parts } = built;
+        let Built { blueprint, tables, drive, ledger, media, host, link, channels, parts, .. } = built;
+        let fails = device.faults.is_some();
         let core = |place| if let Place::Core(core) = place { Some(core) } else { None };
         let places: Vec<Option<CoreId>> = blueprint.parts().iter().map(|part| core(part.place)).collect();
         let labels = Labels {
@@ -141,7 +149,28 @@ impl Session {
         let (core_slot, energy) = (processor.core_slot, processor.energy);
         let sim = Sim::with_probe(blueprint, processor, meter);
         let pages = drive.pages();
-        Session { sim, tables, channels, host, link, ledger, parts, places, labels, pages, left, core_slot, energy }
+        Session {
+            sim,
+            tables,
+            channels,
+            host,
+            link,
+            ledger,
+            parts,
+            places,
+            labels,
+            pages,
+            left,
+            core_slot,
+            energy,
+            media,
+            fails,
+        }
+    }
+
+    /// What happened to the sub-requests of a pipeline so far, as many steps as events are kept.
+    pub fn steps(&self) -> &[Step] {
+        &self.sim.probe().steps
     }
 
     /// Runs the next phase and sums it up; nothing if all are over.
@@ -314,6 +343,7 @@ impl Session {
         );
         summary.digest = Some(format!("{:016x}", self.sim.digest()));
         summary.wear = Some(wear(&self.tables));
+        summary.media = self.fails.then(|| media_summary(after.media.since(before.media), outcome, &self.tables));
         if let Some(samples) = &self.sim.probe().samples {
             summary.samples = samples.of(&outcome.results, after.at);
         }
@@ -331,6 +361,7 @@ impl Session {
             cores: self.sim.cores().collect(),
             channels: self.channels().map(|channel| channel.usage().clone()).collect(),
             link: inspect::<LinkStage>(&self.sim, self.link).usage(),
+            media: self.media.counts(),
             wall: Instant::now(),
         }
     }
@@ -424,6 +455,20 @@ pub(crate) fn wear(tables: &Tables) -> report::Wear {
         erase_count_min: counts().min().unwrap_or(0),
         erase_count_mean: counts().sum::<u64>() as f64 / f64::from(groups.count().max(1)),
         erase_count_max: counts().max().unwrap_or(0),
+    }
+}
+
+/// What the media got wrong, what the host was told of it, and what is not used any more.
+pub(crate) fn media_summary(counts: MediaCounts, outcome: &PhaseOutcome, tables: &Tables) -> report::Media {
+    let groups = &tables.groups;
+    let retired = (0..groups.count()).filter(|&group| groups.state(group) == GroupState::Retired).count() as u64;
+    report::Media {
+        bit_errors: counts.bits,
+        corrected: counts.words,
+        retries: counts.retries,
+        uncorrectable: counts.uncorrectable,
+        bad_blocks: retired * u64::from(groups.planes()),
+        failed_commands: outcome.media_errors,
     }
 }
 

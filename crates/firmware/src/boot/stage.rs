@@ -207,7 +207,8 @@ impl Boot {
 
     fn on_done(&mut self, turn: &mut Turn<'_>, done: ChannelDone) {
         let finished = self.dies.finish(turn, &done);
-        for &(requester, frame, _) in finished.pages() {
+        for page in finished.pages() {
+            let FlashRequest { requester, frame, .. } = page.request;
             if requester.tag == ERASE {
                 self.left -= 1;
                 self.finish(turn);

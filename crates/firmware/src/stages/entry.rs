@@ -70,13 +70,14 @@ pub(crate) fn ranges_plan(card: &Card) -> Result<PrpPlan, Status> {
     nvme::prp::plan(card.prp1, card.prp2, Bytes(u64::from(card.ranges) * 16))
 }
 
-/// Starts the copy of a batch into its queue's SQ buffer, from its `start`th entry on; `thread` is told when it is there.
+/// Starts the copy of a batch into its queue's SQ buffer, behind the `fetched` entries that went there before; `thread` is
+/// told when it is there.
 pub(crate) fn copy_batch(
     turn: &mut Turn<'_>,
     tables: &Tables,
     link: Address<Transfer>,
     thread: u8,
-    start: u64,
+    fetched: &mut u64,
     fetch: &Fetch,
 ) {
     turn.spend(Work::FetchBatch);
@@ -95,7 +96,8 @@ pub(crate) fn copy_batch(
         turn.send(link, transfer);
     };
     let (ring, entries) = (tables.ring, usize::from(fetch.entries));
-    let place = tables.place(fetch.queue, start);
+    let place = tables.place(fetch.queue, *fetched);
+    *fetched += entries as u64;
     // The ring of the buffer may wrap inside the batch: then it is two copies.
     let first = entries.min(ring - place % ring);
     copy(fetch.at, place, first);

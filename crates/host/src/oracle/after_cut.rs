@@ -130,7 +130,8 @@ mod tests {
     /// The words that sectors hold after these writes, the last of which goes last; zeros where there is none.
     fn words(first: u64, sectors: u64, writes: &[&Ticket]) -> Vec<u64> {
         let of = |lba: u64| {
-            let covers = |ticket: &&&Ticket| (ticket.first.0..ticket.first.0 + u64::from(ticket.sectors)).contains(&lba);
+            let covers =
+                |ticket: &&&Ticket| (ticket.first.0..ticket.first.0 + u64::from(ticket.sectors)).contains(&lba);
             writes.iter().rev().find(covers).map_or(0, |ticket| pattern(Lba(lba), ticket.write_number(), 0))
         };
         (first..first + sectors).map(of).collect()

@@ -77,7 +77,9 @@ impl History {
     fn candidates(&self, sector: usize) -> Vec<Content> {
         let bit = 1 << sector;
         let base = (self.base_open & bit != 0).then_some(self.base[sector]);
-        base.into_iter().chain(self.writes.iter().filter(|write| write.open & bit != 0).map(|write| write.content)).collect()
+        base.into_iter()
+            .chain(self.writes.iter().filter(|write| write.open & bit != 0).map(|write| write.content))
+            .collect()
     }
 
     /// A sector that should show a write found in another sector of the page, but shows what was there before it.

@@ -1,5 +1,6 @@
 //! A device small enough to fill and reclaim many times in a second: what checks and tests run on.
 
+use crate::{Controller, Device, Fill, LinkTiming, Precondition, Session};
 use firmware::architecture::{ARCHITECTURES, Architecture, ThreadCounts};
 use firmware::{
     AddressSplit, BlockDeal, CacheSettings, DriveShape, FlashSettings, JournalSettings, LbaFormat, LockSettings,
@@ -8,7 +9,6 @@ use firmware::{
 use flash::{CellKind, CommandCycles, Geometry, Shape, Suspend, Timing};
 use host::{Pace, Phase};
 use nvme::{Arbitration, ArbitrationShares, CoalescingSettings};
-use crate::{Controller, Device, Fill, LinkTiming, Precondition, Session};
 use sim::{Hops, LinePrices, Processor};
 use stage::Price;
 use units::{Bytes, BytesPerSecond, Hertz, MegaTransfers, Span};
@@ -129,14 +129,17 @@ impl Small {
                 geometry: self.geometry(),
                 namespaces: vec![self.sectors()],
                 format: LbaFormat::B512,
+                bad_blocks: Vec::new(),
                 queues: self.queues,
                 queue_entries: 64,
                 transfer_sectors: 2048,
                 sector_words: 1,
                 write_through: false,
             },
+            timed: true,
             timing: timing(),
             erases_max: 100_000,
+            faults: None,
             link: LinkTiming {
                 rate: BytesPerSecond(8_000_000_000),
                 packet: Bytes(256),
@@ -156,6 +159,7 @@ impl Small {
             vectors: self.queues as u16,
             check: true,
             series: None,
+            media: None,
             cuts: None,
             narrate: false,
         }

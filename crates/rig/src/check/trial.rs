@@ -170,7 +170,13 @@ impl Source for Everything {
     fn next_io(&mut self) -> Option<Io> {
         let all = *self.namespaces.get(self.device)?;
         let sectors = (all - self.next).min(128);
-        let io = Io { device: self.device as u16, kind: IoKind::Read, lba: Lba(self.next), sectors: sectors as u32, at: None };
+        let io = Io {
+            device: self.device as u16,
+            kind: IoKind::Read,
+            lba: Lba(self.next),
+            sectors: sectors as u32,
+            at: None,
+        };
         self.next += sectors;
         if self.next == all {
             (self.device, self.next) = (self.device + 1, 0);

@@ -1,19 +1,9 @@
 //! The devices and processors that have a name: files of the repository, embedded. A new one is a file and a line here.
 
 use super::ConfigError;
+use super::text::{Named, read};
 use std::path::Path;
 use std::sync::Arc;
-
-/// An embedded file.
-#[derive(Clone, Copy, Debug)]
-pub struct Named {
-    /// As the command line names it.
-    pub name: &'static str,
-    /// Where it lies in the repository.
-    pub file: &'static str,
-    /// Its text.
-    pub text: &'static str,
-}
 
 macro_rules! named {
     ($($name:literal)*) => {
@@ -54,10 +44,4 @@ impl Source {
         let name = path.file_stem().map_or(wanted.into(), |stem| stem.to_string_lossy().into());
         Ok(Some(Source { name, file: wanted.into(), text: read(path)? }))
     }
-}
-
-/// A file's text.
-pub(super) fn read(path: &Path) -> Result<String, ConfigError> {
-    std::fs::read_to_string(path)
-        .map_err(|error| ConfigError::Unreadable { file: path.display().to_string(), reason: error.to_string() })
 }

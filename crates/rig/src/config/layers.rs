@@ -1,9 +1,10 @@
 //! Collects what the user says and resolves it over the files that it names.
 
-use super::catalogue::{self, Named, Source};
+use super::catalogue::Source;
 use super::layered::{Layer, Layered, Setting, layer};
 use super::resolved::Resolved;
 use super::schema::schema;
+use super::text::{self, Named};
 use super::value::Value;
 use super::{ConfigError, DEVICES, Origin, PROCESSORS, firmware_keys};
 use firmware::architecture::{ARCHITECTURES, find};
@@ -53,7 +54,7 @@ impl Layers {
     /// # Errors
     /// Unreadable, not TOML, an unknown key.
     pub fn file(self, path: &Path) -> Result<Self, ConfigError> {
-        self.text(&path.display().to_string(), &catalogue::read(path)?)
+        self.text(&path.display().to_string(), &text::read(path)?)
     }
 
     /// The same, from memory; `name` stands for its path in origins.

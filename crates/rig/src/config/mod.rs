@@ -15,6 +15,7 @@ mod field;
 mod firmware_keys;
 mod layered;
 mod layers;
+mod media;
 mod origin;
 mod processor;
 mod resolved;
@@ -22,12 +23,14 @@ mod run;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod text;
 mod value;
 
-pub use catalogue::{DEVICES, Named, PROCESSORS};
+pub use catalogue::{DEVICES, PROCESSORS};
 pub use device::{Device, Link};
 pub use error::ConfigError;
 pub use field::CHOICES;
 pub use layers::{FLAGS, Layers};
 pub use origin::Origin;
 pub use resolved::{Controller, Payload, Phase, Precondition, Resolved, Row, World};
+pub use text::{Named, line_of, read, syntax};

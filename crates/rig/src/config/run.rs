@@ -1,8 +1,8 @@
 //! What a run does: the host's queues, the controller's features, the phases of the workload.
 
-use super::catalogue;
 use super::layered::Layered;
 use super::resolved::{Controller, Payload, Phase, Precondition, Until};
+use super::text;
 use super::{ConfigError, Device};
 use host::{DriverSettings, Initial, Rounds, SettingsError};
 use nvme::{ArbitrationShares, CoalescingSettings};
@@ -82,6 +82,7 @@ pub(super) fn host(
         starts: starts(&device.namespaces),
         initial,
         series: from.get_unless("run.series_ms", "none")?,
+        media_errors: device.faults.is_some(),
         cuts: None,
     };
     settings.layout().map_err(|error| match error {
@@ -204,7 +205,7 @@ fn recipe(from: &Layered, name: &str) -> Result<Recipe, ConfigError> {
         let names: Vec<&str> = WORKLOADS.iter().map(|workload| workload.name).collect();
         return Err(from.refuse(KEY, format!("workload files or one of {}", names.join(", "))));
     }
-    let text = catalogue::read(path)?;
+    let text = text::read(path)?;
     Recipe::from_toml(&text).map_err(|error| from.refuse(KEY, format!("workload files; {name}: {error}")))
 }
 

@@ -1,5 +1,6 @@
 //! TOML text as a flat list of keys and values, each with its line.
 
+use super::text::{line_of, syntax};
 use super::{ConfigError, Origin};
 use std::fmt;
 use toml::Spanned;
@@ -78,21 +79,11 @@ pub(super) struct Entry {
 
 /// All entries in the order in which they stand. `at` makes the origin of a line.
 pub(super) fn entries(file: &str, text: &str, at: impl Fn(usize) -> Origin) -> Result<Vec<Entry>, ConfigError> {
-    let table = DeTable::parse(text).map_err(|error| {
-        let start = error.span().map_or(0, |span| span.start).min(text.len());
-        let before = String::from_utf8_lossy(&text.as_bytes()[..start]);
-        let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
-        let message = error.message().lines().collect::<Vec<_>>().join(", ");
-        ConfigError::Syntax { file: file.into(), line: line_of(text, start), column, message }
-    })?;
+    let table = DeTable::parse(text).map_err(|error| syntax(file, text, &error))?;
     let mut walk = Walk { text, at: &at, entries: Vec::new() };
     walk.table("", table.get_ref())?;
     walk.entries.sort_by_key(|(position, _)| *position);
     Ok(walk.entries.into_iter().map(|(_, entry)| entry).collect())
-}
-
-fn line_of(text: &str, position: usize) -> usize {
-    text.as_bytes()[..position].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
 struct Walk<'a> {

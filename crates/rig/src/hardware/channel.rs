@@ -1,12 +1,49 @@
-//! A flash channel with its dies: the timing model, what the pages hold, and the frames that bytes move from and to.
+//! A flash channel with its dies: the timing model, what the pages hold and how they fail, and the frames that bytes move from
+//! and to.
+//!
+//! A page that cannot be decoded is read again at the next level of its retry table: another transaction of the same pages, under
+//! the tag of the first. FCMD is told when all pages are decoded or given up, and keeps the die for them until then.
 
-use crate::hardware::Ledger;
+use crate::hardware::{Ledger, MediaTally};
 use firmware::{ChannelDone, ChannelRequest, CommandKey, Firmware, FlashChannel, Frames, Media, Message, Note, Turn};
-use flash::{Caught, Channel, Contents, Finished, Media as _, MediaFault, Oob, Operation, Usage};
+use flash::Media as _;
+use flash::{
+    Caught, Channel, Contents, FaultyMedia, Finished, MediaFault, Oob, Operation, PLANES_MAX, PageSlot, Reading,
+    Transaction, TransactionTag, Usage, Verdict,
+};
 use stage::{Address, Stage};
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use units::{BlockId, Time};
+use units::{BlockId, Span, Time};
+
+/// A transaction of FCMD.
+#[derive(Clone, Copy, Debug)]
+struct UnderWay {
+    transaction: Transaction,
+    media: [Media; PLANES_MAX],
+    key: CommandKey,
+    /// The level of the retry table that it is read at.
+    level: u32,
+}
+
+/// What happens when a page is decoded.
+#[derive(Clone, Copy, Debug)]
+enum Decoded {
+    /// All pages of a transaction are.
+    Done(TransactionTag),
+    /// Some could not be: they are read again.
+    Retry(Transaction),
+}
+
+/// What a channel needs of the device around it.
+pub(crate) struct ChannelWays {
+    pub(crate) frames: Frames,
+    pub(crate) done: Address<ChannelDone>,
+    /// Where the first thing that the media refuses is told.
+    pub(crate) ledger: Arc<Mutex<Ledger>>,
+    pub(crate) tally: Arc<MediaTally>,
+}
 
 /// What a power cut makes of a page that is being programmed, or of a block that is being erased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,45 +60,45 @@ pub(crate) struct ChannelStage {
     index: u16,
     channel: Channel,
     /// Until the power is cut.
-    contents: Option<Contents>,
-    frames: Frames,
-    done: Address<ChannelDone>,
-    /// For whom each transaction is, by its tag.
-    keys: Vec<CommandKey>,
+    media: Option<FaultyMedia>,
+    ways: ChannelWays,
+    /// By tag.
+    under_way: Vec<Option<UnderWay>>,
     finished: Vec<Finished>,
+    /// What is being decoded, by when it is and in which order it began.
+    decoding: BTreeMap<(Time, u64), Decoded>,
+    decodings: u64,
     payload: Vec<u64>,
     /// Whether the recorder is told when dies were busy.
     narrate: bool,
-    /// Where the first thing that the media refuses is told.
-    ledger: Arc<Mutex<Ledger>>,
+    /// Whether operations take their time; else they are over at once.
+    timed: bool,
     /// Whether it is recovery that reads: pages that cannot be read are no fault then.
     recovering: bool,
 }
 
 impl ChannelStage {
-    pub(crate) fn new(
-        index: u16,
-        channel: Channel,
-        contents: Contents,
-        frames: Frames,
-        done: Address<ChannelDone>,
-        narrate: bool,
-        ledger: Arc<Mutex<Ledger>>,
-    ) -> Self {
-        let payload = vec![0; contents.page_words()];
+    pub(crate) fn new(index: u16, channel: Channel, media: FaultyMedia, ways: ChannelWays, narrate: bool) -> Self {
         ChannelStage {
             index,
             channel,
-            contents: Some(contents),
-            frames,
-            done,
-            keys: Vec::new(),
+            payload: vec![0; media.contents().page_words()],
+            media: Some(media),
+            ways,
+            under_way: Vec::new(),
             finished: Vec::new(),
-            payload,
+            decoding: BTreeMap::new(),
+            decodings: 0,
             narrate,
-            ledger,
+            timed: true,
             recovering: false,
         }
+    }
+
+    /// The same, with every operation over as soon as it is asked for.
+    pub(crate) fn at_once(mut self) -> Self {
+        self.timed = false;
+        self
     }
 
     pub(crate) fn usage(&self) -> &Usage {
@@ -69,7 +106,15 @@ impl ChannelStage {
     }
 
     pub(crate) fn contents(&self) -> &Contents {
-        self.contents.as_ref().expect("the power is on")
+        self.media().contents()
+    }
+
+    fn media(&self) -> &FaultyMedia {
+        self.media.as_ref().expect("the power is on")
+    }
+
+    fn media_mut(&mut self) -> (&mut FaultyMedia, &mut [u64]) {
+        (self.media.as_mut().expect("the power is on"), &mut self.payload)
     }
 
     /// The blocks that dies erase.
@@ -89,7 +134,7 @@ impl ChannelStage {
     /// The power is cut: what the array was doing is done, torn or not begun as `fate` says of each page, and what pages hold is all
     /// that remains.
     pub(crate) fn cut(&mut self, now: Time, fate: &mut dyn FnMut() -> Fate) -> Contents {
-        let mut contents = self.contents.take().expect("the power is on");
+        let mut contents = self.media.take().expect("the power is on").into_contents();
         let pages_per_block = contents.geometry().shape().pages_per_block;
         for Caught { transaction, done } in self.channel.caught(now) {
             for slot in transaction.pages() {
@@ -99,8 +144,8 @@ impl ChannelStage {
                 let _ = match (transaction.operation, fate) {
                     (Operation::Read, _) | (Operation::Program, Fate::NotBegun) => Ok(()),
                     (Operation::Program, Fate::Done) => {
-                        self.frames.read(slot.frame, 0, &mut self.payload);
-                        let (lpn, owner, sequence) = self.frames.labelled(slot.frame);
+                        self.ways.frames.read(slot.frame, 0, &mut self.payload);
+                        let (lpn, owner, sequence) = self.ways.frames.labelled(slot.frame);
                         contents.program(slot.ppn, Oob { lpn, owner, sequence }, &self.payload)
                     }
                     (Operation::Program, Fate::Torn) => contents.tear_program(slot.ppn),
@@ -113,61 +158,156 @@ impl ChannelStage {
     }
 
     fn on_request(&mut self, turn: &mut Turn<'_>, request: ChannelRequest) {
-        let tag = request.transaction.tag.0 as usize;
-        if self.keys.len() <= tag {
-            self.keys.resize(tag + 1, CommandKey::NONE);
+        let ChannelRequest { transaction, key } = request;
+        let tag = transaction.tag.0 as usize;
+        if self.under_way.len() <= tag {
+            self.under_way.resize(tag + 1, None);
         }
-        self.keys[tag] = request.key;
-        self.channel.submit(turn.now(), request.transaction);
+        self.under_way[tag] = Some(UnderWay { transaction, media: [Media::Good; PLANES_MAX], key, level: 0 });
+        self.submit(turn, transaction);
         self.set_alarm(turn);
     }
 
     fn set_alarm(&self, turn: &mut Turn<'_>) {
-        turn.wake_at(self.channel.next_event().unwrap_or(Time::NEVER));
+        let decoded = self.decoding.first_key_value().map_or(Time::NEVER, |(&(at, _), _)| at);
+        turn.wake_at(self.channel.next_event().unwrap_or(Time::NEVER).min(decoded));
     }
 
-    /// Moves the bytes of a finished transaction and tells FCMD.
-    fn finish(&mut self, turn: &mut Turn<'_>, finished: Finished) {
-        let transaction = finished.transaction;
-        let mut media = Media::Good;
-        let contents = self.contents.as_mut().expect("the power is on");
-        let pages_per_block = contents.geometry().shape().pages_per_block;
-        for slot in transaction.pages() {
-            let outcome = match transaction.operation {
-                Operation::Read => contents.read(slot.ppn, &mut self.payload).map(|oob| {
-                    self.frames.write(slot.frame, 0, &self.payload);
-                    if let Some(Oob { lpn, owner, sequence }) = oob {
-                        self.frames.label(slot.frame, lpn, owner, sequence);
-                    }
-                }),
-                Operation::Program => {
-                    self.frames.read(slot.frame, 0, &mut self.payload);
-                    let (lpn, owner, sequence) = self.frames.labelled(slot.frame);
-                    contents.program(slot.ppn, Oob { lpn, owner, sequence }, &self.payload)
-                }
-                Operation::Erase => {
-                    let block = BlockId(slot.ppn.0 / pages_per_block);
-                    contents.erase(block)
-                }
-            };
-            if let Err(MediaFault::Unreadable { .. }) = outcome
-                && self.recovering
-            {
-                self.frames.label(slot.frame, Frames::UNREADABLE, 0, 0);
-                media = Media::Unreadable;
-            } else if let Err(fault) = outcome {
-                media = if transaction.operation == Operation::Read { Media::Unreadable } else { Media::Failed };
-                self.ledger.lock().expect("nobody panics with the ledger").fault.get_or_insert(fault);
-                // What the firmware does from here on is of no use.
-                turn.halt();
-            }
+    /// Begins a transaction; where nothing takes time, that is all of it.
+    fn submit(&mut self, turn: &mut Turn<'_>, transaction: Transaction) {
+        if self.timed {
+            self.channel.submit(turn.now(), transaction);
+        } else {
+            self.finish(turn, &transaction, turn.now());
         }
+    }
+
+    fn under_way(&mut self, tag: TransactionTag) -> &mut UnderWay {
+        self.under_way[tag.0 as usize].as_mut().expect("a transaction is under way until FCMD is told")
+    }
+
+    /// Moves the bytes of a finished transaction and tells FCMD, now or when they are decoded.
+    fn finish(&mut self, turn: &mut Turn<'_>, transaction: &Transaction, from: Time) {
         if self.narrate {
-            let (die, operation, from) = (transaction.die.0, transaction.operation, finished.started);
+            let (die, operation) = (transaction.die.0, transaction.operation);
             turn.note(Note::DieBusy { die, operation, from });
         }
-        let key = self.keys[transaction.tag.0 as usize];
-        turn.send(self.done, ChannelDone { channel: self.index, tag: transaction.tag, media, key });
+        let mut again = Transaction { slot_count: 0, ..*transaction };
+        let mut decoding = Span::ZERO;
+        for &slot in transaction.pages() {
+            let media = match transaction.operation {
+                Operation::Read => match self.read(turn, transaction.tag, slot) {
+                    Ok((media, time)) => {
+                        decoding = decoding.max(time);
+                        media
+                    }
+                    Err(time) => {
+                        decoding = decoding.max(time);
+                        again.slots[usize::from(again.slot_count)] = slot;
+                        again.slot_count += 1;
+                        continue;
+                    }
+                },
+                Operation::Program => self.program(turn, slot),
+                Operation::Erase => self.erase(turn, slot),
+            };
+            let under_way = self.under_way(transaction.tag);
+            let at = under_way.transaction.pages().iter().position(|page| page.ppn == slot.ppn);
+            under_way.media[at.expect("what is read again is of the transaction")] = media;
+        }
+        let decoded = if again.slot_count > 0 { Decoded::Retry(again) } else { Decoded::Done(transaction.tag) };
+        if decoding == Span::ZERO || !self.timed {
+            self.on_decoded(turn, decoded);
+        } else {
+            self.decoding.insert((turn.now() + decoding, self.decodings), decoded);
+            self.decodings += 1;
+        }
+    }
+
+    fn on_decoded(&mut self, turn: &mut Turn<'_>, decoded: Decoded) {
+        match decoded {
+            Decoded::Done(tag) => {
+                let UnderWay { media, key, .. } = self.under_way[tag.0 as usize].take().expect("it is under way");
+                turn.send(self.ways.done, ChannelDone { channel: self.index, tag, media, key });
+            }
+            Decoded::Retry(transaction) => {
+                self.under_way(transaction.tag).level += 1;
+                self.ways.tally.retried(transaction.slot_count);
+                self.submit(turn, transaction);
+            }
+        }
+    }
+
+    /// Reads a page and decodes it: what came of it and how long that takes, or only how long where it is to be read again.
+    fn read(&mut self, turn: &mut Turn<'_>, tag: TransactionTag, slot: PageSlot) -> Result<(Media, Span), Span> {
+        let reading = Reading { now: turn.now(), level: self.under_way(tag).level };
+        let (media, payload) = self.media_mut();
+        let read = match media.read(slot.ppn, reading, payload) {
+            Ok(read) => read,
+            Err(MediaFault::Unreadable { .. }) if self.recovering => {
+                self.ways.frames.label(slot.frame, Frames::UNREADABLE, 0, 0);
+                return Ok((Media::Unreadable, Span::ZERO));
+            }
+            Err(fault) => {
+                self.refused(turn, fault);
+                return Ok((Media::Unreadable, Span::ZERO));
+            }
+        };
+        if let Some(Oob { lpn, owner, sequence }) = read.oob {
+            self.ways.frames.label(slot.frame, lpn, owner, sequence);
+        }
+        let settings = self.media().settings().copied();
+        let time =
+            |bits| settings.map_or(Span::ZERO, |settings| settings.decode + settings.decode_bit * u64::from(bits));
+        match read.verdict {
+            Verdict::Uncorrectable => {
+                // Without settings it is the store of the pages that failed, and another try is of no use.
+                let correctable = settings.map_or(0, |settings| settings.correctable);
+                if settings.is_some_and(|settings| reading.level < settings.retry.levels) {
+                    return Err(time(correctable));
+                }
+                self.ways.tally.given_up();
+                self.ways.frames.clear(slot.frame, 0, self.payload.len());
+                self.ways.frames.mark_lost(slot.frame);
+                Ok((Media::Unreadable, time(correctable)))
+            }
+            Verdict::Good { bits, worst, words, weak } => {
+                self.ways.tally.corrected(bits, words);
+                self.ways.frames.write(slot.frame, 0, &self.payload);
+                // It was lost at another place, and moved as such.
+                let lost = read.oob.is_some() && self.ways.frames.is_lost(slot.frame);
+                let media = match (lost, weak) {
+                    (true, _) => Media::Unreadable,
+                    (false, true) => Media::Weak,
+                    (false, false) => Media::Good,
+                };
+                Ok((media, time(worst)))
+            }
+        }
+    }
+
+    fn program(&mut self, turn: &mut Turn<'_>, slot: PageSlot) -> Media {
+        self.ways.frames.read(slot.frame, 0, &mut self.payload);
+        let (lpn, owner, sequence) = self.ways.frames.labelled(slot.frame);
+        let (media, payload) = self.media_mut();
+        let outcome = media.program(slot.ppn, turn.now(), Oob { lpn, owner, sequence }, payload);
+        outcome.map_or_else(|fault| self.refused(turn, fault), |()| Media::Good)
+    }
+
+    fn erase(&mut self, turn: &mut Turn<'_>, slot: PageSlot) -> Media {
+        let block = BlockId(slot.ppn.0 / self.contents().geometry().shape().pages_per_block);
+        let outcome = self.media_mut().0.erase(block);
+        outcome.map_or_else(|fault| self.refused(turn, fault), |()| Media::Good)
+    }
+
+    /// The media refused: flash that fails is the firmware's to deal with, but not a fault of the firmware itself.
+    fn refused(&mut self, turn: &mut Turn<'_>, fault: MediaFault) -> Media {
+        if !self.media().is_natural(fault) {
+            self.ways.ledger.lock().expect("nobody panics with the ledger").fault.get_or_insert(fault);
+            // What the firmware does from here on is of no use.
+            turn.halt();
+        }
+        Media::Failed
     }
 }
 
@@ -180,10 +320,16 @@ impl Stage<Firmware> for ChannelStage {
     }
 
     fn on_wake(&mut self, turn: &mut Turn<'_>) {
+        while let Some((&(at, order), &decoded)) = self.decoding.first_key_value()
+            && at <= turn.now()
+        {
+            self.decoding.remove(&(at, order));
+            self.on_decoded(turn, decoded);
+        }
         let mut finished = std::mem::take(&mut self.finished);
         self.channel.poll(turn.now(), &mut finished);
         for &done in &finished {
-            self.finish(turn, done);
+            self.finish(turn, &done.transaction, done.started);
         }
         finished.clear();
         self.finished = finished;

@@ -45,6 +45,7 @@ fn dynamic_allocation_puts_every_thread_to_one_queue() {
         run(&device, 1.0, all(&device), 4096).iops
     };
     let (own, every) = (iops(QueueAllocation::Static), iops(QueueAllocation::Dynamic));
+    // It was 1.5 before messages had a price: sending entries to other threads costs now what it brings in part.
     assert!(every > 1.2 * own, "static {own}, dynamic {every}");
 }
 

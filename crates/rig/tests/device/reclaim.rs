@@ -46,8 +46,10 @@ fn overwritten_four_times_a_busy_drive_reclaims_on_demand() {
         let (gc, wear) = (summary.gc.expect("it reclaims"), summary.wear.expect("it wears"));
         let flash = summary.flash.expect("it has flash");
         assert!(gc.blocks > 100 && gc.pages_moved > 0, "{gc:?}");
-        // PipeSSD counts a group when its erase is ordered: the last of them may be still to come.
-        assert!(flash.erases * 20 >= gc.blocks * 19, "{} {gc:?} {flash:?}", architecture.name());
+        // PipeSSD counts a group when its erase is ordered, down a pipeline that nothing comes back from: the last of them
+        // may be still to come.
+        let to_come = if architecture.name() == "pipessd" { gc.blocks / 20 } else { 0 };
+        assert!(flash.erases + to_come >= gc.blocks, "{} {gc:?} {flash:?}", architecture.name());
         assert!(gc.foreground_ns > 0, "writes waited: {gc:?}");
         assert!(summary.write_amplification.expect("it was written") > 1.0);
         assert!(wear.erase_count_max - wear.erase_count_min <= 4, "{wear:?}");

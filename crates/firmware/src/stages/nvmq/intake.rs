@@ -53,9 +53,9 @@ impl Nvmq {
 
     /// Starts the copy of a batch into the SQ buffer.
     pub(super) fn on_fetch(&mut self, turn: &mut Turn<'_>, fetch: Fetch) {
-        let start = self.home(fetch.queue).fetched;
-        entry::copy_batch(turn, &self.tables, self.ways.link, self.index, start, &fetch);
-        self.home(fetch.queue).fetched += u64::from(fetch.entries);
+        let threads = usize::from(self.settings.parts.nvmq);
+        let fetched = &mut self.homes[fetch.queue.index() / threads].fetched;
+        entry::copy_batch(turn, &self.tables, self.ways.link, self.index, fetched, &fetch);
     }
 
     /// Entries stand in the SQ buffer.
@@ -232,6 +232,9 @@ impl Nvmq {
 
     fn parse(&self, card: &Card, entry: &Submission) -> Result<Command, Status> {
         let opcode = entry::check(&self.drive, card, entry)?;
+        if opcode.changes_media() && self.tables.groups.is_read_only() {
+            return Err(Status::WRITE_FAULT);
+        }
         let mut command = Command::new(*card, opcode);
         match opcode {
             Opcode::Flush => {}

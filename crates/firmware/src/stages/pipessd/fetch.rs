@@ -8,7 +8,7 @@ use crate::message::*;
 use crate::stages::entry;
 use crate::stages::request::{PageTask, Request};
 use crate::tables::{ENTRY_WORDS, Pipeline, Watcher};
-use crate::{Drive, Firmware, Note, Settings, Tables, Turn, Work};
+use crate::{Drive, Firmware, Note, PipelineStep, Settings, Tables, Turn, Work};
 use nvme::spec::{Opcode, Status, Submission};
 use stage::{Accepts, Address, Stage};
 use std::collections::VecDeque;
@@ -176,8 +176,9 @@ impl Fetcher {
     fn send_task(&mut self, turn: &mut Turn<'_>, slot: u16, task: &PageTask) {
         turn.spend(Work::LookUpTag);
         let guided = self.pilot.guide(task.lpn, if task.changes() { Leaves::Changed } else { Leaves::Page });
+        self.tell(turn, task.lpn, Some(guided));
         let (_, roadbook) = guided;
-        turn.note(if roadbook.hit { Note::CacheHit } else { Note::CacheMiss });
+        turn.note(Note::CacheLookedUp { hit: roadbook.hit, write: task.changes() });
         if roadbook.dirty && !roadbook.hit {
             turn.note(Note::CacheEviction);
         }
@@ -202,6 +203,7 @@ impl Fetcher {
         }
         turn.spend(Work::LookUpTag);
         let guided = Some(self.pilot.guide(lpn, Leaves::Clean));
+        self.tell(turn, lpn, guided);
         let sub = SubRequest { operation: PageOperation::Clean, ..self.blank(slot, lpn, guided) };
         turn.send(self.ways.ftl, sub);
     }
@@ -214,6 +216,13 @@ impl Fetcher {
     fn send_fence(&mut self, turn: &mut Turn<'_>, slot: u16) {
         let sub = SubRequest { operation: PageOperation::Fence, ..self.blank(slot, Lpn(0), None) };
         turn.send(self.ways.ftl, sub);
+    }
+
+    fn tell(&self, turn: &mut Turn<'_>, lpn: Lpn, guided: Option<(u32, Roadbook)>) {
+        if let Some((id, roadbook)) = guided {
+            let step = PipelineStep::Guided { roadbook, dirty: self.pilot.is_dirty(lpn) };
+            turn.note(Note::Pipeline { id, lpn, line: self.pilot.line(lpn), step });
+        }
     }
 
     fn blank(&self, slot: u16, lpn: Lpn, guided: Option<(u32, Roadbook)>) -> SubRequest {
@@ -246,9 +255,8 @@ impl Stage<Firmware> for Fetcher {
     fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
         match message {
             Message::Fetch(fetch) => {
-                let start = self.fetched[fetch.queue.index()];
-                entry::copy_batch(turn, &self.tables, self.ways.link, 0, start, &fetch);
-                self.fetched[fetch.queue.index()] += u64::from(fetch.entries);
+                let fetched = &mut self.fetched[fetch.queue.index()];
+                entry::copy_batch(turn, &self.tables, self.ways.link, 0, fetched, &fetch);
             }
             Message::Transferred(done) if done.lane == Lane::Entries => {
                 self.on_entries(turn, QueueId(done.token as u16), done.aside);

@@ -134,7 +134,7 @@ impl Ftl {
     fn choose(&mut self, turn: &mut Turn<'_>, on_demand: bool) -> bool {
         turn.spend(Work::PickVictim);
         let (groups, settings) = (&self.tables.groups, &self.settings.reclaim);
-        let cold = if on_demand { None } else { survey(groups, 0).cold(settings.wear_gap) };
+        let cold = if on_demand { None } else { survey(groups, 0).due(settings.wear_gap) };
         let Some(group) = cold.or_else(|| pick_victim(groups, 0, settings.victim)) else { return false };
         groups.set_state(group, GroupState::Victim);
         self.victim = Some(Victim { group, next: 0, moved: 0, on_demand, since: turn.now() });
@@ -210,7 +210,7 @@ impl Ftl {
         }
         let survey = survey(&self.tables.groups, 0);
         let enough = f64::from(survey.free) >= settings.background_free * f64::from(survey.owned);
-        if !enough || survey.cold(settings.wear_gap).is_some() {
+        if !enough || survey.due(settings.wear_gap).is_some() {
             self.choose(turn, false);
         }
     }

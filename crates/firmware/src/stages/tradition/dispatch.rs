@@ -49,9 +49,8 @@ impl Stage<Firmware> for Dispatch {
     fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
         match message {
             Message::Fetch(fetch) => {
-                let start = self.fetched[fetch.queue.index()];
-                entry::copy_batch(turn, &self.tables, self.ways.link, 0, start, &fetch);
-                self.fetched[fetch.queue.index()] += u64::from(fetch.entries);
+                let fetched = &mut self.fetched[fetch.queue.index()];
+                entry::copy_batch(turn, &self.tables, self.ways.link, 0, fetched, &fetch);
             }
             Message::Transferred(done) => {
                 self.waiting.extend((0..done.aside).map(|_| QueueId(done.token as u16)));
