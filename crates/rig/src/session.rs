@@ -294,7 +294,26 @@ impl Session {
 
     /// Whether a die erases.
     pub(crate) fn is_erasing(&self) -> bool {
-        self.channels().any(|channel| channel.is_erasing(self.sim.now()))
+        self.channels().any(|channel| !channel.being_erased(self.sim.now()).is_empty())
+    }
+
+    /// Whether a die erases a page whose logical page is mapped to a place that is not programmed yet. No correct firmware does that.
+    pub(crate) fn erases_ahead(&self) -> bool {
+        let channels: Vec<&ChannelStage> = self.channels().collect();
+        let geometry = channels[0].contents().geometry();
+        let held = |ppn: Ppn| {
+            let (channel, _) = geometry.die_of(geometry.block_of(ppn));
+            channels[channel.index()].contents().labelled(ppn)
+        };
+        let erased = channels.iter().flat_map(|channel| channel.being_erased(self.sim.now()));
+        let mut pages = erased.flat_map(|block| {
+            let pages = geometry.shape().pages_per_block;
+            (block.0 * pages..(block.0 + 1) * pages).map(Ppn)
+        });
+        pages.any(|page| {
+            let lpn = held(page).filter(|lpn| lpn.0 < self.pages);
+            lpn.is_some_and(|lpn| self.tables.mapping.get(lpn).is_some_and(|place| held(place) != Some(lpn)))
+        })
     }
 
     /// The time of the last event.

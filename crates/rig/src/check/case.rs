@@ -61,7 +61,7 @@ impl Case {
         Case { seed, architecture, ios, cuts, one_queue: false, plain: false, mutation: None }
     }
 
-    /// Whether it writes to few pages, and those over and over, on a drive that is full.
+    /// Whether it writes pages over and over on a drive that is full.
     pub(super) fn hammers(&self) -> bool {
         self.seed / ARCHITECTURES.len() as u64 % 4 == 3
     }

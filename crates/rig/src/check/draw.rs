@@ -151,13 +151,15 @@ impl Draw {
         device
     }
 
-    /// Writes of a page over few pages: groups are full of garbage as soon as they are full.
+    /// Writes of a page, over few pages or over all: on a drive that is full, groups are reclaimed all the time, and their pages
+    /// written anew meanwhile.
     ///
     /// # Panics
     /// Never: what is drawn can be generated.
     pub fn hammer(&mut self, name: &str, device: &Device, seed: u64, ios: u64, flush: f64) -> Phase {
-        let sectors = u64::from(self.of(&[40u32, 80, 160])) * 8;
-        let start = u64::from(self.within(0..=100)) * 8;
+        let all = device.drive.namespaces[0] / 8 * 8;
+        let sectors = self.of(&[640, 1_280, all, all, all]);
+        let start = if sectors == all { 0 } else { u64::from(self.within(0..=100)) * 8 };
         let mut recipe = Recipe::fixed("hammer", Pattern::Random, 0.05, 4096);
         recipe.others = Others { deallocate: 0.01, flush, write_zeroes: 0.01, compare: 0.0 };
         recipe.alignment_bytes = Some(4096);

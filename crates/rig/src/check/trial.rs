@@ -66,8 +66,10 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
     for leg in 1..=case.cuts {
         let moment = fates.moment();
         session.run_before(session.now() + moment)?;
-        if fates.0.coin() {
-            await_erase(&mut session)?;
+        match fates.0.within(0..=3) {
+            0 => await_moment(&mut session, 100, Session::is_erasing)?,
+            1 => await_moment(&mut session, 400, Session::erases_ahead)?,
+            _ => {}
         }
         session.check_maps()?;
         report.erases += session.reclaimed();
@@ -93,10 +95,10 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
     Ok(report)
 }
 
-/// Half of the cuts come while a die erases, if one does so soon: what is erased must not be missed.
-fn await_erase(session: &mut Session) -> Result<(), SessionError> {
-    for _ in 0..100 {
-        if session.is_erasing() {
+/// Some cuts wait, for so many steps at most, until something is under way that a cut could make fatal.
+fn await_moment(session: &mut Session, steps: u32, has_come: fn(&Session) -> bool) -> Result<(), SessionError> {
+    for _ in 0..steps {
+        if has_come(session) {
             break;
         }
         session.run_before(session.now() + Span::from_micros(50))?;
@@ -140,7 +142,10 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
     }
     if case.hammers() {
         device.precondition.fill = crate::Fill::Random { times: 3.0 };
-        device.depth = device.depth.max(device.queue_entries - 1).min(32);
+        // Many pages under way at a time, or there is nothing for a cut to catch.
+        (device.queue_entries, device.depth) = (64, 32);
+        device.settings.commands = device.settings.commands.max(64);
+        device.settings.frames = device.settings.frames.max(32);
     }
     device.drive.sector_words = device.drive.sector_words.max(1);
     device.check = true;

@@ -117,9 +117,12 @@ impl ChannelStage {
         (self.media.as_mut().expect("the power is on"), &mut self.payload)
     }
 
-    /// Whether a die erases.
-    pub(crate) fn is_erasing(&self, now: Time) -> bool {
-        self.channel.caught(now).iter().any(|caught| caught.transaction.operation == Operation::Erase)
+    /// The blocks that dies erase.
+    pub(crate) fn being_erased(&self, now: Time) -> Vec<BlockId> {
+        let caught = self.channel.caught(now);
+        let erases = caught.iter().filter(|caught| caught.transaction.operation == Operation::Erase);
+        let geometry = self.contents().geometry();
+        erases.flat_map(|caught| caught.transaction.pages()).map(|slot| geometry.block_of(slot.ppn)).collect()
     }
 
     /// The same, for recovery.
