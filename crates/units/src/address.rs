@@ -24,12 +24,14 @@ pub struct HostAddress(pub u64);
 
 impl Add<u64> for HostAddress {
     type Output = HostAddress;
+    #[inline]
     fn add(self, bytes: u64) -> HostAddress {
         HostAddress(self.0.wrapping_add(bytes))
     }
 }
 impl Add<u64> for Lba {
     type Output = Lba;
+    #[inline]
     fn add(self, sectors: u64) -> Lba {
         Lba(self.0 + sectors)
     }

@@ -9,10 +9,12 @@ pub struct Bytes(pub u64);
 
 impl Bytes {
     /// So many kibibytes.
+    #[inline]
     pub const fn kib(count: u64) -> Self {
         Bytes(count << 10)
     }
     /// So many mebibytes.
+    #[inline]
     pub const fn mib(count: u64) -> Self {
         Bytes(count << 20)
     }
@@ -20,23 +22,27 @@ impl Bytes {
 
 impl Add for Bytes {
     type Output = Bytes;
+    #[inline]
     fn add(self, other: Bytes) -> Bytes {
         Bytes(self.0 + other.0)
     }
 }
 impl AddAssign for Bytes {
+    #[inline]
     fn add_assign(&mut self, other: Bytes) {
         self.0 += other.0;
     }
 }
 impl Sub for Bytes {
     type Output = Bytes;
+    #[inline]
     fn sub(self, other: Bytes) -> Bytes {
         Bytes(self.0 - other.0)
     }
 }
 impl Mul<u64> for Bytes {
     type Output = Bytes;
+    #[inline]
     fn mul(self, times: u64) -> Bytes {
         Bytes(self.0 * times)
     }

@@ -23,18 +23,22 @@ impl Time {
     pub const NEVER: Time = Time(u64::MAX);
 
     /// The point so many picoseconds after the beginning.
+    #[inline]
     pub const fn from_picos(picos: u64) -> Self {
         Time(picos)
     }
     /// Picoseconds since the beginning.
+    #[inline]
     pub const fn picos(self) -> u64 {
         self.0
     }
     /// Whole nanoseconds since the beginning, rounded down.
+    #[inline]
     pub const fn nanos(self) -> u64 {
         self.0 / 1_000
     }
     /// How long ago `earlier` was; zero if it is still to come.
+    #[inline]
     pub const fn since(self, earlier: Time) -> Span {
         Span(self.0.saturating_sub(earlier.0))
     }
@@ -45,46 +49,57 @@ impl Span {
     pub const ZERO: Span = Span(0);
 
     /// A span of picoseconds.
+    #[inline]
     pub const fn from_picos(picos: u64) -> Self {
         Span(picos)
     }
     /// A span of nanoseconds.
+    #[inline]
     pub const fn from_nanos(nanos: u64) -> Self {
         Span(nanos * 1_000)
     }
     /// A span of microseconds.
+    #[inline]
     pub const fn from_micros(micros: u64) -> Self {
         Span(micros * 1_000_000)
     }
     /// A span of milliseconds.
+    #[inline]
     pub const fn from_millis(millis: u64) -> Self {
         Span(millis * 1_000_000_000)
     }
     /// A span of seconds.
+    #[inline]
     pub const fn from_secs(secs: u64) -> Self {
         Span(secs * 1_000_000_000_000)
     }
     /// The nearest span to a fractional number of nanoseconds, as configuration files give it; negative is zero.
+    #[inline]
     pub fn from_nanos_f64(nanos: f64) -> Self {
         Span((nanos * 1_000.0).round() as u64)
     }
     /// Picoseconds.
+    #[inline]
     pub const fn picos(self) -> u64 {
         self.0
     }
     /// Whole nanoseconds, rounded down.
+    #[inline]
     pub const fn nanos(self) -> u64 {
         self.0 / 1_000
     }
     /// Nanoseconds with their fraction, for reports.
+    #[inline]
     pub fn nanos_f64(self) -> f64 {
         self.0 as f64 / 1e3
     }
     /// Seconds with their fraction, for reports.
+    #[inline]
     pub fn secs_f64(self) -> f64 {
         self.0 as f64 / 1e12
     }
     /// The difference, or zero where `other` is longer.
+    #[inline]
     pub const fn saturating_sub(self, other: Span) -> Span {
         Span(self.0.saturating_sub(other.0))
     }
@@ -92,17 +107,20 @@ impl Span {
 
 impl Add<Span> for Time {
     type Output = Time;
+    #[inline]
     fn add(self, span: Span) -> Time {
         Time(self.0 + span.0)
     }
 }
 impl AddAssign<Span> for Time {
+    #[inline]
     fn add_assign(&mut self, span: Span) {
         self.0 += span.0;
     }
 }
 impl Sub for Time {
     type Output = Span;
+    #[inline]
     fn sub(self, earlier: Time) -> Span {
         debug_assert!(self.0 >= earlier.0, "{self} is before {earlier}");
         Span(self.0 - earlier.0)
@@ -110,50 +128,59 @@ impl Sub for Time {
 }
 impl Add for Span {
     type Output = Span;
+    #[inline]
     fn add(self, other: Span) -> Span {
         Span(self.0 + other.0)
     }
 }
 impl AddAssign for Span {
+    #[inline]
     fn add_assign(&mut self, other: Span) {
         self.0 += other.0;
     }
 }
 impl Sub for Span {
     type Output = Span;
+    #[inline]
     fn sub(self, other: Span) -> Span {
         Span(self.0 - other.0)
     }
 }
 impl SubAssign for Span {
+    #[inline]
     fn sub_assign(&mut self, other: Span) {
         self.0 -= other.0;
     }
 }
 impl Mul<u64> for Span {
     type Output = Span;
+    #[inline]
     fn mul(self, times: u64) -> Span {
         Span(self.0 * times)
     }
 }
 impl Div<u64> for Span {
     type Output = Span;
+    #[inline]
     fn div(self, parts: u64) -> Span {
         Span(self.0 / parts)
     }
 }
 impl Sum for Span {
+    #[inline]
     fn sum<I: Iterator<Item = Span>>(spans: I) -> Span {
         Span(spans.map(|span| span.0).sum())
     }
 }
 impl Add for Cycles {
     type Output = Cycles;
+    #[inline]
     fn add(self, other: Cycles) -> Cycles {
         Cycles(self.0 + other.0)
     }
 }
 impl AddAssign for Cycles {
+    #[inline]
     fn add_assign(&mut self, other: Cycles) {
         self.0 += other.0;
     }

@@ -119,6 +119,7 @@ impl Small {
                 sector_words: 1,
             },
             timing: timing(),
+            timed: true,
             erases_max: 100_000,
             link: LinkTiming {
                 rate: BytesPerSecond(8_000_000_000),
