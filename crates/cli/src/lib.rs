@@ -13,6 +13,8 @@ mod bench;
 mod describe;
 mod experiment;
 mod failure;
+mod index;
+mod keys;
 mod list;
 mod picture;
 mod progress;

@@ -3,6 +3,7 @@
 use crate::Shell;
 use crate::arguments::Shared;
 use crate::failure::unusable;
+use crate::keys::read_keys;
 use crate::run::check_supported;
 use clap::Args;
 use rig::config::{Payload, Resolved, World};
@@ -27,8 +28,8 @@ pub(crate) struct ServeArguments {
     /// Lets the monitor send the guest's doorbell writes instead of mapping the doorbells, which have to be watched
     #[arg(long, requires = "vfio_user")]
     send_doorbells: bool,
-    /// Keeps the drive's contents in a file
-    #[arg(long, value_name = "FILE", hide = true)]
+    /// Keeps the drive's contents in a sparse file, and finds them there when it is served again
+    #[arg(long, value_name = "FILE")]
     media: Option<PathBuf>,
     /// Shows the drive's figures over HTTP here, as Prometheus reads them
     #[arg(long, value_name = "ADDR:PORT")]
@@ -39,6 +40,9 @@ pub(crate) struct ServeArguments {
     /// Lets in only hosts of this name; can be given often
     #[arg(long, value_name = "NQN")]
     allow_host: Vec<String>,
+    /// Lets in only the hosts of this file, which have to prove that they know their secrets (DH-HMAC-CHAP)
+    #[arg(long, value_name = "FILE")]
+    keys: Option<PathBuf>,
     /// Lets --tcp listen at an address that other machines reach: whoever reaches it can read and write the drive
     #[arg(long)]
     allow_remote: bool,
@@ -58,11 +62,11 @@ struct Served {
     connections: u64,
     protocol_violations: u64,
     keep_alive_expiries: u64,
+    durable: bool,
 }
 
 impl ServeArguments {
     pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
-        self.refuse_what_is_not_there()?;
         let door = self.door()?;
         let resolved = self.resolve()?;
         let json = shell.json(self.shared.json.as_deref())?;
@@ -90,20 +94,14 @@ impl ServeArguments {
             connections: ended.connections,
             protocol_violations: ended.violations,
             keep_alive_expiries: ended.expired,
+            durable: ended.durable,
         };
+        let durable = if served.durable { "everything is durable" } else { "what was in the buffer is lost" };
         shell.say(&format!(
-            "ended      {} connections, {} broke the protocol, {} hosts fell silent; everything is durable\n",
+            "ended      {} connections, {} broke the protocol, {} hosts fell silent; {durable}\n",
             served.connections, served.protocol_violations, served.keep_alive_expiries
         ))?;
         shell.put(json, &serde_json::to_string_pretty(&served).expect("numbers always serialise"))
-    }
-
-    fn refuse_what_is_not_there(&self) -> anyhow::Result<()> {
-        let later = |what: &str| Err(unusable(format!("{what} comes with a later version"), ""));
-        if let Some(file) = &self.media {
-            return later(&format!("--media {}: contents kept over restarts", file.display()));
-        }
-        Ok(())
     }
 
     fn door(&self) -> anyhow::Result<Door> {
@@ -127,7 +125,7 @@ impl ServeArguments {
         if !address.ip().to_canonical().is_loopback() && !self.allow_remote {
             return Err(unusable(
                 format!("{flag} {text} can be reached from other machines; expected a loopback address"),
-                "--allow-remote lets whoever reaches it read and write the drive; --allow-host NQN asks for names",
+                "--allow-remote lets whoever reaches it read and write the drive; --keys FILE asks who they are",
             ));
         }
         Ok(address)
@@ -155,10 +153,12 @@ impl ServeArguments {
             door,
             subsystem: self.nqn.clone(),
             allowed: self.allow_host.clone(),
+            keys: self.keys.as_deref().map(read_keys).transpose()?,
             layout: Layout { threads: threads.into(), pin: false },
         };
-        let device = resolved.plan();
+        let mut device = resolved.plan();
         resolved.draw(&device)?;
+        device.media.clone_from(&self.media);
         Ok(Service::listen(device, settings)?)
     }
 
@@ -174,6 +174,7 @@ impl ServeArguments {
             ("device", format!("{}: {}", resolved.device.name, resolved.device.summary)),
             ("subsystem", self.nqn.clone()),
         ];
+        rows.extend(self.media.as_ref().map(|file| ("contents", file.display().to_string())));
         if let Some(address) = address {
             let (ip, port) = (address.ip(), address.port());
             rows.push(("listening", address.to_string()));
@@ -198,7 +199,7 @@ fn resolve_address(flag: &str, text: &str) -> anyhow::Result<SocketAddr> {
 }
 
 /// Base §4.5: UTF-8 of at most 223 bytes that begins with `nqn.`.
-fn check_name(name: &str) -> anyhow::Result<()> {
+pub(crate) fn check_name(name: &str) -> anyhow::Result<()> {
     if name.starts_with("nqn.") && name.len() <= 223 {
         return Ok(());
     }

@@ -1,8 +1,8 @@
 //! A run of several phases as one: sums of counts, means over time, each direction over the phases that had it.
 
 use report::{
-    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Latency, Locks, Named, SteadyState,
-    Summary, bounds,
+    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Latency, Locks, Lookups, Named,
+    SteadyState, Summary, bounds,
 };
 use serde::Serialize;
 
@@ -184,13 +184,12 @@ impl Shares<'_> {
 
     fn cache(&self) -> Cache {
         let count = |of: fn(&Cache) -> u64| self.count(|phase| phase.cache.as_ref().map_or(0, of));
-        let (hits, misses) = (count(|cache| cache.hits), count(|cache| cache.misses));
+        let reads = Lookups { hits: count(|cache| cache.reads.hits), misses: count(|cache| cache.reads.misses) };
+        let writes = Lookups { hits: count(|cache| cache.writes.hits), misses: count(|cache| cache.writes.misses) };
         Cache {
-            hits,
-            misses,
-            hit_ratio: hits as f64 / (hits + misses).max(1) as f64,
             bypasses: count(|cache| cache.bypasses),
             evictions: count(|cache| cache.evictions),
+            ..Cache::of(reads, writes)
         }
     }
 

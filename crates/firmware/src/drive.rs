@@ -2,7 +2,7 @@
 
 use flash::Geometry;
 use thiserror::Error;
-use units::{Lba, Lpn, Ppn, SECTOR_BYTES};
+use units::{BlockId, Lba, Lpn, Ppn, SECTOR_BYTES};
 
 /// Sectors of 512 B that one logical block of the host has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +41,8 @@ pub struct DriveShape {
     pub namespaces: Vec<u64>,
     /// How blocks are counted by the host.
     pub format: LbaFormat,
+    /// Blocks that are bad from the factory.
+    pub bad_blocks: Vec<BlockId>,
     /// I/O queue pairs the host may create.
     pub queues: u32,
     /// Most entries of a submission queue.

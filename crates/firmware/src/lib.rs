@@ -15,21 +15,24 @@ mod note;
 mod policies;
 mod ports;
 mod settings;
+mod spares;
 mod stages;
 mod tables;
 mod work;
 
 pub use drive::{Drive, DriveError, DriveShape, LbaFormat, Namespace};
 pub use message::*;
-pub use note::{LatencyPart, Note, Wait};
+pub use note::{LatencyPart, Note, PipelineStep, Wait};
 pub use policies::{MergeKind, each_owner, page_of_rank, rank_of, shares, trans_of};
 pub use ports::{FlashChannel, HostLink, HostPort};
 pub use settings::{
     AddressSplit, BlockDeal, CacheSettings, FlashSettings, JournalSettings, LOCK_REGION, LockSettings, MappingScheme,
     PartCounts, PipelineSettings, QueueAllocation, ReclaimSettings, Settings, SettingsError, VictimPolicy,
 };
+pub(crate) use spares::Spares;
+pub use spares::spare_left;
 pub use stages::trans::write_points;
-pub use tables::{BlockGroups, COMPLETION_VALID, Frames, GroupState, HybridMap, Mapping, PageMap, Tables};
+pub use tables::{BlockGroups, COMPLETION_VALID, Flaw, Frames, GroupState, HybridMap, Mapping, PageMap, Tables};
 pub use work::Work;
 
 /// The firmware's words, for executors.

@@ -4,7 +4,7 @@ mod carried;
 
 pub use carried::*;
 
-use flash::{Transaction, TransactionTag};
+use flash::{PLANES_MAX, Transaction, TransactionTag};
 use nvme::spec::Status;
 use units::{BlockId, HostAddress, Lpn, Ppn, QueueId};
 
@@ -284,6 +284,8 @@ pub struct Requester {
 pub enum CacheOperation {
     /// Copy the page into the frame.
     Read,
+    /// The same, for what a write leaves of a page as it is: no look-up of its own.
+    Fill,
     /// Keep the frame as the page's newest content and give another frame back.
     Write,
     /// The same, but done only when it is on flash.
@@ -320,6 +322,10 @@ pub enum TransOperation {
     Discard,
     /// Program the frame to a new place, if the page is still at the old one; the map stays as it is.
     Relocate(Ppn),
+    /// Programming the page at this place failed: give it another, and use the block no more.
+    Replace(Ppn),
+    /// Place nothing more in this page's group: it is to be emptied.
+    Close(Ppn),
     /// The new place is programmed: map the page there, unless it has been written since.
     Settle(Ppn),
     /// Nothing of this page's group is valid any more: erase its blocks.
@@ -376,6 +382,8 @@ pub struct ChannelRequest {
 pub enum Media {
     /// It went well.
     Good,
+    /// It was read, but with nearly as many errors as can be corrected: its group is to be rewritten. Told to FCMD only.
+    Weak,
     /// A page could not be read.
     Unreadable,
     /// A page could not be programmed or a block not erased.
@@ -389,8 +397,8 @@ pub struct ChannelDone {
     pub channel: u16,
     /// As given.
     pub tag: TransactionTag,
-    /// What the media said.
-    pub media: Media,
+    /// What the media said of each of its pages.
+    pub media: [Media; PLANES_MAX],
     /// For whom the first of its pages is.
     pub key: CommandKey,
 }
@@ -437,6 +445,8 @@ pub struct Reclaimed {
     pub trans: u8,
     /// Its first block; none if no group had garbage, or a step of a merge had none to erase.
     pub first: Option<BlockId>,
+    /// Whether it can be used again: none of its programs and erases failed.
+    pub sound: bool,
 }
 
 /// A completion stands in the CQ buffer.
@@ -554,7 +564,7 @@ impl Message {
     /// Whether the status says that all went well.
     pub fn status_of(media: Media, write: bool) -> Status {
         match (media, write) {
-            (Media::Good, _) => Status::SUCCESS,
+            (Media::Good | Media::Weak, _) => Status::SUCCESS,
             (_, true) => Status::WRITE_FAULT,
             (_, false) => Status::UNRECOVERED_READ,
         }

@@ -1,6 +1,8 @@
 //! What the pages of one channel hold: payload words, out-of-band entries and wear, in memory for the pages touched.
 
 use crate::Geometry;
+use crate::store::{PageStore, StoreFailed, StoredBlock, StoredPage};
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 use thiserror::Error;
@@ -55,6 +57,24 @@ pub enum MediaFault {
         block: BlockId,
         /// The erases it stands.
         limit: u32,
+    },
+    /// The program failed; the page cannot be read, and its block is not to be used any more.
+    #[error("{ppn} failed to program")]
+    ProgramFailed {
+        /// The page.
+        ppn: Ppn,
+    },
+    /// The erase failed; nothing of the block can be read or programmed.
+    #[error("{block} failed to erase")]
+    EraseFailed {
+        /// The block.
+        block: BlockId,
+    },
+    /// The store that keeps the pages failed.
+    #[error("the store of {block} failed")]
+    StoreFailed {
+        /// The block.
+        block: BlockId,
     },
     /// A program or an erase was cut short here, or the out-of-band entry does not match its check value.
     #[error("{ppn} cannot be read")]
@@ -141,6 +161,10 @@ pub struct Contents {
     chunks: Vec<Chunk>,
     chunks_free: Vec<u32>,
     labels: Option<Arc<dyn Labels>>,
+    /// Blocks in which an operation failed, by their index.
+    bad: BTreeSet<usize>,
+    /// Where payload is, if not in the chunks.
+    store: Option<Box<dyn PageStore>>,
 }
 
 impl Contents {
@@ -164,6 +188,8 @@ impl Contents {
             chunks: Vec::new(),
             chunks_free: Vec::new(),
             labels: None,
+            bad: BTreeSet::new(),
+            store: None,
         }
     }
 
@@ -226,7 +252,10 @@ impl Contents {
         self.blocks[block].written = page + 1;
         let index = self.page_index(block, page);
         self.lpns[index] = TORN;
-        Ok(())
+        let erases = self.blocks[block].erases;
+        let (words, torn) = (vec![0; self.page_words], StoredPage { mark: TORN, erases, ..StoredPage::default() });
+        let failed = |_| MediaFault::StoreFailed { block: self.geometry.block_of(ppn) };
+        self.store.as_mut().map_or(Ok(()), |store| store.write(ppn, torn, &words)).map_err(failed)
     }
 
     /// Leaves a block as an erase that loses power does: no page can be read, and none programmed before another erase.
@@ -234,7 +263,88 @@ impl Contents {
         let at = self.locate(block)?;
         self.clear(at, TORN);
         self.blocks[at].written = self.geometry.shape().pages_per_block;
+        self.store_block(block, at, true)
+    }
+
+    /// Marks a block in which an operation failed. The mark outlasts everything, erases too.
+    pub fn mark_bad(&mut self, block: BlockId) -> Result<(), MediaFault> {
+        let at = self.locate(block)?;
+        self.bad.insert(at);
+        let Block { written, chunk, .. } = self.blocks[at];
+        let whole = written == self.geometry.shape().pages_per_block && chunk == 0;
+        let torn = whole && self.lpns[self.page_index(at, 0)] == TORN;
+        self.store_block(block, at, torn)
+    }
+
+    /// Whether a block is marked as bad.
+    pub fn is_bad(&self, block: BlockId) -> bool {
+        self.locate(block).is_ok_and(|at| self.bad.contains(&at))
+    }
+
+    fn store_block(&mut self, block: BlockId, at: usize, torn: bool) -> Result<(), MediaFault> {
+        let state = StoredBlock { erases: self.blocks[at].erases, bad: self.bad.contains(&at), torn };
+        let stored = self.store.as_mut().map_or(Ok(()), |store| store.set_block(block, state));
+        stored.map_err(|StoreFailed| MediaFault::StoreFailed { block })
+    }
+
+    /// Keeps payload, entries and block states in a store from now on. Only a fresh channel, or one restored from that store, takes
+    /// one.
+    #[must_use]
+    pub fn kept_in(mut self, store: Box<dyn PageStore>) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// A block as a store had it, before its pages.
+    ///
+    /// # Errors
+    /// A block of another channel.
+    pub fn restore_block(&mut self, block: BlockId, state: StoredBlock) -> Result<(), MediaFault> {
+        let at = self.locate(block)?;
+        self.blocks[at].erases = state.erases;
+        if state.bad {
+            self.bad.insert(at);
+        }
+        if state.torn {
+            self.clear(at, TORN);
+            self.blocks[at].written = self.geometry.shape().pages_per_block;
+        }
         Ok(())
+    }
+
+    /// A page as a store had it; pages of a block come in ascending order.
+    ///
+    /// # Errors
+    /// A page of another channel or out of order, or an entry that does not match its check value.
+    pub fn restore_page(&mut self, ppn: Ppn, stored: StoredPage) -> Result<(), MediaFault> {
+        let (block, page) = self.admit(ppn)?;
+        let StoredPage { mark, owner, sequence, check, .. } = stored;
+        if mark != TORN {
+            let oob = Oob { lpn: Lpn(mark.wrapping_sub(1)), owner, sequence };
+            if oob.lpn > Oob::LPN_MAX || oob.check(ppn) != check {
+                return Err(MediaFault::Unreadable { ppn });
+            }
+            let chunk = self.chunk(block);
+            let index = (page - chunk.first) as usize;
+            chunk.entries.resize(index, Entry::default());
+            chunk.entries.push(Entry { sequence, check, owner });
+        }
+        let index = self.page_index(block, page);
+        self.lpns[index] = mark;
+        self.blocks[block].written = page + 1;
+        Ok(())
+    }
+
+    /// The out-of-band entry of a page, without reading it; none where it is erased or cannot be read.
+    pub fn entry(&self, ppn: Ppn) -> Option<Oob> {
+        let (block, page) = self.locate_page(ppn).ok()?;
+        let lpn = self.labelled(ppn)?;
+        let chunk = (self.blocks[block].chunk as usize).checked_sub(1).map(|index| &self.chunks[index]);
+        let Some(chunk) = chunk.filter(|chunk| page >= chunk.first) else {
+            return Some(Oob { lpn, owner: 0, sequence: u64::from(page) });
+        };
+        let entry = chunk.entries[(page - chunk.first) as usize];
+        Some(Oob { lpn, owner: entry.owner, sequence: entry.sequence })
     }
 
     /// Memory set aside: what is used of it grows with the pages touched.
@@ -290,7 +400,8 @@ impl Contents {
             let index = self.chunks_free.pop().unwrap_or_else(|| {
                 let pages = self.geometry.shape().pages_per_block as usize;
                 // Room for a whole block, so that a chunk used again for another never grows.
-                let (entries, words) = (Vec::with_capacity(pages), Vec::with_capacity(pages * self.page_words));
+                let in_memory = if self.store.is_some() { 0 } else { pages * self.page_words };
+                let (entries, words) = (Vec::with_capacity(pages), Vec::with_capacity(in_memory));
                 self.chunks.push(Chunk { first, entries, words });
                 self.chunks.len() as u32 - 1
             });
@@ -334,13 +445,23 @@ impl Media for Contents {
         assert_eq!(payload.len(), self.page_words, "a payload of another size than a page's");
         let (block, page) = self.admit(ppn)?;
         let words = self.page_words;
+        if let Some(store) = &mut self.store {
+            let erases = self.blocks[block].erases;
+            let (mark, check) = (mark(oob.lpn), oob.check(ppn));
+            let stored = StoredPage { mark, owner: oob.owner, sequence: oob.sequence, check, erases };
+            let failed = |_| MediaFault::StoreFailed { block: self.geometry.block_of(ppn) };
+            store.write(ppn, stored, payload).map_err(failed)?;
+        }
+        let is_stored = self.store.is_some();
         let chunk = self.chunk(block);
         // Pages that were left out are in the chunk, but marked as erased in the table.
         let index = (page - chunk.first) as usize;
         chunk.entries.resize(index, Entry::default());
-        chunk.words.resize(index * words, 0);
+        if !is_stored {
+            chunk.words.resize(index * words, 0);
+            chunk.words.extend_from_slice(payload);
+        }
         chunk.entries.push(Entry { sequence: oob.sequence, check: oob.check(ppn), owner: oob.owner });
-        chunk.words.extend_from_slice(payload);
         let index = self.page_index(block, page);
         self.lpns[index] = mark(oob.lpn);
         self.blocks[block].written = page + 1;
@@ -371,7 +492,10 @@ impl Media for Contents {
                 if oob.check(ppn) != entry.check {
                     return Err(MediaFault::Unreadable { ppn });
                 }
-                payload.copy_from_slice(&chunk.words[index * self.page_words..][..self.page_words]);
+                match &mut self.store {
+                    None => payload.copy_from_slice(&chunk.words[index * self.page_words..][..self.page_words]),
+                    Some(store) => store.read(ppn, payload).map_err(|StoreFailed| MediaFault::Unreadable { ppn })?,
+                }
                 Ok(Some(oob))
             }
         }
@@ -385,7 +509,7 @@ impl Media for Contents {
         self.clear(at, ERASED);
         self.blocks[at].erases += 1;
         self.blocks[at].written = 0;
-        Ok(())
+        self.store_block(block, at, false)
     }
 }
 

@@ -14,7 +14,7 @@
 //!   the most blocks written, and are used again.
 //!
 //! # What it leaves out
-//! - Bit errors, ECC and read retry, bad blocks and failing operations: layers over [`Media`] add them.
+//! - Errors that come and go: what [`FaultyMedia`] finds wrong with a page stays wrong until its block is erased.
 //! - Shifted pairing of pages: the pages of a word line follow each other ([`page_type`]).
 //! - Independent multi-plane operations (planes of one transaction start and end together) and copyback.
 //! - Packages as places of their own: dies of one package share nothing that dies of two packages do not.
@@ -26,15 +26,23 @@ mod channel;
 mod command;
 mod contents;
 mod die;
+mod ecc;
+mod faults;
 mod geometry;
 mod ledger;
 mod pending;
+mod store;
 mod timers;
 mod timing;
 
 pub use channel::{Channel, Finished};
 pub use command::{Operation, PLANES_MAX, PageSlot, Transaction, TransactionTag};
 pub use contents::{Contents, Labels, Media, MediaFault, Oob};
+pub use ecc::{Bch, BchError, Uncorrectable};
+pub use faults::{
+    ErrorModel, FaultSettings, FaultSettingsError, FaultyMedia, PageRead, ReadRetry, Reading, Stress, Verdict,
+};
 pub use geometry::{CellKind, Geometry, GeometryError, PageAddress, Shape};
 pub use ledger::{Phase, PhaseRecord, Usage};
+pub use store::{PageStore, StoreFailed, StoredBlock, StoredPage};
 pub use timing::{CommandCycles, PageType, Suspend, Timing, TimingError, page_type};

@@ -77,6 +77,7 @@ fn measure(kind: IoKind, check: bool, ios: u64) {
         starts: vec![Lba(0)],
         initial: Initial::Fresh,
         series: None,
+        media_errors: false,
     };
     let layout = settings.layout().expect("settings that fit");
     let memory = Arc::new(layout.memory().expect("memory"));

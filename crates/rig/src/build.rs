@@ -2,12 +2,15 @@
 
 use crate::bring_up::bring_up;
 use crate::hardware::{
-    ChannelStage, FrontStage, HostStage, Ledger, LinkStage, LinkTiming, LinkWays, PendingInterrupts, Tally,
+    ChannelStage, ChannelWays, FrontStage, HostStage, Ledger, LinkStage, LinkTiming, LinkWays, MediaTally,
+    PendingInterrupts, Tally,
 };
+use crate::media_file::{MediaFile, MediaFileError};
 use crate::precondition::{Fill, Precondition};
+use crate::reopen::{self, Kept};
 use firmware::architecture::{Architecture, DrawError, Drawing, Materials, Placement};
-use firmware::{Blueprint, Drive, DriveError, DriveShape, Firmware, Settings, Tables};
-use flash::{Channel, Contents, Timing};
+use firmware::{Blueprint, Drive, DriveError, DriveShape, Firmware, MappingScheme, Settings, Tables};
+use flash::{Channel, Contents, FaultSettings, FaultSettingsError, FaultyMedia, Timing};
 use host::{Driver, DriverSettings, Initial, Phase};
 use nvme::spec::Opcode;
 use nvme::{
@@ -16,9 +19,10 @@ use nvme::{
 };
 
 use stage::Stage;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use thiserror::Error;
-use units::{Bytes, ChannelId, QueueId, SECTOR_BYTES, Span, StageId};
+use units::{BlockId, Bytes, ChannelId, QueueId, SECTOR_BYTES, Span, StageId};
 
 /// How the controller treats queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +48,8 @@ pub struct Device {
     pub timed: bool,
     /// Erases that a block stands.
     pub erases_max: u32,
+    /// How flash fails; none if it does not.
+    pub faults: Option<FaultSettings>,
     /// The host link.
     pub link: LinkTiming,
     /// The controller.
@@ -64,6 +70,8 @@ pub struct Device {
     pub check: bool,
     /// The interval of the time series, if one is wanted.
     pub series: Option<Span>,
+    /// The file that keeps what the pages hold; none if memory does. It may have the pages of an earlier run.
+    pub media: Option<PathBuf>,
     /// Whether dies tell when they were busy, for a time line.
     pub narrate: bool,
 }
@@ -80,6 +88,20 @@ pub enum BuildError {
     /// The flash times.
     #[error(transparent)]
     Timing(#[from] flash::TimingError),
+    /// How flash fails.
+    #[error(transparent)]
+    Faults(#[from] FaultSettingsError),
+    /// The file that keeps the pages.
+    #[error(transparent)]
+    MediaFile(#[from] MediaFileError),
+    /// A drive whose pages no file can keep.
+    #[error("{file} cannot keep {what}")]
+    Keep {
+        /// The file.
+        file: String,
+        /// What it is, and what is expected.
+        what: &'static str,
+    },
     /// The plan.
     #[error(transparent)]
     Draw(#[from] DrawError),
@@ -102,6 +124,7 @@ struct Prepared {
     drawing: Drawing,
     drive: Arc<Drive>,
     contents: Vec<Contents>,
+    file: Option<MediaFile>,
 }
 
 /// A built device, ready to be run in either world.
@@ -110,6 +133,9 @@ pub(crate) struct Built {
     pub(crate) tables: Tables,
     pub(crate) drive: Arc<Drive>,
     pub(crate) ledger: Arc<Mutex<Ledger>>,
+    pub(crate) media: Arc<MediaTally>,
+    /// What keeps the pages, if it is a file.
+    pub(crate) file: Option<MediaFile>,
     pub(crate) host: StageId,
     pub(crate) link: StageId,
     pub(crate) channels: Vec<StageId>,
@@ -138,6 +164,7 @@ impl Device {
             starts: drive.namespaces().iter().map(|namespace| namespace.base).collect(),
             initial,
             series: self.series,
+            media_errors: self.faults.is_some(),
         }
     }
 
@@ -149,14 +176,29 @@ impl Device {
     fn draw_prepared(&self, prepare: &mut dyn FnMut(&Drive, &Tables)) -> Result<(Drawing, Arc<Drive>), BuildError> {
         self.settings.check(self.drive.geometry.shape().page)?;
         self.timing.validate(&self.drive.geometry)?;
-        let drive = Arc::new(Drive::new(self.drive.clone(), 0)?);
+        if let Some(faults) = &self.faults {
+            faults.validate(&self.drive.geometry)?;
+            check_failures(faults, self.architecture, &self.settings)?;
+        }
+        let drive = Arc::new(Drive::new(DriveShape { bad_blocks: self.bad_blocks(), ..self.drive.clone() }, 0)?);
         let materials = Materials { drive: drive.clone(), settings: self.settings, placement: self.placement.clone() };
         let drawing = self.architecture.draw(materials, &mut |tables| prepare(&drive, tables))?;
         Ok((drawing, drive))
     }
 
+    /// Blocks that are bad from the factory.
+    fn bad_blocks(&self) -> Vec<BlockId> {
+        let Some(faults) = &self.faults else { return Vec::new() };
+        let blocks = (0..self.drive.geometry.block_count()).map(BlockId);
+        blocks.filter(|&block| faults.is_bad_from_factory(self.precondition.seed, block)).collect()
+    }
+
     pub(crate) fn build(&self, phases: Vec<Phase>, pauses: bool) -> Result<Built, BuildError> {
-        let Prepared { drawing, drive, contents } = self.prepare()?;
+        if let Some(path) = &self.media {
+            let what = "the pages of a run, which ends without a flush; expected a drive that is served";
+            return Err(BuildError::Keep { file: path.display().to_string(), what });
+        }
+        let Prepared { drawing, drive, contents, file } = self.prepare()?;
         let settings = self.driver_settings(&drive);
         let layout = settings.layout()?;
         let memory = Arc::new(layout.memory()?);
@@ -166,7 +208,7 @@ impl Device {
         bring_up(&mut controller, &mut link, &settings, &layout)?;
         let ledger = Arc::new(Mutex::new(Ledger::default()));
         let host = HostStage::new(driver, drawing.hardware.doorbells, pending, phases, pauses, ledger.clone());
-        self.assemble(Prepared { drawing, drive, contents }, link, Box::new(host), ledger)
+        self.assemble(Prepared { drawing, drive, contents, file }, link, Box::new(host), ledger)
     }
 
     /// A device whose hosts come from outside, by `line`, with rings and buffers in `memory` as `shape` lays them out.
@@ -187,6 +229,9 @@ impl Device {
     }
 
     fn prepare(&self) -> Result<Prepared, BuildError> {
+        if let Some(path) = &self.media {
+            return self.reopen(path);
+        }
         let geometry = &self.drive.geometry;
         let mut contents: Vec<Contents> = (0..geometry.shape().channels)
             .map(|channel| {
@@ -197,7 +242,28 @@ impl Device {
         let (drawing, drive) = self.draw_prepared(&mut |drive, tables| {
             self.precondition.write(drive, &self.settings, tables, &mut contents)
         })?;
-        Ok(Prepared { drawing, drive, contents })
+        Ok(Prepared { drawing, drive, contents, file: None })
+    }
+
+    /// Draws the device over what a file keeps.
+    fn reopen(&self, path: &Path) -> Result<Prepared, BuildError> {
+        let refused = if !reopen::can_reopen(&self.settings) {
+            Some("hybrid mapping, which cannot be found again; expected page mapping")
+        } else if self.precondition.fill != Fill::None {
+            Some("a drive that was written before; expected one without precondition")
+        } else {
+            None
+        };
+        if let Some(what) = refused {
+            return Err(BuildError::Keep { file: path.display().to_string(), what });
+        }
+        let Kept { file, contents, holds } = Kept::open(self, path)?;
+        let (drawing, drive) = self.draw_prepared(&mut |drive, tables| {
+            if let Some(holds) = &holds {
+                reopen::write(drive, tables, &contents, holds);
+            }
+        })?;
+        Ok(Prepared { drawing, drive, contents, file: Some(file) })
     }
 
     fn link(
@@ -232,14 +298,16 @@ impl Device {
         host: Box<dyn Stage<Firmware>>,
         ledger: Arc<Mutex<Ledger>>,
     ) -> Result<Built, BuildError> {
-        let Prepared { drawing: Drawing { mut blueprint, hardware, tables }, drive, contents } = prepared;
+        let Prepared { drawing: Drawing { mut blueprint, hardware, tables }, drive, contents, file } = prepared;
         blueprint.install_boxed(hardware.host, host);
         blueprint.install_boxed(hardware.link, Box::new(link));
+        let tally = Arc::new(MediaTally::default());
         for (index, contents) in contents.into_iter().enumerate() {
             let channel = Channel::new(&self.drive.geometry, &self.timing, ChannelId(index as u16));
+            let media = self.media(contents, &tables);
             let (frames, done) = (tables.frames.clone(), hardware.finished[index]);
-            let ledger = ledger.clone();
-            let stage = ChannelStage::new(index as u16, channel, contents, frames, done, self.narrate, ledger);
+            let ways = ChannelWays { frames, done, ledger: ledger.clone(), tally: tally.clone() };
+            let stage = ChannelStage::new(index as u16, channel, media, ways, self.narrate);
             let stage = if self.timed { stage } else { stage.at_once() };
             blueprint.install_boxed(hardware.channels[index], Box::new(stage));
         }
@@ -247,7 +315,18 @@ impl Device {
         let parts = blueprint.parts().iter().map(|part| (part.group, part.name.clone())).collect();
         let (host, link) = (hardware.host.id(), hardware.link.id());
         let channels = hardware.channels.iter().map(|slot| slot.id()).collect();
-        Ok(Built { blueprint, tables, drive, ledger, host, link, channels, parts })
+        Ok(Built { blueprint, tables, drive, ledger, media: tally, file, host, link, channels, parts })
+    }
+
+    /// The pages of a channel, failing as they are set to. The journal's blocks do not fail.
+    fn media(&self, contents: Contents, tables: &Tables) -> FaultyMedia {
+        match self.faults {
+            None => FaultyMedia::sound(contents),
+            Some(faults) => {
+                let sound_from = BlockId(tables.groups.journal().start * tables.groups.planes());
+                FaultyMedia::failing(contents, faults, self.precondition.seed, sound_from)
+            }
+        }
     }
 
     pub(crate) fn controller_settings(&self) -> ControllerSettings {
@@ -295,4 +374,21 @@ impl Device {
                 .collect(),
         }
     }
+}
+
+/// Refuses operations that fail where the firmware has no other place for what they lose.
+pub(crate) fn check_failures(
+    faults: &FaultSettings,
+    architecture: &dyn Architecture,
+    settings: &Settings,
+) -> Result<(), FaultSettingsError> {
+    let chances = [("program_failures", faults.program_failures), ("erase_failures", faults.erase_failures)];
+    let Some((field, value)) = chances.into_iter().find(|(_, chance)| *chance > 0.0) else { return Ok(()) };
+    let name = architecture.name();
+    let reason = match settings.mapping {
+        _ if !architecture.replaces_blocks() => format!("{name} does not replace blocks that fail"),
+        MappingScheme::Hybrid { .. } => "hybrid mapping does not replace blocks that fail".into(),
+        MappingScheme::Page => return Ok(()),
+    };
+    Err(FaultSettingsError { field, value: value.to_string(), expected: format!("0: {reason}") })
 }

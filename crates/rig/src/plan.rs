@@ -27,6 +27,7 @@ impl Resolved {
             timing: self.device.timing,
             timed: !matches!(self.world, config::World::Threads { timing: false, .. }),
             erases_max: self.device.erase_limit,
+            faults: self.device.faults,
             link: LinkTiming {
                 rate: self.device.link.raw,
                 packet: self.device.link.payload,
@@ -42,6 +43,7 @@ impl Resolved {
             vectors: self.host.vectors,
             check: self.host.check,
             series: self.host.series,
+            media: None,
             narrate: self.timeline.is_some(),
         }
     }

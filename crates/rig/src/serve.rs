@@ -2,13 +2,13 @@
 
 use crate::build::{BuildError, Built, Device};
 use crate::session::{SessionError, check_tables, wear};
-use firmware::Tables;
+use firmware::{Tables, spare_left};
 use host::Memory;
 use nvme::ControllerSettings;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
-use target::{Door, Ended, Front, Metrics, PortShape, ServeError, Stop, SubsystemSettings};
+use target::{Door, DriveHealth, Ended, Front, Metrics, PortShape, ServeError, Stop, SubsystemSettings};
 use thiserror::Error;
 use threads::{Layout, Threads};
 use units::{Bytes, SECTOR_BYTES};
@@ -25,6 +25,8 @@ pub struct ServiceSettings {
     pub subsystem: String,
     /// Names of the hosts that may connect; none is all.
     pub allowed: Vec<String>,
+    /// Secrets that hosts have to prove to know, where they have to.
+    pub keys: Option<target::Keys>,
     /// Threads of this machine.
     pub layout: Layout,
 }
@@ -112,7 +114,7 @@ impl Service {
         let memory = Memory::new(shape.control_bytes(), shape.payload_bytes(), words).map_err(BuildError::from)?;
         let memory = Arc::new(memory);
         let line = server.line();
-        let Built { blueprint, tables, drive, ledger, host, .. } =
+        let Built { blueprint, tables, drive, ledger, host, file, .. } =
             device.build_served(line.clone(), memory.clone(), &shape)?;
         let mut threads = Threads::new(blueprint, settings.layout);
         let bell = threads.bell(host);
@@ -120,7 +122,8 @@ impl Service {
         let subsystem = SubsystemSettings {
             controller: identified(device.controller_settings(), &settings.subsystem),
             allowed: settings.allowed,
-            percentage_used: percentage_used(tables.clone(), device.erases_max),
+            keys: settings.keys,
+            health: health(tables.clone(), drive.clone(), &device),
         };
         let (served, ran) = thread::scope(|scope| {
             let drive = scope.spawn(move || {
@@ -142,6 +145,9 @@ impl Service {
         }
         let ended = served?;
         check_tables(&tables, drive.pages(), |_| None)?;
+        if let Some(file) = file {
+            file.close(drive.pages(), |lpn| tables.mapping.get(lpn).is_some()).map_err(BuildError::from)?;
+        }
         Ok(ended)
     }
 }
@@ -174,7 +180,12 @@ fn fingerprint(bytes: &[u8]) -> u128 {
     })
 }
 
-/// The share of their erases that blocks have had on average, in per cent, at most what the page can say.
-fn percentage_used(tables: Tables, erases_max: u32) -> Box<dyn Fn() -> u8 + Send> {
-    Box::new(move || (wear(&tables).erase_count_mean * 100.0 / f64::from(erases_max.max(1))).min(255.0) as u8)
+/// How the drive is. Endurance is the share of their erases that blocks have had on average, at most what the page can say.
+fn health(tables: Tables, drive: Arc<firmware::Drive>, device: &Device) -> Box<dyn Fn() -> DriveHealth + Send> {
+    let (settings, erases_max) = (device.settings, f64::from(device.erases_max.max(1)));
+    Box::new(move || DriveHealth {
+        percentage_used: (wear(&tables).erase_count_mean * 100.0 / erases_max).min(255.0) as u8,
+        available_spare: (spare_left(&drive, &settings, &tables) * 100.0) as u8,
+        read_only: tables.groups.is_read_only(),
+    })
 }

@@ -1,11 +1,13 @@
 //! A run: phase after phase in one of the two worlds, each summed up, and what must hold at its end.
 
 use crate::build::{BuildError, Built, Device};
-use crate::hardware::{ChannelStage, Halt, HostStage, LastWords, LinkStage, LinkUsage, PhaseOutcome, Unanswered};
-use crate::meter::{Event, Meter, Window};
+use crate::hardware::{
+    ChannelStage, Halt, HostStage, LastWords, LinkStage, LinkUsage, MediaCounts, MediaTally, PhaseOutcome, Unanswered,
+};
+use crate::meter::{Event, Meter, Step, Window};
 use crate::samples::Samples;
 use crate::summary::{Labels, summarise};
-use firmware::{Firmware, Tables};
+use firmware::{Firmware, GroupState, Tables};
 use flash::Usage;
 use host::Phase;
 use report::Summary;
@@ -64,6 +66,7 @@ pub(crate) struct Snapshot {
     pub(crate) cores: Vec<CoreUsage>,
     pub(crate) channels: Vec<Usage>,
     pub(crate) link: LinkUsage,
+    pub(crate) media: MediaCounts,
     pub(crate) wall: Instant,
 }
 
@@ -82,6 +85,9 @@ pub struct Session {
     left: usize,
     core_slot: Span,
     energy: Option<EnergyPrices>,
+    media: Arc<MediaTally>,
+    /// Whether flash fails.
+    fails: bool,
 }
 
 impl Session {
@@ -95,7 +101,9 @@ impl Session {
         events_max: usize,
     ) -> Result<Self, SessionError> {
         let left = phases.len();
-        let Built { blueprint, tables, drive, ledger, host, link, channels, parts } = device.build(phases, true)?;
+        let Built { blueprint, tables, drive, ledger, media, host, link, channels, parts, .. } =
+            device.build(phases, true)?;
+        let fails = device.faults.is_some();
         let core = |place| if let Place::Core(core) = place { Some(core) } else { None };
         let places: Vec<Option<CoreId>> = blueprint.parts().iter().map(|part| core(part.place)).collect();
         let labels = Labels {
@@ -120,7 +128,28 @@ impl Session {
         let (core_slot, energy) = (processor.core_slot, processor.energy);
         let sim = Sim::with_probe(blueprint, processor, meter);
         let pages = drive.pages();
-        Ok(Session { sim, tables, channels, host, link, ledger, parts, places, labels, pages, left, core_slot, energy })
+        Ok(Session {
+            sim,
+            tables,
+            channels,
+            host,
+            link,
+            ledger,
+            parts,
+            places,
+            labels,
+            pages,
+            left,
+            core_slot,
+            energy,
+            media,
+            fails,
+        })
+    }
+
+    /// What happened to the sub-requests of a pipeline so far, as many steps as events are kept.
+    pub fn steps(&self) -> &[Step] {
+        &self.sim.probe().steps
     }
 
     /// Runs the next phase and sums it up; nothing if all are over.
@@ -199,6 +228,7 @@ impl Session {
         );
         summary.digest = Some(format!("{:016x}", self.sim.digest()));
         summary.wear = Some(wear(&self.tables));
+        summary.media = self.fails.then(|| media_summary(after.media.since(before.media), outcome, &self.tables));
         if let Some(samples) = &self.sim.probe().samples {
             summary.samples = samples.of(&outcome.results, after.at);
         }
@@ -216,6 +246,7 @@ impl Session {
             cores: self.sim.cores().collect(),
             channels: self.channels().map(|channel| channel.usage().clone()).collect(),
             link: inspect::<LinkStage>(&self.sim, self.link).usage(),
+            media: self.media.counts(),
             wall: Instant::now(),
         }
     }
@@ -304,6 +335,20 @@ pub(crate) fn wear(tables: &Tables) -> report::Wear {
         erase_count_min: counts().min().unwrap_or(0),
         erase_count_mean: counts().sum::<u64>() as f64 / f64::from(groups.count().max(1)),
         erase_count_max: counts().max().unwrap_or(0),
+    }
+}
+
+/// What the media got wrong, what the host was told of it, and what is not used any more.
+pub(crate) fn media_summary(counts: MediaCounts, outcome: &PhaseOutcome, tables: &Tables) -> report::Media {
+    let groups = &tables.groups;
+    let retired = (0..groups.count()).filter(|&group| groups.state(group) == GroupState::Retired).count() as u64;
+    report::Media {
+        bit_errors: counts.bits,
+        corrected: counts.words,
+        retries: counts.retries,
+        uncorrectable: counts.uncorrectable,
+        bad_blocks: retired * u64::from(groups.planes()),
+        failed_commands: outcome.media_errors,
     }
 }
 

@@ -1,7 +1,7 @@
 //! The other world: the same blueprint, stages and phases on real threads, in real time.
 
 use crate::build::{Built, Device};
-use crate::session::{SessionError, check_tables, judge, stands_still, wear};
+use crate::session::{SessionError, check_tables, judge, media_summary, stands_still, wear};
 use crate::summary::{Labels, as_the_host_saw};
 use firmware::architecture::ThreadGroup;
 use host::Phase;
@@ -27,7 +27,7 @@ pub fn run_on_threads(
     deadline: Span,
 ) -> Result<Vec<Summary>, SessionError> {
     let wanted = phases.len();
-    let Built { blueprint, tables, drive, ledger, parts, .. } = device.build(phases, false)?;
+    let Built { blueprint, tables, drive, ledger, media, parts, .. } = device.build(phases, false)?;
     let labels = Labels {
         architecture: device.architecture,
         parts: device.settings.parts,
@@ -56,6 +56,8 @@ pub fn run_on_threads(
     }
     if let Some(last) = summaries.last_mut() {
         last.wear = Some(wear(&tables));
+        let whole = outcomes.last().filter(|_| device.faults.is_some());
+        last.media = whole.map(|outcome| media_summary(media.counts(), outcome, &tables));
     }
     Ok(summaries)
 }

@@ -9,13 +9,12 @@ const WHOLE_BITS: u32 = 20;
 
 /// A hardware thread and the turn it has under way.
 pub(crate) struct Context<V: Vocabulary> {
-    pub(crate) stage: StageId,
     pub(crate) arrived: Time,
     pub(crate) started: Time,
     pub(crate) subject: Option<u32>,
     /// What the turn leaves behind once it is over.
-    pub(crate) leaves: Outbox<V>,
-    /// The stage it ran last, to know when it switches.
+    pub(crate) leaves: Box<Outbox<V>>,
+    /// The stage that it runs, or ran last.
     pub(crate) last: Option<StageId>,
     /// The part of the core's slots the turn would use alone, of [`WHOLE`].
     demand: u64,
@@ -52,11 +51,10 @@ impl<V: Vocabulary> Core<V> {
     pub(crate) fn new(threads: usize, stages: usize) -> Self {
         assert!((1..=64).contains(&threads), "a core has 1 to 64 hardware threads");
         let context = || Context {
-            stage: StageId(0),
             arrived: Time::ZERO,
             started: Time::ZERO,
             subject: None,
-            leaves: Outbox::default(),
+            leaves: Box::default(),
             last: None,
             demand: 0,
         };

@@ -23,7 +23,8 @@ pub(crate) struct Lines {
     held: Box<[Held]>,
     mask: u64,
     prices: LinePrices,
-    core_of: Vec<Option<u16>>,
+    /// The core whose turn it is, as a bit.
+    me: u64,
     /// Lines that each stage took from another core, and from memory.
     taken: Vec<(u64, u64)>,
     transfers: u64,
@@ -31,13 +32,20 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// An empty directory. `core_of` tells the core of each stage.
-    pub(crate) fn new(prices: LinePrices, core_of: Vec<Option<u16>>) -> Self {
+    /// An empty directory, for so many stages.
+    pub(crate) fn new(prices: LinePrices, stages: usize) -> Self {
         assert!(prices.held.is_power_of_two(), "the number of lines held is a power of two");
         let empty = Held { line: u64::MAX, sharers: 0, free_at: Time::ZERO };
         let held = vec![empty; prices.held as usize].into_boxed_slice();
-        let taken = vec![(0, 0); core_of.len()];
-        Lines { held, mask: u64::from(prices.held) - 1, prices, core_of, taken, transfers: 0, waits: Span::ZERO }
+        let taken = vec![(0, 0); stages];
+        Lines { held, mask: u64::from(prices.held) - 1, prices, me: 1, taken, transfers: 0, waits: Span::ZERO }
+    }
+
+    /// The accesses that follow are this core's.
+    #[inline]
+    pub(crate) fn from_core(&mut self, core: u16) -> &mut Self {
+        self.me = 1 << (core & 63);
+        self
     }
 
     /// Lines that a stage took from another core, and from memory.
@@ -59,8 +67,7 @@ impl Lines {
 impl Coherence for Lines {
     #[inline]
     fn access(&mut self, stage: StageId, LineId(line): LineId, access: Access, at: Time) -> Span {
-        let Some(core) = self.core_of[stage.index()] else { return Span::ZERO };
-        let me = 1u64 << (core & 63);
+        let me = self.me;
         let place = (line ^ (line >> 17)) & self.mask;
         let held = &mut self.held[place as usize];
         if held.line != line {
@@ -95,16 +102,14 @@ mod tests {
     fn a_line_written_elsewhere_is_fetched_and_its_users_queue() {
         let nanos = Span::from_nanos;
         let prices = LinePrices { transfer: nanos(100), memory: nanos(300), atomic: nanos(20), held: 16 };
-        let mut lines = Lines::new(prices, vec![Some(0), Some(1), Some(2), None]);
-        let [a, b, c, hardware] = [0, 1, 2, 3].map(StageId);
-        let line = LineId(5);
+        let mut lines = Lines::new(prices, 3);
         let at = Time::ZERO + nanos(1_000);
-        assert_eq!(lines.access(a, line, Access::Atomic, Time::ZERO), nanos(300), "nobody holds it");
-        assert_eq!(lines.access(a, line, Access::Atomic, at), nanos(20), "its own");
-        assert_eq!(lines.access(b, line, Access::Atomic, at), nanos(120), "another's");
-        assert_eq!(lines.access(c, line, Access::Read, at), nanos(120 + 100), "stands in line");
-        assert_eq!(lines.access(c, line, Access::Read, at), Span::ZERO, "has a copy");
-        assert_eq!(lines.access(hardware, line, Access::Write, at), Span::ZERO);
+        let mut access = |core: u16, access, at| lines.from_core(core).access(StageId(core), LineId(5), access, at);
+        assert_eq!(access(0, Access::Atomic, Time::ZERO), nanos(300), "nobody holds it");
+        assert_eq!(access(0, Access::Atomic, at), nanos(20), "its own");
+        assert_eq!(access(1, Access::Atomic, at), nanos(120), "another's");
+        assert_eq!(access(2, Access::Read, at), nanos(120 + 100), "stands in line");
+        assert_eq!(access(2, Access::Read, at), Span::ZERO, "has a copy");
         assert_eq!((lines.transfers(), lines.waits()), (2, nanos(120)));
     }
 }

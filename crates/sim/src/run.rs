@@ -62,7 +62,8 @@ pub struct Sim<V: Vocabulary, P: Probe<V> = NoProbe> {
     /// What hardware has sent to hardware, which takes no time.
     at_once: Line,
     now: Time,
-    outbox: Outbox<V>,
+    /// Boxed, as those of the cores are: they change places when a turn is over.
+    outbox: Box<Outbox<V>>,
     no_prices: Vec<Price>,
     probe: P,
     digest: u64,
@@ -88,14 +89,13 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         let mut core_of = Vec::with_capacity(plan.parts().len());
         let mut seats = Vec::with_capacity(plan.parts().len());
         for part in plan.into_parts() {
-            let core = match part.place {
-                Place::Core(core) => Some(core.0),
-                Place::Hardware => None,
-            };
-            if let Some(core) = core {
-                stages_on[usize::from(core)] += 1;
-            }
-            core_of.push(core);
+            core_of.push(match part.place {
+                Place::Core(core) => {
+                    stages_on[usize::from(core.0)] += 1;
+                    core.0
+                }
+                Place::Hardware => core_count as u16,
+            });
             seats.push(Seat {
                 stage: part.stage.expect("the plan was checked"),
                 inbox: Line::EMPTY,
@@ -107,18 +107,17 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             });
         }
         let threads = usize::from(processor.threads_per_core);
-        let places = core_of.iter().map(|core| core.unwrap_or(core_count as u16)).collect();
         let mut sim = Sim {
             cores: stages_on.into_iter().map(|stages| Core::new(threads, stages)).collect(),
-            lines: Lines::new(processor.lines, core_of),
+            lines: Lines::new(processor.lines, seats.len()),
             messages: Nodes::new(),
             timetable: Timetable::new(FIRST_CORE + core_count + seats.len()),
             hops: processor.hop_table(core_count as u16),
-            core_of: places,
+            core_of: core_of.into(),
             outward: Line::EMPTY,
             at_once: Line::EMPTY,
             now: Time::ZERO,
-            outbox: Outbox::default(),
+            outbox: Box::default(),
             no_prices: vec![Price::default(); V::WORK.len()],
             probe,
             digest: 0xcbf2_9ce4_8422_2325,
@@ -215,7 +214,8 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         let core = &mut self.cores[usize::from(home)];
         let context = &mut core.contexts[index];
         let picos = self.processor.thread_slot.picos();
-        let mut turn = Turn::new(stage, now, picos, &self.processor.prices, &mut self.lines, &mut context.leaves);
+        let lines = self.lines.from_core(home);
+        let mut turn = Turn::new(stage, now, picos, &self.processor.prices, lines, &mut context.leaves);
         let rang = if goes_on.is_some() { Some(now) } else { seat.rang.take() };
         let (arrived, mut subject, fetch) = match rang {
             Some(rang) => {
@@ -249,7 +249,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         if let Some(rest) = goes_on {
             subject = rest;
         }
-        (context.stage, context.last) = (stage, Some(stage));
+        context.last = Some(stage);
         (context.arrived, context.started, context.subject) = (arrived, now, subject);
         seat.usage.turns += u64::from(goes_on.is_none());
         seat.usage.sent_away += abroad;
@@ -278,7 +278,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     fn end(&mut self, core: u16, index: usize) {
         let now = self.now;
         let context = &mut self.cores[usize::from(core)].contexts[index];
-        let (stage, started) = (context.stage, context.started);
+        let (stage, started) = (context.last.expect("its turn is over"), context.started);
         let record = TurnRecord { stage, arrived: context.arrived, started, ended: now };
         self.probe.turn(&record, context.subject);
         for &note in &context.leaves.notes {
@@ -327,14 +327,14 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
                 }
             }
         }
-        let mut unlocks = std::mem::take(&mut self.outbox.unlocks);
-        for lock in unlocks.drain(..) {
-            if let Some(next) = lock.release() {
-                let node = self.messages.put(from, next, now, &V::lock_granted(lock.id()));
+        while let Some(lock) = self.outbox.unlocks.first() {
+            let (id, next) = (lock.id(), lock.release());
+            self.outbox.unlocks.remove(0);
+            if let Some(next) = next {
+                let node = self.messages.put(from, next, now, &V::lock_granted(id));
                 self.deliver(node, next);
             }
         }
-        self.outbox.unlocks = unlocks;
         self.halted |= self.outbox.halt;
         let wake_at = self.outbox.wake_at;
         self.outbox.clear();

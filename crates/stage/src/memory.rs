@@ -111,6 +111,12 @@ impl Words {
         }
     }
 
+    /// Sets bits of an 8-byte word and returns what it was, without a price.
+    pub fn fetch_bits(&self, index: usize, bits: u64) -> u64 {
+        let Cells::Wide(cells) = &*self.cells else { panic!("only tables of 8-byte words hold bits") };
+        cells[index].fetch_or(bits, Ordering::AcqRel)
+    }
+
     /// Clears bits of an 8-byte word without a price.
     #[inline]
     pub fn clear_bits(&self, index: usize, bits: u64) {

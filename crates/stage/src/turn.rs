@@ -58,6 +58,7 @@ impl<V: Vocabulary> Default for Outbox<V> {
 
 impl<V: Vocabulary> Outbox<V> {
     /// Forgets everything, for the next turn.
+    #[inline]
     pub fn clear(&mut self) {
         self.sends.clear();
         self.notes.clear();

@@ -69,22 +69,26 @@ impl Session {
             AdminReply::Held => return,
             AdminReply::Complete { result, status } => self.respond(command, result, status),
             AdminReply::Transfer { data, result } => {
-                // As long as the host asked for: what lies beyond the page is zero.
                 let bytes = submission.sgl().map_or(0, Sgl::bytes) as usize;
                 let most = data.len().max(TRANSFER_MAX);
                 if bytes == 0 || bytes > most {
                     self.respond(command, 0, Status::SGL_LENGTH_INVALID);
                 } else {
-                    let shown = bytes.min(data.len());
-                    self.encoder().data(command, bytes, false, |to| {
-                        to.extend_from_slice(&data[..shown]);
-                        to.resize(to.len() + bytes - shown, 0);
-                    });
+                    self.fill(command, bytes, &data);
                     self.respond(command, result, Status::SUCCESS);
                 }
             }
         }
         self.return_tag(tag);
+    }
+
+    /// Tells the host of an admin queue what happened without its asking.
+    pub(crate) fn announce(&mut self, world: &mut World<'_>) {
+        if self.is_joined() && self.joined.queue == 0 {
+            for event in world.subsystem.obey(world.port, self.joined.controller, world.now) {
+                self.tell(event);
+            }
+        }
     }
 
     /// A held event request completes, or a reset has forgotten all of them.

@@ -68,6 +68,8 @@ pub struct Ended {
     pub violations: u64,
     /// Controllers ended because their host was silent.
     pub expired: u64,
+    /// Whether all that was written is on flash.
+    pub durable: bool,
 }
 
 /// Ends a server from another thread.

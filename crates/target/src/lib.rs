@@ -13,12 +13,13 @@
 //! - One thread does all of it and never blocks but for want of work.
 //!
 //! # What it leaves out
-//! - Authentication and TLS: only addresses that the operator names are listened on, and only hosts that it names let in.
+//! - TLS: who can listen on the way sees what hosts read and write.
 //! - Several outstanding R2Ts for a command, host alignment of its data (CPDA is 0), persistent discovery changes.
 //! - Interrupts other than MSI-X, and memory that a monitor does not share by a file: the device would have to ask for it.
 //! - Migration of a virtual machine, several machines at one socket.
 
 mod admin;
+mod auth;
 mod connect;
 mod front;
 mod guest;
@@ -31,10 +32,11 @@ mod session;
 mod subsystem;
 mod vfio_user;
 
+pub use auth::{Keys, Secret, SecretError};
 pub use front::{Door, Ended, Front, Patience, ServeError, Stop};
 pub use metrics::{Figures, Metrics};
 pub use pdu::{CAPSULE_MAX, HOST_DATA_MAX};
 pub use port::{Line, PortShape, Wake};
 pub use server::Server;
-pub use subsystem::SubsystemSettings;
+pub use subsystem::{DriveHealth, SubsystemSettings};
 pub use vfio_user::{DoorbellPath, VfioUser};

@@ -5,7 +5,7 @@
 use crate::guest::Access;
 use crate::port::{Line, Port, PortShape};
 use crate::session::{Orphan, Session, World};
-use crate::subsystem::{Subsystem, SubsystemSettings};
+use crate::subsystem::{DriveHealth, Subsystem, SubsystemSettings};
 use crate::vfio_user::{Bus, Doorbells, Function, Header, MESSAGE_MAX, Request, serve};
 use nvme::spec::registers::{self, AdminQueueAttributes, Configuration, Doorbell};
 use nvme::spec::{COMPLETION_BYTES, Completion, SUBMISSION_BYTES, Status, Submission};
@@ -108,7 +108,7 @@ impl Rehearsal {
         };
         let drive = (1..=SHAPE.pairs).map(QueueId).map(answering).collect();
         let mut port = Port::new(memory.clone(), SHAPE, line.clone());
-        let settings = SubsystemSettings { controller, allowed: Vec::new(), percentage_used: Box::new(|| 7) };
+        let settings = SubsystemSettings { controller, allowed: Vec::new(), keys: None, health: Box::new(health) };
         let subsystem = Subsystem::new(settings, &mut port);
         Rehearsal { memory, line, drive, port, subsystem, now: Time::ZERO }
     }
@@ -214,6 +214,11 @@ impl Rehearsal {
         }
         assert_eq!(self.port.free_pairs(), usize::from(queues), "a queue pair is lost");
     }
+}
+
+/// How its drive is.
+fn health() -> DriveHealth {
+    DriveHealth { percentage_used: 7, available_spare: 100, read_only: false }
 }
 
 /// What a monitor may share.

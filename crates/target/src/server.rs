@@ -150,7 +150,7 @@ impl Loop {
         self.subsystem.make_durable(&mut self.port, now);
         self.port.ring();
         let patience = now + self.server.patience.to_end;
-        while !(self.subsystem.is_durable() && self.orphans.is_empty()) {
+        while !(self.subsystem.is_durable().is_some() && self.orphans.is_empty()) {
             if self.now() >= patience || self.server.line.is_abandoned() {
                 return Err(ServeError::Stuck);
             }
@@ -158,6 +158,7 @@ impl Loop {
             self.reap(self.now());
             self.port.ring();
         }
+        self.ended.durable = self.subsystem.is_durable() == Some(true);
         Ok(())
     }
 
@@ -208,6 +209,7 @@ impl Loop {
             }
         }
         self.reap(now);
+        self.subsystem.watch(now);
         for at in 0..self.connections.len() {
             self.serve(at, now);
         }
@@ -301,6 +303,7 @@ impl Loop {
         connection.note_beginning(now, |session| {
             session.reap(&mut world);
             session.work(&mut world);
+            session.announce(&mut world);
         });
         let mut left = TURN_BYTES;
         while connection.readable && left > 0 && !connection.session.is_backed_up() {

@@ -1,9 +1,10 @@
 //! The NVM subsystem behind all front ends: which controllers live, whose they are, and what the drive has done so far.
 
+use crate::auth::{Dialogue, Keys};
 use crate::metrics::Figures;
 use crate::port::{Moved, Port, QueuePair};
 use nvme::spec::fabrics::DISCOVERY_SUBSYSTEM;
-use nvme::spec::log_page::HealthPage;
+use nvme::spec::log_page::{HealthPage, warning};
 use nvme::spec::{ALL_NAMESPACES, AdminOpcode, Completion, Opcode, Status, Submission, log_page};
 use nvme::{AdminReply, Controller, ControllerSettings, DeviceEvent, Role, Transport};
 use std::collections::{BTreeMap, BTreeSet};
@@ -27,9 +28,38 @@ pub struct SubsystemSettings {
     pub controller: ControllerSettings,
     /// Names of the hosts that may connect; none is all.
     pub allowed: Vec<String>,
-    /// How much of the endurance is used, in per cent.
-    pub percentage_used: Box<dyn Fn() -> u8 + Send>,
+    /// The secrets of hosts: those without one are refused, the others have to prove who they are. `None` asks for no proof.
+    pub keys: Option<Keys>,
+    /// How the drive is. It looks at every block, so it is not asked all the time.
+    pub health: Box<dyn Fn() -> DriveHealth + Send>,
 }
+
+/// How the drive is, beyond what goes through the front end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DriveHealth {
+    /// How much of the endurance is used, in per cent.
+    pub percentage_used: u8,
+    /// How much of the spare capacity is left, in per cent.
+    pub available_spare: u8,
+    /// Whether it takes no more writes.
+    pub read_only: bool,
+}
+
+impl DriveHealth {
+    const NEW: DriveHealth = DriveHealth { percentage_used: 0, available_spare: 100, read_only: false };
+
+    /// Bits of the critical warning (Base §5.16.1.3).
+    fn warnings(self) -> u8 {
+        let spare = if self.available_spare < SPARE_THRESHOLD { warning::SPARE } else { 0 };
+        spare | if self.read_only { warning::READ_ONLY } else { 0 }
+    }
+}
+
+/// Spare capacity below which there is a warning, in per cent.
+const SPARE_THRESHOLD: u8 = 10;
+
+/// How often the drive is asked how it is, so that hosts hear of it that do not ask.
+const LOOK_EVERY: Span = Span::from_secs(1);
 
 /// A controller that a host has connected to.
 pub(crate) struct Live {
@@ -106,12 +136,13 @@ impl Served {
 
     /// The page, `now` after the drive was started. It has no thermometer: its temperature stays 0, and its power has
     /// come once.
-    fn health(&self, now: Time, percentage_used: u8) -> HealthPage {
+    fn health(&self, now: Time, drive: DriveHealth) -> HealthPage {
         let minutes = |span: Span| u128::from(span.picos() / Span::from_secs(60).picos());
         let mut page = HealthPage::default();
-        page.set_available_spare(100)
-            .set_spare_threshold(10)
-            .set_percentage_used(percentage_used)
+        page.set_critical_warning(drive.warnings())
+            .set_available_spare(drive.available_spare)
+            .set_spare_threshold(SPARE_THRESHOLD)
+            .set_percentage_used(drive.percentage_used)
             .set_data_units_read(u128::from(self.sectors_read.div_ceil(1000)))
             .set_data_units_written(u128::from(self.sectors_written.div_ceil(1000)))
             .set_host_reads(self.reads.into())
@@ -142,13 +173,14 @@ pub(crate) struct Subsystem {
     pub(crate) served: Served,
     /// Connections that are to be closed.
     pub(crate) doomed: Vec<ConnectionId>,
-    percentage_used: u8,
+    drive: DriveHealth,
+    looked_at: Time,
     next_controller: u16,
     own: QueuePair,
     /// Who waits for the flush that is under way, and for one that is yet to begin: it alone covers what they wrote.
     flushing: BTreeSet<Flush>,
     to_flush: BTreeSet<Flush>,
-    is_durable: bool,
+    is_durable: Option<bool>,
 }
 
 impl Subsystem {
@@ -160,18 +192,30 @@ impl Subsystem {
             controllers: BTreeMap::new(),
             served: Served::default(),
             doomed: Vec::new(),
-            percentage_used: 0,
+            drive: DriveHealth::NEW,
+            looked_at: Time::ZERO,
             next_controller: 1,
             own,
             flushing: BTreeSet::new(),
             to_flush: BTreeSet::new(),
-            is_durable: false,
+            is_durable: None,
         }
     }
 
     /// Whether the subsystem lets a host in.
     pub(crate) fn allows(&self, host: &str) -> bool {
-        self.settings.allowed.is_empty() || self.settings.allowed.iter().any(|allowed| allowed == host)
+        let SubsystemSettings { allowed, keys, .. } = &self.settings;
+        let is_named = allowed.is_empty() || allowed.iter().any(|allowed| allowed == host);
+        is_named && keys.as_ref().is_none_or(|keys| keys.knows(host))
+    }
+
+    /// How the host of a controller proves who it is on a new queue, where it has to. Discovery tells names only and asks for
+    /// nothing.
+    pub(crate) fn dialogue(&self, controller: u16) -> Option<Dialogue> {
+        let Live { controller, host, .. } = self.controllers.get(&controller)?;
+        let secrets = self.settings.keys.as_ref()?.of(host)?.clone();
+        let is_storage = matches!(controller.settings().role, Role::Storage);
+        is_storage.then(|| Dialogue::new(secrets, host, &self.settings.controller.subsystem))
     }
 
     /// Makes a controller for a host; nothing if there are too many. `discovery` has the entries of a discovery
@@ -280,8 +324,8 @@ impl Subsystem {
         self.flush(port, Flush::End, now);
     }
 
-    /// Whether [`Subsystem::make_durable`] is done.
-    pub(crate) fn is_durable(&self) -> bool {
+    /// Whether [`Subsystem::make_durable`] went well, once it is done.
+    pub(crate) fn is_durable(&self) -> Option<bool> {
         self.is_durable
     }
 
@@ -307,7 +351,7 @@ impl Subsystem {
                         live.controller.on_shut_down();
                     }
                 }
-                Flush::End => self.is_durable = true,
+                Flush::End => self.is_durable = Some(completion.status().is_success()),
                 Flush::Nobody => {}
             }
         }
@@ -316,15 +360,28 @@ impl Subsystem {
         }
     }
 
-    /// Looks how much of the endurance is used: at every block of the drive, so it is not done all the time.
-    pub(crate) fn refresh_wear(&mut self) {
-        self.percentage_used = (self.settings.percentage_used)();
+    /// Asks the drive how it is, now and then; hosts are told of a new warning where they wait for such an event.
+    pub(crate) fn watch(&mut self, now: Time) {
+        if now.since(self.looked_at) < LOOK_EVERY {
+            return;
+        }
+        self.looked_at = now;
+        let before = self.drive.warnings();
+        self.drive = (self.settings.health)();
+        if self.drive.warnings() != before {
+            let ids: Vec<u16> = self.controllers.keys().copied().collect();
+            ids.into_iter().for_each(|id| self.show_health(id, now));
+        }
     }
 
     /// Puts true figures into a controller's health page.
     pub(crate) fn refresh_health(&mut self, id: u16, now: Time) {
-        self.refresh_wear();
-        let page = self.served.health(now, self.percentage_used);
+        self.drive = (self.settings.health)();
+        self.show_health(id, now);
+    }
+
+    fn show_health(&mut self, id: u16, now: Time) {
+        let page = self.served.health(now, self.drive);
         if let Some(live) = self.controllers.get_mut(&id) {
             live.controller.set_health(page);
         }
@@ -341,7 +398,7 @@ impl Subsystem {
             bytes_read: served.sectors_read * units::SECTOR_BYTES,
             bytes_written: served.sectors_written * units::SECTOR_BYTES,
             media_errors: served.media_errors,
-            percentage_used: self.percentage_used.into(),
+            percentage_used: self.drive.percentage_used.into(),
             ..Figures::default()
         }
     }

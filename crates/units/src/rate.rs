@@ -23,6 +23,7 @@ fn divide_up(numerator: u128, denominator: u64) -> Span {
 
 impl BytesPerSecond {
     /// How long `bytes` take, rounded up once to the next picosecond. The rate must not be zero.
+    #[inline]
     pub fn transfer_time(self, bytes: Bytes) -> Span {
         divide_up(u128::from(bytes.0) * PICOS_PER_SECOND, self.0)
     }
@@ -30,6 +31,7 @@ impl BytesPerSecond {
 
 impl MegaTransfers {
     /// How long `transfers` beats take, rounded up once to the next picosecond. The rate must not be zero.
+    #[inline]
     pub fn beats(self, transfers: u64) -> Span {
         divide_up(u128::from(transfers) * 1_000_000, u64::from(self.0))
     }
@@ -37,6 +39,7 @@ impl MegaTransfers {
 
 impl Hertz {
     /// How long `cycles` take, rounded up once to the next picosecond. The rate must not be zero.
+    #[inline]
     pub fn cycles(self, cycles: Cycles) -> Span {
         divide_up(u128::from(cycles.0) * PICOS_PER_SECOND, self.0)
     }

@@ -51,6 +51,7 @@ fn served(depth: u16, reads: u64) -> anyhow::Result<f64> {
         door: Door::Tcp { address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), advertised: None },
         subsystem: SUBSYSTEM.into(),
         allowed: Vec::new(),
+        keys: None,
         layout: Layout { threads: 1, pin: false },
     };
     let service = Service::listen(resolved.plan(), settings)?;

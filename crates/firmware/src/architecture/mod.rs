@@ -90,6 +90,10 @@ pub trait Architecture: Sync {
     fn keeps_queue_order(&self) -> bool {
         true
     }
+    /// Whether it gives pages whose program failed another place, and uses blocks that fail no more.
+    fn replaces_blocks(&self) -> bool {
+        true
+    }
     /// Draws the device. `prepare` is called once the tables are laid out and before any stage reads them: preconditioning.
     fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawing, DrawError>;
 }

@@ -33,6 +33,9 @@ const GROUPS: &[ThreadGroup] = &[
 ];
 
 impl Architecture for PipeSsd {
+    fn replaces_blocks(&self) -> bool {
+        false
+    }
     fn name(&self) -> &'static str {
         "pipessd"
     }

@@ -6,7 +6,7 @@ use crate::stages::Answers;
 use crate::stages::bgc::{self, Bgc};
 use crate::stages::cache::Cache;
 use crate::stages::dies::DieLines;
-use crate::stages::fcmd::Fcmd;
+use crate::stages::fcmd::{self, Fcmd};
 use crate::stages::ilock::Ilock;
 use crate::stages::layer::{AnyStage, Hold, Layer, Member, Part};
 use crate::stages::log::Log;
@@ -386,9 +386,11 @@ impl Site<'_> {
             let mine = drawing.hardware.channels.iter().copied().skip(index).step_by(threads);
             let channels = mine.map(|channel| plan.connect(slot, channel, bounds.page_requests())).collect();
             let answers = answers(plan, slot, groups, bounds);
+            let replacing = connect(plan, slot, &groups.trans, bounds.page_requests());
             let settings = materials.settings;
             let dies = DieLines::new(threads as u16, materials.drive.clone(), settings.flash, channels);
-            let fcmd = Fcmd::new(index as u8, settings.parts.trans, dies, answers);
+            let ways = fcmd::Ways { answers, replacing };
+            let fcmd = Fcmd::new(index as u8, settings.parts.trans, dies, drawing.tables.clone(), ways);
             crew.seat(slot, Part::Fcmd, fcmd);
         }
         for (channel, &from) in drawing.hardware.channels.iter().enumerate() {

@@ -9,7 +9,7 @@
 use super::{Architecture, DrawError, Drawing, Hardware, Materials, ThreadGroup};
 use crate::stages::Answers;
 use crate::stages::dies::DieLines;
-use crate::stages::fcmd::Fcmd;
+use crate::stages::fcmd::{self, Fcmd};
 use crate::stages::tradition::dispatch::{self, Dispatch};
 use crate::stages::tradition::pool::Pool;
 use crate::stages::tradition::worker::{self, Shared, Worker};
@@ -44,6 +44,9 @@ impl Architecture for Tradition {
     fn settle(&self, mut settings: Settings) -> Settings {
         settings.mapping = MappingScheme::Page;
         settings
+    }
+    fn replaces_blocks(&self) -> bool {
+        false
     }
     /// Whichever worker is first at a cacheline goes first.
     fn keeps_queue_order(&self) -> bool {
@@ -142,7 +145,8 @@ fn install_fil(drawing: &mut Drawing, materials: &Materials, groups: &Groups) {
         let channels = mine.map(|channel| plan.connect(slot, channel, each * workers)).collect();
         let worker = groups.workers.iter().map(|&worker| plan.connect(slot, worker, each)).collect();
         let dies = DieLines::new(threads as u16, materials.drive.clone(), materials.settings.flash, channels);
-        plan.install(slot, Fcmd::new(index as u8, 1, dies, Answers { worker, ..Answers::default() }));
+        let ways = fcmd::Ways { answers: Answers { worker, ..Answers::default() }, replacing: Vec::new() };
+        plan.install(slot, Fcmd::new(index as u8, 1, dies, drawing.tables.clone(), ways));
     }
     for (channel, &from) in hardware.channels.iter().enumerate() {
         hardware.finished.push(plan.connect(from, groups.fil[channel % threads], each * workers));

@@ -32,7 +32,8 @@ pub fn each_owner(split: AddressSplit, pages: Range<u32>, threads: u16, mut each
         return;
     }
     // Pages of a run differ in as many bits as a whole number of folds has, so that the fold of the others is taken once a run.
-    let width = bits * 12u32.div_ceil(bits);
+    // Runs of some hundred pages are long enough for that, and their table is short.
+    let width = bits * 8u32.div_ceil(bits);
     let owners: Vec<u16> = (0..1 << width).map(|low| (fold(low, bits) % count) as u16).collect();
     let mut next = pages.start;
     while next < pages.end {

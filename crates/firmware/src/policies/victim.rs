@@ -1,6 +1,6 @@
 //! Which group of blocks to reclaim.
 
-use crate::{BlockGroups, GroupState, VictimPolicy};
+use crate::{BlockGroups, Flaw, GroupState, VictimPolicy};
 
 /// The best closed group of a TRANS thread, if any has garbage. Ties go to the lower number.
 ///
@@ -11,7 +11,9 @@ pub(crate) fn pick_victim(groups: &BlockGroups, owner: u32, policy: VictimPolicy
     let pages = groups.pages();
     let candidates = (0..groups.count())
         .filter(|&group| groups.owner(group) == Some(owner) && groups.state(group) == GroupState::Closed)
-        .filter(|&group| groups.valid_count(group) < pages);
+        .filter(|&group| groups.valid_count(group) < pages)
+        // What cannot be erased gives no room: it is emptied in the background.
+        .filter(|&group| !groups.has(group, Flaw::Failed));
     match policy {
         VictimPolicy::Greedy => candidates.min_by_key(|&group| groups.valid_count(group)),
         VictimPolicy::CostBenefit => {
@@ -34,30 +36,46 @@ pub(crate) struct Survey {
     pub(crate) owned: u32,
     /// The closed group that was erased least.
     coldest: Option<u32>,
+    /// A group in use that has a flaw, a closed one if there is one.
+    pub(crate) flawed: Option<u32>,
+    is_flawed_closed: bool,
     /// How much less than the most erased one.
     wear_gap: u32,
 }
 
 impl Survey {
-    /// The group to be moved so that it takes its share of the wear (static wear levelling); a `gap` of 0 is never.
-    pub(crate) fn cold(&self, gap: u32) -> Option<u32> {
-        self.coldest.filter(|_| gap > 0 && self.wear_gap > gap)
+    /// The group to be moved whatever garbage it has: one with a flaw (scrub), or one that so takes its share of the wear
+    /// (static wear levelling); a `gap` of 0 is never.
+    pub(crate) fn due(&self, gap: u32) -> Option<u32> {
+        let closed = self.flawed.filter(|_| self.is_flawed_closed);
+        closed.or(self.coldest.filter(|_| gap > 0 && self.wear_gap > gap))
     }
 }
 
 /// Looks at all groups of a TRANS thread.
 pub(crate) fn survey(groups: &BlockGroups, owner: u32) -> Survey {
     let (mut free, mut owned, mut most, mut coldest) = (0, 0, 0, None::<(u32, u32)>);
+    let mut flawed = None;
     for group in (0..groups.count()).filter(|&group| groups.owner(group) == Some(owner)) {
         owned += 1;
         let wear = groups.erase_count(group);
         most = most.max(wear);
         match groups.state(group) {
             GroupState::Free => free += 1,
-            GroupState::Closed => coldest = Some(coldest.map_or((wear, group), |cold| cold.min((wear, group)))),
+            GroupState::Closed => {
+                if groups.has_flaw(group) {
+                    flawed = Some(flawed.filter(|&other| groups.state(other) == GroupState::Closed).unwrap_or(group));
+                } else {
+                    coldest = Some(coldest.map_or((wear, group), |cold| cold.min((wear, group))));
+                }
+            }
+            GroupState::Open if groups.has_flaw(group) => {
+                flawed.get_or_insert(group);
+            }
             _ => {}
         }
     }
     let wear_gap = coldest.map_or(0, |(wear, _)| most - wear);
-    Survey { free, owned, coldest: coldest.map(|(_, group)| group), wear_gap }
+    let is_flawed_closed = flawed.is_some_and(|group| groups.state(group) == GroupState::Closed);
+    Survey { free, owned, coldest: coldest.map(|(_, group)| group), flawed, is_flawed_closed, wear_gap }
 }

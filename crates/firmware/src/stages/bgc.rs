@@ -14,7 +14,7 @@
 
 use crate::message::*;
 use crate::policies::{pick_victim, survey, trans_of};
-use crate::{Drive, Firmware, GroupState, Mapping, MappingScheme, Note, Settings, Tables, Turn, Work};
+use crate::{Drive, Firmware, Flaw, GroupState, Mapping, MappingScheme, Note, Settings, Tables, Turn, Work};
 use flash::Operation;
 use stage::{Accepts, Address, Stage};
 use std::collections::VecDeque;
@@ -24,7 +24,8 @@ use units::{Lpn, Ppn, Span, Time};
 /// How often an idle drive is looked at.
 const LOOK_EVERY: Span = Span::from_millis(1);
 
-/// The tag of erases, and of telling TRANS that the drive is idle; pages are tagged by their place in the window.
+/// The tag of erases, and of telling TRANS that the drive is idle or a group is to be closed; pages are tagged by their place in the
+/// window.
 const ERASE: u32 = u32::MAX;
 const TIDY: u32 = u32::MAX - 1;
 
@@ -45,6 +46,8 @@ struct Victim {
     under_way: u32,
     moved: u32,
     erases_left: u32,
+    /// Whether it can be used again.
+    sound: bool,
 }
 
 /// A page on its way out of the victim.
@@ -88,7 +91,7 @@ pub(crate) struct Bgc {
     asked: VecDeque<ReclaimRequest>,
     /// Pages moved since a group was reclaimed.
     moved: u32,
-    /// A TRANS thread was told that the drive is idle.
+    /// A TRANS thread was told that the drive is idle, or to close a group.
     tidying: bool,
     idle_since: Option<Time>,
     /// The TRANS thread to look at next in the background.
@@ -134,7 +137,7 @@ impl Bgc {
             if let Some(step) = merge {
                 self.merge(turn, trans, step);
             } else if !self.choose(turn, trans, true) {
-                turn.send(self.ways.reclaimed[usize::from(trans)], Reclaimed { trans, first: None });
+                turn.send(self.ways.reclaimed[usize::from(trans)], Reclaimed { trans, first: None, sound: true });
             }
         }
     }
@@ -156,7 +159,18 @@ impl Bgc {
         let (group, merged) = (Some(group), None);
         self.begin(
             turn,
-            Victim { trans, group, merged, on_demand, since, next: 0, under_way: 0, moved: 0, erases_left: 0 },
+            Victim {
+                trans,
+                group,
+                merged,
+                on_demand,
+                since,
+                next: 0,
+                under_way: 0,
+                moved: 0,
+                erases_left: 0,
+                sound: true,
+            },
         );
     }
 
@@ -165,7 +179,18 @@ impl Bgc {
         let (group, merged, since) = (old.map(|first| self.tables.groups.group(first)), Some(block), turn.now());
         self.begin(
             turn,
-            Victim { trans, group, merged, on_demand, since, next, under_way: 0, moved: 0, erases_left: 0 },
+            Victim {
+                trans,
+                group,
+                merged,
+                on_demand,
+                since,
+                next,
+                under_way: 0,
+                moved: 0,
+                erases_left: 0,
+                sound: true,
+            },
         );
     }
 
@@ -224,7 +249,19 @@ impl Bgc {
             self.finish(turn);
             return;
         };
-        let valid = self.tables.groups.valid_count(group);
+        let (groups, valid) = (&self.tables.groups, self.tables.groups.valid_count(group));
+        if valid > 0 && groups.is_read_only() {
+            // There is no room left to move its pages to.
+            groups.set_state(group, GroupState::Closed);
+            victim.group = None;
+            self.finish(turn);
+            return;
+        }
+        if groups.has(group, Flaw::Failed) {
+            victim.sound = false;
+            self.finish(turn);
+            return;
+        }
         assert_eq!(valid, 0, "bgc{} would erase valid pages of group {group}", self.index);
         victim.erases_left = self.tables.groups.planes();
         let (trans, page) = (victim.trans, self.tables.groups.page(group, 0));
@@ -239,7 +276,7 @@ impl Bgc {
 
     fn on_page_done(&mut self, turn: &mut Turn<'_>, done: PageDone) {
         match done.requester.tag {
-            ERASE => return self.on_erased(turn),
+            ERASE => return self.on_erased(turn, done.media),
             TIDY => return self.tidying = false,
             _ => {}
         }
@@ -266,11 +303,18 @@ impl Bgc {
     fn on_read(&mut self, turn: &mut Turn<'_>, place: usize, media: Media) {
         let (lpn, _, _) = self.tables.frames.labelled(self.first_frame + place as u32);
         let moving = self.window[place].as_mut().expect("it was being read");
-        // What cannot be read cannot be moved, and its group not be erased: recovery from that is not done yet.
-        assert_eq!(media, Media::Good, "bgc{} cannot read a page", self.index);
+        // What cannot be read is moved as a page that is lost: its frame says so, and its new place will.
         if lpn == UNPROGRAMMED {
-            // It was mapped when its program was sent, and this read came to the die before that.
             let from = moving.from;
+            let groups = &self.tables.groups;
+            if media != Media::Good && (!groups.is_valid(from) || groups.is_read_only()) {
+                // Its program failed, and it has another place now; or there is none for it.
+                self.window[place] = None;
+                self.victim.as_mut().expect("its page was read").under_way -= 1;
+                self.fill_window(turn);
+                return;
+            }
+            // It was mapped when its program was sent, and this read came to the die before that or before it has its new place.
             self.read(turn, place, from);
             return;
         }
@@ -299,8 +343,9 @@ impl Bgc {
         self.ask_trans(turn, thread, operation, lpn, self.first_frame + place as u32, place as u32);
     }
 
-    fn on_erased(&mut self, turn: &mut Turn<'_>) {
+    fn on_erased(&mut self, turn: &mut Turn<'_>, media: Media) {
         let victim = self.victim.as_mut().expect("it is being reclaimed");
+        victim.sound &= media == Media::Good;
         victim.erases_left -= 1;
         if victim.erases_left == 0 {
             self.finish(turn);
@@ -308,13 +353,14 @@ impl Bgc {
     }
 
     fn finish(&mut self, turn: &mut Turn<'_>) {
-        let Victim { trans, group, on_demand, since, moved, .. } = self.victim.take().expect("it is being reclaimed");
+        let Victim { trans, group, on_demand, since, moved, sound, .. } =
+            self.victim.take().expect("it is being reclaimed");
         self.moved += moved;
         if group.is_some() {
             turn.note(Note::GroupReclaimed { moved: std::mem::take(&mut self.moved), on_demand, since });
         }
         let first = group.map(|group| self.tables.groups.first_block(group));
-        turn.send(self.ways.reclaimed[usize::from(trans)], Reclaimed { trans, first });
+        turn.send(self.ways.reclaimed[usize::from(trans)], Reclaimed { trans, first, sound });
         self.next_job(turn);
         if self.victim.is_none() {
             self.look(turn);
@@ -329,12 +375,39 @@ impl Bgc {
         let idle = is_idle(&self.tables, self.settings.parts.nvmq);
         let now = turn.now();
         let since = *self.idle_since.get_or_insert(now);
+        if self.victim.is_none() && !self.tidying {
+            self.scrub(turn);
+        }
         if !idle {
             self.idle_since = None;
         } else if self.victim.is_none() && !self.tidying && now.since(since) >= self.settings.reclaim.idle {
             self.choose_in_background(turn);
         }
         turn.wake_at(now + LOOK_EVERY);
+    }
+
+    /// Moves what a group with a flaw holds, busy or not, if there is room for that without the groups kept for reclaim.
+    fn scrub(&mut self, turn: &mut Turn<'_>) {
+        let groups = &self.tables.groups;
+        if groups.flawed() == 0 || self.settings.mapping != MappingScheme::Page {
+            return;
+        }
+        let mine = (0..self.settings.parts.trans as u8)
+            .filter(|trans| u16::from(*trans) % self.settings.parts.bgc == self.index.into());
+        // Closed groups first: what is open may soon be closed anyway.
+        let found = mine.map(|trans| (trans, survey(groups, trans.into()))).find_map(|(trans, survey)| {
+            let group = survey.flawed.filter(|_| survey.free > crate::tables::RESERVED_GROUPS + 1)?;
+            Some((trans, group))
+        });
+        let Some((trans, group)) = found else { return };
+        turn.spend(Work::PickVictim);
+        if groups.state(group) == GroupState::Open {
+            self.tidying = true;
+            let page = groups.page(group, 0);
+            self.ask_trans(turn, trans.into(), TransOperation::Close(page), Lpn(trans.into()), 0, TIDY);
+        } else {
+            self.reclaim(turn, trans, group, false);
+        }
     }
 
     fn choose_in_background(&mut self, turn: &mut Turn<'_>) {
@@ -351,7 +424,7 @@ impl Bgc {
                 return;
             }
             let survey = survey(&self.tables.groups, trans.into());
-            if let Some(group) = survey.cold(self.settings.reclaim.wear_gap) {
+            if let Some(group) = survey.due(self.settings.reclaim.wear_gap) {
                 self.reclaim(turn, trans, group, false);
                 return;
             }

@@ -55,6 +55,8 @@ pub(crate) struct Cache {
     /// The next entry for the flush to look at.
     flush_cursor: usize,
     flushes: VecDeque<CacheRequest>,
+    /// An eviction found no place on flash: pages stay here from now on, and nothing more is taken.
+    stuck: bool,
 }
 
 impl Accepts<CacheRequest> for Cache {}
@@ -86,6 +88,7 @@ impl Cache {
             flushing: None,
             flush_cursor: 0,
             flushes,
+            stuck: false,
         }
     }
 
@@ -121,7 +124,11 @@ impl Cache {
     }
 
     fn answer(&self, turn: &mut Turn<'_>, request: &CacheRequest, frame: u32) {
-        let done = PageDone { requester: request.requester, frame, media: Media::Good, key: request.key };
+        self.tell(turn, request, frame, Media::Good);
+    }
+
+    fn tell(&self, turn: &mut Turn<'_>, request: &CacheRequest, frame: u32, media: Media) {
+        let done = PageDone { requester: request.requester, frame, media, key: request.key };
         self.answers.tell(turn, request.requester, done);
     }
 
@@ -130,13 +137,18 @@ impl Cache {
         turn.spend(Work::FindEntry);
         let place = self.place(request.lpn);
         let (cached, evicted) = self.tag(turn, place);
+        if self.stuck && request.operation != CacheOperation::Read {
+            self.tell(turn, request, request.frame, Media::Failed);
+            return true;
+        }
         match request.operation {
-            CacheOperation::Read => self.read(turn, request, place, cached, evicted),
+            CacheOperation::Read | CacheOperation::Fill => self.read(turn, request, place, cached, evicted),
             CacheOperation::Write => return self.write(turn, request, place, cached, evicted),
             CacheOperation::WriteThrough => {
                 if evicted == Some(request.lpn) {
                     return false;
                 }
+                turn.note(Note::CacheLookedUp { hit: cached == Some(request.lpn), write: true });
                 self.drop_cached(turn, request.lpn, place, cached, evicted);
                 self.ask(turn, TransOperation::Write, request);
             }
@@ -174,19 +186,22 @@ impl Cache {
             lpn if evicted == Some(lpn) => entry.evicting,
             _ => {
                 // It left the buffer meanwhile, or NVMQ did not look.
-                if !self.settings.cache.non_blocking {
-                    turn.note(Note::CacheMiss);
-                }
+                self.count_read(turn, request, false);
                 self.ask(turn, TransOperation::Read, request);
                 return;
             }
         };
-        if !self.settings.cache.non_blocking {
-            turn.note(Note::CacheHit);
-        }
+        self.count_read(turn, request, true);
         turn.spend(Work::ServeEntry);
         self.tables.frames.copy(from, request.frame);
         self.answer(turn, request, request.frame);
+    }
+
+    /// NVMQ counts where it looks at the tags itself.
+    fn count_read(&self, turn: &mut Turn<'_>, request: &CacheRequest, hit: bool) {
+        if !self.settings.cache.non_blocking && request.operation == CacheOperation::Read {
+            turn.note(Note::CacheLookedUp { hit, write: false });
+        }
     }
 
     fn write(
@@ -198,7 +213,10 @@ impl Cache {
         evicted: Option<Lpn>,
     ) -> bool {
         let lpn = request.lpn;
+        // Counted when it is served: a write that waits is looked up again.
+        let looked_up = Note::CacheLookedUp { hit: cached == Some(lpn) || evicted == Some(lpn), write: true };
         if cached.is_none() || cached == Some(lpn) {
+            turn.note(looked_up);
             turn.spend(Work::ServeEntry);
             let old = std::mem::replace(&mut self.entries[place].frame, request.frame);
             self.set_tag(turn, place, Some(lpn), evicted);
@@ -209,6 +227,7 @@ impl Cache {
             // The entry is busy, or too much is being evicted. NVMQ looked before that, or does not look: pass the buffer by here.
             let may_pass = self.settings.cache.non_blocking && self.settings.cache.bypass && evicted != Some(lpn);
             if may_pass {
+                turn.note(looked_up);
                 turn.note(Note::CacheBypass);
                 self.ask(turn, TransOperation::Write, request);
             }
@@ -220,6 +239,7 @@ impl Cache {
             self.evict(turn, place, victim, None);
             return false;
         }
+        turn.note(looked_up);
         self.evict(turn, place, victim, Some(lpn));
         turn.spend(Work::ServeEntry);
         let spare = std::mem::replace(&mut self.entries[place].frame, request.frame);
@@ -246,6 +266,10 @@ impl Cache {
     /// An eviction is on flash.
     fn on_evicted(&mut self, turn: &mut Turn<'_>, done: PageDone) {
         let place = done.requester.tag as usize;
+        if done.media != Media::Good {
+            self.on_stuck(turn);
+            return;
+        }
         let (cached, evicted) = self.tag(turn, place);
         debug_assert!(evicted.is_some());
         self.spares.push(self.entries[place].evicting);
@@ -259,6 +283,20 @@ impl Cache {
         }
         self.retry(turn, place);
         self.flush_more(turn);
+    }
+
+    /// An eviction found no place on flash. Its page stays where reads find it; what waits for room is refused.
+    fn on_stuck(&mut self, turn: &mut Turn<'_>) {
+        self.stuck = true;
+        for request in std::mem::take(&mut self.waiting) {
+            let served = self.serve(turn, &request);
+            debug_assert!(served, "a buffer that is stuck lets nobody wait");
+        }
+        if let Some(Flushing { requester, key, .. }) = self.flushing.take() {
+            let done = PageDone { requester, frame: 0, media: Media::Failed, key };
+            self.answers.tell(turn, requester, done);
+        }
+        self.begin_flush(turn);
     }
 
     /// Tries again what waited for the entry that has become free, then what waited for a spare frame, each in the order it came.
@@ -285,7 +323,7 @@ impl Cache {
         }
         let place = self.place(request.lpn);
         // Reads never wait: the range lock keeps writes of the same page away.
-        let behind = request.operation != CacheOperation::Read
+        let behind = !matches!(request.operation, CacheOperation::Read | CacheOperation::Fill)
             && self.waiting.iter().any(|earlier| self.place(earlier.lpn) == place);
         if behind || !self.serve(turn, &request) {
             self.waiting.push_back(request);
@@ -296,6 +334,10 @@ impl Cache {
     fn begin_flush(&mut self, turn: &mut Turn<'_>) {
         while self.flushing.is_none() {
             let Some(request) = self.flushes.pop_front() else { return };
+            if self.stuck {
+                self.tell(turn, &request, 0, Media::Failed);
+                continue;
+            }
             let mut left = 0;
             for place in 0..self.entries.len() {
                 let (cached, evicted) = self.tag_unpriced(place);

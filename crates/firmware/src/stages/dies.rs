@@ -44,11 +44,17 @@ struct UnderWay {
     die: u32,
     count: u8,
     operation: Operation,
-    requests: [DonePage; PLANES_MAX],
+    requests: [FlashRequest; PLANES_MAX],
 }
 
-/// A page that is done: who asked for it, its frame, and for whom it was.
-pub(crate) type DonePage = (Requester, u32, CommandKey);
+/// A page that is done.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct DonePage {
+    /// What was asked for.
+    pub(crate) request: FlashRequest,
+    /// How it went.
+    pub(crate) media: Media,
+}
 
 /// The dies of every channel whose number is the thread's own modulo the threads.
 pub(crate) struct DieLines {
@@ -177,7 +183,7 @@ impl DieLines {
         let line = if read { &mut state.reads } else { &mut state.writes };
         let first = line.pop_front().expect("the caller looked");
         let mut slots = [PageSlot::default(); PLANES_MAX];
-        let mut requests = [(first.request.requester, first.request.frame, first.request.key); PLANES_MAX];
+        let mut requests = [first.request; PLANES_MAX];
         slots[0] = PageSlot { ppn: first.request.ppn, frame: first.request.frame };
         let (mut planes, mut count, mut at) = (1u32 << first.plane, 1, 0);
         while multi_plane && count < PLANES_MAX && at < line.len().min(FELLOWS_WITHIN) {
@@ -190,7 +196,7 @@ impl DieLines {
             if fits && !passes {
                 line.remove(at);
                 slots[count] = PageSlot { ppn: other.request.ppn, frame: other.request.frame };
-                requests[count] = (other.request.requester, other.request.frame, other.request.key);
+                requests[count] = other.request;
                 planes |= 1 << other.plane;
                 count += 1;
             } else {
@@ -228,7 +234,12 @@ impl DieLines {
         } else {
             state.writes_under_way -= 1;
         }
-        Finished { die, count, requests }
+        let mut at = 0;
+        let pages = requests.map(|request| {
+            at += 1;
+            DonePage { request, media: done.media[at - 1] }
+        });
+        Finished { die, count, pages }
     }
 
     /// Gives a die that has become free what it can take.
@@ -255,12 +266,12 @@ impl DieLines {
 pub(crate) struct Finished {
     die: u32,
     count: u8,
-    requests: [DonePage; PLANES_MAX],
+    pages: [DonePage; PLANES_MAX],
 }
 
 impl Finished {
     /// Its pages, in order.
     pub(crate) fn pages(&self) -> &[DonePage] {
-        &self.requests[..usize::from(self.count)]
+        &self.pages[..usize::from(self.count)]
     }
 }

@@ -1,16 +1,26 @@
-//! FCMD: drives the dies of its channels and tells whoever asked for a page (DeepFlash §4.4).
+//! FCMD: drives the dies of its channels and tells whoever asked for a page (DeepFlash §4.4). A page whose program failed goes back
+//! to TRANS for another place; who asked is told when it is programmed there.
 
 use crate::message::*;
 use crate::stages::Answers;
 use crate::stages::dies::DieLines;
-use crate::{Firmware, Turn};
-use stage::{Accepts, Stage};
+use crate::{Firmware, Tables, Turn};
+use flash::Operation;
+use stage::{Accepts, Address, Stage};
+
+/// Where an FCMD thread can send.
+pub(crate) struct Ways {
+    pub(crate) answers: Answers,
+    /// To the TRANS parts, by their number; none where programs cannot fail.
+    pub(crate) replacing: Vec<Address<TransRequest>>,
+}
 
 /// One FCMD thread.
 pub(crate) struct Fcmd {
     index: u8,
     dies: DieLines,
-    answers: Answers,
+    tables: Tables,
+    ways: Ways,
     /// The next ticket of each TRANS part.
     next_ticket: Vec<u32>,
     /// Requests that came before their predecessors.
@@ -22,9 +32,9 @@ impl Accepts<ChannelDone> for Fcmd {}
 
 impl Fcmd {
     /// Thread `index`, with the dies behind its channels.
-    pub(crate) fn new(index: u8, owners: u16, dies: DieLines, answers: Answers) -> Self {
+    pub(crate) fn new(index: u8, owners: u16, dies: DieLines, tables: Tables, ways: Ways) -> Self {
         let next_ticket = vec![0; owners.into()];
-        Fcmd { index, dies, answers, next_ticket, early: Vec::new() }
+        Fcmd { index, dies, tables, ways, next_ticket, early: Vec::new() }
     }
 
     /// Takes requests with a ticket in the order of their tickets, whichever came first.
@@ -49,8 +59,17 @@ impl Fcmd {
 
     fn on_done(&mut self, turn: &mut Turn<'_>, done: ChannelDone) {
         let finished = self.dies.finish(turn, &done);
-        for &(requester, frame, key) in finished.pages() {
-            self.answers.tell(turn, requester, PageDone { requester, frame, media: done.media, key });
+        for page in finished.pages() {
+            let FlashRequest { operation, ppn, requester, frame, owner, key, .. } = page.request;
+            let media = self.tables.groups.heard(ppn, page.media);
+            if media == Media::Failed && operation == Operation::Program {
+                let (lpn, _, _) = self.tables.frames.labelled(frame);
+                let operation = TransOperation::Replace(ppn);
+                let request = TransRequest { operation, lpn, frame, requester, key };
+                turn.send(self.ways.replacing[usize::from(owner)], request);
+                continue;
+            }
+            self.ways.answers.tell(turn, requester, PageDone { requester, frame, media, key });
         }
         self.dies.go_on(turn, &finished);
     }

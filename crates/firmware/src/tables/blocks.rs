@@ -4,8 +4,10 @@
 //! groups of every die (block-interleaved virtualisation, DeepFlash §4.3), or by their channel. The last groups of the array are the
 //! journal's.
 
+use crate::message::Media;
 use crate::{BlockDeal, Drive, Settings, Turn};
 use stage::{SharedMemory, Words};
+use std::sync::Arc;
 use units::{BlockId, Ppn};
 
 /// Free groups of a TRANS thread that only moved pages may use: a victim can always be emptied.
@@ -22,9 +24,26 @@ pub enum GroupState {
     Closed,
     /// Being reclaimed.
     Victim,
+    /// Not used any more, or never: a block of it is bad.
+    Retired,
 }
 
-const STATES: [GroupState; 4] = [GroupState::Free, GroupState::Open, GroupState::Closed, GroupState::Victim];
+const STATES: [GroupState; 5] =
+    [GroupState::Free, GroupState::Open, GroupState::Closed, GroupState::Victim, GroupState::Retired];
+
+/// What can be wrong with a group that is in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flaw {
+    /// A page was close to what can be corrected, or beyond: what it holds is to be moved.
+    Weak = 1,
+    /// A program failed: what it holds is to be moved, and it is not to be used again.
+    Failed = 2,
+}
+
+/// In [`BlockGroups::health`]: groups with a flaw.
+const FLAWED: usize = 0;
+/// In the same: 1 when there are no more groups than needed.
+const READ_ONLY: usize = 1;
 
 /// States, valid pages and wear of all groups. Written by the TRANS thread that owns the group; BGC reads, and marks its victims.
 #[derive(Clone, Debug)]
@@ -36,8 +55,14 @@ pub struct BlockGroups {
     closed_at: Words,
     /// A bit for each physical page.
     valid: Words,
+    /// What is wrong with a group: [`Flaw`]s.
+    flaws: Words,
+    /// Groups that have a flaw, and whether the media are read-only.
+    health: Words,
     groups: u32,
     journal: u32,
+    /// A bit for each group with a bad block from the factory; nothing if there is none.
+    factory: Arc<[u64]>,
     dies: u32,
     planes: u32,
     pages_per_block: u32,
@@ -53,18 +78,30 @@ impl BlockGroups {
         let planes = geometry.shape().planes_per_die;
         let groups = geometry.block_count() / planes;
         let count = groups as usize;
+        let journal = if settings.parts.log == 0 { 0 } else { journal_groups(drive) };
+        let state = memory.narrow(count);
+        let bad =
+            drive.shape().bad_blocks.iter().map(|block| block.0 / planes).filter(|group| *group < groups - journal);
+        let mut factory = vec![0u64; if drive.shape().bad_blocks.is_empty() { 0 } else { count.div_ceil(64) }];
+        for group in bad {
+            factory[group as usize / 64] |= 1 << (group % 64);
+            state.set(group as usize, GroupState::Retired as u64);
+        }
         BlockGroups {
-            state: memory.narrow(count),
+            state,
+            factory: factory.into(),
             valid_count: memory.narrow(count),
             erase_count: memory.narrow(count),
             closed_at: memory.narrow(count),
             valid: memory.wide((geometry.page_count() as usize).div_ceil(64)),
             groups,
-            journal: if settings.parts.log == 0 { 0 } else { journal_groups(drive) },
+            journal,
             dies: geometry.die_count(),
             planes,
             pages_per_block: geometry.shape().pages_per_block,
             threads: u32::from(settings.parts.trans),
+            flaws: memory.wide(count),
+            health: memory.wide(2),
             deal: settings.deal,
             turn_after: least_common_multiple(geometry.die_count(), settings.parts.trans.into()),
         }
@@ -97,7 +134,11 @@ impl BlockGroups {
                 (position * u64::from(self.threads) / u64::from(self.groups)) as u32
             }
         };
-        (group < self.groups - self.journal).then(owner)
+        (group < self.groups - self.journal && !self.is_factory_bad(group)).then(owner)
+    }
+    /// Whether a block of a group was bad from the factory: it is nobody's.
+    fn is_factory_bad(&self, group: u32) -> bool {
+        self.factory.get(group as usize / 64).is_some_and(|bits| bits >> (group % 64) & 1 == 1)
     }
     /// The group that a page lies in.
     #[inline]
@@ -170,6 +211,7 @@ impl BlockGroups {
     /// Counts an erase.
     pub fn erased(&self, group: u32) {
         self.erase_count.set(group as usize, u64::from(self.erase_count(group)) + 1);
+        self.clear_flaws(group);
     }
     /// Sets the number of erases: preconditioning.
     pub fn set_erase_count(&self, group: u32, count: u32) {
@@ -183,6 +225,70 @@ impl BlockGroups {
     pub fn close(&self, group: u32, at: u32) {
         self.closed_at.set(group as usize, at.into());
         self.set_state(group, GroupState::Closed);
+    }
+
+    /// What is to be told of a page whose flash said this: a weak or unreadable page marks its group.
+    pub(crate) fn heard(&self, ppn: Ppn, media: Media) -> Media {
+        match media {
+            Media::Weak => {
+                self.mark(self.of(ppn), Flaw::Weak);
+                Media::Good
+            }
+            Media::Unreadable => {
+                self.mark(self.of(ppn), Flaw::Weak);
+                media
+            }
+            _ => media,
+        }
+    }
+    /// Notes a flaw of a group. The journal's groups are taken round and round anyway.
+    pub(crate) fn mark(&self, group: u32, flaw: Flaw) {
+        if self.owner(group).is_some() && self.flaws.fetch_bits(group as usize, flaw as u64) == 0 {
+            self.health.fetch_add(FLAWED, 1);
+        }
+    }
+    /// Whether a group has a flaw.
+    pub fn has(&self, group: u32, flaw: Flaw) -> bool {
+        self.flaws.get(group as usize) & flaw as u64 != 0
+    }
+    /// Whether anything is wrong with a group.
+    pub fn has_flaw(&self, group: u32) -> bool {
+        self.flaws.get(group as usize) != 0
+    }
+    /// Forgets a group's flaws: it was erased, or is not used any more.
+    pub(crate) fn clear_flaws(&self, group: u32) {
+        if self.flaws.take_bits(group as usize) != 0 {
+            self.health.fetch_add(FLAWED, u64::MAX);
+        }
+    }
+    /// A group is not used any more.
+    pub(crate) fn retire(&self, group: u32) {
+        self.clear_flaws(group);
+        self.set_state(group, GroupState::Retired);
+    }
+    /// A block of the group was found bad when the drive was switched on: what the group holds is moved, then it is used no more.
+    pub fn find_bad(&self, group: u32) {
+        if self.valid_count(group) == 0 {
+            self.retire(group);
+        } else {
+            self.mark(group, Flaw::Failed);
+        }
+    }
+    /// Whether a group is not used any more, or is not to be once it is emptied.
+    pub fn is_bad(&self, group: u32) -> bool {
+        self.state(group) == GroupState::Retired || self.has(group, Flaw::Failed)
+    }
+    /// Whether there are no more groups than needed: nothing is written for hosts any more.
+    pub fn is_read_only(&self) -> bool {
+        self.health.get(READ_ONLY) != 0
+    }
+    /// There are no more groups than needed.
+    pub(crate) fn set_read_only(&self) {
+        self.health.set(READ_ONLY, 1);
+    }
+    /// How many groups have a flaw that is yet to be dealt with.
+    pub fn flawed(&self) -> u64 {
+        self.health.get(FLAWED)
     }
 
     /// Whether a page holds what its logical page's map entry points to.

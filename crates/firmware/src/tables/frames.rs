@@ -6,6 +6,10 @@ use units::Lpn;
 /// Words before the payload: the logical page and its owner, and the sequence number of the write.
 const FRAME_HEADER_WORDS: usize = 2;
 
+/// In a frame's owner: what the page held is lost, and the frame's payload means nothing. It goes to flash with the page when that
+/// is moved, so that the page is never taken for a good one again.
+const LOST: u16 = 1 << 14;
+
 /// All page buffers of the drive. Who holds a frame's number owns the frame: it is passed on with messages and never shared.
 #[derive(Clone, Debug)]
 pub struct Frames {
@@ -40,6 +44,33 @@ impl Frames {
         let mut header = [0; FRAME_HEADER_WORDS];
         self.words.read(self.first(frame), &mut header);
         (Lpn(header[0] as u32), (header[0] >> 32) as u16, header[1])
+    }
+
+    /// Says that what the frame should hold could not be read.
+    pub fn mark_lost(&self, frame: u32) {
+        let (lpn, owner, sequence) = self.labelled(frame);
+        self.label(frame, lpn, owner | LOST, sequence);
+    }
+
+    /// Says that the frame holds what it should.
+    pub fn mark_sound(&self, frame: u32) {
+        if self.is_lost(frame) {
+            let (lpn, owner, sequence) = self.labelled(frame);
+            self.label(frame, lpn, owner & !LOST, sequence);
+        }
+    }
+
+    /// Whether what the frame should hold could not be read, now or before it was moved.
+    pub fn is_lost(&self, frame: u32) -> bool {
+        let (_, owner, _) = self.labelled(frame);
+        // The journal's owner has all bits set.
+        owner & LOST != 0 && owner != u16::MAX
+    }
+
+    /// Writes the entry of a page that is moved: what was lost stays so.
+    pub fn label_moved(&self, frame: u32, lpn: Lpn, owner: u16, sequence: u64) {
+        let lost = if self.is_lost(frame) { LOST } else { 0 };
+        self.label(frame, lpn, owner | lost, sequence);
     }
 
     /// Reads payload words from `from` on.

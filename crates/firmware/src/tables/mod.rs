@@ -7,7 +7,7 @@ mod lines;
 mod mapping;
 
 pub(crate) use blocks::RESERVED_GROUPS;
-pub use blocks::{BlockGroups, GroupState};
+pub use blocks::{BlockGroups, Flaw, GroupState};
 pub use frames::Frames;
 pub use hybrid::HybridMap;
 pub(crate) use hybrid::Place;
@@ -60,6 +60,8 @@ pub struct Tables {
     pub slots: usize,
     /// Entries of the burst buffer.
     pub cache_entries: usize,
+    /// The number that writes begin with, where older ones are on flash.
+    versions: Words,
 }
 
 impl Tables {
@@ -100,9 +102,18 @@ impl Tables {
             ring,
             slots,
             cache_entries,
+            versions: memory.wide(1),
         }
     }
 
+    /// The number of a writer's first write: above all that are on flash.
+    pub(crate) fn first_version(&self) -> u64 {
+        self.versions.get(0).max(1)
+    }
+    /// Says what that is, where flash holds something.
+    pub fn set_first_version(&self, version: u64) {
+        self.versions.set(0, version);
+    }
     /// The word of a per-line table.
     pub fn line(index: usize) -> usize {
         index * LINE_WORDS

@@ -462,6 +462,13 @@ impl<O: Observe> Driver<O> {
             self.results.compare_failures += 1;
             return;
         }
+        // Write Fault and Unrecovered Read Error: the data of a read count for nothing, a write may or may not have been made.
+        let is_media =
+            [Status::WRITE_FAULT, Status::UNRECOVERED_READ].iter().any(|media| (status.0 ^ media.0) & 0x7ff == 0);
+        if self.settings.media_errors && is_media {
+            self.results.media_errors += 1;
+            return;
+        }
         self.results.problem(Problem::Failed { queue, kind: io.kind, lba: slot.lba, sectors: slot.sectors, status });
     }
 

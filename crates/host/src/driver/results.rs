@@ -222,6 +222,8 @@ pub struct Results {
     /// Compares that found a difference. While a write is under way that is as good an answer as any, so it is no
     /// problem.
     pub compare_failures: u64,
+    /// Commands answered with a media error, where those are expected.
+    pub media_errors: u64,
     /// Requests not sent because they name no namespace, no sector, or sectors beyond the end.
     pub refused: u64,
 }

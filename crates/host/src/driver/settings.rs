@@ -41,6 +41,8 @@ pub struct DriverSettings {
     pub initial: Initial,
     /// The interval of the time series, if one is wanted.
     pub series: Option<Span>,
+    /// Whether a media error is an answer like others: flash may fail.
+    pub media_errors: bool,
 }
 
 /// Settings that contradict each other or the specification.

@@ -2,11 +2,12 @@
 
 use super::ConfigError;
 use super::layered::Layered;
+use super::media;
 use super::schema::schema;
 use super::value::Value;
 use crate::config::field::Field;
 use firmware::LbaFormat;
-use flash::{CommandCycles, Geometry, GeometryError, Shape, Suspend, Timing};
+use flash::{CommandCycles, FaultSettings, Geometry, GeometryError, Shape, Suspend, Timing};
 use units::{Bytes, BytesPerSecond, MegaTransfers, SECTOR_BYTES, Span};
 
 /// A device, checked.
@@ -22,6 +23,8 @@ pub struct Device {
     pub timing: Timing,
     /// Erases a block stands.
     pub erase_limit: u32,
+    /// How flash fails; none if it does not.
+    pub faults: Option<FaultSettings>,
     /// What hosts see: whole pages.
     pub user: Bytes,
     /// Sectors of each namespace, in order.
@@ -82,6 +85,7 @@ impl Device {
             summary: from.get("device.summary")?,
             timing,
             erase_limit: from.within("device.erase_limit", 1, u32::MAX)?,
+            faults: media::read(from, &geometry)?,
             namespaces: namespaces(from, user, geometry.shape().page)?,
             geometry,
             user,

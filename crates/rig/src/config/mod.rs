@@ -15,6 +15,7 @@ mod field;
 mod firmware_keys;
 mod layered;
 mod layers;
+mod media;
 mod origin;
 mod processor;
 mod resolved;

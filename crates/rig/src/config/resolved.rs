@@ -3,6 +3,7 @@
 use super::layered::{Layered, Setting};
 use super::schema::Key;
 use super::{ConfigError, Device, Origin, device, firmware_keys, processor, run};
+use crate::build::check_failures;
 use firmware::architecture::{Architecture, DrawError, Placement};
 use firmware::{Drive, DriveError, DriveShape};
 use host::{DriverSettings, Pace, Rounds};
@@ -189,6 +190,10 @@ impl Resolved {
         }
         let settings = firmware_keys::settings(from, architecture, device.geometry.shape().page)?;
         check_device_can(from, &device, &settings)?;
+        if let Some(faults) = &device.faults {
+            check_failures(faults, architecture, &settings)
+                .map_err(|error| from.refuse(&format!("device.media.{}", error.field), error.expected))?;
+        }
         let placement = firmware_keys::placement(from, architecture, settings.threads, cores)?;
         let controller = run::controller(from)?;
         let (payload, precondition) = (from.get("run.payload")?, run::precondition(from)?);
@@ -281,6 +286,7 @@ fn drive(from: &Layered, device: &Device, controller: &Controller, payload: Payl
         geometry: device.geometry.clone(),
         namespaces: device.namespaces.clone(),
         format: device.format,
+        bad_blocks: Vec::new(),
         queues: controller.queues.into(),
         queue_entries: controller.queue_entries,
         transfer_sectors: (controller.transfer_max.0 / units::SECTOR_BYTES) as u32,

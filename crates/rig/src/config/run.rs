@@ -82,6 +82,7 @@ pub(super) fn host(
         starts: starts(&device.namespaces),
         initial,
         series: from.get_unless("run.series_ms", "none")?,
+        media_errors: device.faults.is_some(),
     };
     settings.layout().map_err(|error| match error {
         SettingsError::Nothing => from.refuse("host.queues", "at least 1"),

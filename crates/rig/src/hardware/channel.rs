@@ -1,55 +1,74 @@
-//! A flash channel with its dies: the timing model, what the pages hold, and the frames that bytes move from and to.
+//! A flash channel with its dies: the timing model, what the pages hold and how they fail, and the frames that bytes move from
+//! and to.
+//!
+//! A page that cannot be decoded is read again at the next level of its retry table: another transaction of the same pages, under
+//! the tag of the first. FCMD is told when all pages are decoded or given up, and keeps the die for them until then.
 
-use crate::hardware::Ledger;
+use crate::hardware::{Ledger, MediaTally};
 use firmware::{ChannelDone, ChannelRequest, CommandKey, Firmware, FlashChannel, Frames, Media, Message, Note, Turn};
-use flash::{Channel, Contents, Finished, Media as _, Oob, Operation, Transaction, Usage};
+use flash::{
+    Channel, Contents, FaultyMedia, Finished, MediaFault, Oob, Operation, PLANES_MAX, PageSlot, Reading, Transaction,
+    TransactionTag, Usage, Verdict,
+};
 use stage::{Address, Stage};
 use std::any::Any;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
-use units::Time;
+use units::{BlockId, Span, Time};
+
+/// A transaction of FCMD.
+#[derive(Clone, Copy, Debug)]
+struct UnderWay {
+    transaction: Transaction,
+    media: [Media; PLANES_MAX],
+    key: CommandKey,
+    /// The level of the retry table that it is read at.
+    level: u32,
+}
+
+/// What happens when a page is decoded.
+#[derive(Clone, Copy, Debug)]
+enum Decoded {
+    /// All pages of a transaction are.
+    Done(TransactionTag),
+    /// Some could not be: they are read again.
+    Retry(Transaction),
+}
+
+/// What a channel needs of the device around it.
+pub(crate) struct ChannelWays {
+    pub(crate) frames: Frames,
+    pub(crate) done: Address<ChannelDone>,
+    /// Where the first thing that the media refuses is told.
+    pub(crate) ledger: Arc<Mutex<Ledger>>,
+    pub(crate) tally: Arc<MediaTally>,
+}
 
 pub(crate) struct ChannelStage {
     index: u16,
     channel: Channel,
-    contents: Contents,
-    frames: Frames,
-    done: Address<ChannelDone>,
-    /// For whom each transaction is, by its tag.
-    keys: Vec<CommandKey>,
+    media: FaultyMedia,
+    ways: ChannelWays,
+    /// By tag.
+    under_way: Vec<Option<UnderWay>>,
     finished: Vec<Finished>,
+    /// What is being decoded, by when it is and in which order it began.
+    decoding: BTreeMap<(Time, u64), Decoded>,
+    decodings: u64,
     payload: Vec<u64>,
     /// Whether the recorder is told when dies were busy.
     narrate: bool,
     /// Whether operations take their time; else they are over at once.
     timed: bool,
-    /// Where the first thing that the media refuses is told.
-    ledger: Arc<Mutex<Ledger>>,
 }
 
 impl ChannelStage {
-    pub(crate) fn new(
-        index: u16,
-        channel: Channel,
-        contents: Contents,
-        frames: Frames,
-        done: Address<ChannelDone>,
-        narrate: bool,
-        ledger: Arc<Mutex<Ledger>>,
-    ) -> Self {
-        let payload = vec![0; contents.page_words()];
-        ChannelStage {
-            index,
-            channel,
-            contents,
-            frames,
-            done,
-            keys: Vec::new(),
-            finished: Vec::new(),
-            payload,
-            narrate,
-            timed: true,
-            ledger,
-        }
+    pub(crate) fn new(index: u16, channel: Channel, media: FaultyMedia, ways: ChannelWays, narrate: bool) -> Self {
+        let payload = vec![0; media.contents().page_words()];
+        let decoding = BTreeMap::new();
+        let (under_way, finished) = (Vec::new(), Vec::new());
+        let (decodings, timed) = (0, true);
+        ChannelStage { index, channel, media, ways, under_way, finished, decoding, decodings, payload, narrate, timed }
     }
 
     /// The same, with every operation over as soon as it is asked for.
@@ -63,64 +82,154 @@ impl ChannelStage {
     }
 
     pub(crate) fn contents(&self) -> &Contents {
-        &self.contents
+        self.media.contents()
     }
 
     fn on_request(&mut self, turn: &mut Turn<'_>, request: ChannelRequest) {
-        let tag = request.transaction.tag.0 as usize;
-        if self.keys.len() <= tag {
-            self.keys.resize(tag + 1, CommandKey::NONE);
+        let ChannelRequest { transaction, key } = request;
+        let tag = transaction.tag.0 as usize;
+        if self.under_way.len() <= tag {
+            self.under_way.resize(tag + 1, None);
         }
-        self.keys[tag] = request.key;
-        if !self.timed {
-            return self.finish(turn, &request.transaction, turn.now());
-        }
-        self.channel.submit(turn.now(), request.transaction);
+        self.under_way[tag] = Some(UnderWay { transaction, media: [Media::Good; PLANES_MAX], key, level: 0 });
+        self.submit(turn, transaction);
         self.set_alarm(turn);
     }
 
     fn set_alarm(&self, turn: &mut Turn<'_>) {
-        turn.wake_at(self.channel.next_event().unwrap_or(Time::NEVER));
+        let decoded = self.decoding.first_key_value().map_or(Time::NEVER, |(&(at, _), _)| at);
+        turn.wake_at(self.channel.next_event().unwrap_or(Time::NEVER).min(decoded));
     }
 
-    /// Moves the bytes of a finished transaction and tells FCMD.
-    fn finish(&mut self, turn: &mut Turn<'_>, transaction: &Transaction, from: Time) {
-        let mut media = Media::Good;
-        for slot in transaction.pages() {
-            let outcome = match transaction.operation {
-                Operation::Read => self.contents.read(slot.ppn, &mut self.payload).map(|oob| {
-                    self.frames.write(slot.frame, 0, &self.payload);
-                    if let Some(Oob { lpn, owner, sequence }) = oob {
-                        self.frames.label(slot.frame, lpn, owner, sequence);
-                    }
-                }),
-                Operation::Program => {
-                    self.frames.read(slot.frame, 0, &mut self.payload);
-                    let (lpn, owner, sequence) = self.frames.labelled(slot.frame);
-                    self.contents.program(slot.ppn, Oob { lpn, owner, sequence }, &self.payload)
-                }
-                Operation::Erase => {
-                    let block = units::BlockId(slot.ppn.0 / self.pages_per_block());
-                    self.contents.erase(block)
-                }
-            };
-            if let Err(fault) = outcome {
-                media = if transaction.operation == Operation::Read { Media::Unreadable } else { Media::Failed };
-                self.ledger.lock().expect("nobody panics with the ledger").fault.get_or_insert(fault);
-                // What the firmware does from here on is of no use.
-                turn.halt();
-            }
+    /// Begins a transaction; where nothing takes time, that is all of it.
+    fn submit(&mut self, turn: &mut Turn<'_>, transaction: Transaction) {
+        if self.timed {
+            self.channel.submit(turn.now(), transaction);
+        } else {
+            self.finish(turn, &transaction, turn.now());
         }
+    }
+
+    fn under_way(&mut self, tag: TransactionTag) -> &mut UnderWay {
+        self.under_way[tag.0 as usize].as_mut().expect("a transaction is under way until FCMD is told")
+    }
+
+    /// Moves the bytes of a finished transaction and tells FCMD, now or when they are decoded.
+    fn finish(&mut self, turn: &mut Turn<'_>, transaction: &Transaction, from: Time) {
         if self.narrate {
             let (die, operation) = (transaction.die.0, transaction.operation);
             turn.note(Note::DieBusy { die, operation, from });
         }
-        let key = self.keys[transaction.tag.0 as usize];
-        turn.send(self.done, ChannelDone { channel: self.index, tag: transaction.tag, media, key });
+        let mut again = Transaction { slot_count: 0, ..*transaction };
+        let mut decoding = Span::ZERO;
+        for &slot in transaction.pages() {
+            let media = match transaction.operation {
+                Operation::Read => match self.read(turn, transaction.tag, slot) {
+                    Ok((media, time)) => {
+                        decoding = decoding.max(time);
+                        media
+                    }
+                    Err(time) => {
+                        decoding = decoding.max(time);
+                        again.slots[usize::from(again.slot_count)] = slot;
+                        again.slot_count += 1;
+                        continue;
+                    }
+                },
+                Operation::Program => self.program(turn, slot),
+                Operation::Erase => self.erase(turn, slot),
+            };
+            let under_way = self.under_way(transaction.tag);
+            let at = under_way.transaction.pages().iter().position(|page| page.ppn == slot.ppn);
+            under_way.media[at.expect("what is read again is of the transaction")] = media;
+        }
+        let decoded = if again.slot_count > 0 { Decoded::Retry(again) } else { Decoded::Done(transaction.tag) };
+        if decoding == Span::ZERO || !self.timed {
+            self.on_decoded(turn, decoded);
+        } else {
+            self.decoding.insert((turn.now() + decoding, self.decodings), decoded);
+            self.decodings += 1;
+        }
     }
 
-    fn pages_per_block(&self) -> u32 {
-        self.contents.geometry().shape().pages_per_block
+    fn on_decoded(&mut self, turn: &mut Turn<'_>, decoded: Decoded) {
+        match decoded {
+            Decoded::Done(tag) => {
+                let UnderWay { media, key, .. } = self.under_way[tag.0 as usize].take().expect("it is under way");
+                turn.send(self.ways.done, ChannelDone { channel: self.index, tag, media, key });
+            }
+            Decoded::Retry(transaction) => {
+                self.under_way(transaction.tag).level += 1;
+                self.ways.tally.retried(transaction.slot_count);
+                self.submit(turn, transaction);
+            }
+        }
+    }
+
+    /// Reads a page and decodes it: what came of it and how long that takes, or only how long where it is to be read again.
+    fn read(&mut self, turn: &mut Turn<'_>, tag: TransactionTag, slot: PageSlot) -> Result<(Media, Span), Span> {
+        let reading = Reading { now: turn.now(), level: self.under_way(tag).level };
+        let read = match self.media.read(slot.ppn, reading, &mut self.payload) {
+            Ok(read) => read,
+            Err(fault) => {
+                self.refused(turn, fault);
+                return Ok((Media::Unreadable, Span::ZERO));
+            }
+        };
+        if let Some(Oob { lpn, owner, sequence }) = read.oob {
+            self.ways.frames.label(slot.frame, lpn, owner, sequence);
+        }
+        let settings = self.media.settings();
+        let time =
+            |bits| settings.map_or(Span::ZERO, |settings| settings.decode + settings.decode_bit * u64::from(bits));
+        match read.verdict {
+            Verdict::Uncorrectable => {
+                // Without settings it is the store of the pages that failed, and another try is of no use.
+                let correctable = settings.map_or(0, |settings| settings.correctable);
+                if settings.is_some_and(|settings| reading.level < settings.retry.levels) {
+                    return Err(time(correctable));
+                }
+                self.ways.tally.given_up();
+                self.ways.frames.clear(slot.frame, 0, self.payload.len());
+                self.ways.frames.mark_lost(slot.frame);
+                Ok((Media::Unreadable, time(correctable)))
+            }
+            Verdict::Good { bits, worst, words, weak } => {
+                self.ways.tally.corrected(bits, words);
+                self.ways.frames.write(slot.frame, 0, &self.payload);
+                // It was lost at another place, and moved as such.
+                let lost = read.oob.is_some() && self.ways.frames.is_lost(slot.frame);
+                let media = match (lost, weak) {
+                    (true, _) => Media::Unreadable,
+                    (false, true) => Media::Weak,
+                    (false, false) => Media::Good,
+                };
+                Ok((media, time(worst)))
+            }
+        }
+    }
+
+    fn program(&mut self, turn: &mut Turn<'_>, slot: PageSlot) -> Media {
+        self.ways.frames.read(slot.frame, 0, &mut self.payload);
+        let (lpn, owner, sequence) = self.ways.frames.labelled(slot.frame);
+        let outcome = self.media.program(slot.ppn, turn.now(), Oob { lpn, owner, sequence }, &self.payload);
+        outcome.map_or_else(|fault| self.refused(turn, fault), |()| Media::Good)
+    }
+
+    fn erase(&mut self, turn: &mut Turn<'_>, slot: PageSlot) -> Media {
+        let block = BlockId(slot.ppn.0 / self.contents().geometry().shape().pages_per_block);
+        let outcome = self.media.erase(block);
+        outcome.map_or_else(|fault| self.refused(turn, fault), |()| Media::Good)
+    }
+
+    /// The media refused: flash that fails is the firmware's to deal with, but not a fault of the firmware itself.
+    fn refused(&mut self, turn: &mut Turn<'_>, fault: MediaFault) -> Media {
+        if !self.media.is_natural(fault) {
+            self.ways.ledger.lock().expect("nobody panics with the ledger").fault.get_or_insert(fault);
+            // What the firmware does from here on is of no use.
+            turn.halt();
+        }
+        Media::Failed
     }
 }
 
@@ -133,6 +242,12 @@ impl Stage<Firmware> for ChannelStage {
     }
 
     fn on_wake(&mut self, turn: &mut Turn<'_>) {
+        while let Some((&(at, order), &decoded)) = self.decoding.first_key_value()
+            && at <= turn.now()
+        {
+            self.decoding.remove(&(at, order));
+            self.on_decoded(turn, decoded);
+        }
         let mut finished = std::mem::take(&mut self.finished);
         self.channel.poll(turn.now(), &mut finished);
         for &done in &finished {
@@ -150,7 +265,7 @@ impl Stage<Firmware> for ChannelStage {
     fn prefetch(&self, message: &Message) {
         if let Message::ChannelRequest(request) = message {
             for slot in request.transaction.pages() {
-                self.contents.prefetch(slot.ppn);
+                self.contents().prefetch(slot.ppn);
             }
         }
     }

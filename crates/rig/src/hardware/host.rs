@@ -161,6 +161,8 @@ pub(crate) struct PhaseOutcome {
     pub(crate) tally: Tally,
     pub(crate) sectors_checked: u64,
     pub(crate) mismatches: u64,
+    /// Commands answered with a media error since the run began.
+    pub(crate) media_errors: u64,
     /// Completions that were wrong in any way, and the first of them.
     pub(crate) problems: u64,
     pub(crate) first_problem: Option<String>,
@@ -287,6 +289,7 @@ impl HostStage {
             tally,
             sectors_checked,
             mismatches: results.mismatches,
+            media_errors: results.media_errors,
             problems: results.problems,
             first_problem: results.first_problem.as_ref().map(ToString::to_string),
         };

@@ -6,8 +6,9 @@ mod host;
 mod interrupts;
 mod link;
 mod rounds;
+mod tally;
 
-pub(crate) use channel::ChannelStage;
+pub(crate) use channel::{ChannelStage, ChannelWays};
 pub(crate) use front::FrontStage;
 pub use host::Unanswered;
 pub(crate) use host::{Halt, HostStage, LastWords, Ledger, PhaseOutcome, Tally};
@@ -15,3 +16,4 @@ pub(crate) use interrupts::PendingInterrupts;
 pub use link::LinkTiming;
 pub(crate) use link::{LinkStage, LinkUsage, LinkWays};
 pub(crate) use rounds::Steadiness;
+pub(crate) use tally::{MediaCounts, MediaTally};

@@ -4,6 +4,7 @@ mod energy;
 mod golden;
 mod many_queues;
 mod mapping;
+mod media;
 mod optimisations;
 mod pipeline;
 mod reclaim;

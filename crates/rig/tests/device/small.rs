@@ -113,14 +113,16 @@ impl Small {
                 geometry: Small::geometry(),
                 namespaces: vec![self.sectors()],
                 format: LbaFormat::B512,
+                bad_blocks: Vec::new(),
                 queues: self.queues,
                 queue_entries: 64,
                 transfer_sectors: 2048,
                 sector_words: 1,
             },
-            timing: timing(),
             timed: true,
+            timing: timing(),
             erases_max: 100_000,
+            faults: None,
             link: LinkTiming {
                 rate: BytesPerSecond(8_000_000_000),
                 packet: Bytes(256),
@@ -140,6 +142,7 @@ impl Small {
             vectors: self.queues as u16,
             check: true,
             series: None,
+            media: None,
             narrate: false,
         }
     }

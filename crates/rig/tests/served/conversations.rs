@@ -13,17 +13,17 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use std::time::{Duration, Instant};
 use units::Span;
 
-const NOWHERE: DataPointer = DataPointer { prp1: units::HostAddress(0), prp2: units::HostAddress(0) };
+pub(crate) const NOWHERE: DataPointer = DataPointer { prp1: units::HostAddress(0), prp2: units::HostAddress(0) };
 
-fn write(slba: u64, blocks: u32) -> Submission {
+pub(crate) fn write(slba: u64, blocks: u32) -> Submission {
     Submission::write(1, slba, blocks, NOWHERE)
 }
 
-fn read(slba: u64, blocks: u32) -> Submission {
+pub(crate) fn read(slba: u64, blocks: u32) -> Submission {
     Submission::read(1, slba, blocks, NOWHERE)
 }
 
-fn log(admin: &mut Queue, page: u8, bytes: usize) -> Vec<u8> {
+pub(crate) fn log(admin: &mut Queue, page: u8, bytes: usize) -> Vec<u8> {
     let get = Submission::get_log_page(page, 0, bytes as u32 / 4, NOWHERE);
     admin.done(get, Payload::Receive(bytes)).1
 }

@@ -3,12 +3,15 @@
 mod conversations;
 mod hostile;
 mod initiator;
+mod kept;
 mod monitor;
 mod plugged;
+mod proof;
+mod worn;
 
 use initiator::{Attachment, Wishes};
 use rig::config::Layers;
-use rig::{Door, DoorbellPath, Ended, Layout, Patience, Service, ServiceError, ServiceSettings, Stop};
+use rig::{Device, Door, DoorbellPath, Ended, Keys, Layout, Patience, Service, ServiceError, ServiceSettings, Stop};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -31,16 +34,30 @@ struct Running {
 /// How a service is set up.
 struct Serving {
     allowed: Vec<String>,
+    keys: Option<Keys>,
     advertised: Option<SocketAddr>,
     patience: Patience,
     lba_bytes: u32,
+    /// Further keys.
+    set: &'static [&'static str],
+    architecture: &'static str,
+    media: Option<PathBuf>,
 }
 
 impl Default for Serving {
     fn default() -> Self {
         let patience =
             Patience { to_connect: Span::from_secs(20), to_take: Span::from_secs(20), to_end: Span::from_secs(20) };
-        Serving { allowed: Vec::new(), advertised: None, patience, lba_bytes: 512 }
+        Serving {
+            allowed: Vec::new(),
+            keys: None,
+            advertised: None,
+            patience,
+            lba_bytes: 512,
+            set: &[],
+            architecture: "deepflash",
+            media: None,
+        }
     }
 }
 
@@ -67,9 +84,22 @@ impl Serving {
     }
 
     fn listen(self, door: Door) -> Service {
+        let device = self.device();
+        let settings = ServiceSettings {
+            door,
+            subsystem: SUBSYSTEM.into(),
+            allowed: self.allowed,
+            keys: self.keys,
+            layout: Layout { threads: 1, pin: false },
+        };
+        Service::listen(device, settings).expect("a place to listen").with_patience(self.patience)
+    }
+
+    fn device(&self) -> Device {
         let mut layers = Layers::new();
         for (flag, value) in [
             ("--device", "small"),
+            ("--architecture", self.architecture),
             ("--world", "threads"),
             ("--payload", "full"),
             ("--precondition", "none"),
@@ -78,17 +108,12 @@ impl Serving {
             layers = layers.flag(flag, value).expect("a flag of the command line");
         }
         let lba = format!("device.lba_bytes={}", self.lba_bytes);
-        for assignment in ["cache.size_bytes=4MiB", "host.vectors=8", &lba] {
+        for assignment in ["cache.size_bytes=4MiB", "host.vectors=8", &lba].iter().chain(self.set) {
             layers = layers.set(assignment).expect("a key");
         }
-        let device = layers.resolve().expect("a configuration").plan();
-        let settings = ServiceSettings {
-            door,
-            subsystem: SUBSYSTEM.into(),
-            allowed: self.allowed,
-            layout: Layout { threads: 1, pin: false },
-        };
-        Service::listen(device, settings).expect("a place to listen").with_patience(self.patience)
+        let mut device = layers.resolve().expect("a configuration").plan();
+        device.media.clone_from(&self.media);
+        device
     }
 }
 

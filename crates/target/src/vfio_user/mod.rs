@@ -279,7 +279,7 @@ impl Loop {
         self.function.unplug(&mut world);
         let patience = now + self.server.patience.to_end;
         let mut is_asked = false;
-        while !(self.subsystem.is_durable() && self.function.is_drained()) {
+        while !(self.subsystem.is_durable().is_some() && self.function.is_drained()) {
             if self.now() >= patience || self.server.line.is_abandoned() {
                 return Err(ServeError::Stuck);
             }
@@ -294,6 +294,7 @@ impl Loop {
             self.client = None;
             self.poll(events, AT_LEAST_EVERY)?;
         }
+        self.ended.durable = self.subsystem.is_durable() == Some(true);
         Ok(())
     }
 

@@ -232,6 +232,9 @@ impl Nvmq {
 
     fn parse(&self, card: &Card, entry: &Submission) -> Result<Command, Status> {
         let opcode = entry::check(&self.drive, card, entry)?;
+        if opcode.changes_media() && self.tables.groups.is_read_only() {
+            return Err(Status::WRITE_FAULT);
+        }
         let mut command = Command::new(*card, opcode);
         match opcode {
             Opcode::Flush => {}

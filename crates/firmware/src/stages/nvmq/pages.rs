@@ -241,12 +241,15 @@ impl Nvmq {
             (_, true) => {
                 let (cached, evicted) = self.look_up_tag(turn, lpn);
                 let hit = cached == Some(lpn) || evicted == Some(lpn);
-                turn.note(if hit { crate::Note::CacheHit } else { crate::Note::CacheMiss });
+                if phase != Phase::Fill {
+                    turn.note(crate::Note::CacheLookedUp { hit, write: false });
+                }
                 hit
             }
         };
         if buffered {
-            self.ask_cache(turn, CacheOperation::Read, lpn, frame, requester, slot);
+            let operation = if phase == Phase::Fill { CacheOperation::Fill } else { CacheOperation::Read };
+            self.ask_cache(turn, operation, lpn, frame, requester, slot);
         } else {
             self.ask_trans(turn, TransOperation::Read, lpn, frame, requester, slot);
         }
@@ -263,6 +266,7 @@ impl Nvmq {
         if self.settings.cache.non_blocking && self.settings.cache.bypass {
             let (cached, evicted) = self.look_up_tag(turn, lpn);
             if evicted.is_some() && evicted != Some(lpn) && cached != Some(lpn) {
+                turn.note(crate::Note::CacheLookedUp { hit: false, write: true });
                 turn.note(crate::Note::CacheBypass);
                 self.ask_trans(turn, TransOperation::Write, lpn, frame, requester, slot);
                 return;

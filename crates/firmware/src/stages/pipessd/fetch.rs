@@ -8,7 +8,7 @@ use crate::message::*;
 use crate::stages::entry;
 use crate::stages::request::{PageTask, Request};
 use crate::tables::{ENTRY_WORDS, Pipeline, Watcher};
-use crate::{Drive, Firmware, Note, Settings, Tables, Turn, Work};
+use crate::{Drive, Firmware, Note, PipelineStep, Settings, Tables, Turn, Work};
 use nvme::spec::{Opcode, Status, Submission};
 use stage::{Accepts, Address, Stage};
 use std::collections::VecDeque;
@@ -180,8 +180,9 @@ impl Fetcher {
         // A page that is unmapped and not in the cache touches no cacheline: FTL keeps its order.
         let passes = task.operation == PageOperation::Discard && !self.pilot.holds(task.lpn);
         let guided = (!passes).then(|| self.pilot.guide(task.lpn, leaves));
+        self.tell(turn, task.lpn, guided);
         if let Some((_, roadbook)) = guided.filter(|_| task.operation != PageOperation::Discard) {
-            turn.note(if roadbook.hit { Note::CacheHit } else { Note::CacheMiss });
+            turn.note(Note::CacheLookedUp { hit: roadbook.hit, write: task.changes() });
             if roadbook.dirty && !roadbook.hit {
                 turn.note(Note::CacheEviction);
             }
@@ -207,12 +208,20 @@ impl Fetcher {
         }
         turn.spend(Work::LookUpTag);
         let guided = Some(self.pilot.guide(lpn, Leaves::Clean));
+        self.tell(turn, lpn, guided);
         let sub = SubRequest { operation: PageOperation::Clean, ..self.blank(slot, lpn, guided) };
         turn.send(self.ways.ftl, sub);
     }
 
     fn send_nothing(&mut self, turn: &mut Turn<'_>, slot: u16) {
         turn.send(self.ways.ftl, self.blank(slot, Lpn(0), None));
+    }
+
+    fn tell(&self, turn: &mut Turn<'_>, lpn: Lpn, guided: Option<(u32, Roadbook)>) {
+        if let Some((id, roadbook)) = guided {
+            let step = PipelineStep::Guided { roadbook, dirty: self.pilot.is_dirty(lpn) };
+            turn.note(Note::Pipeline { id, lpn, line: self.pilot.line(lpn), step });
+        }
     }
 
     fn blank(&self, slot: u16, lpn: Lpn, guided: Option<(u32, Roadbook)>) -> SubRequest {

@@ -8,11 +8,12 @@
 //! sends nothing back.
 
 use super::flash_order::{Action, FlashOrder};
+use super::note_of;
 use super::waitlist::Waitlist;
 use crate::message::*;
 use crate::stages::dies::DieLines;
 use crate::tables::{Pipeline, Watcher};
-use crate::{Drive, Firmware, Tables, Turn, Work};
+use crate::{Drive, Firmware, PipelineStep, Tables, Turn, Work};
 use flash::Operation;
 use stage::{Accepts, Address, Stage};
 use units::{Lpn, Ppn};
@@ -108,6 +109,7 @@ impl Fil {
         if sub.roadbook.is_none() {
             self.pass_on(turn, slot);
         } else if self.waitlist.holds(sub.line) || !self.try_start(turn, slot) {
+            turn.note(note_of(&sub, PipelineStep::Waits));
             self.waitlist.push(sub.line, sub.slot);
         }
     }
@@ -134,13 +136,15 @@ impl Fil {
         if line.last != roadbook.before {
             return false;
         }
+        turn.note(note_of(&sub, PipelineStep::LetGo));
         assert_eq!((line.lpn, line.dirty), (roadbook.victim, roadbook.dirty), "the pilot knew line {}", sub.line);
         if sub.write == NOWHERE {
             self.read(turn, slot);
         } else {
             let lpn = line.lpn.expect("a dirty line holds a page");
             self.victims[slot] = line.frame;
-            self.tables.frames.label(line.frame, lpn, 0, sub.sequence.into());
+            // What could not be read when the line was filled is written back as a page that is lost.
+            self.tables.frames.label_moved(line.frame, lpn, 0, sub.sequence.into());
             let mut out = Vec::new();
             self.order.ready_program(sub.write, tag(VICTIM, slot), &mut out);
             self.act(turn, &out);
@@ -222,8 +226,9 @@ impl Fil {
 
     fn on_done(&mut self, turn: &mut Turn<'_>, done: ChannelDone) {
         let finished = self.dies.finish(turn, &done);
-        for &(requester, frame, _) in finished.pages() {
-            self.on_page(turn, requester.tag, frame, done.media);
+        for page in finished.pages() {
+            let media = self.tables.groups.heard(page.request.ppn, page.media);
+            self.on_page(turn, page.request.requester.tag, page.request.frame, media);
         }
         self.dies.go_on(turn, &finished);
     }
@@ -246,10 +251,8 @@ impl Fil {
             }
             MOVE_READ => {
                 turn.spend(Work::MovePage);
-                // What cannot be read cannot be moved, and its group not be erased: recovery from that is not done yet.
-                assert_eq!(media, Media::Good, "FIL cannot move a page");
                 let Moving { lpn, from, to, sequence } = self.moves[index].expect("it is being moved");
-                self.tables.frames.label(frame, lpn, 0, sequence.into());
+                self.tables.frames.label_moved(frame, lpn, 0, sequence.into());
                 self.order.read(from, &mut out);
                 self.order.ready_program(to, tag(MOVE_PROGRAM, index), &mut out);
             }

@@ -58,6 +58,7 @@ impl Accepts<SubRequest> for Ftl {}
 
 impl Ftl {
     pub(crate) fn new(drive: Arc<Drive>, settings: Settings, tables: Tables, pipeline: Pipeline, ways: Ways) -> Self {
+        let first = u32::try_from(tables.first_version()).expect("a drive writes less than 2^32 pages");
         Ftl {
             places: trans::places(0, &settings, &tables),
             drive,
@@ -65,7 +66,7 @@ impl Ftl {
             tables,
             pipeline,
             ways,
-            sequence: 1,
+            sequence: first,
             victim: None,
             ordered: 0,
             held: VecDeque::new(),
@@ -137,7 +138,7 @@ impl Ftl {
     fn choose(&mut self, turn: &mut Turn<'_>, on_demand: bool) -> bool {
         turn.spend(Work::PickVictim);
         let (groups, settings) = (&self.tables.groups, &self.settings.reclaim);
-        let cold = if on_demand { None } else { survey(groups, 0).cold(settings.wear_gap) };
+        let cold = if on_demand { None } else { survey(groups, 0).due(settings.wear_gap) };
         let Some(group) = cold.or_else(|| pick_victim(groups, 0, settings.victim)) else { return false };
         groups.set_state(group, GroupState::Victim);
         self.victim = Some(Victim { group, next: 0, moved: 0, on_demand, since: turn.now() });
@@ -213,7 +214,7 @@ impl Ftl {
         }
         let survey = survey(&self.tables.groups, 0);
         let enough = f64::from(survey.free) >= settings.background_free * f64::from(survey.owned);
-        if !enough || survey.cold(settings.wear_gap).is_some() {
+        if !enough || survey.due(settings.wear_gap).is_some() {
             self.choose(turn, false);
         }
     }

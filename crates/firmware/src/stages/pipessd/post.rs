@@ -2,10 +2,11 @@
 //!
 //! A line is written when a sub-request's data are where they belong: then the next one on that line may leave the waitlist.
 
+use super::note_of;
 use crate::message::*;
 use crate::stages::entry;
 use crate::tables::{Line, Pipeline, Retired, Watcher};
-use crate::{Drive, Firmware, Tables, Turn, Work};
+use crate::{Drive, Firmware, PipelineStep, Tables, Turn, Work};
 use nvme::spec::Status;
 use stage::{Accepts, Address, Stage};
 use std::collections::{BTreeMap, VecDeque};
@@ -77,7 +78,7 @@ impl Poster {
         self.here[usize::from(slot)].expect("it is here until it is over")
     }
 
-    fn on_sub_request(&mut self, turn: &mut Turn<'_>, sub: SubRequest) {
+    fn on_sub_request(&mut self, turn: &mut Turn<'_>, mut sub: SubRequest) {
         let Some(roadbook) = sub.roadbook else {
             self.retire(turn, &sub, None);
             return;
@@ -89,10 +90,12 @@ impl Poster {
         if sub.needs_content && !roadbook.hit {
             if sub.frame == u32::MAX {
                 self.tables.frames.clear(line.frame, 0, self.drive.page_words());
+                self.tables.frames.mark_sound(line.frame);
             } else {
                 freed = Some(std::mem::replace(&mut line.frame, sub.frame));
             }
         }
+        self.note_loss(&mut sub, line.frame);
         line.last = sub.id;
         (line.lpn, line.dirty) = match sub.operation {
             PageOperation::Discard => (None, false),
@@ -102,6 +105,17 @@ impl Poster {
         };
         self.here[usize::from(sub.slot)] = Some(Here { sub, line, freed });
         self.move_data(turn, sub.slot);
+    }
+
+    /// A line whose page could not be read stays in the cache, as the pilot foresaw. It serves nobody until it is overwritten whole.
+    fn note_loss(&self, sub: &mut SubRequest, frame: u32) {
+        if sub.needs_content {
+            if self.tables.frames.is_lost(frame) {
+                sub.status = Status::UNRECOVERED_READ;
+            }
+        } else if matches!(sub.operation, PageOperation::Write | PageOperation::Zero) {
+            self.tables.frames.mark_sound(frame);
+        }
     }
 
     fn move_data(&mut self, turn: &mut Turn<'_>, slot: u16) {
@@ -167,6 +181,7 @@ impl Poster {
     fn finish(&mut self, turn: &mut Turn<'_>, slot: u16) {
         let Here { sub, line, freed } = self.here[usize::from(slot)].take().expect("it is here until it is over");
         self.pipeline.set_line(turn, sub.line, line);
+        turn.note(note_of(&sub, PipelineStep::Retired));
         self.retire(turn, &sub, freed);
     }
 

@@ -33,7 +33,7 @@ impl Pool {
         let free = groups.owned(0).filter(|&group| groups.state(group) == GroupState::Free).count();
         words.set(Tables::line(FREE), free as u64);
         words.set(Tables::line(CLOSINGS), groups.owned(0).count() as u64);
-        words.set(Tables::line(SEQUENCE), 1);
+        words.set(Tables::line(SEQUENCE), tables.first_version());
         let lines_per_lock = lines_per_lock as usize;
         let locks = tables.cache_entries.div_ceil(lines_per_lock);
         let lines = (0..locks).map(|_| plan.lock()).collect();

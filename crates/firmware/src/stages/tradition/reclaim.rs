@@ -179,7 +179,7 @@ impl Worker {
     /// In the background a cold group goes first where wear differs too much.
     fn choose(&self, on_demand: bool) -> Option<u32> {
         let (groups, settings) = (&self.shared.tables.groups, &self.shared.settings.reclaim);
-        let cold = if on_demand { None } else { survey(groups, 0).cold(settings.wear_gap) };
+        let cold = if on_demand { None } else { survey(groups, 0).due(settings.wear_gap) };
         cold.or_else(|| pick_victim(groups, 0, settings.victim))
     }
 
@@ -224,8 +224,6 @@ impl Worker {
         }
         turn.spend(Work::MovePage);
         let (place, frame) = (done.requester.tag as usize, done.frame);
-        // What cannot be read cannot be moved, and its group not be erased: recovery from that is not done yet.
-        assert_eq!(done.media, Media::Good, "worker{} cannot move a page", self.index);
         let moving = self.reclaim.window[place].as_mut().expect("a page is in the window until it has moved");
         if moving.to.is_some() {
             self.reclaim.programmed.push_back(place);
@@ -236,7 +234,8 @@ impl Worker {
         let to = self.points.allocate(turn);
         (moving.lpn, moving.to) = (lpn, Some(to));
         let sequence = self.shared.pool.sequence(turn);
-        self.shared.tables.frames.label(frame, lpn, self.index.into(), sequence);
+        // What could not be read is moved as a page that is lost.
+        self.shared.tables.frames.label_moved(frame, lpn, self.index.into(), sequence);
         self.ask_flash(turn, Operation::Program, to, frame, done.requester.tag);
     }
 
@@ -300,7 +299,7 @@ impl Worker {
         } else if self.step == Step::Idle && now.since(since) >= settings.idle {
             let survey = survey(&self.shared.tables.groups, 0);
             let enough = f64::from(survey.free) >= settings.background_free * f64::from(survey.owned);
-            if !enough || survey.cold(settings.wear_gap).is_some() {
+            if !enough || survey.due(settings.wear_gap).is_some() {
                 self.reclaim.in_background = true;
                 self.ask_to_reclaim(turn);
             }

@@ -269,7 +269,7 @@ impl Worker {
             self.unlock(turn);
             return;
         }
-        turn.note(if hit { Note::CacheHit } else { Note::CacheMiss });
+        turn.note(Note::CacheLookedUp { hit, write: task.changes() });
         match held {
             _ if hit => self.move_data(turn),
             Some(victim) if dirty => {
@@ -428,6 +428,12 @@ impl Worker {
             }
             Step::Through(to) => {
                 self.on_programmed(turn, to);
+                self.unlock(turn);
+            }
+            Step::Fill if done.media != Media::Good => {
+                // The line holds nothing: its old page is on flash.
+                let line = self.shared.pool.line(self.task().lpn);
+                turn.store(&self.shared.tables.tags, line, 0);
                 self.unlock(turn);
             }
             Step::Fill => self.on_filled(turn),

@@ -392,6 +392,14 @@ impl Places for HybridPlaces {
         true
     }
 
+    fn abandon(&mut self, group: u32) {
+        unreachable!("programs do not fail under hybrid mapping: group {group}")
+    }
+
+    fn retire(&mut self, group: u32) {
+        unreachable!("blocks do not fail under hybrid mapping: group {group}")
+    }
+
     fn tidy(&mut self, turn: &mut Turn<'_>) -> Option<MergeStep> {
         if let Some((block, set)) = self.coldest() {
             self.merge = Some(Merge::Last);

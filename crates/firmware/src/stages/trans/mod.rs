@@ -13,7 +13,7 @@ mod page;
 
 use crate::message::*;
 use crate::stages::Answers;
-use crate::{Drive, Firmware, Mapping, Settings, Tables, Turn, Work};
+use crate::{Drive, Firmware, Flaw, Mapping, Settings, Spares, Tables, Turn, Work};
 use hybrid::HybridPlaces;
 use page::PagePlaces;
 pub use page::write_points;
@@ -38,6 +38,10 @@ pub(crate) trait Places: Send {
     fn wanted(&mut self, turn: &mut Turn<'_>, waiting: Option<Lpn>) -> Option<ReclaimRequest>;
     /// BGC did what it was asked for, and this group is erased; `false` if there was nothing to reclaim.
     fn reclaimed(&mut self, turn: &mut Turn<'_>, group: Option<u32>) -> bool;
+    /// Nothing more is placed in this group.
+    fn abandon(&mut self, group: u32);
+    /// This group is not used any more.
+    fn retire(&mut self, group: u32);
     /// What is worth doing in the background.
     fn tidy(&mut self, turn: &mut Turn<'_>) -> Option<MergeStep>;
 }
@@ -70,6 +74,7 @@ pub(crate) struct Trans {
     drive: Arc<Drive>,
     places: Box<dyn Places>,
     sequence: u64,
+    spares: Spares,
     /// Pages whose new place is being programmed.
     moving: Vec<(Lpn, Ppn)>,
     /// A reclaim was asked for.
@@ -87,17 +92,19 @@ impl Trans {
     /// Thread `index`, with the groups it owns in whatever state they are: fresh or preconditioned.
     pub(crate) fn new(index: u8, drive: Arc<Drive>, settings: &Settings, tables: Tables, ways: Ways) -> Self {
         let Ways { fcmd, answers, bgc, shared } = ways;
-        let places = places(index, settings, &tables);
+        let (places, sequence) = (places(index, settings, &tables), tables.first_version());
+        let spares = Spares::of(&drive, settings, &tables, index.into());
         Trans {
             index,
             tables,
+            spares,
             tickets: shared.then(|| vec![0; fcmd.len()]),
             fcmd,
             answers,
             bgc,
             drive,
             places,
-            sequence: 1,
+            sequence,
             moving: Vec::new(),
             reclaiming: false,
             held: VecDeque::new(),
@@ -107,6 +114,11 @@ impl Trans {
     fn on_request(&mut self, turn: &mut Turn<'_>, request: TransRequest) {
         match request.operation {
             TransOperation::Relocate(from) => self.relocate(turn, request, from),
+            TransOperation::Replace(bad) => self.replace(turn, request, bad),
+            TransOperation::Close(page) => {
+                self.places.abandon(self.tables.groups.of(page));
+                self.answer(turn, &request);
+            }
             TransOperation::Settle(from) => self.settle(turn, request, from),
             TransOperation::Erase(page) => self.erase(turn, request, page),
             TransOperation::Tidy => self.tidy(turn, request),
@@ -167,11 +179,44 @@ impl Trans {
         if self.places.locate(turn, request.lpn) == Some(from)
             && let Some(to) = self.places.place_moved(turn, request.lpn)
         {
-            self.label(request.lpn, request.frame);
+            self.label_moved(request.lpn, request.frame);
             self.moving.push((request.lpn, to));
             self.ask_flash(turn, flash::Operation::Program, to, &request);
         } else {
             self.answer(turn, &request);
+        }
+    }
+
+    /// Gives a page whose program failed another place. The group is emptied by BGC and then retired.
+    fn replace(&mut self, turn: &mut Turn<'_>, request: TransRequest, bad: Ppn) {
+        turn.spend(Work::UpdateMap);
+        let group = self.tables.groups.of(bad);
+        self.tables.groups.mark(group, Flaw::Failed);
+        self.places.abandon(group);
+        self.look_at_spares();
+        let lpn = request.lpn;
+        let moving = self.moving.iter().position(|&moving| moving == (lpn, bad));
+        if moving.is_none() && self.places.locate(turn, lpn) != Some(bad) {
+            // It was superseded meanwhile.
+            self.answer(turn, &request);
+            return;
+        }
+        let Some(to) = self.places.place_moved(turn, lpn) else {
+            self.refuse(turn, &request);
+            return;
+        };
+        match moving {
+            Some(at) => self.moving[at].1 = to,
+            None => self.places.remap(turn, lpn, Some(to)),
+        }
+        self.label_moved(lpn, request.frame);
+        self.ask_flash(turn, flash::Operation::Program, to, &request);
+    }
+
+    /// A drive that has no more groups than it needs takes no more writes.
+    fn look_at_spares(&self) {
+        if self.spares.left(&self.tables.groups) < 0 {
+            self.tables.groups.set_read_only();
         }
     }
 
@@ -212,6 +257,12 @@ impl Trans {
         self.sequence += 1;
     }
 
+    /// The same for a page that was on flash before.
+    fn label_moved(&mut self, lpn: Lpn, frame: u32) {
+        self.tables.frames.label_moved(frame, lpn, self.index.into(), self.sequence);
+        self.sequence += 1;
+    }
+
     fn ask_flash(&mut self, turn: &mut Turn<'_>, operation: flash::Operation, ppn: Ppn, request: &TransRequest) {
         let TransRequest { frame, requester, key, .. } = *request;
         let thread = self.drive.channel_of(ppn) % self.fcmd.len();
@@ -225,16 +276,42 @@ impl Trans {
     }
 
     fn answer(&self, turn: &mut Turn<'_>, request: &TransRequest) {
+        self.tell(turn, request, Media::Good);
+    }
+
+    /// There is no place for a page.
+    fn refuse(&self, turn: &mut Turn<'_>, request: &TransRequest) {
+        self.tell(turn, request, Media::Failed);
+    }
+
+    fn tell(&self, turn: &mut Turn<'_>, request: &TransRequest, media: Media) {
         let TransRequest { frame, requester, key, .. } = *request;
-        self.answers.tell(turn, requester, PageDone { requester, frame, media: Media::Good, key });
+        self.answers.tell(turn, requester, PageDone { requester, frame, media, key });
+    }
+
+    /// Nothing can be reclaimed: what waits for room is refused.
+    fn give_up(&mut self, turn: &mut Turn<'_>) {
+        let read_only = self.tables.groups.is_read_only();
+        assert!(self.held.is_empty() || read_only, "trans{} has no room and no garbage", self.index);
+        while let Some(request) = self.held.pop_front() {
+            if request.operation == TransOperation::Write {
+                self.refuse(turn, &request);
+            } else {
+                self.serve(turn, &request);
+            }
+        }
     }
 
     fn on_reclaimed(&mut self, turn: &mut Turn<'_>, reclaimed: Reclaimed) {
         self.reclaiming = false;
         let group = reclaimed.first.map(|first| self.tables.groups.group(first));
-        if !self.places.reclaimed(turn, group) {
-            assert!(self.held.is_empty(), "trans{} has no room and no garbage", self.index);
-            return;
+        match group.filter(|_| !reclaimed.sound) {
+            Some(bad) => {
+                self.places.retire(bad);
+                self.look_at_spares();
+            }
+            None if !self.places.reclaimed(turn, group) => return self.give_up(turn),
+            None => {}
         }
         while let Some(&request) = self.held.front() {
             if self.places.must_stop() || !self.serve(turn, &request) {

@@ -112,6 +112,11 @@ impl Places for PagePlaces {
     }
 
     fn place_moved(&mut self, turn: &mut Turn<'_>, _lpn: Lpn) -> Option<Ppn> {
+        if self.open.is_empty() && self.free.len() == 0 {
+            // Blocks failed faster than reclaim gained any.
+            self.groups.set_read_only();
+            return None;
+        }
         Some(self.allocate(turn, 0))
     }
 
@@ -140,6 +145,21 @@ impl Places for PagePlaces {
         self.free.insert(group);
         self.low = self.free.len() <= self.low_water();
         true
+    }
+
+    fn abandon(&mut self, group: u32) {
+        if let Some(at) = self.open.iter().position(|point| point.group == group) {
+            self.open.remove(at);
+            self.cursor -= usize::from(at < self.cursor);
+            self.groups.close(group, self.closings);
+            self.closings += 1;
+            self.low |= self.free.len() <= self.low_water();
+        }
+    }
+
+    fn retire(&mut self, group: u32) {
+        self.groups.retire(group);
+        self.low = self.free.len() <= self.low_water();
     }
 
     fn tidy(&mut self, _turn: &mut Turn<'_>) -> Option<MergeStep> {

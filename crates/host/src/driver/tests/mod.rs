@@ -21,6 +21,7 @@ fn settings() -> DriverSettings {
         starts: vec![Lba(0), Lba(4096)],
         initial: Initial::Preconditioned,
         series: None,
+        media_errors: false,
     }
 }
 

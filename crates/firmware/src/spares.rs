@@ -1,0 +1,44 @@
+//! Groups beyond those that a TRANS thread needs: what blocks that fail are replaced from.
+
+use crate::policies::shares;
+use crate::{BlockGroups, Drive, Settings, Tables};
+
+/// The spare groups of a TRANS thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spares {
+    thread: u32,
+    /// Groups for its logical pages, and to work with.
+    needed: u32,
+}
+
+impl Spares {
+    /// Those of thread `index`. What it needs to work with is what page mapping is refused without when it is drawn: its open
+    /// groups, and four.
+    pub(crate) fn of(drive: &Drive, settings: &Settings, tables: &Tables, index: u16) -> Self {
+        let pages = shares(settings.split, drive.pages(), settings.parts.trans)[usize::from(index)];
+        let owned = tables.groups.owned(index.into()).count() as u32;
+        let needed = pages.div_ceil(u64::from(tables.groups.pages())) as u32 + owned / 32 + 4;
+        Spares { thread: index.into(), needed }
+    }
+
+    /// How many there are from the factory.
+    fn total(&self, groups: &BlockGroups) -> i64 {
+        groups.owned(self.thread).count() as i64 - i64::from(self.needed)
+    }
+
+    /// How many are left; below zero the drive takes no more writes.
+    pub(crate) fn left(&self, groups: &BlockGroups) -> i64 {
+        let bad = groups.owned(self.thread).filter(|&group| groups.is_bad(group)).count();
+        self.total(groups) - bad as i64
+    }
+}
+
+/// The spare capacity left, as a share of what there was: that of the TRANS thread that has least.
+pub fn spare_left(drive: &Drive, settings: &Settings, tables: &Tables) -> f64 {
+    let of_thread = |index| {
+        let spares = Spares::of(drive, settings, tables, index);
+        let (total, left) = (spares.total(&tables.groups), spares.left(&tables.groups));
+        if left >= total { 1.0 } else { left.max(0) as f64 / total.max(1) as f64 }
+    };
+    (0..settings.parts.trans.max(1)).map(of_thread).fold(1.0, f64::min)
+}

@@ -1,0 +1,7 @@
+//! Error correction of pages: binary BCH codes, shortened to the chunks of a page.
+
+mod bch;
+mod field;
+mod locate;
+
+pub use bch::{Bch, BchError, Uncorrectable};

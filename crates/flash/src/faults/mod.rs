@@ -1,0 +1,10 @@
+//! Flash that fails: bit errors, read retry, operations that fail and blocks that are bad, as a layer over [`crate::Contents`].
+
+mod draw;
+mod errors;
+mod faulty;
+mod settings;
+
+pub use errors::{ErrorModel, Stress};
+pub use faulty::{FaultyMedia, PageRead, Reading, Verdict};
+pub use settings::{FaultSettings, FaultSettingsError, ReadRetry};

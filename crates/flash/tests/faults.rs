@@ -1,0 +1,256 @@
+//! Flash that fails: errors grow with stress, are corrected up to what the code can and told beyond that, and come back alike.
+
+use flash::*;
+use units::*;
+
+const BLOCK: BlockId = BlockId(0);
+
+fn geometry() -> Geometry {
+    let shape = Shape {
+        channels: 1,
+        packages_per_channel: 1,
+        dies_per_package: 1,
+        planes_per_die: 2,
+        blocks_per_plane: 8,
+        pages_per_block: 16,
+        page: Bytes(1024),
+        oob: Bytes(224),
+        kind: CellKind::Mlc,
+    };
+    Geometry::new(shape).unwrap()
+}
+
+/// Errors by reads alone: `disturb` times the reads so far.
+fn settings() -> FaultSettings {
+    FaultSettings {
+        errors: ErrorModel { base: 1e-3, disturb: 1e-3, disturb_exponent: 1.0, ..ErrorModel::default() },
+        cycles: 0,
+        days: 0.0,
+        days_per_second: 0.0,
+        block_sigma: 0.0,
+        code_data: Bytes(512),
+        correctable: 24,
+        decode: Span::ZERO,
+        decode_bit: Span::ZERO,
+        retry: ReadRetry { levels: 3, factor: 0.5 },
+        weak: 0.5,
+        program_failures: 0.0,
+        erase_failures: 0.0,
+        factory_bad: 0.0,
+    }
+}
+
+fn media(settings: FaultSettings, sector_words: u32, seed: u64) -> FaultyMedia {
+    let geometry = geometry();
+    settings.validate(&geometry).unwrap();
+    let contents = Contents::for_channel(&geometry, ChannelId(0), sector_words, 1000);
+    FaultyMedia::failing(contents, settings, seed, BlockId(geometry.block_count()))
+}
+
+fn fill(media: &mut FaultyMedia, payload: &[u64]) {
+    for page in 0..16 {
+        let oob = Oob { lpn: Lpn(page), owner: 1, sequence: u64::from(page) };
+        media.program(geometry().page(BLOCK, page), Time::ZERO, oob, payload).unwrap();
+    }
+}
+
+const FIRST: Reading = Reading { now: Time::ZERO, level: 0 };
+
+/// Reads a block's pages again and again until none can be read; the verdicts.
+fn wear_out(media: &mut FaultyMedia, payload: &[u64]) -> Vec<Verdict> {
+    let mut verdicts = Vec::new();
+    for round in 0..40 {
+        let page = geometry().page(BLOCK, round % 16);
+        let mut read = vec![0; payload.len()];
+        let found = media.read(page, FIRST, &mut read).unwrap();
+        assert_eq!(found.oob.map(|oob| oob.lpn), Some(Lpn(round % 16)), "the entry is always told");
+        if found.verdict != Verdict::Uncorrectable {
+            assert!(read == payload, "what is not given up is right");
+        }
+        verdicts.push(found.verdict);
+    }
+    verdicts
+}
+
+#[test]
+fn full_pages_are_decoded_and_agree_with_the_count() {
+    let payload: Vec<u64> = (0..128).map(|word| pattern(Lba(9), 4, word)).collect();
+    let (mut full, mut counted) = (media(settings(), 64, 3), media(settings(), 1, 3));
+    fill(&mut full, &payload);
+    fill(&mut counted, &[5, 6]);
+    let verdicts = wear_out(&mut full, &payload);
+    assert_eq!(verdicts, wear_out(&mut counted, &[5, 6]), "the decoder corrects what the code can");
+    let corrected =
+        verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Good { bits, .. } if *bits > 0)).count();
+    let weak = verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Good { weak: true, .. })).count();
+    assert!(corrected > 3 && weak > 0 && weak < corrected, "{verdicts:?}");
+    assert_eq!(verdicts.last(), Some(&Verdict::Uncorrectable));
+}
+
+#[test]
+fn retry_levels_bring_pages_back_and_another_seed_fails_otherwise() {
+    let mut worn = media(settings(), 1, 3);
+    fill(&mut worn, &[5, 6]);
+    wear_out(&mut worn, &[5, 6]);
+    let page = geometry().page(BLOCK, 0);
+    let read = |media: &mut FaultyMedia, level| {
+        media.read(page, Reading { now: Time::ZERO, level }, &mut [0; 2]).unwrap().verdict
+    };
+    assert_eq!(read(&mut worn, 0), Verdict::Uncorrectable);
+    assert_eq!(read(&mut worn, 0), Verdict::Uncorrectable, "an error does not go away");
+    assert!(matches!(read(&mut worn, 3), Verdict::Good { .. }), "an eighth of the rate");
+    let run = |seed| {
+        let mut media = media(settings(), 1, seed);
+        fill(&mut media, &[5, 6]);
+        wear_out(&mut media, &[5, 6])
+    };
+    assert_eq!(run(3), run(3));
+    assert_ne!(run(3), run(4));
+}
+
+#[test]
+fn an_erase_makes_a_block_fresh_and_blocks_kept_sound_never_fail() {
+    let mut worn = media(settings(), 1, 3);
+    fill(&mut worn, &[5, 6]);
+    wear_out(&mut worn, &[5, 6]);
+    worn.erase(BLOCK).unwrap();
+    fill(&mut worn, &[5, 6]);
+    let read = worn.read(geometry().page(BLOCK, 0), FIRST, &mut [0; 2]).unwrap();
+    assert!(matches!(read.verdict, Verdict::Good { .. }));
+    let contents = Contents::for_channel(&geometry(), ChannelId(0), 1, 1000);
+    let mut sound = FaultyMedia::failing(contents, settings(), 3, BLOCK);
+    fill(&mut sound, &[5, 6]);
+    let clean = Verdict::Good { bits: 0, worst: 0, words: 0, weak: false };
+    assert!(wear_out(&mut sound, &[5, 6]).iter().all(|verdict| *verdict == clean));
+}
+
+#[test]
+fn data_decay_with_days() {
+    let errors = ErrorModel { retention: 1e-3, retention_exponent: 1.0, ..ErrorModel::default() };
+    let aged = FaultSettings { errors, days_per_second: 1.0, ..settings() };
+    let mut media = media(aged, 1, 3);
+    fill(&mut media, &[5, 6]);
+    let bits_after = |seconds| {
+        let now = Time::ZERO + Span::from_secs(seconds);
+        match media.read(geometry().page(BLOCK, 4), Reading { now, level: 0 }, &mut [0; 2]).unwrap().verdict {
+            Verdict::Good { bits, .. } => bits,
+            Verdict::Uncorrectable => u32::MAX,
+        }
+    };
+    let bits = [0, 1, 2, 100].map(bits_after);
+    assert!(bits[0] == 0 && bits[1] < bits[2] && bits[3] == u32::MAX && bits.is_sorted(), "{bits:?}");
+}
+
+#[test]
+fn programs_and_erases_fail_and_leave_nothing_to_be_read() {
+    let mut media = media(FaultSettings { program_failures: 0.1, erase_failures: 0.2, ..settings() }, 1, 5);
+    let (mut failed, mut erases) = (0, 0);
+    for block in (0..16).map(BlockId) {
+        let mut bad = false;
+        for page in (0..16).map(|page| geometry().page(block, page)) {
+            let oob = Oob { lpn: Lpn(1), owner: 0, sequence: 0 };
+            match media.program(page, Time::ZERO, oob, &[1, 2]) {
+                Ok(()) => assert!(media.read(page, FIRST, &mut [0; 2]).unwrap().oob.is_some()),
+                Err(fault) => {
+                    assert_eq!(fault, MediaFault::ProgramFailed { ppn: page });
+                    assert!(media.is_natural(fault));
+                    assert_eq!(media.read(page, FIRST, &mut [0; 2]), Err(MediaFault::Unreadable { ppn: page }));
+                    (failed, bad) = (failed + 1, true);
+                }
+            }
+        }
+        assert_eq!(media.is_bad(block), bad);
+        if let Err(fault) = media.erase(block) {
+            assert_eq!(fault, MediaFault::EraseFailed { block });
+            assert!(media.is_bad(block));
+            assert!(media.read(geometry().page(block, 0), FIRST, &mut [0; 2]).is_err());
+            erases += 1;
+        }
+    }
+    // Of 256 programs and 16 erases.
+    assert!((10..45).contains(&failed) && (1..9).contains(&erases), "{failed} programs, {erases} erases");
+}
+
+#[test]
+fn settings_that_cannot_be_name_their_field() {
+    let field = |settings: FaultSettings| settings.validate(&geometry()).unwrap_err().field;
+    assert_eq!(field(FaultSettings { code_data: Bytes(384), ..settings() }), "code_data_bytes");
+    assert_eq!(field(FaultSettings { correctable: 0, ..settings() }), "code_correctable");
+    assert_eq!(field(FaultSettings { correctable: 80, ..settings() }), "code_correctable");
+    assert_eq!(field(FaultSettings { program_failures: 1.5, ..settings() }), "program_failures");
+    assert_eq!(field(FaultSettings { days: f64::NAN, ..settings() }), "days");
+    assert_eq!(field(FaultSettings { retry: ReadRetry { levels: 1, factor: 0.0 }, ..settings() }), "retry_factor");
+}
+
+/// What a store was told, by page and block, as a file would keep it.
+#[derive(Debug, Default)]
+struct Kept {
+    pages: std::collections::BTreeMap<u32, (StoredPage, Vec<u64>)>,
+    blocks: std::collections::BTreeMap<u32, StoredBlock>,
+}
+
+#[derive(Clone, Debug)]
+#[expect(clippy::disallowed_types, reason = "the test looks into the store that it gave away")]
+struct Keeping(std::sync::Arc<std::sync::Mutex<Kept>>);
+
+impl PageStore for Keeping {
+    fn write(&mut self, ppn: Ppn, page: StoredPage, payload: &[u64]) -> Result<(), StoreFailed> {
+        self.0.lock().unwrap().pages.insert(ppn.0, (page, payload.to_vec()));
+        Ok(())
+    }
+    fn read(&mut self, ppn: Ppn, payload: &mut [u64]) -> Result<(), StoreFailed> {
+        let kept = self.0.lock().unwrap();
+        let (_, stored) = kept.pages.get(&ppn.0).ok_or(StoreFailed)?;
+        payload.copy_from_slice(stored);
+        Ok(())
+    }
+    fn set_block(&mut self, block: BlockId, state: StoredBlock) -> Result<(), StoreFailed> {
+        self.0.lock().unwrap().blocks.insert(block.0, state);
+        Ok(())
+    }
+}
+
+#[test]
+fn what_a_store_was_told_is_the_same_channel_again() {
+    let kept = Keeping(Default::default());
+    let fresh = || Contents::for_channel(&geometry(), ChannelId(0), 1, 1000).kept_in(Box::new(kept.clone()));
+    let failing = FaultSettings { program_failures: 0.1, erase_failures: 0.3, ..settings() };
+    let mut media = FaultyMedia::failing(fresh(), failing, 5, BlockId(16));
+    for round in 0..3u64 {
+        for block in (0..16).map(BlockId) {
+            for page in (0..12).map(|page| geometry().page(block, page)) {
+                let oob = Oob { lpn: Lpn(page.0), owner: 2, sequence: round };
+                let _ = media.program(page, Time::ZERO, oob, &[round, u64::from(page.0)]);
+            }
+            if round < 2 {
+                let _ = media.erase(block);
+            }
+        }
+    }
+    let mut restored = fresh();
+    let kept = kept.0.lock().unwrap();
+    for block in 0..16 {
+        let state = kept.blocks.get(&block).copied().unwrap_or_default();
+        restored.restore_block(BlockId(block), state).unwrap();
+        for (page, (stored, _)) in kept.pages.range(block * 16..(block + 1) * 16) {
+            if stored.erases == state.erases && !state.torn {
+                restored.restore_page(Ppn(*page), *stored).unwrap();
+            }
+        }
+    }
+    let damaged = StoredPage { check: 1, mark: 5, ..StoredPage::default() };
+    let unwritten = geometry().page(BlockId(15), 15);
+    assert_eq!(fresh().restore_page(unwritten, damaged), Err(MediaFault::Unreadable { ppn: unwritten }));
+    drop(kept);
+    let mut before = media.into_contents();
+    for block in (0..16).map(BlockId) {
+        assert_eq!(before.is_bad(block), restored.is_bad(block), "{block}");
+        assert_eq!(before.erase_count(block), restored.erase_count(block), "{block}");
+        assert_eq!(before.written_pages(block), restored.written_pages(block), "{block}");
+        for page in (0..16).map(|page| geometry().page(block, page)) {
+            let (mut one, mut other) = ([0; 2], [0; 2]);
+            assert_eq!(before.read(page, &mut one), restored.read(page, &mut other), "{page}");
+            assert_eq!(one, other);
+        }
+    }
+}

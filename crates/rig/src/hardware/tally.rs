@@ -1,0 +1,64 @@
+//! Counts of what the media got wrong: words that all channels write, in either world.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What was counted so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct MediaCounts {
+    /// Bits corrected.
+    pub(crate) bits: u64,
+    /// Code words with a corrected bit.
+    pub(crate) words: u64,
+    /// Pages read again.
+    pub(crate) retries: u64,
+    /// Pages given up.
+    pub(crate) uncorrectable: u64,
+}
+
+impl MediaCounts {
+    /// What was counted since.
+    pub(crate) fn since(self, earlier: MediaCounts) -> MediaCounts {
+        MediaCounts {
+            bits: self.bits - earlier.bits,
+            words: self.words - earlier.words,
+            retries: self.retries - earlier.retries,
+            uncorrectable: self.uncorrectable - earlier.uncorrectable,
+        }
+    }
+}
+
+/// The counts of a device.
+#[derive(Debug, Default)]
+pub(crate) struct MediaTally {
+    bits: AtomicU64,
+    words: AtomicU64,
+    retries: AtomicU64,
+    uncorrectable: AtomicU64,
+}
+
+impl MediaTally {
+    pub(crate) fn corrected(&self, bits: u32, words: u32) {
+        if bits > 0 {
+            self.bits.fetch_add(bits.into(), Ordering::Relaxed);
+            self.words.fetch_add(words.into(), Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn retried(&self, pages: u8) {
+        self.retries.fetch_add(pages.into(), Ordering::Relaxed);
+    }
+
+    pub(crate) fn given_up(&self) {
+        self.uncorrectable.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn counts(&self) -> MediaCounts {
+        let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        MediaCounts {
+            bits: load(&self.bits),
+            words: load(&self.words),
+            retries: load(&self.retries),
+            uncorrectable: load(&self.uncorrectable),
+        }
+    }
+}

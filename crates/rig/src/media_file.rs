@@ -1,0 +1,345 @@
+//! The pages of a drive in a sparse file: what was written is in it when the process ends, however it ends.
+//!
+//! ```text
+//! header, one page | pages that hold something: a bit each | blocks: 16 bytes each | page records: 32 bytes each | payload
+//! ```
+//! A page's payload is written before its record, a block's record is all that an erase writes. What is not sound when it is read
+//! back is told from its check values. The operating system has what was written at once, so it outlasts the process; only closing
+//! the file waits until it outlasts the machine.
+
+use flash::{Contents, Geometry, PageStore, StoreFailed, StoredBlock, StoredPage};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use thiserror::Error;
+use units::{BlockId, ChannelId, Lpn, Ppn};
+
+const MAGIC: &[u8; 16] = b"flashloom media\n";
+const VERSION: u32 = 1;
+const HEADER_BYTES: u64 = 4096;
+const BLOCK_BYTES: u64 = 16;
+const PAGE_BYTES: u64 = 32;
+/// Where the header says whether the file was closed, and where the text begins that names its drive.
+const CLOSED_AT: u64 = 20;
+const TEXT_AT: u64 = 24;
+
+/// A file that cannot keep a drive's pages.
+#[derive(Debug, Error)]
+pub enum MediaFileError {
+    /// The system refuses.
+    #[error("{file}: {error}")]
+    System {
+        /// The file.
+        file: String,
+        /// What it says.
+        error: std::io::Error,
+    },
+    /// Another process has it.
+    #[error("{file}: in use by another drive; expected a file of its own")]
+    InUse {
+        /// The file.
+        file: String,
+    },
+    /// Something else, or of another version.
+    #[error("{file}: {found}; expected a media file of version {VERSION}, or one that does not exist yet")]
+    Foreign {
+        /// The file.
+        file: String,
+        /// What it is.
+        found: String,
+    },
+    /// Made by a drive of another kind.
+    #[error("{file}: {field} is {found}; expected {expected}, as this drive has")]
+    OtherDrive {
+        /// The file.
+        file: String,
+        /// What differs.
+        field: String,
+        /// What the file has.
+        found: String,
+        /// What the drive has.
+        expected: String,
+    },
+    /// Its drive did not end in order.
+    #[error(
+        "{file}: its drive did not end in order, so that deallocated blocks are unknown; expected a file that was closed"
+    )]
+    NotClosed {
+        /// The file.
+        file: String,
+    },
+    /// A record that nobody wrote so.
+    #[error("{file}: the record of {what} is damaged; expected a file as its drive left it")]
+    Damaged {
+        /// The file.
+        file: String,
+        /// Of which page or block.
+        what: String,
+    },
+}
+
+/// Where the parts of a file are.
+#[derive(Clone, Copy, Debug)]
+struct Layout {
+    mapped: u64,
+    blocks: u64,
+    pages: u64,
+    payload: u64,
+    payload_bytes: u64,
+    end: u64,
+}
+
+impl Layout {
+    fn of(geometry: &Geometry, payload_bytes: u64) -> Layout {
+        let whole = |bytes: u64| bytes.next_multiple_of(HEADER_BYTES);
+        let mapped = HEADER_BYTES;
+        let blocks = mapped + whole(u64::from(geometry.page_count()).div_ceil(8));
+        let pages = blocks + whole(u64::from(geometry.block_count()) * BLOCK_BYTES);
+        let payload = pages + whole(u64::from(geometry.page_count()) * PAGE_BYTES);
+        let end = payload + u64::from(geometry.page_count()) * payload_bytes;
+        Layout { mapped, blocks, pages, payload, payload_bytes, end }
+    }
+}
+
+/// An open file.
+#[derive(Clone, Debug)]
+pub(crate) struct MediaFile {
+    file: Arc<File>,
+    path: PathBuf,
+    layout: Layout,
+    geometry: Geometry,
+}
+
+/// A file that was opened, and what its drive left: which logical pages hold something. None if it is new.
+pub(crate) type Opened = (MediaFile, Option<Vec<bool>>);
+
+impl MediaFile {
+    /// Opens a file, or makes one, for a drive with `sector_words` of each sector. `identity` names whatever must be the same when
+    /// it is opened again, a line `field = value` each.
+    ///
+    /// # Errors
+    /// A file that cannot be opened, is another's, is damaged or was not closed.
+    pub(crate) fn open(
+        path: &Path,
+        geometry: &Geometry,
+        payload_bytes: u64,
+        identity: &str,
+    ) -> Result<Opened, MediaFileError> {
+        let name = path.display().to_string();
+        let system = |error| MediaFileError::System { file: name.clone(), error };
+        assert!(identity.len() as u64 + TEXT_AT < HEADER_BYTES, "the header has room for what names a drive");
+        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
+        let file = opened.map_err(system)?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(MediaFileError::InUse { file: name }),
+            Err(TryLockError::Error(error)) => return Err(system(error)),
+        }
+        let layout = Layout::of(geometry, payload_bytes);
+        let file = MediaFile { file: Arc::new(file), path: path.into(), layout, geometry: geometry.clone() };
+        let length = file.file.metadata().map_err(system)?.len();
+        if length == 0 {
+            file.format(identity).map_err(system)?;
+            return Ok((file, None));
+        }
+        file.check(length, identity)?;
+        let mapped = file.mapped().map_err(system)?;
+        // From here on it is not closed, whatever becomes of this process.
+        file.file.write_all_at(&0u32.to_le_bytes(), CLOSED_AT).map_err(system)?;
+        Ok((file, Some(mapped)))
+    }
+
+    fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
+    fn format(&self, identity: &str) -> std::io::Result<()> {
+        let mut header = vec![0; HEADER_BYTES as usize];
+        header[..16].copy_from_slice(MAGIC);
+        header[16..20].copy_from_slice(&VERSION.to_le_bytes());
+        header[TEXT_AT as usize..][..identity.len()].copy_from_slice(identity.as_bytes());
+        self.file.set_len(self.layout.end)?;
+        self.file.write_all_at(&header, 0)
+    }
+
+    /// Checks that the header is that of this drive.
+    fn check(&self, length: u64, identity: &str) -> Result<(), MediaFileError> {
+        let foreign = |found: &str| MediaFileError::Foreign { file: self.name(), found: found.into() };
+        let mut header = vec![0; HEADER_BYTES as usize];
+        self.file.read_exact_at(&mut header, 0).map_err(|_| foreign("too short"))?;
+        if &header[..16] != MAGIC {
+            return Err(foreign("something else"));
+        }
+        let word = |at: u64| {
+            let at = at as usize;
+            u32::from_le_bytes(header[at..at + 4].try_into().expect("four bytes"))
+        };
+        if word(16) != VERSION {
+            return Err(foreign(&format!("version {}", word(16))));
+        }
+        let text = &header[TEXT_AT as usize..];
+        let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
+        let text = std::str::from_utf8(&text[..end]).map_err(|_| foreign("a damaged header"))?;
+        self.compare(text, identity)?;
+        if length != self.layout.end {
+            return Err(foreign(&format!("{length} bytes, cut from {}", self.layout.end)));
+        }
+        match word(CLOSED_AT) {
+            1 => Ok(()),
+            0 => Err(MediaFileError::NotClosed { file: self.name() }),
+            _ => Err(foreign("a damaged header")),
+        }
+    }
+
+    fn compare(&self, found: &str, expected: &str) -> Result<(), MediaFileError> {
+        let mut found = found.lines();
+        for line in expected.lines() {
+            let (field, expected) = line.split_once(" = ").expect("the identity has a value on each line");
+            let held = found.next().and_then(|line| line.split_once(" = ")).filter(|(name, _)| *name == field);
+            let held = held.map_or("missing", |(_, value)| value);
+            if held != expected {
+                let (field, found, expected) = (field.into(), held.into(), expected.into());
+                return Err(MediaFileError::OtherDrive { file: self.name(), field, found, expected });
+            }
+        }
+        Ok(())
+    }
+
+    fn mapped(&self) -> std::io::Result<Vec<bool>> {
+        let mut bits = vec![0; (self.geometry.page_count() as usize).div_ceil(8)];
+        self.file.read_exact_at(&mut bits, self.layout.mapped)?;
+        Ok((0..self.geometry.page_count() as usize).map(|at| bits[at / 8] >> (at % 8) & 1 == 1).collect())
+    }
+
+    /// The pages of a channel as the file has them, kept there from now on.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or with records that nobody wrote so.
+    pub(crate) fn restore(&self, mut contents: Contents, channel: ChannelId) -> Result<Contents, MediaFileError> {
+        contents = contents.kept_in(Box::new(self.clone()));
+        let system = |error| MediaFileError::System { file: self.name(), error };
+        let damaged = |what: String| MediaFileError::Damaged { file: self.name(), what };
+        let per_block = self.geometry.shape().pages_per_block;
+        let mut records = vec![0; (u64::from(per_block) * PAGE_BYTES) as usize];
+        let of_channel = |block: &BlockId| self.geometry.die_of(*block).0 == channel;
+        for block in (0..self.geometry.block_count()).map(BlockId).filter(of_channel) {
+            let Some(state) = self.block(block).map_err(system)? else { continue };
+            contents.restore_block(block, state).map_err(|_| damaged(block.to_string()))?;
+            if state.torn {
+                continue;
+            }
+            let first = self.geometry.page(block, 0);
+            self.file.read_exact_at(&mut records, self.page_at(first)).map_err(system)?;
+            for (ppn, record) in (first.0..).map(Ppn).zip(records.chunks_exact(PAGE_BYTES as usize)) {
+                let (stored, _) = decode(record);
+                if stored.mark != 0 && stored.erases == state.erases {
+                    contents.restore_page(ppn, stored).map_err(|_| damaged(ppn.to_string()))?;
+                }
+            }
+        }
+        Ok(contents)
+    }
+
+    /// What is left when a drive has ended in order: everything is in the file, and `holds` says of each logical page whether it
+    /// holds something.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub(crate) fn close(&self, pages: u32, holds: impl Fn(Lpn) -> bool) -> Result<(), MediaFileError> {
+        let mut bits = vec![0u8; (self.geometry.page_count() as usize).div_ceil(8)];
+        for lpn in (0..pages).filter(|&lpn| holds(Lpn(lpn))) {
+            bits[lpn as usize / 8] |= 1 << (lpn % 8);
+        }
+        let closed = || {
+            self.file.write_all_at(&bits, self.layout.mapped)?;
+            self.file.sync_all()?;
+            self.file.write_all_at(&1u32.to_le_bytes(), CLOSED_AT)?;
+            self.file.sync_all()
+        };
+        closed().map_err(|error| MediaFileError::System { file: self.name(), error })
+    }
+
+    fn page_at(&self, ppn: Ppn) -> u64 {
+        self.layout.pages + u64::from(ppn.0) * PAGE_BYTES
+    }
+
+    fn payload_at(&self, ppn: Ppn) -> u64 {
+        self.layout.payload + u64::from(ppn.0) * self.layout.payload_bytes
+    }
+
+    fn block_at(&self, block: BlockId) -> u64 {
+        self.layout.blocks + u64::from(block.0) * BLOCK_BYTES
+    }
+
+    /// The record of a block; none if it was never touched.
+    fn block(&self, block: BlockId) -> std::io::Result<Option<StoredBlock>> {
+        let mut record = [0; BLOCK_BYTES as usize];
+        self.file.read_exact_at(&mut record, self.block_at(block))?;
+        let erases = u32::from_le_bytes(record[..4].try_into().expect("four bytes"));
+        let [_, _, _, _, touched, bad, torn, ..] = record;
+        Ok((touched == 1).then_some(StoredBlock { erases, bad: bad == 1, torn: torn == 1 }))
+    }
+
+    fn touch(&self, block: BlockId, state: StoredBlock) -> std::io::Result<()> {
+        let mut record = [0; BLOCK_BYTES as usize];
+        record[..4].copy_from_slice(&state.erases.to_le_bytes());
+        (record[4], record[5], record[6]) = (1, state.bad.into(), state.torn.into());
+        self.file.write_all_at(&record, self.block_at(block))
+    }
+}
+
+/// A sum over the words of a payload in their order (multiply and rotate, with the golden ratio of 64 bits).
+fn sum(payload: &[u64]) -> u64 {
+    payload
+        .iter()
+        .fold(0x9e37_79b9_7f4a_7c15, |sum: u64, word| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29))
+}
+
+fn encode(page: StoredPage, sum: u64) -> [u8; PAGE_BYTES as usize] {
+    let mut record = [0; PAGE_BYTES as usize];
+    record[..4].copy_from_slice(&page.mark.to_le_bytes());
+    record[4..8].copy_from_slice(&page.erases.to_le_bytes());
+    record[8..16].copy_from_slice(&page.sequence.to_le_bytes());
+    record[16..20].copy_from_slice(&page.check.to_le_bytes());
+    record[20..22].copy_from_slice(&page.owner.to_le_bytes());
+    record[24..32].copy_from_slice(&sum.to_le_bytes());
+    record
+}
+
+fn decode(record: &[u8]) -> (StoredPage, u64) {
+    let four = |at: usize| u32::from_le_bytes(record[at..at + 4].try_into().expect("four bytes"));
+    let eight = |at: usize| u64::from_le_bytes(record[at..at + 8].try_into().expect("eight bytes"));
+    let owner = u16::from_le_bytes([record[20], record[21]]);
+    (StoredPage { mark: four(0), owner, sequence: eight(8), check: four(16), erases: four(4) }, eight(24))
+}
+
+impl PageStore for MediaFile {
+    fn write(&mut self, ppn: Ppn, page: StoredPage, payload: &[u64]) -> Result<(), StoreFailed> {
+        let block = self.geometry.block_of(ppn);
+        let bytes: Vec<u8> = payload.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let write = || {
+            if self.block(block)?.is_none() {
+                self.touch(block, StoredBlock { erases: page.erases, ..StoredBlock::default() })?;
+            }
+            self.file.write_all_at(&bytes, self.payload_at(ppn))?;
+            self.file.write_all_at(&encode(page, sum(payload)), self.page_at(ppn))
+        };
+        write().map_err(|_| StoreFailed)
+    }
+
+    fn read(&mut self, ppn: Ppn, payload: &mut [u64]) -> Result<(), StoreFailed> {
+        let (mut bytes, mut record) = (vec![0; payload.len() * 8], [0; PAGE_BYTES as usize]);
+        self.file.read_exact_at(&mut bytes, self.payload_at(ppn)).map_err(|_| StoreFailed)?;
+        self.file.read_exact_at(&mut record, self.page_at(ppn)).map_err(|_| StoreFailed)?;
+        for (word, bytes) in payload.iter_mut().zip(bytes.chunks_exact(8)) {
+            *word = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
+        }
+        let (_, expected) = decode(&record);
+        if sum(payload) == expected { Ok(()) } else { Err(StoreFailed) }
+    }
+
+    fn set_block(&mut self, block: BlockId, state: StoredBlock) -> Result<(), StoreFailed> {
+        self.touch(block, state).map_err(|_| StoreFailed)
+    }
+}

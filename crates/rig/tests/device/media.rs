@@ -1,0 +1,168 @@
+//! Flash that fails: what cannot be corrected is told, what is answered is right, in every architecture and both worlds.
+
+use crate::small::{Small, mixed, processor};
+use firmware::architecture::{ARCHITECTURES, Architecture};
+use flash::{ErrorModel, FaultSettings, ReadRetry};
+use host::{Pace, Phase};
+use report::{Media, Summary};
+use rig::{Device, Fill, Session, run_on_threads};
+use threads::Layout;
+use units::{Bytes, Span};
+use workload::{Parameters, Pattern, Recipe};
+
+/// Flash at the end of its life: of 9,200 bits of a word 14 are wrong on average, and of reads from worn blocks more.
+fn worn() -> FaultSettings {
+    FaultSettings {
+        errors: ErrorModel { base: 1.5e-3, disturb: 2e-6, disturb_exponent: 1.0, ..ErrorModel::default() },
+        cycles: 0,
+        days: 0.0,
+        days_per_second: 0.0,
+        block_sigma: 0.3,
+        code_data: Bytes(1024),
+        correctable: 24,
+        decode: Span::from_micros(1),
+        decode_bit: Span::from_nanos(500),
+        retry: ReadRetry { levels: 2, factor: 0.8 },
+        weak: 0.0,
+        program_failures: 0.0,
+        erase_failures: 0.0,
+        factory_bad: 0.0,
+    }
+}
+
+fn reads(sectors: u64, ios: u64) -> Phase {
+    let source = Recipe::fixed("reads", Pattern::Random, 1.0, 4096).source(&Parameters::new(sectors, 1));
+    Phase { ios: Some(ios), ..Phase::new("reads", Box::new(source.expect("a drawable workload")), Pace::Closed) }
+}
+
+fn run(device: &Device, small: &Small, ios: u64) -> (Summary, u64) {
+    let phase = mixed("mixed", small.seed, small.sectors(), ios);
+    let name = device.architecture.name();
+    // While the reads go on, PipeSSD's last erases are done: until then its tables are ahead of flash.
+    let phases = vec![phase, reads(small.sectors(), 400)];
+    let mut session = Session::new(device, "small", processor(), small.seed, phases, 0).expect("it can be built");
+    let summary = session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{name}: {error}"));
+    session.next_phase().expect("another").unwrap_or_else(|error| panic!("{name}: {error}"));
+    session.check_invariants().unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert_eq!(summary.data.as_ref().map(|data| data.mismatches), Some(0));
+    (summary, session.digest())
+}
+
+fn media(summary: &Summary) -> Media {
+    summary.media.clone().expect("flash fails")
+}
+
+#[test]
+fn worn_flash_is_corrected_read_again_or_given_up_but_never_wrong() {
+    for &architecture in ARCHITECTURES {
+        let small = Small { architecture, fill: Fill::Random { times: 1.0 }, ..Small::default() };
+        let device = Device { faults: Some(worn()), ..small.device() };
+        let (summary, digest) = run(&device, &small, 4_000);
+        let media = media(&summary);
+        assert!(media.bit_errors > media.corrected && media.corrected > 5_000, "{}: {media:?}", architecture.name());
+        assert!(media.retries > media.uncorrectable, "{}: {media:?}", architecture.name());
+        assert!(media.uncorrectable > 0 && media.failed_commands > 0, "{}: {media:?}", architecture.name());
+        assert_eq!(run(&device, &small, 4_000).1, digest, "{} repeats", architecture.name());
+    }
+}
+
+#[test]
+fn with_every_byte_kept_the_code_corrects_as_many_as_are_counted_without() {
+    let small = Small { fill: Fill::Sequential, ..Small::default() };
+    let mut device = Device { faults: Some(worn()), ..small.device() };
+    let (counted, digest) = run(&device, &small, 400);
+    device.drive.sector_words = 64;
+    let (decoded, same) = run(&device, &small, 400);
+    assert!(media(&counted).corrected > 500);
+    assert_eq!((media(&decoded), same), (media(&counted), digest), "what a page holds changes no time and no error");
+}
+
+#[test]
+fn worn_flash_on_real_threads_is_never_wrong() {
+    for &architecture in ARCHITECTURES {
+        let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
+        let device = Device { faults: Some(worn()), ..small.device() };
+        let phase = mixed("mixed", 1, small.sectors(), 600);
+        let layout = Layout { threads: 2, pin: false };
+        let ran = run_on_threads(&device, "small", 1, vec![phase], layout, Span::from_secs(300));
+        let summary = ran.unwrap_or_else(|error| panic!("{}: {error}", architecture.name())).remove(0);
+        assert!(media(&summary).corrected > 200, "{}: {:?}", architecture.name(), summary.media);
+    }
+}
+
+/// Bits that never fail, so that what a test sees comes from operations that do.
+fn failing(program_failures: f64, erase_failures: f64) -> FaultSettings {
+    FaultSettings { errors: ErrorModel::default(), program_failures, erase_failures, ..worn() }
+}
+
+fn that_replace_blocks() -> impl Iterator<Item = &'static dyn Architecture> {
+    ARCHITECTURES.iter().copied().filter(|architecture| architecture.replaces_blocks())
+}
+
+#[test]
+fn pages_find_another_place_and_blocks_that_fail_are_used_no_more() {
+    for architecture in that_replace_blocks() {
+        let small = Small { architecture, fill: Fill::Random { times: 1.0 }, ..Small::default() };
+        let device = Device { faults: Some(failing(0.001, 0.01)), ..small.device() };
+        let (summary, digest) = run(&device, &small, 8_000);
+        let media = media(&summary);
+        assert!(media.bad_blocks >= 10, "{}: {media:?}", architecture.name());
+        assert_eq!((media.failed_commands, media.uncorrectable), (0, 0), "{}: {media:?}", architecture.name());
+        assert_eq!(run(&device, &small, 8_000).1, digest, "{} repeats", architecture.name());
+    }
+}
+
+#[test]
+fn blocks_that_are_bad_from_the_factory_are_never_used() {
+    for &architecture in ARCHITECTURES {
+        for fill in [Fill::Sequential, Fill::Random { times: 1.0 }] {
+            let small = Small { architecture, fill, ..Small::default() };
+            let device =
+                Device { faults: Some(FaultSettings { factory_bad: 0.02, ..failing(0.0, 0.0) }), ..small.device() };
+            let (summary, _) = run(&device, &small, 4_000);
+            // Of 512 blocks about 10 are bad, and the other plane of their groups is lost with them.
+            assert!((6..40).contains(&media(&summary).bad_blocks), "{}: {:?}", architecture.name(), summary.media);
+        }
+    }
+}
+
+#[test]
+fn a_drive_without_spare_blocks_takes_no_more_writes_and_keeps_what_it_has() {
+    for architecture in that_replace_blocks() {
+        // Every erase fails at once; or one in four, so that the drive wears down while it works.
+        for erase_failures in [1.0, 0.25] {
+            let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
+            let device = Device { faults: Some(failing(0.0, erase_failures)), ..small.device() };
+            let name = architecture.name();
+            let phases = (1..=2).map(|seed| mixed("mixed", seed, small.sectors(), 7_000)).collect();
+            let mut session = Session::new(&device, "small", processor(), 1, phases, 0).expect("it can be built");
+            let first = session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{name}: {error}"));
+            let second = session.next_phase().expect("another").unwrap_or_else(|error| panic!("{name}: {error}"));
+            session.check_invariants().unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(session.tables().groups.is_read_only(), "{name}: {:?}", first.media);
+            let failed = media(&second).failed_commands - media(&first).failed_commands;
+            // Half of the requests write, flush or deallocate.
+            assert!((2_800..4_200).contains(&failed), "{name}: {failed} of 7,000 commands failed");
+            assert!(second.data.expect("it is checked").checked > 10_000, "{name}: reads go on");
+        }
+    }
+}
+
+#[test]
+fn groups_that_are_close_to_the_limit_are_rewritten_in_time() {
+    for architecture in that_replace_blocks() {
+        let lost = |weak| {
+            let disturbed = ErrorModel { base: 5e-4, disturb: 1e-6, disturb_exponent: 1.0, ..ErrorModel::default() };
+            let retry = ReadRetry { levels: 0, factor: 1.0 };
+            let faults = FaultSettings { errors: disturbed, block_sigma: 0.0, retry, weak, ..worn() };
+            let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
+            let device = Device { faults: Some(faults), ..small.device() };
+            let mut session =
+                Session::new(&device, "small", processor(), 1, vec![reads(512, 60_000)], 0).expect("it can be built");
+            let summary = session.next_phase().expect("one phase").expect("nothing is wrong");
+            media(&summary).uncorrectable
+        };
+        let (left, scrubbed) = (lost(0.0), lost(0.7));
+        assert!(left > 100 && scrubbed * 20 < left, "{}: {scrubbed} scrubbed, {left} left", architecture.name());
+    }
+}

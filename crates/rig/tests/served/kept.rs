@@ -1,0 +1,150 @@
+//! A drive whose pages a file keeps: served again it has what it had, and a file that is not its own is refused by name.
+
+use crate::Serving;
+use crate::conversations::{NOWHERE, read, write};
+use crate::initiator::{Host, Payload};
+use nvme::spec::{DsmRange, Opcode, Submission};
+use rig::{BuildError, Layout, Service, ServiceError, ServiceSettings, SessionError};
+use std::fs::OpenOptions;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// A file name that no other test of this process or another has.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new(name: &str) -> Self {
+        Scratch(std::env::temp_dir().join(format!("flashloom-{name}-{}.media", std::process::id())))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+fn serving(architecture: &'static str, file: &Path) -> Serving {
+    Serving { architecture, media: Some(file.into()), ..Serving::default() }
+}
+
+/// Why a drive cannot be served from a file.
+fn refusal(serving: Serving) -> String {
+    let settings = ServiceSettings {
+        door: rig::Door::Tcp { address: "127.0.0.1:0".parse().expect("an address"), advertised: None },
+        subsystem: crate::SUBSYSTEM.into(),
+        allowed: Vec::new(),
+        keys: None,
+        layout: Layout { threads: 1, pin: false },
+    };
+    let service = Service::listen(serving.device(), settings).expect("a free port");
+    match service.run().expect_err("it is refused") {
+        ServiceError::Session(SessionError::Build(BuildError::MediaFile(error))) => error.to_string(),
+        other => panic!("{other}"),
+    }
+}
+
+/// What the pages of a round hold.
+fn pattern(round: u64, page: u64) -> Vec<u8> {
+    (0..4096u64).map(|at| (at * 31 + round * 7 + page * 13) as u8).collect()
+}
+
+fn deallocate(host: &mut Host, page: u64) {
+    let range = DsmRange { attributes: 0, blocks: 8, slba: page * 8 }.encode();
+    let mut range: Vec<u8> = range.iter().flat_map(|word| word.to_le_bytes()).collect();
+    range.resize(4096, 0);
+    host.queues[0].done(Submission::dataset_management(1, 1, NOWHERE), Payload::Send(&range));
+}
+
+#[test]
+fn served_again_a_drive_has_what_it_had() {
+    for architecture in ["deepflash", "naive", "pipessd", "tradition"] {
+        let scratch = Scratch::new(architecture);
+        let mut expected: Vec<Option<u64>> = vec![None; 40];
+        for round in 0..4u64 {
+            let running = serving(architecture, &scratch.0).start();
+            let mut host = running.host("host").attach();
+            for (page, held) in (0..).zip(&expected) {
+                let found = host.queues[1].done(read(page * 8, 8), Payload::Receive(4096)).1;
+                let due = held.map_or(vec![0; 4096], |round| pattern(round, page));
+                assert!(found == due, "{architecture} round {round} page {page}");
+            }
+            for page in (round..40).step_by(3) {
+                host.queues[0].done(write(page * 8, 8), Payload::Send(&pattern(round, page)));
+                expected[page as usize] = Some(round);
+            }
+            for page in (round..40).step_by(7) {
+                deallocate(&mut host, page);
+                expected[page as usize] = None;
+            }
+            if round == 2 {
+                host.queues[0].done(Submission::new(Opcode::Flush as u8, 1), Payload::None);
+            }
+            running.end();
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_not_its_own_or_not_whole_is_refused_by_name() {
+    let scratch = Scratch::new("refused");
+    let running = serving("deepflash", &scratch.0).start();
+    let mut host = running.host("host").attach();
+    host.queues[0].done(write(0, 8), Payload::Send(&[1; 4096]));
+    let name = scratch.0.display().to_string();
+    let refused = |serving: Serving, what: &str| {
+        let said = refusal(serving);
+        assert!(said.starts_with(&format!("{name}: ")) && said.contains(what), "{said}");
+    };
+    refused(serving("deepflash", &scratch.0), "in use by another drive");
+    running.end();
+    refused(serving("naive", &scratch.0), "architecture is deepflash; expected naive");
+    let smaller = Serving { set: &["device.blocks_per_plane=30"], ..serving("deepflash", &scratch.0) };
+    refused(smaller, "device.blocks_per_plane is 32; expected 30");
+    let file = OpenOptions::new().read(true).write(true).open(&scratch.0).expect("it is there");
+    let mut header = [0; 24];
+    file.read_exact_at(&mut header, 0).expect("it has a header");
+    file.write_all_at(&0u32.to_le_bytes(), 20).expect("it can be written");
+    refused(serving("deepflash", &scratch.0), "did not end in order");
+    file.write_all_at(&9u32.to_le_bytes(), 16).expect("it can be written");
+    refused(serving("deepflash", &scratch.0), "version 9; expected a media file of version 1");
+    file.write_all_at(b"something", 0).expect("it can be written");
+    refused(serving("deepflash", &scratch.0), "something else");
+    file.write_all_at(&header, 0).expect("it can be written");
+    let length = file.metadata().expect("it is there").len();
+    file.set_len(length - 1).expect("it can be cut");
+    refused(serving("deepflash", &scratch.0), "cut from");
+    file.set_len(10).expect("it can be cut");
+    refused(serving("deepflash", &scratch.0), "too short");
+}
+
+/// Payload is checked when it is read: what the file lost is a media error, and the rest of the drive goes on.
+#[test]
+fn a_damaged_page_is_a_media_error_and_not_other_data() {
+    let scratch = Scratch::new("damaged");
+    let running = serving("deepflash", &scratch.0).start();
+    let mut host = running.host("host").attach();
+    for page in 0..4 {
+        host.queues[0].done(write(page * 8, 8), Payload::Send(&pattern(9, page)));
+    }
+    running.end();
+    let file = OpenOptions::new().read(true).write(true).open(&scratch.0).expect("it is there");
+    // Some page of the payload, which ends the file, begins with what page 2 was written with.
+    let due = pattern(9, 2);
+    let pages = 4u64 * 2 * 2 * 32 * 32;
+    let start = file.metadata().expect("it is there").len() - pages * 4096;
+    let mut page = vec![0; 4096];
+    let at = (0..pages).map(|page| start + page * 4096).find(|&at| {
+        file.read_exact_at(&mut page, at).expect("it is whole");
+        page == due
+    });
+    file.write_all_at(&[0xee], at.expect("page 2 is on flash") + 100).expect("it can be written");
+    let running = serving("deepflash", &scratch.0).start();
+    let mut host = running.host("host").attach();
+    let status = host.queues[0].command(read(16, 8), Payload::Receive(4096)).0.status();
+    assert_eq!(status, nvme::spec::Status::UNRECOVERED_READ);
+    for page in [0, 1, 3] {
+        assert!(host.queues[0].done(read(page * 8, 8), Payload::Receive(4096)).1 == pattern(9, page), "page {page}");
+    }
+    running.end();
+}

@@ -1,0 +1,56 @@
+//! Flash that fails under real hosts: they are told by status, error log, health page and event.
+
+use crate::Serving;
+use crate::conversations::{log, read, write};
+use crate::initiator::Payload;
+use nvme::spec::log_page::{self, ErrorEntry, HealthPage, warning};
+use nvme::spec::{Opcode, Status, Submission};
+
+const FLUSH: Submission = Submission::new(Opcode::Flush as u8, 1);
+
+#[test]
+fn a_page_that_cannot_be_read_is_a_media_error_with_an_entry() {
+    let running =
+        Serving { set: &["device.media.faults=true", "device.media.rber_base=0.3"], ..Serving::default() }.start();
+    let mut host = running.host("host").attach();
+    let queue = &mut host.queues[0];
+    queue.done(write(16, 8), Payload::Send(&[7; 4096]));
+    queue.done(FLUSH, Payload::None);
+    let (completion, _) = queue.command(read(16, 8), Payload::Receive(4096));
+    assert_eq!(completion.status(), Status::UNRECOVERED_READ);
+    let (completion, _) = queue.command(write(17, 1), Payload::Send(&[1; 512]));
+    assert_eq!(completion.status(), Status::UNRECOVERED_READ, "the rest of its page is lost");
+    queue.done(write(16, 8), Payload::Send(&[9; 4096]));
+    assert!(
+        queue.done(read(16, 8), Payload::Receive(4096)).1 == [9; 4096],
+        "overwritten whole it is good, in the buffer"
+    );
+    let errors = log(&mut host.admin, log_page::ERRORS, 128);
+    let newest = ErrorEntry::from_bytes(&errors[..64]);
+    assert_eq!((newest.count(), newest.status(), newest.block()), (2, Status::UNRECOVERED_READ.0 << 1, 17));
+    let health = HealthPage::from_bytes(&log(&mut host.admin, log_page::HEALTH, 512));
+    assert_eq!((health.media_errors(), health.critical_warning()), (2, 0));
+    assert!(running.end().durable);
+}
+
+#[test]
+fn a_drive_that_is_worn_out_says_so_unasked_and_keeps_what_it_has() {
+    let set = &["device.media.faults=true", "device.media.rber_base=0", "device.media.program_failures=1"];
+    let running = Serving { set, ..Serving::default() }.start();
+    let mut host = running.host("host").attach();
+    let request = Submission::asynchronous_event_request();
+    let held = host.admin.send(request, &Payload::None);
+    let queue = &mut host.queues[0];
+    queue.done(write(0, 8), Payload::Send(&[5; 4096]));
+    assert_eq!(queue.command(FLUSH, Payload::None).0.status(), Status::WRITE_FAULT, "there is no place for it");
+    assert!(queue.done(read(0, 8), Payload::Receive(4096)).1 == [5; 4096], "the buffer has it");
+    assert_eq!(queue.command(write(8, 8), Payload::Send(&[6; 4096])).0.status(), Status::WRITE_FAULT);
+    // Base figure 146: of type health (1), its page in bits 23:16.
+    let (event, _) = host.admin.finish().expect("an event");
+    assert_eq!((event.command_id(), event.status()), (held, Status::SUCCESS));
+    assert_eq!((event.result() & 7, event.result() >> 16), (1, u64::from(log_page::HEALTH)));
+    let health = HealthPage::from_bytes(&log(&mut host.admin, log_page::HEALTH, 512));
+    assert_eq!(health.critical_warning(), warning::SPARE | warning::READ_ONLY);
+    assert_eq!((health.available_spare(), health.spare_threshold()), (0, 10));
+    assert!(!running.end().durable, "what was in the buffer is lost");
+}
