@@ -2,6 +2,7 @@
 
 use crate::Shell;
 use crate::failure::unusable;
+use crate::index;
 use crate::progress::Runs;
 use crate::table::table;
 use clap::Args;
@@ -9,6 +10,7 @@ use lab::{EXPERIMENTS, Experiment, LabError, Orders, Outcome, Placing, Size};
 use report::Page;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 /// More rows than this are in the files only.
 const ROWS_SHOWN: usize = 64;
@@ -97,6 +99,7 @@ impl Carried {
         let json = shell.json(self.json.as_deref())?;
         let (mut results, mut failed): (Vec<Value>, Vec<(String, LabError)>) = (Vec::new(), Vec::new());
         for experiment in all {
+            let began = Instant::now();
             let outcome = match self.one(shell, experiment, quick) {
                 Ok(outcome) => outcome,
                 Err(error) if on => {
@@ -107,6 +110,7 @@ impl Carried {
                 Err(error) => return Err(error.into()),
             };
             let files = outcome.write(&self.out)?;
+            index::record(&self.out, &outcome, began.elapsed())?;
             shell.say(&self.told(shell, experiment, &outcome, &files))?;
             results.push(outcome.to_json());
         }
@@ -169,7 +173,12 @@ impl Carried {
         }
         let word = |trace: &Value, key: &str| trace[key].as_str().unwrap_or_default().to_owned();
         let said = |trace: &Value| {
-            format!("  {} beside {}: {}\n", word(trace, "trace"), word(trace, "workload"), word(trace, "relation"))
+            let (file, workload) = (word(trace, "trace"), word(trace, "workload"));
+            let [recorded, generated] = ["trace", "generated"].map(|which| described(&trace["statistics"][which]));
+            format!(
+                "  {file} beside {workload}: {}\n    the trace      {recorded}\n    the generated  {generated}\n",
+                word(trace, "relation")
+            )
         };
         let said: String = outcome.traces.iter().map(said).collect();
         if said.is_empty() {
@@ -178,6 +187,19 @@ impl Carried {
             format!("\n{said}")
         }
     }
+}
+
+/// What a stream of requests is like, in words.
+fn described(figures: &Value) -> String {
+    let figure = |key: &str| figures[key].as_f64().unwrap_or_default();
+    format!(
+        "{} requests, {:.1} % reads, {:.2} KiB on average, {:.1} % continue none, {:.1} % off a 4 KiB boundary",
+        figure("count"),
+        figure("read_fraction") * 100.0,
+        figure("bytes_mean") / 1024.0,
+        figure("randomness") * 100.0,
+        figure("unaligned_fraction") * 100.0
+    )
 }
 
 fn rows(page: Page, outcome: &Outcome) -> String {

@@ -4,8 +4,9 @@ use crate::Shell;
 use crate::table::table;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use firmware::MUTATIONS;
 use firmware::architecture::{ARCHITECTURES, Architecture, ThreadCounts};
-use lab::{EXPERIMENTS, Experiment, placements as placements_of_the_repository};
+use lab::{EXPERIMENTS, Experiment, placements as placements_of_the_repository, sheets};
 use rig::config::{CHOICES, DEVICES, Layers, Named, PROCESSORS};
 use serde::Serialize;
 use workload::WORKLOADS;
@@ -31,15 +32,17 @@ struct Entry {
 
 type List = fn() -> anyhow::Result<Vec<Entry>>;
 
-const LISTS: [(&str, List); 8] = [
+const LISTS: [(&str, List); 10] = [
     ("architectures", architectures),
     ("devices", devices),
     ("processors", processors),
+    ("drives", drives),
     ("workloads", workloads),
     ("formats", formats),
     ("policies", policies),
     ("placements", placements),
     ("experiments", experiments),
+    ("mutations", mutations),
 ];
 
 impl ListArguments {
@@ -79,6 +82,18 @@ fn processors() -> anyhow::Result<Vec<Entry>> {
     summaries(PROCESSORS, "--processor", "processor.summary")
 }
 
+/// Drives one can buy, by their data sheets.
+fn drives() -> anyhow::Result<Vec<Entry>> {
+    let line = |sheet: lab::Sheet| {
+        let figure = |(name, value): (&str, Option<f64>)| {
+            format!("{name} {}", value.map_or_else(|| "unknown".into(), |value| value.to_string()))
+        };
+        let figures: Vec<String> = sheet.figures().into_iter().map(figure).collect();
+        entry(&sheet.name, format!("{}: {} ({})", sheet.summary, figures.join(", "), sheet.source))
+    };
+    Ok(sheets().into_iter().map(line).collect())
+}
+
 /// The summary that each file of a catalogue gives.
 fn summaries(catalogue: &[Named], flag: &str, key: &str) -> anyhow::Result<Vec<Entry>> {
     let of = |named: &Named| {
@@ -110,6 +125,10 @@ fn experiments() -> anyhow::Result<Vec<Entry>> {
         Ok(entry(named.name, format!("{} ({})", experiment.summary, experiment.source)))
     };
     EXPERIMENTS.iter().map(of).collect()
+}
+
+fn mutations() -> anyhow::Result<Vec<Entry>> {
+    Ok(MUTATIONS.iter().map(|planted| entry(planted.name, planted.summary)).collect())
 }
 
 fn placements() -> anyhow::Result<Vec<Entry>> {

@@ -1,7 +1,7 @@
 //! What stages tell the recorder.
 
-use crate::message::CommandKey;
-use units::{Span, Time};
+use crate::message::{CommandKey, Roadbook};
+use units::{Lpn, Span, Time};
 
 /// What a worker that carries a command waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +29,24 @@ pub enum LatencyPart {
     Fcmd,
     /// None of them: work beside requests.
     Other,
+}
+
+/// What happened to a sub-request of PipeSSD's pipeline.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PipelineStep {
+    /// NVMe Fetch copied the pilot's line into its roadbook, and left its footprint there.
+    Guided {
+        /// What it got.
+        roadbook: Roadbook,
+        /// Whether it will leave the line dirty.
+        dirty: bool,
+    },
+    /// FIL put it into the waitlist: its line is not yet as its roadbook says.
+    Waits,
+    /// FIL let it go on: the line is.
+    LetGo,
+    /// NVMe Post has written the line: this sub-request is the last on it.
+    Retired,
 }
 
 /// A note. Executors stamp it with the time and the stage.
@@ -77,10 +95,24 @@ pub enum Note {
         /// Of the turn: 0 to 1.
         share: f64,
     },
-    /// A read found its page in the buffer.
-    CacheHit,
-    /// A read did not.
-    CacheMiss,
+    /// A page of a read or write was looked up in the data cache, once for each page of a command.
+    CacheLookedUp {
+        /// Whether the cache held the page when the look-up took effect.
+        hit: bool,
+        /// Whether it is to be written.
+        write: bool,
+    },
+    /// A sub-request got on in the pipeline of PipeSSD.
+    Pipeline {
+        /// Its number.
+        id: u32,
+        /// Its page.
+        lpn: Lpn,
+        /// Its cacheline.
+        line: u32,
+        /// How far it is.
+        step: PipelineStep,
+    },
     /// A write went past a busy entry straight to flash.
     CacheBypass,
     /// An entry's page was sent to flash.

@@ -4,6 +4,7 @@ use crate::LabError;
 use crate::catalogue::EXPERIMENTS;
 use crate::expression::Expression;
 use crate::file::{self, Assignment, File, Form, Open, RowsOf, Scale, Spans, Trace};
+use crate::reference::{Sheet, sheets};
 use rig::config::Named;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -52,6 +53,7 @@ pub struct Experiment {
     pub(crate) metrics: Vec<Metric>,
     pub(crate) plots: Vec<Plot>,
     pub(crate) traces: Vec<Trace>,
+    pub(crate) references: Vec<Sheet>,
 }
 
 /// Something that is varied.
@@ -100,6 +102,7 @@ pub(crate) struct Metric {
     pub(crate) line: usize,
     pub(crate) relative_to: Vec<(usize, Value)>,
     pub(crate) scaled_with: Option<usize>,
+    pub(crate) spread_over: Option<usize>,
 }
 
 /// A picture; what it draws are columns of the table.
@@ -153,6 +156,7 @@ impl Experiment {
         let metrics = metrics(&tables.metric, &axes, &spans)?;
         let search = tables.search.map(|search| search_of(&search, &axes, &metrics, &spans)).transpose()?;
         let plots = plots(&tables.plot, &axes, &metrics, &spans)?;
+        let references = references(&tables.reference, &axes, &spans)?;
         Ok(Experiment {
             name: name.into(),
             title: tables.title,
@@ -172,6 +176,7 @@ impl Experiment {
             metrics,
             plots,
             traces: tables.trace,
+            references,
         })
     }
 
@@ -183,6 +188,20 @@ impl Experiment {
     pub(crate) fn axis(&self, name: &str) -> Option<usize> {
         self.axes.iter().position(|axis| axis.name == name)
     }
+}
+
+/// The data sheets that stand beside the runs, for which there must be series to stand beside.
+fn references(raw: &[file::Reference], axes: &[Axis], spans: &Spans<'_>) -> Result<Vec<Sheet>, LabError> {
+    let known = sheets();
+    let find = |raw: &file::Reference| {
+        if !axes.iter().any(|axis| axis.name == "series") {
+            return Err(spans.refuse("reference.drive", &raw.drive, "an axis called series to stand in"));
+        }
+        let sheet = known.iter().find(|sheet| sheet.name == *raw.drive.get_ref());
+        let expected = || names(known.iter().map(|sheet| &sheet.name));
+        sheet.cloned().ok_or_else(|| spans.refuse("reference.drive", &raw.drive, expected()))
+    };
+    raw.iter().map(find).collect()
 }
 
 fn names(of: impl Iterator<Item = impl AsRef<str>>) -> String {
@@ -267,6 +286,7 @@ fn metrics(raw: &[file::Metric], axes: &[Axis], spans: &Spans<'_>) -> Result<Vec
         let value = Expression::parse(metric.value.get_ref())
             .map_err(|expected| spans.refuse("metric.value", &metric.value, expected))?;
         let axis = |name| axis_named(axes, "metric.scaled_with", name, spans);
+        let over = |name| axis_named(axes, "metric.spread_over", name, spans);
         metrics.push(Metric {
             name: name.clone(),
             label: metric.label.clone().unwrap_or_else(|| name.replace('_', " ")),
@@ -275,6 +295,7 @@ fn metrics(raw: &[file::Metric], axes: &[Axis], spans: &Spans<'_>) -> Result<Vec
             line: spans.line(&metric.value),
             relative_to: selection(&metric.relative_to, axes, "metric.relative_to", spans)?,
             scaled_with: metric.scaled_with.as_ref().map(axis).transpose()?,
+            spread_over: metric.spread_over.as_ref().map(over).transpose()?,
         });
     }
     Ok(metrics)

@@ -52,6 +52,16 @@ impl Expression {
         }
     }
 
+    /// Whether one of these paths is in it.
+    pub(crate) fn needs(&self, paths: &[&str]) -> bool {
+        match self {
+            Expression::Number(_) => false,
+            Expression::Path(path) => paths.contains(&path.join(".").as_str()),
+            Expression::Call(_, arguments) => arguments.iter().any(|argument| argument.needs(paths)),
+            Expression::Binary(_, left, right) => left.needs(paths) || right.needs(paths),
+        }
+    }
+
     fn list(&self, scopes: &Scopes<'_>) -> Option<Vec<f64>> {
         match self {
             Expression::Number(number) => Some(vec![*number]),

@@ -25,7 +25,7 @@ pub(crate) struct File {
     /// Whether a row is a run or an interval of one.
     #[serde(default)]
     pub(crate) rows: RowsOf,
-    /// Whether threads come from `placements/` instead of the configuration.
+    /// Whether threads come from `placements/` instead of the configuration, for every firmware that has a table there.
     #[serde(default)]
     pub(crate) placed: bool,
     #[serde(default)]
@@ -45,6 +45,8 @@ pub(crate) struct File {
     pub(crate) plot: Vec<Plot>,
     #[serde(default)]
     pub(crate) trace: Vec<Trace>,
+    #[serde(default)]
+    pub(crate) reference: Vec<Reference>,
 }
 
 /// Configuration keys with values, which [`Spans::assignments`] reads with their lines.
@@ -123,6 +125,8 @@ pub(crate) struct Metric {
     pub(crate) relative_to: BTreeMap<Spanned<String>, toml::Value>,
     /// The axis with whose value the first row's figure grows in proportion.
     pub(crate) scaled_with: Option<Spanned<String>>,
+    /// The axis over whose values the figure is how far apart the rows are: highest less lowest, over their mean.
+    pub(crate) spread_over: Option<Spanned<String>>,
 }
 
 /// A picture.
@@ -165,6 +169,14 @@ pub(crate) enum Scale {
     #[default]
     Linear,
     Log2,
+}
+
+/// A drive one can buy whose rows are reckoned from its data sheet: a series of its own.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Reference {
+    /// A table of `devices/reference-drives.toml`.
+    pub(crate) drive: Spanned<String>,
 }
 
 /// A trace that is replayed beside the workload of a name, where the user has it.

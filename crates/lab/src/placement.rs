@@ -66,6 +66,11 @@ pub(crate) fn key(resolved: &Resolved) -> (String, String, u16) {
     (resolved.architecture.name().into(), resolved.processor.name.clone(), resolved.cores)
 }
 
+/// Whether there is any table for a firmware; others keep the threads that their configuration says.
+pub(crate) fn knows(architecture: &str) -> bool {
+    placements().iter().any(|table| table.architecture == architecture)
+}
+
 /// The threads of the groups, as configuration keys.
 pub(crate) fn find(architecture: &str, processor: &str, cores: u16) -> Option<Vec<Assignment>> {
     let all = placements();

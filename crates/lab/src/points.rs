@@ -117,8 +117,8 @@ fn point(
     };
     let mut resolved = lay(&[]).map_err(failed)?;
     let mut beneath = outstanding(experiment, &resolved);
-    if experiment.placed {
-        let (architecture, processor, cores) = placement::key(&resolved);
+    let (architecture, processor, cores) = placement::key(&resolved);
+    if experiment.placed && placement::knows(&architecture) {
         let unplaced = || LabError::Unplaced {
             point: named.clone(),
             architecture: architecture.clone(),

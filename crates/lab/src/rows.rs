@@ -4,6 +4,7 @@ use crate::LabError;
 use crate::experiment::{Experiment, Metric};
 use crate::file::RowsOf;
 use crate::points::Point;
+use crate::reference;
 use serde_json::{Map, Value};
 
 /// A run that is over.
@@ -63,12 +64,13 @@ pub(crate) fn table(experiment: &Experiment, ran: &[Ran<'_>]) -> Result<Columns,
             });
         }
     }
+    rows.extend(reference::rows(experiment, ran));
     let names = rows.first().map_or_else(Vec::new, |row| row.keys().cloned().collect());
     Ok(Columns { names, rows })
 }
 
 /// What a row begins with: whose it is and what was varied.
-fn head(experiment: &Experiment, ran: &Ran<'_>, summary: &Value) -> Map<String, Value> {
+pub(crate) fn head(experiment: &Experiment, ran: &Ran<'_>, summary: &Value) -> Map<String, Value> {
     let mut row = Map::new();
     let named = experiment.axis("series").map(|axis| ran.point.values[axis].clone());
     row.insert("series".into(), named.unwrap_or_else(|| summary["architecture"].clone()));
@@ -104,6 +106,9 @@ fn configuration(point: &Point) -> Value {
 
 /// Sets a metric that depends on another row in relation to that.
 fn relate(experiment: &Experiment, metric: &Metric, rows: &mut [Map<String, Value>]) {
+    if let Some(axis) = metric.spread_over {
+        return spread(experiment, metric, axis, rows);
+    }
     if metric.relative_to.is_empty() && metric.scaled_with.is_none() {
         return;
     }
@@ -118,6 +123,26 @@ fn relate(experiment: &Experiment, metric: &Metric, rows: &mut [Map<String, Valu
         })
         .collect();
     for (row, value) in rows.iter_mut().zip(related) {
+        row[&metric.name] = value.filter(|value| value.is_finite()).map_or(Value::Null, number);
+    }
+}
+
+/// How far apart the rows are that differ in one axis only: highest less lowest, over their mean.
+fn spread(experiment: &Experiment, metric: &Metric, over: usize, rows: &mut [Map<String, Value>]) {
+    let others: Vec<&str> =
+        experiment.axes.iter().enumerate().filter(|(at, _)| *at != over).map(|(_, axis)| axis.name.as_str()).collect();
+    let alike = |one: &Map<String, Value>, other: &Map<String, Value>| {
+        others.iter().chain(&["phase", "workload_source"]).all(|name| one.get(*name) == other.get(*name))
+    };
+    let spread_of = |row: &Map<String, Value>| {
+        let group: Option<Vec<f64>> =
+            rows.iter().filter(|other| alike(row, other)).map(|other| other[&metric.name].as_f64()).collect();
+        let group = group?;
+        let [low, high] = [f64::min as fn(f64, f64) -> f64, f64::max].map(|of| group.iter().copied().reduce(of));
+        Some((high? - low?) / (group.iter().sum::<f64>() / group.len() as f64))
+    };
+    let spreads: Vec<Option<f64>> = rows.iter().map(spread_of).collect();
+    for (row, value) in rows.iter_mut().zip(spreads) {
         row[&metric.name] = value.filter(|value| value.is_finite()).map_or(Value::Null, number);
     }
 }
@@ -139,7 +164,7 @@ fn reference(experiment: &Experiment, metric: &Metric, rows: &[Map<String, Value
 }
 
 /// A figure as JSON holds it: whole where it is whole.
-fn number(value: f64) -> Value {
+pub(crate) fn number(value: f64) -> Value {
     let whole = value.fract() == 0.0 && value.abs() < 9e15;
     if whole { (value as i64).into() } else { value.into() }
 }

@@ -9,6 +9,7 @@ use crate::store::Store;
 use host::{Pace, Phase};
 use rig::PlanError;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -53,27 +54,54 @@ impl Experiment {
     pub fn carry_out(&self, orders: &Orders<'_>) -> Result<Outcome, LabError> {
         let given = Given { size: orders.size, sets: orders.sets, traces: orders.traces };
         let tasks = tasks(self, &given)?;
+        draw(&tasks)?;
         let store = orders.out.map(Store::open).transpose()?;
         let total = tasks.iter().flat_map(|task| &task.steps).map(Vec::len).sum();
         let crew =
             Crew { experiment: self, orders, store, total, done: AtomicUsize::new(0), kept: AtomicUsize::new(0) };
         let seed = tasks.iter().flat_map(|task| &task.steps).flatten().next().map_or(0, |point| point.resolved.seed);
         let ran = crew.work(&tasks)?;
-        let traces = ran.iter().filter_map(|ran| beside(ran.point)).collect();
+        let mut traces: Vec<Value> = Vec::new();
+        for pair in ran.iter().filter_map(|ran| beside(ran.point)) {
+            // The pair is the same in every series.
+            if traces.iter().all(|known| ["workload", "trace"].iter().any(|key| known[*key] != pair[*key])) {
+                traces.push(pair);
+            }
+        }
         let kept = crew.kept.into_inner();
         let columns = table(self, &ran)?;
         let runs = (crew.done.into_inner(), kept);
         Ok(Outcome::new(self, orders, seed, traces, columns, runs))
     }
 
-    /// Resolves every configuration without running any.
+    /// Resolves every configuration without running any; how many there are. `drawn` also draws every device, which takes longer and
+    /// finds what does not fit.
     ///
     /// # Errors
     /// As [`Experiment::carry_out`] before its first run.
-    pub fn check(&self, size: Size) -> Result<usize, LabError> {
+    pub fn check(&self, size: Size, drawn: bool) -> Result<usize, LabError> {
         let tasks = tasks(self, &Given { size, sets: &[], traces: None })?;
+        if drawn {
+            draw(&tasks)?;
+        }
         Ok(tasks.iter().flat_map(|task| &task.steps).map(Vec::len).sum())
     }
+}
+
+/// Draws the device of every point, each once that differs in more than what it is asked to do.
+fn draw(tasks: &[Task]) -> Result<(), LabError> {
+    let mut known = BTreeSet::new();
+    for point in tasks.iter().flat_map(|task| &task.steps).flatten() {
+        let rows =
+            point.resolved.rows().filter(|row| !["workload.", "run."].iter().any(|top| row.key.starts_with(top)));
+        let device: String = rows.map(|row| format!("{} = {}\n", row.key, row.value)).collect();
+        if !known.insert(device) {
+            continue;
+        }
+        let drawn = point.resolved.draw(&point.resolved.plan());
+        drawn.map_err(|error| LabError::Run { point: point.named.clone(), error: error.into() })?;
+    }
+    Ok(())
 }
 
 /// Which trace was replayed in place of which workload, and what that means.
@@ -87,6 +115,10 @@ fn beside(point: &Point) -> Option<Value> {
         "requests": summary.records,
         "skipped": summary.skipped,
         "folded_into_the_drive": summary.wrapped,
+        "statistics": {
+            "trace": figures(&summary.statistics),
+            "generated": figures(&drawn(&point.resolved.phases[0])),
+        },
     }))
 }
 
@@ -181,20 +213,25 @@ fn run(point: &Point) -> Result<Vec<Value>, LabError> {
         let Some(summary) = session.next_phase() else { break };
         let summary = summary.map_err(|error| failed(error.into()))?;
         let mut value = serde_json::to_value(&summary).expect("a summary always serialises");
-        value["requests"] = json!({
-            "read_fraction": statistics.read_fraction(),
-            "bytes_mean": statistics.bytes_mean(),
-            "randomness": statistics.randomness(),
-            "unaligned_fraction": statistics.unaligned_fraction(),
-            "count": statistics.ios(),
-        });
+        value["requests"] = figures(statistics);
         summaries.push(value);
     }
     Ok(summaries)
 }
 
+/// What describes a stream of requests.
+fn figures(statistics: &Statistics) -> Value {
+    json!({
+        "read_fraction": statistics.read_fraction(),
+        "bytes_mean": statistics.bytes_mean(),
+        "randomness": statistics.randomness(),
+        "unaligned_fraction": statistics.unaligned_fraction(),
+        "count": statistics.ios(),
+    })
+}
+
 /// The figures of a generated workload, from its beginning.
-fn drawn(phase: &rig::config::Phase) -> Statistics {
+pub(crate) fn drawn(phase: &rig::config::Phase) -> Statistics {
     let mut source = phase.recipe.source(&phase.parameters).expect("it was tried when it was resolved");
     Statistics::of(&mut source as &mut dyn Source, phase.ios.unwrap_or(STATISTICS_IOS).min(STATISTICS_IOS))
 }

@@ -22,8 +22,8 @@ fn every_experiment_resolves_in_every_form_runs_and_draws() {
     let mut wrong = Vec::new();
     for named in EXPERIMENTS {
         let tried = Experiment::named(named.name).and_then(|experiment| {
-            experiment.check(Size::Full)?;
-            experiment.check(Size::Quick)?;
+            experiment.check(Size::Full, false)?;
+            experiment.check(Size::Quick, true)?;
             carry_out(&experiment, 2, None)
         });
         match tried {
@@ -88,6 +88,11 @@ name = "relative"
 value = "iops"
 relative_to = { series = "plain" }
 
+[[metric]]
+name = "spread"
+value = "iops"
+spread_over = "series"
+
 [[plot]]
 form = "lines"
 x = "depth"
@@ -108,7 +113,7 @@ fn column(outcome: &Outcome, name: &str) -> Vec<f64> {
 #[test]
 fn rows_relate_to_each_other_as_their_metrics_say() {
     let outcome = carry_out(&sweep(SWEEP).unwrap(), 1, None).unwrap();
-    assert_eq!(outcome.columns(), ["series", "depth", "iops", "iops_if_perfect", "relative"]);
+    assert_eq!(outcome.columns(), ["series", "depth", "iops", "iops_if_perfect", "relative", "spread"]);
     let (iops, perfect, relative) =
         (column(&outcome, "iops"), column(&outcome, "iops_if_perfect"), column(&outcome, "relative"));
     assert_eq!(iops.len(), 6);
@@ -116,6 +121,22 @@ fn rows_relate_to_each_other_as_their_metrics_say() {
     assert_eq!((perfect[0], perfect[4]), (iops[0], 8.0 * iops[0]));
     assert_eq!(perfect[5], 8.0 * iops[1], "each series scales from its own first");
     assert_eq!((relative[0], relative[1]), (iops[0] / iops[1], 1.0));
+    let spread = column(&outcome, "spread");
+    assert_eq!((spread[0], spread[1]), (spread[1], (iops[0] - iops[1]).abs() / ((iops[0] + iops[1]) / 2.0)));
+}
+
+#[test]
+fn a_data_sheet_stands_beside_the_runs_and_says_no_more_than_it_knows() {
+    let with = |drive: &str| sweep(&format!("{SWEEP}\n[[reference]]\ndrive = \"{drive}\"\n"));
+    let sheet = carry_out(&with("intel-750").unwrap(), 1, None).unwrap();
+    assert_eq!(sheet.rows().len(), 9, "one row for each depth beside two series");
+    let last = sheet.to_csv().lines().last().unwrap().to_owned();
+    assert!(last.starts_with("Intel 750 (sheet),8,4600"), "460,000 random reads a second: {last}");
+    let unknown = carry_out(&with("intel-dc-p4600").unwrap(), 1, None).unwrap();
+    let last = unknown.to_csv().lines().last().unwrap().to_owned();
+    assert!(last.starts_with("Intel DC P4600 (sheet),8,,"), "{last}");
+    let complaint = with("no such drive").expect_err("unknown").to_string();
+    assert!(complaint.contains("reference.drive is \"no such drive\"; expected one of intel-750"), "{complaint}");
 }
 
 #[test]
@@ -166,6 +187,11 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
             "metric.scaled_with is \"deep\"; expected one of depth, series",
         ),
         ("{ series = \"plain\" }", "{ series = \"none\" }", "expected one of \"xor\", \"plain\""),
+        (
+            "spread_over = \"series\"",
+            "spread_over = \"seed\"",
+            "metric.spread_over is \"seed\"; expected one of depth, series",
+        ),
         ("form = \"lines\"", "form = \"pie\"", "unknown variant `pie`"),
         ("x = \"depth\"", "x = \"width\"", "plot.x is \"width\"; expected one of depth, series"),
         ("key = \"host.depth\"\n", "", "expected an axis with key and values, or one with choices"),

@@ -75,7 +75,11 @@ pub(crate) fn sample() -> Summary {
 fn parts() -> Summary {
     Summary {
         cores: Some(Cores { count: 4, active_mean: 2.31, utilisation: vec![0.61, 0.48, 0.72, 0.50] }),
-        cache: Some(Cache { hits: 1_240_000, misses: 760_000, hit_ratio: 0.62, bypasses: 12_000, evictions: 480_000 }),
+        cache: Some(Cache {
+            bypasses: 12_000,
+            evictions: 480_000,
+            ..Cache::of(Lookups { hits: 840_000, misses: 560_000 }, Lookups { hits: 400_000, misses: 200_000 })
+        }),
         locks: Some(Locks { acquires: 2_000_000, waits: 24_000, wait_mean: Some(3_400.0), inquiry_mean: Some(120.0) }),
         flash: Some(Flash {
             reads: 760_000,

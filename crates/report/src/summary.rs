@@ -173,19 +173,63 @@ pub struct Bound {
     pub iops_bound: f64,
 }
 
-/// The data cache.
+/// The data cache. Each page of a read or write is looked up once, in every architecture; what a write must read first to fill
+/// its page up is no look-up of its own. A look-up hits if the cache holds the page when the request is served: for a write too,
+/// which then overwrites it there.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cache {
-    /// Look-ups that found their page.
+    /// Look-ups that found their page, for reads and writes.
     pub hits: u64,
     /// Look-ups that did not.
     pub misses: u64,
-    /// Hits over look-ups; 0 without a look-up.
+    /// Hits over look-ups of reads and writes; 0 without a look-up.
     pub hit_ratio: f64,
+    /// Of these, the look-ups for reads.
+    #[serde(default)]
+    pub reads: Lookups,
+    /// Of these, the look-ups for writes.
+    #[serde(default)]
+    pub writes: Lookups,
+    /// Hits over look-ups of reads alone; 0 without one.
+    #[serde(default)]
+    pub read_hit_ratio: f64,
     /// Requests that went past the cache.
     pub bypasses: u64,
     /// Pages put out to make room.
     pub evictions: u64,
+}
+
+/// Look-ups of pages in the data cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lookups {
+    /// That found their page.
+    pub hits: u64,
+    /// That did not.
+    pub misses: u64,
+}
+
+impl Lookups {
+    /// Hits over look-ups; 0 without a look-up.
+    pub fn ratio(&self) -> f64 {
+        self.hits as f64 / (self.hits + self.misses).max(1) as f64
+    }
+}
+
+impl Cache {
+    /// What look-ups for reads and for writes amount to; the rest is zero.
+    pub fn of(reads: Lookups, writes: Lookups) -> Cache {
+        let both = Lookups { hits: reads.hits + writes.hits, misses: reads.misses + writes.misses };
+        Cache {
+            hits: both.hits,
+            misses: both.misses,
+            hit_ratio: both.ratio(),
+            reads,
+            writes,
+            read_hit_ratio: reads.ratio(),
+            bypasses: 0,
+            evictions: 0,
+        }
+    }
 }
 
 /// Locks on ranges of logical pages.
@@ -362,7 +406,7 @@ mod tests {
         ("/groups/nvmq", "threads utilisation messages energy_j"),
         ("/cores", "count active_mean utilisation"),
         ("/bounds/0", "resource utilisation iops_bound"),
-        ("/cache", "hits misses hit_ratio bypasses evictions"),
+        ("/cache", "hits misses hit_ratio reads writes read_hit_ratio bypasses evictions"),
         ("/locks", "acquires waits wait_mean inquiry_mean"),
         ("/flash", "reads programs erases channel_utilisation die_utilisation_mean"),
         ("/gc", "blocks pages_moved foreground_ns"),

@@ -7,9 +7,9 @@
 
 use crate::samples::Samples;
 use firmware::architecture::ThreadGroup;
-use firmware::{CommandKey, Firmware, LatencyPart, Note, Wait};
+use firmware::{CommandKey, Firmware, LatencyPart, Note, PipelineStep, Wait};
 use stage::{Probe, TurnRecord};
-use units::{Span, StageId, Time};
+use units::{Lpn, Span, StageId, Time};
 
 /// Parts of a latency, in the order a command meets them.
 pub(crate) const PARTS: [&str; 10] =
@@ -74,11 +74,25 @@ pub struct Breakdown {
     pub parts: [u128; PARTS.len()],
 }
 
+/// Look-ups of pages in the data cache.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LookUps {
+    pub(crate) hits: u64,
+    pub(crate) misses: u64,
+}
+
+impl LookUps {
+    fn count(&mut self, hit: bool) {
+        self.hits += u64::from(hit);
+        self.misses += u64::from(!hit);
+    }
+}
+
 /// What the notes add up to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
-    pub(crate) cache_hits: u64,
-    pub(crate) cache_misses: u64,
+    /// Look-ups in the data cache: for reads, for writes.
+    pub(crate) looked_up: [LookUps; 2],
     pub(crate) bypasses: u64,
     pub(crate) evictions: u64,
     pub(crate) locks: u64,
@@ -96,8 +110,11 @@ pub(crate) struct Counts {
 
 impl Counts {
     fn add(&mut self, other: &Counts) {
-        self.cache_hits += other.cache_hits;
-        self.cache_misses += other.cache_misses;
+        for (sum, count) in self.looked_up.iter_mut().zip(other.looked_up) {
+            sum.hits += count.hits;
+            sum.misses += count.misses;
+        }
+        self.waits.iter_mut().zip(other.waits).for_each(|(sum, wait)| *sum += wait);
         self.bypasses += other.bypasses;
         self.evictions += other.evictions;
         self.locks += other.locks;
@@ -142,6 +159,21 @@ impl Window {
     }
 }
 
+/// How far a sub-request of PipeSSD's pipeline is, and when it got there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// When.
+    pub at: Time,
+    /// The sub-request's number.
+    pub id: u32,
+    /// Its page.
+    pub lpn: Lpn,
+    /// Its cacheline.
+    pub line: u32,
+    /// How far.
+    pub step: PipelineStep,
+}
+
 /// One thing that a time line shows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
@@ -171,6 +203,8 @@ pub(crate) struct Meter {
     /// What a time line is made of, up to a limit, if one is wanted.
     pub(crate) events: Vec<Event>,
     events_max: usize,
+    /// The steps of a pipeline's sub-requests from the run's beginning on, up to the same limit.
+    pub(crate) steps: Vec<Step>,
     outstanding: u32,
     opened: bool,
     /// When the message of the turn that notes belong to came into its inbox.
@@ -198,6 +232,7 @@ impl Meter {
             window: Window { completed: vec![0; parts.len()], ..Window::default() },
             events: Vec::new(),
             events_max,
+            steps: Vec::new(),
             outstanding: 0,
             opened: false,
             arrived: Time::ZERO,
@@ -341,8 +376,7 @@ impl Meter {
                 counts.lock_wait_time += waited;
             }
             Note::TurnShare { part, share } => self.divide(part, share),
-            Note::CacheHit => counts.cache_hits += 1,
-            Note::CacheMiss => counts.cache_misses += 1,
+            Note::CacheLookedUp { hit, write } => counts.looked_up[usize::from(write)].count(hit),
             Note::CacheBypass => counts.bypasses += 1,
             Note::CacheEviction => counts.evictions += 1,
             Note::GroupReclaimed { moved, on_demand, since } => {
@@ -356,7 +390,7 @@ impl Meter {
                 counts.checkpoints += 1;
                 counts.journal_pages += u64::from(pages);
             }
-            Note::DieBusy { .. } => {}
+            Note::DieBusy { .. } | Note::Pipeline { .. } => {}
         }
     }
 }
@@ -422,6 +456,12 @@ impl Probe<Firmware> for Meter {
     fn note(&mut self, stage: StageId, at: Time, note: Note) {
         if let Note::DieBusy { die, operation, from } = note {
             self.keep(Event::Die { stage, die, operation, from, to: at });
+            return;
+        }
+        if let Note::Pipeline { id, lpn, line, step } = note {
+            if self.steps.len() < self.events_max {
+                self.steps.push(Step { at, id, lpn, line, step });
+            }
             return;
         }
         if let Note::Completed(_) = note {

@@ -9,7 +9,7 @@ use nvme::ControllerSettings;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
-use target::{DriveHealth, Ended, Metrics, PortShape, ServeError, Server, Stop, SubsystemSettings};
+use target::{Door, DriveHealth, Ended, Front, Metrics, PortShape, ServeError, Stop, SubsystemSettings};
 use thiserror::Error;
 use threads::{Layout, Threads};
 use units::{Bytes, SECTOR_BYTES};
@@ -20,14 +20,14 @@ const DEPTH: u16 = 128;
 /// What is served, and to whom.
 #[derive(Clone, Debug)]
 pub struct ServiceSettings {
-    /// Where to listen.
-    pub address: SocketAddr,
-    /// What discovery says instead of the address that a host dialled.
-    pub advertised: Option<SocketAddr>,
+    /// Where hosts come from.
+    pub door: Door,
     /// NVMe qualified name of the subsystem; identifiers of the namespaces follow from it.
     pub subsystem: String,
     /// Names of the hosts that may connect; none is all.
     pub allowed: Vec<String>,
+    /// Secrets that hosts have to prove to know, where they have to.
+    pub keys: Option<target::Keys>,
     /// Threads of this machine.
     pub layout: Layout,
 }
@@ -54,28 +54,28 @@ impl From<BuildError> for ServiceError {
 
 /// A drive that listens, but does not serve yet.
 pub struct Service {
-    server: Server,
+    server: Front,
     device: Device,
     settings: ServiceSettings,
     kept: Option<Kept>,
 }
 
 impl Service {
-    /// Listens. The device gets one queue pair more than it is configured with, for the front end itself.
+    /// Listens at its door. The device gets one queue pair more than it is configured with, for the front end itself.
     ///
     /// # Errors
-    /// An address that cannot be listened on, a file that cannot keep the drive's pages.
+    /// An address or a path that cannot be listened at, a file that cannot keep the drive's pages.
     pub fn listen(mut device: Device, settings: ServiceSettings) -> Result<Service, ServiceError> {
         device.drive.queues += 1;
         device.drive.queue_entries = u32::from(DEPTH) + 1;
         device.vectors = device.drive.queues as u16;
         let kept = device.open_media()?;
-        let server = Server::listen(settings.address, settings.advertised, device.drive.queues as u16)?;
+        let server = Front::listen(&settings.door, device.drive.queues as u16)?;
         Ok(Service { server, device, settings, kept })
     }
 
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
+    /// Where it listens for TCP, if it does.
+    pub fn address(&self) -> Option<SocketAddr> {
         self.server.address()
     }
 
@@ -125,6 +125,7 @@ impl Service {
         let subsystem = SubsystemSettings {
             controller: identified(device.controller_settings(), &settings.subsystem),
             allowed: settings.allowed,
+            keys: settings.keys,
             health: health(tables.clone(), drive.clone(), &device),
         };
         let (served, ran) = thread::scope(|scope| {

@@ -1,13 +1,13 @@
 //! From counters before and after a phase to the summary that people and scripts read.
 
 use crate::hardware::{PhaseOutcome, Steadiness};
-use crate::meter::{Breakdown, Counts, Meter, PARTS};
+use crate::meter::{Breakdown, Counts, LookUps, Meter, PARTS};
 use crate::session::Snapshot;
 use firmware::PartCounts;
 use firmware::architecture::{Architecture, ThreadGroup};
 use report::{
-    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Named, Oracle, SteadyState,
-    Summary, Workers,
+    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Lookups, Named, Oracle,
+    SteadyState, Summary, Workers,
 };
 use sim::EnergyPrices;
 use units::Span;
@@ -141,14 +141,9 @@ fn breakdown(sums: &Breakdown, latency: Option<f64>) -> Named<f64> {
 }
 
 fn cache(counts: &Counts) -> Cache {
-    let looked = counts.cache_hits + counts.cache_misses;
-    Cache {
-        hits: counts.cache_hits,
-        misses: counts.cache_misses,
-        hit_ratio: if looked == 0 { 0.0 } else { counts.cache_hits as f64 / looked as f64 },
-        bypasses: counts.bypasses,
-        evictions: counts.evictions,
-    }
+    let [read, write] = counts.looked_up;
+    let lookups = |of: LookUps| Lookups { hits: of.hits, misses: of.misses };
+    Cache { bypasses: counts.bypasses, evictions: counts.evictions, ..Cache::of(lookups(read), lookups(write)) }
 }
 
 fn locks(counts: &Counts) -> Locks {

@@ -2,16 +2,18 @@
 //! answers itself.
 //!
 //! ```text
-//!              ICReq            Connect                last response sent, or out of patience
+//!              ICReq            Connect   (proof)      last response sent, or out of patience
 //! Greeting ─────────▶ Open ───────────────▶ joined ─────────────────────────────▶ gone
 //!     └─────────────────┴── violation ─────────┴──▶ ending (C2HTermReq is sent, nothing more is read)
 //! ```
 
+use crate::auth::Dialogue;
 use crate::connect::{Arrival, Joined, Refusal, join};
 use crate::pdu::{Agreed, Encoder, UNIT_MAX, Unit, Violation, parse};
 use crate::port::{Gathered, Moved, Port, QueuePair, RANGES_BYTES};
 use crate::subsystem::{ConnectionId, Subsystem};
-use nvme::spec::fabrics::{self, ConnectRecord, FabricsCommand};
+use nvme::spec::dhchap;
+use nvme::spec::fabrics::{self, Authentication, ConnectRecord, FabricsCommand};
 use nvme::spec::{Completion, Opcode, Sgl, Status, Submission};
 use nvme::{CommandError, Movement};
 use std::net::SocketAddr;
@@ -20,6 +22,9 @@ use units::{QueueId, Time};
 
 /// Above this much output that the host has not taken, nothing more is read or reaped for it.
 const BACKLOG_MAX: usize = 256 << 10;
+
+/// Longest message about who a host is, or room for one: a value of the largest group and two of the longest hash fit.
+const PROOF_MAX: u32 = 8 << 10;
 
 /// Where everything is that connections share.
 pub(crate) struct World<'a> {
@@ -46,6 +51,10 @@ pub(crate) struct Pending {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Connect,
+    /// A message of the host about who it is.
+    Prove,
+    /// The answer to one, for which there is so much room.
+    Hear(u32),
     /// A held event request, or nothing that lasts.
     Admin,
     Io(Opcode, Movement),
@@ -63,6 +72,8 @@ pub(crate) struct Session {
     sent: usize,
     pub(crate) attached: Attached,
     pub(crate) joined: Joined,
+    /// What the host has to prove, where hosts have to.
+    dialogue: Option<Dialogue>,
     head: u16,
     without_flow_control: bool,
     pub(crate) pending: Vec<Option<Pending>>,
@@ -87,6 +98,7 @@ impl Session {
             sent: 0,
             attached: Attached::Nothing,
             joined: Joined { controller: 0, queue: 0, entries: 1 },
+            dialogue: None,
             head: 0,
             without_flow_control: false,
             pending: vec_of_none(1),
@@ -147,9 +159,9 @@ impl Session {
         self.has_violated
     }
 
-    /// Whether it has become a queue.
+    /// Whether it has become a queue, of a host that is who it says.
     pub(crate) fn is_joined(&self) -> bool {
-        !matches!(self.attached, Attached::Nothing)
+        !matches!(self.attached, Attached::Nothing) && self.dialogue.as_ref().is_none_or(Dialogue::is_proved)
     }
 
     pub(crate) fn encoder(&mut self) -> Encoder<'_> {
@@ -278,6 +290,8 @@ impl Session {
                 _ => Err(Status::COMMAND_SEQUENCE_ERROR),
             },
             (_, None) => Err(Status::COMMAND_SEQUENCE_ERROR),
+            _ if is_fabrics && let Some(kind) = self.classify_proof(submission) => kind,
+            _ if !self.is_joined() => Err(fabrics::AUTHENTICATION_REQUIRED),
             (Attached::Admin, Some(_)) => Ok((Kind::Admin, self.admin_movement(submission))),
             (Attached::Io(_), Some(_)) if is_fabrics => Err(Status::INVALID_OPCODE),
             (Attached::Io(_), Some(live)) => {
@@ -285,6 +299,22 @@ impl Session {
                 Ok((Kind::Io(opcode, movement), movement))
             }
         }
+    }
+
+    /// The same for a command by which hosts prove who they are, if it is one and they have to.
+    fn classify_proof(&self, submission: &Submission) -> Option<Result<(Kind, Movement), Status>> {
+        self.dialogue.as_ref()?;
+        let (kind, movement, message): (_, fn(units::Bytes) -> Movement, _) = match FabricsCommand::of(submission) {
+            Ok(FabricsCommand::AuthenticationSend(message)) => (Kind::Prove, Movement::FromHost, message),
+            Ok(FabricsCommand::AuthenticationReceive(message)) => {
+                (Kind::Hear(message.bytes), Movement::ToHost, message)
+            }
+            _ => return None,
+        };
+        let Authentication { protocol, specific, bytes } = message;
+        let is_known = protocol == dhchap::PROTOCOL && specific == dhchap::PROTOCOL_SPECIFIC;
+        let is_sound = is_known && (1..=PROOF_MAX).contains(&bytes);
+        Some(if is_sound { Ok((kind, movement(units::Bytes(bytes.into())))) } else { Err(Status::INVALID_FIELD) })
     }
 
     /// What comes from the host for a command that was told that all of it may come.
@@ -323,6 +353,14 @@ impl Session {
                 self.connect(world, tag, &submission, &ConnectRecord::from_bytes(data.bytes()));
             }
             Kind::Admin => self.administer(world, tag, &submission),
+            Kind::Prove => {
+                let dialogue = self.dialogue.as_mut().expect("it was classified as one");
+                dialogue.take(data.expect("a message gathers").bytes());
+                self.is_ending |= dialogue.has_failed();
+                self.return_tag(tag);
+                self.respond(submission.command_id(), 0, Status::SUCCESS);
+            }
+            Kind::Hear(room) => self.hear(world, tag, &submission, room as usize),
             Kind::Io(opcode, movement) => {
                 let Attached::Io(pair) = &mut self.attached else { unreachable!("an I/O command on another queue") };
                 let moved = match (movement, opcode) {
@@ -339,6 +377,29 @@ impl Session {
                 world.port.submit(pair, tag, submission, moved);
             }
         }
+    }
+
+    /// Gives the host what it is to hear about who it is. Where it failed, that is the last.
+    fn hear(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission, room: usize) {
+        let dialogue = self.dialogue.as_mut().expect("it was classified as one");
+        match dialogue.give(room) {
+            Err(status) => self.fail(world, tag, submission, status),
+            Ok(message) => {
+                self.is_ending |= dialogue.has_failed();
+                self.fill(submission.command_id(), room, &message);
+                self.return_tag(tag);
+                self.respond(submission.command_id(), 0, Status::SUCCESS);
+            }
+        }
+    }
+
+    /// Data to the host, as long as it asked for: what lies beyond them is zero.
+    pub(crate) fn fill(&mut self, command: u16, bytes: usize, data: &[u8]) {
+        let shown = bytes.min(data.len());
+        self.encoder().data(command, bytes, false, |to| {
+            to.extend_from_slice(&data[..shown]);
+            to.resize(to.len() + bytes - shown, 0);
+        });
     }
 
     fn connect(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission, record: &ConnectRecord) {
@@ -368,7 +429,9 @@ impl Session {
                 self.pending = vec_of_none(tags.into());
                 self.tags = if pair.is_some() { Vec::new() } else { (0..tags).rev().collect() };
                 self.attached = pair.map_or(Attached::Admin, Attached::Io);
-                self.respond(submission.command_id(), joined.controller.into(), Status::SUCCESS);
+                self.dialogue = world.subsystem.dialogue(joined.controller);
+                let first = if self.dialogue.is_some() { fabrics::AUTHENTICATE_FIRST } else { 0 };
+                self.respond(submission.command_id(), first | u64::from(joined.controller), Status::SUCCESS);
             }
         }
     }
@@ -478,7 +541,7 @@ impl Session {
                         _ => {}
                     }
                 }
-                Some(Orphan { pair, under_way: orphan })
+                Some(Orphan::new(pair, orphan))
             }
         }
     }
@@ -491,6 +554,11 @@ pub(crate) struct Orphan {
 }
 
 impl Orphan {
+    /// A pair with the slots and opcodes of what is under way there.
+    pub(crate) fn new(pair: QueuePair, under_way: Vec<(u16, Opcode)>) -> Self {
+        Orphan { pair, under_way }
+    }
+
     /// Takes what the drive has completed; whether that was all.
     pub(crate) fn drain(&mut self, world: &mut World<'_>) -> bool {
         while let Some(completion) = world.port.reap(&mut self.pair) {

@@ -15,6 +15,35 @@ pub struct Generator {
     sizes: Weighted<u32>,
     placement: Placement,
     arrivals: Arriving,
+    cycle: Option<Cycle>,
+}
+
+/// Reads and writes in turns.
+#[derive(Clone, Debug)]
+struct Cycle {
+    /// Of each turn.
+    sectors: u64,
+    left: u64,
+    reads: bool,
+}
+
+impl Cycle {
+    fn new(bytes: u64) -> Result<Self, UnusableParameter> {
+        let sectors = bytes / SECTOR_BYTES;
+        if sectors == 0 {
+            return Err(UnusableParameter::new("cycle_bytes", bytes, format!("{SECTOR_BYTES} bytes at least")));
+        }
+        Ok(Cycle { sectors, left: sectors, reads: true })
+    }
+
+    /// What the next request of so many sectors is; a turn ends with the request that fills it.
+    fn next(&mut self, sectors: u32) -> IoKind {
+        if self.left == 0 {
+            (self.left, self.reads) = (self.sectors, !self.reads);
+        }
+        self.left = self.left.saturating_sub(sectors.into());
+        if self.reads { IoKind::Read } else { IoKind::Write }
+    }
 }
 
 impl Recipe {
@@ -46,6 +75,7 @@ impl Recipe {
             placement: Placement::new(pattern, region, alignment, largest, parameters.queues)?,
             sizes: checked_weights("sizes", &sizes)?,
             arrivals: Arriving::new(rate.as_ref().unwrap_or(&self.arrivals))?,
+            cycle: self.cycle_bytes.map(Cycle::new).transpose()?,
         })
     }
 
@@ -73,6 +103,7 @@ impl Generator {
             return Some(Io { kind, lba: Lba(0), sectors: 0, device: 0, at });
         }
         let sectors = self.sizes.pick(&mut self.draw);
+        let kind = self.cycle.as_mut().map_or(kind, |cycle| cycle.next(sectors));
         let lba = Lba(self.placement.next(u64::from(sectors), worker, &mut self.draw));
         Some(Io { kind, lba, sectors, device: 0, at })
     }
@@ -202,6 +233,16 @@ mod tests {
         let recipe = Recipe::fixed("", Pattern::Sequential { streams: Some(2) }, 0.0, 4096);
         let starts: Vec<u64> = drawn(&recipe, &Parameters::new(64, 1), 10).iter().map(|io| io.lba.0).collect();
         assert_eq!(starts, [0, 32, 8, 40, 16, 48, 24, 56, 0, 32]);
+    }
+
+    #[test]
+    fn reads_and_writes_take_turns_of_as_many_bytes() {
+        let recipe = Recipe { cycle_bytes: Some(10_000), ..Recipe::fixed("", Pattern::Random, 0.0, 4096) };
+        let kinds: Vec<IoKind> = drawn(&recipe, &Parameters::new(DRIVE, 1), 7).iter().map(|io| io.kind).collect();
+        let (read, write) = (IoKind::Read, IoKind::Write);
+        assert_eq!(kinds, [read, read, read, write, write, write, read]);
+        let none = Recipe { cycle_bytes: Some(511), ..recipe };
+        assert_eq!(none.source(&Parameters::new(DRIVE, 1)).unwrap_err().field, "cycle_bytes");
     }
 
     #[test]

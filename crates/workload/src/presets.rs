@@ -73,6 +73,11 @@ const IODEDUP: &str = "statistics of an FIU IODedup trace (DeepFlash Table 1)";
 const SRCMAP: &str = "statistics of an FIU SRCMap trace (DeepFlash Table 1)";
 const ENTERPRISE: &str = "statistics of a Microsoft enterprise trace (DeepFlash Table 1)";
 
+const FINANCIAL1: &str = "statistics of UMass Financial1 (Zhou et al., EuroSys '15, Table 4): OLTP, mostly writes";
+const FINANCIAL2: &str = "statistics of UMass Financial2 (Zhou et al., EuroSys '15, Table 4): OLTP, mostly reads";
+const WEBSEARCH: &str =
+    "statistics of a UMass WebSearch trace (Gupta et al., ASPLOS '09, Table 4): a search engine, reads";
+
 /// All of them, in the order in which help lists them.
 pub const WORKLOADS: &[Workload] = &[
     drawn("randread", "random reads of 4 KiB", |s| Recipe::fixed(s, Pattern::Random, 1.0, 4096)),
@@ -93,6 +98,12 @@ pub const WORKLOADS: &[Workload] = &[
         bursty,
     ),
     drawn("jesd219", "the enterprise endurance mix of JESD219A: 512 B to 64 KiB, hot and cold, 40 % reads", jesd219),
+    drawn("cycles", "random 4 KiB: 10 MB of reads, then 10 MB of writes, and so on", cycles),
+    drawn("financial1", FINANCIAL1, |s| umass(s, 0.221, 3.5, 0.983)),
+    drawn("financial2", FINANCIAL2, |s| umass(s, 0.82, 2.4, 0.993)),
+    drawn("websearch1", WEBSEARCH, |s| umass(s, 0.99, 14.86, 0.86)),
+    drawn("websearch2", WEBSEARCH, |s| umass(s, 0.99, 14.86, 0.86)),
+    drawn("websearch3", WEBSEARCH, |s| umass(s, 0.99, 14.86, 0.86)),
     published("24hr", MPS, 0.06, 7.5, 0.3),
     published("24hrs", MPS, 0.13, 12.1, 0.4937),
     published("bs", MPS, 0.11, 26.3, 0.87),
@@ -119,6 +130,21 @@ pub const WORKLOADS: &[Workload] = &[
 fn bursty(summary: &str) -> Recipe {
     let arrivals = Arrivals::Bursty { per_second: 200_000.0, lead_ms: 40.0, on_ms: 160.0, off_ms: 840.0 };
     Recipe { arrivals, ..Recipe::fixed(summary, Pattern::Random, 0.0, 4096) }
+}
+
+/// What PipeSSD's section 2.2 runs to count what workers wait for; the size of a request is ours.
+fn cycles(summary: &str) -> Recipe {
+    Recipe { cycle_bytes: Some(10_000_000), ..Recipe::fixed(summary, Pattern::Random, 0.5, 4096) }
+}
+
+/// Read ratio, mean size and the share of requests that continue none, of a trace of the UMass repository as papers that replay it
+/// print them; as we know these tables, for the papers were not at hand. What is not in them: hot spots, and where requests begin. A
+/// footprint is the run's (`workload.region_bytes`).
+fn umass(summary: &str, read_ratio: f64, mean_kib: f64, randomness: f64) -> Recipe {
+    let sizes = Sizes::MeanBytes(mean_kib * 1024.0);
+    // Means below a page are of sectors, so requests begin on any.
+    let alignment_bytes = Some(if mean_kib < 4.0 { 512 } else { 4096 });
+    Recipe { sizes, alignment_bytes, ..Recipe::fixed(summary, Pattern::Runs { randomness }, read_ratio, 4096) }
 }
 
 /// Sizes and regions as JESD219A gives them; reads to writes and the 4 KiB alignment as in the job file of fio that

@@ -34,6 +34,9 @@ pub struct Recipe {
     /// What else is asked for.
     #[serde(default)]
     pub others: Others,
+    /// Reads and writes come in turns of so many bytes of each, reads first, instead of mixed; `read_fraction` then does not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cycle_bytes: Option<u64>,
 }
 
 /// Where requests fall.
@@ -158,7 +161,7 @@ impl Recipe {
     pub fn fixed(summary: &str, pattern: Pattern, read_fraction: f64, bytes: u64) -> Self {
         let (summary, sizes) = (summary.into(), Sizes::FixedBytes(bytes));
         let (alignment_bytes, arrivals, others) = (None, Arrivals::Closed, Others::default());
-        Recipe { summary, pattern, read_fraction, sizes, alignment_bytes, arrivals, others }
+        Recipe { summary, pattern, read_fraction, sizes, alignment_bytes, arrivals, others, cycle_bytes: None }
     }
 
     /// Reads a workload file's text (TOML). Values are checked when a source is made from it.

@@ -6,3 +6,4 @@ mod replays;
 mod results;
 mod serves;
 mod shell;
+mod sweeps;

@@ -12,7 +12,7 @@
 use crate::message::*;
 use crate::policies::trans_of;
 use crate::stages::Answers;
-use crate::{Firmware, Note, Settings, Tables, Turn, Work};
+use crate::{Firmware, Mutation, Note, Settings, Tables, Turn, Work};
 use stage::{Accepts, Address, Stage};
 use std::collections::VecDeque;
 use units::Lpn;
@@ -142,20 +142,22 @@ impl Cache {
             return true;
         }
         match request.operation {
-            CacheOperation::Read => self.read(turn, request, place, cached, evicted),
+            CacheOperation::Read | CacheOperation::Fill => self.read(turn, request, place, cached, evicted),
             CacheOperation::Write => return self.write(turn, request, place, cached, evicted),
+            CacheOperation::WriteThrough if self.settings.has(Mutation::AnswerEarly) => {
+                return self.write(turn, request, place, cached, evicted);
+            }
             CacheOperation::WriteThrough => {
-                if evicted == Some(request.lpn) {
+                if !self.make_way(turn, request.lpn, place, cached, evicted) {
                     return false;
                 }
-                self.drop_cached(turn, request.lpn, place, cached, evicted);
+                turn.note(Note::CacheLookedUp { hit: cached == Some(request.lpn), write: true });
                 self.ask(turn, TransOperation::Write, request);
             }
             CacheOperation::Discard => {
-                if evicted == Some(request.lpn) {
+                if !self.make_way(turn, request.lpn, place, cached, evicted) {
                     return false;
                 }
-                self.drop_cached(turn, request.lpn, place, cached, evicted);
                 self.ask(turn, TransOperation::Discard, request);
             }
             CacheOperation::Flush => unreachable!("flushes do not come here"),
@@ -163,12 +165,21 @@ impl Cache {
         true
     }
 
-    /// What is cached is superseded by what goes to flash now.
-    fn drop_cached(&mut self, turn: &mut Turn<'_>, lpn: Lpn, place: usize, cached: Option<Lpn>, evicted: Option<Lpn>) {
-        if cached == Some(lpn) {
-            self.set_tag(turn, place, None, evicted);
-            self.count_flushed(turn, place, evicted.is_none());
+    /// Whether a page can pass the buffer by on its way to flash. What the buffer holds of it goes first: a Flush may wait for
+    /// that, and a power cut must not find neither.
+    fn make_way(
+        &mut self,
+        turn: &mut Turn<'_>,
+        lpn: Lpn,
+        place: usize,
+        cached: Option<Lpn>,
+        evicted: Option<Lpn>,
+    ) -> bool {
+        if cached == Some(lpn) && evicted.is_none() && !self.spares.is_empty() {
+            self.evict(turn, place, lpn, None);
+            return false;
         }
+        cached != Some(lpn) && evicted != Some(lpn)
     }
 
     fn read(
@@ -185,19 +196,22 @@ impl Cache {
             lpn if evicted == Some(lpn) => entry.evicting,
             _ => {
                 // It left the buffer meanwhile, or NVMQ did not look.
-                if !self.settings.cache.non_blocking {
-                    turn.note(Note::CacheMiss);
-                }
+                self.count_read(turn, request, false);
                 self.ask(turn, TransOperation::Read, request);
                 return;
             }
         };
-        if !self.settings.cache.non_blocking {
-            turn.note(Note::CacheHit);
-        }
+        self.count_read(turn, request, true);
         turn.spend(Work::ServeEntry);
         self.tables.frames.copy(from, request.frame);
         self.answer(turn, request, request.frame);
+    }
+
+    /// NVMQ counts where it looks at the tags itself.
+    fn count_read(&self, turn: &mut Turn<'_>, request: &CacheRequest, hit: bool) {
+        if !self.settings.cache.non_blocking && request.operation == CacheOperation::Read {
+            turn.note(Note::CacheLookedUp { hit, write: false });
+        }
     }
 
     fn write(
@@ -209,7 +223,10 @@ impl Cache {
         evicted: Option<Lpn>,
     ) -> bool {
         let lpn = request.lpn;
+        // Counted when it is served: a write that waits is looked up again.
+        let looked_up = Note::CacheLookedUp { hit: cached == Some(lpn) || evicted == Some(lpn), write: true };
         if cached.is_none() || cached == Some(lpn) {
+            turn.note(looked_up);
             turn.spend(Work::ServeEntry);
             let old = std::mem::replace(&mut self.entries[place].frame, request.frame);
             self.set_tag(turn, place, Some(lpn), evicted);
@@ -220,6 +237,7 @@ impl Cache {
             // The entry is busy, or too much is being evicted. NVMQ looked before that, or does not look: pass the buffer by here.
             let may_pass = self.settings.cache.non_blocking && self.settings.cache.bypass && evicted != Some(lpn);
             if may_pass {
+                turn.note(looked_up);
                 turn.note(Note::CacheBypass);
                 self.ask(turn, TransOperation::Write, request);
             }
@@ -231,6 +249,7 @@ impl Cache {
             self.evict(turn, place, victim, None);
             return false;
         }
+        turn.note(looked_up);
         self.evict(turn, place, victim, Some(lpn));
         turn.spend(Work::ServeEntry);
         let spare = std::mem::replace(&mut self.entries[place].frame, request.frame);
@@ -247,7 +266,8 @@ impl Cache {
         debug_assert_eq!(entry.evicting, NONE);
         entry.evicting = std::mem::replace(&mut entry.frame, spare);
         let frame = entry.evicting;
-        self.set_tag(turn, place, next, Some(lpn));
+        let evicted = Some(lpn).filter(|_| !self.settings.has(Mutation::LoseEvicted));
+        self.set_tag(turn, place, next, evicted);
         let requester = Requester { group: Asker::Cache, index: self.index, tag: place as u32 };
         // It is nobody's command: its time is not part of the write that caused it.
         let eviction = CacheRequest { operation: CacheOperation::Write, lpn, frame, requester, key: CommandKey::NONE };
@@ -314,7 +334,7 @@ impl Cache {
         }
         let place = self.place(request.lpn);
         // Reads never wait: the range lock keeps writes of the same page away.
-        let behind = request.operation != CacheOperation::Read
+        let behind = !matches!(request.operation, CacheOperation::Read | CacheOperation::Fill)
             && self.waiting.iter().any(|earlier| self.place(earlier.lpn) == place);
         if behind || !self.serve(turn, &request) {
             self.waiting.push_back(request);
@@ -337,7 +357,7 @@ impl Cache {
                     left += 1;
                 }
             }
-            if left == 0 {
+            if left == 0 || self.settings.has(Mutation::FlushEarly) {
                 self.answer(turn, &request, 0);
                 continue;
             }

@@ -25,6 +25,12 @@ pub const INVALID_PARAMETERS: Status = Status(0x4182);
 /// Base §6.3, command specific 84h: this host may not use the subsystem.
 pub const INVALID_HOST: Status = Status(0x4184);
 
+/// Base §6.3, command specific 91h: the host has not proved yet who it is.
+pub const AUTHENTICATION_REQUIRED: Status = Status(0x4191);
+
+/// In the result of a Connect: the queue is of use once the host has proved who it is (AUTHREQ.ATR).
+pub const AUTHENTICATE_FIRST: u64 = 1 << 17;
+
 /// The result of a Connect that failed with [`INVALID_PARAMETERS`]: the first byte in error, of the command or of its
 /// data.
 pub const fn invalid_parameter(byte: u16, in_data: bool) -> u64 {
@@ -40,6 +46,21 @@ pub enum FabricsCommand {
     Connect(Connect),
     /// Base §6.5.
     PropertyGet(Property),
+    /// Base §6.2: a message from the host.
+    AuthenticationSend(Authentication),
+    /// Base §6.1: a message to the host.
+    AuthenticationReceive(Authentication),
+}
+
+/// A security command's message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Authentication {
+    /// The protocol (SECP).
+    pub protocol: u8,
+    /// What is specific to it (SPSP).
+    pub specific: u16,
+    /// Bytes sent, or room for what is received.
+    pub bytes: u32,
 }
 
 /// Which property, and how much of it.
@@ -69,6 +90,8 @@ pub struct Connect {
 const CONNECT: u32 = 0x01;
 const PROPERTY_SET: u32 = 0x00;
 const PROPERTY_GET: u32 = 0x04;
+const AUTHENTICATION_SEND: u32 = 0x05;
+const AUTHENTICATION_RECEIVE: u32 = 0x06;
 const EIGHT_BYTES: u32 = 1;
 const NO_FLOW_CONTROL: u32 = 1 << 18;
 
@@ -96,6 +119,15 @@ impl FabricsCommand {
                 Ok(match kind {
                     PROPERTY_GET => FabricsCommand::PropertyGet(property),
                     _ => FabricsCommand::PropertySet(property, submission.0[6]),
+                })
+            }
+            kind @ (AUTHENTICATION_SEND | AUTHENTICATION_RECEIVE) => {
+                let [_, low, high, protocol] = submission.dword(10).to_le_bytes();
+                let specific = u16::from_le_bytes([low, high]);
+                let message = Authentication { protocol, specific, bytes: submission.dword(11) };
+                Ok(match kind {
+                    AUTHENTICATION_SEND => FabricsCommand::AuthenticationSend(message),
+                    _ => FabricsCommand::AuthenticationReceive(message),
                 })
             }
             _ => Err(Status::INVALID_OPCODE),
@@ -127,6 +159,21 @@ impl Submission {
         submission = submission.with_dword(11, property.offset);
         submission.0[6] = value;
         submission
+    }
+
+    /// Authentication Send (Base §6.2); its data is the message.
+    pub fn authentication_send(message: Authentication) -> Self {
+        Submission::authentication(AUTHENTICATION_SEND, message)
+    }
+
+    /// Authentication Receive (Base §6.1).
+    pub fn authentication_receive(message: Authentication) -> Self {
+        Submission::authentication(AUTHENTICATION_RECEIVE, message)
+    }
+
+    fn authentication(kind: u32, Authentication { protocol, specific, bytes }: Authentication) -> Self {
+        let selected = u32::from(protocol) << 24 | u32::from(specific) << 8;
+        Submission::new(OPCODE, kind).with_dword(10, selected).with_dword(11, bytes)
     }
 }
 
@@ -213,7 +260,7 @@ mod tests {
     fn what_is_reserved_is_refused() {
         let get = Submission::property_get(Property { offset: 0, bytes: 4 });
         assert_eq!(FabricsCommand::of(&get.with_dword(10, 2)), Err(Status::INVALID_FIELD));
-        assert_eq!(FabricsCommand::of(&get.with_dword(1, 5)), Err(Status::INVALID_OPCODE));
+        assert_eq!(FabricsCommand::of(&get.with_dword(1, 8)), Err(Status::INVALID_OPCODE));
         assert_eq!((name(&[b'a'; 256]), name(&[0; 256])), (None, Some("")));
     }
 }

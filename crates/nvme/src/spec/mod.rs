@@ -11,6 +11,7 @@ mod opcode;
 mod sgl;
 mod status;
 
+pub mod dhchap;
 pub mod fabrics;
 pub mod identify;
 pub mod log_page;

@@ -1,6 +1,9 @@
 //! What PipeSSD promises and what it is compared with: the pilot's hits and misses are those of a serial execution, no lock, no
 //! way back up the pipeline; and workers that stand in line at a cacheline behind one that waits for flash.
 
+#[path = "../../examples/pipeline/story.rs"]
+mod worked;
+
 use crate::small::{Small, processor};
 use firmware::architecture::find;
 use flash::{CellKind, Geometry, Shape};
@@ -123,6 +126,44 @@ proptest! {
         session.check_invariants().map_err(|error| TestCaseError::fail(error.to_string()))?;
         let cache = summary.cache.expect("it has one");
         prop_assert_eq!((cache.hits, cache.misses), serial(drawn.lines, &trace));
+    }
+}
+
+/// The worked example of docs/pipessd.md is what the program prints: `cargo run --release -p rig --example pipeline`.
+#[test]
+fn the_worked_example_is_what_the_program_does() {
+    let (page, story) = (include_str!("../../../../docs/pipessd.md"), worked::story());
+    assert!(page.contains(&story), "docs/pipessd.md has another example than the program:\n{story}");
+    let waited = |id: &str| story.lines().any(|line| line.contains(id) && line.contains("into the waitlist"));
+    assert!(
+        waited("2 (read page 2)") && !waited("3 (read page 1)"),
+        "order is kept on a line and not across:\n{story}"
+    );
+}
+
+/// A look-up is counted alike everywhere: once for each page of a read or write, whatever it must do for it.
+#[test]
+fn every_architecture_counts_each_page_of_a_read_or_write_once() {
+    for architecture in firmware::architecture::ARCHITECTURES {
+        let small = Small { architecture: *architecture, queues: 1, depth: 1, ..Small::default() };
+        // Parts of pages too: writes of these read the rest first. One at a time, so that nothing changes in between.
+        let recipe = Recipe { alignment_bytes: Some(512), ..Recipe::fixed("parts", Pattern::Random, 0.5, 6144) };
+        let parameters = Parameters::new(small.sectors().min(2_048), 1);
+        let mut pages = [0; 2];
+        let mut source = recipe.source(&parameters).expect("a drawable workload");
+        for _ in 0..500 {
+            let io = source.next_io().expect("it is endless");
+            let touched = io.end().0.div_ceil(PAGE_SECTORS) - io.lba.0 / PAGE_SECTORS;
+            pages[usize::from(io.kind == IoKind::Write)] += touched;
+        }
+        let source = recipe.source(&parameters).expect("a drawable workload");
+        let phase = Phase { ios: Some(500), ..Phase::new("parts", Box::new(source), Pace::Closed) };
+        let mut session = small.session(vec![phase]);
+        let summary = session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{error}"));
+        let cache = summary.cache.expect("it has one");
+        let counted = [cache.reads, cache.writes].map(|lookups| lookups.hits + lookups.misses);
+        assert_eq!(counted, pages, "{}", architecture.name());
+        assert!(cache.hits > 0 && cache.misses > 0, "{}: {cache:?}", architecture.name());
     }
 }
 

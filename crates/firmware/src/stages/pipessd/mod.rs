@@ -9,3 +9,11 @@ mod pilot;
 mod poll;
 pub(crate) mod post;
 mod waitlist;
+
+use crate::message::SubRequest;
+use crate::{Note, PipelineStep};
+
+/// What is told of a sub-request.
+fn note_of(sub: &SubRequest, step: PipelineStep) -> Note {
+    Note::Pipeline { id: sub.id, lpn: sub.lpn, line: sub.line, step }
+}

@@ -2,10 +2,11 @@
 //!
 //! A line is written when a sub-request's data are where they belong: then the next one on that line may leave the waitlist.
 
+use super::note_of;
 use crate::message::*;
 use crate::stages::entry;
 use crate::tables::{Line, Pipeline, Retired, Watcher};
-use crate::{Drive, Firmware, Tables, Turn, Work};
+use crate::{Drive, Firmware, PipelineStep, Tables, Turn, Work};
 use nvme::spec::Status;
 use stage::{Accepts, Address, Stage};
 use std::collections::{BTreeMap, VecDeque};
@@ -97,7 +98,6 @@ impl Poster {
         self.note_loss(&mut sub, line.frame);
         line.last = sub.id;
         (line.lpn, line.dirty) = match sub.operation {
-            PageOperation::Discard => (None, false),
             PageOperation::Clean => (line.lpn, false),
             PageOperation::Write | PageOperation::Zero => (Some(sub.lpn), true),
             _ => (Some(sub.lpn), roadbook.hit && roadbook.dirty),
@@ -133,7 +133,7 @@ impl Poster {
                 self.tables.frames.clear(line.frame, from * words, (to - from) * words);
                 self.finish(turn, slot);
             }
-            PageOperation::Verify | PageOperation::Discard | PageOperation::Clean | PageOperation::Nothing => {
+            PageOperation::Verify | PageOperation::Clean | PageOperation::Fence | PageOperation::Nothing => {
                 self.finish(turn, slot);
             }
         }
@@ -180,6 +180,7 @@ impl Poster {
     fn finish(&mut self, turn: &mut Turn<'_>, slot: u16) {
         let Here { sub, line, freed } = self.here[usize::from(slot)].take().expect("it is here until it is over");
         self.pipeline.set_line(turn, sub.line, line);
+        turn.note(note_of(&sub, PipelineStep::Retired));
         self.retire(turn, &sub, freed);
     }
 

@@ -1,0 +1,71 @@
+//! A sweep of one's own: its files, the index beside them, and a trace beside what is generated.
+
+use crate::shell::{argument, file, flashloom};
+use serde_json::Value;
+use std::path::Path;
+
+const SWEEP: &str = r#"
+title = "OLTP"
+summary = "a trace beside its statistics"
+source = "a test"
+
+[base]
+platform.device = "small"
+cache.size_bytes = "1MiB"
+host.queues = 1
+workload = { phases = "financial1", ios = 300, warm_up_ios = 0 }
+
+[[axis]]
+name = "series"
+choice = [{ name = "xor", set.firmware.address_split = "xor" }, { name = "plain", set.firmware.address_split = "plain" }]
+
+[[metric]]
+name = "iops"
+value = "iops"
+
+[[metric]]
+name = "reads"
+value = "requests.read_fraction"
+
+[[trace]]
+beside = "financial1"
+file = "oltp"
+relation = "written for a test"
+
+[[reference]]
+drive = "intel-750"
+"#;
+
+#[test]
+fn a_sweep_says_when_and_where_it_was_made_and_how_a_trace_differs() {
+    let sweep = file("sweep-oltp.toml", SWEEP.as_bytes());
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sweep-of-oltp");
+    let traces = folder.join("traces");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&traces).unwrap();
+    let lines: String = (0..50).map(|at| format!("0,{},4096,w,{}.5\n", at * 8, at)).collect();
+    std::fs::write(traces.join("oltp.spc"), lines).unwrap();
+    let arguments = ["sweep", argument(&sweep), "--out", argument(&folder), "--traces", argument(&traces)];
+    let ended = flashloom(&arguments);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    for said in
+        ["the trace      50 requests, 0.0 % reads, 4.00 KiB", "the generated  300 requests, 2", "written for a test"]
+    {
+        assert!(ended.out.contains(said), "{said}: {}", ended.out);
+    }
+    assert_eq!(ended.out.matches("beside financial1").count(), 1, "once, not for each series: {}", ended.out);
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let rows = read("sweep-oltp.csv");
+    assert_eq!(
+        rows.lines().count(),
+        1 + 2 * 2 + 1,
+        "two series, generated and from the trace, and a data sheet: {rows}"
+    );
+    let index: Value = serde_json::from_str(&read("index.json")).unwrap();
+    let entry = &index["sweep-oltp"];
+    assert_eq!((&entry["runs"], &entry["runs_kept_from_before"], &entry["traces"]), (&4.into(), &0.into(), &1.into()));
+    assert!(entry["date"].as_str().unwrap().len() == 10 && entry["machine"]["cores"].as_u64() > Some(0), "{entry}");
+    flashloom(&arguments);
+    let again: Value = serde_json::from_str(&read("index.json")).unwrap();
+    assert_eq!(again["sweep-oltp"]["runs_kept_from_before"], 4, "what was finished is not run again");
+}

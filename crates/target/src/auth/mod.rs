@@ -1,0 +1,22 @@
+//! Who a host is: DH-HMAC-CHAP, by which both ends prove that they know a secret without saying it (Base §8.13.5).
+//!
+//! ```text
+//! host                                     controller
+//!  │ AUTH_Negotiate: hashes, groups ──────▶ │  chooses
+//!  │ ◀────── Challenge: C1, S1, g^x ─────── │
+//!  │ Reply: R1, C2, S2, g^y ──────────────▶ │  compares R1 with what the host's secret makes of C1
+//!  │ ◀────── Success1: R2 ───────────────── │  or Failure1, and the connection ends
+//!  │ Success2 (where it asked for R2) ────▶ │
+//! ```
+//!
+//! # What it leaves out
+//! - A secure channel afterwards (SC_C): there is no TLS.
+//! - Exponents are not raised in constant time; each is drawn for one conversation and used once.
+
+mod dialogue;
+mod group;
+mod hash;
+mod secret;
+
+pub(crate) use dialogue::Dialogue;
+pub use secret::{Keys, Secret, SecretError};

@@ -1,0 +1,130 @@
+//! The secrets of hosts, in the form in which tools write them: `DHHC-1:HASH:BASE64:` (Base §8.13.5.8).
+
+use super::hash::Hash;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use std::collections::BTreeMap;
+use std::fmt;
+use thiserror::Error;
+
+/// What a secret's text can be besides one.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum SecretError {
+    /// Another form.
+    #[error("expected DHHC-1:00: to DHHC-1:03:, then base64, then a colon (`nvme gen-dhchap-key` writes one)")]
+    Form,
+    /// Too short or too long.
+    #[error("it has {0} bytes; expected 32, 48 or 64 and 4 of CRC-32")]
+    Length(usize),
+    /// A slip of the pen.
+    #[error("its CRC-32 does not fit: it was not copied whole")]
+    Checksum,
+}
+
+/// A secret that a host, or the subsystem towards it, proves to know.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret {
+    key: Vec<u8>,
+    /// The hash that the key goes through with its owner's name, if through one.
+    hash: Option<Hash>,
+}
+
+impl fmt::Debug for Secret {
+    /// Without the key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Secret").field("bytes", &self.key.len()).finish_non_exhaustive()
+    }
+}
+
+impl Secret {
+    /// Reads a secret's text.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Secret, SecretError> {
+        let mut parts = text.trim().split(':');
+        let (Some("DHHC-1"), Some(hash), Some(body), Some(""), None) =
+            (parts.next(), parts.next(), parts.next(), parts.next(), parts.next())
+        else {
+            return Err(SecretError::Form);
+        };
+        let hash = match hash {
+            "00" => None,
+            "01" | "02" | "03" => Hash::of(hash.as_bytes()[1] - b'0'),
+            _ => return Err(SecretError::Form),
+        };
+        let bytes = STANDARD.decode(body).map_err(|_| SecretError::Form)?;
+        if ![36, 52, 68].contains(&bytes.len()) {
+            return Err(SecretError::Length(bytes.len()));
+        }
+        let (key, checksum) = bytes.split_at(bytes.len() - 4);
+        if crc32fast::hash(key).to_le_bytes() != checksum {
+            return Err(SecretError::Checksum);
+        }
+        Ok(Secret { key: key.into(), hash })
+    }
+
+    /// The key as its owner, of this name, uses it (Base §8.13.5.7).
+    pub(crate) fn of(&self, owner: &str) -> Vec<u8> {
+        match self.hash {
+            Some(hash) => hash.keyed(&self.key, &[owner.as_bytes(), b"NVMe-over-Fabrics"]),
+            None => self.key.clone(),
+        }
+    }
+}
+
+/// What is known of a host.
+#[derive(Clone, Debug)]
+pub(crate) struct Pair {
+    pub(crate) host: Secret,
+    /// What the subsystem proves to know, if the host asks.
+    pub(crate) controller: Option<Secret>,
+}
+
+/// The secrets of all hosts that may connect.
+#[derive(Clone, Debug, Default)]
+pub struct Keys {
+    hosts: BTreeMap<String, Pair>,
+}
+
+impl Keys {
+    /// Lets a host in that proves to know `host`; `controller` is the secret by which the subsystem proves itself to it.
+    pub fn admit(&mut self, name: String, host: Secret, controller: Option<Secret>) {
+        self.hosts.insert(name, Pair { host, controller });
+    }
+
+    /// Whether a host of this name is known.
+    pub(crate) fn knows(&self, name: &str) -> bool {
+        self.hosts.contains_key(name)
+    }
+
+    pub(crate) fn of(&self, name: &str) -> Option<&Pair> {
+        self.hosts.get(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(hash: &str, key: &[u8]) -> String {
+        let mut bytes = key.to_vec();
+        bytes.extend(crc32fast::hash(key).to_le_bytes());
+        format!("DHHC-1:{hash}:{}:", STANDARD.encode(bytes))
+    }
+
+    /// The first is the example of the nvme-cli manual.
+    #[test]
+    fn secrets_are_read_and_slips_are_found() {
+        let known = "DHHC-1:00:ia6zGodOr4SEG0Zzaw398rpY0wqipUWj4jWjUh4HWUz6aQ2n:";
+        assert!(Secret::parse(known).is_ok());
+        let [short, long] = [Secret::parse(&text("01", &[3; 32])), Secret::parse(&text("03", &[3; 64]))];
+        assert_eq!((short.unwrap().of("a").len(), long.unwrap().of("a").len()), (32, 64));
+        assert_eq!(Secret::parse(&known.replace("ia6z", "ia6y")), Err(SecretError::Checksum));
+        assert_eq!(Secret::parse(&text("00", &[3; 31])), Err(SecretError::Length(35)));
+        for broken in ["", "DHHC-1:00:", "DHHC-1:04:AAAA:", "DHHC-1:00:***:", "DHHC-2:00:AAAA:", "DHHC-1:00:AAAA:x"] {
+            assert_eq!(Secret::parse(broken), Err(SecretError::Form), "{broken}");
+        }
+        assert!(!format!("{:?}", Secret::parse(known).unwrap()).contains("ia6z"));
+    }
+}
