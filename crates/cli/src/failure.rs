@@ -100,6 +100,11 @@ fn config(error: &anyhow::Error) -> Option<&ConfigError> {
     }
 }
 
+/// Whether a run found a fault, and its input was not to blame.
+pub(crate) fn is_fault(error: &anyhow::Error) -> bool {
+    code(error) == FAULT
+}
+
 fn code(error: &anyhow::Error) -> u8 {
     if let Some(error) = error.downcast_ref::<ServiceError>() {
         return if crate::serve::is_fault(error) { FAULT } else { UNUSABLE };

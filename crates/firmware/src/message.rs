@@ -401,6 +401,8 @@ pub enum Media {
     Weak,
     /// A page could not be read.
     Unreadable,
+    /// It could not be read at an earlier place, and was moved as such. Told to FCMD only.
+    Lost,
     /// A page could not be programmed or a block not erased.
     Failed,
 }

@@ -20,7 +20,7 @@ use nvme::{
 };
 
 use stage::Stage;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use thiserror::Error;
 use units::{BlockId, Bytes, ChannelId, QueueId, SECTOR_BYTES, Span, StageId};
@@ -133,6 +133,14 @@ struct Prepared {
     file: Option<MediaFile>,
 }
 
+/// What there was of a device before it is built.
+enum Before<'a> {
+    /// Its flash, and what recovery found there after a power cut.
+    Recovered(Vec<Contents>, &'a Found),
+    /// What a file has of it.
+    Kept(Kept),
+}
+
 /// What recovery found, in fresh tables. How often groups were erased is taken from the array: the out-of-band entries do not say.
 fn recover_tables(found: &Found, tables: &Tables, contents: &[Contents]) {
     found.install(tables);
@@ -242,7 +250,7 @@ impl Device {
         mut host: Box<dyn Stage<Firmware>>,
         phases: Vec<Phase>,
     ) -> Result<Built, BuildError> {
-        let Prepared { drawing, drive, contents, file } = self.prepare(Some((contents, found)))?;
+        let Prepared { drawing, drive, contents, file } = self.prepare(Some(Before::Recovered(contents, found)))?;
         let settings = self.driver_settings(&drive);
         let layout = settings.layout()?;
         let ledger = Arc::new(Mutex::new(Ledger::default()));
@@ -255,14 +263,16 @@ impl Device {
         self.assemble(Prepared { drawing, drive, contents, file }, link, host, ledger)
     }
 
-    /// A device whose hosts come from outside, by `line`, with rings and buffers in `memory` as `shape` lays them out.
+    /// A device whose hosts come from outside, by `line`, with rings and buffers in `memory` as `shape` lays them out. Its pages are
+    /// in memory, or what a file has of them.
     pub(crate) fn build_served(
         &self,
         line: Arc<target::Line>,
         memory: Arc<dyn HostMemory>,
         shape: &target::PortShape,
+        kept: Option<Kept>,
     ) -> Result<Built, BuildError> {
-        let prepared = self.prepare(None)?;
+        let prepared = self.prepare(kept.map(Before::Kept))?;
         let (mut link, pending) = self.link(&prepared.drawing, &prepared.drive, memory);
         for queue in (1..=shape.pairs).map(QueueId) {
             link.create_completions(queue, shape.completions(queue), shape.entries(), Some(queue.0));
@@ -272,14 +282,15 @@ impl Device {
         self.assemble(prepared, link, Box::new(front), Arc::new(Mutex::new(Ledger::default())))
     }
 
-    /// Draws the device over fresh flash that its past is written to, or over what recovery found.
-    fn prepare(&self, recovered: Option<(Vec<Contents>, &Found)>) -> Result<Prepared, BuildError> {
-        if let Some((contents, found)) = recovered {
-            let (drawing, drive) = self.draw_prepared(&mut |_, tables| recover_tables(found, tables, &contents))?;
-            return Ok(Prepared { drawing, drive, contents, file: None });
-        }
-        if let Some(path) = &self.media {
-            return self.reopen(path);
+    /// Draws the device over fresh flash that its past is written to, or over what there is of it.
+    fn prepare(&self, before: Option<Before<'_>>) -> Result<Prepared, BuildError> {
+        match before {
+            Some(Before::Recovered(contents, found)) => {
+                let (drawing, drive) = self.draw_prepared(&mut |_, tables| recover_tables(found, tables, &contents))?;
+                return Ok(Prepared { drawing, drive, contents, file: None });
+            }
+            Some(Before::Kept(kept)) => return self.reopen(kept),
+            None => {}
         }
         let geometry = &self.drive.geometry;
         let words = self.drive.sector_words as u32;
@@ -291,8 +302,9 @@ impl Device {
         Ok(Prepared { drawing, drive, contents, file: None })
     }
 
-    /// Draws the device over what a file keeps.
-    fn reopen(&self, path: &Path) -> Result<Prepared, BuildError> {
+    /// Opens the file that keeps the pages, if there is one.
+    pub(crate) fn open_media(&self) -> Result<Option<Kept>, BuildError> {
+        let Some(path) = &self.media else { return Ok(None) };
         let refused = if !reopen::can_reopen(&self.settings) {
             Some("hybrid mapping, which cannot be found again; expected page mapping")
         } else if self.precondition.fill != Fill::None {
@@ -303,7 +315,11 @@ impl Device {
         if let Some(what) = refused {
             return Err(BuildError::Keep { file: path.display().to_string(), what });
         }
-        let Kept { file, contents, holds } = Kept::open(self, path)?;
+        Kept::open(self, path).map(Some)
+    }
+
+    /// Draws the device over what a file keeps.
+    fn reopen(&self, Kept { file, contents, holds }: Kept) -> Result<Prepared, BuildError> {
         let (drawing, drive) = self.draw_prepared(&mut |drive, tables| {
             if let Some(holds) = &holds {
                 reopen::write(drive, tables, &contents, holds);

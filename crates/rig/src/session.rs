@@ -468,6 +468,7 @@ pub(crate) fn media_summary(counts: MediaCounts, outcome: &PhaseOutcome, tables:
         retries: counts.retries,
         uncorrectable: counts.uncorrectable,
         bad_blocks: retired * u64::from(groups.planes()),
+        failed_operations: counts.failed,
         failed_commands: outcome.media_errors,
     }
 }

@@ -26,6 +26,7 @@ mod guest;
 mod metrics;
 mod pdu;
 mod port;
+pub mod rehearsal;
 mod server;
 mod session;
 mod subsystem;

@@ -238,6 +238,8 @@ impl BlockGroups {
                 self.mark(self.of(ppn), Flaw::Weak);
                 media
             }
+            // Its group is none the worse for it.
+            Media::Lost => Media::Unreadable,
             _ => media,
         }
     }

@@ -277,7 +277,7 @@ impl ChannelStage {
                 // It was lost at another place, and moved as such.
                 let lost = read.oob.is_some() && self.ways.frames.is_lost(slot.frame);
                 let media = match (lost, weak) {
-                    (true, _) => Media::Unreadable,
+                    (true, _) => Media::Lost,
                     (false, true) => Media::Weak,
                     (false, false) => Media::Good,
                 };
@@ -291,17 +291,22 @@ impl ChannelStage {
         let (lpn, owner, sequence) = self.ways.frames.labelled(slot.frame);
         let (media, payload) = self.media_mut();
         let outcome = media.program(slot.ppn, turn.now(), Oob { lpn, owner, sequence }, payload);
-        outcome.map_or_else(|fault| self.refused(turn, fault), |()| Media::Good)
+        outcome.map_or_else(|fault| self.failed(turn, fault), |()| Media::Good)
     }
 
     fn erase(&mut self, turn: &mut Turn<'_>, slot: PageSlot) -> Media {
         let block = BlockId(slot.ppn.0 / self.contents().geometry().shape().pages_per_block);
         let outcome = self.media_mut().0.erase(block);
-        outcome.map_or_else(|fault| self.refused(turn, fault), |()| Media::Good)
+        outcome.map_or_else(|fault| self.failed(turn, fault), |()| Media::Good)
+    }
+
+    fn failed(&self, turn: &mut Turn<'_>, fault: MediaFault) -> Media {
+        self.ways.tally.failed();
+        self.refused(turn, fault)
     }
 
     /// The media refused: flash that fails is the firmware's to deal with, but not a fault of the firmware itself.
-    fn refused(&mut self, turn: &mut Turn<'_>, fault: MediaFault) -> Media {
+    fn refused(&self, turn: &mut Turn<'_>, fault: MediaFault) -> Media {
         if !self.media().is_natural(fault) {
             self.ways.ledger.lock().expect("nobody panics with the ledger").fault.get_or_insert(fault);
             // What the firmware does from here on is of no use.

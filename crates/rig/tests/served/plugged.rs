@@ -82,7 +82,7 @@ fn a_guest_finds_the_drive_and_works_with_it_by_either_kind_of_doorbell() {
         let refused = [
             (at(BUFFERS + 2), Status::PRP_OFFSET_INVALID),
             (at(MEMORY + MEMORY_BYTES), Status::DATA_TRANSFER_ERROR),
-            (at(u64::MAX & !4095), Status::DATA_TRANSFER_ERROR),
+            (at(!4095), Status::DATA_TRANSFER_ERROR),
         ];
         for (pointer, status) in refused {
             assert_eq!(machine.command(1, Submission::write(1, 0, 8, pointer)).status(), status);

@@ -80,7 +80,7 @@ struct Reply {
 }
 
 /// A body, and whether the doorbells' file goes with it.
-type Answer = (Vec<u8>, bool);
+pub(crate) type Answer = (Vec<u8>, bool);
 
 pub(crate) struct Client {
     pub(crate) stream: UnixStream,
@@ -250,7 +250,7 @@ impl Client {
 }
 
 /// What a request does, and the body of its reply.
-fn serve(
+pub(crate) fn serve(
     request: Request<'_>,
     asked: &[u8],
     mut files: Vec<OwnedFd>,

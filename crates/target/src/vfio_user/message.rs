@@ -53,6 +53,14 @@ impl Header {
         Ok(Header { id: word(0), command: word(2), bytes: length, wants_reply: flags & NO_REPLY == 0 })
     }
 
+    /// A header as it comes, of a message with a body of so many bytes.
+    pub(crate) fn raw(command: u16, body: usize) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[2..4].copy_from_slice(&command.to_le_bytes());
+        bytes[4..8].copy_from_slice(&((HEADER_BYTES + body) as u32).to_le_bytes());
+        bytes
+    }
+
     /// Bytes that follow it.
     pub(crate) fn body_bytes(&self) -> usize {
         self.bytes - HEADER_BYTES
@@ -174,10 +182,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn header(command: u16, bytes: usize) -> Header {
-        let mut raw = [0; HEADER_BYTES];
-        raw[2..4].copy_from_slice(&command.to_le_bytes());
-        raw[4..8].copy_from_slice(&(bytes as u32).to_le_bytes());
-        Header::parse(&raw).unwrap()
+        Header::parse(&Header::raw(command, bytes - HEADER_BYTES)).unwrap()
     }
 
     #[test]

@@ -15,9 +15,12 @@ use crate::metrics::{Figures, Shared};
 use crate::port::{Line, Port, PortShape};
 use crate::session::World;
 use crate::subsystem::{Subsystem, SubsystemSettings};
-use client::{Bus, Client};
-use doorbells::Doorbells;
-use function::Function;
+pub(crate) use client::{Bus, serve};
+pub(crate) use doorbells::Doorbells;
+pub(crate) use function::Function;
+pub(crate) use message::{Header, MESSAGE_MAX, Request};
+
+use client::Client;
 use mio::net::{UnixListener, UnixStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use nvme::{HostMemory, Transport};

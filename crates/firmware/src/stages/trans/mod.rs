@@ -95,6 +95,9 @@ impl Trans {
         let Ways { fcmd, answers, bgc, shared } = ways;
         let (places, sequence) = (places(index, settings, &tables), tables.first_version());
         let spares = Spares::of(&drive, settings, &tables, index.into());
+        if spares.has_lost(&tables.groups) && spares.left(&tables.groups) < 0 {
+            tables.groups.set_read_only();
+        }
         Trans {
             index,
             tables,
@@ -221,6 +224,10 @@ impl Trans {
             return;
         }
         let Some(to) = self.places.place_moved(turn, lpn) else {
+            if let Some(at) = moving {
+                // It stays where it was.
+                self.moving.swap_remove(at);
+            }
             self.refuse(turn, &request);
             return;
         };
@@ -326,10 +333,10 @@ impl Trans {
         let read_only = self.tables.groups.is_read_only();
         assert!(self.held.is_empty() || read_only, "trans{} has no room and no garbage", self.index);
         while let Some(request) = self.held.pop_front() {
-            if request.operation == TransOperation::Write {
-                self.refuse(turn, &request);
-            } else {
+            if request.operation == TransOperation::Read {
                 self.serve(turn, &request);
+            } else {
+                self.refuse(turn, &request);
             }
         }
     }
