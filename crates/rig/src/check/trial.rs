@@ -56,9 +56,10 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
     let mut report = Report::default();
     let phase = |draw: &mut Draw, leg: u32| {
         let seed = case.seed ^ u64::from(leg) << 32;
-        match case.hammers() {
-            true => draw.hammer("hammered", &device, seed, case.ios, FLUSHES),
-            false => draw.phase("checked", &device, seed, case.ios, FLUSHES),
+        if case.hammers() {
+            draw.hammer("hammered", &device, seed, case.ios, FLUSHES)
+        } else {
+            draw.phase("checked", &device, seed, case.ios, FLUSHES)
         }
     };
     let phases = vec![phase(&mut draw, 0)];
