@@ -9,12 +9,14 @@
 
 mod bring_up;
 mod build;
+pub mod check;
 pub mod config;
 mod hardware;
 mod media_file;
 mod meter;
 mod plan;
 mod precondition;
+mod recovery;
 mod reopen;
 mod samples;
 mod serve;
@@ -29,6 +31,7 @@ pub use media_file::MediaFileError;
 pub use meter::{Breakdown, Step};
 pub use plan::PlanError;
 pub use precondition::{Fill, Precondition};
+pub use recovery::Recovery;
 pub use serve::{Service, ServiceError, ServiceSettings};
 pub use session::{Session, SessionError};
 pub use target::{Door, DoorbellPath, Ended, Keys, Metrics, Patience, Secret, SecretError, ServeError, Stop};

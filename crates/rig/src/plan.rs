@@ -44,6 +44,7 @@ impl Resolved {
             check: self.host.check,
             series: self.host.series,
             media: None,
+            cuts: None,
             narrate: self.timeline.is_some(),
         }
     }

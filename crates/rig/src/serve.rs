@@ -1,6 +1,7 @@
 //! A drive for real hosts: the device on threads of this machine, with a front end before it.
 
 use crate::build::{BuildError, Built, Device};
+use crate::reopen::Kept;
 use crate::session::{SessionError, check_tables, wear};
 use firmware::{Tables, spare_left};
 use host::Memory;
@@ -56,19 +57,21 @@ pub struct Service {
     server: Front,
     device: Device,
     settings: ServiceSettings,
+    kept: Option<Kept>,
 }
 
 impl Service {
     /// Listens at its door. The device gets one queue pair more than it is configured with, for the front end itself.
     ///
     /// # Errors
-    /// An address or a path that cannot be listened at.
+    /// An address or a path that cannot be listened at, a file that cannot keep the drive's pages.
     pub fn listen(mut device: Device, settings: ServiceSettings) -> Result<Service, ServiceError> {
         device.drive.queues += 1;
         device.drive.queue_entries = u32::from(DEPTH) + 1;
         device.vectors = device.drive.queues as u16;
+        let kept = device.open_media()?;
         let server = Front::listen(&settings.door, device.drive.queues as u16)?;
-        Ok(Service { server, device, settings })
+        Ok(Service { server, device, settings, kept })
     }
 
     /// Where it listens for TCP, if it does.
@@ -102,7 +105,7 @@ impl Service {
     /// A device that cannot be built, a drive that dies or leaves commands unanswered, tables that contradict each other
     /// at the end.
     pub fn run(self) -> Result<Ended, ServiceError> {
-        let Service { server, device, settings } = self;
+        let Service { server, device, settings, kept } = self;
         let shape = PortShape {
             pairs: device.drive.queues as u16,
             depth: DEPTH,
@@ -115,7 +118,7 @@ impl Service {
         let memory = Arc::new(memory);
         let line = server.line();
         let Built { blueprint, tables, drive, ledger, host, file, .. } =
-            device.build_served(line.clone(), memory.clone(), &shape)?;
+            device.build_served(line.clone(), memory.clone(), &shape, kept)?;
         let mut threads = Threads::new(blueprint, settings.layout);
         let bell = threads.bell(host);
         line.attach(Box::new(move || bell.ring()));

@@ -37,8 +37,7 @@ fn refusal(serving: Serving) -> String {
         keys: None,
         layout: Layout { threads: 1, pin: false },
     };
-    let service = Service::listen(serving.device(), settings).expect("a free port");
-    match service.run().expect_err("it is refused") {
+    match Service::listen(serving.device(), settings).err().expect("it is refused") {
         ServiceError::Session(SessionError::Build(BuildError::MediaFile(error))) => error.to_string(),
         other => panic!("{other}"),
     }
