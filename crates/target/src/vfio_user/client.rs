@@ -290,12 +290,28 @@ pub(crate) fn serve(
             function.interrupts.set(asked, files)?;
             Vec::new()
         }
-        Request::Read { region, offset, bytes } => {
-            if bytes as usize > DATA_MAX {
-                return Err(Errno::INVAL);
-            }
+        Request::Read { .. } | Request::Write { .. } => access(request, asked, bus, function, world)?,
+        Request::Reset => {
+            bus.reset();
+            function.reset(world);
+            Vec::new()
+        }
+    };
+    Ok((reply, false))
+}
+
+/// Reads or writes a part of a region.
+fn access(
+    request: Request<'_>,
+    asked: &[u8],
+    bus: &mut Bus,
+    function: &mut Function,
+    world: &mut World<'_>,
+) -> Result<Vec<u8>, Errno> {
+    let mut reply = asked[..16].to_vec();
+    match request {
+        Request::Read { region, offset, bytes } if bytes as usize <= DATA_MAX => {
             let range = bus.range(region, offset, bytes as usize)?;
-            let mut reply = asked[..16].to_vec();
             reply.resize(16 + bytes as usize, 0);
             let to = &mut reply[16..];
             match region {
@@ -303,7 +319,6 @@ pub(crate) fn serve(
                 MSIX_BAR => to.copy_from_slice(&bus.table[range]),
                 _ => function.read_registers(world, offset, to),
             }
-            reply
         }
         Request::Write { region, offset, data } => {
             let range = bus.range(region, offset, data.len())?;
@@ -316,15 +331,10 @@ pub(crate) fn serve(
                 MSIX_BAR => bus.table[range].copy_from_slice(data),
                 _ => function.write_registers(world, offset, data),
             }
-            asked[..16].to_vec()
         }
-        Request::Reset => {
-            bus.reset();
-            function.reset(world);
-            Vec::new()
-        }
-    };
-    Ok((reply, false))
+        _ => return Err(Errno::INVAL),
+    }
+    Ok(reply)
 }
 
 /// What a region is like: BAR 0 has a part that can be mapped, if the client has room to hear of it.

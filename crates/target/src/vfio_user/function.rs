@@ -243,7 +243,7 @@ impl Function {
     }
 
     /// Does what the controller asks for.
-    pub(super) fn obey(&mut self, world: &mut World<'_>) {
+    pub(crate) fn obey(&mut self, world: &mut World<'_>) {
         for event in world.subsystem.obey(world.port, self.id, world.now) {
             match event {
                 DeviceEvent::Start { submissions, submission_entries, completions, completion_entries, .. } => {

@@ -193,6 +193,7 @@ impl Loop {
         if did {
             self.busy = now;
             if self.turns.is_multiple_of(TURNS_PER_POLL) {
+                self.watch(now);
                 self.poll(events, Duration::ZERO)?;
             }
             return Ok(());
@@ -210,11 +211,19 @@ impl Loop {
         // From here on completions wake it; those that came before are found by looking once more.
         self.server.line.look();
         self.publish();
+        self.watch(now);
         let most = if watches { AT_LEAST_EVERY } else { Duration::from_secs(1) };
         let due = self.function.next_interrupt().map(|at| Duration::from_nanos(at.since(now).nanos()));
         let patience = due.map_or(most, |due| due.min(most));
         let patience = if self.work() { Duration::ZERO } else { patience };
         self.poll(events, patience)
+    }
+
+    /// Looks how the drive is, now and then: the guest hears of it where it waits for such an event.
+    fn watch(&mut self, now: Time) {
+        self.subsystem.watch(now);
+        let mut world = World { subsystem: &mut self.subsystem, port: &mut self.port, now };
+        self.function.obey(&mut world);
     }
 
     /// A turn of everything that is not waiting; whether there was anything to do.
