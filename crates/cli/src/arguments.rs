@@ -1,6 +1,6 @@
 //! What can be said on the command line. Values go to the configuration as they are: it knows what they may be.
 
-use crate::{Shell, bench, describe, experiment, list, replay, run, serve};
+use crate::{Shell, bench, check, describe, experiment, list, replay, run, serve};
 use clap::{Args, Parser, Subcommand};
 use rig::config::{ConfigError, Layers};
 use std::path::{Path, PathBuf};
@@ -51,6 +51,13 @@ pub(crate) enum Command {
         flashloom sweep channels.toml --out results --jobs 2\n\n\
         docs/experiments.md shows such a file.")]
     Sweep(experiment::SweepArguments),
+    /// Try drives drawn from seeds, with power cuts, and find what no correct drive does
+    #[command(after_help = "Examples:\n  \
+        flashloom check\n  \
+        flashloom check --runs 4400 --json -\n  \
+        flashloom check --seed 21 --architecture deepflash\n  \
+        flashloom check --mutation erase-unfenced")]
+    Check(check::CheckArguments),
     /// Show what there is to choose from
     #[command(after_help = "Examples:\n  flashloom list workloads\n  flashloom list devices --json -")]
     List(list::ListArguments),
@@ -72,6 +79,7 @@ impl Command {
             Command::Serve(arguments) => arguments.run(shell),
             Command::Experiment(arguments) => arguments.run(shell),
             Command::Sweep(arguments) => arguments.run(shell),
+            Command::Check(arguments) => arguments.run(shell),
             Command::List(arguments) => arguments.run(shell),
             Command::Describe(arguments) => arguments.run(shell),
             Command::Bench(arguments) => arguments.run(shell),

@@ -23,6 +23,14 @@ pub(crate) struct Unusable {
     help: String,
 }
 
+/// A check that found what no correct drive does.
+#[derive(Debug, Error)]
+#[error("{message}")]
+pub(crate) struct FaultFound {
+    pub(crate) message: String,
+    pub(crate) help: String,
+}
+
 /// The error of a command whose input cannot be used.
 pub(crate) fn unusable(message: impl Into<String>, help: impl Into<String>) -> anyhow::Error {
     Unusable { message: message.into(), help: help.into() }.into()
@@ -92,9 +100,17 @@ fn config(error: &anyhow::Error) -> Option<&ConfigError> {
     }
 }
 
+/// Whether a run found a fault, and its input was not to blame.
+pub(crate) fn is_fault(error: &anyhow::Error) -> bool {
+    code(error) == FAULT
+}
+
 fn code(error: &anyhow::Error) -> u8 {
     if let Some(error) = error.downcast_ref::<ServiceError>() {
         return if crate::serve::is_fault(error) { FAULT } else { UNUSABLE };
+    }
+    if error.is::<FaultFound>() {
+        return FAULT;
     }
     match session(error) {
         None | Some(SessionError::Build(_)) => UNUSABLE,
@@ -105,6 +121,9 @@ fn code(error: &anyhow::Error) -> u8 {
 fn advice(error: &anyhow::Error) -> Option<String> {
     if let Some(Unusable { help, .. }) = error.downcast_ref() {
         return (!help.is_empty()).then(|| help.clone());
+    }
+    if let Some(FaultFound { help, .. }) = error.downcast_ref() {
+        return Some(help.clone());
     }
     if let Some(error) = config(error) {
         return advice_on_configuration(error);

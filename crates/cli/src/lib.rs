@@ -6,10 +6,11 @@
 //! - Results go to standard output, everything else to standard error; with `--json -` standard output is the JSON alone.
 //!
 //! # What it leaves out
-//! Random checks and calibration: their verbs come with them.
+//! Calibration: its verb comes with it.
 
 mod arguments;
 mod bench;
+mod check;
 mod describe;
 mod experiment;
 mod failure;

@@ -4,6 +4,7 @@ use crate::Shell;
 use crate::table::table;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use firmware::MUTATIONS;
 use firmware::architecture::{ARCHITECTURES, Architecture, ThreadCounts};
 use lab::{EXPERIMENTS, Experiment, placements as placements_of_the_repository, sheets};
 use rig::config::{CHOICES, DEVICES, Layers, Named, PROCESSORS};
@@ -31,7 +32,7 @@ struct Entry {
 
 type List = fn() -> anyhow::Result<Vec<Entry>>;
 
-const LISTS: [(&str, List); 9] = [
+const LISTS: [(&str, List); 10] = [
     ("architectures", architectures),
     ("devices", devices),
     ("processors", processors),
@@ -41,6 +42,7 @@ const LISTS: [(&str, List); 9] = [
     ("policies", policies),
     ("placements", placements),
     ("experiments", experiments),
+    ("mutations", mutations),
 ];
 
 impl ListArguments {
@@ -123,6 +125,10 @@ fn experiments() -> anyhow::Result<Vec<Entry>> {
         Ok(entry(named.name, format!("{} ({})", experiment.summary, experiment.source)))
     };
     EXPERIMENTS.iter().map(of).collect()
+}
+
+fn mutations() -> anyhow::Result<Vec<Entry>> {
+    Ok(MUTATIONS.iter().map(|planted| entry(planted.name, planted.summary)).collect())
 }
 
 fn placements() -> anyhow::Result<Vec<Entry>> {

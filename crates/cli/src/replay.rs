@@ -4,7 +4,6 @@ use crate::Shell;
 use crate::arguments::Shared;
 use crate::failure::unusable;
 use crate::run::{Measurement, check_supported};
-use crate::whole::Whole;
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use host::{Pace, Phase};
@@ -107,9 +106,8 @@ impl ReplayArguments {
                 skipped: trace.summary().skipped,
             });
         };
-        let mut measurement = Measurement { resolved: &resolved, device, expected, complete: &complete };
-        let summaries = measurement.take(shell, vec![phase])?;
-        shell.put(json, &Whole::of(summaries).to_json())
+        let measurement = Measurement { resolved: &resolved, device, expected, complete: &complete };
+        measurement.report(shell, json, vec![phase])
     }
 
     fn name(&self) -> String {

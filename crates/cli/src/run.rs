@@ -2,10 +2,10 @@
 
 use crate::Shell;
 use crate::arguments::Shared;
-use crate::failure::unusable;
+use crate::failure::{is_fault, unusable};
 use crate::progress::Progress;
-use crate::shell::create;
-use crate::whole::Whole;
+use crate::shell::{Json, create};
+use crate::whole::{Faulty, Whole};
 use clap::Args;
 use host::Phase;
 use report::{Summary, render_on};
@@ -36,14 +36,13 @@ impl RunArguments {
         let phases = resolved.phases();
         let expected = phases.iter().map(|phase| phase.ios.unwrap_or(0)).sum();
         let unlimited = phases.iter().any(|phase| phase.ios.is_none());
-        let mut measurement = Measurement {
+        let measurement = Measurement {
             resolved: &resolved,
             device: resolved.plan(),
             expected: if unlimited { 0 } else { expected },
             complete: &|_| {},
         };
-        let summaries = measurement.take(shell, phases)?;
-        shell.put(json, &Whole::of(summaries).to_json())
+        measurement.report(shell, json, phases)
     }
 }
 
@@ -53,16 +52,8 @@ pub(crate) fn check_supported(shared: &Shared, resolved: &Resolved) -> anyhow::R
         let message = format!("--report {}: HTML reports come with a later version", folder.display());
         return Err(unusable(message, "--json FILE has all the figures"));
     }
-    if let World::Threads { timing, .. } = resolved.world {
-        if !timing {
-            return Err(unusable(
-                "--timing is off; expected on: flash without its times comes with a later version",
-                "",
-            ));
-        }
-        if resolved.timeline.is_some() {
-            return Err(unusable("--timeline: expected --world sim; real threads keep no record of their turns", ""));
-        }
+    if matches!(resolved.world, World::Threads { .. }) && resolved.timeline.is_some() {
+        return Err(unusable("--timeline: expected --world sim; real threads keep no record of their turns", ""));
     }
     Ok(())
 }
@@ -78,8 +69,22 @@ pub(crate) struct Measurement<'a> {
 }
 
 impl Measurement<'_> {
-    /// Runs all phases, saying what each delivered.
-    pub(crate) fn take(&mut self, shell: &mut Shell<'_>, phases: Vec<Phase>) -> anyhow::Result<Vec<Summary>> {
+    /// Runs all phases, saying what each delivered, and puts it where `json` says. Of a run that found a fault that is the fault,
+    /// and what the phases before it delivered.
+    pub(crate) fn report(&self, shell: &mut Shell<'_>, json: Json, phases: Vec<Phase>) -> anyhow::Result<()> {
+        let mut done = Vec::new();
+        match self.take(shell, phases, &mut done) {
+            Ok(()) => shell.put(json, &Whole::of(done).to_json()),
+            Err(error) => {
+                if is_fault(&error) {
+                    shell.put(json, &Faulty::new(self.resolved, &error, done).to_json())?;
+                }
+                Err(error)
+            }
+        }
+    }
+
+    fn take(&self, shell: &mut Shell<'_>, phases: Vec<Phase>, done: &mut Vec<Summary>) -> anyhow::Result<()> {
         // What cannot be is refused before anything is said.
         self.resolved.draw(&self.device)?;
         let timeline = match &self.resolved.timeline {
@@ -87,16 +92,16 @@ impl Measurement<'_> {
             None => None,
         };
         shell.say(&self.introduction())?;
-        let summaries = match self.resolved.world {
-            World::Sim => self.simulate(shell, phases, timeline)?,
-            World::Threads { threads, .. } => self.run_threads(shell, phases, threads)?,
-        };
-        if summaries.iter().any(|summary| summary.ios == 0) {
+        match self.resolved.world {
+            World::Sim => self.simulate(shell, phases, timeline, done)?,
+            World::Threads { threads, .. } => self.run_threads(shell, phases, threads, done)?,
+        }
+        if done.iter().any(|summary| summary.ios == 0) {
             shell.warn(
                 "note: a phase ended before its warm-up did, so that nothing was counted (workload.warm_up_*)\n",
             )?;
         }
-        Ok(summaries)
+        Ok(())
     }
 
     fn simulate(
@@ -104,19 +109,19 @@ impl Measurement<'_> {
         shell: &mut Shell<'_>,
         phases: Vec<Phase>,
         timeline: Option<(&PathBuf, File)>,
-    ) -> anyhow::Result<Vec<Summary>> {
+        done: &mut Vec<Summary>,
+    ) -> anyhow::Result<()> {
         let events_max = if timeline.is_some() { TIMELINE_EVENTS } else { 0 };
         let waiting = Progress::wait(shell.watched, "building and preconditioning the drive");
         let session = self.resolved.session(&self.device, phases, events_max);
         drop(waiting);
         let mut session = session?;
         let following = Progress::follow(shell.watched, &session, self.expected);
-        let mut summaries = Vec::new();
         while let Some(outcome) = session.next_phase() {
             let mut summary = outcome?;
             (self.complete)(&mut summary);
             following.beside(|| shell.say(&format!("\n{}", render_on(shell.page, &summary))))?;
-            summaries.push(summary);
+            done.push(summary);
         }
         drop(following);
         if let Some((path, file)) = timeline {
@@ -125,19 +130,25 @@ impl Measurement<'_> {
         if self.device.check {
             session.check_invariants()?;
         }
-        Ok(summaries)
+        Ok(())
     }
 
-    fn run_threads(&self, shell: &mut Shell<'_>, phases: Vec<Phase>, threads: u16) -> anyhow::Result<Vec<Summary>> {
+    fn run_threads(
+        &self,
+        shell: &mut Shell<'_>,
+        phases: Vec<Phase>,
+        threads: u16,
+        done: &mut Vec<Summary>,
+    ) -> anyhow::Result<()> {
         let waiting = Progress::wait(shell.watched, "running in real time");
         let ended = self.resolved.run_on_threads(&self.device, phases, threads);
         drop(waiting);
-        let mut summaries = ended?;
-        for summary in &mut summaries {
-            (self.complete)(summary);
-            shell.say(&format!("\n{}", render_on(shell.page, summary)))?;
+        for mut summary in ended? {
+            (self.complete)(&mut summary);
+            shell.say(&format!("\n{}", render_on(shell.page, &summary)))?;
+            done.push(summary);
         }
-        Ok(summaries)
+        Ok(())
     }
 
     fn draw(&self, shell: &mut Shell<'_>, session: &Session, path: &str, file: File) -> anyhow::Result<()> {

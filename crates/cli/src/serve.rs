@@ -7,8 +7,9 @@ use crate::keys::read_keys;
 use crate::run::check_supported;
 use clap::Args;
 use rig::config::{Payload, Resolved, World};
-use rig::{Layout, Service, ServiceError, ServiceSettings};
+use rig::{Door, DoorbellPath, Layout, Service, ServiceError, ServiceSettings};
 use serde::Serialize;
+use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -21,9 +22,12 @@ pub(crate) struct ServeArguments {
     /// Listens for NVMe/TCP here; port 0 is any that is free
     #[arg(long, value_name = "ADDR:PORT")]
     tcp: Option<String>,
-    /// Listens for a virtual machine's vfio-user client here
-    #[arg(long, value_name = "SOCKET", hide = true)]
+    /// Listens for the monitor of a virtual machine here: the drive is a PCIe device of its guest
+    #[arg(long, value_name = "SOCKET", conflicts_with = "tcp")]
     vfio_user: Option<PathBuf>,
+    /// Lets the monitor send the guest's doorbell writes instead of mapping the doorbells, which have to be watched
+    #[arg(long, requires = "vfio_user")]
+    send_doorbells: bool,
     /// Keeps the drive's contents in a sparse file, and finds them there when it is served again
     #[arg(long, value_name = "FILE")]
     media: Option<PathBuf>,
@@ -63,11 +67,10 @@ struct Served {
 
 impl ServeArguments {
     pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
-        self.refuse_what_is_not_there()?;
-        let address = self.address()?;
+        let door = self.door()?;
         let resolved = self.resolve()?;
         let json = shell.json(self.shared.json.as_deref())?;
-        let service = self.service(&resolved, address)?;
+        let service = self.service(&resolved, door)?;
         let stop = service.stop();
         let mut signals = Signals::new([SIGINT, SIGTERM])
             .map_err(|error| unusable(format!("signals cannot be waited for: {error}"), ""))?;
@@ -101,19 +104,19 @@ impl ServeArguments {
         shell.put(json, &serde_json::to_string_pretty(&served).expect("numbers always serialise"))
     }
 
-    fn refuse_what_is_not_there(&self) -> anyhow::Result<()> {
-        let later = |what: &str| Err(unusable(format!("{what} comes with a later version; expected --tcp alone"), ""));
+    fn door(&self) -> anyhow::Result<Door> {
         if let Some(socket) = &self.vfio_user {
-            return later(&format!("--vfio-user {}", socket.display()));
+            let doorbells = if self.send_doorbells { DoorbellPath::Sent } else { DoorbellPath::Mapped };
+            return Ok(Door::VfioUser { socket: socket.clone(), doorbells });
         }
-        Ok(())
-    }
-
-    fn address(&self) -> anyhow::Result<SocketAddr> {
         let Some(text) = &self.tcp else {
-            return Err(unusable("nothing to listen at; expected --tcp ADDR:PORT", "for example --tcp 127.0.0.1:4420"));
+            return Err(unusable(
+                "nothing to listen at; expected --tcp ADDR:PORT or --vfio-user SOCKET",
+                "for example --tcp 127.0.0.1:4420",
+            ));
         };
-        self.local_address("--tcp", text)
+        let advertised = self.advertise.as_ref().map(|text| resolve_address("--advertise", text)).transpose()?;
+        Ok(Door::Tcp { address: self.local_address("--tcp", text)?, advertised })
     }
 
     /// An address that other machines do not reach, unless they may.
@@ -141,15 +144,13 @@ impl ServeArguments {
         Ok(resolved)
     }
 
-    fn service(&self, resolved: &Resolved, address: SocketAddr) -> anyhow::Result<Service> {
-        let advertised = self.advertise.as_ref().map(|text| resolve_address("--advertise", text)).transpose()?;
+    fn service(&self, resolved: &Resolved, door: Door) -> anyhow::Result<Service> {
         for name in self.allow_host.iter().chain([&self.nqn]) {
             check_name(name)?;
         }
         let World::Threads { threads, .. } = resolved.world else { unreachable!("it was checked") };
         let settings = ServiceSettings {
-            address,
-            advertised,
+            door,
             subsystem: self.nqn.clone(),
             allowed: self.allow_host.clone(),
             keys: self.keys.as_deref().map(read_keys).transpose()?,
@@ -165,18 +166,25 @@ impl ServeArguments {
         &self,
         shell: &mut Shell<'_>,
         resolved: &Resolved,
-        address: SocketAddr,
+        address: Option<SocketAddr>,
         metrics: Option<SocketAddr>,
     ) -> anyhow::Result<()> {
-        let (ip, port) = (address.ip(), address.port());
         let mut rows = vec![
             ("firmware", resolved.architecture.name().to_owned()),
             ("device", format!("{}: {}", resolved.device.name, resolved.device.summary)),
             ("subsystem", self.nqn.clone()),
-            ("listening", address.to_string()),
-            ("connect", format!("nvme connect -t tcp -a {ip} -s {port} -n {}", self.nqn)),
         ];
         rows.extend(self.media.as_ref().map(|file| ("contents", file.display().to_string())));
+        if let Some(address) = address {
+            let (ip, port) = (address.ip(), address.port());
+            rows.push(("listening", address.to_string()));
+            rows.push(("connect", format!("nvme connect -t tcp -a {ip} -s {port} -n {}", self.nqn)));
+        }
+        if let Some(socket) = &self.vfio_user {
+            let device = json!({"driver": "vfio-user-pci", "socket": {"path": socket, "type": "unix"}});
+            rows.push(("listening", socket.display().to_string()));
+            rows.push(("connect", format!("qemu-system-x86_64 ... -device '{device}'")));
+        }
         rows.extend(metrics.map(|address| ("metrics", format!("http://{address}/metrics"))));
         shell.say(&rows.iter().map(|(name, text)| format!("{name:<10} {text}\n")).collect::<String>())?;
         Ok(())

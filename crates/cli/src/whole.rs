@@ -1,9 +1,11 @@
 //! A run of several phases as one: sums of counts, means over time, each direction over the phases that had it.
 
 use report::{
-    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Latency, Locks, Lookups, Named,
+    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Latency, Locks, Lookups, Media, Named,
     SteadyState, Summary, bounds,
 };
+use rig::SessionError;
+use rig::config::Resolved;
 use serde::Serialize;
 
 /// What `--json` has: the keys of one summary, and below `phases` each phase's own where there are several.
@@ -22,6 +24,48 @@ impl Whole {
             return Whole { summary: phases.remove(0), phases };
         }
         Whole { summary: combined(&phases), phases }
+    }
+
+    pub(crate) fn to_json(&self) -> String {
+        serde_json::to_string_pretty(self).expect("strings, numbers and lists always serialise")
+    }
+}
+
+/// What `--json` has of a run that found a fault: what was run, the fault, and the phases before it.
+#[derive(Serialize)]
+pub(crate) struct Faulty {
+    architecture: &'static str,
+    device: String,
+    processor: String,
+    seed: u64,
+    fault: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<Mismatches>,
+    phases: Vec<Summary>,
+}
+
+/// How many answers were wrong.
+#[derive(Serialize)]
+struct Mismatches {
+    mismatches: u64,
+}
+
+impl Faulty {
+    /// Of a run of `resolved` that ended in `error` after these phases.
+    pub(crate) fn new(resolved: &Resolved, error: &anyhow::Error, phases: Vec<Summary>) -> Faulty {
+        let data = match error.downcast_ref() {
+            Some(SessionError::Wrong { problems, .. }) => Some(Mismatches { mismatches: *problems }),
+            _ => None,
+        };
+        Faulty {
+            architecture: resolved.architecture.name(),
+            device: resolved.device.name.to_string(),
+            processor: resolved.processor.name.to_string(),
+            seed: resolved.seed,
+            fault: error.to_string(),
+            data,
+            phases,
+        }
     }
 
     pub(crate) fn to_json(&self) -> String {
@@ -74,6 +118,7 @@ fn combined(phases: &[Summary]) -> Summary {
             checkpoints: shares.count(|phase| phase.journal.as_ref().map_or(0, |journal| journal.checkpoints)),
             pages: shares.count(|phase| phase.journal.as_ref().map_or(0, |journal| journal.pages)),
         }),
+        media: shares.media(last.media.as_ref()),
         // Intervals are counted from the beginning of their phase.
         samples: Vec::new(),
         steady_state: last.steady_state.as_ref().map(|_| shares.steady_state()),
@@ -96,6 +141,19 @@ fn completions(phases: &[Summary]) -> Named<Vec<u64>> {
 impl Shares<'_> {
     fn count(&self, of: impl Fn(&Summary) -> u64) -> u64 {
         self.phases.iter().map(|(_, phase)| of(phase)).sum()
+    }
+
+    /// What was counted in each phase, and of the last what counts from the run's beginning.
+    fn media(&self, last: Option<&Media>) -> Option<Media> {
+        let count = |of: fn(&Media) -> u64| self.count(|phase| phase.media.as_ref().map_or(0, of));
+        last.map(|last| Media {
+            bit_errors: count(|media| media.bit_errors),
+            corrected: count(|media| media.corrected),
+            retries: count(|media| media.retries),
+            uncorrectable: count(|media| media.uncorrectable),
+            failed_operations: count(|media| media.failed_operations),
+            ..last.clone()
+        })
     }
 
     /// Steady if every phase was, with the worst of each figure.
@@ -238,4 +296,22 @@ fn side_by_side<'a>(lists: impl Iterator<Item = (f64, &'a [f64])>) -> Vec<f64> {
         sums.iter_mut().zip(list).for_each(|(sum, value)| *sum += share * value);
     }
     sums
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rig::config::Layers;
+
+    #[test]
+    fn a_fault_is_told_with_what_was_run_and_what_came_before() {
+        let resolved = Layers::new().flag("--device", "small").and_then(|layers| layers.resolve()).expect("a device");
+        let error = anyhow::Error::new(SessionError::Wrong { problems: 3, first: "sector 8".into() });
+        let before = Summary { ios: 7, ..Summary::default() };
+        let told: serde_json::Value =
+            serde_json::from_str(&Faulty::new(&resolved, &error, vec![before]).to_json()).expect("JSON");
+        assert_eq!((&told["architecture"], &told["device"]), (&"deepflash".into(), &"small".into()));
+        assert_eq!((&told["data"]["mismatches"], &told["phases"][0]["ios"]), (&3.into(), &7.into()));
+        assert!(told["fault"].as_str().expect("a text").contains("sector 8"));
+    }
 }

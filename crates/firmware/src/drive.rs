@@ -51,6 +51,8 @@ pub struct DriveShape {
     pub transfer_sectors: u32,
     /// Words of payload for each sector: 0 lengths only, 1 a fingerprint, 64 every byte.
     pub sector_words: usize,
+    /// Whether every write is on flash before it is answered: the volatile write cache is off.
+    pub write_through: bool,
 }
 
 /// A drive that cannot be.

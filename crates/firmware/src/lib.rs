@@ -9,8 +9,10 @@
 //! Hardware (links, channels) is only known by its ports; the rig installs it.
 
 pub mod architecture;
+pub mod boot;
 mod drive;
 mod message;
+mod mutation;
 mod note;
 mod policies;
 mod ports;
@@ -22,6 +24,7 @@ mod work;
 
 pub use drive::{Drive, DriveError, DriveShape, LbaFormat, Namespace};
 pub use message::*;
+pub use mutation::{MUTATIONS, Mutation, Planted};
 pub use note::{LatencyPart, Note, PipelineStep, Wait};
 pub use policies::{MergeKind, each_owner, page_of_rank, rank_of, shares, trans_of};
 pub use ports::{FlashChannel, HostLink, HostPort};

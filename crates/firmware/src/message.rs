@@ -290,7 +290,7 @@ pub enum CacheOperation {
     Write,
     /// The same, but done only when it is on flash.
     WriteThrough,
-    /// Forget the page, here and in the mapping.
+    /// Forget the page here, and leave zeros on flash.
     Discard,
     /// Done when all that is held now is on flash.
     Flush,
@@ -318,7 +318,7 @@ pub enum TransOperation {
     Read,
     /// Give the page a new place and program the frame there.
     Write,
-    /// Unmap the page.
+    /// Leave zeros, written where anything was: it lasts when it is answered.
     Discard,
     /// Program the frame to a new place, if the page is still at the old one; the map stays as it is.
     Relocate(Ppn),
@@ -328,7 +328,9 @@ pub enum TransOperation {
     Close(Ppn),
     /// The new place is programmed: map the page there, unless it has been written since.
     Settle(Ppn),
-    /// Nothing of this page's group is valid any more: erase its blocks.
+    /// Answered by every FCMD thread when all that was sent there to be programmed before is programmed.
+    Fence,
+    /// Nothing of this page's group is valid any more, and what superseded it is programmed: erase its blocks.
     Erase(Ppn),
     /// The drive is idle: a hybrid-mapped thread may ask for a merge ahead of need.
     Tidy,
@@ -354,7 +356,7 @@ pub struct TransRequest {
 pub struct FlashRequest {
     /// What the die does.
     pub operation: flash::Operation,
-    /// The page; for an erase any page of the block.
+    /// The page; for an erase any page of the block; [`NOWHERE`] for a fence.
     pub ppn: Ppn,
     /// The frame.
     pub frame: u32,
@@ -366,6 +368,19 @@ pub struct FlashRequest {
     pub ticket: u32,
     /// For whom.
     pub key: CommandKey,
+}
+
+impl FlashRequest {
+    /// No page: the answer comes when every page of earlier requests is programmed.
+    pub(crate) fn fence(requester: Requester, owner: u8, ticket: u32) -> Self {
+        let (operation, key) = (flash::Operation::Program, CommandKey::NONE);
+        FlashRequest { operation, ppn: NOWHERE, frame: 0, requester, owner, ticket, key }
+    }
+
+    /// Whether it is a [`FlashRequest::fence`].
+    pub(crate) fn is_fence(&self) -> bool {
+        self.ppn == NOWHERE
+    }
 }
 
 /// To a flash channel.
@@ -386,6 +401,8 @@ pub enum Media {
     Weak,
     /// A page could not be read.
     Unreadable,
+    /// It could not be read at an earlier place, and was moved as such. Told to FCMD only.
+    Lost,
     /// A page could not be programmed or a block not erased.
     Failed,
 }

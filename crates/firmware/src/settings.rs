@@ -1,5 +1,6 @@
 //! Every choice of the firmware, resolved: nothing here means "default", and relations are checked once.
 
+use crate::Mutation;
 use crate::architecture::{Architecture, ThreadCounts};
 use thiserror::Error;
 use units::{Bytes, Span};
@@ -181,6 +182,8 @@ pub struct Settings {
     pub journal: JournalSettings,
     /// Flash commands.
     pub flash: FlashSettings,
+    /// A bug that is planted; checks alone ask for one.
+    pub mutation: Option<Mutation>,
 }
 
 /// A choice that cannot be.
@@ -199,6 +202,11 @@ pub struct SettingsError {
 pub const LOCK_REGION: Bytes = Bytes::mib(1);
 
 impl Settings {
+    /// Whether this bug is planted.
+    pub(crate) fn has(&self, mutation: Mutation) -> bool {
+        self.mutation == Some(mutation)
+    }
+
     /// The same with these threads of an architecture, and the parts that they run.
     pub fn staffed(self, architecture: &dyn Architecture, threads: ThreadCounts) -> Self {
         let settings = Settings { threads, ..self };

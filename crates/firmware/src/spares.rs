@@ -26,6 +26,11 @@ impl Spares {
         groups.owned(self.thread).count() as i64 - i64::from(self.needed)
     }
 
+    /// Whether any group is not used any more.
+    pub(crate) fn has_lost(&self, groups: &BlockGroups) -> bool {
+        groups.owned(self.thread).any(|group| groups.is_bad(group))
+    }
+
     /// How many are left; below zero the drive takes no more writes.
     pub(crate) fn left(&self, groups: &BlockGroups) -> i64 {
         let bad = groups.owned(self.thread).filter(|&group| groups.is_bad(group)).count();

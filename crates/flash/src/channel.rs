@@ -25,6 +25,15 @@ pub struct Finished {
     pub at: Time,
 }
 
+/// A transaction in the midst of which the power was cut.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Caught {
+    /// As it was submitted.
+    pub transaction: Transaction,
+    /// Whether the array had done it.
+    pub done: bool,
+}
+
 /// One bus and the dies on it.
 ///
 /// A transaction has three phases. Pre-dma (command, address, and the data of a program) holds the bus; mem-op holds
@@ -120,6 +129,21 @@ impl Channel {
             finished.push(*first);
             self.finished.pop_front();
         }
+    }
+
+    /// What a power cut now catches: the transactions that have reached the array of their die and whose end nobody was told of.
+    /// Those that the array has done come first.
+    pub fn caught(&self, now: Time) -> Vec<Caught> {
+        let ended = self.finished.iter().map(|finished| Caught { transaction: finished.transaction, done: true });
+        let mut caught: Vec<Caught> = ended.collect();
+        for entry in self.pending.at_work().filter(|entry| entry.array <= now) {
+            if caught.iter().all(|other| other.transaction.tag != entry.transaction.tag) {
+                let done = entry.suspends == 0 && entry.array + entry.duration <= now;
+                caught.push(Caught { transaction: entry.transaction, done });
+            }
+        }
+        caught.sort_by_key(|caught| !caught.done);
+        caught
     }
 
     /// What the channel has done, up to the last call.

@@ -148,7 +148,7 @@ struct Chunk {
 /// erase or after preconditioning takes a chunk for the rest, which the next erase gives back. Preconditioned pages
 /// need neither: [`Labels`] names their logical pages;
 /// sector `s` of logical page `l` holds `units::pattern` of sector `l x (sectors a page) + s` as write 0
-/// left it, with owner 0 and the position in the block as sequence.
+/// left it, with owner 0 and sequence 0: older than whatever is written later.
 #[derive(Debug)]
 pub struct Contents {
     geometry: Geometry,
@@ -483,7 +483,7 @@ impl Media for Contents {
         match chunk.filter(|chunk| page >= chunk.first) {
             None => {
                 self.precondition_payload(lpn, payload);
-                Ok(Some(Oob { lpn, owner: 0, sequence: u64::from(page) }))
+                Ok(Some(Oob { lpn, owner: 0, sequence: 0 }))
             }
             Some(chunk) => {
                 let index = (page - chunk.first) as usize;

@@ -35,7 +35,7 @@ mod store;
 mod timers;
 mod timing;
 
-pub use channel::{Channel, Finished};
+pub use channel::{Caught, Channel, Finished};
 pub use command::{Operation, PLANES_MAX, PageSlot, Transaction, TransactionTag};
 pub use contents::{Contents, Labels, Media, MediaFault, Oob};
 pub use ecc::{Bch, BchError, Uncorrectable};

@@ -55,8 +55,15 @@ impl PendingTable {
     }
 
     pub(crate) fn remove(&mut self, id: PendingId) {
+        self[id].array = Time::NEVER;
         self[id].next = self.free;
         self.free = Some(id);
+    }
+
+    /// Those whose mem-op has begun and that are not over.
+    pub(crate) fn at_work(&self) -> impl Iterator<Item = &Pending> {
+        // What is free, and what waits, has no beginning.
+        self.entries.iter().filter(|entry| entry.array != Time::NEVER)
     }
 }
 

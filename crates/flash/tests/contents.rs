@@ -106,7 +106,7 @@ fn preconditioned_pages_hold_the_pattern_of_their_sectors() {
     contents.program(geometry.page(BLOCK, 4), oob(9, 9), &[9; 4]).unwrap();
     let mut payload = [0; 4];
     let held = Lpn(geometry.page(BLOCK, 2).0 + 40);
-    let expected = Oob { lpn: held, owner: 0, sequence: 2 };
+    let expected = Oob { lpn: held, owner: 0, sequence: 0 };
     assert_eq!(contents.read(geometry.page(BLOCK, 2), &mut payload), Ok(Some(expected)));
     assert_eq!(contents.labelled(geometry.page(BLOCK, 2)), Some(held));
     let word = |sector: u64, word| pattern(Lba(2 * u64::from(held.0) + sector), 0, word);

@@ -78,6 +78,7 @@ fn measure(kind: IoKind, check: bool, ios: u64) {
         initial: Initial::Fresh,
         series: None,
         media_errors: false,
+        cuts: None,
     };
     let layout = settings.layout().expect("settings that fit");
     let memory = Arc::new(layout.memory().expect("memory"));

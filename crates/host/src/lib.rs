@@ -10,7 +10,7 @@
 //! # What it leaves out
 //! - Enabling the controller and creating queues: whoever builds the run does that, at the addresses of [`Layout`].
 //! - Retries and time-outs: a command that is never answered shows as a phase that does not finish.
-//! - Writes answered but not yet durable: after a power cut the oracle expects every answered write to be there.
+//! - Power cuts in the midst of a request of several commands: the phase under way ends with the cut.
 //! - Order among reads of one queue that are under way together.
 
 mod driver;
@@ -19,7 +19,7 @@ mod oracle;
 
 pub use driver::{
     ADMIN_BYTES, DoorbellWrite, Driver, DriverSettings, Interval, KINDS, Layout, Observe, Pace, Phase, PhaseResults,
-    Problem, Results, Rounds, SettingsError, TRANSFER_MAX, Tally,
+    PowerCuts, Problem, Results, Rounds, SettingsError, TRANSFER_MAX, Tally,
 };
 pub use memory::{Memory, MemoryError};
 pub use oracle::{Access, Initial, Meaning, Mismatch, Oracle, Ticket};

@@ -58,7 +58,7 @@ pub struct ControllerSettings {
     pub commands: Vec<Opcode>,
     /// Whether writes may complete in volatile memory.
     pub volatile_write_cache: bool,
-    /// Blocks that are written atomically, over a power failure too: 1 to 65,536.
+    /// Blocks that are written atomically, over a power failure too, unless the write crosses a multiple of as many: 1 to 65,536.
     pub atomic_write_blocks: u32,
     /// Granularity of the keep alive timer, a multiple of 100 ms; `None` is no timer.
     pub keep_alive: Option<Span>,

@@ -98,6 +98,7 @@ fn parts() -> Summary {
             retries: 12,
             uncorrectable: 0,
             bad_blocks: 1,
+            failed_operations: 2,
             failed_commands: 0,
         }),
         data: Some(Oracle { checked: 2_000_000, mismatches: 0 }),

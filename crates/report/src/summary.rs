@@ -306,6 +306,9 @@ pub struct Media {
     pub uncorrectable: u64,
     /// Blocks that are not used, from the factory or any more.
     pub bad_blocks: u64,
+    /// Programs of a page and erases of a block that failed.
+    #[serde(default)]
+    pub failed_operations: u64,
     /// Commands answered with a media error since the run began.
     #[serde(default)]
     pub failed_commands: u64,
@@ -413,7 +416,7 @@ mod tests {
         ("/data", "checked mismatches"),
         // Not in the contract's first edition.
         ("", "version workload trace steady_state completions samples"),
-        ("/media", "failed_commands"),
+        ("/media", "failed_operations failed_commands"),
         (
             "/samples/0",
             "at_ns length_ns iops bandwidth read_bandwidth write_bandwidth groups pages_moved journal_pages",

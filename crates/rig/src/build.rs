@@ -9,6 +9,7 @@ use crate::media_file::{MediaFile, MediaFileError};
 use crate::precondition::{Fill, Precondition};
 use crate::reopen::{self, Kept};
 use firmware::architecture::{Architecture, DrawError, Drawing, Materials, Placement};
+use firmware::boot::Found;
 use firmware::{Blueprint, Drive, DriveError, DriveShape, Firmware, MappingScheme, Settings, Tables};
 use flash::{Channel, Contents, FaultSettings, FaultSettingsError, FaultyMedia, Timing};
 use host::{Driver, DriverSettings, Initial, Phase};
@@ -19,7 +20,7 @@ use nvme::{
 };
 
 use stage::Stage;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use thiserror::Error;
 use units::{BlockId, Bytes, ChannelId, QueueId, SECTOR_BYTES, Span, StageId};
@@ -44,6 +45,8 @@ pub struct Device {
     pub drive: DriveShape,
     /// Flash times.
     pub timing: Timing,
+    /// Whether flash and link take their times; else they are done at once, which only real time can be asked for.
+    pub timed: bool,
     /// Erases that a block stands.
     pub erases_max: u32,
     /// How flash fails; none if it does not.
@@ -70,6 +73,8 @@ pub struct Device {
     pub series: Option<Span>,
     /// The file that keeps what the pages hold; none if memory does. It may have the pages of an earlier run.
     pub media: Option<PathBuf>,
+    /// Power cuts that the host must be ready for.
+    pub cuts: Option<host::PowerCuts>,
     /// Whether dies tell when they were busy, for a time line.
     pub narrate: bool,
 }
@@ -103,6 +108,9 @@ pub enum BuildError {
     /// The plan.
     #[error(transparent)]
     Draw(#[from] DrawError),
+    /// Recovery.
+    #[error(transparent)]
+    Recovery(#[from] firmware::boot::RecoveryError),
     /// The plan's check.
     #[error(transparent)]
     Plan(#[from] stage::Fault),
@@ -123,6 +131,26 @@ struct Prepared {
     drive: Arc<Drive>,
     contents: Vec<Contents>,
     file: Option<MediaFile>,
+}
+
+/// What there was of a device before it is built.
+enum Before<'a> {
+    /// Its flash, and what recovery found there after a power cut.
+    Recovered(Vec<Contents>, &'a Found),
+    /// What a file has of it.
+    Kept(Kept),
+}
+
+/// What recovery found, in fresh tables. How often groups were erased is taken from the array: the out-of-band entries do not say.
+fn recover_tables(found: &Found, tables: &Tables, contents: &[Contents]) {
+    found.install(tables);
+    let geometry = contents[0].geometry();
+    for group in 0..tables.groups.count() {
+        let block = tables.groups.first_block(group);
+        let (channel, _) = geometry.die_of(block);
+        let erases = contents[channel.index()].erase_count(block).expect("the block is one of this channel");
+        tables.groups.set_erase_count(group, erases);
+    }
 }
 
 /// A built device, ready to be run in either world.
@@ -163,7 +191,13 @@ impl Device {
             initial,
             series: self.series,
             media_errors: self.faults.is_some(),
+            cuts: self.cuts,
         }
+    }
+
+    /// Whether a write may be answered before it is on flash.
+    pub fn has_volatile_cache(&self) -> bool {
+        self.settings.parts.cache > 0 && !self.drive.write_through
     }
 
     /// Draws the plan, without hardware: what `describe` prints.
@@ -196,27 +230,49 @@ impl Device {
             let what = "the pages of a run, which ends without a flush; expected a drive that is served";
             return Err(BuildError::Keep { file: path.display().to_string(), what });
         }
-        let Prepared { drawing, drive, contents, file } = self.prepare()?;
+        let Prepared { drawing, drive, contents, file } = self.prepare(None)?;
         let settings = self.driver_settings(&drive);
         let layout = settings.layout()?;
         let memory = Arc::new(layout.memory()?);
         let driver = Driver::new(settings.clone(), memory.clone(), Tally::default())?;
-        let (mut link, pending) = self.link(&drawing, &drive, memory);
+        let (mut link, pending) = self.link(&drawing, &drive, memory.clone());
         let mut controller = nvme::Controller::new(self.controller_settings());
         bring_up(&mut controller, &mut link, &settings, &layout)?;
         let ledger = Arc::new(Mutex::new(Ledger::default()));
-        let host = HostStage::new(driver, drawing.hardware.doorbells, pending, phases, pauses, ledger.clone());
+        let host = HostStage::new(driver, memory, drawing.hardware.doorbells, pending, phases, pauses, ledger.clone());
         self.assemble(Prepared { drawing, drive, contents, file }, link, Box::new(host), ledger)
     }
 
-    /// A device whose hosts come from outside, by `line`, with rings and buffers in `memory` as `shape` lays them out.
+    /// The device switched on again after a power cut: what its flash holds as recovery found it, and the same host.
+    pub(crate) fn build_again(
+        &self,
+        (contents, found): (Vec<Contents>, &Found),
+        mut host: Box<dyn Stage<Firmware>>,
+        phases: Vec<Phase>,
+    ) -> Result<Built, BuildError> {
+        let Prepared { drawing, drive, contents, file } = self.prepare(Some(Before::Recovered(contents, found)))?;
+        let settings = self.driver_settings(&drive);
+        let layout = settings.layout()?;
+        let ledger = Arc::new(Mutex::new(Ledger::default()));
+        let stage: &mut HostStage =
+            host.inspect_mut().and_then(|stage| stage.downcast_mut()).expect("a run with power cuts has this host");
+        let (mut link, pending) = self.link(&drawing, &drive, stage.memory());
+        let mut controller = nvme::Controller::new(self.controller_settings());
+        bring_up(&mut controller, &mut link, &settings, &layout)?;
+        stage.power_on(drawing.hardware.doorbells, pending, phases, ledger.clone());
+        self.assemble(Prepared { drawing, drive, contents, file }, link, host, ledger)
+    }
+
+    /// A device whose hosts come from outside, by `line`, with rings and buffers in `memory` as `shape` lays them out. Its pages are
+    /// in memory, or what a file has of them.
     pub(crate) fn build_served(
         &self,
         line: Arc<target::Line>,
         memory: Arc<dyn HostMemory>,
         shape: &target::PortShape,
+        kept: Option<Kept>,
     ) -> Result<Built, BuildError> {
-        let prepared = self.prepare()?;
+        let prepared = self.prepare(kept.map(Before::Kept))?;
         let (mut link, pending) = self.link(&prepared.drawing, &prepared.drive, memory);
         for queue in (1..=shape.pairs).map(QueueId) {
             link.create_completions(queue, shape.completions(queue), shape.entries(), Some(queue.0));
@@ -226,25 +282,29 @@ impl Device {
         self.assemble(prepared, link, Box::new(front), Arc::new(Mutex::new(Ledger::default())))
     }
 
-    fn prepare(&self) -> Result<Prepared, BuildError> {
-        if let Some(path) = &self.media {
-            return self.reopen(path);
+    /// Draws the device over fresh flash that its past is written to, or over what there is of it.
+    fn prepare(&self, before: Option<Before<'_>>) -> Result<Prepared, BuildError> {
+        match before {
+            Some(Before::Recovered(contents, found)) => {
+                let (drawing, drive) = self.draw_prepared(&mut |_, tables| recover_tables(found, tables, &contents))?;
+                return Ok(Prepared { drawing, drive, contents, file: None });
+            }
+            Some(Before::Kept(kept)) => return self.reopen(kept),
+            None => {}
         }
         let geometry = &self.drive.geometry;
-        let mut contents: Vec<Contents> = (0..geometry.shape().channels)
-            .map(|channel| {
-                let words = self.drive.sector_words as u32;
-                Contents::for_channel(geometry, ChannelId(channel as u16), words, self.erases_max)
-            })
-            .collect();
+        let words = self.drive.sector_words as u32;
+        let fresh = |channel| Contents::for_channel(geometry, ChannelId(channel as u16), words, self.erases_max);
+        let mut contents: Vec<Contents> = (0..geometry.shape().channels).map(fresh).collect();
         let (drawing, drive) = self.draw_prepared(&mut |drive, tables| {
             self.precondition.write(drive, &self.settings, tables, &mut contents)
         })?;
         Ok(Prepared { drawing, drive, contents, file: None })
     }
 
-    /// Draws the device over what a file keeps.
-    fn reopen(&self, path: &Path) -> Result<Prepared, BuildError> {
+    /// Opens the file that keeps the pages, if there is one.
+    pub(crate) fn open_media(&self) -> Result<Option<Kept>, BuildError> {
+        let Some(path) = &self.media else { return Ok(None) };
         let refused = if !reopen::can_reopen(&self.settings) {
             Some("hybrid mapping, which cannot be found again; expected page mapping")
         } else if self.precondition.fill != Fill::None {
@@ -255,7 +315,11 @@ impl Device {
         if let Some(what) = refused {
             return Err(BuildError::Keep { file: path.display().to_string(), what });
         }
-        let Kept { file, contents, holds } = Kept::open(self, path)?;
+        Kept::open(self, path).map(Some)
+    }
+
+    /// Draws the device over what a file keeps.
+    fn reopen(&self, Kept { file, contents, holds }: Kept) -> Result<Prepared, BuildError> {
         let (drawing, drive) = self.draw_prepared(&mut |drive, tables| {
             if let Some(holds) = &holds {
                 reopen::write(drive, tables, &contents, holds);
@@ -283,6 +347,9 @@ impl Device {
         let credits = self.settings.commands.into();
         let mut link = LinkStage::new(drive.clone(), drawing.tables.clone(), memory, self.link, ways, arbiter, credits);
         link.set_coalescing(self.controller.coalescing);
+        if !self.timed {
+            link.transfer_at_once();
+        }
         (link, pending)
     }
 
@@ -303,6 +370,7 @@ impl Device {
             let (frames, done) = (tables.frames.clone(), hardware.finished[index]);
             let ways = ChannelWays { frames, done, ledger: ledger.clone(), tally: tally.clone() };
             let stage = ChannelStage::new(index as u16, channel, media, ways, self.narrate);
+            let stage = if self.timed { stage } else { stage.at_once() };
             blueprint.install_boxed(hardware.channels[index], Box::new(stage));
         }
         blueprint.check()?;
@@ -349,7 +417,7 @@ impl Device {
                 Opcode::DatasetManagement,
                 Opcode::Verify,
             ],
-            volatile_write_cache: self.settings.parts.cache > 0,
+            volatile_write_cache: self.has_volatile_cache(),
             atomic_write_blocks: (u64::from(self.drive.geometry.shape().page.0 as u32) / SECTOR_BYTES / scale).max(1)
                 as u32,
             keep_alive: None,

@@ -9,12 +9,14 @@
 
 mod bring_up;
 mod build;
+pub mod check;
 pub mod config;
 mod hardware;
 mod media_file;
 mod meter;
 mod plan;
 mod precondition;
+mod recovery;
 mod reopen;
 mod samples;
 mod serve;
@@ -29,9 +31,10 @@ pub use media_file::MediaFileError;
 pub use meter::{Breakdown, Step};
 pub use plan::PlanError;
 pub use precondition::{Fill, Precondition};
+pub use recovery::Recovery;
 pub use serve::{Service, ServiceError, ServiceSettings};
 pub use session::{Session, SessionError};
-pub use target::{Ended, Keys, Metrics, Patience, Secret, SecretError, ServeError, Stop};
+pub use target::{Door, DoorbellPath, Ended, Keys, Metrics, Patience, Secret, SecretError, ServeError, Stop};
 pub use threads::Layout;
 pub use timeline::Drawn;
 pub use worlds::run_on_threads;

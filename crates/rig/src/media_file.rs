@@ -11,7 +11,7 @@ use flash::{Contents, Geometry, PageStore, StoreFailed, StoredBlock, StoredPage}
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use thiserror::Error;
 use units::{BlockId, ChannelId, Lpn, Ppn};
 
@@ -109,6 +109,8 @@ pub(crate) struct MediaFile {
     path: PathBuf,
     layout: Layout,
     geometry: Geometry,
+    /// Set when the first write has marked the file as not closed; whether that went well.
+    written: Arc<OnceLock<bool>>,
 }
 
 /// A file that was opened, and what its drive left: which logical pages hold something. None if it is new.
@@ -137,7 +139,8 @@ impl MediaFile {
             Err(TryLockError::Error(error)) => return Err(system(error)),
         }
         let layout = Layout::of(geometry, payload_bytes);
-        let file = MediaFile { file: Arc::new(file), path: path.into(), layout, geometry: geometry.clone() };
+        let (file, written) = (Arc::new(file), Arc::default());
+        let file = MediaFile { file, path: path.into(), layout, geometry: geometry.clone(), written };
         let length = file.file.metadata().map_err(system)?.len();
         if length == 0 {
             file.format(identity).map_err(system)?;
@@ -145,8 +148,6 @@ impl MediaFile {
         }
         file.check(length, identity)?;
         let mapped = file.mapped().map_err(system)?;
-        // From here on it is not closed, whatever becomes of this process.
-        file.file.write_all_at(&0u32.to_le_bytes(), CLOSED_AT).map_err(system)?;
         Ok((file, Some(mapped)))
     }
 
@@ -158,6 +159,7 @@ impl MediaFile {
         let mut header = vec![0; HEADER_BYTES as usize];
         header[..16].copy_from_slice(MAGIC);
         header[16..20].copy_from_slice(&VERSION.to_le_bytes());
+        header[CLOSED_AT as usize] = 1;
         header[TEXT_AT as usize..][..identity.len()].copy_from_slice(identity.as_bytes());
         self.file.set_len(self.layout.end)?;
         self.file.write_all_at(&header, 0)
@@ -260,6 +262,12 @@ impl MediaFile {
         closed().map_err(|error| MediaFileError::System { file: self.name(), error })
     }
 
+    /// From the first write on the file is not closed, whatever becomes of this process.
+    fn begin_writing(&self) -> std::io::Result<()> {
+        let mark = || self.file.write_all_at(&0u32.to_le_bytes(), CLOSED_AT).is_ok();
+        if *self.written.get_or_init(mark) { Ok(()) } else { Err(std::io::ErrorKind::Other.into()) }
+    }
+
     fn page_at(&self, ppn: Ppn) -> u64 {
         self.layout.pages + u64::from(ppn.0) * PAGE_BYTES
     }
@@ -282,6 +290,7 @@ impl MediaFile {
     }
 
     fn touch(&self, block: BlockId, state: StoredBlock) -> std::io::Result<()> {
+        self.begin_writing()?;
         let mut record = [0; BLOCK_BYTES as usize];
         record[..4].copy_from_slice(&state.erases.to_le_bytes());
         (record[4], record[5], record[6]) = (1, state.bad.into(), state.torn.into());
@@ -319,6 +328,7 @@ impl PageStore for MediaFile {
         let block = self.geometry.block_of(ppn);
         let bytes: Vec<u8> = payload.iter().flat_map(|word| word.to_le_bytes()).collect();
         let write = || {
+            self.begin_writing()?;
             if self.block(block)?.is_none() {
                 self.touch(block, StoredBlock { erases: page.erases, ..StoredBlock::default() })?;
             }

@@ -25,6 +25,7 @@ impl Resolved {
             // The controller offers as many queues as its host creates: those beyond would only cost memory.
             drive: DriveShape { queues: self.host.queues.into(), ..self.drive.shape().clone() },
             timing: self.device.timing,
+            timed: !matches!(self.world, config::World::Threads { timing: false, .. }),
             erases_max: self.device.erase_limit,
             faults: self.device.faults,
             link: LinkTiming {
@@ -43,6 +44,7 @@ impl Resolved {
             check: self.host.check,
             series: self.host.series,
             media: None,
+            cuts: None,
             narrate: self.timeline.is_some(),
         }
     }

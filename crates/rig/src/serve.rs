@@ -1,6 +1,7 @@
 //! A drive for real hosts: the device on threads of this machine, with a front end before it.
 
 use crate::build::{BuildError, Built, Device};
+use crate::reopen::Kept;
 use crate::session::{SessionError, check_tables, wear};
 use firmware::{Tables, spare_left};
 use host::Memory;
@@ -8,7 +9,7 @@ use nvme::ControllerSettings;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
-use target::{DriveHealth, Ended, Metrics, PortShape, ServeError, Server, Stop, SubsystemSettings};
+use target::{Door, DriveHealth, Ended, Front, Metrics, PortShape, ServeError, Stop, SubsystemSettings};
 use thiserror::Error;
 use threads::{Layout, Threads};
 use units::{Bytes, SECTOR_BYTES};
@@ -19,10 +20,8 @@ const DEPTH: u16 = 128;
 /// What is served, and to whom.
 #[derive(Clone, Debug)]
 pub struct ServiceSettings {
-    /// Where to listen.
-    pub address: SocketAddr,
-    /// What discovery says instead of the address that a host dialled.
-    pub advertised: Option<SocketAddr>,
+    /// Where hosts come from.
+    pub door: Door,
     /// NVMe qualified name of the subsystem; identifiers of the namespaces follow from it.
     pub subsystem: String,
     /// Names of the hosts that may connect; none is all.
@@ -55,26 +54,28 @@ impl From<BuildError> for ServiceError {
 
 /// A drive that listens, but does not serve yet.
 pub struct Service {
-    server: Server,
+    server: Front,
     device: Device,
     settings: ServiceSettings,
+    kept: Option<Kept>,
 }
 
 impl Service {
-    /// Listens. The device gets one queue pair more than it is configured with, for the front end itself.
+    /// Listens at its door. The device gets one queue pair more than it is configured with, for the front end itself.
     ///
     /// # Errors
-    /// An address that cannot be listened on.
+    /// An address or a path that cannot be listened at, a file that cannot keep the drive's pages.
     pub fn listen(mut device: Device, settings: ServiceSettings) -> Result<Service, ServiceError> {
         device.drive.queues += 1;
         device.drive.queue_entries = u32::from(DEPTH) + 1;
         device.vectors = device.drive.queues as u16;
-        let server = Server::listen(settings.address, settings.advertised, device.drive.queues as u16)?;
-        Ok(Service { server, device, settings })
+        let kept = device.open_media()?;
+        let server = Front::listen(&settings.door, device.drive.queues as u16)?;
+        Ok(Service { server, device, settings, kept })
     }
 
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
+    /// Where it listens for TCP, if it does.
+    pub fn address(&self) -> Option<SocketAddr> {
         self.server.address()
     }
 
@@ -104,7 +105,7 @@ impl Service {
     /// A device that cannot be built, a drive that dies or leaves commands unanswered, tables that contradict each other
     /// at the end.
     pub fn run(self) -> Result<Ended, ServiceError> {
-        let Service { server, device, settings } = self;
+        let Service { server, device, settings, kept } = self;
         let shape = PortShape {
             pairs: device.drive.queues as u16,
             depth: DEPTH,
@@ -117,7 +118,7 @@ impl Service {
         let memory = Arc::new(memory);
         let line = server.line();
         let Built { blueprint, tables, drive, ledger, host, file, .. } =
-            device.build_served(line.clone(), memory.clone(), &shape)?;
+            device.build_served(line.clone(), memory.clone(), &shape, kept)?;
         let mut threads = Threads::new(blueprint, settings.layout);
         let bell = threads.bell(host);
         line.attach(Box::new(move || bell.ring()));

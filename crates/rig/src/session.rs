@@ -2,18 +2,20 @@
 
 use crate::build::{BuildError, Built, Device};
 use crate::hardware::{
-    ChannelStage, Halt, HostStage, LastWords, LinkStage, LinkUsage, MediaCounts, MediaTally, PhaseOutcome, Unanswered,
+    ChannelStage, Fate, Halt, HostStage, LastWords, LinkStage, LinkUsage, MediaCounts, MediaTally, PhaseOutcome,
+    Unanswered,
 };
 use crate::meter::{Event, Meter, Step, Window};
 use crate::samples::Samples;
 use crate::summary::{Labels, summarise};
+use firmware::boot::Found;
 use firmware::{Firmware, GroupState, Tables};
-use flash::Usage;
+use flash::{Contents, Usage};
 use host::Phase;
 use report::Summary;
 use sim::{CoreUsage, EnergyPrices, Processor, Sim, StageUsage};
 
-use stage::Place;
+use stage::{Place, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -70,6 +72,13 @@ pub(crate) struct Snapshot {
     pub(crate) wall: Instant,
 }
 
+/// What a power cut leaves.
+pub(crate) struct Remains {
+    /// What each flash channel holds.
+    pub(crate) contents: Vec<Contents>,
+    pub(crate) host: Box<dyn Stage<Firmware>>,
+}
+
 /// A run in virtual time.
 pub struct Session {
     sim: Sim<Firmware, Meter>,
@@ -101,8 +110,20 @@ impl Session {
         events_max: usize,
     ) -> Result<Self, SessionError> {
         let left = phases.len();
-        let Built { blueprint, tables, drive, ledger, media, host, link, channels, parts, .. } =
-            device.build(phases, true)?;
+        let built = device.build(phases, true)?;
+        Ok(Session::over(built, device, device_name, processor, seed, left, events_max))
+    }
+
+    fn over(
+        built: Built,
+        device: &Device,
+        device_name: &str,
+        processor: Processor,
+        seed: u64,
+        left: usize,
+        events_max: usize,
+    ) -> Self {
+        let Built { blueprint, tables, drive, ledger, media, host, link, channels, parts, .. } = built;
         let fails = device.faults.is_some();
         let core = |place| if let Place::Core(core) = place { Some(core) } else { None };
         let places: Vec<Option<CoreId>> = blueprint.parts().iter().map(|part| core(part.place)).collect();
@@ -128,7 +149,7 @@ impl Session {
         let (core_slot, energy) = (processor.core_slot, processor.energy);
         let sim = Sim::with_probe(blueprint, processor, meter);
         let pages = drive.pages();
-        Ok(Session {
+        Session {
             sim,
             tables,
             channels,
@@ -144,7 +165,7 @@ impl Session {
             energy,
             media,
             fails,
-        })
+        }
     }
 
     /// What happened to the sub-requests of a pipeline so far, as many steps as events are kept.
@@ -211,6 +232,100 @@ impl Session {
         }
     }
 
+    /// Switches a device on again after a power cut, over what recovery found.
+    pub(crate) fn again(
+        device: &Device,
+        processor: Processor,
+        seed: u64,
+        recovered: (Vec<Contents>, &Found),
+        host: Box<dyn Stage<Firmware>>,
+        phases: Vec<Phase>,
+    ) -> Result<Self, SessionError> {
+        let left = phases.len();
+        let built = device.build_again(recovered, host, phases)?;
+        Ok(Session::over(built, device, "recovered", processor, seed, left, 0))
+    }
+
+    /// Runs what is left of the phases without summing them up, but nothing that is due at `end` or later; how many phases ended.
+    pub(crate) fn run_before(&mut self, end: Time) -> Result<usize, SessionError> {
+        let mut ended = 0;
+        while self.sim.run_before(end) {
+            let mut ledger = self.ledger.lock().expect("nobody panics with the ledger");
+            match ledger.halt.take().filter(|_| ledger.fault.is_none()) {
+                Some(Halt::Finished) => {
+                    judge(&ledger.phases.pop().expect("a finished phase is in the ledger"))?;
+                    (ended, self.left) = (ended + 1, self.left - 1);
+                    if end == Time::NEVER {
+                        return Ok(ended);
+                    }
+                }
+                Some(Halt::Opened | Halt::Round) => {}
+                Some(Halt::Stalled) | None => {
+                    drop(ledger);
+                    return Err(self.stuck());
+                }
+            }
+        }
+        if self.left > 0 && self.sim.now() < end {
+            return Err(self.stuck());
+        }
+        Ok(ended)
+    }
+
+    /// Cuts the power now: what remains is what the flash holds, and the host.
+    pub(crate) fn cut(mut self, fate: &mut dyn FnMut() -> Fate) -> Result<Remains, SessionError> {
+        let now = self.sim.now();
+        let stage = self.sim.stage_mut(self.host);
+        let host: &mut HostStage =
+            stage.inspect_mut().and_then(|stage| stage.downcast_mut()).expect("the rig installed it there");
+        let LastWords { problems, first_problem, .. } = host.last_words();
+        if let Some(wrong) = wrong(None, problems, first_problem.as_ref()) {
+            return Err(wrong);
+        }
+        host.power_cut(now);
+        let contents = cut_channels(&mut self.sim, &self.channels, now, fate);
+        Ok(Remains { contents, host: self.sim.into_stage(self.host) })
+    }
+
+    /// Blocks erased so far, since the drive was switched on.
+    pub(crate) fn reclaimed(&self) -> u64 {
+        self.channels().map(|channel| channel.usage().blocks_erased).sum()
+    }
+
+    /// Whether a die erases.
+    pub(crate) fn is_erasing(&self) -> bool {
+        self.channels().any(|channel| !channel.being_erased(self.sim.now()).is_empty())
+    }
+
+    /// Whether a die erases a page whose logical page is mapped to a place that is not programmed yet. No correct firmware does that.
+    pub(crate) fn erases_ahead(&self) -> bool {
+        let channels: Vec<&ChannelStage> = self.channels().collect();
+        let geometry = channels[0].contents().geometry();
+        let held = |ppn: Ppn| {
+            let (channel, _) = geometry.die_of(geometry.block_of(ppn));
+            channels[channel.index()].contents().labelled(ppn)
+        };
+        let erased = channels.iter().flat_map(|channel| channel.being_erased(self.sim.now()));
+        let mut pages = erased.flat_map(|block| {
+            let pages = geometry.shape().pages_per_block;
+            (block.0 * pages..(block.0 + 1) * pages).map(Ppn)
+        });
+        pages.any(|page| {
+            let lpn = held(page).filter(|lpn| lpn.0 < self.pages);
+            lpn.is_some_and(|lpn| self.tables.mapping.get(lpn).is_some_and(|place| held(place) != Some(lpn)))
+        })
+    }
+
+    /// The time of the last event.
+    pub(crate) fn now(&self) -> Time {
+        self.sim.now()
+    }
+
+    /// Pages of which no read has said yet what they hold since the power was cut.
+    pub(crate) fn uncertain(&self) -> usize {
+        inspect::<HostStage>(&self.sim, self.host).uncertain()
+    }
+
     fn stuck(&self) -> SessionError {
         let fault = self.ledger.lock().expect("nobody panics with the ledger").fault;
         stands_still(fault, inspect::<HostStage>(&self.sim, self.host).last_words(), self.sim.now())
@@ -259,6 +374,11 @@ impl Session {
             let (channel, _) = geometry.die_of(geometry.block_of(ppn));
             channels[channel.index()].contents().labelled(ppn)
         })
+    }
+
+    /// The same, in the midst of a run: flash is not looked at, for what it holds may be on its way.
+    pub(crate) fn check_maps(&self) -> Result<(), SessionError> {
+        check_tables(&self.tables, self.pages, |_| None)
     }
 
     /// The tables that the firmware's stages share, for checks between phases.
@@ -348,6 +468,7 @@ pub(crate) fn media_summary(counts: MediaCounts, outcome: &PhaseOutcome, tables:
         retries: counts.retries,
         uncorrectable: counts.uncorrectable,
         bad_blocks: retired * u64::from(groups.planes()),
+        failed_operations: counts.failed,
         failed_commands: outcome.media_errors,
     }
 }
@@ -385,6 +506,20 @@ pub(crate) fn check_tables(
 
 fn list(unanswered: &[Unanswered]) -> String {
     unanswered.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// What every flash channel holds when the power is cut now.
+pub(crate) fn cut_channels<P: stage::Probe<Firmware>>(
+    sim: &mut Sim<Firmware, P>,
+    channels: &[StageId],
+    now: Time,
+    fate: &mut dyn FnMut() -> Fate,
+) -> Vec<Contents> {
+    let cut = |&id: &StageId| {
+        let stage = sim.stage_mut(id).inspect_mut().and_then(|stage| stage.downcast_mut::<ChannelStage>());
+        stage.expect("the rig installed it there").cut(now, fate)
+    };
+    channels.iter().map(cut).collect()
 }
 
 fn inspect<S: 'static>(sim: &Sim<Firmware, Meter>, id: StageId) -> &S {

@@ -134,6 +134,11 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
 
     /// Runs until a stage halts the run or nothing is left to happen; whether it was halted. Can be called again.
     pub fn run(&mut self) -> bool {
+        self.run_before(Time::NEVER)
+    }
+
+    /// The same, but what is due at `end` or later does not happen. A run that came so far has not halted.
+    pub fn run_before(&mut self, end: Time) -> bool {
         self.halted = false;
         while !self.halted {
             if let Some(node) = self.messages.take_first(&mut self.at_once) {
@@ -142,7 +147,8 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
                 continue;
             }
             let (source, at) = self.timetable.first();
-            if at == Time::NEVER {
+            if at >= end {
+                self.now = self.now.max(if end == Time::NEVER { self.now } else { end });
                 return false;
             }
             self.events += 1;
@@ -410,6 +416,14 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     /// A stage, to be looked at.
     pub fn stage(&self, id: StageId) -> &dyn Stage<V> {
         &*self.seats[id.index()].stage
+    }
+    /// The same, for whoever takes something out of a stage when the power is cut.
+    pub fn stage_mut(&mut self, id: StageId) -> &mut dyn Stage<V> {
+        &mut *self.seats[id.index()].stage
+    }
+    /// Ends the run here and keeps one stage of it.
+    pub fn into_stage(mut self, id: StageId) -> Box<dyn Stage<V>> {
+        self.seats.swap_remove(id.index()).stage
     }
     /// What each core did.
     pub fn cores(&self) -> impl Iterator<Item = CoreUsage> + '_ {

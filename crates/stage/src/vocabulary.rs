@@ -36,6 +36,11 @@ pub trait Stage<V: Vocabulary>: Send {
         None
     }
 
+    /// The same, for whoever built it to take something out when the power is cut.
+    fn inspect_mut(&mut self) -> Option<&mut dyn Any> {
+        None
+    }
+
     /// Called when a message starts to wait in the inbox: touch what handling it will need, so that the memory is near by then.
     /// Must change nothing.
     fn prefetch(&self, _message: &V::Message) {}

@@ -2,7 +2,7 @@
 
 use crate::session::{Session, World};
 use nvme::spec::fabrics;
-use nvme::spec::{AdminOpcode, FeatureId, Sgl, Status, Submission, log_page};
+use nvme::spec::{AdminOpcode, FeatureId, Sgl, Status, Submission};
 use nvme::{AdminReply, DeviceEvent, Movement};
 use units::Bytes;
 
@@ -31,8 +31,9 @@ impl Session {
         };
         let reply = match submission.opcode() {
             fabrics::OPCODE => live.controller.fabrics(submission),
-            _ => live.controller.admin(submission),
+            _ => world.subsystem.administer(id, submission, world.now),
         };
+        let live = world.subsystem.controllers.get_mut(&id).expect("it was found");
         if FeatureId::of(submission) == Some(FeatureId::NumberOfQueues) {
             note_grant(&reply, submission, &mut live.granted);
         }
@@ -48,9 +49,6 @@ impl Session {
     fn adjusted(&self, world: &mut World<'_>, submission: &Submission) -> Submission {
         let opcode = AdminOpcode::try_from(submission.opcode());
         match opcode {
-            Ok(AdminOpcode::GetLogPage) if submission.dword(10) as u8 == log_page::HEALTH => {
-                world.subsystem.refresh_health(self.joined.controller, world.now);
-            }
             Ok(AdminOpcode::SetFeatures) if FeatureId::of(submission) == Some(FeatureId::NumberOfQueues) => {
                 let asked = submission.dword(11);
                 let most = (world.port.free_pairs() as u32 / 2).max(1) - 1;

@@ -1,7 +1,8 @@
 //! Front ends that real hosts connect to, before a drive that runs in this process.
 //!
-//! [`Server`] listens for NVMe/TCP. Between it and the drive lies a [`Line`]: queue pairs in shared memory, of which each
-//! I/O queue of a host has one to itself, with doorbells one way and a call the other.
+//! [`Front`] listens for NVMe/TCP, or for the monitor of a virtual machine (vfio-user). Between it and the drive lies a
+//! [`Line`]: queue pairs in shared memory, of which each I/O queue of a host has one to itself, with doorbells one way and
+//! a call the other.
 //!
 //! # Invariants
 //! - Nothing a host sends panics, hangs or starves another: units have a longest length, answers that are not taken stop
@@ -14,21 +15,28 @@
 //! # What it leaves out
 //! - TLS: who can listen on the way sees what hosts read and write.
 //! - Several outstanding R2Ts for a command, host alignment of its data (CPDA is 0), persistent discovery changes.
-//! - vfio-user.
+//! - Interrupts other than MSI-X, and memory that a monitor does not share by a file: the device would have to ask for it.
+//! - Migration of a virtual machine, several machines at one socket.
 
 mod admin;
 mod auth;
 mod connect;
+mod front;
+mod guest;
 mod metrics;
 mod pdu;
 mod port;
+pub mod rehearsal;
 mod server;
 mod session;
 mod subsystem;
+mod vfio_user;
 
 pub use auth::{Keys, Secret, SecretError};
+pub use front::{Door, Ended, Front, Patience, ServeError, Stop};
 pub use metrics::{Figures, Metrics};
 pub use pdu::{CAPSULE_MAX, HOST_DATA_MAX};
 pub use port::{Line, PortShape, Wake};
-pub use server::{Ended, Patience, ServeError, Server, Stop};
+pub use server::Server;
 pub use subsystem::{DriveHealth, SubsystemSettings};
+pub use vfio_user::{DoorbellPath, VfioUser};

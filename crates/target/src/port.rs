@@ -108,6 +108,15 @@ impl Line {
         }
     }
 
+    /// A line for so many pairs, to a front end that waits for a poll.
+    pub(crate) fn waking(pairs: u16, waker: Arc<mio::Waker>) -> Arc<Self> {
+        let wake = move || {
+            // It fails only where the poll is gone, and then nobody waits.
+            let _ = waker.wake();
+        };
+        Arc::new(Line::new(pairs, Box::new(wake)))
+    }
+
     /// Says how the drive is woken. Only the first call counts.
     pub fn attach(&self, drive: Wake) {
         let _ = self.drive.set(drive);
@@ -253,6 +262,11 @@ impl Port {
             to.extend_from_slice(words.as_bytes());
             done += here;
         }
+    }
+
+    /// Reads the beginning of a slot's buffer: whole sectors.
+    pub(crate) fn get(&self, pair: &QueuePair, slot: u16, words: &mut [u64]) {
+        self.memory.read_sectors(self.shape.buffer(pair.id(), slot), words);
     }
 
     /// Submits a command from a slot: its data pointer is replaced by one to the slot's buffer, or to its ranges.

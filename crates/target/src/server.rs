@@ -1,6 +1,7 @@
 //! The loop: sockets, the drive's completions and time, on one thread.
 
-use crate::metrics::{Figures, Metrics, Shared};
+use crate::front::{EndOnDrop, Ended, Patience, ServeError, Stop};
+use crate::metrics::{Figures, Shared};
 use crate::port::{Line, Port, PortShape};
 use crate::session::{Orphan, Session, World};
 use crate::subsystem::{Subsystem, SubsystemSettings};
@@ -9,10 +10,8 @@ use mio::{Events, Interest, Poll, Token, Waker};
 use nvme::HostMemory;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
-use thiserror::Error;
 use units::{Span, Time};
 
 /// Connections at once; one more takes the place of one that is no queue yet, or is closed as soon as it is accepted.
@@ -24,71 +23,6 @@ const TURN_BYTES: usize = 512 << 10;
 const WAKER: Token = Token(0);
 const LISTENER: Token = Token(1);
 const FIRST_CONNECTION: usize = 2;
-
-/// How long hosts are waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Patience {
-    /// Until a connection has become a queue.
-    pub to_connect: Span,
-    /// Until a host takes an answer.
-    pub to_take: Span,
-    /// Until the drive has answered everything when the server ends.
-    pub to_end: Span,
-}
-
-impl Default for Patience {
-    fn default() -> Self {
-        Patience { to_connect: Span::from_secs(10), to_take: Span::from_secs(30), to_end: Span::from_secs(20) }
-    }
-}
-
-/// A server that cannot be.
-#[derive(Debug, Error)]
-pub enum ServeError {
-    /// The address cannot be listened on.
-    #[error("{address}: {error}; expected an address of this machine and a free port")]
-    Listen {
-        /// Asked for.
-        address: SocketAddr,
-        /// What the operating system says.
-        error: io::Error,
-    },
-    /// The operating system refuses what waiting needs.
-    #[error("the operating system refuses to wait for sockets: {0}")]
-    Wait(#[from] io::Error),
-    /// The drive did not answer everything in the time there was.
-    #[error("the drive left commands unanswered when it was to end")]
-    Stuck,
-}
-
-/// What a server has done when it has ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Ended {
-    /// Connections accepted.
-    pub connections: u64,
-    /// Connections ended because their host broke the protocol.
-    pub violations: u64,
-    /// Controllers ended because their host was silent.
-    pub expired: u64,
-    /// Whether all that was written is on flash.
-    pub durable: bool,
-}
-
-/// Ends a server from another thread.
-#[derive(Clone)]
-pub struct Stop {
-    asked: Arc<AtomicBool>,
-    waker: Arc<Waker>,
-}
-
-impl Stop {
-    /// Lets the server close its connections, make the drive durable and end.
-    pub fn stop(&self) {
-        self.asked.store(true, Ordering::Release);
-        // The waker of a server that is gone wakes nobody.
-        let _ = self.waker.wake();
-    }
-}
 
 struct Connection {
     stream: TcpStream,
@@ -131,64 +65,39 @@ impl Server {
             Ok((listener, address))
         };
         let (listener, address) = listen().map_err(|error| ServeError::Listen { address, error })?;
-        let front = waker.clone();
-        let line = Line::new(
-            pairs,
-            Box::new(move || {
-                // It fails only where the poll is gone, and then nobody waits.
-                let _ = front.wake();
-            }),
-        );
-        let stop = Stop { asked: Arc::new(AtomicBool::new(false)), waker };
+        let (line, stop) = (Line::waking(pairs, waker.clone()), Stop::new(waker));
         let patience = Patience::default();
-        Ok(Server {
-            poll,
-            listener,
-            address,
-            advertised,
-            line: Arc::new(line),
-            stop,
-            patience,
-            figures: Shared::default(),
-        })
+        Ok(Server { poll, listener, address, advertised, line, stop, patience, figures: Shared::default() })
     }
 
     /// Where it listens: with port 0 the system has chosen one.
-    pub fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// The drive's end of the line.
-    pub fn line(&self) -> Arc<Line> {
+    pub(crate) fn line(&self) -> Arc<Line> {
         self.line.clone()
     }
 
     /// What ends it.
-    pub fn stop(&self) -> Stop {
+    pub(crate) fn stop(&self) -> Stop {
         self.stop.clone()
     }
 
-    /// A page with the server's figures at another address.
-    ///
-    /// # Errors
-    /// An address that cannot be listened on.
-    pub fn metrics(&self, address: SocketAddr) -> Result<Metrics, ServeError> {
-        let metrics = Metrics::listen(address, self.figures.clone());
-        metrics.map_err(|error| ServeError::Listen { address, error })
+    pub(crate) fn figures(&self) -> Shared {
+        self.figures.clone()
     }
 
-    /// Waits for hosts as long as this.
-    #[must_use]
-    pub fn with_patience(mut self, patience: Patience) -> Self {
+    pub(crate) fn set_patience(&mut self, patience: Patience) {
         self.patience = patience;
-        self
     }
 
     /// Serves until it is stopped; then the drive is durable and told to end.
     ///
     /// # Errors
     /// A system that refuses to wait, or a drive that does not answer.
-    pub fn run(
+    pub(crate) fn run(
         self,
         settings: SubsystemSettings,
         memory: Arc<dyn HostMemory>,
@@ -196,15 +105,6 @@ impl Server {
     ) -> Result<Ended, ServeError> {
         let _end = EndOnDrop(self.line.clone());
         Loop::new(self, settings, memory, shape).run()
-    }
-}
-
-/// Ends the drive however the server ends: whoever waits for both waits for ever otherwise.
-struct EndOnDrop(Arc<Line>);
-
-impl Drop for EndOnDrop {
-    fn drop(&mut self) {
-        self.0.end();
     }
 }
 
@@ -233,7 +133,7 @@ impl Loop {
 
     fn run(mut self) -> Result<Ended, ServeError> {
         let mut events = Events::with_capacity(256);
-        while !self.server.stop.asked.load(Ordering::Acquire) && !self.server.line.is_abandoned() {
+        while !self.server.stop.is_asked() && !self.server.line.is_abandoned() {
             self.wait(&mut events)?;
             self.turn(&events);
         }

@@ -541,7 +541,7 @@ impl Session {
                         _ => {}
                     }
                 }
-                Some(Orphan { pair, under_way: orphan })
+                Some(Orphan::new(pair, orphan))
             }
         }
     }
@@ -554,6 +554,11 @@ pub(crate) struct Orphan {
 }
 
 impl Orphan {
+    /// A pair with the slots and opcodes of what is under way there.
+    pub(crate) fn new(pair: QueuePair, under_way: Vec<(u16, Opcode)>) -> Self {
+        Orphan { pair, under_way }
+    }
+
     /// Takes what the drive has completed; whether that was all.
     pub(crate) fn drain(&mut self, world: &mut World<'_>) -> bool {
         while let Some(completion) = world.port.reap(&mut self.pair) {

@@ -5,8 +5,8 @@ use crate::metrics::Figures;
 use crate::port::{Moved, Port, QueuePair};
 use nvme::spec::fabrics::DISCOVERY_SUBSYSTEM;
 use nvme::spec::log_page::{HealthPage, warning};
-use nvme::spec::{ALL_NAMESPACES, Completion, Opcode, Submission};
-use nvme::{Controller, ControllerSettings, DeviceEvent, Role, Transport};
+use nvme::spec::{ALL_NAMESPACES, AdminOpcode, Completion, Opcode, Status, Submission, log_page};
+use nvme::{AdminReply, Controller, ControllerSettings, DeviceEvent, Role, Transport};
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Bytes, Span, Time};
 
@@ -162,6 +162,8 @@ enum Flush {
     ShutDown(u16),
     /// The server ends.
     End,
+    /// Who waited has been reset.
+    Nobody,
 }
 
 /// The subsystem.
@@ -243,6 +245,38 @@ impl Subsystem {
         Some(id)
     }
 
+    /// Puts a controller whose queues are in host memory into its place `id`, new as after power-on. What it was before, and
+    /// what it waited for, is forgotten.
+    pub(crate) fn plug(&mut self, id: u16) {
+        let controller = Controller::new(self.settings.controller.clone());
+        if self.flushing.remove(&Flush::ShutDown(id)) {
+            self.flushing.insert(Flush::Nobody);
+        }
+        self.to_flush.remove(&Flush::ShutDown(id));
+        let live = Live {
+            controller,
+            host: String::new(),
+            host_id: [0; 16],
+            admin: 0,
+            queues: BTreeMap::new(),
+            granted: 0,
+            last_heard: Time::ZERO,
+            patience: None,
+        };
+        self.controllers.insert(id, live);
+    }
+
+    /// Answers an admin command, with figures that are true now.
+    pub(crate) fn administer(&mut self, id: u16, submission: &Submission, now: Time) -> AdminReply {
+        let is_log = submission.opcode() == AdminOpcode::GetLogPage as u8;
+        if is_log && submission.dword(10) as u8 == log_page::HEALTH {
+            self.refresh_health(id, now);
+        }
+        let status = Status::COMMAND_SEQUENCE_ERROR;
+        let live = self.controllers.get_mut(&id);
+        live.map_or(AdminReply::Complete { result: 0, status }, |live| live.controller.admin(submission))
+    }
+
     /// Identifiers are not used again soon, so that a host that lost its controller does not find another's.
     fn free_identifier(&mut self) -> u16 {
         loop {
@@ -262,22 +296,24 @@ impl Subsystem {
         }
     }
 
-    /// Does what a controller asks of its device end. What ends held event requests is given back.
+    /// Does what a controller asks of its device end. What ends held event requests, and what queues in host memory need, is
+    /// given back.
     pub(crate) fn obey(&mut self, port: &mut Port, id: u16, now: Time) -> Vec<DeviceEvent> {
         let mut told = Vec::new();
         while let Some(live) = self.controllers.get_mut(&id) {
             let Some(event) = live.controller.next_event() else { break };
             match event {
                 DeviceEvent::StartOverMessages => live.controller.on_started(),
+                DeviceEvent::Stop if live.controller.settings().transport == Transport::Memory => told.push(event),
                 DeviceEvent::Stop => {
                     self.doomed.extend(std::mem::take(&mut live.queues).into_values());
                     live.controller.on_stopped();
                     told.push(event);
                 }
                 DeviceEvent::ShutDown { .. } => self.flush(port, Flush::ShutDown(id), now),
-                DeviceEvent::EventRequestDone { .. } => told.push(event),
-                // Queues come by Connect, and what features say is read where it is needed.
-                _ => {}
+                // What features say is read where it is needed.
+                DeviceEvent::FeatureChanged(_) => {}
+                _ => told.push(event),
             }
         }
         told
@@ -316,6 +352,7 @@ impl Subsystem {
                     }
                 }
                 Flush::End => self.is_durable = Some(completion.status().is_success()),
+                Flush::Nobody => {}
             }
         }
         if let Some(next) = self.to_flush.pop_first() {

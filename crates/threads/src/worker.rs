@@ -22,6 +22,10 @@ const SPIN_ROUNDS: u32 = 256;
 /// default (`timerslack_ns` in proc(5)).
 const WAKE_MARGIN: Span = Span::from_micros(60);
 
+/// Stages served between two looks at the clock, at most: a look costs as much as a short turn. What the clock has moved on
+/// meanwhile is theirs by their turns.
+const SERVED_PER_LOOK: usize = 8;
+
 /// One thread with its stages and its ends of the rings.
 pub(crate) struct Worker<'a, V: Vocabulary, P> {
     index: usize,
@@ -35,8 +39,12 @@ pub(crate) struct Worker<'a, V: Vocabulary, P> {
     prices: Vec<Price>,
     outbox: Outbox<V>,
     probe: Option<P>,
-    /// What the clock showed last: after each stage's turns, and after each rest.
+    /// What the clock showed last: after a few stages' turns, after each round and each rest.
     now: Time,
+    /// Up to when time is accounted for.
+    accounted: Time,
+    /// Who was served since then, with how many turns.
+    served: Vec<(StageId, u32)>,
     /// Whether it has a processor of its own.
     spins: bool,
     idle_rounds: u32,
@@ -76,6 +84,8 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             outbox: Outbox::default(),
             probe,
             now: Time::ZERO,
+            accounted: Time::ZERO,
+            served: Vec::with_capacity(SERVED_PER_LOOK),
             spins,
             idle_rounds: 0,
             usage: ThreadUsage::default(),
@@ -84,7 +94,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
 
     /// Runs until the run is over.
     pub(crate) fn run(mut self) -> (Seats<V>, ThreadUsage, Option<P>) {
-        self.now = self.shared.clock.now();
+        self.wake_up();
         while !self.shared.is_over() {
             if self.now >= self.shared.deadline {
                 self.shared.end();
@@ -98,7 +108,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
                 self.idle_rounds = 0;
             } else {
                 self.rest();
-                self.now = self.shared.clock.now();
+                self.wake_up();
             }
         }
         (self.seats, self.usage, self.probe)
@@ -127,15 +137,38 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             self.serve(stage);
             served = true;
         }
+        self.look();
         served
+    }
+
+    /// Time begins to count, after a rest.
+    fn wake_up(&mut self) {
+        self.now = self.shared.clock.now();
+        self.accounted = self.now;
+    }
+
+    /// Reads the clock, and accounts for the time since it did so last.
+    fn look(&mut self) {
+        let turns: u64 = self.served.iter().map(|&(_, turns)| u64::from(turns)).sum();
+        if turns == 0 {
+            return self.served.clear();
+        }
+        self.now = self.shared.clock.now();
+        let spent = self.now - self.accounted;
+        for (id, of_them) in self.served.drain(..) {
+            self.seats.seat(id).usage.busy += spent * u64::from(of_them) / turns;
+        }
+        self.usage.busy += spent;
+        self.accounted = self.now;
     }
 
     /// Gives a stage its turns, then sends what they left to other threads.
     fn serve(&mut self, id: StageId) {
-        let began = self.now;
+        let mut turns = 0;
         for _ in 0..BATCH_MAX {
             let Some(cause) = self.seats.seat(id).take_cause() else { break };
             self.take_turn(id, cause);
+            turns += 1;
             if self.shared.is_over() {
                 break;
             }
@@ -145,11 +178,11 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
                 self.shared.sleepers[thread].wake();
             }
         }
-        self.now = self.shared.clock.now();
-        let spent = self.now - began;
-        self.seats.seat(id).usage.busy += spent;
-        self.usage.busy += spent;
         self.seats.step_back(id);
+        self.served.push((id, turns));
+        if self.served.len() == SERVED_PER_LOOK {
+            self.look();
+        }
     }
 
     #[inline]

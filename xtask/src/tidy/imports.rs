@@ -17,7 +17,7 @@ const LEVELS: &[&[&str]] = &[
     &["sim", "threads", "host", "target", "report"],
     &["rig"],
     &["lab"],
-    &["cli", "python"],
+    &["abuse", "cli", "python"],
 ];
 
 /// Stricter than the levels: of our own crates only these.

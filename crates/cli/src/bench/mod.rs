@@ -1,9 +1,11 @@
 //! `bench`: how fast this program is on this machine. Each figure comes with a digest of what was computed for it: equal
 //! digests are equal work.
 
+mod drive;
 mod flash;
 mod messages;
 mod sim;
+mod tcp;
 
 use crate::Shell;
 use crate::table::table;
@@ -58,12 +60,14 @@ impl Bench<'_> {
 type Measure = fn(&mut Bench<'_>) -> anyhow::Result<()>;
 
 /// What can be measured.
-const BENCHES: [(&str, Measure); 5] = [
+const BENCHES: [(&str, Measure); 7] = [
     ("sim", sim::speed),
     ("memory", sim::memory),
     ("flash", flash::run),
     ("ring", messages::ring),
-    ("threads", messages::threads),
+    ("messages", messages::threads),
+    ("threads", drive::speed),
+    ("tcp", tcp::reads),
 ];
 
 fn names() -> Vec<&'static str> {

@@ -159,8 +159,8 @@ impl Bounds {
             commands: settings.commands.into(),
             thread_pages,
             pages: thread_pages * u32::from(settings.parts.nvmq),
-            // Beside its window a BGC thread may have told a TRANS thread that the drive is idle.
-            background: u32::from(settings.parts.bgc) * (u32::from(settings.reclaim.window) + planes + 1)
+            // Beside its window a BGC thread may have told a TRANS thread that the drive is idle, and have a fence at each FCMD thread.
+            background: u32::from(settings.parts.bgc) * (u32::from(settings.reclaim.window) + planes + 2)
                 + u32::from(settings.parts.log) * (u32::from(settings.journal.window) + planes),
             evictions: settings.cache.spare_frames,
         }

@@ -17,10 +17,10 @@ pub enum PageOperation {
     Compare,
     /// It is read and goes nowhere.
     Verify,
-    /// It is unmapped.
-    Discard,
     /// It is brought to flash, and stays in the cache.
     Clean,
+    /// It passes when every page that was to be programmed before it is programmed: the end of a Flush.
+    Fence,
     /// It only passes: the command has nothing to do, or cannot be done.
     Nothing,
 }

@@ -5,7 +5,8 @@
 //! reclaimed ahead of need, and cold ones are moved when the wear differs too much (static wear levelling).
 //!
 //! ```text
-//! pick victim -> read its valid pages -> TRANS gives each a new place -> programmed -> TRANS maps it there -> erase -> free
+//! pick victim -> read its valid pages -> TRANS gives each a new place -> programmed -> TRANS maps it there
+//!             -> fence -> erase -> free
 //! ```
 //! A valid page is moved by TRANS, which owns the map, and only if the map still points to it.
 //!
@@ -14,7 +15,7 @@
 
 use crate::message::*;
 use crate::policies::{pick_victim, survey, trans_of};
-use crate::{Drive, Firmware, Flaw, GroupState, Mapping, MappingScheme, Note, Settings, Tables, Turn, Work};
+use crate::{Drive, Firmware, Flaw, GroupState, Mapping, MappingScheme, Mutation, Note, Settings, Tables, Turn, Work};
 use flash::Operation;
 use stage::{Accepts, Address, Stage};
 use std::collections::VecDeque;
@@ -24,10 +25,11 @@ use units::{Lpn, Ppn, Span, Time};
 /// How often an idle drive is looked at.
 const LOOK_EVERY: Span = Span::from_millis(1);
 
-/// The tag of erases, and of telling TRANS that the drive is idle or a group is to be closed; pages are tagged by their place in the
-/// window.
+/// The tag of erases, of telling TRANS that the drive is idle or a group is to be closed, and of fences; pages are tagged by their
+/// place in the window.
 const ERASE: u32 = u32::MAX;
 const TIDY: u32 = u32::MAX - 1;
+const FENCE: u32 = u32::MAX - 2;
 
 /// What a frame is labelled before a read: flash gives no out-of-band entry for a page that is not programmed.
 const UNPROGRAMMED: Lpn = Lpn(u32::MAX);
@@ -45,7 +47,8 @@ struct Victim {
     next: u32,
     under_way: u32,
     moved: u32,
-    erases_left: u32,
+    /// Fences, then erases, that are still to be answered.
+    left: u32,
     /// Whether it can be used again.
     sound: bool,
 }
@@ -159,18 +162,7 @@ impl Bgc {
         let (group, merged) = (Some(group), None);
         self.begin(
             turn,
-            Victim {
-                trans,
-                group,
-                merged,
-                on_demand,
-                since,
-                next: 0,
-                under_way: 0,
-                moved: 0,
-                erases_left: 0,
-                sound: true,
-            },
+            Victim { trans, group, merged, on_demand, since, next: 0, under_way: 0, moved: 0, left: 0, sound: true },
         );
     }
 
@@ -179,18 +171,7 @@ impl Bgc {
         let (group, merged, since) = (old.map(|first| self.tables.groups.group(first)), Some(block), turn.now());
         self.begin(
             turn,
-            Victim {
-                trans,
-                group,
-                merged,
-                on_demand,
-                since,
-                next,
-                under_way: 0,
-                moved: 0,
-                erases_left: 0,
-                sound: true,
-            },
+            Victim { trans, group, merged, on_demand, since, next, under_way: 0, moved: 0, left: 0, sound: true },
         );
     }
 
@@ -263,8 +244,26 @@ impl Bgc {
             return;
         }
         assert_eq!(valid, 0, "bgc{} would erase valid pages of group {group}", self.index);
-        victim.erases_left = self.tables.groups.planes();
-        let (trans, page) = (victim.trans, self.tables.groups.page(group, 0));
+        victim.left = self.ways.fcmd.len() as u32;
+        let trans = victim.trans;
+        if self.settings.has(Mutation::EraseUnfenced) {
+            victim.left = 1;
+            return self.on_fence(turn);
+        }
+        self.ask_trans(turn, trans.into(), TransOperation::Fence, Lpn(trans.into()), 0, FENCE);
+    }
+
+    /// An FCMD thread has programmed all that was sent to it before the fence. Behind all fences the erase follows: what
+    /// supersedes the victim's pages is on flash.
+    fn on_fence(&mut self, turn: &mut Turn<'_>) {
+        let victim = self.victim.as_mut().expect("it is being reclaimed");
+        victim.left -= 1;
+        if victim.left > 0 {
+            return;
+        }
+        victim.left = self.tables.groups.planes();
+        let (trans, group) = (victim.trans, victim.group.expect("only what is erased waits for fences"));
+        let page = self.tables.groups.page(group, 0);
         self.ask_trans(turn, trans.into(), TransOperation::Erase(page), Lpn(0), 0, ERASE);
     }
 
@@ -276,6 +275,7 @@ impl Bgc {
 
     fn on_page_done(&mut self, turn: &mut Turn<'_>, done: PageDone) {
         match done.requester.tag {
+            FENCE => return self.on_fence(turn),
             ERASE => return self.on_erased(turn, done.media),
             TIDY => return self.tidying = false,
             _ => {}
@@ -346,8 +346,8 @@ impl Bgc {
     fn on_erased(&mut self, turn: &mut Turn<'_>, media: Media) {
         let victim = self.victim.as_mut().expect("it is being reclaimed");
         victim.sound &= media == Media::Good;
-        victim.erases_left -= 1;
-        if victim.erases_left == 0 {
+        victim.left -= 1;
+        if victim.left == 0 {
             self.finish(turn);
         }
     }

@@ -12,7 +12,7 @@
 use crate::message::*;
 use crate::policies::trans_of;
 use crate::stages::Answers;
-use crate::{Firmware, Note, Settings, Tables, Turn, Work};
+use crate::{Firmware, Mutation, Note, Settings, Tables, Turn, Work};
 use stage::{Accepts, Address, Stage};
 use std::collections::VecDeque;
 use units::Lpn;
@@ -144,19 +144,20 @@ impl Cache {
         match request.operation {
             CacheOperation::Read | CacheOperation::Fill => self.read(turn, request, place, cached, evicted),
             CacheOperation::Write => return self.write(turn, request, place, cached, evicted),
+            CacheOperation::WriteThrough if self.settings.has(Mutation::AnswerEarly) => {
+                return self.write(turn, request, place, cached, evicted);
+            }
             CacheOperation::WriteThrough => {
-                if evicted == Some(request.lpn) {
+                if !self.make_way(turn, request.lpn, place, cached, evicted) {
                     return false;
                 }
                 turn.note(Note::CacheLookedUp { hit: cached == Some(request.lpn), write: true });
-                self.drop_cached(turn, request.lpn, place, cached, evicted);
                 self.ask(turn, TransOperation::Write, request);
             }
             CacheOperation::Discard => {
-                if evicted == Some(request.lpn) {
+                if !self.make_way(turn, request.lpn, place, cached, evicted) {
                     return false;
                 }
-                self.drop_cached(turn, request.lpn, place, cached, evicted);
                 self.ask(turn, TransOperation::Discard, request);
             }
             CacheOperation::Flush => unreachable!("flushes do not come here"),
@@ -164,12 +165,21 @@ impl Cache {
         true
     }
 
-    /// What is cached is superseded by what goes to flash now.
-    fn drop_cached(&mut self, turn: &mut Turn<'_>, lpn: Lpn, place: usize, cached: Option<Lpn>, evicted: Option<Lpn>) {
-        if cached == Some(lpn) {
-            self.set_tag(turn, place, None, evicted);
-            self.count_flushed(turn, place, evicted.is_none());
+    /// Whether a page can pass the buffer by on its way to flash. What the buffer holds of it goes first: a Flush may wait for
+    /// that, and a power cut must not find neither.
+    fn make_way(
+        &mut self,
+        turn: &mut Turn<'_>,
+        lpn: Lpn,
+        place: usize,
+        cached: Option<Lpn>,
+        evicted: Option<Lpn>,
+    ) -> bool {
+        if cached == Some(lpn) && evicted.is_none() && !self.spares.is_empty() {
+            self.evict(turn, place, lpn, None);
+            return false;
         }
+        cached != Some(lpn) && evicted != Some(lpn)
     }
 
     fn read(
@@ -256,7 +266,8 @@ impl Cache {
         debug_assert_eq!(entry.evicting, NONE);
         entry.evicting = std::mem::replace(&mut entry.frame, spare);
         let frame = entry.evicting;
-        self.set_tag(turn, place, next, Some(lpn));
+        let evicted = Some(lpn).filter(|_| !self.settings.has(Mutation::LoseEvicted));
+        self.set_tag(turn, place, next, evicted);
         let requester = Requester { group: Asker::Cache, index: self.index, tag: place as u32 };
         // It is nobody's command: its time is not part of the write that caused it.
         let eviction = CacheRequest { operation: CacheOperation::Write, lpn, frame, requester, key: CommandKey::NONE };
@@ -346,7 +357,7 @@ impl Cache {
                     left += 1;
                 }
             }
-            if left == 0 {
+            if left == 0 || self.settings.has(Mutation::FlushEarly) {
                 self.answer(turn, &request, 0);
                 continue;
             }

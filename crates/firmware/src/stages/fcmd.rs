@@ -4,6 +4,7 @@
 use crate::message::*;
 use crate::stages::Answers;
 use crate::stages::dies::DieLines;
+use crate::stages::fence::Fences;
 use crate::{Firmware, Tables, Turn};
 use flash::Operation;
 use stage::{Accepts, Address, Stage};
@@ -25,6 +26,7 @@ pub(crate) struct Fcmd {
     next_ticket: Vec<u32>,
     /// Requests that came before their predecessors.
     early: Vec<FlashRequest>,
+    fences: Fences,
 }
 
 impl Accepts<FlashRequest> for Fcmd {}
@@ -34,14 +36,15 @@ impl Fcmd {
     /// Thread `index`, with the dies behind its channels.
     pub(crate) fn new(index: u8, owners: u16, dies: DieLines, tables: Tables, ways: Ways) -> Self {
         let next_ticket = vec![0; owners.into()];
-        Fcmd { index, dies, tables, ways, next_ticket, early: Vec::new() }
+        let fences = Fences::default();
+        Fcmd { index, dies, tables, ways, next_ticket, early: Vec::new(), fences }
     }
 
     /// Takes requests with a ticket in the order of their tickets, whichever came first.
     fn in_order(&mut self, turn: &mut Turn<'_>, request: FlashRequest) {
         let owner = usize::from(request.owner);
         if request.ticket == NO_TICKET {
-            return self.dies.submit(turn, request);
+            return self.submit(turn, request);
         }
         if request.ticket != self.next_ticket[owner] {
             self.early.push(request);
@@ -49,7 +52,7 @@ impl Fcmd {
         }
         let mut next = Some(request);
         while let Some(request) = next {
-            self.dies.submit(turn, request);
+            self.submit(turn, request);
             let ticket = next_ticket(request.ticket);
             self.next_ticket[owner] = ticket;
             let early = self.early.iter().position(|early| (early.owner, early.ticket) == (request.owner, ticket));
@@ -57,11 +60,33 @@ impl Fcmd {
         }
     }
 
+    fn submit(&mut self, turn: &mut Turn<'_>, request: FlashRequest) {
+        if request.is_fence() {
+            if self.fences.raise(request.requester) {
+                self.lower(turn, request.requester);
+            }
+            return;
+        }
+        if request.operation == Operation::Program {
+            self.fences.program(request.frame);
+        }
+        self.dies.submit(turn, request);
+    }
+
+    /// All that came before a fence is programmed.
+    fn lower(&self, turn: &mut Turn<'_>, requester: Requester) {
+        let done = PageDone { requester, frame: 0, media: Media::Good, key: CommandKey::NONE };
+        self.ways.answers.tell(turn, requester, done);
+    }
+
     fn on_done(&mut self, turn: &mut Turn<'_>, done: ChannelDone) {
         let finished = self.dies.finish(turn, &done);
         for page in finished.pages() {
             let FlashRequest { operation, ppn, requester, frame, owner, key, .. } = page.request;
             let media = self.tables.groups.heard(ppn, page.media);
+            if operation == Operation::Program {
+                self.fences.programmed(frame);
+            }
             if media == Media::Failed && operation == Operation::Program {
                 let (lpn, _, _) = self.tables.frames.labelled(frame);
                 let operation = TransOperation::Replace(ppn);
@@ -70,6 +95,9 @@ impl Fcmd {
                 continue;
             }
             self.ways.answers.tell(turn, requester, PageDone { requester, frame, media, key });
+        }
+        while let Some(requester) = self.fences.lowered() {
+            self.lower(turn, requester);
         }
         self.dies.go_on(turn, &finished);
     }

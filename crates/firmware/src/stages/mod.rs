@@ -5,6 +5,7 @@ pub(crate) mod cache;
 pub(crate) mod dies;
 pub(crate) mod entry;
 pub(crate) mod fcmd;
+pub(crate) mod fence;
 pub(crate) mod ilock;
 pub(crate) mod layer;
 pub(crate) mod log;

@@ -215,7 +215,7 @@ impl Request {
             Opcode::Write => PageOperation::Write,
             Opcode::Compare => PageOperation::Compare,
             Opcode::Verify => PageOperation::Verify,
-            _ if whole => PageOperation::Discard,
+            // Zeros are written, so that a power cut does not bring back what was there.
             _ => PageOperation::Zero,
         };
         let ([first, second], bytes) = match &self.plan {
@@ -228,7 +228,6 @@ impl Request {
         };
         let needs_content = match operation {
             PageOperation::Write | PageOperation::Zero => !whole,
-            PageOperation::Discard => false,
             _ => true,
         };
         self.next += 1;

@@ -238,6 +238,8 @@ impl BlockGroups {
                 self.mark(self.of(ppn), Flaw::Weak);
                 media
             }
+            // Its group is none the worse for it.
+            Media::Lost => Media::Unreadable,
             _ => media,
         }
     }
@@ -289,6 +291,16 @@ impl BlockGroups {
     /// How many groups have a flaw that is yet to be dealt with.
     pub fn flawed(&self) -> u64 {
         self.health.get(FLAWED)
+    }
+    /// A group was filled up to a position when the power was cut: it is filled further from there.
+    pub(crate) fn reopen(&self, group: u32, next: u32) {
+        self.closed_at.set(group as usize, next.into());
+        self.set_state(group, GroupState::Open);
+    }
+    /// The groups of a TRANS thread that a power cut left open, and the position from which each is filled further: for its start.
+    pub(crate) fn reopened(&self, trans: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let open = self.owned(trans).filter(|&group| self.state(group) == GroupState::Open);
+        open.map(|group| (group, self.closed_at(group)))
     }
 
     /// Whether a page holds what its logical page's map entry points to.

@@ -19,6 +19,11 @@ pub struct Frames {
 }
 
 impl Frames {
+    /// Labels a frame before a read: it stays where the page turns out to be erased.
+    pub const ERASED: Lpn = Lpn(u32::MAX);
+    /// Labels a frame after a read of a page that cannot be read.
+    pub const UNREADABLE: Lpn = Lpn(u32::MAX - 1);
+
     pub(crate) fn new(memory: &mut SharedMemory, count: u32, page_words: usize) -> Self {
         let words = memory.wide(count as usize * (page_words + FRAME_HEADER_WORDS));
         Frames { words, page_words, count }

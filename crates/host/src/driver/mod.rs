@@ -21,7 +21,7 @@ use crate::oracle::{Access, Oracle, Ticket};
 pub use phase::{Pace, Phase, Rounds};
 use queue::Queue;
 pub use results::{Interval, KINDS, PhaseResults, Problem, Results, Tally};
-pub use settings::{ADMIN_BYTES, DriverSettings, Layout, SettingsError, TRANSFER_MAX};
+pub use settings::{ADMIN_BYTES, DriverSettings, Layout, PowerCuts, SettingsError, TRANSFER_MAX};
 
 use phase::Course;
 
@@ -80,6 +80,8 @@ pub struct Driver<O: Observe = ()> {
     outstanding: u64,
     /// Until when `depth_picos` of the phase has been added up.
     accounted: Time,
+    /// Writes sent, for those that go through.
+    writes: u32,
     payload: Vec<u64>,
     pages: Vec<HostAddress>,
     results: Results,
@@ -96,9 +98,12 @@ impl<O: Observe> Driver<O> {
         let checked = if settings.check { &settings.namespaces[..] } else { &[] };
         let with_starts = checked.iter().zip(&settings.starts);
         let oracle = |(&sectors, &start)| Oracle::new(sectors, start, settings.initial);
-        let oracles = with_starts
-            .map(|namespace| if settings.in_order { oracle(namespace) } else { oracle(namespace).without_order() })
-            .collect();
+        let ordered = |oracle: Oracle| if settings.in_order { oracle } else { oracle.without_order() };
+        let cut = |oracle: Oracle| match settings.cuts {
+            Some(cuts) => oracle.with_power_cuts(cuts.volatile),
+            None => oracle,
+        };
+        let oracles = with_starts.map(|namespace| cut(ordered(oracle(namespace)))).collect();
         let words = (settings.max_transfer.0 / SECTOR_BYTES) as usize * settings.sector_words as usize;
         let mut driver = Driver {
             layout,
@@ -113,6 +118,7 @@ impl<O: Observe> Driver<O> {
             course: None,
             outstanding: 0,
             accounted: Time::ZERO,
+            writes: 0,
             payload: vec![0; words],
             pages: Vec::new(),
             results: Results::default(),
@@ -203,6 +209,11 @@ impl<O: Observe> Driver<O> {
         self.oracles.iter().map(Oracle::checked).sum()
     }
 
+    /// Pages of which no read has said yet what they hold since the power was cut, over all namespaces.
+    pub fn uncertain_pages(&self) -> usize {
+        self.oracles.iter().map(Oracle::uncertain).sum()
+    }
+
     /// The observer.
     pub fn observer(&mut self) -> &mut O {
         &mut self.observer
@@ -229,7 +240,9 @@ impl<O: Observe> Driver<O> {
     }
 
     /// Power was cut: what is outstanding may or may not have taken effect and is never answered; rings start anew. The
-    /// phase goes on with the next [`Driver::poll`], once the queues have been created again.
+    /// phase goes on with the next [`Driver::poll`], once the queues have been created again. Where cuts were announced
+    /// ([`DriverSettings::cuts`]) the phase is over instead: everything is to be read before anything is written again. A
+    /// device that is switched on begins at time zero.
     pub fn on_power_cut(&mut self, now: Time) {
         self.account(now);
         self.ready.clear();
@@ -243,7 +256,7 @@ impl<O: Observe> Driver<O> {
             for command in 0..self.settings.depth as u16 {
                 let Some(slot) = old.release(command) else { continue };
                 let device = usize::from(self.requests[slot.request as usize].io.device);
-                if let Some(ticket) = slot.ticket {
+                if let Some(ticket) = slot.ticket.filter(|_| self.settings.cuts.is_none()) {
                     self.oracles[device].failed(&ticket);
                 }
             }
@@ -251,6 +264,11 @@ impl<O: Observe> Driver<O> {
             queue::zero(&self.memory, self.layout.completion_queue(id), ring);
             self.offer(id);
         }
+        if self.settings.cuts.is_some() {
+            self.oracles.iter_mut().for_each(Oracle::power_cut);
+            self.course = None;
+        }
+        self.accounted = Time::ZERO;
         self.moved.clear();
         self.requests.clear();
         self.requests_free.clear();
@@ -340,8 +358,13 @@ impl<O: Observe> Driver<O> {
     fn command(&mut self, queue: QueueId, request: u32, io: &Io, lba: Lba, sectors: u32, now: Time) {
         let (command, slot) = self.queues[queue.index() - 1].take(self.settings.depth);
         (slot.request, slot.lba, slot.sectors, slot.submitted) = (request, lba, sectors, now);
-        let oracle = self.oracles.get_mut(usize::from(io.device));
-        let ticket = oracle.and_then(|oracle| Some(oracle.submitted(queue, access(io.kind)?, lba, sectors)));
+        let mut oracle = self.oracles.get_mut(usize::from(io.device));
+        slot.flush = oracle.as_mut().filter(|_| io.kind == IoKind::Flush).map(|oracle| oracle.flush_submitted());
+        let mut ticket = oracle.and_then(|oracle| Some(oracle.submitted(queue, access(io.kind)?, lba, sectors)));
+        let through = goes_through(io.kind, &mut self.writes, self.settings.cuts);
+        if let Some(ticket) = &mut ticket {
+            ticket.through = through;
+        }
         slot.ticket = ticket;
         let namespace = u32::from(io.device) + 1;
         let scale = self.settings.block_sectors;
@@ -369,6 +392,7 @@ impl<O: Observe> Driver<O> {
                 }
             }
         };
+        let submission = if through { submission.with_fua() } else { submission };
         self.queues[queue.index() - 1].push(&self.memory, submission.with_command_id(command));
         self.observer.submitted(queue, command, now);
     }
@@ -442,6 +466,8 @@ impl<O: Observe> Driver<O> {
             self.fail(queue, &slot, &io, status);
         } else if let Some(ticket) = slot.ticket {
             self.judge(queue, command, &io, &ticket);
+        } else if let (Some(since), Some(oracle)) = (slot.flush, self.oracles.get_mut(usize::from(io.device))) {
+            oracle.flushed(since);
         }
         self.observer.reaped(queue, command, now, io.kind, now.since(slot.submitted));
         let request = &mut self.requests[slot.request as usize];
@@ -505,6 +531,14 @@ impl<O: Observe> Driver<O> {
         self.open(now);
         self.observer.finished(io.kind, bytes, now, latency, counted);
     }
+}
+
+/// Whether a write, of which `sent` went before, is sent with force unit access.
+fn goes_through(kind: IoKind, sent: &mut u32, cuts: Option<PowerCuts>) -> bool {
+    let every = cuts.map_or(0, |cuts| cuts.through_every);
+    let writes = matches!(kind, IoKind::Write | IoKind::WriteZeroes);
+    *sent += u32::from(writes);
+    writes && every > 0 && sent.is_multiple_of(every)
 }
 
 /// What a kind of request does to its sectors, if it has any.

@@ -25,6 +25,8 @@ pub(super) struct Slot {
     pub(super) submitted: Time,
     /// What the oracle knows it by, if it was told.
     pub(super) ticket: Option<Ticket>,
+    /// Of a Flush, its stamp.
+    pub(super) flush: Option<u64>,
     outstanding: bool,
     next_free: u16,
 }
@@ -75,6 +77,7 @@ impl Queue {
                     sectors: 0,
                     submitted: Time::ZERO,
                     ticket: None,
+                    flush: None,
                     outstanding: false,
                     next_free: NONE,
                 });

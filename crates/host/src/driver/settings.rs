@@ -43,6 +43,17 @@ pub struct DriverSettings {
     pub series: Option<Span>,
     /// Whether a media error is an answer like others: flash may fail.
     pub media_errors: bool,
+    /// Power cuts, if there will be any: the oracle then keeps what each may leave.
+    pub cuts: Option<PowerCuts>,
+}
+
+/// Power cuts that a run will have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PowerCuts {
+    /// Whether the device may lose what it has answered until a Flush: its volatile write cache is on.
+    pub volatile: bool,
+    /// Every so many writes, one is sent with force unit access; 0 is never.
+    pub through_every: u32,
 }
 
 /// Settings that contradict each other or the specification.

@@ -1,7 +1,9 @@
 //! What a correct device may answer: told of every command and every completion, it judges what reads find.
 
+mod after_cut;
 mod entries;
 mod mismatch;
+mod power;
 mod race;
 #[cfg(test)]
 mod tests;
@@ -12,6 +14,7 @@ use units::{Lba, QueueId, pattern};
 
 use entries::Entries;
 pub use mismatch::{Meaning, Mismatch};
+use power::Power;
 use race::{Claim, PAGE_SECTORS, Race};
 
 /// What a sector holds: the number of a write, or one of two specials. 30 bits, so that a page's entry has room for a
@@ -78,6 +81,8 @@ pub struct Ticket {
     pub sectors: u32,
     /// What for.
     pub access: Access,
+    /// Whether it is to be on the media when it is answered: force unit access.
+    pub through: bool,
     claim: Claim,
     content: Content,
 }
@@ -117,6 +122,8 @@ pub struct Oracle {
     done: VecDeque<bool>,
     oldest: u64,
     next_write: u32,
+    /// What power cuts may leave, where there are any.
+    power: Option<Power>,
     writes: u64,
     checked: u64,
     mismatches: u64,
@@ -140,6 +147,7 @@ impl Oracle {
             done: VecDeque::new(),
             oldest: 0,
             next_write: 1,
+            power: None,
             writes: 0,
             checked: 0,
             mismatches: 0,
@@ -167,9 +175,17 @@ impl Oracle {
         self
     }
 
+    /// Judges a device whose power is cut now and then; `volatile` if it may lose what it has answered until a Flush. It takes a
+    /// history for every page that was ever written.
+    pub fn with_power_cuts(mut self, volatile: bool) -> Oracle {
+        self.power = Some(Power::new(volatile));
+        self
+    }
+
     /// A command goes to the device. Calls come in the order of the submission queue; the range must lie in the
     /// namespace.
     pub fn submitted(&mut self, queue: QueueId, access: Access, first: Lba, sectors: u32) -> Ticket {
+        self.settle_uncertain(access, first, sectors);
         let end = first.0.checked_add(u64::from(sectors));
         assert!(end.is_some_and(|end| end <= self.sectors), "{sectors} sectors from {first} leave the namespace");
         // Counted down from the top, so that it is no queue's.
@@ -184,11 +200,14 @@ impl Oracle {
             Access::Zero => Content::ZEROED,
             Access::Write => self.number(),
         };
-        let ticket = Ticket { first, sectors, access, claim, content };
+        let ticket = Ticket { first, sectors, access, through: false, claim, content };
         if access != Access::Read {
             for (page, mask) in pages(first, sectors) {
                 let race = self.race(page);
                 self.races[race].submitted(claim, content, mask);
+                if let Some(power) = &mut self.power {
+                    power.submitted(page, claim, content, mask);
+                }
             }
         }
         ticket
@@ -248,6 +267,9 @@ impl Oracle {
 
     fn written(&mut self, ticket: &Ticket, now: u64, failed: bool) {
         for (page, _) in pages(ticket.first, ticket.sectors) {
+            if let Some(power) = &mut self.power {
+                power.answered(page, ticket.claim.submitted, now, ticket.through, failed);
+            }
             let race = self.race(page);
             self.races[race].completed(ticket.claim.submitted, now, failed);
             self.expiring.push_back((now, page));
@@ -324,6 +346,13 @@ impl Oracle {
             let (here, after) = rest.split_at(mask.count_ones() as usize * words);
             rest = after;
             let first = page * PAGE_SECTORS as u64 + u64::from(mask.trailing_zeros());
+            if self.power.as_ref().is_some_and(|power| power.is_uncertain(page)) {
+                if let Err(mismatch) = self.judge_uncertain(ticket, page, mask, here, words) {
+                    self.mismatches += 1;
+                    return Err(mismatch);
+                }
+                continue;
+            }
             let verdict = match Page::decode(self.pages.get(page)) {
                 Page::Uniform(content) => self.compare(ticket, Lba(first), here, words, |_| content),
                 Page::Mixed(index) => self.compare(ticket, Lba(first), here, words, |sector| self.mixed[index][sector]),

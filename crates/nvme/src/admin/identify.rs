@@ -28,6 +28,8 @@ const DISCOVERY_CONTROLLER: u8 = 2;
 const TRAFFIC_KEEPS_ALIVE: u32 = 1 << 6;
 /// SGLS: SGLs without alignment, offsets into the capsule, transport descriptors.
 const MESSAGE_SGLS: u32 = 1 | 1 << 20 | 1 << 21;
+/// NSFEAT: the namespace has atomic write fields of its own.
+const ATOMIC_FIELDS: u8 = 1 << 1;
 /// NSTAT: ready.
 const NAMESPACE_READY: u8 = 1;
 
@@ -96,8 +98,9 @@ impl Controller {
             .set_namespaces(settings.namespaces.len() as u32)
             .set_optional_commands(settings.optional_commands())
             .set_volatile_write_cache(if settings.volatile_write_cache { WRITE_CACHE } else { NO_WRITE_CACHE })
-            .set_atomic_write_blocks((settings.atomic_write_blocks - 1) as u16)
-            .set_atomic_write_blocks_power_fail((settings.atomic_write_blocks - 1) as u16)
+            // Wherever it begins, only a write of one block is atomic: a namespace says more, within boundaries.
+            .set_atomic_write_blocks(0)
+            .set_atomic_write_blocks_power_fail(0)
             .set_subsystem(padded(&settings.subsystem, 0))
             .set_power_centiwatts(settings.power_centiwatts);
         if let Transport::Message { capsule } = settings.transport {
@@ -118,7 +121,13 @@ impl Controller {
 
     fn identify_namespace(&self, settings: &NamespaceSettings) -> IdentifyNamespace {
         let mut namespace = IdentifyNamespace::default();
+        let atomic = (self.settings.atomic_write_blocks - 1) as u16;
         namespace
+            .set_features(ATOMIC_FIELDS)
+            .set_atomic_write_blocks(atomic)
+            .set_atomic_write_blocks_power_fail(atomic)
+            .set_atomic_boundary(atomic)
+            .set_atomic_boundary_power_fail(atomic)
             .set_size(settings.blocks)
             .set_capacity(settings.blocks)
             .set_used(settings.blocks)

@@ -114,6 +114,8 @@ layout! {
         capacity, set_capacity: u64 = 8;
         /// Blocks allocated (NUSE).
         used, set_used: u64 = 16;
+        /// Bit 1: the atomic write fields below count, not the controller's (NSFEAT).
+        features, set_features: u8 = 24;
         /// Formats, from zero (NLBAF).
         formats, set_formats: u8 = 25;
         /// The format in use (FLBAS).
@@ -122,6 +124,16 @@ layout! {
         sharing, set_sharing: u8 = 30;
         /// What deallocated blocks read as (DLFEAT).
         deallocated, set_deallocated: u8 = 33;
+        /// Blocks written atomically, from zero (NAWUN).
+        atomic_write_blocks, set_atomic_write_blocks: u16 = 34;
+        /// Blocks written atomically over a power failure, from zero (NAWUPF).
+        atomic_write_blocks_power_fail, set_atomic_write_blocks_power_fail: u16 = 36;
+        /// Blocks between the boundaries that an atomic write does not cross, from zero; 0 is no boundary (NABSN).
+        atomic_boundary, set_atomic_boundary: u16 = 40;
+        /// The first of these boundaries (NABO).
+        atomic_boundary_offset, set_atomic_boundary_offset: u16 = 42;
+        /// The same as NABSN, over a power failure (NABSPF).
+        atomic_boundary_power_fail, set_atomic_boundary_power_fail: u16 = 44;
         /// Bytes it may hold (NVMCAP).
         bytes, set_bytes: u128 = 48;
         /// Globally unique identifier (NGUID).

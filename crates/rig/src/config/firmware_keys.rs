@@ -40,6 +40,7 @@ const BLANK: Settings = Settings {
     },
     journal: JournalSettings { interval: Span::ZERO, only_when_idle: false, window: 0 },
     flash: FlashSettings { multi_plane: false, gather: Span::ZERO, suspend: false, cache_commands: false },
+    mutation: None,
 };
 
 macro_rules! keys {

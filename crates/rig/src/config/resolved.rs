@@ -291,6 +291,7 @@ fn drive(from: &Layered, device: &Device, controller: &Controller, payload: Payl
         queue_entries: controller.queue_entries,
         transfer_sectors: (controller.transfer_max.0 / units::SECTOR_BYTES) as u32,
         sector_words: payload.sector_words() as usize,
+        write_through: from.get("cache.write_through")?,
     };
     Drive::new(shape, 0).map_err(|error| match error {
         DriveError::NoRoom { pages, .. } => from.refuse("device.user_bytes", format!("at most {pages} pages")),
@@ -303,8 +304,11 @@ fn drive(from: &Layered, device: &Device, controller: &Controller, payload: Payl
 
 fn world(from: &Layered) -> Result<World, ConfigError> {
     let threads = from.within("run.world_threads", 1, 1024)?;
-    let timing = from.get("run.timing")?;
+    let timing: bool = from.get("run.timing")?;
     Ok(match from.get("run.world")? {
+        WorldName::Sim if !timing => {
+            return Err(from.refuse("run.timing", "true (--timing on): virtual time is made of these times"));
+        }
         WorldName::Sim => World::Sim,
         WorldName::Threads => World::Threads { threads, timing },
     })

@@ -83,6 +83,7 @@ pub(super) fn host(
         initial,
         series: from.get_unless("run.series_ms", "none")?,
         media_errors: device.faults.is_some(),
+        cuts: None,
     };
     settings.layout().map_err(|error| match error {
         SettingsError::Nothing => from.refuse("host.queues", "at least 1"),

@@ -6,9 +6,10 @@
 
 use crate::hardware::{Ledger, MediaTally};
 use firmware::{ChannelDone, ChannelRequest, CommandKey, Firmware, FlashChannel, Frames, Media, Message, Note, Turn};
+use flash::Media as _;
 use flash::{
-    Channel, Contents, FaultyMedia, Finished, MediaFault, Oob, Operation, PLANES_MAX, PageSlot, Reading, Transaction,
-    TransactionTag, Usage, Verdict,
+    Caught, Channel, Contents, FaultyMedia, Finished, MediaFault, Oob, Operation, PLANES_MAX, PageSlot, Reading,
+    Transaction, TransactionTag, Usage, Verdict,
 };
 use stage::{Address, Stage};
 use std::any::Any;
@@ -44,10 +45,22 @@ pub(crate) struct ChannelWays {
     pub(crate) tally: Arc<MediaTally>,
 }
 
+/// What a power cut makes of a page that is being programmed, or of a block that is being erased.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// The array had just done it.
+    Done,
+    /// It cannot be read.
+    Torn,
+    /// The array had not begun; of an erase that cannot be told from a torn one.
+    NotBegun,
+}
+
 pub(crate) struct ChannelStage {
     index: u16,
     channel: Channel,
-    media: FaultyMedia,
+    /// Until the power is cut.
+    media: Option<FaultyMedia>,
     ways: ChannelWays,
     /// By tag.
     under_way: Vec<Option<UnderWay>>,
@@ -58,14 +71,34 @@ pub(crate) struct ChannelStage {
     payload: Vec<u64>,
     /// Whether the recorder is told when dies were busy.
     narrate: bool,
+    /// Whether operations take their time; else they are over at once.
+    timed: bool,
+    /// Whether it is recovery that reads: pages that cannot be read are no fault then.
+    recovering: bool,
 }
 
 impl ChannelStage {
     pub(crate) fn new(index: u16, channel: Channel, media: FaultyMedia, ways: ChannelWays, narrate: bool) -> Self {
-        let payload = vec![0; media.contents().page_words()];
-        let decoding = BTreeMap::new();
-        let (under_way, finished) = (Vec::new(), Vec::new());
-        ChannelStage { index, channel, media, ways, under_way, finished, decoding, decodings: 0, payload, narrate }
+        ChannelStage {
+            index,
+            channel,
+            payload: vec![0; media.contents().page_words()],
+            media: Some(media),
+            ways,
+            under_way: Vec::new(),
+            finished: Vec::new(),
+            decoding: BTreeMap::new(),
+            decodings: 0,
+            narrate,
+            timed: true,
+            recovering: false,
+        }
+    }
+
+    /// The same, with every operation over as soon as it is asked for.
+    pub(crate) fn at_once(mut self) -> Self {
+        self.timed = false;
+        self
     }
 
     pub(crate) fn usage(&self) -> &Usage {
@@ -73,7 +106,55 @@ impl ChannelStage {
     }
 
     pub(crate) fn contents(&self) -> &Contents {
-        self.media.contents()
+        self.media().contents()
+    }
+
+    fn media(&self) -> &FaultyMedia {
+        self.media.as_ref().expect("the power is on")
+    }
+
+    fn media_mut(&mut self) -> (&mut FaultyMedia, &mut [u64]) {
+        (self.media.as_mut().expect("the power is on"), &mut self.payload)
+    }
+
+    /// The blocks that dies erase.
+    pub(crate) fn being_erased(&self, now: Time) -> Vec<BlockId> {
+        let caught = self.channel.caught(now);
+        let erases = caught.iter().filter(|caught| caught.transaction.operation == Operation::Erase);
+        let geometry = self.contents().geometry();
+        erases.flat_map(|caught| caught.transaction.pages()).map(|slot| geometry.block_of(slot.ppn)).collect()
+    }
+
+    /// The same, for recovery.
+    pub(crate) fn for_recovery(mut self) -> Self {
+        self.recovering = true;
+        self
+    }
+
+    /// The power is cut: what the array was doing is done, torn or not begun as `fate` says of each page, and what pages hold is all
+    /// that remains.
+    pub(crate) fn cut(&mut self, now: Time, fate: &mut dyn FnMut() -> Fate) -> Contents {
+        let mut contents = self.media.take().expect("the power is on").into_contents();
+        let pages_per_block = contents.geometry().shape().pages_per_block;
+        for Caught { transaction, done } in self.channel.caught(now) {
+            for slot in transaction.pages() {
+                let fate = if done { Fate::Done } else { fate() };
+                let block = BlockId(slot.ppn.0 / pages_per_block);
+                // What the firmware asked for was refused while the power was on, if it is refused at all.
+                let _ = match (transaction.operation, fate) {
+                    (Operation::Read, _) | (Operation::Program, Fate::NotBegun) => Ok(()),
+                    (Operation::Program, Fate::Done) => {
+                        self.ways.frames.read(slot.frame, 0, &mut self.payload);
+                        let (lpn, owner, sequence) = self.ways.frames.labelled(slot.frame);
+                        contents.program(slot.ppn, Oob { lpn, owner, sequence }, &self.payload)
+                    }
+                    (Operation::Program, Fate::Torn) => contents.tear_program(slot.ppn),
+                    (Operation::Erase, Fate::Done) => contents.erase(block),
+                    (Operation::Erase, _) => contents.tear_erase(block),
+                };
+            }
+        }
+        contents
     }
 
     fn on_request(&mut self, turn: &mut Turn<'_>, request: ChannelRequest) {
@@ -83,7 +164,7 @@ impl ChannelStage {
             self.under_way.resize(tag + 1, None);
         }
         self.under_way[tag] = Some(UnderWay { transaction, media: [Media::Good; PLANES_MAX], key, level: 0 });
-        self.channel.submit(turn.now(), transaction);
+        self.submit(turn, transaction);
         self.set_alarm(turn);
     }
 
@@ -92,18 +173,26 @@ impl ChannelStage {
         turn.wake_at(self.channel.next_event().unwrap_or(Time::NEVER).min(decoded));
     }
 
+    /// Begins a transaction; where nothing takes time, that is all of it.
+    fn submit(&mut self, turn: &mut Turn<'_>, transaction: Transaction) {
+        if self.timed {
+            self.channel.submit(turn.now(), transaction);
+        } else {
+            self.finish(turn, &transaction, turn.now());
+        }
+    }
+
     fn under_way(&mut self, tag: TransactionTag) -> &mut UnderWay {
         self.under_way[tag.0 as usize].as_mut().expect("a transaction is under way until FCMD is told")
     }
 
     /// Moves the bytes of a finished transaction and tells FCMD, now or when they are decoded.
-    fn finish(&mut self, turn: &mut Turn<'_>, finished: Finished) {
-        let transaction = finished.transaction;
+    fn finish(&mut self, turn: &mut Turn<'_>, transaction: &Transaction, from: Time) {
         if self.narrate {
-            let (die, operation, from) = (transaction.die.0, transaction.operation, finished.started);
+            let (die, operation) = (transaction.die.0, transaction.operation);
             turn.note(Note::DieBusy { die, operation, from });
         }
-        let mut again = Transaction { slot_count: 0, ..transaction };
+        let mut again = Transaction { slot_count: 0, ..*transaction };
         let mut decoding = Span::ZERO;
         for &slot in transaction.pages() {
             let media = match transaction.operation {
@@ -127,7 +216,7 @@ impl ChannelStage {
             under_way.media[at.expect("what is read again is of the transaction")] = media;
         }
         let decoded = if again.slot_count > 0 { Decoded::Retry(again) } else { Decoded::Done(transaction.tag) };
-        if decoding == Span::ZERO {
+        if decoding == Span::ZERO || !self.timed {
             self.on_decoded(turn, decoded);
         } else {
             self.decoding.insert((turn.now() + decoding, self.decodings), decoded);
@@ -144,7 +233,7 @@ impl ChannelStage {
             Decoded::Retry(transaction) => {
                 self.under_way(transaction.tag).level += 1;
                 self.ways.tally.retried(transaction.slot_count);
-                self.channel.submit(turn.now(), transaction);
+                self.submit(turn, transaction);
             }
         }
     }
@@ -152,8 +241,13 @@ impl ChannelStage {
     /// Reads a page and decodes it: what came of it and how long that takes, or only how long where it is to be read again.
     fn read(&mut self, turn: &mut Turn<'_>, tag: TransactionTag, slot: PageSlot) -> Result<(Media, Span), Span> {
         let reading = Reading { now: turn.now(), level: self.under_way(tag).level };
-        let read = match self.media.read(slot.ppn, reading, &mut self.payload) {
+        let (media, payload) = self.media_mut();
+        let read = match media.read(slot.ppn, reading, payload) {
             Ok(read) => read,
+            Err(MediaFault::Unreadable { .. }) if self.recovering => {
+                self.ways.frames.label(slot.frame, Frames::UNREADABLE, 0, 0);
+                return Ok((Media::Unreadable, Span::ZERO));
+            }
             Err(fault) => {
                 self.refused(turn, fault);
                 return Ok((Media::Unreadable, Span::ZERO));
@@ -162,7 +256,7 @@ impl ChannelStage {
         if let Some(Oob { lpn, owner, sequence }) = read.oob {
             self.ways.frames.label(slot.frame, lpn, owner, sequence);
         }
-        let settings = self.media.settings();
+        let settings = self.media().settings().copied();
         let time =
             |bits| settings.map_or(Span::ZERO, |settings| settings.decode + settings.decode_bit * u64::from(bits));
         match read.verdict {
@@ -183,7 +277,7 @@ impl ChannelStage {
                 // It was lost at another place, and moved as such.
                 let lost = read.oob.is_some() && self.ways.frames.is_lost(slot.frame);
                 let media = match (lost, weak) {
-                    (true, _) => Media::Unreadable,
+                    (true, _) => Media::Lost,
                     (false, true) => Media::Weak,
                     (false, false) => Media::Good,
                 };
@@ -195,19 +289,25 @@ impl ChannelStage {
     fn program(&mut self, turn: &mut Turn<'_>, slot: PageSlot) -> Media {
         self.ways.frames.read(slot.frame, 0, &mut self.payload);
         let (lpn, owner, sequence) = self.ways.frames.labelled(slot.frame);
-        let outcome = self.media.program(slot.ppn, turn.now(), Oob { lpn, owner, sequence }, &self.payload);
-        outcome.map_or_else(|fault| self.refused(turn, fault), |()| Media::Good)
+        let (media, payload) = self.media_mut();
+        let outcome = media.program(slot.ppn, turn.now(), Oob { lpn, owner, sequence }, payload);
+        outcome.map_or_else(|fault| self.failed(turn, fault), |()| Media::Good)
     }
 
     fn erase(&mut self, turn: &mut Turn<'_>, slot: PageSlot) -> Media {
         let block = BlockId(slot.ppn.0 / self.contents().geometry().shape().pages_per_block);
-        let outcome = self.media.erase(block);
-        outcome.map_or_else(|fault| self.refused(turn, fault), |()| Media::Good)
+        let outcome = self.media_mut().0.erase(block);
+        outcome.map_or_else(|fault| self.failed(turn, fault), |()| Media::Good)
+    }
+
+    fn failed(&self, turn: &mut Turn<'_>, fault: MediaFault) -> Media {
+        self.ways.tally.failed();
+        self.refused(turn, fault)
     }
 
     /// The media refused: flash that fails is the firmware's to deal with, but not a fault of the firmware itself.
-    fn refused(&mut self, turn: &mut Turn<'_>, fault: MediaFault) -> Media {
-        if !self.media.is_natural(fault) {
+    fn refused(&self, turn: &mut Turn<'_>, fault: MediaFault) -> Media {
+        if !self.media().is_natural(fault) {
             self.ways.ledger.lock().expect("nobody panics with the ledger").fault.get_or_insert(fault);
             // What the firmware does from here on is of no use.
             turn.halt();
@@ -234,7 +334,7 @@ impl Stage<Firmware> for ChannelStage {
         let mut finished = std::mem::take(&mut self.finished);
         self.channel.poll(turn.now(), &mut finished);
         for &done in &finished {
-            self.finish(turn, done);
+            self.finish(turn, &done.transaction, done.started);
         }
         finished.clear();
         self.finished = finished;
@@ -242,6 +342,10 @@ impl Stage<Firmware> for ChannelStage {
     }
 
     fn inspect(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+
+    fn inspect_mut(&mut self) -> Option<&mut dyn Any> {
         Some(self)
     }
 

@@ -5,7 +5,7 @@
 use super::PendingInterrupts;
 use super::rounds::{RoundsUnderWay, Steadiness};
 use firmware::{CommandKey, DoorbellWritten, Firmware, HostPort, Message, Note, Turn};
-use host::{DoorbellWrite, Driver, Observe, Phase, PhaseResults};
+use host::{DoorbellWrite, Driver, Memory, Observe, Phase, PhaseResults};
 use nvme::spec::registers::Doorbell;
 use report::Histogram;
 use stage::{Address, Stage};
@@ -170,6 +170,7 @@ pub(crate) struct PhaseOutcome {
 
 pub(crate) struct HostStage {
     driver: Driver<Tally>,
+    memory: Arc<Memory>,
     doorbells: Address<DoorbellWritten>,
     pending: PendingInterrupts,
     writes: Vec<DoorbellWrite>,
@@ -191,6 +192,7 @@ pub(crate) struct HostStage {
 impl HostStage {
     pub(crate) fn new(
         driver: Driver<Tally>,
+        memory: Arc<Memory>,
         doorbells: Address<DoorbellWritten>,
         pending: PendingInterrupts,
         phases: Vec<Phase>,
@@ -201,6 +203,7 @@ impl HostStage {
         let completed = ledger.lock().expect("nobody panics with the ledger").completed.clone();
         HostStage {
             driver,
+            memory,
             doorbells,
             pending,
             writes,
@@ -215,6 +218,38 @@ impl HostStage {
             completed,
             finished_before: 0,
         }
+    }
+
+    /// The power is cut: what is outstanding is never answered, and the phase is over.
+    pub(crate) fn power_cut(&mut self, now: Time) {
+        self.driver.on_power_cut(now);
+        self.finished_before += std::mem::take(self.driver.observer()).finished;
+        self.writes.clear();
+        self.phases.clear();
+        (self.opened, self.running, self.rounds) = (false, false, None);
+        (self.look_at, self.answered) = (Time::ZERO, 0);
+    }
+
+    /// The power is on again, and these phases are to be run.
+    pub(crate) fn power_on(
+        &mut self,
+        doorbells: Address<DoorbellWritten>,
+        pending: PendingInterrupts,
+        phases: Vec<Phase>,
+        ledger: Arc<Mutex<Ledger>>,
+    ) {
+        ledger.lock().expect("nobody panics with the ledger").completed = self.completed.clone();
+        (self.doorbells, self.pending, self.phases, self.ledger) = (doorbells, pending, phases.into(), ledger);
+    }
+
+    /// The host's memory.
+    pub(crate) fn memory(&self) -> Arc<Memory> {
+        self.memory.clone()
+    }
+
+    /// Pages of which no read has said yet what they hold since the power was cut.
+    pub(crate) fn uncertain(&self) -> usize {
+        self.driver.uncertain_pages()
     }
 
     /// Rings what is to be rung, tells the recorder, and stops the run where a phase opens or ends.
@@ -350,6 +385,10 @@ impl Stage<Firmware> for HostStage {
     }
 
     fn inspect(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+
+    fn inspect_mut(&mut self) -> Option<&mut dyn Any> {
         Some(self)
     }
 }

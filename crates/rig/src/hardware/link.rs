@@ -125,6 +125,8 @@ pub(crate) struct LinkStage {
     occupied: Box<[Span]>,
     usage: LinkUsage,
     payload: Vec<u64>,
+    /// Whether transfers take their time; else they are over at once.
+    timed: bool,
 }
 
 /// Where the link can send.
@@ -169,7 +171,13 @@ impl LinkStage {
             posting: VecDeque::with_capacity(POST_BATCH),
             occupied: vec![Span::ZERO; OCCUPIED_WORDS].into_boxed_slice(),
             usage: LinkUsage::default(),
+            timed: true,
         }
+    }
+
+    /// From now on every transfer is over as soon as it is asked for.
+    pub(crate) fn transfer_at_once(&mut self) {
+        self.timed = false;
     }
 
     /// A completion queue was created.
@@ -254,6 +262,9 @@ impl LinkStage {
     }
 
     fn start(&mut self, turn: &mut Turn<'_>, bytes: u64, to_host: bool, job: Job) {
+        if !self.timed {
+            return self.carry_out(turn, job);
+        }
         let (now, busy) = (turn.now(), self.occupies(bytes));
         let flights = if to_host { 1 } else { 2 };
         let direction = if to_host { &mut self.up } else { &mut self.down };
@@ -279,6 +290,13 @@ impl LinkStage {
     fn set_alarm(&self, turn: &mut Turn<'_>) {
         let interrupt = self.due.iter().map(|&(at, _)| at).min().unwrap_or(Time::NEVER);
         turn.wake_at(self.up.due_at().min(self.down.due_at()).min(interrupt));
+    }
+
+    fn carry_out(&mut self, turn: &mut Turn<'_>, job: Job) {
+        match job {
+            Job::Transfer(transfer) => self.finish(turn, &transfer),
+            Job::Post { queue, entries } => self.finish_post(turn, queue, entries),
+        }
     }
 
     /// Moves what a transfer moves, and tells its NVMQ thread.
@@ -429,8 +447,7 @@ impl Stage<Firmware> for LinkStage {
                 break;
             }
             match direction.jobs.pop_front() {
-                Some((_, Job::Transfer(transfer))) => self.finish(turn, &transfer),
-                Some((_, Job::Post { queue, entries })) => self.finish_post(turn, queue, entries),
+                Some((_, job)) => self.carry_out(turn, job),
                 None => break,
             }
         }

@@ -8,7 +8,7 @@ mod link;
 mod rounds;
 mod tally;
 
-pub(crate) use channel::{ChannelStage, ChannelWays};
+pub(crate) use channel::{ChannelStage, ChannelWays, Fate};
 pub(crate) use front::FrontStage;
 pub use host::Unanswered;
 pub(crate) use host::{Halt, HostStage, LastWords, Ledger, PhaseOutcome, Tally};

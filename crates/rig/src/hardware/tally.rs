@@ -13,6 +13,8 @@ pub(crate) struct MediaCounts {
     pub(crate) retries: u64,
     /// Pages given up.
     pub(crate) uncorrectable: u64,
+    /// Programs of a page and erases of a block that failed.
+    pub(crate) failed: u64,
 }
 
 impl MediaCounts {
@@ -23,6 +25,7 @@ impl MediaCounts {
             words: self.words - earlier.words,
             retries: self.retries - earlier.retries,
             uncorrectable: self.uncorrectable - earlier.uncorrectable,
+            failed: self.failed - earlier.failed,
         }
     }
 }
@@ -34,6 +37,7 @@ pub(crate) struct MediaTally {
     words: AtomicU64,
     retries: AtomicU64,
     uncorrectable: AtomicU64,
+    failed: AtomicU64,
 }
 
 impl MediaTally {
@@ -52,6 +56,10 @@ impl MediaTally {
         self.uncorrectable.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn failed(&self) {
+        self.failed.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(crate) fn counts(&self) -> MediaCounts {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         MediaCounts {
@@ -59,6 +67,7 @@ impl MediaTally {
             words: load(&self.words),
             retries: load(&self.retries),
             uncorrectable: load(&self.uncorrectable),
+            failed: load(&self.failed),
         }
     }
 }

@@ -7,13 +7,13 @@ mod mapping;
 mod media;
 mod optimisations;
 mod pipeline;
+mod power;
 mod reclaim;
 mod rings;
-mod small;
 mod swarm;
 
 use firmware::architecture::ARCHITECTURES;
-use small::{Small, mixed};
+use rig::check::small::{self, Small, mixed};
 
 /// A run of a small device: every answer is right, tables agree at the end, and the same seed gives the same digest.
 #[test]

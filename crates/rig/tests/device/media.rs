@@ -106,7 +106,7 @@ fn pages_find_another_place_and_blocks_that_fail_are_used_no_more() {
         let device = Device { faults: Some(failing(0.001, 0.01)), ..small.device() };
         let (summary, digest) = run(&device, &small, 8_000);
         let media = media(&summary);
-        assert!(media.bad_blocks >= 10, "{}: {media:?}", architecture.name());
+        assert!(media.bad_blocks >= 10 && media.failed_operations >= 10, "{}: {media:?}", architecture.name());
         assert_eq!((media.failed_commands, media.uncorrectable), (0, 0), "{}: {media:?}", architecture.name());
         assert_eq!(run(&device, &small, 8_000).1, digest, "{} repeats", architecture.name());
     }
@@ -164,5 +164,20 @@ fn groups_that_are_close_to_the_limit_are_rewritten_in_time() {
         };
         let (left, scrubbed) = (lost(0.0), lost(0.7));
         assert!(left > 100 && scrubbed * 20 < left, "{}: {scrubbed} scrubbed, {left} left", architecture.name());
+    }
+}
+
+#[test]
+fn on_real_threads_pages_find_another_place_too() {
+    for architecture in that_replace_blocks() {
+        let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
+        let device = Device { faults: Some(failing(0.01, 0.02)), ..small.device() };
+        let phase = mixed("mixed", 1, small.sectors(), 600);
+        let layout = Layout { threads: 2, pin: false };
+        let ran = run_on_threads(&device, "small", 1, vec![phase], layout, Span::from_secs(300));
+        let summary = ran.unwrap_or_else(|error| panic!("{}: {error}", architecture.name())).remove(0);
+        let media = media(&summary);
+        assert!(media.failed_operations > 0, "{}: {media:?}", architecture.name());
+        assert_eq!(media.failed_commands, 0, "{}: {media:?}", architecture.name());
     }
 }

@@ -31,15 +31,13 @@ fn serving(architecture: &'static str, file: &Path) -> Serving {
 /// Why a drive cannot be served from a file.
 fn refusal(serving: Serving) -> String {
     let settings = ServiceSettings {
-        address: "127.0.0.1:0".parse().expect("an address"),
-        advertised: None,
+        door: rig::Door::Tcp { address: "127.0.0.1:0".parse().expect("an address"), advertised: None },
         subsystem: crate::SUBSYSTEM.into(),
         allowed: Vec::new(),
         keys: None,
         layout: Layout { threads: 1, pin: false },
     };
-    let service = Service::listen(serving.device(), settings).expect("a free port");
-    match service.run().expect_err("it is refused") {
+    match Service::listen(serving.device(), settings).err().expect("it is refused") {
         ServiceError::Session(SessionError::Build(BuildError::MediaFile(error))) => error.to_string(),
         other => panic!("{other}"),
     }

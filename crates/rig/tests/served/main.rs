@@ -4,15 +4,18 @@ mod conversations;
 mod hostile;
 mod initiator;
 mod kept;
+mod monitor;
+mod plugged;
 mod proof;
 mod worn;
 
 use initiator::{Attachment, Wishes};
 use rig::config::Layers;
-use rig::{Device, Ended, Keys, Layout, Patience, Service, ServiceError, ServiceSettings, Stop};
+use rig::{Device, Door, DoorbellPath, Ended, Keys, Layout, Patience, Service, ServiceError, ServiceSettings, Stop};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use units::Span;
@@ -60,22 +63,36 @@ impl Default for Serving {
 
 impl Serving {
     fn start(self) -> Running {
-        let device = self.device();
-        let settings = ServiceSettings {
-            address: "127.0.0.1:0".parse().expect("an address"),
-            advertised: self.advertised,
-            subsystem: SUBSYSTEM.into(),
-            allowed: self.allowed,
-            keys: self.keys,
-            layout: Layout { threads: 1, pin: false },
-        };
-        let service = Service::listen(device, settings).expect("a free port").with_patience(self.patience);
-        let (address, stop) = (service.address(), service.stop());
+        let address = "127.0.0.1:0".parse().expect("an address");
+        let advertised = self.advertised;
+        let service = self.listen(Door::Tcp { address, advertised });
+        let (address, stop) = (service.address().expect("TCP has one"), service.stop());
         let metrics = service.metrics("127.0.0.1:0".parse().expect("an address")).expect("a free port");
         let page = metrics.address().expect("it listens");
         let end_metrics = Box::new(metrics.ender().expect("it listens"));
         std::thread::spawn(|| metrics.run());
         Running { address, stop, thread: std::thread::spawn(move || service.run()), metrics: page, end_metrics }
+    }
+
+    /// The same as a device for a virtual machine.
+    fn plug(self, doorbells: DoorbellPath) -> Plugged {
+        static SOCKETS: AtomicU32 = AtomicU32::new(0);
+        let name = format!("flashloom-{}-{}", std::process::id(), SOCKETS.fetch_add(1, Ordering::Relaxed));
+        let socket = std::env::temp_dir().join(name);
+        let service = self.listen(Door::VfioUser { socket: socket.clone(), doorbells });
+        Plugged { socket, stop: service.stop(), thread: std::thread::spawn(move || service.run()) }
+    }
+
+    fn listen(self, door: Door) -> Service {
+        let device = self.device();
+        let settings = ServiceSettings {
+            door,
+            subsystem: SUBSYSTEM.into(),
+            allowed: self.allowed,
+            keys: self.keys,
+            layout: Layout { threads: 1, pin: false },
+        };
+        Service::listen(device, settings).expect("a place to listen").with_patience(self.patience)
     }
 
     fn device(&self) -> Device {
@@ -97,6 +114,23 @@ impl Serving {
         let mut device = layers.resolve().expect("a configuration").plan();
         device.media.clone_from(&self.media);
         device
+    }
+}
+
+/// A service at a virtual machine's socket.
+struct Plugged {
+    socket: PathBuf,
+    stop: Stop,
+    thread: JoinHandle<Result<Ended, ServiceError>>,
+}
+
+impl Plugged {
+    /// Ends it; it must have gone well.
+    fn end(self) -> Ended {
+        self.stop.stop();
+        let ended = self.thread.join().expect("it does not panic").expect("it ends well");
+        assert!(!self.socket.exists(), "the socket is gone");
+        ended
     }
 }
 

@@ -5,7 +5,7 @@ use super::command::Command;
 use super::ranges::{Left, Member};
 use crate::message::*;
 use crate::policies::trans_of;
-use crate::{Turn, Work};
+use crate::{Mutation, Turn, Work};
 use nvme::spec::{Opcode, Status};
 use units::{Bytes, HostAddress, Lpn, SECTOR_BYTES};
 
@@ -68,7 +68,7 @@ impl Nvmq {
             let last = command.first_page + segment.to - 1;
             let request = LockRequest {
                 range: LockedRange { first: first / pages_per_unit, last: last / pages_per_unit },
-                extent: Extent { from: first, to: last + 1, changes: command.changes_media() },
+                extent: Extent { from: first, to: last + 1, changes: self.excludes(command) },
                 ticket: command.card.tickets[index],
                 nvmq: self.index,
                 segment: index as u8,
@@ -81,6 +81,11 @@ impl Nvmq {
             turn.send(self.ways.locks[self.lock_thread(region)], request);
             self.slots.get_mut(slot).segments[index].asked = turn.now();
         }
+    }
+
+    /// Whether no other command may touch the pages of this one meanwhile.
+    fn excludes(&self, command: &Command) -> bool {
+        command.changes_media() && !self.settings.has(Mutation::ReleaseEarly)
     }
 
     /// A range is this thread's, or another's to whom the command then goes.
@@ -125,7 +130,7 @@ impl Nvmq {
         let command = self.slots.get(slot);
         let part = command.segments[usize::from(segment)];
         let (from, to) = (command.first_page + part.from, command.first_page + part.to);
-        let extent = Extent { from, to, changes: command.changes_media() };
+        let extent = Extent { from, to, changes: self.excludes(command) };
         let (record, running) = self.ranges.join(range, Member::new(command.card.key, segment, extent), slot);
         self.enter(turn, slot, segment, record, running);
     }

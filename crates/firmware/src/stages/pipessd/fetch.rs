@@ -145,6 +145,8 @@ impl Fetcher {
         } else if flushes && let Some((lpn, next)) = self.pilot.next_dirty(self.flush) {
             self.flush = next;
             self.bring_to_flash(turn, slot, lpn);
+        } else if flushes {
+            self.send_fence(turn, slot);
         } else if let Some(task) = request.next_page(&self.drive, &self.tables.lists) {
             self.through = goes_through.then_some(task.lpn);
             self.send_task(turn, slot, &task);
@@ -163,7 +165,8 @@ impl Fetcher {
         let request = &self.commands[0];
         let pages = match request.opcode {
             _ if request.status != Status::SUCCESS => 0,
-            Opcode::Flush => self.pilot.dirty_count(),
+            // And the fence behind them.
+            Opcode::Flush => self.pilot.dirty_count() + 1,
             _ => request.pages(&self.drive, &self.tables.lists),
         };
         let each = if request.card.fua && changes(request.opcode) { 2 } else { 1 };
@@ -172,20 +175,12 @@ impl Fetcher {
 
     fn send_task(&mut self, turn: &mut Turn<'_>, slot: u16, task: &PageTask) {
         turn.spend(Work::LookUpTag);
-        let leaves = match task.operation {
-            PageOperation::Discard => Leaves::Empty,
-            _ if task.changes() => Leaves::Changed,
-            _ => Leaves::Page,
-        };
-        // A page that is unmapped and not in the cache touches no cacheline: FTL keeps its order.
-        let passes = task.operation == PageOperation::Discard && !self.pilot.holds(task.lpn);
-        let guided = (!passes).then(|| self.pilot.guide(task.lpn, leaves));
-        self.tell(turn, task.lpn, guided);
-        if let Some((_, roadbook)) = guided.filter(|_| task.operation != PageOperation::Discard) {
-            turn.note(Note::CacheLookedUp { hit: roadbook.hit, write: task.changes() });
-            if roadbook.dirty && !roadbook.hit {
-                turn.note(Note::CacheEviction);
-            }
+        let guided = self.pilot.guide(task.lpn, if task.changes() { Leaves::Changed } else { Leaves::Page });
+        self.tell(turn, task.lpn, Some(guided));
+        let (_, roadbook) = guided;
+        turn.note(Note::CacheLookedUp { hit: roadbook.hit, write: task.changes() });
+        if roadbook.dirty && !roadbook.hit {
+            turn.note(Note::CacheEviction);
         }
         if task.bytes[0] > 0 {
             turn.spend(Work::StartDma);
@@ -195,7 +190,7 @@ impl Fetcher {
             operation: task.operation,
             needs_content: task.needs_content,
             sectors: task.sectors,
-            ..self.blank(slot, task.lpn, guided)
+            ..self.blank(slot, task.lpn, Some(guided))
         };
         turn.send(self.ways.ftl, sub);
     }
@@ -215,6 +210,12 @@ impl Fetcher {
 
     fn send_nothing(&mut self, turn: &mut Turn<'_>, slot: u16) {
         turn.send(self.ways.ftl, self.blank(slot, Lpn(0), None));
+    }
+
+    /// The end of a Flush: what left the cache before it, or is being brought to flash for an earlier one, is waited for too.
+    fn send_fence(&mut self, turn: &mut Turn<'_>, slot: u16) {
+        let sub = SubRequest { operation: PageOperation::Fence, ..self.blank(slot, Lpn(0), None) };
+        turn.send(self.ways.ftl, sub);
     }
 
     fn tell(&self, turn: &mut Turn<'_>, lpn: Lpn, guided: Option<(u32, Roadbook)>) {
@@ -247,7 +248,7 @@ impl Fetcher {
 }
 
 fn changes(opcode: Opcode) -> bool {
-    matches!(opcode, Opcode::Write | Opcode::WriteZeroes)
+    matches!(opcode, Opcode::Write | Opcode::WriteZeroes | Opcode::DatasetManagement)
 }
 
 impl Stage<Firmware> for Fetcher {

@@ -104,9 +104,13 @@ impl Fil {
             self.order.expect_program(sub.write, tag(VICTIM, slot));
         }
         if sub.read != NOWHERE {
-            self.order.expect_read(sub.read);
+            self.order.expect_read(sub.read, tag(CONTENT, slot));
         }
-        if sub.roadbook.is_none() {
+        if sub.operation == PageOperation::Fence {
+            let mut out = Vec::new();
+            self.order.fence(sub.slot.into(), &mut out);
+            self.act(turn, &out);
+        } else if sub.roadbook.is_none() {
             self.pass_on(turn, slot);
         } else if self.waitlist.holds(sub.line) || !self.try_start(turn, slot) {
             turn.note(note_of(&sub, PipelineStep::Waits));
@@ -193,6 +197,7 @@ impl Fil {
                     self.ask(turn, Operation::Program, ppn, frame, who);
                 }
                 Action::Erase(ppn) => self.ask(turn, Operation::Erase, ppn, 0, ERASE),
+                Action::Lowered(slot) => self.pass_on(turn, slot as usize),
             }
         }
     }
@@ -207,9 +212,9 @@ impl Fil {
             ReclaimOrder::Move { lpn, from, to, sequence } => {
                 let place = self.moves.iter().position(Option::is_none).expect("FTL orders no more than the window");
                 self.moves[place] = Some(Moving { lpn, from, to, sequence });
-                self.order.expect_read(from);
-                self.order.expect_program(to, tag(MOVE_PROGRAM, place));
                 let who = tag(MOVE_READ, place);
+                self.order.expect_read(from, who);
+                self.order.expect_program(to, tag(MOVE_PROGRAM, place));
                 if self.order.may_read(from, who) {
                     self.read_now(turn, who);
                 }
@@ -273,9 +278,11 @@ impl Fil {
     }
 
     fn on_programmed(&mut self, turn: &mut Turn<'_>, ppn: Ppn) {
-        for who in self.order.programmed(ppn) {
+        let mut out = Vec::new();
+        for who in self.order.programmed(ppn, &mut out) {
             self.read_now(turn, who);
         }
+        self.act(turn, &out);
     }
 }
 

@@ -1,9 +1,10 @@
 //! The order on flash that FIL keeps although sub-requests pass each other: each block is programmed in the order in which FTL gave
-//! its pages out, a page is read only when it is programmed, and a group is erased only when all that came before has read there.
+//! its pages out, a page is read only when it is programmed, and a group is erased only when all that came before has read there
+//! and everything that was to be programmed before is programmed: what supersedes the group's pages is on flash then.
 //!
 //! Whatever waits here waits for something that came to FIL before it, so nothing waits for ever.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::Ppn;
 
 /// Something for a die, named by whoever waits for it.
@@ -13,6 +14,34 @@ pub(super) enum Action {
     Program(Ppn, u32),
     /// The block of a page is erased.
     Erase(Ppn),
+    /// All that came before a fence is programmed.
+    Lowered(u32),
+}
+
+/// A page that is not programmed yet.
+#[derive(Debug)]
+struct Unprogrammed {
+    /// Its number among those that were expected.
+    number: u64,
+    /// The reads that wait for it.
+    readers: Vec<u32>,
+}
+
+/// A group to be erased.
+#[derive(Debug)]
+struct ToErase {
+    /// Reads that must be over before.
+    reads: u32,
+    /// Whether what came before is programmed.
+    fenced: bool,
+    blocks: Vec<Ppn>,
+}
+
+/// What waits for all programs up to a number.
+#[derive(Clone, Copy, Debug)]
+enum Behind {
+    Erase(u32),
+    Fence(u32),
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -26,12 +55,18 @@ struct Entry {
 pub(super) struct FlashOrder {
     /// By block.
     blocks: BTreeMap<u32, VecDeque<Entry>>,
-    /// Pages that are not programmed yet, and the reads that wait for them.
-    unprogrammed: BTreeMap<Ppn, Vec<u32>>,
+    unprogrammed: BTreeMap<Ppn, Unprogrammed>,
+    /// Their numbers, and how many there were.
+    numbers: BTreeSet<u64>,
+    expected: u64,
+    /// What waits for the programs before a number, in its order.
+    fences: VecDeque<(u64, Behind)>,
+    /// Reads that came when their page was not programmed yet, and the number of its program. What is programmed there later, once
+    /// the page is erased, is none of theirs.
+    awaited: BTreeMap<u32, u64>,
     /// Reads that came and are not over, by group.
     reads: BTreeMap<u32, u32>,
-    /// Groups to be erased, the reads that must be over before, and their blocks.
-    erases: BTreeMap<u32, (u32, Vec<Ppn>)>,
+    erases: BTreeMap<u32, ToErase>,
     pages_per_block: u32,
     pages_per_group: u32,
 }
@@ -53,11 +88,16 @@ impl FlashOrder {
     pub(super) fn expect_program(&mut self, ppn: Ppn, who: u32) {
         let entry = Entry { action: Action::Program(ppn, who), ready: false };
         self.blocks.entry(self.block(ppn)).or_default().push_back(entry);
-        self.unprogrammed.insert(ppn, Vec::new());
+        self.unprogrammed.insert(ppn, Unprogrammed { number: self.expected, readers: Vec::new() });
+        self.numbers.insert(self.expected);
+        self.expected += 1;
     }
 
-    /// A page will be read.
-    pub(super) fn expect_read(&mut self, ppn: Ppn) {
+    /// A page will be read, by `who`.
+    pub(super) fn expect_read(&mut self, ppn: Ppn, who: u32) {
+        if let Some(unprogrammed) = self.unprogrammed.get(&ppn) {
+            self.awaited.insert(who, unprogrammed.number);
+        }
         *self.reads.entry(self.group(ppn)).or_default() += 1;
     }
 
@@ -69,13 +109,33 @@ impl FlashOrder {
             self.blocks.entry(self.block(block)).or_default().push_back(entry);
         }
         let reads = self.reads.get(&group).copied().unwrap_or(0);
-        self.erases.insert(group, (reads, blocks));
-        self.try_erase(group, out);
+        self.erases.insert(group, ToErase { reads, fenced: false, blocks });
+        self.fences.push_back((self.expected, Behind::Erase(group)));
+        self.lower(out);
+    }
+
+    /// `who` is to be told when all that was expected is programmed.
+    pub(super) fn fence(&mut self, who: u32, out: &mut Vec<Action>) {
+        self.fences.push_back((self.expected, Behind::Fence(who)));
+        self.lower(out);
+    }
+
+    fn lower(&mut self, out: &mut Vec<Action>) {
+        let oldest = self.numbers.first().copied().unwrap_or(u64::MAX);
+        while let Some((_, behind)) = self.fences.pop_front_if(|(number, _)| *number <= oldest) {
+            match behind {
+                Behind::Fence(who) => out.push(Action::Lowered(who)),
+                Behind::Erase(group) => {
+                    self.erases.get_mut(&group).expect("it waits for its fence").fenced = true;
+                    self.try_erase(group, out);
+                }
+            }
+        }
     }
 
     fn try_erase(&mut self, group: u32, out: &mut Vec<Action>) {
-        if self.erases.get(&group).is_some_and(|(reads, _)| *reads == 0) {
-            let (_, blocks) = self.erases.remove(&group).expect("it was just found");
+        if self.erases.get(&group).is_some_and(|erase| erase.reads == 0 && erase.fenced) {
+            let ToErase { blocks, .. } = self.erases.remove(&group).expect("it was just found");
             for block in blocks {
                 self.ready(Action::Erase(block), block, out);
             }
@@ -104,18 +164,22 @@ impl FlashOrder {
 
     /// Whether a page that is to be read can be; if not, `who` is told when it is programmed.
     pub(super) fn may_read(&mut self, ppn: Ppn, who: u32) -> bool {
+        let awaited = self.awaited.remove(&who);
         match self.unprogrammed.get_mut(&ppn) {
-            Some(waiting) => {
-                waiting.push(who);
+            Some(waiting) if awaited == Some(waiting.number) => {
+                waiting.readers.push(who);
                 false
             }
-            None => true,
+            _ => true,
         }
     }
 
     /// A page is programmed: the reads that waited for it.
-    pub(super) fn programmed(&mut self, ppn: Ppn) -> Vec<u32> {
-        self.unprogrammed.remove(&ppn).expect("it was expected")
+    pub(super) fn programmed(&mut self, ppn: Ppn, out: &mut Vec<Action>) -> Vec<u32> {
+        let Unprogrammed { number, readers } = self.unprogrammed.remove(&ppn).expect("it was expected");
+        self.numbers.remove(&number);
+        self.lower(out);
+        readers
     }
 
     /// A read is over.
@@ -127,8 +191,8 @@ impl FlashOrder {
             self.reads.remove(&group);
         }
         // What came after the erase waits for a program after the erase, so a read that is over now came before.
-        if let Some((left, _)) = self.erases.get_mut(&group) {
-            *left -= 1;
+        if let Some(erase) = self.erases.get_mut(&group) {
+            erase.reads -= 1;
             self.try_erase(group, out);
         }
     }
@@ -157,25 +221,52 @@ mod tests {
     fn a_read_waits_for_its_program() {
         let (mut order, mut out) = (FlashOrder::new(4, 2), Vec::new());
         order.expect_program(page(1, 0), 1);
-        order.expect_read(page(1, 0));
+        order.expect_read(page(1, 0), 2);
         assert!(!order.may_read(page(1, 0), 2));
         order.ready_program(page(1, 0), 1, &mut out);
-        assert_eq!(order.programmed(page(1, 0)), [2]);
+        assert_eq!(order.programmed(page(1, 0), &mut out), [2]);
         assert!(order.may_read(page(1, 0), 3));
     }
 
     #[test]
     fn an_erase_waits_for_reads_before_it_and_programs_wait_for_it() {
         let (mut order, mut out) = (FlashOrder::new(4, 2), Vec::new());
-        order.expect_read(page(2, 3));
+        order.expect_read(page(2, 3), 4);
         order.expect_erase(vec![page(2, 0), page(3, 0)], &mut out);
         order.expect_program(page(2, 0), 5);
-        order.expect_read(page(2, 0));
+        order.expect_read(page(2, 0), 6);
         assert!(!order.may_read(page(2, 0), 6), "it came after the erase");
         order.ready_program(page(2, 0), 5, &mut out);
         assert!(out.is_empty());
         order.read(page(2, 3), &mut out);
         let expected = [Action::Erase(page(2, 0)), Action::Program(page(2, 0), 5), Action::Erase(page(3, 0))];
         assert_eq!(out, expected);
+    }
+
+    #[test]
+    fn a_read_that_came_before_an_erase_does_not_wait_for_a_program_after_it() {
+        let (mut order, mut out) = (FlashOrder::new(4, 1), Vec::new());
+        order.expect_read(page(2, 0), 6);
+        order.expect_erase(vec![page(2, 0)], &mut out);
+        order.expect_program(page(2, 0), 5);
+        assert!(order.may_read(page(2, 0), 6));
+        order.read(page(2, 0), &mut out);
+        assert_eq!(out, [Action::Erase(page(2, 0))]);
+    }
+
+    #[test]
+    fn an_erase_waits_for_what_supersedes_its_pages() {
+        let (mut order, mut out) = (FlashOrder::new(4, 1), Vec::new());
+        order.expect_program(page(1, 0), 1);
+        order.expect_program(page(1, 1), 2);
+        order.expect_erase(vec![page(0, 0)], &mut out);
+        order.expect_program(page(1, 2), 3);
+        order.fence(9, &mut out);
+        order.programmed(page(1, 1), &mut out);
+        assert!(out.is_empty(), "the page before it is not programmed");
+        order.programmed(page(1, 0), &mut out);
+        assert_eq!(out, [Action::Erase(page(0, 0))]);
+        order.programmed(page(1, 2), &mut out);
+        assert_eq!(out[1..], [Action::Lowered(9)]);
     }
 }

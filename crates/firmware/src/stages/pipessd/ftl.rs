@@ -95,10 +95,6 @@ impl Ftl {
             sub.write = self.places.place(turn, lpn).expect("a page map has a place while it need not stop");
             sub.sequence = self.own(lpn, sub.write);
         }
-        if sub.operation == PageOperation::Discard {
-            turn.spend(Work::UpdateMap);
-            self.places.remap(turn, sub.lpn, None);
-        }
         if sub.needs_content && sub.roadbook.is_some_and(|roadbook| !roadbook.hit) {
             turn.spend(Work::LookUpMap);
             sub.read = self.places.locate(turn, sub.lpn).unwrap_or(NOWHERE);

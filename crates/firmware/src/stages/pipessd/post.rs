@@ -98,7 +98,6 @@ impl Poster {
         self.note_loss(&mut sub, line.frame);
         line.last = sub.id;
         (line.lpn, line.dirty) = match sub.operation {
-            PageOperation::Discard => (None, false),
             PageOperation::Clean => (line.lpn, false),
             PageOperation::Write | PageOperation::Zero => (Some(sub.lpn), true),
             _ => (Some(sub.lpn), roadbook.hit && roadbook.dirty),
@@ -134,7 +133,7 @@ impl Poster {
                 self.tables.frames.clear(line.frame, from * words, (to - from) * words);
                 self.finish(turn, slot);
             }
-            PageOperation::Verify | PageOperation::Discard | PageOperation::Clean | PageOperation::Nothing => {
+            PageOperation::Verify | PageOperation::Clean | PageOperation::Fence | PageOperation::Nothing => {
                 self.finish(turn, slot);
             }
         }

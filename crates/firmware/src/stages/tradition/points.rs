@@ -20,8 +20,11 @@ pub(super) struct Points {
 }
 
 impl Points {
-    pub(super) fn new(groups: BlockGroups) -> Self {
-        Points { groups, open: Vec::new(), cursor: 0, full: Vec::new() }
+    /// Of worker `index` of so many. Groups that a power cut left open are dealt to the workers.
+    pub(super) fn new(groups: BlockGroups, index: usize, workers: usize) -> Self {
+        let reopened = groups.reopened(0).skip(index).step_by(workers);
+        let open = reopened.map(|(group, next)| Open { group, next }).collect();
+        Points { groups, open, cursor: 0, full: Vec::new() }
     }
 
     pub(super) fn open_count(&self) -> usize {

@@ -230,10 +230,10 @@ impl Worker {
             self.settle_next(turn);
             return;
         }
-        let (lpn, _, _) = self.shared.tables.frames.labelled(frame);
+        // A copy keeps the number of its original: a worker may be writing the page anew, under an earlier number than the next.
+        let (lpn, _, sequence) = self.shared.tables.frames.labelled(frame);
         let to = self.points.allocate(turn);
         (moving.lpn, moving.to) = (lpn, Some(to));
-        let sequence = self.shared.pool.sequence(turn);
         // What could not be read is moved as a page that is lost.
         self.shared.tables.frames.label_moved(frame, lpn, self.index.into(), sequence);
         self.ask_flash(turn, Operation::Program, to, frame, done.requester.tag);

@@ -100,7 +100,7 @@ impl Worker {
     pub(crate) fn new(index: u8, shared: Shared, ways: Ways, spare: u32, window: std::ops::Range<u32>) -> Self {
         Worker {
             index,
-            points: Points::new(shared.tables.groups.clone()),
+            points: Points::new(shared.tables.groups.clone(), index.into(), shared.workers.into()),
             shared,
             ways,
             step: Step::Idle,
@@ -260,15 +260,6 @@ impl Worker {
             }
             return;
         }
-        if task.operation == PageOperation::Discard {
-            if hit {
-                turn.store(&self.shared.tables.tags, line, 0);
-            }
-            turn.spend(Work::UpdateMap);
-            self.remap(turn, task.lpn, None);
-            self.unlock(turn);
-            return;
-        }
         turn.note(Note::CacheLookedUp { hit, write: task.changes() });
         match held {
             _ if hit => self.move_data(turn),
@@ -342,7 +333,7 @@ impl Worker {
                 self.on_data(turn);
             }
             PageOperation::Verify => self.on_data(turn),
-            PageOperation::Discard | PageOperation::Clean | PageOperation::Nothing => {
+            PageOperation::Clean | PageOperation::Fence | PageOperation::Nothing => {
                 unreachable!("it has no data")
             }
         }

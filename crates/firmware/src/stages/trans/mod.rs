@@ -13,7 +13,7 @@ mod page;
 
 use crate::message::*;
 use crate::stages::Answers;
-use crate::{Drive, Firmware, Flaw, Mapping, Settings, Spares, Tables, Turn, Work};
+use crate::{Drive, Firmware, Flaw, Mapping, Mutation, Settings, Spares, Tables, Turn, Work};
 use hybrid::HybridPlaces;
 use page::PagePlaces;
 pub use page::write_points;
@@ -75,6 +75,7 @@ pub(crate) struct Trans {
     places: Box<dyn Places>,
     sequence: u64,
     spares: Spares,
+    mutation: Option<Mutation>,
     /// Pages whose new place is being programmed.
     moving: Vec<(Lpn, Ppn)>,
     /// A reclaim was asked for.
@@ -94,6 +95,9 @@ impl Trans {
         let Ways { fcmd, answers, bgc, shared } = ways;
         let (places, sequence) = (places(index, settings, &tables), tables.first_version());
         let spares = Spares::of(&drive, settings, &tables, index.into());
+        if spares.has_lost(&tables.groups) && spares.left(&tables.groups) < 0 {
+            tables.groups.set_read_only();
+        }
         Trans {
             index,
             tables,
@@ -105,6 +109,7 @@ impl Trans {
             drive,
             places,
             sequence,
+            mutation: settings.mutation,
             moving: Vec::new(),
             reclaiming: false,
             held: VecDeque::new(),
@@ -120,6 +125,7 @@ impl Trans {
                 self.answer(turn, &request);
             }
             TransOperation::Settle(from) => self.settle(turn, request, from),
+            TransOperation::Fence => self.fence(turn, &request),
             TransOperation::Erase(page) => self.erase(turn, request, page),
             TransOperation::Tidy => self.tidy(turn, request),
             _ => {
@@ -152,13 +158,29 @@ impl Trans {
                 self.label(request.lpn, request.frame);
                 self.ask_flash(turn, flash::Operation::Program, to, request);
             }
-            TransOperation::Discard => {
-                turn.spend(Work::UpdateMap);
-                self.places.remap(turn, request.lpn, None);
-                self.answer(turn, request);
-            }
+            TransOperation::Discard => return self.discard(turn, request),
             other => unreachable!("{other:?} does not wait"),
         }
+        true
+    }
+
+    /// Zeros in place of a page. They are written, so that a power cut does not bring back what was there; what never was
+    /// written has nothing to bring back.
+    fn discard(&mut self, turn: &mut Turn<'_>, request: &TransRequest) -> bool {
+        turn.spend(Work::LookUpMap);
+        if self.places.locate(turn, request.lpn).is_none() {
+            self.answer(turn, request);
+            return true;
+        }
+        if self.mutation == Some(Mutation::ForgetDiscard) {
+            self.places.remap(turn, request.lpn, None);
+            self.answer(turn, request);
+            return true;
+        }
+        let Some(to) = self.places.place(turn, request.lpn) else { return false };
+        self.tables.frames.clear(request.frame, 0, self.drive.page_words());
+        self.label(request.lpn, request.frame);
+        self.ask_flash(turn, flash::Operation::Program, to, request);
         true
     }
 
@@ -202,6 +224,10 @@ impl Trans {
             return;
         }
         let Some(to) = self.places.place_moved(turn, lpn) else {
+            if let Some(at) = moving {
+                // It stays where it was.
+                self.moving.swap_remove(at);
+            }
             self.refuse(turn, &request);
             return;
         };
@@ -231,6 +257,14 @@ impl Trans {
         self.answer(turn, &request);
     }
 
+    /// Sends a fence behind all that this thread has sent to be programmed.
+    fn fence(&mut self, turn: &mut Turn<'_>, request: &TransRequest) {
+        for thread in 0..self.fcmd.len() {
+            let ticket = self.ticket(thread);
+            turn.send(self.fcmd[thread], FlashRequest::fence(request.requester, self.index, ticket));
+        }
+    }
+
     /// Erases a group. It goes by this thread, so that it comes to the die after every read that was sent there before.
     fn erase(&mut self, turn: &mut Turn<'_>, request: TransRequest, page: Ppn) {
         let group = self.tables.groups.of(page);
@@ -253,7 +287,9 @@ impl Trans {
 
     /// Writes the out-of-band entry: what recovery finds the page by.
     fn label(&mut self, lpn: Lpn, frame: u32) {
-        self.tables.frames.label(frame, lpn, self.index.into(), self.sequence);
+        if self.mutation != Some(Mutation::SkipOutOfBand) || !self.sequence.is_multiple_of(7) {
+            self.tables.frames.label(frame, lpn, self.index.into(), self.sequence);
+        }
         self.sequence += 1;
     }
 
@@ -266,13 +302,16 @@ impl Trans {
     fn ask_flash(&mut self, turn: &mut Turn<'_>, operation: flash::Operation, ppn: Ppn, request: &TransRequest) {
         let TransRequest { frame, requester, key, .. } = *request;
         let thread = self.drive.channel_of(ppn) % self.fcmd.len();
-        let ticket = self.tickets.as_mut().map_or(NO_TICKET, |next| {
+        let (owner, ticket) = (self.index, self.ticket(thread));
+        turn.send(self.fcmd[thread], FlashRequest { operation, ppn, frame, requester, owner, ticket, key });
+    }
+
+    fn ticket(&mut self, thread: usize) -> u32 {
+        self.tickets.as_mut().map_or(NO_TICKET, |next| {
             let ticket = next[thread];
             next[thread] = next_ticket(ticket);
             ticket
-        });
-        let owner = self.index;
-        turn.send(self.fcmd[thread], FlashRequest { operation, ppn, frame, requester, owner, ticket, key });
+        })
     }
 
     fn answer(&self, turn: &mut Turn<'_>, request: &TransRequest) {
@@ -294,10 +333,10 @@ impl Trans {
         let read_only = self.tables.groups.is_read_only();
         assert!(self.held.is_empty() || read_only, "trans{} has no room and no garbage", self.index);
         while let Some(request) = self.held.pop_front() {
-            if request.operation == TransOperation::Write {
-                self.refuse(turn, &request);
-            } else {
+            if request.operation == TransOperation::Read {
                 self.serve(turn, &request);
+            } else {
+                self.refuse(turn, &request);
             }
         }
     }

@@ -22,6 +22,7 @@ fn settings() -> DriverSettings {
         initial: Initial::Preconditioned,
         series: None,
         media_errors: false,
+        cuts: None,
     }
 }
 

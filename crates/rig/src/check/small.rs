@@ -1,5 +1,6 @@
-//! A device small enough to fill and reclaim many times in a second.
+//! A device small enough to fill and reclaim many times in a second: what checks and tests run on.
 
+use crate::{Controller, Device, Fill, LinkTiming, Precondition, Session};
 use firmware::architecture::{ARCHITECTURES, Architecture, ThreadCounts};
 use firmware::{
     AddressSplit, BlockDeal, CacheSettings, DriveShape, FlashSettings, JournalSettings, LbaFormat, LockSettings,
@@ -8,19 +9,27 @@ use firmware::{
 use flash::{CellKind, CommandCycles, Geometry, Shape, Suspend, Timing};
 use host::{Pace, Phase};
 use nvme::{Arbitration, ArbitrationShares, CoalescingSettings};
-use rig::{Controller, Device, Fill, LinkTiming, Precondition, Session};
 use sim::{Hops, LinePrices, Processor};
 use stage::Price;
 use units::{Bytes, BytesPerSecond, Hertz, MegaTransfers, Span};
 use workload::{Parameters, Pattern, Recipe};
 
-pub(crate) struct Small {
-    pub(crate) architecture: &'static dyn Architecture,
-    pub(crate) seed: u64,
-    pub(crate) fill: Fill,
-    pub(crate) mapping: MappingScheme,
-    pub(crate) queues: u32,
-    pub(crate) depth: u32,
+/// What such devices differ in.
+pub struct Small {
+    /// The firmware.
+    pub architecture: &'static dyn Architecture,
+    /// Of preconditioning.
+    pub seed: u64,
+    /// How it was used before.
+    pub fill: Fill,
+    /// Logical and physical pages.
+    pub mapping: MappingScheme,
+    /// I/O queue pairs.
+    pub queues: u32,
+    /// Commands outstanding on each.
+    pub depth: u32,
+    /// Blocks of a plane, and pages of a block.
+    pub blocks: [u32; 2],
 }
 
 impl Default for Small {
@@ -32,12 +41,13 @@ impl Default for Small {
             mapping: MappingScheme::Page,
             queues: 4,
             depth: 16,
+            blocks: [32, 32],
         }
     }
 }
 
 /// A few threads in each group.
-pub(crate) fn few(architecture: &dyn Architecture) -> ThreadCounts {
+pub fn few(architecture: &dyn Architecture) -> ThreadCounts {
     let few = [("instance", 4), ("nvmq", 4), ("ilock", 2), ("cache", 2), ("trans", 2), ("fcmd", 2), ("fil", 2)];
     let groups = architecture.groups();
     let few =
@@ -46,14 +56,16 @@ pub(crate) fn few(architecture: &dyn Architecture) -> ThreadCounts {
 }
 
 impl Small {
-    pub(crate) fn geometry() -> Geometry {
+    /// The array: four channels of two dies with two planes.
+    pub fn geometry(&self) -> Geometry {
+        let [blocks_per_plane, pages_per_block] = self.blocks;
         let shape = Shape {
             channels: 4,
             packages_per_channel: 1,
             dies_per_package: 2,
             planes_per_die: 2,
-            blocks_per_plane: 32,
-            pages_per_block: 32,
+            blocks_per_plane,
+            pages_per_block,
             page: Bytes(4096),
             oob: Bytes(224),
             kind: CellKind::Mlc,
@@ -61,11 +73,13 @@ impl Small {
         Geometry::new(shape).expect("a small array")
     }
 
-    pub(crate) fn sectors(&self) -> u64 {
-        u64::from(Small::geometry().page_count()) * 8 * 3 / 5
+    /// Sectors for the host: three fifths of the array.
+    pub fn sectors(&self) -> u64 {
+        u64::from(self.geometry().page_count()) * 8 * 3 / 5
     }
 
-    pub(crate) fn settings(&self) -> Settings {
+    /// The firmware's choices, with a few threads in each group.
+    pub fn settings(&self) -> Settings {
         let settings = Settings {
             threads: ThreadCounts::NONE,
             parts: PartCounts { nvmq: 0, ilock: 0, cache: 0, trans: 0, log: 0, bgc: 0, fcmd: 0 },
@@ -100,17 +114,19 @@ impl Small {
                 suspend: false,
                 cache_commands: false,
             },
+            mutation: None,
         };
         let threads = few(self.architecture);
         self.architecture.settle(settings).staffed(self.architecture, threads)
     }
 
-    pub(crate) fn device(&self) -> Device {
+    /// All of it.
+    pub fn device(&self) -> Device {
         let settings = self.settings();
         Device {
             architecture: self.architecture,
             drive: DriveShape {
-                geometry: Small::geometry(),
+                geometry: self.geometry(),
                 namespaces: vec![self.sectors()],
                 format: LbaFormat::B512,
                 bad_blocks: Vec::new(),
@@ -118,7 +134,9 @@ impl Small {
                 queue_entries: 64,
                 transfer_sectors: 2048,
                 sector_words: 1,
+                write_through: false,
             },
+            timed: true,
             timing: timing(),
             erases_max: 100_000,
             faults: None,
@@ -142,16 +160,22 @@ impl Small {
             check: true,
             series: None,
             media: None,
+            cuts: None,
             narrate: false,
         }
     }
 
-    pub(crate) fn session(&self, phases: Vec<Phase>) -> Session {
+    /// A run of it in virtual time.
+    ///
+    /// # Panics
+    /// Where it cannot be built.
+    pub fn session(&self, phases: Vec<Phase>) -> Session {
         Session::new(&self.device(), "small", processor(), self.seed, phases, 0).expect("a device that can be built")
     }
 }
 
-pub(crate) fn timing() -> Timing {
+/// Flash times of an MLC part, whichever page.
+pub fn timing() -> Timing {
     let micros = Span::from_micros;
     Timing {
         bus: MegaTransfers(400),
@@ -170,7 +194,7 @@ pub(crate) fn timing() -> Timing {
 }
 
 /// A processor whose prices are all alike: what is tested here is what the firmware does, not how fast.
-pub(crate) fn processor() -> Processor {
+pub fn processor() -> Processor {
     let nanos = Span::from_nanos;
     let price = |slots| Price { slots, stall: Span::ZERO };
     Processor {
@@ -197,7 +221,7 @@ pub(crate) fn processor() -> Processor {
 }
 
 /// Reads, writes and everything else, of all sizes up to 64 KiB, unaligned, over a region small enough to collide.
-pub(crate) fn mixed(name: &str, seed: u64, sectors: u64, ios: u64) -> Phase {
+pub fn mixed(name: &str, seed: u64, sectors: u64, ios: u64) -> Phase {
     let mut recipe = Recipe::fixed("mixed", Pattern::Random, 0.5, 4096);
     recipe.others.flush = 0.002;
     recipe.others.deallocate = 0.02;

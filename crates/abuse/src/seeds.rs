@@ -1,0 +1,225 @@
+//! Inputs that mean something, for fuzzing to begin from.
+
+use nvme::prp;
+use nvme::spec::fabrics::{ANY_CONTROLLER, Connect, ConnectRecord, DISCOVERY_SUBSYSTEM, Property};
+use nvme::spec::registers::{self, Configuration};
+use nvme::spec::{AdminOpcode, DataPointer, FeatureId, Sgl, Submission, identify, log_page};
+use target::rehearsal::{MEMORY, MEMORY_BYTES};
+use units::HostAddress;
+
+/// A target's name, a seed's, and the seed.
+pub type Seed = (&'static str, String, Vec<u8>);
+
+/// All seeds.
+pub fn seeds() -> Vec<Seed> {
+    let mut all = Vec::new();
+    all.extend(conversations().into_iter().map(|(name, seed)| ("connections", name.to_owned(), seed)));
+    all.extend(machines().into_iter().map(|(name, seed)| ("machine", name.to_owned(), seed)));
+    all.extend(controllers().into_iter().map(|(name, seed)| ("controller", name.to_owned(), seed)));
+    all.extend(lists().into_iter().map(|(name, seed)| ("prp", name.to_owned(), seed)));
+    all.extend(TRACES.iter().map(|(name, text)| ("traces", (*name).to_owned(), text.to_vec())));
+    all.extend(
+        CONFIGURATIONS.iter().map(|(name, text)| ("configurations", (*name).to_owned(), text.as_bytes().to_vec())),
+    );
+    all
+}
+
+type Named = (&'static str, Vec<u8>);
+
+fn entry(submission: Submission) -> Vec<u8> {
+    submission.0.iter().flat_map(|word| word.to_le_bytes()).collect()
+}
+
+/// A part for a connection.
+fn part(connection: u8, bytes: &[u8]) -> Vec<u8> {
+    let mut part = vec![connection];
+    part.extend((bytes.len() as u16).to_le_bytes());
+    part.extend(bytes);
+    part
+}
+
+fn greeting() -> Vec<u8> {
+    let mut unit = vec![0; 128];
+    (unit[2], unit[4]) = (128, 128);
+    unit
+}
+
+fn capsule(submission: Submission, id: u16, data: &[u8]) -> Vec<u8> {
+    let begin = if data.is_empty() { 0 } else { 72 };
+    let mut unit = vec![4, 0, 72, begin];
+    unit.extend((72 + data.len() as u32).to_le_bytes());
+    unit.extend(entry(submission.with_command_id(id)));
+    unit.extend(data);
+    unit
+}
+
+fn connect(queue: u16, subsystem: &str, controller: u16) -> Vec<u8> {
+    let connect = Connect { format: 0, queue, last_entry: 3, without_flow_control: false, keep_alive_ms: 15_000 };
+    let field = |text: &str| std::array::from_fn(|at| text.as_bytes().get(at).copied().unwrap_or(0));
+    let mut record = ConnectRecord::default();
+    record.set_host_id([7; 16]).set_controller(controller);
+    record.set_subsystem(field(subsystem)).set_host(field("nqn.2026-11.org.flashloom:host"));
+    let submission = Submission::connect(connect).with_sgl(Sgl::InCapsule { offset: 0, bytes: 1024 });
+    capsule(submission, 0, record.as_bytes())
+}
+
+fn conversations() -> Vec<Named> {
+    const SUBSYSTEM: &str = "nqn.2026-11.org.flashloom:abuse";
+    let to_host = |bytes| Sgl::Transport { bytes };
+    let log = Submission::get_log_page(log_page::DISCOVERY, 0, 256, DataPointer::default());
+    let mut discovery = part(0, &greeting());
+    discovery.extend(part(0, &connect(0, DISCOVERY_SUBSYSTEM, ANY_CONTROLLER)));
+    discovery.extend(part(0, &capsule(log.with_sgl(to_host(1024)), 1, &[])));
+
+    let property = Property { offset: registers::CC, bytes: 4 };
+    let mut session = part(0, &greeting());
+    session.extend(part(0, &connect(0, SUBSYSTEM, ANY_CONTROLLER)));
+    let enable = Submission::property_set(property, Configuration::ENABLE.0.into());
+    session.extend(part(0, &capsule(enable, 1, &[])));
+    let queues = Submission::set_features(FeatureId::NumberOfQueues, 0);
+    session.extend(part(0, &capsule(queues.with_sgl(to_host(0)), 2, &[])));
+    let event = Submission::new(AdminOpcode::AsynchronousEventRequest as u8, 0).with_sgl(to_host(0));
+    session.extend(part(0, &capsule(event, 3, &[])));
+    session.extend(part(1, &greeting()));
+    session.extend(part(1, &connect(1, SUBSYSTEM, 1)));
+    let nowhere = DataPointer::default();
+    let write = Submission::write(1, 0, 1, nowhere).with_sgl(Sgl::InCapsule { offset: 0, bytes: 512 });
+    session.extend(part(1, &capsule(write, 4, &[9; 512])));
+    let read = Submission::read(1, 0, 8, nowhere).with_sgl(to_host(4096));
+    session.extend(part(1, &capsule(read, 5, &[])));
+    let long = Submission::write(1, 0, 32, nowhere).with_sgl(Sgl::Transport { bytes: 16384 });
+    session.extend(part(1, &capsule(long, 6, &[])));
+    session.extend(part(0, &capsule(Submission::property_set(property, 0x46_4001), 7, &[])));
+    vec![("discovery", discovery), ("session", session)]
+}
+
+fn machines() -> Vec<Named> {
+    let buffer = DataPointer { prp1: HostAddress(MEMORY + 0x8000), prp2: HostAddress(MEMORY + 0x9000) };
+    let step = |queue: u8, submission: Submission| {
+        let mut step = vec![2 + queue];
+        step.extend(entry(submission));
+        step
+    };
+    let register = |offset: u32, value: u32| {
+        let mut step = vec![0];
+        step.extend((offset as u16).to_le_bytes());
+        step.extend(value.to_le_bytes());
+        step
+    };
+    let message = |command: u16, fields: &[u64], with_file: bool| {
+        let mut step = vec![1];
+        step.extend(command.to_le_bytes());
+        step.push((8 * fields.len()) as u8 | if with_file { 0x80 } else { 0 });
+        step.extend(fields.iter().flat_map(|field| field.to_le_bytes()));
+        step
+    };
+    let take = |queue: u8| vec![4, queue, 0, 1];
+    let commands = [
+        step(0, Submission::identify(identify::CONTROLLER, 0, buffer)),
+        take(0),
+        step(1, Submission::write(1, 0, 16, buffer)),
+        step(1, Submission::read(1, 8, 8, buffer)),
+        take(1),
+        step(1, Submission::dataset_management(1, 2, buffer)),
+        step(1, Submission::flush(1)),
+        step(0, Submission::new(AdminOpcode::DeleteSubmissionQueue as u8, 0).with_dword(10, 1)),
+        take(0),
+    ];
+    let resets = [
+        step(1, Submission::write(1, 0, 16, buffer)),
+        register(registers::CC, 0),
+        register(registers::CC, Configuration::ENABLE.0),
+        register(registers::CC, Configuration::ENABLE.with_shutdown().0),
+        message(13, &[], false),
+        vec![6],
+    ];
+    let memory = [
+        message(3, &[24, MEMORY, MEMORY_BYTES], false),
+        message(2, &[32 | 3 << 32, 0, MEMORY, MEMORY_BYTES], true),
+        message(2, &[32 | 1 << 32, 0, 0x4000_0000, 4096], true),
+        message(9, &[0, 7 | 64 << 32], false),
+        message(10, &[0x68, 7 | 4 << 32, 0x8000], false),
+        message(8, &[20 | 0x21 << 32, 2, 0], false),
+        message(5, &[64, 0, 0, 0], false),
+        message(7, &[16, 2], false),
+        vec![5, 0, 2, 1, 2, 3, 4, 5, 6, 7, 8],
+    ];
+    vec![("commands", commands.concat()), ("resets", resets.concat()), ("memory", memory.concat())]
+}
+
+fn controllers() -> Vec<Named> {
+    let property = |offset: u32, value: u32| {
+        let mut step = vec![0];
+        step.extend((offset as u16).to_le_bytes());
+        step.extend(value.to_le_bytes());
+        step
+    };
+    let command = |kind: u8, submission: Submission| {
+        let mut step = vec![kind];
+        step.extend(entry(submission));
+        step
+    };
+    let at = DataPointer { prp1: HostAddress(0x1000), prp2: HostAddress(0x2000) };
+    let start = [
+        property(registers::AQA, 0x1f_001f),
+        property(registers::ASQ, 0x1000),
+        property(registers::ACQ, 0x2000),
+        property(registers::CC, Configuration::ENABLE.0),
+    ];
+    let commands = [
+        command(2, Submission::identify(identify::CONTROLLER, 0, at)),
+        command(2, Submission::get_log_page(log_page::HEALTH, 0xffff_ffff, 128, at)),
+        command(2, Submission::set_features(FeatureId::NumberOfQueues, 1 << 16 | 1)),
+        command(2, Submission::create_completion_queue(units::QueueId(1), 16, at.prp1, Some(1))),
+        command(2, Submission::create_submission_queue(units::QueueId(1), 16, at.prp2, units::QueueId(1))),
+        command(2, Submission::new(AdminOpcode::AsynchronousEventRequest as u8, 0)),
+        vec![5],
+        command(4, Submission::write(1, 0, 16, at)),
+        property(registers::CC, 0),
+    ];
+    let memory = [vec![0], start.concat(), commands.concat()].concat();
+    let enable = Property { offset: registers::CC, bytes: 4 };
+    let fabrics = [
+        vec![1],
+        command(3, Submission::property_set(enable, Configuration::ENABLE.0.into())),
+        command(2, Submission::identify(identify::CONTROLLER, 0, at)),
+        command(2, Submission::new(AdminOpcode::KeepAlive as u8, 0)),
+    ];
+    vec![("memory", memory), ("fabrics", fabrics.concat())]
+}
+
+fn lists() -> Vec<Named> {
+    let seed = |prp1: u64, prp2: u64, bytes: u32, entries: u64| {
+        let mut seed: Vec<u8> = [prp1, prp2].iter().flat_map(|word| word.to_le_bytes()).collect();
+        seed.extend((bytes - 1).to_le_bytes());
+        seed.extend((0..entries).flat_map(|page| (page + 100).to_le_bytes()));
+        seed
+    };
+    let pages = prp::list_pages(513) as u64;
+    vec![
+        ("page", seed(0x1000, 0, 4096, 0)),
+        ("two", seed(0x1200, 0x8000, 4096, 0)),
+        ("list", seed(0x1004, 0x8008, 65_536, 16)),
+        ("chain", seed(0x1000, 0x8ff0, 2 << 20, 513 + pages)),
+    ]
+}
+
+/// The first byte is the place of the format in the list, or beyond it.
+const TRACES: &[(&str, &[u8])] = &[
+    ("spc", b"\x1f0,20941264,8192,W,0.551706\n0,20939840,8192,R,0.554041\n"),
+    (
+        "msr",
+        b"\x1f128166372003061629,hm,1,Read,383496192,32768,413\n128166372016382155,hm,1,Write,310378496,4096,120\n",
+    ),
+    ("blkparse", b"\x1f  8,0    1        1     0.000000000  4510  Q   R 800 + 8 [fio]\n"),
+    ("iolog", b"\x1ffio version 2 iolog\n/dev/sda add\n/dev/sda open\n/dev/sda write 4096 4096\n/dev/sda read 0 512\n"),
+    ("lenient", b"\x9f0,20941264,8192,W,0.551706\nnonsense\n0,1,512,R,0.6\n"),
+];
+
+/// The first line is a key as on the command line, or empty, or says that an experiment follows.
+const CONFIGURATIONS: &[(&str, &str)] = &[
+    ("small", "run.seed=7\n[run]\ndevice = \"small\"\n[workload]\nname = \"randread\"\n"),
+    ("device", "\n[device]\nchannels = 2\nuser_bytes = \"64MiB\"\n[device.timing]\nread_lsb_us = 40\n"),
+    ("threads", "\n[run]\nworld = \"threads\"\npayload = \"full\"\n[cache]\nsize_bytes = \"1MiB\"\n"),
+    ("experiment", "experiment\ntitle = \"x\"\n[[axis]]\nkey = \"platform.cores\"\nvalues = [1, 2]\n"),
+];

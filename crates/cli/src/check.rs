@@ -1,0 +1,189 @@
+//! `check`: whole devices drawn from seeds, with power cuts, until one does what no correct drive does.
+
+use crate::Shell;
+use crate::failure::{FaultFound, unusable};
+use crate::table::table;
+use clap::Args;
+use firmware::architecture::{ARCHITECTURES, Architecture};
+use firmware::{MUTATIONS, Mutation};
+use indicatif::ProgressBar;
+use rig::check::{Case, Sweep, Totals, shrink, sweep};
+use serde::Serialize;
+use std::panic;
+
+/// Cases that are tried unless something is said.
+const CASES: u64 = 200;
+
+/// What `check` is told.
+#[derive(Args)]
+pub(crate) struct CheckArguments {
+    /// The seed; with --runs the first of them
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// How many seeds are tried; 200, or 1 where a seed is named
+    #[arg(long, visible_alias = "seeds", value_name = "N")]
+    runs: Option<u64>,
+    /// Only this firmware architecture (`list architectures`); otherwise they take turns
+    #[arg(long, value_name = "NAME")]
+    architecture: Option<String>,
+    /// Requests between two power cuts
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    ios: Option<u64>,
+    /// Power cuts of each run
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    cuts: Option<u32>,
+    /// The host has one queue with one command outstanding
+    #[arg(long)]
+    one_queue: bool,
+    /// The firmware has its usual settings, not drawn ones
+    #[arg(long)]
+    plain: bool,
+    /// Plants a bug (`list mutations`): what a check is to find
+    #[arg(long, value_name = "NAME")]
+    mutation: Option<String>,
+    /// Runs at a time; as many as this machine has cores
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    jobs: Option<u16>,
+    /// Writes the result as JSON; - is standard output
+    #[arg(long, value_name = "FILE|-")]
+    json: Option<String>,
+}
+
+/// What cases of an architecture came to.
+#[derive(Serialize)]
+struct Row {
+    architecture: &'static str,
+    cases: u64,
+    cuts: u64,
+    cuts_in_recovery: u64,
+    torn_pages: u64,
+    blocks_erased: u64,
+    recoveries: u64,
+    recovery_mean_ns: u64,
+    recovery_max_ns: u64,
+}
+
+impl Row {
+    fn new(architecture: &'static str, totals: &Totals) -> Self {
+        Row {
+            architecture,
+            cases: totals.cases,
+            cuts: totals.cuts,
+            cuts_in_recovery: totals.cuts_in_recovery,
+            torn_pages: totals.torn_pages,
+            blocks_erased: totals.erases,
+            recoveries: totals.recoveries,
+            recovery_mean_ns: totals.recovering.nanos() / totals.recoveries.max(1),
+            recovery_max_ns: totals.recovery_max.nanos(),
+        }
+    }
+
+    fn cells(&self) -> Vec<String> {
+        let millis = |nanos: u64| format!("{:.1} ms", nanos as f64 / 1e6);
+        let counts = [self.cases, self.cuts, self.cuts_in_recovery, self.torn_pages, self.blocks_erased];
+        let mut cells = vec![self.architecture.to_owned()];
+        cells.extend(counts.iter().map(ToString::to_string));
+        cells.extend([millis(self.recovery_mean_ns), millis(self.recovery_max_ns)]);
+        cells
+    }
+}
+
+/// The result in its machine-readable form.
+#[derive(Serialize)]
+struct Checked {
+    architectures: Vec<Row>,
+    failure: Option<Found>,
+}
+
+/// A case that went wrong.
+#[derive(Serialize)]
+struct Found {
+    /// Cases that held before it.
+    after: u64,
+    error: String,
+    repeat: String,
+    smallest_error: String,
+    smallest: String,
+}
+
+impl CheckArguments {
+    pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
+        let json = shell.json(self.json.as_deref())?;
+        let only = self.architecture()?;
+        let mutation = self.mutation()?;
+        let (first, named) = (self.seed.unwrap_or(0), self.seed.is_some());
+        let count = self.runs.unwrap_or(if named { 1 } else { CASES });
+        let jobs = self.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
+        let case = |index: u64| self.case(first.wrapping_add(index), only, mutation);
+        let bar = if shell.watched { ProgressBar::new(count) } else { ProgressBar::hidden() };
+        // A planted bug ends in an assertion often enough; what it says is in the failure.
+        let hook = panic::take_hook();
+        panic::set_hook(Box::new(|_| {}));
+        let outcome = sweep(count, jobs, case, || bar.inc(1));
+        let smallest = outcome.failure.as_ref().map(|(_, failure)| shrink(failure.clone()));
+        panic::set_hook(hook);
+        bar.finish_and_clear();
+        let page = page(shell, &outcome);
+        shell.say(&page)?;
+        let failure = outcome.failure.as_ref().zip(smallest).map(|((after, failure), smallest)| Found {
+            after: *after,
+            error: failure.error.clone(),
+            repeat: failure.case.command(),
+            smallest_error: smallest.error,
+            smallest: smallest.case.command(),
+        });
+        let architectures = outcome.totals.iter().map(|(name, totals)| Row::new(name, totals)).collect();
+        let checked = Checked { architectures, failure };
+        shell.put(json, &serde_json::to_string_pretty(&checked)?)?;
+        match checked.failure {
+            None => Ok(()),
+            Some(Found { after, error, repeat, smallest_error, smallest }) => Err(FaultFound {
+                message: format!("after {after} runs that held: {error}\nto repeat it: {repeat}"),
+                help: format!("the smallest run that fails: {smallest}\n{smallest_error}"),
+            }
+            .into()),
+        }
+    }
+
+    fn architecture(&self) -> anyhow::Result<Option<&'static dyn Architecture>> {
+        let Some(name) = &self.architecture else { return Ok(None) };
+        let found = ARCHITECTURES.iter().copied().find(|known| known.name() == name);
+        found.map(Some).ok_or_else(|| {
+            unusable(
+                format!("--architecture is {name}; expected one there is"),
+                "`flashloom list architectures` says which",
+            )
+        })
+    }
+
+    fn mutation(&self) -> anyhow::Result<Option<Mutation>> {
+        let Some(name) = &self.mutation else { return Ok(None) };
+        Mutation::named(name).map(Some).ok_or_else(|| {
+            let names: Vec<&str> = MUTATIONS.iter().map(|planted| planted.name).collect();
+            unusable(
+                format!("--mutation is {name}; expected {}", names.join(", ")),
+                "`flashloom list mutations` describes them",
+            )
+        })
+    }
+
+    fn case(&self, seed: u64, only: Option<&'static dyn Architecture>, mutation: Option<Mutation>) -> Case {
+        let usual = only.map_or_else(|| Case::of_seed(seed), |architecture| Case::of(seed, architecture));
+        Case {
+            ios: self.ios.unwrap_or(usual.ios),
+            cuts: self.cuts.unwrap_or(usual.cuts),
+            one_queue: self.one_queue,
+            plain: self.plain,
+            mutation,
+            ..usual
+        }
+    }
+}
+
+fn page(shell: &Shell<'_>, outcome: &Sweep) -> String {
+    let head = ["architecture", "runs", "cuts", "in recovery", "torn pages", "erases", "recovery", "at most"];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    rows.extend(outcome.totals.iter().map(|(name, totals)| Row::new(name, totals).cells()));
+    rows.push(Row::new("all", &outcome.all()).cells());
+    table(shell.page, &rows, &[1, 2, 3, 4, 5, 6, 7])
+}

@@ -1,0 +1,88 @@
+//! Recovery: what runs when a drive is switched on, before the stages of its architecture are there. From what is on flash it finds
+//! where every logical page is, which groups of blocks hold what, and which must be erased.
+//!
+//! Every page carries its logical page and a number that grows with every write (see [`flash::Oob`]): of two copies the higher
+//! number is the later one. A page that was being programmed when the power failed cannot be read, and counts for nothing.
+//!
+//! Recovery changes nothing on flash but erasing groups in which no page is the newest of its logical page. So it can be cut
+//! short anywhere and begin anew.
+
+mod found;
+mod stage;
+
+pub use found::{Found, FoundGroup};
+pub use stage::Boot;
+
+use crate::stages::dies::DieLines;
+use crate::tables::Frames;
+use crate::{BlockGroups, Blueprint, ChannelDone, Drive, FlashChannel, MappingScheme, Settings};
+use ::stage::{Address, Place, Slot};
+use std::sync::Arc;
+use thiserror::Error;
+use units::CoreId;
+
+/// A step of recovery.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does.
+    pub summary: &'static str,
+}
+
+/// What recovery does, in order.
+pub const STEPS: &[Step] = &[
+    Step {
+        name: "scan",
+        summary: "read the pages of each group, all dies at once, up to the first row that is erased, and keep the newest copy \
+            of each logical page",
+    },
+    Step { name: "count", summary: "count the newest copies in each group" },
+    Step { name: "erase", summary: "erase groups that hold none and are not clean: erases cut short, and garbage" },
+];
+
+/// A drive that recovery cannot do.
+#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
+pub enum RecoveryError {
+    /// Only page maps are recovered.
+    #[error("recovery after a power cut is for page mapping; firmware.mapping is hybrid")]
+    HybridMapping,
+}
+
+/// The plan of recovery.
+pub struct BootDrawing {
+    /// Recovery and the flash channels.
+    pub blueprint: Blueprint,
+    /// Where [`Boot`] is.
+    pub boot: Slot<Boot>,
+    /// Flash channels, in order.
+    pub channels: Vec<Slot<dyn FlashChannel>>,
+    /// From each channel to recovery.
+    pub finished: Vec<Address<ChannelDone>>,
+    /// The page buffers that it reads into.
+    pub frames: Frames,
+}
+
+/// Draws recovery, on one core.
+///
+/// # Errors
+/// Where the settings ask for something that cannot be recovered.
+pub fn draw(drive: &Arc<Drive>, settings: &Settings) -> Result<BootDrawing, RecoveryError> {
+    if settings.mapping != MappingScheme::Page {
+        return Err(RecoveryError::HybridMapping);
+    }
+    let mut plan = Blueprint::default();
+    let shape = drive.geometry().shape();
+    let groups = BlockGroups::new(&mut plan.memory, drive, settings);
+    let frames = Frames::new(&mut plan.memory, groups.dies() * groups.planes(), drive.page_words());
+    let boot = plan.reserve("boot", "boot0".into(), Place::Core(CoreId(0)), 1 << 24);
+    let reserve = |channel| plan.reserve("channel", format!("channel{channel}"), Place::Hardware, 1 << 24);
+    let channels: Vec<Slot<dyn FlashChannel>> = (0..shape.channels).map(reserve).collect();
+    // A die is given two reads and two writes at most.
+    let each = 4 * drive.geometry().dies_per_channel();
+    let to = channels.iter().map(|&channel| plan.connect(boot, channel, each)).collect();
+    let finished = channels.iter().map(|&channel| plan.connect(channel, boot, each)).collect();
+    let dies = DieLines::new(1, drive.clone(), settings.flash, to);
+    plan.install(boot, Boot::new(drive, settings.mutation, groups, dies, frames.clone()));
+    Ok(BootDrawing { blueprint: plan, boot, channels, finished, frames })
+}

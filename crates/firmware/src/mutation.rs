@@ -1,0 +1,107 @@
+//! Bugs that are planted on purpose, one at a time: what proves that checks can fail. None is planted unless the settings name one,
+//! which only checks do.
+
+/// A planted bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mutation {
+    /// See [`MUTATIONS`].
+    SkipOutOfBand,
+    /// See [`MUTATIONS`].
+    ReleaseEarly,
+    /// See [`MUTATIONS`].
+    LoseEvicted,
+    /// See [`MUTATIONS`].
+    AnswerEarly,
+    /// See [`MUTATIONS`].
+    FlushEarly,
+    /// See [`MUTATIONS`].
+    EraseUnfenced,
+    /// See [`MUTATIONS`].
+    ShortScan,
+    /// See [`MUTATIONS`].
+    OldestWins,
+    /// See [`MUTATIONS`].
+    VersionsAnew,
+    /// See [`MUTATIONS`].
+    WrongCount,
+    /// See [`MUTATIONS`].
+    ForgetDiscard,
+}
+
+/// What is known of a planted bug.
+#[derive(Clone, Copy, Debug)]
+pub struct Planted {
+    /// The bug.
+    pub mutation: Mutation,
+    /// Its name.
+    pub name: &'static str,
+    /// What goes wrong.
+    pub summary: &'static str,
+}
+
+/// Every bug that can be planted. They are in the parts of DeepFlash and in recovery.
+pub const MUTATIONS: &[Planted] = &[
+    Planted {
+        mutation: Mutation::SkipOutOfBand,
+        name: "skip-out-of-band",
+        summary: "TRANS leaves what the frame's entry said before on every seventh write",
+    },
+    Planted {
+        mutation: Mutation::ReleaseEarly,
+        name: "release-early",
+        summary: "NVMQ lets a command go on while an earlier one still changes the same pages",
+    },
+    Planted {
+        mutation: Mutation::LoseEvicted,
+        name: "lose-evicted",
+        summary: "CACHE forgets which page an entry evicts while it is on its way to flash",
+    },
+    Planted {
+        mutation: Mutation::AnswerEarly,
+        name: "answer-early",
+        summary: "CACHE answers a write that is to be on flash when it is in the buffer",
+    },
+    Planted { mutation: Mutation::FlushEarly, name: "flush-early", summary: "CACHE answers a Flush at once" },
+    Planted {
+        mutation: Mutation::EraseUnfenced,
+        name: "erase-unfenced",
+        summary: "BGC has a group erased before what supersedes its pages is programmed",
+    },
+    Planted {
+        mutation: Mutation::ShortScan,
+        name: "short-scan",
+        summary: "recovery does not read the last row of a group",
+    },
+    Planted {
+        mutation: Mutation::OldestWins,
+        name: "oldest-wins",
+        summary: "recovery takes the oldest copy of a page",
+    },
+    Planted {
+        mutation: Mutation::VersionsAnew,
+        name: "versions-anew",
+        summary: "after recovery writes are numbered from the beginning",
+    },
+    Planted {
+        mutation: Mutation::WrongCount,
+        name: "wrong-count",
+        summary: "TRANS does not take some superseded pages off their group's valid pages",
+    },
+    Planted {
+        mutation: Mutation::ForgetDiscard,
+        name: "forget-discard",
+        summary: "TRANS unmaps deallocated pages and leaves nothing on flash that says so",
+    },
+];
+
+impl Mutation {
+    /// The bug of a name.
+    pub fn named(name: &str) -> Option<Mutation> {
+        MUTATIONS.iter().find(|planted| planted.name == name).map(|planted| planted.mutation)
+    }
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        MUTATIONS.iter().find(|planted| planted.mutation == self).map_or("", |planted| planted.name)
+    }
+}

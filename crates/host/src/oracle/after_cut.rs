@@ -1,0 +1,217 @@
+//! The oracle after a power cut: pages whose content is uncertain until a read has found it.
+
+use super::race::PAGE_SECTORS;
+use super::{Access, Content, MIXED, Mismatch, Oracle, Page, Ticket, index_of};
+use units::Lba;
+
+impl Oracle {
+    /// A Flush goes to the device: its stamp.
+    pub fn flush_submitted(&mut self) -> u64 {
+        let now = self.now();
+        // It takes a number, so that what is answered later is told from what was answered before.
+        self.done.push_back(true);
+        now
+    }
+
+    /// A Flush was answered: what had been answered when it was submitted, at the stamp `since`, lasts from now on.
+    pub fn flushed(&mut self, since: u64) {
+        if let Some(power) = &mut self.power {
+            power.flushed(since);
+        }
+    }
+
+    /// Power was cut. Commands under way are never answered, and may have taken effect; so may what was answered and need not
+    /// last. From now on the first read of a whole page says what it holds.
+    ///
+    /// # Panics
+    /// Where [`Oracle::with_power_cuts`] was not asked for.
+    pub fn power_cut(&mut self) {
+        let now = self.now();
+        let power = self.power.as_mut().expect("power cuts were announced");
+        let certain = power.cut();
+        self.done.clear();
+        self.oldest = now + 1;
+        self.expiring.clear();
+        self.races_free = (0..self.races.len() as u32).rev().collect();
+        for (page, contents) in certain {
+            self.put(page, contents);
+        }
+        // What they held was told by a history that is over.
+        let uncertain: Vec<u64> = self.power.iter().flat_map(|power| power.uncertain()).collect();
+        for page in uncertain {
+            self.put(page, [Content::INITIAL; PAGE_SECTORS]);
+        }
+    }
+
+    /// Pages of which no read has said yet what they hold since the power was cut.
+    pub fn uncertain(&self) -> usize {
+        self.power.as_ref().map_or(0, |power| power.uncertain().count())
+    }
+
+    /// The contents of a page, of which no history is left.
+    fn put(&mut self, page: u64, contents: [Content; PAGE_SECTORS]) {
+        if let Page::Mixed(index) = Page::decode(self.pages.get(page)) {
+            self.mixed_free.push(index as u32);
+        }
+        let entry = if contents.iter().all(|content| *content == contents[0]) {
+            contents[0].0
+        } else if let Some(index) = self.mixed_free.pop() {
+            self.mixed[index as usize] = contents;
+            MIXED + index
+        } else {
+            self.mixed.push(contents);
+            MIXED + index_of(self.mixed.len() - 1)
+        };
+        self.pages.set(page, entry);
+    }
+
+    /// Whoever drives the host reads everything before it writes anything again.
+    pub(super) fn settle_uncertain(&self, access: Access, first: Lba, sectors: u32) {
+        let Some(power) = &self.power else { return };
+        let touched = super::pages(first, sectors).any(|(page, _)| power.is_uncertain(page));
+        assert!(access == Access::Read || !touched, "a page is written before it was read after a power cut");
+    }
+
+    /// Sectors of an uncertain page, all within it.
+    pub(super) fn judge_uncertain(
+        &mut self,
+        ticket: &Ticket,
+        page: u64,
+        mask: u8,
+        found: &[u64],
+        words: usize,
+    ) -> Result<(), Mismatch> {
+        let mut contents = [Content::INITIAL; PAGE_SECTORS];
+        let sectors = (0..PAGE_SECTORS).filter(|sector| mask & 1 << sector != 0);
+        for (position, sector) in sectors.zip(found.chunks_exact(words)) {
+            let lba = Lba(page * PAGE_SECTORS as u64 + position as u64);
+            let due = self.power.as_ref().expect("it is uncertain").candidates(page, position);
+            let matching = due.iter().find(|content| self.word(**content, lba, 0) == sector[0]);
+            let Some(&content) = matching else {
+                return Err(self.mismatch(ticket, lba, 0, sector[0], words, &due));
+            };
+            if let Some(word) = (1..words).find(|&word| sector[word] != self.word(content, lba, word)) {
+                return Err(self.mismatch(ticket, lba, word, sector[word], words, &[content]));
+            }
+            contents[position] = content;
+        }
+        let last = self.sectors - (page * PAGE_SECTORS as u64).min(self.sectors);
+        let existing = if last >= PAGE_SECTORS as u64 { u8::MAX } else { (1 << last) - 1 };
+        let power = self.power.as_mut().expect("it is uncertain");
+        match power.found(page, contents, mask, existing) {
+            Ok(true) => self.put(page, contents),
+            Ok(false) => {}
+            Err(broken) => {
+                let lba = Lba(page * PAGE_SECTORS as u64 + broken.sector as u64);
+                let before = (mask & ((1 << broken.sector) - 1)).count_ones() as usize;
+                return Err(self.mismatch(ticket, lba, 0, found[before * words], words, &broken.due));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Initial;
+    use units::{QueueId, pattern};
+
+    const Q: QueueId = QueueId(1);
+
+    fn oracle(volatile: bool) -> Oracle {
+        Oracle::new(64, Lba(0), Initial::Fresh).with_power_cuts(volatile)
+    }
+
+    fn write(oracle: &mut Oracle, first: u64, sectors: u32) -> Ticket {
+        oracle.submitted(Q, Access::Write, Lba(first), sectors)
+    }
+
+    /// The words that sectors hold after these writes, the last of which goes last; zeros where there is none.
+    fn words(first: u64, sectors: u64, writes: &[&Ticket]) -> Vec<u64> {
+        let of = |lba: u64| {
+            let covers =
+                |ticket: &&&Ticket| (ticket.first.0..ticket.first.0 + u64::from(ticket.sectors)).contains(&lba);
+            writes.iter().rev().find(covers).map_or(0, |ticket| pattern(Lba(lba), ticket.write_number(), 0))
+        };
+        (first..first + sectors).map(of).collect()
+    }
+
+    fn read(oracle: &mut Oracle, first: u64, sectors: u32, found: &[u64]) -> Result<(), Mismatch> {
+        let ticket = oracle.submitted(Q, Access::Read, Lba(first), sectors);
+        oracle.completed(&ticket, found)
+    }
+
+    #[test]
+    fn without_a_volatile_cache_an_answered_write_lasts() {
+        let mut oracle = oracle(false);
+        let one = write(&mut oracle, 0, 8);
+        oracle.completed(&one, &[]).unwrap();
+        oracle.power_cut();
+        read(&mut oracle, 0, 8, &[0; 8]).unwrap_err();
+        read(&mut oracle, 0, 8, &words(0, 8, &[&one])).unwrap();
+    }
+
+    #[test]
+    fn with_one_it_lasts_once_flushed_or_written_through() {
+        let mut oracle = oracle(true);
+        let one = write(&mut oracle, 0, 8);
+        oracle.completed(&one, &[]).unwrap();
+        let two = write(&mut oracle, 8, 8);
+        let since = oracle.flush_submitted();
+        oracle.completed(&two, &[]).unwrap();
+        oracle.flushed(since);
+        let mut three = write(&mut oracle, 16, 8);
+        three.through = true;
+        oracle.completed(&three, &[]).unwrap();
+        oracle.power_cut();
+        assert_eq!(oracle.uncertain(), 1, "what was answered after the Flush went out");
+        read(&mut oracle, 0, 8, &[0; 8]).unwrap_err();
+        read(&mut oracle, 16, 8, &[0; 8]).unwrap_err();
+        read(&mut oracle, 8, 8, &[0; 8]).unwrap();
+        read(&mut oracle, 8, 8, &words(8, 8, &[&two])).unwrap_err();
+    }
+
+    #[test]
+    fn a_write_shows_in_all_its_sectors_of_a_page_or_in_none() {
+        let mut oracle = oracle(true);
+        let one = write(&mut oracle, 2, 4);
+        let two = write(&mut oracle, 4, 4);
+        oracle.power_cut();
+        let mut torn = words(0, 8, &[&one]);
+        torn[3] = 0;
+        read(&mut oracle, 0, 8, &torn).unwrap_err();
+        let mut lost = words(0, 8, &[&one, &two]);
+        lost[5] = pattern(Lba(5), one.write_number(), 0);
+        read(&mut oracle, 0, 8, &lost).unwrap_err();
+        read(&mut oracle, 0, 8, &words(0, 8, &[&one, &two])).unwrap();
+        // What a read has found is what there is.
+        read(&mut oracle, 0, 8, &words(0, 8, &[&one])).unwrap_err();
+    }
+
+    #[test]
+    fn of_two_answered_writes_an_older_one_cannot_come_back_behind_one_that_lasts() {
+        let mut oracle = oracle(true);
+        let one = write(&mut oracle, 0, 8);
+        oracle.completed(&one, &[]).unwrap();
+        let mut two = write(&mut oracle, 0, 4);
+        two.through = true;
+        oracle.completed(&two, &[]).unwrap();
+        let three = write(&mut oracle, 4, 4);
+        oracle.power_cut();
+        read(&mut oracle, 0, 8, &words(0, 8, &[&one])).unwrap_err();
+        read(&mut oracle, 0, 8, &words(0, 8, &[&one, &two, &three])).unwrap();
+    }
+
+    #[test]
+    fn a_certain_page_is_judged_as_before() {
+        let mut oracle = oracle(false);
+        let one = write(&mut oracle, 0, 3);
+        oracle.completed(&one, &[]).unwrap();
+        oracle.power_cut();
+        assert_eq!(oracle.uncertain(), 0);
+        read(&mut oracle, 0, 8, &words(0, 8, &[&one])).unwrap();
+        oracle.power_cut();
+        read(&mut oracle, 0, 8, &words(0, 8, &[&one])).unwrap();
+    }
+}

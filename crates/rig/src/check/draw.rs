@@ -1,0 +1,231 @@
+//! Whole devices and workloads drawn from a seed: every setting that an architecture has, and requests of every kind and size.
+
+use super::small::{Small, timing};
+use crate::{Device, Fill, Precondition};
+use firmware::architecture::{Architecture, ThreadCounts};
+use firmware::{
+    AddressSplit, BlockDeal, CacheSettings, FlashSettings, JournalSettings, LbaFormat, LockSettings, MappingScheme,
+    PipelineSettings, QueueAllocation, ReclaimSettings, Settings, VictimPolicy,
+};
+use flash::Suspend;
+use host::{Pace, Phase};
+use nvme::{Arbitration, ArbitrationShares, CoalescingSettings};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use units::{Bytes, Lba, Span, Time};
+use workload::{Generator, Io, Others, Parameters, Pattern, Recipe, Region, Share, Sizes, Source, WeightedSize};
+
+/// Everything about a run follows from this stream of draws.
+pub struct Draw(Xoshiro256PlusPlus);
+
+impl Draw {
+    /// The draws of a seed.
+    pub fn new(seed: u64) -> Self {
+        Draw(Xoshiro256PlusPlus::seed_from_u64(seed))
+    }
+
+    pub(super) fn of<T: Copy>(&mut self, choices: &[T]) -> T {
+        choices[self.0.random_range(0..choices.len())]
+    }
+    pub(super) fn within(&mut self, range: std::ops::RangeInclusive<u32>) -> u32 {
+        self.0.random_range(range)
+    }
+    pub(super) fn coin(&mut self) -> bool {
+        self.0.random()
+    }
+
+    /// One thread in each group, or up to six.
+    fn threads(&mut self, architecture: &dyn Architecture) -> ThreadCounts {
+        let most = self.of(&[1, 6, 6, 6]);
+        let groups = architecture.groups();
+        groups.iter().fold(ThreadCounts::new(groups), |threads, group| {
+            // An instance has as many dies as any other.
+            let most = if group.name == "instance" { self.of(&[1, 2, 4]) } else { most };
+            let count = self.within(group.least.into()..=most.clamp(group.least.max(1), group.most).into());
+            let count = if group.name == "instance" { most.into() } else { count };
+            threads.with(group.name, count as u16)
+        })
+    }
+
+    fn settings(&mut self, architecture: &dyn Architecture, timing: &mut flash::Timing) -> Settings {
+        let threads = self.threads(architecture);
+        let lock = LockSettings {
+            unit: self.of(&[Bytes::kib(4), Bytes::kib(256), Bytes::mib(1)]),
+            forwarding: self.coin(),
+            regions: self.of(&[1, 2, 4]),
+        };
+        let parts = architecture.parts(&Settings { threads, lock, ..Small::default().settings() });
+        let flash = FlashSettings {
+            multi_plane: self.within(0..=3) > 0,
+            gather: self.of(&[Span::ZERO, Span::from_micros(50), Span::from_millis(2)]),
+            suspend: self.coin(),
+            cache_commands: self.coin(),
+        };
+        timing.cache_commands = flash.cache_commands;
+        let micros = Span::from_micros;
+        if flash.suspend {
+            timing.suspend = Suspend {
+                programs_max: 4,
+                erases_max: 4,
+                reads_max: 4,
+                program_latency: micros(20),
+                erase_latency: micros(50),
+                resume_overhead: micros(5),
+            };
+        }
+        let least = u64::from(parts.cache.max(1));
+        Settings {
+            threads,
+            parts,
+            queues: self.of(&[QueueAllocation::Static, QueueAllocation::Dynamic]),
+            commands: self.of(&[2, 3, 17, 64, 256]),
+            frames: self.of(&[2, 3, 8, 32]),
+            page_window: self.of(&[1, 2, 16]),
+            lock,
+            cache: CacheSettings {
+                size: Bytes(4096 * self.of(&[least, 17, 64, 512])),
+                non_blocking: self.coin(),
+                bypass: self.coin(),
+                spare_frames: self.of(&[parts.cache.into(), 8, 64]),
+                lines_per_lock: parts.fcmd.into(),
+            },
+            pipeline: PipelineSettings { poll: Span::from_nanos(500) },
+            split: self.of(&[AddressSplit::Plain, AddressSplit::Xor]),
+            deal: BlockDeal::Interleaved,
+            mapping: self.of(&[
+                MappingScheme::Page,
+                MappingScheme::Page,
+                MappingScheme::Hybrid { log_blocks: 1, data_blocks: 8 },
+                MappingScheme::Hybrid { log_blocks: 2, data_blocks: 3 },
+            ]),
+            reclaim: ReclaimSettings {
+                victim: self.of(&[VictimPolicy::Greedy, VictimPolicy::CostBenefit]),
+                background: self.coin(),
+                idle: self.of(&[micros(200), Span::from_millis(2)]),
+                background_free: 0.2,
+                window: self.of(&[1, 3, 16]),
+                wear_gap: self.of(&[0, 2, 8]),
+            },
+            journal: JournalSettings {
+                interval: self.of(&[Span::from_millis(2), Span::from_millis(20)]),
+                only_when_idle: self.coin(),
+                window: self.of(&[1, 8]),
+            },
+            flash,
+            mutation: None,
+        }
+    }
+
+    /// A device of an architecture, with so many blocks a plane of so many pages.
+    pub fn device(&mut self, architecture: &'static dyn Architecture, seed: u64, blocks: [u32; 2]) -> Device {
+        let mut timing = timing();
+        let small = Small { architecture, seed, blocks, ..Small::default() };
+        let mut device = small.device();
+        device.settings = architecture.settle(self.settings(architecture, &mut timing));
+        device.timing = timing;
+        device.drive.format = self.of(&[LbaFormat::B512, LbaFormat::B512, LbaFormat::B4096]);
+        device.drive.queues = self.of(&[1, 2, 5, 9]);
+        device.queue_entries = self.of(&[2, 9, 64]);
+        device.depth = self.within(1..=device.queue_entries - 1).min(32);
+        device.drive.queue_entries = 64;
+        device.drive.transfer_sectors = self.of(&[16, 128, 2048]);
+        device.drive.sector_words = self.of(&[0, 1, 1, 2, 64]);
+        device.check = device.drive.sector_words > 0;
+        device.vectors = self.within(1..=device.drive.queues) as u16;
+        let all = small.sectors() / 8 * 8;
+        device.drive.namespaces = if self.coin() {
+            vec![all]
+        } else {
+            vec![all / 24 * 8, all / 16 * 8 + if device.drive.format == LbaFormat::B512 { 5 } else { 0 }]
+        };
+        device.controller.arbitration = self.of(&[Arbitration::RoundRobin, Arbitration::Weighted]);
+        device.controller.shares = ArbitrationShares::from_feature(self.of(&[0x07, 0x00, 0x0305_0702]));
+        device.controller.coalescing =
+            self.of(&[CoalescingSettings::NONE, CoalescingSettings { threshold: 3, time: 1 }]);
+        device.placement =
+            architecture.place(device.settings.threads, self.of(&[1, 2, 5, 8])).expect("a core at least");
+        let fill = self.of(&[Fill::None, Fill::Sequential, Fill::Random { times: 0.3 }, Fill::Random { times: 3.0 }]);
+        // A drive with hybrid mapping can only be filled by writing.
+        let fill = if device.settings.mapping == MappingScheme::Page { fill } else { Fill::None };
+        device.precondition = Precondition { fill, seed };
+        device
+    }
+
+    /// Writes of a page, over few pages or over all: on a drive that is full, groups are reclaimed all the time, and their pages
+    /// written anew meanwhile.
+    ///
+    /// # Panics
+    /// Never: what is drawn can be generated.
+    pub fn hammer(&mut self, name: &str, device: &Device, seed: u64, ios: u64, flush: f64) -> Phase {
+        let all = device.drive.namespaces[0] / 8 * 8;
+        let sectors = self.of(&[640, 1_280, all, all, all]);
+        let start = if sectors == all { 0 } else { u64::from(self.within(0..=100)) * 8 };
+        let mut recipe = Recipe::fixed("hammer", Pattern::Random, 0.05, 4096);
+        recipe.others = Others { deallocate: 0.01, flush, write_zeroes: 0.01, compare: 0.0 };
+        recipe.alignment_bytes = Some(4096);
+        let region = Some(Region { start: Lba(start), sectors });
+        let parameters = Parameters { region, ..Parameters::new(device.drive.namespaces[0], seed) };
+        let source = recipe.source(&parameters).expect("a drawable workload");
+        Phase { ios: Some(ios), ..Phase::new(name, Box::new(source), Pace::Closed) }
+    }
+
+    /// Requests of every kind and size, some over all of a namespace and most around the border of two lock regions; a share of
+    /// them are flushes.
+    ///
+    /// # Panics
+    /// Never: what is drawn can be generated.
+    pub fn phase(&mut self, name: &str, device: &Device, seed: u64, ios: u64, flush: f64) -> Phase {
+        let block = device.drive.format.sectors() * 512;
+        let sizes = [(1, 3.0), (2, 1.0), (3, 1.0), (8, 8.0), (16, 4.0), (32, 2.0), (128, 1.0), (2048, 0.05)];
+        let weighted = |(sectors, weight): (u64, f64)| WeightedSize { bytes: sectors * block, weight };
+        let parts = [Share { accesses: 0.8, space: 0.5 }, Share { accesses: 0.2, space: 0.5 }];
+        let patterns = [Pattern::Random, Pattern::Zipf { theta: 0.9 }, Pattern::Runs { randomness: 0.3 }];
+        let patterns =
+            patterns.into_iter().chain([Pattern::Sequential { streams: Some(3) }, Pattern::Regions(parts.into())]);
+        let patterns: Vec<Pattern> = patterns.collect();
+        let mut parts = Vec::new();
+        for (index, &sectors) in device.drive.namespaces.iter().enumerate() {
+            // Borders of lock regions lie at multiples of 2,048 sectors.
+            let all = (Region { start: Lba(0), sectors }, 1, 1 << 20);
+            let small = (sectors / 32 * 8, sectors / 16 * 8, 1 << 18);
+            let (start, around, largest) = if sectors >= 12_032 { (5_888, 6_144, 1 << 20) } else { small };
+            let borders = (Region { start: Lba(start), sectors: around }, 2, largest);
+            let hot = (Region { start: Lba(start + 192), sectors: 128 }, 1, 1 << 13);
+            for (region, weight, largest) in [all, borders, hot] {
+                let pattern = if weight == 2 { patterns[self.within(0..=4) as usize].clone() } else { Pattern::Random };
+                let mut recipe = Recipe::fixed("swarm", pattern, self.of(&[0.2, 0.5, 0.8]), block);
+                let fits = sizes.into_iter().map(weighted).filter(|size| size.bytes <= largest);
+                recipe.sizes = Sizes::Weighted(fits.collect());
+                recipe.others = Others { deallocate: 0.03, flush, write_zeroes: 0.03, compare: 0.05 };
+                recipe.alignment_bytes = Some(block);
+                let parameters =
+                    Parameters { region: Some(region), ..Parameters::new(sectors, seed ^ parts.len() as u64) };
+                let source = recipe.source(&parameters).expect("a drawable workload");
+                parts.extend(vec![(index as u16, source); weight]);
+            }
+        }
+        let timed = self.within(0..=2) == 0;
+        let source = Blend { parts, draw: Xoshiro256PlusPlus::seed_from_u64(seed), sent: 0, at: Time::ZERO };
+        let pace = if timed { Pace::Timed } else { Pace::Closed };
+        Phase { ios: Some(ios), ..Phase::new(name, Box::new(source), pace) }
+    }
+}
+
+/// Several generators in turn, by chance; where arrivals count, in bursts with silence between them.
+struct Blend {
+    parts: Vec<(u16, Generator)>,
+    draw: Xoshiro256PlusPlus,
+    sent: u64,
+    at: Time,
+}
+
+impl Source for Blend {
+    fn next_io(&mut self) -> Option<Io> {
+        let chosen = self.draw.random_range(0..self.parts.len());
+        let (device, generator) = &mut self.parts[chosen];
+        let io = generator.next_io()?;
+        self.sent += 1;
+        self.at += if self.sent.is_multiple_of(200) { Span::from_millis(6) } else { Span::from_micros(10) };
+        Some(Io { device: *device, at: Some(self.at), ..io })
+    }
+}

@@ -1,0 +1,112 @@
+//! Many cases, on several threads of this machine: what they held, or the first that went wrong.
+
+use super::case::{Case, Failure};
+use super::trial::Report;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+use units::Span;
+
+/// What cases of one architecture came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Cases.
+    pub cases: u64,
+    /// Power cuts, those in recovery included.
+    pub cuts: u64,
+    /// Power cuts in recovery.
+    pub cuts_in_recovery: u64,
+    /// Pages that recovery found torn.
+    pub torn_pages: u64,
+    /// Blocks that were erased while the drive served.
+    pub erases: u64,
+    /// Recoveries, and the virtual time that they took.
+    pub recoveries: u64,
+    /// All of it.
+    pub recovering: Span,
+    /// The longest.
+    pub recovery_max: Span,
+}
+
+impl Totals {
+    fn add(&mut self, report: &Report) {
+        self.cases += 1;
+        self.cuts += u64::from(report.cuts);
+        self.cuts_in_recovery += u64::from(report.cuts_in_recovery);
+        self.erases += report.erases;
+        for recovery in &report.recoveries {
+            self.recoveries += 1;
+            self.torn_pages += recovery.torn_pages;
+            self.recovering += recovery.took;
+            self.recovery_max = self.recovery_max.max(recovery.took);
+        }
+    }
+
+    /// Adds those of other cases.
+    pub fn join(&mut self, other: &Totals) {
+        self.cases += other.cases;
+        self.cuts += other.cuts;
+        self.cuts_in_recovery += other.cuts_in_recovery;
+        self.torn_pages += other.torn_pages;
+        self.erases += other.erases;
+        self.recoveries += other.recoveries;
+        self.recovering += other.recovering;
+        self.recovery_max = self.recovery_max.max(other.recovery_max);
+    }
+}
+
+/// What a sweep came to.
+#[derive(Debug, Default)]
+pub struct Sweep {
+    /// Of the cases that held, by architecture.
+    pub totals: BTreeMap<&'static str, Totals>,
+    /// The first case that did not, and how many were before it.
+    pub failure: Option<(u64, Failure)>,
+}
+
+impl Sweep {
+    /// Over all architectures.
+    pub fn all(&self) -> Totals {
+        let mut all = Totals::default();
+        self.totals.values().for_each(|totals| all.join(totals));
+        all
+    }
+}
+
+/// Runs cases 0 to `count`, as `case` makes them, on `jobs` threads. Behind a case that fails no more are begun; of several the first
+/// one counts, so that the number of threads does not change it. `progress` is called after each case.
+///
+/// # Panics
+/// Never: a case that panics is one that fails.
+pub fn sweep(count: u64, jobs: usize, case: impl Fn(u64) -> Case + Sync, progress: impl Fn() + Sync) -> Sweep {
+    let (next, end) = (AtomicU64::new(0), AtomicU64::new(count));
+    let outcome = Mutex::new(Sweep::default());
+    thread::scope(|scope| {
+        for _ in 0..jobs.max(1) {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    if index >= end.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let case = case(index);
+                    let ran = case.run();
+                    let mut outcome = outcome.lock().expect("nobody panics with the outcome");
+                    match ran {
+                        Ok(report) => outcome.totals.entry(case.architecture.name()).or_default().add(&report),
+                        Err(failure) => {
+                            end.fetch_min(index, Ordering::Relaxed);
+                            if outcome.failure.as_ref().is_none_or(|(first, _)| index < *first) {
+                                outcome.failure = Some((index, failure));
+                            }
+                        }
+                    }
+                    drop(outcome);
+                    progress();
+                }
+            });
+        }
+    });
+    outcome.into_inner().expect("nobody panics with the outcome")
+}

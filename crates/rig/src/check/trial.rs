@@ -1,0 +1,191 @@
+//! A checked run: a workload until the power fails, recovery, everything read and judged, and the workload goes on.
+
+use super::case::Case;
+use super::draw::Draw;
+use super::small::{Small, processor};
+use crate::hardware::Fate;
+use crate::recovery::{Outcome, Recovery, recover};
+use crate::session::{Remains, Session, SessionError};
+use crate::{Device, Precondition};
+use firmware::MappingScheme;
+use firmware::boot::Found;
+use flash::Contents;
+use host::{Pace, Phase, PowerCuts};
+use units::{Lba, Span, Time};
+use workload::{Io, IoKind, Source};
+
+/// Blocks of a plane and pages of a block: small, so that recovery and reading everything take little.
+const BLOCKS: [u32; 2] = [16, 16];
+
+/// A share of all requests.
+const FLUSHES: f64 = 0.03;
+
+/// What went into a checked run that held.
+#[derive(Clone, Debug, Default)]
+pub struct Report {
+    /// Times that the power was cut while the drive served, and while it recovered.
+    pub cuts: u32,
+    /// The same, of those while it recovered.
+    pub cuts_in_recovery: u32,
+    /// Every recovery that came to its end.
+    pub recoveries: Vec<Recovery>,
+    /// Groups of blocks erased while the drive served, since it was last switched on.
+    pub erases: u64,
+}
+
+/// The moments of the cuts and what they tear, apart from other draws so that a smaller case is cut alike.
+struct Fates(Draw);
+
+impl Fates {
+    /// Between 10 us and 40 ms: as many cuts in each doubling.
+    fn moment(&mut self) -> Span {
+        let picos = Span::from_micros(10).picos() << self.0.within(0..=11);
+        Span::from_picos(picos + picos / 1024 * u64::from(self.0.within(0..=1023)))
+    }
+
+    fn fate(&mut self) -> Fate {
+        self.0.of(&[Fate::Torn, Fate::Torn, Fate::Torn, Fate::Done, Fate::NotBegun])
+    }
+}
+
+/// Runs a case.
+pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
+    let mut draw = Draw::new(case.seed);
+    let mut fates = Fates(Draw::new(!case.seed));
+    let device = device(case, &mut draw);
+    let mut report = Report::default();
+    let phase = |draw: &mut Draw, leg: u32| {
+        let seed = case.seed ^ u64::from(leg) << 32;
+        match case.hammers() {
+            true => draw.hammer("hammered", &device, seed, case.ios, FLUSHES),
+            false => draw.phase("checked", &device, seed, case.ios, FLUSHES),
+        }
+    };
+    let phases = vec![phase(&mut draw, 0)];
+    let mut session = Session::new(&device, "small", processor(), case.seed, phases, 0)?;
+    for leg in 1..=case.cuts {
+        let moment = fates.moment();
+        session.run_before(session.now() + moment)?;
+        match fates.0.within(0..=3) {
+            0 => await_moment(&mut session, 100, Session::is_erasing)?,
+            1 => await_moment(&mut session, 400, Session::erases_ahead)?,
+            _ => {}
+        }
+        session.check_maps()?;
+        report.erases += session.reclaimed();
+        let remains = session.cut(&mut || fates.fate())?;
+        report.cuts += 1;
+        let Remains { contents, host, .. } = remains;
+        let (contents, found) = bring_back(&device, contents, &mut fates, &mut report)?;
+        let phases = vec![read_everything(&device), phase(&mut draw, leg)];
+        session = Session::again(&device, processor(), case.seed, (contents, &found), host, phases)?;
+        // One cut in eight comes before everything is read.
+        if leg == case.cuts || fates.0.within(0..=7) > 0 {
+            session.run_before(Time::NEVER)?;
+            let uncertain = session.uncertain();
+            if uncertain > 0 {
+                return Err(SessionError::Invariant(format!("{uncertain} pages were not read after a power cut")));
+            }
+            session.check_maps()?;
+        }
+    }
+    session.run_before(Time::NEVER)?;
+    session.check_maps()?;
+    report.erases += session.reclaimed();
+    Ok(report)
+}
+
+/// Some cuts wait, for so many steps at most, until something is under way that a cut could make fatal.
+fn await_moment(session: &mut Session, steps: u32, has_come: fn(&Session) -> bool) -> Result<(), SessionError> {
+    for _ in 0..steps {
+        if has_come(session) {
+            break;
+        }
+        session.run_before(session.now() + Span::from_micros(50))?;
+    }
+    Ok(())
+}
+
+/// Recovers, with a cut on the way now and then.
+fn bring_back(
+    device: &Device,
+    mut contents: Vec<Contents>,
+    fates: &mut Fates,
+    report: &mut Report,
+) -> Result<(Vec<Contents>, Found), SessionError> {
+    loop {
+        let end = if fates.0.within(0..=3) == 0 { Time::ZERO + fates.moment() } else { Time::NEVER };
+        match recover(device, processor(), contents, end, &mut || fates.fate())? {
+            Outcome::Up(contents, found, recovery) => {
+                report.recoveries.push(recovery);
+                return Ok((contents, found));
+            }
+            Outcome::Cut(left) => {
+                contents = left;
+                report.cuts += 1;
+                report.cuts_in_recovery += 1;
+            }
+        }
+    }
+}
+
+/// The device of a case.
+fn device(case: &Case, draw: &mut Draw) -> Device {
+    let small = Small { architecture: case.architecture, seed: case.seed, blocks: BLOCKS, ..Small::default() };
+    let mut device = draw.device(case.architecture, case.seed, BLOCKS);
+    if case.plain {
+        device = Device { precondition: device.precondition, ..small.device() };
+    }
+    if device.settings.mapping != MappingScheme::Page {
+        device.settings.mapping = MappingScheme::Page;
+        device.precondition = Precondition { fill: crate::Fill::None, ..device.precondition };
+    }
+    if case.hammers() {
+        device.precondition.fill = crate::Fill::Random { times: 3.0 };
+        // Many pages under way at a time, or there is nothing for a cut to catch.
+        (device.queue_entries, device.depth) = (64, 32);
+        device.settings.commands = device.settings.commands.max(64);
+        device.settings.frames = device.settings.frames.max(32);
+    }
+    device.drive.sector_words = device.drive.sector_words.max(1);
+    device.check = true;
+    device.settings.mutation = case.mutation;
+    device.drive.write_through = draw.within(0..=3) == 0 || case.hammers();
+    if case.one_queue {
+        (device.drive.queues, device.depth, device.vectors) = (1, 1, 1);
+    }
+    let through_every = draw.of(&[0, 3, 10]);
+    device.cuts = Some(PowerCuts { volatile: device.has_volatile_cache(), through_every });
+    device
+}
+
+/// Reads every page of every namespace once.
+struct Everything {
+    namespaces: Vec<u64>,
+    device: usize,
+    next: u64,
+}
+
+impl Source for Everything {
+    fn next_io(&mut self) -> Option<Io> {
+        let all = *self.namespaces.get(self.device)?;
+        let sectors = (all - self.next).min(128);
+        let io = Io {
+            device: self.device as u16,
+            kind: IoKind::Read,
+            lba: Lba(self.next),
+            sectors: sectors as u32,
+            at: None,
+        };
+        self.next += sectors;
+        if self.next == all {
+            (self.device, self.next) = (self.device + 1, 0);
+        }
+        Some(io)
+    }
+}
+
+fn read_everything(device: &Device) -> Phase {
+    let source = Everything { namespaces: device.drive.namespaces.clone(), device: 0, next: 0 };
+    Phase::new("everything", Box::new(source), Pace::Closed)
+}

@@ -1,0 +1,86 @@
+//! A drive switched on after a power cut: recovery runs as firmware in virtual time over what the flash holds.
+
+use crate::build::Device;
+use crate::hardware::{ChannelStage, ChannelWays, Fate, Ledger, MediaTally};
+use crate::session::{SessionError, cut_channels};
+use firmware::boot::{self, Boot, BootDrawing, Found};
+use flash::{Channel, Contents, FaultyMedia};
+use sim::{Processor, Sim};
+use std::sync::{Arc, Mutex};
+use units::{ChannelId, Span, StageId, Time};
+
+/// What a recovery did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Recovery {
+    /// From power on until the drive could take commands.
+    pub took: Span,
+    /// The same for each step, in order.
+    pub steps: Vec<(&'static str, Span)>,
+    /// Pages read.
+    pub pages_read: u64,
+    /// Pages that could not be read: what the cut had torn.
+    pub torn_pages: u64,
+    /// Groups of blocks erased.
+    pub groups_erased: u64,
+    /// Logical pages found.
+    pub mapped: u64,
+}
+
+/// What came of a recovery.
+pub(crate) enum Outcome {
+    /// The drive can take commands.
+    Up(Vec<Contents>, Found, Recovery),
+    /// The power was cut again.
+    Cut(Vec<Contents>),
+}
+
+/// Runs recovery, until `end` at most: then the power is cut again.
+pub(crate) fn recover(
+    device: &Device,
+    processor: Processor,
+    contents: Vec<Contents>,
+    end: Time,
+    fate: &mut dyn FnMut() -> Fate,
+) -> Result<Outcome, SessionError> {
+    let drive = Arc::new(firmware::Drive::new(device.drive.clone(), 0).map_err(crate::BuildError::from)?);
+    let drawing = boot::draw(&drive, &device.settings).map_err(crate::BuildError::from)?;
+    let BootDrawing { mut blueprint, boot, channels, finished, frames } = drawing;
+    let ledger = Arc::new(Mutex::new(Ledger::default()));
+    for (index, contents) in contents.into_iter().enumerate() {
+        let channel = Channel::new(&device.drive.geometry, &device.timing, ChannelId(index as u16));
+        let tally = Arc::new(MediaTally::default());
+        let ways = ChannelWays { frames: frames.clone(), done: finished[index], ledger: ledger.clone(), tally };
+        let stage = ChannelStage::new(index as u16, channel, FaultyMedia::sound(contents), ways, false);
+        blueprint.install_boxed(channels[index], Box::new(stage.for_recovery()));
+    }
+    blueprint.check().map_err(crate::BuildError::from)?;
+    let ids: Vec<StageId> = channels.iter().map(|slot| slot.id()).collect();
+    let mut sim = Sim::new(blueprint, processor);
+    let ended = sim.run_before(end);
+    if let Some(fault) = ledger.lock().expect("nobody panics with the ledger").fault {
+        return Err(SessionError::Media(fault));
+    }
+    let now = sim.now();
+    if !ended && now < end {
+        return Err(SessionError::Stuck { at: now, unanswered: Vec::new() });
+    }
+    let stage: &Boot =
+        sim.stage(boot.id()).inspect().and_then(|stage| stage.downcast_ref()).expect("it was drawn there");
+    let up = stage.is_over().then(|| {
+        let (found, steps) = (stage.found().clone(), stage.took().collect());
+        let recovery = Recovery {
+            took: now - Time::ZERO,
+            steps,
+            pages_read: found.pages_read,
+            torn_pages: found.torn_pages,
+            groups_erased: found.erased,
+            mapped: found.mapped(),
+        };
+        (found, recovery)
+    });
+    let contents = cut_channels(&mut sim, &ids, now, fate);
+    Ok(match up {
+        Some((found, recovery)) => Outcome::Up(contents, found, recovery),
+        None => Outcome::Cut(contents),
+    })
+}

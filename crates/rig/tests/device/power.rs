@@ -1,0 +1,65 @@
+//! Power cuts: whatever a drive promised is there when it is switched on again, for every architecture; and planted bugs, each of
+//! which must be found.
+
+use firmware::architecture::ARCHITECTURES;
+use firmware::{MUTATIONS, Mutation};
+use rig::check::{Case, shrink, sweep};
+
+/// Cases that every run of the tests tries, over all architectures.
+const CASES: u64 = 154;
+
+/// Seeds from which on each planted bug is looked for, on DeepFlash, and within how many it must be found. docs/durability.md has the
+/// same table.
+const FOUND: &[(Mutation, u64, u64)] = &[
+    (Mutation::SkipOutOfBand, 0, 8),
+    (Mutation::ReleaseEarly, 0, 8),
+    (Mutation::LoseEvicted, 0, 8),
+    (Mutation::AnswerEarly, 0, 8),
+    (Mutation::FlushEarly, 0, 8),
+    (Mutation::EraseUnfenced, 240, 8),
+    (Mutation::ShortScan, 0, 8),
+    (Mutation::OldestWins, 0, 8),
+    (Mutation::VersionsAnew, 24, 8),
+    (Mutation::WrongCount, 0, 8),
+    (Mutation::ForgetDiscard, 4, 8),
+];
+
+#[test]
+fn what_was_promised_survives_power_cuts() {
+    let outcome = sweep(CASES, 2, Case::of_seed, || {});
+    if let Some((after, failure)) = outcome.failure {
+        panic!("after {after} cases: {failure}");
+    }
+    let all = outcome.all();
+    assert!(all.cuts >= 300, "{} cuts", all.cuts);
+    assert!(all.cuts_in_recovery >= 20, "{} cuts in recovery", all.cuts_in_recovery);
+    assert_eq!(outcome.totals.len(), ARCHITECTURES.len(), "every architecture has its turn");
+    for (architecture, totals) in &outcome.totals {
+        assert!(totals.torn_pages > 0 && totals.erases > 0, "nothing to lose on {architecture}: {totals:?}");
+    }
+}
+
+#[test]
+fn every_planted_bug_is_found() {
+    for planted in MUTATIONS {
+        let &(_, first, within) =
+            FOUND.iter().find(|(mutation, ..)| *mutation == planted.mutation).expect("every planted bug has its seeds");
+        let case = |index| Case { mutation: Some(planted.mutation), ..Case::of(first + index, ARCHITECTURES[0]) };
+        let outcome = sweep(within, 2, case, || {});
+        let Some((_, failure)) = outcome.failure else {
+            panic!("{} is not found within {within} seeds from {first}", planted.name);
+        };
+        let said = failure.to_string();
+        let repeats = format!("--architecture {} --mutation {}", ARCHITECTURES[0].name(), planted.name);
+        assert!(said.contains(&repeats), "{said} does not say how to repeat it");
+    }
+}
+
+#[test]
+fn a_failing_case_is_made_smaller_and_still_fails() {
+    let case = Case { mutation: Some(Mutation::FlushEarly), ..Case::of(1, ARCHITECTURES[0]) };
+    let failure = case.run().expect_err("a Flush that keeps nothing is found");
+    let smallest = shrink(failure).case;
+    assert!(smallest.plain && smallest.one_queue && smallest.ios < case.ios, "{smallest:?}");
+    smallest.run().expect_err("it is a case that fails");
+}

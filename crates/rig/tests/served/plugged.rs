@@ -1,0 +1,277 @@
+//! A drive in a virtual machine: what its guest does, and what monitors and guests without manners do.
+
+use super::Serving;
+use super::monitor::{
+    BUFFERS, CONFIG, MAP, MEMORY, MEMORY_BYTES, Machine, READ, RESET, SET_INTERRUPTS, UNMAP, VERSION, WRITE, Wire,
+    header, place, qwords,
+};
+use nvme::spec::identify::{self, IdentifyController};
+use nvme::spec::log_page::{self, ErrorEntry};
+use nvme::spec::registers::{self, Configuration, Doorbell};
+use nvme::spec::{AdminOpcode, DataPointer, DsmRange, Status, Submission};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rig::DoorbellPath;
+use units::{HostAddress, QueueId};
+
+/// Errors of the operating system (errno.h).
+const EEXIST: u32 = 17;
+const EINVAL: u32 = 22;
+const ENOTSUP: u32 = 95;
+
+fn pattern(random: &mut Xoshiro256PlusPlus, bytes: usize) -> Vec<u8> {
+    (0..bytes.div_ceil(8)).flat_map(|_| random.random::<u64>().to_le_bytes()).take(bytes).collect()
+}
+
+fn at(address: u64) -> DataPointer {
+    DataPointer { prp1: HostAddress(address), prp2: HostAddress(0) }
+}
+
+/// Writes and reads of 512 B to 128 KiB from every offset, with lists and without, against a copy of the drive.
+fn exercise(machine: &mut Machine, random: &mut Xoshiro256PlusPlus, rounds: u32) {
+    const BLOCKS: u64 = 4096;
+    let mut copy = vec![0u8; BLOCKS as usize * 512];
+    for start in (0..BLOCKS).step_by(256) {
+        machine.done(1, Submission::write_zeroes(1, start, 256));
+    }
+    for _ in 0..rounds {
+        let blocks = 1 + random.random_range(0..8u32).pow(2) * 5;
+        let slba = random.random_range(0..BLOCKS - u64::from(blocks));
+        let (bytes, offset) = (blocks as usize * 512, random.random_range(0..1024u64) * 4);
+        let buffer = BUFFERS + random.random_range(0..256u64) * 4096 + offset;
+        let queue = random.random_range(1..3);
+        let pointer = machine.scattered(buffer, bytes);
+        let range = slba as usize * 512..slba as usize * 512 + bytes;
+        if random.random() {
+            let data = pattern(random, bytes);
+            machine.put_scattered(buffer, &data);
+            machine.done(queue, Submission::write(1, slba, blocks, pointer));
+            copy[range].copy_from_slice(&data);
+        } else {
+            machine.done(queue, Submission::read(1, slba, blocks, pointer));
+            assert!(machine.get_scattered(buffer, bytes) == copy[range], "{blocks} blocks at {slba}");
+        }
+    }
+}
+
+fn delete_queue(machine: &mut Machine, queue: u32) {
+    for opcode in [AdminOpcode::DeleteSubmissionQueue, AdminOpcode::DeleteCompletionQueue] {
+        machine.done(0, Submission::new(opcode as u8, 0).with_dword(10, queue));
+    }
+}
+
+#[test]
+fn a_guest_finds_the_drive_and_works_with_it_by_either_kind_of_doorbell() {
+    for path in [DoorbellPath::Mapped, DoorbellPath::Sent] {
+        let plugged = Serving::default().plug(path);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(11);
+        let mut machine = Machine::start(&plugged.socket, path == DoorbellPath::Mapped);
+        assert_eq!(machine.can_map_doorbells(), path == DoorbellPath::Mapped);
+        let class = machine.read_region(CONFIG, 8, 4).unwrap();
+        assert_eq!(class[1..], [2, 8, 1], "an NVMe controller");
+        assert_eq!(machine.register(registers::VS), 0x0002_0000);
+        machine.enable();
+        let identify = Submission::identify(identify::CONTROLLER, 0, at(BUFFERS));
+        machine.done(0, identify);
+        let controller = IdentifyController::from_bytes(&machine.ram.get(BUFFERS, 4096));
+        assert_eq!(&controller.model()[..9], b"Flashloom");
+        machine.make_queues(64);
+        exercise(&mut machine, &mut random, 60);
+
+        // Data in pieces that PRPs may not have, and where nobody is.
+        let refused = [
+            (at(BUFFERS + 2), Status::PRP_OFFSET_INVALID),
+            (at(MEMORY + MEMORY_BYTES), Status::DATA_TRANSFER_ERROR),
+            (at(!4095), Status::DATA_TRANSFER_ERROR),
+        ];
+        for (pointer, status) in refused {
+            assert_eq!(machine.command(1, Submission::write(1, 0, 8, pointer)).status(), status);
+        }
+        let unreadable = DataPointer { prp1: HostAddress(BUFFERS), prp2: HostAddress(0x1000) };
+        let read = Submission::read(1, 0, 64, unreadable);
+        assert_eq!(machine.command(2, read).status(), Status::DATA_TRANSFER_ERROR);
+        assert_eq!(machine.command(2, Submission::read(2, 0, 1, at(BUFFERS))).status(), Status::INVALID_NAMESPACE);
+        machine.done(0, Submission::get_log_page(log_page::ERRORS, 0, 16, at(BUFFERS)));
+        let error = ErrorEntry::from_bytes(&machine.ram.get(BUFFERS, 64));
+        assert_eq!((error.queue(), error.status() >> 1), (2, Status::INVALID_NAMESPACE.0));
+
+        // Ranges, which need not be aligned as blocks are.
+        machine.put_scattered(BUFFERS + 12, &qwords(&DsmRange { attributes: 0, blocks: 64, slba: 8 }.encode()));
+        machine.done(1, Submission::dataset_management(1, 1, at(BUFFERS + 12)));
+        machine.done(1, Submission::read(1, 8, 8, at(BUFFERS)));
+        assert_eq!(machine.ram.get(BUFFERS, 4096), [0; 4096]);
+
+        // A queue goes and comes again.
+        delete_queue(&mut machine, 2);
+        machine.make_queue(QueueId(2), 8);
+        exercise(&mut machine, &mut random, 10);
+
+        machine.set_register(registers::CC, Configuration::ENABLE.with_shutdown().0);
+        machine.wait_for(registers::CSTS_SHUT_DOWN | 1, registers::CSTS_SHUT_DOWN | 1);
+        drop(machine);
+        let ended = plugged.end();
+        assert_eq!((ended.connections, ended.violations), (1, 0));
+    }
+}
+
+#[test]
+fn resets_with_commands_under_way_leave_a_drive_that_works() {
+    let plugged = Serving::default().plug(DoorbellPath::Mapped);
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(12);
+    let mut machine = Machine::start(&plugged.socket, true);
+    for round in 0..12 {
+        machine.enable();
+        machine.make_queues(64);
+        exercise(&mut machine, &mut random, 4);
+        for queue in [1, 2] {
+            for block in 0..40 {
+                let pointer = machine.scattered(BUFFERS + block * 8192, 8192);
+                machine.push(queue, Submission::write(1, block * 16, 16, pointer));
+            }
+        }
+        match round % 4 {
+            0 => machine.disable(),
+            1 => {
+                machine.wire.ask(RESET, &[], &[]).expect("a reset");
+                assert_eq!(machine.register(registers::CSTS), 0);
+                assert_eq!(machine.register(registers::AQA), 0, "everything is as new");
+            }
+            2 => {
+                // A function level reset, and the memory goes while the drive works.
+                machine.write_region(CONFIG, 0x69, &[0x80]).expect("device control");
+                machine.unmap(MEMORY, MEMORY_BYTES).expect("it was mapped");
+                machine.map(MEMORY, 0, MEMORY_BYTES).expect("it is not mapped");
+            }
+            _ => {
+                drop(machine);
+                machine = Machine::start(&plugged.socket, false);
+            }
+        }
+    }
+    machine.enable();
+    machine.make_queues(16);
+    exercise(&mut machine, &mut random, 10);
+    plugged.end();
+}
+
+#[test]
+fn a_guest_that_takes_its_memory_away_has_to_reset_its_controller() {
+    let plugged = Serving::default().plug(DoorbellPath::Sent);
+    let mut machine = Machine::start(&plugged.socket, true);
+    machine.enable();
+    machine.make_queues(16);
+    machine.unmap(MEMORY, MEMORY_BYTES).unwrap();
+    machine.push(1, Submission::flush(1));
+    machine.wait_for(registers::CSTS_FATAL, registers::CSTS_FATAL);
+    machine.map(MEMORY, 0, MEMORY_BYTES).unwrap();
+    machine.enable();
+    machine.make_queues(16);
+    machine.done(1, Submission::flush(1));
+
+    // Doorbells that no driver rings are told of, and do nothing.
+    let request = machine.push(0, Submission::new(AdminOpcode::AsynchronousEventRequest as u8, 0));
+    machine.ring(Doorbell::SubmissionTail(QueueId(1)), 16);
+    let event = machine.reap(0);
+    assert_eq!((event.command_id(), event.result()), (request, 1 << 8 | u64::from(log_page::ERRORS) << 16));
+    machine.done(0, Submission::get_log_page(log_page::ERRORS, 0, 16, at(BUFFERS)));
+    let request = machine.push(0, Submission::new(AdminOpcode::AsynchronousEventRequest as u8, 0));
+    machine.ring(Doorbell::CompletionHead(QueueId(7)), 1);
+    assert_eq!((machine.reap(0).command_id(), event.status()), (request, Status::SUCCESS));
+    machine.done(2, Submission::flush(1));
+    // A queue outside the memory is no use, and no harm.
+    let nowhere = HostAddress(1 << 50);
+    delete_queue(&mut machine, 2);
+    machine.done(0, Submission::create_completion_queue(QueueId(2), 16, nowhere, None));
+    machine.done(0, Submission::create_submission_queue(QueueId(2), 16, nowhere, QueueId(2)));
+    machine.ring(Doorbell::SubmissionTail(QueueId(2)), 1);
+    machine.wait_for(registers::CSTS_FATAL, registers::CSTS_FATAL);
+    machine.enable();
+    plugged.end();
+}
+
+#[test]
+fn monitors_without_manners_get_an_error_or_the_door() {
+    let plugged = Serving::default().plug(DoorbellPath::Mapped);
+    let mut machine = Machine::start(&plugged.socket, true);
+    machine.enable();
+    machine.make_queues(16);
+    // There is one function, so there is one machine.
+    assert!(Wire::open(&plugged.socket).is_closed());
+    let overlap = machine.map(MEMORY + 4096, 0, 4096);
+    assert_eq!(overlap, Err(EEXIST));
+    assert_eq!(machine.map(u64::MAX - 4095, 0, 8192), Err(EINVAL));
+    assert_eq!(machine.map(0, MEMORY_BYTES, 4096), Err(EINVAL), "beyond its file");
+    assert_eq!(machine.unmap(MEMORY, 4096), Err(EINVAL), "a part of a piece");
+    for (region, offset, bytes) in
+        [(0, 0xffff_ffff_ffff_fffc, 4), (0, 8192, 4), (1, 0, 4), (7, 4093, 4), (9, 0, 4), (7, 0, 0), (7, 0, u32::MAX)]
+    {
+        assert_eq!(machine.read_region(region, offset, bytes), Err(EINVAL), "{region} {offset:#x} {bytes}");
+    }
+    for command in [0, 6, 11, 12, 14, 15, 0xffff] {
+        assert_eq!(machine.wire.ask(command, &[0; 64], &[]), Err(ENOTSUP), "{command}");
+    }
+    for command in [MAP, UNMAP, SET_INTERRUPTS, READ, WRITE] {
+        assert_eq!(machine.wire.ask(command, &[0; 12], &[]), Err(EINVAL), "{command} is too short");
+    }
+    assert_eq!(machine.wire.ask(VERSION, &[0; 5], &[]), Err(EINVAL), "once is enough");
+    machine.done(1, Submission::flush(1));
+    drop(machine);
+
+    let broken =
+        [header(1, VERSION, 15, 0), header(1, VERSION, u32::MAX, 0), header(1, VERSION, 16, 1), vec![0xff; 64]];
+    for message in broken {
+        let mut wire = Wire::greet(&plugged.socket);
+        wire.send(&message, &[]);
+        assert!(wire.is_closed());
+    }
+    let mut wire = Wire::greet(&plugged.socket);
+    wire.stream.shutdown(std::net::Shutdown::Write).expect("half of it");
+    assert!(wire.is_closed());
+    assert_eq!(plugged.end().violations, 4);
+}
+
+#[test]
+fn random_messages_and_registers_bring_nothing_down() {
+    let plugged = Serving::default().plug(DoorbellPath::Mapped);
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(13);
+    for _ in 0..40 {
+        let mut wire = Wire::greet(&plugged.socket);
+        for _ in 0..50 {
+            let command = random.random_range(0..17u16);
+            let length = random.random_range(0..60usize);
+            let mut body = pattern(&mut random, length);
+            // Mostly small fields, so that some of it makes sense.
+            for byte in &mut body {
+                *byte = if random.random_range(0..4) == 0 { *byte } else { *byte & 3 };
+            }
+            let mut message = header(1, command, 16 + body.len() as u32, 1 << 4);
+            message.extend(&body);
+            let file = [std::os::fd::AsFd::as_fd(&wire.stream).try_clone_to_owned().unwrap()];
+            let files: Vec<_> = file.iter().map(std::os::fd::AsFd::as_fd).collect();
+            if !wire.send(&message, if random.random() { &files } else { &[] }) {
+                break;
+            }
+        }
+    }
+    // A guest that writes what it likes into its registers and rings.
+    let mut machine = Machine::start(&plugged.socket, true);
+    for _ in 0..400 {
+        let register = [0, 8, 0x14, 0x14, 0x1c, 0x24, 0x28, 0x2c, 0x30, 0x1000, 0x1004, 0x1008, 0x100c];
+        let register = register[random.random_range(0..register.len())];
+        let value = [0u32, 1, 5, 0x46_0001, 0x46_4001, 0x1f_001f, MEMORY as u32, random.random()];
+        machine.set_register(register, value[random.random_range(0..value.len())]);
+        machine.ram.put(place(QueueId(0), 0), &pattern(&mut random, 2048));
+    }
+    machine.enable();
+    machine.make_queues(16);
+    for _ in 0..300 {
+        let mut entry = pattern(&mut random, 64);
+        entry[0] &= 0x0f;
+        entry[1] = 0;
+        entry[4..8].copy_from_slice(&[1, 0, 0, 0]);
+        let words = std::array::from_fn(|at| u64::from_le_bytes(entry[8 * at..8 * at + 8].try_into().unwrap()));
+        machine.command(1, Submission(words));
+    }
+    exercise(&mut machine, &mut random, 10);
+    plugged.end();
+}

@@ -1,0 +1,210 @@
+//! What every front end is: something that listens, serves a drive, and ends.
+
+use crate::metrics::{Metrics, Shared};
+use crate::port::{Line, PortShape};
+use crate::server::Server;
+use crate::subsystem::SubsystemSettings;
+use crate::vfio_user::{DoorbellPath, VfioUser};
+use mio::Waker;
+use nvme::HostMemory;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use thiserror::Error;
+use units::Span;
+
+/// How long hosts are waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patience {
+    /// Until a connection has become a queue.
+    pub to_connect: Span,
+    /// Until a host takes an answer.
+    pub to_take: Span,
+    /// Until the drive has answered everything when the server ends.
+    pub to_end: Span,
+}
+
+impl Default for Patience {
+    fn default() -> Self {
+        Patience { to_connect: Span::from_secs(10), to_take: Span::from_secs(30), to_end: Span::from_secs(20) }
+    }
+}
+
+/// A server that cannot be.
+#[derive(Debug, Error)]
+pub enum ServeError {
+    /// The address cannot be listened on.
+    #[error("{address}: {error}; expected an address of this machine and a free port")]
+    Listen {
+        /// Asked for.
+        address: SocketAddr,
+        /// What the operating system says.
+        error: io::Error,
+    },
+    /// The path cannot be listened at.
+    #[error("{}: {error}; expected a path where a socket can be made", path.display())]
+    Socket {
+        /// Asked for.
+        path: PathBuf,
+        /// What the operating system says.
+        error: io::Error,
+    },
+    /// The operating system refuses what waiting needs.
+    #[error("the operating system refuses to wait for hosts, or to share memory with them: {0}")]
+    Wait(#[from] io::Error),
+    /// The drive did not answer everything in the time there was.
+    #[error("the drive left commands unanswered when it was to end")]
+    Stuck,
+}
+
+/// What a server has done when it has ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ended {
+    /// Connections accepted.
+    pub connections: u64,
+    /// Connections ended because their host broke the protocol.
+    pub violations: u64,
+    /// Controllers ended because their host was silent.
+    pub expired: u64,
+    /// Whether all that was written is on flash.
+    pub durable: bool,
+}
+
+/// Ends a server from another thread.
+#[derive(Clone)]
+pub struct Stop {
+    asked: Arc<AtomicBool>,
+    waker: Arc<Waker>,
+}
+
+impl Stop {
+    pub(crate) fn new(waker: Arc<Waker>) -> Self {
+        Stop { asked: Arc::new(AtomicBool::new(false)), waker }
+    }
+
+    /// Lets the server close its connections, make the drive durable and end.
+    pub fn stop(&self) {
+        self.asked.store(true, Ordering::Release);
+        // The waker of a server that is gone wakes nobody.
+        let _ = self.waker.wake();
+    }
+
+    pub(crate) fn is_asked(&self) -> bool {
+        self.asked.load(Ordering::Acquire)
+    }
+}
+
+/// Ends the drive however the server ends: whoever waits for both waits for ever otherwise.
+pub(crate) struct EndOnDrop(pub(crate) Arc<Line>);
+
+impl Drop for EndOnDrop {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+/// Where hosts come from.
+#[derive(Clone, Debug)]
+pub enum Door {
+    /// NVMe/TCP.
+    Tcp {
+        /// Where to listen.
+        address: SocketAddr,
+        /// What discovery says instead of the address that a host dialled.
+        advertised: Option<SocketAddr>,
+    },
+    /// A virtual machine's monitor.
+    VfioUser {
+        /// The socket's path.
+        socket: PathBuf,
+        /// How doorbells come.
+        doorbells: DoorbellPath,
+    },
+}
+
+/// A front end that listens.
+pub enum Front {
+    /// For hosts over NVMe/TCP.
+    Tcp(Box<Server>),
+    /// For a virtual machine.
+    VfioUser(Box<VfioUser>),
+}
+
+impl Front {
+    /// Listens, for a drive with so many queue pairs.
+    ///
+    /// # Errors
+    /// An address or a path that cannot be listened at.
+    pub fn listen(door: &Door, pairs: u16) -> Result<Front, ServeError> {
+        Ok(match door {
+            Door::Tcp { address, advertised } => Front::Tcp(Box::new(Server::listen(*address, *advertised, pairs)?)),
+            Door::VfioUser { socket, doorbells } => {
+                Front::VfioUser(Box::new(VfioUser::listen(socket, *doorbells, pairs)?))
+            }
+        })
+    }
+
+    /// Where it listens for TCP, if it does: with port 0 the system has chosen one.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Front::Tcp(server) => Some(server.address()),
+            Front::VfioUser(_) => None,
+        }
+    }
+
+    /// The drive's end of the line.
+    pub fn line(&self) -> Arc<Line> {
+        match self {
+            Front::Tcp(server) => server.line(),
+            Front::VfioUser(server) => server.line(),
+        }
+    }
+
+    /// What ends it.
+    pub fn stop(&self) -> Stop {
+        match self {
+            Front::Tcp(server) => server.stop(),
+            Front::VfioUser(server) => server.stop(),
+        }
+    }
+
+    /// A page with its figures at an address.
+    ///
+    /// # Errors
+    /// An address that cannot be listened on.
+    pub fn metrics(&self, address: SocketAddr) -> Result<Metrics, ServeError> {
+        let figures: Shared = match self {
+            Front::Tcp(server) => server.figures(),
+            Front::VfioUser(server) => server.figures(),
+        };
+        Metrics::listen(address, figures).map_err(|error| ServeError::Listen { address, error })
+    }
+
+    /// Waits for hosts as long as this.
+    #[must_use]
+    pub fn with_patience(mut self, patience: Patience) -> Self {
+        match &mut self {
+            Front::Tcp(server) => server.set_patience(patience),
+            Front::VfioUser(server) => server.set_patience(patience),
+        }
+        self
+    }
+
+    /// Serves until it is stopped; then the drive is durable and told to end.
+    ///
+    /// # Errors
+    /// A system that refuses to wait, or a drive that does not answer.
+    pub fn run(
+        self,
+        settings: SubsystemSettings,
+        memory: Arc<dyn HostMemory>,
+        shape: PortShape,
+    ) -> Result<Ended, ServeError> {
+        match self {
+            Front::Tcp(server) => server.run(settings, memory, shape),
+            Front::VfioUser(server) => server.run(settings, memory, shape),
+        }
+    }
+}

@@ -1,0 +1,327 @@
+//! A guest's memory, as its virtual machine monitor shares it: pieces of files, at the addresses that the guest uses.
+//!
+//! Nothing here trusts the monitor: an access is checked against the maps, and a file that could shrink while it is mapped,
+//! which would kill whoever touches it, is read and written by calls instead.
+
+use nvme::HostMemory;
+use nvme::spec::PAGE_BYTES;
+use rustix::fs::{SealFlags, fcntl_get_seals};
+use rustix::io::Errno;
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+use std::sync::atomic::Ordering;
+use units::HostAddress;
+use vm_memory::{Bytes as _, FileOffset, MmapRegion, VolatileMemory};
+use zerocopy::IntoBytes;
+
+/// Pieces at once: each is an entry of this process's own page tables. A machine has a few dozen.
+const MAPS_MAX: usize = 1024;
+
+/// An access to what is not mapped, or not for this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Unmapped;
+
+/// What the guest lets its device do there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Access {
+    pub(crate) read: bool,
+    pub(crate) write: bool,
+}
+
+/// Where the bytes of a piece are.
+enum Backing {
+    /// Mapped here: a sealed file, which cannot shrink.
+    Mapped(MmapRegion),
+    /// In a file, from this offset on.
+    File(File, u64),
+    /// With the monitor alone: it would have to be asked, and is not.
+    Nowhere,
+}
+
+/// A piece: addresses `first` to `last`, both of them in it.
+struct Map {
+    first: u64,
+    last: u64,
+    access: Access,
+    backing: Backing,
+}
+
+/// All of a guest's memory that its device may reach.
+#[derive(Default)]
+pub(crate) struct GuestMemory {
+    /// By address; they do not overlap.
+    maps: Vec<Map>,
+}
+
+/// The last address of a range, if it has one.
+fn last_of(first: u64, bytes: u64) -> Option<u64> {
+    first.checked_add(bytes.checked_sub(1)?)
+}
+
+impl GuestMemory {
+    /// Makes `bytes` of a file, from `offset` on, the guest's memory from `first` on.
+    ///
+    /// # Errors
+    /// A range that is empty, overlaps another, is not made of whole pages, or is longer than its file; too many of them.
+    pub(crate) fn map(
+        &mut self,
+        first: u64,
+        bytes: u64,
+        access: Access,
+        file: Option<(OwnedFd, u64)>,
+    ) -> Result<(), Errno> {
+        let last = last_of(first, bytes).ok_or(Errno::INVAL)?;
+        if !first.is_multiple_of(PAGE_BYTES) || !bytes.is_multiple_of(PAGE_BYTES) {
+            return Err(Errno::INVAL);
+        }
+        let place = self.maps.partition_point(|map| map.last < first);
+        if self.maps.get(place).is_some_and(|map| map.first <= last) {
+            return Err(Errno::EXIST);
+        }
+        if self.maps.len() >= MAPS_MAX {
+            return Err(Errno::NOSPC);
+        }
+        let backing = match file {
+            Some((file, offset)) => Backing::of(file, offset, bytes)?,
+            None => Backing::Nowhere,
+        };
+        self.maps.insert(place, Map { first, last, access, backing });
+        Ok(())
+    }
+
+    /// Takes every piece within a range away.
+    ///
+    /// # Errors
+    /// A range that is empty, or that ends in the middle of a piece; nothing is taken then.
+    pub(crate) fn unmap(&mut self, first: u64, bytes: u64) -> Result<(), Errno> {
+        let last = last_of(first, bytes).ok_or(Errno::INVAL)?;
+        let meets = |map: &Map| map.first <= last && map.last >= first;
+        if self.maps.iter().any(|map| meets(map) && (map.first < first || map.last > last)) {
+            return Err(Errno::INVAL);
+        }
+        self.maps.retain(|map| !meets(map));
+        Ok(())
+    }
+
+    /// Takes everything away.
+    pub(crate) fn clear(&mut self) {
+        self.maps.clear();
+    }
+
+    /// The piece that holds an address, where in it that is, and how many of `length` bytes it holds from there on.
+    fn find(&self, at: u64, length: usize) -> Result<(&Map, usize, usize), Unmapped> {
+        let map = self.maps.get(self.maps.partition_point(|map| map.last < at)).filter(|map| map.first <= at);
+        let map = map.ok_or(Unmapped)?;
+        let left = (map.last - at).saturating_add(1);
+        Ok((map, (at - map.first) as usize, left.min(length as u64) as usize))
+    }
+
+    /// Reads bytes, wherever they lie.
+    pub(crate) fn read(&self, at: HostAddress, bytes: &mut [u8]) -> Result<(), Unmapped> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let here = at.0.checked_add(done as u64).ok_or(Unmapped)?;
+            let (map, offset, take) = self.find(here, bytes.len() - done)?;
+            let part = &mut bytes[done..done + take];
+            match &map.backing {
+                _ if !map.access.read => return Err(Unmapped),
+                Backing::Mapped(region) => region.as_volatile_slice().read_slice(part, offset).map_err(|_| Unmapped)?,
+                Backing::File(file, start) => {
+                    file.read_exact_at(part, start + offset as u64).map_err(|_| Unmapped)?;
+                }
+                Backing::Nowhere => return Err(Unmapped),
+            }
+            done += take;
+        }
+        Ok(())
+    }
+
+    /// Writes bytes, wherever they go. Where not all of them may, those before have been written.
+    pub(crate) fn write(&self, at: HostAddress, bytes: &[u8]) -> Result<(), Unmapped> {
+        let mut done = 0;
+        while done < bytes.len() {
+            let here = at.0.checked_add(done as u64).ok_or(Unmapped)?;
+            let (map, offset, take) = self.find(here, bytes.len() - done)?;
+            let part = &bytes[done..done + take];
+            match &map.backing {
+                _ if !map.access.write => return Err(Unmapped),
+                Backing::Mapped(region) => {
+                    region.as_volatile_slice().write_slice(part, offset).map_err(|_| Unmapped)?;
+                }
+                Backing::File(file, start) => file.write_all_at(part, start + offset as u64).map_err(|_| Unmapped)?,
+                Backing::Nowhere => return Err(Unmapped),
+            }
+            done += take;
+        }
+        Ok(())
+    }
+
+    /// Reads words in ascending order; `at` is 8-byte aligned, so that no word lies in two pieces.
+    pub(crate) fn load(&self, at: HostAddress, words: &mut [u64]) -> Result<(), Unmapped> {
+        for (index, word) in words.iter_mut().enumerate() {
+            let here = at.0.checked_add(8 * index as u64).ok_or(Unmapped)?;
+            let (map, offset, _) = self.find(here, 8)?;
+            *word = match &map.backing {
+                Backing::Mapped(region) if map.access.read => {
+                    region.as_volatile_slice().load(offset, Ordering::Acquire).map_err(|_| Unmapped)?
+                }
+                _ => {
+                    let mut bytes = [0; 8];
+                    self.read(HostAddress(here), &mut bytes)?;
+                    u64::from_le_bytes(bytes)
+                }
+            };
+        }
+        Ok(())
+    }
+
+    /// Writes words in ascending order, each after what was written before it; `at` is 8-byte aligned.
+    pub(crate) fn store(&self, at: HostAddress, words: &[u64]) -> Result<(), Unmapped> {
+        for (index, word) in words.iter().enumerate() {
+            let here = at.0.checked_add(8 * index as u64).ok_or(Unmapped)?;
+            let (map, offset, _) = self.find(here, 8)?;
+            match &map.backing {
+                Backing::Mapped(region) if map.access.write => {
+                    region.as_volatile_slice().store(*word, offset, Ordering::Release).map_err(|_| Unmapped)?;
+                }
+                _ => self.write(HostAddress(here), &word.to_le_bytes())?,
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Backing {
+    fn of(file: OwnedFd, offset: u64, bytes: u64) -> Result<Backing, Errno> {
+        let sealed = fcntl_get_seals(&file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK));
+        let file = File::from(file);
+        let about = file.metadata().map_err(|_| Errno::BADF)?;
+        let end = offset.checked_add(bytes).filter(|end| *end <= about.len());
+        if !about.is_file() || end.is_none() {
+            return Err(Errno::INVAL);
+        }
+        if !sealed {
+            return Ok(Backing::File(file, offset));
+        }
+        let length = usize::try_from(bytes).map_err(|_| Errno::NOMEM)?;
+        let region = MmapRegion::from_file(FileOffset::new(file, offset), length);
+        region.map(Backing::Mapped).map_err(|_| Errno::ACCESS)
+    }
+}
+
+impl HostMemory for GuestMemory {
+    fn read_words(&self, at: HostAddress, words: &mut [u64]) {
+        if self.load(at, words).is_err() {
+            words.fill(u64::MAX);
+        }
+    }
+
+    fn write_words(&self, at: HostAddress, words: &[u64]) {
+        // What may not be written is swallowed, as on a bus.
+        let _ = self.store(at, words);
+    }
+
+    fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) {
+        if self.read(at, payload.as_mut_bytes()).is_err() {
+            payload.fill(u64::MAX);
+        }
+    }
+
+    fn write_sectors(&self, at: HostAddress, payload: &[u64]) {
+        let _ = self.write(at, payload.as_bytes());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rustix::fs::{MemfdFlags, fcntl_add_seals, ftruncate, memfd_create};
+
+    const ALL: Access = Access { read: true, write: true };
+
+    fn file(bytes: u64, sealed: bool) -> OwnedFd {
+        let file = memfd_create("guest", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+        ftruncate(&file, bytes).unwrap();
+        if sealed {
+            fcntl_add_seals(&file, SealFlags::SHRINK).unwrap();
+        }
+        file
+    }
+
+    #[test]
+    fn ranges_that_no_machine_has_are_refused() {
+        let mut guest = GuestMemory::default();
+        let mut map = |first, bytes, offset| guest.map(first, bytes, ALL, Some((file(8192, true), offset)));
+        assert_eq!(map(0x1000, 0, 0), Err(Errno::INVAL));
+        assert_eq!(map(0x1000, 4097, 0), Err(Errno::INVAL));
+        assert_eq!(map(0x1008, 4096, 0), Err(Errno::INVAL));
+        assert_eq!(map(u64::MAX - 4095, 8192, 0), Err(Errno::INVAL));
+        assert_eq!(map(0x1000, 12288, 0), Err(Errno::INVAL), "longer than its file");
+        assert_eq!(map(0x1000, 4096, u64::MAX - 4095), Err(Errno::INVAL));
+        assert_eq!(map(0x1000, 4096, 4096), Ok(()));
+        assert_eq!(map(0x1000, 4096, 0), Err(Errno::EXIST));
+        assert_eq!(map(0, 8192, 0), Err(Errno::EXIST));
+        assert_eq!(map(0x2000, 8192, 0), Ok(()));
+        assert_eq!(guest.unmap(0x1000, 8192), Err(Errno::INVAL), "through the middle of a piece");
+        assert_eq!(guest.unmap(0, 1 << 63), Ok(()));
+        assert_eq!(guest.read(HostAddress(0x2000), &mut [0]), Err(Unmapped));
+    }
+
+    #[test]
+    fn a_pipe_is_no_memory() {
+        let (reader, _writer) = rustix::pipe::pipe().unwrap();
+        assert_eq!(GuestMemory::default().map(0, 4096, ALL, Some((reader, 0))), Err(Errno::INVAL));
+    }
+
+    #[test]
+    fn a_file_that_shrinks_under_its_reader_reads_as_unmapped() {
+        let shrinking = file(8192, false);
+        let mut guest = GuestMemory::default();
+        guest.map(0, 8192, ALL, Some((shrinking.try_clone().unwrap(), 0))).unwrap();
+        guest.store(HostAddress(4096), &[7]).unwrap();
+        ftruncate(&shrinking, 0).unwrap();
+        let mut words = [0];
+        assert_eq!(guest.load(HostAddress(4096), &mut words), Err(Unmapped));
+    }
+
+    #[test]
+    fn access_is_as_it_was_given() {
+        let mut guest = GuestMemory::default();
+        guest.map(0, 4096, Access { read: true, write: false }, Some((file(4096, true), 0))).unwrap();
+        guest.map(4096, 4096, Access { read: false, write: true }, Some((file(4096, true), 0))).unwrap();
+        guest.map(8192, 4096, ALL, None).unwrap();
+        let mut words = [1];
+        assert_eq!(guest.load(HostAddress(0), &mut words), Ok(()));
+        assert_eq!(guest.store(HostAddress(0), &words), Err(Unmapped));
+        assert_eq!(guest.load(HostAddress(4096), &mut words), Err(Unmapped));
+        assert_eq!(guest.store(HostAddress(4096), &words), Ok(()));
+        assert_eq!(guest.read(HostAddress(8192), &mut [0]), Err(Unmapped));
+    }
+
+    proptest! {
+        /// Mapped and by calls, over the edges of pieces, against a plain array.
+        #[test]
+        fn bytes_land_where_they_are_put(
+            sealed: [bool; 3], at in 0usize..12288, bytes in prop::collection::vec(any::<u8>(), 0..6000),
+        ) {
+            let mut guest = GuestMemory::default();
+            for (index, sealed) in sealed.into_iter().enumerate() {
+                guest.map(index as u64 * 4096, 4096, ALL, Some((file(4096, sealed), 0))).unwrap();
+            }
+            let fits = at + bytes.len() <= 12288;
+            prop_assert_eq!(guest.write(HostAddress(at as u64), &bytes).is_ok(), fits);
+            if fits {
+                let mut model = vec![0u8; 12288];
+                model[at..at + bytes.len()].copy_from_slice(&bytes);
+                let mut held = vec![0u8; 12288];
+                guest.read(HostAddress(0), &mut held).unwrap();
+                prop_assert_eq!(&held, &model);
+                let mut words = vec![0u64; 12288 / 8];
+                guest.load(HostAddress(0), &mut words).unwrap();
+                prop_assert_eq!(words.as_bytes(), &model[..]);
+            }
+        }
+    }
+}

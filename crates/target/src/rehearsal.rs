@@ -1,0 +1,367 @@
+//! Front ends without sockets, before a drive that answers every command at once: for whoever feeds them bytes.
+//!
+//! Everything between a socket and the drive's rings is the code that serves: sessions, the PCIe function, the subsystem.
+
+use crate::guest::Access;
+use crate::port::{Line, Port, PortShape};
+use crate::session::{Orphan, Session, World};
+use crate::subsystem::{DriveHealth, Subsystem, SubsystemSettings};
+use crate::vfio_user::{Bus, Doorbells, Function, Header, MESSAGE_MAX, Request, serve};
+use nvme::spec::registers::{self, AdminQueueAttributes, Configuration, Doorbell};
+use nvme::spec::{COMPLETION_BYTES, Completion, SUBMISSION_BYTES, Status, Submission};
+use nvme::{CompletionQueue, ControllerSettings, HostMemory, SubmissionQueue, Transport};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use units::{Bytes, HostAddress, QueueId, Span, Time};
+use zerocopy::FromZeros;
+
+/// Where the machine's memory begins and how much there is.
+pub const MEMORY: u64 = 0x10_0000;
+/// Bytes of the machine's memory.
+pub const MEMORY_BYTES: u64 = 256 << 10;
+
+const SHAPE: PortShape = PortShape {
+    pairs: 4,
+    depth: 4,
+    transfer_max: Bytes(16 << 10),
+    control: HostAddress(0),
+    payload: HostAddress(1 << 20),
+};
+
+/// Entries of the machine's queues.
+const ENTRIES: u32 = 8;
+
+/// The rings' memory.
+struct Plain(Box<[AtomicU64]>);
+
+impl HostMemory for Plain {
+    fn read_words(&self, at: HostAddress, words: &mut [u64]) {
+        for (word, held) in words.iter_mut().zip(&self.0[at.0 as usize / 8..]) {
+            *word = held.load(Ordering::Relaxed);
+        }
+    }
+    fn write_words(&self, at: HostAddress, words: &[u64]) {
+        for (word, held) in words.iter().zip(&self.0[at.0 as usize / 8..]) {
+            held.store(*word, Ordering::Relaxed);
+        }
+    }
+    fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) {
+        self.read_words(at, payload);
+    }
+    fn write_sectors(&self, at: HostAddress, payload: &[u64]) {
+        self.write_words(at, payload);
+    }
+}
+
+/// One queue pair of the drive that answers at once.
+struct Answering {
+    submissions: SubmissionQueue,
+    completions: CompletionQueue,
+    told: [u32; 2],
+}
+
+/// A front end with its drive.
+pub struct Rehearsal {
+    memory: Arc<Plain>,
+    line: Arc<Line>,
+    drive: Vec<Answering>,
+    port: Port,
+    subsystem: Subsystem,
+    now: Time,
+}
+
+/// What happens to a machine, or what its guest does.
+#[derive(Clone, Copy, Debug)]
+pub enum Step<'a> {
+    /// The memory is shared, the controller enabled, one I/O queue made.
+    Start,
+    /// A register is written.
+    Register(u32, u32),
+    /// A message comes, with a file or without.
+    Message(u16, &'a [u8], bool),
+    /// A command is put into a queue, and its doorbell rung.
+    Command(u16, Submission),
+    /// So many completions of a queue are taken.
+    Take(u16, u32),
+    /// A word of memory changes.
+    Poke(u64, u64),
+}
+
+impl Rehearsal {
+    /// A front end of a controller that has these settings but for those that the transport decides.
+    pub fn new(mut controller: ControllerSettings) -> Self {
+        controller.transfer_max = Some(SHAPE.transfer_max);
+        controller.io_queues_max = SHAPE.pairs - 1;
+        controller.vectors = SHAPE.pairs;
+        controller.queue_entries_max = 64;
+        controller.transport = Transport::Memory;
+        let words = (SHAPE.payload.0 + SHAPE.payload_bytes().0) / 8;
+        let words = <[AtomicU64]>::new_box_zeroed_with_elems(words as usize).expect("a few MiB of memory");
+        let memory = Arc::new(Plain(words));
+        let line = Arc::new(Line::new(SHAPE.pairs, Box::new(|| {})));
+        let answering = |queue| Answering {
+            submissions: SubmissionQueue::new(SHAPE.submissions(queue), SHAPE.entries()),
+            completions: CompletionQueue::new(SHAPE.completions(queue), SHAPE.entries()),
+            told: [0; 2],
+        };
+        let drive = (1..=SHAPE.pairs).map(QueueId).map(answering).collect();
+        let mut port = Port::new(memory.clone(), SHAPE, line.clone());
+        let settings = SubsystemSettings { controller, allowed: Vec::new(), keys: None, health: Box::new(health) };
+        let subsystem = Subsystem::new(settings, &mut port);
+        Rehearsal { memory, line, drive, port, subsystem, now: Time::ZERO }
+    }
+
+    /// The drive does what it was asked, and a millisecond passes.
+    fn pass(&mut self) {
+        self.now += Span::from_millis(1);
+        for (pair, id) in self.drive.iter_mut().zip((1..).map(QueueId)) {
+            let [tail, head] = self.line.doorbells(id);
+            if head != pair.told[1] {
+                pair.completions.ring(head).expect("the front end rings as a host does");
+            }
+            if tail != pair.told[0] {
+                pair.submissions.ring(tail).expect("the front end rings as a host does");
+            }
+            pair.told = [tail, head];
+            while let Some(run) = pair.submissions.take(1) {
+                let mut words = [0; 8];
+                self.memory.read_words(run.at, &mut words);
+                let place = pair.completions.reserve(1).expect("there are as many as slots");
+                let (head, command) = (pair.submissions.head(), Submission(words).command_id());
+                let Completion(words) = Completion::new(0, head, id, command, place.phase, Status::SUCCESS);
+                self.memory.write_words(place.at, &words);
+            }
+        }
+        self.subsystem.reap(&mut self.port, self.now);
+    }
+
+    fn drain(&mut self, mut orphans: Vec<Orphan>) {
+        while let Some(mut orphan) = orphans.pop() {
+            self.pass();
+            let mut world = World { subsystem: &mut self.subsystem, port: &mut self.port, now: self.now };
+            if orphan.drain(&mut world) {
+                world.port.return_pair(orphan.pair);
+            } else {
+                orphans.push(orphan);
+            }
+        }
+    }
+
+    /// Two connections of NVMe/TCP take what comes for each in turn; how many bytes were answered.
+    ///
+    /// # Panics
+    /// If the front end loses a queue pair, or leaves a command without an answer.
+    pub fn converse<'a>(&mut self, parts: impl Iterator<Item = (usize, &'a [u8])>) -> usize {
+        self.subsystem.settings.controller.transport = Transport::Message { capsule: Bytes(8192) };
+        let address = "127.0.0.1:4420".parse().expect("an address");
+        let mut sessions = [0, 1].map(|connection| Session::new(connection, address));
+        let mut answered = 0;
+        for (connection, mut bytes) in parts {
+            let session = &mut sessions[connection % 2];
+            while !bytes.is_empty() && !session.is_ending() {
+                let room = session.room();
+                let taken = bytes.len().min(room.len());
+                assert!(taken > 0, "a session without room that does not end");
+                room[..taken].copy_from_slice(&bytes[..taken]);
+                session.filled(taken);
+                bytes = &bytes[taken..];
+                for _ in 0..3 {
+                    let mut world = World { subsystem: &mut self.subsystem, port: &mut self.port, now: self.now };
+                    session.reap(&mut world);
+                    session.work(&mut world);
+                    answered += session.output().len();
+                    session.sent(session.output().len());
+                    self.pass();
+                }
+            }
+            self.subsystem.expire(self.now);
+        }
+        let orphans = sessions.into_iter().filter_map(|session| session.leave(&mut self.subsystem)).collect();
+        self.drain(orphans);
+        assert_eq!(self.port.free_pairs(), usize::from(SHAPE.pairs) - 1, "a queue pair is lost");
+        answered
+    }
+
+    /// A virtual machine with a PCIe function takes these steps.
+    ///
+    /// # Panics
+    /// If the front end loses a queue pair, or the system has no memory to share.
+    pub fn run_machine<'a>(&mut self, steps: impl Iterator<Item = Step<'a>>) {
+        let queues = SHAPE.pairs - 1;
+        let doorbells = Doorbells::new(queues).expect("memory to share");
+        let mut machine = Machine {
+            bus: Bus::new(0, SHAPE.pairs, doorbells.end().next_power_of_two(), true),
+            function: Function::new(1, queues, SHAPE.pairs, doorbells),
+            memory: memory(),
+            tails: [0; 2],
+            heads: [0; 2],
+        };
+        self.subsystem.plug(1);
+        for step in [Step::Start].into_iter().chain(steps) {
+            let mut world = World { subsystem: &mut self.subsystem, port: &mut self.port, now: self.now };
+            machine.take(step, &mut world);
+            machine.function.work(&mut world);
+            self.pass();
+        }
+        let mut world = World { subsystem: &mut self.subsystem, port: &mut self.port, now: self.now };
+        machine.function.unplug(&mut world);
+        while !machine.function.is_drained() {
+            self.pass();
+            let mut world = World { subsystem: &mut self.subsystem, port: &mut self.port, now: self.now };
+            machine.function.work(&mut world);
+        }
+        assert_eq!(self.port.free_pairs(), usize::from(queues), "a queue pair is lost");
+    }
+}
+
+/// How its drive is.
+fn health() -> DriveHealth {
+    DriveHealth { percentage_used: 7, available_spare: 100, read_only: false }
+}
+
+/// What a monitor may share.
+fn memory() -> OwnedFd {
+    let file = memfd_create("machine", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).expect("memory to share");
+    ftruncate(&file, MEMORY_BYTES).expect("memory to share");
+    fcntl_add_seals(&file, SealFlags::SHRINK).expect("it can be sealed");
+    file
+}
+
+struct Machine {
+    bus: Bus,
+    function: Function,
+    memory: OwnedFd,
+    tails: [u32; 2],
+    heads: [u32; 2],
+}
+
+/// Where the rings of a queue lie: a page for each.
+fn ring(queue: u16, completions: bool) -> HostAddress {
+    HostAddress(MEMORY + 4096 * (2 * u64::from(queue & 1) + u64::from(completions)))
+}
+
+impl Machine {
+    fn take(&mut self, step: Step<'_>, world: &mut World<'_>) {
+        match step {
+            Step::Start => self.start(world),
+            Step::Register(at, value) => {
+                let at = u64::from(at) % (self.function.doorbells.end() - 4);
+                self.function.write_registers(world, at, &value.to_le_bytes());
+                self.function.read_registers(world, at, &mut [0; 4]);
+            }
+            Step::Message(command, body, with_file) => {
+                let body = &body[..body.len().min(MESSAGE_MAX)];
+                let Ok(header) = Header::parse(&Header::raw(command, body.len())) else { return };
+                let file = with_file.then(|| self.memory.try_clone().ok()).flatten();
+                let outcome = Request::parse(&header, body).and_then(|request| {
+                    serve(request, body, file.into_iter().collect(), &mut self.bus, &mut self.function, world)
+                });
+                header.reply(outcome.as_ref().map(|(body, _)| &body[..]).map_err(|errno| *errno));
+            }
+            Step::Command(queue, submission) => self.submit(world, queue & 1, submission),
+            Step::Take(queue, count) => {
+                let head = &mut self.heads[usize::from(queue & 1)];
+                *head = (*head + count % ENTRIES) % ENTRIES;
+                let doorbell = Doorbell::CompletionHead(QueueId(queue & 1));
+                self.function.write_registers(world, doorbell.offset().into(), &head.to_le_bytes());
+            }
+            Step::Poke(at, value) => {
+                self.function.guest.write_words(HostAddress(MEMORY + at % MEMORY_BYTES & !7), &[value]);
+            }
+        }
+    }
+
+    fn submit(&mut self, world: &mut World<'_>, queue: u16, submission: Submission) {
+        let tail = &mut self.tails[usize::from(queue)];
+        let at = ring(queue, false) + u64::from(*tail) * SUBMISSION_BYTES;
+        self.function.guest.write_words(at, &submission.0);
+        *tail = (*tail + 1) % ENTRIES;
+        let doorbell = Doorbell::SubmissionTail(QueueId(queue));
+        self.function.write_registers(world, doorbell.offset().into(), &tail.to_le_bytes());
+    }
+
+    fn start(&mut self, world: &mut World<'_>) {
+        self.function.guest.clear();
+        let everything = Access { read: true, write: true };
+        let file = self.memory.try_clone().expect("a file descriptor");
+        self.function.guest.map(MEMORY, MEMORY_BYTES, everything, Some((file, 0))).expect("it is a file of that size");
+        self.function.reset(world);
+        (self.tails, self.heads) = ([0; 2], [0; 2]);
+        for queue in [0, 1] {
+            let zeroes = [0; (ENTRIES as u64 * COMPLETION_BYTES / 8) as usize];
+            self.function.guest.write_words(ring(queue, true), &zeroes);
+        }
+        let attributes = AdminQueueAttributes::new(ENTRIES, ENTRIES).0;
+        for (register, value) in [
+            (registers::AQA, attributes),
+            (registers::ASQ, ring(0, false).0 as u32),
+            (registers::ACQ, ring(0, true).0 as u32),
+            (registers::CC, Configuration::ENABLE.0),
+        ] {
+            self.function.write_registers(world, register.into(), &value.to_le_bytes());
+        }
+        self.function.work(world);
+        let queue = QueueId(1);
+        for submission in [
+            Submission::create_completion_queue(queue, ENTRIES, ring(1, true), Some(1)),
+            Submission::create_submission_queue(queue, ENTRIES, ring(1, false), queue),
+        ] {
+            self.submit(world, 0, submission);
+            self.function.work(world);
+            self.take(Step::Take(0, 1), world);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nvme::spec::{Opcode, log_page};
+    use nvme::{NamespaceSettings, Role};
+
+    fn settings() -> ControllerSettings {
+        ControllerSettings {
+            vendor: 0,
+            serial: "1".into(),
+            model: "rehearsal".into(),
+            firmware: "1".into(),
+            subsystem: "nqn.2026-11.org.flashloom:rehearsal".into(),
+            controller_id: 1,
+            queue_entries_max: 64,
+            io_queues_max: 3,
+            vectors: 4,
+            transfer_max: None,
+            event_requests_max: 4,
+            error_log_entries: 8,
+            burst_log2: 0,
+            commands: vec![Opcode::Flush, Opcode::Write, Opcode::Read],
+            volatile_write_cache: true,
+            atomic_write_blocks: 1,
+            keep_alive: None,
+            ready_within: Span::from_secs(1),
+            temperatures: [343, 358],
+            power_centiwatts: 100,
+            transport: Transport::Memory,
+            role: Role::Storage,
+            namespaces: vec![NamespaceSettings { blocks: 1024, block_bytes: 512, nguid: [1; 16], eui64: [0; 8] }],
+        }
+    }
+
+    /// What fuzzing reaches depends on it: the machine has a controller that works.
+    #[test]
+    fn a_machine_has_started_and_its_commands_are_answered() {
+        let mut rehearsal = Rehearsal::new(settings());
+        let at = nvme::spec::DataPointer { prp1: HostAddress(MEMORY + 0x8000), prp2: HostAddress(MEMORY + 0x9000) };
+        let steps = [
+            Step::Command(1, Submission::write(1, 0, 16, at)),
+            Step::Command(1, Submission::read(1, 0, 16, at)),
+            Step::Take(1, 2),
+            Step::Command(0, Submission::get_log_page(log_page::HEALTH, 0xffff_ffff, 128, at)),
+        ];
+        rehearsal.run_machine(steps.into_iter());
+        let figures = rehearsal.subsystem.figures();
+        assert_eq!((figures.reads, figures.writes, figures.percentage_used), (1, 1, 7));
+    }
+}

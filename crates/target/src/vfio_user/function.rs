@@ -1,0 +1,458 @@
+//! The PCIe function of the drive: registers, the admin queue, and what the controller asks for. `queues` has the path of
+//! I/O commands.
+//!
+//! The controller is [`nvme::Controller`], as for every other front end. What is here is what a bus adds to it: queues and
+//! data in the guest's memory, doorbells, interrupts. One thread has all of it, so that memory that was unmapped is not
+//! touched afterwards.
+
+use super::doorbells::Doorbells;
+use super::interrupts::Interrupts;
+use super::queues::IoQueue;
+use super::transfer::Place;
+use crate::guest::{GuestMemory, Unmapped};
+use crate::session::{Orphan, World};
+use nvme::spec::registers::Doorbell;
+use nvme::spec::{Completion, Status, Submission};
+use nvme::{
+    AdminReply, AsynchronousEvent, Coalescer, CoalescingSettings, CommandError, CompletionQueue, DeviceEvent,
+    Interrupt, SubmissionQueue,
+};
+use std::collections::VecDeque;
+use units::{HostAddress, QueueId, Time};
+
+const ADMIN: QueueId = QueueId(0);
+
+/// A completion queue of the guest.
+struct Completions {
+    queue: CompletionQueue,
+    vector: Option<u16>,
+    /// The head doorbell as it was last seen.
+    head: u32,
+    /// Posted since its vector was last told.
+    fresh: u32,
+}
+
+struct AdminQueue {
+    queue: SubmissionQueue,
+    tail: u32,
+}
+
+/// What the controller waits for: that the drive has answered everything that was asked through queues that are gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Transition {
+    Starting,
+    Stopping,
+}
+
+/// A vector's coalescing, and when its interrupt is due.
+#[derive(Default)]
+struct Vector {
+    coalescer: Coalescer,
+    due: Option<Time>,
+}
+
+pub(crate) struct Function {
+    id: u16,
+    pub(crate) guest: GuestMemory,
+    pub(crate) interrupts: Interrupts,
+    pub(crate) doorbells: Doorbells,
+    /// By identifier; the first is the admin queue's.
+    completions: Vec<Option<Completions>>,
+    admin: Option<AdminQueue>,
+    /// By identifier; the first stays empty.
+    pub(super) queues: Vec<Option<Box<IoQueue>>>,
+    /// The command that deletes a queue whose commands are still under way. No other admin command is taken meanwhile.
+    deleting: Option<(QueueId, u16)>,
+    orphans: Vec<Orphan>,
+    transition: Option<Transition>,
+    /// Completions of the admin queue that are yet to be posted.
+    owed: VecDeque<Completion>,
+    vectors: Vec<Vector>,
+    /// The guest's queues are not where it said: it has to reset its controller.
+    has_failed: bool,
+    pub(super) scratch: Vec<u64>,
+}
+
+impl Function {
+    /// The function of controller `id`, of which a guest can have so many I/O queues.
+    pub(crate) fn new(id: u16, queues: u16, vectors: u16, doorbells: Doorbells) -> Self {
+        let places = usize::from(queues) + 1;
+        Function {
+            id,
+            guest: GuestMemory::default(),
+            interrupts: Interrupts::new(vectors),
+            doorbells,
+            completions: (0..places).map(|_| None).collect(),
+            admin: None,
+            queues: (0..places).map(|_| None).collect(),
+            deleting: None,
+            orphans: Vec::new(),
+            transition: None,
+            owed: VecDeque::new(),
+            vectors: (0..vectors).map(|_| Vector::default()).collect(),
+            has_failed: false,
+            scratch: Vec::new(),
+        }
+    }
+
+    /// Whether the guest can ring doorbells that matter.
+    pub(crate) fn is_enabled(&self) -> bool {
+        self.admin.is_some()
+    }
+
+    /// Whether the drive still works on what queues that are gone have asked.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.orphans.is_empty()
+    }
+
+    /// When an interrupt that was put off is due.
+    pub(crate) fn next_interrupt(&self) -> Option<Time> {
+        self.vectors.iter().filter_map(|vector| vector.due).min()
+    }
+
+    /// Reads registers; the range lies within them or the doorbells.
+    pub(crate) fn read_registers(&self, world: &World<'_>, at: u64, to: &mut [u8]) {
+        for (place, byte) in (at as u32..).zip(to) {
+            let word = match Doorbell::at(place & !3) {
+                Some(doorbell) => self.doorbells.get(doorbell),
+                None => world
+                    .subsystem
+                    .controllers
+                    .get(&self.id)
+                    .map_or(0, |live| live.controller.read_property(place & !3)),
+            };
+            *byte = (word >> (8 * (place & 3))) as u8;
+        }
+    }
+
+    /// Writes registers, whole ones only (NVMe over PCIe 1.0 section 3.1: anything else is undefined, and does nothing).
+    pub(crate) fn write_registers(&mut self, world: &mut World<'_>, at: u64, from: &[u8]) {
+        if !at.is_multiple_of(4) || !from.len().is_multiple_of(4) {
+            return;
+        }
+        for (place, bytes) in (at as u32..).step_by(4).zip(from.chunks_exact(4)) {
+            let value = u32::from_le_bytes(bytes.try_into().expect("four bytes"));
+            match Doorbell::at(place) {
+                Some(doorbell) => self.ring(world, doorbell, value),
+                None => {
+                    if let Some(live) = world.subsystem.controllers.get_mut(&self.id) {
+                        live.controller.write_property(place, value);
+                    }
+                    self.obey(world);
+                }
+            }
+        }
+    }
+
+    fn ring(&mut self, world: &mut World<'_>, doorbell: Doorbell, value: u32) {
+        let is_there = match doorbell {
+            Doorbell::SubmissionTail(ADMIN) => self.admin.is_some(),
+            Doorbell::SubmissionTail(queue) => self.queues.get(queue.index()).is_some_and(Option::is_some),
+            Doorbell::CompletionHead(queue) => self.completions.get(queue.index()).is_some_and(Option::is_some),
+        };
+        if is_there {
+            self.doorbells.set(doorbell, value);
+        } else if self.is_enabled() {
+            self.raise(world, AsynchronousEvent::InvalidDoorbellRegister);
+        }
+    }
+
+    /// A reset of the function: its controller is as new. What the drive works on is waited for before it starts again.
+    pub(crate) fn reset(&mut self, world: &mut World<'_>) {
+        self.drop_queues(world);
+        self.transition = None;
+        world.subsystem.plug(self.id);
+    }
+
+    /// The guest is gone, and its memory.
+    pub(crate) fn unplug(&mut self, world: &mut World<'_>) {
+        self.reset(world);
+        self.guest.clear();
+        self.interrupts.clear();
+    }
+
+    fn drop_queues(&mut self, world: &mut World<'_>) {
+        for queue in self.queues.iter_mut().filter_map(Option::take) {
+            self.orphans.push(queue.leave());
+        }
+        self.admin = None;
+        self.completions.fill_with(|| None);
+        self.deleting = None;
+        self.owed.clear();
+        self.vectors.fill_with(Vector::default);
+        self.has_failed = false;
+        self.doorbells.clear();
+        self.drain(world);
+    }
+
+    fn drain(&mut self, world: &mut World<'_>) {
+        for mut orphan in std::mem::take(&mut self.orphans) {
+            if orphan.drain(world) {
+                world.port.return_pair(orphan.pair);
+            } else {
+                self.orphans.push(orphan);
+            }
+        }
+    }
+
+    /// Does what there is to do; whether there was anything.
+    pub(crate) fn work(&mut self, world: &mut World<'_>) -> bool {
+        self.drain(world);
+        self.settle(world);
+        let mut did = false;
+        if self.admin.is_some() && !self.has_failed {
+            match self.serve(world) {
+                Ok(done) => did = done,
+                Err(Unmapped) => self.fail(world),
+            }
+        }
+        self.signal(world);
+        did
+    }
+
+    fn serve(&mut self, world: &mut World<'_>) -> Result<bool, Unmapped> {
+        let mut did = self.take_heads(world);
+        did |= self.reap(world)?;
+        self.finish_deletion(world);
+        did |= self.administer(world)?;
+        did |= self.fetch(world)?;
+        Ok(did)
+    }
+
+    /// A queue is not in the guest's memory: nothing more can be told there.
+    fn fail(&mut self, world: &mut World<'_>) {
+        self.has_failed = true;
+        if let Some(live) = world.subsystem.controllers.get_mut(&self.id) {
+            live.controller.on_fatal();
+        }
+    }
+
+    /// Goes on with a start or a stop as soon as nothing is under way.
+    fn settle(&mut self, world: &mut World<'_>) {
+        if !self.orphans.is_empty() {
+            return;
+        }
+        let Some(transition) = self.transition.take() else { return };
+        if let Some(live) = world.subsystem.controllers.get_mut(&self.id) {
+            match transition {
+                Transition::Starting => live.controller.on_started(),
+                Transition::Stopping => live.controller.on_stopped(),
+            }
+        }
+        self.obey(world);
+    }
+
+    /// Does what the controller asks for.
+    pub(super) fn obey(&mut self, world: &mut World<'_>) {
+        for event in world.subsystem.obey(world.port, self.id, world.now) {
+            match event {
+                DeviceEvent::Start { submissions, submission_entries, completions, completion_entries, .. } => {
+                    let queue = SubmissionQueue::new(submissions, submission_entries);
+                    self.admin = Some(AdminQueue { queue, tail: 0 });
+                    self.create_completions(ADMIN, completions, completion_entries, Some(0));
+                    self.transition = Some(Transition::Starting);
+                }
+                DeviceEvent::Stop => {
+                    self.drop_queues(world);
+                    self.transition = Some(Transition::Stopping);
+                }
+                DeviceEvent::CompletionQueueCreated { queue, base, entries, vector } => {
+                    self.create_completions(queue, base, entries, vector);
+                }
+                DeviceEvent::SubmissionQueueCreated { queue, base, entries, completions, .. } => {
+                    // As many as the controller has queues, and those of deleted queues are back.
+                    let pair = world.port.take_pair().expect("there is a pair for each queue");
+                    self.doorbells.set(Doorbell::SubmissionTail(queue), 0);
+                    let queue_of = IoQueue::new(queue, SubmissionQueue::new(base, entries), completions, pair);
+                    self.queues[queue.index()] = Some(Box::new(queue_of));
+                }
+                DeviceEvent::SubmissionQueueDeleted(queue) => self.deleting = Some((queue, 0)),
+                DeviceEvent::CompletionQueueDeleted(queue) => self.completions[queue.index()] = None,
+                DeviceEvent::EventRequestDone { command_id, result, status } => {
+                    self.owe(command_id, result, status);
+                }
+                DeviceEvent::StartOverMessages | DeviceEvent::ShutDown { .. } | DeviceEvent::FeatureChanged(_) => {}
+            }
+        }
+    }
+
+    fn create_completions(&mut self, id: QueueId, base: HostAddress, entries: u32, vector: Option<u16>) {
+        self.doorbells.set(Doorbell::CompletionHead(id), 0);
+        let queue = CompletionQueue::new(base, entries);
+        self.completions[id.index()] = Some(Completions { queue, vector, head: 0, fresh: 0 });
+    }
+
+    pub(super) fn raise(&mut self, world: &mut World<'_>, event: AsynchronousEvent) {
+        if let Some(live) = world.subsystem.controllers.get_mut(&self.id) {
+            live.controller.raise(event);
+        }
+        self.obey(world);
+    }
+
+    /// Looks which completions the guest has taken.
+    fn take_heads(&mut self, world: &mut World<'_>) -> bool {
+        let (mut did, mut wrong) = (false, false);
+        for (id, completions) in (0..).map(QueueId).zip(&mut self.completions) {
+            let Some(completions) = completions else { continue };
+            let head = self.doorbells.get(Doorbell::CompletionHead(id));
+            if head != completions.head {
+                completions.head = head;
+                did = true;
+                wrong |= completions.queue.ring(head).is_err();
+            }
+        }
+        if wrong {
+            self.raise(world, AsynchronousEvent::InvalidDoorbellValue);
+        }
+        did
+    }
+
+    /// Answers the admin queue, a command at a time.
+    fn administer(&mut self, world: &mut World<'_>) -> Result<bool, Unmapped> {
+        let mut did = false;
+        loop {
+            self.pay()?;
+            let Some(admin) = &mut self.admin else { return Ok(did) };
+            let tail = self.doorbells.get(Doorbell::SubmissionTail(ADMIN));
+            if tail != admin.tail {
+                admin.tail = tail;
+                if admin.queue.ring(tail).is_err() {
+                    self.raise(world, AsynchronousEvent::InvalidDoorbellValue);
+                    continue;
+                }
+            }
+            let is_ready = self.transition.is_none();
+            if !is_ready || !self.owed.is_empty() || self.deleting.is_some() {
+                return Ok(did);
+            }
+            let Some(run) = admin.queue.take(1) else { return Ok(did) };
+            did = true;
+            let mut words = [0; 8];
+            self.guest.load(run.at, &mut words)?;
+            self.answer(world, &Submission(words));
+        }
+    }
+
+    fn answer(&mut self, world: &mut World<'_>, submission: &Submission) {
+        let command = submission.command_id();
+        let reply = world.subsystem.administer(self.id, submission, world.now);
+        self.obey(world);
+        if let Some((_, deleted_by)) = &mut self.deleting {
+            *deleted_by = command;
+            return self.finish_deletion(world);
+        }
+        match reply {
+            AdminReply::Held => {}
+            AdminReply::Complete { result, status } => self.owe(command, result, status),
+            AdminReply::Transfer { data, result } => {
+                let mut place = Place::default();
+                let found = place.find(&self.guest, submission, data.len() as u64);
+                let written = found
+                    .and_then(|()| place.write(&self.guest, &data).map_err(|Unmapped| Status::DATA_TRANSFER_ERROR));
+                let status = written.err().unwrap_or(Status::SUCCESS);
+                self.owe(command, if status.is_success() { result } else { 0 }, status);
+                if !status.is_success() {
+                    self.log(world, ADMIN, submission, status, 0);
+                }
+            }
+        }
+    }
+
+    /// A submission queue goes when its commands are answered, and its deletion completes after them.
+    fn finish_deletion(&mut self, world: &mut World<'_>) {
+        let Some((id, command)) = self.deleting else { return };
+        let place = &mut self.queues[id.index()];
+        if place.as_ref().is_none_or(|queue| world.port.is_drained(&queue.pair)) {
+            if let Some(queue) = place.take() {
+                world.port.return_pair(queue.pair);
+            }
+            self.deleting = None;
+            self.owe(command, 0, Status::SUCCESS);
+        }
+    }
+
+    /// Whether a queue takes no more commands.
+    pub(super) fn is_being_deleted(&self, queue: QueueId) -> bool {
+        self.deleting.is_some_and(|(deleted, _)| deleted == queue)
+    }
+
+    /// A completion of the admin queue.
+    fn owe(&mut self, command: u16, result: u64, status: Status) {
+        let head = self.admin.as_ref().map_or(0, |admin| admin.queue.head());
+        self.owed.push_back(Completion::new(result, head, ADMIN, command, false, status));
+    }
+
+    fn pay(&mut self) -> Result<(), Unmapped> {
+        while self.has_room(ADMIN) {
+            let Some(completion) = self.owed.pop_front() else { break };
+            self.post(ADMIN, completion)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a completion can be posted there.
+    pub(super) fn has_room(&self, queue: QueueId) -> bool {
+        self.completions[queue.index()].as_ref().is_some_and(|completions| completions.queue.free() > 0)
+    }
+
+    /// Posts a completion; there is room for it.
+    pub(super) fn post(&mut self, queue: QueueId, completion: Completion) -> Result<(), Unmapped> {
+        let completions = self.completions[queue.index()].as_mut().expect("it outlives its submission queues");
+        let run = completions.queue.reserve(1).expect("room was asked for");
+        completions.fresh += 1;
+        let Completion(words) = completion.with_phase(run.phase);
+        self.guest.store(run.at, &words)
+    }
+
+    /// Puts a failed command into the error log.
+    pub(super) fn log(
+        &self,
+        world: &mut World<'_>,
+        queue: QueueId,
+        submission: &Submission,
+        status: Status,
+        block: u64,
+    ) {
+        if let Some(live) = world.subsystem.controllers.get_mut(&self.id) {
+            let (command_id, namespace) = (submission.command_id(), submission.namespace());
+            live.controller.log_error(CommandError { queue, command_id, status, block, namespace });
+        }
+    }
+
+    pub(super) fn controller_id(&self) -> u16 {
+        self.id
+    }
+
+    /// Interrupts for what was posted, at once or when the host wants them.
+    fn signal(&mut self, world: &World<'_>) {
+        let controller = world.subsystem.controllers.get(&self.id).map(|live| &live.controller);
+        for (id, completions) in self.completions.iter_mut().enumerate() {
+            let Some(completions) = completions else { continue };
+            let fresh = std::mem::take(&mut completions.fresh);
+            let Some(number) = completions.vector.filter(|_| fresh > 0) else { continue };
+            let settings = match controller {
+                Some(controller) if id > 0 => controller.coalescing(number),
+                _ => CoalescingSettings::NONE,
+            };
+            let vector = &mut self.vectors[usize::from(number)];
+            match vector.coalescer.on_completions(world.now, fresh, settings) {
+                Some(Interrupt::Now) => {
+                    vector.due = None;
+                    self.interrupts.raise(number);
+                }
+                Some(Interrupt::At(at)) => vector.due = Some(at),
+                None => {}
+            }
+        }
+        for (number, vector) in (0..).zip(&mut self.vectors) {
+            if vector.due.is_some_and(|due| due <= world.now) {
+                vector.due = None;
+                match vector.coalescer.on_timer(world.now) {
+                    Some(Interrupt::Now) => self.interrupts.raise(number),
+                    Some(Interrupt::At(at)) => vector.due = Some(at),
+                    None => {}
+                }
+            }
+        }
+    }
+}

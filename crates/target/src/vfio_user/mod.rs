@@ -1,0 +1,311 @@
+//! A PCIe controller for a virtual machine: the loop over its monitor's socket, the doorbells, the drive's completions and
+//! time, on one thread.
+
+mod client;
+mod config_space;
+mod doorbells;
+mod function;
+mod interrupts;
+mod message;
+mod queues;
+mod transfer;
+
+use crate::front::{EndOnDrop, Ended, Patience, ServeError, Stop};
+use crate::metrics::{Figures, Shared};
+use crate::port::{Line, Port, PortShape};
+use crate::session::World;
+use crate::subsystem::{Subsystem, SubsystemSettings};
+pub(crate) use client::{Bus, serve};
+pub(crate) use doorbells::Doorbells;
+pub(crate) use function::Function;
+pub(crate) use message::{Header, MESSAGE_MAX, Request};
+
+use client::Client;
+use mio::net::{UnixListener, UnixStream};
+use mio::{Events, Interest, Poll, Token, Waker};
+use nvme::{HostMemory, Transport};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant};
+use units::{Span, Time};
+
+const WAKER: Token = Token(0);
+const LISTENER: Token = Token(1);
+const CLIENT: Token = Token(2);
+
+/// The largest queue that a guest can have: what Linux asks for by default.
+const QUEUE_ENTRIES_MAX: u32 = 1024;
+
+/// Vectors that MSI-X can have (PCI Express Base 4.0 section 7.7.2).
+const VECTORS_MAX: u16 = 2048;
+
+// Nobody tells of a doorbell that is mapped, so it is looked at: all the time while something happens, seldom after that.
+const LOOK_ALWAYS: Span = Span::from_micros(200);
+const LOOK_OFTEN: Span = Span::from_millis(20);
+const BETWEEN_LOOKS: Duration = Duration::from_micros(50);
+const AT_LEAST_EVERY: Duration = Duration::from_millis(1);
+
+/// Turns of work between two looks at the sockets.
+const TURNS_PER_POLL: u32 = 64;
+
+/// How a guest's doorbells come here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DoorbellPath {
+    /// By memory that the monitor maps for the guest: no exits, but the memory has to be watched.
+    Mapped,
+    /// By messages of the monitor, each of which is waited for.
+    Sent,
+}
+
+/// A socket that a virtual machine's monitor connects to.
+pub struct VfioUser {
+    poll: Poll,
+    listener: UnixListener,
+    path: PathBuf,
+    doorbells: DoorbellPath,
+    line: Arc<Line>,
+    stop: Stop,
+    patience: Patience,
+    figures: Shared,
+}
+
+impl VfioUser {
+    /// Listens at a path, for a drive with so many queue pairs. A socket that nobody listens at any more is replaced.
+    ///
+    /// # Errors
+    /// A path that cannot be listened at.
+    pub fn listen(path: &Path, doorbells: DoorbellPath, pairs: u16) -> Result<VfioUser, ServeError> {
+        let poll = Poll::new()?;
+        let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
+        let listen = || {
+            let is_stale = std::os::unix::net::UnixStream::connect(path)
+                .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+            if is_stale {
+                std::fs::remove_file(path)?;
+            }
+            let mut listener = UnixListener::bind(path)?;
+            poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
+            Ok(listener)
+        };
+        let listener = listen().map_err(|error| ServeError::Socket { path: path.to_owned(), error })?;
+        let (line, stop) = (Line::waking(pairs, waker.clone()), Stop::new(waker));
+        let (patience, figures) = (Patience::default(), Shared::default());
+        Ok(VfioUser { poll, listener, path: path.to_owned(), doorbells, line, stop, patience, figures })
+    }
+
+    pub(crate) fn line(&self) -> Arc<Line> {
+        self.line.clone()
+    }
+
+    pub(crate) fn stop(&self) -> Stop {
+        self.stop.clone()
+    }
+
+    pub(crate) fn figures(&self) -> Shared {
+        self.figures.clone()
+    }
+
+    pub(crate) fn set_patience(&mut self, patience: Patience) {
+        self.patience = patience;
+    }
+
+    /// Serves until it is stopped; then the drive is durable and told to end.
+    ///
+    /// # Errors
+    /// A system that refuses to wait or to share memory, or a drive that does not answer.
+    pub(crate) fn run(
+        self,
+        settings: SubsystemSettings,
+        memory: Arc<dyn HostMemory>,
+        shape: PortShape,
+    ) -> Result<Ended, ServeError> {
+        let _end = EndOnDrop(self.line.clone());
+        Loop::new(self, settings, memory, shape)?.run()
+    }
+}
+
+impl Drop for VfioUser {
+    fn drop(&mut self) {
+        // What is left of it would keep the next one from listening; where it is gone already, so much the better.
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+struct Loop {
+    server: VfioUser,
+    port: Port,
+    subsystem: Subsystem,
+    function: Function,
+    bus: Bus,
+    client: Option<Client>,
+    began: Instant,
+    /// When there was last something to do.
+    busy: Time,
+    turns: u32,
+    ended: Ended,
+}
+
+impl Loop {
+    fn new(
+        server: VfioUser,
+        mut settings: SubsystemSettings,
+        memory: Arc<dyn HostMemory>,
+        shape: PortShape,
+    ) -> Result<Self, ServeError> {
+        let mut port = Port::new(memory, shape, server.line.clone());
+        let queues = shape.pairs - 1;
+        let vectors = (queues + 1).min(VECTORS_MAX);
+        let controller = &mut settings.controller;
+        controller.transport = Transport::Memory;
+        controller.queue_entries_max = QUEUE_ENTRIES_MAX;
+        controller.io_queues_max = queues;
+        controller.vectors = vectors;
+        let (id, vendor) = (controller.controller_id, controller.vendor);
+        let mut subsystem = Subsystem::new(settings, &mut port);
+        subsystem.plug(id);
+        let doorbells = Doorbells::new(queues)?;
+        let bus =
+            Bus::new(vendor, vectors, doorbells.end().next_power_of_two(), server.doorbells == DoorbellPath::Mapped);
+        let function = Function::new(id, queues, vectors, doorbells);
+        let (began, ended) = (Instant::now(), Ended::default());
+        Ok(Loop { server, port, subsystem, function, bus, client: None, began, busy: Time::ZERO, turns: 0, ended })
+    }
+
+    fn now(&self) -> Time {
+        let elapsed = self.began.elapsed();
+        Time::ZERO + Span::from_secs(elapsed.as_secs()) + Span::from_nanos(elapsed.subsec_nanos().into())
+    }
+
+    fn run(mut self) -> Result<Ended, ServeError> {
+        let mut events = Events::with_capacity(16);
+        while !self.server.stop.is_asked() && !self.server.line.is_abandoned() {
+            self.turn(&mut events)?;
+        }
+        self.finish(&mut events)?;
+        Ok(self.ended)
+    }
+
+    fn turn(&mut self, events: &mut Events) -> Result<(), ServeError> {
+        self.turns = self.turns.wrapping_add(1);
+        let did = self.work();
+        let now = self.now();
+        if did {
+            self.busy = now;
+            if self.turns.is_multiple_of(TURNS_PER_POLL) {
+                self.poll(events, Duration::ZERO)?;
+            }
+            return Ok(());
+        }
+        let idle = now.since(self.busy);
+        let watches = self.function.is_enabled() && self.server.doorbells == DoorbellPath::Mapped;
+        if watches && idle < LOOK_OFTEN {
+            if idle < LOOK_ALWAYS {
+                std::thread::yield_now();
+            } else {
+                std::thread::sleep(BETWEEN_LOOKS);
+            }
+            return self.poll(events, Duration::ZERO);
+        }
+        // From here on completions wake it; those that came before are found by looking once more.
+        self.server.line.look();
+        self.publish();
+        let most = if watches { AT_LEAST_EVERY } else { Duration::from_secs(1) };
+        let due = self.function.next_interrupt().map(|at| Duration::from_nanos(at.since(now).nanos()));
+        let patience = due.map_or(most, |due| due.min(most));
+        let patience = if self.work() { Duration::ZERO } else { patience };
+        self.poll(events, patience)
+    }
+
+    /// A turn of everything that is not waiting; whether there was anything to do.
+    fn work(&mut self) -> bool {
+        let now = self.now();
+        let Loop { subsystem, port, function, bus, client, .. } = self;
+        subsystem.reap(port, now);
+        let mut world = World { subsystem, port, now };
+        let mut did = function.work(&mut world);
+        if let Some(client) = client.as_mut().filter(|client| client.has_work()) {
+            did |= client.work(bus, function, &mut world);
+        }
+        if let Some(gone) = client.take_if(|client| client.is_gone) {
+            self.ended.violations += u64::from(gone.has_violated);
+            bus.reset();
+            function.unplug(&mut world);
+            did = true;
+        }
+        self.port.ring();
+        did
+    }
+
+    fn poll(&mut self, events: &mut Events, patience: Duration) -> Result<(), ServeError> {
+        match self.server.poll.poll(events, Some(patience)) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
+            other => other?,
+        }
+        for event in &*events {
+            match (event.token(), &mut self.client) {
+                (LISTENER, _) => self.accept(),
+                (CLIENT, Some(client)) => {
+                    client.readable |= event.is_readable() || event.is_read_closed();
+                    client.writable |= event.is_writable();
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A function is in one machine: whoever comes second is closed.
+    fn accept(&mut self) {
+        while let Ok((stream, _)) = self.server.listener.accept() {
+            self.ended.connections += 1;
+            if self.client.is_none() {
+                self.client = self.welcome(stream);
+            }
+        }
+    }
+
+    fn welcome(&self, mut stream: UnixStream) -> Option<Client> {
+        let interest = Interest::READABLE | Interest::WRITABLE;
+        self.server.poll.registry().register(&mut stream, CLIENT, interest).ok()?;
+        Some(Client::new(stream))
+    }
+
+    /// Takes the function from its guest, waits for what the drive still works on, and makes it durable.
+    fn finish(&mut self, events: &mut Events) -> Result<(), ServeError> {
+        self.client = None;
+        let now = self.now();
+        let mut world = World { subsystem: &mut self.subsystem, port: &mut self.port, now };
+        self.function.unplug(&mut world);
+        let patience = now + self.server.patience.to_end;
+        let mut is_asked = false;
+        while !(self.subsystem.is_durable().is_some() && self.function.is_drained()) {
+            if self.now() >= patience || self.server.line.is_abandoned() {
+                return Err(ServeError::Stuck);
+            }
+            self.server.line.look();
+            self.work();
+            if self.function.is_drained() && !is_asked {
+                is_asked = true;
+                let now = self.now();
+                self.subsystem.make_durable(&mut self.port, now);
+                self.port.ring();
+            }
+            self.client = None;
+            self.poll(events, AT_LEAST_EVERY)?;
+        }
+        self.ended.durable = self.subsystem.is_durable() == Some(true);
+        Ok(())
+    }
+
+    /// Leaves the figures where whoever watches finds them.
+    fn publish(&self) {
+        let figures = Figures {
+            connections: self.client.iter().count() as u64,
+            accepted: self.ended.connections,
+            violations: self.ended.violations,
+            ..self.subsystem.figures()
+        };
+        *self.server.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;
+    }
+}

@@ -1,0 +1,209 @@
+//! I/O queues of a guest: each has one of the drive's queue pairs, and its commands the buffer of a slot there.
+
+use super::function::Function;
+use super::transfer::Place;
+use crate::guest::Unmapped;
+use crate::port::{Moved, QueuePair};
+use crate::session::{Orphan, World};
+use nvme::spec::registers::Doorbell;
+use nvme::spec::{Completion, Opcode, Status, Submission};
+use nvme::{AsynchronousEvent, Movement, SubmissionQueue};
+use units::QueueId;
+use zerocopy::IntoBytes;
+
+/// Commands taken from one queue before the others have their turn: as many as a slot's pair has at most.
+const TURN_COMMANDS: usize = 128;
+
+/// A command that the drive works on.
+struct Flight {
+    submission: Submission,
+    opcode: Opcode,
+    movement: Movement,
+}
+
+pub(super) struct IoQueue {
+    id: QueueId,
+    submissions: SubmissionQueue,
+    /// The tail doorbell as it was last seen.
+    tail: u32,
+    completions: QueueId,
+    pub(super) pair: QueuePair,
+    /// By slot.
+    flights: Vec<Option<Flight>>,
+    places: Vec<Place>,
+}
+
+impl IoQueue {
+    pub(super) fn new(id: QueueId, submissions: SubmissionQueue, completions: QueueId, pair: QueuePair) -> Self {
+        IoQueue { id, submissions, tail: 0, completions, pair, flights: Vec::new(), places: Vec::new() }
+    }
+
+    /// Its pair, with what is under way there.
+    pub(super) fn leave(self) -> Orphan {
+        let flights = (0..).zip(self.flights);
+        let under_way = flights.filter_map(|(slot, flight)| flight.map(|flight| (slot, flight.opcode))).collect();
+        Orphan::new(self.pair, under_way)
+    }
+
+    fn completion(&self, submission: &Submission, result: u64, status: Status) -> Completion {
+        Completion::new(result, self.submissions.head(), self.id, submission.command_id(), false, status)
+    }
+
+    fn prepare(&mut self, slot: u16) {
+        let places = usize::from(slot) + 1;
+        if self.flights.len() < places {
+            self.flights.resize_with(places, || None);
+            self.places.resize_with(places, Place::default);
+        }
+    }
+}
+
+impl Function {
+    /// Takes new commands of every queue, as far as there are slots for them and room for their completions.
+    pub(super) fn fetch(&mut self, world: &mut World<'_>) -> Result<bool, Unmapped> {
+        let mut did = false;
+        for id in 1..self.queues.len() {
+            if let Some(mut queue) = self.queues[id].take() {
+                let fetched = self.fetch_from(world, &mut queue);
+                self.queues[id] = Some(queue);
+                did |= fetched?;
+            }
+        }
+        Ok(did)
+    }
+
+    fn fetch_from(&mut self, world: &mut World<'_>, queue: &mut IoQueue) -> Result<bool, Unmapped> {
+        let tail = self.doorbells.get(Doorbell::SubmissionTail(queue.id));
+        if tail != queue.tail {
+            queue.tail = tail;
+            if queue.submissions.ring(tail).is_err() {
+                self.raise(world, AsynchronousEvent::InvalidDoorbellValue);
+            }
+        }
+        if queue.submissions.pending() == 0 || self.is_being_deleted(queue.id) {
+            return Ok(false);
+        }
+        for taken in 0..TURN_COMMANDS {
+            let slot = if self.has_room(queue.completions) { queue.pair.take_slot() } else { None };
+            let Some(slot) = slot else { return Ok(taken > 0) };
+            let Some(run) = queue.submissions.take(1) else {
+                queue.pair.give_back(slot);
+                return Ok(taken > 0);
+            };
+            let mut words = [0; 8];
+            let loaded = self.guest.load(run.at, &mut words);
+            if loaded.is_err() {
+                queue.pair.give_back(slot);
+            }
+            loaded?;
+            self.begin(world, queue, slot, Submission(words))?;
+        }
+        Ok(true)
+    }
+
+    fn begin(
+        &mut self,
+        world: &mut World<'_>,
+        queue: &mut IoQueue,
+        slot: u16,
+        submission: Submission,
+    ) -> Result<(), Unmapped> {
+        queue.prepare(slot);
+        match self.admit(world, queue, slot, &submission) {
+            Ok((opcode, movement, moved)) => {
+                queue.flights[usize::from(slot)] = Some(Flight { submission, opcode, movement });
+                world.subsystem.served.begin(world.now);
+                world.port.submit(&mut queue.pair, slot, submission, moved);
+                Ok(())
+            }
+            Err(status) => {
+                queue.pair.give_back(slot);
+                self.note_failure(world, queue.id, &submission, status);
+                self.post(queue.completions, queue.completion(&submission, 0, status))
+            }
+        }
+    }
+
+    /// What a command is, with the data that it brings in its slot.
+    fn admit(
+        &mut self,
+        world: &mut World<'_>,
+        queue: &mut IoQueue,
+        slot: u16,
+        submission: &Submission,
+    ) -> Result<(Opcode, Movement, Moved), Status> {
+        let live = world.subsystem.controllers.get(&self.controller_id());
+        let (opcode, movement) = live.ok_or(Status::COMMAND_SEQUENCE_ERROR)?.controller.movement(submission)?;
+        let place = &mut queue.places[usize::from(slot)];
+        let bytes = match movement {
+            Movement::Nothing => return Ok((opcode, movement, Moved::Nothing)),
+            Movement::FromHost(bytes) | Movement::ToHost(bytes) => bytes.0,
+        };
+        place.find(&self.guest, submission, bytes)?;
+        if matches!(movement, Movement::ToHost(_)) {
+            return Ok((opcode, movement, Moved::Blocks(bytes as usize)));
+        }
+        self.scratch.resize((bytes as usize).div_ceil(8), 0);
+        let into = &mut self.scratch.as_mut_bytes()[..bytes as usize];
+        place.read(&self.guest, into).map_err(|Unmapped| Status::DATA_TRANSFER_ERROR)?;
+        if opcode == Opcode::DatasetManagement {
+            world.port.put_ranges(&queue.pair, slot, &self.scratch);
+            return Ok((opcode, movement, Moved::Ranges));
+        }
+        world.port.put(&queue.pair, slot, &self.scratch);
+        Ok((opcode, movement, Moved::Blocks(bytes as usize)))
+    }
+
+    /// Takes what the drive has completed, as far as there is room to say so.
+    pub(super) fn reap(&mut self, world: &mut World<'_>) -> Result<bool, Unmapped> {
+        let mut did = false;
+        for id in 1..self.queues.len() {
+            if let Some(mut queue) = self.queues[id].take() {
+                let reaped = self.reap_from(world, &mut queue);
+                self.queues[id] = Some(queue);
+                did |= reaped?;
+            }
+        }
+        Ok(did)
+    }
+
+    fn reap_from(&mut self, world: &mut World<'_>, queue: &mut IoQueue) -> Result<bool, Unmapped> {
+        let mut did = false;
+        while self.has_room(queue.completions) {
+            let Some(completion) = world.port.reap(&mut queue.pair) else { break };
+            did = true;
+            self.finish(world, queue, &completion)?;
+        }
+        Ok(did)
+    }
+
+    fn finish(&mut self, world: &mut World<'_>, queue: &mut IoQueue, completion: &Completion) -> Result<(), Unmapped> {
+        let slot = completion.command_id();
+        let flight = queue.flights[usize::from(slot)].take().expect("the drive answers what it was asked");
+        let Flight { submission, opcode, movement } = flight;
+        let mut status = completion.status();
+        let bytes = match movement {
+            Movement::Nothing => 0,
+            Movement::FromHost(bytes) | Movement::ToHost(bytes) => bytes.0 as usize,
+        };
+        world.subsystem.served.end(world.now, opcode, bytes, completion);
+        if matches!(movement, Movement::ToHost(_)) && status.is_success() {
+            self.scratch.resize(bytes / 8, 0);
+            world.port.get(&queue.pair, slot, &mut self.scratch);
+            if queue.places[usize::from(slot)].write(&self.guest, self.scratch.as_bytes()).is_err() {
+                status = Status::DATA_TRANSFER_ERROR;
+            }
+        }
+        queue.pair.give_back(slot);
+        if !status.is_success() {
+            self.note_failure(world, queue.id, &submission, status);
+        }
+        self.post(queue.completions, queue.completion(&submission, completion.result(), status))
+    }
+
+    fn note_failure(&self, world: &mut World<'_>, queue: QueueId, submission: &Submission, status: Status) {
+        let has_block = Opcode::try_from(submission.opcode()).is_ok_and(Opcode::has_range);
+        let block = if has_block { submission.slba() } else { 0 };
+        self.log(world, queue, submission, status, block);
+    }
+}

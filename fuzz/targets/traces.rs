@@ -1,0 +1,5 @@
+//! Feeds `traces` (`crates/abuse`).
+
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| abuse::run("traces", bytes));
