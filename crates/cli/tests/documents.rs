@@ -72,10 +72,12 @@ fn shown(name: &str, text: &str) -> Vec<Shown> {
 
 /// Runs a command in a folder of its own page, where earlier commands of the page left their files.
 fn run(shown: &Shown, folder: &Path) -> Output {
+    let first = shown.arguments.first().map(String::as_str);
+    assert_ne!(first, Some("serve"), "{}: a server does not end by itself: fence it as text", shown.at);
     let mut command = Command::new(env!("CARGO_BIN_EXE_flashloom"));
     command.current_dir(folder).args(&shown.arguments);
     if shown.small {
-        match shown.arguments.first().map(String::as_str) {
+        match first {
             Some("run" | "replay" | "describe") => command.args(SMALL.iter().flat_map(|set| ["--set", *set])),
             Some("bench") => command.arg("--quick"),
             _ => &mut command,
