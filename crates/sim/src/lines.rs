@@ -43,7 +43,7 @@ impl Lines {
 
     /// The accesses that follow are this core's.
     #[inline]
-    pub(crate) fn from_core(&mut self, core: u16) -> &mut Self {
+    pub(crate) fn of_core(&mut self, core: u16) -> &mut Self {
         self.me = 1 << (core & 63);
         self
     }
@@ -104,7 +104,7 @@ mod tests {
         let prices = LinePrices { transfer: nanos(100), memory: nanos(300), atomic: nanos(20), held: 16 };
         let mut lines = Lines::new(prices, 3);
         let at = Time::ZERO + nanos(1_000);
-        let mut access = |core: u16, access, at| lines.from_core(core).access(StageId(core), LineId(5), access, at);
+        let mut access = |core: u16, access, at| lines.of_core(core).access(StageId(core), LineId(5), access, at);
         assert_eq!(access(0, Access::Atomic, Time::ZERO), nanos(300), "nobody holds it");
         assert_eq!(access(0, Access::Atomic, at), nanos(20), "its own");
         assert_eq!(access(1, Access::Atomic, at), nanos(120), "another's");

@@ -220,7 +220,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         let core = &mut self.cores[usize::from(home)];
         let context = &mut core.contexts[index];
         let picos = self.processor.thread_slot.picos();
-        let lines = self.lines.from_core(home);
+        let lines = self.lines.of_core(home);
         let mut turn = Turn::new(stage, now, picos, &self.processor.prices, lines, &mut context.leaves);
         let rang = if goes_on.is_some() { Some(now) } else { seat.rang.take() };
         let (arrived, mut subject, fetch) = match rang {

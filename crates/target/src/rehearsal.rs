@@ -268,7 +268,7 @@ impl Machine {
                 self.function.write_registers(world, doorbell.offset().into(), &head.to_le_bytes());
             }
             Step::Poke(at, value) => {
-                self.function.guest.write_words(HostAddress(MEMORY + (at % MEMORY_BYTES & !7)), &[value]);
+                self.function.guest.write_words(HostAddress(MEMORY + ((at % MEMORY_BYTES) & !7)), &[value]);
             }
         }
     }
