@@ -1,5 +1,5 @@
-//! `bench`: how fast this program is on this machine. Each figure comes with a digest of what was computed for it: equal
-//! digests are equal work.
+//! `bench`: how fast this program is on this machine. Each figure comes with a digest of what was computed for it (in real
+//! time: how many requests): equal digests are equal work.
 
 mod drive;
 mod flash;

@@ -55,7 +55,7 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["run", "--timeline", "/nowhere/x"], &["--timeline /nowhere/x: "]),
     (&["run", "missing.toml"], &["missing.toml: ", "expected a readable file"]),
     (&["replay", "missing.spc"], &["missing.spc: "]),
-    (&["run", "--timing", "off"], &["run.timing is \"off\"; expected true (--timing on)"]),
+    (&["run", "--timing", "off"], &["--timing: run.timing is \"off\"; expected true (--timing on)"]),
     (&["serve"], &["nothing to listen at; expected --tcp ADDR:PORT", "help: for example --tcp 127.0.0.1:4420"]),
     (&["serve", "--tcp", "4420"], &["--tcp 4420; expected an address and a port"]),
     (
