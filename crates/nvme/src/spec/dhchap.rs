@@ -147,7 +147,7 @@ layout! {
 layout! {
     /// DH-HMAC-CHAP_Success2, and both failures, which have a reason too.
     Outcome[16] {
-        /// [`DHCHAP`].
+        /// Of success [`DHCHAP`], of a failure [`COMMON`].
         kind, set_kind: u8 = 0;
         /// Which of them.
         id, set_id: u8 = 1;

@@ -79,7 +79,7 @@ impl Dialogue {
                 self.is_proved = true;
                 return;
             }
-            ([DHCHAP, message::FAILURE2, ..], _) => {
+            ([COMMON, message::FAILURE2, ..], _) => {
                 self.outgoing = None;
                 self.is_proved = false;
                 return;
@@ -91,7 +91,7 @@ impl Dialogue {
             self.state = State::Failed;
             self.is_proved = false;
             let mut failure = Outcome::default();
-            failure.set_kind(DHCHAP).set_id(message::FAILURE1).set_transaction(self.transaction);
+            failure.set_kind(COMMON).set_id(message::FAILURE1).set_transaction(self.transaction);
             failure.set_reason(FAILED).set_explanation(explanation);
             failure.as_bytes().to_vec()
         }));

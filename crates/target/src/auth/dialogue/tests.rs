@@ -64,7 +64,7 @@ impl Host {
 
 fn explanation_of(dialogue: &mut Dialogue) -> u8 {
     let failure = Outcome::from_bytes(&dialogue.give(4096).expect("an answer"));
-    assert_eq!((failure.id(), failure.reason()), (message::FAILURE1, FAILED));
+    assert_eq!((failure.kind(), failure.id(), failure.reason()), (COMMON, message::FAILURE1, FAILED));
     assert!(dialogue.has_failed() && !dialogue.is_proved());
     failure.explanation()
 }
@@ -121,6 +121,12 @@ fn others_are_told_why_not() {
     assert_eq!(refused(grouped(), zero_value), explanation::PAYLOAD, "a value that gives the exponent away");
     assert_eq!(refused(Host::default(), |reply| reply[1] = message::SUCCESS2), explanation::PAYLOAD);
     assert_eq!(refused(Host::default(), |reply| reply[0] = 9), explanation::MESSAGE);
+    let mut discontent = dialogue(None);
+    let mut failure = Outcome::default();
+    failure.set_kind(COMMON).set_id(message::FAILURE2).set_reason(FAILED);
+    discontent.take(&Host::default().negotiate());
+    discontent.take(failure.as_bytes());
+    assert!(discontent.has_failed() && !discontent.is_proved(), "the host does not believe the controller");
     for (hashes, groups, why) in [(vec![9], vec![0], explanation::HASH), (vec![1], vec![9], explanation::GROUP)] {
         let mut dialogue = dialogue(None);
         dialogue.take(&Host { hashes, groups, ..Host::default() }.negotiate());
