@@ -49,7 +49,7 @@ impl Oracle {
     }
 
     /// The contents of a page, of which no history is left.
-    fn put(&mut self, page: u64, contents: [Content; PAGE_SECTORS]) {
+    pub(super) fn put(&mut self, page: u64, contents: [Content; PAGE_SECTORS]) {
         if let Page::Mixed(index) = Page::decode(self.pages.get(page)) {
             self.mixed_free.push(index as u32);
         }

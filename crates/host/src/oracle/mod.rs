@@ -295,16 +295,7 @@ impl Oracle {
         let Page::Racing(race) = Page::decode(self.pages.get(page)) else { return };
         let Some(contents) = self.races[race].settle(self.oldest) else { return };
         self.races_free.push(race as u32);
-        let entry = if contents.iter().all(|content| *content == contents[0]) {
-            contents[0].0
-        } else if let Some(index) = self.mixed_free.pop() {
-            self.mixed[index as usize] = contents;
-            MIXED + index
-        } else {
-            self.mixed.push(contents);
-            MIXED + index_of(self.mixed.len() - 1)
-        };
-        self.pages.set(page, entry);
+        self.put(page, contents);
     }
 
     /// The history of a page, begun now unless it has one.
