@@ -96,6 +96,30 @@ impl Stop {
     }
 }
 
+/// What ties a front end to those around it.
+pub(crate) struct Ties {
+    /// To the drive.
+    pub(crate) line: Arc<Line>,
+    /// To whoever ends it.
+    pub(crate) stop: Stop,
+    /// To its hosts: how long they are waited for.
+    pub(crate) patience: Patience,
+    /// To whoever watches.
+    pub(crate) figures: Shared,
+}
+
+impl Ties {
+    /// For a drive with so many queue pairs; `waker` wakes the front end.
+    pub(crate) fn new(pairs: u16, waker: Arc<Waker>) -> Self {
+        Ties {
+            line: Line::waking(pairs, waker.clone()),
+            stop: Stop::new(waker),
+            patience: Patience::default(),
+            figures: Shared::default(),
+        }
+    }
+}
+
 /// Ends the drive however the server ends: whoever waits for both waits for ever otherwise.
 pub(crate) struct EndOnDrop(pub(crate) Arc<Line>);
 
@@ -154,20 +178,21 @@ impl Front {
         }
     }
 
+    fn ties(&self) -> &Ties {
+        match self {
+            Front::Tcp(server) => &server.ties,
+            Front::VfioUser(server) => &server.ties,
+        }
+    }
+
     /// The drive's end of the line.
     pub fn line(&self) -> Arc<Line> {
-        match self {
-            Front::Tcp(server) => server.line(),
-            Front::VfioUser(server) => server.line(),
-        }
+        self.ties().line.clone()
     }
 
     /// What ends it.
     pub fn stop(&self) -> Stop {
-        match self {
-            Front::Tcp(server) => server.stop(),
-            Front::VfioUser(server) => server.stop(),
-        }
+        self.ties().stop.clone()
     }
 
     /// A page with its figures at an address.
@@ -175,20 +200,18 @@ impl Front {
     /// # Errors
     /// An address that cannot be listened on.
     pub fn metrics(&self, address: SocketAddr) -> Result<Metrics, ServeError> {
-        let figures: Shared = match self {
-            Front::Tcp(server) => server.figures(),
-            Front::VfioUser(server) => server.figures(),
-        };
+        let figures = self.ties().figures.clone();
         Metrics::listen(address, figures).map_err(|error| ServeError::Listen { address, error })
     }
 
     /// Waits for hosts as long as this.
     #[must_use]
     pub fn with_patience(mut self, patience: Patience) -> Self {
-        match &mut self {
-            Front::Tcp(server) => server.set_patience(patience),
-            Front::VfioUser(server) => server.set_patience(patience),
-        }
+        let ties = match &mut self {
+            Front::Tcp(server) => &mut server.ties,
+            Front::VfioUser(server) => &mut server.ties,
+        };
+        ties.patience = patience;
         self
     }
 

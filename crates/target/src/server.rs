@@ -1,8 +1,8 @@
 //! The loop: sockets, the drive's completions and time, on one thread.
 
-use crate::front::{EndOnDrop, Ended, Patience, ServeError, Stop};
-use crate::metrics::{Figures, Shared};
-use crate::port::{Line, Port, PortShape};
+use crate::front::{EndOnDrop, Ended, Patience, ServeError, Ties};
+use crate::metrics::Figures;
+use crate::port::{Port, PortShape};
 use crate::session::{Orphan, Session, World};
 use crate::subsystem::{Subsystem, SubsystemSettings};
 use mio::net::{TcpListener, TcpStream};
@@ -43,10 +43,7 @@ pub struct Server {
     listener: TcpListener,
     address: SocketAddr,
     advertised: Option<SocketAddr>,
-    line: Arc<Line>,
-    stop: Stop,
-    patience: Patience,
-    figures: Shared,
+    pub(crate) ties: Ties,
 }
 
 impl Server {
@@ -65,32 +62,12 @@ impl Server {
             Ok((listener, address))
         };
         let (listener, address) = listen().map_err(|error| ServeError::Listen { address, error })?;
-        let (line, stop) = (Line::waking(pairs, waker.clone()), Stop::new(waker));
-        let patience = Patience::default();
-        Ok(Server { poll, listener, address, advertised, line, stop, patience, figures: Shared::default() })
+        Ok(Server { poll, listener, address, advertised, ties: Ties::new(pairs, waker) })
     }
 
     /// Where it listens: with port 0 the system has chosen one.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
-    }
-
-    /// The drive's end of the line.
-    pub(crate) fn line(&self) -> Arc<Line> {
-        self.line.clone()
-    }
-
-    /// What ends it.
-    pub(crate) fn stop(&self) -> Stop {
-        self.stop.clone()
-    }
-
-    pub(crate) fn figures(&self) -> Shared {
-        self.figures.clone()
-    }
-
-    pub(crate) fn set_patience(&mut self, patience: Patience) {
-        self.patience = patience;
     }
 
     /// Serves until it is stopped; then the drive is durable and told to end.
@@ -103,7 +80,7 @@ impl Server {
         memory: Arc<dyn HostMemory>,
         shape: PortShape,
     ) -> Result<Ended, ServeError> {
-        let _end = EndOnDrop(self.line.clone());
+        let _end = EndOnDrop(self.ties.line.clone());
         Loop::new(self, settings, memory, shape).run()
     }
 }
@@ -120,7 +97,7 @@ struct Loop {
 
 impl Loop {
     fn new(server: Server, settings: SubsystemSettings, memory: Arc<dyn HostMemory>, shape: PortShape) -> Self {
-        let mut port = Port::new(memory, shape, server.line.clone());
+        let mut port = Port::new(memory, shape, server.ties.line.clone());
         let subsystem = Subsystem::new(settings, &mut port);
         let (connections, orphans) = (Vec::new(), Vec::new());
         Loop { server, port, subsystem, connections, orphans, began: Instant::now(), ended: Ended::default() }
@@ -133,7 +110,7 @@ impl Loop {
 
     fn run(mut self) -> Result<Ended, ServeError> {
         let mut events = Events::with_capacity(256);
-        while !self.server.stop.is_asked() && !self.server.line.is_abandoned() {
+        while !self.server.ties.stop.is_asked() && !self.server.ties.line.is_abandoned() {
             self.wait(&mut events)?;
             self.turn(&events);
         }
@@ -149,9 +126,9 @@ impl Loop {
         let now = self.now();
         self.subsystem.make_durable(&mut self.port, now);
         self.port.ring();
-        let patience = now + self.server.patience.to_end;
+        let patience = now + self.server.ties.patience.to_end;
         while !(self.subsystem.is_durable().is_some() && self.orphans.is_empty()) {
-            if self.now() >= patience || self.server.line.is_abandoned() {
+            if self.now() >= patience || self.server.ties.line.is_abandoned() {
                 return Err(ServeError::Stuck);
             }
             self.wait(events)?;
@@ -182,7 +159,7 @@ impl Loop {
     }
 
     fn next_deadline(&self) -> Option<Time> {
-        let Patience { to_connect, to_take, .. } = self.server.patience;
+        let Patience { to_connect, to_take, .. } = self.server.ties.patience;
         let waits = self.connections.iter().flatten().filter_map(|connection| {
             if !connection.session.is_joined() {
                 Some(connection.accepted + to_connect)
@@ -194,7 +171,7 @@ impl Loop {
     }
 
     fn turn(&mut self, events: &Events) {
-        self.server.line.look();
+        self.server.ties.line.look();
         let now = self.now();
         for event in events {
             match event.token() {
@@ -228,7 +205,7 @@ impl Loop {
             expired: self.ended.expired,
             ..self.subsystem.figures()
         };
-        *self.server.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;
+        *self.server.ties.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;
     }
 
     /// Takes completions of the drive to the connections that wait for them.
@@ -315,7 +292,7 @@ impl Loop {
     }
 
     fn close_what_is_over(&mut self, now: Time) {
-        let Patience { to_connect, to_take, .. } = self.server.patience;
+        let Patience { to_connect, to_take, .. } = self.server.ties.patience;
         for at in 0..self.connections.len() {
             let Some(connection) = &mut self.connections[at] else { continue };
             let session = &connection.session;

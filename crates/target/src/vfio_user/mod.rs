@@ -10,9 +10,9 @@ mod message;
 mod queues;
 mod transfer;
 
-use crate::front::{EndOnDrop, Ended, Patience, ServeError, Stop};
-use crate::metrics::{Figures, Shared};
-use crate::port::{Line, Port, PortShape};
+use crate::front::{EndOnDrop, Ended, ServeError, Ties};
+use crate::metrics::Figures;
+use crate::port::{Port, PortShape};
 use crate::session::World;
 use crate::subsystem::{Subsystem, SubsystemSettings};
 pub(crate) use client::{Bus, serve};
@@ -64,10 +64,7 @@ pub struct VfioUser {
     listener: UnixListener,
     path: PathBuf,
     doorbells: DoorbellPath,
-    line: Arc<Line>,
-    stop: Stop,
-    patience: Patience,
-    figures: Shared,
+    pub(crate) ties: Ties,
 }
 
 impl VfioUser {
@@ -89,25 +86,7 @@ impl VfioUser {
             Ok(listener)
         };
         let listener = listen().map_err(|error| ServeError::Socket { path: path.to_owned(), error })?;
-        let (line, stop) = (Line::waking(pairs, waker.clone()), Stop::new(waker));
-        let (patience, figures) = (Patience::default(), Shared::default());
-        Ok(VfioUser { poll, listener, path: path.to_owned(), doorbells, line, stop, patience, figures })
-    }
-
-    pub(crate) fn line(&self) -> Arc<Line> {
-        self.line.clone()
-    }
-
-    pub(crate) fn stop(&self) -> Stop {
-        self.stop.clone()
-    }
-
-    pub(crate) fn figures(&self) -> Shared {
-        self.figures.clone()
-    }
-
-    pub(crate) fn set_patience(&mut self, patience: Patience) {
-        self.patience = patience;
+        Ok(VfioUser { poll, listener, path: path.to_owned(), doorbells, ties: Ties::new(pairs, waker) })
     }
 
     /// Serves until it is stopped; then the drive is durable and told to end.
@@ -120,7 +99,7 @@ impl VfioUser {
         memory: Arc<dyn HostMemory>,
         shape: PortShape,
     ) -> Result<Ended, ServeError> {
-        let _end = EndOnDrop(self.line.clone());
+        let _end = EndOnDrop(self.ties.line.clone());
         Loop::new(self, settings, memory, shape)?.run()
     }
 }
@@ -153,7 +132,7 @@ impl Loop {
         memory: Arc<dyn HostMemory>,
         shape: PortShape,
     ) -> Result<Self, ServeError> {
-        let mut port = Port::new(memory, shape, server.line.clone());
+        let mut port = Port::new(memory, shape, server.ties.line.clone());
         let queues = shape.pairs - 1;
         let vectors = (queues + 1).min(VECTORS_MAX);
         let controller = &mut settings.controller;
@@ -179,7 +158,7 @@ impl Loop {
 
     fn run(mut self) -> Result<Ended, ServeError> {
         let mut events = Events::with_capacity(16);
-        while !self.server.stop.is_asked() && !self.server.line.is_abandoned() {
+        while !self.server.ties.stop.is_asked() && !self.server.ties.line.is_abandoned() {
             self.turn(&mut events)?;
         }
         self.finish(&mut events)?;
@@ -209,7 +188,7 @@ impl Loop {
             return self.poll(events, Duration::ZERO);
         }
         // From here on completions wake it; those that came before are found by looking once more.
-        self.server.line.look();
+        self.server.ties.line.look();
         self.publish();
         self.watch(now);
         let most = if watches { AT_LEAST_EVERY } else { Duration::from_secs(1) };
@@ -286,13 +265,13 @@ impl Loop {
         let now = self.now();
         let mut world = World { subsystem: &mut self.subsystem, port: &mut self.port, now };
         self.function.unplug(&mut world);
-        let patience = now + self.server.patience.to_end;
+        let patience = now + self.server.ties.patience.to_end;
         let mut is_asked = false;
         while !(self.subsystem.is_durable().is_some() && self.function.is_drained()) {
-            if self.now() >= patience || self.server.line.is_abandoned() {
+            if self.now() >= patience || self.server.ties.line.is_abandoned() {
                 return Err(ServeError::Stuck);
             }
-            self.server.line.look();
+            self.server.ties.line.look();
             self.work();
             if self.function.is_drained() && !is_asked {
                 is_asked = true;
@@ -315,6 +294,6 @@ impl Loop {
             violations: self.ended.violations,
             ..self.subsystem.figures()
         };
-        *self.server.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;
+        *self.server.ties.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;
     }
 }
