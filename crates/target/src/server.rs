@@ -104,8 +104,7 @@ impl Loop {
     }
 
     fn now(&self) -> Time {
-        let elapsed = self.began.elapsed();
-        Time::ZERO + Span::from_secs(elapsed.as_secs()) + Span::from_nanos(elapsed.subsec_nanos().into())
+        Time::ZERO + Span::from(self.began.elapsed())
     }
 
     fn run(mut self) -> Result<Ended, ServeError> {

@@ -1,5 +1,6 @@
 //! Points and lengths of time in picoseconds, and processor cycles.
 
+use core::time::Duration;
 use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
@@ -126,6 +127,14 @@ impl Sub for Time {
         Span(self.0 - earlier.0)
     }
 }
+impl From<Duration> for Span {
+    /// Exact: a duration counts nanoseconds.
+    #[inline]
+    fn from(duration: Duration) -> Span {
+        Span::from_secs(duration.as_secs()) + Span::from_nanos(duration.subsec_nanos().into())
+    }
+}
+
 impl Add for Span {
     type Output = Span;
     #[inline]
