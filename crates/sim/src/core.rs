@@ -1,23 +1,72 @@
 //! One modelled core: turns under way on its hardware threads share its issue slots.
 
-use stage::{Cost, Outbox, ReadyStages, Vocabulary};
+use crate::nodes::Line;
+use stage::{Cost, Lock, Outbox, ReadyStages, Vocabulary};
 use units::{Span, StageId, Time};
 
 /// Full issue capacity of a core, in the unit that turns' demands are counted in.
 const WHOLE: u64 = 1 << WHOLE_BITS;
 const WHOLE_BITS: u32 = 20;
 
+/// Hardware threads among which the next to finish is looked for together.
+const SPAN: usize = 4;
+
+/// No stage has run on a hardware thread.
+const NOBODY: u16 = u16::MAX;
+
 /// A hardware thread and the turn it has under way.
 pub(crate) struct Context<V: Vocabulary> {
     pub(crate) arrived: Time,
     pub(crate) started: Time,
     pub(crate) subject: Option<u32>,
-    /// What the turn leaves behind once it is over.
-    pub(crate) leaves: Box<Outbox<V>>,
     /// The stage that it runs, or ran last.
-    pub(crate) last: Option<StageId>,
+    last: u16,
+    /// What the turn leaves behind once it is over: its messages, and the rest.
+    pub(crate) sends: Line,
+    pub(crate) leaves: Leaves,
+    pub(crate) notes: Vec<V::Note>,
+    pub(crate) unlocks: Vec<Lock>,
     /// The part of the core's slots the turn would use alone, of [`WHOLE`].
     demand: u64,
+}
+
+/// What a turn leaves behind that needs no room of its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Leaves {
+    pub(crate) wake_at: Option<Time>,
+    pub(crate) goes_on: Option<Option<u32>>,
+    pub(crate) halt: bool,
+}
+
+impl<V: Vocabulary> Context<V> {
+    /// The stage that it runs, or ran last.
+    #[inline]
+    pub(crate) fn last(&self) -> Option<StageId> {
+        (self.last != NOBODY).then_some(StageId(self.last))
+    }
+
+    /// Takes out of the outbox, of which the messages are taken already, what else its turn leaves.
+    #[inline]
+    pub(crate) fn leave(&mut self, outbox: &mut Outbox<V>) {
+        self.leaves = Leaves {
+            wake_at: outbox.wake_at.take(),
+            goes_on: outbox.goes_on.take(),
+            halt: std::mem::take(&mut outbox.halt),
+        };
+        if !outbox.notes.is_empty() {
+            std::mem::swap(&mut self.notes, &mut outbox.notes);
+        }
+        if !outbox.unlocks.is_empty() {
+            std::mem::swap(&mut self.unlocks, &mut outbox.unlocks);
+        }
+    }
+
+    /// A stage begins a turn on it; whether another ran here before.
+    #[inline]
+    pub(crate) fn enter(&mut self, stage: StageId) -> bool {
+        let last = std::mem::replace(&mut self.last, stage.0);
+        last != stage.0 && last != NOBODY
+    }
 }
 
 /// A core and its hardware threads.
@@ -25,16 +74,19 @@ pub(crate) struct Core<V: Vocabulary> {
     pub(crate) contexts: Vec<Context<V>>,
     pub(crate) ready: ReadyStages,
     pub(crate) usage: CoreUsage,
-    /// How far the core's progress is once the turn of each hardware thread is over.
-    ends: Box<[u64]>,
-    /// Hardware threads with a turn under way, a bit each.
-    busy: u64,
+    /// How far the core's progress is once the turn of each hardware thread is over; [`IDLE`] where none is under way.
+    ends: Box<[[u64; SPAN]]>,
+    /// The hardware thread whose turn is over first, as found when it was last put down when that is.
+    first: usize,
     busy_count: u64,
     demand: u64,
     since: Time,
     /// Picoseconds of work, as if each were alone, that every turn has made so far: all are slowed alike.
     progress: u64,
 }
+
+/// A hardware thread without a turn never ends one.
+const IDLE: u64 = u64::MAX;
 
 /// What a core did.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,21 +101,24 @@ pub struct CoreUsage {
 
 impl<V: Vocabulary> Core<V> {
     pub(crate) fn new(threads: usize, stages: usize) -> Self {
-        assert!((1..=64).contains(&threads), "a core has 1 to 64 hardware threads");
+        assert!(threads > 0, "a core has a hardware thread");
         let context = || Context {
             arrived: Time::ZERO,
             started: Time::ZERO,
             subject: None,
-            leaves: Box::default(),
-            last: None,
+            last: NOBODY,
+            sends: Line::EMPTY,
+            leaves: Leaves::default(),
+            notes: Vec::new(),
+            unlocks: Vec::new(),
             demand: 0,
         };
         Core {
             contexts: (0..threads).map(|_| context()).collect(),
             ready: ReadyStages::with_capacity(stages),
             usage: CoreUsage::default(),
-            ends: vec![0; threads].into_boxed_slice(),
-            busy: 0,
+            ends: vec![[IDLE; SPAN]; threads.div_ceil(SPAN)].into_boxed_slice(),
+            first: 0,
             busy_count: 0,
             demand: 0,
             since: Time::ZERO,
@@ -74,14 +129,18 @@ impl<V: Vocabulary> Core<V> {
     /// A hardware thread without a turn; the one that ran `stage` last, if it is free, so that nothing is switched.
     #[inline]
     pub(crate) fn idle_context(&self, stage: StageId) -> Option<usize> {
-        let all = u64::MAX >> (64 - self.contexts.len());
+        if self.busy_count == self.contexts.len() as u64 {
+            return None;
+        }
         let mut free = None;
-        for index in bits(all & !self.busy) {
-            match self.contexts[index].last {
-                Some(last) if last == stage => return Some(index),
-                Some(_) => free = free.or(Some(index)),
-                None => free = Some(index),
+        for (index, context) in self.contexts.iter().enumerate() {
+            if self.ends[index / SPAN][index % SPAN] != IDLE {
+                continue;
             }
+            if context.last == stage.0 {
+                return Some(index);
+            }
+            free = if context.last == NOBODY { Some(index) } else { free.or(Some(index)) };
         }
         free
     }
@@ -92,11 +151,10 @@ impl<V: Vocabulary> Core<V> {
         let (thread_slot, core_slot) = slots;
         self.advance(now);
         let alone = cost.slots * thread_slot.picos() + cost.stall.picos();
-        let context = &mut self.contexts[index];
-        self.ends[index] = self.progress + alone;
-        context.demand = scale_down(cost.slots * core_slot.picos(), alone.max(1));
-        self.demand += context.demand;
-        self.busy |= 1 << index;
+        let demand = scale_down(cost.slots * core_slot.picos(), alone.max(1));
+        self.ends[index / SPAN][index % SPAN] = self.progress + alone;
+        self.contexts[index].demand = demand;
+        self.demand += demand;
         self.busy_count += 1;
         self.usage.slots += cost.slots;
     }
@@ -105,23 +163,31 @@ impl<V: Vocabulary> Core<V> {
     #[inline]
     pub(crate) fn finished(&mut self, now: Time) -> Option<usize> {
         self.advance(now);
-        let (index, ends) = self.first()?;
-        (ends <= self.progress).then_some(index)
+        (self.ends[self.first / SPAN][self.first % SPAN] <= self.progress).then_some(self.first)
     }
 
     /// The turn of a hardware thread is over.
     #[inline]
     pub(crate) fn end(&mut self, index: usize) {
-        self.busy &= !(1 << index);
+        self.ends[index / SPAN][index % SPAN] = IDLE;
         self.busy_count -= 1;
         self.demand -= self.contexts[index].demand;
     }
 
-    /// When the next turn is over if nothing begins or ends before.
+    /// When the next turn is over if nothing begins or ends before. To be asked whenever something did.
     #[inline]
-    pub(crate) fn due_at(&self, now: Time) -> Time {
-        let Some((_, ends)) = self.first() else { return Time::NEVER };
-        let left = ends.saturating_sub(self.progress);
+    pub(crate) fn due_at(&mut self, now: Time) -> Time {
+        let mut least = IDLE;
+        for (span, &[a, b, c, d]) in self.ends.iter().enumerate() {
+            let (left, right) = (a.min(b), c.min(d));
+            let place = if right < left { 2 + usize::from(d < c) } else { usize::from(b < a) };
+            self.first = if left.min(right) < least { span * SPAN + place } else { self.first };
+            least = least.min(left).min(right);
+        }
+        if least == IDLE {
+            return Time::NEVER;
+        }
+        let left = least.saturating_sub(self.progress);
         let left = if self.demand <= WHOLE {
             left
         } else {
@@ -130,26 +196,11 @@ impl<V: Vocabulary> Core<V> {
         now + Span::from_picos(left)
     }
 
-    /// The hardware thread whose turn is over first, and how far the progress is by then.
-    #[inline]
-    fn first(&self) -> Option<(usize, u64)> {
-        let mut rest = bits(self.busy);
-        let mut first = rest.next()?;
-        let mut least = self.ends[first];
-        for index in rest {
-            let ends = self.ends[index];
-            if ends < least {
-                (first, least) = (index, ends);
-            }
-        }
-        Some((first, least))
-    }
-
     #[inline]
     fn advance(&mut self, now: Time) {
         let passed = now - self.since;
         self.since = now;
-        if self.busy == 0 || passed == Span::ZERO {
+        if self.busy_count == 0 || passed == Span::ZERO {
             return;
         }
         self.usage.active += passed;
@@ -166,14 +217,4 @@ fn scale_down(value: u64, divisor: u64) -> u64 {
     } else {
         ((u128::from(value) << WHOLE_BITS) / u128::from(divisor)) as u64
     }
-}
-
-/// The numbers of the bits that are set, lowest first.
-#[inline]
-fn bits(mut word: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let bit = word.trailing_zeros() as usize;
-        word &= word.wrapping_sub(1);
-        (bit < 64).then_some(bit)
-    })
 }

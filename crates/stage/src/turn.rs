@@ -27,6 +27,7 @@ pub struct Cost {
 
 impl Cost {
     /// Adds one price.
+    #[inline]
     pub fn add(&mut self, price: Price) {
         self.slots += u64::from(price.slots);
         self.stall += price.stall;
@@ -83,6 +84,7 @@ pub struct Turn<'a, V: Vocabulary> {
 impl<'a, V: Vocabulary> Turn<'a, V> {
     /// A turn of `stage` that begins at `started`, on a core whose single thread needs `picos_per_slot` for an
     /// instruction. `prices` has one entry for each of [`Vocabulary::WORK`].
+    #[inline]
     pub fn new(
         stage: StageId,
         started: Time,
@@ -95,11 +97,13 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
     }
 
     /// Who is taking this turn.
+    #[inline]
     pub fn stage(&self) -> StageId {
         self.stage
     }
 
     /// The time: when the turn began and what it has spent since, as if the core were its own.
+    #[inline]
     pub fn now(&self) -> Time {
         self.started + self.cost.stall + Span::from_picos(self.cost.slots * self.picos_per_slot)
     }
@@ -124,6 +128,7 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
     }
 
     /// Sets this stage's one alarm, replacing the alarm it had; [`Time::NEVER`] takes it back.
+    #[inline]
     pub fn wake_at(&mut self, at: Time) {
         self.outbox.wake_at = Some(at);
     }
@@ -191,6 +196,7 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
     }
 
     /// What the turn cost.
+    #[inline]
     pub fn finish(self) -> Cost {
         self.cost
     }
