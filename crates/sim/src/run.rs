@@ -1,10 +1,10 @@
 //! The executor of virtual time: takes the next event, gives the turn it calls for, delivers what the turn left.
 
-use crate::core::{Core, CoreUsage};
+use crate::alarms::Alarms;
+use crate::core::{CoreUsage, Cores};
 use crate::lines::Lines;
 use crate::nodes::{Line, Nodes};
 use crate::processor::Processor;
-use crate::timetable::Timetable;
 use stage::{Blueprint, Cost, NoCoherence, NoProbe, Outbox, Place, Price, Probe, Stage, Turn, TurnRecord, Vocabulary};
 use units::{Span, StageId, Time};
 
@@ -53,17 +53,14 @@ enum Cause {
 pub struct Sim<V: Vocabulary, P: Probe<V> = NoProbe> {
     processor: Processor,
     seats: Vec<Seat<V>>,
-    cores: Vec<Core<V>>,
+    cores: Cores<V>,
     lines: Lines,
     /// The core of each stage; what is no core is hardware.
     core_of: Box<[u16]>,
     /// What taking a message costs, from a sender's core to a receiver's; the last of each stands for hardware.
     hops: Box<[Span]>,
     messages: Nodes<V::Message>,
-    /// When the next turn of each core is over.
-    turns: Timetable,
-    /// When the stages' alarms ring.
-    alarms: Timetable,
+    alarms: Alarms,
     /// What cores have sent to hardware, and when the first of it arrives: all of it is under way for the same time.
     outward: Line,
     outward_at: Time,
@@ -93,7 +90,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         assert_eq!(processor.prices.len(), V::WORK.len(), "every kind of work has a price");
         let core_count = plan.core_count();
         assert!(core_count <= usize::from(processor.cores), "{core_count} cores are used, {} exist", processor.cores);
-        let mut stages_on = vec![0; core_count];
+        let mut stages_on = vec![0usize; core_count];
         let mut core_of = Vec::with_capacity(plan.parts().len());
         let mut seats = Vec::with_capacity(plan.parts().len());
         for part in plan.into_parts() {
@@ -115,12 +112,12 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             });
         }
         let threads = usize::from(processor.threads_per_core);
+        let slots = (processor.thread_slot, processor.core_slot);
         let mut sim = Sim {
-            cores: stages_on.into_iter().map(|stages| Core::new(threads, stages)).collect(),
+            cores: Cores::new(threads, &stages_on, slots),
             lines: Lines::new(processor.lines, seats.len()),
             messages: Nodes::new(),
-            turns: Timetable::new(core_count),
-            alarms: Timetable::new(seats.len()),
+            alarms: Alarms::new(core_of.iter().map(|&core| usize::from(core) == core_count)),
             hops: processor.hop_table(core_count as u16),
             core_of: core_of.into(),
             outward: Line::EMPTY,
@@ -137,7 +134,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             seats,
         };
         for seat in 0..sim.seats.len() {
-            sim.alarms.set(seat, Time::ZERO);
+            sim.alarms.set(StageId(seat as u16), Time::ZERO);
         }
         sim
     }
@@ -156,7 +153,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
                 self.take_hardware_turn(stage, Some(node));
                 continue;
             }
-            let ((core, over_at), (stage, rings_at)) = (self.turns.first(), self.alarms.first());
+            let ((core, over_at), rings_at) = (self.cores.first(), self.alarms.first_at());
             let at = self.outward_at.min(over_at).min(rings_at);
             if at >= end {
                 self.now = self.now.max(if end == Time::NEVER { self.now } else { end });
@@ -169,7 +166,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             } else if self.outward_at == at {
                 self.reach_hardware();
             } else {
-                self.ring(StageId(stage as u16));
+                self.ring(self.alarms.first());
             }
         }
         true
@@ -186,14 +183,14 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         if usize::from(self.core_of[stage.index()]) == self.cores.len() {
             self.take_hardware_turn(stage, None);
         } else {
-            self.alarms.set(stage.index(), Time::NEVER);
+            self.alarms.set(stage, Time::NEVER);
             self.seats[stage.index()].rang = self.now;
             self.seek_turn(stage);
         }
     }
 
     /// A message comes into an inbox at once: who takes it pays for fetching it.
-    #[inline]
+    #[inline(always)]
     fn deliver(&mut self, node: u32, to: StageId) {
         let seat = &mut self.seats[to.index()];
         assert!(seat.inbox_len <= seat.inbox_max, "{to} was sent more than was admitted towards it");
@@ -212,12 +209,12 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         }
         seat.taken = true;
         let core = self.core_of[stage.index()];
-        match self.cores[usize::from(core)].idle_context(stage) {
+        match self.cores.idle_context(core, stage) {
             Some(context) => {
                 self.begin(stage, core, context, Cause::Called);
-                self.schedule(core);
+                self.cores.schedule(core, self.now);
             }
-            None => self.cores[usize::from(core)].ready.push(stage),
+            None => self.cores.ready(core).push(stage),
         }
     }
 
@@ -255,8 +252,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         let send = self.processor.send;
         cost.slots += u64::from(send.slots) * count;
         cost.stall += send.stall * count + fetch + self.processor.hops.publish * abroad;
-        let core = &mut self.cores[usize::from(home)];
-        let context = &mut core.contexts[index];
+        let context = self.cores.context(home, index);
         if context.enter(stage) {
             cost.add(self.processor.switch);
         }
@@ -266,13 +262,13 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         usage.sent_away += abroad;
         usage.waited += now - arrived;
         usage.slots += cost.slots;
-        core.begin(index, now, cost, (self.processor.thread_slot, self.processor.core_slot));
+        self.cores.begin(home, index, now, cost);
         self.account(stage, cost);
     }
 
     /// Takes what a turn sent out of the outbox, in a line that goes when the turn is over; how many messages these are, and how many
     /// of them go to other cores. Who receives them brings near what each will need.
-    #[inline]
+    #[inline(always)]
     fn collect(&mut self, home: u16) -> (Line, u64, u64) {
         let (mut line, mut abroad) = (Line::EMPTY, 0);
         let count = self.outbox.sends.len() as u64;
@@ -282,65 +278,76 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             self.messages.append(&mut line, node);
             let core = self.core_of[to.index()];
             abroad += u64::from(core != home && core != hardware);
-            self.seats[to.index()].stage.prefetch(message);
+            if let Some(shared) = self.seats[to.index()].stage.prefetch(message) {
+                self.lines.prefetch(shared);
+            }
         }
         self.outbox.sends.clear();
         (line, count, abroad)
     }
 
-    /// Puts down when the next turn of a core is over.
-    #[inline]
-    fn schedule(&mut self, core: u16) {
-        let at = self.cores[usize::from(core)].due_at(self.now);
-        self.turns.set(usize::from(core), at);
-    }
-
+    /// A turn may be over on a core.
     #[inline]
     fn on_core(&mut self, core: u16) {
-        if let Some(context) = self.cores[usize::from(core)].finished(self.now) {
-            self.end(core, context);
+        if let Some(index) = self.cores.finish(core, self.now) {
+            self.end(core, index);
         }
-        self.schedule(core);
+        self.cores.schedule(core, self.now);
     }
 
     #[inline]
     fn end(&mut self, core: u16, index: usize) {
         let now = self.now;
-        let context = &mut self.cores[usize::from(core)].contexts[index];
-        let (stage, started) = (context.last().expect("its turn is over"), context.started);
-        let (sends, leaves, has_locks) = (context.sends, context.leaves, !context.unlocks.is_empty());
+        let context = self.cores.context(core, index);
+        let (stage, started, sends, leaves_more) =
+            (context.stage(), context.started, context.sends, context.leaves_more);
         let record = TurnRecord { stage, arrived: context.arrived, started, ended: now };
         self.probe.turn(&record, context.subject);
-        for note in context.notes.drain(..) {
-            self.probe.note(stage, now, note);
+        if leaves_more {
+            for note in context.leaves.notes.drain(..) {
+                self.probe.note(stage, now, note);
+            }
         }
         self.send_all(core, sends);
-        if has_locks {
-            self.unlock_all(core, index);
-        }
-        self.halted |= leaves.halt;
-        if let Some(at) = leaves.wake_at {
-            self.alarms.set(stage.index(), at.max(now));
-        }
+        let goes_on = if leaves_more { self.settle(stage, core, index) } else { None };
         let seat = &mut self.seats[stage.index()];
         seat.usage.busy += now - started;
-        let state = &mut self.cores[usize::from(core)];
-        state.end(index);
-        if let Some(rest) = leaves.goes_on {
+        if let Some(rest) = goes_on {
             return self.begin(stage, core, index, Cause::GoesOn(rest));
         }
-        if seat.inbox.is_empty() && seat.rang == Time::NEVER {
-            seat.taken = false;
-        } else {
-            state.ready.push(stage);
-        }
-        if let Some(next) = state.ready.take() {
+        let ready = self.cores.ready(core);
+        let has_work = !seat.inbox.is_empty() || seat.rang != Time::NEVER;
+        seat.taken = has_work;
+        let next = match (has_work, ready.is_empty()) {
+            (true, true) => Some(stage),
+            (false, true) => None,
+            (true, false) => {
+                ready.push(stage);
+                ready.take()
+            }
+            (false, false) => ready.take(),
+        };
+        if let Some(next) = next {
             self.begin(next, core, index, Cause::Called);
         }
     }
 
+    /// Does what a turn that is over leaves beside messages and notes; whether it goes on, and about what.
+    fn settle(&mut self, stage: StageId, core: u16, index: usize) -> Option<Option<u32>> {
+        let leaves = &mut self.cores.context(core, index).leaves;
+        let (wake_at, goes_on) = (leaves.wake_at, leaves.goes_on);
+        self.halted |= leaves.halt;
+        if !leaves.unlocks.is_empty() {
+            self.unlock_all(core, index);
+        }
+        if let Some(at) = wake_at {
+            self.alarms.set(stage, at.max(self.now));
+        }
+        goes_on
+    }
+
     /// Sends what a turn sent, now that it is over.
-    #[inline]
+    #[inline(always)]
     fn send_all(&mut self, from: u16, mut line: Line) {
         let (now, hardware) = (self.now, self.cores.len() as u16);
         while let Some(node) = self.messages.take_first(&mut line) {
@@ -362,9 +369,8 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     }
 
     /// Gives back the locks that a turn gave back: who waits for one is told.
-    #[cold]
     fn unlock_all(&mut self, core: u16, index: usize) {
-        let mut unlocks = std::mem::take(&mut self.cores[usize::from(core)].contexts[index].unlocks);
+        let mut unlocks = std::mem::take(&mut self.cores.context(core, index).leaves.unlocks);
         for lock in unlocks.drain(..) {
             if let Some(next) = lock.release() {
                 let node = self.messages.put(core, next, &V::lock_granted(lock.id()));
@@ -372,7 +378,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
                 self.deliver(node, next);
             }
         }
-        self.cores[usize::from(core)].contexts[index].unlocks = unlocks;
+        self.cores.context(core, index).leaves.unlocks = unlocks;
     }
 
     /// Gives a stage in hardware its turn, for a message or because its alarm rang.
@@ -391,7 +397,9 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             None => seat.stage.on_wake(&mut turn),
         }
         seat.usage.turns += 1;
-        self.probe.turn(&TurnRecord { stage, arrived: now, started: now, ended: now }, subject);
+        if subject.is_some() || !self.outbox.notes.is_empty() {
+            self.probe.turn(&TurnRecord { stage, arrived: now, started: now, ended: now }, subject);
+        }
         for note in self.outbox.notes.drain(..) {
             self.probe.note(stage, now, note);
         }
@@ -399,17 +407,21 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             self.outbox.goes_on.is_none() && self.outbox.unlocks.is_empty(),
             "{stage} in hardware has neither locks nor long turns"
         );
-        self.halted |= std::mem::take(&mut self.outbox.halt);
         let wake_at = self.outbox.wake_at.take();
+        if self.outbox.halt {
+            self.halted = true;
+            self.outbox.halt = false;
+        }
+        self.outbox.has_more = false;
         if !self.outbox.sends.is_empty() {
             let (sends, _, _) = self.collect(hardware);
             self.send_all(hardware, sends);
         }
         self.account(stage, Cost::default());
         match wake_at {
-            Some(at) => self.alarms.set(stage.index(), at.max(now)),
+            Some(at) => self.alarms.set(stage, at.max(now)),
             // It rings no more: what it was set to has come.
-            None if node.is_none() => self.alarms.set(stage.index(), Time::NEVER),
+            None if node.is_none() => self.alarms.set(stage, Time::NEVER),
             None => {}
         }
     }
@@ -454,7 +466,13 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     }
     /// What each core did.
     pub fn cores(&self) -> impl Iterator<Item = CoreUsage> + '_ {
-        self.cores.iter().map(|core| core.usage)
+        let of =
+            |core: usize| self.core_of.iter().zip(&self.seats).filter(move |(home, _)| usize::from(**home) == core);
+        self.cores.usages(self.now).enumerate().map(move |(core, usage)| CoreUsage {
+            threads_active: usage.threads_active + of(core).map(|(_, seat)| seat.usage.busy).sum(),
+            slots: of(core).map(|(_, seat)| seat.usage.slots).sum(),
+            ..usage
+        })
     }
     /// How many times a shared line went from one core to another, and how long accesses queued for one.
     pub fn line_transfers(&self) -> (u64, Span) {

@@ -2,8 +2,8 @@
 
 use units::Time;
 
-/// Members of a group.
-const SPAN: usize = 4;
+/// Members of a group, and hardware threads of a core that are looked at together.
+pub(crate) const SPAN: usize = 4;
 
 /// The next events of a fixed number of sources of one kind. Among those due at one time the source with the lowest number is first.
 ///
@@ -13,7 +13,8 @@ const SPAN: usize = 4;
 #[derive(Debug)]
 pub(crate) struct Timetable {
     at: Box<[[Time; SPAN]]>,
-    earliest: Box<[Time]>,
+    /// The earliest time of each group.
+    earliest: Box<[[Time; SPAN]]>,
     first: (usize, Time),
 }
 
@@ -23,7 +24,7 @@ impl Timetable {
         let groups = sources.div_ceil(SPAN).max(1);
         Timetable {
             at: vec![[Time::NEVER; SPAN]; groups].into(),
-            earliest: vec![Time::NEVER; groups].into(),
+            earliest: vec![[Time::NEVER; SPAN]; groups.div_ceil(SPAN)].into(),
             first: (0, Time::NEVER),
         }
     }
@@ -35,32 +36,40 @@ impl Timetable {
     }
 
     /// Changes when a source is due; [`Time::NEVER`] takes it out.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn set(&mut self, source: usize, at: Time) {
-        let times = &mut self.at[source / SPAN];
+        let group = source / SPAN;
+        let times = &mut self.at[group];
         if std::mem::replace(&mut times[source % SPAN], at) == at {
             return;
         }
-        let [a, b, c, d] = *times;
-        self.earliest[source / SPAN] = a.min(b).min(c.min(d));
+        self.earliest[group / SPAN][group % SPAN] = earliest(times).1;
         if source == self.first.0 {
-            self.first = self.search();
-        } else if (at, source) < (self.first.1, self.first.0) {
+            self.search();
+        } else if at < self.first.1 || at == self.first.1 && source < self.first.0 {
             self.first = (source, at);
         }
     }
 
-    #[inline]
-    fn search(&self) -> (usize, Time) {
+    #[inline(always)]
+    fn search(&mut self) {
         let (mut group, mut at) = (0, Time::NEVER);
-        for (other, &due) in self.earliest.iter().enumerate() {
-            group = if due < at { other } else { group };
-            at = at.min(due);
+        for (span, times) in self.earliest.iter().enumerate() {
+            let (place, least) = earliest(times);
+            group = if least < at { span * SPAN + place } else { group };
+            at = at.min(least);
         }
-        let [a, b, c, _] = self.at[group];
-        let place = usize::from(a != at) * (1 + usize::from(b != at) * (1 + usize::from(c != at)));
-        (group * SPAN + place, at)
+        self.first = (group * SPAN + earliest(&self.at[group]).0, at);
     }
+}
+
+/// The first of the earliest, and its time.
+#[inline(always)]
+pub(crate) fn earliest<T: Ord + Copy>(&[a, b, c, d]: &[T; SPAN]) -> (usize, T) {
+    let (left, right) = (a.min(b), c.min(d));
+    let in_left = usize::from(b < a);
+    let in_right = 2 + usize::from(d < c);
+    (if right < left { in_right } else { in_left }, left.min(right))
 }
 
 #[cfg(test)]

@@ -20,6 +20,11 @@ impl ReadyStages {
     pub fn push(&mut self, stage: StageId) {
         self.line.push_back(stage);
     }
+    /// Whether nobody stands in line.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.line.is_empty()
+    }
     /// Who goes next, taken out of line.
     #[inline]
     pub fn take(&mut self) -> Option<StageId> {
