@@ -283,6 +283,12 @@ impl Settings {
         if self.parts.log > 0 && (self.journal.interval == Span::ZERO || self.journal.window == 0) {
             return refuse("journal.interval_ms", "0".into(), "a positive interval and window");
         }
+        // The head of a checkpoint has a word for each of them.
+        let heads = page.0 / 8 - crate::tables::journal::HEAD_WORDS as u64;
+        if self.parts.log > 0 && u64::from(self.parts.trans) > heads {
+            let expected = format!("at most {heads} threads of address translation, for the head of a checkpoint");
+            return refuse("threads", self.parts.trans.to_string(), &expected);
+        }
         Ok(())
     }
 }

@@ -141,7 +141,9 @@ impl Layer {
                 groups.owner(groups.of(page)).expect("the journal erases its own") as usize
             }
             // It is told by its number.
-            TransOperation::Tidy | TransOperation::Close(_) | TransOperation::Fence => request.lpn.0 as usize,
+            TransOperation::Tidy | TransOperation::Close(_) | TransOperation::Fence | TransOperation::Sign => {
+                request.lpn.0 as usize
+            }
             _ => trans_of(self.settings.split, request.lpn, self.settings.parts.trans).into(),
         }
     }
