@@ -11,7 +11,7 @@ pub use blocks::{BlockGroups, Flaw, GroupState};
 pub use frames::Frames;
 pub use hybrid::HybridMap;
 pub(crate) use hybrid::Place;
-pub(crate) use lines::{Line, Pipeline, Retired, Watcher};
+pub(crate) use lines::{Line, Pieces, Pipeline, Retired, Watcher};
 pub use mapping::{Mapping, PageMap};
 
 use crate::{Drive, Settings};
