@@ -13,7 +13,7 @@ pub use frames::Frames;
 pub use hybrid::HybridMap;
 pub(crate) use hybrid::Place;
 pub use journal::Journal;
-pub(crate) use lines::{Line, Pipeline, Retired, Watcher};
+pub(crate) use lines::{Line, Pieces, Pipeline, Retired, Watcher};
 pub use mapping::{Mapping, PageMap};
 
 use crate::{Drive, Settings};

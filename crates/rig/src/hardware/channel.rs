@@ -260,6 +260,8 @@ impl ChannelStage {
         };
         if let Some(Oob { lpn, owner, sequence }) = read.oob {
             self.ways.frames.label(slot.frame, lpn, owner, sequence);
+        } else {
+            self.ways.frames.mark_sound(slot.frame);
         }
         let settings = self.media().settings().copied();
         let time =

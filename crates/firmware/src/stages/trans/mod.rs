@@ -186,6 +186,7 @@ impl Trans {
         }
         let Some(to) = self.places.place(turn, request.lpn) else { return false };
         self.tables.frames.clear(request.frame, 0, self.drive.page_words());
+        self.tables.frames.mark_sound(request.frame);
         self.label(request.lpn, request.frame);
         self.ask_flash(turn, flash::Operation::Program, to, request);
         true
@@ -197,6 +198,7 @@ impl Trans {
             Some(ppn) => self.ask_flash(turn, flash::Operation::Read, ppn, request),
             None => {
                 self.tables.frames.clear(request.frame, 0, self.drive.page_words());
+                self.tables.frames.mark_sound(request.frame);
                 self.answer(turn, request);
             }
         }
@@ -307,7 +309,7 @@ impl Trans {
     /// Writes the out-of-band entry: what recovery finds the page by.
     fn label(&mut self, lpn: Lpn, frame: u32) {
         if self.mutation != Some(Mutation::SkipOutOfBand) || !self.sequence.is_multiple_of(7) {
-            self.tables.frames.label(frame, lpn, self.index.into(), self.sequence);
+            self.tables.frames.label_written(frame, lpn, self.index.into(), self.sequence);
         }
         self.sequence += 1;
     }
