@@ -7,6 +7,7 @@ use crate::message::*;
 use crate::policies::trans_of;
 use crate::{Mutation, Turn, Work};
 use nvme::spec::{Opcode, Status};
+use stage::LineId;
 use units::{Bytes, HostAddress, Lpn, SECTOR_BYTES};
 
 /// How far a page is. It travels in the tag of what was asked for, so nothing is kept for it here.
@@ -240,11 +241,10 @@ impl Nvmq {
         (page(word & 0xffff_ffff), page(word >> 32))
     }
 
-    pub(super) fn prefetch_tag(&self, slot: u16) {
-        if self.tables.cache_entries > 0 && self.settings.cache.non_blocking {
-            let page = self.slots.get(slot).first_page as usize;
-            self.tables.tags.prefetch(page % self.tables.cache_entries);
-        }
+    pub(super) fn prefetch_tag(&self, slot: u16) -> Option<LineId> {
+        let looks = self.tables.cache_entries > 0 && self.settings.cache.non_blocking;
+        let page = || self.slots.get(slot).first_page as usize;
+        looks.then(|| self.tables.tags.prefetch(page() % self.tables.cache_entries))
     }
 
     fn read(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32, phase: Phase) {

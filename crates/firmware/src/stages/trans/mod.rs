@@ -18,7 +18,7 @@ use crate::{Drive, Firmware, Flaw, Mapping, Mutation, Settings, Spares, Tables, 
 use hybrid::HybridPlaces;
 use page::PagePlaces;
 pub use page::write_points;
-use stage::{Accepts, Address, Stage};
+use stage::{Accepts, Address, LineId, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use units::{Lpn, Ppn};
@@ -395,9 +395,8 @@ impl Stage<Firmware> for Trans {
         }
     }
 
-    fn prefetch(&self, message: &Message) {
-        if let Message::TransRequest(request) = message {
-            self.tables.mapping.prefetch(request.lpn);
-        }
+    fn prefetch(&self, message: &Message) -> Option<LineId> {
+        let Message::TransRequest(request) = message else { return None };
+        Some(self.tables.mapping.prefetch(request.lpn))
     }
 }
