@@ -111,7 +111,9 @@ impl Layer {
     /// The part that a message is for, and, of those that are split into regions, the region.
     fn addressee(&self, message: &Message) -> (Part, usize) {
         match message {
-            Message::LockRequest(_) | Message::LockSkip(_) | Message::LockRelease(_) => (Part::Ilock, 0),
+            Message::LockRequest(LockRequest { thread, .. })
+            | Message::LockSkip(LockSkip { thread, .. })
+            | Message::LockRelease(LockRelease { thread, .. }) => (Part::Ilock, usize::from(*thread)),
             Message::CacheRequest(request) => (Part::Cache, self.region(request)),
             Message::TransRequest(request) => (Part::Trans, self.owner(request)),
             Message::Reclaimed(reclaimed) => (Part::Trans, reclaimed.trans.into()),
@@ -139,7 +141,9 @@ impl Layer {
                 groups.owner(groups.of(page)).expect("the journal erases its own") as usize
             }
             // It is told by its number.
-            TransOperation::Tidy | TransOperation::Close(_) | TransOperation::Fence => request.lpn.0 as usize,
+            TransOperation::Tidy | TransOperation::Close(_) | TransOperation::Fence | TransOperation::Sign => {
+                request.lpn.0 as usize
+            }
             _ => trans_of(self.settings.split, request.lpn, self.settings.parts.trans).into(),
         }
     }

@@ -119,7 +119,7 @@ impl HybridMap {
             written: memory.narrow(drive.geometry().block_count() as usize),
             merges: memory.wide(MergeKind::ALL.len()),
             // A checkpoint holds block entries and links; heads follow from these.
-            changes: Changes::new(memory, blocks + log_pages),
+            changes: Changes::new(memory, drive, blocks + log_pages),
         }
     }
 

@@ -15,7 +15,7 @@ use stage::{Address, LineId, Stage};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use units::{BlockId, Span, Time};
+use units::{BlockId, Ppn, Span, Time};
 
 /// A transaction of FCMD.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +81,7 @@ impl ChannelStage {
         ChannelStage {
             index,
             channel,
-            payload: vec![0; media.contents().page_words()],
+            payload: vec![0; media.contents().page_words_max()],
             media: Some(media),
             ways,
             under_way: Vec::new(),
@@ -111,8 +111,11 @@ impl ChannelStage {
         self.media.as_ref().expect("the power is on")
     }
 
-    fn media_mut(&mut self) -> (&mut FaultyMedia, &mut [u64]) {
-        (self.media.as_mut().expect("the power is on"), &mut self.payload)
+    /// The pages, and room for what this one holds.
+    fn media_mut(&mut self, ppn: Ppn) -> (&mut FaultyMedia, &mut [u64]) {
+        let media = self.media.as_mut().expect("the power is on");
+        let words = media.contents().words_of(ppn);
+        (media, &mut self.payload[..words])
     }
 
     /// The blocks that dies erase.
@@ -142,9 +145,10 @@ impl ChannelStage {
                 let _ = match (transaction.operation, fate) {
                     (Operation::Read, _) | (Operation::Program, Fate::NotBegun) => Ok(()),
                     (Operation::Program, Fate::Done) => {
-                        self.ways.frames.read(slot.frame, 0, &mut self.payload);
+                        let payload = &mut self.payload[..contents.words_of(slot.ppn)];
+                        self.ways.frames.read(slot.frame, 0, payload);
                         let (lpn, owner, sequence) = self.ways.frames.labelled(slot.frame);
-                        contents.program(slot.ppn, Oob { lpn, owner, sequence }, &self.payload)
+                        contents.program(slot.ppn, Oob { lpn, owner, sequence }, payload)
                     }
                     (Operation::Program, Fate::Torn) => contents.tear_program(slot.ppn),
                     (Operation::Erase, Fate::Done) => contents.erase(block),
@@ -240,7 +244,8 @@ impl ChannelStage {
     /// Reads a page and decodes it: what came of it and how long that takes, or only how long where it is to be read again.
     fn read(&mut self, turn: &mut Turn<'_>, tag: TransactionTag, slot: PageSlot) -> Result<(Media, Span), Span> {
         let reading = Reading { now: turn.now(), level: self.under_way(tag).level };
-        let (media, payload) = self.media_mut();
+        let (media, payload) = self.media_mut(slot.ppn);
+        let kept = payload.len();
         let read = match media.read(slot.ppn, reading, payload) {
             Ok(read) => read,
             Err(MediaFault::Unreadable { .. }) if self.recovering => {
@@ -254,6 +259,8 @@ impl ChannelStage {
         };
         if let Some(Oob { lpn, owner, sequence }) = read.oob {
             self.ways.frames.label(slot.frame, lpn, owner, sequence);
+        } else {
+            self.ways.frames.mark_sound(slot.frame);
         }
         let settings = self.media().settings().copied();
         let time =
@@ -266,13 +273,13 @@ impl ChannelStage {
                     return Err(time(correctable));
                 }
                 self.ways.tally.given_up();
-                self.ways.frames.clear(slot.frame, 0, self.payload.len());
+                self.ways.frames.clear(slot.frame, 0, kept);
                 self.ways.frames.mark_lost(slot.frame);
                 Ok((Media::Unreadable, time(correctable)))
             }
             Verdict::Good { bits, worst, words, weak } => {
                 self.ways.tally.corrected(bits, words);
-                self.ways.frames.write(slot.frame, 0, &self.payload);
+                self.ways.frames.write(slot.frame, 0, &self.payload[..kept]);
                 // It was lost at another place, and moved as such.
                 let lost = read.oob.is_some() && self.ways.frames.is_lost(slot.frame);
                 let media = match (lost, weak) {
@@ -286,16 +293,17 @@ impl ChannelStage {
     }
 
     fn program(&mut self, turn: &mut Turn<'_>, slot: PageSlot) -> Media {
-        self.ways.frames.read(slot.frame, 0, &mut self.payload);
+        let words = self.contents().words_of(slot.ppn);
+        self.ways.frames.read(slot.frame, 0, &mut self.payload[..words]);
         let (lpn, owner, sequence) = self.ways.frames.labelled(slot.frame);
-        let (media, payload) = self.media_mut();
+        let (media, payload) = self.media_mut(slot.ppn);
         let outcome = media.program(slot.ppn, turn.now(), Oob { lpn, owner, sequence }, payload);
         outcome.map_or_else(|fault| self.failed(turn, fault), |()| Media::Good)
     }
 
     fn erase(&mut self, turn: &mut Turn<'_>, slot: PageSlot) -> Media {
         let block = BlockId(slot.ppn.0 / self.contents().geometry().shape().pages_per_block);
-        let outcome = self.media_mut().0.erase(block);
+        let outcome = self.media_mut(slot.ppn).0.erase(block);
         outcome.map_or_else(|fault| self.failed(turn, fault), |()| Media::Good)
     }
 

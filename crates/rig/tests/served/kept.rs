@@ -10,10 +10,10 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 /// A file name that no other test of this process or another has.
-struct Scratch(PathBuf);
+pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Scratch {
-    fn new(name: &str) -> Self {
+    pub(crate) fn new(name: &str) -> Self {
         Scratch(std::env::temp_dir().join(format!("flashloom-{name}-{}.media", std::process::id())))
     }
 }
@@ -36,6 +36,7 @@ fn refusal(serving: Serving) -> String {
         allowed: Vec::new(),
         keys: None,
         layout: Layout { threads: 1, pin: false },
+        processor: rig::check::small::processor(),
     };
     match Service::listen(serving.device(), settings).err().expect("it is refused") {
         ServiceError::Session(SessionError::Build(BuildError::MediaFile(error))) => error.to_string(),

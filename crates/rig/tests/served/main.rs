@@ -1,5 +1,6 @@
 //! A served drive and hosts that talk to it over loopback: the whole firmware on threads, with every byte kept.
 
+mod commands;
 mod conversations;
 mod hostile;
 mod initiator;
@@ -91,6 +92,7 @@ impl Serving {
             allowed: self.allowed,
             keys: self.keys,
             layout: Layout { threads: 1, pin: false },
+            processor: rig::check::small::processor(),
         };
         Service::listen(device, settings).expect("a place to listen").with_patience(self.patience)
     }
