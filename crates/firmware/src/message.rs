@@ -557,7 +557,6 @@ const _: () = assert!(size_of::<Message>() <= 64, "a message fills one line at m
 
 impl Message {
     /// The command it is about.
-    #[inline]
     pub fn key(&self) -> CommandKey {
         match self {
             Message::Forward(message) => message.card.key,
