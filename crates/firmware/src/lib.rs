@@ -52,6 +52,7 @@ impl stage::Vocabulary for Firmware {
     fn work_index(work: Work) -> usize {
         work as usize
     }
+    #[inline]
     fn subject(message: &Message) -> Option<u32> {
         let key = message.key();
         (key != CommandKey::NONE).then_some(key.0)

@@ -2,6 +2,7 @@
 
 use crate::Geometry;
 use crate::store::{PageStore, StoreFailed, StoredBlock, StoredPage};
+use prefetch_index::prefetch_index;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -217,11 +218,11 @@ impl Contents {
         (mark != ERASED && mark != TORN).then(|| Lpn(mark - 1))
     }
 
-    /// Touches what a read or program of a page will need, so that the memory is near by then. Changes nothing.
+    /// Brings near what a read or program of a page will need. Changes nothing.
     pub fn prefetch(&self, ppn: Ppn) {
         let Ok((block, page)) = self.locate_page(ppn) else { return };
-        let Block { ruled, chunk, .. } = self.blocks[block];
-        std::hint::black_box((chunk, if page < ruled { 0 } else { self.lpns[self.page_index(block, page)] }));
+        prefetch_index(&self.blocks, block);
+        prefetch_index(&self.lpns, self.page_index(block, page));
     }
 
     /// Keeps every byte of the pages of this block and of all behind it: firmware's own pages, which are of no use in part.

@@ -1,7 +1,7 @@
 //! What an I/O command asks a front end to move, and what is refused before the firmware sees it.
 
 use crate::Controller;
-use crate::spec::{ALL_NAMESPACES, DsmRange, Fuse, Opcode, Status, Submission};
+use crate::spec::{ALL_NAMESPACES, COPY_RANGES_MAX, CopyRange, DsmRange, Fuse, Opcode, Status, Submission};
 use units::Bytes;
 
 /// The bytes that go between host and drive for a command.
@@ -20,7 +20,8 @@ impl Controller {
     ///
     /// # Errors
     /// The status it fails with: the controller is not ready, there is no such command or namespace, blocks lie outside,
-    /// the transfer is longer than MDTS, or it is half of a fused pair, of which this controller has none.
+    /// the transfer is longer than MDTS, or it cannot be half of a fused pair. Whether the other half is there and fits is
+    /// for [`fuse`].
     pub fn movement(&self, submission: &Submission) -> Result<(Opcode, Movement), Status> {
         if !self.is_ready() {
             return Err(Status::COMMAND_SEQUENCE_ERROR);
@@ -29,7 +30,13 @@ impl Controller {
         if !self.settings.commands.contains(&opcode) {
             return Err(Status::INVALID_OPCODE);
         }
-        if submission.fuse() != Fuse::Normal {
+        let may_fuse = match submission.fuse() {
+            Fuse::Normal => true,
+            Fuse::First => opcode == Opcode::Compare && self.settings.fuses(),
+            Fuse::Second => opcode == Opcode::Write && self.settings.fuses(),
+            Fuse::Reserved => false,
+        };
+        if !may_fuse {
             return Err(Status::INVALID_FIELD);
         }
         if opcode == Opcode::Flush && submission.namespace() == ALL_NAMESPACES {
@@ -42,7 +49,7 @@ impl Controller {
                 let bytes = u64::from(submission.dsm_range_count()) * DsmRange::WORDS as u64 * 8;
                 return Ok((opcode, Movement::FromHost(Bytes(bytes))));
             }
-            Opcode::Copy => return Err(Status::INVALID_OPCODE),
+            Opcode::Copy => return copied(submission, namespace.blocks).map(|bytes| (opcode, bytes)),
             Opcode::Read | Opcode::Write | Opcode::Compare => true,
             Opcode::WriteUncorrectable | Opcode::WriteZeroes | Opcode::Verify => false,
         };
@@ -54,6 +61,9 @@ impl Controller {
         if moves_blocks && self.settings.transfer_max.is_some_and(|most| bytes > most) {
             return Err(Status::INVALID_FIELD);
         }
+        if submission.fuse() != Fuse::Normal {
+            self.check_atomic(submission)?;
+        }
         let movement = match opcode {
             Opcode::Read => Movement::ToHost(bytes),
             Opcode::Write | Opcode::Compare => Movement::FromHost(bytes),
@@ -61,4 +71,40 @@ impl Controller {
         };
         Ok((opcode, movement))
     }
+
+    /// A fused pair takes effect whole or not at all only within what is written atomically.
+    fn check_atomic(&self, submission: &Submission) -> Result<(), Status> {
+        let (unit, blocks) = (u64::from(self.settings.atomic_write_blocks), u64::from(submission.block_count()));
+        if submission.slba() % unit + blocks > unit { Err(Status::ATOMIC_WRITE_UNIT_EXCEEDED) } else { Ok(()) }
+    }
+}
+
+/// What two neighbours in a queue are to each other, where the first is the first half of a fused pair: a pair, or why each of
+/// them fails (Base §3.4.2).
+///
+/// # Errors
+/// The statuses of both; `None` where the other is not of the pair and goes on alone.
+pub fn fuse(first: &Submission, second: &Submission) -> Result<(), (Status, Option<Status>)> {
+    if second.fuse() != Fuse::Second {
+        return Err((Status::ABORTED_MISSING_FUSED, None));
+    }
+    let of = |half: &Submission| (half.namespace(), half.slba(), half.block_count());
+    if of(first) != of(second) {
+        return Err((Status::INVALID_FIELD, Some(Status::ABORTED_FAILED_FUSED)));
+    }
+    Ok(())
+}
+
+/// What a Copy brings from the host: its ranges. Where they lie is known when they are here.
+fn copied(submission: &Submission, blocks: u64) -> Result<Movement, Status> {
+    if submission.copy_format() != 0 {
+        return Err(Status::INVALID_FIELD);
+    }
+    if submission.copy_range_count() > COPY_RANGES_MAX {
+        return Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED);
+    }
+    if submission.slba() >= blocks {
+        return Err(Status::LBA_OUT_OF_RANGE);
+    }
+    Ok(Movement::FromHost(Bytes(u64::from(submission.copy_range_count()) * CopyRange::WORDS as u64 * 8)))
 }

@@ -60,6 +60,8 @@ pub struct ControllerSettings {
     pub volatile_write_cache: bool,
     /// Blocks that are written atomically, over a power failure too, unless the write crosses a multiple of as many: 1 to 65,536.
     pub atomic_write_blocks: u32,
+    /// Whether Compare and Write may be a fused pair, over what is written atomically.
+    pub compare_and_write: bool,
     /// Granularity of the keep alive timer, a multiple of 100 ms; `None` is no timer.
     pub keep_alive: Option<Span>,
     /// The longest the device may take to become ready.
@@ -134,6 +136,11 @@ impl ControllerSettings {
         if self.is_discovery() { 1 << 31 } else { 1 << 8 }
     }
 
+    /// FUSES of Identify Controller: whether there is Compare and Write.
+    pub(crate) fn fuses(&self) -> bool {
+        self.compare_and_write && [Opcode::Compare, Opcode::Write].iter().all(|opcode| self.commands.contains(opcode))
+    }
+
     /// ONCS of Identify Controller (Base §5.17.2.1): bits of the optional commands, and bit 4 for Select in Get
     /// Features.
     pub(crate) fn optional_commands(&self) -> u16 {
@@ -173,6 +180,7 @@ pub(crate) mod tests {
             commands: Opcode::ALL.to_vec(),
             volatile_write_cache: true,
             atomic_write_blocks: 8,
+            compare_and_write: true,
             keep_alive: None,
             ready_within: Span::from_secs(5),
             temperatures: [343, 358],

@@ -3,8 +3,9 @@
 //! Everything between a socket and the drive's rings is the code that serves: sessions, the PCIe function, the subsystem.
 
 use crate::guest::Access;
+use crate::orphan::Orphan;
 use crate::port::{Line, Port, PortShape};
-use crate::session::{Orphan, Session, World};
+use crate::session::{Session, World};
 use crate::subsystem::{DriveHealth, Subsystem, SubsystemSettings};
 use crate::vfio_user::{Bus, Doorbells, Function, Header, MESSAGE_MAX, Request, serve};
 use nvme::spec::registers::{self, AdminQueueAttributes, Configuration, Doorbell};
@@ -339,6 +340,7 @@ mod tests {
             commands: vec![Opcode::Flush, Opcode::Write, Opcode::Read],
             volatile_write_cache: true,
             atomic_write_blocks: 1,
+            compare_and_write: true,
             keep_alive: None,
             ready_within: Span::from_secs(1),
             temperatures: [343, 358],

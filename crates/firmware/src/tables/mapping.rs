@@ -3,7 +3,7 @@
 use super::hybrid::HybridMap;
 use crate::policies::MergeKind;
 use crate::{BlockGroups, Drive, MappingScheme, Settings, Turn};
-use stage::{SharedMemory, Words};
+use stage::{LineId, SharedMemory, Words};
 use std::sync::Arc;
 use units::{Lpn, Ppn};
 
@@ -48,8 +48,8 @@ impl Mapping {
         }
     }
 
-    /// Brings what is looked at for a page near.
-    pub(crate) fn prefetch(&self, lpn: Lpn) {
+    /// Brings what is looked at for a page near, and says in which line it lies.
+    pub(crate) fn prefetch(&self, lpn: Lpn) -> LineId {
         match self {
             Mapping::Page(map) => map.entries.prefetch(lpn.0 as usize),
             Mapping::Hybrid(map) => map.prefetch(lpn),
@@ -131,6 +131,11 @@ impl PageMap {
     fn new(memory: &mut SharedMemory, drive: &Drive) -> Self {
         let pages = drive.pages() as usize;
         PageMap { entries: memory.narrow(pages), changes: Changes::new(memory, drive, pages) }
+    }
+
+    /// Logical pages that it has entries for.
+    pub(crate) fn pages(&self) -> u32 {
+        self.entries.len() as u32
     }
 
     /// Reads an entry.

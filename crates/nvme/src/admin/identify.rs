@@ -4,7 +4,10 @@ use crate::spec::fabrics::ANY_CONTROLLER;
 use crate::spec::identify::{
     self, IDENTIFY_BYTES, IdentifyController, IdentifyNamespace, IndependentNamespace, padded,
 };
-use crate::spec::{COMPLETION_BYTES, PAGE_BYTES, SUBMISSION_BYTES, Status, Submission, registers};
+use crate::spec::{
+    COMPLETION_BYTES, COPY_BYTES_MAX, COPY_RANGES_MAX, Opcode, PAGE_BYTES, SUBMISSION_BYTES, Status, Submission,
+    registers,
+};
 use crate::{Controller, NamespaceSettings, Transport};
 use units::Span;
 
@@ -101,6 +104,9 @@ impl Controller {
             // Wherever it begins, only a write of one block is atomic: a namespace says more, within boundaries.
             .set_atomic_write_blocks(0)
             .set_atomic_write_blocks_power_fail(0)
+            .set_fused_operations(u16::from(settings.fuses()))
+            .set_atomic_compare_blocks(0)
+            .set_copy_formats(u16::from(settings.commands.contains(&Opcode::Copy)))
             .set_subsystem(padded(&settings.subsystem, 0))
             .set_power_centiwatts(settings.power_centiwatts);
         if let Transport::Message { capsule } = settings.transport {
@@ -126,6 +132,7 @@ impl Controller {
             .set_features(ATOMIC_FIELDS)
             .set_atomic_write_blocks(atomic)
             .set_atomic_write_blocks_power_fail(atomic)
+            .set_atomic_compare_blocks(if self.settings.fuses() { atomic } else { 0 })
             .set_atomic_boundary(atomic)
             .set_atomic_boundary_power_fail(atomic)
             .set_size(settings.blocks)
@@ -137,6 +144,11 @@ impl Controller {
             .set_nguid(settings.nguid)
             .set_eui64(settings.eui64)
             .set_format0(settings.block_bytes.ilog2() << 16);
+        if self.settings.commands.contains(&Opcode::Copy) {
+            let blocks = (COPY_BYTES_MAX / u64::from(settings.block_bytes)) as u32;
+            namespace.set_copy_range_blocks(blocks as u16).set_copy_blocks(blocks);
+            namespace.set_copy_ranges((COPY_RANGES_MAX - 1) as u8);
+        }
         namespace
     }
 

@@ -82,12 +82,18 @@ layout! {
         namespaces, set_namespaces: u32 = 516;
         /// Optional I/O commands (ONCS).
         optional_commands, set_optional_commands: u16 = 520;
+        /// Bit 0: Compare and Write may be a fused pair (FUSES).
+        fused_operations, set_fused_operations: u16 = 522;
         /// Bit 0: there is a volatile write cache; bits 2:1: whether Flush takes all namespaces (VWC).
         volatile_write_cache, set_volatile_write_cache: u8 = 525;
         /// Blocks written atomically, from zero (AWUN).
         atomic_write_blocks, set_atomic_write_blocks: u16 = 526;
         /// Blocks written atomically over a power failure, from zero (AWUPF).
         atomic_write_blocks_power_fail, set_atomic_write_blocks_power_fail: u16 = 528;
+        /// Blocks compared and written atomically as a fused pair, from zero (ACWU).
+        atomic_compare_blocks, set_atomic_compare_blocks: u16 = 532;
+        /// Descriptor formats of Copy, a bit each (OCFS).
+        copy_formats, set_copy_formats: u16 = 534;
         /// What SGLs there may be (SGLS).
         sgls, set_sgls: u32 = 536;
         /// Most namespaces there may be (MNAN).
@@ -128,6 +134,8 @@ layout! {
         atomic_write_blocks, set_atomic_write_blocks: u16 = 34;
         /// Blocks written atomically over a power failure, from zero (NAWUPF).
         atomic_write_blocks_power_fail, set_atomic_write_blocks_power_fail: u16 = 36;
+        /// Blocks compared and written atomically, from zero (NACWU).
+        atomic_compare_blocks, set_atomic_compare_blocks: u16 = 38;
         /// Blocks between the boundaries that an atomic write does not cross, from zero; 0 is no boundary (NABSN).
         atomic_boundary, set_atomic_boundary: u16 = 40;
         /// The first of these boundaries (NABO).
@@ -136,6 +144,12 @@ layout! {
         atomic_boundary_power_fail, set_atomic_boundary_power_fail: u16 = 44;
         /// Bytes it may hold (NVMCAP).
         bytes, set_bytes: u128 = 48;
+        /// Blocks of a source range of a Copy, at most (MSSRL).
+        copy_range_blocks, set_copy_range_blocks: u16 = 74;
+        /// Blocks of a Copy, at most (MCL).
+        copy_blocks, set_copy_blocks: u32 = 76;
+        /// Source ranges of a Copy, at most, from zero (MSRC).
+        copy_ranges, set_copy_ranges: u8 = 80;
         /// Globally unique identifier (NGUID).
         nguid, set_nguid: [u8; 16] = 104;
         /// IEEE extended unique identifier (EUI64).

@@ -90,6 +90,11 @@ impl Opcode {
         !matches!(self, Opcode::Flush | Opcode::DatasetManagement | Opcode::Copy)
     }
 
+    /// Whether the data that the command brings are ranges, and not blocks.
+    pub const fn brings_ranges(self) -> bool {
+        matches!(self, Opcode::DatasetManagement | Opcode::Copy)
+    }
+
     /// Whether the command may change what the media holds (effects log LBCC, Base §5.16.1.6).
     pub const fn changes_media(self) -> bool {
         matches!(

@@ -11,9 +11,9 @@ use flash::{
     Caught, Channel, Contents, FaultyMedia, Finished, MediaFault, Oob, Operation, PLANES_MAX, PageSlot, Reading,
     Transaction, TransactionTag, Usage, Verdict,
 };
-use stage::{Address, Stage};
+use stage::{Address, LineId, Stage};
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 use units::{BlockId, Ppn, Span, Time};
 
@@ -66,8 +66,7 @@ pub(crate) struct ChannelStage {
     under_way: Vec<Option<UnderWay>>,
     finished: Vec<Finished>,
     /// What is being decoded, by when it is and in which order it began.
-    decoding: BTreeMap<(Time, u64), Decoded>,
-    decodings: u64,
+    decoding: VecDeque<(Time, Decoded)>,
     payload: Vec<u64>,
     /// Whether the recorder is told when dies were busy.
     narrate: bool,
@@ -87,8 +86,7 @@ impl ChannelStage {
             ways,
             under_way: Vec::new(),
             finished: Vec::new(),
-            decoding: BTreeMap::new(),
-            decodings: 0,
+            decoding: VecDeque::new(),
             narrate,
             timed: true,
             recovering: false,
@@ -173,7 +171,7 @@ impl ChannelStage {
     }
 
     fn set_alarm(&self, turn: &mut Turn<'_>) {
-        let decoded = self.decoding.first_key_value().map_or(Time::NEVER, |(&(at, _), _)| at);
+        let decoded = self.decoding.front().map_or(Time::NEVER, |&(at, _)| at);
         turn.wake_at(self.channel.next_event().unwrap_or(Time::NEVER).min(decoded));
     }
 
@@ -223,8 +221,9 @@ impl ChannelStage {
         if decoding == Span::ZERO || !self.timed {
             self.on_decoded(turn, decoded);
         } else {
-            self.decoding.insert((turn.now() + decoding, self.decodings), decoded);
-            self.decodings += 1;
+            let at = turn.now() + decoding;
+            let before = self.decoding.iter().rposition(|&(other, _)| other <= at);
+            self.decoding.insert(before.map_or(0, |before| before + 1), (at, decoded));
         }
     }
 
@@ -260,6 +259,8 @@ impl ChannelStage {
         };
         if let Some(Oob { lpn, owner, sequence }) = read.oob {
             self.ways.frames.label(slot.frame, lpn, owner, sequence);
+        } else {
+            self.ways.frames.mark_sound(slot.frame);
         }
         let settings = self.media().settings().copied();
         let time =
@@ -331,10 +332,10 @@ impl Stage<Firmware> for ChannelStage {
     }
 
     fn on_wake(&mut self, turn: &mut Turn<'_>) {
-        while let Some((&(at, order), &decoded)) = self.decoding.first_key_value()
+        while let Some(&(at, decoded)) = self.decoding.front()
             && at <= turn.now()
         {
-            self.decoding.remove(&(at, order));
+            self.decoding.pop_front();
             self.on_decoded(turn, decoded);
         }
         let mut finished = std::mem::take(&mut self.finished);
@@ -355,12 +356,13 @@ impl Stage<Firmware> for ChannelStage {
         Some(self)
     }
 
-    fn prefetch(&self, message: &Message) {
+    fn prefetch(&self, message: &Message) -> Option<LineId> {
         if let Message::ChannelRequest(request) = message {
             for slot in request.transaction.pages() {
                 self.contents().prefetch(slot.ppn);
             }
         }
+        None
     }
 }
 

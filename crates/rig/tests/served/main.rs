@@ -1,5 +1,6 @@
 //! A served drive and hosts that talk to it over loopback: the whole firmware on threads, with every byte kept.
 
+mod commands;
 mod conversations;
 mod hostile;
 mod initiator;

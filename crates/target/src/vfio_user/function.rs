@@ -10,7 +10,8 @@ use super::interrupts::Interrupts;
 use super::queues::IoQueue;
 use super::transfer::Place;
 use crate::guest::{GuestMemory, Unmapped};
-use crate::session::{Orphan, World};
+use crate::orphan::Orphan;
+use crate::session::World;
 use nvme::spec::registers::Doorbell;
 use nvme::spec::{Completion, Status, Submission};
 use nvme::{
@@ -362,6 +363,7 @@ impl Function {
     fn finish_deletion(&mut self, world: &mut World<'_>) {
         let Some((id, command)) = self.deleting else { return };
         let place = &mut self.queues[id.index()];
+        place.iter_mut().for_each(|queue| queue.drop_half());
         if place.as_ref().is_none_or(|queue| world.port.is_drained(&queue.pair)) {
             if let Some(queue) = place.take() {
                 world.port.return_pair(queue.pair);
@@ -392,7 +394,12 @@ impl Function {
 
     /// Whether a completion can be posted there.
     pub(super) fn has_room(&self, queue: QueueId) -> bool {
-        self.completions[queue.index()].as_ref().is_some_and(|completions| completions.queue.free() > 0)
+        self.room(queue) > 0
+    }
+
+    /// How many completions can be posted there.
+    pub(super) fn room(&self, queue: QueueId) -> u32 {
+        self.completions[queue.index()].as_ref().map_or(0, |completions| completions.queue.free())
     }
 
     /// Posts a completion; there is room for it.

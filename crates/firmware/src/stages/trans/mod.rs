@@ -18,7 +18,7 @@ use crate::{Drive, Firmware, Flaw, Mapping, Mutation, Settings, Spares, Tables, 
 use hybrid::HybridPlaces;
 use page::PagePlaces;
 pub use page::write_points;
-use stage::{Accepts, Address, Stage};
+use stage::{Accepts, Address, LineId, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use units::{Lpn, Ppn};
@@ -35,12 +35,12 @@ pub(crate) trait Places: Send {
     fn place_moved(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn>;
     /// A page is somewhere else now, or nowhere.
     fn remap(&mut self, turn: &mut Turn<'_>, lpn: Lpn, to: Option<Ppn>);
-    /// What BGC is to be asked for, while it does nothing for this thread. `waiting` is the page of the first held request.
-    fn wanted(&mut self, turn: &mut Turn<'_>, waiting: Option<Lpn>) -> Option<ReclaimRequest>;
+    /// What BGC is to be asked for, beside so much that is under way. `waiting` is the page of the first held request.
+    fn wanted(&mut self, turn: &mut Turn<'_>, waiting: Option<Lpn>, under_way: u32) -> Option<ReclaimRequest>;
     /// BGC did what it was asked for, and this group is erased; `false` if there was nothing to reclaim.
     fn reclaimed(&mut self, turn: &mut Turn<'_>, group: Option<u32>) -> bool;
     /// Nothing more is placed in this group.
-    fn abandon(&mut self, group: u32);
+    fn abandon(&mut self, turn: &mut Turn<'_>, group: u32);
     /// This group is not used any more.
     fn retire(&mut self, group: u32);
     /// What is worth doing in the background.
@@ -49,10 +49,9 @@ pub(crate) trait Places: Send {
 
 /// The places of thread `index`, under the mapping that is set.
 pub(crate) fn places(index: u8, settings: &Settings, tables: &Tables) -> Box<dyn Places> {
-    let groups = tables.groups.clone();
     match &tables.mapping {
-        Mapping::Page(map) => Box::new(PagePlaces::new(index, settings, map.clone(), groups)),
-        Mapping::Hybrid(map) => Box::new(HybridPlaces::new(index, settings, map.clone(), groups)),
+        Mapping::Page(map) => Box::new(PagePlaces::new(index, settings, map.clone(), tables)),
+        Mapping::Hybrid(map) => Box::new(HybridPlaces::new(index, settings, map.clone(), tables.groups.clone())),
     }
 }
 
@@ -88,8 +87,8 @@ pub(crate) struct Trans {
     mutation: Option<Mutation>,
     /// Pages whose new place is being programmed.
     moving: Vec<Moving>,
-    /// A reclaim was asked for.
-    reclaiming: bool,
+    /// Reclaims that were asked for and are under way.
+    reclaiming: u32,
     /// Requests of the host that wait for it.
     held: VecDeque<TransRequest>,
     /// The next ticket at each FCMD thread, where several threads run this part and their messages could overtake each other.
@@ -121,7 +120,7 @@ impl Trans {
             sequence,
             mutation: settings.mutation,
             moving: Vec::new(),
-            reclaiming: false,
+            reclaiming: 0,
             held: VecDeque::new(),
         }
     }
@@ -131,7 +130,7 @@ impl Trans {
             TransOperation::Relocate(from) => self.relocate(turn, request, from),
             TransOperation::Replace(bad) => self.replace(turn, request, bad),
             TransOperation::Close(page) => {
-                self.places.abandon(self.tables.groups.of(page));
+                self.places.abandon(turn, self.tables.groups.of(page));
                 self.answer(turn, &request);
             }
             TransOperation::Settle(from) => self.settle(turn, request, from),
@@ -150,12 +149,9 @@ impl Trans {
     }
 
     fn ask_for_reclaim(&mut self, turn: &mut Turn<'_>) {
-        if self.reclaiming {
-            return;
-        }
         let waiting = self.held.front().map(|request| request.lpn);
-        if let Some(request) = self.places.wanted(turn, waiting) {
-            self.reclaiming = true;
+        while let Some(request) = self.places.wanted(turn, waiting, self.reclaiming) {
+            self.reclaiming += 1;
             turn.send(self.bgc, request);
         }
     }
@@ -190,6 +186,7 @@ impl Trans {
         }
         let Some(to) = self.places.place(turn, request.lpn) else { return false };
         self.tables.frames.clear(request.frame, 0, self.drive.page_words());
+        self.tables.frames.mark_sound(request.frame);
         self.label(request.lpn, request.frame);
         self.ask_flash(turn, flash::Operation::Program, to, request);
         true
@@ -201,6 +198,7 @@ impl Trans {
             Some(ppn) => self.ask_flash(turn, flash::Operation::Read, ppn, request),
             None => {
                 self.tables.frames.clear(request.frame, 0, self.drive.page_words());
+                self.tables.frames.mark_sound(request.frame);
                 self.answer(turn, request);
             }
         }
@@ -225,7 +223,7 @@ impl Trans {
         turn.spend(Work::UpdateMap);
         let group = self.tables.groups.of(bad);
         self.tables.groups.mark(group, Flaw::Failed);
-        self.places.abandon(group);
+        self.places.abandon(turn, group);
         self.look_at_spares();
         let lpn = request.lpn;
         let moving = self.moving.iter().position(|moving| (moving.lpn, moving.to) == (lpn, bad));
@@ -299,10 +297,10 @@ impl Trans {
 
     /// The drive is idle.
     fn tidy(&mut self, turn: &mut Turn<'_>, request: TransRequest) {
-        if !self.reclaiming
+        if self.reclaiming == 0
             && let Some(step) = self.places.tidy(turn)
         {
-            self.reclaiming = true;
+            self.reclaiming = 1;
             turn.send(self.bgc, ReclaimRequest { trans: self.index, merge: Some(step) });
         }
         self.answer(turn, &request);
@@ -311,7 +309,7 @@ impl Trans {
     /// Writes the out-of-band entry: what recovery finds the page by.
     fn label(&mut self, lpn: Lpn, frame: u32) {
         if self.mutation != Some(Mutation::SkipOutOfBand) || !self.sequence.is_multiple_of(7) {
-            self.tables.frames.label(frame, lpn, self.index.into(), self.sequence);
+            self.tables.frames.label_written(frame, lpn, self.index.into(), self.sequence);
         }
         self.sequence += 1;
     }
@@ -365,15 +363,18 @@ impl Trans {
     }
 
     fn on_reclaimed(&mut self, turn: &mut Turn<'_>, reclaimed: Reclaimed) {
-        self.reclaiming = false;
+        self.reclaiming -= u32::from(reclaimed.asked);
         let group = reclaimed.first.map(|first| self.tables.groups.group(first));
         match group.filter(|_| !reclaimed.sound) {
             Some(bad) => {
                 self.places.retire(bad);
                 self.look_at_spares();
             }
-            None if !self.places.reclaimed(turn, group) => return self.give_up(turn),
-            None => {}
+            None => {
+                if !self.places.reclaimed(turn, group) && self.reclaiming == 0 {
+                    return self.give_up(turn);
+                }
+            }
         }
         while let Some(&request) = self.held.front() {
             if self.places.must_stop() || !self.serve(turn, &request) {
@@ -394,9 +395,8 @@ impl Stage<Firmware> for Trans {
         }
     }
 
-    fn prefetch(&self, message: &Message) {
-        if let Message::TransRequest(request) = message {
-            self.tables.mapping.prefetch(request.lpn);
-        }
+    fn prefetch(&self, message: &Message) -> Option<LineId> {
+        let Message::TransRequest(request) = message else { return None };
+        Some(self.tables.mapping.prefetch(request.lpn))
     }
 }
