@@ -32,6 +32,7 @@ pub(crate) fn settings() -> ControllerSettings {
         power_centiwatts: 2_500,
         transport: Transport::Memory,
         role: Role::Storage,
+        managed_namespaces: 4,
         namespaces: vec![namespace(1), namespace(2)],
     }
 }

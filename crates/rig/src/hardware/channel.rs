@@ -241,6 +241,7 @@ impl ChannelStage {
     /// Reads a page and decodes it: what came of it and how long that takes, or only how long where it is to be read again.
     fn read(&mut self, turn: &mut Turn<'_>, tag: TransactionTag, slot: PageSlot) -> Result<(Media, Span), Span> {
         let reading = Reading { now: turn.now(), level: self.under_way(tag).level };
+        self.ways.tally.read();
         let (media, payload) = self.media_mut();
         let read = match media.read(slot.ppn, reading, payload) {
             Ok(read) => read,
@@ -291,6 +292,7 @@ impl ChannelStage {
     fn program(&mut self, turn: &mut Turn<'_>, slot: PageSlot) -> Media {
         self.ways.frames.read(slot.frame, 0, &mut self.payload);
         let (lpn, owner, sequence) = self.ways.frames.labelled(slot.frame);
+        self.ways.tally.programmed();
         let (media, payload) = self.media_mut();
         let outcome = media.program(slot.ppn, turn.now(), Oob { lpn, owner, sequence }, payload);
         outcome.map_or_else(|fault| self.failed(turn, fault), |()| Media::Good)
