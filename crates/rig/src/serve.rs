@@ -1,8 +1,8 @@
 //! A drive for real hosts: the device on threads of this machine, with a front end before it.
 
-use crate::build::{BuildError, Built, Device};
+use crate::build::{BuildError, Built, Device, Prepared};
 use crate::hardware::MediaTally;
-use crate::reopen::Kept;
+use crate::recovery::Recovery;
 use crate::session::{SessionError, check_tables, wear};
 use firmware::{GroupState, Tables, spare_left};
 use host::Memory;
@@ -31,6 +31,8 @@ pub struct ServiceSettings {
     pub keys: Option<target::Keys>,
     /// Threads of this machine.
     pub layout: Layout,
+    /// The processor that recovery is timed on, where a file has the drive's pages: it runs in virtual time, before hosts come.
+    pub processor: sim::Processor,
 }
 
 /// A service that ended badly.
@@ -58,7 +60,8 @@ pub struct Service {
     server: Front,
     device: Device,
     settings: ServiceSettings,
-    kept: Option<Kept>,
+    prepared: Option<Prepared>,
+    recovery: Option<Recovery>,
 }
 
 impl Service {
@@ -70,9 +73,20 @@ impl Service {
         device.drive.queues += 1;
         device.drive.queue_entries = u32::from(DEPTH) + 1;
         device.vectors = device.drive.queues as u16;
-        let kept = device.open_media()?;
+        let (prepared, recovery) = match device.open_media()? {
+            None => (None, None),
+            Some(kept) => {
+                let (prepared, recovery) = device.reopen(kept, &settings.processor)?;
+                (Some(prepared), recovery)
+            }
+        };
         let server = Front::listen(&settings.door, device.drive.queues as u16)?;
-        Ok(Service { server, device, settings, kept })
+        Ok(Service { server, device, settings, prepared, recovery })
+    }
+
+    /// What recovery did, where a file had the drive's pages.
+    pub fn recovery(&self) -> Option<&Recovery> {
+        self.recovery.as_ref()
     }
 
     /// Where it listens for TCP, if it does.
@@ -106,7 +120,7 @@ impl Service {
     /// A device that cannot be built, a drive that dies or leaves commands unanswered, tables that contradict each other
     /// at the end.
     pub fn run(self) -> Result<Ended, ServiceError> {
-        let Service { server, device, settings, kept } = self;
+        let Service { server, device, settings, prepared, .. } = self;
         let shape = PortShape {
             pairs: device.drive.queues as u16,
             depth: DEPTH,
@@ -119,7 +133,7 @@ impl Service {
         let memory = Arc::new(memory);
         let line = server.line();
         let Built { blueprint, tables, drive, ledger, host, file, media, .. } =
-            device.build_served(line.clone(), memory.clone(), &shape, kept)?;
+            device.build_served(line.clone(), memory.clone(), &shape, prepared)?;
         let mut threads = Threads::new(blueprint, settings.layout);
         let bell = threads.bell(host);
         line.attach(Box::new(move || bell.ring()));
@@ -150,7 +164,7 @@ impl Service {
         let ended = served?;
         check_tables(&tables, drive.pages(), |_| None)?;
         if let Some(file) = file {
-            file.close(drive.pages(), |lpn| tables.mapping.get(lpn).is_some()).map_err(BuildError::from)?;
+            file.close().map_err(BuildError::from)?;
         }
         Ok(ended)
     }

@@ -1,14 +1,14 @@
 //! A run: phase after phase in one of the two worlds, each summed up, and what must hold at its end.
 
-use crate::build::{BuildError, Built, Device};
+use crate::build::{BuildError, Built, Device, Prepared, Risen};
 use crate::hardware::{
     ChannelStage, Fate, Halt, HostStage, LastWords, LinkStage, LinkUsage, MediaCounts, MediaTally, PhaseOutcome,
     Unanswered,
 };
 use crate::meter::{Event, Meter, Step, Window};
+use crate::recovery::Recovery;
 use crate::samples::Samples;
 use crate::summary::{Labels, summarise};
-use firmware::boot::Found;
 use firmware::{Firmware, GroupState, Tables};
 use flash::{Contents, Usage};
 use host::Phase;
@@ -237,7 +237,7 @@ impl Session {
         device: &Device,
         processor: Processor,
         seed: u64,
-        recovered: (Vec<Contents>, &Found),
+        recovered: Prepared,
         host: Box<dyn Stage<Firmware>>,
         phases: Vec<Phase>,
     ) -> Result<Self, SessionError> {
@@ -285,6 +285,21 @@ impl Session {
         host.power_cut(now);
         let contents = cut_channels(&mut self.sim, &self.channels, now, fate);
         Ok(Remains { contents, host: self.sim.into_stage(self.host) })
+    }
+
+    /// Cuts the power now, tearing whatever flash was doing, and switches the drive on again: what recovery did.
+    ///
+    /// # Errors
+    /// A drive that cannot be recovered.
+    pub fn lose_power(mut self, device: &Device, processor: Processor) -> Result<Recovery, SessionError> {
+        let now = self.sim.now();
+        let contents = cut_channels(&mut self.sim, &self.channels, now, &mut || Fate::Torn);
+        // The tables of a large drive are not in memory twice.
+        drop(self);
+        match device.rise(&processor, contents, Time::NEVER, &mut || Fate::Torn)? {
+            Risen::Up(_, recovery) => Ok(recovery),
+            Risen::Cut(_) => unreachable!("the power stays on"),
+        }
     }
 
     /// Blocks erased so far, since the drive was switched on.

@@ -68,7 +68,7 @@ pub(crate) fn summarise(
         flash: Some(flash),
         ..seen
     };
-    summary.breakdown = breakdown(&meter.window.breakdown, summary.latency_mean());
+    summary.breakdown = breakdown(&meter.window.breakdown(), summary.latency_mean());
     summary.breakdown_slowest = breakdown(&meter.slowest(100), None);
     summary.workers = window.workers(counts);
     summary

@@ -23,6 +23,9 @@ pub struct Frames {
     words: Words,
     page_words: usize,
     count: u32,
+    /// Frames behind those, which hold whole pages of so many words.
+    whole: u32,
+    whole_words: usize,
 }
 
 impl Frames {
@@ -31,19 +34,36 @@ impl Frames {
     /// Labels a frame after a read of a page that cannot be read.
     pub const UNREADABLE: Lpn = Lpn(u32::MAX - 1);
 
-    pub(crate) fn new(memory: &mut SharedMemory, count: u32, page_words: usize) -> Self {
-        let words = memory.wide(count as usize * (page_words + FRAME_HEADER_WORDS));
-        Frames { words, page_words, count }
+    /// So many frames of `page_words` words, and behind them `whole` frames of `whole_words`.
+    pub(crate) fn new(
+        memory: &mut SharedMemory,
+        (count, page_words): (u32, usize),
+        (whole, whole_words): (u32, usize),
+    ) -> Self {
+        let narrow = count as usize * (page_words + FRAME_HEADER_WORDS);
+        let words = memory.wide(narrow + whole as usize * (whole_words + FRAME_HEADER_WORDS));
+        Frames { words, page_words, count, whole, whole_words }
     }
 
     fn first(&self, frame: u32) -> usize {
-        debug_assert!(frame < self.count);
-        frame as usize * (self.page_words + FRAME_HEADER_WORDS)
+        debug_assert!(frame < self.count());
+        let narrow = frame.min(self.count) as usize * (self.page_words + FRAME_HEADER_WORDS);
+        narrow + frame.saturating_sub(self.count) as usize * (self.whole_words + FRAME_HEADER_WORDS)
     }
 
     /// How many there are.
     pub fn count(&self) -> u32 {
-        self.count
+        self.count + self.whole
+    }
+
+    /// Frames that hold whole pages.
+    pub fn whole(&self) -> std::ops::Range<u32> {
+        self.count..self.count + self.whole
+    }
+
+    /// How many words a frame's payload has.
+    pub fn words(&self, frame: u32) -> usize {
+        if frame < self.count { self.page_words } else { self.whole_words }
     }
 
     /// Writes the out-of-band entry that the next program of the frame carries.
@@ -110,13 +130,13 @@ impl Frames {
 
     /// Reads payload words from `from` on.
     pub fn read(&self, frame: u32, from: usize, payload: &mut [u64]) {
-        debug_assert!(from + payload.len() <= self.page_words);
+        debug_assert!(from + payload.len() <= self.words(frame));
         self.words.read(self.first(frame) + FRAME_HEADER_WORDS + from, payload);
     }
 
     /// Writes payload words from `from` on.
     pub fn write(&self, frame: u32, from: usize, payload: &[u64]) {
-        debug_assert!(from + payload.len() <= self.page_words);
+        debug_assert!(from + payload.len() <= self.words(frame));
         self.words.write(self.first(frame) + FRAME_HEADER_WORDS + from, payload);
     }
 

@@ -36,6 +36,7 @@ fn refusal(serving: Serving) -> String {
         allowed: Vec::new(),
         keys: None,
         layout: Layout { threads: 1, pin: false },
+        processor: rig::check::small::processor(),
     };
     match Service::listen(serving.device(), settings).err().expect("it is refused") {
         ServiceError::Session(SessionError::Build(BuildError::MediaFile(error))) => error.to_string(),

@@ -93,6 +93,7 @@ impl Serving {
             allowed: self.allowed,
             keys: self.keys,
             layout: Layout { threads: 1, pin: false },
+            processor: rig::check::small::processor(),
         };
         Service::listen(device, settings).expect("a place to listen").with_patience(self.patience)
     }

@@ -17,7 +17,7 @@ use command::Slots;
 use intake::{Home, Tickets};
 use nvme::spec::Status;
 use ranges::OwnedRanges;
-use stage::{Accepts, Address, Stage};
+use stage::{Accepts, Address, LineId, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -157,11 +157,14 @@ impl Stage<Firmware> for Nvmq {
         }
     }
 
-    fn prefetch(&self, message: &Message) {
+    fn prefetch(&self, message: &Message) -> Option<LineId> {
         match message {
-            Message::PageDone(done) => self.tables.frames.prefetch(done.frame),
+            Message::PageDone(done) => {
+                self.tables.frames.prefetch(done.frame);
+                None
+            }
             Message::LockReply(reply) => self.prefetch_tag(reply.slot),
-            _ => {}
+            _ => None,
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::message::*;
 use crate::policies::trans_of;
 use crate::{Mutation, Turn, Work};
 use nvme::spec::{Opcode, Status};
+use stage::LineId;
 use units::{Bytes, HostAddress, Lpn, SECTOR_BYTES};
 
 /// How far a page is. It travels in the tag of what was asked for, so nothing is kept for it here.
@@ -72,19 +73,21 @@ impl Nvmq {
             let segment = &command.segments[index];
             let first = command.first_page + segment.from;
             let last = command.first_page + segment.to - 1;
+            let region =
+                u64::from(first) * u64::from(self.drive.sectors_per_page()) * SECTOR_BYTES / crate::LOCK_REGION.0;
+            let thread = self.lock_thread(region);
             let request = LockRequest {
                 range: LockedRange { first: first / pages_per_unit, last: last / pages_per_unit },
                 extent: Extent { from: first, to: last + 1, changes: self.excludes(command) },
                 ticket: command.card.tickets[index],
                 nvmq: self.index,
+                thread: thread as u8,
                 segment: index as u8,
                 waits: command.segment_count > 1 || command.card.tickets[index] == NO_TICKET,
                 slot,
                 key: command.card.key,
             };
-            let region =
-                u64::from(first) * u64::from(self.drive.sectors_per_page()) * SECTOR_BYTES / crate::LOCK_REGION.0;
-            turn.send(self.ways.locks[self.lock_thread(region)], request);
+            turn.send(self.ways.locks[thread], request);
             self.slots.get_mut(slot).segments[index].asked = turn.now();
         }
     }
@@ -238,11 +241,10 @@ impl Nvmq {
         (page(word & 0xffff_ffff), page(word >> 32))
     }
 
-    pub(super) fn prefetch_tag(&self, slot: u16) {
-        if self.tables.cache_entries > 0 && self.settings.cache.non_blocking {
-            let page = self.slots.get(slot).first_page as usize;
-            self.tables.tags.prefetch(page % self.tables.cache_entries);
-        }
+    pub(super) fn prefetch_tag(&self, slot: u16) -> Option<LineId> {
+        let looks = self.tables.cache_entries > 0 && self.settings.cache.non_blocking;
+        let page = || self.slots.get(slot).first_page as usize;
+        looks.then(|| self.tables.tags.prefetch(page() % self.tables.cache_entries))
     }
 
     fn read(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32, phase: Phase) {
@@ -524,7 +526,8 @@ impl Nvmq {
             Left::Alone(range, served) => {
                 let region =
                     u64::from(page) * u64::from(self.drive.sectors_per_page()) * SECTOR_BYTES / crate::LOCK_REGION.0;
-                turn.send(self.ways.releases[self.lock_thread(region)], LockRelease { range, served, key });
+                let thread = self.lock_thread(region);
+                turn.send(self.ways.releases[thread], LockRelease { range, served, thread: thread as u8, key });
             }
             Left::Shared => {
                 while let Some((slot, segment)) = self.ranges.next_runnable(record) {
