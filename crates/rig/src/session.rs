@@ -358,6 +358,7 @@ impl Session {
         );
         summary.digest = Some(format!("{:016x}", self.sim.digest()));
         summary.wear = Some(wear(&self.tables));
+        add_journal_wear(&mut summary, &self.tables);
         summary.media = self.fails.then(|| media_summary(after.media.since(before.media), outcome, &self.tables));
         if let Some(samples) = &self.sim.probe().samples {
             summary.samples = samples.of(&outcome.results, after.at);
@@ -470,6 +471,14 @@ pub(crate) fn wear(tables: &Tables) -> report::Wear {
         erase_count_min: counts().min().unwrap_or(0),
         erase_count_mean: counts().sum::<u64>() as f64 / f64::from(groups.count().max(1)),
         erase_count_max: counts().max().unwrap_or(0),
+    }
+}
+
+/// Erase counts of the journal's groups.
+pub(crate) fn add_journal_wear(summary: &mut Summary, tables: &Tables) {
+    let counts = || tables.groups.journal().map(|group| u64::from(tables.groups.erase_count(group)));
+    if let Some(journal) = &mut summary.journal {
+        (journal.erase_count_min, journal.erase_count_max) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
     }
 }
 

@@ -315,6 +315,7 @@ impl Drop for Scratch {
 }
 
 #[test]
+#[expect(clippy::print_stdout, reason = "what many rounds came to is for who asked for them")]
 fn a_drive_that_is_killed_and_served_again_has_what_it_promised() {
     let each = std::env::var("FLASHLOOM_ROUNDS").ok().and_then(|rounds| rounds.parse::<u64>().ok());
     let architectures = ["deepflash", "naive", "pipessd", "tradition"];

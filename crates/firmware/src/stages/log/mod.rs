@@ -15,7 +15,7 @@ use crate::stages::bgc::is_idle;
 use crate::tables::journal::{COMMIT, HEAD, HEAD_WORDS, JOURNAL_OWNER, mark_of};
 use crate::{Drive, Firmware, GroupState, Mutation, Note, Settings, Tables, Turn, Work};
 use flash::Operation;
-use space::{Due, Page, Room, Space};
+use space::{Due, Page, Space};
 use stage::{Accepts, Address, Stage};
 use std::sync::Arc;
 use units::{Lpn, Ppn, Time};
@@ -78,7 +78,11 @@ impl Accepts<PageDone> for Log {}
 impl Log {
     pub(crate) fn new(drive: Arc<Drive>, settings: Settings, tables: Tables, ways: Ways) -> Self {
         let free_frames = (0..u32::from(settings.journal.window)).rev().collect();
-        let space = Space::new(&tables.groups, &tables.journal, settings.has(Mutation::ReuseBeforeCheckpoint));
+        let (groups, journal) = (tables.groups.journal(), &tables.journal);
+        let segments = (0..journal.segments()).map(|segment| journal.place(segment).map(|group| group - groups.start));
+        let seals = journal.seals().map(|group| group.map(|group| group - groups.start));
+        let size = (groups.len() as u32, tables.groups.pages());
+        let space = Space::new(size, segments, seals, settings.has(Mutation::ReuseBeforeCheckpoint));
         Log {
             drive,
             settings,
@@ -203,16 +207,19 @@ impl Log {
 
     /// Programs one page of the journal; `false` if its group must be erased first.
     fn write(&mut self, turn: &mut Turn<'_>, page: Page) -> bool {
-        let ppn = match self.space.room() {
-            Room::At(ppn) => ppn,
-            Room::Erase(group) => {
-                self.erasing = (group, self.tables.groups.planes());
-                for ppn in self.tables.groups.blocks(group) {
-                    self.ask(turn, Operation::Erase, ppn, 0, ERASE);
-                }
-                return false;
+        let groups = &self.tables.groups;
+        let start = groups.journal().start;
+        let (group, position) = self.space.room(|group| groups.erase_count(start + group));
+        let group = start + group;
+        if position == 0 && groups.state(group) != GroupState::Free {
+            self.erasing = (group, groups.planes());
+            for ppn in groups.blocks(group) {
+                self.ask(turn, Operation::Erase, ppn, 0, ERASE);
             }
-        };
+            return false;
+        }
+        groups.set_state(group, GroupState::Open);
+        let ppn = groups.page(group, position);
         self.space.write(page);
         let place = if page == Page::Head { self.head } else { self.free_frames.pop().expect("the caller looked") };
         let frame = self.first_frame + place;

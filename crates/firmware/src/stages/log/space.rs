@@ -4,9 +4,6 @@
 //! for a checkpoint of the whole map, a checkpoint that begins a new group may also have to write anew what groups with few such
 //! pages hold.
 
-use crate::{BlockGroups, GroupState, Journal};
-use units::Ppn;
-
 /// Segments that a checkpoint is to write: a bit each.
 #[derive(Debug, Default)]
 pub(super) struct Due {
@@ -50,15 +47,6 @@ impl Due {
     }
 }
 
-/// Where the next page of the journal goes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Room {
-    /// Here.
-    At(Ppn),
-    /// Nowhere until this group is erased.
-    Erase(u32),
-}
-
 /// What a page of the journal is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Page {
@@ -69,8 +57,8 @@ pub(super) enum Page {
 
 /// The journal's groups; numbers of groups are counted from the first of them.
 pub(super) struct Space {
-    groups: BlockGroups,
-    first: u32,
+    /// Pages of a group.
+    pages: u32,
     /// Whether groups are taken as if nothing in them were needed: a planted bug.
     careless: bool,
     /// The group of each segment's newest page that is committed, plus 1.
@@ -87,26 +75,29 @@ pub(super) struct Space {
 }
 
 impl Space {
-    pub(super) fn new(groups: &BlockGroups, journal: &Journal, careless: bool) -> Self {
-        let first = groups.journal().start;
-        let count = groups.journal().len();
-        let mut live = vec![0; count];
+    /// With so many groups of so many pages; where the newest checkpoint has its segments and seals, if it has them.
+    pub(super) fn new(
+        (groups, pages): (u32, u32),
+        segments: impl Iterator<Item = Option<u32>>,
+        seals: [Option<u32>; 2],
+        careless: bool,
+    ) -> Self {
+        let mut live = vec![0; groups as usize];
         let mut place = |group: Option<u32>| {
             group.map_or(0, |group| {
-                live[(group - first) as usize] += 1;
-                group - first + 1
+                live[group as usize] += 1;
+                group + 1
             })
         };
-        let places = (0..journal.segments()).map(|segment| place(journal.place(segment))).collect();
-        let seals = journal.seals().map(&mut place);
-        let coming = vec![0; count];
-        let groups = groups.clone();
-        Space { groups, first, careless, places, seals, live, coming, written: Vec::new(), group: None, next: 0 }
+        let places = segments.map(&mut place).collect();
+        let seals = seals.map(&mut place);
+        let coming = vec![0; groups as usize];
+        Space { pages, careless, places, seals, live, coming, written: Vec::new(), group: None, next: 0 }
     }
 
     /// Pages that the group being filled has left.
     fn rest(&self) -> u32 {
-        if self.group.is_some() { self.groups.pages() - self.next } else { 0 }
+        if self.group.is_some() { self.pages - self.next } else { 0 }
     }
 
     fn is_spare(&self, group: u32) -> bool {
@@ -115,7 +106,7 @@ impl Space {
 
     /// Makes room for a checkpoint of these segments, a head and a commit; segments may be added. `false` if there is none.
     pub(super) fn plan(&mut self, due: &mut Due) -> bool {
-        let (pages, mut needed) = (self.groups.pages(), due.count() + 2);
+        let (pages, mut needed) = (self.pages, due.count() + 2);
         if needed <= self.rest() {
             return true;
         }
@@ -154,27 +145,23 @@ impl Space {
         true
     }
 
-    /// Where the next page goes.
-    pub(super) fn room(&mut self) -> Room {
+    /// The group and the position there where the next page goes; at position 0 the group must be erased. `wear` says how often
+    /// groups were erased.
+    pub(super) fn room(&mut self, wear: impl Fn(u32) -> u32) -> (u32, u32) {
         if self.rest() == 0 {
             let all = 0..self.live.len() as u32;
             let last = self.group;
             let may_take = |group: &u32| self.is_spare(*group) || self.careless && last != Some(*group);
-            let least = all.filter(may_take).min_by_key(|&group| (self.groups.erase_count(self.first + group), group));
+            let least = all.filter(may_take).min_by_key(|&group| (wear(group), group));
             self.group = Some(least.expect("a checkpoint is begun where there is room for it"));
             self.next = 0;
         }
-        let group = self.first + self.group.expect("it was chosen");
-        if self.next == 0 && self.groups.state(group) != GroupState::Free {
-            return Room::Erase(group);
-        }
-        Room::At(self.groups.page(group, self.next))
+        (self.group.expect("it was chosen"), self.next)
     }
 
     /// A page is on its way to where the next one goes.
     pub(super) fn write(&mut self, page: Page) {
         let group = self.group.expect("it has room");
-        self.groups.set_state(self.first + group, GroupState::Open);
         self.next += 1;
         self.coming[group as usize] += 1;
         self.written.push((page, group));
@@ -196,5 +183,99 @@ impl Space {
             self.live[group as usize] += 1;
         }
         self.coming.fill(0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const SEGMENTS: u32 = 23;
+
+    /// What a journal of a few groups holds, page by page: the checkpoint and what the page is.
+    struct Journal {
+        groups: Vec<Vec<(u32, Page)>>,
+        erases: Vec<u32>,
+        pages: u32,
+        /// The newest committed page of each segment: its group.
+        newest: Vec<Option<u32>>,
+        seals: [Option<u32>; 2],
+        number: u32,
+    }
+
+    impl Journal {
+        fn space(&self) -> Space {
+            let size = (self.groups.len() as u32, self.pages);
+            Space::new(size, self.newest.iter().copied(), self.seals, false)
+        }
+
+        /// Writes so many pages of a checkpoint at most; whether that was all of it.
+        fn checkpoint(&mut self, space: &mut Space, bits: u64, cut: usize) -> bool {
+            let mut due = Due::default();
+            due.add(0, bits);
+            assert!(space.plan(&mut due), "there is always room for a checkpoint");
+            self.number += 1;
+            let mut segments = Vec::new();
+            while let Some(segment) = due.first() {
+                due.done(segment);
+                segments.push(Page::Segment(segment));
+            }
+            let pages = [&[Page::Head], &segments[..], &[Page::Commit]].concat();
+            for &page in pages.iter().take(cut) {
+                let (group, position) = space.room(|group| self.erases[group as usize]);
+                if position == 0 && !self.groups[group as usize].is_empty() {
+                    let is_needed = self.newest.iter().chain(&self.seals).any(|place| *place == Some(group));
+                    assert!(!is_needed, "group {group} has pages of the newest checkpoint");
+                    self.groups[group as usize].clear();
+                    self.erases[group as usize] += 1;
+                }
+                assert_eq!(self.groups[group as usize].len() as u32, position);
+                self.groups[group as usize].push((self.number, page));
+                space.write(page);
+            }
+            if cut < pages.len() {
+                return false;
+            }
+            space.commit();
+            for (group, held) in (0..).zip(&self.groups) {
+                for &(_, page) in held.iter().filter(|(number, _)| *number == self.number) {
+                    match page {
+                        Page::Head => self.seals[0] = Some(group),
+                        Page::Segment(segment) => self.newest[segment as usize] = Some(group),
+                        Page::Commit => self.seals[1] = Some(group),
+                    }
+                }
+            }
+            true
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_of_the_newest_checkpoint_is_erased_and_there_is_always_room(
+            pages in 3u32..40,
+            checkpoints in prop::collection::vec((0u64..1 << SEGMENTS, 0usize..60), 1..120),
+        ) {
+            let groups = 2 * (SEGMENTS + 2).div_ceil(pages) + 2;
+            let mut journal = Journal {
+                groups: vec![Vec::new(); groups as usize],
+                erases: vec![0; groups as usize],
+                pages,
+                newest: vec![None; SEGMENTS as usize],
+                seals: [None; 2],
+                number: 0,
+            };
+            let mut space = journal.space();
+            for (bits, cut) in checkpoints {
+                // Most are written to their end; of others the power is cut, and LOG begins anew.
+                let cut = if cut < 15 { cut } else { usize::MAX };
+                if !journal.checkpoint(&mut space, bits & bits >> 1, cut) {
+                    space = journal.space();
+                }
+            }
+            let (least, most) = (journal.erases.iter().min(), journal.erases.iter().max());
+            prop_assert!(most.zip(least).is_some_and(|(most, least)| most - least <= 12), "{:?}", journal.erases);
+        }
     }
 }
