@@ -222,7 +222,10 @@ impl Contents {
     pub fn prefetch(&self, ppn: Ppn) {
         let Ok((block, page)) = self.locate_page(ppn) else { return };
         prefetch_index(&self.blocks, block);
-        prefetch_index(&self.lpns, self.page_index(block, page));
+        // Until something is programmed, all follows from the rule, and the table is not looked at.
+        if !self.chunks.is_empty() {
+            prefetch_index(&self.lpns, self.page_index(block, page));
+        }
     }
 
     /// Keeps every byte of the pages of this block and of all behind it: firmware's own pages, which are of no use in part.

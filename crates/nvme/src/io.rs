@@ -1,8 +1,11 @@
 //! What an I/O command asks a front end to move, and what is refused before the firmware sees it.
 
-use crate::Controller;
 use crate::spec::{ALL_NAMESPACES, COPY_RANGES_MAX, CopyRange, DsmRange, Fuse, Opcode, Status, Submission};
+use crate::{Controller, NamespaceSettings};
 use units::Bytes;
+
+/// Bytes that a Verify, Write Zeroes or Write Uncorrectable reaches over at most (CNS 06h): as many as 65,536 sectors.
+pub(crate) const RANGE_BYTES_MAX: u64 = 32 << 20;
 
 /// The bytes that go between host and drive for a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +45,12 @@ impl Controller {
         if opcode == Opcode::Flush && submission.namespace() == ALL_NAMESPACES {
             return Ok((opcode, Movement::Nothing));
         }
-        let namespace = self.settings.namespace(submission.namespace()).ok_or(Status::INVALID_NAMESPACE)?;
+        let (own, id) = (self.settings.controller_id, submission.namespace());
+        let space = self.namespaces.of(own, id).ok_or(self.namespaces.missing(id))?;
+        if space.change.is_some() {
+            return Err(Status::FORMAT_IN_PROGRESS);
+        }
+        let namespace = &space.settings;
         let moves_blocks = match opcode {
             Opcode::Flush => return Ok((opcode, Movement::Nothing)),
             Opcode::DatasetManagement => {
@@ -58,11 +66,14 @@ impl Controller {
             return Err(Status::LBA_OUT_OF_RANGE);
         }
         let bytes = Bytes(blocks * u64::from(namespace.block_bytes));
+        if !moves_blocks && bytes.0 > RANGE_BYTES_MAX {
+            return Err(Status::INVALID_FIELD);
+        }
         if moves_blocks && self.settings.transfer_max.is_some_and(|most| bytes > most) {
             return Err(Status::INVALID_FIELD);
         }
         if submission.fuse() != Fuse::Normal {
-            self.check_atomic(submission)?;
+            self.check_atomic(submission, namespace)?;
         }
         let movement = match opcode {
             Opcode::Read => Movement::ToHost(bytes),
@@ -72,9 +83,36 @@ impl Controller {
         Ok((opcode, movement))
     }
 
+    /// Blocks of a namespace that are written atomically: what that is in blocks of the drive, in its own.
+    pub(crate) fn atomic_blocks(&self, namespace: &NamespaceSettings) -> u32 {
+        let unit = self.settings.namespaces.first().map_or(512, |drive| drive.block_bytes);
+        (self.settings.atomic_write_blocks * unit / namespace.block_bytes).max(1)
+    }
+
+    /// A command that [`Controller::movement`] has let pass, as the drive is to see it.
+    ///
+    /// # Errors
+    /// The status it fails with, because its namespace has gone meanwhile or its contents are going.
+    pub fn translate(&self, submission: &Submission) -> Result<Submission, Status> {
+        let own = self.settings.controller_id;
+        let is_going = |space: &crate::namespaces::Space| space.change.is_some();
+        if self.namespaces.of(own, submission.namespace()).is_some_and(is_going) {
+            return Err(Status::FORMAT_IN_PROGRESS);
+        }
+        self.namespaces.translate(own, submission)
+    }
+
+    /// The ranges of such a command as the drive is to see them, in the words they came in.
+    ///
+    /// # Errors
+    /// The status it fails with: blocks lie outside the namespace, or a range is too long.
+    pub fn translate_ranges(&self, submission: &Submission, words: &mut [u64]) -> Result<(), Status> {
+        self.namespaces.translate_ranges(self.settings.controller_id, submission, words)
+    }
+
     /// A fused pair takes effect whole or not at all only within what is written atomically.
-    fn check_atomic(&self, submission: &Submission) -> Result<(), Status> {
-        let (unit, blocks) = (u64::from(self.settings.atomic_write_blocks), u64::from(submission.block_count()));
+    fn check_atomic(&self, submission: &Submission, namespace: &NamespaceSettings) -> Result<(), Status> {
+        let (unit, blocks) = (u64::from(self.atomic_blocks(namespace)), u64::from(submission.block_count()));
         if submission.slba() % unit + blocks > unit { Err(Status::ATOMIC_WRITE_UNIT_EXCEEDED) } else { Ok(()) }
     }
 }

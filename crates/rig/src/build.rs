@@ -472,6 +472,7 @@ impl Device {
             power_centiwatts: 2_500,
             transport: Transport::Memory,
             role: Role::Storage,
+            managed_namespaces: 0,
             namespaces: namespaces
                 .map(|(index, &sectors)| NamespaceSettings {
                     blocks: sectors / scale,

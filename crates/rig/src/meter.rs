@@ -452,7 +452,7 @@ impl Live {
 }
 
 impl Probe<Firmware> for Meter {
-    #[inline]
+    #[inline(always)]
     fn turn(&mut self, record: &TurnRecord, subject: Option<u32>) {
         self.arrived = record.arrived;
         self.last = None;

@@ -41,6 +41,16 @@ pub(crate) struct Leaves<V: Vocabulary> {
     pub(crate) halt: bool,
 }
 
+impl<V: Vocabulary> Leaves<V> {
+    /// Notes and locks change places: those here were dealt with when the turn before was over.
+    fn take(&mut self, outbox: &mut Outbox<V>) {
+        std::mem::swap(&mut self.notes, &mut outbox.notes);
+        std::mem::swap(&mut self.unlocks, &mut outbox.unlocks);
+        (self.wake_at, self.goes_on, self.halt) = (outbox.wake_at, outbox.goes_on, outbox.halt);
+        outbox.clear();
+    }
+}
+
 impl<V: Vocabulary> Context<V> {
     fn new() -> Self {
         let leaves = Leaves { notes: Vec::new(), unlocks: Vec::new(), wake_at: None, goes_on: None, halt: false };
@@ -70,15 +80,11 @@ impl<V: Vocabulary> Context<V> {
     }
 
     /// Takes over what its turn leaves beside messages.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn leave(&mut self, outbox: &mut Outbox<V>) {
         self.leaves_more = outbox.has_more;
         if outbox.has_more {
-            let leaves = &mut self.leaves;
-            std::mem::swap(&mut leaves.notes, &mut outbox.notes);
-            std::mem::swap(&mut leaves.unlocks, &mut outbox.unlocks);
-            (leaves.wake_at, leaves.goes_on, leaves.halt) = (outbox.wake_at, outbox.goes_on, outbox.halt);
-            outbox.clear();
+            self.leaves.take(outbox);
         }
     }
 }
@@ -204,20 +210,22 @@ impl<V: Vocabulary> Cores<V> {
 
     /// A hardware thread without a turn; the one that ran `stage` last, if it is free, so that nothing is switched.
     #[inline(always)]
-    pub(crate) fn idle_context(&mut self, core: u16, stage: StageId) -> Option<usize> {
+    pub(crate) fn idle_context(&self, core: u16, stage: StageId) -> Option<usize> {
         if self.cores[usize::from(core)].busy == self.threads as u32 {
             return None;
         }
+        let first = usize::from(core) * self.spans;
+        let ends = self.ends[first..first + self.spans].as_flattened();
+        let contexts = &self.contexts[first * SPAN..][..self.threads];
         let mut free = None;
-        for index in 0..self.threads {
-            if *self.end_of(core, index) != IDLE {
+        for (index, (context, &end)) in contexts.iter().zip(ends).enumerate() {
+            if end != IDLE {
                 continue;
             }
-            let last = self.context(core, index).last;
-            if last == stage.0 {
+            if context.last == stage.0 {
                 return Some(index);
             }
-            free = if last == NOBODY { Some(index) } else { free.or(Some(index)) };
+            free = if context.last == NOBODY { Some(index) } else { free.or(Some(index)) };
         }
         free
     }

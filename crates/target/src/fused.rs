@@ -90,6 +90,11 @@ impl Session {
 }
 
 impl Pending {
+    /// Whether it is an admin command of this identifier whose data are here.
+    pub(crate) fn is_held(&self, command_id: u16) -> bool {
+        self.kind == Kind::Admin && self.gathered.is_none() && self.submission.command_id() == command_id
+    }
+
     /// Whether the drive has been asked for it.
     pub(crate) fn is_under_way(&self) -> bool {
         matches!(self.kind, Kind::Io(..)) && self.gathered.is_none() && self.stand == Stand::Free

@@ -22,7 +22,7 @@ impl Orphan {
             let slot = completion.command_id();
             let at = self.under_way.iter().position(|(tag, _)| *tag == slot).expect("the drive was asked for it");
             let (_, opcode) = self.under_way.swap_remove(at);
-            world.subsystem.served.end(world.now, opcode, 0, &completion);
+            world.subsystem.served.end(world.now, self.pair.id(), opcode, 0, &completion);
             self.pair.give_back(slot);
         }
         self.under_way.is_empty()

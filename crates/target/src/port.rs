@@ -373,6 +373,10 @@ impl Gathered {
         &self.words
     }
 
+    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
+        &mut self.words
+    }
+
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.words.as_bytes()[..self.bytes]
     }

@@ -6,7 +6,7 @@ use crate::guest::Access;
 use crate::orphan::Orphan;
 use crate::port::{Line, Port, PortShape};
 use crate::session::{Session, World};
-use crate::subsystem::{DriveHealth, Subsystem, SubsystemSettings};
+use crate::subsystem::{DriveHealth, MediaHealth, Subsystem, SubsystemSettings};
 use crate::vfio_user::{Bus, Doorbells, Function, Header, MESSAGE_MAX, Request, serve};
 use nvme::spec::registers::{self, AdminQueueAttributes, Configuration, Doorbell};
 use nvme::spec::{COMPLETION_BYTES, Completion, SUBMISSION_BYTES, Status, Submission};
@@ -219,7 +219,7 @@ impl Rehearsal {
 
 /// How its drive is.
 fn health() -> DriveHealth {
-    DriveHealth { percentage_used: 7, available_spare: 100, read_only: false }
+    DriveHealth { percentage_used: 7, available_spare: 100, read_only: false, media: MediaHealth::default() }
 }
 
 /// What a monitor may share.
@@ -347,6 +347,7 @@ mod tests {
             power_centiwatts: 100,
             transport: Transport::Memory,
             role: Role::Storage,
+            managed_namespaces: 4,
             namespaces: vec![NamespaceSettings { blocks: 1024, block_bytes: 512, nguid: [1; 16], eui64: [0; 8] }],
         }
     }

@@ -364,7 +364,7 @@ impl Session {
                 self.pending[usize::from(tag)] = None;
                 self.connect(world, tag, &submission, &ConnectRecord::from_bytes(data.bytes()));
             }
-            Kind::Admin => self.administer(world, tag, &submission),
+            Kind::Admin => self.administer(world, tag, &submission, data.as_ref().map_or(&[], Gathered::bytes)),
             Kind::Prove => {
                 let dialogue = self.dialogue.as_mut().expect("it was classified as one");
                 dialogue.take(data.expect("a message gathers").bytes());
@@ -375,8 +375,16 @@ impl Session {
             Kind::Hear(room) => self.hear(world, tag, &submission, room as usize),
             Kind::Io(opcode, _) => {
                 let Attached::Io(pair) = &self.attached else { unreachable!("an I/O command on another queue") };
-                match &data {
-                    Some(data) if opcode.brings_ranges() => world.port.put_ranges(pair, tag, data.words()),
+                match data {
+                    Some(mut data) if opcode.brings_ranges() => {
+                        let live = world.subsystem.controllers.get(&self.joined.controller);
+                        let controller = live.map(|live| &live.controller).ok_or(Status::COMMAND_SEQUENCE_ERROR);
+                        let ranges = controller.and_then(|it| it.translate_ranges(&submission, data.words_mut()));
+                        if let Err(status) = ranges {
+                            return self.fail(world, tag, &submission, status);
+                        }
+                        world.port.put_ranges(pair, tag, data.words());
+                    }
                     Some(data) => world.port.put(pair, tag, data.words()),
                     None => {}
                 }
@@ -402,8 +410,19 @@ impl Session {
             _ if opcode.brings_ranges() => Moved::Ranges,
             Movement::FromHost(bytes) | Movement::ToHost(bytes) => Moved::Blocks(bytes.0 as usize),
         };
-        world.subsystem.served.begin(world.now);
-        world.port.submit(pair, tag, pending.submission, moved);
+        let live = world.subsystem.controllers.get(&self.joined.controller);
+        let entry =
+            live.ok_or(Status::COMMAND_SEQUENCE_ERROR).and_then(|l| l.controller.translate(&pending.submission));
+        match entry {
+            Ok(entry) => {
+                world.subsystem.served.begin(world.now, (pair.id(), tag), pending.submission.namespace());
+                world.port.submit(pair, tag, entry, moved);
+            }
+            Err(status) => {
+                let submission = pending.submission;
+                self.fail(world, tag, &submission, status);
+            }
+        }
     }
 
     /// Gives the host what it is to hear about who it is. Where it failed, that is the last.
@@ -485,8 +504,8 @@ impl Session {
             Movement::Nothing => 0,
             Movement::FromHost(bytes) | Movement::ToHost(bytes) => bytes.0 as usize,
         };
-        world.subsystem.served.end(world.now, opcode, bytes, completion);
         let Attached::Io(pair) = &mut self.attached else { unreachable!("it was reaped from there") };
+        world.subsystem.served.end(world.now, pair.id(), opcode, bytes, completion);
         let command = pending.submission.command_id();
         let status = completion.status();
         let reads = matches!(movement, Movement::ToHost(_)) && status.is_success();

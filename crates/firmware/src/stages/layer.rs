@@ -292,6 +292,6 @@ impl Stage<Firmware> for Layer {
             Hold::Own(stage) => stage.prefetch(message),
             _ => None,
         });
-        own.last()
+        own.reduce(|_, line| line)
     }
 }

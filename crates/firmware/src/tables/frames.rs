@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     fn frames() -> Frames {
-        Frames::new(&mut SharedMemory::default(), 2, 8)
+        Frames::new(&mut SharedMemory::default(), (2, 8), (0, 0))
     }
 
     #[test]

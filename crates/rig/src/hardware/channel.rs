@@ -244,6 +244,7 @@ impl ChannelStage {
     /// Reads a page and decodes it: what came of it and how long that takes, or only how long where it is to be read again.
     fn read(&mut self, turn: &mut Turn<'_>, tag: TransactionTag, slot: PageSlot) -> Result<(Media, Span), Span> {
         let reading = Reading { now: turn.now(), level: self.under_way(tag).level };
+        self.ways.tally.read();
         let (media, payload) = self.media_mut(slot.ppn);
         let kept = payload.len();
         let read = match media.read(slot.ppn, reading, payload) {
@@ -296,6 +297,7 @@ impl ChannelStage {
         let words = self.contents().words_of(slot.ppn);
         self.ways.frames.read(slot.frame, 0, &mut self.payload[..words]);
         let (lpn, owner, sequence) = self.ways.frames.labelled(slot.frame);
+        self.ways.tally.programmed();
         let (media, payload) = self.media_mut(slot.ppn);
         let outcome = media.program(slot.ppn, turn.now(), Oob { lpn, owner, sequence }, payload);
         outcome.map_or_else(|fault| self.failed(turn, fault), |()| Media::Good)

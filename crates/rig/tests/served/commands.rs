@@ -199,7 +199,8 @@ fn halves_without_the_other_and_pairs_that_do_not_fit_fail_as_the_specification_
     let second = |slba, blocks| write(slba, blocks).with_fuse(Fuse::Second);
     use Status as S;
     let (missing, failed, normal) = (S::ABORTED_MISSING_FUSED, S::ABORTED_FAILED_FUSED, S::SUCCESS);
-    let cases: [([(Submission, &[u8]); 2], [Status; 2]); 5] = [
+    type Case<'a> = ([(Submission, &'a [u8]); 2], [Status; 2]);
+    let cases: [Case<'_>; 5] = [
         ([(first(0, 1), &page[..512]), (write(0, 1), &page[..512])], [missing, normal]),
         ([(write(0, 1), &page[..512]), (second(0, 1), &page[..512])], [normal, missing]),
         ([(first(0, 1), &page[..512]), (second(1, 1), &page[..512])], [S::INVALID_FIELD, failed]),

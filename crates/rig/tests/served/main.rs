@@ -6,6 +6,7 @@ mod hostile;
 mod initiator;
 mod kept;
 mod monitor;
+mod namespaces;
 mod plugged;
 mod proof;
 mod worn;

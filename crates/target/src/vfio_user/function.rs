@@ -13,7 +13,7 @@ use crate::guest::{GuestMemory, Unmapped};
 use crate::orphan::Orphan;
 use crate::session::World;
 use nvme::spec::registers::Doorbell;
-use nvme::spec::{Completion, Status, Submission};
+use nvme::spec::{AdminOpcode, Completion, Status, Submission};
 use nvme::{
     AdminReply, AsynchronousEvent, Coalescer, CoalescingSettings, CommandError, CompletionQueue, DeviceEvent,
     Interrupt, SubmissionQueue,
@@ -269,10 +269,11 @@ impl Function {
                 }
                 DeviceEvent::SubmissionQueueDeleted(queue) => self.deleting = Some((queue, 0)),
                 DeviceEvent::CompletionQueueDeleted(queue) => self.completions[queue.index()] = None,
-                DeviceEvent::EventRequestDone { command_id, result, status } => {
+                DeviceEvent::HeldCommandDone { command_id, result, status } => {
                     self.owe(command_id, result, status);
                 }
-                DeviceEvent::StartOverMessages | DeviceEvent::ShutDown { .. } | DeviceEvent::FeatureChanged(_) => {}
+                // The subsystem has done the rest.
+                _ => {}
             }
         }
     }
@@ -336,7 +337,14 @@ impl Function {
 
     fn answer(&mut self, world: &mut World<'_>, submission: &Submission) {
         let command = submission.command_id();
-        let reply = world.subsystem.administer(self.id, submission, world.now);
+        let data = match self.brought(submission) {
+            Ok(data) => data,
+            Err(status) => {
+                self.log(world, ADMIN, submission, status, 0);
+                return self.owe(command, 0, status);
+            }
+        };
+        let reply = world.subsystem.administer(self.id, submission, &data, world.now);
         self.obey(world);
         if let Some((_, deleted_by)) = &mut self.deleting {
             *deleted_by = command;
@@ -357,6 +365,17 @@ impl Function {
                 }
             }
         }
+    }
+
+    /// The data that an admin command brings, if it does.
+    fn brought(&self, submission: &Submission) -> Result<Vec<u8>, Status> {
+        let mut data = vec![0; AdminOpcode::brings(submission)];
+        if !data.is_empty() {
+            let mut place = Place::default();
+            place.find(&self.guest, submission, data.len() as u64)?;
+            place.read(&self.guest, &mut data).map_err(|Unmapped| Status::DATA_TRANSFER_ERROR)?;
+        }
+        Ok(data)
     }
 
     /// A submission queue goes when its commands are answered, and its deletion completes after them.

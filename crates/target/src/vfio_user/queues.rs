@@ -135,7 +135,7 @@ impl Function {
         };
         if let Some((place, first, moved)) = first {
             match (verdict, &admitted) {
-                (Ok(()), Ok(_)) => self.submit(world, queue, place, first, moved),
+                (Ok(()), Ok(_)) => self.submit(world, queue, place, first, moved)?,
                 (Ok(()), Err(_)) => {
                     self.refuse(world, queue, place, &first.submission, Status::ABORTED_FAILED_FUSED)?
                 }
@@ -147,20 +147,34 @@ impl Function {
                 let flight = Flight { submission, opcode, movement };
                 if submission.fuse() == Fuse::First {
                     queue.half = Some((slot, flight, moved));
-                } else {
-                    self.submit(world, queue, slot, flight, moved);
+                    return Ok(());
                 }
-                Ok(())
+                self.submit(world, queue, slot, flight, moved)
             }
             Err(status) => self.refuse(world, queue, slot, &submission, status),
         }
     }
 
-    fn submit(&self, world: &mut World<'_>, queue: &mut IoQueue, slot: u16, flight: Flight, moved: Moved) {
+    /// Gives a command to the drive; it was let pass, and its namespace is what it was then.
+    fn submit(
+        &mut self,
+        world: &mut World<'_>,
+        queue: &mut IoQueue,
+        slot: u16,
+        flight: Flight,
+        moved: Moved,
+    ) -> Result<(), Unmapped> {
         let submission = flight.submission;
-        queue.flights[usize::from(slot)] = Some(flight);
-        world.subsystem.served.begin(world.now);
-        world.port.submit(&mut queue.pair, slot, submission, moved);
+        let live = world.subsystem.controllers.get(&self.controller_id());
+        match live.ok_or(Status::COMMAND_SEQUENCE_ERROR).and_then(|live| live.controller.translate(&submission)) {
+            Ok(entry) => {
+                queue.flights[usize::from(slot)] = Some(flight);
+                world.subsystem.served.begin(world.now, (queue.pair.id(), slot), submission.namespace());
+                world.port.submit(&mut queue.pair, slot, entry, moved);
+                Ok(())
+            }
+            Err(status) => self.refuse(world, queue, slot, &submission, status),
+        }
     }
 
     fn refuse(
@@ -199,6 +213,8 @@ impl Function {
         let into = &mut self.scratch.as_mut_bytes()[..bytes as usize];
         place.read(&self.guest, into).map_err(|Unmapped| Status::DATA_TRANSFER_ERROR)?;
         if opcode.brings_ranges() {
+            let live = world.subsystem.controllers.get(&self.controller_id()).ok_or(Status::COMMAND_SEQUENCE_ERROR)?;
+            live.controller.translate_ranges(submission, &mut self.scratch)?;
             world.port.put_ranges(&queue.pair, slot, &self.scratch);
             return Ok((opcode, movement, Moved::Ranges));
         }
@@ -238,7 +254,7 @@ impl Function {
             Movement::Nothing => 0,
             Movement::FromHost(bytes) | Movement::ToHost(bytes) => bytes.0 as usize,
         };
-        world.subsystem.served.end(world.now, opcode, bytes, completion);
+        world.subsystem.served.end(world.now, queue.pair.id(), opcode, bytes, completion);
         if matches!(movement, Movement::ToHost(_)) && status.is_success() {
             self.scratch.resize(bytes / 8, 0);
             world.port.get(&queue.pair, slot, &mut self.scratch);

@@ -84,6 +84,9 @@ pub(crate) struct Worker {
     task: Option<PageTask>,
     /// Whether a fused pair has come to its Write.
     wrote: bool,
+    /// Whether it is going through pages that wait for nothing, and whether there is another.
+    is_going: bool,
+    goes_on: bool,
     /// The next line that a flush looks at.
     flush: usize,
     /// A command that came while the worker reclaimed in the background.
@@ -114,6 +117,8 @@ impl Worker {
             request: None,
             task: None,
             wrote: false,
+            is_going: false,
+            goes_on: false,
             flush: 0,
             taken: None,
             since: Time::ZERO,
@@ -207,8 +212,21 @@ impl Worker {
         turn.note(Note::Waited { key, on, since: self.since, until: turn.now() });
     }
 
-    /// Goes on to the list, the next page, or the end of the command.
+    /// Goes on to the list, the next page, or the end of the command. Pages that wait for nothing come one after another here, and
+    /// not one within another: a command may have thousands.
     fn go_on(&mut self, turn: &mut Turn<'_>) {
+        self.goes_on = true;
+        if self.is_going {
+            return;
+        }
+        self.is_going = true;
+        while std::mem::take(&mut self.goes_on) {
+            self.advance(turn);
+        }
+        self.is_going = false;
+    }
+
+    fn advance(&mut self, turn: &mut Turn<'_>) {
         let thread = self.index + 1;
         if let Some(transfer) = self.request().wants(thread, 0) {
             turn.spend(Work::StartDma);
