@@ -1,5 +1,6 @@
 //! A Linux host that nobody here wrote uses a served drive, where QEMU and a kernel are there: `guest/setup.sh` fetches them. Where
 //! they are not, nothing is tried, and the test says so.
+#![allow(clippy::print_stdout)] // A test that is skipped says why.
 
 use std::path::Path;
 use std::process::Command;
