@@ -7,6 +7,7 @@
 //! # What it leaves out
 //! Files, flags and printing: the command line's business.
 
+mod array;
 mod bring_up;
 mod build;
 pub mod check;

@@ -1,8 +1,9 @@
 //! A drive for real hosts: the device on threads of this machine, with a front end before it.
 
+use crate::array::wear;
 use crate::build::{BuildError, Built, Device};
 use crate::reopen::Kept;
-use crate::session::{SessionError, check_tables, wear};
+use crate::session::{SessionError, check_tables};
 use firmware::{Tables, spare_left};
 use host::Memory;
 use nvme::ControllerSettings;

@@ -1,5 +1,6 @@
 //! A run: phase after phase in one of the two worlds, each summed up, and what must hold at its end.
 
+use crate::array::{media_summary, space, wear};
 use crate::build::{BuildError, Built, Device};
 use crate::hardware::{
     ChannelStage, Fate, Halt, HostStage, LastWords, LinkStage, LinkUsage, MediaCounts, MediaTally, PhaseOutcome,
@@ -9,7 +10,7 @@ use crate::meter::{Event, Meter, Step, Window};
 use crate::samples::Samples;
 use crate::summary::{Labels, summarise};
 use firmware::boot::Found;
-use firmware::{Firmware, GroupState, Tables};
+use firmware::{Firmware, Tables};
 use flash::{Contents, Usage};
 use host::Phase;
 use report::Summary;
@@ -343,6 +344,7 @@ impl Session {
         );
         summary.digest = Some(format!("{:016x}", self.sim.digest()));
         summary.wear = Some(wear(&self.tables));
+        summary.space = Some(space(&self.tables, self.pages));
         summary.media = self.fails.then(|| media_summary(after.media.since(before.media), outcome, &self.tables));
         if let Some(samples) = &self.sim.probe().samples {
             summary.samples = samples.of(&outcome.results, after.at);
@@ -445,32 +447,6 @@ pub(crate) fn stands_still(fault: Option<flash::MediaFault>, words: LastWords, a
 fn wrong(fault: Option<flash::MediaFault>, problems: u64, first: Option<&String>) -> Option<SessionError> {
     let answer = first.map(|first| SessionError::Wrong { problems, first: first.clone() });
     fault.map(SessionError::Media).or(answer)
-}
-
-/// Erase counts of all groups.
-pub(crate) fn wear(tables: &Tables) -> report::Wear {
-    let groups = &tables.groups;
-    let counts = || (0..groups.count()).map(|group| u64::from(groups.erase_count(group)));
-    report::Wear {
-        erase_count_min: counts().min().unwrap_or(0),
-        erase_count_mean: counts().sum::<u64>() as f64 / f64::from(groups.count().max(1)),
-        erase_count_max: counts().max().unwrap_or(0),
-    }
-}
-
-/// What the media got wrong, what the host was told of it, and what is not used any more.
-pub(crate) fn media_summary(counts: MediaCounts, outcome: &PhaseOutcome, tables: &Tables) -> report::Media {
-    let groups = &tables.groups;
-    let retired = (0..groups.count()).filter(|&group| groups.state(group) == GroupState::Retired).count() as u64;
-    report::Media {
-        bit_errors: counts.bits,
-        corrected: counts.words,
-        retries: counts.retries,
-        uncorrectable: counts.uncorrectable,
-        bad_blocks: retired * u64::from(groups.planes()),
-        failed_operations: counts.failed,
-        failed_commands: outcome.media_errors,
-    }
 }
 
 /// Checks that the map, the valid pages and their counts agree, and that a mapped page holds its logical page, as far as
