@@ -58,6 +58,9 @@ struct Row {
     cuts_in_recovery: u64,
     torn_pages: u64,
     blocks_erased: u64,
+    /// Cuts at which a protected drive brought its buffer to flash.
+    drains: u64,
+    drained_pages: u64,
     recoveries: u64,
     recovery_mean_ns: u64,
     recovery_max_ns: u64,
@@ -72,6 +75,8 @@ impl Row {
             cuts_in_recovery: totals.cuts_in_recovery,
             torn_pages: totals.torn_pages,
             blocks_erased: totals.erases,
+            drains: totals.drains,
+            drained_pages: totals.drained_pages,
             recoveries: totals.recoveries,
             recovery_mean_ns: totals.recovering.nanos() / totals.recoveries.max(1),
             recovery_max_ns: totals.recovery_max.nanos(),
@@ -80,7 +85,7 @@ impl Row {
 
     fn cells(&self) -> Vec<String> {
         let millis = |nanos: u64| format!("{:.1} ms", nanos as f64 / 1e6);
-        let counts = [self.cases, self.cuts, self.cuts_in_recovery, self.torn_pages, self.blocks_erased];
+        let counts = [self.cases, self.cuts, self.cuts_in_recovery, self.torn_pages, self.blocks_erased, self.drains];
         let mut cells = vec![self.architecture.to_owned()];
         cells.extend(counts.iter().map(ToString::to_string));
         cells.extend([millis(self.recovery_mean_ns), millis(self.recovery_max_ns)]);
@@ -181,9 +186,9 @@ impl CheckArguments {
 }
 
 fn page(shell: &Shell<'_>, outcome: &Sweep) -> String {
-    let head = ["architecture", "runs", "cuts", "in recovery", "torn pages", "erases", "recovery", "at most"];
+    let head = ["architecture", "runs", "cuts", "in recovery", "torn pages", "erases", "drains", "recovery", "at most"];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(outcome.totals.iter().map(|(name, totals)| Row::new(name, totals).cells()));
     rows.push(Row::new("all", &outcome.all()).cells());
-    table(shell.page, &rows, &[1, 2, 3, 4, 5, 6, 7])
+    table(shell.page, &rows, &[1, 2, 3, 4, 5, 6, 7, 8])
 }

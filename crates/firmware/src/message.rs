@@ -266,6 +266,8 @@ pub enum Asker {
     Worker,
     /// FIL of the pipeline, for itself.
     Fil,
+    /// What watches the power.
+    Power,
 }
 
 /// Who is told when a page is done.

@@ -26,6 +26,8 @@ pub enum Mutation {
     WrongCount,
     /// See [`MUTATIONS`].
     ForgetDiscard,
+    /// See [`MUTATIONS`].
+    DrainHalf,
 }
 
 /// What is known of a planted bug.
@@ -91,6 +93,11 @@ pub const MUTATIONS: &[Planted] = &[
         mutation: Mutation::ForgetDiscard,
         name: "forget-discard",
         summary: "TRANS unmaps deallocated pages and leaves nothing on flash that says so",
+    },
+    Planted {
+        mutation: Mutation::DrainHalf,
+        name: "drain-half",
+        summary: "CACHE brings the first half of its entries to flash when the power fails, and leaves the rest",
     },
 ];
 

@@ -1,5 +1,7 @@
 //! A run: phase after phase in one of the two worlds, each summed up, and what must hold at its end.
 
+mod drain;
+
 use crate::array::{media_summary, space, wear};
 use crate::build::{BuildError, Built, Device};
 use crate::hardware::{
@@ -7,6 +9,7 @@ use crate::hardware::{
     Unanswered,
 };
 use crate::meter::{Event, Meter, Step, Window};
+use crate::power::{Drained, PowerBudget};
 use crate::samples::Samples;
 use crate::summary::{Labels, summarise};
 use firmware::boot::Found;
@@ -78,6 +81,8 @@ pub(crate) struct Remains {
     /// What each flash channel holds.
     pub(crate) contents: Vec<Contents>,
     pub(crate) host: Box<dyn Stage<Firmware>>,
+    /// What was done on the energy that the drive holds, if it holds any.
+    pub(crate) drained: Option<Drained>,
 }
 
 /// A run in virtual time.
@@ -98,6 +103,9 @@ pub struct Session {
     media: Arc<MediaTally>,
     /// Whether flash fails.
     fails: bool,
+    /// What watches the power, and the energy there is when it fails.
+    watch: Option<StageId>,
+    power: Option<PowerBudget>,
 }
 
 impl Session {
@@ -124,7 +132,7 @@ impl Session {
         left: usize,
         events_max: usize,
     ) -> Self {
-        let Built { blueprint, tables, drive, ledger, media, host, link, channels, parts, .. } = built;
+        let Built { blueprint, tables, drive, ledger, media, host, link, watch, channels, parts, .. } = built;
         let fails = device.faults.is_some();
         let core = |place| if let Place::Core(core) = place { Some(core) } else { None };
         let places: Vec<Option<CoreId>> = blueprint.parts().iter().map(|part| core(part.place)).collect();
@@ -166,6 +174,8 @@ impl Session {
             energy,
             media,
             fails,
+            watch,
+            power: device.power,
         }
     }
 
@@ -284,8 +294,10 @@ impl Session {
             return Err(wrong);
         }
         host.power_cut(now);
+        let drained = self.drain()?;
+        let now = self.sim.now();
         let contents = cut_channels(&mut self.sim, &self.channels, now, fate);
-        Ok(Remains { contents, host: self.sim.into_stage(self.host) })
+        Ok(Remains { contents, host: self.sim.into_stage(self.host), drained })
     }
 
     /// Blocks erased so far, since the drive was switched on.

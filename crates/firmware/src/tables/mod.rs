@@ -1,11 +1,13 @@
 //! The tables that stages share, in the words of the blueprint's shared memory.
 
+mod backup;
 mod blocks;
 mod frames;
 mod hybrid;
 mod lines;
 mod mapping;
 
+pub use backup::Backup;
 pub(crate) use blocks::RESERVED_GROUPS;
 pub use blocks::{BlockGroups, Flaw, GroupState};
 pub use frames::Frames;
@@ -62,6 +64,8 @@ pub struct Tables {
     pub cache_entries: usize,
     /// The number that writes begin with, where older ones are on flash.
     versions: Words,
+    /// What keeps the burst buffer over a power failure.
+    pub backup: Backup,
 }
 
 impl Tables {
@@ -82,10 +86,8 @@ impl Tables {
         };
         let background = u32::from(settings.parts.bgc) * u32::from(settings.reclaim.window)
             + u32::from(settings.parts.log) * u32::from(settings.journal.window);
-        let frames = u32::from(settings.frames) * nvmq as u32
-            + cache_entries as u32
-            + if cache_entries == 0 { 0 } else { settings.cache.spare_frames }
-            + background;
+        let buffered = cache_entries as u32 + if cache_entries == 0 { 0 } else { settings.cache.spare_frames };
+        let frames = u32::from(settings.frames) * nvmq as u32 + buffered + background;
         let groups = BlockGroups::new(memory, drive, settings);
         Tables {
             sq_buffer: memory.wide(queues * ring * ENTRY_WORDS),
@@ -98,11 +100,12 @@ impl Tables {
             tags: memory.wide(cache_entries.max(1)),
             frames: Frames::new(memory, frames, drive.page_words()),
             mapping: Mapping::new(memory, drive, settings, &groups),
-            groups,
             ring,
             slots,
             cache_entries,
             versions: memory.wide(1),
+            backup: Backup::new(memory, drive, settings.parts.trans, buffered, groups.pages()),
+            groups,
         }
     }
 

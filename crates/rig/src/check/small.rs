@@ -135,11 +135,13 @@ impl Small {
                 transfer_sectors: 2048,
                 sector_words: 1,
                 write_through: false,
+                protected: false,
             },
             timed: true,
             timing: timing(),
             erases_max: 100_000,
             faults: None,
+            power: None,
             link: LinkTiming {
                 rate: BytesPerSecond(8_000_000_000),
                 packet: Bytes(256),

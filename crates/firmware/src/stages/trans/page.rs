@@ -4,8 +4,8 @@
 use super::Places;
 use super::free::FreeGroups;
 use crate::message::{MergeStep, ReclaimRequest};
-use crate::tables::{PageMap, RESERVED_GROUPS};
-use crate::{BlockGroups, Mutation, Settings, Turn, Work};
+use crate::tables::{Backup, PageMap, RESERVED_GROUPS};
+use crate::{BlockGroups, Mutation, Settings, Tables, Turn, Work};
 use units::{Lpn, Ppn};
 
 /// Groups that a TRANS thread keeps open at a time: one on each of its share of the dies. They are part of the space that is not
@@ -37,16 +37,19 @@ pub(super) struct PagePlaces {
     closings: u32,
     /// A group was closed with few left.
     low: bool,
+    backup: Backup,
     mutation: Option<Mutation>,
 }
 
 impl PagePlaces {
     /// With the groups of thread `index` in whatever state they are: fresh or preconditioned.
-    pub(super) fn new(index: u8, settings: &Settings, map: PageMap, groups: BlockGroups) -> Self {
+    pub(super) fn new(index: u8, settings: &Settings, map: PageMap, tables: &Tables) -> Self {
+        let (groups, backup) = (tables.groups.clone(), tables.backup.clone());
         let free = FreeGroups::new(&groups, index, settings.parts.trans, 1);
         let owned = groups.owned(index.into()).count();
         let dies = (groups.dies() as usize).div_ceil(usize::from(settings.parts.trans));
         let points = write_points(dies, owned);
+        backup.has_free(index, free.len());
         let reopened = groups.reopened(index.into()).map(|(group, next)| WritePoint { group, next }).collect();
         PagePlaces {
             index,
@@ -59,6 +62,7 @@ impl PagePlaces {
             closings: (owned - free.len()) as u32,
             free,
             low: false,
+            backup,
             mutation: settings.mutation,
         }
     }
@@ -88,13 +92,19 @@ impl PagePlaces {
     fn open_group(&mut self, turn: &mut Turn<'_>) {
         turn.spend(Work::OpenGroup);
         let group = self.free.take(0);
+        self.backup.has_free(self.index, self.free.len());
         self.cursor = self.cursor.min(self.open.len());
         self.open.insert(self.cursor, WritePoint { group, next: 0 });
     }
 
+    /// Free groups that are not for pages of hosts, nor of the buffer until the power fails.
+    fn kept(&self) -> usize {
+        if self.backup.fails() { 0 } else { (RESERVED_GROUPS + self.backup.room()) as usize }
+    }
+
     /// Free groups from which on reclaim is asked for.
     fn low_water(&self) -> usize {
-        self.points.max(RESERVED_GROUPS as usize)
+        self.points.max(RESERVED_GROUPS as usize) + self.backup.room() as usize
     }
 }
 
@@ -104,11 +114,11 @@ impl Places for PagePlaces {
     }
 
     fn must_stop(&self) -> bool {
-        self.free.len() <= RESERVED_GROUPS as usize
+        self.free.len() <= self.kept()
     }
 
     fn place(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn> {
-        let to = self.allocate(turn, RESERVED_GROUPS as usize);
+        let to = self.allocate(turn, self.kept());
         turn.spend(Work::UpdateMap);
         self.remap(turn, lpn, Some(to));
         Some(to)
@@ -147,6 +157,7 @@ impl Places for PagePlaces {
         let Some(group) = group else { return false };
         self.groups.erased(group);
         self.free.insert(group);
+        self.backup.has_free(self.index, self.free.len());
         self.low = self.free.len() <= self.low_water();
         true
     }
