@@ -62,6 +62,7 @@ struct Row {
     drains: u64,
     drained_pages: u64,
     recoveries: u64,
+    from_checkpoint: u64,
     recovery_mean_ns: u64,
     recovery_max_ns: u64,
 }
@@ -78,6 +79,7 @@ impl Row {
             drains: totals.drains,
             drained_pages: totals.drained_pages,
             recoveries: totals.recoveries,
+            from_checkpoint: totals.from_checkpoint,
             recovery_mean_ns: totals.recovering.nanos() / totals.recoveries.max(1),
             recovery_max_ns: totals.recovery_max.nanos(),
         }
@@ -85,7 +87,16 @@ impl Row {
 
     fn cells(&self) -> Vec<String> {
         let millis = |nanos: u64| format!("{:.1} ms", nanos as f64 / 1e6);
-        let counts = [self.cases, self.cuts, self.cuts_in_recovery, self.torn_pages, self.blocks_erased, self.drains];
+        let counts = [
+            self.cases,
+            self.cuts,
+            self.cuts_in_recovery,
+            self.torn_pages,
+            self.blocks_erased,
+            self.drains,
+            self.recoveries,
+            self.from_checkpoint,
+        ];
         let mut cells = vec![self.architecture.to_owned()];
         cells.extend(counts.iter().map(ToString::to_string));
         cells.extend([millis(self.recovery_mean_ns), millis(self.recovery_max_ns)]);
@@ -186,9 +197,21 @@ impl CheckArguments {
 }
 
 fn page(shell: &Shell<'_>, outcome: &Sweep) -> String {
-    let head = ["architecture", "runs", "cuts", "in recovery", "torn pages", "erases", "drains", "recovery", "at most"];
+    let head = [
+        "architecture",
+        "runs",
+        "cuts",
+        "in recovery",
+        "torn pages",
+        "erases",
+        "drains",
+        "recoveries",
+        "by checkpoint",
+        "took",
+        "at most",
+    ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(outcome.totals.iter().map(|(name, totals)| Row::new(name, totals).cells()));
     rows.push(Row::new("all", &outcome.all()).cells());
-    table(shell.page, &rows, &[1, 2, 3, 4, 5, 6, 7, 8])
+    table(shell.page, &rows, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
 }

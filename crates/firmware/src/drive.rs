@@ -55,6 +55,8 @@ pub struct DriveShape {
     pub write_through: bool,
     /// Whether what the buffer holds is brought to flash when the power fails.
     pub protected: bool,
+    /// Whether every byte of the journal is kept, for recovery to read; else what is kept of other pages.
+    pub keeps_journal: bool,
 }
 
 /// A drive that cannot be.
@@ -149,6 +151,14 @@ impl Drive {
     /// Payload words of a page.
     pub fn page_words(&self) -> usize {
         self.sectors_per_page as usize * self.shape.sector_words
+    }
+    /// Words of a page of the journal.
+    pub fn journal_words(&self) -> usize {
+        if self.shape.keeps_journal { self.whole_words() } else { self.page_words() }
+    }
+    /// Words of a whole page.
+    pub fn whole_words(&self) -> usize {
+        self.geometry().shape().page.0 as usize / 8
     }
     /// The channel of a physical page, as an index.
     pub fn channel_of(&self, ppn: Ppn) -> usize {

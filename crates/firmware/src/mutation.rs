@@ -28,6 +28,14 @@ pub enum Mutation {
     ForgetDiscard,
     /// See [`MUTATIONS`].
     DrainHalf,
+    /// See [`MUTATIONS`].
+    ReuseBeforeCheckpoint,
+    /// See [`MUTATIONS`].
+    DropCheckpointTail,
+    /// See [`MUTATIONS`].
+    CommitUnfenced,
+    /// See [`MUTATIONS`].
+    TrustTornCheckpoint,
 }
 
 /// What is known of a planted bug.
@@ -98,6 +106,26 @@ pub const MUTATIONS: &[Planted] = &[
         mutation: Mutation::DrainHalf,
         name: "drain-half",
         summary: "CACHE brings the first half of its entries to flash when the power fails, and leaves the rest",
+    },
+    Planted {
+        mutation: Mutation::ReuseBeforeCheckpoint,
+        name: "reuse-before-checkpoint",
+        summary: "LOG erases groups of the journal that hold segments which no later checkpoint has",
+    },
+    Planted {
+        mutation: Mutation::DropCheckpointTail,
+        name: "drop-checkpoint-tail",
+        summary: "LOG leaves the last segment out of every checkpoint",
+    },
+    Planted {
+        mutation: Mutation::CommitUnfenced,
+        name: "commit-unfenced",
+        summary: "LOG commits a checkpoint before what it points to is programmed",
+    },
+    Planted {
+        mutation: Mutation::TrustTornCheckpoint,
+        name: "trust-torn-checkpoint",
+        summary: "recovery takes the newest checkpoint, whether it has a commit or not",
     },
 ];
 

@@ -119,8 +119,10 @@ pub struct ReclaimSettings {
     pub idle: Span,
     /// Free groups, as a share of a TRANS thread's groups, up to which background work goes on.
     pub background_free: f64,
-    /// Pages under way for one victim.
+    /// Pages under way in a BGC thread.
     pub window: u16,
+    /// Groups of one TRANS thread that are reclaimed at a time, if there is room for what they hold.
+    pub victims: u16,
     /// Difference in erase counts from which a cold group is moved (static wear levelling); 0 is never.
     pub wear_gap: u32,
 }
@@ -268,6 +270,9 @@ impl Settings {
         if self.reclaim.window == 0 {
             return refuse("reclaim.window", "0".into(), "at least 1");
         }
+        if !(1..=256).contains(&self.reclaim.victims) {
+            return refuse("reclaim.victims", self.reclaim.victims.to_string(), "1 to 256");
+        }
         if !(0.0..1.0).contains(&self.reclaim.background_free) {
             return refuse(
                 "reclaim.background_free",
@@ -275,8 +280,19 @@ impl Settings {
                 "a share from 0 to below 1",
             );
         }
+        self.check_journal(page)
+    }
+
+    fn check_journal(&self, page: Bytes) -> Result<(), SettingsError> {
         if self.parts.log > 0 && (self.journal.interval == Span::ZERO || self.journal.window == 0) {
-            return refuse("journal.interval_ms", "0".into(), "a positive interval and window");
+            let (key, value) = ("journal.interval_ms".into(), "0".into());
+            return Err(SettingsError { key, value, expected: "a positive interval and window".into() });
+        }
+        // The head of a checkpoint has a word for each of them.
+        let heads = page.0 / 8 - crate::tables::journal::HEAD_WORDS as u64;
+        if self.parts.log > 0 && u64::from(self.parts.trans) > heads {
+            let expected = format!("at most {heads} threads of address translation, for the head of a checkpoint");
+            return Err(SettingsError { key: "threads".into(), value: self.parts.trans.to_string(), expected });
         }
         Ok(())
     }

@@ -283,6 +283,12 @@ pub struct Journal {
     pub checkpoints: u64,
     /// Pages that checkpoints and log took.
     pub pages: u64,
+    /// Erases of the journal's least worn block, from the array's first day; summaries of earlier versions have none.
+    #[serde(default)]
+    pub erase_count_min: u64,
+    /// The same of its most worn block.
+    #[serde(default)]
+    pub erase_count_max: u64,
 }
 
 /// Erase counts of the blocks that hold data, from the array's first day. The journal goes round in blocks of its own.
@@ -297,9 +303,6 @@ pub struct Wear {
     /// How far they spread: their standard deviation.
     #[serde(default)]
     pub erase_count_stddev: f64,
-    /// Of the journal's most worn block; 0 without a journal.
-    #[serde(default)]
-    pub journal_erase_count_max: u64,
 }
 
 /// What the pages of the array are used for, at the end of a run.
@@ -436,7 +439,7 @@ mod tests {
         ("/locks", "acquires waits wait_mean inquiry_mean"),
         ("/flash", "reads programs erases channel_utilisation die_utilisation_mean"),
         ("/gc", "blocks pages_moved foreground_ns"),
-        ("/journal", "checkpoints pages"),
+        ("/journal", "checkpoints pages erase_count_min erase_count_max"),
         ("/wear", "erase_count_min erase_count_mean erase_count_max"),
         ("/media", "bit_errors corrected retries uncorrectable bad_blocks"),
         ("/data", "checked mismatches"),
@@ -449,7 +452,7 @@ mod tests {
         ),
         ("/trace", "name format mode requests skipped"),
         ("", "space"),
-        ("/wear", "erase_count_stddev journal_erase_count_max"),
+        ("/wear", "erase_count_stddev"),
         ("/space", "logical_pages array_pages data_pages closed_pages closed_valid_pages group_pages"),
         ("/steady_state", "reached rounds iops excursion rise"),
     ];

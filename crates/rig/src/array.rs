@@ -3,7 +3,7 @@
 use crate::hardware::{MediaCounts, PhaseOutcome};
 use firmware::{BlockGroups, GroupState, Tables};
 
-/// Erase counts of the groups that hold data, and of the journal's.
+/// Erase counts of the groups that hold data.
 pub(crate) fn wear(tables: &Tables) -> report::Wear {
     let groups = &tables.groups;
     let counts: Vec<u64> = data(groups).map(|group| u64::from(groups.erase_count(group))).collect();
@@ -15,7 +15,6 @@ pub(crate) fn wear(tables: &Tables) -> report::Wear {
         erase_count_mean: mean,
         erase_count_max: counts.iter().copied().max().unwrap_or(0),
         erase_count_stddev: variance.sqrt(),
-        journal_erase_count_max: groups.journal().map(|group| groups.erase_count(group).into()).max().unwrap_or(0),
     }
 }
 

@@ -3,16 +3,16 @@
 mod drain;
 
 use crate::array::{media_summary, space, wear};
-use crate::build::{BuildError, Built, Device};
+use crate::build::{BuildError, Built, Device, Prepared, Risen};
 use crate::hardware::{
     ChannelStage, Fate, Halt, HostStage, LastWords, LinkStage, LinkUsage, MediaCounts, MediaTally, PhaseOutcome,
     Unanswered,
 };
 use crate::meter::{Event, Meter, Step, Window};
 use crate::power::{Drained, PowerBudget};
+use crate::recovery::Recovery;
 use crate::samples::Samples;
 use crate::summary::{Labels, summarise};
-use firmware::boot::Found;
 use firmware::{Firmware, Tables};
 use flash::{Contents, Usage};
 use host::Phase;
@@ -248,7 +248,7 @@ impl Session {
         device: &Device,
         processor: Processor,
         seed: u64,
-        recovered: (Vec<Contents>, &Found),
+        recovered: Prepared,
         host: Box<dyn Stage<Firmware>>,
         phases: Vec<Phase>,
     ) -> Result<Self, SessionError> {
@@ -298,6 +298,21 @@ impl Session {
         let now = self.sim.now();
         let contents = cut_channels(&mut self.sim, &self.channels, now, fate);
         Ok(Remains { contents, host: self.sim.into_stage(self.host), drained })
+    }
+
+    /// Cuts the power now, tearing whatever flash was doing, and switches the drive on again: what recovery did.
+    ///
+    /// # Errors
+    /// A drive that cannot be recovered.
+    pub fn lose_power(mut self, device: &Device, processor: Processor) -> Result<Recovery, SessionError> {
+        let now = self.sim.now();
+        let contents = cut_channels(&mut self.sim, &self.channels, now, &mut || Fate::Torn);
+        // The tables of a large drive are not in memory twice.
+        drop(self);
+        match device.rise(&processor, contents, Time::NEVER, &mut || Fate::Torn)? {
+            Risen::Up(_, recovery) => Ok(recovery),
+            Risen::Cut(_) => unreachable!("the power stays on"),
+        }
     }
 
     /// Blocks erased so far, since the drive was switched on.
@@ -357,6 +372,7 @@ impl Session {
         summary.digest = Some(format!("{:016x}", self.sim.digest()));
         summary.wear = Some(wear(&self.tables));
         summary.space = Some(space(&self.tables, self.pages));
+        add_journal_wear(&mut summary, &self.tables);
         summary.media = self.fails.then(|| media_summary(after.media.since(before.media), outcome, &self.tables));
         if let Some(samples) = &self.sim.probe().samples {
             summary.samples = samples.of(&outcome.results, after.at);
@@ -459,6 +475,14 @@ pub(crate) fn stands_still(fault: Option<flash::MediaFault>, words: LastWords, a
 fn wrong(fault: Option<flash::MediaFault>, problems: u64, first: Option<&String>) -> Option<SessionError> {
     let answer = first.map(|first| SessionError::Wrong { problems, first: first.clone() });
     fault.map(SessionError::Media).or(answer)
+}
+
+/// Erase counts of the journal's groups.
+pub(crate) fn add_journal_wear(summary: &mut Summary, tables: &Tables) {
+    let counts = || tables.groups.journal().map(|group| u64::from(tables.groups.erase_count(group)));
+    if let Some(journal) = &mut summary.journal {
+        (journal.erase_count_min, journal.erase_count_max) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
+    }
 }
 
 /// Checks that the map, the valid pages and their counts agree, and that a mapped page holds its logical page, as far as

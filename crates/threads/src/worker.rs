@@ -185,8 +185,18 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         }
     }
 
+    /// Gives a stage its turn, and the parts that it was cut into: they are one after another, however many there are.
     #[inline]
     fn take_turn(&mut self, id: StageId, cause: Cause<V::Message>) {
+        let mut next = self.take_part(id, cause);
+        while let Some(cause) = next {
+            next = self.take_part(id, cause);
+        }
+    }
+
+    /// Gives a stage a part of its turn; what makes it go on, if it does.
+    #[inline]
+    fn take_part(&mut self, id: StageId, cause: Cause<V::Message>) -> Option<Cause<V::Message>> {
         let seat = self.seats.seat(id);
         let mut free = NoCoherence;
         let mut turn = Turn::new(id, self.now, 0, &self.prices, &mut free, &mut self.outbox);
@@ -214,9 +224,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         }
         let goes_on = self.outbox.goes_on;
         self.outbox.clear();
-        if let Some(subject) = goes_on {
-            self.take_turn(id, Cause::GoesOn(subject));
-        }
+        goes_on.map(Cause::GoesOn)
     }
 
     #[inline]

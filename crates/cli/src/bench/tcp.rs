@@ -53,6 +53,7 @@ fn served(depth: u16, reads: u64) -> anyhow::Result<f64> {
         allowed: Vec::new(),
         keys: None,
         layout: Layout { threads: 1, pin: false },
+        processor: resolved.processor.clone(),
     };
     let service = Service::listen(resolved.plan(), settings)?;
     let address = service.address().context("TCP has an address")?;

@@ -4,6 +4,7 @@ mod backup;
 mod blocks;
 mod frames;
 mod hybrid;
+pub mod journal;
 mod lines;
 mod mapping;
 
@@ -13,7 +14,8 @@ pub use blocks::{BlockGroups, Flaw, GroupState};
 pub use frames::Frames;
 pub use hybrid::HybridMap;
 pub(crate) use hybrid::Place;
-pub(crate) use lines::{Line, Pipeline, Retired, Watcher};
+pub use journal::Journal;
+pub(crate) use lines::{Line, Pieces, Pipeline, Retired, Watcher};
 pub use mapping::{Mapping, PageMap};
 
 use crate::{Drive, Settings};
@@ -54,6 +56,8 @@ pub struct Tables {
     pub frames: Frames,
     /// Where logical pages are.
     pub mapping: Mapping,
+    /// Where checkpoints of that are.
+    pub journal: Journal,
     /// What physical blocks hold.
     pub groups: BlockGroups,
     /// Entries of each SQ buffer and CQ buffer ring: a power of two.
@@ -62,6 +66,10 @@ pub struct Tables {
     pub slots: usize,
     /// Entries of the burst buffer.
     pub cache_entries: usize,
+    /// Programs and erases that wait for a die or are under way on it, for each die: FCMD says, TRANS looks.
+    pub die_lines: Words,
+    /// Groups that TRANS threads fill on each die.
+    pub die_points: Words,
     /// The number that writes begin with, where older ones are on flash.
     versions: Words,
     /// What keeps the burst buffer over a power failure.
@@ -84,11 +92,12 @@ impl Tables {
                 (entries - entries % u64::from(threads)) as usize
             }
         };
-        let background = u32::from(settings.parts.bgc) * u32::from(settings.reclaim.window)
-            + u32::from(settings.parts.log) * u32::from(settings.journal.window);
+        let background = u32::from(settings.parts.bgc) * u32::from(settings.reclaim.window);
+        let journal = u32::from(settings.parts.log) * u32::from(settings.journal.window);
         let buffered = cache_entries as u32 + if cache_entries == 0 { 0 } else { settings.cache.spare_frames };
         let frames = u32::from(settings.frames) * nvmq as u32 + buffered + background;
         let groups = BlockGroups::new(memory, drive, settings);
+        let mapping = Mapping::new(memory, drive, settings, &groups);
         Tables {
             sq_buffer: memory.wide(queues * ring * ENTRY_WORDS),
             tickets: memory.wide(queues * ring),
@@ -98,11 +107,14 @@ impl Tables {
             lists: memory.wide(nvmq * slots * LIST_WORDS),
             active: memory.wide(nvmq * LINE_WORDS),
             tags: memory.wide(cache_entries.max(1)),
-            frames: Frames::new(memory, frames, drive.page_words()),
-            mapping: Mapping::new(memory, drive, settings, &groups),
+            frames: Frames::new(memory, (frames, drive.page_words()), (journal, drive.journal_words())),
+            journal: Journal::new(memory, settings, &mapping),
+            mapping,
             ring,
             slots,
             cache_entries,
+            die_lines: memory.narrow(drive.geometry().die_count() as usize),
+            die_points: memory.narrow(drive.geometry().die_count() as usize),
             versions: memory.wide(1),
             backup: Backup::new(memory, drive, settings.parts.trans, buffered, groups.pages()),
             groups,

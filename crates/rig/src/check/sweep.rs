@@ -23,6 +23,8 @@ pub struct Totals {
     pub erases: u64,
     /// Recoveries, and the virtual time that they took.
     pub recoveries: u64,
+    /// Recoveries that began with a checkpoint which LOG had written.
+    pub from_checkpoint: u64,
     /// All of it.
     pub recovering: Span,
     /// The longest.
@@ -43,6 +45,8 @@ impl Totals {
         self.drained_pages += report.drained.iter().map(|drained| drained.pages).sum::<u64>();
         for recovery in &report.recoveries {
             self.recoveries += 1;
+            // The first one is that of the drive's past, which nobody had to write.
+            self.from_checkpoint += u64::from(recovery.checkpoint.is_some_and(|number| number > 1));
             self.torn_pages += recovery.torn_pages;
             self.recovering += recovery.took;
             self.recovery_max = self.recovery_max.max(recovery.took);
@@ -59,6 +63,7 @@ impl Totals {
         self.recoveries += other.recoveries;
         self.drains += other.drains;
         self.drained_pages += other.drained_pages;
+        self.from_checkpoint += other.from_checkpoint;
         self.recovering += other.recovering;
         self.recovery_max = self.recovery_max.max(other.recovery_max);
     }

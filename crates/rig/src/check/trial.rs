@@ -3,13 +3,13 @@
 use super::case::Case;
 use super::draw::Draw;
 use super::small::{Small, processor};
+use crate::build::{Prepared, Risen};
 use crate::hardware::Fate;
 use crate::power::{Drained, PowerBudget, PowerError};
-use crate::recovery::{Outcome, Recovery, recover};
+use crate::recovery::Recovery;
 use crate::session::{Remains, Session, SessionError};
 use crate::{BuildError, Device, Precondition};
-use firmware::MappingScheme;
-use firmware::boot::Found;
+use firmware::{MappingScheme, Mutation};
 use flash::Contents;
 use host::{Pace, Phase, PowerCuts};
 use units::{Bytes, Lba, Span, Time};
@@ -90,9 +90,9 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
             }
             report.drained.push(drained);
         }
-        let (contents, found) = bring_back(&device, contents, &mut fates, &mut report)?;
+        let recovered = bring_back(&device, contents, &mut fates, &mut report)?;
         let phases = vec![read_everything(&device), phase(&mut draw, leg)];
-        session = Session::again(&device, processor(), case.seed, (contents, &found), host, phases)?;
+        session = Session::again(&device, processor(), case.seed, recovered, host, phases)?;
         // One cut in eight comes before everything is read.
         if leg == case.cuts || fates.0.within(0..=7) > 0 {
             session.run_before(Time::NEVER)?;
@@ -126,15 +126,19 @@ fn bring_back(
     mut contents: Vec<Contents>,
     fates: &mut Fates,
     report: &mut Report,
-) -> Result<(Vec<Contents>, Found), SessionError> {
+) -> Result<Prepared, SessionError> {
     loop {
         let end = if fates.0.within(0..=3) == 0 { Time::ZERO + fates.moment() } else { Time::NEVER };
-        match recover(device, processor(), contents, end, &mut || fates.fate())? {
-            Outcome::Up(contents, found, recovery) => {
+        match device.rise(&processor(), contents, end, &mut || fates.fate())? {
+            Risen::Up(prepared, recovery) => {
+                if recovery.dropped > 0 {
+                    let what = format!("{} map entries of a checkpoint point to nothing", recovery.dropped);
+                    return Err(SessionError::Invariant(what));
+                }
                 report.recoveries.push(recovery);
-                return Ok((contents, found));
+                return Ok(*prepared);
             }
-            Outcome::Cut(left) => {
+            Risen::Cut(left) => {
                 contents = left;
                 report.cuts += 1;
                 report.cuts_in_recovery += 1;
@@ -178,7 +182,9 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
 /// from the others, so that seeds mean what they did before.
 fn protect(case: &Case, device: &mut Device) {
     let mut draw = Draw::new(case.seed ^ APART);
-    let may = device.architecture.drains() && device.settings.parts.cache > 0;
+    // A planted bug of other parts is looked for where it was.
+    let other = case.mutation.is_some_and(|mutation| mutation != Mutation::DrainHalf);
+    let may = !other && device.architecture.drains() && device.settings.parts.cache > 0;
     if !may || draw.within(0..=2) > 0 {
         return;
     }

@@ -309,6 +309,7 @@ fn drive(from: &Layered, device: &Device, controller: &Controller, payload: Payl
         sector_words: payload.sector_words() as usize,
         write_through: from.get("cache.write_through")?,
         protected: device.power.is_some(),
+        keeps_journal: false,
     };
     Drive::new(shape, 0).map_err(|error| match error {
         DriveError::NoRoom { pages, .. } => from.refuse("device.user_bytes", format!("at most {pages} pages")),

@@ -11,11 +11,11 @@ use flash::{
     Caught, Channel, Contents, FaultyMedia, Finished, MediaFault, Oob, Operation, PLANES_MAX, PageSlot, Reading,
     Transaction, TransactionTag, Usage, Verdict,
 };
-use stage::{Address, Stage};
+use stage::{Address, LineId, Stage};
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use units::{BlockId, Span, Time};
+use units::{BlockId, Ppn, Span, Time};
 
 /// A transaction of FCMD.
 #[derive(Clone, Copy, Debug)]
@@ -66,8 +66,7 @@ pub(crate) struct ChannelStage {
     under_way: Vec<Option<UnderWay>>,
     finished: Vec<Finished>,
     /// What is being decoded, by when it is and in which order it began.
-    decoding: BTreeMap<(Time, u64), Decoded>,
-    decodings: u64,
+    decoding: VecDeque<(Time, Decoded)>,
     payload: Vec<u64>,
     /// Whether the recorder is told when dies were busy.
     narrate: bool,
@@ -82,13 +81,12 @@ impl ChannelStage {
         ChannelStage {
             index,
             channel,
-            payload: vec![0; media.contents().page_words()],
+            payload: vec![0; media.contents().page_words_max()],
             media: Some(media),
             ways,
             under_way: Vec::new(),
             finished: Vec::new(),
-            decoding: BTreeMap::new(),
-            decodings: 0,
+            decoding: VecDeque::new(),
             narrate,
             timed: true,
             recovering: false,
@@ -113,8 +111,11 @@ impl ChannelStage {
         self.media.as_ref().expect("the power is on")
     }
 
-    fn media_mut(&mut self) -> (&mut FaultyMedia, &mut [u64]) {
-        (self.media.as_mut().expect("the power is on"), &mut self.payload)
+    /// The pages, and room for what this one holds.
+    fn media_mut(&mut self, ppn: Ppn) -> (&mut FaultyMedia, &mut [u64]) {
+        let media = self.media.as_mut().expect("the power is on");
+        let words = media.contents().words_of(ppn);
+        (media, &mut self.payload[..words])
     }
 
     /// The blocks that dies erase.
@@ -144,9 +145,10 @@ impl ChannelStage {
                 let _ = match (transaction.operation, fate) {
                     (Operation::Read, _) | (Operation::Program, Fate::NotBegun) => Ok(()),
                     (Operation::Program, Fate::Done) => {
-                        self.ways.frames.read(slot.frame, 0, &mut self.payload);
+                        let payload = &mut self.payload[..contents.words_of(slot.ppn)];
+                        self.ways.frames.read(slot.frame, 0, payload);
                         let (lpn, owner, sequence) = self.ways.frames.labelled(slot.frame);
-                        contents.program(slot.ppn, Oob { lpn, owner, sequence }, &self.payload)
+                        contents.program(slot.ppn, Oob { lpn, owner, sequence }, payload)
                     }
                     (Operation::Program, Fate::Torn) => contents.tear_program(slot.ppn),
                     (Operation::Erase, Fate::Done) => contents.erase(block),
@@ -169,7 +171,7 @@ impl ChannelStage {
     }
 
     fn set_alarm(&self, turn: &mut Turn<'_>) {
-        let decoded = self.decoding.first_key_value().map_or(Time::NEVER, |(&(at, _), _)| at);
+        let decoded = self.decoding.front().map_or(Time::NEVER, |&(at, _)| at);
         turn.wake_at(self.channel.next_event().unwrap_or(Time::NEVER).min(decoded));
     }
 
@@ -219,8 +221,9 @@ impl ChannelStage {
         if decoding == Span::ZERO || !self.timed {
             self.on_decoded(turn, decoded);
         } else {
-            self.decoding.insert((turn.now() + decoding, self.decodings), decoded);
-            self.decodings += 1;
+            let at = turn.now() + decoding;
+            let before = self.decoding.iter().rposition(|&(other, _)| other <= at);
+            self.decoding.insert(before.map_or(0, |before| before + 1), (at, decoded));
         }
     }
 
@@ -241,7 +244,9 @@ impl ChannelStage {
     /// Reads a page and decodes it: what came of it and how long that takes, or only how long where it is to be read again.
     fn read(&mut self, turn: &mut Turn<'_>, tag: TransactionTag, slot: PageSlot) -> Result<(Media, Span), Span> {
         let reading = Reading { now: turn.now(), level: self.under_way(tag).level };
-        let (media, payload) = self.media_mut();
+        self.ways.tally.read();
+        let (media, payload) = self.media_mut(slot.ppn);
+        let kept = payload.len();
         let read = match media.read(slot.ppn, reading, payload) {
             Ok(read) => read,
             Err(MediaFault::Unreadable { .. }) if self.recovering => {
@@ -255,6 +260,8 @@ impl ChannelStage {
         };
         if let Some(Oob { lpn, owner, sequence }) = read.oob {
             self.ways.frames.label(slot.frame, lpn, owner, sequence);
+        } else {
+            self.ways.frames.mark_sound(slot.frame);
         }
         let settings = self.media().settings().copied();
         let time =
@@ -267,13 +274,13 @@ impl ChannelStage {
                     return Err(time(correctable));
                 }
                 self.ways.tally.given_up();
-                self.ways.frames.clear(slot.frame, 0, self.payload.len());
+                self.ways.frames.clear(slot.frame, 0, kept);
                 self.ways.frames.mark_lost(slot.frame);
                 Ok((Media::Unreadable, time(correctable)))
             }
             Verdict::Good { bits, worst, words, weak } => {
                 self.ways.tally.corrected(bits, words);
-                self.ways.frames.write(slot.frame, 0, &self.payload);
+                self.ways.frames.write(slot.frame, 0, &self.payload[..kept]);
                 // It was lost at another place, and moved as such.
                 let lost = read.oob.is_some() && self.ways.frames.is_lost(slot.frame);
                 let media = match (lost, weak) {
@@ -287,16 +294,18 @@ impl ChannelStage {
     }
 
     fn program(&mut self, turn: &mut Turn<'_>, slot: PageSlot) -> Media {
-        self.ways.frames.read(slot.frame, 0, &mut self.payload);
+        let words = self.contents().words_of(slot.ppn);
+        self.ways.frames.read(slot.frame, 0, &mut self.payload[..words]);
         let (lpn, owner, sequence) = self.ways.frames.labelled(slot.frame);
-        let (media, payload) = self.media_mut();
+        self.ways.tally.programmed();
+        let (media, payload) = self.media_mut(slot.ppn);
         let outcome = media.program(slot.ppn, turn.now(), Oob { lpn, owner, sequence }, payload);
         outcome.map_or_else(|fault| self.failed(turn, fault), |()| Media::Good)
     }
 
     fn erase(&mut self, turn: &mut Turn<'_>, slot: PageSlot) -> Media {
         let block = BlockId(slot.ppn.0 / self.contents().geometry().shape().pages_per_block);
-        let outcome = self.media_mut().0.erase(block);
+        let outcome = self.media_mut(slot.ppn).0.erase(block);
         outcome.map_or_else(|fault| self.failed(turn, fault), |()| Media::Good)
     }
 
@@ -325,10 +334,10 @@ impl Stage<Firmware> for ChannelStage {
     }
 
     fn on_wake(&mut self, turn: &mut Turn<'_>) {
-        while let Some((&(at, order), &decoded)) = self.decoding.first_key_value()
+        while let Some(&(at, decoded)) = self.decoding.front()
             && at <= turn.now()
         {
-            self.decoding.remove(&(at, order));
+            self.decoding.pop_front();
             self.on_decoded(turn, decoded);
         }
         let mut finished = std::mem::take(&mut self.finished);
@@ -349,12 +358,13 @@ impl Stage<Firmware> for ChannelStage {
         Some(self)
     }
 
-    fn prefetch(&self, message: &Message) {
+    fn prefetch(&self, message: &Message) -> Option<LineId> {
         if let Message::ChannelRequest(request) = message {
             for slot in request.transaction.pages() {
                 self.contents().prefetch(slot.ppn);
             }
         }
+        None
     }
 }
 

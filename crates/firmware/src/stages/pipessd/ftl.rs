@@ -10,7 +10,7 @@ use crate::policies::{pick_victim, survey};
 use crate::stages::trans::{self, Places};
 use crate::tables::Pipeline;
 use crate::{Drive, Firmware, GroupState, Note, Settings, Tables, Turn, Work};
-use stage::{Accepts, Address, Stage};
+use stage::{Accepts, Address, LineId, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use units::{Lpn, Ppn, Span, Time};
@@ -116,8 +116,9 @@ impl Ftl {
         loop {
             if self.victim.is_none() {
                 let waiting = self.held.front().map(|sub| sub.lpn);
-                if self.places.wanted(turn, waiting).is_some() && !self.choose(turn, true) {
+                if self.places.wanted(turn, waiting, 0).is_some() && !self.choose(turn, true) {
                     assert!(self.held.is_empty(), "FTL has no room and no garbage");
+                    self.places.reclaimed(turn, None);
                 }
             }
             if !self.advance(turn) {
@@ -239,9 +240,8 @@ impl Stage<Firmware> for Ftl {
         self.make_room(turn);
     }
 
-    fn prefetch(&self, message: &Message) {
-        if let Message::SubRequest(sub) = message {
-            self.tables.mapping.prefetch(sub.lpn);
-        }
+    fn prefetch(&self, message: &Message) -> Option<LineId> {
+        let Message::SubRequest(sub) = message else { return None };
+        Some(self.tables.mapping.prefetch(sub.lpn))
     }
 }

@@ -13,11 +13,12 @@ mod page;
 
 use crate::message::*;
 use crate::stages::Answers;
+use crate::stages::log::bound_at;
 use crate::{Drive, Firmware, Flaw, Mapping, Mutation, Settings, Spares, Tables, Turn, Work};
 use hybrid::HybridPlaces;
 use page::PagePlaces;
 pub use page::write_points;
-use stage::{Accepts, Address, Stage};
+use stage::{Accepts, Address, LineId, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use units::{Lpn, Ppn};
@@ -34,12 +35,12 @@ pub(crate) trait Places: Send {
     fn place_moved(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn>;
     /// A page is somewhere else now, or nowhere.
     fn remap(&mut self, turn: &mut Turn<'_>, lpn: Lpn, to: Option<Ppn>);
-    /// What BGC is to be asked for, while it does nothing for this thread. `waiting` is the page of the first held request.
-    fn wanted(&mut self, turn: &mut Turn<'_>, waiting: Option<Lpn>) -> Option<ReclaimRequest>;
+    /// What BGC is to be asked for, beside so much that is under way. `waiting` is the page of the first held request.
+    fn wanted(&mut self, turn: &mut Turn<'_>, waiting: Option<Lpn>, under_way: u32) -> Option<ReclaimRequest>;
     /// BGC did what it was asked for, and this group is erased; `false` if there was nothing to reclaim.
     fn reclaimed(&mut self, turn: &mut Turn<'_>, group: Option<u32>) -> bool;
     /// Nothing more is placed in this group.
-    fn abandon(&mut self, group: u32);
+    fn abandon(&mut self, turn: &mut Turn<'_>, group: u32);
     /// This group is not used any more.
     fn retire(&mut self, group: u32);
     /// What is worth doing in the background.
@@ -63,6 +64,15 @@ pub(crate) struct Ways {
     pub(crate) shared: bool,
 }
 
+/// A page on its way to a new place, which the map does not point to yet.
+#[derive(Clone, Copy, Debug)]
+struct Moving {
+    lpn: Lpn,
+    to: Ppn,
+    /// Of the first program that was tried.
+    number: u64,
+}
+
 /// One TRANS thread.
 pub(crate) struct Trans {
     index: u8,
@@ -76,9 +86,9 @@ pub(crate) struct Trans {
     spares: Spares,
     mutation: Option<Mutation>,
     /// Pages whose new place is being programmed.
-    moving: Vec<(Lpn, Ppn)>,
-    /// A reclaim was asked for.
-    reclaiming: bool,
+    moving: Vec<Moving>,
+    /// Reclaims that were asked for and are under way.
+    reclaiming: u32,
     /// Requests of the host that wait for it.
     held: VecDeque<TransRequest>,
     /// The next ticket at each FCMD thread, where several threads run this part and their messages could overtake each other.
@@ -110,7 +120,7 @@ impl Trans {
             sequence,
             mutation: settings.mutation,
             moving: Vec::new(),
-            reclaiming: false,
+            reclaiming: 0,
             held: VecDeque::new(),
         }
     }
@@ -123,11 +133,12 @@ impl Trans {
             TransOperation::Relocate(from) => self.relocate(turn, request, from),
             TransOperation::Replace(bad) => self.replace(turn, request, bad),
             TransOperation::Close(page) => {
-                self.places.abandon(self.tables.groups.of(page));
+                self.places.abandon(turn, self.tables.groups.of(page));
                 self.answer(turn, &request);
             }
             TransOperation::Settle(from) => self.settle(turn, request, from),
             TransOperation::Fence => self.fence(turn, &request),
+            TransOperation::Sign => self.sign(turn, &request),
             TransOperation::Erase(page) => self.erase(turn, request, page),
             TransOperation::Tidy => self.tidy(turn, request),
             _ => {
@@ -157,12 +168,9 @@ impl Trans {
     }
 
     fn ask_for_reclaim(&mut self, turn: &mut Turn<'_>) {
-        if self.reclaiming {
-            return;
-        }
         let waiting = self.held.front().map(|request| request.lpn);
-        if let Some(request) = self.places.wanted(turn, waiting) {
-            self.reclaiming = true;
+        while let Some(request) = self.places.wanted(turn, waiting, self.reclaiming) {
+            self.reclaiming += 1;
             turn.send(self.bgc, request);
         }
     }
@@ -197,6 +205,7 @@ impl Trans {
         }
         let Some(to) = self.places.place(turn, request.lpn) else { return false };
         self.tables.frames.clear(request.frame, 0, self.drive.page_words());
+        self.tables.frames.mark_sound(request.frame);
         self.label(request.lpn, request.frame);
         self.ask_flash(turn, flash::Operation::Program, to, request);
         true
@@ -208,6 +217,7 @@ impl Trans {
             Some(ppn) => self.ask_flash(turn, flash::Operation::Read, ppn, request),
             None => {
                 self.tables.frames.clear(request.frame, 0, self.drive.page_words());
+                self.tables.frames.mark_sound(request.frame);
                 self.answer(turn, request);
             }
         }
@@ -219,8 +229,8 @@ impl Trans {
         if self.places.locate(turn, request.lpn) == Some(from)
             && let Some(to) = self.places.place_moved(turn, request.lpn)
         {
+            self.moving.push(Moving { lpn: request.lpn, to, number: self.sequence });
             self.label_moved(request.lpn, request.frame);
-            self.moving.push((request.lpn, to));
             self.ask_flash(turn, flash::Operation::Program, to, &request);
         } else {
             self.answer(turn, &request);
@@ -232,10 +242,10 @@ impl Trans {
         turn.spend(Work::UpdateMap);
         let group = self.tables.groups.of(bad);
         self.tables.groups.mark(group, Flaw::Failed);
-        self.places.abandon(group);
+        self.places.abandon(turn, group);
         self.look_at_spares();
         let lpn = request.lpn;
-        let moving = self.moving.iter().position(|&moving| moving == (lpn, bad));
+        let moving = self.moving.iter().position(|moving| (moving.lpn, moving.to) == (lpn, bad));
         if moving.is_none() && self.places.locate(turn, lpn) != Some(bad) {
             // It was superseded meanwhile.
             self.answer(turn, &request);
@@ -250,7 +260,7 @@ impl Trans {
             return;
         };
         match moving {
-            Some(at) => self.moving[at].1 = to,
+            Some(at) => self.moving[at].to = to,
             None => self.places.remap(turn, lpn, Some(to)),
         }
         self.label_moved(lpn, request.frame);
@@ -266,13 +276,25 @@ impl Trans {
 
     fn settle(&mut self, turn: &mut Turn<'_>, request: TransRequest, from: Ppn) {
         turn.spend(Work::UpdateMap);
-        if let Some(at) = self.moving.iter().position(|&(lpn, _)| lpn == request.lpn) {
-            let (lpn, to) = self.moving.swap_remove(at);
+        if let Some(at) = self.moving.iter().position(|moving| moving.lpn == request.lpn) {
+            let Moving { lpn, to, .. } = self.moving.swap_remove(at);
             if self.places.locate(turn, lpn) == Some(from) {
                 self.places.remap(turn, lpn, Some(to));
             }
         }
         self.answer(turn, &request);
+    }
+
+    /// Says for a checkpoint which pages are new. A page that is moved gets its number before the map points to it, so none that is
+    /// on its way may count as old.
+    fn sign(&self, turn: &mut Turn<'_>, request: &TransRequest) {
+        turn.spend(Work::CollectMetadata);
+        let bound = self.moving.iter().map(|moving| moving.number).fold(self.sequence, u64::min);
+        let at = bound_at(self.index);
+        if at < self.tables.frames.words(request.frame) {
+            self.tables.frames.write(request.frame, at, &[bound]);
+        }
+        self.answer(turn, request);
     }
 
     /// Sends a fence behind all that this thread has sent to be programmed.
@@ -294,10 +316,10 @@ impl Trans {
 
     /// The drive is idle.
     fn tidy(&mut self, turn: &mut Turn<'_>, request: TransRequest) {
-        if !self.reclaiming
+        if self.reclaiming == 0
             && let Some(step) = self.places.tidy(turn)
         {
-            self.reclaiming = true;
+            self.reclaiming = 1;
             turn.send(self.bgc, ReclaimRequest { trans: self.index, merge: Some(step) });
         }
         self.answer(turn, &request);
@@ -306,7 +328,7 @@ impl Trans {
     /// Writes the out-of-band entry: what recovery finds the page by.
     fn label(&mut self, lpn: Lpn, frame: u32) {
         if self.mutation != Some(Mutation::SkipOutOfBand) || !self.sequence.is_multiple_of(7) {
-            self.tables.frames.label(frame, lpn, self.index.into(), self.sequence);
+            self.tables.frames.label_written(frame, lpn, self.index.into(), self.sequence);
         }
         self.sequence += 1;
     }
@@ -360,15 +382,18 @@ impl Trans {
     }
 
     fn on_reclaimed(&mut self, turn: &mut Turn<'_>, reclaimed: Reclaimed) {
-        self.reclaiming = false;
+        self.reclaiming -= u32::from(reclaimed.asked);
         let group = reclaimed.first.map(|first| self.tables.groups.group(first));
         match group.filter(|_| !reclaimed.sound) {
             Some(bad) => {
                 self.places.retire(bad);
                 self.look_at_spares();
             }
-            None if !self.places.reclaimed(turn, group) => return self.give_up(turn),
-            None => {}
+            None => {
+                if !self.places.reclaimed(turn, group) && self.reclaiming == 0 {
+                    return self.give_up(turn);
+                }
+            }
         }
         while let Some(&request) = self.held.front() {
             if self.places.must_stop() || !self.serve(turn, &request) {
@@ -390,9 +415,8 @@ impl Stage<Firmware> for Trans {
         }
     }
 
-    fn prefetch(&self, message: &Message) {
-        if let Message::TransRequest(request) = message {
-            self.tables.mapping.prefetch(request.lpn);
-        }
+    fn prefetch(&self, message: &Message) -> Option<LineId> {
+        let Message::TransRequest(request) = message else { return None };
+        Some(self.tables.mapping.prefetch(request.lpn))
     }
 }
