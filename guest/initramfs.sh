@@ -20,7 +20,7 @@ done
 cp "$modules/$version"/modules.{builtin*,order} "$work/lib/modules/$version/" 2>/dev/null || true
 depmod -b "$work" "$version"
 program() {
-    cp "$root/$1" "$work/bin/"
+    cp --remove-destination "$root/$1" "$work/bin/"
     chroot "$root" /lib64/ld-linux-x86-64.so.2 --list "/$1" | grep -oE '/[^ ]+\.so[^ ]*' | sort -u | while read -r library; do
         mkdir -p "$work/$(dirname "$library")" && cp -L "$root$library" "$work$library"
     done

@@ -1,6 +1,7 @@
 #!/bin/sh
 # What the host does, one line a step: "STEP <name>: ok" or "STEP <name>: FAILED". /how says by which transport, how much, and the
 # name of the subsystem.
+echo
 read -r transport depth name </how
 step() {
     what=$1; shift
@@ -15,7 +16,7 @@ verify() {
 find_disk() { for at in $(seq 50); do disk=$(ls /dev/nvme?n1 2>/dev/null | head -1); [ -b "$disk" ] && return; sleep 0.2; done; false; }
 wait_for() { for at in $(seq 50); do [ "$(cat /sys/class/nvme/*/state 2>/dev/null | head -1)" = live ] && return; sleep 0.2; done; false; }
 files() {
-    mke2fs -q -F -t ext4 -E lazy_itable_init=0 $disk 262144 && mount -t ext4 -o discard $disk /mnt || return 1
+    /bin/mke2fs -q -F -t ext4 -E lazy_itable_init=0 $disk 262144 && mount -t ext4 -o discard $disk /mnt || return 1
     dd if=/dev/urandom of=/mnt/one bs=1M count=$1 && cp /mnt/one /mnt/two && sync && umount /mnt || return 1
     mount -t ext4 $disk /mnt && cmp /mnt/one /mnt/two && rm /mnt/one && fstrim /mnt && umount /mnt
 }

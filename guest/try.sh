@@ -48,5 +48,5 @@ tail -2 "$work/served"
 failed=$(grep -ac '^STEP .*FAILED' "$work/said")
 passed=$(grep -ac '^STEP .*: ok' "$work/said")
 echo "$transport: $passed steps ok, $failed failed; the drive ended with $ended"
-grep -aq '^STEPS OVER' "$work/said" || { echo "the host did not come to its end"; tail -c 2000 "$work/said"; exit 1; }
+grep -aq '^STEPS OVER' "$work/said" || { echo "the host did not come to its end:"; tail -c 4000 "$work/said"; exit 1; }
 [ "$failed" = 0 ] && [ $ended = 0 ]

@@ -12,6 +12,9 @@ const WHOLE_BITS: u32 = 20;
 /// A hardware thread without a turn never ends one.
 const IDLE: u64 = u64::MAX;
 
+/// A hardware thread whose turn is over, and which is not free before that is dealt with.
+const CLOSING: u64 = u64::MAX - 1;
+
 /// No stage has run on a hardware thread.
 const NOBODY: u16 = u16::MAX;
 
@@ -247,7 +250,8 @@ impl<V: Vocabulary> Cores<V> {
         *self.end_of(home, index) = progress + alone;
     }
 
-    /// The hardware thread whose turn is over by now, if any is: then it has none any more.
+    /// The hardware thread whose turn is over by now, if any is. It is not free before it begins another or is vacated: what the
+    /// turn leaves may call for turns on this core at once, and is still in the context meanwhile.
     #[inline(always)]
     pub(crate) fn finish(&mut self, home: u16, now: Time) -> Option<usize> {
         let core = &mut self.cores[usize::from(home)];
@@ -256,7 +260,7 @@ impl<V: Vocabulary> Cores<V> {
         if *end > progress {
             return None;
         }
-        *end = IDLE;
+        *end = CLOSING;
         let demand = core.demand - self.contexts[usize::from(home) * self.spans * SPAN + index].demand;
         core.set_demand(demand, now, progress);
         core.busy -= 1;
@@ -264,6 +268,12 @@ impl<V: Vocabulary> Cores<V> {
             core.active += now - core.active_since;
         }
         Some(index)
+    }
+
+    /// A hardware thread whose turn is over has no other.
+    #[inline]
+    pub(crate) fn vacate(&mut self, home: u16, index: usize) {
+        *self.end_of(home, index) = IDLE;
     }
 
     /// Puts down when the next turn of a core is over if nothing begins or ends before: to be done whenever something did.
@@ -277,7 +287,7 @@ impl<V: Vocabulary> Cores<V> {
             core.first = if end < least { (span * SPAN + place) as u32 } else { core.first };
             least = least.min(end);
         }
-        let at = if least == IDLE {
+        let at = if least >= CLOSING {
             Time::NEVER
         } else if core.demand <= WHOLE {
             Time::from_picos(least + core.behind)
@@ -292,7 +302,7 @@ impl<V: Vocabulary> Cores<V> {
         self.cores.iter().enumerate().map(move |(home, core)| {
             let first = home * self.spans;
             let under_way =
-                (0..self.threads).filter(move |index| self.ends[first + index / SPAN][index % SPAN] != IDLE);
+                (0..self.threads).filter(move |index| self.ends[first + index / SPAN][index % SPAN] < CLOSING);
             let started = |index: usize| self.contexts[first * SPAN + index].started;
             let active = if core.busy > 0 { now - core.active_since } else { Span::ZERO };
             CoreUsage {

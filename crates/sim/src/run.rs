@@ -327,8 +327,9 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             }
             (false, false) => ready.take(),
         };
-        if let Some(next) = next {
-            self.begin(next, core, index, Cause::Called);
+        match next {
+            Some(next) => self.begin(next, core, index, Cause::Called),
+            None => self.cores.vacate(core, index),
         }
     }
 

@@ -29,6 +29,7 @@ mod metrics;
 mod orphan;
 mod pdu;
 mod port;
+mod proof;
 pub mod rehearsal;
 mod served;
 mod server;

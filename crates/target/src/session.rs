@@ -14,8 +14,7 @@ use crate::orphan::Orphan;
 use crate::pdu::{Agreed, Encoder, UNIT_MAX, Unit, Violation, parse};
 use crate::port::{Gathered, Moved, Port, QueuePair, RANGES_BYTES};
 use crate::subsystem::{ConnectionId, Subsystem};
-use nvme::spec::dhchap;
-use nvme::spec::fabrics::{self, Authentication, ConnectRecord, FabricsCommand};
+use nvme::spec::fabrics::{self, ConnectRecord, FabricsCommand};
 use nvme::spec::{Completion, Fuse, Opcode, Sgl, Status, Submission};
 use nvme::{CommandError, Movement};
 use std::net::SocketAddr;
@@ -24,9 +23,6 @@ use units::{QueueId, Time};
 
 /// Above this much output that the host has not taken, nothing more is read or reaped for it.
 const BACKLOG_MAX: usize = 256 << 10;
-
-/// Longest message about who a host is, or room for one: a value of the largest group and two of the longest hash fit.
-const PROOF_MAX: u32 = 8 << 10;
 
 /// Where everything is that connections share.
 pub(crate) struct World<'a> {
@@ -79,13 +75,13 @@ pub(crate) struct Session {
     pub(crate) attached: Attached,
     pub(crate) joined: Joined,
     /// What the host has to prove, where hosts have to.
-    dialogue: Option<Dialogue>,
+    pub(crate) dialogue: Option<Dialogue>,
     head: u16,
     without_flow_control: bool,
     pub(crate) pending: Vec<Option<Pending>>,
     pub(crate) fused: Fused,
     tags: Vec<u16>,
-    is_ending: bool,
+    pub(crate) is_ending: bool,
     has_violated: bool,
     /// Work was left because the output was backed up.
     is_stalled: bool,
@@ -309,22 +305,6 @@ impl Session {
         }
     }
 
-    /// The same for a command by which hosts prove who they are, if it is one and they have to.
-    fn classify_proof(&self, submission: &Submission) -> Option<Result<(Kind, Movement), Status>> {
-        self.dialogue.as_ref()?;
-        let (kind, movement, message): (_, fn(units::Bytes) -> Movement, _) = match FabricsCommand::of(submission) {
-            Ok(FabricsCommand::AuthenticationSend(message)) => (Kind::Prove, Movement::FromHost, message),
-            Ok(FabricsCommand::AuthenticationReceive(message)) => {
-                (Kind::Hear(message.bytes), Movement::ToHost, message)
-            }
-            _ => return None,
-        };
-        let Authentication { protocol, specific, bytes } = message;
-        let is_known = protocol == dhchap::PROTOCOL && specific == dhchap::PROTOCOL_SPECIFIC;
-        let is_sound = is_known && (1..=PROOF_MAX).contains(&bytes);
-        Some(if is_sound { Ok((kind, movement(units::Bytes(bytes.into())))) } else { Err(Status::INVALID_FIELD) })
-    }
-
     /// What comes from the host for a command that was told that all of it may come.
     fn gather(&mut self, world: &mut World<'_>, part: Part, data: Range<usize>) -> Result<(), Violation> {
         let pending = self.pending.get_mut(usize::from(part.tag)).and_then(Option::as_mut);
@@ -421,20 +401,6 @@ impl Session {
             Err(status) => {
                 let submission = pending.submission;
                 self.fail(world, tag, &submission, status);
-            }
-        }
-    }
-
-    /// Gives the host what it is to hear about who it is. Where it failed, that is the last.
-    fn hear(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission, room: usize) {
-        let dialogue = self.dialogue.as_mut().expect("it was classified as one");
-        match dialogue.give(room) {
-            Err(status) => self.fail(world, tag, submission, status),
-            Ok(message) => {
-                self.is_ending |= dialogue.has_failed();
-                self.fill(submission.command_id(), room, &message);
-                self.return_tag(tag);
-                self.respond(submission.command_id(), 0, Status::SUCCESS);
             }
         }
     }
