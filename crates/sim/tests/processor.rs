@@ -156,8 +156,9 @@ fn what_a_turn_leaves_is_dealt_with_before_another_has_its_thread() {
     for threads in [1, 2, 4] {
         let mut plan = Blueprint::<Words>::default();
         let starter = plan.reserve("starter", "starter".into(), Place::Hardware, 0);
-        let ringers: Vec<_> =
-            (0..3).map(|at| plan.reserve::<Ringer>("ringer", format!("ringer{at}"), Place::Core(CoreId(0)), 2)).collect();
+        let ringers: Vec<_> = (0..3)
+            .map(|at| plan.reserve::<Ringer>("ringer", format!("ringer{at}"), Place::Core(CoreId(0)), 2))
+            .collect();
         let first = plan.connect(starter, ringers[0], 1);
         plan.install(starter, Starter { workers: vec![first], balls: 1 });
         for (at, &ringer) in ringers.iter().enumerate() {
