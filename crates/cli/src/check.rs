@@ -58,6 +58,9 @@ struct Row {
     cuts_in_recovery: u64,
     torn_pages: u64,
     blocks_erased: u64,
+    /// Cuts at which a protected drive brought its buffer to flash.
+    drains: u64,
+    drained_pages: u64,
     recoveries: u64,
     from_checkpoint: u64,
     recovery_mean_ns: u64,
@@ -73,6 +76,8 @@ impl Row {
             cuts_in_recovery: totals.cuts_in_recovery,
             torn_pages: totals.torn_pages,
             blocks_erased: totals.erases,
+            drains: totals.drains,
+            drained_pages: totals.drained_pages,
             recoveries: totals.recoveries,
             from_checkpoint: totals.from_checkpoint,
             recovery_mean_ns: totals.recovering.nanos() / totals.recoveries.max(1),
@@ -88,6 +93,7 @@ impl Row {
             self.cuts_in_recovery,
             self.torn_pages,
             self.blocks_erased,
+            self.drains,
             self.recoveries,
             self.from_checkpoint,
         ];
@@ -198,6 +204,7 @@ fn page(shell: &Shell<'_>, outcome: &Sweep) -> String {
         "in recovery",
         "torn pages",
         "erases",
+        "drains",
         "recoveries",
         "by checkpoint",
         "took",
@@ -206,5 +213,5 @@ fn page(shell: &Shell<'_>, outcome: &Sweep) -> String {
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(outcome.totals.iter().map(|(name, totals)| Row::new(name, totals).cells()));
     rows.push(Row::new("all", &outcome.all()).cells());
-    table(shell.page, &rows, &[1, 2, 3, 4, 5, 6, 7, 8, 9])
+    table(shell.page, &rows, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
 }

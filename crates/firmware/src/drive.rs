@@ -53,6 +53,8 @@ pub struct DriveShape {
     pub sector_words: usize,
     /// Whether every write is on flash before it is answered: the volatile write cache is off.
     pub write_through: bool,
+    /// Whether what the buffer holds is brought to flash when the power fails.
+    pub protected: bool,
     /// Whether every byte of the journal is kept, for recovery to read; else what is kept of other pages.
     pub keeps_journal: bool,
 }

@@ -27,7 +27,7 @@ pub use message::*;
 pub use mutation::{MUTATIONS, Mutation, Planted};
 pub use note::{LatencyPart, Note, PipelineStep, Wait};
 pub use policies::{MergeKind, each_owner, page_of_rank, rank_of, shares, trans_of};
-pub use ports::{FlashChannel, HostLink, HostPort};
+pub use ports::{FlashChannel, HostLink, HostPort, PowerPort};
 pub use settings::{
     AddressSplit, BlockDeal, CacheSettings, FlashSettings, JournalSettings, LOCK_REGION, LockSettings, MappingScheme,
     PartCounts, PipelineSettings, QueueAllocation, ReclaimSettings, Settings, SettingsError, VictimPolicy,
@@ -36,7 +36,8 @@ pub(crate) use spares::Spares;
 pub use spares::spare_left;
 pub use stages::trans::write_points;
 pub use tables::{
-    BlockGroups, COMPLETION_VALID, Flaw, Frames, GroupState, HybridMap, Journal, Mapping, PageMap, Tables, journal,
+    Backup, BlockGroups, COMPLETION_VALID, Flaw, Frames, GroupState, HybridMap, Journal, Mapping, PageMap, Tables,
+    journal,
 };
 pub use work::Work;
 

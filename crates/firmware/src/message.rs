@@ -257,23 +257,6 @@ pub struct LockRelease {
     pub key: CommandKey,
 }
 
-/// A thread group that asks for pages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asker {
-    /// NVMe queue handling.
-    Nvmq,
-    /// The burst buffer.
-    Cache,
-    /// Background garbage collection.
-    Bgc,
-    /// The journal.
-    Log,
-    /// A worker of the traditional firmware.
-    Worker,
-    /// FIL of the pipeline, for itself.
-    Fil,
-}
-
 /// Who is told when a page is done.
 #[derive(Clone, Copy, Debug)]
 pub struct Requester {

@@ -27,6 +27,8 @@ pub enum Mutation {
     /// See [`MUTATIONS`].
     ForgetDiscard,
     /// See [`MUTATIONS`].
+    DrainHalf,
+    /// See [`MUTATIONS`].
     ReuseBeforeCheckpoint,
     /// See [`MUTATIONS`].
     DropCheckpointTail,
@@ -99,6 +101,11 @@ pub const MUTATIONS: &[Planted] = &[
         mutation: Mutation::ForgetDiscard,
         name: "forget-discard",
         summary: "TRANS unmaps deallocated pages and leaves nothing on flash that says so",
+    },
+    Planted {
+        mutation: Mutation::DrainHalf,
+        name: "drain-half",
+        summary: "CACHE brings the first half of its entries to flash when the power fails, and leaves the rest",
     },
     Planted {
         mutation: Mutation::ReuseBeforeCheckpoint,

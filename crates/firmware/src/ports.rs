@@ -1,7 +1,7 @@
 //! Hardware as the firmware knows it: what can be sent there. The rig installs what answers.
 
 use crate::Firmware;
-use crate::message::{ChannelRequest, DoorbellWritten, Interrupt, Posted, Transfer};
+use crate::message::{ChannelRequest, DoorbellWritten, Interrupt, PageDone, Posted, Transfer};
 use stage::{Accepts, Stage};
 
 /// The host link: doorbells, arbitration, DMA, completions and interrupts.
@@ -17,3 +17,7 @@ impl Accepts<Interrupt> for dyn HostPort {}
 /// A flash channel with its dies.
 pub trait FlashChannel: Stage<Firmware> {}
 impl Accepts<ChannelRequest> for dyn FlashChannel {}
+
+/// What watches the power and keeps the drive alive for a moment when it fails.
+pub trait PowerPort: Stage<Firmware> {}
+impl Accepts<PageDone> for dyn PowerPort {}

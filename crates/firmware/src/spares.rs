@@ -17,7 +17,7 @@ impl Spares {
     pub(crate) fn of(drive: &Drive, settings: &Settings, tables: &Tables, index: u16) -> Self {
         let pages = shares(settings.split, drive.pages(), settings.parts.trans)[usize::from(index)];
         let owned = tables.groups.owned(index.into()).count() as u32;
-        let needed = pages.div_ceil(u64::from(tables.groups.pages())) as u32 + owned / 32 + 4;
+        let needed = pages.div_ceil(u64::from(tables.groups.pages())) as u32 + owned / 32 + 4 + tables.backup.room();
         Spares { thread: index.into(), needed }
     }
 

@@ -1,5 +1,6 @@
 //! A metric as a file spells it: arithmetic over figures of a run's summary, such as `sum(groups.*.energy_j) / ios`.
 
+use crate::analysis;
 use serde_json::Value;
 
 /// Arithmetic over paths. A path is names with dots; `*` stands for every name or element of one level.
@@ -20,14 +21,17 @@ pub(crate) enum Function {
     Max,
     /// The first argument, or the second where the run has no such figure.
     Or,
+    /// Write amplification by analysis: of physical over logical pages, and pages of a group.
+    Greedy,
 }
 
-const FUNCTIONS: [(&str, Function, usize); 5] = [
+const FUNCTIONS: [(&str, Function, usize); 6] = [
     ("sum", Function::Sum, 1),
     ("mean", Function::Mean, 1),
     ("min", Function::Min, 1),
     ("max", Function::Max, 1),
     ("or", Function::Or, 2),
+    ("greedy", Function::Greedy, 2),
 ];
 
 /// What figures are looked up in: the first that has a path gives it.
@@ -72,6 +76,10 @@ impl Expression {
             }),
             Expression::Call(Function::Or, arguments) => {
                 arguments[0].list(scopes).or_else(|| arguments[1].list(scopes))
+            }
+            Expression::Call(Function::Greedy, arguments) => {
+                let [ratio, pages] = [0, 1].map(|at| arguments[at].value(scopes));
+                Some(vec![analysis::greedy(ratio?, pages?)?])
             }
             Expression::Call(function, arguments) => {
                 let list = arguments[0].list(scopes)?;
@@ -259,6 +267,7 @@ mod tests {
             ("max(groups.*.use) * 2", 1.0),
             ("or(nothing.there, 7)", 7.0),
             ("or(iops, 7)", 10.0),
+            ("greedy(50, cores)", 1.0),
         ] {
             assert_eq!(value(text), Some(expected), "{text}");
         }
@@ -266,7 +275,17 @@ mod tests {
 
     #[test]
     fn what_a_run_lacks_has_no_value() {
-        for text in ["nothing", "groups.c.use", "list", "text", "iops / 0", "1 + nothing", "groups.*.use * list"] {
+        for text in [
+            "greedy(1, 64)",
+            "greedy(nothing, 64)",
+            "nothing",
+            "groups.c.use",
+            "list",
+            "text",
+            "iops / 0",
+            "1 + nothing",
+            "groups.*.use * list",
+        ] {
             assert_eq!(value(text), None, "{text}");
         }
     }
@@ -280,6 +299,7 @@ mod tests {
             ("(iops", ") before the end"),
             ("median(list)", "one of sum, mean"),
             ("or(iops)", ", before )"),
+            ("greedy(2)", ", before )"),
             ("iops $", "not '$'"),
             ("groups..use", "names between the dots"),
             ("* 2", "not *"),

@@ -9,6 +9,7 @@
 //! # What it leaves out
 //! Flags, progress on a terminal and tables for people: the command line's business.
 
+mod analysis;
 mod catalogue;
 mod error;
 mod experiment;

@@ -53,6 +53,19 @@ fn placements_name_what_there_is_and_fit_their_cores() {
     }
 }
 
+/// Greedy reclaim comes to what analysis says of the room that it has, in every collector.
+#[test]
+fn write_amplification_is_what_analysis_says() {
+    let sets = ["device.blocks_per_plane=1024", "workload.warm_up_ios=25000", "workload.ios=25000"].map(String::from);
+    let orders = Orders { size: Size::Tiny, sets: &sets, jobs: 2, out: None, traces: None, watch: &|_| {} };
+    let outcome = Experiment::named("write-amplification").unwrap().carry_out(&orders).unwrap();
+    assert_eq!(outcome.rows().len(), 4);
+    for (measured, of_room) in column(&outcome, "write_amplification").iter().zip(column(&outcome, "deviation_of_room"))
+    {
+        assert!(*measured > 2.0 && of_room.abs() < 0.03, "{measured} deviates by {of_room}");
+    }
+}
+
 const SWEEP: &str = r#"
 title = "Depth"
 summary = "IOPS by depth"

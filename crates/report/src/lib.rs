@@ -34,6 +34,6 @@ pub use named::Named;
 pub use page::Page;
 pub use summary::{
     Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Lookups, Media, Oracle, Replay,
-    SteadyState, Summary, Wear, Workers,
+    Space, SteadyState, Summary, Wear, Workers,
 };
 pub use table::{render, render_on};

@@ -91,7 +91,15 @@ fn parts() -> Summary {
         write_amplification: Some(1.83),
         gc: Some(GarbageCollection { blocks: 320, pages_moved: 41_000, foreground_ns: 1_200_000 }),
         journal: Some(Journal { checkpoints: 3, pages: 4_800, erase_count_min: 2, erase_count_max: 4 }),
-        wear: Some(Wear { erase_count_min: 0, erase_count_mean: 3.2, erase_count_max: 14 }),
+        wear: Some(Wear { erase_count_min: 0, erase_count_mean: 3.2, erase_count_max: 14, erase_count_stddev: 1.3 }),
+        space: Some(Space {
+            logical_pages: 240_000,
+            array_pages: 262_144,
+            data_pages: 261_504,
+            closed_pages: 261_000,
+            closed_valid_pages: 239_800,
+            group_pages: 64,
+        }),
         media: Some(Media {
             bit_errors: 120_000,
             corrected: 98_000,

@@ -97,6 +97,9 @@ pub struct Summary {
     /// Erase counts of the blocks.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wear: Option<Wear>,
+    /// What the pages of the array are used for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub space: Option<Space>,
     /// Errors of the medium.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<Media>,
@@ -288,7 +291,7 @@ pub struct Journal {
     pub erase_count_max: u64,
 }
 
-/// Erase counts of the blocks, from the array's first day.
+/// Erase counts of the blocks that hold data, from the array's first day. The journal goes round in blocks of its own.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Wear {
     /// Of the least worn block.
@@ -297,6 +300,26 @@ pub struct Wear {
     pub erase_count_mean: f64,
     /// Of the most worn block.
     pub erase_count_max: u64,
+    /// How far they spread: their standard deviation.
+    #[serde(default)]
+    pub erase_count_stddev: f64,
+}
+
+/// What the pages of the array are used for, at the end of a run.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Space {
+    /// What hosts see.
+    pub logical_pages: u64,
+    /// All of the array.
+    pub array_pages: u64,
+    /// Of groups that may hold data: neither the journal's nor out of use.
+    pub data_pages: u64,
+    /// Of groups that are full: neither free nor being filled or reclaimed.
+    pub closed_pages: u64,
+    /// Those of them that the map points to.
+    pub closed_valid_pages: u64,
+    /// Of one group, which is reclaimed as a whole.
+    pub group_pages: u64,
 }
 
 /// Errors of the medium.
@@ -428,6 +451,9 @@ mod tests {
             "at_ns length_ns iops bandwidth read_bandwidth write_bandwidth groups pages_moved journal_pages",
         ),
         ("/trace", "name format mode requests skipped"),
+        ("", "space"),
+        ("/wear", "erase_count_stddev"),
+        ("/space", "logical_pages array_pages data_pages closed_pages closed_valid_pages group_pages"),
         ("/steady_state", "reached rounds iops excursion rise"),
     ];
     /// What there is even of a run that did nothing.

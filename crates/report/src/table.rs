@@ -246,7 +246,9 @@ fn flash_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
     }
     if let Some(wear) = &summary.wear {
         let (least, mean, most) = (wear.erase_count_min, number(wear.erase_count_mean), wear.erase_count_max);
-        lines.push(("wear", format!("blocks erased {least} to {most} times, {mean} on average")));
+        let spread = number(wear.erase_count_stddev);
+        lines
+            .push(("wear", format!("blocks erased {least} to {most} times, {mean} on average, deviating by {spread}")));
     }
     if let Some(media) = &summary.media {
         let [bits, corrected, retries] =

@@ -3,9 +3,10 @@
 use crate::bring_up::bring_up;
 use crate::hardware::{
     ChannelStage, ChannelWays, FrontStage, HostStage, Ledger, LinkStage, LinkTiming, LinkWays, MediaTally,
-    PendingInterrupts, Tally,
+    PendingInterrupts, PowerStage, Tally,
 };
 use crate::media_file::{MediaFile, MediaFileError};
+use crate::power::{PowerBudget, PowerError};
 use crate::precondition::{Fill, Precondition};
 use crate::recovery::{Outcome, Recovery, recover};
 use crate::reopen::Kept;
@@ -52,6 +53,8 @@ pub struct Device {
     pub erases_max: u32,
     /// How flash fails; none if it does not.
     pub faults: Option<FaultSettings>,
+    /// What brings the buffer to flash when the power fails; none if nothing does.
+    pub power: Option<PowerBudget>,
     /// The host link.
     pub link: LinkTiming,
     /// The controller.
@@ -95,6 +98,9 @@ pub enum BuildError {
     /// How flash fails.
     #[error(transparent)]
     Faults(#[from] FaultSettingsError),
+    /// What is to keep the buffer.
+    #[error(transparent)]
+    Power(#[from] PowerError),
     /// The file that keeps the pages.
     #[error(transparent)]
     MediaFile(#[from] MediaFileError),
@@ -168,6 +174,8 @@ pub(crate) struct Built {
     pub(crate) file: Option<MediaFile>,
     pub(crate) host: StageId,
     pub(crate) link: StageId,
+    /// What watches the power, where anything does.
+    pub(crate) watch: Option<StageId>,
     pub(crate) channels: Vec<StageId>,
     /// Group and name of each stage, in order.
     pub(crate) parts: Vec<(&'static str, String)>,
@@ -201,7 +209,7 @@ impl Device {
 
     /// Whether a write may be answered before it is on flash.
     pub fn has_volatile_cache(&self) -> bool {
-        self.settings.parts.cache > 0 && !self.drive.write_through
+        self.settings.parts.cache > 0 && !self.drive.write_through && self.power.is_none()
     }
 
     /// Draws the plan, without hardware: what `describe` prints.
@@ -219,10 +227,19 @@ impl Device {
             faults.validate(&self.drive.geometry)?;
             check_failures(faults, self.architecture, &self.settings)?;
         }
-        let (bad_blocks, keeps_journal) = (self.bad_blocks(), self.keeps_journal());
-        let drive = Arc::new(Drive::new(DriveShape { bad_blocks, keeps_journal, ..self.drive.clone() }, 0)?);
+        if let Some(power) = &self.power {
+            let programs_fail = self.faults.is_some_and(|faults| faults.program_failures > 0.0);
+            power.check(self.architecture, &self.settings, programs_fail)?;
+        }
+        let (bad_blocks, protected, keeps_journal) = (self.bad_blocks(), self.power.is_some(), self.keeps_journal());
+        let shape = DriveShape { bad_blocks, protected, keeps_journal, ..self.drive.clone() };
+        let drive = Arc::new(Drive::new(shape, 0)?);
         let materials = Materials { drive: drive.clone(), settings: self.settings, placement: self.placement.clone() };
         let drawing = self.architecture.draw(materials, &mut |tables| prepare(&drive, tables))?;
+        if let Some(power) = &self.power {
+            let needed = power.needed(&drawing.tables, &self.settings, &self.drive.geometry, &self.timing);
+            power.check_energy(needed)?;
+        }
         Ok((drawing, drive))
     }
 
@@ -352,6 +369,8 @@ impl Device {
             Some("hybrid mapping, which cannot be found again; expected page mapping")
         } else if self.precondition.fill != Fill::None {
             Some("a drive that was written before; expected one without precondition")
+        } else if self.power.is_some() {
+            Some("a buffer that outlasts the power, which it has no room for; expected device.power.protected = false")
         } else {
             None
         };
@@ -416,6 +435,9 @@ impl Device {
         let Prepared { drawing: Drawing { mut blueprint, hardware, tables }, drive, contents, file } = prepared;
         blueprint.install_boxed(hardware.host, host);
         blueprint.install_boxed(hardware.link, Box::new(link));
+        if let Some(watch) = &hardware.power {
+            blueprint.install_boxed(watch.slot, Box::new(PowerStage::new(watch, tables.backup.clone())));
+        }
         let tally = Arc::new(MediaTally::default());
         for (index, contents) in contents.into_iter().enumerate() {
             let channel = Channel::new(&self.drive.geometry, &self.timing, ChannelId(index as u16));
@@ -429,8 +451,9 @@ impl Device {
         blueprint.check()?;
         let parts = blueprint.parts().iter().map(|part| (part.group, part.name.clone())).collect();
         let (host, link) = (hardware.host.id(), hardware.link.id());
+        let watch = hardware.power.map(|watch| watch.slot.id());
         let channels = hardware.channels.iter().map(|slot| slot.id()).collect();
-        Ok(Built { blueprint, tables, drive, ledger, media: tally, file, host, link, channels, parts })
+        Ok(Built { blueprint, tables, drive, ledger, media: tally, file, host, link, watch, channels, parts })
     }
 
     /// The pages of a channel, failing as they are set to. The journal's blocks do not fail.

@@ -7,6 +7,7 @@
 //! # What it leaves out
 //! Files, flags and printing: the command line's business.
 
+mod array;
 mod bring_up;
 mod build;
 pub mod check;
@@ -15,6 +16,7 @@ mod hardware;
 mod media_file;
 mod meter;
 mod plan;
+mod power;
 mod precondition;
 mod recovery;
 mod reopen;
@@ -30,6 +32,7 @@ pub use hardware::{LinkTiming, Unanswered};
 pub use media_file::MediaFileError;
 pub use meter::{Breakdown, Step};
 pub use plan::PlanError;
+pub use power::{Drained, PowerBudget, PowerError};
 pub use precondition::{Fill, Precondition};
 pub use recovery::Recovery;
 pub use serve::{Service, ServiceError, ServiceSettings};

@@ -28,6 +28,7 @@ impl Resolved {
             timed: !matches!(self.world, config::World::Threads { timing: false, .. }),
             erases_max: self.device.erase_limit,
             faults: self.device.faults,
+            power: self.device.power,
             link: LinkTiming {
                 rate: self.device.link.raw,
                 packet: self.device.link.payload,
@@ -88,6 +89,7 @@ impl Resolved {
     fn blame(&self, error: SessionError) -> PlanError {
         match error {
             SessionError::Build(BuildError::Draw(error)) => PlanError::Config(self.undrawable(&error)),
+            SessionError::Build(BuildError::Power(error)) => PlanError::Config(self.unprotected(&error)),
             other => PlanError::Session(other),
         }
     }

@@ -1,9 +1,10 @@
 //! A drive for real hosts: the device on threads of this machine, with a front end before it.
 
+use crate::array::wear;
 use crate::build::{BuildError, Built, Device, Prepared};
 use crate::hardware::MediaTally;
 use crate::recovery::Recovery;
-use crate::session::{SessionError, check_tables, wear};
+use crate::session::{SessionError, check_tables};
 use firmware::{GroupState, Tables, spare_left};
 use host::Memory;
 use nvme::ControllerSettings;

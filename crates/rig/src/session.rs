@@ -1,15 +1,19 @@
 //! A run: phase after phase in one of the two worlds, each summed up, and what must hold at its end.
 
+mod drain;
+
+use crate::array::{media_summary, space, wear};
 use crate::build::{BuildError, Built, Device, Prepared, Risen};
 use crate::hardware::{
     ChannelStage, Fate, Halt, HostStage, LastWords, LinkStage, LinkUsage, MediaCounts, MediaTally, PhaseOutcome,
     Unanswered,
 };
 use crate::meter::{Event, Meter, Step, Window};
+use crate::power::{Drained, PowerBudget};
 use crate::recovery::Recovery;
 use crate::samples::Samples;
 use crate::summary::{Labels, summarise};
-use firmware::{Firmware, GroupState, Tables};
+use firmware::{Firmware, Tables};
 use flash::{Contents, Usage};
 use host::Phase;
 use report::Summary;
@@ -77,6 +81,8 @@ pub(crate) struct Remains {
     /// What each flash channel holds.
     pub(crate) contents: Vec<Contents>,
     pub(crate) host: Box<dyn Stage<Firmware>>,
+    /// What was done on the energy that the drive holds, if it holds any.
+    pub(crate) drained: Option<Drained>,
 }
 
 /// A run in virtual time.
@@ -97,6 +103,9 @@ pub struct Session {
     media: Arc<MediaTally>,
     /// Whether flash fails.
     fails: bool,
+    /// What watches the power, and the energy there is when it fails.
+    watch: Option<StageId>,
+    power: Option<PowerBudget>,
 }
 
 impl Session {
@@ -123,7 +132,7 @@ impl Session {
         left: usize,
         events_max: usize,
     ) -> Self {
-        let Built { blueprint, tables, drive, ledger, media, host, link, channels, parts, .. } = built;
+        let Built { blueprint, tables, drive, ledger, media, host, link, watch, channels, parts, .. } = built;
         let fails = device.faults.is_some();
         let core = |place| if let Place::Core(core) = place { Some(core) } else { None };
         let places: Vec<Option<CoreId>> = blueprint.parts().iter().map(|part| core(part.place)).collect();
@@ -165,6 +174,8 @@ impl Session {
             energy,
             media,
             fails,
+            watch,
+            power: device.power,
         }
     }
 
@@ -283,8 +294,10 @@ impl Session {
             return Err(wrong);
         }
         host.power_cut(now);
+        let drained = self.drain()?;
+        let now = self.sim.now();
         let contents = cut_channels(&mut self.sim, &self.channels, now, fate);
-        Ok(Remains { contents, host: self.sim.into_stage(self.host) })
+        Ok(Remains { contents, host: self.sim.into_stage(self.host), drained })
     }
 
     /// Cuts the power now, tearing whatever flash was doing, and switches the drive on again: what recovery did.
@@ -358,6 +371,7 @@ impl Session {
         );
         summary.digest = Some(format!("{:016x}", self.sim.digest()));
         summary.wear = Some(wear(&self.tables));
+        summary.space = Some(space(&self.tables, self.pages));
         add_journal_wear(&mut summary, &self.tables);
         summary.media = self.fails.then(|| media_summary(after.media.since(before.media), outcome, &self.tables));
         if let Some(samples) = &self.sim.probe().samples {
@@ -463,37 +477,11 @@ fn wrong(fault: Option<flash::MediaFault>, problems: u64, first: Option<&String>
     fault.map(SessionError::Media).or(answer)
 }
 
-/// Erase counts of all groups.
-pub(crate) fn wear(tables: &Tables) -> report::Wear {
-    let groups = &tables.groups;
-    let counts = || (0..groups.count()).map(|group| u64::from(groups.erase_count(group)));
-    report::Wear {
-        erase_count_min: counts().min().unwrap_or(0),
-        erase_count_mean: counts().sum::<u64>() as f64 / f64::from(groups.count().max(1)),
-        erase_count_max: counts().max().unwrap_or(0),
-    }
-}
-
 /// Erase counts of the journal's groups.
 pub(crate) fn add_journal_wear(summary: &mut Summary, tables: &Tables) {
     let counts = || tables.groups.journal().map(|group| u64::from(tables.groups.erase_count(group)));
     if let Some(journal) = &mut summary.journal {
         (journal.erase_count_min, journal.erase_count_max) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
-    }
-}
-
-/// What the media got wrong, what the host was told of it, and what is not used any more.
-pub(crate) fn media_summary(counts: MediaCounts, outcome: &PhaseOutcome, tables: &Tables) -> report::Media {
-    let groups = &tables.groups;
-    let retired = (0..groups.count()).filter(|&group| groups.state(group) == GroupState::Retired).count() as u64;
-    report::Media {
-        bit_errors: counts.bits,
-        corrected: counts.words,
-        retries: counts.retries,
-        uncorrectable: counts.uncorrectable,
-        bad_blocks: retired * u64::from(groups.planes()),
-        failed_operations: counts.failed,
-        failed_commands: outcome.media_errors,
     }
 }
 

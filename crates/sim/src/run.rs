@@ -427,6 +427,11 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         }
     }
 
+    /// Wakes a stage now: something happens to it that no stage brings about.
+    pub fn wake(&mut self, stage: StageId) {
+        self.alarms.set(stage, self.now);
+    }
+
     /// Folds a turn into the digest: when, who, at what cost.
     #[inline]
     fn account(&mut self, stage: StageId, cost: Cost) {

@@ -2,7 +2,8 @@
 
 use super::ThreadCounts;
 use crate::Transferred;
-use crate::{Blueprint, ChannelDone, DoorbellWritten, Drive, Fetch, FlashChannel, HostLink, HostPort, Interrupt};
+use crate::{Blueprint, CacheRequest, ChannelDone, DoorbellWritten, Drive, Fetch, FlashChannel, HostLink, HostPort};
+use crate::{Interrupt, PowerPort, TransRequest};
 use stage::{Address, Place, Slot};
 use thiserror::Error;
 use units::CoreId;
@@ -90,11 +91,25 @@ pub struct Hardware {
     pub channels: Vec<Slot<dyn FlashChannel>>,
     /// From each channel to the FCMD thread that owns it.
     pub finished: Vec<Address<ChannelDone>>,
+    /// What watches the power, where the buffer is to be kept when it fails.
+    pub power: Option<PowerWatch>,
+}
+
+/// What watches the power, and whom it tells.
+pub struct PowerWatch {
+    /// The watch itself.
+    pub slot: Slot<dyn PowerPort>,
+    /// To the CACHE threads.
+    pub caches: Vec<Address<CacheRequest>>,
+    /// To the TRANS threads.
+    pub trans: Vec<Address<TransRequest>>,
+    /// Answers to fences that come from the FCMD threads.
+    pub fences: u32,
 }
 
 impl Hardware {
     /// Reserves the slots. The link can be sent every doorbell, and all that the commands in the drive cause.
-    pub(super) fn reserve(plan: &mut Blueprint, drive: &Drive) -> Self {
+    pub(super) fn reserve(plan: &mut Blueprint, drive: &Drive, watched: bool) -> Self {
         let queues = drive.shape().queues;
         let channels = drive.geometry().shape().channels;
         let host = plan.reserve("host", "host".into(), Place::Hardware, queues + 1);
@@ -112,6 +127,12 @@ impl Hardware {
                 .map(|channel| plan.reserve("channel", format!("channel{channel}"), Place::Hardware, 1 << 24))
                 .collect(),
             finished: Vec::new(),
+            power: watched.then(|| PowerWatch {
+                slot: plan.reserve("power", "power".into(), Place::Hardware, 1 << 16),
+                caches: Vec::new(),
+                trans: Vec::new(),
+                fences: 0,
+            }),
         }
     }
 }

@@ -11,7 +11,7 @@ mod staff;
 mod tradition;
 
 pub use groups::{THREADS_MAX, ThreadCounts, ThreadGroup};
-pub use layout::{Hardware, Placement, PlacementError};
+pub use layout::{Hardware, Placement, PlacementError, PowerWatch};
 
 use crate::{Blueprint, Drive, PartCounts, Settings, Tables};
 use std::sync::Arc;
@@ -92,6 +92,10 @@ pub trait Architecture: Sync {
     }
     /// Whether it gives pages whose program failed another place, and uses blocks that fail no more.
     fn replaces_blocks(&self) -> bool {
+        true
+    }
+    /// Whether it can bring its buffer to flash when the power fails.
+    fn drains(&self) -> bool {
         true
     }
     /// Draws the device. `prepare` is called once the tables are laid out and before any stage reads them: preconditioning.

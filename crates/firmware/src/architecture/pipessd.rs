@@ -36,6 +36,9 @@ impl Architecture for PipeSsd {
     fn replaces_blocks(&self) -> bool {
         false
     }
+    fn drains(&self) -> bool {
+        false
+    }
     fn name(&self) -> &'static str {
         "pipessd"
     }
@@ -80,7 +83,7 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawi
     super::check_room(drive, &tables, points as u64 + u64::from(RESERVED_GROUPS) + 2)?;
     prepare(&tables);
     let pipeline = Pipeline::new(&mut plan.memory, tables.cache_entries, usize::from(settings.frames));
-    let hardware = Hardware::reserve(&mut plan, drive);
+    let hardware = Hardware::reserve(&mut plan, drive, false);
     let stages = Stages {
         fetch: reserve(&mut plan, materials, "fetch"),
         ftl: reserve(&mut plan, materials, "ftl"),

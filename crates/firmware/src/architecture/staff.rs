@@ -1,5 +1,6 @@
 //! Draws DeepFlash's parts onto the threads of an architecture: where each part runs is what architectures differ in.
 
+use super::layout::PowerWatch;
 use super::{DrawError, Drawing, Hardware, Materials};
 use crate::policies::shares;
 use crate::stages::Answers;
@@ -182,7 +183,7 @@ impl Staff {
         check_room(&materials, &tables)?;
         prepare(&tables);
         let bounds = Bounds::of(&materials);
-        let hardware = Hardware::reserve(&mut plan, &materials.drive);
+        let hardware = Hardware::reserve(&mut plan, &materials.drive, tables.backup.room() > 0);
         let crew = Crew::reserve(&mut plan, &materials);
         let parts = materials.settings.parts;
         let groups = Groups {
@@ -205,6 +206,7 @@ impl Staff {
         site.install_trans();
         site.install_background(&mut frames);
         site.install_fcmd();
+        site.connect_power();
         let Site { crew, .. } = site;
         crew.install(&mut drawing, &materials, self, bounds);
         Ok(drawing)
@@ -239,7 +241,7 @@ fn check_room(materials: &Materials, tables: &Tables) -> Result<(), DrawError> {
     for (trans, pages) in (0..threads).zip(shares) {
         let owned = tables.groups.owned(trans.into()).count() as u64;
         let (pages, groups) = match &tables.mapping {
-            Mapping::Page(_) => (pages, owned / 32 + 4),
+            Mapping::Page(_) => (pages, owned / 32 + 4 + u64::from(tables.backup.room())),
             // Logical blocks are whole; beside the reserve there is a log group, and one more while one is emptied.
             Mapping::Hybrid(map) => (map.share(trans).blocks.len() as u64 * per_group, u64::from(RESERVED_GROUPS) + 2),
         };
@@ -265,7 +267,7 @@ impl FrameDeal {
     }
 }
 
-fn connect<In, From, To: Accepts<In>>(
+fn connect<In, From: ?Sized, To: Accepts<In>>(
     plan: &mut Blueprint,
     from: Slot<From>,
     to: &[Slot<To>],
@@ -274,7 +276,13 @@ fn connect<In, From, To: Accepts<In>>(
     to.iter().map(|&to| plan.connect(from, to, at_most)).collect()
 }
 
-fn answers<From>(plan: &mut Blueprint, from: Slot<From>, groups: &Groups, bounds: Bounds) -> Answers {
+fn answers<From>(
+    plan: &mut Blueprint,
+    from: Slot<From>,
+    groups: &Groups,
+    bounds: Bounds,
+    power: Option<&PowerWatch>,
+) -> Answers {
     Answers {
         nvmq: connect(plan, from, &groups.nvmq, bounds.thread_pages + bounds.commands),
         cache: connect(plan, from, &groups.told, bounds.evictions),
@@ -282,6 +290,8 @@ fn answers<From>(plan: &mut Blueprint, from: Slot<From>, groups: &Groups, bounds
         bgc: connect(plan, from, &groups.bgc, bounds.background),
         log: connect(plan, from, &groups.log, bounds.background),
         worker: Vec::new(),
+        // A fence of each TRANS thread, or the buffer's own answer.
+        power: power.map(|power| plan.connect(from, power.slot, groups.trans.len() as u32)),
     }
 }
 
@@ -332,7 +342,7 @@ impl Site<'_> {
         let threads = groups.cache.len() as u32;
         for (index, &slot) in groups.cache.iter().enumerate() {
             let trans = connect(plan, slot, &groups.trans, bounds.pages + bounds.evictions);
-            let answers = answers(plan, slot, groups, bounds);
+            let answers = answers(plan, slot, groups, bounds, drawing.hardware.power.as_ref());
             let tables = drawing.tables.clone();
             let entries = frames.take(tables.cache_entries as u32 / threads);
             let spares = frames.take(materials.settings.cache.spare_frames / threads);
@@ -351,7 +361,7 @@ impl Site<'_> {
         let victims = u32::from(materials.settings.reclaim.victims);
         for (index, &slot) in groups.trans.iter().enumerate() {
             let fcmd = connect(plan, slot, &groups.fcmd, bounds.page_requests());
-            let answers = answers(plan, slot, groups, bounds);
+            let answers = answers(plan, slot, groups, bounds, drawing.hardware.power.as_ref());
             let bgc = plan.connect(slot, groups.bgc[index % groups.bgc.len()], victims);
             let ways = trans::Ways { fcmd, answers, bgc, shared: groups.shares };
             let (drive, tables) = (materials.drive.clone(), drawing.tables.clone());
@@ -393,7 +403,7 @@ impl Site<'_> {
         for (index, &slot) in groups.fcmd.iter().enumerate() {
             let mine = drawing.hardware.channels.iter().copied().skip(index).step_by(threads);
             let channels = mine.map(|channel| plan.connect(slot, channel, bounds.page_requests())).collect();
-            let answers = answers(plan, slot, groups, bounds);
+            let answers = answers(plan, slot, groups, bounds, drawing.hardware.power.as_ref());
             let replacing = connect(plan, slot, &groups.trans, bounds.page_requests());
             let settings = materials.settings;
             let dies = DieLines::new(threads as u16, materials.drive.clone(), settings.flash, channels);
@@ -404,6 +414,17 @@ impl Site<'_> {
         for (channel, &from) in drawing.hardware.channels.iter().enumerate() {
             let fcmd = groups.fcmd[channel % threads];
             drawing.hardware.finished.push(plan.connect(from, fcmd, bounds.page_requests()));
+        }
+    }
+
+    /// What watches the power asks every CACHE thread for a flush and every TRANS thread for a fence.
+    fn connect_power(&mut self) {
+        let Site { drawing, groups, .. } = self;
+        let plan = &mut drawing.blueprint;
+        if let Some(watch) = &mut drawing.hardware.power {
+            watch.caches = connect(plan, watch.slot, &groups.cache, 1);
+            watch.trans = connect(plan, watch.slot, &groups.trans, 1);
+            watch.fences = (groups.trans.len() * groups.fcmd.len()) as u32;
         }
     }
 }

@@ -48,6 +48,9 @@ impl Architecture for Tradition {
     fn replaces_blocks(&self) -> bool {
         false
     }
+    fn drains(&self) -> bool {
+        false
+    }
     /// Whichever worker is first at a cacheline goes first.
     fn keeps_queue_order(&self) -> bool {
         false
@@ -77,7 +80,7 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawi
     let spare = u64::from(RESERVED_GROUPS) + 2 + (points as u64 + 1) * u64::from(workers);
     super::check_room(drive, &tables, spare)?;
     prepare(&tables);
-    let hardware = Hardware::reserve(&mut plan, drive);
+    let hardware = Hardware::reserve(&mut plan, drive, false);
     let pool = Pool::new(&mut plan, &tables, settings.cache.lines_per_lock);
     let groups = Groups {
         fetch: plan.reserve("fetch", "fetch0".into(), Place::Core(placement.core("fetch", 0)), 1 << 24),

@@ -1,4 +1,4 @@
-//! What is said where a command is carried page after page: PipeSSD's pipeline, and the traditional workers.
+//! What is said where a command is carried page after page: PipeSSD's pipeline, and the traditional workers; and who asks for pages.
 
 use super::CommandKey;
 use nvme::spec::Status;
@@ -125,4 +125,23 @@ pub struct EventPulled;
 pub struct WorkerIdle {
     /// Which.
     pub worker: u8,
+}
+
+/// A thread group that asks for pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asker {
+    /// NVMe queue handling.
+    Nvmq,
+    /// The burst buffer.
+    Cache,
+    /// Background garbage collection.
+    Bgc,
+    /// The journal.
+    Log,
+    /// A worker of the traditional firmware.
+    Worker,
+    /// FIL of the pipeline, for itself.
+    Fil,
+    /// What watches the power.
+    Power,
 }

@@ -531,6 +531,8 @@ pub(crate) fn is_idle(tables: &Tables, nvmq: u16) -> bool {
 impl Stage<Firmware> for Bgc {
     fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
         match message {
+            // A victim keeps what it holds, and power is short.
+            _ if self.tables.backup.fails() => {}
             Message::ReclaimRequest(request) => {
                 self.asked.push_back(request);
                 self.next_jobs(turn);
@@ -541,6 +543,9 @@ impl Stage<Firmware> for Bgc {
     }
 
     fn on_wake(&mut self, turn: &mut Turn<'_>) {
+        if self.tables.backup.fails() {
+            return;
+        }
         self.look(turn);
     }
 }

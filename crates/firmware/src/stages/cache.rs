@@ -143,11 +143,13 @@ impl Cache {
         }
         match request.operation {
             CacheOperation::Read | CacheOperation::Fill => self.read(turn, request, place, cached, evicted),
-            CacheOperation::Write => return self.write(turn, request, place, cached, evicted),
+            CacheOperation::Write if !self.is_short(request.lpn) => {
+                return self.write(turn, request, place, cached, evicted);
+            }
             CacheOperation::WriteThrough if self.settings.has(Mutation::AnswerEarly) => {
                 return self.write(turn, request, place, cached, evicted);
             }
-            CacheOperation::WriteThrough => {
+            CacheOperation::Write | CacheOperation::WriteThrough => {
                 if !self.make_way(turn, request.lpn, place, cached, evicted) {
                     return false;
                 }
@@ -163,6 +165,12 @@ impl Cache {
             CacheOperation::Flush => unreachable!("flushes do not come here"),
         }
         true
+    }
+
+    /// Whether flash lacks the room that a page of the buffer must have when the power fails.
+    fn is_short(&self, lpn: Lpn) -> bool {
+        self.tables.backup.room() > 0
+            && self.tables.backup.is_short(trans_of(self.settings.split, lpn, self.settings.parts.trans))
     }
 
     /// Whether a page can pass the buffer by on its way to flash. What the buffer holds of it goes first: a Flush may wait for
@@ -312,6 +320,9 @@ impl Cache {
 
     /// Tries again what waited for the entry that has become free, then what waited for a spare frame, each in the order it came.
     fn retry(&mut self, turn: &mut Turn<'_>, free: usize) {
+        if self.tables.backup.fails() {
+            return;
+        }
         let mut at = 0;
         while at < self.waiting.len() {
             let request = self.waiting[at];
@@ -332,6 +343,10 @@ impl Cache {
             self.begin_flush(turn);
             return;
         }
+        if self.tables.backup.fails() {
+            // Nobody is left who could be answered.
+            return;
+        }
         let place = self.place(request.lpn);
         // Reads never wait: the range lock keeps writes of the same page away.
         let behind = !matches!(request.operation, CacheOperation::Read | CacheOperation::Fill)
@@ -349,8 +364,12 @@ impl Cache {
                 self.tell(turn, &request, 0, Media::Failed);
                 continue;
             }
+            let drained = match self.tables.backup.fails() && self.settings.has(Mutation::DrainHalf) {
+                true => self.entries.len() / 2,
+                false => self.entries.len(),
+            };
             let mut left = 0;
-            for place in 0..self.entries.len() {
+            for place in 0..drained {
                 let (cached, evicted) = self.tag_unpriced(place);
                 if cached.is_some() || evicted.is_some() {
                     self.entries[place].flush = true;

@@ -124,6 +124,8 @@ impl Layer {
                 Asker::Cache => (Part::Cache, done.requester.index.into()),
                 Asker::Bgc => (Part::Bgc, 0),
                 Asker::Log => (Part::Log, 0),
+                // It leaves the thread.
+                Asker::Power => (Part::Nvmq, 0),
                 Asker::Worker | Asker::Fil => unreachable!("they are of other architectures"),
             },
             _ => (Part::Nvmq, 0),

@@ -30,6 +30,8 @@ pub(crate) struct Answers {
     pub(crate) bgc: Vec<Address<PageDone>>,
     pub(crate) log: Vec<Address<PageDone>>,
     pub(crate) worker: Vec<Address<PageDone>>,
+    /// What watches the power, where the buffer is to be kept when it fails.
+    pub(crate) power: Option<Address<PageDone>>,
 }
 
 impl Answers {
@@ -45,6 +47,7 @@ impl Answers {
             Asker::Bgc => self.bgc[index],
             Asker::Log => self.log[index],
             Asker::Worker => self.worker[index],
+            Asker::Power => self.power.expect("what asks has an address"),
             Asker::Fil => unreachable!("FIL tells itself"),
         };
         turn.send(to, done);

@@ -1,5 +1,6 @@
 //! The tables that stages share, in the words of the blueprint's shared memory.
 
+mod backup;
 mod blocks;
 mod frames;
 mod hybrid;
@@ -7,6 +8,7 @@ pub mod journal;
 mod lines;
 mod mapping;
 
+pub use backup::Backup;
 pub(crate) use blocks::RESERVED_GROUPS;
 pub use blocks::{BlockGroups, Flaw, GroupState};
 pub use frames::Frames;
@@ -70,6 +72,8 @@ pub struct Tables {
     pub die_points: Words,
     /// The number that writes begin with, where older ones are on flash.
     versions: Words,
+    /// What keeps the burst buffer over a power failure.
+    pub backup: Backup,
 }
 
 impl Tables {
@@ -90,10 +94,8 @@ impl Tables {
         };
         let background = u32::from(settings.parts.bgc) * u32::from(settings.reclaim.window);
         let journal = u32::from(settings.parts.log) * u32::from(settings.journal.window);
-        let frames = u32::from(settings.frames) * nvmq as u32
-            + cache_entries as u32
-            + if cache_entries == 0 { 0 } else { settings.cache.spare_frames }
-            + background;
+        let buffered = cache_entries as u32 + if cache_entries == 0 { 0 } else { settings.cache.spare_frames };
+        let frames = u32::from(settings.frames) * nvmq as u32 + buffered + background;
         let groups = BlockGroups::new(memory, drive, settings);
         let mapping = Mapping::new(memory, drive, settings, &groups);
         Tables {
@@ -108,13 +110,14 @@ impl Tables {
             frames: Frames::new(memory, (frames, drive.page_words()), (journal, drive.journal_words())),
             journal: Journal::new(memory, settings, &mapping),
             mapping,
-            groups,
             ring,
             slots,
             cache_entries,
             die_lines: memory.narrow(drive.geometry().die_count() as usize),
             die_points: memory.narrow(drive.geometry().die_count() as usize),
             versions: memory.wide(1),
+            backup: Backup::new(memory, drive, settings.parts.trans, buffered, groups.pages()),
+            groups,
         }
     }
 

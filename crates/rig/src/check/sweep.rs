@@ -29,6 +29,10 @@ pub struct Totals {
     pub recovering: Span,
     /// The longest.
     pub recovery_max: Span,
+    /// Cuts at which a drive brought its buffer to flash, and the pages that it programmed.
+    pub drains: u64,
+    /// All of them.
+    pub drained_pages: u64,
 }
 
 impl Totals {
@@ -37,6 +41,8 @@ impl Totals {
         self.cuts += u64::from(report.cuts);
         self.cuts_in_recovery += u64::from(report.cuts_in_recovery);
         self.erases += report.erases;
+        self.drains += report.drained.len() as u64;
+        self.drained_pages += report.drained.iter().map(|drained| drained.pages).sum::<u64>();
         for recovery in &report.recoveries {
             self.recoveries += 1;
             // The first one is that of the drive's past, which nobody had to write.
@@ -55,6 +61,8 @@ impl Totals {
         self.torn_pages += other.torn_pages;
         self.erases += other.erases;
         self.recoveries += other.recoveries;
+        self.drains += other.drains;
+        self.drained_pages += other.drained_pages;
         self.from_checkpoint += other.from_checkpoint;
         self.recovering += other.recovering;
         self.recovery_max = self.recovery_max.max(other.recovery_max);

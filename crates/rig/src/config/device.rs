@@ -6,6 +6,7 @@ use super::media;
 use super::schema::schema;
 use super::value::Value;
 use crate::config::field::Field;
+use crate::power::PowerBudget;
 use firmware::LbaFormat;
 use flash::{CommandCycles, FaultSettings, Geometry, GeometryError, Shape, Suspend, Timing};
 use units::{Bytes, BytesPerSecond, MegaTransfers, SECTOR_BYTES, Span};
@@ -25,6 +26,8 @@ pub struct Device {
     pub erase_limit: u32,
     /// How flash fails; none if it does not.
     pub faults: Option<FaultSettings>,
+    /// What brings the buffer to flash when the power fails; none if nothing does.
+    pub power: Option<PowerBudget>,
     /// What hosts see: whole pages.
     pub user: Bytes,
     /// Sectors of each namespace, in order.
@@ -86,6 +89,7 @@ impl Device {
             timing,
             erase_limit: from.within("device.erase_limit", 1, u32::MAX)?,
             faults: media::read(from, &geometry)?,
+            power: power(from)?,
             namespaces: namespaces(from, user, geometry.shape().page)?,
             geometry,
             user,
@@ -148,6 +152,16 @@ fn timing(from: &Layered) -> Result<Timing, ConfigError> {
             resume_overhead: span("resume_overhead_us")?,
         },
     })
+}
+
+/// The energy that keeps the buffer when the power fails, where anything does.
+fn power(from: &Layered) -> Result<Option<PowerBudget>, ConfigError> {
+    let budget = PowerBudget {
+        energy_j: from.get("device.power.energy_j")?,
+        hold_w: from.get("device.power.hold_w")?,
+        die_w: from.get("device.power.die_w")?,
+    };
+    Ok(from.get::<bool>("device.power.protected")?.then_some(budget))
 }
 
 /// The key of a field that the flash crate names: the field, with a unit where it has one.

@@ -4,6 +4,7 @@ use super::layered::{Layered, Setting};
 use super::schema::Key;
 use super::{ConfigError, Device, Origin, device, firmware_keys, processor, run};
 use crate::build::check_failures;
+use crate::power::PowerError;
 use firmware::architecture::{Architecture, DrawError, Placement};
 use firmware::{Drive, DriveError, DriveShape};
 use host::{DriverSettings, Pace, Rounds};
@@ -194,6 +195,12 @@ impl Resolved {
             check_failures(faults, architecture, &settings)
                 .map_err(|error| from.refuse(&format!("device.media.{}", error.field), error.expected))?;
         }
+        if let Some(power) = &device.power {
+            let programs_fail = device.faults.is_some_and(|faults| faults.program_failures > 0.0);
+            power
+                .check(architecture, &settings, programs_fail)
+                .map_err(|error| from.refuse(&format!("device.power.{}", error.field), error.expected))?;
+        }
         let placement = firmware_keys::placement(from, architecture, settings.threads, cores)?;
         let controller = run::controller(from)?;
         let (payload, precondition) = (from.get("run.payload")?, run::precondition(from)?);
@@ -256,6 +263,10 @@ impl Resolved {
         let from = &self.layered;
         match error {
             DrawError::NoRoom { .. } => {
+                if self.device.power.is_some() {
+                    let expected = format!("a buffer that flash has room for when the power fails: {error}");
+                    return from.refuse("cache.size_bytes", expected);
+                }
                 let derived = from.setting("device.user_bytes").value.is_text("derived");
                 let key = if derived { "device.over_provisioning" } else { "device.user_bytes" };
                 from.refuse(key, format!("a value that leaves the firmware room: {error}"))
@@ -263,6 +274,11 @@ impl Resolved {
             DrawError::PageMappingOnly => from.refuse("firmware.mapping", "page: this architecture has no other"),
             DrawError::Placement(error) => from.refuse("platform.cores", error.to_string()),
         }
+    }
+
+    /// What to say of a buffer that cannot be kept when the power fails.
+    pub(crate) fn unprotected(&self, error: &PowerError) -> ConfigError {
+        self.layered.refuse(&format!("device.power.{}", error.field), error.expected.clone())
     }
 }
 
@@ -292,6 +308,7 @@ fn drive(from: &Layered, device: &Device, controller: &Controller, payload: Payl
         transfer_sectors: (controller.transfer_max.0 / units::SECTOR_BYTES) as u32,
         sector_words: payload.sector_words() as usize,
         write_through: from.get("cache.write_through")?,
+        protected: device.power.is_some(),
         keeps_journal: false,
     };
     Drive::new(shape, 0).map_err(|error| match error {

@@ -127,6 +127,8 @@ pub(crate) struct LinkStage {
     payload: Vec<u64>,
     /// Whether transfers take their time; else they are over at once.
     timed: bool,
+    /// Whether the host is gone: nothing is moved any more.
+    unplugged: bool,
 }
 
 /// Where the link can send.
@@ -172,7 +174,13 @@ impl LinkStage {
             occupied: vec![Span::ZERO; OCCUPIED_WORDS].into_boxed_slice(),
             usage: LinkUsage::default(),
             timed: true,
+            unplugged: false,
         }
+    }
+
+    /// The power has failed: there is no host any more.
+    pub(crate) fn unplug(&mut self) {
+        self.unplugged = true;
     }
 
     /// From now on every transfer is over as soon as it is asked for.
@@ -426,6 +434,9 @@ impl LinkStage {
 
 impl Stage<Firmware> for LinkStage {
     fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
+        if self.unplugged {
+            return;
+        }
         match message {
             Message::DoorbellWritten(written) if written.completions => {
                 self.on_doorbell(turn, Doorbell::CompletionHead(written.queue), written.value);
@@ -440,6 +451,9 @@ impl Stage<Firmware> for LinkStage {
     }
 
     fn on_wake(&mut self, turn: &mut Turn<'_>) {
+        if self.unplugged {
+            return;
+        }
         let now = turn.now();
         loop {
             let direction = if self.down.due_at() <= now { &mut self.down } else { &mut self.up };
@@ -456,6 +470,10 @@ impl Stage<Firmware> for LinkStage {
     }
 
     fn inspect(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+
+    fn inspect_mut(&mut self) -> Option<&mut dyn Any> {
         Some(self)
     }
 }

@@ -5,6 +5,7 @@ mod front;
 mod host;
 mod interrupts;
 mod link;
+mod power;
 mod rounds;
 mod tally;
 
@@ -15,5 +16,6 @@ pub(crate) use host::{Halt, HostStage, LastWords, Ledger, PhaseOutcome, Tally};
 pub(crate) use interrupts::PendingInterrupts;
 pub use link::LinkTiming;
 pub(crate) use link::{LinkStage, LinkUsage, LinkWays};
+pub(crate) use power::PowerStage;
 pub(crate) use rounds::Steadiness;
 pub(crate) use tally::{MediaCounts, MediaTally};

@@ -5,8 +5,8 @@ use firmware::architecture::ARCHITECTURES;
 use firmware::{MUTATIONS, Mutation};
 use rig::check::small::{Small, mixed, processor};
 use rig::check::{Case, shrink, sweep};
-use rig::{Device, Fill, Session};
-use units::Span;
+use rig::{BuildError, Device, Fill, PowerBudget, PowerError, Session};
+use units::{Bytes, Span};
 
 /// Cases that every run of the tests tries, over all architectures.
 const CASES: u64 = 154;
@@ -25,6 +25,7 @@ const FOUND: &[(Mutation, u64, u64)] = &[
     (Mutation::VersionsAnew, 24, 8),
     (Mutation::WrongCount, 0, 8),
     (Mutation::ForgetDiscard, 4, 8),
+    (Mutation::DrainHalf, 0, 8),
     (Mutation::ReuseBeforeCheckpoint, 80, 8),
     (Mutation::DropCheckpointTail, 0, 8),
     (Mutation::CommitUnfenced, 380, 8),
@@ -40,6 +41,7 @@ fn what_was_promised_survives_power_cuts() {
     let all = outcome.all();
     assert!(all.cuts >= 300, "{} cuts", all.cuts);
     assert!(all.cuts_in_recovery >= 20, "{} cuts in recovery", all.cuts_in_recovery);
+    assert!(all.drains >= 20 && all.drained_pages > all.drains, "{} drains of {} pages", all.drains, all.drained_pages);
     assert!(all.from_checkpoint >= 60, "{} recoveries from a checkpoint that was written", all.from_checkpoint);
     assert_eq!(outcome.totals.len(), ARCHITECTURES.len(), "every architecture has its turn");
     for (architecture, totals) in &outcome.totals {
@@ -101,4 +103,22 @@ fn a_failing_case_is_made_smaller_and_still_fails() {
     let smallest = shrink(failure).case;
     assert!(smallest.plain && smallest.one_queue && smallest.ios < ios, "{smallest:?}");
     smallest.run().expect_err("it is a case that fails");
+}
+
+/// Energy decides: with as much as is asked for the buffer is on flash, with less the drive is not built.
+#[test]
+fn too_little_energy_for_the_buffer_is_refused() {
+    let small = Small::default();
+    let mut device = small.device();
+    let budget = |energy_j| Some(PowerBudget { energy_j, hold_w: 2.0, die_w: 0.165 });
+    device.settings.cache.size = Bytes::kib(256);
+    assert!(device.has_volatile_cache());
+    device.power = budget(0.001);
+    let Err(BuildError::Power(PowerError { field: "energy_j", needed: Some(needed), .. })) = device.draw() else {
+        panic!("a millijoule is too little");
+    };
+    device.power = budget(needed);
+    assert!(device.draw().is_ok() && !device.has_volatile_cache());
+    device.architecture = firmware::architecture::find("pipessd").expect("it is listed");
+    assert!(matches!(device.draw(), Err(BuildError::Power(PowerError { field: "protected", .. }))));
 }

@@ -542,7 +542,8 @@ impl Nvmq {
     pub(super) fn start_flush(&mut self, turn: &mut Turn<'_>, slot: u16) {
         let key = self.slots.get(slot).card.key;
         let requester = self.requester(slot, Phase::Flush, 0);
-        if self.ways.caches.is_empty() {
+        // What is in a buffer that outlasts the power is as good as on flash.
+        if self.ways.caches.is_empty() || self.drive.shape().protected {
             self.complete(turn, slot);
             return;
         }

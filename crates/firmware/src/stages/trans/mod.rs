@@ -126,6 +126,9 @@ impl Trans {
     }
 
     fn on_request(&mut self, turn: &mut Turn<'_>, request: TransRequest) {
+        if self.tables.backup.fails() {
+            return self.on_last_request(turn, request);
+        }
         match request.operation {
             TransOperation::Relocate(from) => self.relocate(turn, request, from),
             TransOperation::Replace(bad) => self.replace(turn, request, bad),
@@ -146,6 +149,22 @@ impl Trans {
             }
         }
         self.ask_for_reclaim(turn);
+    }
+
+    /// The power fails: pages of the buffer get places without further ado, those first that wait for room. What else was asked for
+    /// nobody waits for any more.
+    fn on_last_request(&mut self, turn: &mut Turn<'_>, request: TransRequest) {
+        let is_buffered = |request: &TransRequest| request.requester.group == Asker::Cache;
+        for held in std::mem::take(&mut self.held).iter().filter(|held| is_buffered(held)) {
+            self.serve(turn, held);
+        }
+        match request.operation {
+            TransOperation::Write if is_buffered(&request) => {
+                self.serve(turn, &request);
+            }
+            TransOperation::Fence if request.requester.group == Asker::Power => self.fence(turn, &request),
+            _ => {}
+        }
     }
 
     fn ask_for_reclaim(&mut self, turn: &mut Turn<'_>) {
@@ -390,6 +409,7 @@ impl Stage<Firmware> for Trans {
     fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
         match message {
             Message::TransRequest(request) => self.on_request(turn, request),
+            Message::Reclaimed(_) if self.tables.backup.fails() => {}
             Message::Reclaimed(reclaimed) => self.on_reclaimed(turn, reclaimed),
             other => unreachable!("trans{} was sent {other:?}", self.index),
         }

@@ -8,7 +8,7 @@ use super::Places;
 use super::free::FreeGroups;
 use crate::message::{MergeStep, ReclaimRequest};
 use crate::policies::shares;
-use crate::tables::{PageMap, RESERVED_GROUPS};
+use crate::tables::{Backup, PageMap, RESERVED_GROUPS};
 use crate::{BlockGroups, Mutation, Settings, Tables, Turn, Work};
 use stage::Words;
 use units::{Lpn, Ppn};
@@ -55,20 +55,23 @@ pub(super) struct PagePlaces {
     victims: u32,
     /// BGC found no garbage, and no group was closed since.
     barren: bool,
+    backup: Backup,
     mutation: Option<Mutation>,
 }
 
 impl PagePlaces {
     /// With the groups of thread `index` in whatever state they are: fresh or preconditioned.
     pub(super) fn new(index: u8, settings: &Settings, map: PageMap, tables: &Tables) -> Self {
-        let groups = tables.groups.clone();
+        let (groups, backup) = (tables.groups.clone(), tables.backup.clone());
         let free = FreeGroups::new(&groups, index, 1, groups.dies());
         let owned = groups.owned(index.into()).count();
         let threads = u32::from(settings.parts.trans);
         let points = write_points(groups.dies().div_ceil(threads) as usize, owned);
         let pages = shares(settings.split, map.pages(), settings.parts.trans)[usize::from(index)];
-        let spare = owned.saturating_sub(pages.div_ceil(groups.pages().into()) as usize + points);
+        let kept = points + backup.room() as usize;
+        let spare = owned.saturating_sub(pages.div_ceil(groups.pages().into()) as usize + kept);
         let victims = u32::from(settings.reclaim.victims).min(spare as u32 / 4).max(1);
+        backup.has_free(index, free.len());
         let open: Vec<_> = groups.reopened(index.into()).map(|(group, next)| WritePoint { group, next }).collect();
         for point in &open {
             tables.die_points.fetch_add(groups.die(point.group) as usize, 1);
@@ -90,6 +93,7 @@ impl PagePlaces {
             free,
             victims,
             barren: false,
+            backup,
             mutation: settings.mutation,
         }
     }
@@ -147,6 +151,7 @@ impl PagePlaces {
         let die = self.choose_die(turn);
         turn.fetch_add(&self.die_points, die as usize, 1);
         let group = self.free.take(die);
+        self.backup.has_free(self.index, self.free.len());
         self.cursor = self.cursor.min(self.open.len());
         self.open.insert(self.cursor, WritePoint { group, next: 0 });
     }
@@ -173,14 +178,15 @@ impl PagePlaces {
     }
 
     /// Free groups that the host may not have: what all victims hold must find room before any of them is erased. One has
-    /// [`RESERVED_GROUPS`], which is enough for another of the background too, and each further one a group.
+    /// [`RESERVED_GROUPS`], which is enough for another of the background too, and each further one a group. Beside them there are
+    /// those for the buffer, until the power fails.
     fn reserve(&self) -> usize {
-        (RESERVED_GROUPS + self.victims - 1) as usize
+        if self.backup.fails() { 0 } else { (RESERVED_GROUPS + self.victims - 1 + self.backup.room()) as usize }
     }
 
     /// Free groups from which on reclaim is asked for.
     fn low_water(&self) -> usize {
-        self.points.max(self.reserve())
+        (self.points + self.backup.room() as usize).max(self.reserve())
     }
 }
 
@@ -237,6 +243,7 @@ impl Places for PagePlaces {
         };
         self.groups.erased(group);
         self.free.insert(group);
+        self.backup.has_free(self.index, self.free.len());
         true
     }
 

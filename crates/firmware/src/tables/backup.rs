@@ -1,0 +1,59 @@
+//! Power-loss protection as the stages see it: whether the power fails, and whether there is room on flash for all that the buffer may
+//! hold by then.
+
+use super::Tables;
+use crate::Drive;
+use stage::{SharedMemory, Words};
+
+/// The word that says that the power fails; a line for each TRANS thread follows.
+const FAILS: usize = 0;
+
+/// What keeps the burst buffer over a power failure. A drive without it has none of the words.
+#[derive(Clone, Debug)]
+pub struct Backup {
+    words: Option<Words>,
+    room: u32,
+}
+
+impl Backup {
+    /// For a buffer of so many pages, each of which any TRANS thread may have to place in groups of so many.
+    pub(super) fn new(memory: &mut SharedMemory, drive: &Drive, trans: u16, buffered: u32, group_pages: u32) -> Self {
+        let protected = drive.shape().protected && buffered > 0;
+        Backup {
+            words: protected.then(|| memory.wide(Tables::line(usize::from(trans) + 1))),
+            // One more, for a group may just be emptied.
+            room: if protected { buffered.div_ceil(group_pages) + 1 } else { 0 },
+        }
+    }
+
+    /// Free groups that each TRANS thread keeps for when the power fails.
+    pub fn room(&self) -> u32 {
+        self.room
+    }
+
+    /// Whether the power fails: nothing but the buffer matters any more.
+    #[inline]
+    pub fn fails(&self) -> bool {
+        self.words.as_ref().is_some_and(|words| words.get(FAILS) != 0)
+    }
+
+    /// The power fails.
+    pub fn fail(&self) {
+        if let Some(words) = &self.words {
+            words.set(FAILS, 1);
+        }
+    }
+
+    /// A TRANS thread has so many free groups.
+    pub(crate) fn has_free(&self, trans: u8, free: usize) {
+        if let Some(words) = &self.words {
+            words.set(Tables::line(usize::from(trans) + 1), u64::from((free as u64) < u64::from(self.room)));
+        }
+    }
+
+    /// Whether a TRANS thread has too few of them, as after a power failure: its pages may not stay in the buffer until it has more.
+    #[inline]
+    pub(crate) fn is_short(&self, trans: u16) -> bool {
+        self.words.as_ref().is_some_and(|words| words.get(Tables::line(usize::from(trans) + 1)) != 0)
+    }
+}

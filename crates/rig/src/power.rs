@@ -1,0 +1,124 @@
+//! What keeps a drive alive for a moment when the power fails: how much energy it holds, and whether that is enough.
+
+use firmware::architecture::Architecture;
+use firmware::{MappingScheme, Settings, Tables};
+use flash::{Geometry, Timing};
+use thiserror::Error;
+use units::Span;
+
+/// Capacitors, and what the drive takes from them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PowerBudget {
+    /// Energy that can be taken, J.
+    pub energy_j: f64,
+    /// What the drive takes without its dies, W.
+    pub hold_w: f64,
+    /// What a die takes while it works, W.
+    pub die_w: f64,
+}
+
+/// A drive whose buffer cannot be kept.
+#[derive(Clone, Debug, Error, PartialEq)]
+#[error("device.power.{field} is {value}; expected {expected}")]
+pub struct PowerError {
+    /// The key below `device.power`.
+    pub field: &'static str,
+    /// What it was.
+    pub value: String,
+    /// What it may be.
+    pub expected: String,
+    /// The least energy that would do, J, where it is too little.
+    pub needed: Option<f64>,
+}
+
+/// What the firmware takes for a page beside flash: some thousand instructions, and rounded up far.
+const FIRMWARE_PER_PAGE: Span = Span::from_micros(20);
+
+impl PowerBudget {
+    /// The energy for the worst that can be when the power fails, J: every page buffer of the drive holds a page that is to be
+    /// programmed, all on one die and one after another, each behind a read and a wait for fellows that do not come, and every die has
+    /// just begun an erase.
+    pub fn needed(&self, tables: &Tables, settings: &Settings, geometry: &Geometry, timing: &Timing) -> f64 {
+        let pages = f64::from(tables.frames.count());
+        let longest = |times: [Span; 3]| times.into_iter().max().unwrap_or(Span::ZERO).secs_f64();
+        let (program, read, erase) = (longest(timing.program), longest(timing.read), timing.erase.secs_f64());
+        let moved = geometry.shape().page + timing.oob_moved;
+        let bus = moved.0 as f64 / (f64::from(timing.bus.0) * 1e6);
+        let page = program + read + 2.0 * bus + settings.flash.gather.secs_f64() + FIRMWARE_PER_PAGE.secs_f64();
+        let lasts = pages * page + erase;
+        let works = pages * (program + read) + f64::from(geometry.die_count()) * erase;
+        self.hold_w * lasts + self.die_w * works
+    }
+
+    /// What was taken in so long, while dies worked for so long together, J.
+    pub(crate) fn taken(&self, lasted: Span, dies_worked: Span) -> f64 {
+        self.hold_w * lasted.secs_f64() + self.die_w * dies_worked.secs_f64()
+    }
+
+    /// Checks the values by themselves, and that the firmware can do it at all.
+    ///
+    /// # Errors
+    /// The first value that cannot be.
+    pub fn check(
+        &self,
+        architecture: &dyn Architecture,
+        settings: &Settings,
+        programs_fail: bool,
+    ) -> Result<(), PowerError> {
+        for (field, value) in [("energy_j", self.energy_j), ("hold_w", self.hold_w), ("die_w", self.die_w)] {
+            if !(value > 0.0 && value.is_finite()) {
+                return Err(PowerError {
+                    field,
+                    value: value.to_string(),
+                    expected: "a number above 0".into(),
+                    needed: None,
+                });
+            }
+        }
+        let refuse = |reason: String| {
+            let expected = format!("false: {reason}");
+            Err(PowerError { field: "protected", value: "true".into(), expected, needed: None })
+        };
+        if !architecture.drains() {
+            return refuse(format!("{} does not bring its cache to flash when the power fails", architecture.name()));
+        }
+        if settings.parts.cache == 0 {
+            return refuse("without a buffer there is nothing to protect".into());
+        }
+        if settings.mapping != MappingScheme::Page {
+            return refuse("hybrid mapping keeps no room for it".into());
+        }
+        if programs_fail {
+            return refuse("a program that fails is not reckoned with (device.media.program_failures)".into());
+        }
+        Ok(())
+    }
+
+    /// Checks that the energy is enough for the worst.
+    ///
+    /// # Errors
+    /// With less than that, how much it takes.
+    pub fn check_energy(&self, needed: f64) -> Result<(), PowerError> {
+        if self.energy_j >= needed {
+            return Ok(());
+        }
+        let expected = format!(
+            "{} at least: so much it takes to program every page buffer, one after another (cache.size_bytes)",
+            (needed * 1e3).ceil() / 1e3
+        );
+        Err(PowerError { field: "energy_j", value: self.energy_j.to_string(), expected, needed: Some(needed) })
+    }
+}
+
+/// What was done between the power failure and the end of the energy, or of the work.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Drained {
+    /// How long it took.
+    pub took: Span,
+    /// Energy taken, J.
+    pub joules: f64,
+    /// Pages programmed.
+    pub pages: u64,
+    /// Whether the buffer was on flash before the energy was used up.
+    pub is_whole: bool,
+}

@@ -1,0 +1,43 @@
+//! The moment after the power has failed, on a drive that holds energy of its own.
+
+use super::{Session, SessionError, inspect};
+use crate::hardware::{LinkStage, PowerStage};
+use crate::power::Drained;
+use units::Span;
+
+/// How often what was taken is compared with what there is.
+const LOOK_EVERY: Span = Span::from_micros(20);
+
+impl Session {
+    /// Lets the firmware bring its buffer to flash until that is done or the energy is used up; nothing where nothing protects the
+    /// buffer. The host and its link are gone.
+    pub(super) fn drain(&mut self) -> Result<Option<Drained>, SessionError> {
+        let (Some(watch), Some(budget)) = (self.watch, self.power) else { return Ok(None) };
+        let link = self.sim.stage_mut(self.link).inspect_mut().and_then(|stage| stage.downcast_mut::<LinkStage>());
+        link.expect("the rig installed it there").unplug();
+        let (began, worked, programmed) = (self.sim.now(), self.dies_worked(), self.programmed());
+        self.tables.backup.fail();
+        self.sim.wake(watch);
+        loop {
+            self.sim.run_before(self.sim.now() + LOOK_EVERY);
+            if let Some(fault) = self.ledger.lock().expect("nobody panics with the ledger").fault {
+                return Err(SessionError::Media(fault));
+            }
+            let took = self.sim.now() - began;
+            let joules = budget.taken(took, self.dies_worked() - worked);
+            let is_whole = inspect::<PowerStage>(&self.sim, watch).is_over();
+            if is_whole || joules >= budget.energy_j {
+                return Ok(Some(Drained { took, joules, pages: self.programmed() - programmed, is_whole }));
+            }
+        }
+    }
+
+    /// How long dies worked so far, added up.
+    fn dies_worked(&self) -> Span {
+        self.channels().flat_map(|channel| channel.usage().die_busy.iter().copied()).sum()
+    }
+
+    fn programmed(&self) -> u64 {
+        self.channels().map(|channel| channel.usage().pages_programmed).sum()
+    }
+}
