@@ -4,8 +4,8 @@ use crate::alarms::Alarms;
 use crate::bell::BellSpring;
 use crate::ring::{Letter, Receiver, Sender};
 use crate::run::{Shared, ThreadUsage};
-use crate::seats::{Cause, Seats};
-use stage::{NoCoherence, Outbox, Price, Probe, Turn, TurnRecord, Vocabulary};
+use crate::seats::Seats;
+use stage::{NoCoherence, Outbox, Price, Probe, Stage, Turn, TurnRecord, Vocabulary};
 use std::time::Duration;
 use units::{Span, StageId, Time};
 
@@ -39,12 +39,14 @@ pub(crate) struct Worker<'a, V: Vocabulary, P> {
     prices: Vec<Price>,
     outbox: Outbox<V>,
     probe: Option<P>,
+    /// The turn just taken was cut, and what the rest is about, if about a request.
+    goes_on: Option<Option<u32>>,
     /// What the clock showed last: after a few stages' turns, after each round and each rest.
     now: Time,
     /// Up to when time is accounted for.
     accounted: Time,
-    /// Who was served since then, with how many turns.
-    served: Vec<(StageId, u32)>,
+    /// The seats served since then, with how many turns.
+    served: Vec<(usize, u32)>,
     /// Whether it has a processor of its own.
     spins: bool,
     idle_rounds: u32,
@@ -83,6 +85,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             prices: vec![Price::default(); V::WORK.len()],
             outbox: Outbox::default(),
             probe,
+            goes_on: None,
             now: Time::ZERO,
             accounted: Time::ZERO,
             served: Vec::with_capacity(SERVED_PER_LOOK),
@@ -119,7 +122,8 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         for ring in &mut self.incoming {
             ring.pop_batch(BATCH_MAX, |letter| {
                 usage.received += 1;
-                seats.accept(letter.to, letter.message, now);
+                let is_here = seats.accept(letter.to, &letter.message, now);
+                assert!(is_here, "a letter came to the thread of its stage");
             });
         }
         for bell in &self.bells {
@@ -133,8 +137,8 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
     fn round(&mut self) -> bool {
         let mut served = false;
         for _ in 0..self.seats.len() {
-            let Some(stage) = self.seats.next().filter(|_| !self.shared.is_over()) else { break };
-            self.serve(stage);
+            let Some(seat) = self.seats.next().filter(|_| !self.shared.is_over()) else { break };
+            self.serve(seat);
             served = true;
         }
         self.look();
@@ -155,20 +159,31 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         }
         self.now = self.shared.clock.now();
         let spent = self.now - self.accounted;
-        for (id, of_them) in self.served.drain(..) {
-            self.seats.seat(id).usage.busy += spent * u64::from(of_them) / turns;
+        for (seat, of_them) in self.served.drain(..) {
+            self.seats.seat(seat).usage.busy += spent * u64::from(of_them) / turns;
         }
         self.usage.busy += spent;
         self.accounted = self.now;
     }
 
     /// Gives a stage its turns, then sends what they left to other threads.
-    fn serve(&mut self, id: StageId) {
+    fn serve(&mut self, at: usize) {
         let mut turns = 0;
-        for _ in 0..BATCH_MAX {
-            let Some(cause) = self.seats.seat(id).take_cause() else { break };
-            self.take_turn(id, cause);
+        while turns < BATCH_MAX {
+            let seat = self.seats.seat(at);
+            if let Some(set_for) = seat.take_alarm() {
+                self.take_turn(at, set_for, None, |stage, turn| stage.on_wake(turn));
+            } else if let Some((arrived, message)) = seat.take_message() {
+                let subject = self.probe.as_ref().and_then(|_| V::subject(&message));
+                self.take_turn(at, arrived, subject, |stage, turn| stage.on_message(turn, message));
+            } else {
+                break;
+            }
             turns += 1;
+            while let Some(subject) = self.goes_on.take() {
+                self.take_turn(at, self.now, subject, |stage, turn| stage.on_wake(turn));
+                self.seats.seat(at).usage.turns += 1;
+            }
             if self.shared.is_over() {
                 break;
             }
@@ -178,33 +193,27 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
                 self.shared.sleepers[thread].wake();
             }
         }
-        self.seats.step_back(id);
-        self.served.push((id, turns));
+        self.seats.step_back(at);
+        self.seats.seat(at).usage.turns += turns as u64;
+        self.served.push((at, turns as u32));
         if self.served.len() == SERVED_PER_LOOK {
             self.look();
         }
     }
 
     #[inline]
-    fn take_turn(&mut self, id: StageId, cause: Cause<V::Message>) {
-        let seat = self.seats.seat(id);
+    fn take_turn(
+        &mut self,
+        at: usize,
+        arrived: Time,
+        subject: Option<u32>,
+        act: impl FnOnce(&mut dyn Stage<V>, &mut Turn<'_, V>),
+    ) {
+        let seat = self.seats.seat(at);
+        let id = seat.id;
         let mut free = NoCoherence;
         let mut turn = Turn::new(id, self.now, 0, &self.prices, &mut free, &mut self.outbox);
-        let (arrived, subject) = match cause {
-            Cause::Alarm(at) => {
-                seat.stage.on_wake(&mut turn);
-                (at, None)
-            }
-            Cause::GoesOn(subject) => {
-                seat.stage.on_wake(&mut turn);
-                (self.now, subject)
-            }
-            Cause::Message(at, message) => {
-                seat.stage.on_message(&mut turn, message);
-                (at, self.probe.as_ref().and_then(|_| V::subject(&message)))
-            }
-        };
-        seat.usage.turns += 1;
+        act(&mut *seat.stage, &mut turn);
         seat.usage.waited += self.now.since(arrived);
         self.deliver(id);
         if let Some(probe) = &mut self.probe {
@@ -212,11 +221,8 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             probe.turn(&TurnRecord { stage: id, arrived, started, ended: self.now }, subject);
             self.outbox.notes.iter().for_each(|&note| probe.note(id, self.now, note));
         }
-        let goes_on = self.outbox.goes_on;
+        self.goes_on = self.outbox.goes_on;
         self.outbox.clear();
-        if let Some(subject) = goes_on {
-            self.take_turn(id, Cause::GoesOn(subject));
-        }
     }
 
     #[inline]
@@ -229,13 +235,11 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
                 self.outbox.sends.push((next, V::lock_granted(lock.id())));
             }
         }
-        for &(to, message) in &self.outbox.sends {
-            let home = self.shared.homes[to.index()];
-            if home == self.index {
-                self.seats.accept(to, message, self.now);
-            } else {
-                let ring = self.outgoing[home].as_mut().unwrap_or_else(|| panic!("no edge leads from {from} to {to}"));
-                ring.push(Letter { to, message });
+        for (to, message) in &self.outbox.sends {
+            if !self.seats.accept(*to, message, self.now) {
+                let ring = self.outgoing[self.shared.homes[to.index()]].as_mut();
+                let ring = ring.unwrap_or_else(|| panic!("no edge leads from {from} to {to}"));
+                ring.push(Letter { to: *to, message: *message });
             }
         }
         if self.outbox.halt {

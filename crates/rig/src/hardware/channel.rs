@@ -113,8 +113,8 @@ impl ChannelStage {
         self.media.as_ref().expect("the power is on")
     }
 
-    fn media_mut(&mut self) -> (&mut FaultyMedia, &mut [u64]) {
-        (self.media.as_mut().expect("the power is on"), &mut self.payload)
+    fn media_mut(&mut self) -> (&mut FaultyMedia, &Frames, &mut [u64]) {
+        (self.media.as_mut().expect("the power is on"), &self.ways.frames, &mut self.payload)
     }
 
     /// The blocks that dies erase.
@@ -144,9 +144,11 @@ impl ChannelStage {
                 let _ = match (transaction.operation, fate) {
                     (Operation::Read, _) | (Operation::Program, Fate::NotBegun) => Ok(()),
                     (Operation::Program, Fate::Done) => {
-                        self.ways.frames.read(slot.frame, 0, &mut self.payload);
-                        let (lpn, owner, sequence) = self.ways.frames.labelled(slot.frame);
-                        contents.program(slot.ppn, Oob { lpn, owner, sequence }, &self.payload)
+                        let frames = &self.ways.frames;
+                        let (lpn, owner, sequence) = frames.labelled(slot.frame);
+                        let program =
+                            |payload: &[u64]| contents.program(slot.ppn, Oob { lpn, owner, sequence }, payload);
+                        frames.lend(slot.frame, 0, &mut self.payload, program)
                     }
                     (Operation::Program, Fate::Torn) => contents.tear_program(slot.ppn),
                     (Operation::Erase, Fate::Done) => contents.erase(block),
@@ -241,8 +243,8 @@ impl ChannelStage {
     /// Reads a page and decodes it: what came of it and how long that takes, or only how long where it is to be read again.
     fn read(&mut self, turn: &mut Turn<'_>, tag: TransactionTag, slot: PageSlot) -> Result<(Media, Span), Span> {
         let reading = Reading { now: turn.now(), level: self.under_way(tag).level };
-        let (media, payload) = self.media_mut();
-        let read = match media.read(slot.ppn, reading, payload) {
+        let (media, frames, payload) = self.media_mut();
+        let read = match frames.fill(slot.frame, 0, payload, |payload| media.read(slot.ppn, reading, payload)) {
             Ok(read) => read,
             Err(MediaFault::Unreadable { .. }) if self.recovering => {
                 self.ways.frames.label(slot.frame, Frames::UNREADABLE, 0, 0);
@@ -273,7 +275,6 @@ impl ChannelStage {
             }
             Verdict::Good { bits, worst, words, weak } => {
                 self.ways.tally.corrected(bits, words);
-                self.ways.frames.write(slot.frame, 0, &self.payload);
                 // It was lost at another place, and moved as such.
                 let lost = read.oob.is_some() && self.ways.frames.is_lost(slot.frame);
                 let media = match (lost, weak) {
@@ -287,10 +288,10 @@ impl ChannelStage {
     }
 
     fn program(&mut self, turn: &mut Turn<'_>, slot: PageSlot) -> Media {
-        self.ways.frames.read(slot.frame, 0, &mut self.payload);
-        let (lpn, owner, sequence) = self.ways.frames.labelled(slot.frame);
-        let (media, payload) = self.media_mut();
-        let outcome = media.program(slot.ppn, turn.now(), Oob { lpn, owner, sequence }, payload);
+        let (media, frames, payload) = self.media_mut();
+        let (lpn, owner, sequence) = frames.labelled(slot.frame);
+        let (oob, now) = (Oob { lpn, owner, sequence }, turn.now());
+        let outcome = frames.lend(slot.frame, 0, payload, |payload| media.program(slot.ppn, now, oob, payload));
         outcome.map_or_else(|fault| self.failed(turn, fault), |()| Media::Good)
     }
 
