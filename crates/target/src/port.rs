@@ -82,39 +82,20 @@ impl PortShape {
 /// Wakes a thread, as often as one likes.
 pub type Wake = Box<dyn Fn() + Send + Sync>;
 
-/// What front end and drive tell each other beside the memory: doorbells one way, a call the other.
+/// What front end and drive tell each other beside the memory: doorbells one way. The other way nothing is told: completions lie
+/// in the rings, and the front end looks there whenever the stages on its thread have had their turns.
 pub struct Line {
     tails: Box<[AtomicU32]>,
     heads: Box<[AtomicU32]>,
     over: AtomicBool,
-    drive_is_gone: AtomicBool,
     drive: OnceLock<Wake>,
-    front: Wake,
-    front_is_awake: AtomicBool,
 }
 
 impl Line {
-    /// A line for so many pairs; `front` wakes the front end.
-    pub fn new(pairs: u16, front: Wake) -> Self {
+    /// A line for so many pairs.
+    pub fn new(pairs: u16) -> Self {
         let registers = || (0..pairs).map(|_| AtomicU32::new(0)).collect();
-        Line {
-            tails: registers(),
-            heads: registers(),
-            over: AtomicBool::new(false),
-            drive_is_gone: AtomicBool::new(false),
-            drive: OnceLock::new(),
-            front,
-            front_is_awake: AtomicBool::new(false),
-        }
-    }
-
-    /// A line for so many pairs, to a front end that waits for a poll.
-    pub(crate) fn waking(pairs: u16, waker: Arc<mio::Waker>) -> Arc<Self> {
-        let wake = move || {
-            // It fails only where the poll is gone, and then nobody waits.
-            let _ = waker.wake();
-        };
-        Arc::new(Line::new(pairs, Box::new(wake)))
+        Line { tails: registers(), heads: registers(), over: AtomicBool::new(false), drive: OnceLock::new() }
     }
 
     /// Says how the drive is woken. Only the first call counts.
@@ -133,23 +114,6 @@ impl Line {
         [self.tails[at].load(Ordering::Acquire), self.heads[at].load(Ordering::Acquire)]
     }
 
-    /// The drive has put completions into queues.
-    pub fn wake_front(&self) {
-        if !self.front_is_awake.swap(true, Ordering::AcqRel) {
-            (self.front)();
-        }
-    }
-
-    /// The drive has ended, or died: it answers nothing any more.
-    pub fn leave(&self) {
-        self.drive_is_gone.store(true, Ordering::Release);
-        (self.front)();
-    }
-
-    pub(crate) fn is_abandoned(&self) -> bool {
-        self.drive_is_gone.load(Ordering::Acquire)
-    }
-
     /// Whether the front end has ended, and the drive is to end too.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
@@ -165,11 +129,6 @@ impl Line {
         if let Some(wake) = self.drive.get() {
             wake();
         }
-    }
-
-    /// The front end looks: whatever completes from here on wakes it again.
-    pub(crate) fn look(&self) {
-        self.front_is_awake.swap(false, Ordering::AcqRel);
     }
 }
 
@@ -308,6 +267,11 @@ impl Port {
         self.line.heads[usize::from(pair.id().0) - 1].store(head, Ordering::Release);
         self.rung = true;
         Some(completion)
+    }
+
+    /// Whether there is anything new for the drive.
+    pub(crate) fn has_rung(&self) -> bool {
+        self.rung
     }
 
     /// Wakes the drive if there is anything new for it.

@@ -2,6 +2,7 @@
 
 use crate::alarms::Alarms;
 use crate::bell::BellSpring;
+use crate::beside::Beside;
 use crate::ring::{Letter, Receiver, Sender};
 use crate::run::{Shared, ThreadUsage};
 use crate::seats::Seats;
@@ -21,6 +22,12 @@ const SPIN_ROUNDS: u32 = 256;
 /// How long before an alarm a thread with a processor of its own wants to be awake: Linux may end a sleep 50 us late by
 /// default (`timerslack_ns` in proc(5)).
 const WAKE_MARGIN: Span = Span::from_micros(60);
+
+/// Who lives beside the stages waits for hosts in milliseconds: before an alarm that is nearer than two of them the thread stays awake.
+const COARSE_WAIT: Span = Span::from_millis(2);
+
+/// Rounds in a row after which whoever lives beside the stages is asked, though the stages still have work.
+const ROUNDS_PER_ASK: u32 = 8;
 
 /// Stages served between two looks at the clock, at most: a look costs as much as a short turn. What the clock has moved on
 /// meanwhile is theirs by their turns.
@@ -95,9 +102,10 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         }
     }
 
-    /// Runs until the run is over.
-    pub(crate) fn run(mut self) -> (Seats<V>, ThreadUsage, Option<P>) {
+    /// Runs until the run is over, with whoever lives beside the stages.
+    pub(crate) fn run(mut self, mut beside: Option<&mut dyn Beside>) -> (Seats<V>, ThreadUsage, Option<P>) {
         self.wake_up();
+        let mut rounds = 0;
         while !self.shared.is_over() {
             if self.now >= self.shared.deadline {
                 self.shared.end();
@@ -107,10 +115,21 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             while let Some((at, stage)) = self.alarms.take_due(self.now) {
                 self.seats.ring(stage, at);
             }
-            if self.round() {
+            let served = self.round();
+            rounds += 1;
+            let is_asked = !served || rounds >= ROUNDS_PER_ASK;
+            let did = is_asked && beside.as_mut().is_some_and(|beside| beside.work());
+            if is_asked {
+                rounds = 0;
+            }
+            if served || did {
                 self.idle_rounds = 0;
+            } else if let Some(beside) = &mut beside {
+                self.rest_beside(&mut **beside);
             } else {
                 self.rest();
+            }
+            if !served {
                 self.wake_up();
             }
         }
@@ -259,9 +278,23 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         }
         self.usage.sleeps += 1;
         let at_most = if self.spins { left - WAKE_MARGIN } else { left };
-        let (shared, incoming, bells) = (self.shared, &self.incoming, &self.bells);
-        let arrived = || incoming.iter().any(|ring| !ring.is_empty()) || bells.iter().any(BellSpring::rings);
-        let has_work = || shared.is_over() || arrived();
-        shared.sleepers[self.index].sleep(Duration::from_nanos(at_most.nanos()), has_work);
+        let has_work = || self.has_work();
+        self.shared.sleepers[self.index].sleep(Duration::from_nanos(at_most.nanos()), has_work);
+    }
+
+    /// The same where somebody lives beside the stages, who waits for the thread: for hosts as well as for messages.
+    fn rest_beside(&mut self, beside: &mut dyn Beside) {
+        let left = self.alarms.next().min(self.shared.deadline).since(self.now);
+        if self.spins && (self.idle_rounds < SPIN_ROUNDS || left <= COARSE_WAIT) {
+            self.idle_rounds = self.idle_rounds.saturating_add(1);
+            return std::thread::yield_now();
+        }
+        self.usage.sleeps += 1;
+        self.shared.sleepers[self.index].wait(|| beside.wait(left), || self.has_work());
+    }
+
+    fn has_work(&self) -> bool {
+        let arrived = self.incoming.iter().any(|ring| !ring.is_empty()) || self.bells.iter().any(BellSpring::rings);
+        self.shared.is_over() || arrived
     }
 }
