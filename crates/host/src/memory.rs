@@ -122,13 +122,17 @@ impl Memory {
                 }
                 Some(())
             }
-            Payload::Bytes(region) => {
-                let first = sector.checked_mul(SECTOR_BYTES as usize)?;
-                let fits = first.checked_add(size_of_val(payload))? <= region.size();
-                fits.then_some(())?;
-                region.as_volatile_slice().read_slice(payload.as_mut_bytes(), first).ok()
-            }
+            Payload::Bytes(_) => self.read_bytes_at(at, payload.as_mut_bytes()),
         }
+    }
+
+    /// Whether all of the data are there, and kept as bytes.
+    #[inline]
+    fn read_bytes_at(&self, at: HostAddress, bytes: &mut [u8]) -> Option<()> {
+        let Payload::Bytes(region) = &self.payload else { return None };
+        let first = self.sector_at(at)?.checked_mul(SECTOR_BYTES as usize)?;
+        (first.checked_add(bytes.len())? <= region.size()).then_some(())?;
+        region.as_volatile_slice().read_slice(bytes, first).ok()
     }
 
     /// Whether all of the payload is there.
@@ -191,6 +195,14 @@ impl HostMemory for Memory {
     }
 
     #[inline]
+    fn read_data(&self, at: HostAddress, bytes: &mut [u8]) {
+        if self.read_bytes_at(at, bytes).is_none() {
+            bytes.fill(u8::MAX);
+            self.stray();
+        }
+    }
+
+    #[inline]
     fn write_sectors(&self, at: HostAddress, payload: &[u64]) {
         if self.write_payload(at, payload).is_none() {
             self.stray();
@@ -245,6 +257,10 @@ mod tests {
         let mut held = [0; 64];
         memory.read_sectors(payload + 512, &mut held);
         assert_eq!(held, words[64..]);
+        assert_eq!(memory.strays(), 0);
+        let mut bytes = [0; 512];
+        memory.read_data(payload + 512, &mut bytes);
+        assert_eq!(bytes, words[64..].as_bytes());
         assert_eq!(memory.strays(), 0);
         let mut beyond = [0; 128];
         memory.read_sectors(payload + 512, &mut beyond);

@@ -4,7 +4,7 @@ use nvme::spec::{COMPLETION_BYTES, Completion, DataPointer, DsmRange, PAGE_BYTES
 use nvme::{HostCompletionQueue, HostMemory, HostQueuePair, HostSubmissionQueue};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
-use units::{Bytes, HostAddress, QueueId, SECTOR_BYTES};
+use units::{Bytes, HostAddress, QueueId};
 use zerocopy::{FromBytes, IntoBytes};
 
 const _: () = assert!(cfg!(target_endian = "little"), "payload words are bytes of the host, lowest first");
@@ -211,21 +211,14 @@ impl Port {
 
     /// Appends the first bytes of a slot's buffer.
     pub(crate) fn append(&self, pair: &QueuePair, slot: u16, bytes: usize, to: &mut Vec<u8>) {
-        let from = self.shape.buffer(pair.id(), slot);
-        let mut sectors = [0u64; 8 * (SECTOR_BYTES / 8) as usize];
-        let mut done = 0;
-        while done < bytes {
-            let here = (bytes - done).min(size_of_val(&sectors));
-            let words = &mut sectors[..here / 8];
-            self.memory.read_sectors(from + done as u64, words);
-            to.extend_from_slice(words.as_bytes());
-            done += here;
-        }
+        let start = to.len();
+        to.resize(start + bytes, 0);
+        self.memory.read_data(self.shape.buffer(pair.id(), slot), &mut to[start..]);
     }
 
     /// Reads the beginning of a slot's buffer: whole sectors.
-    pub(crate) fn get(&self, pair: &QueuePair, slot: u16, words: &mut [u64]) {
-        self.memory.read_sectors(self.shape.buffer(pair.id(), slot), words);
+    pub(crate) fn get(&self, pair: &QueuePair, slot: u16, bytes: &mut [u8]) {
+        self.memory.read_data(self.shape.buffer(pair.id(), slot), bytes);
     }
 
     /// Submits a command from a slot: its data pointer is replaced by one to the slot's buffer, or to its ranges.
