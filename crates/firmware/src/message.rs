@@ -184,6 +184,8 @@ pub struct LockRequest {
     pub ticket: u32,
     /// Who asks.
     pub nvmq: u8,
+    /// Which ILOCK thread is asked.
+    pub thread: u8,
     /// Which of the command's two segments.
     pub segment: u8,
     /// Whether it waits even where forwarding is on, because it cannot be forwarded.
@@ -199,6 +201,8 @@ pub struct LockRequest {
 pub struct LockSkip {
     /// Whose queue.
     pub key: CommandKey,
+    /// Which ILOCK thread is told.
+    pub thread: u8,
     /// The ticket.
     pub ticket: u32,
 }
@@ -247,6 +251,8 @@ pub struct LockRelease {
     pub range: LockedRange,
     /// Grants and forwards served.
     pub served: u32,
+    /// Which ILOCK thread is told.
+    pub thread: u8,
     /// For whom it was last.
     pub key: CommandKey,
 }
@@ -460,6 +466,8 @@ pub struct MergeStep {
 pub struct Reclaimed {
     /// Which TRANS thread.
     pub trans: u8,
+    /// Whether that thread asked for it.
+    pub asked: bool,
     /// Its first block; none if no group had garbage, or a step of a merge had none to erase.
     pub first: Option<BlockId>,
     /// Whether it can be used again: none of its programs and erases failed.

@@ -119,8 +119,10 @@ pub struct ReclaimSettings {
     pub idle: Span,
     /// Free groups, as a share of a TRANS thread's groups, up to which background work goes on.
     pub background_free: f64,
-    /// Pages under way for one victim.
+    /// Pages under way in a BGC thread.
     pub window: u16,
+    /// Groups of one TRANS thread that are reclaimed at a time, if there is room for what they hold.
+    pub victims: u16,
     /// Difference in erase counts from which a cold group is moved (static wear levelling); 0 is never.
     pub wear_gap: u32,
 }
@@ -267,6 +269,9 @@ impl Settings {
         }
         if self.reclaim.window == 0 {
             return refuse("reclaim.window", "0".into(), "at least 1");
+        }
+        if !(1..=256).contains(&self.reclaim.victims) {
+            return refuse("reclaim.victims", self.reclaim.victims.to_string(), "1 to 256");
         }
         if !(0.0..1.0).contains(&self.reclaim.background_free) {
             return refuse(

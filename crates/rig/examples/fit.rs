@@ -8,8 +8,12 @@ use report::Summary;
 use rig::config::Layers;
 
 /// A quarter of the array's blocks, which changes no time: the same buses, dies and threads, a map that still exceeds all caches.
-const SMALLER: [&str; 4] =
-    ["device.blocks_per_plane=64", "device.user_bytes=\"250GB\"", "workload.ios=200000", "workload.warm_up_ios=200000"];
+const SMALLER: [&str; 4] = [
+    "device.blocks_per_plane=256",
+    "device.user_bytes=\"250GB\"",
+    "workload.ios=200000",
+    "workload.warm_up_ios=200000",
+];
 
 fn main() {
     let (sets, values): (Vec<String>, Vec<String>) = std::env::args().skip(1).partition(|word| word.contains('='));

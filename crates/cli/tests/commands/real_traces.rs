@@ -27,7 +27,7 @@ fn every_real_trace_is_replayed() {
         let pages = if name.contains("4Kpages") { "pages" } else { "sectors" };
         let trace = ["replay", argument(&path), "--count-unit", pages, "--lenient", "--wrap", "--json", "-"];
         // A few thousand requests on a drive of 50 GB go through every part; all of them on 1 TB take minutes.
-        let less = ["--ios", "3000", "--set", "device.blocks_per_plane=16", "--set", "device.user_bytes=50GB"];
+        let less = ["--ios", "3000", "--set", "device.blocks_per_plane=64", "--set", "device.user_bytes=50GB"];
         let ended = flashloom(&[&trace[..], &less].concat());
         assert_eq!(ended.code, 0, "{name}: {}", ended.err);
         let json = ended.json();

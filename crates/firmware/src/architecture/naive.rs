@@ -51,7 +51,7 @@ impl Architecture for Naive {
     fn parts(&self, settings: &Settings) -> PartCounts {
         let (threads, regions) = (&settings.threads, settings.lock.regions);
         let (nvmq, fcmd) = (threads.of("instance"), threads.of("fcmd"));
-        PartCounts { nvmq, ilock: 1, cache: regions, trans: regions, log: 1, bgc: 1, fcmd }
+        PartCounts { nvmq, ilock: regions, cache: regions, trans: regions, log: 1, bgc: 1, fcmd }
     }
     fn cores(&self) -> Option<u16> {
         Some(28)

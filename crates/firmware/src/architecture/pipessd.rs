@@ -51,6 +51,8 @@ impl Architecture for PipeSsd {
     /// The whole mapping table is in memory, and a page may be anywhere (section 2.2).
     fn settle(&self, mut settings: Settings) -> Settings {
         settings.mapping = MappingScheme::Page;
+        // Its FTL reclaims one group after another.
+        settings.reclaim.victims = 1;
         settings
     }
     fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawing, DrawError> {

@@ -159,8 +159,10 @@ impl Bounds {
             commands: settings.commands.into(),
             thread_pages,
             pages: thread_pages * u32::from(settings.parts.nvmq),
-            // Beside its window a BGC thread may have told a TRANS thread that the drive is idle, and have a fence at each FCMD thread.
-            background: u32::from(settings.parts.bgc) * (u32::from(settings.reclaim.window) + planes + 2)
+            // Beside its window a BGC thread may have told a TRANS thread that the drive is idle, and for each victim have a fence at
+            // each FCMD thread or its erases there.
+            background: u32::from(settings.parts.bgc)
+                * (u32::from(settings.reclaim.window) + Bgc::victims(settings) * (planes + 1) + 2)
                 + u32::from(settings.parts.log) * (u32::from(settings.journal.window) + planes),
             evictions: settings.cache.spare_frames,
         }
@@ -345,10 +347,11 @@ impl Site<'_> {
         let Site { drawing, materials, groups, bounds, crew } = self;
         let bounds = *bounds;
         let plan = &mut drawing.blueprint;
+        let victims = u32::from(materials.settings.reclaim.victims);
         for (index, &slot) in groups.trans.iter().enumerate() {
             let fcmd = connect(plan, slot, &groups.fcmd, bounds.page_requests());
             let answers = answers(plan, slot, groups, bounds);
-            let bgc = plan.connect(slot, groups.bgc[index % groups.bgc.len()], 1);
+            let bgc = plan.connect(slot, groups.bgc[index % groups.bgc.len()], victims);
             let ways = trans::Ways { fcmd, answers, bgc, shared: groups.shares };
             let (drive, tables) = (materials.drive.clone(), drawing.tables.clone());
             crew.seat(slot, Part::Trans, Trans::new(index as u8, drive, &materials.settings, tables, ways));
@@ -359,11 +362,13 @@ impl Site<'_> {
         let Site { drawing, materials, groups, bounds, crew } = self;
         let bounds = *bounds;
         let plan = &mut drawing.blueprint;
+        let victims = u32::from(materials.settings.reclaim.victims);
         for (index, &slot) in groups.bgc.iter().enumerate() {
             let ways = bgc::Ways {
                 fcmd: connect(plan, slot, &groups.fcmd, bounds.background),
                 trans: connect(plan, slot, &groups.trans, bounds.background),
-                reclaimed: connect(plan, slot, &groups.trans, 1),
+                // One may be of the background.
+                reclaimed: connect(plan, slot, &groups.trans, victims + 1),
             };
             let first = frames.take(materials.settings.reclaim.window.into()).start;
             let (drive, tables) = (materials.drive.clone(), drawing.tables.clone());

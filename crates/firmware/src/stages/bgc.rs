@@ -10,6 +10,9 @@
 //! ```
 //! A valid page is moved by TRANS, which owns the map, and only if the map still points to it.
 //!
+//! Several victims are under way at a time, as many for a TRANS thread as it asks for: one alone would mostly wait for its programs,
+//! its fence and its erase. They share the window of pages.
+//!
 //! With hybrid mapping TRANS chooses, and asks for its merges step by step: a logical block's pages are copied to its new data
 //! group, and the old group or an empty log group is erased. In the background it is told that the drive is idle.
 
@@ -25,11 +28,42 @@ use units::{Lpn, Ppn, Span, Time};
 /// How often an idle drive is looked at.
 const LOOK_EVERY: Span = Span::from_millis(1);
 
-/// The tag of erases, of telling TRANS that the drive is idle or a group is to be closed, and of fences; pages are tagged by their
-/// place in the window.
-const ERASE: u32 = u32::MAX;
-const TIDY: u32 = u32::MAX - 1;
-const FENCE: u32 = u32::MAX - 2;
+/// What an answer is about: a page, tagged by its place in the window, or a victim, tagged by its own.
+#[derive(Clone, Copy, Debug)]
+enum Tag {
+    Page(usize),
+    Fence(usize),
+    Erase(usize),
+    /// TRANS was told that the drive is idle, or to close a group.
+    Tidy,
+}
+
+/// Bits of a tag's place.
+const PLACE_BITS: u32 = 24;
+
+impl From<Tag> for u32 {
+    fn from(tag: Tag) -> u32 {
+        let (kind, place) = match tag {
+            Tag::Page(place) => (0, place),
+            Tag::Fence(place) => (1, place),
+            Tag::Erase(place) => (2, place),
+            Tag::Tidy => (3, 0),
+        };
+        kind << PLACE_BITS | place as u32
+    }
+}
+
+impl From<u32> for Tag {
+    fn from(tag: u32) -> Tag {
+        let place = (tag & ((1 << PLACE_BITS) - 1)) as usize;
+        match tag >> PLACE_BITS {
+            0 => Tag::Page(place),
+            1 => Tag::Fence(place),
+            2 => Tag::Erase(place),
+            _ => Tag::Tidy,
+        }
+    }
+}
 
 /// What a frame is labelled before a read: flash gives no out-of-band entry for a page that is not programmed.
 const UNPROGRAMMED: Lpn = Lpn(u32::MAX);
@@ -41,21 +75,45 @@ struct Victim {
     group: Option<u32>,
     /// The logical block that is copied, offset by offset; none if the group's own pages leave it.
     merged: Option<u32>,
+    /// Whether its TRANS thread asked for it.
+    asked: bool,
     on_demand: bool,
     since: Time,
     /// The next page to look at, in the order of [`crate::BlockGroups::page`].
     next: u32,
     under_way: u32,
     moved: u32,
+    /// Pages of a merge that are being read, in the order that they must be programmed in.
+    order: VecDeque<usize>,
     /// Fences, then erases, that are still to be answered.
     left: u32,
     /// Whether it can be used again.
     sound: bool,
 }
 
-/// A page on its way out of the victim.
+impl Victim {
+    fn new(trans: u8, group: Option<u32>, on_demand: bool, since: Time) -> Self {
+        Victim {
+            trans,
+            group,
+            merged: None,
+            asked: on_demand,
+            on_demand,
+            since,
+            next: 0,
+            under_way: 0,
+            moved: 0,
+            order: VecDeque::new(),
+            left: 0,
+            sound: true,
+        }
+    }
+}
+
+/// A page on its way out of its victim.
 #[derive(Clone, Copy, Debug)]
 struct Moving {
+    victim: usize,
     from: Ppn,
     lpn: Lpn,
     step: Step,
@@ -87,9 +145,11 @@ pub(crate) struct Bgc {
     ways: Ways,
     first_frame: u32,
     window: Vec<Option<Moving>>,
-    victim: Option<Victim>,
-    /// Pages of a merge that are being read, in the order that they must be programmed in.
-    order: VecDeque<usize>,
+    /// Places in the window without a page.
+    vacant: Vec<usize>,
+    victims: Vec<Option<Victim>>,
+    /// The victim that gets the next vacant places.
+    turn_in_window: usize,
     /// What TRANS threads wait for.
     asked: VecDeque<ReclaimRequest>,
     /// Pages moved since a group was reclaimed.
@@ -105,6 +165,11 @@ impl Accepts<ReclaimRequest> for Bgc {}
 impl Accepts<PageDone> for Bgc {}
 
 impl Bgc {
+    /// Victims that a thread has at a time at most: as many as its TRANS threads ask for, and one of the background.
+    pub(crate) fn victims(settings: &Settings) -> u32 {
+        1 + u32::from(settings.reclaim.victims) * u32::from(settings.parts.trans.div_ceil(settings.parts.bgc))
+    }
+
     /// Thread `index`, with a frame for each page of its window.
     pub(crate) fn new(
         index: u8,
@@ -115,6 +180,7 @@ impl Bgc {
         first_frame: u32,
     ) -> Self {
         let window = vec![None; usize::from(settings.reclaim.window)];
+        let victims = Bgc::victims(&settings);
         Bgc {
             index,
             drive,
@@ -122,9 +188,10 @@ impl Bgc {
             tables,
             ways,
             first_frame,
+            vacant: (0..window.len()).rev().collect(),
             window,
-            victim: None,
-            order: VecDeque::new(),
+            victims: (0..victims).map(|_| None).collect(),
+            turn_in_window: 0,
             asked: VecDeque::new(),
             moved: 0,
             tidying: false,
@@ -133,14 +200,17 @@ impl Bgc {
         }
     }
 
-    /// Takes the next job that was asked for.
-    fn next_job(&mut self, turn: &mut Turn<'_>) {
-        while self.victim.is_none() {
+    /// Takes the jobs that were asked for. One place among the victims is for the background.
+    fn next_jobs(&mut self, turn: &mut Turn<'_>) {
+        while self.victims.iter().filter(|victim| victim.is_none()).count() > 1 {
             let Some(ReclaimRequest { trans, merge }) = self.asked.pop_front() else { return };
             if let Some(step) = merge {
                 self.merge(turn, trans, step);
             } else if !self.choose(turn, trans, true) {
-                turn.send(self.ways.reclaimed[usize::from(trans)], Reclaimed { trans, first: None, sound: true });
+                turn.send(
+                    self.ways.reclaimed[usize::from(trans)],
+                    Reclaimed { trans, asked: true, first: None, sound: true },
+                );
             }
         }
     }
@@ -158,26 +228,28 @@ impl Bgc {
 
     fn reclaim(&mut self, turn: &mut Turn<'_>, trans: u8, group: u32, on_demand: bool) {
         self.tables.groups.set_state(group, GroupState::Victim);
-        let since = turn.now();
-        let (group, merged) = (Some(group), None);
-        self.begin(
-            turn,
-            Victim { trans, group, merged, on_demand, since, next: 0, under_way: 0, moved: 0, left: 0, sound: true },
-        );
+        self.begin(turn, Victim::new(trans, Some(group), on_demand, turn.now()));
     }
 
     fn merge(&mut self, turn: &mut Turn<'_>, trans: u8, step: MergeStep) {
         let MergeStep { block, from: next, old, on_demand } = step;
-        let (group, merged, since) = (old.map(|first| self.tables.groups.group(first)), Some(block), turn.now());
-        self.begin(
-            turn,
-            Victim { trans, group, merged, on_demand, since, next, under_way: 0, moved: 0, left: 0, sound: true },
-        );
+        let group = old.map(|first| self.tables.groups.group(first));
+        let victim = Victim::new(trans, group, on_demand, turn.now());
+        self.begin(turn, Victim { merged: Some(block), asked: true, next, ..victim });
     }
 
     fn begin(&mut self, turn: &mut Turn<'_>, victim: Victim) {
-        self.victim = Some(victim);
-        self.fill_window(turn);
+        let at = self.victims.iter().position(Option::is_none).expect("the caller looked");
+        self.victims[at] = Some(victim);
+        self.fill_window(turn, at);
+    }
+
+    fn is_at_rest(&self) -> bool {
+        self.victims.iter().all(Option::is_none)
+    }
+
+    fn victim(&mut self, at: usize) -> &mut Victim {
+        self.victims[at].as_mut().expect("it is being reclaimed")
     }
 
     /// The page that must leave, at the next position of the victim or offset of the merged block.
@@ -190,27 +262,47 @@ impl Bgc {
         }
     }
 
-    /// Starts the move of further valid pages; when there is none left, the erase.
-    fn fill_window(&mut self, turn: &mut Turn<'_>) {
-        let Some(mut victim) = self.victim.take() else { return };
+    /// Starts the move of further valid pages of a victim; when there is none left, its erase.
+    fn fill_window(&mut self, turn: &mut Turn<'_>, at: usize) {
+        let Some(mut victim) = self.victims[at].take() else { return };
         let pages = self.tables.groups.pages();
-        while victim.under_way < self.window.len() as u32 && victim.next < pages {
+        while victim.next < pages && !self.vacant.is_empty() {
             if let Some(from) = self.source(turn, &victim) {
-                let place = self.window.iter().position(Option::is_none).expect("under_way is less than the window");
-                self.window[place] = Some(Moving { from, lpn: UNPROGRAMMED, step: Step::Read });
+                let place = self.vacant.pop().expect("one is vacant");
+                self.window[place] = Some(Moving { victim: at, from, lpn: UNPROGRAMMED, step: Step::Read });
                 victim.under_way += 1;
                 victim.moved += 1;
                 if victim.merged.is_some() {
-                    self.order.push_back(place);
+                    victim.order.push_back(place);
                 }
                 self.read(turn, place, from);
             }
             victim.next += 1;
         }
         let is_empty = victim.under_way == 0 && victim.next >= pages;
-        self.victim = Some(victim);
+        self.victims[at] = Some(victim);
         if is_empty {
-            self.erase(turn);
+            self.erase(turn, at);
+        }
+    }
+
+    /// A page has left the window: its place goes to the victims in turn.
+    fn vacate(&mut self, turn: &mut Turn<'_>, place: usize) {
+        let at = self.window[place].take().expect("a page is in the window until it has moved").victim;
+        self.vacant.push(place);
+        let pages = self.tables.groups.pages();
+        let victim = self.victim(at);
+        victim.under_way -= 1;
+        if victim.under_way == 0 && victim.next >= pages {
+            self.erase(turn, at);
+        }
+        let many = self.victims.len();
+        let waits = |victim: &Option<Victim>| victim.as_ref().is_some_and(|victim| victim.next < pages);
+        while !self.vacant.is_empty() {
+            let mut in_turn = (0..many).map(|step| (self.turn_in_window + step) % many);
+            let Some(next) = in_turn.find(|&at| waits(&self.victims[at])) else { break };
+            self.turn_in_window = next + 1;
+            self.fill_window(turn, next);
         }
     }
 
@@ -218,29 +310,29 @@ impl Bgc {
         turn.spend(Work::MovePage);
         let frame = self.first_frame + place as u32;
         self.tables.frames.label(frame, UNPROGRAMMED, 0, 0);
-        let requester = Requester { group: Asker::Bgc, index: self.index, tag: place as u32 };
+        let requester = Requester { group: Asker::Bgc, index: self.index, tag: Tag::Page(place).into() };
         let (operation, ticket, key) = (Operation::Read, NO_TICKET, CommandKey::NONE);
         let request = FlashRequest { operation, ppn: from, frame, requester, owner: 0, ticket, key };
         turn.send(self.ways.fcmd[self.drive.channel_of(from) % self.ways.fcmd.len()], request);
     }
 
-    fn erase(&mut self, turn: &mut Turn<'_>) {
-        let victim = self.victim.as_mut().expect("it is being reclaimed");
+    fn erase(&mut self, turn: &mut Turn<'_>, at: usize) {
+        let (victim, groups) = (self.victims[at].as_mut().expect("it is being reclaimed"), &self.tables.groups);
         let Some(group) = victim.group else {
-            self.finish(turn);
+            self.finish(turn, at);
             return;
         };
-        let (groups, valid) = (&self.tables.groups, self.tables.groups.valid_count(group));
+        let valid = groups.valid_count(group);
         if valid > 0 && groups.is_read_only() {
             // There is no room left to move its pages to.
             groups.set_state(group, GroupState::Closed);
             victim.group = None;
-            self.finish(turn);
+            self.finish(turn, at);
             return;
         }
         if groups.has(group, Flaw::Failed) {
             victim.sound = false;
-            self.finish(turn);
+            self.finish(turn, at);
             return;
         }
         assert_eq!(valid, 0, "bgc{} would erase valid pages of group {group}", self.index);
@@ -248,39 +340,39 @@ impl Bgc {
         let trans = victim.trans;
         if self.settings.has(Mutation::EraseUnfenced) {
             victim.left = 1;
-            return self.on_fence(turn);
+            return self.on_fence(turn, at);
         }
-        self.ask_trans(turn, trans.into(), TransOperation::Fence, Lpn(trans.into()), 0, FENCE);
+        self.ask_trans(turn, trans.into(), TransOperation::Fence, Lpn(trans.into()), 0, Tag::Fence(at));
     }
 
     /// An FCMD thread has programmed all that was sent to it before the fence. Behind all fences the erase follows: what
     /// supersedes the victim's pages is on flash.
-    fn on_fence(&mut self, turn: &mut Turn<'_>) {
-        let victim = self.victim.as_mut().expect("it is being reclaimed");
+    fn on_fence(&mut self, turn: &mut Turn<'_>, at: usize) {
+        let planes = self.tables.groups.planes();
+        let victim = self.victim(at);
         victim.left -= 1;
         if victim.left > 0 {
             return;
         }
-        victim.left = self.tables.groups.planes();
+        victim.left = planes;
         let (trans, group) = (victim.trans, victim.group.expect("only what is erased waits for fences"));
         let page = self.tables.groups.page(group, 0);
-        self.ask_trans(turn, trans.into(), TransOperation::Erase(page), Lpn(0), 0, ERASE);
+        self.ask_trans(turn, trans.into(), TransOperation::Erase(page), Lpn(0), 0, Tag::Erase(at));
     }
 
-    fn ask_trans(&self, turn: &mut Turn<'_>, thread: u16, operation: TransOperation, lpn: Lpn, frame: u32, tag: u32) {
-        let requester = Requester { group: Asker::Bgc, index: self.index, tag };
+    fn ask_trans(&self, turn: &mut Turn<'_>, thread: u16, operation: TransOperation, lpn: Lpn, frame: u32, tag: Tag) {
+        let requester = Requester { group: Asker::Bgc, index: self.index, tag: tag.into() };
         let request = TransRequest { operation, lpn, frame, requester, key: CommandKey::NONE };
         turn.send(self.ways.trans[usize::from(thread)], request);
     }
 
     fn on_page_done(&mut self, turn: &mut Turn<'_>, done: PageDone) {
-        match done.requester.tag {
-            FENCE => return self.on_fence(turn),
-            ERASE => return self.on_erased(turn, done.media),
-            TIDY => return self.tidying = false,
-            _ => {}
-        }
-        let place = done.requester.tag as usize;
+        let place = match Tag::from(done.requester.tag) {
+            Tag::Page(place) => place,
+            Tag::Fence(at) => return self.on_fence(turn, at),
+            Tag::Erase(at) => return self.on_erased(turn, at, done.media),
+            Tag::Tidy => return self.tidying = false,
+        };
         let moving = self.window[place].as_mut().expect("a page is in the window until it has moved");
         turn.spend(Work::MovePage);
         match moving.step {
@@ -290,11 +382,7 @@ impl Bgc {
                 let (lpn, operation) = (moving.lpn, TransOperation::Settle(moving.from));
                 self.ask_owner(turn, place, lpn, operation);
             }
-            Step::Settle => {
-                self.window[place] = None;
-                self.victim.as_mut().expect("its page moved").under_way -= 1;
-                self.fill_window(turn);
-            }
+            Step::Settle => self.vacate(turn, place),
             Step::Ready => unreachable!("nothing is asked of such a page"),
         }
     }
@@ -309,9 +397,7 @@ impl Bgc {
             let groups = &self.tables.groups;
             if media != Media::Good && (!groups.is_valid(from) || groups.is_read_only()) {
                 // Its program failed, and it has another place now; or there is none for it.
-                self.window[place] = None;
-                self.victim.as_mut().expect("its page was read").under_way -= 1;
-                self.fill_window(turn);
+                self.vacate(turn, place);
                 return;
             }
             // It was mapped when its program was sent, and this read came to the die before that or before it has its new place.
@@ -319,14 +405,15 @@ impl Bgc {
             return;
         }
         (moving.lpn, moving.step) = (lpn, Step::Ready);
-        if self.victim.as_ref().is_some_and(|victim| victim.merged.is_none()) {
+        let at = moving.victim;
+        if self.victim(at).merged.is_none() {
             self.relocate(turn, place);
         }
-        while let Some(&first) = self.order.front() {
+        while let Some(&first) = self.victim(at).order.front() {
             if self.window[first].is_none_or(|moving| moving.step != Step::Ready) {
                 break;
             }
-            self.order.pop_front();
+            self.victim(at).order.pop_front();
             self.relocate(turn, first);
         }
     }
@@ -340,29 +427,29 @@ impl Bgc {
 
     fn ask_owner(&self, turn: &mut Turn<'_>, place: usize, lpn: Lpn, operation: TransOperation) {
         let thread = trans_of(self.settings.split, lpn, self.settings.parts.trans);
-        self.ask_trans(turn, thread, operation, lpn, self.first_frame + place as u32, place as u32);
+        self.ask_trans(turn, thread, operation, lpn, self.first_frame + place as u32, Tag::Page(place));
     }
 
-    fn on_erased(&mut self, turn: &mut Turn<'_>, media: Media) {
-        let victim = self.victim.as_mut().expect("it is being reclaimed");
+    fn on_erased(&mut self, turn: &mut Turn<'_>, at: usize, media: Media) {
+        let victim = self.victim(at);
         victim.sound &= media == Media::Good;
         victim.left -= 1;
         if victim.left == 0 {
-            self.finish(turn);
+            self.finish(turn, at);
         }
     }
 
-    fn finish(&mut self, turn: &mut Turn<'_>) {
-        let Victim { trans, group, on_demand, since, moved, sound, .. } =
-            self.victim.take().expect("it is being reclaimed");
+    fn finish(&mut self, turn: &mut Turn<'_>, at: usize) {
+        let Victim { trans, group, asked, on_demand, since, moved, sound, .. } =
+            self.victims[at].take().expect("it is being reclaimed");
         self.moved += moved;
         if group.is_some() {
             turn.note(Note::GroupReclaimed { moved: std::mem::take(&mut self.moved), on_demand, since });
         }
         let first = group.map(|group| self.tables.groups.first_block(group));
-        turn.send(self.ways.reclaimed[usize::from(trans)], Reclaimed { trans, first, sound });
-        self.next_job(turn);
-        if self.victim.is_none() {
+        turn.send(self.ways.reclaimed[usize::from(trans)], Reclaimed { trans, asked, first, sound });
+        self.next_jobs(turn);
+        if self.is_at_rest() {
             self.look(turn);
         }
     }
@@ -375,12 +462,12 @@ impl Bgc {
         let idle = is_idle(&self.tables, self.settings.parts.nvmq);
         let now = turn.now();
         let since = *self.idle_since.get_or_insert(now);
-        if self.victim.is_none() && !self.tidying {
+        if self.is_at_rest() && !self.tidying {
             self.scrub(turn);
         }
         if !idle {
             self.idle_since = None;
-        } else if self.victim.is_none() && !self.tidying && now.since(since) >= self.settings.reclaim.idle {
+        } else if self.is_at_rest() && !self.tidying && now.since(since) >= self.settings.reclaim.idle {
             self.choose_in_background(turn);
         }
         turn.wake_at(now + LOOK_EVERY);
@@ -404,7 +491,7 @@ impl Bgc {
         if groups.state(group) == GroupState::Open {
             self.tidying = true;
             let page = groups.page(group, 0);
-            self.ask_trans(turn, trans.into(), TransOperation::Close(page), Lpn(trans.into()), 0, TIDY);
+            self.ask_trans(turn, trans.into(), TransOperation::Close(page), Lpn(trans.into()), 0, Tag::Tidy);
         } else {
             self.reclaim(turn, trans, group, false);
         }
@@ -420,7 +507,7 @@ impl Bgc {
             }
             if self.settings.mapping != MappingScheme::Page {
                 self.tidying = true;
-                self.ask_trans(turn, trans.into(), TransOperation::Tidy, Lpn(trans.into()), 0, TIDY);
+                self.ask_trans(turn, trans.into(), TransOperation::Tidy, Lpn(trans.into()), 0, Tag::Tidy);
                 return;
             }
             let survey = survey(&self.tables.groups, trans.into());
@@ -446,7 +533,7 @@ impl Stage<Firmware> for Bgc {
         match message {
             Message::ReclaimRequest(request) => {
                 self.asked.push_back(request);
-                self.next_job(turn);
+                self.next_jobs(turn);
             }
             Message::PageDone(done) => self.on_page_done(turn, done),
             other => unreachable!("bgc{} was sent {other:?}", self.index),

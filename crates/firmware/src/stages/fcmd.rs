@@ -8,6 +8,7 @@ use crate::stages::fence::Fences;
 use crate::{Firmware, Tables, Turn};
 use flash::Operation;
 use stage::{Accepts, Address, Stage};
+use units::Ppn;
 
 /// Where an FCMD thread can send.
 pub(crate) struct Ways {
@@ -70,7 +71,16 @@ impl Fcmd {
         if request.operation == Operation::Program {
             self.fences.program(request.frame);
         }
+        if request.operation != Operation::Read {
+            self.tell_line(turn, request.ppn, 1);
+        }
         self.dies.submit(turn, request);
+    }
+
+    /// Writes down how many programs and erases a die's line has now. The die is this thread's alone.
+    fn tell_line(&self, turn: &mut Turn<'_>, ppn: Ppn, change: i64) {
+        let (lines, die) = (&self.tables.die_lines, self.tables.groups.die(self.tables.groups.of(ppn)) as usize);
+        turn.store(lines, die, lines.get(die).strict_add_signed(change));
     }
 
     /// All that came before a fence is programmed.
@@ -86,6 +96,9 @@ impl Fcmd {
             let media = self.tables.groups.heard(ppn, page.media);
             if operation == Operation::Program {
                 self.fences.programmed(frame);
+            }
+            if operation != Operation::Read {
+                self.tell_line(turn, ppn, -1);
             }
             if media == Media::Failed && operation == Operation::Program {
                 let (lpn, _, _) = self.tables.frames.labelled(frame);

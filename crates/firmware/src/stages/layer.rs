@@ -111,7 +111,9 @@ impl Layer {
     /// The part that a message is for, and, of those that are split into regions, the region.
     fn addressee(&self, message: &Message) -> (Part, usize) {
         match message {
-            Message::LockRequest(_) | Message::LockSkip(_) | Message::LockRelease(_) => (Part::Ilock, 0),
+            Message::LockRequest(LockRequest { thread, .. })
+            | Message::LockSkip(LockSkip { thread, .. })
+            | Message::LockRelease(LockRelease { thread, .. }) => (Part::Ilock, usize::from(*thread)),
             Message::CacheRequest(request) => (Part::Cache, self.region(request)),
             Message::TransRequest(request) => (Part::Trans, self.owner(request)),
             Message::Reclaimed(reclaimed) => (Part::Trans, reclaimed.trans.into()),

@@ -102,6 +102,11 @@ impl PageMap {
         PageMap { entries: memory.narrow(pages), changes: Changes::new(memory, pages) }
     }
 
+    /// Logical pages that it has entries for.
+    pub(crate) fn pages(&self) -> u32 {
+        self.entries.len() as u32
+    }
+
     /// Reads an entry.
     pub(crate) fn load(&self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn> {
         turn.load(&self.entries, lpn.0 as usize).checked_sub(1).map(|ppn| Ppn(ppn as u32))

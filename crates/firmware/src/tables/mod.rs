@@ -60,6 +60,10 @@ pub struct Tables {
     pub slots: usize,
     /// Entries of the burst buffer.
     pub cache_entries: usize,
+    /// Programs and erases that wait for a die or are under way on it, for each die: FCMD says, TRANS looks.
+    pub die_lines: Words,
+    /// Groups that TRANS threads fill on each die.
+    pub die_points: Words,
     /// The number that writes begin with, where older ones are on flash.
     versions: Words,
 }
@@ -102,6 +106,8 @@ impl Tables {
             ring,
             slots,
             cache_entries,
+            die_lines: memory.narrow(drive.geometry().die_count() as usize),
+            die_points: memory.narrow(drive.geometry().die_count() as usize),
             versions: memory.wide(1),
         }
     }

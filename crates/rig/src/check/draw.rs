@@ -104,6 +104,7 @@ impl Draw {
                 idle: self.of(&[micros(200), Span::from_millis(2)]),
                 background_free: 0.2,
                 window: self.of(&[1, 3, 16]),
+                victims: self.of(&[1, 2, 8]),
                 wear_gap: self.of(&[0, 2, 8]),
             },
             journal: JournalSettings {

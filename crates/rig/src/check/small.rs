@@ -105,6 +105,7 @@ impl Small {
                 idle: Span::from_millis(2),
                 background_free: 0.2,
                 window: 16,
+                victims: 2,
                 wear_gap: 8,
             },
             journal: JournalSettings { interval: Span::from_millis(10), only_when_idle: false, window: 8 },

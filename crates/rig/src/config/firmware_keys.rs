@@ -36,6 +36,7 @@ const BLANK: Settings = Settings {
         idle: Span::ZERO,
         background_free: 0.0,
         window: 0,
+        victims: 0,
         wear_gap: 0,
     },
     journal: JournalSettings { interval: Span::ZERO, only_when_idle: false, window: 0 },
@@ -88,6 +89,7 @@ keys! {
     "reclaim.idle_ms" => reclaim.idle;
     "reclaim.background_free" => reclaim.background_free;
     "reclaim.window" => reclaim.window;
+    "reclaim.victims" => reclaim.victims;
     "reclaim.wear_gap" => reclaim.wear_gap;
     "journal.interval_ms" => journal.interval;
     "journal.only_when_idle" => journal.only_when_idle;

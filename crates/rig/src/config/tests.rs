@@ -233,7 +233,7 @@ const REFUSALS: &[(&str, &str)] = &[
     ("[device]\nchannels = 0", "run.toml:2: device.channels is 0; expected 1 to 256"),
     (
         "[device]\nblocks_per_plane = 1048576",
-        "run.toml:2: device.blocks_per_plane is 1048576; expected an array of at most 4294967293 pages; this has 1099511627776",
+        "run.toml:2: device.blocks_per_plane is 1048576; expected an array of at most 4294967293 pages; this has 274877906944",
     ),
     (
         "[device]\npage_bytes = \"8k\"\noob_bytes = 448\nuser_bytes = \"derived\"",

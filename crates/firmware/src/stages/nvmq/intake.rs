@@ -225,7 +225,8 @@ impl Nvmq {
         let Some(regions) = self.regions(card) else { return };
         for (region, ticket) in regions.into_iter().zip(card.tickets) {
             if ticket != NO_TICKET {
-                turn.send(self.ways.skips[self.lock_thread(region)], LockSkip { key: card.key, ticket });
+                let thread = self.lock_thread(region);
+                turn.send(self.ways.skips[thread], LockSkip { key: card.key, thread: thread as u8, ticket });
             }
         }
     }

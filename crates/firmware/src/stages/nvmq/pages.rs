@@ -66,19 +66,21 @@ impl Nvmq {
             let segment = &command.segments[index];
             let first = command.first_page + segment.from;
             let last = command.first_page + segment.to - 1;
+            let region =
+                u64::from(first) * u64::from(self.drive.sectors_per_page()) * SECTOR_BYTES / crate::LOCK_REGION.0;
+            let thread = self.lock_thread(region);
             let request = LockRequest {
                 range: LockedRange { first: first / pages_per_unit, last: last / pages_per_unit },
                 extent: Extent { from: first, to: last + 1, changes: self.excludes(command) },
                 ticket: command.card.tickets[index],
                 nvmq: self.index,
+                thread: thread as u8,
                 segment: index as u8,
                 waits: command.segment_count > 1 || command.card.tickets[index] == NO_TICKET,
                 slot,
                 key: command.card.key,
             };
-            let region =
-                u64::from(first) * u64::from(self.drive.sectors_per_page()) * SECTOR_BYTES / crate::LOCK_REGION.0;
-            turn.send(self.ways.locks[self.lock_thread(region)], request);
+            turn.send(self.ways.locks[thread], request);
             self.slots.get_mut(slot).segments[index].asked = turn.now();
         }
     }
@@ -464,7 +466,8 @@ impl Nvmq {
             Left::Alone(range, served) => {
                 let region =
                     u64::from(page) * u64::from(self.drive.sectors_per_page()) * SECTOR_BYTES / crate::LOCK_REGION.0;
-                turn.send(self.ways.releases[self.lock_thread(region)], LockRelease { range, served, key });
+                let thread = self.lock_thread(region);
+                turn.send(self.ways.releases[thread], LockRelease { range, served, thread: thread as u8, key });
             }
             Left::Shared => {
                 while let Some((slot, segment)) = self.ranges.next_runnable(record) {

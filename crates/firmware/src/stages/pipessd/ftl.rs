@@ -116,8 +116,9 @@ impl Ftl {
         loop {
             if self.victim.is_none() {
                 let waiting = self.held.front().map(|sub| sub.lpn);
-                if self.places.wanted(turn, waiting).is_some() && !self.choose(turn, true) {
+                if self.places.wanted(turn, waiting, 0).is_some() && !self.choose(turn, true) {
                     assert!(self.held.is_empty(), "FTL has no room and no garbage");
+                    self.places.reclaimed(turn, None);
                 }
             }
             if !self.advance(turn) {

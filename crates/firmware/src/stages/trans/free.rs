@@ -10,13 +10,14 @@ pub(super) struct FreeGroups {
     dies_per_class: u32,
     /// Wear and number.
     classes: Vec<BTreeSet<(u32, u32)>>,
+    count: usize,
 }
 
 impl FreeGroups {
-    /// What is free among the groups of thread `index`; each of `threads` has about one group of a class in a row of the array.
-    pub(super) fn new(groups: &BlockGroups, index: u8, threads: u16, classes: u32) -> Self {
+    /// What is free among the groups of thread `index`. So many dies that follow each other are of one class; classes repeat.
+    pub(super) fn new(groups: &BlockGroups, index: u8, dies_per_class: u32, classes: u32) -> Self {
         let classes = vec![BTreeSet::new(); classes as usize];
-        let mut free = FreeGroups { groups: groups.clone(), dies_per_class: threads.into(), classes };
+        let mut free = FreeGroups { groups: groups.clone(), dies_per_class, classes, count: 0 };
         for group in groups.owned(index.into()).filter(|&group| groups.state(group) == GroupState::Free) {
             free.insert(group);
         }
@@ -24,7 +25,12 @@ impl FreeGroups {
     }
 
     pub(super) fn len(&self) -> usize {
-        self.classes.iter().map(BTreeSet::len).sum()
+        self.count
+    }
+
+    /// Whether a class has one.
+    pub(super) fn has(&self, class: u32) -> bool {
+        !self.classes[class as usize].is_empty()
     }
 
     /// A group is erased and free.
@@ -32,6 +38,7 @@ impl FreeGroups {
         self.groups.set_state(group, GroupState::Free);
         let class = (self.groups.die(group) / self.dies_per_class) as usize % self.classes.len();
         self.classes[class].insert((self.groups.erase_count(group), group));
+        self.count += 1;
     }
 
     /// A class, or, where it has none, the one that has most.
@@ -50,6 +57,7 @@ impl FreeGroups {
         let class = self.class(class);
         let (_, group) = self.classes[class].pop_first().expect("the caller looked");
         self.groups.set_state(group, GroupState::Open);
+        self.count -= 1;
         group
     }
 }

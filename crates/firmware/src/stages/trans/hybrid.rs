@@ -75,7 +75,7 @@ impl HybridPlaces {
     /// With the groups of thread `index` in whatever state they are: fresh or preconditioned, without log groups.
     pub(super) fn new(index: u8, settings: &Settings, map: Arc<HybridMap>, groups: BlockGroups) -> Self {
         let share = map.share(index.into()).clone();
-        let free = FreeGroups::new(&groups, index, settings.parts.trans, map.lanes());
+        let free = FreeGroups::new(&groups, index, settings.parts.trans.into(), map.lanes());
         let promised = share.blocks.clone().filter(|&block| map.data_unpriced(block).is_none()).count() as u32;
         HybridPlaces {
             index,
@@ -362,7 +362,11 @@ impl Places for HybridPlaces {
         }
     }
 
-    fn wanted(&mut self, turn: &mut Turn<'_>, waiting: Option<Lpn>) -> Option<ReclaimRequest> {
+    fn wanted(&mut self, turn: &mut Turn<'_>, waiting: Option<Lpn>, under_way: u32) -> Option<ReclaimRequest> {
+        // A merge goes step by step.
+        if under_way > 0 {
+            return None;
+        }
         let step = match self.merge {
             Some(Merge::Emptying { slot, looked }) => self.empty(turn, slot, looked),
             Some(Merge::Last) => unreachable!("trans{} has a step under way", self.index),
@@ -392,7 +396,7 @@ impl Places for HybridPlaces {
         true
     }
 
-    fn abandon(&mut self, group: u32) {
+    fn abandon(&mut self, _turn: &mut Turn<'_>, group: u32) {
         unreachable!("programs do not fail under hybrid mapping: group {group}")
     }
 

@@ -34,12 +34,12 @@ pub(crate) trait Places: Send {
     fn place_moved(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn>;
     /// A page is somewhere else now, or nowhere.
     fn remap(&mut self, turn: &mut Turn<'_>, lpn: Lpn, to: Option<Ppn>);
-    /// What BGC is to be asked for, while it does nothing for this thread. `waiting` is the page of the first held request.
-    fn wanted(&mut self, turn: &mut Turn<'_>, waiting: Option<Lpn>) -> Option<ReclaimRequest>;
+    /// What BGC is to be asked for, beside so much that is under way. `waiting` is the page of the first held request.
+    fn wanted(&mut self, turn: &mut Turn<'_>, waiting: Option<Lpn>, under_way: u32) -> Option<ReclaimRequest>;
     /// BGC did what it was asked for, and this group is erased; `false` if there was nothing to reclaim.
     fn reclaimed(&mut self, turn: &mut Turn<'_>, group: Option<u32>) -> bool;
     /// Nothing more is placed in this group.
-    fn abandon(&mut self, group: u32);
+    fn abandon(&mut self, turn: &mut Turn<'_>, group: u32);
     /// This group is not used any more.
     fn retire(&mut self, group: u32);
     /// What is worth doing in the background.
@@ -48,10 +48,9 @@ pub(crate) trait Places: Send {
 
 /// The places of thread `index`, under the mapping that is set.
 pub(crate) fn places(index: u8, settings: &Settings, tables: &Tables) -> Box<dyn Places> {
-    let groups = tables.groups.clone();
     match &tables.mapping {
-        Mapping::Page(map) => Box::new(PagePlaces::new(index, settings, map.clone(), groups)),
-        Mapping::Hybrid(map) => Box::new(HybridPlaces::new(index, settings, map.clone(), groups)),
+        Mapping::Page(map) => Box::new(PagePlaces::new(index, settings, map.clone(), tables)),
+        Mapping::Hybrid(map) => Box::new(HybridPlaces::new(index, settings, map.clone(), tables.groups.clone())),
     }
 }
 
@@ -78,8 +77,8 @@ pub(crate) struct Trans {
     mutation: Option<Mutation>,
     /// Pages whose new place is being programmed.
     moving: Vec<(Lpn, Ppn)>,
-    /// A reclaim was asked for.
-    reclaiming: bool,
+    /// Reclaims that were asked for and are under way.
+    reclaiming: u32,
     /// Requests of the host that wait for it.
     held: VecDeque<TransRequest>,
     /// The next ticket at each FCMD thread, where several threads run this part and their messages could overtake each other.
@@ -111,7 +110,7 @@ impl Trans {
             sequence,
             mutation: settings.mutation,
             moving: Vec::new(),
-            reclaiming: false,
+            reclaiming: 0,
             held: VecDeque::new(),
         }
     }
@@ -121,7 +120,7 @@ impl Trans {
             TransOperation::Relocate(from) => self.relocate(turn, request, from),
             TransOperation::Replace(bad) => self.replace(turn, request, bad),
             TransOperation::Close(page) => {
-                self.places.abandon(self.tables.groups.of(page));
+                self.places.abandon(turn, self.tables.groups.of(page));
                 self.answer(turn, &request);
             }
             TransOperation::Settle(from) => self.settle(turn, request, from),
@@ -139,12 +138,9 @@ impl Trans {
     }
 
     fn ask_for_reclaim(&mut self, turn: &mut Turn<'_>) {
-        if self.reclaiming {
-            return;
-        }
         let waiting = self.held.front().map(|request| request.lpn);
-        if let Some(request) = self.places.wanted(turn, waiting) {
-            self.reclaiming = true;
+        while let Some(request) = self.places.wanted(turn, waiting, self.reclaiming) {
+            self.reclaiming += 1;
             turn.send(self.bgc, request);
         }
     }
@@ -214,7 +210,7 @@ impl Trans {
         turn.spend(Work::UpdateMap);
         let group = self.tables.groups.of(bad);
         self.tables.groups.mark(group, Flaw::Failed);
-        self.places.abandon(group);
+        self.places.abandon(turn, group);
         self.look_at_spares();
         let lpn = request.lpn;
         let moving = self.moving.iter().position(|&moving| moving == (lpn, bad));
@@ -276,10 +272,10 @@ impl Trans {
 
     /// The drive is idle.
     fn tidy(&mut self, turn: &mut Turn<'_>, request: TransRequest) {
-        if !self.reclaiming
+        if self.reclaiming == 0
             && let Some(step) = self.places.tidy(turn)
         {
-            self.reclaiming = true;
+            self.reclaiming = 1;
             turn.send(self.bgc, ReclaimRequest { trans: self.index, merge: Some(step) });
         }
         self.answer(turn, &request);
@@ -342,15 +338,18 @@ impl Trans {
     }
 
     fn on_reclaimed(&mut self, turn: &mut Turn<'_>, reclaimed: Reclaimed) {
-        self.reclaiming = false;
+        self.reclaiming -= u32::from(reclaimed.asked);
         let group = reclaimed.first.map(|first| self.tables.groups.group(first));
         match group.filter(|_| !reclaimed.sound) {
             Some(bad) => {
                 self.places.retire(bad);
                 self.look_at_spares();
             }
-            None if !self.places.reclaimed(turn, group) => return self.give_up(turn),
-            None => {}
+            None => {
+                if !self.places.reclaimed(turn, group) && self.reclaiming == 0 {
+                    return self.give_up(turn);
+                }
+            }
         }
         while let Some(&request) = self.held.front() {
             if self.places.must_stop() || !self.serve(turn, &request) {

@@ -1,11 +1,16 @@
 //! Page mapping: a page may be anywhere. Several groups are filled at once, on as many dies, page by page in turn: planes
 //! first, then the next die. BGC chooses which full group to reclaim.
+//!
+//! No die is to be waited for while others have nothing to do. So a group is opened where no other is being filled, whoever's,
+//! as far as there is such a die; and a die whose line is longer than usual sits out.
 
 use super::Places;
 use super::free::FreeGroups;
 use crate::message::{MergeStep, ReclaimRequest};
+use crate::policies::shares;
 use crate::tables::{PageMap, RESERVED_GROUPS};
-use crate::{BlockGroups, Mutation, Settings, Turn, Work};
+use crate::{BlockGroups, Mutation, Settings, Tables, Turn, Work};
+use stage::Words;
 use units::{Lpn, Ppn};
 
 /// Groups that a TRANS thread keeps open at a time: one on each of its share of the dies. They are part of the space that is not
@@ -13,6 +18,9 @@ use units::{Lpn, Ppn};
 pub fn write_points(dies: usize, groups: usize) -> usize {
     dies.min(groups / 32).max(1)
 }
+
+/// Dies with long lines that a page passes by at most.
+const PASSES: usize = 8;
 
 /// A group being filled.
 #[derive(Clone, Copy, Debug)]
@@ -33,32 +41,55 @@ pub(super) struct PagePlaces {
     open: Vec<WritePoint>,
     /// Whose turn it is among them.
     cursor: usize,
+    die_points: Words,
+    die_lines: Words,
+    /// The die on which a group was closed last.
+    left: u32,
+    /// Mean of the lines that were met in the last round over all of them, rounded up; above it a line is long.
+    usual: u64,
+    /// Lines met in this round, all together.
+    met: u64,
     free: FreeGroups,
     closings: u32,
-    /// A group was closed with few left.
-    low: bool,
+    /// Groups to have reclaimed at a time: no more than a quarter of the spare ones, for each keeps one free.
+    victims: u32,
+    /// BGC found no garbage, and no group was closed since.
+    barren: bool,
     mutation: Option<Mutation>,
 }
 
 impl PagePlaces {
     /// With the groups of thread `index` in whatever state they are: fresh or preconditioned.
-    pub(super) fn new(index: u8, settings: &Settings, map: PageMap, groups: BlockGroups) -> Self {
-        let free = FreeGroups::new(&groups, index, settings.parts.trans, 1);
+    pub(super) fn new(index: u8, settings: &Settings, map: PageMap, tables: &Tables) -> Self {
+        let groups = tables.groups.clone();
+        let free = FreeGroups::new(&groups, index, 1, groups.dies());
         let owned = groups.owned(index.into()).count();
-        let dies = (groups.dies() as usize).div_ceil(usize::from(settings.parts.trans));
-        let points = write_points(dies, owned);
-        let reopened = groups.reopened(index.into()).map(|(group, next)| WritePoint { group, next }).collect();
+        let threads = u32::from(settings.parts.trans);
+        let points = write_points(groups.dies().div_ceil(threads) as usize, owned);
+        let pages = shares(settings.split, map.pages(), settings.parts.trans)[usize::from(index)];
+        let spare = owned.saturating_sub(pages.div_ceil(groups.pages().into()) as usize + points);
+        let victims = u32::from(settings.reclaim.victims).min(spare as u32 / 4).max(1);
+        let open: Vec<_> = groups.reopened(index.into()).map(|(group, next)| WritePoint { group, next }).collect();
+        for point in &open {
+            tables.die_points.fetch_add(groups.die(point.group) as usize, 1);
+        }
         PagePlaces {
             index,
             map,
             planes: groups.planes(),
-            groups,
             points,
-            open: reopened,
+            open,
             cursor: 0,
+            die_points: tables.die_points.clone(),
+            left: u32::from(index) * groups.dies() / threads,
+            die_lines: tables.die_lines.clone(),
+            usual: 0,
+            met: 0,
             closings: (owned - free.len()) as u32,
+            groups,
             free,
-            low: false,
+            victims,
+            barren: false,
             mutation: settings.mutation,
         }
     }
@@ -68,33 +99,88 @@ impl PagePlaces {
         if self.open.len() < self.points && self.free.len() > reserve {
             self.open_group(turn);
         }
-        self.cursor %= self.open.len();
+        self.choose(turn);
         let point = &mut self.open[self.cursor];
         let ppn = self.groups.page(point.group, point.next);
         point.next += 1;
         let WritePoint { group, next } = *point;
         if next == self.groups.pages() {
             self.open.remove(self.cursor);
-            self.groups.close(group, self.closings);
-            self.closings += 1;
-            self.low |= self.free.len() <= self.low_water();
+            self.close(turn, group);
         } else if next.is_multiple_of(self.planes) {
             self.cursor += 1;
         }
         ppn
     }
 
-    /// Opens the least worn free group, at the place in the turn where the cursor is.
+    /// Lets dies with long lines sit out.
+    fn choose(&mut self, turn: &mut Turn<'_>) {
+        for passed in 0.. {
+            if self.cursor >= self.open.len() {
+                self.cursor = 0;
+                self.usual = std::mem::take(&mut self.met).div_ceil(self.open.len() as u64);
+            }
+            let WritePoint { group, next } = self.open[self.cursor];
+            if !next.is_multiple_of(self.planes) {
+                return;
+            }
+            let line = turn.load(&self.die_lines, self.groups.die(group) as usize);
+            self.met += line;
+            if line <= self.usual || passed == PASSES {
+                return;
+            }
+            self.cursor += 1;
+        }
+    }
+
+    fn close(&mut self, turn: &mut Turn<'_>, group: u32) {
+        self.groups.close(group, self.closings);
+        self.closings += 1;
+        self.barren = false;
+        self.left = self.groups.die(group);
+        turn.fetch_add(&self.die_points, self.left as usize, u64::MAX);
+    }
+
+    /// Opens the least worn free group of a die, at the place in the turn where the cursor is.
     fn open_group(&mut self, turn: &mut Turn<'_>) {
         turn.spend(Work::OpenGroup);
-        let group = self.free.take(0);
+        let die = self.choose_die(turn);
+        turn.fetch_add(&self.die_points, die as usize, 1);
+        let group = self.free.take(die);
         self.cursor = self.cursor.min(self.open.len());
         self.open.insert(self.cursor, WritePoint { group, next: 0 });
     }
 
+    /// The die to fill a group on: from the one that was left last on, the first on which none is filled, or fewest are.
+    fn choose_die(&mut self, turn: &mut Turn<'_>) -> u32 {
+        let dies = self.groups.dies();
+        let mut best = None;
+        for die in (self.left..dies).chain(0..self.left) {
+            if !self.free.has(die) {
+                continue;
+            }
+            let points = turn.load(&self.die_points, die as usize);
+            if best.is_none_or(|(fewest, _)| points < fewest) {
+                best = Some((points, die));
+            }
+            if points == 0 {
+                break;
+            }
+        }
+        let (_, die) = best.expect("a group is free");
+        self.left = die;
+        die
+    }
+
+    /// Free groups that the host may not have: what all victims hold must find room before any of them is erased. One has
+    /// [`RESERVED_GROUPS`], which is enough for another of the background too, and each further one a group.
+    fn reserve(&self) -> usize {
+        (RESERVED_GROUPS + self.victims - 1) as usize
+    }
+
     /// Free groups from which on reclaim is asked for.
     fn low_water(&self) -> usize {
-        self.points.max(RESERVED_GROUPS as usize)
+        self.points.max(self.reserve())
     }
 }
 
@@ -104,11 +190,11 @@ impl Places for PagePlaces {
     }
 
     fn must_stop(&self) -> bool {
-        self.free.len() <= RESERVED_GROUPS as usize
+        self.free.len() <= self.reserve()
     }
 
     fn place(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn> {
-        let to = self.allocate(turn, RESERVED_GROUPS as usize);
+        let to = self.allocate(turn, self.reserve());
         turn.spend(Work::UpdateMap);
         self.remap(turn, lpn, Some(to));
         Some(to)
@@ -137,33 +223,33 @@ impl Places for PagePlaces {
         }
     }
 
-    fn wanted(&mut self, _turn: &mut Turn<'_>, waiting: Option<Lpn>) -> Option<ReclaimRequest> {
-        let low = std::mem::take(&mut self.low);
-        (low || waiting.is_some()).then_some(ReclaimRequest { trans: self.index, merge: None })
+    fn wanted(&mut self, _turn: &mut Turn<'_>, waiting: Option<Lpn>, under_way: u32) -> Option<ReclaimRequest> {
+        let low = self.free.len() + under_way as usize <= self.low_water() && !self.barren;
+        let wanted = under_way < self.victims && (low || under_way == 0 && waiting.is_some());
+        wanted.then_some(ReclaimRequest { trans: self.index, merge: None })
     }
 
     fn reclaimed(&mut self, turn: &mut Turn<'_>, group: Option<u32>) -> bool {
         let _ = turn;
-        let Some(group) = group else { return false };
+        let Some(group) = group else {
+            self.barren = true;
+            return false;
+        };
         self.groups.erased(group);
         self.free.insert(group);
-        self.low = self.free.len() <= self.low_water();
         true
     }
 
-    fn abandon(&mut self, group: u32) {
+    fn abandon(&mut self, turn: &mut Turn<'_>, group: u32) {
         if let Some(at) = self.open.iter().position(|point| point.group == group) {
             self.open.remove(at);
             self.cursor -= usize::from(at < self.cursor);
-            self.groups.close(group, self.closings);
-            self.closings += 1;
-            self.low |= self.free.len() <= self.low_water();
+            self.close(turn, group);
         }
     }
 
     fn retire(&mut self, group: u32) {
         self.groups.retire(group);
-        self.low = self.free.len() <= self.low_water();
     }
 
     fn tidy(&mut self, _turn: &mut Turn<'_>) -> Option<MergeStep> {
