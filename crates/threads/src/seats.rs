@@ -2,20 +2,22 @@
 
 use crate::run::StageUsage;
 use stage::{Part, ReadyStages, Stage, Vocabulary};
-use std::collections::VecDeque;
 use units::{StageId, Time};
 
 /// A stage and what waits for it.
 pub(crate) struct Seat<V: Vocabulary> {
     pub(crate) id: StageId,
     pub(crate) stage: Box<dyn Stage<V>>,
-    inbox: VecDeque<(Time, V::Message)>,
+    inbox: Inbox<V>,
     inbox_max: usize,
     /// The time of the alarm that rang, if the stage has not been woken yet.
     rang: Option<Time>,
     in_line: bool,
     pub(crate) usage: StageUsage,
 }
+
+/// Messages in the order they came, each with the time.
+pub(crate) type Inbox<V> = Vec<(Time, <V as Vocabulary>::Message)>;
 
 /// In place of a seat: the stage lives on another thread.
 const ELSEWHERE: u16 = u16::MAX;
@@ -40,7 +42,7 @@ impl<V: Vocabulary> Seats<V> {
         let stage = part.stage.expect("the plan was checked");
         let usage = StageUsage::default();
         self.places[id.index()] = self.seats.len() as u16;
-        self.seats.push(Seat { id, stage, inbox: VecDeque::new(), inbox_max, rang: None, in_line: false, usage });
+        self.seats.push(Seat { id, stage, inbox: Vec::new(), inbox_max, rang: None, in_line: false, usage });
     }
 
     /// How many stages live here.
@@ -59,7 +61,7 @@ impl<V: Vocabulary> Seats<V> {
         let Some(seat) = self.seats.get_mut(usize::from(self.places[to.index()])) else { return false };
         assert!(seat.inbox.len() < seat.inbox_max, "{to} was sent more than was admitted towards it");
         seat.stage.prefetch(message);
-        seat.inbox.push_back((now, *message));
+        seat.inbox.push((now, *message));
         Self::line_up(&mut self.line, seat);
         true
     }
@@ -107,9 +109,9 @@ impl<V: Vocabulary> Seat<V> {
         self.rang.take()
     }
 
-    /// The next message, and when it reached the inbox.
+    /// Exchanges the inbox for an empty one: what comes from now on waits for the stage's next turn in the line.
     #[inline]
-    pub(crate) fn take_message(&mut self) -> Option<(Time, V::Message)> {
-        self.inbox.pop_front()
+    pub(crate) fn empty_inbox(&mut self, empty: &mut Inbox<V>) {
+        std::mem::swap(&mut self.inbox, empty);
     }
 }

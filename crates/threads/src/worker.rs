@@ -5,13 +5,13 @@ use crate::bell::BellSpring;
 use crate::beside::Beside;
 use crate::ring::{Letter, Receiver, Sender};
 use crate::run::{Shared, ThreadUsage};
-use crate::seats::Seats;
+use crate::seats::{Inbox, Seats};
 use stage::{NoCoherence, Outbox, Price, Probe, Stage, Turn, TurnRecord, Vocabulary};
 use std::time::Duration;
 use units::{Span, StageId, Time};
 
-/// Most turns of a stage in a row, and most letters taken from a ring at once: enough for what a stage prefetches to be
-/// near by when its turn comes, few enough for the others not to wait long.
+/// Most letters taken from a ring at once: enough for what a stage prefetches to be near by when its turn comes, few enough
+/// for the others not to wait long.
 const BATCH_MAX: usize = 32;
 
 /// Rounds without work in which a thread with a processor of its own looks again at once, before it sleeps. A thread
@@ -45,6 +45,8 @@ pub(crate) struct Worker<'a, V: Vocabulary, P> {
     outgoing: Vec<Option<Sender<V::Message>>>,
     prices: Vec<Price>,
     outbox: Outbox<V>,
+    /// The inbox that is being worked off; empty between two stages.
+    batch: Inbox<V>,
     probe: Option<P>,
     /// The turn just taken was cut, and what the rest is about, if about a request.
     goes_on: Option<Option<u32>>,
@@ -91,6 +93,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             outgoing: ends.outgoing,
             prices: vec![Price::default(); V::WORK.len()],
             outbox: Outbox::default(),
+            batch: Vec::new(),
             probe,
             goes_on: None,
             now: Time::ZERO,
@@ -185,38 +188,52 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         self.accounted = self.now;
     }
 
-    /// Gives a stage its turns, then sends what they left to other threads.
+    /// Gives a stage a turn for each message that waits, then sends what they left to other threads.
     fn serve(&mut self, at: usize) {
         let mut turns = 0;
-        while turns < BATCH_MAX {
-            let seat = self.seats.seat(at);
-            if let Some(set_for) = seat.take_alarm() {
-                self.take_turn(at, set_for, None, |stage, turn| stage.on_wake(turn));
-            } else if let Some((arrived, message)) = seat.take_message() {
-                let subject = self.probe.as_ref().and_then(|_| V::subject(&message));
-                self.take_turn(at, arrived, subject, |stage, turn| stage.on_message(turn, message));
-            } else {
-                break;
-            }
+        let mut batch = std::mem::take(&mut self.batch);
+        let seat = self.seats.seat(at);
+        seat.empty_inbox(&mut batch);
+        if let Some(set_for) = seat.take_alarm() {
+            self.take_turns(at, set_for, None, |stage, turn| stage.on_wake(turn));
             turns += 1;
-            while let Some(subject) = self.goes_on.take() {
-                self.take_turn(at, self.now, subject, |stage, turn| stage.on_wake(turn));
-                self.seats.seat(at).usage.turns += 1;
-            }
+        }
+        for &(arrived, message) in &batch {
             if self.shared.is_over() {
                 break;
             }
+            let subject = self.probe.as_ref().and_then(|_| V::subject(&message));
+            self.take_turns(at, arrived, subject, |stage, turn| stage.on_message(turn, message));
+            turns += 1;
         }
+        batch.clear();
+        self.batch = batch;
         for (thread, ring) in self.outgoing.iter_mut().enumerate() {
             if ring.as_mut().is_some_and(Sender::flush) {
                 self.shared.sleepers[thread].wake();
             }
         }
         self.seats.step_back(at);
-        self.seats.seat(at).usage.turns += turns as u64;
-        self.served.push((at, turns as u32));
+        self.seats.seat(at).usage.turns += u64::from(turns);
+        self.served.push((at, turns));
         if self.served.len() == SERVED_PER_LOOK {
             self.look();
+        }
+    }
+
+    /// A turn, and those that go on with it where it was cut.
+    #[inline]
+    fn take_turns(
+        &mut self,
+        at: usize,
+        arrived: Time,
+        subject: Option<u32>,
+        act: impl FnOnce(&mut dyn Stage<V>, &mut Turn<'_, V>),
+    ) {
+        self.take_turn(at, arrived, subject, act);
+        while let Some(subject) = self.goes_on.take() {
+            self.take_turn(at, self.now, subject, |stage, turn| stage.on_wake(turn));
+            self.seats.seat(at).usage.turns += 1;
         }
     }
 
@@ -249,9 +266,11 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         if let Some(at) = self.outbox.wake_at {
             self.alarms.set(from, at);
         }
-        for lock in self.outbox.unlocks.drain(..) {
-            if let Some(next) = lock.release() {
-                self.outbox.sends.push((next, V::lock_granted(lock.id())));
+        if !self.outbox.unlocks.is_empty() {
+            for lock in self.outbox.unlocks.drain(..) {
+                if let Some(next) = lock.release() {
+                    self.outbox.sends.push((next, V::lock_granted(lock.id())));
+                }
             }
         }
         for (to, message) in &self.outbox.sends {

@@ -136,8 +136,8 @@ impl Attend for Loop {
             return self.go_on_ending(patience, is_asked, at_most);
         }
         self.turns = self.turns.wrapping_add(1);
-        let did = self.work();
         let now = self.now();
+        let did = self.work(now);
         if did {
             self.busy = now;
         }
@@ -219,8 +219,7 @@ impl Loop {
     }
 
     /// A turn of everything that is not waiting; whether there was anything to do.
-    fn work(&mut self) -> bool {
-        let now = self.now();
+    fn work(&mut self, now: Time) -> bool {
         let Loop { subsystem, port, function, bus, client, .. } = self;
         subsystem.reap(port, now);
         let mut world = World { subsystem, port, now };
@@ -287,8 +286,8 @@ impl Loop {
     fn go_on_ending(&mut self, patience: Time, is_asked: bool, at_most: Duration) -> Result<Progress, ServeError> {
         self.poll(at_most.min(AT_LEAST_EVERY))?;
         self.client = None;
-        self.work();
         let now = self.now();
+        self.work(now);
         if self.function.is_drained() && !is_asked {
             self.ending = Some((patience, true));
             self.subsystem.make_durable(&mut self.port, now);
