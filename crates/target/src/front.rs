@@ -5,8 +5,10 @@ use crate::port::{Line, PortShape, Wake};
 use crate::server::Server;
 use crate::subsystem::SubsystemSettings;
 use crate::vfio_user::{DoorbellPath, VfioUser};
-use mio::Waker;
+use mio::{Events, Poll, Waker};
 use nvme::HostMemory;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -164,14 +166,22 @@ impl Attendant {
     }
 }
 
-/// Waits about as long, where a poll would wait for whole milliseconds; whether it has.
-pub(crate) fn wait_short(at_most: Duration) -> bool {
-    let is_short = !at_most.is_zero() && at_most < Duration::from_millis(1);
-    if is_short {
-        // In slices, because nothing that comes meanwhile is seen.
-        std::thread::sleep(at_most.min(Duration::from_micros(50)));
+/// Waits until something happens or `at_most` has passed, to the microsecond where a poll by itself waits for whole milliseconds.
+pub(crate) fn poll_within(poll: &mut Poll, events: &mut Events, at_most: Duration) -> Result<(), ServeError> {
+    if !at_most.is_zero() {
+        let timeout = Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: at_most.subsec_nanos().into() };
+        match rustix::event::poll(&mut [PollFd::new(poll.registry(), PollFlags::IN)], Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(ServeError::Wait(error.into())),
+        }
     }
-    is_short
+    match poll.poll(events, Some(Duration::ZERO)) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+            events.clear();
+            Ok(())
+        }
+        other => Ok(other?),
+    }
 }
 
 /// Ends the drive however the server ends: whoever waits for both waits for ever otherwise.

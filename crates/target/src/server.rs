@@ -1,6 +1,6 @@
 //! The loop: sockets, the drive's completions and time, on one thread.
 
-use crate::front::{Attend, Ended, Patience, Progress, ServeError, Ties, wait_short};
+use crate::front::{Attend, Ended, Patience, Progress, ServeError, Ties, poll_within};
 use crate::metrics::Figures;
 use crate::port::{Port, PortShape};
 use crate::session::{Orphan, Session, World};
@@ -165,16 +165,13 @@ impl Loop {
             let can_send = connection.writable && !session.output().is_empty();
             (connection.readable && !session.is_backed_up()) || can_send || session.is_eased()
         };
-        let timeout = if at_most.is_zero() || self.connections.iter().flatten().any(has_work) || wait_short(at_most) {
+        let timeout = if at_most.is_zero() || self.connections.iter().flatten().any(has_work) {
             Duration::ZERO
         } else {
             let left = self.next_deadline().map_or(Span::from_secs(1), |at| at.since(self.now()));
             at_most.min(Duration::from_nanos(left.min(Span::from_secs(1)).nanos() + 1_000_000))
         };
-        match self.server.poll.poll(&mut self.events, Some(timeout)) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-            other => Ok(other?),
-        }
+        poll_within(&mut self.server.poll, &mut self.events, timeout)
     }
 
     fn next_deadline(&self) -> Option<Time> {

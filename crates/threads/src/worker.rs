@@ -23,9 +23,6 @@ const SPIN_ROUNDS: u32 = 256;
 /// default (`timerslack_ns` in proc(5)).
 const WAKE_MARGIN: Span = Span::from_micros(60);
 
-/// Who lives beside the stages waits for hosts in milliseconds: before an alarm that is nearer than two of them the thread stays awake.
-const COARSE_WAIT: Span = Span::from_millis(2);
-
 /// Rounds in a row after which whoever lives beside the stages is asked, though the stages still have work.
 const ROUNDS_PER_ASK: u32 = 8;
 
@@ -125,12 +122,14 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             if is_asked {
                 rounds = 0;
             }
-            if served || did {
+            // Alarms alone are no sign that hosts want something, who are looked for by a call to the system.
+            if did || served && beside.is_none() {
                 self.idle_rounds = 0;
-            } else if let Some(beside) = &mut beside {
-                self.rest_beside(&mut **beside);
-            } else {
-                self.rest();
+            } else if !served {
+                match &mut beside {
+                    Some(beside) => self.rest_beside(&mut **beside),
+                    None => self.rest(),
+                }
             }
             if !served {
                 self.wake_up();
@@ -287,29 +286,39 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
 
     /// Waits: a little while awake, then asleep until a message comes or an alarm is near.
     fn rest(&mut self) {
-        let left = self.alarms.next().min(self.shared.deadline).since(self.now);
         if self.spins && self.idle_rounds < SPIN_ROUNDS {
             self.idle_rounds += 1;
             return std::hint::spin_loop();
         }
-        if self.spins && left <= WAKE_MARGIN * 2 {
-            return std::thread::yield_now();
+        match self.may_sleep() {
+            Some(at_most) => {
+                let has_work = || self.has_work();
+                self.shared.sleepers[self.index].sleep(Duration::from_nanos(at_most.nanos()), has_work);
+            }
+            None => std::thread::yield_now(),
         }
-        self.usage.sleeps += 1;
-        let at_most = if self.spins { left - WAKE_MARGIN } else { left };
-        let has_work = || self.has_work();
-        self.shared.sleepers[self.index].sleep(Duration::from_nanos(at_most.nanos()), has_work);
     }
 
     /// The same where somebody lives beside the stages, who waits for the thread: for hosts as well as for messages.
     fn rest_beside(&mut self, beside: &mut dyn Beside) {
-        let left = self.alarms.next().min(self.shared.deadline).since(self.now);
-        if self.spins && (self.idle_rounds < SPIN_ROUNDS || left <= COARSE_WAIT) {
-            self.idle_rounds = self.idle_rounds.saturating_add(1);
+        if self.spins && self.idle_rounds < SPIN_ROUNDS {
+            self.idle_rounds += 1;
             return std::thread::yield_now();
         }
+        match self.may_sleep() {
+            Some(at_most) => self.shared.sleepers[self.index].wait(|| beside.wait(at_most), || self.has_work()),
+            None => std::thread::yield_now(),
+        }
+    }
+
+    /// How long until an alarm is near, if it is not near already.
+    fn may_sleep(&mut self) -> Option<Span> {
+        let left = self.alarms.next().min(self.shared.deadline).since(self.now);
+        if self.spins && left <= WAKE_MARGIN * 2 {
+            return None;
+        }
         self.usage.sleeps += 1;
-        self.shared.sleepers[self.index].wait(|| beside.wait(left), || self.has_work());
+        Some(if self.spins { left - WAKE_MARGIN } else { left })
     }
 
     fn has_work(&self) -> bool {

@@ -10,7 +10,7 @@ mod message;
 mod queues;
 mod transfer;
 
-use crate::front::{Attend, Ended, Progress, ServeError, Ties, wait_short};
+use crate::front::{Attend, Ended, Progress, ServeError, Ties, poll_within};
 use crate::metrics::Figures;
 use crate::port::{Port, PortShape};
 use crate::session::World;
@@ -207,8 +207,7 @@ impl Loop {
             false => Duration::from_secs(1),
         };
         let due = self.function.next_interrupt().map(|at| Duration::from_nanos(at.since(now).nanos()));
-        let most = most.min(at_most).min(due.unwrap_or(Duration::MAX));
-        self.poll(if wait_short(most) { Duration::ZERO } else { most })
+        self.poll(most.min(at_most).min(due.unwrap_or(Duration::MAX)))
     }
 
     /// Looks how the drive is, now and then: the guest hears of it where it waits for such an event.
@@ -238,21 +237,14 @@ impl Loop {
     }
 
     fn poll(&mut self, patience: Duration) -> Result<(), ServeError> {
-        match self.server.poll.poll(&mut self.events, Some(patience)) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            other => other?,
-        }
+        poll_within(&mut self.server.poll, &mut self.events, patience)?;
         if self.events.iter().any(|event| event.token() == LISTENER) {
             self.accept();
         }
-        for event in &self.events {
-            match (event.token(), &mut self.client) {
-                (CLIENT, Some(client)) => {
-                    client.readable |= event.is_readable() || event.is_read_closed();
-                    client.writable |= event.is_writable();
-                }
-                _ => {}
-            }
+        let Some(client) = &mut self.client else { return Ok(()) };
+        for event in self.events.iter().filter(|event| event.token() == CLIENT) {
+            client.readable |= event.is_readable() || event.is_read_closed();
+            client.writable |= event.is_writable();
         }
         Ok(())
     }
