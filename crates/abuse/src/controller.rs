@@ -1,13 +1,18 @@
 //! The controller and its commands without a front end: property writes, entries, lists of pages.
 
 use crate::reader::Reader;
-use nvme::spec::{Opcode, Submission, fabrics::DiscoveryEntry};
-use nvme::{AsynchronousEvent, Controller, ControllerSettings, DeviceEvent, NamespaceSettings, Role, Transport, prp};
+use nvme::spec::{AdminOpcode, DsmRange, Opcode, Submission, fabrics::DiscoveryEntry};
+use nvme::{
+    AsynchronousEvent, Controller, ControllerSettings, DeviceEvent, Movement, NamespaceSettings, Role, Transport, prp,
+};
 use units::{Bytes, HostAddress, Span};
+
+/// Blocks of each of the drive's own namespaces.
+const BLOCKS: u64 = 8192;
 
 /// A controller of small size.
 pub(crate) fn settings() -> ControllerSettings {
-    let namespace = |number| NamespaceSettings { blocks: 4096, block_bytes: 512, nguid: [number; 16], eui64: [0; 8] };
+    let namespace = |number| NamespaceSettings { blocks: BLOCKS, block_bytes: 512, nguid: [number; 16], eui64: [0; 8] };
     ControllerSettings {
         vendor: 0,
         serial: "FL0001".into(),
@@ -25,12 +30,14 @@ pub(crate) fn settings() -> ControllerSettings {
         commands: Opcode::ALL.to_vec(),
         volatile_write_cache: true,
         atomic_write_blocks: 8,
+        compare_and_write: true,
         keep_alive: None,
         ready_within: Span::from_secs(1),
         temperatures: [343, 358],
         power_centiwatts: 2_500,
         transport: Transport::Memory,
         role: Role::Storage,
+        managed_namespaces: 4,
         namespaces: vec![namespace(1), namespace(2)],
     }
 }
@@ -46,20 +53,45 @@ pub(crate) fn controller(bytes: &[u8]) {
     }
     if kind & 3 == 3 {
         settings.namespaces.clear();
+        settings.managed_namespaces = 0;
         settings.role = Role::Discovery(vec![DiscoveryEntry::default(); 2]);
     }
     let mut controller = Controller::new(settings);
     while !input.is_empty() {
-        match input.byte() % 7 {
+        match input.byte() % 8 {
             0 => controller.write_property(input.half().into(), input.word()),
             1 => controller.write_property_pair(input.half().into(), input.long()),
             2 => drop(controller.admin(&input.submission())),
             3 => drop(controller.fabrics(&input.submission())),
-            4 => drop(controller.movement(&input.submission())),
+            4 => carry(&controller, &input.submission(), &mut input),
+            7 => {
+                let submission = input.submission();
+                let mut data = vec![0; AdminOpcode::brings(&submission)];
+                data.iter_mut().take(132).for_each(|byte| *byte = input.byte());
+                drop(controller.admin_with(&submission, &data));
+            }
             5 => controller.raise(AsynchronousEvent::InvalidDoorbellValue),
             _ => drop(controller.read_property_pair(input.half().into())),
         }
         obey(&mut controller);
+    }
+}
+
+/// An I/O command that is let pass, and its ranges, as the drive is to see them: within its own blocks.
+fn carry(controller: &Controller, submission: &Submission, input: &mut Reader<'_>) {
+    let Ok((opcode, movement)) = controller.movement(submission) else { return };
+    let entry = controller.translate(submission).expect("its namespace has not changed since");
+    if opcode.has_range() {
+        assert!((1..=2).contains(&entry.namespace()));
+        assert!(entry.slba() + u64::from(entry.block_count()) <= BLOCKS, "{entry:x?}");
+    }
+    if let (true, Movement::FromHost(bytes)) = (opcode.brings_ranges(), movement) {
+        let mut words: Vec<u64> = (0..bytes.0 / 8).map(|_| input.long()).collect();
+        if controller.translate_ranges(submission, &mut words).is_ok() && opcode == Opcode::DatasetManagement {
+            for range in words.chunks_exact(2).map(|words| DsmRange::decode([words[0], words[1]])) {
+                assert!(range.slba + u64::from(range.blocks) <= BLOCKS, "{range:x?}");
+            }
+        }
     }
 }
 
@@ -76,6 +108,14 @@ fn obey(controller: &mut Controller) {
             DeviceEvent::ShutDown { .. } => controller.on_shut_down(),
             DeviceEvent::CompletionQueueCreated { entries, .. }
             | DeviceEvent::SubmissionQueueCreated { entries, .. } => assert!((2..=64).contains(&entries)),
+            DeviceEvent::Erase { namespace, piece } => {
+                assert!((1..=2).contains(&piece.home) && piece.first + piece.blocks <= BLOCKS);
+                let mut namespaces = controller.namespaces().clone();
+                namespaces.on_erased(namespace, true);
+                controller.set_namespaces(&namespaces);
+                controller.on_erased(namespace, true);
+            }
+            DeviceEvent::SubsystemReset => controller.on_subsystem_reset(),
             _ => {}
         }
     }

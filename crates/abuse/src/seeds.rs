@@ -3,7 +3,7 @@
 use nvme::prp;
 use nvme::spec::fabrics::{ANY_CONTROLLER, Connect, ConnectRecord, DISCOVERY_SUBSYSTEM, Property};
 use nvme::spec::registers::{self, Configuration};
-use nvme::spec::{AdminOpcode, DataPointer, FeatureId, Sgl, Submission, identify, log_page};
+use nvme::spec::{AdminOpcode, DataPointer, FeatureId, Fuse, Sgl, Submission, identify, log_page};
 use target::rehearsal::{MEMORY, MEMORY_BYTES};
 use units::HostAddress;
 
@@ -89,6 +89,17 @@ fn conversations() -> Vec<Named> {
     session.extend(part(1, &capsule(read, 5, &[])));
     let long = Submission::write(1, 0, 32, nowhere).with_sgl(Sgl::Transport { bytes: 16384 });
     session.extend(part(1, &capsule(long, 6, &[])));
+    let inside = |bytes| Sgl::InCapsule { offset: 0, bytes };
+    let compare = Submission::compare(1, 0, 1, nowhere).with_fuse(Fuse::First).with_sgl(inside(512));
+    session.extend(part(1, &capsule(compare, 8, &[9; 512])));
+    let paired = Submission::write(1, 0, 1, nowhere).with_fuse(Fuse::Second).with_sgl(inside(512));
+    session.extend(part(1, &capsule(paired, 9, &[8; 512])));
+    let copy = Submission::copy(1, 8, 1, nowhere).with_sgl(inside(32));
+    session.extend(part(1, &capsule(copy, 10, &[0; 32])));
+    let format = Submission::format_nvm(1, 1, 0).with_sgl(to_host(0));
+    session.extend(part(0, &capsule(format, 11, &[])));
+    let attach = Submission::attach_namespace(1, false, nowhere).with_sgl(inside(4096));
+    session.extend(part(0, &capsule(attach, 12, &[1; 4096])));
     session.extend(part(0, &capsule(Submission::property_set(property, 0x46_4001), 7, &[])));
     vec![("discovery", discovery), ("session", session)]
 }
@@ -122,6 +133,16 @@ fn machines() -> Vec<Named> {
         take(1),
         step(1, Submission::dataset_management(1, 2, buffer)),
         step(1, Submission::flush(1)),
+        step(1, Submission::compare(1, 0, 1, buffer).with_fuse(Fuse::First)),
+        step(1, Submission::write(1, 0, 1, buffer).with_fuse(Fuse::Second)),
+        step(1, Submission::copy(1, 16, 2, buffer)),
+        step(1, Submission::write_uncorrectable(1, 3, 1)),
+        take(1),
+        step(0, Submission::delete_namespace(1)),
+        take(0),
+        step(0, Submission::create_namespace(buffer)),
+        step(0, Submission::device_self_test(2)),
+        take(0),
         step(0, Submission::new(AdminOpcode::DeleteSubmissionQueue as u8, 0).with_dword(10, 1)),
         take(0),
     ];
@@ -175,6 +196,13 @@ fn controllers() -> Vec<Named> {
         command(2, Submission::new(AdminOpcode::AsynchronousEventRequest as u8, 0)),
         vec![5],
         command(4, Submission::write(1, 0, 16, at)),
+        command(4, Submission::copy(1, 0, 1, at)),
+        command(2, Submission::format_nvm(1, 1, 1)),
+        command(4, Submission::dataset_management(1, 1, at)),
+        command(2, Submission::delete_namespace(2)),
+        command(7, Submission::create_namespace(at)),
+        command(2, Submission::device_self_test(1)),
+        property(registers::NSSR, registers::NSSR_SIGNATURE),
         property(registers::CC, 0),
     ];
     let memory = [vec![0], start.concat(), commands.concat()].concat();

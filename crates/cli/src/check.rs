@@ -59,6 +59,7 @@ struct Row {
     torn_pages: u64,
     blocks_erased: u64,
     recoveries: u64,
+    from_checkpoint: u64,
     recovery_mean_ns: u64,
     recovery_max_ns: u64,
 }
@@ -73,6 +74,7 @@ impl Row {
             torn_pages: totals.torn_pages,
             blocks_erased: totals.erases,
             recoveries: totals.recoveries,
+            from_checkpoint: totals.from_checkpoint,
             recovery_mean_ns: totals.recovering.nanos() / totals.recoveries.max(1),
             recovery_max_ns: totals.recovery_max.nanos(),
         }
@@ -80,7 +82,15 @@ impl Row {
 
     fn cells(&self) -> Vec<String> {
         let millis = |nanos: u64| format!("{:.1} ms", nanos as f64 / 1e6);
-        let counts = [self.cases, self.cuts, self.cuts_in_recovery, self.torn_pages, self.blocks_erased];
+        let counts = [
+            self.cases,
+            self.cuts,
+            self.cuts_in_recovery,
+            self.torn_pages,
+            self.blocks_erased,
+            self.recoveries,
+            self.from_checkpoint,
+        ];
         let mut cells = vec![self.architecture.to_owned()];
         cells.extend(counts.iter().map(ToString::to_string));
         cells.extend([millis(self.recovery_mean_ns), millis(self.recovery_max_ns)]);
@@ -181,9 +191,20 @@ impl CheckArguments {
 }
 
 fn page(shell: &Shell<'_>, outcome: &Sweep) -> String {
-    let head = ["architecture", "runs", "cuts", "in recovery", "torn pages", "erases", "recovery", "at most"];
+    let head = [
+        "architecture",
+        "runs",
+        "cuts",
+        "in recovery",
+        "torn pages",
+        "erases",
+        "recoveries",
+        "by checkpoint",
+        "took",
+        "at most",
+    ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(outcome.totals.iter().map(|(name, totals)| Row::new(name, totals).cells()));
     rows.push(Row::new("all", &outcome.all()).cells());
-    table(shell.page, &rows, &[1, 2, 3, 4, 5, 6, 7])
+    table(shell.page, &rows, &[1, 2, 3, 4, 5, 6, 7, 8, 9])
 }

@@ -106,7 +106,7 @@ impl ReplayArguments {
                 skipped: trace.summary().skipped,
             });
         };
-        let measurement = Measurement { resolved: &resolved, device, expected, complete: &complete };
+        let measurement = Measurement { resolved: &resolved, device, then_cut: false, expected, complete: &complete };
         measurement.report(shell, json, vec![phase])
     }
 

@@ -10,9 +10,11 @@ use clap::Args;
 use host::Phase;
 use report::{Summary, render_on};
 use rig::config::{Resolved, World};
-use rig::{Device, Session};
+use rig::{Device, Recovery, Session};
 use std::fs::File;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use units::Span;
 
 /// Turns and die operations that a time line holds: what a browser still shows with ease.
 const TIMELINE_EVENTS: usize = 1_000_000;
@@ -23,6 +25,9 @@ pub(crate) struct RunArguments {
     /// Configuration file; `describe --toml` writes one
     #[arg(value_name = "CONFIG.toml")]
     config: Option<PathBuf>,
+    /// Cuts the power when the run is over, and says how long recovery takes
+    #[arg(long)]
+    then_cut: bool,
     #[command(flatten)]
     shared: Shared,
 }
@@ -32,18 +37,42 @@ impl RunArguments {
         let files: Vec<PathBuf> = self.config.iter().cloned().collect();
         let resolved = self.shared.layers(&files)?.resolve()?;
         check_supported(&self.shared, &resolved)?;
+        if self.then_cut && !matches!(resolved.world, World::Sim) {
+            return Err(unusable("--then-cut: expected --world sim; power is cut in virtual time", ""));
+        }
         let json = shell.json(self.shared.json.as_deref())?;
         let phases = resolved.phases();
         let expected = phases.iter().map(|phase| phase.ios.unwrap_or(0)).sum();
         let unlimited = phases.iter().any(|phase| phase.ios.is_none());
+        let mut device = resolved.plan();
+        device.drive.keeps_journal = self.then_cut;
         let measurement = Measurement {
             resolved: &resolved,
-            device: resolved.plan(),
+            device,
+            then_cut: self.then_cut,
             expected: if unlimited { 0 } else { expected },
             complete: &|_| {},
         };
         measurement.report(shell, json, phases)
     }
+}
+
+/// What a recovery did, in words.
+fn recovered(recovery: &Recovery, wall: Duration) -> String {
+    let Recovery { took, pages_read, torn_pages, mapped, replayed, .. } = recovery;
+    let begun = match recovery.checkpoint {
+        Some(number) => format!("from checkpoint {number}, and {replayed} logical pages written after it"),
+        None => "from every page of flash, for there is no checkpoint".into(),
+    };
+    let millis = |span: Span| format!("{:.1} ms", span.secs_f64() * 1e3);
+    let steps = recovery.steps.iter().map(|&(step, took)| format!("{step} {}", millis(took)));
+    let rows = [
+        ("recovery", format!("{} of virtual time, {:.1} s of this machine's", millis(*took), wall.as_secs_f64())),
+        ("", format!("{mapped} logical pages {begun}")),
+        ("", format!("{pages_read} pages read, {torn_pages} of them torn, {} groups erased", recovery.groups_erased)),
+        ("steps", steps.collect::<Vec<_>>().join(", ")),
+    ];
+    rows.iter().map(|(name, text)| format!("{name:<10} {text}\n")).collect()
 }
 
 /// Refuses what the configuration knows but this version cannot run.
@@ -62,6 +91,8 @@ pub(crate) fn check_supported(shared: &Shared, resolved: &Resolved) -> anyhow::R
 pub(crate) struct Measurement<'a> {
     pub(crate) resolved: &'a Resolved,
     pub(crate) device: Device,
+    /// Whether the power is cut at the end.
+    pub(crate) then_cut: bool,
     /// Requests of all phases, warm-up included; 0 where that is not known.
     pub(crate) expected: u64,
     /// Adds to each summary what only the caller knows.
@@ -129,6 +160,13 @@ impl Measurement<'_> {
         }
         if self.device.check {
             session.check_invariants()?;
+        }
+        if self.then_cut {
+            let waiting = Progress::wait(shell.watched, "recovering");
+            let began = Instant::now();
+            let recovery = session.lose_power(&self.device, self.resolved.processor.clone())?;
+            drop(waiting);
+            shell.say(&format!("\n{}", recovered(&recovery, began.elapsed())))?;
         }
         Ok(())
     }

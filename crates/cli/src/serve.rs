@@ -7,7 +7,7 @@ use crate::keys::read_keys;
 use crate::run::check_supported;
 use clap::Args;
 use rig::config::{Payload, Resolved, World};
-use rig::{Door, DoorbellPath, Layout, Service, ServiceError, ServiceSettings};
+use rig::{Door, DoorbellPath, Layout, Recovery, Service, ServiceError, ServiceSettings};
 use serde::Serialize;
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -79,7 +79,7 @@ impl ServeArguments {
         let metrics = metrics.map(|address| service.metrics(address)).transpose()?;
         let shown = metrics.as_ref().map(rig::Metrics::address).transpose()?;
         let end_metrics = metrics.as_ref().map(rig::Metrics::ender).transpose()?;
-        self.introduce(shell, &resolved, service.address(), shown)?;
+        self.introduce(shell, &resolved, service.recovery(), (service.address(), shown))?;
         let ended = thread::scope(|scope| {
             scope.spawn(move || signals.forever().for_each(|_| stop.stop()));
             metrics.map(|metrics| scope.spawn(move || metrics.run()));
@@ -155,6 +155,7 @@ impl ServeArguments {
             allowed: self.allow_host.clone(),
             keys: self.keys.as_deref().map(read_keys).transpose()?,
             layout: Layout { threads: threads.into(), pin: false },
+            processor: resolved.processor.clone(),
         };
         let mut device = resolved.plan();
         resolved.draw(&device)?;
@@ -166,8 +167,8 @@ impl ServeArguments {
         &self,
         shell: &mut Shell<'_>,
         resolved: &Resolved,
-        address: Option<SocketAddr>,
-        metrics: Option<SocketAddr>,
+        recovery: Option<&Recovery>,
+        (address, metrics): (Option<SocketAddr>, Option<SocketAddr>),
     ) -> anyhow::Result<()> {
         let mut rows = vec![
             ("firmware", resolved.architecture.name().to_owned()),
@@ -175,6 +176,7 @@ impl ServeArguments {
             ("subsystem", self.nqn.clone()),
         ];
         rows.extend(self.media.as_ref().map(|file| ("contents", file.display().to_string())));
+        rows.extend(recovery.map(|recovery| ("recovered", found_again(recovery))));
         if let Some(address) = address {
             let (ip, port) = (address.ip(), address.port());
             rows.push(("listening", address.to_string()));
@@ -189,6 +191,13 @@ impl ServeArguments {
         shell.say(&rows.iter().map(|(name, text)| format!("{name:<10} {text}\n")).collect::<String>())?;
         Ok(())
     }
+}
+
+/// What was in a file when it was served again.
+fn found_again(recovery: &Recovery) -> String {
+    let from = recovery.checkpoint.map_or_else(|| "every page".into(), |number| format!("checkpoint {number}"));
+    let millis = recovery.took.secs_f64() * 1e3;
+    format!("{} pages from {from}, {millis:.1} ms of virtual time", recovery.mapped)
 }
 
 fn resolve_address(flag: &str, text: &str) -> anyhow::Result<SocketAddr> {

@@ -114,7 +114,10 @@ fn combined(phases: &[Summary]) -> Summary {
             pages_moved: shares.count(|phase| phase.gc.as_ref().map_or(0, |gc| gc.pages_moved)),
             foreground_ns: shares.count(|phase| phase.gc.as_ref().map_or(0, |gc| gc.foreground_ns)),
         }),
-        journal: last.journal.as_ref().map(|_| Journal {
+        journal: last.journal.as_ref().map(|journal| Journal {
+            // Like the wear of the drive, counted from its first day.
+            erase_count_min: journal.erase_count_min,
+            erase_count_max: journal.erase_count_max,
             checkpoints: shares.count(|phase| phase.journal.as_ref().map_or(0, |journal| journal.checkpoints)),
             pages: shares.count(|phase| phase.journal.as_ref().map_or(0, |journal| journal.pages)),
         }),

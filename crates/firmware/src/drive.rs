@@ -53,6 +53,8 @@ pub struct DriveShape {
     pub sector_words: usize,
     /// Whether every write is on flash before it is answered: the volatile write cache is off.
     pub write_through: bool,
+    /// Whether every byte of the journal is kept, for recovery to read; else what is kept of other pages.
+    pub keeps_journal: bool,
 }
 
 /// A drive that cannot be.
@@ -147,6 +149,14 @@ impl Drive {
     /// Payload words of a page.
     pub fn page_words(&self) -> usize {
         self.sectors_per_page as usize * self.shape.sector_words
+    }
+    /// Words of a page of the journal.
+    pub fn journal_words(&self) -> usize {
+        if self.shape.keeps_journal { self.whole_words() } else { self.page_words() }
+    }
+    /// Words of a whole page.
+    pub fn whole_words(&self) -> usize {
+        self.geometry().shape().page.0 as usize / 8
     }
     /// The channel of a physical page, as an index.
     pub fn channel_of(&self, ppn: Ppn) -> usize {

@@ -35,7 +35,9 @@ pub use settings::{
 pub(crate) use spares::Spares;
 pub use spares::spare_left;
 pub use stages::trans::write_points;
-pub use tables::{BlockGroups, COMPLETION_VALID, Flaw, Frames, GroupState, HybridMap, Mapping, PageMap, Tables};
+pub use tables::{
+    BlockGroups, COMPLETION_VALID, Flaw, Frames, GroupState, HybridMap, Journal, Mapping, PageMap, Tables, journal,
+};
 pub use work::Work;
 
 /// The firmware's words, for executors.
@@ -50,6 +52,7 @@ impl stage::Vocabulary for Firmware {
     fn work_index(work: Work) -> usize {
         work as usize
     }
+    #[inline]
     fn subject(message: &Message) -> Option<u32> {
         let key = message.key();
         (key != CommandKey::NONE).then_some(key.0)

@@ -330,6 +330,9 @@ pub enum TransOperation {
     Relocate(Ppn),
     /// Programming the page at this place failed: give it another, and use the block no more.
     Replace(Ppn),
+    /// Put the number from which on the pages of this thread are new into the frame, the head of a checkpoint: all pages with lower
+    /// numbers are in the map, or never will be.
+    Sign,
     /// Place nothing more in this page's group: it is to be emptied.
     Close(Ppn),
     /// The new place is programmed: map the page there, unless it has been written since.

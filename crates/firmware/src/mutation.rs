@@ -26,6 +26,14 @@ pub enum Mutation {
     WrongCount,
     /// See [`MUTATIONS`].
     ForgetDiscard,
+    /// See [`MUTATIONS`].
+    ReuseBeforeCheckpoint,
+    /// See [`MUTATIONS`].
+    DropCheckpointTail,
+    /// See [`MUTATIONS`].
+    CommitUnfenced,
+    /// See [`MUTATIONS`].
+    TrustTornCheckpoint,
 }
 
 /// What is known of a planted bug.
@@ -91,6 +99,26 @@ pub const MUTATIONS: &[Planted] = &[
         mutation: Mutation::ForgetDiscard,
         name: "forget-discard",
         summary: "TRANS unmaps deallocated pages and leaves nothing on flash that says so",
+    },
+    Planted {
+        mutation: Mutation::ReuseBeforeCheckpoint,
+        name: "reuse-before-checkpoint",
+        summary: "LOG erases groups of the journal that hold segments which no later checkpoint has",
+    },
+    Planted {
+        mutation: Mutation::DropCheckpointTail,
+        name: "drop-checkpoint-tail",
+        summary: "LOG leaves the last segment out of every checkpoint",
+    },
+    Planted {
+        mutation: Mutation::CommitUnfenced,
+        name: "commit-unfenced",
+        summary: "LOG commits a checkpoint before what it points to is programmed",
+    },
+    Planted {
+        mutation: Mutation::TrustTornCheckpoint,
+        name: "trust-torn-checkpoint",
+        summary: "recovery takes the newest checkpoint, whether it has a commit or not",
     },
 ];
 

@@ -280,8 +280,19 @@ impl Settings {
                 "a share from 0 to below 1",
             );
         }
+        self.check_journal(page)
+    }
+
+    fn check_journal(&self, page: Bytes) -> Result<(), SettingsError> {
         if self.parts.log > 0 && (self.journal.interval == Span::ZERO || self.journal.window == 0) {
-            return refuse("journal.interval_ms", "0".into(), "a positive interval and window");
+            let (key, value) = ("journal.interval_ms".into(), "0".into());
+            return Err(SettingsError { key, value, expected: "a positive interval and window".into() });
+        }
+        // The head of a checkpoint has a word for each of them.
+        let heads = page.0 / 8 - crate::tables::journal::HEAD_WORDS as u64;
+        if self.parts.log > 0 && u64::from(self.parts.trans) > heads {
+            let expected = format!("at most {heads} threads of address translation, for the head of a checkpoint");
+            return Err(SettingsError { key: "threads".into(), value: self.parts.trans.to_string(), expected });
         }
         Ok(())
     }

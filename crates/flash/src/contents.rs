@@ -2,6 +2,7 @@
 
 use crate::Geometry;
 use crate::store::{PageStore, StoreFailed, StoredBlock, StoredPage};
+use prefetch_index::prefetch_index;
 use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -107,6 +108,15 @@ pub trait Media {
 pub trait Labels: Debug + Send + Sync {
     /// The logical page that was left at `ppn`, a page that was preconditioned. At most [`Oob::LPN_MAX`].
     fn label(&self, ppn: Ppn) -> Lpn;
+    /// Its whole out-of-band entry. Pages of the host are older than whatever is written later.
+    fn entry(&self, ppn: Ppn) -> Oob {
+        Oob { lpn: self.label(ppn), owner: 0, sequence: 0 }
+    }
+    /// Writes what a page holds that is kept whole (see [`Contents::keeping_whole`]).
+    fn payload(&self, ppn: Ppn, payload: &mut [u64]) {
+        let _ = ppn;
+        payload.fill(0);
+    }
 }
 
 /// In the table of logical pages: not programmed. Zero, so that a fresh table is zeroed memory that nobody has touched.
@@ -161,6 +171,8 @@ pub struct Contents {
     chunks: Vec<Chunk>,
     chunks_free: Vec<u32>,
     labels: Option<Arc<dyn Labels>>,
+    /// Every byte of the pages of this block and those behind it is kept, whatever is kept of others.
+    whole_from: BlockId,
     /// Blocks in which an operation failed, by their index.
     bad: BTreeSet<usize>,
     /// Where payload is, if not in the chunks.
@@ -188,6 +200,7 @@ impl Contents {
             chunks: Vec::new(),
             chunks_free: Vec::new(),
             labels: None,
+            whole_from: BlockId(u32::MAX),
             bad: BTreeSet::new(),
             store: None,
         }
@@ -205,16 +218,42 @@ impl Contents {
         (mark != ERASED && mark != TORN).then(|| Lpn(mark - 1))
     }
 
-    /// Touches what a read or program of a page will need, so that the memory is near by then. Changes nothing.
+    /// Brings near what a read or program of a page will need. Changes nothing.
     pub fn prefetch(&self, ppn: Ppn) {
         let Ok((block, page)) = self.locate_page(ppn) else { return };
-        let Block { ruled, chunk, .. } = self.blocks[block];
-        std::hint::black_box((chunk, if page < ruled { 0 } else { self.lpns[self.page_index(block, page)] }));
+        prefetch_index(&self.blocks, block);
+        // Until something is programmed, all follows from the rule, and the table is not looked at.
+        if !self.chunks.is_empty() {
+            prefetch_index(&self.lpns, self.page_index(block, page));
+        }
     }
 
-    /// How many words a page's payload has.
+    /// Keeps every byte of the pages of this block and of all behind it: firmware's own pages, which are of no use in part.
+    #[must_use]
+    pub fn keeping_whole(mut self, from: BlockId) -> Self {
+        self.whole_from = from;
+        self
+    }
+
+    /// How many words are kept of a page that is not kept whole.
     pub fn page_words(&self) -> usize {
         self.page_words
+    }
+
+    /// How many words are kept of a page at most.
+    pub fn page_words_max(&self) -> usize {
+        let all_whole = self.whole_from.0 == u32::MAX;
+        if all_whole { self.page_words } else { self.page_words.max(self.whole_words()) }
+    }
+
+    /// How many words are kept of a page.
+    #[inline]
+    pub fn words_of(&self, ppn: Ppn) -> usize {
+        if self.geometry.block_of(ppn) < self.whole_from { self.page_words } else { self.whole_words() }
+    }
+
+    fn whole_words(&self) -> usize {
+        self.geometry.shape().page.0 as usize / 8
     }
 
     /// How often a block has been erased.
@@ -253,7 +292,7 @@ impl Contents {
         let index = self.page_index(block, page);
         self.lpns[index] = TORN;
         let erases = self.blocks[block].erases;
-        let (words, torn) = (vec![0; self.page_words], StoredPage { mark: TORN, erases, ..StoredPage::default() });
+        let (words, torn) = (vec![0; self.words_of(ppn)], StoredPage { mark: TORN, erases, ..StoredPage::default() });
         let failed = |_| MediaFault::StoreFailed { block: self.geometry.block_of(ppn) };
         self.store.as_mut().map_or(Ok(()), |store| store.write(ppn, torn, &words)).map_err(failed)
     }
@@ -341,7 +380,7 @@ impl Contents {
         let lpn = self.labelled(ppn)?;
         let chunk = (self.blocks[block].chunk as usize).checked_sub(1).map(|index| &self.chunks[index]);
         let Some(chunk) = chunk.filter(|chunk| page >= chunk.first) else {
-            return Some(Oob { lpn, owner: 0, sequence: u64::from(page) });
+            return self.labels.as_ref().map(|labels| labels.entry(ppn));
         };
         let entry = chunk.entries[(page - chunk.first) as usize];
         Some(Oob { lpn, owner: entry.owner, sequence: entry.sequence })
@@ -442,9 +481,9 @@ impl Contents {
 
 impl Media for Contents {
     fn program(&mut self, ppn: Ppn, oob: Oob, payload: &[u64]) -> Result<(), MediaFault> {
-        assert_eq!(payload.len(), self.page_words, "a payload of another size than a page's");
+        let words = self.words_of(ppn);
+        assert_eq!(payload.len(), words, "a payload of another size than a page's");
         let (block, page) = self.admit(ppn)?;
-        let words = self.page_words;
         if let Some(store) = &mut self.store {
             let erases = self.blocks[block].erases;
             let (mark, check) = (mark(oob.lpn), oob.check(ppn));
@@ -469,7 +508,8 @@ impl Media for Contents {
     }
 
     fn read(&mut self, ppn: Ppn, payload: &mut [u64]) -> Result<Option<Oob>, MediaFault> {
-        assert_eq!(payload.len(), self.page_words, "a payload of another size than a page's");
+        let words = self.words_of(ppn);
+        assert_eq!(payload.len(), words, "a payload of another size than a page's");
         let (block, page) = self.locate_page(ppn)?;
         let lpn = match self.mark_at(ppn, block, page) {
             ERASED => {
@@ -482,8 +522,13 @@ impl Media for Contents {
         let chunk = (self.blocks[block].chunk as usize).checked_sub(1).map(|index| &self.chunks[index]);
         match chunk.filter(|chunk| page >= chunk.first) {
             None => {
-                self.precondition_payload(lpn, payload);
-                Ok(Some(Oob { lpn, owner: 0, sequence: 0 }))
+                let labels = self.labels.as_ref().expect("pages outside a chunk follow a rule");
+                if self.geometry.block_of(ppn) < self.whole_from {
+                    self.precondition_payload(lpn, payload);
+                } else {
+                    labels.payload(ppn, payload);
+                }
+                Ok(Some(labels.entry(ppn)))
             }
             Some(chunk) => {
                 let index = (page - chunk.first) as usize;
@@ -493,7 +538,7 @@ impl Media for Contents {
                     return Err(MediaFault::Unreadable { ppn });
                 }
                 match &mut self.store {
-                    None => payload.copy_from_slice(&chunk.words[index * self.page_words..][..self.page_words]),
+                    None => payload.copy_from_slice(&chunk.words[index * words..][..words]),
                     Some(store) => store.read(ppn, payload).map_err(|StoreFailed| MediaFault::Unreadable { ppn })?,
                 }
                 Ok(Some(oob))

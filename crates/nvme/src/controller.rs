@@ -10,11 +10,12 @@
 //! ```
 
 use crate::admin::{ErrorLog, EventRequests, Features, QueueTable};
+use crate::namespaces::{Namespaces, Piece};
 use crate::spec::log_page::{HealthPage, warning};
 use crate::spec::registers::{self, AdminQueueAttributes, Configuration};
 use crate::spec::{FeatureId, PAGE_BYTES, QueuePriority, Status};
 use crate::{Arbitration, ArbitrationShares, AsynchronousEvent, CoalescingSettings, ControllerSettings, Transport};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{HostAddress, QueueId, Span};
 
 /// What the device end has to do, in the order of [`Controller::next_event`].
@@ -72,8 +73,30 @@ pub enum DeviceEvent {
     CompletionQueueDeleted(QueueId),
     /// A feature has another value; those that concern the device are read from the controller.
     FeatureChanged(FeatureId),
-    /// A held Asynchronous Event Request of the admin queue completes.
-    EventRequestDone {
+    /// The namespaces are not what they were: whoever has them for all controllers takes them from
+    /// [`Controller::namespaces`] and gives them to the others.
+    NamespacesChanged,
+    /// Leave zeroes in this piece of the drive, durably, then call [`Controller::on_erased`] with the namespace. Its commands that
+    /// are under way are waited for; no others come.
+    Erase {
+        /// The namespace.
+        namespace: u32,
+        /// Where it lies.
+        piece: Piece,
+    },
+    /// Begin a self-test of the drive, or of a namespace.
+    SelfTest {
+        /// An extended one.
+        extended: bool,
+        /// The namespace; 0 is the controller alone, [`crate::spec::ALL_NAMESPACES`] all.
+        namespace: u32,
+    },
+    /// End the self-test that runs, if one does.
+    SelfTestEnded,
+    /// Reset every controller of the subsystem.
+    SubsystemReset,
+    /// A held command of the admin queue completes: an Asynchronous Event Request, or one that has taken its time.
+    HeldCommandDone {
         /// Its identifier.
         command_id: u16,
         /// Result of the completion.
@@ -111,6 +134,13 @@ pub struct Controller {
     pub(crate) events: VecDeque<DeviceEvent>,
     pub(crate) configuration: Configuration,
     pub(crate) host_id: [u8; 16],
+    pub(crate) namespaces: Namespaces,
+    /// Namespaces that changed since the host read of it.
+    pub(crate) changed: BTreeSet<u32>,
+    /// The command that waits for namespaces to be erased, and for which.
+    pub(crate) erasing: Option<(u16, BTreeSet<u32>)>,
+    /// Log pages that the device end has written.
+    pub(crate) pages: BTreeMap<u8, Vec<u8>>,
     attributes: AdminQueueAttributes,
     submissions: u64,
     completions: u64,
@@ -118,6 +148,8 @@ pub struct Controller {
     /// RDY, which falls only when the device has let go of host memory.
     ready: bool,
     shutdown: Shutdown,
+    /// NSSRO: a reset of the subsystem has happened.
+    was_reset: bool,
 }
 
 impl Controller {
@@ -127,7 +159,14 @@ impl Controller {
     /// If the settings contradict themselves or the ranges their fields name.
     pub fn new(settings: ControllerSettings) -> Self {
         settings.assert_valid();
+        let mut namespaces = Namespaces::new(&settings);
+        namespaces.enter(settings.controller_id);
         Controller {
+            namespaces,
+            changed: BTreeSet::new(),
+            erasing: None,
+            pages: BTreeMap::new(),
+            was_reset: false,
             features: Features::new(&settings),
             queues: QueueTable::new(settings.io_queues_max),
             requests: EventRequests::new(settings.event_requests_max),
@@ -184,6 +223,10 @@ impl Controller {
         let disabled = !self.configuration.enabled();
         match offset {
             registers::CC => self.configure(Configuration(value)),
+            registers::NSSR if value == registers::NSSR_SIGNATURE && self.settings.managed_namespaces > 0 => {
+                self.events.push_back(DeviceEvent::SubsystemReset);
+            }
+            registers::CSTS if value & registers::CSTS_SUBSYSTEM_RESET != 0 => self.was_reset = false,
             registers::AQA if disabled => self.attributes = AdminQueueAttributes(value & 0x0fff_0fff),
             _ => match offset & !4 {
                 registers::ASQ if disabled => set_half(&mut self.submissions, offset, value),
@@ -206,6 +249,7 @@ impl Controller {
             | registers::CAP_WEIGHTED
             | self.ready_half_seconds(0xff) << 24
             | registers::CAP_NVM
+            | if self.settings.managed_namespaces > 0 { registers::CAP_SUBSYSTEM_RESET } else { 0 }
             | registers::CAP_COMMAND_SETS
             | registers::CAP_READY_WITH_MEDIA
     }
@@ -222,7 +266,8 @@ impl Controller {
             Shutdown::Running => registers::CSTS_SHUTTING_DOWN,
             Shutdown::Done => registers::CSTS_SHUT_DOWN,
         };
-        ready | fatal | shutdown
+        let reset = if self.was_reset { registers::CSTS_SUBSYSTEM_RESET } else { 0 };
+        ready | fatal | shutdown | reset
     }
 
     fn configure(&mut self, new: Configuration) {
@@ -275,10 +320,20 @@ impl Controller {
             return;
         }
         self.state = State::Stopping;
+        // Erasing goes on; there is nobody left to be told.
+        self.erasing = None;
+        self.changed.clear();
         self.features.reset(&self.settings);
         self.queues = QueueTable::new(self.settings.io_queues_max);
         self.requests = EventRequests::new(self.settings.event_requests_max);
         self.events.push_back(DeviceEvent::Stop);
+    }
+
+    /// The subsystem is reset: the host finds its controller disabled, and CSTS.NSSRO set (Base §3.7.1).
+    pub fn on_subsystem_reset(&mut self) {
+        self.configuration = Configuration::default();
+        self.was_reset = true;
+        self.stop();
     }
 
     /// The device is ready for commands. Without effect if the host has disabled it meanwhile.
@@ -334,9 +389,51 @@ impl Controller {
         self.deliver_events();
     }
 
+    /// The namespaces as this controller knows them.
+    pub fn namespaces(&self) -> &Namespaces {
+        &self.namespaces
+    }
+
+    /// The namespaces are these now; the host is told what changed for it, where it wants to know.
+    pub fn set_namespaces(&mut self, namespaces: &Namespaces) {
+        let id = self.settings.controller_id;
+        let differing = self.namespaces.differing(namespaces, id);
+        self.namespaces.clone_from(namespaces);
+        if !differing.is_empty() {
+            self.changed.extend(differing);
+            if self.features.wants_namespace_notices() {
+                self.raise(AsynchronousEvent::NamespacesChanged);
+            }
+        }
+    }
+
+    /// Takes the namespaces before a host has seen any.
+    pub fn with_namespaces(&mut self, namespaces: Namespaces) {
+        self.namespaces = namespaces;
+    }
+
+    /// A log page that the device end writes: what the host reads of it from now on.
+    pub fn set_page(&mut self, id: u8, page: Vec<u8>) {
+        self.pages.insert(id, page);
+    }
+
+    /// A namespace that this controller wanted erased is, or could not be.
+    pub fn on_erased(&mut self, namespace: u32, erased: bool) {
+        let Some((command_id, left)) = &mut self.erasing else { return };
+        let command_id = *command_id;
+        left.remove(&namespace);
+        let status = match (erased, left.is_empty()) {
+            (false, _) => Status::WRITE_FAULT,
+            (true, true) => Status::SUCCESS,
+            (true, false) => return,
+        };
+        self.erasing = None;
+        self.events.push_back(DeviceEvent::HeldCommandDone { command_id, result: 0, status });
+    }
+
     pub(crate) fn deliver_events(&mut self) {
         while let Some((command_id, result)) = self.requests.deliver() {
-            self.events.push_back(DeviceEvent::EventRequestDone { command_id, result, status: Status::SUCCESS });
+            self.events.push_back(DeviceEvent::HeldCommandDone { command_id, result, status: Status::SUCCESS });
         }
     }
 

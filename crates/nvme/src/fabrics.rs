@@ -15,8 +15,9 @@ const READABLE: &[Property] = &[
     Property { offset: registers::CRTO, bytes: 4 },
 ];
 
-/// The one it writes.
-const WRITABLE: Property = Property { offset: registers::CC, bytes: 4 };
+/// Those it writes.
+const WRITABLE: [Property; 2] =
+    [Property { offset: registers::CC, bytes: 4 }, Property { offset: registers::NSSR, bytes: 4 }];
 
 impl Controller {
     /// Takes what a Connect of the admin queue brings: who the host is and how long it may be silent, in milliseconds.
@@ -45,8 +46,8 @@ impl Controller {
                 8 => self.read_property_pair(property.offset),
                 _ => self.read_property(property.offset).into(),
             }),
-            FabricsCommand::PropertySet(WRITABLE, value) => {
-                self.write_property(WRITABLE.offset, value as u32);
+            FabricsCommand::PropertySet(property, value) if WRITABLE.contains(&property) => {
+                self.write_property(property.offset, value as u32);
                 Ok(0)
             }
             FabricsCommand::PropertyGet(_) | FabricsCommand::PropertySet(..) => Err(Status::INVALID_FIELD),

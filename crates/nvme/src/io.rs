@@ -1,8 +1,11 @@
 //! What an I/O command asks a front end to move, and what is refused before the firmware sees it.
 
-use crate::Controller;
-use crate::spec::{ALL_NAMESPACES, DsmRange, Fuse, Opcode, Status, Submission};
+use crate::spec::{ALL_NAMESPACES, COPY_RANGES_MAX, CopyRange, DsmRange, Fuse, Opcode, Status, Submission};
+use crate::{Controller, NamespaceSettings};
 use units::Bytes;
+
+/// Bytes that a Verify, Write Zeroes or Write Uncorrectable reaches over at most (CNS 06h): as many as 65,536 sectors.
+pub(crate) const RANGE_BYTES_MAX: u64 = 32 << 20;
 
 /// The bytes that go between host and drive for a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +23,8 @@ impl Controller {
     ///
     /// # Errors
     /// The status it fails with: the controller is not ready, there is no such command or namespace, blocks lie outside,
-    /// the transfer is longer than MDTS, or it is half of a fused pair, of which this controller has none.
+    /// the transfer is longer than MDTS, or it cannot be half of a fused pair. Whether the other half is there and fits is
+    /// for [`fuse`].
     pub fn movement(&self, submission: &Submission) -> Result<(Opcode, Movement), Status> {
         if !self.is_ready() {
             return Err(Status::COMMAND_SEQUENCE_ERROR);
@@ -29,20 +33,31 @@ impl Controller {
         if !self.settings.commands.contains(&opcode) {
             return Err(Status::INVALID_OPCODE);
         }
-        if submission.fuse() != Fuse::Normal {
+        let may_fuse = match submission.fuse() {
+            Fuse::Normal => true,
+            Fuse::First => opcode == Opcode::Compare && self.settings.fuses(),
+            Fuse::Second => opcode == Opcode::Write && self.settings.fuses(),
+            Fuse::Reserved => false,
+        };
+        if !may_fuse {
             return Err(Status::INVALID_FIELD);
         }
         if opcode == Opcode::Flush && submission.namespace() == ALL_NAMESPACES {
             return Ok((opcode, Movement::Nothing));
         }
-        let namespace = self.settings.namespace(submission.namespace()).ok_or(Status::INVALID_NAMESPACE)?;
+        let (own, id) = (self.settings.controller_id, submission.namespace());
+        let space = self.namespaces.of(own, id).ok_or(self.namespaces.missing(id))?;
+        if space.change.is_some() {
+            return Err(Status::FORMAT_IN_PROGRESS);
+        }
+        let namespace = &space.settings;
         let moves_blocks = match opcode {
             Opcode::Flush => return Ok((opcode, Movement::Nothing)),
             Opcode::DatasetManagement => {
                 let bytes = u64::from(submission.dsm_range_count()) * DsmRange::WORDS as u64 * 8;
                 return Ok((opcode, Movement::FromHost(Bytes(bytes))));
             }
-            Opcode::Copy => return Err(Status::INVALID_OPCODE),
+            Opcode::Copy => return copied(submission, namespace.blocks).map(|bytes| (opcode, bytes)),
             Opcode::Read | Opcode::Write | Opcode::Compare => true,
             Opcode::WriteUncorrectable | Opcode::WriteZeroes | Opcode::Verify => false,
         };
@@ -51,8 +66,14 @@ impl Controller {
             return Err(Status::LBA_OUT_OF_RANGE);
         }
         let bytes = Bytes(blocks * u64::from(namespace.block_bytes));
+        if !moves_blocks && bytes.0 > RANGE_BYTES_MAX {
+            return Err(Status::INVALID_FIELD);
+        }
         if moves_blocks && self.settings.transfer_max.is_some_and(|most| bytes > most) {
             return Err(Status::INVALID_FIELD);
+        }
+        if submission.fuse() != Fuse::Normal {
+            self.check_atomic(submission, namespace)?;
         }
         let movement = match opcode {
             Opcode::Read => Movement::ToHost(bytes),
@@ -61,4 +82,67 @@ impl Controller {
         };
         Ok((opcode, movement))
     }
+
+    /// Blocks of a namespace that are written atomically: what that is in blocks of the drive, in its own.
+    pub(crate) fn atomic_blocks(&self, namespace: &NamespaceSettings) -> u32 {
+        let unit = self.settings.namespaces.first().map_or(512, |drive| drive.block_bytes);
+        (self.settings.atomic_write_blocks * unit / namespace.block_bytes).max(1)
+    }
+
+    /// A command that [`Controller::movement`] has let pass, as the drive is to see it.
+    ///
+    /// # Errors
+    /// The status it fails with, because its namespace has gone meanwhile or its contents are going.
+    pub fn translate(&self, submission: &Submission) -> Result<Submission, Status> {
+        let own = self.settings.controller_id;
+        let is_going = |space: &crate::namespaces::Space| space.change.is_some();
+        if self.namespaces.of(own, submission.namespace()).is_some_and(is_going) {
+            return Err(Status::FORMAT_IN_PROGRESS);
+        }
+        self.namespaces.translate(own, submission)
+    }
+
+    /// The ranges of such a command as the drive is to see them, in the words they came in.
+    ///
+    /// # Errors
+    /// The status it fails with: blocks lie outside the namespace, or a range is too long.
+    pub fn translate_ranges(&self, submission: &Submission, words: &mut [u64]) -> Result<(), Status> {
+        self.namespaces.translate_ranges(self.settings.controller_id, submission, words)
+    }
+
+    /// A fused pair takes effect whole or not at all only within what is written atomically.
+    fn check_atomic(&self, submission: &Submission, namespace: &NamespaceSettings) -> Result<(), Status> {
+        let (unit, blocks) = (u64::from(self.atomic_blocks(namespace)), u64::from(submission.block_count()));
+        if submission.slba() % unit + blocks > unit { Err(Status::ATOMIC_WRITE_UNIT_EXCEEDED) } else { Ok(()) }
+    }
+}
+
+/// What two neighbours in a queue are to each other, where the first is the first half of a fused pair: a pair, or why each of
+/// them fails (Base §3.4.2).
+///
+/// # Errors
+/// The statuses of both; `None` where the other is not of the pair and goes on alone.
+pub fn fuse(first: &Submission, second: &Submission) -> Result<(), (Status, Option<Status>)> {
+    if second.fuse() != Fuse::Second {
+        return Err((Status::ABORTED_MISSING_FUSED, None));
+    }
+    let of = |half: &Submission| (half.namespace(), half.slba(), half.block_count());
+    if of(first) != of(second) {
+        return Err((Status::INVALID_FIELD, Some(Status::ABORTED_FAILED_FUSED)));
+    }
+    Ok(())
+}
+
+/// What a Copy brings from the host: its ranges. Where they lie is known when they are here.
+fn copied(submission: &Submission, blocks: u64) -> Result<Movement, Status> {
+    if submission.copy_format() != 0 {
+        return Err(Status::INVALID_FIELD);
+    }
+    if submission.copy_range_count() > COPY_RANGES_MAX {
+        return Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED);
+    }
+    if submission.slba() >= blocks {
+        return Err(Status::LBA_OUT_OF_RANGE);
+    }
+    Ok(Movement::FromHost(Bytes(u64::from(submission.copy_range_count()) * CopyRange::WORDS as u64 * 8)))
 }

@@ -11,9 +11,9 @@
 //! - Nothing on the path of an I/O command allocates: queues, entries, PRP resolution, arbitration, coalescing.
 //!
 //! # What it leaves out
-//! - SGLs of more than one descriptor, metadata, fused commands, authentication, doorbell buffers, controller and host
+//! - SGLs of more than one descriptor, metadata, authentication, doorbell buffers, controller and host
 //!   memory buffers.
-//! - Namespace management, firmware download, format, sanitize, self-test, reservations; saved features.
+//! - Firmware download, sanitize, reservations; saved features.
 //! - Page sizes other than 4 KiB, queues in more than one piece, doorbell strides other than 4 bytes, interrupt mask
 //!   registers (MSI-X has its own).
 //! - Parameter locations in the error log. Aborting commands of I/O queues: the answer is that it was not done.
@@ -27,6 +27,7 @@ mod fabrics;
 mod host_queue;
 mod io;
 mod memory;
+mod namespaces;
 pub mod prp;
 mod queue;
 mod ready_set;
@@ -38,7 +39,8 @@ pub use arbitration::{Arbiter, Arbitration, ArbitrationShares, Grant};
 pub use coalescing::{Coalescer, CoalescingSettings, Interrupt};
 pub use controller::{Controller, DeviceEvent};
 pub use host_queue::{HostCompletionQueue, HostQueuePair, HostSubmissionQueue};
-pub use io::Movement;
+pub use io::{Movement, fuse};
 pub use memory::HostMemory;
+pub use namespaces::{GRANULE_BYTES, Namespaces, Piece};
 pub use queue::{CompletionQueue, CompletionRun, InvalidDoorbell, SubmissionQueue, SubmissionRun};
 pub use settings::{ControllerSettings, NamespaceSettings, Role, Transport};

@@ -60,6 +60,8 @@ pub struct ControllerSettings {
     pub volatile_write_cache: bool,
     /// Blocks that are written atomically, over a power failure too, unless the write crosses a multiple of as many: 1 to 65,536.
     pub atomic_write_blocks: u32,
+    /// Whether Compare and Write may be a fused pair, over what is written atomically.
+    pub compare_and_write: bool,
     /// Granularity of the keep alive timer, a multiple of 100 ms; `None` is no timer.
     pub keep_alive: Option<Span>,
     /// The longest the device may take to become ready.
@@ -72,16 +74,19 @@ pub struct ControllerSettings {
     pub transport: Transport,
     /// What it is for.
     pub role: Role,
+    /// Namespaces there may be, where the device end erases and tests what it is told to: then there are Format NVM, Namespace
+    /// Management and Device Self-test. 0 where it does not.
+    pub managed_namespaces: u32,
     /// The namespaces; the first is number 1.
     pub namespaces: Vec<NamespaceSettings>,
 }
 
 /// A namespace.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamespaceSettings {
     /// Logical blocks; at least 1.
     pub blocks: u64,
-    /// Bytes of a block: a power of two from 512 to 4,096.
+    /// Bytes of a block: 512 or 4,096; the same for all, as the drive has them.
     pub block_bytes: u32,
     /// Identifier that no other namespace anywhere has.
     pub nguid: [u8; 16],
@@ -109,7 +114,8 @@ impl ControllerSettings {
         assert!(self.namespaces.is_empty() == self.is_discovery() && self.namespaces.len() < 0xffff);
         for namespace in &self.namespaces {
             assert!(namespace.blocks > 0);
-            assert!(namespace.block_bytes.is_power_of_two() && (512..=4096).contains(&namespace.block_bytes));
+            assert!(crate::namespaces::FORMATS.contains(&namespace.block_bytes));
+            assert_eq!(namespace.block_bytes, self.namespaces[0].block_bytes, "the drive has blocks of one size");
         }
     }
 
@@ -123,15 +129,14 @@ impl ControllerSettings {
         matches!(self.transport, Transport::Message { .. })
     }
 
-    /// Namespace `id` as the host counts, if there is one.
-    pub(crate) fn namespace(&self, id: u32) -> Option<&NamespaceSettings> {
-        self.namespaces.get((id as usize).checked_sub(1)?)
-    }
-
-    /// OAES of Identify Controller: notices that may come. None does yet: neither namespaces nor the discovery log change
-    /// while a controller lives.
+    /// OAES of Identify Controller: notices that may come. The discovery log does not change while a controller lives.
     pub(crate) fn notices(&self) -> u32 {
         if self.is_discovery() { 1 << 31 } else { 1 << 8 }
+    }
+
+    /// FUSES of Identify Controller: whether there is Compare and Write.
+    pub(crate) fn fuses(&self) -> bool {
+        self.compare_and_write && [Opcode::Compare, Opcode::Write].iter().all(|opcode| self.commands.contains(opcode))
     }
 
     /// ONCS of Identify Controller (Base §5.17.2.1): bits of the optional commands, and bit 4 for Select in Get
@@ -173,12 +178,14 @@ pub(crate) mod tests {
             commands: Opcode::ALL.to_vec(),
             volatile_write_cache: true,
             atomic_write_blocks: 8,
+            compare_and_write: true,
             keep_alive: None,
             ready_within: Span::from_secs(5),
             temperatures: [343, 358],
             power_centiwatts: 2_500,
             transport: Transport::Memory,
             role: Role::Storage,
+            managed_namespaces: 0,
             namespaces: vec![NamespaceSettings { blocks: 1 << 30, block_bytes: 512, nguid: [7; 16], eui64: [9; 8] }],
         }
     }

@@ -90,7 +90,7 @@ fn parts() -> Summary {
         }),
         write_amplification: Some(1.83),
         gc: Some(GarbageCollection { blocks: 320, pages_moved: 41_000, foreground_ns: 1_200_000 }),
-        journal: Some(Journal { checkpoints: 3, pages: 4_800 }),
+        journal: Some(Journal { checkpoints: 3, pages: 4_800, erase_count_min: 2, erase_count_max: 4 }),
         wear: Some(Wear { erase_count_min: 0, erase_count_mean: 3.2, erase_count_max: 14 }),
         media: Some(Media {
             bit_errors: 120_000,

@@ -280,6 +280,12 @@ pub struct Journal {
     pub checkpoints: u64,
     /// Pages that checkpoints and log took.
     pub pages: u64,
+    /// Erases of the journal's least worn block, from the array's first day; summaries of earlier versions have none.
+    #[serde(default)]
+    pub erase_count_min: u64,
+    /// The same of its most worn block.
+    #[serde(default)]
+    pub erase_count_max: u64,
 }
 
 /// Erase counts of the blocks, from the array's first day.
@@ -410,7 +416,7 @@ mod tests {
         ("/locks", "acquires waits wait_mean inquiry_mean"),
         ("/flash", "reads programs erases channel_utilisation die_utilisation_mean"),
         ("/gc", "blocks pages_moved foreground_ns"),
-        ("/journal", "checkpoints pages"),
+        ("/journal", "checkpoints pages erase_count_min erase_count_max"),
         ("/wear", "erase_count_min erase_count_mean erase_count_max"),
         ("/media", "bit_errors corrected retries uncorrectable bad_blocks"),
         ("/data", "checked mismatches"),

@@ -240,7 +240,9 @@ fn flash_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
     }
     if let Some(journal) = &summary.journal {
         let (checkpoints, pages) = (count(journal.checkpoints as f64), count(journal.pages as f64));
-        lines.push(("journal", format!("{checkpoints} checkpoints, {pages} pages")));
+        let (least, most) = (journal.erase_count_min, journal.erase_count_max);
+        let worn = format!("its blocks erased {least} to {most} times");
+        lines.push(("journal", format!("{checkpoints} checkpoints, {pages} pages; {worn}")));
     }
     if let Some(wear) = &summary.wear {
         let (least, mean, most) = (wear.erase_count_min, number(wear.erase_count_mean), wear.erase_count_max);

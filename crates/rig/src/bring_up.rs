@@ -79,7 +79,12 @@ fn drain(controller: &mut Controller, link: &mut LinkStage) {
             DeviceEvent::FeatureChanged(_) => {}
             DeviceEvent::SubmissionQueueDeleted(_)
             | DeviceEvent::CompletionQueueDeleted(_)
-            | DeviceEvent::EventRequestDone { .. } => {}
+            | DeviceEvent::NamespacesChanged
+            | DeviceEvent::Erase { .. }
+            | DeviceEvent::SelfTest { .. }
+            | DeviceEvent::SelfTestEnded
+            | DeviceEvent::SubsystemReset
+            | DeviceEvent::HeldCommandDone { .. } => {}
         }
     }
 }

@@ -7,9 +7,10 @@ use crate::hardware::{
 };
 use crate::media_file::{MediaFile, MediaFileError};
 use crate::precondition::{Fill, Precondition};
-use crate::reopen::{self, Kept};
+use crate::recovery::{Outcome, Recovery, recover};
+use crate::reopen::Kept;
+use crate::session::SessionError;
 use firmware::architecture::{Architecture, DrawError, Drawing, Materials, Placement};
-use firmware::boot::Found;
 use firmware::{Blueprint, Drive, DriveError, DriveShape, Firmware, MappingScheme, Settings, Tables};
 use flash::{Channel, Contents, FaultSettings, FaultSettingsError, FaultyMedia, Timing};
 use host::{Driver, DriverSettings, Initial, Phase};
@@ -126,30 +127,33 @@ pub enum BuildError {
 }
 
 /// A drawn device and what its flash holds, before the hardware around it is there.
-struct Prepared {
+pub(crate) struct Prepared {
     drawing: Drawing,
     drive: Arc<Drive>,
     contents: Vec<Contents>,
     file: Option<MediaFile>,
 }
 
-/// What there was of a device before it is built.
-enum Before<'a> {
-    /// Its flash, and what recovery found there after a power cut.
-    Recovered(Vec<Contents>, &'a Found),
-    /// What a file has of it.
-    Kept(Kept),
+/// What came of switching a device on.
+pub(crate) enum Risen {
+    /// It can take commands.
+    Up(Box<Prepared>, Recovery),
+    /// The power was cut in recovery.
+    Cut(Vec<Contents>),
 }
 
-/// What recovery found, in fresh tables. How often groups were erased is taken from the array: the out-of-band entries do not say.
-fn recover_tables(found: &Found, tables: &Tables, contents: &[Contents]) {
-    found.install(tables);
-    let geometry = contents[0].geometry();
-    for group in 0..tables.groups.count() {
-        let block = tables.groups.first_block(group);
-        let (channel, _) = geometry.die_of(block);
-        let erases = contents[channel.index()].erase_count(block).expect("the block is one of this channel");
-        tables.groups.set_erase_count(group, erases);
+/// How often groups were erased, and which are bad, is taken from the array: the out-of-band entries do not say.
+fn look_at_blocks(tables: &Tables, contents: &[Contents]) {
+    let (geometry, groups) = (contents[0].geometry(), &tables.groups);
+    for group in 0..groups.count() {
+        let first = groups.first_block(group).0;
+        let blocks = (first..first + groups.planes()).map(BlockId);
+        let of_block = |block: BlockId| (block, &contents[geometry.die_of(block).0.index()]);
+        let erases = blocks.clone().map(of_block).filter_map(|(block, contents)| contents.erase_count(block).ok());
+        groups.set_erase_count(group, erases.max().unwrap_or(0));
+        if groups.owner(group).is_some() && blocks.map(of_block).any(|(block, contents)| contents.is_bad(block)) {
+            groups.find_bad(group);
+        }
     }
 }
 
@@ -205,17 +209,26 @@ impl Device {
         self.draw_prepared(&mut |_, _| {})
     }
 
-    fn draw_prepared(&self, prepare: &mut dyn FnMut(&Drive, &Tables)) -> Result<(Drawing, Arc<Drive>), BuildError> {
+    fn draw_prepared(
+        &self,
+        prepare: &mut dyn FnMut(&Arc<Drive>, &Tables),
+    ) -> Result<(Drawing, Arc<Drive>), BuildError> {
         self.settings.check(self.drive.geometry.shape().page)?;
         self.timing.validate(&self.drive.geometry)?;
         if let Some(faults) = &self.faults {
             faults.validate(&self.drive.geometry)?;
             check_failures(faults, self.architecture, &self.settings)?;
         }
-        let drive = Arc::new(Drive::new(DriveShape { bad_blocks: self.bad_blocks(), ..self.drive.clone() }, 0)?);
+        let (bad_blocks, keeps_journal) = (self.bad_blocks(), self.keeps_journal());
+        let drive = Arc::new(Drive::new(DriveShape { bad_blocks, keeps_journal, ..self.drive.clone() }, 0)?);
         let materials = Materials { drive: drive.clone(), settings: self.settings, placement: self.placement.clone() };
         let drawing = self.architecture.draw(materials, &mut |tables| prepare(&drive, tables))?;
         Ok((drawing, drive))
+    }
+
+    /// Whether recovery may have to read the journal. Else its pages hold no more than others, for they would fill memory.
+    fn keeps_journal(&self) -> bool {
+        self.drive.keeps_journal || self.cuts.is_some() || self.media.is_some()
     }
 
     /// Blocks that are bad from the factory.
@@ -230,7 +243,7 @@ impl Device {
             let what = "the pages of a run, which ends without a flush; expected a drive that is served";
             return Err(BuildError::Keep { file: path.display().to_string(), what });
         }
-        let Prepared { drawing, drive, contents, file } = self.prepare(None)?;
+        let Prepared { drawing, drive, contents, file } = self.prepare()?;
         let settings = self.driver_settings(&drive);
         let layout = settings.layout()?;
         let memory = Arc::new(layout.memory()?);
@@ -243,14 +256,39 @@ impl Device {
         self.assemble(Prepared { drawing, drive, contents, file }, link, Box::new(host), ledger)
     }
 
-    /// The device switched on again after a power cut: what its flash holds as recovery found it, and the same host.
+    /// Switches the device on over what its flash holds: recovery runs, until `end` at most.
+    pub(crate) fn rise(
+        &self,
+        processor: &sim::Processor,
+        contents: Vec<Contents>,
+        end: units::Time,
+        fate: &mut dyn FnMut() -> crate::hardware::Fate,
+    ) -> Result<Risen, SessionError> {
+        let (mut before, mut after) = (Some(contents), None);
+        let (drawing, drive) = self.draw_prepared(&mut |drive, tables| {
+            let contents = self.keeping_journal(tables, before.take().expect("a device is prepared once"));
+            let outcome = recover(self, (drive, tables), processor.clone(), contents, end, fate);
+            if let Ok(Outcome::Up(contents, _)) = &outcome {
+                look_at_blocks(tables, contents);
+            }
+            after = Some(outcome);
+        })?;
+        Ok(match after.expect("it was prepared")? {
+            Outcome::Up(contents, recovery) => {
+                Risen::Up(Box::new(Prepared { drawing, drive, contents, file: None }), recovery)
+            }
+            Outcome::Cut(contents) => Risen::Cut(contents),
+        })
+    }
+
+    /// The device after recovery, with the same host.
     pub(crate) fn build_again(
         &self,
-        (contents, found): (Vec<Contents>, &Found),
+        prepared: Prepared,
         mut host: Box<dyn Stage<Firmware>>,
         phases: Vec<Phase>,
     ) -> Result<Built, BuildError> {
-        let Prepared { drawing, drive, contents, file } = self.prepare(Some(Before::Recovered(contents, found)))?;
+        let Prepared { drawing, drive, contents, file } = prepared;
         let settings = self.driver_settings(&drive);
         let layout = settings.layout()?;
         let ledger = Arc::new(Mutex::new(Ledger::default()));
@@ -263,16 +301,16 @@ impl Device {
         self.assemble(Prepared { drawing, drive, contents, file }, link, host, ledger)
     }
 
-    /// A device whose hosts come from outside, by `line`, with rings and buffers in `memory` as `shape` lays them out. Its pages are
-    /// in memory, or what a file has of them.
+    /// A device whose hosts come from outside, by `line`, with rings and buffers in `memory` as `shape` lays them out. It is fresh, or
+    /// what there is of it.
     pub(crate) fn build_served(
         &self,
         line: Arc<target::Line>,
         memory: Arc<dyn HostMemory>,
         shape: &target::PortShape,
-        kept: Option<Kept>,
+        prepared: Option<Prepared>,
     ) -> Result<Built, BuildError> {
-        let prepared = self.prepare(kept.map(Before::Kept))?;
+        let prepared = prepared.map_or_else(|| self.prepare(), Ok)?;
         let (mut link, pending) = self.link(&prepared.drawing, &prepared.drive, memory);
         for queue in (1..=shape.pairs).map(QueueId) {
             link.create_completions(queue, shape.completions(queue), shape.entries(), Some(queue.0));
@@ -282,30 +320,35 @@ impl Device {
         self.assemble(prepared, link, Box::new(front), Arc::new(Mutex::new(Ledger::default())))
     }
 
-    /// Draws the device over fresh flash that its past is written to, or over what there is of it.
-    fn prepare(&self, before: Option<Before<'_>>) -> Result<Prepared, BuildError> {
-        match before {
-            Some(Before::Recovered(contents, found)) => {
-                let (drawing, drive) = self.draw_prepared(&mut |_, tables| recover_tables(found, tables, &contents))?;
-                return Ok(Prepared { drawing, drive, contents, file: None });
-            }
-            Some(Before::Kept(kept)) => return self.reopen(kept),
-            None => {}
-        }
-        let geometry = &self.drive.geometry;
-        let words = self.drive.sector_words as u32;
-        let fresh = |channel| Contents::for_channel(geometry, ChannelId(channel as u16), words, self.erases_max);
-        let mut contents: Vec<Contents> = (0..geometry.shape().channels).map(fresh).collect();
+    /// Draws the device over fresh flash that its past is written to.
+    fn prepare(&self) -> Result<Prepared, BuildError> {
+        let channels = 0..self.drive.geometry.shape().channels as u16;
+        let mut contents: Vec<Contents> = channels.map(|channel| self.fresh(ChannelId(channel))).collect();
         let (drawing, drive) = self.draw_prepared(&mut |drive, tables| {
-            self.precondition.write(drive, &self.settings, tables, &mut contents)
+            contents = self.keeping_journal(tables, std::mem::take(&mut contents));
+            self.precondition.write(drive, &self.settings, tables, &mut contents);
         })?;
         Ok(Prepared { drawing, drive, contents, file: None })
+    }
+
+    /// An erased channel.
+    pub(crate) fn fresh(&self, channel: ChannelId) -> Contents {
+        let (geometry, words) = (&self.drive.geometry, self.drive.sector_words as u32);
+        Contents::for_channel(geometry, channel, words, self.erases_max)
+    }
+
+    fn keeping_journal(&self, tables: &Tables, contents: Vec<Contents>) -> Vec<Contents> {
+        if !self.keeps_journal() {
+            return contents;
+        }
+        let from = BlockId(tables.groups.journal().start * tables.groups.planes());
+        contents.into_iter().map(|channel| channel.keeping_whole(from)).collect()
     }
 
     /// Opens the file that keeps the pages, if there is one.
     pub(crate) fn open_media(&self) -> Result<Option<Kept>, BuildError> {
         let Some(path) = &self.media else { return Ok(None) };
-        let refused = if !reopen::can_reopen(&self.settings) {
+        let refused = if self.settings.mapping != MappingScheme::Page {
             Some("hybrid mapping, which cannot be found again; expected page mapping")
         } else if self.precondition.fill != Fill::None {
             Some("a drive that was written before; expected one without precondition")
@@ -318,14 +361,24 @@ impl Device {
         Kept::open(self, path).map(Some)
     }
 
-    /// Draws the device over what a file keeps.
-    fn reopen(&self, Kept { file, contents, holds }: Kept) -> Result<Prepared, BuildError> {
-        let (drawing, drive) = self.draw_prepared(&mut |drive, tables| {
-            if let Some(holds) = &holds {
-                reopen::write(drive, tables, &contents, holds);
-            }
-        })?;
-        Ok(Prepared { drawing, drive, contents, file: Some(file) })
+    /// Switches the device on over what a file keeps of it; of a new file that is a fresh device.
+    pub(crate) fn reopen(
+        &self,
+        Kept { file, contents, is_new }: Kept,
+        processor: &sim::Processor,
+    ) -> Result<(Prepared, Option<Recovery>), SessionError> {
+        if is_new {
+            let mut contents = contents;
+            let (drawing, drive) = self.draw_prepared(&mut |_, tables| {
+                contents = self.keeping_journal(tables, std::mem::take(&mut contents));
+            })?;
+            return Ok((Prepared { drawing, drive, contents, file: Some(file) }, None));
+        }
+        let mut fate = || unreachable!("the power stays on");
+        match self.rise(processor, contents, units::Time::NEVER, &mut fate)? {
+            Risen::Up(prepared, recovery) => Ok((Prepared { file: Some(file), ..*prepared }, Some(recovery))),
+            Risen::Cut(_) => unreachable!("the power stays on"),
+        }
     }
 
     fn link(
@@ -408,24 +461,18 @@ impl Device {
             event_requests_max: 4,
             error_log_entries: 64,
             burst_log2: 6,
-            commands: vec![
-                Opcode::Flush,
-                Opcode::Write,
-                Opcode::Read,
-                Opcode::Compare,
-                Opcode::WriteZeroes,
-                Opcode::DatasetManagement,
-                Opcode::Verify,
-            ],
+            commands: Opcode::ALL.to_vec(),
             volatile_write_cache: self.has_volatile_cache(),
             atomic_write_blocks: (u64::from(self.drive.geometry.shape().page.0 as u32) / SECTOR_BYTES / scale).max(1)
                 as u32,
+            compare_and_write: self.drive.geometry.shape().page.0 >= SECTOR_BYTES * scale,
             keep_alive: None,
             ready_within: Span::from_secs(1),
             temperatures: [343, 358],
             power_centiwatts: 2_500,
             transport: Transport::Memory,
             role: Role::Storage,
+            managed_namespaces: 0,
             namespaces: namespaces
                 .map(|(index, &sectors)| NamespaceSettings {
                     blocks: sectors / scale,

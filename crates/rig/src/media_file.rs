@@ -1,27 +1,26 @@
 //! The pages of a drive in a sparse file: what was written is in it when the process ends, however it ends.
 //!
 //! ```text
-//! header, one page | pages that hold something: a bit each | blocks: 16 bytes each | page records: 32 bytes each | payload
+//! header, one page | blocks: 16 bytes each | page records: 32 bytes each | payload
 //! ```
-//! A page's payload is written before its record, a block's record is all that an erase writes. What is not sound when it is read
-//! back is told from its check values. The operating system has what was written at once, so it outlasts the process; only closing
-//! the file waits until it outlasts the machine.
+//! A page's payload is written before its record, a block's record is all that an erase writes: whenever the process ends, each page
+//! and each block is as it was before or after. What is not sound when it is read back is told from its check values. The operating
+//! system has what was written at once, so it outlasts the process; only closing the file waits until it outlasts the machine.
 
 use flash::{Contents, Geometry, PageStore, StoreFailed, StoredBlock, StoredPage};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use thiserror::Error;
-use units::{BlockId, ChannelId, Lpn, Ppn};
+use units::{BlockId, ChannelId, Ppn};
 
 const MAGIC: &[u8; 16] = b"flashloom media\n";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
 const HEADER_BYTES: u64 = 4096;
 const BLOCK_BYTES: u64 = 16;
 const PAGE_BYTES: u64 = 32;
-/// Where the header says whether the file was closed, and where the text begins that names its drive.
-const CLOSED_AT: u64 = 20;
+/// Where the text begins that names its drive.
 const TEXT_AT: u64 = 24;
 
 /// A file that cannot keep a drive's pages.
@@ -61,14 +60,6 @@ pub enum MediaFileError {
         /// What the drive has.
         expected: String,
     },
-    /// Its drive did not end in order.
-    #[error(
-        "{file}: its drive did not end in order, so that deallocated blocks are unknown; expected a file that was closed"
-    )]
-    NotClosed {
-        /// The file.
-        file: String,
-    },
     /// A record that nobody wrote so.
     #[error("{file}: the record of {what} is damaged; expected a file as its drive left it")]
     Damaged {
@@ -82,7 +73,6 @@ pub enum MediaFileError {
 /// Where the parts of a file are.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
-    mapped: u64,
     blocks: u64,
     pages: u64,
     payload: u64,
@@ -91,14 +81,15 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(geometry: &Geometry, payload_bytes: u64) -> Layout {
+    /// Every page has room for all its bytes, however many of them are kept: the file is sparse.
+    fn of(geometry: &Geometry) -> Layout {
+        let payload_bytes = geometry.shape().page.0;
         let whole = |bytes: u64| bytes.next_multiple_of(HEADER_BYTES);
-        let mapped = HEADER_BYTES;
-        let blocks = mapped + whole(u64::from(geometry.page_count()).div_ceil(8));
+        let blocks = HEADER_BYTES;
         let pages = blocks + whole(u64::from(geometry.block_count()) * BLOCK_BYTES);
         let payload = pages + whole(u64::from(geometry.page_count()) * PAGE_BYTES);
         let end = payload + u64::from(geometry.page_count()) * payload_bytes;
-        Layout { mapped, blocks, pages, payload, payload_bytes, end }
+        Layout { blocks, pages, payload, payload_bytes, end }
     }
 }
 
@@ -109,25 +100,15 @@ pub(crate) struct MediaFile {
     path: PathBuf,
     layout: Layout,
     geometry: Geometry,
-    /// Set when the first write has marked the file as not closed; whether that went well.
-    written: Arc<OnceLock<bool>>,
 }
 
-/// A file that was opened, and what its drive left: which logical pages hold something. None if it is new.
-pub(crate) type Opened = (MediaFile, Option<Vec<bool>>);
-
 impl MediaFile {
-    /// Opens a file, or makes one, for a drive with `sector_words` of each sector. `identity` names whatever must be the same when
-    /// it is opened again, a line `field = value` each.
+    /// Opens a file, or makes one; whether it is new. `identity` names whatever must be the same when it is opened again, a line
+    /// `field = value` each.
     ///
     /// # Errors
-    /// A file that cannot be opened, is another's, is damaged or was not closed.
-    pub(crate) fn open(
-        path: &Path,
-        geometry: &Geometry,
-        payload_bytes: u64,
-        identity: &str,
-    ) -> Result<Opened, MediaFileError> {
+    /// A file that cannot be opened, is another's or is damaged.
+    pub(crate) fn open(path: &Path, geometry: &Geometry, identity: &str) -> Result<(MediaFile, bool), MediaFileError> {
         let name = path.display().to_string();
         let system = |error| MediaFileError::System { file: name.clone(), error };
         assert!(identity.len() as u64 + TEXT_AT < HEADER_BYTES, "the header has room for what names a drive");
@@ -138,17 +119,15 @@ impl MediaFile {
             Err(TryLockError::WouldBlock) => return Err(MediaFileError::InUse { file: name }),
             Err(TryLockError::Error(error)) => return Err(system(error)),
         }
-        let layout = Layout::of(geometry, payload_bytes);
-        let (file, written) = (Arc::new(file), Arc::default());
-        let file = MediaFile { file, path: path.into(), layout, geometry: geometry.clone(), written };
+        let (file, layout) = (Arc::new(file), Layout::of(geometry));
+        let file = MediaFile { file, path: path.into(), layout, geometry: geometry.clone() };
         let length = file.file.metadata().map_err(system)?.len();
         if length == 0 {
             file.format(identity).map_err(system)?;
-            return Ok((file, None));
+            return Ok((file, true));
         }
         file.check(length, identity)?;
-        let mapped = file.mapped().map_err(system)?;
-        Ok((file, Some(mapped)))
+        Ok((file, false))
     }
 
     fn name(&self) -> String {
@@ -159,7 +138,6 @@ impl MediaFile {
         let mut header = vec![0; HEADER_BYTES as usize];
         header[..16].copy_from_slice(MAGIC);
         header[16..20].copy_from_slice(&VERSION.to_le_bytes());
-        header[CLOSED_AT as usize] = 1;
         header[TEXT_AT as usize..][..identity.len()].copy_from_slice(identity.as_bytes());
         self.file.set_len(self.layout.end)?;
         self.file.write_all_at(&header, 0)
@@ -187,11 +165,7 @@ impl MediaFile {
         if length != self.layout.end {
             return Err(foreign(&format!("{length} bytes, cut from {}", self.layout.end)));
         }
-        match word(CLOSED_AT) {
-            1 => Ok(()),
-            0 => Err(MediaFileError::NotClosed { file: self.name() }),
-            _ => Err(foreign("a damaged header")),
-        }
+        Ok(())
     }
 
     fn compare(&self, found: &str, expected: &str) -> Result<(), MediaFileError> {
@@ -206,12 +180,6 @@ impl MediaFile {
             }
         }
         Ok(())
-    }
-
-    fn mapped(&self) -> std::io::Result<Vec<bool>> {
-        let mut bits = vec![0; (self.geometry.page_count() as usize).div_ceil(8)];
-        self.file.read_exact_at(&mut bits, self.layout.mapped)?;
-        Ok((0..self.geometry.page_count() as usize).map(|at| bits[at / 8] >> (at % 8) & 1 == 1).collect())
     }
 
     /// The pages of a channel as the file has them, kept there from now on.
@@ -243,29 +211,12 @@ impl MediaFile {
         Ok(contents)
     }
 
-    /// What is left when a drive has ended in order: everything is in the file, and `holds` says of each logical page whether it
-    /// holds something.
+    /// A drive has ended in order: waits until what it left outlasts the machine.
     ///
     /// # Errors
     /// A file that cannot be written.
-    pub(crate) fn close(&self, pages: u32, holds: impl Fn(Lpn) -> bool) -> Result<(), MediaFileError> {
-        let mut bits = vec![0u8; (self.geometry.page_count() as usize).div_ceil(8)];
-        for lpn in (0..pages).filter(|&lpn| holds(Lpn(lpn))) {
-            bits[lpn as usize / 8] |= 1 << (lpn % 8);
-        }
-        let closed = || {
-            self.file.write_all_at(&bits, self.layout.mapped)?;
-            self.file.sync_all()?;
-            self.file.write_all_at(&1u32.to_le_bytes(), CLOSED_AT)?;
-            self.file.sync_all()
-        };
-        closed().map_err(|error| MediaFileError::System { file: self.name(), error })
-    }
-
-    /// From the first write on the file is not closed, whatever becomes of this process.
-    fn begin_writing(&self) -> std::io::Result<()> {
-        let mark = || self.file.write_all_at(&0u32.to_le_bytes(), CLOSED_AT).is_ok();
-        if *self.written.get_or_init(mark) { Ok(()) } else { Err(std::io::ErrorKind::Other.into()) }
+    pub(crate) fn close(&self) -> Result<(), MediaFileError> {
+        self.file.sync_all().map_err(|error| MediaFileError::System { file: self.name(), error })
     }
 
     fn page_at(&self, ppn: Ppn) -> u64 {
@@ -290,7 +241,6 @@ impl MediaFile {
     }
 
     fn touch(&self, block: BlockId, state: StoredBlock) -> std::io::Result<()> {
-        self.begin_writing()?;
         let mut record = [0; BLOCK_BYTES as usize];
         record[..4].copy_from_slice(&state.erases.to_le_bytes());
         (record[4], record[5], record[6]) = (1, state.bad.into(), state.torn.into());
@@ -328,7 +278,6 @@ impl PageStore for MediaFile {
         let block = self.geometry.block_of(ppn);
         let bytes: Vec<u8> = payload.iter().flat_map(|word| word.to_le_bytes()).collect();
         let write = || {
-            self.begin_writing()?;
             if self.block(block)?.is_none() {
                 self.touch(block, StoredBlock { erases: page.erases, ..StoredBlock::default() })?;
             }

@@ -132,8 +132,7 @@ impl Counts {
 /// What is counted in a stretch of time.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Window {
-    pub(crate) breakdown: Breakdown,
-    /// The same by classes of latency, the shortest first.
+    /// Where the time of requests went, by classes of latency, the shortest first.
     classes: Vec<Breakdown>,
     pub(crate) counts: Counts,
     /// Commands that each stage completed.
@@ -141,15 +140,20 @@ pub(crate) struct Window {
 }
 
 impl Window {
+    /// Where the time of all requests went.
+    pub(crate) fn breakdown(&self) -> Breakdown {
+        let mut sum = Breakdown::default();
+        self.classes.iter().for_each(|class| sum.join(class));
+        sum
+    }
+
     fn clear(&mut self) {
-        self.breakdown = Breakdown::default();
         self.classes.clear();
         self.counts = Counts::default();
         self.completed.fill(0);
     }
 
     fn add(&mut self, other: &Window) {
-        self.breakdown.join(&other.breakdown);
         if self.classes.len() < other.classes.len() {
             self.classes.resize_with(other.classes.len(), Breakdown::default);
         }
@@ -263,14 +267,13 @@ impl Meter {
 
     /// Where the time of the slowest commands went: as many classes of latency, from the longest down, as hold one command in `of`.
     pub(crate) fn slowest(&self, of: u64) -> Breakdown {
-        let wanted = self.window.breakdown.commands.div_ceil(of);
+        let wanted = self.window.breakdown().commands.div_ceil(of);
         let mut slowest = Breakdown::default();
         for class in self.window.classes.iter().rev() {
             if slowest.commands >= wanted {
                 break;
             }
-            slowest.commands += class.commands;
-            slowest.parts.iter_mut().zip(class.parts).for_each(|(sum, part)| *sum += part);
+            slowest.join(class);
         }
         slowest
     }
@@ -287,6 +290,28 @@ impl Meter {
         }
     }
 
+    /// Whether more is wanted than sums.
+    #[inline]
+    fn watches(&self) -> bool {
+        self.events_max > 0 || self.samples.is_some()
+    }
+
+    /// Keeps what intervals and time lines show of a note.
+    #[cold]
+    fn watch(&mut self, stage: StageId, at: Time, note: &Note) {
+        match *note {
+            Note::DieBusy { die, operation, from } => self.keep(Event::Die { stage, die, operation, from, to: at }),
+            Note::Pipeline { id, lpn, line, step } if self.steps.len() < self.events_max => {
+                self.steps.push(Step { at, id, lpn, line, step });
+            }
+            _ => {}
+        }
+        if let Some(samples) = &mut self.samples {
+            samples.note(at, note);
+        }
+        self.follow(at, note);
+    }
+
     /// Keeps how many commands are outstanding, where a time line is wanted.
     fn follow(&mut self, at: Time, note: &Note) {
         let completed = match note {
@@ -299,6 +324,7 @@ impl Meter {
         self.keep(Event::Outstanding { at, commands: self.outstanding, completed });
     }
 
+    #[inline]
     fn live(&mut self, key: u32) -> Option<&mut Live> {
         let key = CommandKey(key);
         let index = (key.queue().index().wrapping_sub(1)) * self.depth + usize::from(key.id());
@@ -325,6 +351,7 @@ impl Meter {
         }
     }
 
+    #[inline]
     fn on_note(&mut self, at: Time, note: Note) {
         let counts = &mut self.window.counts;
         match note {
@@ -349,7 +376,6 @@ impl Meter {
                 live.advance(at, COMPLETION as u8);
                 let parts = live.parts;
                 if counted {
-                    self.window.breakdown.add(&parts);
                     let total = parts.iter().sum::<u64>();
                     let class = latency_class(total);
                     if self.window.classes.len() <= class {
@@ -416,35 +442,35 @@ fn latency_class(picos: u64) -> usize {
 
 impl Live {
     /// Accounts for the time up to `until`; what is accounted for already stays as it is.
+    #[inline]
     fn advance(&mut self, until: Time, part: u8) -> u64 {
-        let passed = until.since(self.cursor);
-        if passed > Span::ZERO {
-            self.parts[usize::from(part)] += passed.picos();
-            self.cursor = until;
-        }
-        passed.picos()
+        let passed = until.since(self.cursor).picos();
+        self.parts[usize::from(part)] += passed;
+        self.cursor = self.cursor.max(until);
+        passed
     }
 }
 
 impl Probe<Firmware> for Meter {
-    #[inline]
+    #[inline(always)]
     fn turn(&mut self, record: &TurnRecord, subject: Option<u32>) {
         self.arrived = record.arrived;
+        self.last = None;
+        // Turns of hardware take no time: there is nothing to see, and nothing to add beside the time until they came.
+        let instant = record.ended == record.arrived;
         if let Some(key) = subject {
             let share = self.shares[record.stage.index()];
             if let Some(live) = self.live(key) {
-                let after = live.after;
-                live.advance(record.arrived, after);
-                live.advance(record.started, QUEUEING as u8);
-                let counted = live.advance(record.ended, share.turn);
+                live.advance(record.arrived, live.after);
                 live.after = share.after;
-                self.last = Some((key, share.turn, counted));
+                if !instant {
+                    live.advance(record.started, QUEUEING as u8);
+                    let counted = live.advance(record.ended, share.turn);
+                    self.last = Some((key, share.turn, counted));
+                }
             }
-        } else {
-            self.last = None;
         }
-        // Turns of hardware take no time: there would be nothing to see.
-        if record.ended > record.started {
+        if record.ended > record.started && self.watches() {
             if let Some(samples) = &mut self.samples {
                 samples.turn(record);
             }
@@ -454,23 +480,12 @@ impl Probe<Firmware> for Meter {
 
     #[inline]
     fn note(&mut self, stage: StageId, at: Time, note: Note) {
-        if let Note::DieBusy { die, operation, from } = note {
-            self.keep(Event::Die { stage, die, operation, from, to: at });
-            return;
-        }
-        if let Note::Pipeline { id, lpn, line, step } = note {
-            if self.steps.len() < self.events_max {
-                self.steps.push(Step { at, id, lpn, line, step });
-            }
-            return;
+        if self.watches() {
+            self.watch(stage, at, &note);
         }
         if let Note::Completed(_) = note {
             self.window.completed[stage.index()] += 1;
         }
-        if let Some(samples) = &mut self.samples {
-            samples.note(at, &note);
-        }
-        self.follow(at, &note);
         self.on_note(at, note);
     }
 }

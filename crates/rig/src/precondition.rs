@@ -1,6 +1,7 @@
 //! State written directly: a drive that was filled, or filled and overwritten at random, without simulating a single write.
 
 mod aged;
+mod checkpoint;
 mod hybrid;
 mod in_order;
 mod permutation;
@@ -9,6 +10,7 @@ mod rule;
 mod tests;
 
 use aged::{Aged, working_groups};
+use checkpoint::Checkpointed;
 use firmware::{BlockGroups, Drive, Mapping, Settings, Tables};
 use flash::{Contents, Labels};
 use hybrid::AtHome;
@@ -57,16 +59,16 @@ impl Precondition {
             }
             (Fill::Sequential, Mapping::Page(map)) => {
                 let rule = InOrder::new(groups, settings.split, Share::of_all(drive, settings, groups));
-                let written = rule::write(&rule, settings.split, drive.pages(), map, groups);
-                (Arc::new(rule), written)
+                let mut written = rule::write(&rule, settings.split, drive.pages(), map, groups);
+                (Arc::new(Checkpointed::write(rule, (drive, settings), tables, &mut written)), written)
             }
             (Fill::Random { times }, Mapping::Page(map)) => {
                 // The oldest group's valid share; the first overwrites have not reached the steady state yet.
                 let oldest = victim_share(drive, groups).max((-times).exp());
                 let shares = Share::of_all(drive, settings, groups);
                 let rule = Aged::new(groups, settings.split, shares, self.seed, &|age| oldest.powf(age));
-                let written = rule::write(&rule, settings.split, drive.pages(), map, groups);
-                (Arc::new(rule), written)
+                let mut written = rule::write(&rule, settings.split, drive.pages(), map, groups);
+                (Arc::new(Checkpointed::write(rule, (drive, settings), tables, &mut written)), written)
             }
         };
         program(&written, drive, groups, &labels, contents);

@@ -3,7 +3,8 @@
 use crate::build::Device;
 use crate::hardware::{ChannelStage, ChannelWays, Fate, Ledger, MediaTally};
 use crate::session::{SessionError, cut_channels};
-use firmware::boot::{self, Boot, BootDrawing, Found};
+use firmware::boot::{self, Boot, BootDrawing};
+use firmware::{Drive, Tables};
 use flash::{Channel, Contents, FaultyMedia};
 use sim::{Processor, Sim};
 use std::sync::{Arc, Mutex};
@@ -24,26 +25,32 @@ pub struct Recovery {
     pub groups_erased: u64,
     /// Logical pages found.
     pub mapped: u64,
+    /// The number of the checkpoint that it began with; none if it read every page.
+    pub checkpoint: Option<u64>,
+    /// Logical pages that were written after that.
+    pub replayed: u64,
+    /// Map entries of the checkpoint that point to what is not there any more: none, unless the firmware is wrong.
+    pub dropped: u64,
 }
 
 /// What came of a recovery.
 pub(crate) enum Outcome {
     /// The drive can take commands.
-    Up(Vec<Contents>, Found, Recovery),
+    Up(Vec<Contents>, Recovery),
     /// The power was cut again.
     Cut(Vec<Contents>),
 }
 
-/// Runs recovery, until `end` at most: then the power is cut again.
+/// Runs recovery, until `end` at most: then the power is cut again. What it finds is in the tables, which were fresh.
 pub(crate) fn recover(
     device: &Device,
+    (drive, tables): (&Arc<Drive>, &Tables),
     processor: Processor,
     contents: Vec<Contents>,
     end: Time,
     fate: &mut dyn FnMut() -> Fate,
 ) -> Result<Outcome, SessionError> {
-    let drive = Arc::new(firmware::Drive::new(device.drive.clone(), 0).map_err(crate::BuildError::from)?);
-    let drawing = boot::draw(&drive, &device.settings).map_err(crate::BuildError::from)?;
+    let drawing = boot::draw(drive, &device.settings, tables).map_err(crate::BuildError::from)?;
     let BootDrawing { mut blueprint, boot, channels, finished, frames } = drawing;
     let ledger = Arc::new(Mutex::new(Ledger::default()));
     for (index, contents) in contents.into_iter().enumerate() {
@@ -67,20 +74,22 @@ pub(crate) fn recover(
     let stage: &Boot =
         sim.stage(boot.id()).inspect().and_then(|stage| stage.downcast_ref()).expect("it was drawn there");
     let up = stage.is_over().then(|| {
-        let (found, steps) = (stage.found().clone(), stage.took().collect());
-        let recovery = Recovery {
+        let (found, steps) = (stage.found(), stage.took().collect());
+        Recovery {
             took: now - Time::ZERO,
             steps,
             pages_read: found.pages_read,
             torn_pages: found.torn_pages,
             groups_erased: found.erased,
-            mapped: found.mapped(),
-        };
-        (found, recovery)
+            mapped: found.mapped,
+            checkpoint: found.checkpoint,
+            replayed: found.replayed,
+            dropped: found.dropped,
+        }
     });
     let contents = cut_channels(&mut sim, &ids, now, fate);
     Ok(match up {
-        Some((found, recovery)) => Outcome::Up(contents, found, recovery),
+        Some(recovery) => Outcome::Up(contents, recovery),
         None => Outcome::Cut(contents),
     })
 }

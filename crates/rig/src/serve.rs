@@ -1,16 +1,18 @@
 //! A drive for real hosts: the device on threads of this machine, with a front end before it.
 
-use crate::build::{BuildError, Built, Device};
-use crate::reopen::Kept;
+use crate::build::{BuildError, Built, Device, Prepared};
+use crate::hardware::MediaTally;
+use crate::recovery::Recovery;
 use crate::session::{SessionError, check_tables, wear};
-use firmware::{Tables, spare_left};
+use firmware::{GroupState, Tables, spare_left};
 use host::Memory;
 use nvme::ControllerSettings;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
 use target::{
-    Attendant, Door, DriveHealth, Ended, Front, Metrics, PortShape, Progress, ServeError, Stop, SubsystemSettings,
+    Attendant, Door, DriveHealth, Ended, Front, MediaHealth, Metrics, PortShape, Progress, ServeError, Stop,
+    SubsystemSettings,
 };
 use thiserror::Error;
 use threads::{Beside, Layout, Threads};
@@ -32,6 +34,8 @@ pub struct ServiceSettings {
     pub keys: Option<target::Keys>,
     /// Threads of this machine.
     pub layout: Layout,
+    /// The processor that recovery is timed on, where a file has the drive's pages: it runs in virtual time, before hosts come.
+    pub processor: sim::Processor,
 }
 
 /// A service that ended badly.
@@ -59,7 +63,8 @@ pub struct Service {
     server: Front,
     device: Device,
     settings: ServiceSettings,
-    kept: Option<Kept>,
+    prepared: Option<Prepared>,
+    recovery: Option<Recovery>,
 }
 
 impl Service {
@@ -71,9 +76,20 @@ impl Service {
         device.drive.queues += 1;
         device.drive.queue_entries = u32::from(DEPTH) + 1;
         device.vectors = device.drive.queues as u16;
-        let kept = device.open_media()?;
+        let (prepared, recovery) = match device.open_media()? {
+            None => (None, None),
+            Some(kept) => {
+                let (prepared, recovery) = device.reopen(kept, &settings.processor)?;
+                (Some(prepared), recovery)
+            }
+        };
         let server = Front::listen(&settings.door, device.drive.queues as u16)?;
-        Ok(Service { server, device, settings, kept })
+        Ok(Service { server, device, settings, prepared, recovery })
+    }
+
+    /// What recovery did, where a file had the drive's pages.
+    pub fn recovery(&self) -> Option<&Recovery> {
+        self.recovery.as_ref()
     }
 
     /// Where it listens for TCP, if it does.
@@ -107,7 +123,7 @@ impl Service {
     /// A device that cannot be built, a drive that dies or leaves commands unanswered, tables that contradict each other
     /// at the end.
     pub fn run(self) -> Result<Ended, ServiceError> {
-        let Service { server, device, settings, kept } = self;
+        let Service { server, device, settings, prepared, .. } = self;
         let shape = PortShape {
             pairs: device.drive.queues as u16,
             depth: DEPTH,
@@ -119,8 +135,8 @@ impl Service {
         let memory = Memory::new(shape.control_bytes(), shape.payload_bytes(), words).map_err(BuildError::from)?;
         let memory = Arc::new(memory);
         let line = server.line();
-        let Built { blueprint, tables, drive, ledger, host, file, .. } =
-            device.build_served(line.clone(), memory.clone(), &shape, kept)?;
+        let Built { blueprint, tables, drive, ledger, host, file, media, .. } =
+            device.build_served(line.clone(), memory.clone(), &shape, prepared)?;
         let mut threads = Threads::new(blueprint, settings.layout);
         let bell = threads.bell(host);
         line.attach(Box::new(move || bell.ring()));
@@ -128,7 +144,7 @@ impl Service {
             controller: identified(device.controller_settings(), &settings.subsystem),
             allowed: settings.allowed,
             keys: settings.keys,
-            health: health(tables.clone(), drive.clone(), &device),
+            health: health(tables.clone(), drive.clone(), media, &device),
         };
         let mut desk = FrontDesk { attendant: Some(server.attend(subsystem, memory, shape)?), came_to: None };
         let ran = thread::scope(|scope| {
@@ -150,7 +166,7 @@ impl Service {
         let ended = served?;
         check_tables(&tables, drive.pages(), |_| None)?;
         if let Some(file) = file {
-            file.close(drive.pages(), |lpn| tables.mapping.get(lpn).is_some()).map_err(BuildError::from)?;
+            file.close().map_err(BuildError::from)?;
         }
         Ok(ended)
     }
@@ -196,6 +212,7 @@ impl Beside for FrontDesk {
 fn identified(mut controller: ControllerSettings, subsystem: &str) -> ControllerSettings {
     let name = fingerprint(subsystem.as_bytes());
     controller.queue_entries_max = DEPTH.into();
+    controller.managed_namespaces = NAMESPACES_MAX;
     controller.subsystem = subsystem.into();
     controller.serial = format!("FL{:016X}", name as u64);
     for (namespace, number) in controller.namespaces.iter_mut().zip(1u128..) {
@@ -203,6 +220,9 @@ fn identified(mut controller: ControllerSettings, subsystem: &str) -> Controller
     }
     controller
 }
+
+/// Namespaces that hosts can have of a served drive.
+const NAMESPACES_MAX: u32 = 16;
 
 /// 128 bits of FNV-1a: offset basis and prime as its authors give them.
 fn fingerprint(bytes: &[u8]) -> u128 {
@@ -212,11 +232,35 @@ fn fingerprint(bytes: &[u8]) -> u128 {
 }
 
 /// How the drive is. Endurance is the share of their erases that blocks have had on average, at most what the page can say.
-fn health(tables: Tables, drive: Arc<firmware::Drive>, device: &Device) -> Box<dyn Fn() -> DriveHealth + Send> {
+fn health(
+    tables: Tables,
+    drive: Arc<firmware::Drive>,
+    tally: Arc<MediaTally>,
+    device: &Device,
+) -> Box<dyn Fn() -> DriveHealth + Send> {
     let (settings, erases_max) = (device.settings, f64::from(device.erases_max.max(1)));
-    Box::new(move || DriveHealth {
-        percentage_used: (wear(&tables).erase_count_mean * 100.0 / erases_max).min(255.0) as u8,
-        available_spare: (spare_left(&drive, &settings, &tables) * 100.0) as u8,
-        read_only: tables.groups.is_read_only(),
+    Box::new(move || {
+        let wear = wear(&tables);
+        let (groups, counts) = (&tables.groups, tally.counts());
+        let count = |state| (0..groups.count()).filter(|&group| groups.state(group) == state).count() as u64;
+        let shape = drive.geometry().shape();
+        let pages = |pages: u64| u128::from(pages) * u128::from(shape.page.0);
+        // What all blocks together take until each has had its erases, on average.
+        let all = pages(drive.geometry().page_count().into());
+        DriveHealth {
+            percentage_used: (wear.erase_count_mean * 100.0 / erases_max).min(255.0) as u8,
+            available_spare: (spare_left(&drive, &settings, &tables) * 100.0) as u8,
+            read_only: groups.is_read_only(),
+            media: MediaHealth {
+                written: pages(counts.programs),
+                read: pages(counts.reads),
+                endurance: (all as f64 * (erases_max - wear.erase_count_mean).max(0.0)) as u128,
+                bad_blocks: count(GroupState::Retired) * u64::from(groups.planes()),
+                uncorrectable: counts.uncorrectable,
+                retries: counts.retries,
+                erases: (wear.erase_count_min as u32, wear.erase_count_max as u32),
+                free_blocks: (count(GroupState::Free) * 100 / u64::from(groups.count().max(1))) as u8,
+            },
+        }
     })
 }

@@ -1,14 +1,14 @@
 //! A run: phase after phase in one of the two worlds, each summed up, and what must hold at its end.
 
-use crate::build::{BuildError, Built, Device};
+use crate::build::{BuildError, Built, Device, Prepared, Risen};
 use crate::hardware::{
     ChannelStage, Fate, Halt, HostStage, LastWords, LinkStage, LinkUsage, MediaCounts, MediaTally, PhaseOutcome,
     Unanswered,
 };
 use crate::meter::{Event, Meter, Step, Window};
+use crate::recovery::Recovery;
 use crate::samples::Samples;
 use crate::summary::{Labels, summarise};
-use firmware::boot::Found;
 use firmware::{Firmware, GroupState, Tables};
 use flash::{Contents, Usage};
 use host::Phase;
@@ -237,7 +237,7 @@ impl Session {
         device: &Device,
         processor: Processor,
         seed: u64,
-        recovered: (Vec<Contents>, &Found),
+        recovered: Prepared,
         host: Box<dyn Stage<Firmware>>,
         phases: Vec<Phase>,
     ) -> Result<Self, SessionError> {
@@ -285,6 +285,21 @@ impl Session {
         host.power_cut(now);
         let contents = cut_channels(&mut self.sim, &self.channels, now, fate);
         Ok(Remains { contents, host: self.sim.into_stage(self.host) })
+    }
+
+    /// Cuts the power now, tearing whatever flash was doing, and switches the drive on again: what recovery did.
+    ///
+    /// # Errors
+    /// A drive that cannot be recovered.
+    pub fn lose_power(mut self, device: &Device, processor: Processor) -> Result<Recovery, SessionError> {
+        let now = self.sim.now();
+        let contents = cut_channels(&mut self.sim, &self.channels, now, &mut || Fate::Torn);
+        // The tables of a large drive are not in memory twice.
+        drop(self);
+        match device.rise(&processor, contents, Time::NEVER, &mut || Fate::Torn)? {
+            Risen::Up(_, recovery) => Ok(recovery),
+            Risen::Cut(_) => unreachable!("the power stays on"),
+        }
     }
 
     /// Blocks erased so far, since the drive was switched on.
@@ -343,6 +358,7 @@ impl Session {
         );
         summary.digest = Some(format!("{:016x}", self.sim.digest()));
         summary.wear = Some(wear(&self.tables));
+        add_journal_wear(&mut summary, &self.tables);
         summary.media = self.fails.then(|| media_summary(after.media.since(before.media), outcome, &self.tables));
         if let Some(samples) = &self.sim.probe().samples {
             summary.samples = samples.of(&outcome.results, after.at);
@@ -455,6 +471,14 @@ pub(crate) fn wear(tables: &Tables) -> report::Wear {
         erase_count_min: counts().min().unwrap_or(0),
         erase_count_mean: counts().sum::<u64>() as f64 / f64::from(groups.count().max(1)),
         erase_count_max: counts().max().unwrap_or(0),
+    }
+}
+
+/// Erase counts of the journal's groups.
+pub(crate) fn add_journal_wear(summary: &mut Summary, tables: &Tables) {
+    let counts = || tables.groups.journal().map(|group| u64::from(tables.groups.erase_count(group)));
+    if let Some(journal) = &mut summary.journal {
+        (journal.erase_count_min, journal.erase_count_max) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
     }
 }
 

@@ -63,12 +63,15 @@ pub(crate) fn summarise(
         locks: Some(locks(counts)),
         write_amplification: amplification(&flash, outcome, labels.page),
         gc: Some(reclaim(counts, labels.planes)),
-        journal: (labels.parts.log > 0)
-            .then_some(Journal { checkpoints: counts.checkpoints, pages: counts.journal_pages }),
+        journal: (labels.parts.log > 0).then(|| Journal {
+            checkpoints: counts.checkpoints,
+            pages: counts.journal_pages,
+            ..Journal::default()
+        }),
         flash: Some(flash),
         ..seen
     };
-    summary.breakdown = breakdown(&meter.window.breakdown, summary.latency_mean());
+    summary.breakdown = breakdown(&meter.window.breakdown(), summary.latency_mean());
     summary.breakdown_slowest = breakdown(&meter.slowest(100), None);
     summary.workers = window.workers(counts);
     summary

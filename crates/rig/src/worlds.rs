@@ -1,7 +1,7 @@
 //! The other world: the same blueprint, stages and phases on real threads, in real time.
 
 use crate::build::{Built, Device};
-use crate::session::{SessionError, check_tables, judge, media_summary, stands_still, wear};
+use crate::session::{SessionError, add_journal_wear, check_tables, judge, media_summary, stands_still, wear};
 use crate::summary::{Labels, as_the_host_saw};
 use firmware::architecture::ThreadGroup;
 use host::Phase;
@@ -56,6 +56,7 @@ pub fn run_on_threads(
     }
     if let Some(last) = summaries.last_mut() {
         last.wear = Some(wear(&tables));
+        add_journal_wear(last, &tables);
         let whole = outcomes.last().filter(|_| device.faults.is_some());
         last.media = whole.map(|outcome| media_summary(media.counts(), outcome, &tables));
     }

@@ -1,39 +1,95 @@
-//! One modelled core: turns under way on its hardware threads share its issue slots.
+//! Modelled cores: turns under way on the hardware threads of a core share its issue slots.
 
-use stage::{Cost, Outbox, ReadyStages, Vocabulary};
+use crate::nodes::Line;
+use crate::timetable::{SPAN, Timetable, earliest};
+use stage::{Cost, Lock, Outbox, ReadyStages, Vocabulary};
 use units::{Span, StageId, Time};
 
 /// Full issue capacity of a core, in the unit that turns' demands are counted in.
 const WHOLE: u64 = 1 << WHOLE_BITS;
 const WHOLE_BITS: u32 = 20;
 
+/// A hardware thread without a turn never ends one.
+const IDLE: u64 = u64::MAX;
+
+/// A hardware thread whose turn is over, and which is not free before that is dealt with.
+const CLOSING: u64 = u64::MAX - 1;
+
+/// No stage has run on a hardware thread.
+const NOBODY: u16 = u16::MAX;
+
 /// A hardware thread and the turn it has under way.
 pub(crate) struct Context<V: Vocabulary> {
     pub(crate) arrived: Time,
     pub(crate) started: Time,
     pub(crate) subject: Option<u32>,
-    /// What the turn leaves behind once it is over.
-    pub(crate) leaves: Box<Outbox<V>>,
-    /// The stage that it runs, or ran last.
-    pub(crate) last: Option<StageId>,
     /// The part of the core's slots the turn would use alone, of [`WHOLE`].
     demand: u64,
+    /// The stage that it runs, or ran last.
+    last: u16,
+    /// Whether the turn leaves more than messages.
+    pub(crate) leaves_more: bool,
+    /// The messages that the turn leaves behind once it is over.
+    pub(crate) sends: Line,
+    /// What else it leaves.
+    pub(crate) leaves: Leaves<V>,
 }
 
-/// A core and its hardware threads.
-pub(crate) struct Core<V: Vocabulary> {
-    pub(crate) contexts: Vec<Context<V>>,
-    pub(crate) ready: ReadyStages,
-    pub(crate) usage: CoreUsage,
-    /// How far the core's progress is once the turn of each hardware thread is over.
-    ends: Box<[u64]>,
-    /// Hardware threads with a turn under way, a bit each.
-    busy: u64,
-    busy_count: u64,
-    demand: u64,
-    since: Time,
-    /// Picoseconds of work, as if each were alone, that every turn has made so far: all are slowed alike.
-    progress: u64,
+/// What a turn leaves behind beside its messages.
+pub(crate) struct Leaves<V: Vocabulary> {
+    pub(crate) notes: Vec<V::Note>,
+    pub(crate) unlocks: Vec<Lock>,
+    pub(crate) wake_at: Option<Time>,
+    pub(crate) goes_on: Option<Option<u32>>,
+    pub(crate) halt: bool,
+}
+
+impl<V: Vocabulary> Leaves<V> {
+    /// Notes and locks change places: those here were dealt with when the turn before was over.
+    fn take(&mut self, outbox: &mut Outbox<V>) {
+        std::mem::swap(&mut self.notes, &mut outbox.notes);
+        std::mem::swap(&mut self.unlocks, &mut outbox.unlocks);
+        (self.wake_at, self.goes_on, self.halt) = (outbox.wake_at, outbox.goes_on, outbox.halt);
+        outbox.clear();
+    }
+}
+
+impl<V: Vocabulary> Context<V> {
+    fn new() -> Self {
+        let leaves = Leaves { notes: Vec::new(), unlocks: Vec::new(), wake_at: None, goes_on: None, halt: false };
+        Context {
+            arrived: Time::ZERO,
+            started: Time::ZERO,
+            subject: None,
+            demand: 0,
+            last: NOBODY,
+            leaves_more: false,
+            sends: Line::EMPTY,
+            leaves,
+        }
+    }
+
+    /// The stage whose turn it has.
+    #[inline]
+    pub(crate) fn stage(&self) -> StageId {
+        StageId(self.last)
+    }
+
+    /// A stage begins a turn on it; whether another ran here before.
+    #[inline]
+    pub(crate) fn enter(&mut self, stage: StageId) -> bool {
+        let last = std::mem::replace(&mut self.last, stage.0);
+        last != stage.0 && last != NOBODY
+    }
+
+    /// Takes over what its turn leaves beside messages.
+    #[inline(always)]
+    pub(crate) fn leave(&mut self, outbox: &mut Outbox<V>) {
+        self.leaves_more = outbox.has_more;
+        if outbox.has_more {
+            self.leaves.take(outbox);
+        }
+    }
 }
 
 /// What a core did.
@@ -47,115 +103,222 @@ pub struct CoreUsage {
     pub slots: u64,
 }
 
-impl<V: Vocabulary> Core<V> {
-    pub(crate) fn new(threads: usize, stages: usize) -> Self {
-        assert!((1..=64).contains(&threads), "a core has 1 to 64 hardware threads");
-        let context = || Context {
-            arrived: Time::ZERO,
-            started: Time::ZERO,
-            subject: None,
-            leaves: Box::default(),
-            last: None,
-            demand: 0,
-        };
-        Core {
-            contexts: (0..threads).map(|_| context()).collect(),
+/// A core. How far its turns are is kept as progress: picoseconds of work, as if each were alone, that every turn has made so far.
+/// All are slowed alike, so one number does for all; while nobody is slowed it is the time less what was lost so far.
+struct Core {
+    ready: ReadyStages,
+    /// Hardware threads with a turn under way.
+    busy: u32,
+    /// The hardware thread whose turn is over first, as found when it was last put down when that is.
+    first: u32,
+    /// The sum over all turns under way.
+    demand: u64,
+    /// By how much progress lies behind the time; while turns are slowed, by how much it did when they were not.
+    behind: u64,
+    /// The progress that was made at a time while turns are slowed.
+    slowed: (u64, Time),
+    /// Time with a turn under way until it was last idle, and since when it has one again.
+    active: Span,
+    active_since: Time,
+}
+
+impl Core {
+    /// Progress by now.
+    #[inline]
+    fn progress(&mut self, now: Time) -> u64 {
+        if self.demand <= WHOLE {
+            return now.picos() - self.behind;
+        }
+        let (progress, since) = self.slowed;
+        self.slowed = (progress + scale_down((now - since).picos(), self.demand), now);
+        self.slowed.0
+    }
+
+    /// Changes the sum of demands, where so much progress is made by now.
+    #[inline]
+    fn set_demand(&mut self, demand: u64, now: Time, progress: u64) {
+        self.demand = demand;
+        self.behind = now.picos() - progress;
+        self.slowed = (progress, now);
+    }
+}
+
+/// All cores and their hardware threads.
+pub(crate) struct Cores<V: Vocabulary> {
+    cores: Vec<Core>,
+    /// Those of a core stand together, with room up to a whole span.
+    contexts: Vec<Context<V>>,
+    /// How far the progress of its core is once the turn of each hardware thread is over; [`IDLE`] where none is under way.
+    ends: Vec<[u64; SPAN]>,
+    threads: usize,
+    /// Spans of a core.
+    spans: usize,
+    /// The least times between two instructions of a thread and of the core.
+    slots: (Span, Span),
+    /// When the next turn of each core is over.
+    over: Timetable,
+}
+
+impl<V: Vocabulary> Cores<V> {
+    /// Cores for so many stages each; `slots` are the least times between two instructions of a thread and of the core.
+    pub(crate) fn new(threads: usize, stages: &[usize], slots: (Span, Span)) -> Self {
+        assert!(threads > 0, "a core has a hardware thread");
+        let spans = threads.div_ceil(SPAN);
+        let core = |&stages| Core {
             ready: ReadyStages::with_capacity(stages),
-            usage: CoreUsage::default(),
-            ends: vec![0; threads].into_boxed_slice(),
             busy: 0,
-            busy_count: 0,
+            first: 0,
             demand: 0,
-            since: Time::ZERO,
-            progress: 0,
+            behind: 0,
+            slowed: (0, Time::ZERO),
+            active: Span::ZERO,
+            active_since: Time::ZERO,
+        };
+        Cores {
+            contexts: (0..stages.len() * spans * SPAN).map(|_| Context::new()).collect(),
+            ends: vec![[IDLE; SPAN]; stages.len() * spans],
+            over: Timetable::new(stages.len()),
+            cores: stages.iter().map(core).collect(),
+            threads,
+            spans,
+            slots,
         }
     }
 
-    /// A hardware thread without a turn; the one that ran `stage` last, if it is free, so that nothing is switched.
+    pub(crate) fn len(&self) -> usize {
+        self.cores.len()
+    }
+
+    /// The core of which a turn is over first, and when.
     #[inline]
-    pub(crate) fn idle_context(&self, stage: StageId) -> Option<usize> {
-        let all = u64::MAX >> (64 - self.contexts.len());
+    pub(crate) fn first(&self) -> (usize, Time) {
+        self.over.first()
+    }
+
+    #[inline(always)]
+    pub(crate) fn context(&mut self, core: u16, index: usize) -> &mut Context<V> {
+        &mut self.contexts[usize::from(core) * self.spans * SPAN + index]
+    }
+
+    /// The stages of a core that have work and no hardware thread.
+    #[inline]
+    pub(crate) fn ready(&mut self, core: u16) -> &mut ReadyStages {
+        &mut self.cores[usize::from(core)].ready
+    }
+
+    #[inline]
+    fn end_of(&mut self, core: u16, index: usize) -> &mut u64 {
+        &mut self.ends[usize::from(core) * self.spans + index / SPAN][index % SPAN]
+    }
+
+    /// A hardware thread without a turn; the one that ran `stage` last, if it is free, so that nothing is switched.
+    #[inline(always)]
+    pub(crate) fn idle_context(&self, core: u16, stage: StageId) -> Option<usize> {
+        if self.cores[usize::from(core)].busy == self.threads as u32 {
+            return None;
+        }
+        let first = usize::from(core) * self.spans;
+        let ends = self.ends[first..first + self.spans].as_flattened();
+        let contexts = &self.contexts[first * SPAN..][..self.threads];
         let mut free = None;
-        for index in bits(all & !self.busy) {
-            match self.contexts[index].last {
-                Some(last) if last == stage => return Some(index),
-                Some(_) => free = free.or(Some(index)),
-                None => free = Some(index),
+        for (index, (context, &end)) in contexts.iter().zip(ends).enumerate() {
+            if end != IDLE {
+                continue;
             }
+            if context.last == stage.0 {
+                return Some(index);
+            }
+            free = if context.last == NOBODY { Some(index) } else { free.or(Some(index)) };
         }
         free
     }
 
-    /// A turn of this cost begins; `slots` are the least times between two instructions of a thread and of the core.
-    #[inline]
-    pub(crate) fn begin(&mut self, index: usize, now: Time, cost: Cost, slots: (Span, Span)) {
-        let (thread_slot, core_slot) = slots;
-        self.advance(now);
+    /// A turn of this cost begins.
+    #[inline(always)]
+    pub(crate) fn begin(&mut self, home: u16, index: usize, now: Time, cost: Cost) {
+        let (thread_slot, core_slot) = self.slots;
         let alone = cost.slots * thread_slot.picos() + cost.stall.picos();
-        let context = &mut self.contexts[index];
-        self.ends[index] = self.progress + alone;
-        context.demand = scale_down(cost.slots * core_slot.picos(), alone.max(1));
-        self.demand += context.demand;
-        self.busy |= 1 << index;
-        self.busy_count += 1;
-        self.usage.slots += cost.slots;
+        let demand = scale_down(cost.slots * core_slot.picos(), alone.max(1));
+        self.context(home, index).demand = demand;
+        let core = &mut self.cores[usize::from(home)];
+        let progress = core.progress(now);
+        core.set_demand(core.demand + demand, now, progress);
+        if core.busy == 0 {
+            core.active_since = now;
+        }
+        core.busy += 1;
+        *self.end_of(home, index) = progress + alone;
     }
 
-    /// The hardware thread whose turn is over by now, if any is.
-    #[inline]
-    pub(crate) fn finished(&mut self, now: Time) -> Option<usize> {
-        self.advance(now);
-        let (index, ends) = self.first()?;
-        (ends <= self.progress).then_some(index)
+    /// The hardware thread whose turn is over by now, if any is. It is not free before it begins another or is vacated: what the
+    /// turn leaves may call for turns on this core at once, and is still in the context meanwhile.
+    #[inline(always)]
+    pub(crate) fn finish(&mut self, home: u16, now: Time) -> Option<usize> {
+        let core = &mut self.cores[usize::from(home)];
+        let (index, progress) = (core.first as usize, core.progress(now));
+        let end = &mut self.ends[usize::from(home) * self.spans + index / SPAN][index % SPAN];
+        if *end > progress {
+            return None;
+        }
+        *end = CLOSING;
+        let demand = core.demand - self.contexts[usize::from(home) * self.spans * SPAN + index].demand;
+        core.set_demand(demand, now, progress);
+        core.busy -= 1;
+        if core.busy == 0 {
+            core.active += now - core.active_since;
+        }
+        Some(index)
     }
 
-    /// The turn of a hardware thread is over.
+    /// A hardware thread whose turn is over has no other.
     #[inline]
-    pub(crate) fn end(&mut self, index: usize) {
-        self.busy &= !(1 << index);
-        self.busy_count -= 1;
-        self.demand -= self.contexts[index].demand;
+    pub(crate) fn vacate(&mut self, home: u16, index: usize) {
+        *self.end_of(home, index) = IDLE;
     }
 
-    /// When the next turn is over if nothing begins or ends before.
-    #[inline]
-    pub(crate) fn due_at(&self, now: Time) -> Time {
-        let Some((_, ends)) = self.first() else { return Time::NEVER };
-        let left = ends.saturating_sub(self.progress);
-        let left = if self.demand <= WHOLE {
-            left
+    /// Puts down when the next turn of a core is over if nothing begins or ends before: to be done whenever something did.
+    #[inline(always)]
+    pub(crate) fn schedule(&mut self, home: u16, now: Time) {
+        let core = &mut self.cores[usize::from(home)];
+        let spans = &self.ends[usize::from(home) * self.spans..][..self.spans];
+        let mut least = IDLE;
+        for (span, ends) in spans.iter().enumerate() {
+            let (place, end) = earliest(ends);
+            core.first = if end < least { (span * SPAN + place) as u32 } else { core.first };
+            least = least.min(end);
+        }
+        let at = if least >= CLOSING {
+            Time::NEVER
+        } else if core.demand <= WHOLE {
+            Time::from_picos(least + core.behind)
         } else {
-            ((u128::from(left) * u128::from(self.demand) + u128::from(WHOLE - 1)) >> WHOLE_BITS) as u64
+            now + scale_up(least.saturating_sub(core.progress(now)), core.demand)
         };
-        now + Span::from_picos(left)
+        self.over.set(usize::from(home), at);
     }
 
-    /// The hardware thread whose turn is over first, and how far the progress is by then.
-    #[inline]
-    fn first(&self) -> Option<(usize, u64)> {
-        let mut rest = bits(self.busy);
-        let mut first = rest.next()?;
-        let mut least = self.ends[first];
-        for index in rest {
-            let ends = self.ends[index];
-            if ends < least {
-                (first, least) = (index, ends);
+    /// What each core did until now, except for turns that are over, of which only the time with any is known here.
+    pub(crate) fn usages(&self, now: Time) -> impl Iterator<Item = CoreUsage> + '_ {
+        self.cores.iter().enumerate().map(move |(home, core)| {
+            let first = home * self.spans;
+            let under_way =
+                (0..self.threads).filter(move |index| self.ends[first + index / SPAN][index % SPAN] < CLOSING);
+            let started = |index: usize| self.contexts[first * SPAN + index].started;
+            let active = if core.busy > 0 { now - core.active_since } else { Span::ZERO };
+            CoreUsage {
+                active: core.active + active,
+                threads_active: under_way.map(|index| now - started(index)).sum(),
+                slots: 0,
             }
-        }
-        Some((first, least))
+        })
     }
+}
 
-    #[inline]
-    fn advance(&mut self, now: Time) {
-        let passed = now - self.since;
-        self.since = now;
-        if self.busy == 0 || passed == Span::ZERO {
-            return;
-        }
-        self.usage.active += passed;
-        self.usage.threads_active += passed * self.busy_count;
-        self.progress += if self.demand <= WHOLE { passed.picos() } else { scale_down(passed.picos(), self.demand) };
-    }
+/// How long it takes all turns to make so much progress.
+#[inline]
+fn scale_up(progress: u64, demand: u64) -> Span {
+    let picos = (u128::from(progress) * u128::from(demand) + u128::from(WHOLE - 1)) >> WHOLE_BITS;
+    Span::from_picos(picos as u64)
 }
 
 /// `value` times [`WHOLE`] by `divisor`; in 64 bits unless a turn lasts seconds.
@@ -166,14 +329,4 @@ fn scale_down(value: u64, divisor: u64) -> u64 {
     } else {
         ((u128::from(value) << WHOLE_BITS) / u128::from(divisor)) as u64
     }
-}
-
-/// The numbers of the bits that are set, lowest first.
-#[inline]
-fn bits(mut word: u64) -> impl Iterator<Item = usize> {
-    std::iter::from_fn(move || {
-        let bit = word.trailing_zeros() as usize;
-        word &= word.wrapping_sub(1);
-        (bit < 64).then_some(bit)
-    })
 }

@@ -7,6 +7,7 @@
 //! # What it leaves out
 //! Approximations of the processor are stated at [`Processor`] and in `lines.rs`; hardware stages take no time by themselves.
 
+mod alarms;
 mod core;
 mod lines;
 mod nodes;

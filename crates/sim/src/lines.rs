@@ -1,6 +1,7 @@
 //! Shared lines on the modelled processor: who holds a line, and what fetching it costs.
 
 use crate::processor::LinePrices;
+use prefetch_index::prefetch_index;
 use stage::{Access, Coherence, LineId};
 use units::{Span, StageId, Time};
 
@@ -48,6 +49,18 @@ impl Lines {
         self
     }
 
+    /// Brings near what is known of a line.
+    #[inline]
+    pub(crate) fn prefetch(&self, LineId(line): LineId) {
+        prefetch_index(&self.held, self.place(line));
+    }
+
+    /// Where what is known of a line stands.
+    #[inline]
+    fn place(&self, line: u64) -> usize {
+        ((line ^ (line >> 17)) & self.mask) as usize
+    }
+
     /// Lines that a stage took from another core, and from memory.
     pub(crate) fn taken(&self, stage: usize) -> (u64, u64) {
         self.taken[stage]
@@ -68,8 +81,8 @@ impl Coherence for Lines {
     #[inline]
     fn access(&mut self, stage: StageId, LineId(line): LineId, access: Access, at: Time) -> Span {
         let me = self.me;
-        let place = (line ^ (line >> 17)) & self.mask;
-        let held = &mut self.held[place as usize];
+        let place = self.place(line);
+        let held = &mut self.held[place];
         if held.line != line {
             *held = Held { line, sharers: me, free_at: at + self.prices.memory };
             self.taken[stage.index()].1 += 1;

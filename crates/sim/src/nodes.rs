@@ -51,20 +51,20 @@ impl<M: Copy> Nodes<M> {
         Nodes { nodes: Vec::with_capacity(1024), free: NONE }
     }
 
-    /// Keeps a message and tells where.
+    /// Keeps a message and tells where; it is stamped when it is sent.
     #[inline]
-    pub(crate) fn put(&mut self, from: u16, to: StageId, at: Time, message: &M) -> u32 {
+    pub(crate) fn put(&mut self, from: u16, to: StageId, message: &M) -> u32 {
         let place = self.free;
-        let Some(node) = self.nodes.get_mut(place as usize) else { return self.grow(from, to, at, message) };
+        let Some(node) = self.nodes.get_mut(place as usize) else { return self.grow(from, to, message) };
         self.free = node.next;
-        (node.from, node.to, node.at, node.next) = (from, to, at, NONE);
+        (node.from, node.to, node.next) = (from, to, NONE);
         node.message = *message;
         place
     }
 
     #[cold]
-    fn grow(&mut self, from: u16, to: StageId, at: Time, message: &M) -> u32 {
-        self.nodes.push(Node { message: *message, at, next: NONE, to, from });
+    fn grow(&mut self, from: u16, to: StageId, message: &M) -> u32 {
+        self.nodes.push(Node { message: *message, at: Time::ZERO, next: NONE, to, from });
         self.nodes.len() as u32 - 1
     }
 
@@ -104,6 +104,12 @@ impl<M: Copy> Nodes<M> {
         node
     }
 
+    /// The same, to be stamped and told where it goes.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, place: u32) -> &mut Node<M> {
+        &mut self.nodes[place as usize]
+    }
+
     /// Takes the first node out of a line that has one, and gives it back at once; see [`Nodes::free`].
     #[inline]
     pub(crate) fn free_first(&mut self, line: &mut Line) -> &Node<M> {
@@ -126,7 +132,8 @@ mod tests {
         let (mut first, mut second) = (Line::EMPTY, Line::EMPTY);
         let at = Time::from_picos;
         for number in 0..6u16 {
-            let place = nodes.put(0, StageId(number), at(number.into()), &u64::from(number));
+            let place = nodes.put(0, StageId(number), &u64::from(number));
+            nodes.get_mut(place).at = at(number.into());
             assert_eq!(nodes.append(if number % 2 == 0 { &mut first } else { &mut second }, place), number < 2);
         }
         for due in [0u16, 2, 4] {
@@ -135,8 +142,8 @@ mod tests {
             assert_eq!((node.to, node.at, node.message), (StageId(due), at(due.into()), due.into()));
         }
         assert!(first.is_empty() && nodes.take_first(&mut first).is_none());
-        let reused: Vec<u32> = (0..3).map(|number| nodes.put(0, StageId(9), at(9), &number)).collect();
+        let reused: Vec<u32> = (0..3).map(|number| nodes.put(0, StageId(9), &number)).collect();
         assert_eq!(reused, [4, 2, 0]);
-        assert!(nodes.put(0, StageId(9), at(9), &9) == 6 && !second.is_empty());
+        assert!(nodes.put(0, StageId(9), &9) == 6 && !second.is_empty());
     }
 }

@@ -1,10 +1,10 @@
 //! The executor of virtual time: takes the next event, gives the turn it calls for, delivers what the turn left.
 
-use crate::core::{Core, CoreUsage};
+use crate::alarms::Alarms;
+use crate::core::{CoreUsage, Cores};
 use crate::lines::Lines;
 use crate::nodes::{Line, Nodes};
 use crate::processor::Processor;
-use crate::timetable::Timetable;
 use stage::{Blueprint, Cost, NoCoherence, NoProbe, Outbox, Place, Price, Probe, Stage, Turn, TurnRecord, Vocabulary};
 use units::{Span, StageId, Time};
 
@@ -27,43 +27,48 @@ pub struct StageUsage {
     pub fetches: u64,
 }
 
-/// The first source of events: messages from cores reach hardware. The cores follow, then the alarms.
-const OUTWARD: usize = 0;
-const FIRST_CORE: usize = 1;
-
 struct Seat<V: Vocabulary> {
     stage: Box<dyn Stage<V>>,
     inbox: Line,
-    inbox_len: usize,
+    inbox_len: u32,
     /// What is admitted by edges; a lock grant comes beside that.
-    inbox_max: usize,
-    /// When the alarm rang, if the stage has not been woken yet.
-    rang: Option<Time>,
+    inbox_max: u32,
+    /// When the alarm rang, if the stage has not been woken yet; else [`Time::NEVER`].
+    rang: Time,
     /// Has a turn under way or stands in line for one.
     taken: bool,
     usage: StageUsage,
+}
+
+/// Why a stage on a core takes a turn.
+#[derive(Clone, Copy, Debug)]
+enum Cause {
+    /// A message, or an alarm that rang.
+    Called,
+    /// The rest of a long turn, and what it is about.
+    GoesOn(Option<u32>),
 }
 
 /// A device in virtual time.
 pub struct Sim<V: Vocabulary, P: Probe<V> = NoProbe> {
     processor: Processor,
     seats: Vec<Seat<V>>,
-    cores: Vec<Core<V>>,
+    cores: Cores<V>,
     lines: Lines,
     /// The core of each stage; what is no core is hardware.
     core_of: Box<[u16]>,
     /// What taking a message costs, from a sender's core to a receiver's; the last of each stands for hardware.
     hops: Box<[Span]>,
     messages: Nodes<V::Message>,
-    /// The sources of events: what reaches hardware, the cores' turns, the stages' alarms.
-    timetable: Timetable,
-    /// What cores have sent to hardware: all of it is under way for the same time.
+    alarms: Alarms,
+    /// What cores have sent to hardware, and when the first of it arrives: all of it is under way for the same time.
     outward: Line,
+    outward_at: Time,
     /// What hardware has sent to hardware, which takes no time.
     at_once: Line,
     now: Time,
-    /// Boxed, as those of the cores are: they change places when a turn is over.
-    outbox: Box<Outbox<V>>,
+    /// What the turn that is being taken leaves; empty between turns.
+    outbox: Outbox<V>,
     no_prices: Vec<Price>,
     probe: P,
     digest: u64,
@@ -85,7 +90,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         assert_eq!(processor.prices.len(), V::WORK.len(), "every kind of work has a price");
         let core_count = plan.core_count();
         assert!(core_count <= usize::from(processor.cores), "{core_count} cores are used, {} exist", processor.cores);
-        let mut stages_on = vec![0; core_count];
+        let mut stages_on = vec![0usize; core_count];
         let mut core_of = Vec::with_capacity(plan.parts().len());
         let mut seats = Vec::with_capacity(plan.parts().len());
         for part in plan.into_parts() {
@@ -100,24 +105,26 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
                 stage: part.stage.expect("the plan was checked"),
                 inbox: Line::EMPTY,
                 inbox_len: 0,
-                inbox_max: part.inbox as usize,
-                rang: None,
+                inbox_max: part.inbox,
+                rang: Time::NEVER,
                 taken: false,
                 usage: StageUsage::default(),
             });
         }
         let threads = usize::from(processor.threads_per_core);
+        let slots = (processor.thread_slot, processor.core_slot);
         let mut sim = Sim {
-            cores: stages_on.into_iter().map(|stages| Core::new(threads, stages)).collect(),
+            cores: Cores::new(threads, &stages_on, slots),
             lines: Lines::new(processor.lines, seats.len()),
             messages: Nodes::new(),
-            timetable: Timetable::new(FIRST_CORE + core_count + seats.len()),
+            alarms: Alarms::new(core_of.iter().map(|&core| usize::from(core) == core_count)),
             hops: processor.hop_table(core_count as u16),
             core_of: core_of.into(),
             outward: Line::EMPTY,
+            outward_at: Time::NEVER,
             at_once: Line::EMPTY,
             now: Time::ZERO,
-            outbox: Box::default(),
+            outbox: Outbox::default(),
             no_prices: vec![Price::default(); V::WORK.len()],
             probe,
             digest: 0xcbf2_9ce4_8422_2325,
@@ -127,7 +134,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             seats,
         };
         for seat in 0..sim.seats.len() {
-            sim.set_alarm(StageId(seat as u16), Time::ZERO);
+            sim.alarms.set(StageId(seat as u16), Time::ZERO);
         }
         sim
     }
@@ -146,17 +153,20 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
                 self.take_hardware_turn(stage, Some(node));
                 continue;
             }
-            let (source, at) = self.timetable.first();
+            let ((core, over_at), rings_at) = (self.cores.first(), self.alarms.first_at());
+            let at = self.outward_at.min(over_at).min(rings_at);
             if at >= end {
                 self.now = self.now.max(if end == Time::NEVER { self.now } else { end });
                 return false;
             }
             self.events += 1;
             self.now = at;
-            match source.checked_sub(FIRST_CORE) {
-                None => self.reach_hardware(),
-                Some(core) if core < self.cores.len() => self.on_core(core as u16),
-                Some(rest) => self.ring(StageId((rest - self.cores.len()) as u16)),
+            if over_at == at && self.outward_at != at {
+                self.on_core(core as u16);
+            } else if self.outward_at == at {
+                self.reach_hardware();
+            } else {
+                self.ring(self.alarms.first());
             }
         }
         true
@@ -164,9 +174,8 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
 
     /// What a core sent to hardware arrives there.
     fn reach_hardware(&mut self) {
-        let node = self.messages.take_first(&mut self.outward).expect("the source that is due has a message");
-        let next = self.outward.first().map_or(Time::NEVER, |next| self.messages.get(next).at);
-        self.timetable.set(OUTWARD, next);
+        let node = self.messages.take_first(&mut self.outward).expect("what is due is a message");
+        self.outward_at = self.outward.first().map_or(Time::NEVER, |next| self.messages.get(next).at);
         self.take_hardware_turn(self.messages.get(node).to, Some(node));
     }
 
@@ -174,28 +183,25 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         if usize::from(self.core_of[stage.index()]) == self.cores.len() {
             self.take_hardware_turn(stage, None);
         } else {
-            self.set_alarm(stage, Time::NEVER);
-            self.seats[stage.index()].rang = Some(self.now);
+            self.alarms.set(stage, Time::NEVER);
+            self.seats[stage.index()].rang = self.now;
             self.seek_turn(stage);
         }
     }
 
     /// A message comes into an inbox at once: who takes it pays for fetching it.
-    #[inline]
+    #[inline(always)]
     fn deliver(&mut self, node: u32, to: StageId) {
         let seat = &mut self.seats[to.index()];
         assert!(seat.inbox_len <= seat.inbox_max, "{to} was sent more than was admitted towards it");
         seat.inbox_len += 1;
         self.messages.append(&mut seat.inbox, node);
-        if seat.taken {
-            seat.stage.prefetch(&self.messages.get(node).message);
-        } else {
+        if !seat.taken {
             self.seek_turn(to);
         }
     }
 
     /// Gives a stage with work a hardware thread, or a place in line for one.
-    #[inline]
     fn seek_turn(&mut self, stage: StageId) {
         let seat = &mut self.seats[stage.index()];
         if seat.taken {
@@ -203,32 +209,33 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         }
         seat.taken = true;
         let core = self.core_of[stage.index()];
-        match self.cores[usize::from(core)].idle_context(stage) {
+        match self.cores.idle_context(core, stage) {
             Some(context) => {
-                self.begin(stage, core, context, None);
-                self.schedule(core);
+                self.begin(stage, core, context, Cause::Called);
+                self.cores.schedule(core, self.now);
             }
-            None => self.cores[usize::from(core)].ready.push(stage),
+            None => self.cores.ready(core).push(stage),
         }
     }
 
-    /// Gives a stage on a core its turn, or the next part of one that `goes_on`: it happens now, and what it leaves behind leaves
+    /// Gives a stage on a core its turn, or the next part of one that goes on: it happens now, and what it leaves behind leaves
     /// when the time it costs is over.
-    fn begin(&mut self, stage: StageId, home: u16, index: usize, goes_on: Option<Option<u32>>) {
+    fn begin(&mut self, stage: StageId, home: u16, index: usize, cause: Cause) {
         let (now, places) = (self.now, self.cores.len() + 1);
         let seat = &mut self.seats[stage.index()];
-        let core = &mut self.cores[usize::from(home)];
-        let context = &mut core.contexts[index];
         let picos = self.processor.thread_slot.picos();
         let lines = self.lines.of_core(home);
-        let mut turn = Turn::new(stage, now, picos, &self.processor.prices, lines, &mut context.leaves);
-        let rang = if goes_on.is_some() { Some(now) } else { seat.rang.take() };
-        let (arrived, mut subject, fetch) = match rang {
-            Some(rang) => {
+        let mut turn = Turn::new(stage, now, picos, &self.processor.prices, lines, &mut self.outbox);
+        let (arrived, subject, fetch) = match cause {
+            Cause::GoesOn(rest) => {
                 seat.stage.on_wake(&mut turn);
-                (rang, None, Span::ZERO)
+                (now, rest, Span::ZERO)
             }
-            None => {
+            Cause::Called if seat.rang != Time::NEVER => {
+                seat.stage.on_wake(&mut turn);
+                (std::mem::replace(&mut seat.rang, Time::NEVER), None, Span::ZERO)
+            }
+            Cause::Called => {
                 seat.inbox_len -= 1;
                 let node = self.messages.free_first(&mut seat.inbox);
                 let subject = V::subject(&node.message);
@@ -237,154 +244,187 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             }
         };
         let mut cost = turn.finish();
-        let (call, send) = (self.processor.turn, self.processor.send);
-        let sends = context.leaves.sends.len() as u32;
-        if goes_on.is_none() {
-            cost.add(call);
+        if matches!(cause, Cause::Called) {
+            cost.add(self.processor.turn);
+            seat.usage.turns += 1;
         }
-        cost.add(Price { slots: send.slots * sends, stall: send.stall * u64::from(sends) });
-        let abroad = |(to, _): &&(StageId, _)| {
-            let core = self.core_of[to.index()];
-            core != home && usize::from(core) + 1 != places
-        };
-        let abroad = context.leaves.sends.iter().filter(abroad).count() as u64;
-        cost.stall += fetch + self.processor.hops.publish * abroad;
-        if context.last.is_some_and(|last| last != stage) {
+        let (sends, count, abroad) = self.collect(home);
+        let send = self.processor.send;
+        cost.slots += u64::from(send.slots) * count;
+        cost.stall += send.stall * count + fetch + self.processor.hops.publish * abroad;
+        let context = self.cores.context(home, index);
+        if context.enter(stage) {
             cost.add(self.processor.switch);
         }
-        if let Some(rest) = goes_on {
-            subject = rest;
-        }
-        context.last = Some(stage);
-        (context.arrived, context.started, context.subject) = (arrived, now, subject);
-        seat.usage.turns += u64::from(goes_on.is_none());
-        seat.usage.sent_away += abroad;
-        seat.usage.waited += now - arrived;
-        seat.usage.slots += cost.slots;
-        core.begin(index, now, cost, (self.processor.thread_slot, self.processor.core_slot));
+        (context.arrived, context.started, context.subject, context.sends) = (arrived, now, subject, sends);
+        context.leave(&mut self.outbox);
+        let usage = &mut self.seats[stage.index()].usage;
+        usage.sent_away += abroad;
+        usage.waited += now - arrived;
+        usage.slots += cost.slots;
+        self.cores.begin(home, index, now, cost);
         self.account(stage, cost);
     }
 
-    /// Puts down when the next turn of a core is over.
-    #[inline]
-    fn schedule(&mut self, core: u16) {
-        let at = self.cores[usize::from(core)].due_at(self.now);
-        self.timetable.set(FIRST_CORE + usize::from(core), at);
+    /// Takes what a turn sent out of the outbox, in a line that goes when the turn is over; how many messages these are, and how many
+    /// of them go to other cores. Who receives them brings near what each will need.
+    #[inline(always)]
+    fn collect(&mut self, home: u16) -> (Line, u64, u64) {
+        let (mut line, mut abroad) = (Line::EMPTY, 0);
+        let count = self.outbox.sends.len() as u64;
+        let hardware = self.cores.len() as u16;
+        for &(to, ref message) in &self.outbox.sends {
+            let node = self.messages.put(home, to, message);
+            self.messages.append(&mut line, node);
+            let core = self.core_of[to.index()];
+            abroad += u64::from(core != home && core != hardware);
+            if let Some(shared) = self.seats[to.index()].stage.prefetch(message) {
+                self.lines.prefetch(shared);
+            }
+        }
+        self.outbox.sends.clear();
+        (line, count, abroad)
     }
 
+    /// A turn may be over on a core.
     #[inline]
     fn on_core(&mut self, core: u16) {
-        if let Some(context) = self.cores[usize::from(core)].finished(self.now) {
-            self.end(core, context);
+        if let Some(index) = self.cores.finish(core, self.now) {
+            self.end(core, index);
         }
-        self.schedule(core);
+        self.cores.schedule(core, self.now);
     }
 
     #[inline]
     fn end(&mut self, core: u16, index: usize) {
         let now = self.now;
-        let context = &mut self.cores[usize::from(core)].contexts[index];
-        let (stage, started) = (context.last.expect("its turn is over"), context.started);
+        let context = self.cores.context(core, index);
+        let (stage, started, sends, leaves_more) =
+            (context.stage(), context.started, context.sends, context.leaves_more);
         let record = TurnRecord { stage, arrived: context.arrived, started, ended: now };
         self.probe.turn(&record, context.subject);
-        for &note in &context.leaves.notes {
-            self.probe.note(stage, now, note);
+        if leaves_more {
+            for note in context.leaves.notes.drain(..) {
+                self.probe.note(stage, now, note);
+            }
         }
-        std::mem::swap(&mut context.leaves, &mut self.outbox);
-        let goes_on = self.outbox.goes_on;
-        if let Some(at) = self.send_all(core) {
-            self.set_alarm(stage, at.max(now));
-        }
+        self.send_all(core, sends);
+        let goes_on = if leaves_more { self.settle(stage, core, index) } else { None };
         let seat = &mut self.seats[stage.index()];
         seat.usage.busy += now - started;
-        let state = &mut self.cores[usize::from(core)];
-        state.end(index);
-        if goes_on.is_some() {
-            return self.begin(stage, core, index, goes_on);
+        if let Some(rest) = goes_on {
+            return self.begin(stage, core, index, Cause::GoesOn(rest));
         }
-        if seat.inbox.is_empty() && seat.rang.is_none() {
-            seat.taken = false;
-        } else {
-            state.ready.push(stage);
-        }
-        if let Some(next) = state.ready.take() {
-            self.begin(next, core, index, None);
+        let ready = self.cores.ready(core);
+        let has_work = !seat.inbox.is_empty() || seat.rang != Time::NEVER;
+        seat.taken = has_work;
+        let next = match (has_work, ready.is_empty()) {
+            (true, true) => Some(stage),
+            (false, true) => None,
+            (true, false) => {
+                ready.push(stage);
+                ready.take()
+            }
+            (false, false) => ready.take(),
+        };
+        match next {
+            Some(next) => self.begin(next, core, index, Cause::Called),
+            None => self.cores.vacate(core, index),
         }
     }
 
-    /// Sends what a turn left in the outbox; when its alarm is to ring, if it said so.
-    #[inline]
-    fn send_all(&mut self, from: u16) -> Option<Time> {
+    /// Does what a turn that is over leaves beside messages and notes; whether it goes on, and about what.
+    fn settle(&mut self, stage: StageId, core: u16, index: usize) -> Option<Option<u32>> {
+        let leaves = &mut self.cores.context(core, index).leaves;
+        let (wake_at, goes_on) = (leaves.wake_at, leaves.goes_on);
+        self.halted |= leaves.halt;
+        if !leaves.unlocks.is_empty() {
+            self.unlock_all(core, index);
+        }
+        if let Some(at) = wake_at {
+            self.alarms.set(stage, at.max(self.now));
+        }
+        goes_on
+    }
+
+    /// Sends what a turn sent, now that it is over.
+    #[inline(always)]
+    fn send_all(&mut self, from: u16, mut line: Line) {
         let (now, hardware) = (self.now, self.cores.len() as u16);
-        for index in 0..self.outbox.sends.len() {
-            let (to, ref message) = self.outbox.sends[index];
-            let abroad = self.core_of[to.index()] == hardware;
-            let outward = abroad && from != hardware;
-            let at = if outward { now + self.processor.hops.hardware } else { now };
-            let node = self.messages.put(from, to, at, message);
-            if !abroad {
+        while let Some(node) = self.messages.take_first(&mut line) {
+            let message = self.messages.get_mut(node);
+            message.at = now;
+            let to = message.to;
+            if self.core_of[to.index()] != hardware {
                 self.deliver(node, to);
-            } else if !outward {
+            } else if from == hardware {
                 self.messages.append(&mut self.at_once, node);
             } else {
-                self.seats[to.index()].stage.prefetch(message);
+                let at = now + self.processor.hops.hardware;
+                message.at = at;
                 if self.messages.append(&mut self.outward, node) {
-                    self.timetable.set(OUTWARD, at);
+                    self.outward_at = at;
                 }
             }
         }
-        while let Some(lock) = self.outbox.unlocks.first() {
-            let (id, next) = (lock.id(), lock.release());
-            self.outbox.unlocks.remove(0);
-            if let Some(next) = next {
-                let node = self.messages.put(from, next, now, &V::lock_granted(id));
+    }
+
+    /// Gives back the locks that a turn gave back: who waits for one is told.
+    fn unlock_all(&mut self, core: u16, index: usize) {
+        let mut unlocks = std::mem::take(&mut self.cores.context(core, index).leaves.unlocks);
+        for lock in unlocks.drain(..) {
+            if let Some(next) = lock.release() {
+                let node = self.messages.put(core, next, &V::lock_granted(lock.id()));
+                self.messages.get_mut(node).at = self.now;
                 self.deliver(node, next);
             }
         }
-        self.halted |= self.outbox.halt;
-        let wake_at = self.outbox.wake_at;
-        self.outbox.clear();
-        wake_at
+        self.cores.context(core, index).leaves.unlocks = unlocks;
     }
 
     /// Gives a stage in hardware its turn, for a message or because its alarm rang.
     fn take_hardware_turn(&mut self, stage: StageId, node: Option<u32>) {
-        let now = self.now;
+        let (now, hardware) = (self.now, self.cores.len() as u16);
         let seat = &mut self.seats[stage.index()];
         let mut free = NoCoherence;
         let mut turn = Turn::new(stage, now, 0, &self.no_prices, &mut free, &mut self.outbox);
         let mut subject = None;
         match node {
             Some(node) => {
-                let message = &self.messages.free(node).message;
-                subject = V::subject(message);
-                seat.stage.on_message(&mut turn, *message);
+                let node = self.messages.free(node);
+                subject = V::subject(&node.message);
+                seat.stage.on_message(&mut turn, node.message);
             }
             None => seat.stage.on_wake(&mut turn),
         }
         seat.usage.turns += 1;
-        self.probe.turn(&TurnRecord { stage, arrived: now, started: now, ended: now }, subject);
-        for &note in &self.outbox.notes {
+        if subject.is_some() || !self.outbox.notes.is_empty() {
+            self.probe.turn(&TurnRecord { stage, arrived: now, started: now, ended: now }, subject);
+        }
+        for note in self.outbox.notes.drain(..) {
             self.probe.note(stage, now, note);
         }
         assert!(
             self.outbox.goes_on.is_none() && self.outbox.unlocks.is_empty(),
             "{stage} in hardware has neither locks nor long turns"
         );
-        let wake_at = self.send_all(self.cores.len() as u16);
+        let wake_at = self.outbox.wake_at.take();
+        if self.outbox.halt {
+            self.halted = true;
+            self.outbox.halt = false;
+        }
+        self.outbox.has_more = false;
+        if !self.outbox.sends.is_empty() {
+            let (sends, _, _) = self.collect(hardware);
+            self.send_all(hardware, sends);
+        }
         self.account(stage, Cost::default());
         match wake_at {
-            Some(at) => self.set_alarm(stage, at.max(now)),
+            Some(at) => self.alarms.set(stage, at.max(now)),
             // It rings no more: what it was set to has come.
-            None if node.is_none() => self.set_alarm(stage, Time::NEVER),
+            None if node.is_none() => self.alarms.set(stage, Time::NEVER),
             None => {}
         }
-    }
-
-    /// Sets a stage's one alarm; [`Time::NEVER`] takes it back.
-    #[inline]
-    fn set_alarm(&mut self, stage: StageId, at: Time) {
-        self.timetable.set(FIRST_CORE + self.cores.len() + stage.index(), at);
     }
 
     /// Folds a turn into the digest: when, who, at what cost.
@@ -427,7 +467,13 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     }
     /// What each core did.
     pub fn cores(&self) -> impl Iterator<Item = CoreUsage> + '_ {
-        self.cores.iter().map(|core| core.usage)
+        let of =
+            |core: usize| self.core_of.iter().zip(&self.seats).filter(move |(home, _)| usize::from(**home) == core);
+        self.cores.usages(self.now).enumerate().map(move |(core, usage)| CoreUsage {
+            threads_active: usage.threads_active + of(core).map(|(_, seat)| seat.usage.busy).sum(),
+            slots: of(core).map(|(_, seat)| seat.usage.slots).sum(),
+            ..usage
+        })
     }
     /// How many times a shared line went from one core to another, and how long accesses queued for one.
     pub fn line_transfers(&self) -> (u64, Span) {

@@ -2,47 +2,74 @@
 
 use units::Time;
 
-/// Members of a group.
-const SPAN: usize = 8;
+/// Members of a group, and hardware threads of a core that are looked at together.
+pub(crate) const SPAN: usize = 4;
 
-/// The next events of a fixed number of sources. Among those due at one time the source with the lowest number is first.
+/// The next events of a fixed number of sources of one kind. Among those due at one time the source with the lowest number is first.
 ///
-/// Sources stand in groups, with the earliest time of each group known. Nothing here depends on a comparison that a processor
-/// could guess wrong: events come in no order that could be learned.
+/// Sources stand in groups, with the earliest time of each group known. Within a search nothing depends on a comparison that a
+/// processor could guess wrong: events come in no order that could be learned. A search is made only when the first source changes;
+/// what is set behind it, and what is set to what it was, needs none.
 #[derive(Debug)]
 pub(crate) struct Timetable {
     at: Box<[[Time; SPAN]]>,
-    earliest: Box<[Time]>,
+    /// The earliest time of each group.
+    earliest: Box<[[Time; SPAN]]>,
+    first: (usize, Time),
 }
 
 impl Timetable {
     /// Sources numbered from zero, none of them due.
     pub(crate) fn new(sources: usize) -> Self {
         let groups = sources.div_ceil(SPAN).max(1);
-        Timetable { at: vec![[Time::NEVER; SPAN]; groups].into(), earliest: vec![Time::NEVER; groups].into() }
+        Timetable {
+            at: vec![[Time::NEVER; SPAN]; groups].into(),
+            earliest: vec![[Time::NEVER; SPAN]; groups.div_ceil(SPAN)].into(),
+            first: (0, Time::NEVER),
+        }
     }
 
     /// The source that is due first, and when; [`Time::NEVER`] where none is.
     #[inline]
     pub(crate) fn first(&self) -> (usize, Time) {
-        let (mut group, mut at) = (0, Time::NEVER);
-        for (other, &due) in self.earliest.iter().enumerate() {
-            group = if due < at { other } else { group };
-            at = at.min(due);
-        }
-        let equal = self.at[group].iter().zip(0..).map(|(&due, place)| u32::from(due == at) << place);
-        let place = equal.fold(0, std::ops::BitOr::bitor).trailing_zeros();
-        (group * SPAN + place as usize, at)
+        self.first
     }
 
     /// Changes when a source is due; [`Time::NEVER`] takes it out.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn set(&mut self, source: usize, at: Time) {
-        let times = &mut self.at[source / SPAN];
-        times[source % SPAN] = at;
-        let [a, b, c, d, e, f, g, h] = *times;
-        self.earliest[source / SPAN] = a.min(b).min(c.min(d)).min(e.min(f).min(g.min(h)));
+        let group = source / SPAN;
+        let times = &mut self.at[group];
+        if std::mem::replace(&mut times[source % SPAN], at) == at {
+            return;
+        }
+        self.earliest[group / SPAN][group % SPAN] = earliest(times).1;
+        if source == self.first.0 {
+            self.search();
+        } else if at < self.first.1 || at == self.first.1 && source < self.first.0 {
+            self.first = (source, at);
+        }
     }
+
+    #[inline(always)]
+    fn search(&mut self) {
+        let (mut group, mut at) = (0, Time::NEVER);
+        for (span, times) in self.earliest.iter().enumerate() {
+            let (place, least) = earliest(times);
+            group = if least < at { span * SPAN + place } else { group };
+            at = at.min(least);
+        }
+        self.first = (group * SPAN + earliest(&self.at[group]).0, at);
+    }
+}
+
+/// The first of the earliest, and its time.
+#[inline(always)]
+pub(crate) fn earliest<T: Ord + Copy>(&[a, b, c, d]: &[T; SPAN]) -> (usize, T) {
+    let (left, right) = (a.min(b), c.min(d));
+    let in_left = usize::from(b < a);
+    let in_right = 2 + usize::from(d < c);
+    (if right < left { in_right } else { in_left }, left.min(right))
 }
 
 #[cfg(test)]

@@ -133,3 +133,41 @@ fn the_same_run_has_the_same_digest_and_another_has_not() {
     assert_eq!(run(7, 100, 33, nanos(5)), run(7, 100, 33, nanos(5)));
     assert_ne!(run(7, 100, 33, nanos(5)).1, run(7, 100, 34, nanos(5)).1);
 }
+
+/// Passes a ball on, and is woken so long after.
+struct Ringer {
+    next: Option<Address<Message>>,
+    after: Span,
+}
+impl Accepts<Message> for Ringer {}
+impl Stage<Words> for Ringer {
+    fn on_message(&mut self, turn: &mut Turn<'_, Words>, ball: Message) {
+        turn.spend(());
+        if let Some(next) = self.next {
+            turn.send(next, ball);
+        }
+        turn.wake_at(turn.now() + self.after);
+    }
+}
+
+/// The receiver's turn begins on the hardware thread that the sender's turn leaves, and sets an alarm too: neither gets lost.
+#[test]
+fn what_a_turn_leaves_is_dealt_with_before_another_has_its_thread() {
+    for threads in [1, 2, 4] {
+        let mut plan = Blueprint::<Words>::default();
+        let starter = plan.reserve("starter", "starter".into(), Place::Hardware, 0);
+        let ringers: Vec<_> = (0..3)
+            .map(|at| plan.reserve::<Ringer>("ringer", format!("ringer{at}"), Place::Core(CoreId(0)), 2))
+            .collect();
+        let first = plan.connect(starter, ringers[0], 1);
+        plan.install(starter, Starter { workers: vec![first], balls: 1 });
+        for (at, &ringer) in ringers.iter().enumerate() {
+            let next = ringers.get(at + 1).map(|&next| plan.connect(ringer, next, 1));
+            plan.install(ringer, Ringer { next, after: nanos(1_000 * (at as u64 + 1)) });
+        }
+        let mut sim = Sim::new(plan, Processor { threads_per_core: threads, ..processor(100, Span::ZERO) });
+        assert!(!sim.run(), "it ends by running dry");
+        let turns: Vec<_> = sim.stages().skip(1).map(|usage| usage.turns).collect();
+        assert_eq!(turns, [3, 3, 3], "woken at the beginning, sent a ball, and woken again, with {threads} threads");
+    }
+}

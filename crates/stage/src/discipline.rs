@@ -16,10 +16,17 @@ impl ReadyStages {
         ReadyStages { line: VecDeque::with_capacity(stages) }
     }
     /// A stage has work and no turn. It must not stand in line already.
+    #[inline]
     pub fn push(&mut self, stage: StageId) {
         self.line.push_back(stage);
     }
+    /// Whether nobody stands in line.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.line.is_empty()
+    }
     /// Who goes next, taken out of line.
+    #[inline]
     pub fn take(&mut self) -> Option<StageId> {
         self.line.pop_front()
     }

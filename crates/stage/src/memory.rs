@@ -1,5 +1,6 @@
 //! Shared memory: words that several stages read and write, the same in both worlds.
 
+use prefetch_index::prefetch_index;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use units::{Bytes, Span, StageId, Time};
@@ -132,12 +133,14 @@ impl Words {
         if cells[index].load(Ordering::Acquire) == 0 { 0 } else { cells[index].swap(0, Ordering::AcqRel) }
     }
 
-    /// Brings a word near, for [`crate::Stage::prefetch`]: an access that nobody waits for.
+    /// Brings a word near, for [`crate::Stage::prefetch`], and says in which line it lies.
     #[inline]
-    pub fn prefetch(&self, index: usize) {
-        if index < self.len() {
-            std::hint::black_box(self.get(index));
+    pub fn prefetch(&self, index: usize) -> LineId {
+        match &*self.cells {
+            Cells::Narrow(cells) => prefetch_index(cells, index),
+            Cells::Wide(cells) => prefetch_index(cells, index),
         }
+        self.line(index)
     }
 
     /// Copies words out, without a price: what a DMA engine does.

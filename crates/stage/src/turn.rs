@@ -27,6 +27,7 @@ pub struct Cost {
 
 impl Cost {
     /// Adds one price.
+    #[inline]
     pub fn add(&mut self, price: Price) {
         self.slots += u64::from(price.slots);
         self.stall += price.stall;
@@ -48,11 +49,21 @@ pub struct Outbox<V: Vocabulary> {
     pub goes_on: Option<Option<u32>>,
     /// The run is over.
     pub halt: bool,
+    /// Whether anything but messages was asked for: most turns ask for nothing else, and are not searched for it.
+    pub has_more: bool,
 }
 
 impl<V: Vocabulary> Default for Outbox<V> {
     fn default() -> Self {
-        Outbox { sends: Vec::new(), notes: Vec::new(), wake_at: None, unlocks: Vec::new(), goes_on: None, halt: false }
+        Outbox {
+            sends: Vec::new(),
+            notes: Vec::new(),
+            wake_at: None,
+            unlocks: Vec::new(),
+            goes_on: None,
+            halt: false,
+            has_more: false,
+        }
     }
 }
 
@@ -66,6 +77,7 @@ impl<V: Vocabulary> Outbox<V> {
         self.unlocks.clear();
         self.goes_on = None;
         self.halt = false;
+        self.has_more = false;
     }
 }
 
@@ -83,6 +95,7 @@ pub struct Turn<'a, V: Vocabulary> {
 impl<'a, V: Vocabulary> Turn<'a, V> {
     /// A turn of `stage` that begins at `started`, on a core whose single thread needs `picos_per_slot` for an
     /// instruction. `prices` has one entry for each of [`Vocabulary::WORK`].
+    #[inline]
     pub fn new(
         stage: StageId,
         started: Time,
@@ -95,11 +108,13 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
     }
 
     /// Who is taking this turn.
+    #[inline]
     pub fn stage(&self) -> StageId {
         self.stage
     }
 
     /// The time: when the turn began and what it has spent since, as if the core were its own.
+    #[inline]
     pub fn now(&self) -> Time {
         self.started + self.cost.stall + Span::from_picos(self.cost.slots * self.picos_per_slot)
     }
@@ -124,19 +139,23 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
     }
 
     /// Sets this stage's one alarm, replacing the alarm it had; [`Time::NEVER`] takes it back.
+    #[inline]
     pub fn wake_at(&mut self, at: Time) {
         self.outbox.wake_at = Some(at);
+        self.outbox.has_more = true;
     }
 
     /// Tells the recorder.
     #[inline]
     pub fn note(&mut self, note: V::Note) {
         self.outbox.notes.push(note);
+        self.outbox.has_more = true;
     }
 
     /// Ends the run once this turn is over.
     pub fn halt(&mut self) {
         self.outbox.halt = true;
+        self.outbox.has_more = true;
     }
 
     /// Reads a shared word.
@@ -170,12 +189,14 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
     pub fn unlock(&mut self, lock: &Lock) {
         self.cost.stall += self.coherence.access(self.stage, lock.line(), Access::Atomic, self.now());
         self.outbox.unlocks.push(lock.clone());
+        self.outbox.has_more = true;
     }
 
     /// Cuts a long turn: when what it did so far is over, the stage is woken again before anything else, at no price for it. What
     /// was sent leaves, and locks given back are free, at the cut. `subject` is what the rest is about, as [`Vocabulary::subject`] says.
     pub fn go_on(&mut self, subject: Option<u32>) {
         self.outbox.goes_on = Some(subject);
+        self.outbox.has_more = true;
     }
 
     /// Takes back the first message of this turn that `is_call` says is none: a stage of several parts hands it to one of them
@@ -191,6 +212,7 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
     }
 
     /// What the turn cost.
+    #[inline]
     pub fn finish(self) -> Cost {
         self.cost
     }

@@ -1,6 +1,6 @@
 //! The words one firmware speaks, and what an executor lets an observer see of them.
 
-use crate::Turn;
+use crate::{LineId, Turn};
 use std::any::Any;
 use std::fmt::Debug;
 use units::{StageId, Time};
@@ -41,9 +41,11 @@ pub trait Stage<V: Vocabulary>: Send {
         None
     }
 
-    /// Called when a message starts to wait in the inbox: touch what handling it will need, so that the memory is near by then.
-    /// Must change nothing.
-    fn prefetch(&self, _message: &V::Message) {}
+    /// Called when a message is on its way or in the inbox: bring near what handling it will need. Names the shared line that is
+    /// looked at first, if one is, for executors that keep something of it themselves. Must change nothing.
+    fn prefetch(&self, _message: &V::Message) -> Option<LineId> {
+        None
+    }
 }
 
 /// One turn, as an observer sees it.
@@ -61,7 +63,8 @@ pub struct TurnRecord {
 
 /// An observer of a run. It sees everything and changes nothing.
 pub trait Probe<V: Vocabulary> {
-    /// A turn is over. `subject` is the request its message was about.
+    /// A turn is over. `subject` is the request its message was about. In virtual time turns in hardware, which take no time, are
+    /// left out where they are about no request and noted nothing.
     fn turn(&mut self, record: &TurnRecord, subject: Option<u32>);
     /// A stage noted something.
     fn note(&mut self, stage: StageId, at: Time, note: V::Note);

@@ -10,8 +10,12 @@ use units::Bytes;
 const TO_HOST: u8 = 2;
 
 impl Session {
-    /// What an admin command moves: as much as its SGL has room for, to the host. None that is answered brings data.
+    /// What an admin command moves: what it brings, or as much as its SGL has room for, to the host.
     pub(crate) fn admin_movement(&self, submission: &Submission) -> Movement {
+        let brought = AdminOpcode::brings(submission);
+        if brought > 0 {
+            return Movement::FromHost(Bytes(brought as u64));
+        }
         let room = submission.sgl().map_or(0, Sgl::bytes);
         let is_command = submission.opcode() != fabrics::OPCODE;
         if is_command && submission.opcode() & 3 == TO_HOST && room > 0 {
@@ -21,7 +25,7 @@ impl Session {
     }
 
     /// Answers a command of the admin queue.
-    pub(crate) fn administer(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission) {
+    pub(crate) fn administer(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission, data: &[u8]) {
         let id = self.joined.controller;
         let submission = &self.adjusted(world, submission);
         let Some(live) = world.subsystem.controllers.get_mut(&id) else {
@@ -31,7 +35,7 @@ impl Session {
         };
         let reply = match submission.opcode() {
             fabrics::OPCODE => live.controller.fabrics(submission),
-            _ => world.subsystem.administer(id, submission, world.now),
+            _ => world.subsystem.administer(id, submission, data, world.now),
         };
         let live = world.subsystem.controllers.get_mut(&id).expect("it was found");
         if FeatureId::of(submission) == Some(FeatureId::NumberOfQueues) {
@@ -91,16 +95,13 @@ impl Session {
         }
     }
 
-    /// A held event request completes, or a reset has forgotten all of them.
+    /// A held command completes, or a reset has forgotten all of them.
     fn tell(&mut self, event: DeviceEvent) {
-        let DeviceEvent::EventRequestDone { command_id, result, status } = event else {
+        let DeviceEvent::HeldCommandDone { command_id, result, status } = event else {
             let held = (0..self.pending.len()).filter(|&tag| self.pending[tag].is_some());
             return held.collect::<Vec<_>>().into_iter().for_each(|tag| self.return_tag(tag as u16));
         };
-        let is_it = |pending: &crate::session::Pending| {
-            let submission = &pending.submission;
-            submission.command_id() == command_id && submission.opcode() == AdminOpcode::AsynchronousEventRequest as u8
-        };
+        let is_it = |pending: &crate::session::Pending| pending.is_held(command_id);
         let tag = self.pending.iter().position(|pending| pending.as_ref().is_some_and(is_it));
         if let Some(tag) = tag {
             self.return_tag(tag as u16);

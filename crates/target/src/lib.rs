@@ -20,13 +20,18 @@
 
 mod admin;
 mod auth;
+mod chores;
 mod connect;
 mod front;
+mod fused;
 mod guest;
 mod metrics;
+mod orphan;
 mod pdu;
 mod port;
+mod proof;
 pub mod rehearsal;
+mod served;
 mod server;
 mod session;
 mod subsystem;
@@ -38,5 +43,5 @@ pub use metrics::{Figures, Metrics};
 pub use pdu::{CAPSULE_MAX, HOST_DATA_MAX};
 pub use port::{Line, PortShape, Wake};
 pub use server::Server;
-pub use subsystem::{DriveHealth, SubsystemSettings};
+pub use subsystem::{DriveHealth, MediaHealth, SubsystemSettings};
 pub use vfio_user::{DoorbellPath, VfioUser};

@@ -1,6 +1,9 @@
 //! In-process queue pairs: rings, doorbells and buffers in memory that front end and drive share, and who wakes whom.
 
-use nvme::spec::{COMPLETION_BYTES, Completion, DataPointer, DsmRange, PAGE_BYTES, SUBMISSION_BYTES, Submission};
+use nvme::spec::{
+    COMPLETION_BYTES, COPY_RANGES_MAX, Completion, CopyRange, DataPointer, DsmRange, PAGE_BYTES, SUBMISSION_BYTES,
+    Submission,
+};
 use nvme::{HostCompletionQueue, HostMemory, HostQueuePair, HostSubmissionQueue};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -9,8 +12,8 @@ use zerocopy::{FromBytes, IntoBytes};
 
 const _: () = assert!(cfg!(target_endian = "little"), "payload words are bytes of the host, lowest first");
 
-/// Fuse and PSDT of an entry: a command goes on alone and with PRPs.
-const FLAGS: u64 = 0xff << 8;
+/// PSDT of an entry, and bits without a meaning: a command goes on with PRPs.
+const FLAGS: u64 = 0xfc << 8;
 
 /// How many pairs there are, and how large.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,8 +30,10 @@ pub struct PortShape {
     pub payload: HostAddress,
 }
 
-/// The longest list of ranges that a Dataset Management command brings (NVM §3.2.3).
+/// The longest list of ranges that a Dataset Management or Copy command brings (NVM §3.2.3, §3.2.2).
 pub(crate) const RANGES_BYTES: usize = 256 * DsmRange::WORDS * 8;
+
+const _: () = assert!(COPY_RANGES_MAX as usize * CopyRange::WORDS * 8 <= RANGES_BYTES);
 
 impl PortShape {
     /// Entries of a ring, of which one stays empty.
@@ -203,9 +208,9 @@ impl Port {
         self.memory.write_sectors(self.shape.buffer(pair.id(), slot), words);
     }
 
-    /// Puts ranges of a Dataset Management command where its PRP will point.
+    /// Puts ranges of a command where its PRP will point.
     pub(crate) fn put_ranges(&self, pair: &QueuePair, slot: u16, words: &[u64]) {
-        assert!(words.len() * 8 <= RANGES_BYTES, "at most 256 ranges");
+        assert!(words.len() * 8 <= RANGES_BYTES, "as many as fit a page");
         self.memory.write_words(self.shape.list(pair.id(), slot), words);
     }
 
@@ -323,6 +328,10 @@ impl Gathered {
 
     pub(crate) fn words(&self) -> &[u64] {
         &self.words
+    }
+
+    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
+        &mut self.words
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

@@ -3,9 +3,10 @@
 //! Everything between a socket and the drive's rings is the code that serves: sessions, the PCIe function, the subsystem.
 
 use crate::guest::Access;
+use crate::orphan::Orphan;
 use crate::port::{Line, Port, PortShape};
-use crate::session::{Orphan, Session, World};
-use crate::subsystem::{DriveHealth, Subsystem, SubsystemSettings};
+use crate::session::{Session, World};
+use crate::subsystem::{DriveHealth, MediaHealth, Subsystem, SubsystemSettings};
 use crate::vfio_user::{Bus, Doorbells, Function, Header, MESSAGE_MAX, Request, serve};
 use nvme::spec::registers::{self, AdminQueueAttributes, Configuration, Doorbell};
 use nvme::spec::{COMPLETION_BYTES, Completion, SUBMISSION_BYTES, Status, Submission};
@@ -218,7 +219,7 @@ impl Rehearsal {
 
 /// How its drive is.
 fn health() -> DriveHealth {
-    DriveHealth { percentage_used: 7, available_spare: 100, read_only: false }
+    DriveHealth { percentage_used: 7, available_spare: 100, read_only: false, media: MediaHealth::default() }
 }
 
 /// What a monitor may share.
@@ -339,12 +340,14 @@ mod tests {
             commands: vec![Opcode::Flush, Opcode::Write, Opcode::Read],
             volatile_write_cache: true,
             atomic_write_blocks: 1,
+            compare_and_write: true,
             keep_alive: None,
             ready_within: Span::from_secs(1),
             temperatures: [343, 358],
             power_centiwatts: 100,
             transport: Transport::Memory,
             role: Role::Storage,
+            managed_namespaces: 4,
             namespaces: vec![NamespaceSettings { blocks: 1024, block_bytes: 512, nguid: [1; 16], eui64: [0; 8] }],
         }
     }

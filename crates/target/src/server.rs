@@ -2,8 +2,9 @@
 
 use crate::front::{Attend, Ended, Patience, Progress, ServeError, Ties, poll_within};
 use crate::metrics::Figures;
+use crate::orphan::Orphan;
 use crate::port::{Port, PortShape};
-use crate::session::{Orphan, Session, World};
+use crate::session::{Session, World};
 use crate::subsystem::{Subsystem, SubsystemSettings};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};

@@ -9,12 +9,13 @@
 
 use crate::auth::Dialogue;
 use crate::connect::{Arrival, Joined, Refusal, join};
+use crate::fused::{Fused, Stand};
+use crate::orphan::Orphan;
 use crate::pdu::{Agreed, Encoder, UNIT_MAX, Unit, Violation, parse};
 use crate::port::{Gathered, Moved, Port, QueuePair, RANGES_BYTES};
 use crate::subsystem::{ConnectionId, Subsystem};
-use nvme::spec::dhchap;
-use nvme::spec::fabrics::{self, Authentication, ConnectRecord, FabricsCommand};
-use nvme::spec::{Completion, Opcode, Sgl, Status, Submission};
+use nvme::spec::fabrics::{self, ConnectRecord, FabricsCommand};
+use nvme::spec::{Completion, Fuse, Opcode, Sgl, Status, Submission};
 use nvme::{CommandError, Movement};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -22,9 +23,6 @@ use units::{QueueId, Time};
 
 /// Above this much output that the host has not taken, nothing more is read or reaped for it.
 const BACKLOG_MAX: usize = 256 << 10;
-
-/// Longest message about who a host is, or room for one: a value of the largest group and two of the longest hash fit.
-const PROOF_MAX: u32 = 8 << 10;
 
 /// Where everything is that connections share.
 pub(crate) struct World<'a> {
@@ -43,13 +41,17 @@ pub(crate) enum Attached {
 /// A command that is not answered yet.
 pub(crate) struct Pending {
     pub(crate) submission: Submission,
-    kind: Kind,
+    pub(crate) kind: Kind,
     /// Its data, while they gather.
-    gathered: Option<Gathered>,
+    pub(crate) gathered: Option<Gathered>,
+    pub(crate) stand: Stand,
 }
 
+/// What kind a command is, and its data where it has any; or how it fails.
+pub(crate) type Admitted = Result<(Kind, Option<Gathered>), Status>;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+pub(crate) enum Kind {
     Connect,
     /// A message of the host about who it is.
     Prove,
@@ -73,12 +75,13 @@ pub(crate) struct Session {
     pub(crate) attached: Attached,
     pub(crate) joined: Joined,
     /// What the host has to prove, where hosts have to.
-    dialogue: Option<Dialogue>,
+    pub(crate) dialogue: Option<Dialogue>,
     head: u16,
     without_flow_control: bool,
     pub(crate) pending: Vec<Option<Pending>>,
+    pub(crate) fused: Fused,
     tags: Vec<u16>,
-    is_ending: bool,
+    pub(crate) is_ending: bool,
     has_violated: bool,
     /// Work was left because the output was backed up.
     is_stalled: bool,
@@ -102,6 +105,7 @@ impl Session {
             head: 0,
             without_flow_control: false,
             pending: vec_of_none(1),
+            fused: Fused::default(),
             tags: vec![0],
             is_ending: false,
             has_violated: false,
@@ -231,9 +235,11 @@ impl Session {
         let tag = self.take_tag().ok_or(Violation::SEQUENCE)?;
         let admitted =
             if damaged { Err(Status::TRANSIENT_TRANSPORT_ERROR) } else { self.admit(world, &submission, data) };
-        let (kind, gathered) = match admitted {
-            Ok(admitted) => admitted,
-            Err(status) => {
+        let is_io = matches!(self.attached, Attached::Io(_));
+        let refused = if is_io { self.fuse(world, tag, &submission, &admitted) } else { None };
+        let (kind, gathered) = match (refused, admitted) {
+            (None, Ok(admitted)) => admitted,
+            (Some(status), _) | (None, Err(status)) => {
                 self.fail(world, tag, &submission, status);
                 return Ok(());
             }
@@ -243,7 +249,10 @@ impl Session {
             let bytes = gathered.as_ref().map_or(0, Gathered::expected) as u32;
             self.encoder().ready(submission.command_id(), tag, bytes);
         }
-        self.pending[usize::from(tag)] = Some(Pending { submission, kind, gathered });
+        self.pending[usize::from(tag)] = Some(Pending { submission, kind, gathered, stand: Stand::Free });
+        if is_io && submission.fuse() == Fuse::First {
+            self.expect_second(tag);
+        }
         if !waits {
             self.start(world, tag);
         }
@@ -251,12 +260,7 @@ impl Session {
     }
 
     /// What kind of command it is, and its data where it has any: those in its capsule, or none of them yet.
-    fn admit(
-        &self,
-        world: &World<'_>,
-        submission: &Submission,
-        data: Range<usize>,
-    ) -> Result<(Kind, Option<Gathered>), Status> {
+    fn admit(&self, world: &World<'_>, submission: &Submission, data: Range<usize>) -> Admitted {
         let (kind, movement) = self.classify(world, submission)?;
         match (movement, if movement == Movement::Nothing { None } else { Some(submission.sgl()?) }) {
             (Movement::Nothing, _) | (_, None) => Ok((kind, None)),
@@ -301,22 +305,6 @@ impl Session {
         }
     }
 
-    /// The same for a command by which hosts prove who they are, if it is one and they have to.
-    fn classify_proof(&self, submission: &Submission) -> Option<Result<(Kind, Movement), Status>> {
-        self.dialogue.as_ref()?;
-        let (kind, movement, message): (_, fn(units::Bytes) -> Movement, _) = match FabricsCommand::of(submission) {
-            Ok(FabricsCommand::AuthenticationSend(message)) => (Kind::Prove, Movement::FromHost, message),
-            Ok(FabricsCommand::AuthenticationReceive(message)) => {
-                (Kind::Hear(message.bytes), Movement::ToHost, message)
-            }
-            _ => return None,
-        };
-        let Authentication { protocol, specific, bytes } = message;
-        let is_known = protocol == dhchap::PROTOCOL && specific == dhchap::PROTOCOL_SPECIFIC;
-        let is_sound = is_known && (1..=PROOF_MAX).contains(&bytes);
-        Some(if is_sound { Ok((kind, movement(units::Bytes(bytes.into())))) } else { Err(Status::INVALID_FIELD) })
-    }
-
     /// What comes from the host for a command that was told that all of it may come.
     fn gather(&mut self, world: &mut World<'_>, part: Part, data: Range<usize>) -> Result<(), Violation> {
         let pending = self.pending.get_mut(usize::from(part.tag)).and_then(Option::as_mut);
@@ -336,6 +324,7 @@ impl Session {
         if part.damaged {
             let submission = self.pending[usize::from(part.tag)].take().expect("it was found there").submission;
             self.fail(world, part.tag, &submission, Status::TRANSIENT_TRANSPORT_ERROR);
+            self.lose_half(world, part.tag);
         } else if part.last {
             self.start(world, part.tag);
         }
@@ -346,13 +335,16 @@ impl Session {
     fn start(&mut self, world: &mut World<'_>, tag: u16) {
         let pending = self.pending[usize::from(tag)].as_mut().expect("it was put there");
         let (submission, data) = (pending.submission, pending.gathered.take());
+        if let Stand::Doomed(status) = pending.stand {
+            return self.fail(world, tag, &submission, status);
+        }
         match pending.kind {
             Kind::Connect => {
                 let data = data.expect("a Connect gathers its data");
                 self.pending[usize::from(tag)] = None;
                 self.connect(world, tag, &submission, &ConnectRecord::from_bytes(data.bytes()));
             }
-            Kind::Admin => self.administer(world, tag, &submission),
+            Kind::Admin => self.administer(world, tag, &submission, data.as_ref().map_or(&[], Gathered::bytes)),
             Kind::Prove => {
                 let dialogue = self.dialogue.as_mut().expect("it was classified as one");
                 dialogue.take(data.expect("a message gathers").bytes());
@@ -361,34 +353,54 @@ impl Session {
                 self.respond(submission.command_id(), 0, Status::SUCCESS);
             }
             Kind::Hear(room) => self.hear(world, tag, &submission, room as usize),
-            Kind::Io(opcode, movement) => {
-                let Attached::Io(pair) = &mut self.attached else { unreachable!("an I/O command on another queue") };
-                let moved = match (movement, opcode) {
-                    (Movement::Nothing, _) => Moved::Nothing,
-                    (_, Opcode::DatasetManagement) => Moved::Ranges,
-                    (Movement::FromHost(bytes) | Movement::ToHost(bytes), _) => Moved::Blocks(bytes.0 as usize),
-                };
-                match (moved, &data) {
-                    (Moved::Ranges, Some(data)) => world.port.put_ranges(pair, tag, data.words()),
-                    (_, Some(data)) => world.port.put(pair, tag, data.words()),
-                    (_, None) => {}
+            Kind::Io(opcode, _) => {
+                let Attached::Io(pair) = &self.attached else { unreachable!("an I/O command on another queue") };
+                match data {
+                    Some(mut data) if opcode.brings_ranges() => {
+                        let live = world.subsystem.controllers.get(&self.joined.controller);
+                        let controller = live.map(|live| &live.controller).ok_or(Status::COMMAND_SEQUENCE_ERROR);
+                        let ranges = controller.and_then(|it| it.translate_ranges(&submission, data.words_mut()));
+                        if let Err(status) = ranges {
+                            return self.fail(world, tag, &submission, status);
+                        }
+                        world.port.put_ranges(pair, tag, data.words());
+                    }
+                    Some(data) => world.port.put(pair, tag, data.words()),
+                    None => {}
                 }
-                world.subsystem.served.begin(world.now);
-                world.port.submit(pair, tag, submission, moved);
+                if submission.fuse() == Fuse::Normal {
+                    self.submit(world, tag);
+                } else {
+                    pending.stand = Stand::Ready;
+                    self.submit_fused(world, tag);
+                }
             }
         }
     }
 
-    /// Gives the host what it is to hear about who it is. Where it failed, that is the last.
-    fn hear(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission, room: usize) {
-        let dialogue = self.dialogue.as_mut().expect("it was classified as one");
-        match dialogue.give(room) {
-            Err(status) => self.fail(world, tag, submission, status),
-            Ok(message) => {
-                self.is_ending |= dialogue.has_failed();
-                self.fill(submission.command_id(), room, &message);
-                self.return_tag(tag);
-                self.respond(submission.command_id(), 0, Status::SUCCESS);
+    /// Gives a command to the drive; its data are in its slot.
+    pub(crate) fn submit(&mut self, world: &mut World<'_>, tag: u16) {
+        let pending = self.pending[usize::from(tag)].as_mut().expect("it is not answered yet");
+        pending.stand = Stand::Free;
+        let (Kind::Io(opcode, movement), Attached::Io(pair)) = (pending.kind, &mut self.attached) else {
+            unreachable!("an I/O command on another queue")
+        };
+        let moved = match movement {
+            Movement::Nothing => Moved::Nothing,
+            _ if opcode.brings_ranges() => Moved::Ranges,
+            Movement::FromHost(bytes) | Movement::ToHost(bytes) => Moved::Blocks(bytes.0 as usize),
+        };
+        let live = world.subsystem.controllers.get(&self.joined.controller);
+        let entry =
+            live.ok_or(Status::COMMAND_SEQUENCE_ERROR).and_then(|l| l.controller.translate(&pending.submission));
+        match entry {
+            Ok(entry) => {
+                world.subsystem.served.begin(world.now, (pair.id(), tag), pending.submission.namespace());
+                world.port.submit(pair, tag, entry, moved);
+            }
+            Err(status) => {
+                let submission = pending.submission;
+                self.fail(world, tag, &submission, status);
             }
         }
     }
@@ -458,8 +470,8 @@ impl Session {
             Movement::Nothing => 0,
             Movement::FromHost(bytes) | Movement::ToHost(bytes) => bytes.0 as usize,
         };
-        world.subsystem.served.end(world.now, opcode, bytes, completion);
         let Attached::Io(pair) = &mut self.attached else { unreachable!("it was reaped from there") };
+        world.subsystem.served.end(world.now, pair.id(), opcode, bytes, completion);
         let command = pending.submission.command_id();
         let status = completion.status();
         let reads = matches!(movement, Movement::ToHost(_)) && status.is_success();
@@ -485,7 +497,7 @@ impl Session {
     }
 
     /// A command fails before anybody has worked on it.
-    fn fail(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission, status: Status) {
+    pub(crate) fn fail(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission, status: Status) {
         self.return_tag(tag);
         self.respond(submission.command_id(), 0, status);
         self.log(world, submission, status);
@@ -534,11 +546,13 @@ impl Session {
                 }
                 let mut orphan = Vec::new();
                 for (tag, pending) in self.pending.into_iter().enumerate() {
-                    match pending {
-                        // Data were still gathering: the drive knows nothing of it.
-                        Some(Pending { gathered: Some(_), .. }) => pair.give_back(tag as u16),
-                        Some(Pending { kind: Kind::Io(opcode, _), .. }) => orphan.push((tag as u16, opcode)),
-                        _ => {}
+                    match &pending {
+                        Some(pending @ Pending { kind: Kind::Io(opcode, _), .. }) if pending.is_under_way() => {
+                            orphan.push((tag as u16, *opcode));
+                        }
+                        // The drive knows nothing of it.
+                        Some(_) => pair.give_back(tag as u16),
+                        None => {}
                     }
                 }
                 Some(Orphan::new(pair, orphan))
@@ -547,36 +561,11 @@ impl Session {
     }
 }
 
-/// A pair whose connection is gone while the drive still works on its commands.
-pub(crate) struct Orphan {
-    pub(crate) pair: QueuePair,
-    under_way: Vec<(u16, Opcode)>,
-}
-
-impl Orphan {
-    /// A pair with the slots and opcodes of what is under way there.
-    pub(crate) fn new(pair: QueuePair, under_way: Vec<(u16, Opcode)>) -> Self {
-        Orphan { pair, under_way }
-    }
-
-    /// Takes what the drive has completed; whether that was all.
-    pub(crate) fn drain(&mut self, world: &mut World<'_>) -> bool {
-        while let Some(completion) = world.port.reap(&mut self.pair) {
-            let slot = completion.command_id();
-            let at = self.under_way.iter().position(|(tag, _)| *tag == slot).expect("the drive was asked for it");
-            let (_, opcode) = self.under_way.swap_remove(at);
-            world.subsystem.served.end(world.now, opcode, 0, &completion);
-            self.pair.give_back(slot);
-        }
-        self.under_way.is_empty()
-    }
-}
-
 /// Whether an SGL has the data of a command that moves so many bytes: just as many, or for a list of ranges at most a whole
 /// one, of which Linux sends all whatever it holds.
 fn brings(kind: Kind, sgl: Sgl, bytes: usize) -> bool {
     let there = sgl.bytes() as usize;
-    let is_list = matches!(kind, Kind::Io(Opcode::DatasetManagement, _));
+    let is_list = matches!(kind, Kind::Io(opcode, _) if opcode.brings_ranges());
     there == bytes || (is_list && (bytes..=RANGES_BYTES).contains(&there))
 }
 

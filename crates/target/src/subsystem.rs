@@ -1,12 +1,14 @@
 //! The NVM subsystem behind all front ends: which controllers live, whose they are, and what the drive has done so far.
 
 use crate::auth::{Dialogue, Keys};
+use crate::chores::{Chores, TestResult};
 use crate::metrics::Figures;
 use crate::port::{Moved, Port, QueuePair};
+use crate::served::Served;
 use nvme::spec::fabrics::DISCOVERY_SUBSYSTEM;
-use nvme::spec::log_page::{HealthPage, warning};
+use nvme::spec::log_page::warning;
 use nvme::spec::{ALL_NAMESPACES, AdminOpcode, Completion, Opcode, Status, Submission, log_page};
-use nvme::{AdminReply, Controller, ControllerSettings, DeviceEvent, Role, Transport};
+use nvme::{AdminReply, Controller, ControllerSettings, DeviceEvent, Namespaces, Role, Transport};
 use std::collections::{BTreeMap, BTreeSet};
 use units::{Bytes, Span, Time};
 
@@ -43,20 +45,57 @@ pub struct DriveHealth {
     pub available_spare: u8,
     /// Whether it takes no more writes.
     pub read_only: bool,
+    /// What its media have done.
+    pub media: MediaHealth,
+}
+
+/// What the media of the drive have done and what they are like.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MediaHealth {
+    /// Bytes programmed.
+    pub written: u128,
+    /// Bytes read.
+    pub read: u128,
+    /// Bytes that can be programmed before the endurance is used up; 0 is not known.
+    pub endurance: u128,
+    /// Blocks that are used no more.
+    pub bad_blocks: u64,
+    /// Pages that could not be read.
+    pub uncorrectable: u64,
+    /// Pages that were read again at another level.
+    pub retries: u64,
+    /// The fewest and the most erases of a block.
+    pub erases: (u32, u32),
+    /// Free blocks, in per cent.
+    pub free_blocks: u8,
 }
 
 impl DriveHealth {
-    const NEW: DriveHealth = DriveHealth { percentage_used: 0, available_spare: 100, read_only: false };
+    const NEW: DriveHealth = DriveHealth {
+        percentage_used: 0,
+        available_spare: 100,
+        read_only: false,
+        media: MediaHealth {
+            written: 0,
+            read: 0,
+            endurance: 0,
+            bad_blocks: 0,
+            uncorrectable: 0,
+            retries: 0,
+            erases: (0, 0),
+            free_blocks: 100,
+        },
+    };
 
     /// Bits of the critical warning (Base §5.16.1.3).
-    fn warnings(self) -> u8 {
+    pub(crate) fn warnings(self) -> u8 {
         let spare = if self.available_spare < SPARE_THRESHOLD { warning::SPARE } else { 0 };
         spare | if self.read_only { warning::READ_ONLY } else { 0 }
     }
 }
 
 /// Spare capacity below which there is a warning, in per cent.
-const SPARE_THRESHOLD: u8 = 10;
+pub(crate) const SPARE_THRESHOLD: u8 = 10;
 
 /// How often the drive is asked how it is, so that hosts hear of it that do not ask.
 const LOOK_EVERY: Span = Span::from_secs(1);
@@ -87,73 +126,8 @@ impl Live {
     }
 }
 
-/// What the drive has done since it was started.
-#[derive(Debug, Default)]
-pub(crate) struct Served {
-    sectors_read: u64,
-    sectors_written: u64,
-    reads: u64,
-    writes: u64,
-    media_errors: u64,
-    outstanding: u32,
-    busy_since: Time,
-    busy: Span,
-}
-
-impl Served {
-    /// A command goes to the firmware.
-    pub(crate) fn begin(&mut self, now: Time) {
-        if self.outstanding == 0 {
-            self.busy_since = now;
-        }
-        self.outstanding += 1;
-    }
-
-    /// A command comes back. Media errors are those of status type 2 that mean lost data (80h, 81h).
-    pub(crate) fn end(&mut self, now: Time, opcode: Opcode, bytes: usize, completion: &Completion) {
-        self.outstanding -= 1;
-        if self.outstanding == 0 {
-            self.busy += now.since(self.busy_since);
-        }
-        let status = completion.status();
-        self.media_errors += u64::from(status.code_type() == 2 && matches!(status.code(), 0x80 | 0x81));
-        if !status.is_success() {
-            return;
-        }
-        let sectors = bytes as u64 / units::SECTOR_BYTES;
-        match opcode {
-            Opcode::Read | Opcode::Compare => {
-                self.sectors_read += sectors;
-                self.reads += 1;
-            }
-            Opcode::Write => {
-                self.sectors_written += sectors;
-                self.writes += 1;
-            }
-            _ => {}
-        }
-    }
-
-    /// The page, `now` after the drive was started. It has no thermometer: its temperature stays 0, and its power has
-    /// come once.
-    fn health(&self, now: Time, drive: DriveHealth) -> HealthPage {
-        let minutes = |span: Span| u128::from(span.picos() / Span::from_secs(60).picos());
-        let mut page = HealthPage::default();
-        page.set_critical_warning(drive.warnings())
-            .set_available_spare(drive.available_spare)
-            .set_spare_threshold(SPARE_THRESHOLD)
-            .set_percentage_used(drive.percentage_used)
-            .set_data_units_read(u128::from(self.sectors_read.div_ceil(1000)))
-            .set_data_units_written(u128::from(self.sectors_written.div_ceil(1000)))
-            .set_host_reads(self.reads.into())
-            .set_host_writes(self.writes.into())
-            .set_busy_minutes(minutes(self.busy))
-            .set_power_cycles(1)
-            .set_power_on_hours(minutes(now.since(Time::ZERO)) / 60)
-            .set_media_errors(self.media_errors.into());
-        page
-    }
-}
+/// Log pages that the subsystem writes for its controllers.
+const PAGES: [u8; 4] = [log_page::SELF_TEST, log_page::ENDURANCE_GROUP, log_page::OCP_HEALTH, log_page::OCP_LATENCY];
 
 /// Who waits for a flush of the front end's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -176,7 +150,12 @@ pub(crate) struct Subsystem {
     drive: DriveHealth,
     looked_at: Time,
     next_controller: u16,
-    own: QueuePair,
+    pub(crate) own: QueuePair,
+    /// The namespaces of all controllers.
+    pub(crate) namespaces: Namespaces,
+    pub(crate) chores: Chores,
+    /// The slot of the flush that is under way.
+    flush_slot: Option<u16>,
     /// Who waits for the flush that is under way, and for one that is yet to begin: it alone covers what they wrote.
     flushing: BTreeSet<Flush>,
     to_flush: BTreeSet<Flush>,
@@ -187,10 +166,16 @@ impl Subsystem {
     /// A subsystem that takes a queue pair of the port for its own flushes.
     pub(crate) fn new(settings: SubsystemSettings, port: &mut Port) -> Self {
         let own = port.take_pair().expect("the port has a pair for the subsystem itself");
+        let namespaces = Namespaces::new(&settings.controller);
+        let shape = port.shape();
+        let served = Served::new(shape.pairs, shape.depth, settings.controller.managed_namespaces.max(1));
         Subsystem {
+            namespaces,
+            chores: Chores::default(),
+            flush_slot: None,
             settings,
             controllers: BTreeMap::new(),
-            served: Served::default(),
+            served,
             doomed: Vec::new(),
             drive: DriveHealth::NEW,
             looked_at: Time::ZERO,
@@ -233,10 +218,14 @@ impl Subsystem {
         if let Some(entries) = live.discovery.take() {
             settings.subsystem = DISCOVERY_SUBSYSTEM.into();
             settings.namespaces.clear();
+            settings.managed_namespaces = 0;
             settings.role = Role::Discovery(entries);
             patience = Some(DISCOVERY_PATIENCE);
         }
         let mut controller = Controller::new(settings);
+        if controller.settings().role == Role::Storage {
+            self.introduce(id, &mut controller);
+        }
         controller.on_connected(live.host_id, live.keep_alive_ms);
         let NewController { host, host_id, admin, .. } = live;
         let queues = BTreeMap::new();
@@ -248,7 +237,8 @@ impl Subsystem {
     /// Puts a controller whose queues are in host memory into its place `id`, new as after power-on. What it was before, and
     /// what it waited for, is forgotten.
     pub(crate) fn plug(&mut self, id: u16) {
-        let controller = Controller::new(self.settings.controller.clone());
+        let mut controller = Controller::new(self.settings.controller.clone());
+        self.introduce(id, &mut controller);
         if self.flushing.remove(&Flush::ShutDown(id)) {
             self.flushing.insert(Flush::Nobody);
         }
@@ -267,14 +257,53 @@ impl Subsystem {
     }
 
     /// Answers an admin command, with figures that are true now.
-    pub(crate) fn administer(&mut self, id: u16, submission: &Submission, now: Time) -> AdminReply {
+    pub(crate) fn administer(&mut self, id: u16, submission: &Submission, data: &[u8], now: Time) -> AdminReply {
         let is_log = submission.opcode() == AdminOpcode::GetLogPage as u8;
-        if is_log && submission.dword(10) as u8 == log_page::HEALTH {
-            self.refresh_health(id, now);
+        match submission.dword(10) as u8 {
+            log_page::HEALTH if is_log => self.refresh_health(id, now),
+            page if is_log && PAGES.contains(&page) => self.refresh_page(id, page),
+            _ if submission.opcode() == AdminOpcode::DeviceSelfTest as u8 => self.refresh_page(id, log_page::SELF_TEST),
+            _ => {}
         }
         let status = Status::COMMAND_SEQUENCE_ERROR;
         let live = self.controllers.get_mut(&id);
-        live.map_or(AdminReply::Complete { result: 0, status }, |live| live.controller.admin(submission))
+        live.map_or(AdminReply::Complete { result: 0, status }, |live| live.controller.admin_with(submission, data))
+    }
+
+    /// A new controller: it has the namespaces of the subsystem, and pages that the subsystem writes.
+    fn introduce(&mut self, id: u16, controller: &mut Controller) {
+        self.namespaces.enter(id);
+        controller.with_namespaces(self.namespaces.clone());
+        PAGES.iter().for_each(|page| controller.set_page(*page, self.page(*page)));
+        self.spread();
+    }
+
+    /// Every controller knows the namespaces as they are now.
+    pub(crate) fn spread(&mut self) {
+        for live in self.controllers.values_mut().filter(|live| live.controller.settings().role == Role::Storage) {
+            live.controller.set_namespaces(&self.namespaces);
+        }
+    }
+
+    fn page(&self, page: u8) -> Vec<u8> {
+        match page {
+            log_page::SELF_TEST => self.chores.self_test_page(),
+            log_page::ENDURANCE_GROUP => {
+                self.served.endurance(&self.drive, self.namespaces.bytes()).as_bytes().to_vec()
+            }
+            log_page::OCP_HEALTH => self.served.ocp_health(&self.drive).as_bytes().to_vec(),
+            _ => self.served.ocp_latency(),
+        }
+    }
+
+    fn refresh_page(&mut self, id: u16, page: u8) {
+        self.drive = (self.settings.health)();
+        let bytes = self.page(page);
+        if let Some(live) =
+            self.controllers.get_mut(&id).filter(|live| live.controller.settings().role == Role::Storage)
+        {
+            live.controller.set_page(page, bytes);
+        }
     }
 
     /// Identifiers are not used again soon, so that a host that lost its controller does not find another's.
@@ -293,6 +322,8 @@ impl Subsystem {
         if let Some(live) = self.controllers.remove(&id) {
             self.doomed.push(live.admin);
             self.doomed.extend(live.queues.into_values());
+            self.namespaces.leave(id);
+            self.spread();
         }
     }
 
@@ -311,6 +342,14 @@ impl Subsystem {
                     told.push(event);
                 }
                 DeviceEvent::ShutDown { .. } => self.flush(port, Flush::ShutDown(id), now),
+                DeviceEvent::NamespacesChanged => {
+                    self.namespaces.clone_from(live.controller.namespaces());
+                    self.spread();
+                }
+                DeviceEvent::Erase { namespace, piece } => self.erase(port, id, namespace, piece, now),
+                DeviceEvent::SelfTest { extended, namespace } => self.begin_test(port, extended, namespace, now),
+                DeviceEvent::SelfTestEnded => self.chores.end_test(TestResult::Ended, now),
+                DeviceEvent::SubsystemReset => self.reset_all(),
                 // What features say is read where it is needed.
                 DeviceEvent::FeatureChanged(_) => {}
                 _ => told.push(event),
@@ -319,14 +358,28 @@ impl Subsystem {
         told
     }
 
+    /// Resets every controller: over a fabric its connections end with it.
+    fn reset_all(&mut self) {
+        let ids: Vec<u16> = self.controllers.keys().copied().collect();
+        for id in ids {
+            match self.controllers.get_mut(&id) {
+                Some(live) if live.controller.settings().transport == Transport::Memory => {
+                    live.controller.on_subsystem_reset();
+                }
+                _ => self.end(id),
+            }
+        }
+    }
+
     /// Makes everything durable, then tells [`Subsystem::is_durable`].
     pub(crate) fn make_durable(&mut self, port: &mut Port, now: Time) {
+        self.chores.end();
         self.flush(port, Flush::End, now);
     }
 
     /// Whether [`Subsystem::make_durable`] went well, once it is done.
     pub(crate) fn is_durable(&self) -> Option<bool> {
-        self.is_durable
+        self.is_durable.filter(|_| self.chores.is_idle())
     }
 
     fn flush(&mut self, port: &mut Port, who: Flush, now: Time) {
@@ -334,16 +387,29 @@ impl Subsystem {
         if self.flushing.is_empty() {
             let slot = self.own.take_slot().expect("no other flush is under way");
             self.flushing = std::mem::take(&mut self.to_flush);
-            self.served.begin(now);
+            self.flush_slot = Some(slot);
+            self.served.begin(now, (self.own.id(), slot), 0);
             port.submit(&mut self.own, slot, Submission::new(Opcode::Flush as u8, ALL_NAMESPACES), Moved::Nothing);
         }
     }
 
     /// Takes the completion of its own flush, and begins the next one if somebody waits for it.
     pub(crate) fn reap(&mut self, port: &mut Port, now: Time) {
-        let Some(completion) = port.reap(&mut self.own) else { return };
-        self.own.give_back(completion.command_id());
-        self.served.end(now, Opcode::Flush, 0, &completion);
+        while let Some(completion) = port.reap(&mut self.own) {
+            let slot = completion.command_id();
+            self.own.give_back(slot);
+            if self.flush_slot == Some(slot) {
+                self.flush_slot = None;
+                self.served.end(now, self.own.id(), Opcode::Flush, 0, &completion);
+                self.on_flushed(port, now, &completion);
+            } else {
+                self.on_chore(&completion, now);
+            }
+        }
+        self.go_on(port, now);
+    }
+
+    fn on_flushed(&mut self, port: &mut Port, now: Time, completion: &Completion) {
         for flush in std::mem::take(&mut self.flushing) {
             match flush {
                 Flush::ShutDown(id) => {

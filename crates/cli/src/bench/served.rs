@@ -32,6 +32,7 @@ pub(super) fn serve<T>(
         allowed: Vec::new(),
         keys: None,
         layout: Layout { threads: 1, pin: false },
+        processor: resolved.processor.clone(),
     };
     let service = Service::listen(resolved.plan(), settings)?;
     let (address, stop) = (service.address(), service.stop());

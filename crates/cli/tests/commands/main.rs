@@ -1,6 +1,10 @@
 //! The command as a user meets it: the built binary, its two streams and its exit codes.
 
 mod bad_input;
+#[path = "../../../rig/tests/served/initiator.rs"]
+#[expect(dead_code, reason = "the tests of what is served use more of it")]
+mod initiator;
+mod killed;
 mod real_traces;
 mod replays;
 mod results;

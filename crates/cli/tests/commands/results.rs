@@ -17,7 +17,7 @@ const KEYS: &[(&str, &str)] = &[
     ("/locks", "acquires waits inquiry_mean"),
     ("/flash", "reads programs erases channel_utilisation die_utilisation_mean"),
     ("/gc", "blocks pages_moved foreground_ns"),
-    ("/journal", "checkpoints pages"),
+    ("/journal", "checkpoints pages erase_count_min erase_count_max"),
     ("/wear", "erase_count_min erase_count_mean erase_count_max"),
 ];
 

@@ -9,7 +9,7 @@ use crate::stages::dies::DieLines;
 use crate::stages::fcmd::{self, Fcmd};
 use crate::stages::ilock::Ilock;
 use crate::stages::layer::{AnyStage, Hold, Layer, Member, Part};
-use crate::stages::log::Log;
+use crate::stages::log::{self, Log};
 use crate::stages::nvmq::{Nvmq, Ways};
 use crate::stages::trans::{self, Trans};
 use crate::tables::RESERVED_GROUPS;
@@ -160,10 +160,11 @@ impl Bounds {
             thread_pages,
             pages: thread_pages * u32::from(settings.parts.nvmq),
             // Beside its window a BGC thread may have told a TRANS thread that the drive is idle, and for each victim have a fence at
-            // each FCMD thread or its erases there.
+            // each FCMD thread or its erases there; LOG may have as many fences as there are TRANS threads.
             background: u32::from(settings.parts.bgc)
                 * (u32::from(settings.reclaim.window) + Bgc::victims(settings) * (planes + 1) + 2)
-                + u32::from(settings.parts.log) * (u32::from(settings.journal.window) + planes),
+                + u32::from(settings.parts.log)
+                    * (u32::from(settings.journal.window) + planes + u32::from(settings.parts.trans)),
             evictions: settings.cache.spare_frames,
         }
     }
@@ -375,10 +376,12 @@ impl Site<'_> {
             crew.seat(slot, Part::Bgc, Bgc::new(index as u8, drive, materials.settings, tables, ways, first));
         }
         for &slot in &groups.log {
-            let fcmd = connect(plan, slot, &groups.fcmd, bounds.background);
-            let first = frames.take(materials.settings.journal.window.into()).start;
+            let ways = log::Ways {
+                fcmd: connect(plan, slot, &groups.fcmd, bounds.background),
+                trans: connect(plan, slot, &groups.trans, bounds.background),
+            };
             let (drive, tables) = (materials.drive.clone(), drawing.tables.clone());
-            crew.seat(slot, Part::Log, Log::new(drive, materials.settings, tables, fcmd, first));
+            crew.seat(slot, Part::Log, Log::new(drive, materials.settings, tables, ways));
         }
     }
 

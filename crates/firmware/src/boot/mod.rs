@@ -3,11 +3,14 @@
 //!
 //! Every page carries its logical page and a number that grows with every write (see [`flash::Oob`]): of two copies the higher
 //! number is the later one. A page that was being programmed when the power failed cannot be read, and counts for nothing.
+//! Where LOG has left a whole checkpoint, only groups with pages that are newer are read page by page.
 //!
 //! Recovery changes nothing on flash but erasing groups in which no page is the newest of its logical page. So it can be cut
 //! short anywhere and begin anew.
 
+mod checkpoint;
 mod found;
+mod reader;
 mod stage;
 
 pub use found::{Found, FoundGroup};
@@ -15,7 +18,7 @@ pub use stage::Boot;
 
 use crate::stages::dies::DieLines;
 use crate::tables::Frames;
-use crate::{BlockGroups, Blueprint, ChannelDone, Drive, FlashChannel, MappingScheme, Settings};
+use crate::{Blueprint, ChannelDone, Drive, FlashChannel, MappingScheme, Settings, Tables};
 use ::stage::{Address, Place, Slot};
 use std::sync::Arc;
 use thiserror::Error;
@@ -33,9 +36,18 @@ pub struct Step {
 /// What recovery does, in order.
 pub const STEPS: &[Step] = &[
     Step {
+        name: "journal",
+        summary: "read the journal, all dies at once, and choose the newest checkpoint that is whole",
+    },
+    Step { name: "map", summary: "read the newest page of each map segment up to that checkpoint" },
+    Step {
+        name: "probe",
+        summary: "read the last row of each group: one that ends with a page that the checkpoint knows has no other",
+    },
+    Step {
         name: "scan",
-        summary: "read the pages of each group, all dies at once, up to the first row that is erased, and keep the newest copy \
-            of each logical page",
+        summary: "read the pages of all other groups, up to the first row that is erased, and keep the newest copy of each \
+            logical page",
     },
     Step { name: "count", summary: "count the newest copies in each group" },
     Step { name: "erase", summary: "erase groups that hold none and are not clean: erases cut short, and garbage" },
@@ -63,18 +75,19 @@ pub struct BootDrawing {
     pub frames: Frames,
 }
 
-/// Draws recovery, on one core.
+/// Draws recovery, on one core. It writes the map, valid pages, and what groups are, into fresh tables of the device.
 ///
 /// # Errors
 /// Where the settings ask for something that cannot be recovered.
-pub fn draw(drive: &Arc<Drive>, settings: &Settings) -> Result<BootDrawing, RecoveryError> {
+pub fn draw(drive: &Arc<Drive>, settings: &Settings, tables: &Tables) -> Result<BootDrawing, RecoveryError> {
     if settings.mapping != MappingScheme::Page {
         return Err(RecoveryError::HybridMapping);
     }
     let mut plan = Blueprint::default();
     let shape = drive.geometry().shape();
-    let groups = BlockGroups::new(&mut plan.memory, drive, settings);
-    let frames = Frames::new(&mut plan.memory, groups.dies() * groups.planes(), drive.page_words());
+    let count = tables.groups.dies() * tables.groups.planes();
+    let words = drive.page_words().max(drive.journal_words());
+    let frames = Frames::new(&mut plan.memory, (0, 0), (count, words));
     let boot = plan.reserve("boot", "boot0".into(), Place::Core(CoreId(0)), 1 << 24);
     let reserve = |channel| plan.reserve("channel", format!("channel{channel}"), Place::Hardware, 1 << 24);
     let channels: Vec<Slot<dyn FlashChannel>> = (0..shape.channels).map(reserve).collect();
@@ -83,6 +96,7 @@ pub fn draw(drive: &Arc<Drive>, settings: &Settings) -> Result<BootDrawing, Reco
     let to = channels.iter().map(|&channel| plan.connect(boot, channel, each)).collect();
     let finished = channels.iter().map(|&channel| plan.connect(channel, boot, each)).collect();
     let dies = DieLines::new(1, drive.clone(), settings.flash, to);
-    plan.install(boot, Boot::new(drive, settings.mutation, groups, dies, frames.clone()));
+    let sizes = (drive.pages(), settings.parts.trans);
+    plan.install(boot, Boot::new(sizes, settings.mutation, tables.clone(), dies, frames.clone()));
     Ok(BootDrawing { blueprint: plan, boot, channels, finished, frames })
 }

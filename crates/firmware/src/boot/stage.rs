@@ -1,42 +1,57 @@
-//! The stage that recovery runs in: a scan of all dies at once, then the erases.
+//! The stage that recovery runs in: step after step, each on all dies at once.
 
+use super::checkpoint::{Checkpoint, JournalPages};
+use super::reader::{Course, DieRows};
 use super::{Found, STEPS};
 use crate::message::*;
 use crate::stages::dies::DieLines;
-use crate::stages::log::JOURNAL_OWNER;
 use crate::tables::Frames;
-use crate::{BlockGroups, Drive, Firmware, Mutation, Turn, Work};
+use crate::tables::journal::{COMMIT, HEAD, JOURNAL_OWNER};
+use crate::{BlockGroups, Firmware, Mapping, Mutation, PageMap, Tables, Turn, Work};
 use flash::Operation;
 use stage::{Accepts, Stage};
 use std::any::Any;
+use std::collections::BTreeMap;
 use units::{Lpn, Ppn, Span, Time};
 
 /// The tag of erases; reads are tagged by their frame.
 const ERASE: u32 = u32::MAX;
 
-/// How far the scan of a die is.
-#[derive(Clone, Copy, Debug)]
-struct DieScan {
-    group: u32,
-    /// The row of pages, one on each plane, that is being read.
-    row: u32,
-    /// Pages of it that are not read yet.
-    left: u32,
-    /// Whether all of them so far are erased.
-    erased: bool,
+/// The steps, in the order of [`STEPS`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Step {
+    Journal,
+    Map,
+    Probe,
+    Scan,
+    Count,
+    Erase,
+    Over,
 }
+
+const ORDER: [Step; 7] = [Step::Journal, Step::Map, Step::Probe, Step::Scan, Step::Count, Step::Erase, Step::Over];
 
 /// Recovery.
 pub struct Boot {
     mutation: Option<Mutation>,
-    groups: BlockGroups,
+    tables: Tables,
+    map: PageMap,
+    /// Logical pages of the drive.
+    pages: u32,
+    writers: usize,
     dies: DieLines,
     frames: Frames,
-    scans: Vec<DieScan>,
-    /// Dies that are not scanned, then blocks that are not erased.
+    rows: Vec<DieRows>,
+    /// Dies that are not done with the step, then blocks that are not erased.
     left: u32,
-    step: usize,
+    step: Step,
     began: Time,
+    journal: JournalPages,
+    checkpoint: Option<Checkpoint>,
+    /// Groups that have nothing that the checkpoint does not know.
+    known: Vec<bool>,
+    /// What the out-of-band entries of groups say that were read whole: a logical page plus 1 for each position.
+    labels: BTreeMap<u32, Vec<u32>>,
     found: Found,
     took: Vec<Span>,
 }
@@ -45,23 +60,31 @@ impl Accepts<ChannelDone> for Boot {}
 
 impl Boot {
     pub(super) fn new(
-        drive: &Drive,
+        (pages, writers): (u32, u16),
         mutation: Option<Mutation>,
-        groups: BlockGroups,
+        tables: Tables,
         dies: DieLines,
         frames: Frames,
     ) -> Self {
-        let scan = |group| DieScan { group, row: 0, left: 0, erased: true };
+        let Mapping::Page(map) = tables.mapping.clone() else { panic!("only page maps are recovered") };
+        let groups = &tables.groups;
         Boot {
-            found: Found::new(drive.pages(), groups.count()),
+            found: Found::new(groups.count()),
+            known: vec![false; groups.count() as usize],
+            rows: vec![DieRows::default(); groups.dies() as usize],
             mutation,
-            scans: (0..groups.dies()).map(scan).collect(),
-            left: groups.dies(),
-            groups,
+            map,
+            pages,
+            writers: writers.into(),
+            tables,
             dies,
             frames,
-            step: 0,
+            left: 0,
+            step: Step::Journal,
             began: Time::ZERO,
+            journal: JournalPages::default(),
+            checkpoint: None,
+            labels: BTreeMap::new(),
             took: Vec::new(),
         }
     }
@@ -81,35 +104,81 @@ impl Boot {
         self.took.len() == STEPS.len()
     }
 
-    fn end_step(&mut self, turn: &mut Turn<'_>) {
-        let now = turn.now();
-        self.took.push(now.since(self.began));
-        (self.began, self.step) = (now, self.step + 1);
+    fn groups(&self) -> &BlockGroups {
+        &self.tables.groups
     }
 
-    fn scan(&mut self, turn: &mut Turn<'_>) {
-        for die in 0..self.scans.len() {
-            self.read_row(turn, die);
+    fn course(&self) -> Course {
+        match self.step {
+            Step::Probe => Course::Last,
+            Step::Map => Course::Listed,
+            _ => Course::Groups,
         }
     }
 
-    /// Reads the row that the scan of a die is at; the journal's groups at the end are LOG's.
-    fn read_row(&mut self, turn: &mut Turn<'_>, die: usize) {
-        let (planes, scan) = (self.groups.planes(), &mut self.scans[die]);
-        if scan.group >= self.groups.journal().start {
+    /// The groups of a step that reads, and which of them are wanted.
+    fn wanted(&self, group: u32) -> bool {
+        match self.step {
+            Step::Journal => true,
+            Step::Probe => self.checkpoint.is_some() && self.groups().owner(group).is_some(),
+            _ => !self.known[group as usize] && self.groups().owner(group).is_some(),
+        }
+    }
+
+    fn range(&self) -> std::ops::Range<u32> {
+        let journal = self.groups().journal();
+        if self.step == Step::Journal { journal } else { 0..journal.start }
+    }
+
+    /// Begins to read what the step reads; a step that reads nothing is over.
+    fn read(&mut self, turn: &mut Turn<'_>) {
+        if self.step == Step::Map {
+            self.list_segments();
+        }
+        let (dies, course, range) = (self.groups().dies(), self.course(), self.range());
+        self.left = dies;
+        for die in 0..dies {
+            // The first group of the range on this die.
+            let from = range.start + (die + dies - range.start % dies) % dies;
+            let mut rows = std::mem::take(&mut self.rows[die as usize]);
+            let more = rows.begin(course, self.groups(), (from, range.end), |group| self.wanted(group));
+            self.rows[die as usize] = rows;
+            self.read_row(turn, die, more);
+        }
+    }
+
+    /// The rows of the journal that have segments of the checkpoint.
+    fn list_segments(&mut self) {
+        let Some(checkpoint) = &self.checkpoint else { return };
+        let groups = &self.tables.groups;
+        for (_, at) in checkpoint.places() {
+            let group = groups.of(at);
+            let row = groups.position(at) / groups.planes();
+            self.rows[groups.die(group) as usize].listed.push((group, row));
+        }
+        for rows in &mut self.rows {
+            rows.listed.sort_unstable_by(|one, other| other.cmp(one));
+            rows.listed.dedup();
+        }
+    }
+
+    /// Reads the row that a die is at, if there is one more.
+    fn read_row(&mut self, turn: &mut Turn<'_>, die: u32, more: bool) {
+        let planes = self.groups().planes();
+        if !more {
             self.left -= 1;
             if self.left == 0 {
                 self.end_step(turn);
-                self.count(turn);
             }
             return;
         }
-        (scan.left, scan.erased) = (planes, true);
-        let DieScan { group, row, .. } = *scan;
+        let rows = &mut self.rows[die as usize];
+        (rows.left, rows.erased) = (planes, true);
+        let (group, row) = (rows.group, rows.row);
         for plane in 0..planes {
-            let frame = die as u32 * planes + plane;
+            let frame = die * planes + plane;
             self.frames.label(frame, Frames::ERASED, 0, 0);
-            self.ask(turn, Operation::Read, self.groups.page(group, row * planes + plane), frame, frame);
+            self.ask(turn, Operation::Read, self.groups().page(group, row * planes + plane), frame, frame);
         }
     }
 
@@ -119,89 +188,208 @@ impl Boot {
         self.dies.submit(turn, FlashRequest { operation, ppn, frame, requester, owner, ticket, key });
     }
 
+    /// What a step does when all is read, and the next one.
+    fn end_step(&mut self, turn: &mut Turn<'_>) {
+        match self.step {
+            Step::Journal => self.choose(turn),
+            Step::Map => self.load_map(),
+            Step::Scan => self.apply(),
+            _ => {}
+        }
+        let now = turn.now();
+        self.took.push(now.since(self.began));
+        (self.began, self.step) = (now, ORDER[self.took.len()]);
+        match self.step {
+            Step::Count => self.count(turn),
+            Step::Erase => self.erase(turn),
+            Step::Over => {
+                self.found.install(&self.tables);
+                turn.halt();
+            }
+            _ => self.read(turn),
+        }
+    }
+
     fn on_read(&mut self, turn: &mut Turn<'_>, frame: u32) {
-        let planes = self.groups.planes();
-        let (die, plane) = ((frame / planes) as usize, frame % planes);
-        let DieScan { group, row, .. } = self.scans[die];
+        let planes = self.groups().planes();
+        let (die, plane) = (frame / planes, frame % planes);
+        let (group, row) = (self.rows[die as usize].group, self.rows[die as usize].row);
         let position = row * planes + plane;
         self.found.pages_read += 1;
         turn.spend(Work::LookUpMap);
         let (lpn, owner, version) = self.frames.labelled(frame);
-        let scan = &mut self.scans[die];
-        scan.left -= 1;
         if lpn != Frames::ERASED {
-            scan.erased = false;
-            let written = &mut self.found.groups[group as usize].written;
-            *written = (position + 1).max(*written);
-            if lpn == Frames::UNREADABLE {
-                self.found.torn_pages += 1;
-            } else {
-                self.enter(turn, group, position, (lpn, owner, version));
+            self.rows[die as usize].erased = false;
+            match self.step {
+                Step::Journal => self.note_journal(group, position, frame),
+                Step::Map => self.load_segment(turn, group, position, frame),
+                Step::Probe => self.probe(group, lpn, version),
+                _ => self.enter(turn, group, position, (lpn, owner, version)),
             }
         }
-        if self.scans[die].left == 0 {
-            self.next_row(turn, die);
+        self.rows[die as usize].left -= 1;
+        if self.rows[die as usize].left == 0 {
+            let short = self.step == Step::Scan && self.mutation == Some(Mutation::ShortScan);
+            let per_block = self.groups().pages_per_block() - u32::from(short);
+            let (course, end) = (self.course(), self.range().end);
+            let mut rows = std::mem::take(&mut self.rows[die as usize]);
+            let more = rows.advance(course, self.groups(), (per_block, end), |group| self.wanted(group));
+            self.rows[die as usize] = rows;
+            self.read_row(turn, die, more);
         }
     }
 
+    /// A page of the journal.
+    fn note_journal(&mut self, group: u32, position: u32, frame: u32) {
+        let written = &mut self.found.groups[group as usize].written;
+        *written = (position + 1).max(*written);
+        let (label, owner, checkpoint) = self.frames.labelled(frame);
+        if label == Frames::UNREADABLE {
+            self.found.torn_pages += 1;
+        } else if owner == JOURNAL_OWNER {
+            let at = self.tables.groups.page(group, position);
+            let seal = matches!(label, HEAD | COMMIT);
+            let words = if seal { self.words(frame) } else { Vec::new() };
+            self.journal.note(label, checkpoint, at, words);
+        }
+    }
+
+    fn words(&self, frame: u32) -> Vec<u64> {
+        let mut words = vec![0; self.frames.words(frame)];
+        self.frames.read(frame, 0, &mut words);
+        words
+    }
+
+    /// Chooses the checkpoint to begin with.
+    fn choose(&mut self, turn: &mut Turn<'_>) {
+        turn.spend(Work::SealCheckpoint);
+        let trusting = self.mutation == Some(Mutation::TrustTornCheckpoint);
+        let journal = &self.tables.journal;
+        let chosen = self.journal.choose(journal.segments(), self.writers, trusting);
+        self.journal.hand_over(chosen.as_ref(), &self.tables.mapping, journal);
+        if let Some(chosen) = &chosen {
+            chosen.tell(journal, |at| self.tables.groups.of(at));
+        }
+        self.found.checkpoint = chosen.as_ref().map(|chosen| chosen.number);
+        self.checkpoint = chosen;
+    }
+
+    /// A page of the journal is a segment of the checkpoint, or one that a later page supersedes.
+    fn load_segment(&mut self, turn: &mut Turn<'_>, group: u32, position: u32, frame: u32) {
+        let (Lpn(segment), ..) = self.frames.labelled(frame);
+        let at = self.groups().page(group, position);
+        if !self.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.has(segment, at)) {
+            return;
+        }
+        turn.spend(Work::CollectMetadata);
+        let first = segment as usize * self.tables.mapping.segment_entries();
+        let entries = self.words(frame).into_iter().flat_map(|word| [word as u32, (word >> 32) as u32]);
+        for (lpn, entry) in (first as u32..self.pages).map(Lpn).zip(entries) {
+            if let Some(place) = entry.checked_sub(1) {
+                self.map.set(lpn, Ppn(place));
+            }
+        }
+    }
+
+    fn load_map(&mut self) {
+        self.rows.iter_mut().for_each(|rows| rows.listed = Vec::new());
+    }
+
+    /// A page of the last row of a group: pages are numbered in the order of a group, so a group that ends with a page that the
+    /// checkpoint knows has no other.
+    fn probe(&mut self, group: u32, lpn: Lpn, version: u64) {
+        if lpn == Frames::UNREADABLE {
+            return;
+        }
+        let bound = self.bound(group);
+        let found = &mut self.found.groups[group as usize];
+        found.newest = found.newest.max(version);
+        self.known[group as usize] = found.newest < bound;
+        found.written = if self.known[group as usize] { self.tables.groups.pages() } else { 0 };
+    }
+
+    /// From which number on pages of a group are new.
+    fn bound(&self, group: u32) -> u64 {
+        let writer = self.groups().owner(group).map_or(0, |owner| owner as usize);
+        self.checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.bounds[writer])
+    }
+
+    /// A page of a group that is read whole.
     fn enter(&mut self, turn: &mut Turn<'_>, group: u32, position: u32, (lpn, owner, version): (Lpn, u16, u64)) {
-        let newest = &mut self.found.groups[group as usize].newest;
-        *newest = version.max(*newest);
-        let at = self.groups.page(group, position);
-        let version = if self.mutation == Some(Mutation::OldestWins) { u64::from(u32::MAX) - version } else { version };
-        if owner != JOURNAL_OWNER && self.found.enter(lpn, at, version) {
+        let pages = self.groups().pages() as usize;
+        let bound = self.bound(group);
+        let found = &mut self.found.groups[group as usize];
+        found.written = (position + 1).max(found.written);
+        if lpn == Frames::UNREADABLE {
+            self.found.torn_pages += 1;
+            return;
+        }
+        found.newest = version.max(found.newest);
+        let labels = self.labels.entry(group).or_insert_with(|| vec![0; pages]);
+        labels[position as usize] = lpn.0 + 1;
+        let at = self.groups().page(group, position);
+        let order = if self.mutation == Some(Mutation::OldestWins) { u64::from(u32::MAX) - version } else { version };
+        if owner != JOURNAL_OWNER && lpn.0 < self.pages && version >= bound && self.found.enter(lpn, at, order) {
             turn.spend(Work::UpdateMap);
         }
     }
 
-    /// A block is programmed in the order of its pages, so behind a row that is erased there is nothing.
-    fn next_row(&mut self, turn: &mut Turn<'_>, die: usize) {
-        let (pages, dies) = (self.groups.pages_per_block(), self.groups.dies());
-        let pages = pages - u32::from(self.mutation == Some(Mutation::ShortScan));
-        let scan = &mut self.scans[die];
-        scan.row += 1;
-        if scan.erased || scan.row == pages {
-            (scan.group, scan.row) = (scan.group + dies, 0);
+    /// Pages that were read one by one are newer than what the checkpoint says of them.
+    fn apply(&mut self) {
+        self.found.replayed = self.found.newest.len() as u64;
+        for (lpn, (_, at)) in std::mem::take(&mut self.found.newest) {
+            self.map.set(lpn, at);
+            self.tables.mapping.mark_changed(lpn.0 / self.tables.mapping.segment_entries() as u32);
         }
-        self.read_row(turn, die);
     }
 
+    /// Counts valid pages, and drops what points to a page that is not there.
     fn count(&mut self, turn: &mut Turn<'_>) {
-        for index in 0..self.found.map.len() {
-            if let Some(ppn) = self.found.map[index].checked_sub(1) {
-                self.found.groups[self.groups.of(Ppn(ppn)) as usize].valid += 1;
+        let groups = &self.tables.groups;
+        for lpn in (0..self.pages).map(Lpn) {
+            let Some(at) = self.map.place(lpn) else { continue };
+            let group = groups.of(at);
+            let is_there = || {
+                let labels = self.labels.get(&group);
+                labels.is_some_and(|labels| labels[groups.position(at) as usize] == lpn.0 + 1)
+            };
+            if self.known[group as usize] || is_there() {
+                groups.find_valid(at);
+                self.found.groups[group as usize].valid += 1;
+                self.found.mapped += 1;
+            } else {
+                self.map.unset(lpn);
+                self.tables.mapping.mark_changed(lpn.0 / self.tables.mapping.segment_entries() as u32);
+                self.found.dropped += 1;
             }
         }
-        let newest = self.found.groups.iter().map(|group| group.newest).max().unwrap_or(0);
-        self.found.first_version = if self.mutation == Some(Mutation::VersionsAnew) { 1 } else { newest + 1 };
+        self.labels = BTreeMap::new();
+        let newest = self.found.groups.iter().map(|group| group.newest + 1);
+        let bounds = self.checkpoint.iter().flat_map(|checkpoint| checkpoint.bounds.iter().copied());
+        let first = newest.chain(bounds).max().unwrap_or(1);
+        self.found.first_version = if self.mutation == Some(Mutation::VersionsAnew) { 1 } else { first };
         for _ in 0..self.found.groups.len() {
             turn.spend(Work::CollectMetadata);
         }
         self.end_step(turn);
-        self.erase(turn);
     }
 
     fn erase(&mut self, turn: &mut Turn<'_>) {
         self.left = 0;
-        for group in 0..self.groups.journal().start {
+        for group in 0..self.groups().journal().start {
             let found = &mut self.found.groups[group as usize];
             if found.written == 0 || found.valid > 0 {
                 continue;
             }
             found.written = 0;
             self.found.erased += 1;
-            for ppn in self.groups.blocks(group) {
+            for ppn in self.tables.groups.blocks(group) {
                 self.left += 1;
                 self.ask(turn, Operation::Erase, ppn, 0, ERASE);
             }
         }
-        self.finish(turn);
-    }
-
-    fn finish(&mut self, turn: &mut Turn<'_>) {
         if self.left == 0 {
             self.end_step(turn);
-            turn.halt();
         }
     }
 
@@ -211,7 +399,9 @@ impl Boot {
             let FlashRequest { requester, frame, .. } = page.request;
             if requester.tag == ERASE {
                 self.left -= 1;
-                self.finish(turn);
+                if self.left == 0 {
+                    self.end_step(turn);
+                }
             } else {
                 self.on_read(turn, frame);
             }
@@ -230,8 +420,8 @@ impl Stage<Firmware> for Boot {
     }
 
     fn on_wake(&mut self, turn: &mut Turn<'_>) {
-        if self.step == 0 && self.found.pages_read == 0 && turn.now() == Time::ZERO {
-            self.scan(turn);
+        if self.took.is_empty() && self.found.pages_read == 0 && turn.now() == Time::ZERO {
+            self.read(turn);
         } else {
             self.dies.on_wake(turn);
         }

@@ -15,6 +15,14 @@ pub enum PageOperation {
     Zero,
     /// Sectors are compared with the host's.
     Compare,
+    /// Sectors are compared with the host's and, if they are the same, others come from the host.
+    CompareAndWrite,
+    /// Sectors can be read no more until they are written.
+    Spoil,
+    /// Sectors are kept for the next steps of a Copy.
+    Collect,
+    /// Sectors come from what a Copy keeps.
+    Deposit,
     /// It is read and goes nowhere.
     Verify,
     /// It is brought to flash, and stays in the cache.
@@ -23,6 +31,20 @@ pub enum PageOperation {
     Fence,
     /// It only passes: the command has nothing to do, or cannot be done.
     Nothing,
+}
+
+impl PageOperation {
+    /// Whether the page may hold something else afterwards.
+    pub(crate) fn changes(self) -> bool {
+        use PageOperation::*;
+        matches!(self, Write | Zero | CompareAndWrite | Spoil | Deposit)
+    }
+
+    /// Whether sectors of the page are asked for, so that they have to be readable.
+    pub(crate) fn reads(self) -> bool {
+        use PageOperation::*;
+        matches!(self, Read | Compare | CompareAndWrite | Verify | Collect)
+    }
 }
 
 /// What the pilot knows of the cacheline that a sub-request will find (PipeSSD §3.2.1).

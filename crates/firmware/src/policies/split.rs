@@ -93,19 +93,26 @@ pub fn page_of_rank(split: AddressSplit, thread: u16, rank: u32, threads: u16) -
     if threads.is_power_of_two() {
         return Lpn(rank << bits | thread ^ fold(rank, bits));
     }
-    let below = |end: u32| (end + threads - 1 - thread) / threads;
-    let (run, mut left) = (rank / below(1 << bits), rank % below(1 << bits));
+    let in_run = ((1 << bits) + threads - 1 - thread) / threads;
+    let (run, mut left) = (rank / in_run, rank % in_run);
     let high = fold(run, bits);
-    // From the highest bit down: the lower half has so many of the thread's pages, and the page is among them or beyond.
-    let low = (0..bits).rev().fold(0, |low, bit| {
-        let first = (low ^ high) >> bit << bit;
-        let lower = below(first + (1 << bit)) - below(first);
+    // From the highest bit down: the lower half has so many of the thread's pages, and the page is among them or beyond. A half
+    // has `quotient x threads + rest` pages, and `place` is where it begins by the division of the fold: both follow from those of
+    // the bit before, without dividing.
+    let (mut quotient, mut rest) = ((1 << bits) / threads, (1 << bits) % threads);
+    let (mut low, mut place) = (0, 0);
+    for bit in (0..bits).rev() {
+        (quotient, rest) = (quotient / 2, (rest + quotient % 2 * threads) / 2);
+        let beyond = if place + rest < threads { place + rest } else { place + rest - threads };
+        let (lower_place, upper_place) = if high >> bit & 1 == 0 { (place, beyond) } else { (beyond, place) };
+        let ahead = if thread >= lower_place { thread - lower_place } else { thread + threads - lower_place };
+        let lower = quotient + u32::from(ahead < rest);
         if left < lower {
-            return low;
+            place = lower_place;
+        } else {
+            (left, low, place) = (left - lower, low | 1 << bit, upper_place);
         }
-        left -= lower;
-        low | 1 << bit
-    });
+    }
     Lpn(run << bits | low)
 }
 

@@ -13,7 +13,7 @@ use crate::message::*;
 use crate::policies::trans_of;
 use crate::stages::Answers;
 use crate::{Firmware, Mutation, Note, Settings, Tables, Turn, Work};
-use stage::{Accepts, Address, Stage};
+use stage::{Accepts, Address, LineId, Stage};
 use std::collections::VecDeque;
 use units::Lpn;
 
@@ -415,9 +415,8 @@ impl Stage<Firmware> for Cache {
         }
     }
 
-    fn prefetch(&self, message: &Message) {
-        if let Message::CacheRequest(request) = message {
-            self.tables.tags.prefetch(self.tag_place(self.place(request.lpn)));
-        }
+    fn prefetch(&self, message: &Message) -> Option<LineId> {
+        let Message::CacheRequest(request) = message else { return None };
+        Some(self.tables.tags.prefetch(self.tag_place(self.place(request.lpn))))
     }
 }

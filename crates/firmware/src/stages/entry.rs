@@ -4,7 +4,7 @@ use crate::message::{Card, CommandKey, Fetch, Lane, NO_TICKET, Posted, Transfer}
 use crate::tables::{COMPLETION_VALID, ENTRY_WORDS};
 use crate::{Drive, Note, Tables, Turn, Work};
 use nvme::prp::PrpPlan;
-use nvme::spec::{Completion, Opcode, Status, Submission};
+use nvme::spec::{COPY_RANGES_MAX, Completion, CopyRange, DsmRange, Fuse, Opcode, Status, Submission};
 use stage::Address;
 use units::{Bytes, HostAddress, QueueId, SECTOR_BYTES};
 
@@ -16,8 +16,12 @@ pub(crate) fn card(drive: &Drive, queue: QueueId, entry: &Submission) -> Card {
     let base = drive.namespace(entry.namespace());
     let scale = drive.shape().format.sectors();
     let opcode = Opcode::try_from(entry.opcode());
-    let ranged = !matches!(opcode, Ok(Opcode::Flush | Opcode::DatasetManagement) | Err(_));
-    let sectors = if ranged { u64::from(entry.block_count()) * scale } else { 0 };
+    let ranged = opcode.is_ok_and(|opcode| opcode.has_range() || opcode == Opcode::Copy);
+    // How much a Copy writes, its ranges will say: what counts is where.
+    let sectors = match opcode {
+        Ok(opcode) if opcode.has_range() => u64::from(entry.block_count()) * scale,
+        _ => 0,
+    };
     // A range outside the namespace is marked by an impossible first sector and refused when it is parsed.
     let inside = base.filter(|base| {
         let first = entry.slba().checked_mul(scale);
@@ -37,12 +41,23 @@ pub(crate) fn card(drive: &Drive, queue: QueueId, entry: &Submission) -> Card {
         prp2: entry.prp2(),
         opcode: entry.opcode(),
         fua: drive.shape().write_through || opcode != Ok(Opcode::DatasetManagement) && entry.fua(),
-        ranges: if opcode == Ok(Opcode::DatasetManagement) { entry.dsm_range_count() as u16 } else { 0 },
+        ranges: match opcode {
+            Ok(Opcode::DatasetManagement) => entry.dsm_range_count() as u16,
+            Ok(Opcode::Copy) => entry.copy_range_count() as u16,
+            _ => 0,
+        },
     }
 }
 
-/// The opcode of an entry, if the drive does that and the entry says it rightly.
+/// The opcode of an entry, if the drive does that and the entry says it rightly. A half of a fused pair is not for this.
 pub(crate) fn check(drive: &Drive, card: &Card, entry: &Submission) -> Result<Opcode, Status> {
+    if entry.fuse() != Fuse::Normal {
+        return Err(Status::ABORTED_MISSING_FUSED);
+    }
+    check_half(drive, card, entry)
+}
+
+fn check_half(drive: &Drive, card: &Card, entry: &Submission) -> Result<Opcode, Status> {
     let opcode = Opcode::try_from(card.opcode).map_err(|_| Status::INVALID_OPCODE)?;
     let every_namespace = entry.namespace() == nvme::spec::ALL_NAMESPACES && opcode == Opcode::Flush;
     if drive.namespace(entry.namespace()).is_none() && !every_namespace {
@@ -50,11 +65,46 @@ pub(crate) fn check(drive: &Drive, card: &Card, entry: &Submission) -> Result<Op
     }
     match opcode {
         Opcode::Flush | Opcode::DatasetManagement => Ok(opcode),
-        Opcode::WriteUncorrectable | Opcode::Copy => Err(Status::INVALID_OPCODE),
         _ if card.sector == u64::MAX => Err(Status::LBA_OUT_OF_RANGE),
+        Opcode::Copy if entry.copy_format() != 0 => Err(Status::INVALID_FIELD),
+        Opcode::Copy if entry.copy_range_count() > COPY_RANGES_MAX => Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED),
         _ if !entry.uses_prps() => Err(Status::INVALID_FIELD),
         _ => Ok(opcode),
     }
+}
+
+/// A Compare and the Write that follows it, which are one: both happen, or neither (Base §3.4.2). It lies within a page of the
+/// drive, so that whoever changes that page comes before or after both.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pair {
+    pub(crate) compare: Card,
+    pub(crate) write: Card,
+}
+
+/// Puts two neighbours in a queue together, the first of which is the first of a pair.
+///
+/// # Errors
+/// The statuses of both; `None` where the second is not of the pair and goes on alone.
+pub(crate) fn pair(drive: &Drive, [first, second]: [(Card, &Submission); 2]) -> Result<Pair, (Status, Option<Status>)> {
+    nvme::fuse(first.1, second.1)?;
+    let both = |status| (status, Some(Status::ABORTED_FAILED_FUSED));
+    let opcode = check_half(drive, &first.0, first.1).map_err(both)?;
+    let second_opcode =
+        check_half(drive, &second.0, second.1).map_err(|status| (Status::ABORTED_FAILED_FUSED, Some(status)))?;
+    if (opcode, second_opcode) != (Opcode::Compare, Opcode::Write) {
+        return Err(both(Status::INVALID_FIELD));
+    }
+    let last = first.0.sector + u64::from(first.0.sectors) - 1;
+    if drive.page_of(first.0.sector) != drive.page_of(last) {
+        return Err(both(Status::ATOMIC_WRITE_UNIT_EXCEEDED));
+    }
+    Ok(Pair { compare: Card { fua: second.0.fua, ..first.0 }, write: second.0 })
+}
+
+/// How both halves of a pair ended: where it wrote, the status is that of the Write, else the comparison failed and the Write did
+/// not begin.
+pub(crate) fn pair_statuses(wrote: bool, status: Status) -> [Status; 2] {
+    if wrote || status.is_success() { [Status::SUCCESS, status] } else { [status, Status::ABORTED_FAILED_FUSED] }
 }
 
 /// Where the data of a command lie in host memory.
@@ -65,9 +115,10 @@ pub(crate) fn data_plan(drive: &Drive, card: &Card) -> Result<PrpPlan, Status> {
     nvme::prp::plan(card.prp1, card.prp2, Bytes(u64::from(card.sectors) * SECTOR_BYTES))
 }
 
-/// Where the ranges of a Dataset Management command lie in host memory.
-pub(crate) fn ranges_plan(card: &Card) -> Result<PrpPlan, Status> {
-    nvme::prp::plan(card.prp1, card.prp2, Bytes(u64::from(card.ranges) * 16))
+/// Where the ranges of a Dataset Management or Copy command lie in host memory.
+pub(crate) fn ranges_plan(card: &Card, opcode: Opcode) -> Result<PrpPlan, Status> {
+    let words = if opcode == Opcode::Copy { CopyRange::WORDS } else { DsmRange::WORDS };
+    nvme::prp::plan(card.prp1, card.prp2, Bytes(u64::from(card.ranges) * words as u64 * 8))
 }
 
 /// Starts the copy of a batch into its queue's SQ buffer, behind the `fetched` entries that went there before; `thread` is

@@ -10,7 +10,7 @@
 use crate::message::*;
 use crate::policies::trans_of;
 use crate::{Firmware, LatencyPart, Note, Settings, Tables, Turn};
-use stage::{Accepts, Guarded, Stage, Vocabulary};
+use stage::{Accepts, Guarded, LineId, Stage, Vocabulary};
 use std::collections::VecDeque;
 use units::{Span, Time};
 
@@ -141,7 +141,9 @@ impl Layer {
                 groups.owner(groups.of(page)).expect("the journal erases its own") as usize
             }
             // It is told by its number.
-            TransOperation::Tidy | TransOperation::Close(_) | TransOperation::Fence => request.lpn.0 as usize,
+            TransOperation::Tidy | TransOperation::Close(_) | TransOperation::Fence | TransOperation::Sign => {
+                request.lpn.0 as usize
+            }
             _ => trans_of(self.settings.split, request.lpn, self.settings.parts.trans).into(),
         }
     }
@@ -284,12 +286,12 @@ impl Stage<Firmware> for Layer {
         self.run(turn);
     }
 
-    fn prefetch(&self, message: &Message) {
+    fn prefetch(&self, message: &Message) -> Option<LineId> {
         let (part, _) = self.addressee(message);
-        for member in self.members.iter().filter(|member| member.part == part) {
-            if let Hold::Own(stage) = &member.hold {
-                stage.prefetch(message);
-            }
-        }
+        let own = self.members.iter().filter(|member| member.part == part).filter_map(|member| match &member.hold {
+            Hold::Own(stage) => stage.prefetch(message),
+            _ => None,
+        });
+        own.reduce(|_, line| line)
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod bgc;
 pub(crate) mod cache;
+pub(crate) mod copy;
 pub(crate) mod dies;
 pub(crate) mod entry;
 pub(crate) mod fcmd;

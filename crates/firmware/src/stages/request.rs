@@ -1,7 +1,8 @@
 //! A command that is carried page after page, in order: what is to be fetched for it, and what is to be done to each page.
 //! The part that firmware without range locks has in common.
 
-use super::entry;
+use super::copy::{self, CopyCursor, CopyStep};
+use super::entry::{self, Pair};
 use crate::message::{Card, CommandKey, Lane, PageOperation, Transfer};
 use crate::tables::LIST_WORDS;
 use crate::{Drive, Namespace};
@@ -22,12 +23,30 @@ pub(crate) struct PageTask {
     /// Where the sectors lie in host memory.
     pub(crate) host: [HostAddress; 2],
     pub(crate) bytes: [u32; 2],
+    /// Of a fused pair: where what is written lies.
+    pub(crate) paired: Option<([HostAddress; 2], [u32; 2])>,
+    /// Of a Copy: the sector of the command's page where its sectors are kept.
+    pub(crate) staged: u8,
 }
 
 impl PageTask {
+    /// A page that is only brought to flash.
+    pub(crate) fn clean(lpn: Lpn) -> Self {
+        PageTask {
+            operation: PageOperation::Clean,
+            lpn,
+            sectors: [0; 2],
+            needs_content: false,
+            host: [HostAddress(0); 2],
+            bytes: [0; 2],
+            paired: None,
+            staged: 0,
+        }
+    }
+
     /// Whether the page holds something else afterwards.
     pub(crate) fn changes(&self) -> bool {
-        matches!(self.operation, PageOperation::Write | PageOperation::Zero)
+        self.operation.changes()
     }
 }
 
@@ -44,7 +63,12 @@ pub(crate) struct Request {
     listed: u16,
     /// The first word of its list buffer.
     list: usize,
-    /// Of a Dataset Management command: where its blocks are counted from, and whether the ranges are here.
+    /// Of a fused pair: its Write, and where its data lie.
+    write: Option<(Card, PrpPlan)>,
+    /// Of a Copy: how far it is, and its step.
+    copying: CopyCursor,
+    step: Option<CopyStep>,
+    /// Of a Dataset Management command or Copy: where its blocks are counted from, and whether the ranges are missing.
     namespace: Namespace,
     ranges_missing: bool,
     next_range: u16,
@@ -57,7 +81,16 @@ pub(crate) struct Request {
 impl Request {
     /// Reads an entry; what cannot be done has its status already. `list` is the first word of its list buffer.
     pub(crate) fn new(drive: &Drive, card: Card, entry: &Submission, list: usize) -> Self {
-        let mut request = Request {
+        let mut request = Request::blank(card, list);
+        if let Err(status) = request.read(drive, entry) {
+            request.status = status;
+            request.stretch = (0, 0);
+        }
+        request
+    }
+
+    fn blank(card: Card, list: usize) -> Self {
+        Request {
             card,
             opcode: Opcode::Flush,
             status: Status::SUCCESS,
@@ -65,17 +98,42 @@ impl Request {
             walk: None,
             listed: 0,
             list,
+            write: None,
+            copying: CopyCursor::default(),
+            step: None,
             namespace: Namespace { base: Lba(0), sectors: 0 },
             ranges_missing: false,
             next_range: 0,
             stretch: (0, 0),
             next: 0,
-        };
-        if let Err(status) = request.read(drive, entry) {
-            request.status = status;
-            request.stretch = (0, 0);
         }
-        request
+    }
+
+    /// A command that fails.
+    pub(crate) fn failed(card: Card, list: usize, status: Status) -> Self {
+        Request { status, ..Request::blank(card, list) }
+    }
+
+    /// A fused pair, as one command.
+    ///
+    /// # Errors
+    /// The status of both, where their data cannot be found.
+    pub(crate) fn paired(drive: &Drive, pair: Pair, list: usize) -> Result<Self, Status> {
+        let write = Some((pair.write, entry::data_plan(drive, &pair.write)?));
+        let plan = Some(entry::data_plan(drive, &pair.compare)?);
+        let mut request = Request { opcode: Opcode::Compare, write, plan, ..Request::blank(pair.compare, list) };
+        request.begin(drive, (pair.compare.sector, u64::from(pair.compare.sectors)));
+        Ok(request)
+    }
+
+    /// The key of the Write of a fused pair.
+    pub(crate) fn paired_key(&self) -> Option<CommandKey> {
+        self.write.map(|(write, _)| write.key)
+    }
+
+    /// Whether it changes pages.
+    pub(crate) fn changes_media(&self) -> bool {
+        self.opcode.changes_media() || self.write.is_some()
     }
 
     fn read(&mut self, drive: &Drive, entry: &Submission) -> Result<(), Status> {
@@ -84,9 +142,16 @@ impl Request {
             Opcode::Flush => return Ok(()),
             Opcode::DatasetManagement => {
                 self.namespace = *drive.namespace(entry.namespace()).expect("it was checked");
-                self.plan = Some(entry::ranges_plan(&self.card)?);
+                self.plan = Some(entry::ranges_plan(&self.card, self.opcode)?);
                 // Only the deallocate attribute changes anything; the others are hints.
                 self.ranges_missing = entry.dsm_deallocates();
+                return Ok(());
+            }
+            Opcode::Copy => {
+                self.namespace = *drive.namespace(entry.namespace()).expect("it was checked");
+                self.plan = Some(entry::ranges_plan(&self.card, self.opcode)?);
+                self.copying = CopyCursor::new(self.card.sector);
+                self.ranges_missing = true;
                 return Ok(());
             }
             Opcode::Read | Opcode::Write | Opcode::Compare => {
@@ -111,7 +176,7 @@ impl Request {
             self.status = status;
         }
         self.stretch = (0, 0);
-        (self.walk, self.ranges_missing) = (None, false);
+        (self.walk, self.ranges_missing, self.step) = (None, false, None);
         self.next_range = self.card.ranges;
     }
 
@@ -161,6 +226,14 @@ impl Request {
 
     /// All ranges are checked before the first is touched.
     fn take_ranges(&mut self, drive: &Drive, lists: &Words) {
+        if self.opcode == Opcode::Copy {
+            let ranges = (0..self.card.ranges).map(|index| copy::range(lists, self.list, index));
+            match copy::check(drive, self.namespace, self.card.sector, ranges) {
+                Ok(()) => self.step = self.next_step(drive, lists),
+                Err(status) => self.fail(status),
+            }
+            return;
+        }
         let scale = drive.shape().format.sectors();
         for index in 0..self.card.ranges {
             let range = self.range(lists, index);
@@ -171,6 +244,12 @@ impl Request {
             }
         }
         self.next_stretch(drive, lists);
+    }
+
+    fn next_step(&mut self, drive: &Drive, lists: &Words) -> Option<CopyStep> {
+        let (list, namespace) = (self.list, self.namespace);
+        let range = |index| copy::sectors(drive, namespace, copy::range(lists, list, index));
+        self.copying.next(drive.sectors_per_page(), self.card.ranges, range)
     }
 
     fn range(&self, lists: &Words, index: u16) -> DsmRange {
@@ -195,12 +274,32 @@ impl Request {
 
     /// How many pages it has from its beginning, once nothing is wanted any more.
     pub(crate) fn pages(&self, drive: &Drive, lists: &Words) -> u32 {
+        if self.opcode == Opcode::Copy {
+            let mut rest = self.clone();
+            let steps = std::iter::from_fn(|| rest.next_step(drive, lists));
+            return u32::from(self.step.is_some()) + steps.count() as u32;
+        }
         let later = (self.next_range..self.card.ranges).map(|index| self.stretch_of(drive, self.range(lists, index)));
         later.chain([self.stretch]).map(|stretch| end_page(drive, stretch) - drive.page_of(stretch.0).0).sum()
     }
 
+    /// How many of the steps of a Copy write.
+    pub(crate) fn deposits(mut self, drive: &Drive, lists: &Words) -> u32 {
+        let mut deposits = 0;
+        while let Some(step) = self.step {
+            deposits += u32::from(step.deposits);
+            self.step = self.next_step(drive, lists);
+        }
+        deposits
+    }
+
     /// The next of its pages.
     pub(crate) fn next_page(&mut self, drive: &Drive, lists: &Words) -> Option<PageTask> {
+        if self.opcode == Opcode::Copy {
+            let step = self.step?;
+            self.step = self.next_step(drive, lists);
+            return Some(copy_task(drive, step));
+        }
         let (sector, sectors) = self.stretch;
         if sectors == 0 {
             return None;
@@ -213,8 +312,10 @@ impl Request {
         let operation = match self.opcode {
             Opcode::Read => PageOperation::Read,
             Opcode::Write => PageOperation::Write,
+            Opcode::Compare if self.write.is_some() => PageOperation::CompareAndWrite,
             Opcode::Compare => PageOperation::Compare,
             Opcode::Verify => PageOperation::Verify,
+            Opcode::WriteUncorrectable => PageOperation::Spoil,
             // Zeros are written, so that a power cut does not bring back what was there.
             _ => PageOperation::Zero,
         };
@@ -227,15 +328,17 @@ impl Request {
             _ => ([HostAddress(0); 2], [0; 2]),
         };
         let needs_content = match operation {
-            PageOperation::Write | PageOperation::Zero => !whole,
+            PageOperation::Write | PageOperation::Zero | PageOperation::Spoil => !whole,
             _ => true,
         };
+        // A pair lies within one page, so its data begin there.
+        let paired = self.write.map(|(_, plan)| pieces(&plan, Bytes(0), (to - from) * SECTOR_BYTES, &[]));
         self.next += 1;
         if self.next == end_page(drive, self.stretch) {
             self.next_stretch(drive, lists);
         }
         let sectors = [from as u8, to as u8];
-        Some(PageTask { operation, lpn, sectors, needs_content, host: [first, second], bytes })
+        Some(PageTask { operation, lpn, sectors, needs_content, host: [first, second], bytes, paired, staged: 0 })
     }
 
     /// The list, as far as the pages around an offset of the transfer need it.
@@ -252,6 +355,19 @@ impl Request {
     /// Whose it is.
     pub(crate) fn key(&self) -> CommandKey {
         self.card.key
+    }
+}
+
+/// A step of a Copy as what is done to its page.
+fn copy_task(drive: &Drive, step: CopyStep) -> PageTask {
+    let per_page = drive.sectors_per_page();
+    let from = (step.sector % u64::from(per_page)) as u8;
+    PageTask {
+        operation: if step.deposits { PageOperation::Deposit } else { PageOperation::Collect },
+        sectors: [from, from + step.sectors as u8],
+        needs_content: !step.deposits || step.sectors < per_page,
+        staged: step.at as u8,
+        ..PageTask::clean(drive.page_of(step.sector))
     }
 }
 

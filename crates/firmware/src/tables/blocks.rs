@@ -328,6 +328,11 @@ impl BlockGroups {
             self.valid.set_bits(new.0 as usize / 64, 1 << (new.0 % 64));
         }
     }
+    /// A page holds what its logical page's map entry points to, without a price: recovery.
+    pub(crate) fn find_valid(&self, ppn: Ppn) {
+        self.valid_count.fetch_add(self.of(ppn) as usize, 1);
+        self.valid.set_bits(ppn.0 as usize / 64, 1 << (ppn.0 % 64));
+    }
     /// Marks the valid pages of an empty group, by position, without a price: preconditioning.
     pub fn fill(&self, group: u32, valid: &[bool]) {
         self.valid_count.set(group as usize, valid.iter().filter(|is_valid| **is_valid).count() as u64);
@@ -353,13 +358,14 @@ impl BlockGroups {
     }
 }
 
-/// Groups kept for checkpoints: two whole page maps (the hybrid map is smaller) and a row to spare, but at most an eighth of the array.
+/// Groups kept for checkpoints: two of the whole page map (the hybrid map is smaller) and two groups to spare, but at most an eighth of
+/// the array.
 pub(crate) fn journal_groups(drive: &Drive) -> u32 {
     let shape = drive.geometry().shape();
     let pages = shape.planes_per_die * shape.pages_per_block;
-    let segments = (drive.pages() as usize).div_ceil(super::mapping::SEGMENT_ENTRIES) as u32;
+    let segments = (drive.pages() as usize).div_ceil(super::mapping::segment_entries(drive)) as u32;
     let groups = drive.geometry().block_count() / shape.planes_per_die;
-    (2 * segments.div_ceil(pages) + 2).min(groups / 8).max(2)
+    (2 * (segments + 2).div_ceil(pages) + 2).min(groups / 8).max(2)
 }
 
 fn least_common_multiple(one: u32, other: u32) -> u32 {

@@ -10,6 +10,13 @@ const FRAME_HEADER_WORDS: usize = 2;
 /// is moved, so that the page is never taken for a good one again.
 const LOST: u16 = 1 << 14;
 
+/// In a frame's owner: a bit for each sector that the host has made unreadable. They go to flash with the page as well.
+const UNREADABLE: u16 = 0xff << UNREADABLE_SHIFT;
+const UNREADABLE_SHIFT: u32 = 6;
+
+/// What is left of the owner for who wrote the page.
+const WRITER: u16 = (1 << UNREADABLE_SHIFT) - 1;
+
 /// Payloads up to this many words stand beside their entry, in words of shared memory; longer ones are copied as a whole.
 const INLINE_WORDS: usize = 64;
 
@@ -22,6 +29,9 @@ pub struct Frames {
     long: Option<Buffers>,
     page_words: usize,
     count: u32,
+    /// Frames behind those, which hold whole pages of so many words.
+    whole: u32,
+    whole_words: usize,
 }
 
 impl Frames {
@@ -30,23 +40,39 @@ impl Frames {
     /// Labels a frame after a read of a page that cannot be read.
     pub const UNREADABLE: Lpn = Lpn(u32::MAX - 1);
 
-    pub(crate) fn new(memory: &mut SharedMemory, count: u32, page_words: usize) -> Self {
+    /// So many frames of `page_words` words, and behind them `whole` frames of `whole_words`.
+    pub(crate) fn new(
+        memory: &mut SharedMemory,
+        (count, page_words): (u32, usize),
+        (whole, whole_words): (u32, usize),
+    ) -> Self {
         let is_long = page_words > INLINE_WORDS;
         let stride = FRAME_HEADER_WORDS + if is_long { 0 } else { page_words };
-        let words = memory.wide(count as usize * stride);
+        let words = memory.wide(count as usize * stride + whole as usize * (whole_words + FRAME_HEADER_WORDS));
         let long = is_long.then(|| memory.buffers(count as usize, page_words));
-        Frames { words, stride, long, page_words, count }
+        Frames { words, stride, long, page_words, count, whole, whole_words }
     }
 
     #[inline]
     fn first(&self, frame: u32) -> usize {
-        debug_assert!(frame < self.count);
-        frame as usize * self.stride
+        debug_assert!(frame < self.count());
+        let narrow = frame.min(self.count) as usize * self.stride;
+        narrow + frame.saturating_sub(self.count) as usize * (self.whole_words + FRAME_HEADER_WORDS)
     }
 
     /// How many there are.
     pub fn count(&self) -> u32 {
-        self.count
+        self.count + self.whole
+    }
+
+    /// Frames that hold whole pages.
+    pub fn whole(&self) -> std::ops::Range<u32> {
+        self.count..self.count + self.whole
+    }
+
+    /// How many words a frame's payload has.
+    pub fn words(&self, frame: u32) -> usize {
+        if frame < self.count { self.page_words } else { self.whole_words }
     }
 
     /// Writes the out-of-band entry that the next program of the frame carries.
@@ -69,12 +95,28 @@ impl Frames {
         self.label(frame, lpn, owner | LOST, sequence);
     }
 
-    /// Says that the frame holds what it should.
+    /// Says that the frame holds what it should, and that all of it may be read.
     pub fn mark_sound(&self, frame: u32) {
-        if self.is_lost(frame) {
-            let (lpn, owner, sequence) = self.labelled(frame);
-            self.label(frame, lpn, owner & !LOST, sequence);
+        let (lpn, owner, sequence) = self.labelled(frame);
+        if owner & (LOST | UNREADABLE) != 0 && owner != u16::MAX {
+            self.label(frame, lpn, owner & !(LOST | UNREADABLE), sequence);
         }
+    }
+
+    /// Says whether sectors of the page, up to one past the last, answer reads with data or with an error.
+    pub fn set_readable(&self, frame: u32, [from, to]: [u8; 2], readable: bool) {
+        let bits = ((1u16 << to) - (1 << from)) << UNREADABLE_SHIFT;
+        let (lpn, owner, sequence) = self.labelled(frame);
+        let new = if readable { owner & !bits } else { owner | bits };
+        if new != owner {
+            self.label(frame, lpn, new, sequence);
+        }
+    }
+
+    /// Whether all of these sectors answer reads with data.
+    pub fn is_readable(&self, frame: u32, [from, to]: [u8; 2]) -> bool {
+        let bits = ((1u16 << to) - (1 << from)) << UNREADABLE_SHIFT;
+        self.labelled(frame).1 & bits == 0
     }
 
     /// Whether what the frame should hold could not be read, now or before it was moved.
@@ -84,17 +126,53 @@ impl Frames {
         owner & LOST != 0 && owner != u16::MAX
     }
 
-    /// Writes the entry of a page that is moved: what was lost stays so.
-    pub fn label_moved(&self, frame: u32, lpn: Lpn, owner: u16, sequence: u64) {
-        let lost = if self.is_lost(frame) { LOST } else { 0 };
-        self.label(frame, lpn, owner | lost, sequence);
+    /// Writes the entry of a page that the host changed: it is not lost, and sectors that are unreadable stay so.
+    pub fn label_written(&self, frame: u32, lpn: Lpn, writer: u16, sequence: u64) {
+        let (_, owner, _) = self.labelled(frame);
+        self.label(frame, lpn, writer & WRITER | owner & UNREADABLE, sequence);
+    }
+
+    /// Writes the entry of a page that is moved: what was lost or unreadable stays so.
+    pub fn label_moved(&self, frame: u32, lpn: Lpn, writer: u16, sequence: u64) {
+        let (_, owner, _) = self.labelled(frame);
+        let kept = if self.is_lost(frame) { LOST | UNREADABLE } else { UNREADABLE };
+        self.label(frame, lpn, writer & WRITER | owner & kept, sequence);
+    }
+
+    /// The payload of a frame that is copied as a whole.
+    #[inline]
+    fn long(&self, frame: u32) -> Option<&Buffers> {
+        self.long.as_ref().filter(|_| frame < self.count)
+    }
+
+    /// Reads payload words from `from` on.
+    pub fn read(&self, frame: u32, from: usize, payload: &mut [u64]) {
+        debug_assert!(from + payload.len() <= self.words(frame));
+        match self.long(frame) {
+            Some(long) => long.look(frame as usize, |held| match held {
+                [] => payload.fill(0),
+                held => payload.copy_from_slice(&held[from..from + payload.len()]),
+            }),
+            None => self.words.read(self.first(frame) + FRAME_HEADER_WORDS + from, payload),
+        }
+    }
+
+    /// Writes payload words from `from` on.
+    pub fn write(&self, frame: u32, from: usize, payload: &[u64]) {
+        debug_assert!(from + payload.len() <= self.words(frame));
+        match self.long(frame) {
+            Some(long) => {
+                long.change(frame as usize, |held| held[from..from + payload.len()].copy_from_slice(payload));
+            }
+            None => self.words.write(self.first(frame) + FRAME_HEADER_WORDS + from, payload),
+        }
     }
 
     /// Lends payload words from `from` on to a reader, as many as `scratch` has. What is not in one piece is put there.
     #[inline]
     pub fn lend<R>(&self, frame: u32, from: usize, scratch: &mut [u64], reader: impl FnOnce(&[u64]) -> R) -> R {
-        debug_assert!(from + scratch.len() <= self.page_words);
-        let Some(long) = &self.long else {
+        debug_assert!(from + scratch.len() <= self.words(frame));
+        let Some(long) = self.long(frame) else {
             self.words.read(self.first(frame) + FRAME_HEADER_WORDS + from, scratch);
             return reader(scratch);
         };
@@ -110,8 +188,8 @@ impl Frames {
     /// Lets a writer fill payload words from `from` on, as many as `scratch` has. It finds there whatever there was.
     #[inline]
     pub fn fill<R>(&self, frame: u32, from: usize, scratch: &mut [u64], writer: impl FnOnce(&mut [u64]) -> R) -> R {
-        debug_assert!(from + scratch.len() <= self.page_words);
-        let Some(long) = &self.long else {
+        debug_assert!(from + scratch.len() <= self.words(frame));
+        let Some(long) = self.long(frame) else {
             let written = writer(scratch);
             self.words.write(self.first(frame) + FRAME_HEADER_WORDS + from, scratch);
             return written;
@@ -121,21 +199,33 @@ impl Frames {
 
     /// Sets payload words to zero: what unmapped and deallocated sectors read as.
     pub fn clear(&self, frame: u32, from: usize, count: usize) {
-        let mut scratch = [0; INLINE_WORDS];
-        match &self.long {
+        match self.long(frame) {
             Some(long) => long.change(frame as usize, |payload| payload[from..from + count].fill(0)),
-            None => self.fill(frame, from, &mut scratch[..count], |_| ()),
+            None => {
+                for at in (from..from + count).step_by(INLINE_WORDS) {
+                    self.write(frame, at, &[0; INLINE_WORDS][..(from + count - at).min(INLINE_WORDS)]);
+                }
+            }
         }
     }
 
-    /// Copies a page's payload.
+    /// Copies a page: its payload, and which sectors are unreadable.
     pub fn copy(&self, from: u32, to: u32) {
         debug_assert!(from != to);
+        self.copy_payload(from, to);
+        let unreadable = self.labelled(from).1 & UNREADABLE;
+        let (lpn, owner, sequence) = self.labelled(to);
+        if owner & UNREADABLE != unreadable {
+            self.label(to, lpn, owner & !UNREADABLE | unreadable, sequence);
+        }
+    }
+
+    fn copy_payload(&self, from: u32, to: u32) {
         let mut scratch = [0; INLINE_WORDS];
         let Some(long) = &self.long else {
             let words = &mut scratch[..self.page_words];
-            self.words.read(self.first(from) + FRAME_HEADER_WORDS, words);
-            return self.words.write(self.first(to) + FRAME_HEADER_WORDS, words);
+            self.read(from, 0, words);
+            return self.write(to, 0, words);
         };
         long.change(to as usize, |target| {
             long.look(from as usize, |payload| match payload {
@@ -164,6 +254,44 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    fn frames() -> Frames {
+        Frames::new(&mut SharedMemory::default(), (2, 8), (0, 0))
+    }
+
+    #[test]
+    fn unreadable_sectors_go_with_a_page_until_they_are_written() {
+        let frames = frames();
+        frames.label(0, Lpn(7), 3, 9);
+        frames.set_readable(0, [2, 4], false);
+        assert!(frames.is_readable(0, [0, 2]) && frames.is_readable(0, [4, 8]));
+        assert!(!frames.is_readable(0, [0, 8]) && !frames.is_readable(0, [3, 4]));
+        frames.copy(0, 1);
+        frames.label_moved(1, Lpn(7), 200, 10);
+        assert!(
+            !frames.is_readable(1, [2, 3]) && frames.is_readable(1, [4, 8]),
+            "a large writer's number marks nothing"
+        );
+        frames.label_written(1, Lpn(7), 1, 11);
+        frames.set_readable(1, [2, 3], true);
+        assert!(frames.is_readable(1, [0, 3]) && !frames.is_readable(1, [3, 4]));
+        assert!(!frames.is_lost(1));
+        frames.mark_sound(1);
+        assert_eq!((frames.is_readable(1, [0, 8]), frames.labelled(1)), (true, (Lpn(7), 1, 11)));
+    }
+
+    #[test]
+    fn what_is_lost_stays_so_when_it_is_moved_and_not_when_it_is_written() {
+        let frames = frames();
+        frames.mark_lost(0);
+        frames.label_moved(0, Lpn(1), 2, 3);
+        assert!(frames.is_lost(0));
+        frames.label_written(0, Lpn(1), 2, 4);
+        assert!(!frames.is_lost(0));
+        frames.label(0, Lpn(1), u16::MAX, 5);
+        frames.mark_sound(0);
+        assert_eq!(frames.labelled(0).1, u16::MAX, "the journal's owner");
+    }
+
     const PAGES: u32 = 3;
 
     proptest! {
@@ -174,7 +302,7 @@ mod tests {
             steps in prop::collection::vec((0..PAGES, 0..PAGES, 0usize..64, 0usize..64, 0u8..3), 1..40),
         ) {
             let page_words = if is_long { INLINE_WORDS + 8 } else { INLINE_WORDS };
-            let frames = Frames::new(&mut SharedMemory::default(), PAGES, page_words);
+            let frames = Frames::new(&mut SharedMemory::default(), (PAGES, page_words), (0, 0));
             let mut model = vec![vec![0u64; page_words]; PAGES as usize];
             for (number, (frame, other, from, to, what)) in (1..).zip(steps) {
                 let range = from.min(to)..from.max(to);

@@ -16,7 +16,7 @@ use super::mapping::Changes;
 use super::{RESERVED_GROUPS, Tables};
 use crate::policies::{MergeKind, Striping, page_of_rank, rank_of, shares, trans_of};
 use crate::{AddressSplit, BlockGroups, Drive, Settings, Turn};
-use stage::{SharedMemory, Words};
+use stage::{LineId, SharedMemory, Words};
 use std::ops::Range;
 use units::{Lpn, Ppn};
 
@@ -119,7 +119,7 @@ impl HybridMap {
             written: memory.narrow(drive.geometry().block_count() as usize),
             merges: memory.wide(MergeKind::ALL.len()),
             // A checkpoint holds block entries and links; heads follow from these.
-            changes: Changes::new(memory, blocks + log_pages),
+            changes: Changes::new(memory, drive, blocks + log_pages),
         }
     }
 
@@ -334,11 +334,11 @@ impl HybridMap {
         MergeKind::ALL.map(|kind| self.merges.get(kind as usize))
     }
 
-    pub(super) fn prefetch(&self, lpn: Lpn) {
+    pub(super) fn prefetch(&self, lpn: Lpn) -> LineId {
         let place = self.place(lpn);
-        self.blocks.prefetch(place.block as usize);
         for slot in self.logs(place.set) {
             self.heads.prefetch(self.entry(slot, place.offset));
         }
+        self.blocks.prefetch(place.block as usize)
     }
 }

@@ -2,6 +2,7 @@
 //! they look at. So nothing runs back up the pipeline, and each word has one writer.
 
 use crate::Turn;
+use crate::message::CommandKey;
 use crate::tables::Tables;
 use stage::{SharedMemory, Words};
 use units::{HostAddress, Lpn};
@@ -33,7 +34,11 @@ pub(crate) struct Retired {
 const LINE_WORDS: usize = 2;
 const RETIRED_WORDS: usize = 2;
 const DESCRIPTOR_WORDS: usize = 3;
+const PAIR_WORDS: usize = 4;
 const DIRTY: u64 = 1 << 32;
+
+/// One or two pieces of host memory, and their bytes.
+pub(crate) type Pieces = ([HostAddress; 2], [u32; 2]);
 
 /// Who looks at what was retired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,6 +60,8 @@ pub(crate) struct Pipeline {
     tail: Words,
     /// Where the data of each slot's sub-request lie in host memory. Writer: NVMe Fetch.
     descriptors: Words,
+    /// The same for the Write of a fused pair, with its key. Writer: NVMe Fetch.
+    pairs: Words,
     /// How many pages FIL has moved for reclaim. Writer: FIL.
     moved: Words,
     /// Whether the event line of each [`Watcher`] is pulled.
@@ -72,6 +79,7 @@ impl Pipeline {
             descriptors: memory.wide(slots * DESCRIPTOR_WORDS),
             moved: memory.wide(Tables::line(1)),
             pulled: memory.wide(Tables::line(2)),
+            pairs: memory.wide(slots * PAIR_WORDS),
             slots,
         };
         for line in 0..lines {
@@ -151,6 +159,25 @@ impl Pipeline {
         let first = turn.load(&self.descriptors, at);
         let bytes = self.descriptors.get(at + 2);
         ([HostAddress(first), HostAddress(self.descriptors.get(at + 1))], [bytes as u32, (bytes >> 32) as u32])
+    }
+
+    /// Writes where the data of a slot's paired Write lie, and whose it is: NVMe Fetch only.
+    pub(crate) fn describe_pair(&self, turn: &mut Turn<'_>, slot: u16, key: CommandKey, data: Pieces) {
+        let (host, bytes) = data;
+        let at = usize::from(slot) * PAIR_WORDS;
+        turn.store(&self.pairs, at, host[0].0);
+        self.pairs.set(at + 1, host[1].0);
+        self.pairs.set(at + 2, u64::from(bytes[0]) | u64::from(bytes[1]) << 32);
+        self.pairs.set(at + 3, key.0.into());
+    }
+
+    /// Reads where the data of a slot's paired Write lie, and whose it is.
+    pub(crate) fn described_pair(&self, turn: &mut Turn<'_>, slot: u16) -> (CommandKey, Pieces) {
+        let at = usize::from(slot) * PAIR_WORDS;
+        let first = turn.load(&self.pairs, at);
+        let bytes = self.pairs.get(at + 2);
+        let host = [HostAddress(first), HostAddress(self.pairs.get(at + 1))];
+        (CommandKey(self.pairs.get(at + 3) as u32), (host, [bytes as u32, (bytes >> 32) as u32]))
     }
 
     /// Counts a page that was moved: FIL only.

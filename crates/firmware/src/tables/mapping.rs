@@ -3,12 +3,14 @@
 use super::hybrid::HybridMap;
 use crate::policies::MergeKind;
 use crate::{BlockGroups, Drive, MappingScheme, Settings, Turn};
-use stage::{SharedMemory, Words};
+use stage::{LineId, SharedMemory, Words};
 use std::sync::Arc;
 use units::{Lpn, Ppn};
 
-/// Map entries in one journal page: 4 KiB of 4-byte entries.
-pub(crate) const SEGMENT_ENTRIES: usize = 1024;
+/// Map entries of 4 bytes in one journal page.
+pub(crate) fn segment_entries(drive: &Drive) -> usize {
+    drive.whole_words() * 2
+}
 
 /// The map. Written by the TRANS thread that owns the page, read by BGC and LOG.
 #[derive(Clone, Debug)]
@@ -46,8 +48,8 @@ impl Mapping {
         }
     }
 
-    /// Brings what is looked at for a page near.
-    pub(crate) fn prefetch(&self, lpn: Lpn) {
+    /// Brings what is looked at for a page near, and says in which line it lies.
+    pub(crate) fn prefetch(&self, lpn: Lpn) -> LineId {
         match self {
             Mapping::Page(map) => map.entries.prefetch(lpn.0 as usize),
             Mapping::Hybrid(map) => map.prefetch(lpn),
@@ -66,25 +68,54 @@ impl Mapping {
         self.changes().bits.len()
     }
 
+    /// How many segments it has.
+    pub(crate) fn segments(&self) -> u32 {
+        self.changes().segments
+    }
+
+    /// Pages of a segment.
+    pub fn segment_entries(&self) -> usize {
+        self.changes().per_segment
+    }
+
+    /// Says that a segment is not in the newest checkpoint as it is.
+    pub(crate) fn mark_changed(&self, segment: u32) {
+        self.changes().mark(segment as usize * self.changes().per_segment);
+    }
+
+    /// Copies a segment, two entries a word, from a word on. Of a hybrid map it copies nothing.
+    pub(crate) fn snapshot(&self, segment: u32, from: usize, words: &mut [u64]) {
+        let Mapping::Page(map) = self else { return };
+        let first = segment as usize * map.changes.per_segment + 2 * from;
+        let entry = |at: usize| if at < map.entries.len() { map.entries.get(at) } else { 0 };
+        for (word, at) in words.iter_mut().zip((first..).step_by(2)) {
+            *word = entry(at) | entry(at + 1) << 32;
+        }
+    }
+
     /// Takes 64 change bits and clears them.
     pub(crate) fn take_changed(&self, word: usize) -> u64 {
         self.changes().bits.take_bits(word)
     }
 }
 
-/// What changed since the last checkpoint: a bit for each segment of [`SEGMENT_ENTRIES`] map entries.
+/// What changed since the last checkpoint: a bit for each segment of [`segment_entries`] map entries.
 #[derive(Clone, Debug)]
 pub(super) struct Changes {
     bits: Words,
+    segments: u32,
+    per_segment: usize,
 }
 
 impl Changes {
-    pub(super) fn new(memory: &mut SharedMemory, entries: usize) -> Self {
-        Changes { bits: memory.wide(entries.div_ceil(SEGMENT_ENTRIES).div_ceil(64)) }
+    pub(super) fn new(memory: &mut SharedMemory, drive: &Drive, entries: usize) -> Self {
+        let per_segment = segment_entries(drive);
+        let segments = entries.div_ceil(per_segment);
+        Changes { bits: memory.wide(segments.div_ceil(64)), segments: segments as u32, per_segment }
     }
 
     pub(super) fn mark(&self, entry: usize) {
-        let segment = entry / SEGMENT_ENTRIES;
+        let segment = entry / self.per_segment;
         self.bits.set_bits(segment / 64, 1 << (segment % 64));
     }
 }
@@ -99,7 +130,7 @@ pub struct PageMap {
 impl PageMap {
     fn new(memory: &mut SharedMemory, drive: &Drive) -> Self {
         let pages = drive.pages() as usize;
-        PageMap { entries: memory.narrow(pages), changes: Changes::new(memory, pages) }
+        PageMap { entries: memory.narrow(pages), changes: Changes::new(memory, drive, pages) }
     }
 
     /// Logical pages that it has entries for.
@@ -122,7 +153,18 @@ impl PageMap {
         self.entries.get(lpn.0 as usize).checked_sub(1).map(|ppn| Ppn(ppn as u32))
     }
 
-    /// Says where a page is, without a price: preconditioning.
+    /// Where a page is, without a price.
+    #[inline]
+    pub(crate) fn place(&self, lpn: Lpn) -> Option<Ppn> {
+        self.get(lpn)
+    }
+
+    /// Says that a page is nowhere, without a price: recovery.
+    pub(crate) fn unset(&self, lpn: Lpn) {
+        self.entries.set(lpn.0 as usize, 0);
+    }
+
+    /// Says where a page is, without a price: preconditioning and recovery.
     #[inline]
     pub fn set(&self, lpn: Lpn, ppn: Ppn) {
         self.entries.set(lpn.0 as usize, u64::from(ppn.0) + 1);

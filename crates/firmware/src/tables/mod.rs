@@ -3,6 +3,7 @@
 mod blocks;
 mod frames;
 mod hybrid;
+pub mod journal;
 mod lines;
 mod mapping;
 
@@ -11,7 +12,8 @@ pub use blocks::{BlockGroups, Flaw, GroupState};
 pub use frames::Frames;
 pub use hybrid::HybridMap;
 pub(crate) use hybrid::Place;
-pub(crate) use lines::{Line, Pipeline, Retired, Watcher};
+pub use journal::Journal;
+pub(crate) use lines::{Line, Pieces, Pipeline, Retired, Watcher};
 pub use mapping::{Mapping, PageMap};
 
 use crate::{Drive, Settings};
@@ -52,6 +54,8 @@ pub struct Tables {
     pub frames: Frames,
     /// Where logical pages are.
     pub mapping: Mapping,
+    /// Where checkpoints of that are.
+    pub journal: Journal,
     /// What physical blocks hold.
     pub groups: BlockGroups,
     /// Entries of each SQ buffer and CQ buffer ring: a power of two.
@@ -84,13 +88,14 @@ impl Tables {
                 (entries - entries % u64::from(threads)) as usize
             }
         };
-        let background = u32::from(settings.parts.bgc) * u32::from(settings.reclaim.window)
-            + u32::from(settings.parts.log) * u32::from(settings.journal.window);
+        let background = u32::from(settings.parts.bgc) * u32::from(settings.reclaim.window);
+        let journal = u32::from(settings.parts.log) * u32::from(settings.journal.window);
         let frames = u32::from(settings.frames) * nvmq as u32
             + cache_entries as u32
             + if cache_entries == 0 { 0 } else { settings.cache.spare_frames }
             + background;
         let groups = BlockGroups::new(memory, drive, settings);
+        let mapping = Mapping::new(memory, drive, settings, &groups);
         Tables {
             sq_buffer: memory.wide(queues * ring * ENTRY_WORDS),
             tickets: memory.wide(queues * ring),
@@ -100,8 +105,9 @@ impl Tables {
             lists: memory.wide(nvmq * slots * LIST_WORDS),
             active: memory.wide(nvmq * LINE_WORDS),
             tags: memory.wide(cache_entries.max(1)),
-            frames: Frames::new(memory, frames, drive.page_words()),
-            mapping: Mapping::new(memory, drive, settings, &groups),
+            frames: Frames::new(memory, (frames, drive.page_words()), (journal, drive.journal_words())),
+            journal: Journal::new(memory, settings, &mapping),
+            mapping,
             groups,
             ring,
             slots,

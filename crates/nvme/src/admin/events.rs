@@ -20,6 +20,8 @@ pub enum AsynchronousEvent {
     Temperature,
     /// Spare capacity fell below its threshold.
     SpareLow,
+    /// Namespaces came, went, or are otherwise than they were (a notice, Base §5.2.1).
+    NamespacesChanged,
 }
 
 impl AsynchronousEvent {
@@ -44,10 +46,11 @@ impl AsynchronousEvent {
             AsynchronousEvent::ReliabilityDegraded | AsynchronousEvent::Temperature | AsynchronousEvent::SpareLow => {
                 log_page::HEALTH
             }
+            AsynchronousEvent::NamespacesChanged => log_page::CHANGED_NAMESPACES,
         }
     }
 
-    /// Dword 0 of the completion: type 2:0 (0 error, 1 health), what it is 15:8, and the log page 23:16.
+    /// Dword 0 of the completion: type 2:0 (0 error, 1 health, 2 notice), what it is 15:8, and the log page 23:16.
     const fn result(self) -> u64 {
         let (kind, code) = match self {
             AsynchronousEvent::InvalidDoorbellRegister => (0, 0),
@@ -57,6 +60,7 @@ impl AsynchronousEvent {
             AsynchronousEvent::ReliabilityDegraded => (1, 0),
             AsynchronousEvent::Temperature => (1, 1),
             AsynchronousEvent::SpareLow => (1, 2),
+            AsynchronousEvent::NamespacesChanged => (2, 0),
         };
         kind | code << 8 | (self.log_page() as u64) << 16
     }

@@ -100,6 +100,11 @@ impl Features {
         self.value(FeatureId::AsynchronousEventConfiguration, 0) as u8
     }
 
+    /// Whether the host wants to be told of namespaces that change (Base §5.27.1.8, bit 8).
+    pub(crate) fn wants_namespace_notices(&self) -> bool {
+        self.value(FeatureId::AsynchronousEventConfiguration, 0) >> 8 & 1 != 0
+    }
+
     /// Whether a composite temperature is one the host wants to be told of; 0 is a device that does not know its own.
     pub(crate) fn is_outside_thresholds(&self, kelvin: u16) -> bool {
         kelvin != 0 && (kelvin >= self.temperatures[0] || kelvin <= self.temperatures[1])
@@ -170,7 +175,9 @@ impl Controller {
         }
         match submission.namespace() {
             0 | ALL_NAMESPACES => {}
-            id if self.settings.namespace(id).is_some() => return Err(Status::FEATURE_NOT_NAMESPACE_SPECIFIC),
+            id if self.namespaces.of(self.settings.controller_id, id).is_some() => {
+                return Err(Status::FEATURE_NOT_NAMESPACE_SPECIFIC);
+            }
             _ => return Err(Status::INVALID_NAMESPACE),
         }
         let mut value = submission.dword(11);

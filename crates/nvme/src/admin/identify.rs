@@ -1,10 +1,15 @@
 //! Identify: the structures, made from the settings (Base §5.17).
 
+use crate::io::RANGE_BYTES_MAX;
+use crate::namespaces::{FORMATS, GRANULE_BYTES, Space};
 use crate::spec::fabrics::ANY_CONTROLLER;
 use crate::spec::identify::{
-    self, IDENTIFY_BYTES, IdentifyController, IdentifyNamespace, IndependentNamespace, padded,
+    self, CommandSetController, IDENTIFY_BYTES, IdentifyController, IdentifyNamespace, IndependentNamespace, padded,
 };
-use crate::spec::{COMPLETION_BYTES, PAGE_BYTES, SUBMISSION_BYTES, Status, Submission, registers};
+use crate::spec::{
+    ALL_NAMESPACES, COMPLETION_BYTES, COPY_BYTES_MAX, COPY_RANGES_MAX, Opcode, PAGE_BYTES, SUBMISSION_BYTES, Status,
+    Submission, log_page, registers,
+};
 use crate::{Controller, NamespaceSettings, Transport};
 use units::Span;
 
@@ -30,16 +35,33 @@ const TRAFFIC_KEEPS_ALIVE: u32 = 1 << 6;
 const MESSAGE_SGLS: u32 = 1 | 1 << 20 | 1 << 21;
 /// NSFEAT: the namespace has atomic write fields of its own.
 const ATOMIC_FIELDS: u8 = 1 << 1;
+/// CTRATT: endurance groups.
+const ENDURANCE_GROUPS: u32 = 1 << 4;
+/// OACS: Format NVM, Namespace Management, Device Self-test.
+const MANAGEMENT: u16 = 1 << 1 | 1 << 3 | 1 << 4;
+/// EDSTT: how long reading all of a drive takes at the most, as it is told; how far it is stands in the log.
+const SELF_TEST_MINUTES: u16 = 10;
 /// NSTAT: ready.
 const NAMESPACE_READY: u8 = 1;
 
 impl Controller {
     pub(super) fn identify(&self, submission: &Submission) -> Result<Vec<u8>, Status> {
-        let namespace = || self.settings.namespace(submission.namespace()).ok_or(Status::INVALID_NAMESPACE);
+        let (id, own) = (submission.namespace(), self.settings.controller_id);
+        let namespace = || self.namespaces.of(own, id).map(|space| &space.settings).ok_or(self.namespaces.missing(id));
         let mut data = match submission.dword(10) as u8 {
-            identify::NAMESPACE => self.identify_namespace(namespace()?).as_bytes().to_vec(),
+            identify::NAMESPACE => self.one_namespace(id, self.namespaces.of(own, id))?,
+            identify::ALLOCATED_NAMESPACE if self.manages() => {
+                self.one_namespace(id, self.namespaces.allocated(id).filter(|_| id != ALL_NAMESPACES))?
+            }
+            identify::ALLOCATED_NAMESPACES if self.manages() => list(self.namespaces.ids(None), id)?,
+            identify::NAMESPACE_CONTROLLERS if self.manages() => {
+                self.namespaces.allocated(id).ok_or(self.namespaces.missing(id))?;
+                controllers(self.namespaces.controllers(Some(id)), submission)
+            }
+            identify::CONTROLLERS if self.manages() => controllers(self.namespaces.controllers(None), submission),
+            identify::GRANULARITY if self.manages() => granularity(),
             identify::CONTROLLER => self.identify_controller().as_bytes().to_vec(),
-            identify::ACTIVE_NAMESPACES => self.active_namespaces(submission.namespace())?,
+            identify::ACTIVE_NAMESPACES => list(self.namespaces.ids(Some(own)), id)?,
             identify::NAMESPACE_IDENTIFIERS => identifiers(namespace()?),
             identify::INDEPENDENT_NAMESPACE => {
                 namespace()?;
@@ -47,15 +69,19 @@ impl Controller {
                 space.set_state(NAMESPACE_READY).set_sharing(u8::from(self.settings.is_shared())).as_bytes().to_vec()
             }
             identify::COMMAND_SETS if self.names_this(submission) => 1u64.to_le_bytes().to_vec(),
-            // The structures of command sets are all zero for the NVM command set: no protection types, no limits
-            // beyond MDTS.
+            // What the NVM command set says of a namespace is all zero: there are no protection types.
             _ if submission.dword(11) >> 24 != 0 => return Err(Status::INVALID_FIELD),
             identify::COMMAND_SET_NAMESPACE => {
                 namespace()?;
                 Vec::new()
             }
-            identify::COMMAND_SET_CONTROLLER => Vec::new(),
-            identify::COMMAND_SET_NAMESPACES => self.active_namespaces(submission.namespace())?,
+            identify::COMMAND_SET_CONTROLLER => {
+                let pages = (RANGE_BYTES_MAX / PAGE_BYTES).ilog2() as u8;
+                let mut limits = CommandSetController::default();
+                limits.set_verify_pages_log2(pages).set_zeroes_pages_log2(pages).set_uncorrectable_pages_log2(pages);
+                limits.as_bytes().to_vec()
+            }
+            identify::COMMAND_SET_NAMESPACES => list(self.namespaces.ids(Some(own)), id)?,
             _ => return Err(Status::INVALID_FIELD),
         };
         data.resize(IDENTIFY_BYTES, 0);
@@ -64,7 +90,7 @@ impl Controller {
 
     fn identify_controller(&self) -> IdentifyController {
         let settings = &self.settings;
-        let capacity = settings.namespaces.iter().map(|space| u128::from(space.blocks) * u128::from(space.block_bytes));
+        let [capacity, unallocated] = self.namespaces.bytes();
         let sizes = |bytes: u64| bytes.ilog2() as u8 | (bytes.ilog2() as u8) << 4;
         let keep_alive = settings.keep_alive.map_or(0, |step| (step.picos() / Span::from_millis(100).picos()) as u16);
         let mut controller = IdentifyController::default();
@@ -81,8 +107,13 @@ impl Controller {
             .set_controller_type(if settings.is_discovery() { DISCOVERY_CONTROLLER } else { IO_CONTROLLER })
             .set_sharing(u8::from(settings.is_shared()) << 1)
             .set_notices(settings.notices())
-            .set_attributes(if settings.keep_alive.is_some() { TRAFFIC_KEEPS_ALIVE } else { 0 })
-            .set_namespaces_max(settings.namespaces.len() as u32)
+            .set_attributes(if settings.keep_alive.is_some() { TRAFFIC_KEEPS_ALIVE } else { 0 } | self.groups())
+            .set_endurance_groups(self.has_group().into())
+            .set_optional_admin_commands(if self.manages() { MANAGEMENT } else { 0 })
+            .set_unallocated(unallocated)
+            .set_self_test_minutes(u16::from(self.manages()) * SELF_TEST_MINUTES)
+            .set_self_test_options(self.manages().into())
+            .set_namespaces_max(self.namespaces.count())
             .set_abort_limit(ABORT_LIMIT)
             .set_event_request_limit((settings.event_requests_max - 1) as u8)
             .set_firmware_updates(FIRMWARE_UPDATES)
@@ -90,17 +121,20 @@ impl Controller {
             .set_error_log_entries(settings.error_log_entries - 1)
             .set_warning_temperature(settings.temperatures[0])
             .set_critical_temperature(settings.temperatures[1])
-            .set_capacity(capacity.sum())
+            .set_capacity(capacity)
             .set_keep_alive(keep_alive)
             .set_submission_sizes(sizes(SUBMISSION_BYTES))
             .set_completion_sizes(sizes(COMPLETION_BYTES))
             .set_commands_max(settings.queue_entries_max.min(0xffff) as u16)
-            .set_namespaces(settings.namespaces.len() as u32)
+            .set_namespaces(self.namespaces.count())
             .set_optional_commands(settings.optional_commands())
             .set_volatile_write_cache(if settings.volatile_write_cache { WRITE_CACHE } else { NO_WRITE_CACHE })
             // Wherever it begins, only a write of one block is atomic: a namespace says more, within boundaries.
             .set_atomic_write_blocks(0)
             .set_atomic_write_blocks_power_fail(0)
+            .set_fused_operations(u16::from(settings.fuses()))
+            .set_atomic_compare_blocks(0)
+            .set_copy_formats(u16::from(settings.commands.contains(&Opcode::Copy)))
             .set_subsystem(padded(&settings.subsystem, 0))
             .set_power_centiwatts(settings.power_centiwatts);
         if let Transport::Message { capsule } = settings.transport {
@@ -121,11 +155,12 @@ impl Controller {
 
     fn identify_namespace(&self, settings: &NamespaceSettings) -> IdentifyNamespace {
         let mut namespace = IdentifyNamespace::default();
-        let atomic = (self.settings.atomic_write_blocks - 1) as u16;
+        let atomic = (self.atomic_blocks(settings) - 1) as u16;
         namespace
             .set_features(ATOMIC_FIELDS)
             .set_atomic_write_blocks(atomic)
             .set_atomic_write_blocks_power_fail(atomic)
+            .set_atomic_compare_blocks(if self.settings.fuses() { atomic } else { 0 })
             .set_atomic_boundary(atomic)
             .set_atomic_boundary_power_fail(atomic)
             .set_size(settings.blocks)
@@ -136,18 +171,79 @@ impl Controller {
             .set_bytes(u128::from(settings.blocks) * u128::from(settings.block_bytes))
             .set_nguid(settings.nguid)
             .set_eui64(settings.eui64)
-            .set_format0(settings.block_bytes.ilog2() << 16);
+            .set_endurance_group(self.has_group().into());
+        self.set_formats(&mut namespace, settings.block_bytes);
+        if self.settings.commands.contains(&Opcode::Copy) {
+            let blocks = (COPY_BYTES_MAX / u64::from(settings.block_bytes)) as u32;
+            namespace.set_copy_range_blocks(blocks as u16).set_copy_blocks(blocks);
+            namespace.set_copy_ranges((COPY_RANGES_MAX - 1) as u8);
+        }
         namespace
     }
 
-    /// Identifiers above `after`, at most as many as the structure holds.
-    fn active_namespaces(&self, after: u32) -> Result<Vec<u8>, Status> {
-        if after >= 0xffff_fffe {
-            return Err(Status::INVALID_NAMESPACE);
+    /// CNS 00h or 11h: a namespace, or zeroes where there is none of an identifier that there may be. All identifiers together are
+    /// what every namespace has in common (Base §5.17.2.1).
+    fn one_namespace(&self, id: u32, space: Option<&Space>) -> Result<Vec<u8>, Status> {
+        match space {
+            Some(space) => Ok(self.identify_namespace(&space.settings).as_bytes().to_vec()),
+            None if id == ALL_NAMESPACES && self.manages() => {
+                let mut common = IdentifyNamespace::default();
+                self.set_formats(&mut common, FORMATS[0]);
+                Ok(common.set_deallocated(DEALLOCATED_READS_ZERO).as_bytes().to_vec())
+            }
+            None if (1..=self.namespaces.count()).contains(&id) => Ok(Vec::new()),
+            None => Err(Status::INVALID_NAMESPACE),
         }
-        let last = self.settings.namespaces.len() as u32;
-        Ok((after + 1..=last).take(IDENTIFY_BYTES / 4).flat_map(u32::to_le_bytes).collect())
     }
+
+    /// The formats there are and the one in use. Where none can be chosen, it is format 0.
+    fn set_formats(&self, namespace: &mut IdentifyNamespace, block_bytes: u32) {
+        if !self.manages() {
+            namespace.set_format0(block_bytes.ilog2() << 16);
+            return;
+        }
+        // A format that is not to be had has no size.
+        let [first, second] =
+            FORMATS.map(|bytes| if self.namespaces.has_format(bytes) { bytes.ilog2() << 16 } else { 0 });
+        let used = FORMATS.iter().position(|bytes| *bytes == block_bytes).unwrap_or(0);
+        namespace.set_formats(FORMATS.len() as u8 - 1).set_format(used as u8).set_format0(first).set_format1(second);
+    }
+
+    /// Whether the device end does what Namespace Management and its like ask for.
+    fn manages(&self) -> bool {
+        self.settings.managed_namespaces > 0 && !self.settings.is_discovery()
+    }
+
+    /// Whether there is an endurance group to tell of.
+    fn has_group(&self) -> bool {
+        self.pages.contains_key(&log_page::ENDURANCE_GROUP)
+    }
+
+    fn groups(&self) -> u32 {
+        if self.has_group() { ENDURANCE_GROUPS } else { 0 }
+    }
+}
+
+/// Identifiers above `after`, at most as many as the structure holds.
+fn list(ids: impl Iterator<Item = u32>, after: u32) -> Result<Vec<u8>, Status> {
+    if after >= 0xffff_fffe {
+        return Err(Status::INVALID_NAMESPACE);
+    }
+    Ok(ids.filter(|id| *id > after).take(IDENTIFY_BYTES / 4).flat_map(u32::to_le_bytes).collect())
+}
+
+/// Controllers from CNTID on, behind their number (Base §4.5.1).
+fn controllers(ids: Vec<u16>, submission: &Submission) -> Vec<u8> {
+    let from = (submission.dword(10) >> 16) as u16;
+    let ids: Vec<u16> = ids.into_iter().filter(|id| *id >= from).collect();
+    std::iter::once(ids.len() as u16).chain(ids).flat_map(u16::to_le_bytes).collect()
+}
+
+/// One descriptor for all formats: size and capacity go in the same steps (NVM §4.1.5.6).
+fn granularity() -> Vec<u8> {
+    let mut structure = vec![0; 32];
+    structure.extend([GRANULE_BYTES; 2].into_iter().flat_map(u64::to_le_bytes));
+    structure
 }
 
 /// Descriptors of type, length, two reserved bytes and the identifier: 1 EUI64, 2 NGUID, 4 the command set, which is NVM

@@ -9,6 +9,11 @@ use crate::{Controller, Role};
 /// Command effects: supported, and changes what the media hold (Base §5.16.1.6).
 const SUPPORTED: u32 = 1;
 const CHANGES_BLOCKS: u32 = 1 << 1;
+/// Changes what a namespace is like (NCC), and which there are (NIC).
+const CHANGES_NAMESPACE: u32 = 1 << 2;
+const CHANGES_INVENTORY: u32 = 1 << 3;
+/// To be sent when no other command to its namespace is outstanding (CSE 001b).
+const ALONE_IN_NAMESPACE: u32 = 1 << 16;
 /// Feature effects: supported, with the controller as its scope (Base §5.16.1.18).
 const CONTROLLER_FEATURE: u32 = 1 | 1 << 21;
 
@@ -18,6 +23,10 @@ impl Controller {
         let retain_event = submission.dword(10) >> 15 & 1 != 0;
         let bytes = (u64::from(submission.dword(11) & 0xffff) << 16 | u64::from(submission.dword(10) >> 16)) * 4 + 4;
         let offset = u64::from(submission.dword(13)) << 32 | u64::from(submission.dword(12));
+        // The group stands in LSI, and there is one.
+        if id == log_page::ENDURANCE_GROUP && submission.dword(11) >> 16 != 1 {
+            return Err(Status::INVALID_FIELD);
+        }
         let mut page = self.log_page(id, submission.namespace())?;
         // An index offset (OT) is for pages that have one; none here does. Of command sets (CSI) there is NVM alone.
         let (index_offset, command_set) = (submission.dword(14) >> 23 & 1, submission.dword(14) >> 24);
@@ -28,6 +37,9 @@ impl Controller {
         // What lies beyond the page is undefined, so it is left as it is in the host's memory.
         page.truncate(bytes.min(page.len() as u64) as usize);
         if !retain_event {
+            if id == log_page::CHANGED_NAMESPACES {
+                self.changed.clear();
+            }
             self.requests.unmask(id);
             self.deliver_events();
         }
@@ -35,11 +47,17 @@ impl Controller {
     }
 
     fn log_page(&self, id: u8, namespace: u32) -> Result<Vec<u8>, Status> {
-        if !self.pages().contains(&id) {
+        if let Some(page) = self.pages.get(&id) {
+            return Ok(page.clone());
+        }
+        if !self.fixed_pages().contains(&id) {
             return Err(Status::INVALID_LOG_PAGE);
         }
         match id {
-            log_page::SUPPORTED_PAGES => Ok(table(256, self.pages().iter().map(|id| (usize::from(*id), SUPPORTED)))),
+            log_page::SUPPORTED_PAGES => {
+                let all = self.fixed_pages().iter().chain(self.pages.keys());
+                Ok(table(256, all.map(|id| (usize::from(*id), SUPPORTED))))
+            }
             log_page::ERRORS => Ok(self.errors.page()),
             // Health of one namespace is not told apart (LPA bit 0).
             log_page::HEALTH if namespace != 0 && namespace != ALL_NAMESPACES => Err(Status::INVALID_FIELD),
@@ -51,8 +69,11 @@ impl Controller {
                 let mut firmware = FirmwarePage::default();
                 Ok(firmware.set_active(1).set_slot1(padded(&self.settings.firmware, b' ')).as_bytes().to_vec())
             }
-            // Namespaces neither come nor go.
-            log_page::CHANGED_NAMESPACES => Ok(vec![0; IDENTIFY_BYTES]),
+            log_page::CHANGED_NAMESPACES => {
+                let mut list: Vec<u8> = self.changed.iter().copied().flat_map(u32::to_le_bytes).collect();
+                list.resize(IDENTIFY_BYTES, 0);
+                Ok(list)
+            }
             log_page::DISCOVERY => Ok(self.discovery()),
             log_page::EFFECTS => Ok(self.effects()),
             log_page::FEATURES => {
@@ -62,7 +83,8 @@ impl Controller {
         }
     }
 
-    fn pages(&self) -> &'static [u8] {
+    /// Those that a controller writes itself.
+    fn fixed_pages(&self) -> &'static [u8] {
         if self.settings.is_discovery() { log_page::OF_DISCOVERY } else { log_page::ALL }
     }
 
@@ -80,7 +102,12 @@ impl Controller {
         let admin = AdminOpcode::ALL.iter().filter(|opcode| self.offers(**opcode));
         let effect = |opcode: &Opcode| if opcode.changes_media() { SUPPORTED | CHANGES_BLOCKS } else { SUPPORTED };
         let io = self.settings.commands.iter().map(|opcode| (256 + *opcode as usize, effect(opcode)));
-        table(1024, admin.map(|opcode| (*opcode as usize, SUPPORTED)).chain(io))
+        let admin_effect = |opcode: &AdminOpcode| match opcode {
+            AdminOpcode::FormatNvm => SUPPORTED | CHANGES_BLOCKS | CHANGES_NAMESPACE | ALONE_IN_NAMESPACE,
+            AdminOpcode::NamespaceManagement | AdminOpcode::NamespaceAttachment => SUPPORTED | CHANGES_INVENTORY,
+            _ => SUPPORTED,
+        };
+        table(1024, admin.map(|opcode| (*opcode as usize, admin_effect(opcode))).chain(io))
     }
 }
 

@@ -7,6 +7,7 @@ mod fabric_tests;
 mod features;
 mod identify;
 mod log_pages;
+mod manage;
 mod queues;
 #[cfg(test)]
 mod tests;
@@ -39,7 +40,7 @@ pub enum AdminReply {
         /// Result of the completion.
         result: u64,
     },
-    /// Post nothing: [`DeviceEvent::EventRequestDone`] will.
+    /// Post nothing: [`DeviceEvent::HeldCommandDone`] will.
     Held,
 }
 
@@ -59,7 +60,12 @@ impl Controller {
     /// Answers a command of the admin queue. What it asks of the device comes by [`Controller::next_event`]; a failure
     /// is in the error log.
     pub fn admin(&mut self, submission: &Submission) -> AdminReply {
-        self.answer(submission).unwrap_or_else(|status| {
+        self.admin_with(submission, &[])
+    }
+
+    /// The same for a command whose host has brought data: as much as [`AdminOpcode::brings`] says.
+    pub fn admin_with(&mut self, submission: &Submission, data: &[u8]) -> AdminReply {
+        self.answer(submission, data).unwrap_or_else(|status| {
             self.log_error(CommandError {
                 queue: QueueId(0),
                 command_id: submission.command_id(),
@@ -77,7 +83,7 @@ impl Controller {
         self.errors.push(error);
     }
 
-    fn answer(&mut self, submission: &Submission) -> Result<AdminReply, Status> {
+    fn answer(&mut self, submission: &Submission, data: &[u8]) -> Result<AdminReply, Status> {
         if !self.is_ready() {
             return Err(Status::COMMAND_SEQUENCE_ERROR);
         }
@@ -100,6 +106,10 @@ impl Controller {
             }
             AdminOpcode::Abort => Ok(self.abort(submission)),
             AdminOpcode::KeepAlive => Ok(AdminReply::DONE),
+            AdminOpcode::NamespaceManagement => self.manage_namespaces(submission, data),
+            AdminOpcode::NamespaceAttachment => self.attach_namespace(submission, data),
+            AdminOpcode::FormatNvm => self.format(submission),
+            AdminOpcode::DeviceSelfTest => self.self_test(submission),
             AdminOpcode::CreateCompletionQueue => {
                 let entries_max = self.entries_max(self.configuration.completion_size(), 4);
                 let event = self.queues.create_completion(submission, entries_max, self.settings.vectors)?;
@@ -131,6 +141,9 @@ impl Controller {
                 self.settings.transport == Transport::Memory
             }
             Abort => !self.settings.is_discovery(),
+            NamespaceManagement | NamespaceAttachment | FormatNvm | DeviceSelfTest => {
+                self.settings.managed_namespaces > 0 && !self.settings.is_discovery()
+            }
             Identify | GetLogPage | GetFeatures | SetFeatures | AsynchronousEventRequest => true,
         }
     }
@@ -159,7 +172,7 @@ impl Controller {
         let (queue, command_id) = (submission.dword(10) as u16, (submission.dword(10) >> 16) as u16);
         if queue == 0 && self.requests.abort(command_id) {
             let status = Status::ABORT_REQUESTED;
-            self.events.push_back(DeviceEvent::EventRequestDone { command_id, result: 0, status });
+            self.events.push_back(DeviceEvent::HeldCommandDone { command_id, result: 0, status });
             return AdminReply::DONE;
         }
         AdminReply::success(1)

@@ -301,7 +301,7 @@ fn event_requests_are_held_until_there_is_something_to_tell() {
     let mut hot = HealthPage::default();
     hot.set_temperature(343);
     controller.set_health(hot.clone());
-    let done = |command_id, result, status| Some(DeviceEvent::EventRequestDone { command_id, result, status });
+    let done = |command_id, result, status| Some(DeviceEvent::HeldCommandDone { command_id, result, status });
     assert_eq!(controller.next_event(), done(0, 0x02_01_01, Status::SUCCESS));
     let page = HealthPage::from_bytes(&log(&mut controller, log_page::HEALTH, 512));
     assert_eq!(page.critical_warning(), warning::TEMPERATURE);
@@ -394,7 +394,7 @@ proptest! {
             while let Some(event) = controller.next_event() {
                 match event {
                     DeviceEvent::Stop => held = 0,
-                    DeviceEvent::EventRequestDone { .. } => held -= 1,
+                    DeviceEvent::HeldCommandDone { .. } => held -= 1,
                     DeviceEvent::CompletionQueueCreated { queue, base, entries, .. } => {
                         prop_assert!(queue.0 > 0 && queue.0 <= 64);
                         crate::CompletionQueue::new(base, entries);

@@ -195,6 +195,32 @@ impl Submission {
         Submission::admin(AdminOpcode::AsynchronousEventRequest)
     }
 
+    /// Format NVM (Base §5.14) of a namespace to format `format`, with a secure erase of kind `erase`.
+    pub fn format_nvm(namespace: u32, format: u32, erase: u32) -> Self {
+        Submission::new(AdminOpcode::FormatNvm as u8, namespace).with_dword(10, format & 0xf | erase << 9)
+    }
+
+    /// Namespace Management (Base §5.23): makes the namespace that the structure at `data` describes; its identifier is the result.
+    pub fn create_namespace(data: DataPointer) -> Self {
+        Submission::admin(AdminOpcode::NamespaceManagement).with_pointer(data)
+    }
+
+    /// Namespace Management (Base §5.23): deletes a namespace, or all.
+    pub fn delete_namespace(namespace: u32) -> Self {
+        Submission::new(AdminOpcode::NamespaceManagement as u8, namespace).with_dword(10, 1)
+    }
+
+    /// Namespace Attachment (Base §5.22): attaches or detaches the controllers of the list at `data`.
+    pub fn attach_namespace(namespace: u32, attaches: bool, data: DataPointer) -> Self {
+        let submission = Submission::new(AdminOpcode::NamespaceAttachment as u8, namespace);
+        submission.with_dword(10, u32::from(!attaches)).with_pointer(data)
+    }
+
+    /// Device Self-test (Base §5.9): 1 a short one, 2 an extended one, Fh ends the one that runs.
+    pub fn device_self_test(code: u32) -> Self {
+        Submission::new(AdminOpcode::DeviceSelfTest as u8, super::ALL_NAMESPACES).with_dword(10, code)
+    }
+
     /// Keep Alive (Base §5.18).
     pub fn keep_alive() -> Self {
         Submission::admin(AdminOpcode::KeepAlive)

@@ -19,6 +19,16 @@ pub const COMMAND_SET_NAMESPACES: u8 = 0x07;
 /// CNS 08h: what every command set says of a namespace (Base §5.17.2.8).
 pub const INDEPENDENT_NAMESPACE: u8 = 0x08;
 
+/// CNS 10h: namespaces above the one named, attached or not (Base §5.17.2.10).
+pub const ALLOCATED_NAMESPACES: u8 = 0x10;
+/// CNS 11h: CNS 00h for a namespace that need not be attached (Base §5.17.2.11).
+pub const ALLOCATED_NAMESPACE: u8 = 0x11;
+/// CNS 12h: controllers that have a namespace (Base §5.17.2.12).
+pub const NAMESPACE_CONTROLLERS: u8 = 0x12;
+/// CNS 13h: controllers of the subsystem (Base §5.17.2.13).
+pub const CONTROLLERS: u8 = 0x13;
+/// CNS 16h: in what steps namespaces take capacity (NVM §4.1.5.6).
+pub const GRANULARITY: u8 = 0x16;
 /// CNS 1Ch: which command sets a controller has (Base §5.17.2.21).
 pub const COMMAND_SETS: u8 = 0x1c;
 
@@ -54,6 +64,8 @@ layout! {
         attributes, set_attributes: u32 = 96;
         /// 1 for an I/O controller, 2 for one of discovery (CNTRLTYPE).
         controller_type, set_controller_type: u8 = 111;
+        /// Optional admin commands (OACS).
+        optional_admin_commands, set_optional_admin_commands: u16 = 256;
         /// Most Abort commands at once, from zero (ACL).
         abort_limit, set_abort_limit: u8 = 258;
         /// Most Asynchronous Event Requests held, from zero (AERL).
@@ -70,6 +82,14 @@ layout! {
         critical_temperature, set_critical_temperature: u16 = 268;
         /// Capacity in bytes (TNVMCAP).
         capacity, set_capacity: u128 = 280;
+        /// Bytes that no namespace has (UNVMCAP).
+        unallocated, set_unallocated: u128 = 296;
+        /// Minutes of an extended self-test (EDSTT).
+        self_test_minutes, set_self_test_minutes: u16 = 316;
+        /// Bit 0: one self-test at a time in the subsystem (DSTO).
+        self_test_options, set_self_test_options: u8 = 318;
+        /// Greatest endurance group identifier (ENDGIDMAX).
+        endurance_groups, set_endurance_groups: u16 = 340;
         /// Granularity of the keep alive timer in 100 ms; 0 is no timer (KAS).
         keep_alive, set_keep_alive: u16 = 320;
         /// Size of submission entries, required and greatest as powers of two (SQES).
@@ -82,12 +102,18 @@ layout! {
         namespaces, set_namespaces: u32 = 516;
         /// Optional I/O commands (ONCS).
         optional_commands, set_optional_commands: u16 = 520;
+        /// Bit 0: Compare and Write may be a fused pair (FUSES).
+        fused_operations, set_fused_operations: u16 = 522;
         /// Bit 0: there is a volatile write cache; bits 2:1: whether Flush takes all namespaces (VWC).
         volatile_write_cache, set_volatile_write_cache: u8 = 525;
         /// Blocks written atomically, from zero (AWUN).
         atomic_write_blocks, set_atomic_write_blocks: u16 = 526;
         /// Blocks written atomically over a power failure, from zero (AWUPF).
         atomic_write_blocks_power_fail, set_atomic_write_blocks_power_fail: u16 = 528;
+        /// Blocks compared and written atomically as a fused pair, from zero (ACWU).
+        atomic_compare_blocks, set_atomic_compare_blocks: u16 = 532;
+        /// Descriptor formats of Copy, a bit each (OCFS).
+        copy_formats, set_copy_formats: u16 = 534;
         /// What SGLs there may be (SGLS).
         sgls, set_sgls: u32 = 536;
         /// Most namespaces there may be (MNAN).
@@ -120,6 +146,8 @@ layout! {
         formats, set_formats: u8 = 25;
         /// The format in use (FLBAS).
         format, set_format: u8 = 26;
+        /// Protection information in use (DPS).
+        protection, set_protection: u8 = 29;
         /// Bit 0: several controllers may have it at once (NMIC).
         sharing, set_sharing: u8 = 30;
         /// What deallocated blocks read as (DLFEAT).
@@ -128,6 +156,8 @@ layout! {
         atomic_write_blocks, set_atomic_write_blocks: u16 = 34;
         /// Blocks written atomically over a power failure, from zero (NAWUPF).
         atomic_write_blocks_power_fail, set_atomic_write_blocks_power_fail: u16 = 36;
+        /// Blocks compared and written atomically, from zero (NACWU).
+        atomic_compare_blocks, set_atomic_compare_blocks: u16 = 38;
         /// Blocks between the boundaries that an atomic write does not cross, from zero; 0 is no boundary (NABSN).
         atomic_boundary, set_atomic_boundary: u16 = 40;
         /// The first of these boundaries (NABO).
@@ -136,19 +166,30 @@ layout! {
         atomic_boundary_power_fail, set_atomic_boundary_power_fail: u16 = 44;
         /// Bytes it may hold (NVMCAP).
         bytes, set_bytes: u128 = 48;
+        /// Blocks of a source range of a Copy, at most (MSSRL).
+        copy_range_blocks, set_copy_range_blocks: u16 = 74;
+        /// Blocks of a Copy, at most (MCL).
+        copy_blocks, set_copy_blocks: u32 = 76;
+        /// Source ranges of a Copy, at most, from zero (MSRC).
+        copy_ranges, set_copy_ranges: u8 = 80;
+        /// Its endurance group; 0 is none (ENDGID).
+        endurance_group, set_endurance_group: u16 = 102;
         /// Globally unique identifier (NGUID).
         nguid, set_nguid: [u8; 16] = 104;
         /// IEEE extended unique identifier (EUI64).
         eui64, set_eui64: [u8; 8] = 120;
         /// Format 0: metadata bytes 15:0, block size as a power of two 23:16, relative performance 25:24 (LBAF0).
         format0, set_format0: u32 = 128;
+        /// Format 1, as format 0 (LBAF1).
+        format1, set_format1: u32 = 132;
     }
 }
 
 impl IdentifyNamespace {
     /// Bytes of a logical block in the format in use; `None` where the structure makes no sense.
     pub fn block_bytes(&self) -> Option<u32> {
-        (self.format() & 0xf == 0).then(|| 1u32.checked_shl(self.format0() >> 16 & 0xff)).flatten()
+        let format = [self.format0(), self.format1()].get(usize::from(self.format() & 0xf)).copied()?;
+        1u32.checked_shl(format >> 16 & 0xff)
     }
 }
 
@@ -159,6 +200,18 @@ layout! {
         sharing, set_sharing: u8 = 1;
         /// Bit 0: the namespace is ready (NSTAT).
         state, set_state: u8 = 14;
+    }
+}
+
+layout! {
+    /// Limits of the NVM command set, CNS 06h (NVM §4.1.5.4): each a power of two of pages of 4 KiB.
+    CommandSetController[4096] {
+        /// Longest Verify (VSL).
+        verify_pages_log2, set_verify_pages_log2: u8 = 0;
+        /// Longest Write Zeroes (WZSL).
+        zeroes_pages_log2, set_zeroes_pages_log2: u8 = 1;
+        /// Longest Write Uncorrectable (WUSL).
+        uncorrectable_pages_log2, set_uncorrectable_pages_log2: u8 = 2;
     }
 }
 

@@ -14,6 +14,14 @@ pub const FIRMWARE: u8 = 0x03;
 pub const CHANGED_NAMESPACES: u8 = 0x04;
 /// Which commands there are and what they change (Base §5.16.1.6).
 pub const EFFECTS: u8 = 0x05;
+/// Self-tests, the last one first (Base §5.16.1.7).
+pub const SELF_TEST: u8 = 0x06;
+/// Endurance and its use, of a group (Base §5.16.1.10).
+pub const ENDURANCE_GROUP: u8 = 0x09;
+/// SMART / Health Information Extended of the OCP Datacenter NVMe SSD Specification 2.0 (§4.8.2).
+pub const OCP_HEALTH: u8 = 0xc0;
+/// Latency Monitor of the same (§4.8.4).
+pub const OCP_LATENCY: u8 = 0xc3;
 /// Which features there are (Base §5.16.1.18).
 pub const FEATURES: u8 = 0x12;
 
@@ -79,6 +87,88 @@ layout! {
         media_errors, set_media_errors: u128 = 160;
         /// Entries ever made in the error log.
         error_entries, set_error_entries: u128 = 176;
+    }
+}
+
+layout! {
+    /// Endurance Group Information (Base §5.16.1.10).
+    EnduranceGroupPage[512] {
+        /// Bits of what is wrong, in the places of the health page's.
+        critical_warning, set_critical_warning: u8 = 0;
+        /// Spare capacity left, in per cent.
+        available_spare, set_available_spare: u8 = 3;
+        /// Spare below which there is a warning, in per cent.
+        spare_threshold, set_spare_threshold: u8 = 4;
+        /// Of the endurance, in per cent.
+        percentage_used, set_percentage_used: u8 = 5;
+        /// Billions of bytes that can be written until the endurance is used up; 0 is not told.
+        endurance_estimate, set_endurance_estimate: u128 = 32;
+        /// Billions of bytes read by hosts, rounded up.
+        data_units_read, set_data_units_read: u128 = 48;
+        /// Billions of bytes written by hosts, rounded up.
+        data_units_written, set_data_units_written: u128 = 64;
+        /// Billions of bytes written to the media, rounded up.
+        media_units_written, set_media_units_written: u128 = 80;
+        /// Read commands completed.
+        host_reads, set_host_reads: u128 = 96;
+        /// Write commands completed.
+        host_writes, set_host_writes: u128 = 112;
+        /// Data not recovered.
+        media_errors, set_media_errors: u128 = 128;
+        /// Bytes of the group.
+        capacity, set_capacity: u128 = 160;
+        /// Bytes that no namespace has.
+        unallocated, set_unallocated: u128 = 176;
+    }
+}
+
+layout! {
+    /// Device Self-test (Base §5.16.1.7): what runs, and 20 results of 28 bytes from byte 4 on.
+    SelfTestPage[564] {
+        /// 0 nothing runs, 1 a short test, 2 an extended one.
+        current, set_current: u8 = 0;
+        /// How much of it is done, in per cent.
+        completion, set_completion: u8 = 1;
+    }
+}
+
+layout! {
+    /// SMART / Health Information Extended (OCP Datacenter NVMe SSD Specification 2.0 §4.8.2).
+    OcpHealthPage[512] {
+        /// Bytes written to the media.
+        media_written, set_media_written: u128 = 0;
+        /// Bytes read from the media.
+        media_read, set_media_read: u128 = 16;
+        /// Blocks retired: their number in bits 47:0, and what is left of the spare ones in per cent in bits 63:48.
+        bad_user_blocks, set_bad_user_blocks: u64 = 32;
+        /// The same of blocks for the firmware itself.
+        bad_system_blocks, set_bad_system_blocks: u64 = 40;
+        /// Reads that could not be corrected.
+        uncorrectable_reads, set_uncorrectable_reads: u64 = 56;
+        /// Reads that were corrected only at another level.
+        soft_corrections, set_soft_corrections: u64 = 64;
+        /// The most erases of a block.
+        erases_max, set_erases_max: u32 = 88;
+        /// The fewest.
+        erases_min, set_erases_min: u32 = 92;
+        /// Version of the specification: errata, point, minor, major.
+        errata, set_errata: u8 = 98;
+        /// Point version.
+        point, set_point: u16 = 99;
+        /// Minor version.
+        minor, set_minor: u16 = 101;
+        /// Major version.
+        major, set_major: u8 = 103;
+        /// Free blocks, in per cent.
+        free_blocks, set_free_blocks: u8 = 120;
+        /// FFFFh: there is no capacitor to tell of.
+        capacitor, set_capacitor: u16 = 128;
+        /// Commands that do not begin or end at a page of the drive.
+        unaligned, set_unaligned: u64 = 136;
+        /// Version of this page's layout.
+        version, set_version: u16 = 494;
+        /// What says that it is this page.
+        guid, set_guid: [u8; 16] = 496;
     }
 }
 

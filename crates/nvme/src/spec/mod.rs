@@ -18,7 +18,7 @@ pub mod log_page;
 pub mod registers;
 
 pub use admin_command::{FeatureId, FeatureSelect, QueuePriority};
-pub use command::{DataPointer, DsmRange, Fuse, Submission};
+pub use command::{CopyRange, DataPointer, DsmRange, Fuse, Submission};
 pub use completion::Completion;
 pub use opcode::{AdminOpcode, Opcode, UnknownOpcode};
 pub use sgl::Sgl;
@@ -35,3 +35,9 @@ pub const PAGE_BYTES: u64 = 4096;
 
 /// The namespace identifier that means every namespace (Base §3.2.1.2).
 pub const ALL_NAMESPACES: u32 = 0xffff_ffff;
+
+/// Source ranges of a Copy command, at most (MSRC): as many as lie in a page.
+pub const COPY_RANGES_MAX: u32 = 128;
+
+/// What a Copy command moves at most, in one range or in all of them together (MSSRL and MCL).
+pub const COPY_BYTES_MAX: u64 = 1 << 20;

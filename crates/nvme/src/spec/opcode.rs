@@ -1,5 +1,6 @@
 //! The opcodes of the NVM command set and of the admin commands, each a list that the effects log is made from.
 
+use super::Submission;
 use thiserror::Error;
 
 /// An opcode that its list does not have.
@@ -79,8 +80,29 @@ opcodes! {
         GetFeatures = 0x0a,
         /// Base §5.2.
         AsynchronousEventRequest = 0x0c,
+        /// Base §5.23.
+        NamespaceManagement = 0x0d,
+        /// Base §5.9.
+        DeviceSelfTest = 0x14,
+        /// Base §5.22.
+        NamespaceAttachment = 0x15,
         /// Base §5.18.
         KeepAlive = 0x18,
+        /// Base §5.14.
+        FormatNvm = 0x80,
+    }
+}
+
+impl AdminOpcode {
+    /// Bytes that the host brings with a command of the code; none with most.
+    pub const fn brings(submission: &Submission) -> usize {
+        // Select 0 is Create, or Attach; both have a structure. Detach, select 1, too.
+        let select = submission.dword(10) & 0xf;
+        match submission.opcode() {
+            code if code == AdminOpcode::NamespaceManagement as u8 && select == 0 => 4096,
+            code if code == AdminOpcode::NamespaceAttachment as u8 && select <= 1 => 4096,
+            _ => 0,
+        }
     }
 }
 
@@ -88,6 +110,11 @@ impl Opcode {
     /// Whether the command has a first block and a number of blocks of its own (NVM §3.2).
     pub const fn has_range(self) -> bool {
         !matches!(self, Opcode::Flush | Opcode::DatasetManagement | Opcode::Copy)
+    }
+
+    /// Whether the data that the command brings are ranges, and not blocks.
+    pub const fn brings_ranges(self) -> bool {
+        matches!(self, Opcode::DatasetManagement | Opcode::Copy)
     }
 
     /// Whether the command may change what the media holds (effects log LBCC, Base §5.16.1.6).

@@ -10,6 +10,8 @@ pub const VS: u32 = 0x08;
 pub const CC: u32 = 0x14;
 /// Controller Status (Base §3.1.3.6).
 pub const CSTS: u32 = 0x1c;
+/// NVM Subsystem Reset (Base §3.1.3.7).
+pub const NSSR: u32 = 0x20;
 /// Admin Queue Attributes (Base §3.1.3.8).
 pub const AQA: u32 = 0x24;
 /// Admin Submission Queue Base Address, 8 bytes (Base §3.1.3.9).
@@ -43,6 +45,13 @@ pub const CSTS_FATAL: u32 = 1 << 1;
 pub const CSTS_SHUTTING_DOWN: u32 = 1 << 2;
 /// CSTS: power may go (bits 3:2 = 10b).
 pub const CSTS_SHUT_DOWN: u32 = 2 << 2;
+
+/// CSTS: the subsystem was reset (NSSRO, bit 4); written as 1 it is cleared.
+pub const CSTS_SUBSYSTEM_RESET: u32 = 1 << 4;
+/// What is written to NSSR to reset the subsystem: "NVMe".
+pub const NSSR_SIGNATURE: u32 = 0x4e56_4d65;
+/// CAP: the subsystem can be reset (NSSRS, bit 36).
+pub const CAP_SUBSYSTEM_RESET: u64 = 1 << 36;
 
 /// The value of CC, taken apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -68,6 +68,8 @@ statuses! {
     CAPACITY_EXCEEDED = 0x0 / 0x81 | DO_NOT_RETRY, "capacity exceeded";
     /// Base §3.3.3.2.1, generic 82h.
     NAMESPACE_NOT_READY = 0x0 / 0x82, "namespace not ready";
+    /// Base §3.3.3.2.1, generic 84h.
+    FORMAT_IN_PROGRESS = 0x0 / 0x84, "format in progress";
     /// Base §5.5, command specific 00h.
     COMPLETION_QUEUE_INVALID = 0x1 / 0x00 | DO_NOT_RETRY, "completion queue invalid";
     /// Base §5.4 to §5.7, command specific 01h.
@@ -90,6 +92,22 @@ statuses! {
     FEATURE_NOT_CHANGEABLE = 0x1 / 0x0e | DO_NOT_RETRY, "feature not changeable";
     /// Base §5.27, command specific 0Fh.
     FEATURE_NOT_NAMESPACE_SPECIFIC = 0x1 / 0x0f | DO_NOT_RETRY, "feature not namespace specific";
+    /// Base §5.14, command specific 0Ah.
+    INVALID_FORMAT = 0x1 / 0x0a | DO_NOT_RETRY, "invalid format";
+    /// Base §5.23, command specific 15h.
+    INSUFFICIENT_CAPACITY = 0x1 / 0x15 | DO_NOT_RETRY, "namespace insufficient capacity";
+    /// Base §5.23, command specific 16h.
+    NAMESPACE_ID_UNAVAILABLE = 0x1 / 0x16 | DO_NOT_RETRY, "namespace identifier unavailable";
+    /// Base §5.22, command specific 18h.
+    NAMESPACE_ALREADY_ATTACHED = 0x1 / 0x18 | DO_NOT_RETRY, "namespace already attached";
+    /// Base §5.22, command specific 1Ah.
+    NAMESPACE_NOT_ATTACHED = 0x1 / 0x1a | DO_NOT_RETRY, "namespace not attached";
+    /// Base §5.23, command specific 1Bh.
+    THIN_PROVISIONING_NOT_SUPPORTED = 0x1 / 0x1b | DO_NOT_RETRY, "thin provisioning not supported";
+    /// Base §5.22, command specific 1Ch.
+    CONTROLLER_LIST_INVALID = 0x1 / 0x1c | DO_NOT_RETRY, "controller list invalid";
+    /// Base §5.9, command specific 1Dh.
+    SELF_TEST_IN_PROGRESS = 0x1 / 0x1d, "device self-test in progress";
     /// NVM §3.1.2, command specific 80h.
     CONFLICTING_ATTRIBUTES = 0x1 / 0x80 | DO_NOT_RETRY, "conflicting attributes";
     /// NVM §3.1.2, command specific 83h.

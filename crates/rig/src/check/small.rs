@@ -136,6 +136,7 @@ impl Small {
                 transfer_sectors: 2048,
                 sector_words: 1,
                 write_through: false,
+                keeps_journal: false,
             },
             timed: true,
             timing: timing(),

@@ -23,6 +23,8 @@ pub struct Totals {
     pub erases: u64,
     /// Recoveries, and the virtual time that they took.
     pub recoveries: u64,
+    /// Recoveries that began with a checkpoint which LOG had written.
+    pub from_checkpoint: u64,
     /// All of it.
     pub recovering: Span,
     /// The longest.
@@ -37,6 +39,8 @@ impl Totals {
         self.erases += report.erases;
         for recovery in &report.recoveries {
             self.recoveries += 1;
+            // The first one is that of the drive's past, which nobody had to write.
+            self.from_checkpoint += u64::from(recovery.checkpoint.is_some_and(|number| number > 1));
             self.torn_pages += recovery.torn_pages;
             self.recovering += recovery.took;
             self.recovery_max = self.recovery_max.max(recovery.took);
@@ -51,6 +55,7 @@ impl Totals {
         self.torn_pages += other.torn_pages;
         self.erases += other.erases;
         self.recoveries += other.recoveries;
+        self.from_checkpoint += other.from_checkpoint;
         self.recovering += other.recovering;
         self.recovery_max = self.recovery_max.max(other.recovery_max);
     }

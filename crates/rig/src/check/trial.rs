@@ -3,12 +3,12 @@
 use super::case::Case;
 use super::draw::Draw;
 use super::small::{Small, processor};
+use crate::build::{Prepared, Risen};
 use crate::hardware::Fate;
-use crate::recovery::{Outcome, Recovery, recover};
+use crate::recovery::Recovery;
 use crate::session::{Remains, Session, SessionError};
 use crate::{Device, Precondition};
 use firmware::MappingScheme;
-use firmware::boot::Found;
 use flash::Contents;
 use host::{Pace, Phase, PowerCuts};
 use units::{Lba, Span, Time};
@@ -77,9 +77,9 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
         let remains = session.cut(&mut || fates.fate())?;
         report.cuts += 1;
         let Remains { contents, host, .. } = remains;
-        let (contents, found) = bring_back(&device, contents, &mut fates, &mut report)?;
+        let recovered = bring_back(&device, contents, &mut fates, &mut report)?;
         let phases = vec![read_everything(&device), phase(&mut draw, leg)];
-        session = Session::again(&device, processor(), case.seed, (contents, &found), host, phases)?;
+        session = Session::again(&device, processor(), case.seed, recovered, host, phases)?;
         // One cut in eight comes before everything is read.
         if leg == case.cuts || fates.0.within(0..=7) > 0 {
             session.run_before(Time::NEVER)?;
@@ -113,15 +113,19 @@ fn bring_back(
     mut contents: Vec<Contents>,
     fates: &mut Fates,
     report: &mut Report,
-) -> Result<(Vec<Contents>, Found), SessionError> {
+) -> Result<Prepared, SessionError> {
     loop {
         let end = if fates.0.within(0..=3) == 0 { Time::ZERO + fates.moment() } else { Time::NEVER };
-        match recover(device, processor(), contents, end, &mut || fates.fate())? {
-            Outcome::Up(contents, found, recovery) => {
+        match device.rise(&processor(), contents, end, &mut || fates.fate())? {
+            Risen::Up(prepared, recovery) => {
+                if recovery.dropped > 0 {
+                    let what = format!("{} map entries of a checkpoint point to nothing", recovery.dropped);
+                    return Err(SessionError::Invariant(what));
+                }
                 report.recoveries.push(recovery);
-                return Ok((contents, found));
+                return Ok(*prepared);
             }
-            Outcome::Cut(left) => {
+            Risen::Cut(left) => {
                 contents = left;
                 report.cuts += 1;
                 report.cuts_in_recovery += 1;

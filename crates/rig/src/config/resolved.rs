@@ -292,6 +292,7 @@ fn drive(from: &Layered, device: &Device, controller: &Controller, payload: Payl
         transfer_sectors: (controller.transfer_max.0 / units::SECTOR_BYTES) as u32,
         sector_words: payload.sector_words() as usize,
         write_through: from.get("cache.write_through")?,
+        keeps_journal: false,
     };
     Drive::new(shape, 0).map_err(|error| match error {
         DriveError::NoRoom { pages, .. } => from.refuse("device.user_bytes", format!("at most {pages} pages")),

@@ -11,11 +11,11 @@ use flash::{
     Caught, Channel, Contents, FaultyMedia, Finished, MediaFault, Oob, Operation, PLANES_MAX, PageSlot, Reading,
     Transaction, TransactionTag, Usage, Verdict,
 };
-use stage::{Address, Stage};
+use stage::{Address, LineId, Stage};
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use units::{BlockId, Span, Time};
+use units::{BlockId, Ppn, Span, Time};
 
 /// A transaction of FCMD.
 #[derive(Clone, Copy, Debug)]
@@ -66,8 +66,7 @@ pub(crate) struct ChannelStage {
     under_way: Vec<Option<UnderWay>>,
     finished: Vec<Finished>,
     /// What is being decoded, by when it is and in which order it began.
-    decoding: BTreeMap<(Time, u64), Decoded>,
-    decodings: u64,
+    decoding: VecDeque<(Time, Decoded)>,
     payload: Vec<u64>,
     /// Whether the recorder is told when dies were busy.
     narrate: bool,
@@ -82,13 +81,12 @@ impl ChannelStage {
         ChannelStage {
             index,
             channel,
-            payload: vec![0; media.contents().page_words()],
+            payload: vec![0; media.contents().page_words_max()],
             media: Some(media),
             ways,
             under_way: Vec::new(),
             finished: Vec::new(),
-            decoding: BTreeMap::new(),
-            decodings: 0,
+            decoding: VecDeque::new(),
             narrate,
             timed: true,
             recovering: false,
@@ -113,8 +111,11 @@ impl ChannelStage {
         self.media.as_ref().expect("the power is on")
     }
 
-    fn media_mut(&mut self) -> (&mut FaultyMedia, &Frames, &mut [u64]) {
-        (self.media.as_mut().expect("the power is on"), &self.ways.frames, &mut self.payload)
+    /// The pages, the frames, and room for what this page holds.
+    fn media_mut(&mut self, ppn: Ppn) -> (&mut FaultyMedia, &Frames, &mut [u64]) {
+        let media = self.media.as_mut().expect("the power is on");
+        let words = media.contents().words_of(ppn);
+        (media, &self.ways.frames, &mut self.payload[..words])
     }
 
     /// The blocks that dies erase.
@@ -145,10 +146,10 @@ impl ChannelStage {
                     (Operation::Read, _) | (Operation::Program, Fate::NotBegun) => Ok(()),
                     (Operation::Program, Fate::Done) => {
                         let frames = &self.ways.frames;
+                        let payload = &mut self.payload[..contents.words_of(slot.ppn)];
                         let (lpn, owner, sequence) = frames.labelled(slot.frame);
-                        let program =
-                            |payload: &[u64]| contents.program(slot.ppn, Oob { lpn, owner, sequence }, payload);
-                        frames.lend(slot.frame, 0, &mut self.payload, program)
+                        let oob = Oob { lpn, owner, sequence };
+                        frames.lend(slot.frame, 0, payload, |payload| contents.program(slot.ppn, oob, payload))
                     }
                     (Operation::Program, Fate::Torn) => contents.tear_program(slot.ppn),
                     (Operation::Erase, Fate::Done) => contents.erase(block),
@@ -171,7 +172,7 @@ impl ChannelStage {
     }
 
     fn set_alarm(&self, turn: &mut Turn<'_>) {
-        let decoded = self.decoding.first_key_value().map_or(Time::NEVER, |(&(at, _), _)| at);
+        let decoded = self.decoding.front().map_or(Time::NEVER, |&(at, _)| at);
         turn.wake_at(self.channel.next_event().unwrap_or(Time::NEVER).min(decoded));
     }
 
@@ -221,8 +222,9 @@ impl ChannelStage {
         if decoding == Span::ZERO || !self.timed {
             self.on_decoded(turn, decoded);
         } else {
-            self.decoding.insert((turn.now() + decoding, self.decodings), decoded);
-            self.decodings += 1;
+            let at = turn.now() + decoding;
+            let before = self.decoding.iter().rposition(|&(other, _)| other <= at);
+            self.decoding.insert(before.map_or(0, |before| before + 1), (at, decoded));
         }
     }
 
@@ -243,7 +245,9 @@ impl ChannelStage {
     /// Reads a page and decodes it: what came of it and how long that takes, or only how long where it is to be read again.
     fn read(&mut self, turn: &mut Turn<'_>, tag: TransactionTag, slot: PageSlot) -> Result<(Media, Span), Span> {
         let reading = Reading { now: turn.now(), level: self.under_way(tag).level };
-        let (media, frames, payload) = self.media_mut();
+        self.ways.tally.read();
+        let (media, frames, payload) = self.media_mut(slot.ppn);
+        let kept = payload.len();
         let read = match frames.fill(slot.frame, 0, payload, |payload| media.read(slot.ppn, reading, payload)) {
             Ok(read) => read,
             Err(MediaFault::Unreadable { .. }) if self.recovering => {
@@ -257,6 +261,8 @@ impl ChannelStage {
         };
         if let Some(Oob { lpn, owner, sequence }) = read.oob {
             self.ways.frames.label(slot.frame, lpn, owner, sequence);
+        } else {
+            self.ways.frames.mark_sound(slot.frame);
         }
         let settings = self.media().settings().copied();
         let time =
@@ -269,7 +275,7 @@ impl ChannelStage {
                     return Err(time(correctable));
                 }
                 self.ways.tally.given_up();
-                self.ways.frames.clear(slot.frame, 0, self.payload.len());
+                self.ways.frames.clear(slot.frame, 0, kept);
                 self.ways.frames.mark_lost(slot.frame);
                 Ok((Media::Unreadable, time(correctable)))
             }
@@ -288,7 +294,8 @@ impl ChannelStage {
     }
 
     fn program(&mut self, turn: &mut Turn<'_>, slot: PageSlot) -> Media {
-        let (media, frames, payload) = self.media_mut();
+        self.ways.tally.programmed();
+        let (media, frames, payload) = self.media_mut(slot.ppn);
         let (lpn, owner, sequence) = frames.labelled(slot.frame);
         let (oob, now) = (Oob { lpn, owner, sequence }, turn.now());
         let outcome = frames.lend(slot.frame, 0, payload, |payload| media.program(slot.ppn, now, oob, payload));
@@ -297,7 +304,7 @@ impl ChannelStage {
 
     fn erase(&mut self, turn: &mut Turn<'_>, slot: PageSlot) -> Media {
         let block = BlockId(slot.ppn.0 / self.contents().geometry().shape().pages_per_block);
-        let outcome = self.media_mut().0.erase(block);
+        let outcome = self.media_mut(slot.ppn).0.erase(block);
         outcome.map_or_else(|fault| self.failed(turn, fault), |()| Media::Good)
     }
 
@@ -326,10 +333,10 @@ impl Stage<Firmware> for ChannelStage {
     }
 
     fn on_wake(&mut self, turn: &mut Turn<'_>) {
-        while let Some((&(at, order), &decoded)) = self.decoding.first_key_value()
+        while let Some(&(at, decoded)) = self.decoding.front()
             && at <= turn.now()
         {
-            self.decoding.remove(&(at, order));
+            self.decoding.pop_front();
             self.on_decoded(turn, decoded);
         }
         let mut finished = std::mem::take(&mut self.finished);
@@ -350,12 +357,13 @@ impl Stage<Firmware> for ChannelStage {
         Some(self)
     }
 
-    fn prefetch(&self, message: &Message) {
+    fn prefetch(&self, message: &Message) -> Option<LineId> {
         if let Message::ChannelRequest(request) = message {
             for slot in request.transaction.pages() {
                 self.contents().prefetch(slot.ppn);
             }
         }
+        None
     }
 }
 

@@ -15,6 +15,9 @@ pub(crate) struct MediaCounts {
     pub(crate) uncorrectable: u64,
     /// Programs of a page and erases of a block that failed.
     pub(crate) failed: u64,
+    /// Pages read, and pages programmed.
+    pub(crate) reads: u64,
+    pub(crate) programs: u64,
 }
 
 impl MediaCounts {
@@ -26,6 +29,8 @@ impl MediaCounts {
             retries: self.retries - earlier.retries,
             uncorrectable: self.uncorrectable - earlier.uncorrectable,
             failed: self.failed - earlier.failed,
+            reads: self.reads - earlier.reads,
+            programs: self.programs - earlier.programs,
         }
     }
 }
@@ -38,6 +43,8 @@ pub(crate) struct MediaTally {
     retries: AtomicU64,
     uncorrectable: AtomicU64,
     failed: AtomicU64,
+    reads: AtomicU64,
+    programs: AtomicU64,
 }
 
 impl MediaTally {
@@ -46,6 +53,14 @@ impl MediaTally {
             self.bits.fetch_add(bits.into(), Ordering::Relaxed);
             self.words.fetch_add(words.into(), Ordering::Relaxed);
         }
+    }
+
+    pub(crate) fn read(&self) {
+        self.reads.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn programmed(&self) {
+        self.programs.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn retried(&self, pages: u8) {
@@ -68,6 +83,8 @@ impl MediaTally {
             retries: load(&self.retries),
             uncorrectable: load(&self.uncorrectable),
             failed: load(&self.failed),
+            reads: load(&self.reads),
+            programs: load(&self.programs),
         }
     }
 }

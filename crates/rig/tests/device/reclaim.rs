@@ -57,6 +57,10 @@ fn overwritten_four_times_a_busy_drive_reclaims_on_demand() {
         let journal = summary.journal;
         let is_kept = journal.as_ref().is_some_and(|kept| kept.checkpoints > 0 && kept.pages > 2 * kept.checkpoints);
         assert_eq!(is_kept, has_one, "{}: {journal:?}", architecture.name());
+        if let Some(kept) = journal {
+            let apart = kept.erase_count_max - kept.erase_count_min;
+            assert!(kept.erase_count_max > 3 && apart <= 2, "{}: {kept:?}", architecture.name());
+        }
     }
 }
 

@@ -164,10 +164,10 @@ fn every_command_does_its_work_and_every_mistake_has_its_status() {
     queue.done(Submission::new(Opcode::Flush as u8, 1), Payload::None);
     let mistakes = [
         (read(blocks, 1), Payload::Receive(512), Status::LBA_OUT_OF_RANGE),
-        (read(0, 1).with_dword(1, 9), Payload::Receive(512), Status::INVALID_NAMESPACE),
+        (read(0, 1).with_dword(1, 9), Payload::Receive(512), Status::INVALID_FIELD),
+        (read(0, 1).with_dword(1, 99), Payload::Receive(512), Status::INVALID_NAMESPACE),
         (Submission::new(0x7d, 1), Payload::None, Status::INVALID_OPCODE),
-        (Submission::over_blocks(Opcode::WriteUncorrectable, 1, 0, 1), Payload::None, Status::INVALID_OPCODE),
-        (compare(0).with_dword(0, 0x105), Payload::Send(&pattern), Status::INVALID_FIELD),
+        (read(0, 8).with_dword(0, 0x102), Payload::Receive(4096), Status::INVALID_FIELD),
         (write(0, 8), Payload::Send(&pattern[..512]), Status::SGL_LENGTH_INVALID),
         (read(0, 8), Payload::Receive(512), Status::SGL_LENGTH_INVALID),
         (Submission::keep_alive(), Payload::None, Status::INVALID_OPCODE),

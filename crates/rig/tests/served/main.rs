@@ -1,10 +1,12 @@
 //! A served drive and hosts that talk to it over loopback: the whole firmware on threads, with every byte kept.
 
+mod commands;
 mod conversations;
 mod hostile;
 mod initiator;
 mod kept;
 mod monitor;
+mod namespaces;
 mod plugged;
 mod proof;
 mod worn;
@@ -91,6 +93,7 @@ impl Serving {
             allowed: self.allowed,
             keys: self.keys,
             layout: Layout { threads: 1, pin: false },
+            processor: rig::check::small::processor(),
         };
         Service::listen(device, settings).expect("a place to listen").with_patience(self.patience)
     }

@@ -90,7 +90,7 @@ fn a_guest_finds_the_drive_and_works_with_it_by_either_kind_of_doorbell() {
         let unreadable = DataPointer { prp1: HostAddress(BUFFERS), prp2: HostAddress(0x1000) };
         let read = Submission::read(1, 0, 64, unreadable);
         assert_eq!(machine.command(2, read).status(), Status::DATA_TRANSFER_ERROR);
-        assert_eq!(machine.command(2, Submission::read(2, 0, 1, at(BUFFERS))).status(), Status::INVALID_NAMESPACE);
+        assert_eq!(machine.command(2, Submission::read(99, 0, 1, at(BUFFERS))).status(), Status::INVALID_NAMESPACE);
         machine.done(0, Submission::get_log_page(log_page::ERRORS, 0, 16, at(BUFFERS)));
         let error = ErrorEntry::from_bytes(&machine.ram.get(BUFFERS, 64));
         assert_eq!((error.queue(), error.status() >> 1), (2, Status::INVALID_NAMESPACE.0));

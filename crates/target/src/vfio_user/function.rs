@@ -10,9 +10,10 @@ use super::interrupts::Interrupts;
 use super::queues::IoQueue;
 use super::transfer::Place;
 use crate::guest::{GuestMemory, Unmapped};
-use crate::session::{Orphan, World};
+use crate::orphan::Orphan;
+use crate::session::World;
 use nvme::spec::registers::Doorbell;
-use nvme::spec::{Completion, Status, Submission};
+use nvme::spec::{AdminOpcode, Completion, Status, Submission};
 use nvme::{
     AdminReply, AsynchronousEvent, Coalescer, CoalescingSettings, CommandError, CompletionQueue, DeviceEvent,
     Interrupt, SubmissionQueue,
@@ -268,10 +269,11 @@ impl Function {
                 }
                 DeviceEvent::SubmissionQueueDeleted(queue) => self.deleting = Some((queue, 0)),
                 DeviceEvent::CompletionQueueDeleted(queue) => self.completions[queue.index()] = None,
-                DeviceEvent::EventRequestDone { command_id, result, status } => {
+                DeviceEvent::HeldCommandDone { command_id, result, status } => {
                     self.owe(command_id, result, status);
                 }
-                DeviceEvent::StartOverMessages | DeviceEvent::ShutDown { .. } | DeviceEvent::FeatureChanged(_) => {}
+                // The subsystem has done the rest.
+                _ => {}
             }
         }
     }
@@ -335,7 +337,14 @@ impl Function {
 
     fn answer(&mut self, world: &mut World<'_>, submission: &Submission) {
         let command = submission.command_id();
-        let reply = world.subsystem.administer(self.id, submission, world.now);
+        let data = match self.brought(submission) {
+            Ok(data) => data,
+            Err(status) => {
+                self.log(world, ADMIN, submission, status, 0);
+                return self.owe(command, 0, status);
+            }
+        };
+        let reply = world.subsystem.administer(self.id, submission, &data, world.now);
         self.obey(world);
         if let Some((_, deleted_by)) = &mut self.deleting {
             *deleted_by = command;
@@ -358,10 +367,22 @@ impl Function {
         }
     }
 
+    /// The data that an admin command brings, if it does.
+    fn brought(&self, submission: &Submission) -> Result<Vec<u8>, Status> {
+        let mut data = vec![0; AdminOpcode::brings(submission)];
+        if !data.is_empty() {
+            let mut place = Place::default();
+            place.find(&self.guest, submission, data.len() as u64)?;
+            place.read(&self.guest, &mut data).map_err(|Unmapped| Status::DATA_TRANSFER_ERROR)?;
+        }
+        Ok(data)
+    }
+
     /// A submission queue goes when its commands are answered, and its deletion completes after them.
     fn finish_deletion(&mut self, world: &mut World<'_>) {
         let Some((id, command)) = self.deleting else { return };
         let place = &mut self.queues[id.index()];
+        place.iter_mut().for_each(|queue| queue.drop_half());
         if place.as_ref().is_none_or(|queue| world.port.is_drained(&queue.pair)) {
             if let Some(queue) = place.take() {
                 world.port.return_pair(queue.pair);
@@ -392,7 +413,12 @@ impl Function {
 
     /// Whether a completion can be posted there.
     pub(super) fn has_room(&self, queue: QueueId) -> bool {
-        self.completions[queue.index()].as_ref().is_some_and(|completions| completions.queue.free() > 0)
+        self.room(queue) > 0
+    }
+
+    /// How many completions can be posted there.
+    pub(super) fn room(&self, queue: QueueId) -> u32 {
+        self.completions[queue.index()].as_ref().map_or(0, |completions| completions.queue.free())
     }
 
     /// Posts a completion; there is room for it.

@@ -3,10 +3,11 @@
 use super::function::Function;
 use super::transfer::Place;
 use crate::guest::Unmapped;
+use crate::orphan::Orphan;
 use crate::port::{Moved, QueuePair};
-use crate::session::{Orphan, World};
+use crate::session::World;
 use nvme::spec::registers::Doorbell;
-use nvme::spec::{Completion, Opcode, Status, Submission};
+use nvme::spec::{Completion, Fuse, Opcode, Status, Submission};
 use nvme::{AsynchronousEvent, Movement, SubmissionQueue};
 use units::QueueId;
 use zerocopy::IntoBytes;
@@ -31,18 +32,29 @@ pub(super) struct IoQueue {
     /// By slot.
     flights: Vec<Option<Flight>>,
     places: Vec<Place>,
+    /// The first half of a fused pair, with its data in its slot, while its second has not come.
+    half: Option<(u16, Flight, Moved)>,
 }
 
 impl IoQueue {
     pub(super) fn new(id: QueueId, submissions: SubmissionQueue, completions: QueueId, pair: QueuePair) -> Self {
-        IoQueue { id, submissions, tail: 0, completions, pair, flights: Vec::new(), places: Vec::new() }
+        let (flights, places) = (Vec::new(), Vec::new());
+        IoQueue { id, submissions, tail: 0, completions, pair, flights, places, half: None }
     }
 
     /// Its pair, with what is under way there.
-    pub(super) fn leave(self) -> Orphan {
+    pub(super) fn leave(mut self) -> Orphan {
+        self.drop_half();
         let flights = (0..).zip(self.flights);
         let under_way = flights.filter_map(|(slot, flight)| flight.map(|flight| (slot, flight.opcode))).collect();
         Orphan::new(self.pair, under_way)
+    }
+
+    /// Gives up the first half of a pair whose second has not come: the drive knows nothing of it.
+    pub(super) fn drop_half(&mut self) {
+        if let Some((slot, ..)) = self.half.take() {
+            self.pair.give_back(slot);
+        }
     }
 
     fn completion(&self, submission: &Submission, result: u64, status: Status) -> Completion {
@@ -84,7 +96,9 @@ impl Function {
             return Ok(false);
         }
         for taken in 0..TURN_COMMANDS {
-            let slot = if self.has_room(queue.completions) { queue.pair.take_slot() } else { None };
+            // Half a pair may have to be answered together with what is behind it.
+            let room = 1 + u32::from(queue.half.is_some());
+            let slot = if self.room(queue.completions) >= room { queue.pair.take_slot() } else { None };
             let Some(slot) = slot else { return Ok(taken > 0) };
             let Some(run) = queue.submissions.take(1) else {
                 queue.pair.give_back(slot);
@@ -109,19 +123,71 @@ impl Function {
         submission: Submission,
     ) -> Result<(), Unmapped> {
         queue.prepare(slot);
-        match self.admit(world, queue, slot, &submission) {
-            Ok((opcode, movement, moved)) => {
-                queue.flights[usize::from(slot)] = Some(Flight { submission, opcode, movement });
-                world.subsystem.served.begin(world.now);
-                world.port.submit(&mut queue.pair, slot, submission, moved);
-                Ok(())
-            }
-            Err(status) => {
-                queue.pair.give_back(slot);
-                self.note_failure(world, queue.id, &submission, status);
-                self.post(queue.completions, queue.completion(&submission, 0, status))
+        let first = queue.half.take();
+        let verdict = match &first {
+            Some((_, first, _)) => nvme::fuse(&first.submission, &submission),
+            None if submission.fuse() == Fuse::Second => Err((Status::SUCCESS, Some(Status::ABORTED_MISSING_FUSED))),
+            None => Ok(()),
+        };
+        let admitted = match verdict {
+            Err((_, Some(status))) => Err(status),
+            _ => self.admit(world, queue, slot, &submission),
+        };
+        if let Some((place, first, moved)) = first {
+            match (verdict, &admitted) {
+                (Ok(()), Ok(_)) => self.submit(world, queue, place, first, moved)?,
+                (Ok(()), Err(_)) => {
+                    self.refuse(world, queue, place, &first.submission, Status::ABORTED_FAILED_FUSED)?
+                }
+                (Err((status, _)), _) => self.refuse(world, queue, place, &first.submission, status)?,
             }
         }
+        match admitted {
+            Ok((opcode, movement, moved)) => {
+                let flight = Flight { submission, opcode, movement };
+                if submission.fuse() == Fuse::First {
+                    queue.half = Some((slot, flight, moved));
+                    return Ok(());
+                }
+                self.submit(world, queue, slot, flight, moved)
+            }
+            Err(status) => self.refuse(world, queue, slot, &submission, status),
+        }
+    }
+
+    /// Gives a command to the drive; it was let pass, and its namespace is what it was then.
+    fn submit(
+        &mut self,
+        world: &mut World<'_>,
+        queue: &mut IoQueue,
+        slot: u16,
+        flight: Flight,
+        moved: Moved,
+    ) -> Result<(), Unmapped> {
+        let submission = flight.submission;
+        let live = world.subsystem.controllers.get(&self.controller_id());
+        match live.ok_or(Status::COMMAND_SEQUENCE_ERROR).and_then(|live| live.controller.translate(&submission)) {
+            Ok(entry) => {
+                queue.flights[usize::from(slot)] = Some(flight);
+                world.subsystem.served.begin(world.now, (queue.pair.id(), slot), submission.namespace());
+                world.port.submit(&mut queue.pair, slot, entry, moved);
+                Ok(())
+            }
+            Err(status) => self.refuse(world, queue, slot, &submission, status),
+        }
+    }
+
+    fn refuse(
+        &mut self,
+        world: &mut World<'_>,
+        queue: &mut IoQueue,
+        slot: u16,
+        submission: &Submission,
+        status: Status,
+    ) -> Result<(), Unmapped> {
+        queue.pair.give_back(slot);
+        self.note_failure(world, queue.id, submission, status);
+        self.post(queue.completions, queue.completion(submission, 0, status))
     }
 
     /// What a command is, with the data that it brings in its slot.
@@ -146,7 +212,9 @@ impl Function {
         self.scratch.resize((bytes as usize).div_ceil(8), 0);
         let into = &mut self.scratch.as_mut_bytes()[..bytes as usize];
         place.read(&self.guest, into).map_err(|Unmapped| Status::DATA_TRANSFER_ERROR)?;
-        if opcode == Opcode::DatasetManagement {
+        if opcode.brings_ranges() {
+            let live = world.subsystem.controllers.get(&self.controller_id()).ok_or(Status::COMMAND_SEQUENCE_ERROR)?;
+            live.controller.translate_ranges(submission, &mut self.scratch)?;
             world.port.put_ranges(&queue.pair, slot, &self.scratch);
             return Ok((opcode, movement, Moved::Ranges));
         }
@@ -186,7 +254,7 @@ impl Function {
             Movement::Nothing => 0,
             Movement::FromHost(bytes) | Movement::ToHost(bytes) => bytes.0 as usize,
         };
-        world.subsystem.served.end(world.now, opcode, bytes, completion);
+        world.subsystem.served.end(world.now, queue.pair.id(), opcode, bytes, completion);
         if matches!(movement, Movement::ToHost(_)) && status.is_success() {
             self.scratch.resize(bytes.div_ceil(8), 0);
             let data = &mut self.scratch.as_mut_bytes()[..bytes];

@@ -2,6 +2,7 @@
 
 use crate::Namespace;
 use crate::message::Card;
+use crate::stages::copy::{CopyCursor, CopyStep};
 use nvme::prp::{ListWalk, PrpPlan};
 use nvme::spec::{Opcode, Status};
 use units::{Lba, Time};
@@ -57,7 +58,13 @@ pub(super) struct Command {
     /// Of a command that runs alone: what is left of its current range after the stretch, and the next range.
     pub(super) rest: (u64, u64),
     pub(super) next_range: u16,
-    /// Of a Dataset Management command: its namespace, and whether it deallocates.
+    /// Of a Copy: how far it is, and what it does in the current stretch.
+    pub(super) copying: CopyCursor,
+    pub(super) step: Option<CopyStep>,
+    /// Of a fused pair: its Write, whose data are where, and whether it has come to that.
+    pub(super) write: Option<(Card, PrpPlan)>,
+    pub(super) wrote: bool,
+    /// Of a Dataset Management command or Copy: its namespace; of the former, whether it deallocates.
     pub(super) namespace: Namespace,
     pub(super) deallocates: bool,
 }
@@ -80,6 +87,10 @@ impl Command {
             stretch: (card.sector, u64::from(card.sectors)),
             rest: (0, 0),
             next_range: 0,
+            copying: CopyCursor::default(),
+            step: None,
+            write: None,
+            wrote: false,
             namespace: Namespace { base: Lba(0), sectors: 0 },
             deallocates: false,
         }
@@ -92,7 +103,11 @@ impl Command {
 
     /// Whether its pages change the media.
     pub(super) fn changes_media(&self) -> bool {
-        matches!(self.opcode, Opcode::Write | Opcode::WriteZeroes | Opcode::DatasetManagement)
+        match self.opcode {
+            Opcode::Copy => self.step.is_some_and(|step| step.deposits),
+            Opcode::Compare => self.write.is_some(),
+            opcode => opcode.changes_media(),
+        }
     }
 
     /// A failure is kept; the first one is what the host is told.

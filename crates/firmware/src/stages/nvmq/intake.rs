@@ -3,13 +3,14 @@
 use super::Nvmq;
 use super::command::{Command, Segment};
 use crate::message::*;
+use crate::stages::copy::{self, CopyCursor};
 use crate::stages::entry::{self, HELD};
 use crate::tables::{ENTRY_WORDS, LIST_WORDS};
 use crate::{LOCK_REGION, Note, Tables, Turn, Work};
-use nvme::spec::{DsmRange, Opcode, Status, Submission};
+use nvme::spec::{DsmRange, Fuse, Opcode, Status, Submission};
 use units::{Bytes, HostAddress, QueueId, SECTOR_BYTES};
 
-/// Entries dealt to one thread at a time.
+/// Entries dealt to one thread at a time; a fused pair is dealt together.
 const TAKE_BATCH: u16 = 2;
 
 const REGION_SECTORS: u64 = LOCK_REGION.0 / SECTOR_BYTES;
@@ -43,6 +44,8 @@ pub(super) struct Home {
     dealt: u64,
     /// The next entry runs alone: nothing is dealt until everything before it is over, nor after it until it is over.
     held: bool,
+    /// Entries that run alone together: a fused pair is two.
+    alone: u16,
 }
 
 impl Nvmq {
@@ -74,14 +77,20 @@ impl Nvmq {
             turn.spend(Work::DealEntry);
             let position = self.home(queue).dealt + u64::from(dealt);
             let place = self.tables.place(queue, position);
-            let mut words = [0; ENTRY_WORDS];
-            self.tables.sq_buffer.read(place * ENTRY_WORDS, &mut words);
-            let card = entry::card(&self.drive, queue, &Submission(words));
-            if self.runs_alone(&card) {
-                self.home(queue).held = true;
+            let entry = self.entry(queue, position);
+            let card = entry::card(&self.drive, queue, &entry);
+            if entry.fuse() == Fuse::First && dealt + 1 == count {
+                // The one behind it may be its second half: it is told when that is here.
                 break;
             }
-            let tickets = self.deal_tickets(&card);
+            let paired = entry.fuse() == Fuse::First && self.entry(queue, position + 1).fuse() == Fuse::Second;
+            if paired || self.runs_alone(&card) {
+                let home = self.home(queue);
+                (home.held, home.alone) = (true, 1 + u16::from(paired));
+                break;
+            }
+            // Half a pair is refused. It has no tickets, and is not marked as what runs alone either.
+            let tickets = if entry.fuse() == Fuse::Normal { self.deal_tickets(&card) } else { [0; 2] };
             self.tables.tickets.set(place, u64::from(tickets[0]) | u64::from(tickets[1]) << 32);
             dealt += 1;
         }
@@ -90,6 +99,13 @@ impl Nvmq {
         if self.home(queue).held {
             self.hold(turn, queue);
         }
+    }
+
+    /// An entry that stands in the SQ buffer, looked at by the queue's home.
+    fn entry(&self, queue: QueueId, position: u64) -> Submission {
+        let mut words = [0; ENTRY_WORDS];
+        self.tables.sq_buffer.read(self.tables.place(queue, position) * ENTRY_WORDS, &mut words);
+        Submission(words)
     }
 
     fn hand_out(&mut self, turn: &mut Turn<'_>, queue: QueueId, mut count: u16) {
@@ -117,10 +133,11 @@ impl Nvmq {
     fn run_alone_if_eased(&mut self, turn: &mut Turn<'_>, queue: QueueId, posted: u64) {
         let home = *self.home(queue);
         if posted == home.dealt {
-            let place = self.tables.place(queue, home.dealt);
-            self.tables.tickets.set(place, u64::MAX);
-            self.home(queue).dealt += 1;
-            self.hand_out(turn, queue, 1);
+            for position in home.dealt..home.dealt + u64::from(home.alone) {
+                self.tables.tickets.set(self.tables.place(queue, position), u64::MAX);
+            }
+            self.home(queue).dealt += u64::from(home.alone);
+            self.hand_out(turn, queue, home.alone);
         }
     }
 
@@ -147,8 +164,8 @@ impl Nvmq {
     /// Whether a command may reach over more than two lock regions: it runs alone in its queue, without tickets.
     fn runs_alone(&self, card: &Card) -> bool {
         match Opcode::try_from(card.opcode) {
-            Ok(Opcode::DatasetManagement) => true,
-            Ok(Opcode::WriteZeroes | Opcode::Verify) => {
+            Ok(Opcode::DatasetManagement | Opcode::Copy) => true,
+            Ok(Opcode::WriteZeroes | Opcode::WriteUncorrectable | Opcode::Verify) => {
                 card.sector != u64::MAX && card.sectors > self.drive.shape().transfer_sectors
             }
             _ => false,
@@ -157,10 +174,7 @@ impl Nvmq {
 
     /// The lock regions that a command is ordered by: none where it is refused or has no range.
     fn regions(&self, card: &Card) -> Option<[u64; 2]> {
-        let ordered = matches!(
-            Opcode::try_from(card.opcode),
-            Ok(Opcode::Read | Opcode::Write | Opcode::Compare | Opcode::WriteZeroes | Opcode::Verify)
-        );
+        let ordered = Opcode::try_from(card.opcode).is_ok_and(Opcode::has_range);
         let fits = card.sector != u64::MAX && card.sectors > 0 && card.sectors <= self.drive.shape().transfer_sectors;
         (ordered && fits).then(|| {
             let last = card.sector + u64::from(card.sectors) - 1;
@@ -186,6 +200,7 @@ impl Nvmq {
 
     /// Takes entries from a queue's SQ buffer and starts their commands.
     pub(super) fn on_take(&mut self, turn: &mut Turn<'_>, take: Take) {
+        let mut first = None;
         for _ in 0..take.count {
             let head = turn.fetch_add(&self.tables.sq_head, Tables::line(take.queue.index()), 1);
             let place = self.tables.place(take.queue, head);
@@ -195,11 +210,46 @@ impl Nvmq {
             self.tables.sq_buffer.read(place * ENTRY_WORDS, &mut words);
             let tickets = self.tables.tickets.get(place);
             let mut card = entry::card(&self.drive, take.queue, &Submission(words));
-            if tickets != u64::MAX {
+            let entry = Submission(words);
+            if tickets != u64::MAX && entry.fuse() == Fuse::Normal {
                 card.tickets = [tickets as u32, (tickets >> 32) as u32];
             }
             turn.note(Note::Taken(card.key));
-            self.start(turn, card, Submission(words));
+            match first.take() {
+                Some(first) => self.start_pair(turn, first, (card, entry)),
+                // Its second half is of the same batch: the home thread dealt them together.
+                None if entry.fuse() == Fuse::First && tickets == u64::MAX => first = Some((card, entry)),
+                None => self.start(turn, card, entry),
+            }
+        }
+        assert!(first.is_none(), "a pair is dealt together");
+    }
+
+    fn start_pair(&mut self, turn: &mut Turn<'_>, first: (Card, Submission), second: (Card, Submission)) {
+        let pair = entry::pair(&self.drive, [(first.0, &first.1), (second.0, &second.1)]);
+        let writes = pair.and_then(|pair| {
+            let both = |status| (status, Some(Status::ABORTED_FAILED_FUSED));
+            if self.tables.groups.is_read_only() {
+                return Err((Status::ABORTED_FAILED_FUSED, Some(Status::WRITE_FAULT)));
+            }
+            let mut command = Command::new(pair.compare, Opcode::Compare);
+            self.set_range(&mut command).map_err(both)?;
+            command.write = Some((pair.write, entry::data_plan(&self.drive, &pair.write).map_err(both)?));
+            Ok(command)
+        });
+        match writes {
+            Ok(command) => {
+                let slot = self.slots.insert(command);
+                self.publish_activity();
+                self.request_locks(turn, slot);
+            }
+            Err((status, other)) => {
+                self.post(turn, first.0.key, status);
+                match other {
+                    Some(other) => self.post(turn, second.0.key, other),
+                    None => self.start(turn, second.0, second.1),
+                }
+            }
         }
     }
 
@@ -242,7 +292,12 @@ impl Nvmq {
             Opcode::DatasetManagement => {
                 command.namespace = *self.drive.namespace(entry.namespace()).expect("it was checked");
                 command.deallocates = entry.dsm_deallocates();
-                command.plan = Some(entry::ranges_plan(card)?);
+                command.plan = Some(entry::ranges_plan(card, opcode)?);
+            }
+            Opcode::Copy => {
+                command.namespace = *self.drive.namespace(entry.namespace()).expect("it was checked");
+                command.copying = CopyCursor::new(card.sector);
+                command.plan = Some(entry::ranges_plan(card, opcode)?);
             }
             _ => self.set_range(&mut command)?,
         }
@@ -301,9 +356,10 @@ impl Nvmq {
     /// A part of a PRP list, or the ranges of a Dataset Management command, stand in the list buffer.
     pub(super) fn on_list(&mut self, turn: &mut Turn<'_>, done: Transferred) {
         let slot = done.token as u16;
-        if self.slots.get(slot).opcode == Opcode::DatasetManagement {
-            self.on_ranges(turn, slot);
-            return;
+        match self.slots.get(slot).opcode {
+            Opcode::DatasetManagement => return self.on_ranges(turn, slot),
+            Opcode::Copy => return self.on_copy_ranges(turn, slot),
+            _ => {}
         }
         let command = self.slots.get_mut(slot);
         let words = done.aside as usize / 8;
@@ -334,7 +390,7 @@ impl Nvmq {
     /// Starts a command that runs alone in its queue.
     fn start_alone(&mut self, turn: &mut Turn<'_>, slot: u16) {
         let command = *self.slots.get(slot);
-        if command.opcode != Opcode::DatasetManagement {
+        if command.card.ranges == 0 {
             self.next_stretch(turn, slot);
             return;
         }
@@ -378,6 +434,24 @@ impl Nvmq {
         self.next_stretch(turn, slot);
     }
 
+    fn on_copy_ranges(&mut self, turn: &mut Turn<'_>, slot: u16) {
+        let Command { card, namespace, .. } = *self.slots.get(slot);
+        let list = self.tables.list(self.index, slot);
+        let ranges = (0..card.ranges).map(|index| copy::range(&self.tables.lists, list, index));
+        if let Err(status) = copy::check(&self.drive, namespace, card.sector, ranges) {
+            self.slots.get_mut(slot).fail(status);
+        }
+        self.next_stretch(turn, slot);
+    }
+
+    /// The next step of a Copy, which is a stretch of its own.
+    fn next_copy(&self, slot: u16, command: &mut Command) {
+        let (list, namespace) = (self.tables.list(self.index, slot), command.namespace);
+        let range = |index| copy::sectors(&self.drive, namespace, copy::range(&self.tables.lists, list, index));
+        command.step = command.copying.next(self.drive.sectors_per_page(), command.card.ranges, range);
+        command.rest = command.step.map_or((0, 0), |step| (step.sector, u64::from(step.sectors)));
+    }
+
     fn range(&self, slot: u16, index: u16) -> DsmRange {
         let mut words = [0; DsmRange::WORDS];
         let at = self.tables.list(self.index, slot) + usize::from(index) * DsmRange::WORDS;
@@ -389,7 +463,10 @@ impl Nvmq {
     pub(super) fn next_stretch(&mut self, turn: &mut Turn<'_>, slot: u16) {
         let scale = self.drive.shape().format.sectors();
         let mut command = *self.slots.get(slot);
-        while command.rest.1 == 0 && command.next_range < command.card.ranges {
+        if command.opcode == Opcode::Copy && command.status == Status::SUCCESS {
+            self.next_copy(slot, &mut command);
+        }
+        while command.opcode != Opcode::Copy && command.rest.1 == 0 && command.next_range < command.card.ranges {
             let range = self.range(slot, command.next_range);
             command.rest = (command.namespace.base.0 + range.slba * scale, u64::from(range.blocks) * scale);
             command.next_range += 1;

@@ -17,7 +17,7 @@ use command::Slots;
 use intake::{Home, Tickets};
 use nvme::spec::Status;
 use ranges::OwnedRanges;
-use stage::{Accepts, Address, Stage};
+use stage::{Accepts, Address, LineId, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -47,6 +47,8 @@ pub(crate) struct Nvmq {
     /// Whose turn it is to take entries, with dynamic allocation.
     next_taker: usize,
     slots: Slots,
+    /// What a Copy has read of the page that it writes next, by slot; empty where none has been.
+    kept: Vec<Vec<u64>>,
     ranges: OwnedRanges,
     frames: Vec<u32>,
     /// Commands with pages that wait for a frame.
@@ -84,6 +86,7 @@ impl Nvmq {
             tickets: Tickets::new(homes, usize::from(settings.parts.ilock)),
             next_taker: usize::from(index),
             slots: Slots::new(tables.slots),
+            kept: vec![Vec::new(); tables.slots],
             ranges: OwnedRanges::default(),
             frames: frames.rev().collect(),
             starving: VecDeque::new(),
@@ -104,13 +107,21 @@ impl Nvmq {
     fn complete(&mut self, turn: &mut Turn<'_>, slot: u16) {
         let command = self.slots.get(slot);
         let (key, status, starving) = (command.card.key, command.status, command.starving);
+        let (write, wrote) = (command.write, command.wrote);
         self.slots.remove(slot);
         if starving {
             // Its pages found frames, or were given up, before its turn in the line came.
             self.starving.retain(|&waiting| waiting != slot);
         }
         self.publish_activity();
-        self.post(turn, key, status);
+        match write {
+            None => self.post(turn, key, status),
+            Some((write, _)) => {
+                let [compared, written] = entry::pair_statuses(wrote, status);
+                self.post(turn, key, compared);
+                self.post(turn, write.key, written);
+            }
+        }
     }
 
     fn post(&mut self, turn: &mut Turn<'_>, key: CommandKey, status: Status) {
@@ -146,11 +157,14 @@ impl Stage<Firmware> for Nvmq {
         }
     }
 
-    fn prefetch(&self, message: &Message) {
+    fn prefetch(&self, message: &Message) -> Option<LineId> {
         match message {
-            Message::PageDone(done) => self.tables.frames.prefetch(done.frame),
+            Message::PageDone(done) => {
+                self.tables.frames.prefetch(done.frame);
+                None
+            }
             Message::LockReply(reply) => self.prefetch_tag(reply.slot),
-            _ => {}
+            _ => None,
         }
     }
 }

@@ -7,6 +7,7 @@ use crate::message::*;
 use crate::policies::trans_of;
 use crate::{Mutation, Turn, Work};
 use nvme::spec::{Opcode, Status};
+use stage::LineId;
 use units::{Bytes, HostAddress, Lpn, SECTOR_BYTES};
 
 /// How far a page is. It travels in the tag of what was asked for, so nothing is kept for it here.
@@ -28,13 +29,17 @@ enum Phase {
     CompareGather,
     /// The page is read and goes nowhere.
     Verify,
+    /// The page is read, and sectors of it are kept for the next step of a Copy.
+    Collect,
+    /// What a Write writes behind its Compare moves into the frame.
+    GatherPaired,
     /// The frame moves to the host.
     Scatter,
     /// A CACHE thread is flushing.
     Flush,
 }
 
-const PHASES: [Phase; 10] = [
+const PHASES: [Phase; 12] = [
     Phase::Read,
     Phase::Fill,
     Phase::Gather,
@@ -43,6 +48,8 @@ const PHASES: [Phase; 10] = [
     Phase::CompareRead,
     Phase::CompareGather,
     Phase::Verify,
+    Phase::Collect,
+    Phase::GatherPaired,
     Phase::Scatter,
     Phase::Flush,
 ];
@@ -215,6 +222,8 @@ impl Nvmq {
             Opcode::Read => self.read(turn, slot, page, frame, Phase::Read),
             Opcode::Compare => self.read(turn, slot, page, frame, Phase::CompareRead),
             Opcode::Verify => self.read(turn, slot, page, frame, Phase::Verify),
+            Opcode::Copy if !self.slots.get(slot).changes_media() => self.read(turn, slot, page, frame, Phase::Collect),
+            Opcode::Copy | Opcode::WriteUncorrectable if whole => self.merge(turn, slot, page, frame),
             _ => self.read(turn, slot, page, frame, Phase::Fill),
         }
         true
@@ -232,11 +241,10 @@ impl Nvmq {
         (page(word & 0xffff_ffff), page(word >> 32))
     }
 
-    pub(super) fn prefetch_tag(&self, slot: u16) {
-        if self.tables.cache_entries > 0 && self.settings.cache.non_blocking {
-            let page = self.slots.get(slot).first_page as usize;
-            self.tables.tags.prefetch(page % self.tables.cache_entries);
-        }
+    pub(super) fn prefetch_tag(&self, slot: u16) -> Option<LineId> {
+        let looks = self.tables.cache_entries > 0 && self.settings.cache.non_blocking;
+        let page = || self.slots.get(slot).first_page as usize;
+        looks.then(|| self.tables.tags.prefetch(page() % self.tables.cache_entries))
     }
 
     fn read(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32, phase: Phase) {
@@ -331,7 +339,10 @@ impl Nvmq {
         let start = u64::from(command.first_page + page) * u64::from(self.drive.sectors_per_page()) + u64::from(from);
         let offset = Bytes((start - command.stretch.0) * SECTOR_BYTES);
         let bytes = Bytes(u64::from(to - from) * SECTOR_BYTES);
-        let plan = command.plan.as_ref().expect("a command that moves data has a plan");
+        let plan = match (&command.plan, &command.write) {
+            (_, Some((_, plan))) if phase == Phase::GatherPaired => plan,
+            (plan, _) => plan.as_ref().expect("a command that moves data has a plan"),
+        };
         let pieces = if command.listed == 0 {
             plan.resolve(offset, bytes, &[])
         } else {
@@ -359,7 +370,7 @@ impl Nvmq {
         let (slot, phase, page) = untag(done.requester.tag);
         let write = matches!(phase, Phase::Store | Phase::Discard | Phase::Flush);
         self.slots.get_mut(slot).fail(Message::status_of(done.media, write));
-        let good = done.media == Media::Good;
+        let good = done.media == Media::Good && self.may_be_read(slot, phase, page, done.frame);
         self.reserved -= usize::from(phase == Phase::CompareRead);
         match phase {
             Phase::Read if good => self.move_page(turn, slot, page, done.frame, Phase::Scatter, 0),
@@ -368,21 +379,61 @@ impl Nvmq {
                 let second = self.frames.pop().expect("it was reserved");
                 self.move_page(turn, slot, page, second, Phase::CompareGather, done.frame);
             }
+            Phase::Collect if good => self.collect(turn, slot, page, done.frame),
             Phase::Flush => self.finish_flush(turn, slot),
             _ => self.give_back(turn, slot, page, done.frame),
         }
     }
 
-    /// A part of the page that was read is overwritten: by the host's sectors, or by zeros.
+    /// Whether the sectors that a command reads of a page have not been made unreadable; it fails if they have.
+    fn may_be_read(&mut self, slot: u16, phase: Phase, page: u32, frame: u32) -> bool {
+        if !matches!(phase, Phase::Read | Phase::CompareRead | Phase::Verify | Phase::Collect) {
+            return true;
+        }
+        let (from, to) = self.sectors_of(self.slots.get(slot), page);
+        let readable = self.tables.frames.is_readable(frame, [from as u8, to as u8]);
+        if !readable {
+            self.slots.get_mut(slot).fail(Status::UNRECOVERED_READ);
+        }
+        readable
+    }
+
+    /// Sectors of a page that a Copy reads are kept for its next step.
+    fn collect(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32) {
+        turn.spend(Work::ServeEntry);
+        let (from, _) = self.sectors_of(self.slots.get(slot), page);
+        let (first, place) = (from as usize * self.drive.shape().sector_words, self.kept_at(slot));
+        self.tables.frames.read(frame, first, &mut self.kept[usize::from(slot)][place]);
+        self.give_back(turn, slot, page, frame);
+    }
+
+    /// Where the sectors of a Copy's step are, or go, in what is kept for it.
+    fn kept_at(&mut self, slot: u16) -> std::ops::Range<usize> {
+        let step = self.slots.get(slot).step.expect("a Copy is at a step");
+        let (at, sectors, words) = (step.at as usize, step.sectors as usize, self.drive.shape().sector_words);
+        self.kept[usize::from(slot)].resize(self.drive.page_words(), 0);
+        at * words..(at + sectors) * words
+    }
+
+    /// Sectors of the frame get what the command brings: from the host, from another page, zeros, or nothing that can be read.
     fn merge(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32) {
         let command = self.slots.get(slot);
-        if command.opcode == Opcode::Write {
+        let opcode = command.opcode;
+        if opcode == Opcode::Write {
             self.move_page(turn, slot, page, frame, Phase::Gather, 0);
             return;
         }
         let (from, to) = self.sectors_of(command, page);
         let words = self.drive.shape().sector_words;
-        self.tables.frames.clear(frame, from as usize * words, (to - from) as usize * words);
+        let (first, count) = (from as usize * words, (to - from) as usize * words);
+        if opcode == Opcode::Copy {
+            turn.spend(Work::ServeEntry);
+            let place = self.kept_at(slot);
+            self.tables.frames.write(frame, first, &self.kept[usize::from(slot)][place]);
+        } else {
+            self.tables.frames.clear(frame, first, count);
+        }
+        self.tables.frames.set_readable(frame, [from as u8, to as u8], opcode != Opcode::WriteUncorrectable);
         self.store(turn, slot, page, frame);
     }
 
@@ -391,16 +442,25 @@ impl Nvmq {
         let (slot, phase, page) = untag(done.token);
         let frame = done.local as u32;
         match phase {
-            Phase::Gather => self.store(turn, slot, page, frame),
+            Phase::Gather | Phase::GatherPaired => {
+                let (from, to) = self.sectors_of(self.slots.get(slot), page);
+                self.tables.frames.set_readable(frame, [from as u8, to as u8], true);
+                self.store(turn, slot, page, frame);
+            }
             Phase::CompareGather => {
                 turn.spend(Work::ComparePage);
                 let (from, to) = self.sectors_of(self.slots.get(slot), page);
                 let words = self.drive.shape().sector_words;
                 let (from, count) = (from as usize * words, (to - from) as usize * words);
-                if !self.tables.frames.equal(frame, done.aside, from, count) {
-                    self.slots.get_mut(slot).fail(Status::COMPARE_FAILURE);
-                }
+                let equal = self.tables.frames.equal(frame, done.aside, from, count);
                 self.frames.push(frame);
+                let command = self.slots.get_mut(slot);
+                if !equal {
+                    command.fail(Status::COMPARE_FAILURE);
+                } else if command.write.is_some() {
+                    command.wrote = true;
+                    return self.move_page(turn, slot, page, done.aside, Phase::GatherPaired, 0);
+                }
                 self.give_back(turn, slot, page, done.aside);
             }
             Phase::Scatter => self.give_back(turn, slot, page, frame),

@@ -9,11 +9,11 @@ use crate::stages::entry;
 use crate::stages::request::{PageTask, Request};
 use crate::tables::{ENTRY_WORDS, Pipeline, Watcher};
 use crate::{Drive, Firmware, Note, PipelineStep, Settings, Tables, Turn, Work};
-use nvme::spec::{Opcode, Status, Submission};
+use nvme::spec::{Fuse, Opcode, Status, Submission};
 use stage::{Accepts, Address, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use units::{Lpn, QueueId};
+use units::{HostAddress, Lpn, QueueId};
 
 /// Where NVMe Fetch can send.
 pub(crate) struct Ways {
@@ -32,6 +32,8 @@ pub(crate) struct Fetcher {
     /// Entries of each queue that are in its SQ buffer or on their way there, and those that were taken.
     fetched: Vec<u64>,
     taken: Vec<u64>,
+    /// The last entry of each queue, where it is the first half of a fused pair.
+    halves: Vec<Option<(Card, Submission)>>,
     /// Commands that are not cut whole, and the number of the first of them.
     commands: VecDeque<Request>,
     first: u64,
@@ -58,6 +60,7 @@ impl Fetcher {
             pilot: Pilot::new(tables.cache_entries),
             fetched: vec![0; queues],
             taken: vec![0; queues],
+            halves: vec![None; queues],
             commands: VecDeque::new(),
             first: 0,
             of: None,
@@ -89,10 +92,39 @@ impl Fetcher {
             let entry = Submission(words);
             let card = entry::card(&self.drive, queue, &entry);
             turn.note(Note::Taken(card.key));
-            let slot = self.list_slot(self.first + self.commands.len() as u64);
-            let request = Request::new(&self.drive, card, &entry, self.tables.list(0, slot));
-            self.ask_for_list(turn, &request, slot);
-            self.commands.push_back(request);
+            match self.halves[queue.index()].take() {
+                Some(first) => self.pair(turn, [first, (card, entry)]),
+                // The one behind it may be its second half: it is told when that is here.
+                None if entry.fuse() == Fuse::First => self.halves[queue.index()] = Some((card, entry)),
+                None => self.add(turn, |drive, list| Request::new(drive, card, &entry, list)),
+            }
+        }
+    }
+
+    /// Takes a command into the line, with its list buffer.
+    fn add(&mut self, turn: &mut Turn<'_>, request: impl FnOnce(&Drive, usize) -> Request) {
+        let slot = self.list_slot(self.first + self.commands.len() as u64);
+        let request = request(&self.drive, self.tables.list(0, slot));
+        self.ask_for_list(turn, &request, slot);
+        self.commands.push_back(request);
+    }
+
+    /// The entry behind the first half of a fused pair has come.
+    fn pair(&mut self, turn: &mut Turn<'_>, [first, second]: [(Card, Submission); 2]) {
+        let drive = self.drive.clone();
+        let both = |status| (status, Some(Status::ABORTED_FAILED_FUSED));
+        let pair = entry::pair(&drive, [(first.0, &first.1), (second.0, &second.1)]);
+        // Its data lie in two pages of the host at most: it has no list.
+        match pair.and_then(|pair| Request::paired(&drive, pair, 0).map_err(both)) {
+            Ok(request) => self.add(turn, |_, _| request),
+            Err((status, other)) => {
+                self.add(turn, |_, list| Request::failed(first.0, list, status));
+                match other {
+                    Some(other) => self.add(turn, |_, list| Request::failed(second.0, list, other)),
+                    None if second.1.fuse() == Fuse::First => self.halves[second.0.key.queue().index()] = Some(second),
+                    None => self.add(turn, |drive, list| Request::new(drive, second.0, &second.1, list)),
+                }
+            }
         }
     }
 
@@ -115,6 +147,9 @@ impl Fetcher {
     /// Sends what can be sent: until something is missing for the first command, or the pipeline is full.
     fn cut(&mut self, turn: &mut Turn<'_>) {
         while self.commands.front().is_some_and(|request| request.wants(0, 0).is_none()) {
+            if self.must_wait(turn) {
+                return;
+            }
             let Some(slot) = self.free_slot(turn) else {
                 // Post pulls the event line when it has retired one.
                 return;
@@ -123,12 +158,26 @@ impl Fetcher {
         }
     }
 
+    /// A step of a Copy waits until all before it has left the pipeline: sub-requests of other lines could pass it. Post pulls the
+    /// event line when something has.
+    fn must_wait(&mut self, turn: &mut Turn<'_>) -> bool {
+        let (copies, slots) = (self.commands[0].opcode == Opcode::Copy, self.pipeline.slots());
+        if copies && self.free.len() < slots {
+            self.see_retired(turn);
+        }
+        copies && self.free.len() < slots
+    }
+
+    fn see_retired(&mut self, turn: &mut Turn<'_>) {
+        for retired in self.pipeline.retired_since(turn, self.head) {
+            self.head += 1;
+            self.free.push(retired.slot);
+        }
+    }
+
     fn free_slot(&mut self, turn: &mut Turn<'_>) -> Option<u16> {
         if self.free.is_empty() {
-            for retired in self.pipeline.retired_since(turn, self.head) {
-                self.head += 1;
-                self.free.push(retired.slot);
-            }
+            self.see_retired(turn);
         }
         self.free.pop()
     }
@@ -139,7 +188,7 @@ impl Fetcher {
         self.of = Some(of);
         let request = self.commands.front_mut().expect("the caller looked");
         let flushes = request.opcode == Opcode::Flush && request.status == Status::SUCCESS;
-        let goes_through = request.card.fua && changes(request.opcode);
+        let goes_through = request.card.fua && request.changes_media();
         if let Some(lpn) = self.through.take() {
             self.bring_to_flash(turn, slot, lpn);
         } else if flushes && let Some((lpn, next)) = self.pilot.next_dirty(self.flush) {
@@ -148,7 +197,7 @@ impl Fetcher {
         } else if flushes {
             self.send_fence(turn, slot);
         } else if let Some(task) = request.next_page(&self.drive, &self.tables.lists) {
-            self.through = goes_through.then_some(task.lpn);
+            self.through = (goes_through && task.changes()).then_some(task.lpn);
             self.send_task(turn, slot, &task);
         } else {
             self.send_nothing(turn, slot);
@@ -169,8 +218,12 @@ impl Fetcher {
             Opcode::Flush => self.pilot.dirty_count() + 1,
             _ => request.pages(&self.drive, &self.tables.lists),
         };
-        let each = if request.card.fua && changes(request.opcode) { 2 } else { 1 };
-        (pages * each).max(1)
+        let through = match request.opcode {
+            _ if !request.card.fua || !request.changes_media() => 0,
+            Opcode::Copy => request.clone().deposits(&self.drive, &self.tables.lists),
+            _ => pages,
+        };
+        (pages + through).max(1)
     }
 
     fn send_task(&mut self, turn: &mut Turn<'_>, slot: u16, task: &PageTask) {
@@ -185,6 +238,12 @@ impl Fetcher {
         if task.bytes[0] > 0 {
             turn.spend(Work::StartDma);
             self.pipeline.describe(turn, slot, task.host, task.bytes);
+        } else if matches!(task.operation, PageOperation::Collect | PageOperation::Deposit) {
+            self.pipeline.describe(turn, slot, [HostAddress(task.staged.into()), HostAddress(0)], [0; 2]);
+        }
+        if let Some(data) = task.paired {
+            let key = self.commands[0].paired_key().expect("a task of a pair is a pair's");
+            self.pipeline.describe_pair(turn, slot, key, data);
         }
         let sub = SubRequest {
             operation: task.operation,
@@ -245,10 +304,6 @@ impl Fetcher {
             frame: u32::MAX,
         }
     }
-}
-
-fn changes(opcode: Opcode) -> bool {
-    matches!(opcode, Opcode::Write | Opcode::WriteZeroes | Opcode::DatasetManagement)
 }
 
 impl Stage<Firmware> for Fetcher {

@@ -10,7 +10,7 @@ use crate::policies::{pick_victim, survey};
 use crate::stages::trans::{self, Places};
 use crate::tables::Pipeline;
 use crate::{Drive, Firmware, GroupState, Note, Settings, Tables, Turn, Work};
-use stage::{Accepts, Address, Stage};
+use stage::{Accepts, Address, LineId, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use units::{Lpn, Ppn, Span, Time};
@@ -240,9 +240,8 @@ impl Stage<Firmware> for Ftl {
         self.make_room(turn);
     }
 
-    fn prefetch(&self, message: &Message) {
-        if let Message::SubRequest(sub) = message {
-            self.tables.mapping.prefetch(sub.lpn);
-        }
+    fn prefetch(&self, message: &Message) -> Option<LineId> {
+        let Message::SubRequest(sub) = message else { return None };
+        Some(self.tables.mapping.prefetch(sub.lpn))
     }
 }

@@ -5,7 +5,7 @@
 use super::note_of;
 use crate::message::*;
 use crate::stages::entry;
-use crate::tables::{Line, Pipeline, Retired, Watcher};
+use crate::tables::{Line, Pieces, Pipeline, Retired, Watcher};
 use crate::{Drive, Firmware, PipelineStep, Tables, Turn, Work};
 use nvme::spec::Status;
 use stage::{Accepts, Address, Stage};
@@ -27,6 +27,8 @@ struct Here {
     line: Line,
     /// The frame that the line had, if it got another.
     freed: Option<u32>,
+    /// Whether a fused pair has come to its Write.
+    wrote: bool,
 }
 
 /// A command whose sub-requests are not all here yet.
@@ -48,6 +50,10 @@ pub(crate) struct Poster {
     /// Frames for what is compared, and who waits for one.
     spares: Vec<u32>,
     comparing: VecDeque<u16>,
+    /// Fused pairs with sub-requests that are not here yet: the key of each, that of its Write, and whether it wrote.
+    pairs: Vec<(u32, CommandKey, bool)>,
+    /// What a Copy has read of the page that it writes next.
+    kept: Vec<u64>,
 }
 
 impl Accepts<SubRequest> for Poster {}
@@ -64,13 +70,15 @@ impl Poster {
     ) -> Self {
         Poster {
             here: vec![None; pipeline.slots()],
-            drive,
             tables,
             pipeline,
             ways,
             commands: BTreeMap::new(),
             spares: spares.rev().collect(),
             comparing: VecDeque::new(),
+            pairs: Vec::new(),
+            kept: vec![0; drive.page_words()],
+            drive,
         }
     }
 
@@ -99,20 +107,21 @@ impl Poster {
         line.last = sub.id;
         (line.lpn, line.dirty) = match sub.operation {
             PageOperation::Clean => (line.lpn, false),
-            PageOperation::Write | PageOperation::Zero => (Some(sub.lpn), true),
+            operation if operation.changes() => (Some(sub.lpn), true),
             _ => (Some(sub.lpn), roadbook.hit && roadbook.dirty),
         };
-        self.here[usize::from(sub.slot)] = Some(Here { sub, line, freed });
+        self.here[usize::from(sub.slot)] = Some(Here { sub, line, freed, wrote: false });
         self.move_data(turn, sub.slot);
     }
 
     /// A line whose page could not be read stays in the cache, as the pilot foresaw. It serves nobody until it is overwritten whole.
     fn note_loss(&self, sub: &mut SubRequest, frame: u32) {
         if sub.needs_content {
-            if self.tables.frames.is_lost(frame) {
+            let readable = !sub.operation.reads() || self.tables.frames.is_readable(frame, sub.sectors);
+            if self.tables.frames.is_lost(frame) || !readable {
                 sub.status = Status::UNRECOVERED_READ;
             }
-        } else if matches!(sub.operation, PageOperation::Write | PageOperation::Zero) {
+        } else if sub.operation.changes() {
             self.tables.frames.mark_sound(frame);
         }
     }
@@ -124,13 +133,23 @@ impl Poster {
             _ if sub.status != Status::SUCCESS => self.finish(turn, slot),
             PageOperation::Read => self.transfer(turn, slot, Lane::ToHost, line.frame),
             PageOperation::Write => self.transfer(turn, slot, Lane::FromHost, line.frame),
-            PageOperation::Compare => match self.spares.pop() {
+            PageOperation::Compare | PageOperation::CompareAndWrite => match self.spares.pop() {
                 Some(spare) => self.transfer(turn, slot, Lane::FromHost, spare),
                 None => self.comparing.push_back(slot),
             },
-            PageOperation::Zero => {
-                let ([from, to], words) = (sub.sectors.map(usize::from), self.drive.shape().sector_words);
-                self.tables.frames.clear(line.frame, from * words, (to - from) * words);
+            PageOperation::Zero | PageOperation::Spoil => {
+                let words = self.words_of(&sub);
+                self.tables.frames.clear(line.frame, words.start, words.len());
+                self.finish(turn, slot);
+            }
+            PageOperation::Collect => {
+                let (words, kept) = (self.words_of(&sub), self.kept_at(turn, &sub));
+                self.tables.frames.read(line.frame, words.start, &mut self.kept[kept]);
+                self.finish(turn, slot);
+            }
+            PageOperation::Deposit => {
+                let (words, kept) = (self.words_of(&sub), self.kept_at(turn, &sub));
+                self.tables.frames.write(line.frame, words.start, &self.kept[kept]);
                 self.finish(turn, slot);
             }
             PageOperation::Verify | PageOperation::Clean | PageOperation::Fence | PageOperation::Nothing => {
@@ -139,10 +158,28 @@ impl Poster {
         }
     }
 
+    /// The payload words of a sub-request's sectors in their frame.
+    fn words_of(&self, sub: &SubRequest) -> std::ops::Range<usize> {
+        let ([from, to], words) = (sub.sectors.map(usize::from), self.drive.shape().sector_words);
+        from * words..to * words
+    }
+
+    /// Where the sectors of a Copy's step are, or go, in what is kept. No other step of any Copy is in the pipeline.
+    fn kept_at(&self, turn: &mut Turn<'_>, sub: &SubRequest) -> std::ops::Range<usize> {
+        let ([at, _], _) = self.pipeline.described(turn, sub.slot);
+        let (at, sectors) = (at.0 as usize, usize::from(sub.sectors[1] - sub.sectors[0]));
+        let words = self.drive.shape().sector_words;
+        at * words..(at + sectors) * words
+    }
+
     fn transfer(&mut self, turn: &mut Turn<'_>, slot: u16, lane: Lane, frame: u32) {
         turn.spend(Work::StartDma);
+        let data = self.pipeline.described(turn, slot);
+        self.transfer_from(turn, slot, lane, frame, data);
+    }
+
+    fn transfer_from(&mut self, turn: &mut Turn<'_>, slot: u16, lane: Lane, frame: u32, (host, bytes): Pieces) {
         let sub = self.here(slot).sub;
-        let (host, bytes) = self.pipeline.described(turn, slot);
         let transfer = Transfer {
             lane,
             nvmq: 1,
@@ -160,17 +197,23 @@ impl Poster {
     fn on_transferred(&mut self, turn: &mut Turn<'_>, done: Transferred) {
         let slot = done.token as u16;
         let Here { sub, line, .. } = self.here(slot);
-        if sub.operation == PageOperation::Compare {
+        let compares = matches!(sub.operation, PageOperation::Compare | PageOperation::CompareAndWrite);
+        if compares && !self.here(slot).wrote {
             turn.spend(Work::ComparePage);
-            let spare = done.local as u32;
-            let ([from, to], words) = (sub.sectors.map(usize::from), self.drive.shape().sector_words);
-            if !self.tables.frames.equal(line.frame, spare, from * words, (to - from) * words) {
-                let here = self.here[usize::from(slot)].as_mut().expect("it is here until it is over");
-                here.sub.status = Status::COMPARE_FAILURE;
-            }
+            let (spare, words) = (done.local as u32, self.words_of(&sub));
+            let equal = self.tables.frames.equal(line.frame, spare, words.start, words.len());
             self.spares.push(spare);
             if let Some(next) = self.comparing.pop_front() {
                 self.move_data(turn, next);
+            }
+            let here = self.here[usize::from(slot)].as_mut().expect("it is here until it is over");
+            if !equal {
+                here.sub.status = Status::COMPARE_FAILURE;
+            } else if sub.operation == PageOperation::CompareAndWrite {
+                here.wrote = true;
+                turn.spend(Work::StartDma);
+                let (_, data) = self.pipeline.described_pair(turn, slot);
+                return self.transfer_from(turn, slot, Lane::FromHost, line.frame, data);
             }
         }
         self.finish(turn, slot);
@@ -178,7 +221,14 @@ impl Poster {
 
     /// Its data are where they belong.
     fn finish(&mut self, turn: &mut Turn<'_>, slot: u16) {
-        let Here { sub, line, freed } = self.here[usize::from(slot)].take().expect("it is here until it is over");
+        let here = self.here[usize::from(slot)].take().expect("it is here until it is over");
+        let Here { sub, line, freed, .. } = here;
+        if sub.status == Status::SUCCESS && sub.operation.changes() {
+            self.tables.frames.set_readable(line.frame, sub.sectors, sub.operation != PageOperation::Spoil);
+        }
+        if sub.operation == PageOperation::CompareAndWrite {
+            self.pairs.push((sub.key.0, self.pipeline.described_pair(turn, slot).0, here.wrote));
+        }
         self.pipeline.set_line(turn, sub.line, line);
         turn.note(note_of(&sub, PipelineStep::Retired));
         self.retire(turn, &sub, freed);
@@ -199,7 +249,17 @@ impl Poster {
         let Progress { done, status } = *progress;
         if done == sub.of {
             self.commands.remove(&sub.key.0);
-            entry::post(turn, &self.tables, self.ways.posted, sub.key, status);
+            let pair = self.pairs.iter().position(|(key, ..)| *key == sub.key.0).map(|at| self.pairs.swap_remove(at));
+            match pair {
+                None => {
+                    entry::post(turn, &self.tables, self.ways.posted, sub.key, status);
+                }
+                Some((_, write, wrote)) => {
+                    for (key, status) in [sub.key, write].into_iter().zip(entry::pair_statuses(wrote, status)) {
+                        entry::post(turn, &self.tables, self.ways.posted, key, status);
+                    }
+                }
+            }
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::message::*;
 use crate::stages::entry;
+use crate::tables::ENTRY_WORDS;
 use crate::{Firmware, Tables, Turn, Work};
+use nvme::spec::{Fuse, Submission};
 use stage::{Accepts, Address, Stage};
 use std::collections::VecDeque;
 use units::QueueId;
@@ -13,13 +15,43 @@ pub(crate) struct Ways {
     pub(crate) workers: Vec<Address<Take>>,
 }
 
+/// What one worker takes from a queue: an entry, or the two of a fused pair. Which entries those are stands in the table of
+/// tickets, because workers come for them in any order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unit {
+    /// The first of them, counted from the queue's beginning.
+    pub(super) position: u64,
+    pub(super) paired: bool,
+}
+
+impl Unit {
+    fn word(self) -> u64 {
+        self.position << 1 | u64::from(self.paired)
+    }
+
+    /// The unit of this number of a queue.
+    pub(super) fn taken(tables: &Tables, queue: QueueId, number: u64) -> Self {
+        let word = tables.tickets.get(tables.place(queue, number));
+        Unit { position: word >> 1, paired: word & 1 != 0 }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Dealt {
+    arrived: u64,
+    entries: u64,
+    units: u64,
+}
+
 /// The fetching thread.
 pub(crate) struct Dispatch {
     tables: Tables,
     ways: Ways,
     /// Entries of each queue that are in its SQ buffer or on their way there.
     fetched: Vec<u64>,
-    /// Queues whose next entry waits for a worker, once for each entry.
+    /// Entries of each queue that stand in its SQ buffer or have stood there, and what of them was dealt, in entries and in units.
+    queues: Vec<Dealt>,
+    /// Queues whose next unit waits for a worker, once for each unit.
     waiting: VecDeque<QueueId>,
     /// Workers without a command, the one that has been idle for longest first.
     idle: VecDeque<u8>,
@@ -32,7 +64,34 @@ impl Accepts<WorkerIdle> for Dispatch {}
 impl Dispatch {
     pub(crate) fn new(tables: Tables, queues: u32, ways: Ways) -> Self {
         let idle = (0..ways.workers.len() as u8).collect();
-        Dispatch { tables, ways, fetched: vec![0; queues as usize + 1], waiting: VecDeque::new(), idle }
+        let places = queues as usize + 1;
+        let queues = vec![Dealt::default(); places];
+        Dispatch { tables, ways, fetched: vec![0; places], queues, waiting: VecDeque::new(), idle }
+    }
+
+    /// Entries have arrived: each is a unit, or together with the one behind it.
+    fn deal(&mut self, queue: QueueId, entries: u32) {
+        let dealt = &mut self.queues[queue.index()];
+        dealt.arrived += u64::from(entries);
+        while dealt.entries < dealt.arrived {
+            let fuse = |position| {
+                let place = self.tables.place(queue, position) * ENTRY_WORDS;
+                Submission([self.tables.sq_buffer.get(place), 0, 0, 0, 0, 0, 0, 0]).fuse()
+            };
+            let mut paired = false;
+            if fuse(dealt.entries) == Fuse::First {
+                if dealt.entries + 1 == dealt.arrived {
+                    // The one behind it may be its second half: it is told when that is here.
+                    return;
+                }
+                paired = fuse(dealt.entries + 1) == Fuse::Second;
+            }
+            let unit = Unit { position: dealt.entries, paired };
+            self.tables.tickets.set(self.tables.place(queue, dealt.units), unit.word());
+            dealt.units += 1;
+            dealt.entries += 1 + u64::from(paired);
+            self.waiting.push_back(queue);
+        }
     }
 
     fn wake_workers(&mut self, turn: &mut Turn<'_>) {
@@ -53,7 +112,7 @@ impl Stage<Firmware> for Dispatch {
                 entry::copy_batch(turn, &self.tables, self.ways.link, 0, fetched, &fetch);
             }
             Message::Transferred(done) => {
-                self.waiting.extend((0..done.aside).map(|_| QueueId(done.token as u16)));
+                self.deal(QueueId(done.token as u16), done.aside);
             }
             Message::WorkerIdle(idle) => self.idle.push_back(idle.worker),
             other => unreachable!("NVMe Fetch was sent {other:?}"),

@@ -7,6 +7,7 @@
 //! It waits for one thing at a time. It makes sure of room on flash before it asks for a cacheline: who holds a cacheline waits
 //! for flash and the host only, so no two can wait for each other.
 
+use super::dispatch::Unit;
 use super::points::Points;
 use super::pool::Pool;
 use super::reclaim::Reclaim;
@@ -19,7 +20,7 @@ use flash::Operation;
 use nvme::spec::{Opcode, Status, Submission};
 use stage::{Accepts, Address, Stage};
 use std::sync::Arc;
-use units::{HostAddress, Lpn, Ppn, Time};
+use units::{Lpn, Ppn, QueueId, Time};
 
 /// The tag of a worker's own page; pages that it moves are tagged by their place in the window.
 const OWN: u32 = u32::MAX;
@@ -81,6 +82,11 @@ pub(crate) struct Worker {
     pub(super) reclaim: Reclaim,
     request: Option<Request>,
     task: Option<PageTask>,
+    /// Whether a fused pair has come to its Write.
+    wrote: bool,
+    /// Whether it is going through pages that wait for nothing, and whether there is another.
+    is_going: bool,
+    goes_on: bool,
     /// The next line that a flush looks at.
     flush: usize,
     /// A command that came while the worker reclaimed in the background.
@@ -89,6 +95,8 @@ pub(crate) struct Worker {
     since: Time,
     /// For comparisons.
     spare: u32,
+    /// What a Copy has read of the page that it writes next.
+    kept: Vec<u64>,
 }
 
 impl Accepts<Take> for Worker {}
@@ -100,6 +108,7 @@ impl Worker {
     pub(crate) fn new(index: u8, shared: Shared, ways: Ways, spare: u32, window: std::ops::Range<u32>) -> Self {
         Worker {
             index,
+            kept: vec![0; shared.drive.page_words()],
             points: Points::new(shared.tables.groups.clone(), index.into(), shared.workers.into()),
             shared,
             ways,
@@ -107,6 +116,9 @@ impl Worker {
             reclaim: Reclaim::new(window),
             request: None,
             task: None,
+            wrote: false,
+            is_going: false,
+            goes_on: false,
             flush: 0,
             taken: None,
             since: Time::ZERO,
@@ -137,19 +149,55 @@ impl Worker {
             return;
         }
         let tables = &self.shared.tables;
-        let head = turn.fetch_add(&tables.sq_head, Tables::line(take.queue.index()), 1);
+        let unit = turn.fetch_add(&tables.sq_head, Tables::line(take.queue.index()), 1);
+        let Unit { position, paired } = Unit::taken(tables, take.queue, unit);
+        let (card, entry) = self.parse(turn, take.queue, position);
+        self.request = if paired {
+            let second = self.parse(turn, take.queue, position + 1);
+            self.pair(turn, [(card, entry), second])
+        } else {
+            Some(Request::new(&self.shared.drive, card, &entry, self.list()))
+        };
+        if self.request.is_none() {
+            self.rest(turn);
+            return;
+        }
+        self.flush = 0;
+        self.publish_activity();
+        self.go_on(turn);
+    }
+
+    fn parse(&self, turn: &mut Turn<'_>, queue: QueueId, position: u64) -> (Card, Submission) {
+        let tables = &self.shared.tables;
         turn.spend(Work::ParseCommand);
-        let place = tables.place(take.queue, head) * ENTRY_WORDS;
+        let place = tables.place(queue, position) * ENTRY_WORDS;
         let mut words = [0; ENTRY_WORDS];
         turn.load(&tables.sq_buffer, place);
         tables.sq_buffer.read(place, &mut words);
         let entry = Submission(words);
-        let card = entry::card(&self.shared.drive, take.queue, &entry);
+        let card = entry::card(&self.shared.drive, queue, &entry);
         turn.note(Note::Taken(card.key));
-        self.request = Some(Request::new(&self.shared.drive, card, &entry, self.list()));
-        self.flush = 0;
-        self.publish_activity();
-        self.go_on(turn);
+        (card, entry)
+    }
+
+    /// A fused pair as one command; nothing where both fail at once.
+    fn pair(&self, turn: &mut Turn<'_>, [first, second]: [(Card, Submission); 2]) -> Option<Request> {
+        let drive = &self.shared.drive;
+        let pair = entry::pair(drive, [(first.0, &first.1), (second.0, &second.1)]);
+        let request = pair.and_then(|pair| {
+            let both = |status| (status, Some(Status::ABORTED_FAILED_FUSED));
+            Request::paired(drive, pair, self.list()).map_err(both)
+        });
+        match request {
+            Ok(request) => Some(request),
+            Err((status, other)) => {
+                let other = other.unwrap_or(Status::ABORTED_MISSING_FUSED);
+                for (key, status) in [(first.0.key, status), (second.0.key, other)] {
+                    entry::post(turn, &self.shared.tables, self.ways.posted, key, status);
+                }
+                None
+            }
+        }
     }
 
     /// Waits from here on.
@@ -164,8 +212,21 @@ impl Worker {
         turn.note(Note::Waited { key, on, since: self.since, until: turn.now() });
     }
 
-    /// Goes on to the list, the next page, or the end of the command.
+    /// Goes on to the list, the next page, or the end of the command. Pages that wait for nothing come one after another here, and
+    /// not one within another: a command may have thousands.
     fn go_on(&mut self, turn: &mut Turn<'_>) {
+        self.goes_on = true;
+        if self.is_going {
+            return;
+        }
+        self.is_going = true;
+        while std::mem::take(&mut self.goes_on) {
+            self.advance(turn);
+        }
+        self.is_going = false;
+    }
+
+    fn advance(&mut self, turn: &mut Turn<'_>) {
         let thread = self.index + 1;
         if let Some(transfer) = self.request().wants(thread, 0) {
             turn.spend(Work::StartDma);
@@ -192,10 +253,7 @@ impl Worker {
             self.flush += 1;
             if tag & DIRTY != 0 {
                 turn.spend(Work::FindEntry);
-                let lpn = Lpn(tag as u32 - 1);
-                let (host, bytes) = ([HostAddress(0); 2], [0; 2]);
-                let operation = PageOperation::Clean;
-                return Some(PageTask { operation, lpn, sectors: [0; 2], needs_content: false, host, bytes });
+                return Some(PageTask::clean(Lpn(tag as u32 - 1)));
             }
         }
         None
@@ -204,7 +262,15 @@ impl Worker {
     fn finish(&mut self, turn: &mut Turn<'_>) {
         let request = self.request.take().expect("it carries a command");
         self.publish_activity();
-        entry::post(turn, &self.shared.tables, self.ways.posted, request.key(), request.status);
+        let (tables, posted) = (&self.shared.tables, self.ways.posted);
+        let [status, written] = match request.paired_key() {
+            Some(_) => entry::pair_statuses(std::mem::take(&mut self.wrote), request.status),
+            None => [request.status; 2],
+        };
+        entry::post(turn, tables, posted, request.key(), status);
+        if let Some(key) = request.paired_key() {
+            entry::post(turn, tables, posted, key, written);
+        }
         self.rest(turn);
     }
 
@@ -277,7 +343,7 @@ impl Worker {
         let to = self.points.allocate(turn);
         let line = self.shared.pool.line(lpn) as u32;
         let sequence = self.shared.pool.sequence(turn);
-        self.shared.tables.frames.label(line, lpn, self.index.into(), sequence);
+        self.shared.tables.frames.label_written(line, lpn, self.index.into(), sequence);
         self.ask_flash(turn, Operation::Program, to, line, OWN);
         self.wait(turn, step(to));
     }
@@ -309,6 +375,7 @@ impl Worker {
                 return;
             }
             self.shared.tables.frames.clear(line as u32, 0, self.shared.drive.page_words());
+            self.shared.tables.frames.mark_sound(line as u32);
         }
         self.on_filled(turn);
     }
@@ -323,13 +390,27 @@ impl Worker {
         turn.spend(Work::ServeEntry);
         let task = self.task();
         let line = self.shared.pool.line(task.lpn) as u32;
-        let frame = if task.operation == PageOperation::Compare { self.spare } else { line };
+        let frames = self.shared.tables.frames.clone();
+        if task.operation.reads() && !frames.is_readable(line, task.sectors) {
+            self.request().fail(Status::UNRECOVERED_READ);
+            self.unlock(turn);
+            return;
+        }
+        let (words, kept) = (self.words_of(&task), self.kept_at(&task));
         match task.operation {
-            PageOperation::Read => self.transfer(turn, Lane::ToHost, frame),
-            PageOperation::Write | PageOperation::Compare => self.transfer(turn, Lane::FromHost, frame),
-            PageOperation::Zero => {
-                let ([from, to], words) = (task.sectors.map(usize::from), self.shared.drive.shape().sector_words);
-                self.shared.tables.frames.clear(line, from * words, (to - from) * words);
+            PageOperation::Read => self.transfer(turn, Lane::ToHost, line),
+            PageOperation::Write => self.transfer(turn, Lane::FromHost, line),
+            PageOperation::Compare | PageOperation::CompareAndWrite => self.transfer(turn, Lane::FromHost, self.spare),
+            PageOperation::Zero | PageOperation::Spoil => {
+                frames.clear(line, words.start, words.len());
+                self.on_data(turn);
+            }
+            PageOperation::Collect => {
+                frames.read(line, words.start, &mut self.kept[kept]);
+                self.on_data(turn);
+            }
+            PageOperation::Deposit => {
+                frames.write(line, words.start, &self.kept[kept]);
                 self.on_data(turn);
             }
             PageOperation::Verify => self.on_data(turn),
@@ -337,6 +418,19 @@ impl Worker {
                 unreachable!("it has no data")
             }
         }
+    }
+
+    /// The payload words of a task's sectors in their frame.
+    fn words_of(&self, task: &PageTask) -> std::ops::Range<usize> {
+        let ([from, to], words) = (task.sectors.map(usize::from), self.shared.drive.shape().sector_words);
+        from * words..to * words
+    }
+
+    /// Where the sectors of a Copy's step are, or go, in what is kept for it.
+    fn kept_at(&self, task: &PageTask) -> std::ops::Range<usize> {
+        let words = self.shared.drive.shape().sector_words;
+        let (at, sectors) = (usize::from(task.staged), usize::from(task.sectors[1] - task.sectors[0]));
+        at * words..(at + sectors) * words
     }
 
     fn transfer(&mut self, turn: &mut Turn<'_>, lane: Lane, frame: u32) {
@@ -361,14 +455,25 @@ impl Worker {
     fn on_data(&mut self, turn: &mut Turn<'_>) {
         let task = self.task();
         let line = self.shared.pool.line(task.lpn);
-        if task.operation == PageOperation::Compare {
+        if matches!(task.operation, PageOperation::Compare | PageOperation::CompareAndWrite) {
             turn.spend(Work::ComparePage);
-            let ([from, to], words) = (task.sectors.map(usize::from), self.shared.drive.shape().sector_words);
-            if !self.shared.tables.frames.equal(line as u32, self.spare, from * words, (to - from) * words) {
+            let words = self.words_of(&task);
+            if !self.shared.tables.frames.equal(line as u32, self.spare, words.start, words.len()) {
                 self.request().fail(Status::COMPARE_FAILURE);
+                self.unlock(turn);
+                return;
             }
         }
+        if let (PageOperation::CompareAndWrite, Some((host, bytes))) = (task.operation, task.paired) {
+            // The lock of the line is held over both.
+            self.wrote = true;
+            self.task = Some(PageTask { operation: PageOperation::Write, host, bytes, paired: None, ..task });
+            self.transfer(turn, Lane::FromHost, line as u32);
+            return;
+        }
         if task.changes() {
+            let readable = task.operation != PageOperation::Spoil;
+            self.shared.tables.frames.set_readable(line as u32, task.sectors, readable);
             turn.store(&self.shared.tables.tags, line, (u64::from(task.lpn.0) + 1) | DIRTY);
             if self.request().card.fua {
                 self.program(turn, task.lpn, Step::Through);

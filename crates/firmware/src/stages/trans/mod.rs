@@ -13,11 +13,12 @@ mod page;
 
 use crate::message::*;
 use crate::stages::Answers;
+use crate::stages::log::bound_at;
 use crate::{Drive, Firmware, Flaw, Mapping, Mutation, Settings, Spares, Tables, Turn, Work};
 use hybrid::HybridPlaces;
 use page::PagePlaces;
 pub use page::write_points;
-use stage::{Accepts, Address, Stage};
+use stage::{Accepts, Address, LineId, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use units::{Lpn, Ppn};
@@ -63,6 +64,15 @@ pub(crate) struct Ways {
     pub(crate) shared: bool,
 }
 
+/// A page on its way to a new place, which the map does not point to yet.
+#[derive(Clone, Copy, Debug)]
+struct Moving {
+    lpn: Lpn,
+    to: Ppn,
+    /// Of the first program that was tried.
+    number: u64,
+}
+
 /// One TRANS thread.
 pub(crate) struct Trans {
     index: u8,
@@ -76,7 +86,7 @@ pub(crate) struct Trans {
     spares: Spares,
     mutation: Option<Mutation>,
     /// Pages whose new place is being programmed.
-    moving: Vec<(Lpn, Ppn)>,
+    moving: Vec<Moving>,
     /// Reclaims that were asked for and are under way.
     reclaiming: u32,
     /// Requests of the host that wait for it.
@@ -125,6 +135,7 @@ impl Trans {
             }
             TransOperation::Settle(from) => self.settle(turn, request, from),
             TransOperation::Fence => self.fence(turn, &request),
+            TransOperation::Sign => self.sign(turn, &request),
             TransOperation::Erase(page) => self.erase(turn, request, page),
             TransOperation::Tidy => self.tidy(turn, request),
             _ => {
@@ -175,6 +186,7 @@ impl Trans {
         }
         let Some(to) = self.places.place(turn, request.lpn) else { return false };
         self.tables.frames.clear(request.frame, 0, self.drive.page_words());
+        self.tables.frames.mark_sound(request.frame);
         self.label(request.lpn, request.frame);
         self.ask_flash(turn, flash::Operation::Program, to, request);
         true
@@ -186,6 +198,7 @@ impl Trans {
             Some(ppn) => self.ask_flash(turn, flash::Operation::Read, ppn, request),
             None => {
                 self.tables.frames.clear(request.frame, 0, self.drive.page_words());
+                self.tables.frames.mark_sound(request.frame);
                 self.answer(turn, request);
             }
         }
@@ -197,8 +210,8 @@ impl Trans {
         if self.places.locate(turn, request.lpn) == Some(from)
             && let Some(to) = self.places.place_moved(turn, request.lpn)
         {
+            self.moving.push(Moving { lpn: request.lpn, to, number: self.sequence });
             self.label_moved(request.lpn, request.frame);
-            self.moving.push((request.lpn, to));
             self.ask_flash(turn, flash::Operation::Program, to, &request);
         } else {
             self.answer(turn, &request);
@@ -213,7 +226,7 @@ impl Trans {
         self.places.abandon(turn, group);
         self.look_at_spares();
         let lpn = request.lpn;
-        let moving = self.moving.iter().position(|&moving| moving == (lpn, bad));
+        let moving = self.moving.iter().position(|moving| (moving.lpn, moving.to) == (lpn, bad));
         if moving.is_none() && self.places.locate(turn, lpn) != Some(bad) {
             // It was superseded meanwhile.
             self.answer(turn, &request);
@@ -228,7 +241,7 @@ impl Trans {
             return;
         };
         match moving {
-            Some(at) => self.moving[at].1 = to,
+            Some(at) => self.moving[at].to = to,
             None => self.places.remap(turn, lpn, Some(to)),
         }
         self.label_moved(lpn, request.frame);
@@ -244,13 +257,25 @@ impl Trans {
 
     fn settle(&mut self, turn: &mut Turn<'_>, request: TransRequest, from: Ppn) {
         turn.spend(Work::UpdateMap);
-        if let Some(at) = self.moving.iter().position(|&(lpn, _)| lpn == request.lpn) {
-            let (lpn, to) = self.moving.swap_remove(at);
+        if let Some(at) = self.moving.iter().position(|moving| moving.lpn == request.lpn) {
+            let Moving { lpn, to, .. } = self.moving.swap_remove(at);
             if self.places.locate(turn, lpn) == Some(from) {
                 self.places.remap(turn, lpn, Some(to));
             }
         }
         self.answer(turn, &request);
+    }
+
+    /// Says for a checkpoint which pages are new. A page that is moved gets its number before the map points to it, so none that is
+    /// on its way may count as old.
+    fn sign(&self, turn: &mut Turn<'_>, request: &TransRequest) {
+        turn.spend(Work::CollectMetadata);
+        let bound = self.moving.iter().map(|moving| moving.number).fold(self.sequence, u64::min);
+        let at = bound_at(self.index);
+        if at < self.tables.frames.words(request.frame) {
+            self.tables.frames.write(request.frame, at, &[bound]);
+        }
+        self.answer(turn, request);
     }
 
     /// Sends a fence behind all that this thread has sent to be programmed.
@@ -284,7 +309,7 @@ impl Trans {
     /// Writes the out-of-band entry: what recovery finds the page by.
     fn label(&mut self, lpn: Lpn, frame: u32) {
         if self.mutation != Some(Mutation::SkipOutOfBand) || !self.sequence.is_multiple_of(7) {
-            self.tables.frames.label(frame, lpn, self.index.into(), self.sequence);
+            self.tables.frames.label_written(frame, lpn, self.index.into(), self.sequence);
         }
         self.sequence += 1;
     }
@@ -370,9 +395,8 @@ impl Stage<Firmware> for Trans {
         }
     }
 
-    fn prefetch(&self, message: &Message) {
-        if let Message::TransRequest(request) = message {
-            self.tables.mapping.prefetch(request.lpn);
-        }
+    fn prefetch(&self, message: &Message) -> Option<LineId> {
+        let Message::TransRequest(request) = message else { return None };
+        Some(self.tables.mapping.prefetch(request.lpn))
     }
 }

@@ -1,0 +1,329 @@
+//! A served drive that is killed at any instant and served again from its file, under a host that knows what was promised.
+//!
+//! A few rounds as a test; `FLASHLOOM_ROUNDS=200` makes it as many, and `--nocapture` shows what they came to.
+
+use crate::initiator::{Attachment, Host, Payload, Wishes};
+use nvme::spec::{DataPointer, DsmRange, Opcode, Status, Submission};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+const NOWHERE: DataPointer = DataPointer { prp1: units::HostAddress(0), prp2: units::HostAddress(0) };
+const SUBSYSTEM: &str = "nqn.2026-11.org.flashloom:drive";
+
+/// Pages that the host uses: few enough to be written over and over, more than the drive keeps in its buffer.
+const PAGES: u64 = 2_000;
+const PAGE: usize = 4096;
+/// Commands outstanding.
+const DEPTH: usize = 16;
+
+/// What a page holds is named by the number of its write.
+type Write = u32;
+
+/// Marks a write of zeros, and what a page holds that was never written.
+const ZEROS: Write = 1 << 31;
+
+/// What a page begins with after a write.
+fn shown(write: Write) -> u32 {
+    if write & ZEROS == 0 { write } else { 0 }
+}
+
+/// What a command does when it is answered.
+#[derive(Clone, Debug)]
+enum Under {
+    /// Pages from the first on hold this write; whether it lasts.
+    Write { first: u64, pages: u64, write: Write, lasts: bool },
+    /// What was answered before it was sent lasts.
+    Flush(BTreeMap<u64, Write>),
+    /// The page is read.
+    Read(u64),
+}
+
+/// What the host knows of a page.
+#[derive(Clone, Debug)]
+struct Known {
+    /// What it may hold after a power cut: first what surely lasts, then what was sent later, in order.
+    may: Vec<Write>,
+    /// The last write that was answered.
+    answered: Write,
+    busy: bool,
+}
+
+/// A host and what it was promised.
+struct Promises {
+    known: Vec<Known>,
+    next: Write,
+    draw: Xoshiro256PlusPlus,
+    answers: u64,
+    judged: u64,
+}
+
+fn payload(page: u64, write: Write) -> Vec<u8> {
+    if shown(write) == 0 {
+        return vec![0; PAGE];
+    }
+    let words = (0..PAGE as u64 / 8).map(|word| units::pattern(units::Lba(page), write.into(), word as u32));
+    words.flat_map(|word| (word & !0xffff_ffff | u64::from(write)).to_le_bytes()).collect()
+}
+
+impl Promises {
+    fn new(seed: u64) -> Self {
+        let known = Known { may: vec![ZEROS], answered: ZEROS, busy: false };
+        let known = vec![known; PAGES as usize];
+        Promises { known, next: 1, draw: Xoshiro256PlusPlus::seed_from_u64(seed), answers: 0, judged: 0 }
+    }
+
+    /// Judges what a page holds. While the drive lives that must be the last write that was answered, for no other is under way.
+    fn judge(&mut self, page: u64, data: &[u8], alive: bool) {
+        let known = &mut self.known[page as usize];
+        let begins = u32::from_le_bytes(data[..4].try_into().expect("four bytes"));
+        let write = if begins == 0 { ZEROS } else { begins };
+        assert!(data == payload(page, write), "page {page} is a mix: it begins with write {write}, {known:?}");
+        if alive {
+            assert_eq!(begins, shown(known.answered), "page {page}: {known:?}");
+        } else {
+            let allowed = known.may.iter().any(|&write| shown(write) == begins);
+            assert!(allowed, "page {page} holds write {begins}: {known:?}");
+            *known = Known { may: vec![write], answered: write, busy: false };
+        }
+        self.judged += 1;
+    }
+
+    /// Reads everything, after the drive was switched on.
+    fn judge_all(&mut self, host: &mut Host) {
+        for first in (0..PAGES).step_by(16) {
+            let pages = (PAGES - first).min(16);
+            let read = Submission::read(1, first * 8, pages as u32 * 8, NOWHERE);
+            let data = host.queues[0].done(read, Payload::Receive(pages as usize * PAGE)).1;
+            for (page, data) in (first..).zip(data.chunks(PAGE)) {
+                self.judge(page, data, false);
+            }
+        }
+    }
+
+    /// Sends the next command; none if the pages drawn have one under way.
+    fn send(&mut self, host: &mut Host, through: bool) -> Option<(usize, u16, Under)> {
+        let queue = self.draw.random_range(0..host.queues.len());
+        let kind = self.draw.random_range(0..100);
+        let at = &mut host.queues[queue];
+        if kind < 4 {
+            let promised = (0..).zip(&self.known).map(|(page, known)| (page, known.answered)).collect();
+            let id = at.send(Submission::new(Opcode::Flush as u8, 1), &Payload::None);
+            return Some((queue, id, Under::Flush(promised)));
+        }
+        let first = self.draw.random_range(0..PAGES);
+        let pages = if kind < 80 { self.draw.random_range(1..=4).min(PAGES - first) } else { 1 };
+        let range = first as usize..(first + pages) as usize;
+        if self.known[range.clone()].iter().any(|known| known.busy) {
+            return None;
+        }
+        self.known[range.clone()].iter_mut().for_each(|known| known.busy = true);
+        if kind >= 88 {
+            let read = Submission::read(1, first * 8, 8, NOWHERE);
+            return Some((queue, at.send(read, &Payload::Receive(PAGE)), Under::Read(first)));
+        }
+        let (write, forced) = (if kind < 80 { self.next } else { self.next | ZEROS }, kind < 20);
+        self.next += 1;
+        self.known[range].iter_mut().for_each(|known| known.may.push(write));
+        let id = if kind < 80 {
+            let data: Vec<u8> = (first..first + pages).flat_map(|page| payload(page, write)).collect();
+            let command = Submission::write(1, first * 8, pages as u32 * 8, NOWHERE);
+            let command = if forced { command.with_fua() } else { command };
+            at.send(command, &Payload::Send(&data))
+        } else {
+            let mut range: Vec<u8> = DsmRange { attributes: 0, blocks: 8, slba: first * 8 }
+                .encode()
+                .iter()
+                .flat_map(|word| word.to_le_bytes())
+                .collect();
+            range.resize(PAGE, 0);
+            at.send(Submission::dataset_management(1, 1, NOWHERE), &Payload::Send(&range))
+        };
+        Some((queue, id, Under::Write { first, pages, write, lasts: through || forced }))
+    }
+
+    fn answered(&mut self, under: Under, data: &[u8]) {
+        self.answers += 1;
+        match under {
+            Under::Write { first, pages, write, lasts } => {
+                for known in &mut self.known[first as usize..(first + pages) as usize] {
+                    (known.answered, known.busy) = (write, false);
+                    if lasts {
+                        known.may = vec![write];
+                    }
+                }
+            }
+            Under::Flush(promised) => {
+                for (page, write) in promised {
+                    let may = &mut self.known[page as usize].may;
+                    // What came before the promised write is over. It is there, unless a later one that lasts was answered since.
+                    if let Some(at) = may.iter().rposition(|&known| known == write) {
+                        may.drain(..at);
+                    }
+                }
+            }
+            Under::Read(page) => {
+                self.judge(page, data, true);
+                self.known[page as usize].busy = false;
+            }
+        }
+    }
+
+    /// Sends commands until the drive is gone.
+    fn work(&mut self, host: &mut Host, through: bool) {
+        let mut under: Vec<BTreeMap<u16, Under>> = vec![BTreeMap::new(); host.queues.len()];
+        'gone: loop {
+            while under.iter().map(BTreeMap::len).sum::<usize>() < DEPTH {
+                if let Some((queue, id, command)) = self.send(host, through) {
+                    under[queue].insert(id, command);
+                }
+            }
+            for (queue, under) in host.queues.iter_mut().zip(&mut under).filter(|(_, under)| !under.is_empty()) {
+                let Ok((completion, data)) = queue.finish() else { break 'gone };
+                let command = under.remove(&completion.command_id()).expect("it was sent");
+                assert_eq!(completion.status(), Status::SUCCESS, "{command:?}");
+                self.answered(command, &data);
+            }
+        }
+        self.known.iter_mut().for_each(|known| known.busy = false);
+    }
+}
+
+/// Kills a drive after so long.
+fn kill_after(process: Arc<Mutex<Child>>, life: Duration) -> thread::JoinHandle<()> {
+    thread::spawn(move || {
+        thread::sleep(life);
+        process.lock().expect("nobody panics with it").kill().expect("it was started by this test");
+    })
+}
+
+/// The drive as a process.
+struct Drive {
+    process: Arc<Mutex<Child>>,
+    address: Option<SocketAddr>,
+    /// What it said of what was in the file.
+    recovered: Option<String>,
+}
+
+impl Drop for Drive {
+    fn drop(&mut self) {
+        let mut process = self.process.lock().expect("nobody panics with it");
+        let _ = process.kill();
+        let _ = process.wait();
+    }
+}
+
+impl Drive {
+    /// Serves from a file, and is killed after so long if that is said.
+    fn serve(file: &Path, flags: &[&str], life: Option<Duration>) -> Drive {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flashloom"));
+        command.args(["serve", "--tcp", "127.0.0.1:0", "--device", "small", "--media"]).arg(file).args(flags);
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the program starts");
+        let out = process.stdout.take().expect("it is piped");
+        let process = Arc::new(Mutex::new(process));
+        if let Some(life) = life {
+            kill_after(process.clone(), life);
+        }
+        let mut drive = Drive { process, address: None, recovered: None };
+        for line in BufReader::new(out).lines() {
+            let line = line.expect("text");
+            match line.split_once(' ') {
+                Some(("recovered", found)) => drive.recovered = Some(found.trim().into()),
+                Some(("listening", address)) => drive.address = Some(address.trim().parse().expect("an address")),
+                _ => {}
+            }
+            if drive.address.is_some() {
+                break;
+            }
+        }
+        drive
+    }
+
+    fn attach(&self) -> Option<Host> {
+        let attachment = Attachment {
+            address: self.address?,
+            subsystem: SUBSYSTEM.into(),
+            host: "nqn.2026-11.org.flashloom:host".into(),
+            queues: 2,
+            keep_alive_ms: 0,
+            wishes: Wishes::default(),
+        };
+        Some(attachment.attach())
+    }
+}
+
+/// What all rounds came to.
+#[derive(Debug, Default)]
+struct Tally {
+    rounds: u64,
+    killed_in_recovery: u64,
+    from_checkpoint: u64,
+    from_every_page: u64,
+}
+
+fn rounds(architecture: &str, count: u64, seed: u64, tally: &mut Tally) -> (u64, u64) {
+    let name = format!("flashloom-killed-{architecture}-{}.media", std::process::id());
+    let file = Scratch(std::env::temp_dir().join(name));
+    let mut promises = Promises::new(seed);
+    for round in 0..count {
+        let draw = &mut promises.draw;
+        let (through, fast, often) = (draw.random_bool(0.3), draw.random_bool(0.5), draw.random_bool(0.7));
+        let life = Duration::from_micros(draw.random_range(0..150_000));
+        let through_set = format!("cache.write_through={through}");
+        let mut flags = vec!["--architecture", architecture, "--set", &through_set, "--set", "cache.size_bytes=1MiB"];
+        if fast {
+            flags.extend(["--timing", "off"]);
+        }
+        if often {
+            flags.extend(["--set", "journal.interval_ms=3", "--set", "journal.only_when_idle=false"]);
+        }
+        if round % 4 == 3 {
+            // Killed while it starts, as like as not in recovery.
+            drop(Drive::serve(&file.0, &flags, Some(life / 8)));
+            tally.killed_in_recovery += 1;
+        }
+        // It must live until all is judged, and is killed at some instant behind that.
+        let drive = Drive::serve(&file.0, &flags, None);
+        let mut host = drive.attach().expect("it listens");
+        promises.judge_all(&mut host);
+        match &drive.recovered {
+            Some(found) if found.contains("checkpoint") => tally.from_checkpoint += 1,
+            Some(_) => tally.from_every_page += 1,
+            None => assert_eq!(round, 0, "a file that is not new is recovered"),
+        }
+        let killer = kill_after(drive.process.clone(), life);
+        promises.work(&mut host, through);
+        killer.join().expect("it was alive");
+        tally.rounds += 1;
+    }
+    (promises.answers, promises.judged)
+}
+
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
+#[test]
+#[expect(clippy::print_stdout, reason = "what many rounds came to is for who asked for them")]
+fn a_drive_that_is_killed_and_served_again_has_what_it_promised() {
+    let each = std::env::var("FLASHLOOM_ROUNDS").ok().and_then(|rounds| rounds.parse::<u64>().ok());
+    let architectures = ["deepflash", "naive", "pipessd", "tradition"];
+    for (architecture, seed) in architectures.into_iter().zip(1..) {
+        let mut tally = Tally::default();
+        let count = each.map_or(2, |all| all.div_ceil(architectures.len() as u64));
+        let (answers, judged) = rounds(architecture, count, seed, &mut tally);
+        println!("{architecture}: {tally:?}, {answers} commands answered, {judged} pages judged");
+        assert!(answers > 0 && tally.from_checkpoint + tally.from_every_page == count - 1, "{tally:?}");
+    }
+}

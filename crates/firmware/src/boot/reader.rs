@@ -1,0 +1,75 @@
+//! Rows of pages to be read, on all dies at once: one row, a page on each plane, of each die is under way at a time.
+
+use crate::BlockGroups;
+
+/// Which rows a step of recovery reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Course {
+    /// All of some groups, up to the first row that is erased.
+    Groups,
+    /// The last of some groups.
+    Last,
+    /// Those listed.
+    Listed,
+}
+
+/// How far a die is.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DieRows {
+    pub(super) group: u32,
+    pub(super) row: u32,
+    /// Pages of it that are not read yet.
+    pub(super) left: u32,
+    /// Whether all of them so far are erased.
+    pub(super) erased: bool,
+    /// What is left of a list, the next at the end.
+    pub(super) listed: Vec<(u32, u32)>,
+}
+
+impl DieRows {
+    /// The first row of a die on a course, among the groups from `from` to `end` that are wanted.
+    pub(super) fn begin(
+        &mut self,
+        course: Course,
+        groups: &BlockGroups,
+        (from, end): (u32, u32),
+        wanted: impl Fn(u32) -> bool,
+    ) -> bool {
+        (self.group, self.row) = (from, if course == Course::Last { groups.pages_per_block() - 1 } else { 0 });
+        self.settle(course, groups, end, wanted)
+    }
+
+    /// The row after this one. `rows` are those of a group.
+    pub(super) fn advance(
+        &mut self,
+        course: Course,
+        groups: &BlockGroups,
+        (rows, end): (u32, u32),
+        wanted: impl Fn(u32) -> bool,
+    ) -> bool {
+        match course {
+            // A block is programmed in the order of its pages, so behind a row that is erased there is nothing.
+            Course::Groups if !self.erased && self.row + 1 < rows => {
+                self.row += 1;
+                return true;
+            }
+            Course::Groups => (self.group, self.row) = (self.group + groups.dies(), 0),
+            Course::Last => self.group += groups.dies(),
+            Course::Listed => {}
+        }
+        self.settle(course, groups, end, wanted)
+    }
+
+    /// Goes on to a group that is wanted, or the next row of the list; `false` if there is none.
+    fn settle(&mut self, course: Course, groups: &BlockGroups, end: u32, wanted: impl Fn(u32) -> bool) -> bool {
+        if course == Course::Listed {
+            let Some(next) = self.listed.pop() else { return false };
+            (self.group, self.row) = next;
+            return true;
+        }
+        while self.group < end && !wanted(self.group) {
+            self.group += groups.dies();
+        }
+        self.group < end
+    }
+}

@@ -1,0 +1,317 @@
+//! LOG: the journal. Checkpoints of the map go to the journal's own groups (DeepFlash §4.4); recovery begins with the newest whole one.
+//!
+//! ```text
+//! every writer says from which number on its pages count as new -> head -> the segments that changed, as they are then
+//!     -> fence: what the segments point to is programmed -> commit
+//! ```
+//! Without its commit a checkpoint counts for nothing, and the one before it does. What pages hold is in [`crate::tables::journal`];
+//! their out-of-band entries carry the checkpoint's number. With hybrid mapping the segments are written but hold nothing, for
+//! recovery does not know that mapping.
+
+mod space;
+
+use crate::message::*;
+use crate::stages::bgc::is_idle;
+use crate::tables::journal::{COMMIT, HEAD, HEAD_WORDS, JOURNAL_OWNER, mark_of};
+use crate::{Drive, Firmware, GroupState, Mutation, Note, Settings, Tables, Turn, Work};
+use flash::Operation;
+use space::{Due, Page, Space};
+use stage::{Accepts, Address, Stage};
+use std::sync::Arc;
+use units::{Lpn, Ppn, Time};
+
+/// Tags of erases, of writers asked for their bounds, and of fences; pages are tagged by their place in the window.
+const ERASE: u32 = u32::MAX;
+const SIGN: u32 = u32::MAX - 1;
+const FENCE: u32 = u32::MAX - 2;
+
+/// How far a checkpoint is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Resting,
+    /// So many writers have put their bound into the head.
+    Signing(u16),
+    /// The head is to be written.
+    Head,
+    /// Segments are being written.
+    Segments,
+    /// All segments are written or on their way; so many fences are to come down.
+    Fencing(u32),
+    /// All is on flash: the commit is to be written.
+    Commit,
+    /// The commit is being written.
+    Committing,
+}
+
+/// Where LOG can send.
+pub(crate) struct Ways {
+    pub(crate) fcmd: Vec<Address<FlashRequest>>,
+    pub(crate) trans: Vec<Address<TransRequest>>,
+}
+
+/// The LOG thread.
+pub(crate) struct Log {
+    drive: Arc<Drive>,
+    settings: Settings,
+    tables: Tables,
+    ways: Ways,
+    free_frames: Vec<u32>,
+    first_frame: u32,
+    /// The number of the checkpoint.
+    number: u64,
+    phase: Phase,
+    /// The place of the head's frame in the window, while writers sign it.
+    head: u32,
+    due: Due,
+    space: Space,
+    pages: u32,
+    segments: u32,
+    /// The sum of the marks of its segments.
+    sum: u64,
+    under_way: u32,
+    /// The group that is being erased, and blocks of it that are not yet.
+    erasing: (u32, u32),
+}
+
+impl Accepts<PageDone> for Log {}
+
+impl Log {
+    pub(crate) fn new(drive: Arc<Drive>, settings: Settings, tables: Tables, ways: Ways) -> Self {
+        let free_frames = (0..u32::from(settings.journal.window)).rev().collect();
+        let (groups, journal) = (tables.groups.journal(), &tables.journal);
+        let segments = (0..journal.segments()).map(|segment| journal.place(segment).map(|group| group - groups.start));
+        let seals = journal.seals().map(|group| group.map(|group| group - groups.start));
+        let size = (groups.len() as u32, tables.groups.pages());
+        let space = Space::new(size, segments, seals, settings.has(Mutation::ReuseBeforeCheckpoint));
+        Log {
+            drive,
+            settings,
+            ways,
+            free_frames,
+            first_frame: tables.frames.whole().start,
+            number: tables.journal.number(),
+            tables,
+            phase: Phase::Resting,
+            head: 0,
+            due: Due::default(),
+            space,
+            pages: 0,
+            segments: 0,
+            sum: 0,
+            under_way: 0,
+            erasing: (0, 0),
+        }
+    }
+
+    /// Begins a checkpoint when it is time for one.
+    fn begin(&mut self, turn: &mut Turn<'_>) {
+        let held_back = self.settings.journal.only_when_idle && !is_idle(&self.tables, self.settings.parts.nvmq);
+        let first = turn.now() == Time::ZERO;
+        if self.phase == Phase::Resting && !held_back && !first {
+            turn.spend(Work::SealCheckpoint);
+            self.number += 1;
+            (self.pages, self.segments, self.sum) = (0, 0, 0);
+            self.head = self.free_frames.pop().expect("nothing is under way");
+            let frame = self.first_frame + self.head;
+            self.tables.frames.clear(frame, 0, self.tables.frames.words(frame));
+            self.put(frame, 0, u64::from(self.settings.parts.trans));
+            self.sign(turn, 0);
+        }
+        turn.wake_at(turn.now() + self.settings.journal.interval);
+    }
+
+    /// Asks one writer after another for its bound, then sees what is due.
+    fn sign(&mut self, turn: &mut Turn<'_>, writer: u16) {
+        if writer < self.settings.parts.trans {
+            self.phase = Phase::Signing(writer);
+            let at = self.first_frame + self.head;
+            return self.ask_trans(turn, writer, TransOperation::Sign, at, SIGN);
+        }
+        for word in 0..self.tables.mapping.changed_words() {
+            let bits = self.tables.mapping.take_changed(word);
+            if bits != 0 {
+                self.due.add(word, bits);
+            }
+        }
+        if self.space.plan(&mut self.due) {
+            self.phase = Phase::Head;
+            self.advance(turn);
+        } else {
+            // What is due stays so.
+            self.free_frames.push(self.head);
+            self.phase = Phase::Resting;
+        }
+    }
+
+    /// Writes what can be written now.
+    fn advance(&mut self, turn: &mut Turn<'_>) {
+        while self.erasing.1 == 0 {
+            match self.phase {
+                Phase::Head => {
+                    if !self.write(turn, Page::Head) {
+                        return;
+                    }
+                    self.phase = Phase::Segments;
+                }
+                Phase::Segments if self.free_frames.is_empty() => return,
+                Phase::Segments => match self.next_segment() {
+                    Some(segment) => {
+                        turn.spend(Work::CollectMetadata);
+                        if !self.write(turn, Page::Segment(segment)) {
+                            return;
+                        }
+                        self.due.done(segment);
+                    }
+                    None => return self.raise_fences(turn),
+                },
+                Phase::Fencing(0) if self.under_way == 0 => self.phase = Phase::Commit,
+                Phase::Commit => {
+                    turn.spend(Work::SealCheckpoint);
+                    if !self.write(turn, Page::Commit) {
+                        return;
+                    }
+                    self.phase = Phase::Committing;
+                }
+                Phase::Resting | Phase::Signing(_) | Phase::Fencing(_) | Phase::Committing => return,
+            }
+        }
+    }
+
+    fn next_segment(&mut self) -> Option<u32> {
+        let segment = self.due.first()?;
+        if self.settings.has(Mutation::DropCheckpointTail) && self.due.count() == 1 {
+            self.due.done(segment);
+            return None;
+        }
+        Some(segment)
+    }
+
+    /// Behind these fences all that the segments point to is programmed.
+    fn raise_fences(&mut self, turn: &mut Turn<'_>) {
+        let writers = self.settings.parts.trans;
+        if self.settings.has(Mutation::CommitUnfenced) {
+            self.phase = Phase::Fencing(0);
+            return self.advance(turn);
+        }
+        self.phase = Phase::Fencing(u32::from(writers) * self.ways.fcmd.len() as u32);
+        for writer in 0..writers {
+            self.ask_trans(turn, writer, TransOperation::Fence, 0, FENCE);
+        }
+    }
+
+    fn ask_trans(&self, turn: &mut Turn<'_>, writer: u16, operation: TransOperation, frame: u32, tag: u32) {
+        let requester = Requester { group: Asker::Log, index: 0, tag };
+        let request = TransRequest { operation, lpn: Lpn(writer.into()), frame, requester, key: CommandKey::NONE };
+        turn.send(self.ways.trans[usize::from(writer)], request);
+    }
+
+    /// Programs one page of the journal; `false` if its group must be erased first.
+    fn write(&mut self, turn: &mut Turn<'_>, page: Page) -> bool {
+        let groups = &self.tables.groups;
+        let start = groups.journal().start;
+        let (group, position) = self.space.room(|group| groups.erase_count(start + group));
+        let group = start + group;
+        if position == 0 && groups.state(group) != GroupState::Free {
+            self.erasing = (group, groups.planes());
+            for ppn in groups.blocks(group) {
+                self.ask(turn, Operation::Erase, ppn, 0, ERASE);
+            }
+            return false;
+        }
+        groups.set_state(group, GroupState::Open);
+        let ppn = groups.page(group, position);
+        self.space.write(page);
+        let place = if page == Page::Head { self.head } else { self.free_frames.pop().expect("the caller looked") };
+        let frame = self.first_frame + place;
+        let label = match page {
+            Page::Head => HEAD,
+            Page::Segment(segment) => {
+                self.segments += 1;
+                self.sum = self.sum.wrapping_add(mark_of(segment, self.number));
+                self.fill(frame, segment);
+                Lpn(segment)
+            }
+            Page::Commit => {
+                self.tables.frames.clear(frame, 0, self.tables.frames.words(frame));
+                self.put(frame, 0, self.segments.into());
+                self.put(frame, 1, self.sum);
+                COMMIT
+            }
+        };
+        self.tables.frames.label(frame, label, JOURNAL_OWNER, self.number);
+        self.ask(turn, Operation::Program, ppn, frame, place);
+        self.under_way += 1;
+        self.pages += 1;
+        true
+    }
+
+    /// Writes a segment as it is now, where journal pages are kept.
+    fn fill(&self, frame: u32, segment: u32) {
+        let whole = self.tables.frames.words(frame) == self.drive.whole_words();
+        let mut words = [0; 64];
+        for from in (0..self.tables.frames.words(frame)).step_by(words.len()) {
+            let count = words.len().min(self.tables.frames.words(frame) - from);
+            words.fill(0);
+            if whole {
+                self.tables.mapping.snapshot(segment, from, &mut words[..count]);
+            }
+            self.tables.frames.write(frame, from, &words[..count]);
+        }
+    }
+
+    /// Writes a word of a head or a commit, where journal pages are kept.
+    fn put(&self, frame: u32, at: usize, word: u64) {
+        if at < self.tables.frames.words(frame) {
+            self.tables.frames.write(frame, at, &[word]);
+        }
+    }
+
+    fn ask(&self, turn: &mut Turn<'_>, operation: Operation, ppn: Ppn, frame: u32, tag: u32) {
+        let thread = self.drive.channel_of(ppn) % self.ways.fcmd.len();
+        let requester = Requester { group: Asker::Log, index: 0, tag };
+        let (owner, ticket, key) = (0, NO_TICKET, CommandKey::NONE);
+        turn.send(self.ways.fcmd[thread], FlashRequest { operation, ppn, frame, requester, owner, ticket, key });
+    }
+
+    fn on_page_done(&mut self, turn: &mut Turn<'_>, done: PageDone) {
+        match (done.requester.tag, self.phase) {
+            (SIGN, Phase::Signing(writer)) => return self.sign(turn, writer + 1),
+            (FENCE, Phase::Fencing(left)) => self.phase = Phase::Fencing(left - 1),
+            (ERASE, _) => {
+                self.erasing.1 -= 1;
+                if self.erasing.1 == 0 {
+                    self.tables.groups.erased(self.erasing.0);
+                    self.tables.groups.set_state(self.erasing.0, GroupState::Free);
+                }
+            }
+            (place, _) => {
+                self.free_frames.push(place);
+                self.under_way -= 1;
+            }
+        }
+        if self.phase == Phase::Committing && self.under_way == 0 {
+            turn.note(Note::CheckpointCommitted { version: self.number, pages: self.pages });
+            self.space.commit();
+            self.phase = Phase::Resting;
+        }
+        self.advance(turn);
+    }
+}
+
+/// Where a writer's bound is in a head.
+pub(crate) fn bound_at(writer: u8) -> usize {
+    HEAD_WORDS + usize::from(writer)
+}
+
+impl Stage<Firmware> for Log {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
+        match message {
+            Message::PageDone(done) => self.on_page_done(turn, done),
+            other => unreachable!("LOG was sent {other:?}"),
+        }
+    }
+
+    fn on_wake(&mut self, turn: &mut Turn<'_>) {
+        self.begin(turn);
+    }
+}

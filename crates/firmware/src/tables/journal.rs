@@ -1,0 +1,77 @@
+//! Where the newest checkpoint of the map is in the journal, and what its pages hold.
+//!
+//! ```text
+//! head: writers, then the bound of each | segments: map entries, two a word | commit: segments, and the sum of their marks
+//! ```
+//! A checkpoint holds the segments that changed since the one before; the newest page of every other segment is in an earlier one.
+//! While its pages are written the map goes on changing. The head has a *bound* for each writer of pages, taken before the first
+//! segment: what was numbered below it is in the segments, and pages numbered from it on are found by their out-of-band entries.
+
+use super::Mapping;
+use crate::Settings;
+use stage::{SharedMemory, Words};
+use units::{Lba, Lpn, pattern};
+
+/// The owner that journal pages carry in their out-of-band entries.
+pub const JOURNAL_OWNER: u16 = u16::MAX;
+
+/// What the out-of-band entries of heads and of commits have for a segment number.
+pub const HEAD: Lpn = flash::Oob::LPN_MAX;
+/// See [`HEAD`].
+pub const COMMIT: Lpn = Lpn(flash::Oob::LPN_MAX.0 - 1);
+
+/// Words of a head before the bounds.
+pub const HEAD_WORDS: usize = 1;
+
+/// What a segment adds to the sum in the commit of its checkpoint.
+pub fn mark_of(segment: u32, checkpoint: u64) -> u64 {
+    pattern(Lba(segment.into()), checkpoint, 0)
+}
+
+/// In [`Journal::seals`]: the number of the newest checkpoint, and the groups of its head and its commit, plus 1.
+const NUMBER: usize = 0;
+
+/// The newest checkpoint when the drive is switched on. LOG begins with it.
+#[derive(Clone, Debug)]
+pub struct Journal {
+    /// The group of each segment's newest page, plus 1; 0 for a segment that has none.
+    places: Words,
+    seals: Words,
+}
+
+impl Journal {
+    pub(crate) fn new(memory: &mut SharedMemory, settings: &Settings, mapping: &Mapping) -> Self {
+        let segments = if settings.parts.log == 0 { 0 } else { mapping.segments() };
+        Journal { places: memory.narrow(segments as usize), seals: memory.wide(3) }
+    }
+
+    /// Segments of the map.
+    pub fn segments(&self) -> u32 {
+        self.places.len() as u32
+    }
+    /// The group of a segment's newest page; none where all of the segment was never mapped.
+    pub fn place(&self, segment: u32) -> Option<u32> {
+        (self.places.get(segment as usize) as u32).checked_sub(1)
+    }
+    /// Says where that is.
+    pub fn set_place(&self, segment: u32, group: u32) {
+        self.places.set(segment as usize, u64::from(group) + 1);
+    }
+    /// The number of the newest checkpoint that anything is known of; 0 for none.
+    pub fn number(&self) -> u64 {
+        self.seals.get(NUMBER)
+    }
+    /// Says what that is.
+    pub fn set_number(&self, number: u64) {
+        self.seals.set(NUMBER, number);
+    }
+    /// The groups of the newest checkpoint's head and commit.
+    pub fn seals(&self) -> [Option<u32>; 2] {
+        [1, 2].map(|at| (self.seals.get(at) as u32).checked_sub(1))
+    }
+    /// Says which these are.
+    pub fn set_seals(&self, [head, commit]: [u32; 2]) {
+        self.seals.set(1, u64::from(head) + 1);
+        self.seals.set(2, u64::from(commit) + 1);
+    }
+}

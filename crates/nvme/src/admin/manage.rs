@@ -1,0 +1,136 @@
+//! What namespaces there are, what they are like, and tests of the drive: Namespace Management and Attachment, Format NVM, Device
+//! Self-test (Base §5.22, §5.23, §5.14, §5.9).
+
+use super::AdminReply;
+use crate::namespaces::{Change, FORMATS};
+use crate::spec::identify::IdentifyNamespace;
+use crate::spec::{ALL_NAMESPACES, Status, Submission, log_page};
+use crate::{Controller, DeviceEvent};
+use std::collections::BTreeSet;
+
+/// Most controllers of a list (Base §4.5.1).
+const CONTROLLERS_MAX: usize = 2047;
+
+/// A format by its place in the structure, where all of the bits that say it stand.
+fn format_bytes(format: u32) -> Result<u32, Status> {
+    FORMATS.get(format as usize).copied().ok_or(Status::INVALID_FORMAT)
+}
+
+impl Controller {
+    pub(super) fn manage_namespaces(&mut self, submission: &Submission, data: &[u8]) -> Result<AdminReply, Status> {
+        match submission.dword(10) & 0xf {
+            0 => self.create_namespace(submission, data),
+            1 if submission.namespace() == ALL_NAMESPACES => {
+                let ids: Vec<u32> = self.namespaces.ids(None).collect();
+                if ids.is_empty() {
+                    return Ok(AdminReply::DONE);
+                }
+                self.erase(submission, ids, Change::Deleted)
+            }
+            1 => self.erase(submission, vec![submission.namespace()], Change::Deleted),
+            _ => Err(Status::INVALID_FIELD),
+        }
+    }
+
+    fn create_namespace(&mut self, submission: &Submission, data: &[u8]) -> Result<AdminReply, Status> {
+        // Of command sets there is NVM alone (CSI).
+        if submission.dword(11) >> 24 != 0 || data.len() < IdentifyNamespace::BYTES {
+            return Err(Status::INVALID_FIELD);
+        }
+        let asked = IdentifyNamespace::from_bytes(data);
+        if asked.size() != asked.capacity() {
+            return Err(Status::THIN_PROVISIONING_NOT_SUPPORTED);
+        }
+        let format = u32::from(asked.format() & 0xf) | u32::from(asked.format() >> 5 & 3) << 4;
+        let block_bytes = format_bytes(format)?;
+        if !self.namespaces.has_format(block_bytes) || asked.protection() != 0 {
+            return Err(Status::INVALID_FORMAT);
+        }
+        let id = self.namespaces.create(asked.size(), block_bytes)?;
+        self.events.push_back(DeviceEvent::NamespacesChanged);
+        Ok(AdminReply::success(id.into()))
+    }
+
+    pub(super) fn attach_namespace(&mut self, submission: &Submission, data: &[u8]) -> Result<AdminReply, Status> {
+        let attaches = match submission.dword(10) & 0xf {
+            0 => true,
+            1 => false,
+            _ => return Err(Status::INVALID_FIELD),
+        };
+        let mut words = data.chunks_exact(2).map(|word| u16::from_le_bytes([word[0], word[1]]));
+        let count = usize::from(words.next().unwrap_or(0));
+        if count > CONTROLLERS_MAX {
+            return Err(Status::CONTROLLER_LIST_INVALID);
+        }
+        let controllers: Vec<u16> = words.take(count).collect();
+        self.namespaces.attach(submission.namespace(), &controllers, attaches)?;
+        self.events.push_back(DeviceEvent::NamespacesChanged);
+        Ok(AdminReply::DONE)
+    }
+
+    pub(super) fn format(&mut self, submission: &Submission) -> Result<AdminReply, Status> {
+        let dword10 = submission.dword(10);
+        let block_bytes = format_bytes(dword10 & 0xf | (dword10 >> 12 & 3) << 4)?;
+        // Neither metadata nor protection information comes with blocks; a cryptographic erase needs a key.
+        let (protection, erase) = (dword10 >> 4 & 0x1f, dword10 >> 9 & 7);
+        if !self.namespaces.has_format(block_bytes) || protection != 0 {
+            return Err(Status::INVALID_FORMAT);
+        }
+        if erase > 1 {
+            return Err(Status::INVALID_FIELD);
+        }
+        let controller = self.settings.controller_id;
+        let ids: Vec<u32> = match submission.namespace() {
+            ALL_NAMESPACES => self.namespaces.ids(Some(controller)).collect(),
+            id => vec![id],
+        };
+        if let Some(id) = ids.iter().find(|id| self.namespaces.of(controller, **id).is_none()) {
+            return Err(self.namespaces.missing(*id));
+        }
+        if ids.is_empty() {
+            return Err(Status::INVALID_NAMESPACE);
+        }
+        self.erase(submission, ids, Change::Formatted(block_bytes))
+    }
+
+    /// Has namespaces erased, after which they are what the command makes of them. It completes then.
+    fn erase(&mut self, submission: &Submission, ids: Vec<u32>, change: Change) -> Result<AdminReply, Status> {
+        if self.erasing.is_some() {
+            return Err(Status::COMMAND_SEQUENCE_ERROR);
+        }
+        // All or none.
+        for id in &ids {
+            let space = self.namespaces.allocated(*id).ok_or(self.namespaces.missing(*id))?;
+            if space.change.is_some() {
+                return Err(Status::FORMAT_IN_PROGRESS);
+            }
+        }
+        for &namespace in &ids {
+            let piece = self.namespaces.begin_change(namespace, change).expect("it was looked at");
+            self.events.push_back(DeviceEvent::Erase { namespace, piece });
+        }
+        self.events.push_back(DeviceEvent::NamespacesChanged);
+        self.erasing = Some((submission.command_id(), BTreeSet::from_iter(ids)));
+        Ok(AdminReply::Held)
+    }
+
+    pub(super) fn self_test(&mut self, submission: &Submission) -> Result<AdminReply, Status> {
+        let namespace = submission.namespace();
+        let is_there = namespace == 0 || namespace == ALL_NAMESPACES || self.has(namespace);
+        if !is_there {
+            return Err(self.namespaces.missing(namespace));
+        }
+        let runs = self.pages.get(&log_page::SELF_TEST).is_some_and(|page| page[0] != 0);
+        match submission.dword(10) & 0xf {
+            1 | 2 if runs => return Err(Status::SELF_TEST_IN_PROGRESS),
+            code @ (1 | 2) => self.events.push_back(DeviceEvent::SelfTest { extended: code == 2, namespace }),
+            0xf => self.events.push_back(DeviceEvent::SelfTestEnded),
+            _ => return Err(Status::INVALID_FIELD),
+        }
+        Ok(AdminReply::DONE)
+    }
+
+    fn has(&self, namespace: u32) -> bool {
+        self.namespaces.of(self.settings.controller_id, namespace).is_some()
+    }
+}

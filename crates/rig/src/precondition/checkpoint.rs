@@ -1,0 +1,129 @@
+//! The checkpoint that a drive has with such a past, as if LOG had written the whole map when all was quiet: a rule like the past
+//! itself, so that its pages take no memory.
+
+use super::rule::Rule;
+use firmware::journal::{COMMIT, HEAD, HEAD_WORDS, JOURNAL_OWNER, mark_of};
+use firmware::{AddressSplit, BlockGroups, Drive, GroupState, Settings, Tables, rank_of, trans_of};
+use flash::{Labels, Oob};
+use units::{Lpn, Ppn};
+
+/// The number of that checkpoint, and of the first write behind it.
+const NUMBER: u64 = 1;
+const FIRST_WRITE: u64 = 1;
+
+/// A past whose map is in the journal: head, segments in order, commit, from the first page of the journal on.
+#[derive(Debug)]
+pub(super) struct Checkpointed<R> {
+    rule: R,
+    groups: BlockGroups,
+    split: AddressSplit,
+    writers: u16,
+    /// Logical pages of the drive.
+    pages: u32,
+    per_segment: u32,
+    segments: u32,
+}
+
+impl<R: Rule> Checkpointed<R> {
+    /// Writes where the checkpoint is, where there is a journal, and adds how many pages of which of its groups are programmed.
+    pub(super) fn write(
+        rule: R,
+        (drive, settings): (&Drive, &Settings),
+        tables: &Tables,
+        written: &mut Vec<(u32, u32)>,
+    ) -> Self {
+        let (groups, journal) = (&tables.groups, &tables.journal);
+        let segments = journal.segments();
+        let per_group = groups.pages();
+        let start = groups.journal().start;
+        let (mut left, mut group) = (if segments > 0 { segments + 2 } else { 0 }, start);
+        assert!(left <= groups.journal().len() as u32 * per_group, "a journal has room for the whole map");
+        while left > 0 {
+            written.push((group, left.min(per_group)));
+            groups.set_state(group, GroupState::Closed);
+            left -= left.min(per_group);
+            group += 1;
+        }
+        if segments > 0 {
+            let place = |page: u32| start + page / per_group;
+            (0..segments).for_each(|segment| journal.set_place(segment, place(1 + segment)));
+            journal.set_seals([start, place(1 + segments)]);
+            journal.set_number(NUMBER);
+        }
+        Checkpointed {
+            rule,
+            groups: groups.clone(),
+            split: settings.split,
+            writers: settings.parts.trans,
+            pages: drive.pages(),
+            per_segment: tables.mapping.segment_entries() as u32,
+            segments,
+        }
+    }
+
+    /// What a page of the journal is; none for another page.
+    fn journal_page(&self, ppn: Ppn) -> Option<Lpn> {
+        let (group, start) = (self.groups.of(ppn), self.groups.journal().start);
+        let page = group.checked_sub(start)? * self.groups.pages() + self.groups.position(ppn);
+        Some(match page {
+            0 => HEAD,
+            page if page <= self.segments => Lpn(page - 1),
+            _ => COMMIT,
+        })
+    }
+
+    /// The map entries of a segment.
+    fn entries(&self, segment: u32) -> Vec<u32> {
+        let first = segment * self.per_segment;
+        let lpns = first..self.pages.min(first + self.per_segment);
+        let owners: Vec<u16> = lpns.clone().map(|lpn| trans_of(self.split, Lpn(lpn), self.writers)).collect();
+        let mut entries = vec![0; lpns.len()];
+        let mut places = Vec::new();
+        for writer in 0..self.writers {
+            let Some(at) = owners.iter().position(|owner| *owner == writer) else { continue };
+            let count = owners.iter().filter(|owner| **owner == writer).count();
+            places.clear();
+            places.resize(count, Ppn(0));
+            let rank = rank_of(self.split, Lpn(first + at as u32), self.writers);
+            self.rule.places(writer.into(), rank, &mut places);
+            let own = entries.iter_mut().zip(&owners).filter(|(_, owner)| **owner == writer);
+            for ((entry, _), place) in own.zip(&places) {
+                *entry = place.0 + 1;
+            }
+        }
+        entries
+    }
+}
+
+impl<R: Rule> Labels for Checkpointed<R> {
+    fn label(&self, ppn: Ppn) -> Lpn {
+        self.journal_page(ppn).unwrap_or_else(|| self.rule.label(ppn))
+    }
+
+    fn entry(&self, ppn: Ppn) -> Oob {
+        match self.journal_page(ppn) {
+            Some(lpn) => Oob { lpn, owner: JOURNAL_OWNER, sequence: NUMBER },
+            None => self.rule.entry(ppn),
+        }
+    }
+
+    fn payload(&self, ppn: Ppn, payload: &mut [u64]) {
+        payload.fill(0);
+        match self.journal_page(ppn) {
+            Some(HEAD) => {
+                payload[0] = self.writers.into();
+                payload[HEAD_WORDS..HEAD_WORDS + usize::from(self.writers)].fill(FIRST_WRITE);
+            }
+            Some(COMMIT) => {
+                let marks = (0..self.segments).map(|segment| mark_of(segment, NUMBER));
+                payload[..2].copy_from_slice(&[self.segments.into(), marks.fold(0, u64::wrapping_add)]);
+            }
+            Some(Lpn(segment)) => {
+                for (word, pair) in payload.iter_mut().zip(self.entries(segment).chunks(2)) {
+                    *word = u64::from(pair[0]) | u64::from(pair.get(1).copied().unwrap_or(0)) << 32;
+                }
+            }
+            None => {}
+        }
+    }
+}

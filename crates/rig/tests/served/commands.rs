@@ -1,0 +1,272 @@
+//! Copy, Write Uncorrectable, and Compare and Write as a fused pair, on every architecture: against a copy of the drive, and
+//! between hosts that race.
+
+use crate::Serving;
+use crate::conversations::{NOWHERE, read, write};
+use crate::initiator::{Attachment, Host, Payload, Queue};
+use nvme::spec::{CopyRange, DsmRange, Fuse, Opcode, Status, Submission};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use std::ops::Range;
+
+const BLOCKS: u64 = 400;
+
+pub(crate) fn copy(queue: &mut Queue, to: u64, ranges: &[(u64, u32)]) -> Status {
+    let words = ranges.iter().flat_map(|&(slba, blocks)| CopyRange { slba, blocks }.encode());
+    let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+    let submission = Submission::copy(1, to, ranges.len() as u32, NOWHERE);
+    queue.command(submission, Payload::Send(&bytes)).0.status()
+}
+
+/// Sends a fused pair; how its halves ended.
+fn compare_and_write(queue: &mut Queue, slba: u64, old: &[u8], new: &[u8]) -> [Status; 2] {
+    let blocks = old.len() as u32 / 512;
+    let halves = [
+        (Submission::compare(1, slba, blocks, NOWHERE).with_fuse(Fuse::First), old),
+        (write(slba, blocks).with_fuse(Fuse::Second), new),
+    ];
+    both(queue, halves)
+}
+
+fn both(queue: &mut Queue, halves: [(Submission, &[u8]); 2]) -> [Status; 2] {
+    let ids = halves.map(|(submission, data)| queue.send(submission, &Payload::Send(data)));
+    let mut statuses = [Status::INTERNAL; 2];
+    for _ in ids {
+        let (completion, _) = queue.finish().expect("an answer");
+        let half = ids.iter().position(|id| *id == completion.command_id()).expect("it was sent");
+        statuses[half] = completion.status();
+    }
+    statuses
+}
+
+/// What a drive must hold: bytes, and blocks that answer with an error.
+struct Model {
+    bytes: Vec<u8>,
+    spoiled: Vec<bool>,
+}
+
+impl Model {
+    fn bytes(blocks: &Range<u64>) -> Range<usize> {
+        blocks.start as usize * 512..blocks.end as usize * 512
+    }
+    fn is_spoiled(&self, blocks: &Range<u64>) -> bool {
+        self.spoiled[blocks.start as usize..blocks.end as usize].contains(&true)
+    }
+    fn put(&mut self, blocks: &Range<u64>, data: &[u8]) {
+        self.bytes[Model::bytes(blocks)].copy_from_slice(data);
+        self.spoiled[blocks.start as usize..blocks.end as usize].fill(false);
+    }
+    fn check(&self, queue: &mut Queue, blocks: &Range<u64>, what: &str) {
+        let count = (blocks.end - blocks.start) as u32;
+        let (completion, data) = queue.command(read(blocks.start, count), Payload::Receive(count as usize * 512));
+        let due = if self.is_spoiled(blocks) { Status::UNRECOVERED_READ } else { Status::SUCCESS };
+        assert_eq!(completion.status(), due, "{what}: {blocks:?}");
+        assert!(due != Status::SUCCESS || data == self.bytes[Model::bytes(blocks)], "{what}: {blocks:?}");
+    }
+}
+
+/// A step of the comparison with the model.
+fn step(model: &mut Model, host: &mut Host, random: &mut Xoshiro256PlusPlus, what: &str) {
+    let mut some = |most: u64| {
+        let count = random.random_range(1..=most);
+        let first = random.random_range(0..BLOCKS - count);
+        first..first + count
+    };
+    let (target, source, near) = (some(24), some(24), some(8));
+    let length = |blocks: &Range<u64>| (blocks.end - blocks.start) as u32;
+    let data: Vec<u8> = (0..length(&target) * 512).map(|_| random.random()).collect();
+    let queue = &mut host.queues[0];
+    match random.random_range(0..6) {
+        0 => {
+            queue.done(write(target.start, length(&target)), Payload::Send(&data));
+            model.put(&target, &data);
+        }
+        1 => {
+            queue.done(Submission::write_uncorrectable(1, target.start, length(&target)), Payload::None);
+            model.spoiled[target.start as usize..target.end as usize].fill(true);
+        }
+        2 => {
+            queue.done(Submission::write_zeroes(1, target.start, length(&target)), Payload::None);
+            model.put(&target, &vec![0; data.len()]);
+        }
+        3 => {
+            let range = DsmRange { attributes: 0, blocks: length(&target), slba: target.start }.encode();
+            let bytes: Vec<u8> = range.iter().flat_map(|word| word.to_le_bytes()).collect();
+            queue.done(Submission::dataset_management(1, 1, NOWHERE), Payload::Send(&bytes));
+            model.put(&target, &vec![0; data.len()]);
+        }
+        4 => copy_step(model, queue, [&source, &near], target.start, what),
+        _ => {
+            let unit = near.start / 8 * 8;
+            let place = near.start..near.end.min(unit + 8);
+            let mut old = model.bytes[Model::bytes(&place)].to_vec();
+            let wrong = random.random_bool(0.4);
+            old[0] ^= u8::from(wrong);
+            let new = vec![random.random(); old.len()];
+            let due = match (model.is_spoiled(&place), wrong) {
+                (true, _) => [Status::UNRECOVERED_READ, Status::ABORTED_FAILED_FUSED],
+                (_, true) => [Status::COMPARE_FAILURE, Status::ABORTED_FAILED_FUSED],
+                _ => [Status::SUCCESS; 2],
+            };
+            assert_eq!(compare_and_write(queue, place.start, &old, &new), due, "{what}: {place:?}");
+            if due == [Status::SUCCESS; 2] {
+                model.put(&place, &new);
+            }
+        }
+    }
+}
+
+/// Two ranges are copied, if they lie apart from where they go.
+fn copy_step(model: &mut Model, queue: &mut Queue, sources: [&Range<u64>; 2], to: u64, what: &str) {
+    let total: u64 = sources.iter().map(|source| source.end - source.start).sum();
+    let target = to..to + total;
+    let meets = |source: &&Range<u64>| source.start < target.end && target.start < source.end;
+    if target.end > BLOCKS || sources.iter().any(meets) {
+        return;
+    }
+    let ranges = sources.map(|source| (source.start, (source.end - source.start) as u32));
+    let status = copy(queue, to, &ranges);
+    if sources.iter().any(|source| model.is_spoiled(source)) {
+        assert_eq!(status, Status::UNRECOVERED_READ, "{what}: {sources:?}");
+        // How far it came is not said.
+        let zeroes = Submission::write_zeroes(1, to, total as u32);
+        queue.done(zeroes, Payload::None);
+        return model.put(&target, &vec![0; total as usize * 512]);
+    }
+    assert_eq!(status, Status::SUCCESS, "{what}: {sources:?} to {to}");
+    let bytes: Vec<u8> = sources.iter().flat_map(|source| model.bytes[Model::bytes(source)].to_vec()).collect();
+    model.put(&target, &bytes);
+}
+
+#[test]
+fn copies_spoiled_blocks_and_fused_pairs_leave_what_they_must_on_every_architecture() {
+    for architecture in firmware::architecture::ARCHITECTURES {
+        let name = architecture.name();
+        let running = Serving { architecture: name, ..Serving::default() }.start();
+        let mut host = running.host("host").attach();
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(11);
+        let mut model = Model { bytes: vec![0; BLOCKS as usize * 512], spoiled: vec![false; BLOCKS as usize] };
+        for number in 0..240 {
+            let what = format!("{name}, step {number}");
+            step(&mut model, &mut host, &mut random, &what);
+            let first = random.random_range(0..BLOCKS - 40);
+            model.check(&mut host.queues[1], &(first..first + 40), &what);
+        }
+        let flush = Submission::flush(1);
+        host.queues[0].done(flush, Payload::None);
+        (0..BLOCKS).step_by(8).for_each(|at| model.check(&mut host.queues[1], &(at..at + 8), name));
+        running.end();
+    }
+}
+
+/// A counter that two hosts raise by Compare and Write: each success counts once.
+#[test]
+fn what_two_hosts_compare_and_write_counts_every_success_once() {
+    for architecture in ["deepflash", "naive", "pipessd", "tradition"] {
+        let running = Serving { architecture, ..Serving::default() }.start();
+        let raise = |attachment: Attachment| {
+            let mut host = attachment.attach();
+            let mut successes = 0u64;
+            while successes < 60 {
+                let (_, old) = host.queues[1].done(read(3, 2), Payload::Receive(1024));
+                let value = u64::from_le_bytes(old[..8].try_into().expect("eight bytes"));
+                let new = [value + 1, 0].map(u64::to_le_bytes).concat().repeat(64);
+                let [compared, written] = compare_and_write(&mut host.queues[0], 3, &old, &new);
+                if compared == Status::COMPARE_FAILURE {
+                    assert_eq!(written, Status::ABORTED_FAILED_FUSED);
+                    continue;
+                }
+                assert_eq!([compared, written], [Status::SUCCESS; 2]);
+                successes += 1;
+            }
+        };
+        let hosts = ["one", "other"].map(|name| running.host(name));
+        std::thread::scope(|scope| hosts.into_iter().for_each(|host| drop(scope.spawn(|| raise(host)))));
+        let mut host = running.host("third").attach();
+        let (_, last) = host.queues[0].done(read(3, 2), Payload::Receive(1024));
+        assert_eq!(last[..8], 120u64.to_le_bytes(), "{architecture}");
+        running.end();
+    }
+}
+
+#[test]
+fn halves_without_the_other_and_pairs_that_do_not_fit_fail_as_the_specification_says() {
+    let running = Serving::default().start();
+    let mut host = running.host("host").attach();
+    let queue = &mut host.queues[0];
+    let page = [0; 4096];
+    let first = |slba, blocks| Submission::compare(1, slba, blocks, NOWHERE).with_fuse(Fuse::First);
+    let second = |slba, blocks| write(slba, blocks).with_fuse(Fuse::Second);
+    use Status as S;
+    let (missing, failed, normal) = (S::ABORTED_MISSING_FUSED, S::ABORTED_FAILED_FUSED, S::SUCCESS);
+    type Case<'a> = ([(Submission, &'a [u8]); 2], [Status; 2]);
+    let cases: [Case<'_>; 5] = [
+        ([(first(0, 1), &page[..512]), (write(0, 1), &page[..512])], [missing, normal]),
+        ([(write(0, 1), &page[..512]), (second(0, 1), &page[..512])], [normal, missing]),
+        ([(first(0, 1), &page[..512]), (second(1, 1), &page[..512])], [S::INVALID_FIELD, failed]),
+        ([(first(0, 1), &page[..512]), (second(0, 2), &page[..1024])], [S::INVALID_FIELD, failed]),
+        ([(first(4, 8), &page), (second(4, 8), &page)], [S::ATOMIC_WRITE_UNIT_EXCEEDED, missing]),
+    ];
+    for (halves, due) in cases {
+        assert_eq!(both(queue, halves), due, "{halves:x?}");
+    }
+    let wrong = queue.command(read(0, 1).with_fuse(Fuse::First), Payload::Receive(512)).0;
+    assert_eq!(wrong.status(), S::INVALID_FIELD);
+    assert_eq!(compare_and_write(queue, 8, &page, &[7; 4096]), [S::SUCCESS; 2]);
+    assert!(queue.done(read(8, 8), Payload::Receive(4096)).1 == [7; 4096]);
+    // A host that leaves between the halves takes nothing with it.
+    queue.send(first(0, 1), &Payload::Send(&page[..512]));
+    drop(host);
+    running.wait_for_connections(0);
+    let mut host = running.host("another").attach();
+    host.queues[0].done(write(0, 8), Payload::Send(&page));
+    assert!(running.end().durable);
+}
+
+#[test]
+fn copies_beyond_their_limits_are_refused() {
+    let running = Serving::default().start();
+    let mut host = running.host("host").attach();
+    let last = {
+        let (_, space) = host.admin.done(Submission::identify(0, 1, NOWHERE), Payload::Receive(4096));
+        nvme::spec::identify::IdentifyNamespace::from_bytes(&space).size()
+    };
+    let queue = &mut host.queues[0];
+    assert_eq!(copy(queue, 0, &[(0, 1); 129]), Status::COMMAND_SIZE_LIMIT_EXCEEDED);
+    assert_eq!(copy(queue, 4096, &[(0, 2049)]), Status::COMMAND_SIZE_LIMIT_EXCEEDED);
+    assert_eq!(copy(queue, 4096, &[(0, 1024), (0, 1024), (0, 1)]), Status::COMMAND_SIZE_LIMIT_EXCEEDED);
+    assert_eq!(copy(queue, 4096, &[(last - 1, 2)]), Status::LBA_OUT_OF_RANGE);
+    assert_eq!(copy(queue, last - 1, &[(0, 2)]), Status::LBA_OUT_OF_RANGE);
+    assert_eq!(copy(queue, last, &[(0, 1)]), Status::LBA_OUT_OF_RANGE);
+    assert_eq!(copy(queue, 4096, &[(0, 2048)]), Status::SUCCESS);
+    let other = Submission::copy(1, 0, 1, NOWHERE).with_dword(12, 1 << 8);
+    assert_eq!(queue.command(other, Payload::Send(&[0; 64])).0.status(), Status::INVALID_FIELD);
+    running.end();
+}
+
+#[test]
+fn what_is_spoiled_stays_so_when_the_drive_is_served_again() {
+    for architecture in ["deepflash", "pipessd", "tradition"] {
+        let scratch = crate::kept::Scratch::new(&format!("spoiled-{architecture}"));
+        let serving = || Serving { architecture, media: Some(scratch.0.clone()), ..Serving::default() };
+        let running = serving().start();
+        let mut host = running.host("host").attach();
+        host.queues[0].done(write(0, 24), Payload::Send(&[5; 24 * 512]));
+        host.queues[0].done(Submission::write_uncorrectable(1, 6, 4), Payload::None);
+        running.end();
+        let running = serving().start();
+        let mut host = running.host("host").attach();
+        let queue = &mut host.queues[0];
+        for (slba, due) in [(5, Status::SUCCESS), (6, Status::UNRECOVERED_READ), (9, Status::UNRECOVERED_READ)] {
+            let (completion, data) = queue.command(read(slba, 1), Payload::Receive(512));
+            assert_eq!(completion.status(), due, "{architecture}: {slba}");
+            assert!(due != Status::SUCCESS || data == [5; 512]);
+        }
+        for submission in [Submission::verify(1, 6, 1), Submission::over_blocks(Opcode::Verify, 1, 0, 24)] {
+            assert_eq!(queue.command(submission, Payload::None).0.status(), Status::UNRECOVERED_READ);
+        }
+        queue.done(write(6, 4), Payload::Send(&[6; 2048]));
+        assert!(queue.done(read(6, 4), Payload::Receive(2048)).1 == [6; 2048], "{architecture}");
+        running.end();
+    }
+}

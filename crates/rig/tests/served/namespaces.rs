@@ -1,0 +1,230 @@
+//! Namespaces that come, go and are formatted, self-tests of the drive, and the log pages that tell of its media.
+
+use crate::Serving;
+use crate::commands::copy;
+use crate::conversations::{NOWHERE, log, read};
+use crate::initiator::{Host, Over, Payload, Queue};
+use nvme::spec::fabrics::Property;
+use nvme::spec::identify::{self, IdentifyController, IdentifyNamespace};
+use nvme::spec::log_page::{self, EnduranceGroupPage, OcpHealthPage};
+use nvme::spec::{DsmRange, FeatureId, Opcode, Status, Submission, registers};
+use std::time::{Duration, Instant};
+
+fn namespace(admin: &mut Queue, id: u32) -> IdentifyNamespace {
+    let (_, data) = admin.done(Submission::identify(identify::NAMESPACE, id, NOWHERE), Payload::Receive(4096));
+    IdentifyNamespace::from_bytes(&data)
+}
+
+/// Identifiers of a list of them.
+fn list(admin: &mut Queue, cns: u8) -> Vec<u32> {
+    let (_, data) = admin.done(Submission::identify(cns, 0, NOWHERE), Payload::Receive(4096));
+    let ids = data.chunks_exact(4).map(|id| u32::from_le_bytes(id.try_into().expect("four bytes")));
+    ids.take_while(|id| *id != 0).collect()
+}
+
+fn create(admin: &mut Queue, blocks: u64, format: u8) -> (u32, Status) {
+    let mut asked = IdentifyNamespace::default();
+    asked.set_size(blocks).set_capacity(blocks).set_format(format);
+    let (completion, _) = admin.command(Submission::create_namespace(NOWHERE), Payload::Send(asked.as_bytes()));
+    (completion.result() as u32, completion.status())
+}
+
+fn attach(admin: &mut Queue, id: u32, controllers: &[u16], attaches: bool) -> Status {
+    let words = std::iter::once(controllers.len() as u16).chain(controllers.iter().copied());
+    let mut data: Vec<u8> = words.flat_map(u16::to_le_bytes).collect();
+    data.resize(4096, 0);
+    admin.command(Submission::attach_namespace(id, attaches, NOWHERE), Payload::Send(&data)).0.status()
+}
+
+fn write_to(host: &mut Host, id: u32, slba: u64, blocks: u32, data: &[u8]) {
+    host.queues[0].done(Submission::write(id, slba, blocks, NOWHERE), Payload::Send(data));
+}
+
+fn read_from(host: &mut Host, id: u32, slba: u64, blocks: u32, bytes: usize) -> Vec<u8> {
+    host.queues[1].done(Submission::read(id, slba, blocks, NOWHERE), Payload::Receive(bytes)).1
+}
+
+#[test]
+fn a_format_leaves_nothing_and_changes_the_size_of_blocks() {
+    for architecture in ["deepflash", "naive", "pipessd", "tradition"] {
+        let running = Serving { architecture, ..Serving::default() }.start();
+        let mut host = running.host("host").attach();
+        let before = namespace(&mut host.admin, 1);
+        assert_eq!((before.formats(), before.format(), before.block_bytes()), (1, 0, Some(512)));
+        let last = before.size() - 8;
+        for slba in [0, 20_000, last] {
+            write_to(&mut host, 1, slba, 8, &[9; 4096]);
+        }
+        host.admin.done(Submission::format_nvm(1, 1, 1), Payload::None);
+        let after = namespace(&mut host.admin, 1);
+        assert_eq!((after.size(), after.format(), after.block_bytes()), (before.size() / 8, 1, Some(4096)));
+        for slba in [0, 2500, last / 8] {
+            assert!(read_from(&mut host, 1, slba, 1, 4096) == [0; 4096], "{architecture}: block {slba}");
+        }
+        let beyond = host.queues[0].command(read(after.size(), 1), Payload::Receive(4096)).0.status();
+        assert_eq!(beyond, Status::LBA_OUT_OF_RANGE);
+        write_to(&mut host, 1, 3, 2, &[7; 8192]);
+        let range = DsmRange { attributes: 0, blocks: 1, slba: 3 }.encode();
+        let range: Vec<u8> = range.iter().flat_map(|word| word.to_le_bytes()).collect();
+        host.queues[0].done(Submission::dataset_management(1, 1, NOWHERE), Payload::Send(&range));
+        assert_eq!(copy(&mut host.queues[0], 100, &[(3, 2)]), Status::SUCCESS);
+        assert!(read_from(&mut host, 1, 100, 2, 8192) == [[0; 4096], [7; 4096]].concat(), "{architecture}");
+        host.admin.done(Submission::format_nvm(u32::MAX, 0, 0), Payload::None);
+        assert_eq!(namespace(&mut host.admin, 1).size(), before.size() / 8 * 8);
+        assert!(read_from(&mut host, 1, 24, 16, 8192) == [0; 8192], "{architecture}");
+        assert!(running.end().durable);
+    }
+}
+
+#[test]
+fn formats_that_are_not_there_are_refused() {
+    let running = Serving { lba_bytes: 4096, ..Serving::default() }.start();
+    let mut host = running.host("host").attach();
+    let cases = [
+        (Submission::format_nvm(1, 0, 0), Status::INVALID_FORMAT),
+        (Submission::format_nvm(1, 5, 0), Status::INVALID_FORMAT),
+        (Submission::format_nvm(1, 1, 2), Status::INVALID_FIELD),
+        (Submission::format_nvm(1, 1 | 1 << 5, 0).with_dword(10, 1 | 1 << 5), Status::INVALID_FORMAT),
+        (Submission::format_nvm(2, 1, 0), Status::INVALID_FIELD),
+        (Submission::format_nvm(77, 1, 0), Status::INVALID_NAMESPACE),
+    ];
+    for (submission, due) in cases {
+        assert_eq!(host.admin.command(submission, Payload::None).0.status(), due, "{submission:x?}");
+    }
+    host.admin.done(Submission::format_nvm(1, 1, 0), Payload::None);
+    assert_eq!(create(&mut host.admin, 2048, 0).1, Status::INVALID_FORMAT);
+    running.end();
+}
+
+/// Two hosts: one makes and deletes namespaces, the other is told.
+#[test]
+fn namespaces_come_and_go_and_hosts_are_told() {
+    let running = Serving::default().start();
+    let (mut host, mut other) = (running.host("host").attach(), running.host("other").attach());
+    let notices = Submission::set_features(FeatureId::AsynchronousEventConfiguration, 1 << 8);
+    other.admin.done(notices, Payload::None);
+    let held = other.admin.send(Submission::asynchronous_event_request(), &Payload::None);
+    let told = |other: &mut Host, held: u16| -> Vec<u32> {
+        let (event, _) = other.admin.finish().expect("an event");
+        assert_eq!((event.command_id(), event.result()), (held, 2 | 4 << 16), "a notice, of type 2 with page 04h");
+        let page = log(&mut other.admin, log_page::CHANGED_NAMESPACES, 4096);
+        let ids = page.chunks_exact(4).map(|id| u32::from_le_bytes(id.try_into().expect("four bytes")));
+        ids.take_while(|id| *id != 0).collect()
+    };
+    write_to(&mut host, 1, 0, 8, &[1; 4096]);
+    assert_eq!(create(&mut host.admin, 2048, 0).1, Status::INSUFFICIENT_CAPACITY, "namespace 1 has all of it");
+    host.admin.done(Submission::delete_namespace(1), Payload::None);
+    assert_eq!(told(&mut other, held), [1]);
+    assert_eq!(list(&mut host.admin, identify::ACTIVE_NAMESPACES), [0u32; 0]);
+    assert_eq!(host.queues[0].command(read(0, 8), Payload::Receive(4096)).0.status(), Status::INVALID_FIELD);
+    let made = [create(&mut host.admin, 8192, 0), create(&mut host.admin, 1024, 1)];
+    assert_eq!(made, [(1, Status::SUCCESS), (2, Status::SUCCESS)]);
+    assert_eq!(list(&mut host.admin, identify::ALLOCATED_NAMESPACES), [1, 2]);
+    assert_eq!(list(&mut host.admin, identify::ACTIVE_NAMESPACES), [0u32; 0]);
+    let held = other.admin.send(Submission::asynchronous_event_request(), &Payload::None);
+    let both = [host.controller, other.controller];
+    assert_eq!(attach(&mut host.admin, 1, &both[..1], true), Status::SUCCESS);
+    assert_eq!(attach(&mut host.admin, 2, &both, true), Status::SUCCESS);
+    assert_eq!(told(&mut other, held), [2]);
+    assert_eq!(list(&mut host.admin, identify::ACTIVE_NAMESPACES), [1, 2]);
+    assert_eq!(list(&mut other.admin, identify::ACTIVE_NAMESPACES), [2]);
+    assert!(read_from(&mut host, 1, 0, 8, 4096) == [0; 4096], "what was there is gone");
+    write_to(&mut host, 1, 8184, 8, &[1; 4096]);
+    write_to(&mut host, 2, 0, 1, &[2; 4096]);
+    write_to(&mut host, 2, 1023, 1, &[3; 4096]);
+    let beyond = Submission::write(1, 8185, 8, NOWHERE);
+    assert_eq!(host.queues[0].command(beyond, Payload::Send(&[0; 4096])).0.status(), Status::LBA_OUT_OF_RANGE);
+    assert!(read_from(&mut other, 2, 0, 1, 4096) == [2; 4096]);
+    assert!(read_from(&mut other, 2, 1023, 1, 4096) == [3; 4096]);
+    assert!(read_from(&mut host, 1, 8184, 8, 4096) == [1; 4096]);
+    let names = [1, 2].map(|id| namespace(&mut host.admin, id).nguid());
+    assert_ne!(names[0], names[1]);
+    assert_eq!(attach(&mut host.admin, 2, &both[1..], true), Status::NAMESPACE_ALREADY_ATTACHED);
+    assert_eq!(attach(&mut host.admin, 2, &[77], false), Status::CONTROLLER_LIST_INVALID);
+    assert_eq!(attach(&mut host.admin, 2, &both[1..], false), Status::SUCCESS);
+    assert_eq!(other.queues[0].command(Submission::flush(2), Payload::None).0.status(), Status::INVALID_FIELD);
+    let (_, page) =
+        host.admin.done(Submission::identify(identify::NAMESPACE_CONTROLLERS, 2, NOWHERE), Payload::Receive(4096));
+    assert_eq!(page[..6], [1, 0, both[0] as u8, (both[0] >> 8) as u8, 0, 0]);
+    host.admin.done(Submission::delete_namespace(u32::MAX), Payload::None);
+    let (_, page) = host.admin.done(Submission::identify(identify::CONTROLLER, 0, NOWHERE), Payload::Receive(4096));
+    let page = IdentifyController::from_bytes(&page);
+    assert!(page.unallocated() == page.capacity() && page.capacity() > 0);
+    assert!(running.end().durable);
+}
+
+fn wait_for_test(admin: &mut Queue) -> Vec<u8> {
+    let began = Instant::now();
+    loop {
+        let page = log(admin, log_page::SELF_TEST, 564);
+        if page[0] == 0 {
+            return page;
+        }
+        assert!(began.elapsed() < Duration::from_secs(60), "the test does not end");
+    }
+}
+
+#[test]
+fn self_tests_read_the_drive_and_say_what_they_found() {
+    let running = Serving::default().start();
+    let mut host = running.host("host").attach();
+    write_to(&mut host, 1, 0, 64, &[1; 64 * 512]);
+    let page = log(&mut host.admin, log_page::SELF_TEST, 564);
+    assert_eq!((page[0], page[4] & 0xf), (0, 0xf), "none has run");
+    for code in [1, 2] {
+        host.admin.done(Submission::device_self_test(code), Payload::None);
+        let page = wait_for_test(&mut host.admin);
+        assert_eq!(page[4], (code as u8) << 4, "passed");
+    }
+    // What cannot be read is found by whoever reads all of it.
+    host.queues[0].done(Submission::write_uncorrectable(1, 33, 1), Payload::None);
+    host.admin.done(Submission::device_self_test(2), Payload::None);
+    let page = wait_for_test(&mut host.admin);
+    assert_eq!((page[4], page[4 + 24], page[4 + 25]), (2 << 4 | 7, 2, 0x81));
+    assert_eq!(page[4 + 28] & 0xf, 0, "the one before it");
+    assert_eq!(host.admin.command(Submission::device_self_test(5), Payload::None).0.status(), Status::INVALID_FIELD);
+    host.admin.done(Submission::device_self_test(0xf), Payload::None);
+    running.end();
+}
+
+#[test]
+fn the_pages_of_the_media_have_true_figures() {
+    let running = Serving::default().start();
+    let mut host = running.host("host").attach();
+    for at in 0..64 {
+        write_to(&mut host, 1, at * 256, 256, &[at as u8; 256 * 512]);
+    }
+    host.queues[0].done(Submission::new(Opcode::Flush as u8, 1), Payload::None);
+    read_from(&mut host, 1, 0, 256, 256 * 512);
+    let page = OcpHealthPage::from_bytes(&log(&mut host.admin, log_page::OCP_HEALTH, 512));
+    let written = 64 * 256 * 512;
+    assert!((written..2 * written).contains(&page.media_written()), "{} bytes programmed", page.media_written());
+    assert!((256 * 512..written).contains(&page.media_read()), "{} bytes read", page.media_read());
+    assert_eq!((page.bad_user_blocks(), page.uncorrectable_reads(), page.version()), (100 << 48, 0, 3));
+    assert_eq!(page.guid()[..4], [0xc5, 0xaf, 0x10, 0x28]);
+    let group = Submission::get_log_page(log_page::ENDURANCE_GROUP, 0, 128, NOWHERE);
+    assert_eq!(host.admin.command(group, Payload::Receive(512)).0.status(), Status::INVALID_FIELD, "no group is named");
+    let (_, page) = host.admin.done(group.with_dword(11, 1 << 16), Payload::Receive(512));
+    let page = EnduranceGroupPage::from_bytes(&page);
+    assert_eq!((page.host_writes(), page.host_reads(), page.available_spare()), (64, 1, 100));
+    assert_eq!((page.data_units_written(), page.media_units_written(), page.unallocated()), (1, 1, 0));
+    assert!(page.endurance_estimate() > 0 && page.capacity() > 0);
+    let page = log(&mut host.admin, log_page::OCP_LATENCY, 512);
+    assert_eq!(page[0x1f0..0x1f4], [0x92, 0x7a, 0xc0, 0x8c]);
+    running.end();
+}
+
+#[test]
+fn a_reset_of_the_subsystem_ends_every_connection_and_the_drive_goes_on() {
+    let running = Serving::default().start();
+    let (mut host, mut other) = (running.host("host").attach(), running.host("other").attach());
+    write_to(&mut host, 1, 0, 8, &[4; 4096]);
+    let nssr = Property { offset: registers::NSSR, bytes: 4 };
+    host.admin.send(Submission::property_set(nssr, registers::NSSR_SIGNATURE.into()), &Payload::None);
+    for queue in [&mut host.admin, &mut other.admin, &mut other.queues[0]] {
+        assert_eq!(queue.is_ended(), Over::Closed);
+    }
+    let mut host = running.host("host").attach();
+    assert!(read_from(&mut host, 1, 0, 8, 4096) == [4; 4096]);
+    running.end();
+}

@@ -1,0 +1,242 @@
+//! What the subsystem asks of the drive itself: namespaces that are to be erased, and self-tests. Its commands go by its own queue
+//! pair, beside those of the hosts.
+
+use crate::port::{Moved, Port};
+use crate::subsystem::Subsystem;
+use nvme::Piece;
+use nvme::spec::log_page::SelfTestPage;
+use nvme::spec::{ALL_NAMESPACES, Completion, Opcode, Status, Submission};
+use std::collections::{BTreeMap, VecDeque};
+use units::{Span, Time};
+
+/// Blocks of the drive that one command erases or verifies; as many as a command can name.
+const STRIDE: u64 = 1 << 16;
+
+/// Blocks that a short self-test reads at each of so many places.
+const SAMPLE: u64 = 256;
+const SAMPLES: u64 = 64;
+
+/// Erasing commands under way at a time.
+const ERASES: usize = 4;
+
+/// Results that the log of self-tests keeps (Base §5.16.1.7), and what marks those that are not there.
+const RESULTS: usize = 20;
+const RESULT_BYTES: usize = 28;
+const NO_RESULT: u8 = 0xf;
+
+/// A namespace that is to be erased for a controller.
+#[derive(Debug)]
+struct Erasing {
+    controller: u16,
+    namespace: u32,
+    piece: Piece,
+    /// Blocks that commands were sent for.
+    sent: u64,
+    is_good: bool,
+    is_flushing: bool,
+}
+
+/// How a self-test ended (Base §5.16.1.7, figure of the result's status).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TestResult {
+    /// Without an error.
+    Passed,
+    /// By a Device Self-test command.
+    Ended,
+    /// By a Format, or the end of a namespace.
+    Formatted,
+    /// Blocks could not be read: the namespace of the drive's, and the status.
+    Failed(Status),
+}
+
+/// A self-test under way.
+#[derive(Debug)]
+struct Test {
+    extended: bool,
+    namespace: u32,
+    /// What is still to be read, and how much that was.
+    left: VecDeque<Piece>,
+    steps: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Errand {
+    Erase,
+    Flush,
+    Verify,
+}
+
+/// What there is to do, and what was found.
+#[derive(Debug, Default)]
+pub(crate) struct Chores {
+    erasing: VecDeque<Erasing>,
+    test: Option<Test>,
+    /// What each slot of the own pair is for.
+    errands: BTreeMap<u16, Errand>,
+    results: VecDeque<[u8; RESULT_BYTES]>,
+    /// The Verify that is under way is of a test that has ended.
+    is_stale: bool,
+    /// The service ends: nothing more is asked.
+    is_ending: bool,
+}
+
+impl Chores {
+    /// The log page of self-tests.
+    pub(crate) fn self_test_page(&self) -> Vec<u8> {
+        let mut page = SelfTestPage::default();
+        if let Some(Test { extended, left, steps, .. }) = &self.test {
+            let done = (steps - left.len()) * 100 / steps.max(&1);
+            page.set_current(1 + u8::from(*extended)).set_completion(done.min(99) as u8);
+        }
+        let mut bytes = page.as_bytes()[..4].to_vec();
+        self.results.iter().for_each(|result| bytes.extend_from_slice(result));
+        while bytes.len() < SelfTestPage::BYTES {
+            bytes.push(NO_RESULT);
+            bytes.extend_from_slice(&[0; RESULT_BYTES - 1]);
+        }
+        bytes
+    }
+
+    /// The self-test is over, if one runs.
+    pub(crate) fn end_test(&mut self, how: TestResult, now: Time) {
+        let Some(test) = self.test.take() else { return };
+        self.is_stale = self.errands.values().any(|errand| *errand == Errand::Verify);
+        let mut result = [0; RESULT_BYTES];
+        let code = match how {
+            TestResult::Passed => 0,
+            TestResult::Ended => 1,
+            TestResult::Formatted => 4,
+            TestResult::Failed(_) => 7,
+        };
+        result[0] = (1 + u8::from(test.extended)) << 4 | code;
+        let hours = now.since(Time::ZERO).picos() / Span::from_secs(3600).picos();
+        result[4..12].copy_from_slice(&hours.to_le_bytes());
+        result[12..16].copy_from_slice(&test.namespace.to_le_bytes());
+        if let TestResult::Failed(status) = how {
+            // Segment 1 is reading. The namespace, the status type and the status count; which block it was is not told.
+            (result[1], result[2]) = (1, 0b1101);
+            (result[24], result[25]) = (status.code_type(), status.code());
+        }
+        self.results.push_front(result);
+        self.results.truncate(RESULTS);
+    }
+
+    /// Asks nothing more of the drive: a namespace whose contents were going keeps some of them.
+    pub(crate) fn end(&mut self) {
+        self.is_ending = true;
+    }
+
+    /// Whether the drive works on none of these.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.errands.is_empty()
+    }
+}
+
+/// Pieces of at most so many blocks that a piece has, `apart` blocks from one another.
+fn strides(piece: Piece, blocks: u64, apart: u64) -> impl Iterator<Item = Piece> {
+    let count = piece.blocks.div_ceil(apart);
+    (0..count).map(move |at| {
+        let first = at * apart;
+        Piece { home: piece.home, first: piece.first + first, blocks: blocks.min(piece.blocks - first) }
+    })
+}
+
+impl Subsystem {
+    /// Has a namespace erased for a controller.
+    pub(crate) fn erase(&mut self, port: &mut Port, controller: u16, namespace: u32, piece: Piece, now: Time) {
+        self.chores.end_test(TestResult::Formatted, now);
+        let erasing = Erasing { controller, namespace, piece, sent: 0, is_good: true, is_flushing: false };
+        self.chores.erasing.push_back(erasing);
+        self.go_on(port, now);
+    }
+
+    /// Begins a self-test: a sample of each namespace is read, or all of it; without a namespace, nothing of any.
+    pub(crate) fn begin_test(&mut self, port: &mut Port, extended: bool, namespace: u32, now: Time) {
+        let pieces = self.namespaces.pieces().filter(|(id, _)| namespace == ALL_NAMESPACES || *id == namespace);
+        let left: VecDeque<Piece> = pieces
+            .flat_map(|(_, piece)| {
+                let apart = if extended { STRIDE } else { (piece.blocks / SAMPLES).max(SAMPLE) };
+                strides(piece, if extended { STRIDE } else { SAMPLE }, apart)
+            })
+            .collect();
+        self.chores.test = Some(Test { extended, namespace, steps: left.len(), left });
+        self.go_on(port, now);
+    }
+
+    /// Asks the drive for what can be asked now.
+    pub(crate) fn go_on(&mut self, port: &mut Port, now: Time) {
+        while let Some((errand, submission)) = self.next_errand(now) {
+            let Some(slot) = self.own.take_slot() else { return };
+            self.chores.errands.insert(slot, errand);
+            self.served.begin(now, (self.own.id(), slot), 0);
+            port.submit(&mut self.own, slot, submission, Moved::Nothing);
+        }
+    }
+
+    fn next_errand(&mut self, now: Time) -> Option<(Errand, Submission)> {
+        if self.chores.is_ending {
+            return None;
+        }
+        let busy = |errands: &BTreeMap<u16, Errand>, kind| errands.values().filter(|errand| **errand == kind).count();
+        let erases = busy(&self.chores.errands, Errand::Erase);
+        let has_room = self.chores.errands.len() < ERASES;
+        if let Some(erasing) = self.chores.erasing.front_mut() {
+            // Commands of hosts that came before it are waited for.
+            let waits = erasing.sent == 0 && self.served.under_way(erasing.namespace) > 0;
+            let Piece { home, first, blocks } = erasing.piece;
+            if !waits && erasing.is_good && erasing.sent < blocks && has_room {
+                let count = STRIDE.min(blocks - erasing.sent);
+                let submission = Submission::write_zeroes(home, first + erasing.sent, count as u32);
+                erasing.sent += count;
+                return Some((Errand::Erase, submission));
+            }
+            let is_over = erasing.sent == blocks || !erasing.is_good;
+            if !waits && is_over && erases == 0 && !erasing.is_flushing {
+                erasing.is_flushing = true;
+                return Some((Errand::Flush, Submission::flush(home)));
+            }
+        }
+        if busy(&self.chores.errands, Errand::Verify) > 0 {
+            return None;
+        }
+        let test = self.chores.test.as_mut()?;
+        let Some(piece) = test.left.front() else {
+            self.chores.end_test(TestResult::Passed, now);
+            return None;
+        };
+        Some((Errand::Verify, Submission::verify(piece.home, piece.first, piece.blocks as u32)))
+    }
+
+    /// One of its own commands is over.
+    pub(crate) fn on_chore(&mut self, completion: &Completion, now: Time) {
+        let errand = self.chores.errands.remove(&completion.command_id()).expect("it was sent for one");
+        let status = completion.status();
+        let opcode = match errand {
+            Errand::Erase => Opcode::WriteZeroes,
+            Errand::Flush => Opcode::Flush,
+            Errand::Verify => Opcode::Verify,
+        };
+        self.served.end(now, self.own.id(), opcode, 0, completion);
+        match errand {
+            Errand::Verify if std::mem::take(&mut self.chores.is_stale) => {}
+            Errand::Verify => match &mut self.chores.test {
+                Some(_) if !status.is_success() => self.chores.end_test(TestResult::Failed(status), now),
+                Some(test) => drop(test.left.pop_front()),
+                None => {}
+            },
+            Errand::Erase => {
+                let erasing = self.chores.erasing.front_mut().expect("its commands are the only ones");
+                erasing.is_good &= status.is_success();
+            }
+            Errand::Flush => {
+                let erasing = self.chores.erasing.pop_front().expect("its commands are the only ones");
+                let is_good = erasing.is_good && status.is_success();
+                self.namespaces.on_erased(erasing.namespace, is_good);
+                self.spread();
+                if let Some(live) = self.controllers.get_mut(&erasing.controller) {
+                    live.controller.on_erased(erasing.namespace, is_good);
+                }
+            }
+        }
+    }
+}

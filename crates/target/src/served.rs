@@ -1,0 +1,239 @@
+//! What the drive has done for its hosts since it was started, as log pages tell it.
+
+use crate::subsystem::{DriveHealth, SPARE_THRESHOLD};
+use nvme::spec::log_page::{EnduranceGroupPage, HealthPage, OcpHealthPage};
+use nvme::spec::{Completion, Opcode};
+use units::{QueueId, Span, Time};
+
+/// Where the latencies of OCP's monitor part: 5, 10, 25 and 100 ms; commands below the first are not counted.
+const THRESHOLDS_MS: [u64; 4] = [5, 10, 25, 100];
+
+/// OCP counts its thresholds in steps of so many milliseconds, from one step.
+const THRESHOLD_STEP_MS: u64 = 5;
+
+/// A command at the drive.
+#[derive(Clone, Copy, Debug, Default)]
+struct Flight {
+    begun: Time,
+    namespace: u32,
+}
+
+/// Latencies of one kind of command, by bucket: how many, and the longest in milliseconds.
+#[derive(Clone, Copy, Debug, Default)]
+struct Buckets {
+    counts: [u32; 4],
+    longest_ms: [u16; 4],
+}
+
+impl Buckets {
+    fn count(&mut self, latency: Span) {
+        let millis = latency.picos() / Span::from_millis(1).picos();
+        if let Some(bucket) = THRESHOLDS_MS.iter().rposition(|threshold| millis >= *threshold) {
+            self.counts[bucket] = self.counts[bucket].saturating_add(1);
+            self.longest_ms[bucket] = self.longest_ms[bucket].max(millis.min(0xfffe) as u16);
+        }
+    }
+}
+
+/// What the drive has done since it was started.
+#[derive(Debug, Default)]
+pub(crate) struct Served {
+    pub(crate) sectors_read: u64,
+    pub(crate) sectors_written: u64,
+    pub(crate) reads: u64,
+    pub(crate) writes: u64,
+    pub(crate) media_errors: u64,
+    pub(crate) outstanding: u32,
+    unaligned: u64,
+    /// Commands outstanding, by slot of each queue pair, and how many by namespace.
+    flights: Vec<Flight>,
+    depth: usize,
+    by_namespace: Vec<u32>,
+    /// Of reads, writes and deallocations.
+    latencies: [Buckets; 3],
+    busy_since: Time,
+    busy: Span,
+}
+
+impl Served {
+    /// Nothing yet, of so many queue pairs of a depth and namespaces of hosts.
+    pub(crate) fn new(pairs: u16, depth: u16, namespaces: u32) -> Self {
+        let depth = usize::from(depth);
+        let flights = vec![Flight::default(); usize::from(pairs) * depth];
+        Served { flights, depth, by_namespace: vec![0; namespaces as usize + 1], ..Served::default() }
+    }
+
+    /// A command for a namespace of hosts goes to the firmware by a slot of a queue pair; 0 is the front end's own.
+    pub(crate) fn begin(&mut self, now: Time, place: (QueueId, u16), namespace: u32) {
+        let namespace = if (namespace as usize) < self.by_namespace.len() { namespace } else { 0 };
+        self.by_namespace[namespace as usize] += 1;
+        let at = self.place(place);
+        self.flights[at] = Flight { begun: now, namespace };
+        if self.outstanding == 0 {
+            self.busy_since = now;
+        }
+        self.outstanding += 1;
+    }
+
+    fn place(&self, (queue, slot): (QueueId, u16)) -> usize {
+        (usize::from(queue.0) - 1) * self.depth + usize::from(slot)
+    }
+
+    /// Commands of hosts that a namespace has at the drive.
+    pub(crate) fn under_way(&self, namespace: u32) -> u32 {
+        self.by_namespace[namespace as usize]
+    }
+
+    /// A command of a queue pair comes back. Media errors are those of status type 2 that mean lost data (80h, 81h).
+    pub(crate) fn end(&mut self, now: Time, queue: QueueId, opcode: Opcode, bytes: usize, completion: &Completion) {
+        let Flight { begun, namespace } = self.flights[self.place((queue, completion.command_id()))];
+        self.by_namespace[namespace as usize] -= 1;
+        let kind = match opcode {
+            Opcode::Read | Opcode::Compare => Some(0),
+            Opcode::Write => Some(1),
+            Opcode::DatasetManagement => Some(2),
+            _ => None,
+        };
+        if let Some(kind) = kind {
+            self.latencies[kind].count(now.since(begun));
+        }
+        self.outstanding -= 1;
+        if self.outstanding == 0 {
+            self.busy += now.since(self.busy_since);
+        }
+        let status = completion.status();
+        self.media_errors += u64::from(status.code_type() == 2 && matches!(status.code(), 0x80 | 0x81));
+        if !status.is_success() {
+            return;
+        }
+        let sectors = bytes as u64 / units::SECTOR_BYTES;
+        match opcode {
+            Opcode::Read | Opcode::Compare => {
+                self.sectors_read += sectors;
+                self.reads += 1;
+            }
+            Opcode::Write => {
+                self.sectors_written += sectors;
+                self.writes += 1;
+            }
+            _ => {}
+        }
+    }
+
+    /// The page, `now` after the drive was started. It has no thermometer: its temperature stays 0, and its power has
+    /// come once.
+    pub(crate) fn health(&self, now: Time, drive: DriveHealth) -> HealthPage {
+        let minutes = |span: Span| u128::from(span.picos() / Span::from_secs(60).picos());
+        let mut page = HealthPage::default();
+        page.set_critical_warning(drive.warnings())
+            .set_available_spare(drive.available_spare)
+            .set_spare_threshold(SPARE_THRESHOLD)
+            .set_percentage_used(drive.percentage_used)
+            .set_data_units_read(u128::from(self.sectors_read.div_ceil(1000)))
+            .set_data_units_written(u128::from(self.sectors_written.div_ceil(1000)))
+            .set_host_reads(self.reads.into())
+            .set_host_writes(self.writes.into())
+            .set_busy_minutes(minutes(self.busy))
+            .set_power_cycles(1)
+            .set_power_on_hours(minutes(now.since(Time::ZERO)) / 60)
+            .set_media_errors(self.media_errors.into());
+        page
+    }
+
+    /// The page of the one endurance group, which is the drive; `unallocated` bytes of its `capacity` no namespace has.
+    pub(crate) fn endurance(&self, drive: &DriveHealth, [capacity, unallocated]: [u128; 2]) -> EnduranceGroupPage {
+        let billions = |bytes: u128| bytes.div_ceil(1_000_000_000);
+        let sectors = |sectors: u64| billions(u128::from(sectors) * u128::from(units::SECTOR_BYTES));
+        let mut page = EnduranceGroupPage::default();
+        page.set_critical_warning(drive.warnings())
+            .set_available_spare(drive.available_spare)
+            .set_spare_threshold(SPARE_THRESHOLD)
+            .set_percentage_used(drive.percentage_used)
+            .set_endurance_estimate(billions(drive.media.endurance))
+            .set_data_units_read(sectors(self.sectors_read))
+            .set_data_units_written(sectors(self.sectors_written))
+            .set_media_units_written(billions(drive.media.written))
+            .set_host_reads(self.reads.into())
+            .set_host_writes(self.writes.into())
+            .set_media_errors(self.media_errors.into())
+            .set_capacity(capacity)
+            .set_unallocated(unallocated);
+        page
+    }
+
+    /// OCP's health page. There is no capacitor, no link of its own and no throttling to tell of.
+    pub(crate) fn ocp_health(&self, drive: &DriveHealth) -> OcpHealthPage {
+        let media = &drive.media;
+        let mut page = OcpHealthPage::default();
+        page.set_media_written(media.written)
+            .set_media_read(media.read)
+            .set_bad_user_blocks(media.bad_blocks & 0xffff_ffff_ffff | u64::from(drive.available_spare) << 48)
+            .set_bad_system_blocks(100 << 48)
+            .set_uncorrectable_reads(media.uncorrectable)
+            .set_soft_corrections(media.retries)
+            .set_erases_max(media.erases.1)
+            .set_erases_min(media.erases.0)
+            .set_major(2)
+            .set_free_blocks(media.free_blocks)
+            .set_capacitor(0xffff)
+            .set_unaligned(self.unaligned)
+            .set_version(3)
+            .set_guid(OCP_HEALTH_GUID);
+        page
+    }
+
+    /// OCP's latency monitor: it is on, always, and counts from the start of the drive. There is no clock of hosts to stamp with.
+    pub(crate) fn ocp_latency(&self) -> Vec<u8> {
+        let mut page = vec![0u8; 512];
+        // Monitoring is on, and latencies of the buckets are told.
+        page[0] = 0b11;
+        for (at, threshold) in THRESHOLDS_MS.iter().enumerate() {
+            page[6 + at] = (threshold / THRESHOLD_STEP_MS - 1) as u8;
+        }
+        // Counters go by bucket upward; latencies and stamps downward, of deallocation, write and read.
+        for (kind, buckets) in self.latencies.iter().enumerate() {
+            for bucket in 0..4 {
+                let counter = 0x20 + 16 * bucket + 4 * (3 - kind);
+                page[counter..counter + 4].copy_from_slice(&buckets.counts[bucket].to_le_bytes());
+                let place = (3 - bucket) * 3 + (2 - kind);
+                page[0x60 + 8 * place..0x68 + 8 * place].fill(0xff);
+                page[0xc0 + 2 * place..0xc2 + 2 * place].copy_from_slice(&buckets.longest_ms[bucket].to_le_bytes());
+                page[0x130 + 8 * place..0x138 + 8 * place].fill(0xff);
+            }
+        }
+        page[0x1c4..0x1cc].fill(0xff);
+        page[0x1ee..0x1f0].copy_from_slice(&1u16.to_le_bytes());
+        page[0x1f0..].copy_from_slice(&OCP_LATENCY_GUID);
+        page
+    }
+}
+
+/// GUIDs of the pages (OCP Datacenter NVMe SSD Specification 2.0 §4.8.2 and §4.8.4), lowest byte first.
+const OCP_HEALTH_GUID: [u8; 16] = 0xafd5_14c9_7c6f_4f9c_a4f2_bfea_2810_afc5u128.to_le_bytes();
+const OCP_LATENCY_GUID: [u8; 16] = 0x85d4_5e58_d4e6_4370_9c6c_84d0_8cc0_7a92u128.to_le_bytes();
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use nvme::spec::Status;
+
+    #[test]
+    fn latencies_fall_into_the_bucket_of_their_threshold() {
+        let mut served = Served::new(2, 4, 1);
+        for (slot, (opcode, millis)) in
+            [(Opcode::Read, 4), (Opcode::Read, 5), (Opcode::Write, 99), (Opcode::Read, 400)].into_iter().enumerate()
+        {
+            let (queue, slot) = (QueueId(2), slot as u16);
+            served.begin(Time::ZERO, (queue, slot), 1);
+            let completion = Completion::new(0, 0, queue, slot, false, Status::SUCCESS);
+            served.end(Time::ZERO + Span::from_millis(millis), queue, opcode, 512, &completion);
+        }
+        assert_eq!((served.under_way(1), served.outstanding), (0, 0));
+        let page = served.ocp_latency();
+        let counter = |bucket: usize, kind: usize| page[0x20 + 16 * bucket + 4 * kind];
+        assert_eq!([counter(0, 3), counter(2, 2), counter(3, 3), counter(0, 2)], [1, 1, 1, 0]);
+        assert_eq!(page[0xc0 + 2 * 2..0xc0 + 2 * 2 + 2], 400u16.to_le_bytes(), "the read of the last bucket");
+        assert_eq!(page[0xc0 + 2 * 4..0xc0 + 2 * 4 + 2], 99u16.to_le_bytes(), "the write of the one before");
+        assert_eq!(page[6..10], [0, 1, 4, 19]);
+    }
+}

@@ -1,0 +1,52 @@
+#!/bin/bash
+# try.sh --quick|--long tcp|vfio-user [FLASHLOOM [DIR]]: serves a drive and has a Linux host in QEMU use it. Every step is a line; the
+# exit code says whether all went well. DIR (target/guest) is what setup.sh made.
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+case ${1:-} in --quick) depth=2 limit=500 ;; --long) depth=16 limit=1500 ;; *) sed -n 2,3p "$0"; exit 2 ;; esac
+transport=${2:?tcp or vfio-user}
+flashloom=${3:-$here/../target/release/flashloom}
+dir=${4:-$here/../target/guest}
+dir=$(cd "$dir" && pwd) || exit 2
+work=$(mktemp -d)
+trap 'kill $server 2>/dev/null; rm -rf "$work"' EXIT
+server=
+name=nqn.2026-11.org.flashloom:guest
+if [ "$transport" = tcp ]; then door="--tcp 127.0.0.1:0"; else door="--vfio-user $work/socket"; fi
+"$flashloom" serve $door --nqn $name --timing off --queues 4 >"$work/served" 2>&1 &
+server=$!
+for _ in $(seq 600); do grep -q '^listening' "$work/served" && break; sleep 0.1; done
+address=$(awk '/^listening/{print $2}' "$work/served")
+[ -n "$address" ] || { echo "the drive is not served:"; cat "$work/served"; exit 1; }
+mkdir "$work/overlay"
+cp "$here/steps.sh" "$work/overlay/run.sh" && chmod +x "$work/overlay/run.sh"
+echo "$transport $depth $name" >"$work/overlay/how"
+echo "${address##*:}" >"$work/overlay/port"
+cp "$dir/base.cpio.gz" "$work/initrd"
+# A second archive begins at a multiple of 4 bytes.
+truncate -s %512 "$work/initrd"
+(cd "$work/overlay" && find . -mindepth 1 | cpio -o -H newc --quiet) >>"$work/initrd"
+root=$dir/trixie
+memory="-m 640 -object memory-backend-memfd,id=mem0,size=640M,share=on -machine q35,memory-backend=mem0"
+if [ "$transport" = tcp ]; then
+    device="-netdev user,id=n0 -device virtio-net-pci,netdev=n0,romfile="
+else
+    device="-device {\"driver\":\"vfio-user-pci\",\"socket\":{\"path\":\"$work/socket\",\"type\":\"unix\"}}"
+fi
+# QEMU of another release runs on its own loader and libraries.
+timeout -k 5 $limit "$root/lib64/ld-linux-x86-64.so.2" \
+    --library-path "$root/usr/lib/x86_64-linux-gnu:$root/usr/lib/x86_64-linux-gnu/pulseaudio" \
+    "$root/usr/bin/qemu-system-x86_64" -L "$root/usr/share/qemu" -L "$root/usr/share/seabios" \
+    -accel tcg,thread=multi -cpu max -smp 2 $memory -nodefaults -nographic -serial stdio -no-reboot \
+    -kernel "$dir/vmlinuz" -initrd "$work/initrd" \
+    -append "console=ttyS0 quiet panic=-1 no_timer_check mitigations=off" $device </dev/null | tr -d '\r' | tee "$work/said" |
+    grep --line-buffered -aE -A40 '^(STEP|Kernel panic)' || true
+kill -TERM $server
+if wait $server; then ended=0; else ended=$?; fi
+trap 'rm -rf "$work"' EXIT
+tail -2 "$work/served"
+failed=$(grep -ac '^STEP .*FAILED' "$work/said")
+passed=$(grep -ac '^STEP .*: ok' "$work/said")
+echo "$transport: $passed steps ok, $failed failed; the drive ended with $ended"
+grep -aq '^STEPS OVER' "$work/said" || { echo "the host did not come to its end:"; tail -c 4000 "$work/said"; exit 1; }
+[ "$failed" = 0 ] && [ $ended = 0 ]
