@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use nvme::HostMemory;
 use thiserror::Error;
 use units::{Bytes, HostAddress, SECTOR_BYTES};
-use zerocopy::FromZeros;
+use vm_memory::{Bytes as _, MmapRegion, VolatileMemory};
+use zerocopy::{FromZeros, IntoBytes};
 
 /// Where queues and PRP lists begin. The first pages stay unmapped, so that a null pointer is caught.
 const CONTROL_BASE: u64 = 0x10_0000;
@@ -31,9 +32,21 @@ pub struct MemoryError {
 #[derive(Debug)]
 pub struct Memory {
     control: Box<[AtomicU64]>,
-    payload: Box<[AtomicU64]>,
+    payload: Payload,
     sector_words: usize,
     strays: AtomicU64,
+}
+
+/// Words of a sector that is kept whole.
+const WHOLE: u32 = (SECTOR_BYTES / 8) as u32;
+
+/// What buffers hold.
+#[derive(Debug)]
+enum Payload {
+    /// Nothing, or a fingerprint of each sector.
+    Words(Box<[AtomicU64]>),
+    /// Every byte: copied as a whole. Who may touch a buffer is settled by commands and completions.
+    Bytes(MmapRegion),
 }
 
 impl Memory {
@@ -46,7 +59,13 @@ impl Memory {
         let zeroed = |words: u64| <[AtomicU64]>::new_box_zeroed_with_elems(words as usize).map_err(|_| refused());
         Ok(Memory {
             control: zeroed(control_words)?,
-            payload: zeroed(payload_words)?,
+            payload: match sector_words {
+                WHOLE if payload.0 > 0 => {
+                    let bytes = usize::try_from(payload_words * 8).map_err(|_| refused())?;
+                    Payload::Bytes(MmapRegion::new(bytes).map_err(|_| refused())?)
+                }
+                _ => Payload::Words(zeroed(payload_words)?),
+            },
             sector_words: sector_words as usize,
             strays: AtomicU64::new(0),
         })
@@ -85,10 +104,57 @@ impl Memory {
     }
 
     #[inline]
-    fn payload_at(&self, at: HostAddress, words: usize) -> Option<&[AtomicU64]> {
+    fn sector_at(&self, at: HostAddress) -> Option<usize> {
         let offset = at.0.checked_sub(PAYLOAD_BASE).filter(|offset| offset.is_multiple_of(SECTOR_BYTES))?;
-        let first = usize::try_from(offset / SECTOR_BYTES).ok()?.checked_mul(self.sector_words)?;
-        self.payload.get(first..first.checked_add(words)?)
+        usize::try_from(offset / SECTOR_BYTES).ok()
+    }
+
+    /// Whether all of the payload is there.
+    #[inline]
+    fn read_payload(&self, at: HostAddress, payload: &mut [u64]) -> Option<()> {
+        let sector = self.sector_at(at)?;
+        match &self.payload {
+            Payload::Words(cells) => {
+                let first = sector.checked_mul(self.sector_words)?;
+                let cells = cells.get(first..first.checked_add(payload.len())?)?;
+                for (word, cell) in payload.iter_mut().zip(cells) {
+                    *word = cell.load(Ordering::Relaxed);
+                }
+                Some(())
+            }
+            Payload::Bytes(_) => self.read_bytes_at(at, payload.as_mut_bytes()),
+        }
+    }
+
+    /// Whether all of the data are there, and kept as bytes.
+    #[inline]
+    fn read_bytes_at(&self, at: HostAddress, bytes: &mut [u8]) -> Option<()> {
+        let Payload::Bytes(region) = &self.payload else { return None };
+        let first = self.sector_at(at)?.checked_mul(SECTOR_BYTES as usize)?;
+        (first.checked_add(bytes.len())? <= region.size()).then_some(())?;
+        region.as_volatile_slice().read_slice(bytes, first).ok()
+    }
+
+    /// Whether all of the payload is there.
+    #[inline]
+    fn write_payload(&self, at: HostAddress, payload: &[u64]) -> Option<()> {
+        let sector = self.sector_at(at)?;
+        match &self.payload {
+            Payload::Words(cells) => {
+                let first = sector.checked_mul(self.sector_words)?;
+                let cells = cells.get(first..first.checked_add(payload.len())?)?;
+                for (word, cell) in payload.iter().zip(cells) {
+                    cell.store(*word, Ordering::Relaxed);
+                }
+                Some(())
+            }
+            Payload::Bytes(region) => {
+                let first = sector.checked_mul(SECTOR_BYTES as usize)?;
+                let fits = first.checked_add(size_of_val(payload))? <= region.size();
+                fits.then_some(())?;
+                region.as_volatile_slice().write_slice(payload.as_bytes(), first).ok()
+            }
+        }
     }
 }
 
@@ -122,28 +188,24 @@ impl HostMemory for Memory {
 
     #[inline]
     fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) {
-        match self.payload_at(at, payload.len()) {
-            Some(cells) => {
-                for (word, cell) in payload.iter_mut().zip(cells) {
-                    *word = cell.load(Ordering::Relaxed);
-                }
-            }
-            None => {
-                payload.fill(u64::MAX);
-                self.stray();
-            }
+        if self.read_payload(at, payload).is_none() {
+            payload.fill(u64::MAX);
+            self.stray();
+        }
+    }
+
+    #[inline]
+    fn read_data(&self, at: HostAddress, bytes: &mut [u8]) {
+        if self.read_bytes_at(at, bytes).is_none() {
+            bytes.fill(u8::MAX);
+            self.stray();
         }
     }
 
     #[inline]
     fn write_sectors(&self, at: HostAddress, payload: &[u64]) {
-        match self.payload_at(at, payload.len()) {
-            Some(cells) => {
-                for (word, cell) in payload.iter().zip(cells) {
-                    cell.store(*word, Ordering::Relaxed);
-                }
-            }
-            None => self.stray(),
+        if self.write_payload(at, payload).is_none() {
+            self.stray();
         }
     }
 }
@@ -184,6 +246,28 @@ mod tests {
             assert_eq!(words, [u64::MAX; 2]);
         }
         assert_eq!(memory.strays(), before + 8);
+    }
+
+    #[test]
+    fn whole_sectors_are_kept_within_their_region() {
+        let memory = Memory::new(Bytes(0), Bytes(1024), 64).unwrap();
+        let payload = Memory::payload_start();
+        let words: Vec<u64> = (0..128).collect();
+        memory.write_sectors(payload, &words);
+        let mut held = [0; 64];
+        memory.read_sectors(payload + 512, &mut held);
+        assert_eq!(held, words[64..]);
+        assert_eq!(memory.strays(), 0);
+        let mut bytes = [0; 512];
+        memory.read_data(payload + 512, &mut bytes);
+        assert_eq!(bytes, words[64..].as_bytes());
+        assert_eq!(memory.strays(), 0);
+        let mut beyond = [0; 128];
+        memory.read_sectors(payload + 512, &mut beyond);
+        memory.write_sectors(payload + 512, &beyond);
+        assert_eq!((beyond, memory.strays()), ([u64::MAX; 128], 2));
+        memory.read_sectors(payload, &mut held);
+        assert_eq!(held, words[..64], "a write that does not fit changes nothing");
     }
 
     /// A gigabyte of queues and 64 GiB of buffers are address space, and no memory.

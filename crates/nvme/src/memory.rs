@@ -23,6 +23,17 @@ pub trait HostMemory: Send + Sync {
     /// Writes data from `payload`, laid out as for [`HostMemory::read_sectors`].
     fn write_sectors(&self, at: HostAddress, payload: &[u64]);
 
+    /// Reads data of a memory that keeps every byte, whole sectors of it.
+    fn read_data(&self, at: HostAddress, bytes: &mut [u8]) {
+        let mut sector = [0; 64];
+        for (place, bytes) in (0u64..).zip(bytes.chunks_exact_mut(512)) {
+            self.read_sectors(HostAddress(at.0.wrapping_add(512 * place)), &mut sector);
+            for (bytes, word) in bytes.chunks_exact_mut(8).zip(sector) {
+                bytes.copy_from_slice(&word.to_le_bytes());
+            }
+        }
+    }
+
     /// Reads bytes wherever they lie: admin data and Dataset Management ranges, which need only be dword aligned.
     fn read_bytes(&self, at: HostAddress, bytes: &mut [u8]) {
         let mut word = [0u64];

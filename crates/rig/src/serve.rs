@@ -11,10 +11,13 @@ use nvme::ControllerSettings;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::thread;
-use target::{Door, DriveHealth, Ended, Front, MediaHealth, Metrics, PortShape, ServeError, Stop, SubsystemSettings};
+use target::{
+    Attendant, Door, DriveHealth, Ended, Front, MediaHealth, Metrics, PortShape, Progress, ServeError, Stop,
+    SubsystemSettings,
+};
 use thiserror::Error;
-use threads::{Layout, Threads};
-use units::{Bytes, SECTOR_BYTES};
+use threads::{Beside, Layout, Threads};
+use units::{Bytes, SECTOR_BYTES, Span};
 
 /// Commands that one queue of a host may have outstanding: what Linux asks for by default.
 const DEPTH: u16 = 128;
@@ -144,24 +147,23 @@ impl Service {
             keys: settings.keys,
             health: health(tables.clone(), drive.clone(), media, &device),
         };
-        let (served, ran) = thread::scope(|scope| {
-            let drive = scope.spawn(move || {
-                // However the drive ends, its hosts are not left waiting for it.
-                let _leave = LeaveOnDrop(line);
-                threads.run(None)
-            });
-            let served = server.run(subsystem, memory, shape);
-            (served, drive.join())
+        let mut desk = FrontDesk { attendant: Some(server.attend(subsystem, memory, shape)?), came_to: None };
+        let ran = thread::scope(|scope| {
+            // A thread of its own, because whatever it is bound to is not the caller's.
+            let stages = thread::Builder::new().name("front".into());
+            let drive = stages.spawn_scoped(scope, || threads.run_beside(None, host, &mut desk));
+            drive.map(|drive| drive.join().map(drop))
         });
         let fault = ledger.lock().map_or(None, |ledger| ledger.fault);
         if let Some(fault) = fault {
             return Err(SessionError::Media(fault).into());
         }
-        if let Err(panic) = ran {
+        if let Err(panic) = ran.map_err(ServeError::from)? {
             let said = panic.downcast_ref::<String>().map(String::as_str);
             let said = said.or(panic.downcast_ref::<&str>().copied()).unwrap_or("without a word");
             return Err(ServiceError::Died(said.into()));
         }
+        let served = desk.came_to.unwrap_or(Err(ServeError::Stuck));
         let ended = served?;
         check_tables(&tables, drive.pages(), |_| None)?;
         if let Some(file) = file {
@@ -171,11 +173,38 @@ impl Service {
     }
 }
 
-struct LeaveOnDrop(Arc<target::Line>);
+/// The front end on the drive's thread, and what came of it.
+struct FrontDesk {
+    attendant: Option<Attendant>,
+    came_to: Option<Result<Ended, ServeError>>,
+}
 
-impl Drop for LeaveOnDrop {
-    fn drop(&mut self) {
-        self.0.leave();
+impl FrontDesk {
+    fn turn(&mut self, at_most: Span) -> bool {
+        let Some(attendant) = &mut self.attendant else { return false };
+        self.came_to = match attendant.turn(at_most) {
+            Ok(Progress::Idle) => return false,
+            Ok(Progress::Worked) => return true,
+            Ok(Progress::Ended(ended)) => Some(Ok(ended)),
+            Err(error) => Some(Err(error)),
+        };
+        // Its end is the drive's.
+        self.attendant = None;
+        true
+    }
+}
+
+impl Beside for FrontDesk {
+    fn work(&mut self) -> bool {
+        self.turn(Span::ZERO)
+    }
+
+    fn wait(&mut self, at_most: Span) {
+        self.turn(at_most);
+    }
+
+    fn waker(&self) -> Box<dyn Fn() + Send + Sync> {
+        self.attendant.as_ref().map_or_else(|| Box::new(|| {}) as _, Attendant::waker)
     }
 }
 

@@ -14,6 +14,7 @@
 //! Time and processors (`sim`), pinned cores and rings (`threads`), and every word of the firmware's own vocabulary.
 
 mod blueprint;
+mod buffers;
 mod discipline;
 mod guarded;
 mod lock;
@@ -23,6 +24,7 @@ mod turn;
 mod vocabulary;
 
 pub use blueprint::{Accepts, Address, Blueprint, Edge, Fault, Part, Place, Slot};
+pub use buffers::Buffers;
 pub use discipline::ReadyStages;
 pub use guarded::Guarded;
 pub use lock::{Acquired, Lock, Waiters};

@@ -184,6 +184,12 @@ impl SharedMemory {
         self.table(Cells::Wide(cells), len * 8)
     }
 
+    /// So many buffers of so many words each; see [`crate::Buffers`].
+    pub fn buffers(&mut self, count: usize, words: usize) -> crate::Buffers {
+        self.take_lines(count * words * 8);
+        crate::Buffers::new(count, words)
+    }
+
     /// A lock on a line of its own; see [`crate::Lock`].
     pub fn lock(&mut self, waiters: &crate::Waiters) -> crate::Lock {
         let line = self.take_lines(LINE_BYTES);

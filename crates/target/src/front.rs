@@ -1,17 +1,20 @@
 //! What every front end is: something that listens, serves a drive, and ends.
 
 use crate::metrics::{Metrics, Shared};
-use crate::port::{Line, PortShape};
+use crate::port::{Line, PortShape, Wake};
 use crate::server::Server;
 use crate::subsystem::SubsystemSettings;
 use crate::vfio_user::{DoorbellPath, VfioUser};
-use mio::Waker;
+use mio::{Events, Poll, Waker};
 use nvme::HostMemory;
+use rustix::event::{PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 use thiserror::Error;
 use units::Span;
 
@@ -76,7 +79,7 @@ pub struct Ended {
 #[derive(Clone)]
 pub struct Stop {
     asked: Arc<AtomicBool>,
-    waker: Arc<Waker>,
+    pub(crate) waker: Arc<Waker>,
 }
 
 impl Stop {
@@ -112,11 +115,72 @@ impl Ties {
     /// For a drive with so many queue pairs; `waker` wakes the front end.
     pub(crate) fn new(pairs: u16, waker: Arc<Waker>) -> Self {
         Ties {
-            line: Line::waking(pairs, waker.clone()),
+            line: Arc::new(Line::new(pairs)),
             stop: Stop::new(waker),
             patience: Patience::default(),
             figures: Shared::default(),
         }
+    }
+}
+
+/// What came of a turn of a front end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// There was nothing to do.
+    Idle,
+    /// There was, and may be more.
+    Worked,
+    /// It has ended, and the drive is to end too.
+    Ended(Ended),
+}
+
+/// A front end before its drive. It has no thread of its own: whoever has one gives it turns.
+pub(crate) trait Attend: Send {
+    /// Does what there is to do. Where there is nothing it waits, but not longer than `at_most`.
+    fn turn(&mut self, at_most: Duration) -> Result<Progress, ServeError>;
+}
+
+/// A front end at work.
+pub struct Attendant {
+    turns: Box<dyn Attend>,
+    stop: Stop,
+    _end: EndOnDrop,
+}
+
+impl Attendant {
+    /// Does what there is to do. Where there is nothing it waits until there is, but not longer than `at_most`.
+    ///
+    /// # Errors
+    /// A system that refuses to wait, or a drive that does not answer. It has ended then.
+    pub fn turn(&mut self, at_most: Span) -> Result<Progress, ServeError> {
+        self.turns.turn(Duration::from_nanos(at_most.nanos()))
+    }
+
+    /// What ends a wait, from any thread.
+    pub fn waker(&self) -> Wake {
+        let waker = self.stop.waker.clone();
+        Box::new(move || {
+            // It fails only where the poll is gone, and then nobody waits.
+            let _ = waker.wake();
+        })
+    }
+}
+
+/// Waits until something happens or `at_most` has passed, to the microsecond where a poll by itself waits for whole milliseconds.
+pub(crate) fn poll_within(poll: &mut Poll, events: &mut Events, at_most: Duration) -> Result<(), ServeError> {
+    if !at_most.is_zero() {
+        let timeout = Timespec { tv_sec: at_most.as_secs() as i64, tv_nsec: at_most.subsec_nanos().into() };
+        match rustix::event::poll(&mut [PollFd::new(poll.registry(), PollFlags::IN)], Some(&timeout)) {
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(error) => return Err(ServeError::Wait(error.into())),
+        }
+    }
+    match poll.poll(events, Some(Duration::ZERO)) {
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => {
+            events.clear();
+            Ok(())
+        }
+        other => Ok(other?),
     }
 }
 
@@ -215,19 +279,21 @@ impl Front {
         self
     }
 
-    /// Serves until it is stopped; then the drive is durable and told to end.
+    /// Serves from now on, in the turns that it is given, until it is stopped; then the drive is durable and told to end.
     ///
     /// # Errors
-    /// A system that refuses to wait, or a drive that does not answer.
-    pub fn run(
+    /// A system that refuses to share memory.
+    pub fn attend(
         self,
         settings: SubsystemSettings,
         memory: Arc<dyn HostMemory>,
         shape: PortShape,
-    ) -> Result<Ended, ServeError> {
-        match self {
-            Front::Tcp(server) => server.run(settings, memory, shape),
-            Front::VfioUser(server) => server.run(settings, memory, shape),
-        }
+    ) -> Result<Attendant, ServeError> {
+        let (stop, end) = (self.stop(), EndOnDrop(self.line()));
+        let turns: Box<dyn Attend> = match self {
+            Front::Tcp(server) => Box::new(server.attend(settings, memory, shape)),
+            Front::VfioUser(server) => Box::new(server.attend(settings, memory, shape)?),
+        };
+        Ok(Attendant { turns, stop, _end: end })
     }
 }

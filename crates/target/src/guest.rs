@@ -159,6 +159,18 @@ impl GuestMemory {
 
     /// Reads words in ascending order; `at` is 8-byte aligned, so that no word lies in two pieces.
     pub(crate) fn load(&self, at: HostAddress, words: &mut [u64]) -> Result<(), Unmapped> {
+        // Rings and lists mostly lie in one piece, which then is looked for once.
+        let (map, offset, there) = self.find(at.0, size_of_val(words))?;
+        if let Backing::Mapped(region) = &map.backing
+            && map.access.read
+            && there == size_of_val(words)
+        {
+            let slice = region.as_volatile_slice();
+            for (index, word) in words.iter_mut().enumerate() {
+                *word = slice.load(offset + 8 * index, Ordering::Acquire).map_err(|_| Unmapped)?;
+            }
+            return Ok(());
+        }
         for (index, word) in words.iter_mut().enumerate() {
             let here = at.0.checked_add(8 * index as u64).ok_or(Unmapped)?;
             let (map, offset, _) = self.find(here, 8)?;
@@ -178,6 +190,17 @@ impl GuestMemory {
 
     /// Writes words in ascending order, each after what was written before it; `at` is 8-byte aligned.
     pub(crate) fn store(&self, at: HostAddress, words: &[u64]) -> Result<(), Unmapped> {
+        let (map, offset, there) = self.find(at.0, size_of_val(words))?;
+        if let Backing::Mapped(region) = &map.backing
+            && map.access.write
+            && there == size_of_val(words)
+        {
+            let slice = region.as_volatile_slice();
+            for (index, word) in words.iter().enumerate() {
+                slice.store(*word, offset + 8 * index, Ordering::Release).map_err(|_| Unmapped)?;
+            }
+            return Ok(());
+        }
         for (index, word) in words.iter().enumerate() {
             let here = at.0.checked_add(8 * index as u64).ok_or(Unmapped)?;
             let (map, offset, _) = self.find(here, 8)?;

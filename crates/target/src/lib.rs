@@ -1,8 +1,8 @@
 //! Front ends that real hosts connect to, before a drive that runs in this process.
 //!
 //! [`Front`] listens for NVMe/TCP, or for the monitor of a virtual machine (vfio-user). Between it and the drive lies a
-//! [`Line`]: queue pairs in shared memory, of which each I/O queue of a host has one to itself, with doorbells one way and
-//! a call the other.
+//! [`Line`]: queue pairs in shared memory, of which each I/O queue of a host has one to itself, and doorbells. It has no
+//! thread: an [`Attendant`] gets its turns from whoever has one, which is the drive's.
 //!
 //! # Invariants
 //! - Nothing a host sends panics, hangs or starves another: units have a longest length, answers that are not taken stop
@@ -10,7 +10,7 @@
 //! - A violation of the protocol is answered by a termination request that says what and where, and ends that connection
 //!   alone.
 //! - A queue pair goes to another host only when the drive has answered everything of the last one.
-//! - One thread does all of it and never blocks but for want of work.
+//! - It works in turns, on one thread, and waits only where it is told that it may.
 //!
 //! # What it leaves out
 //! - TLS: who can listen on the way sees what hosts read and write.
@@ -38,7 +38,7 @@ mod subsystem;
 mod vfio_user;
 
 pub use auth::{Keys, Secret, SecretError};
-pub use front::{Door, Ended, Front, Patience, ServeError, Stop};
+pub use front::{Attendant, Door, Ended, Front, Patience, Progress, ServeError, Stop};
 pub use metrics::{Figures, Metrics};
 pub use pdu::{CAPSULE_MAX, HOST_DATA_MAX};
 pub use port::{Line, PortShape, Wake};

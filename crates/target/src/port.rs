@@ -7,7 +7,7 @@ use nvme::spec::{
 use nvme::{HostCompletionQueue, HostMemory, HostQueuePair, HostSubmissionQueue};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
-use units::{Bytes, HostAddress, QueueId, SECTOR_BYTES};
+use units::{Bytes, HostAddress, QueueId};
 use zerocopy::{FromBytes, IntoBytes};
 
 const _: () = assert!(cfg!(target_endian = "little"), "payload words are bytes of the host, lowest first");
@@ -87,39 +87,20 @@ impl PortShape {
 /// Wakes a thread, as often as one likes.
 pub type Wake = Box<dyn Fn() + Send + Sync>;
 
-/// What front end and drive tell each other beside the memory: doorbells one way, a call the other.
+/// What front end and drive tell each other beside the memory: doorbells one way. The other way nothing is told: completions lie
+/// in the rings, and the front end looks there whenever the stages on its thread have had their turns.
 pub struct Line {
     tails: Box<[AtomicU32]>,
     heads: Box<[AtomicU32]>,
     over: AtomicBool,
-    drive_is_gone: AtomicBool,
     drive: OnceLock<Wake>,
-    front: Wake,
-    front_is_awake: AtomicBool,
 }
 
 impl Line {
-    /// A line for so many pairs; `front` wakes the front end.
-    pub fn new(pairs: u16, front: Wake) -> Self {
+    /// A line for so many pairs.
+    pub fn new(pairs: u16) -> Self {
         let registers = || (0..pairs).map(|_| AtomicU32::new(0)).collect();
-        Line {
-            tails: registers(),
-            heads: registers(),
-            over: AtomicBool::new(false),
-            drive_is_gone: AtomicBool::new(false),
-            drive: OnceLock::new(),
-            front,
-            front_is_awake: AtomicBool::new(false),
-        }
-    }
-
-    /// A line for so many pairs, to a front end that waits for a poll.
-    pub(crate) fn waking(pairs: u16, waker: Arc<mio::Waker>) -> Arc<Self> {
-        let wake = move || {
-            // It fails only where the poll is gone, and then nobody waits.
-            let _ = waker.wake();
-        };
-        Arc::new(Line::new(pairs, Box::new(wake)))
+        Line { tails: registers(), heads: registers(), over: AtomicBool::new(false), drive: OnceLock::new() }
     }
 
     /// Says how the drive is woken. Only the first call counts.
@@ -138,23 +119,6 @@ impl Line {
         [self.tails[at].load(Ordering::Acquire), self.heads[at].load(Ordering::Acquire)]
     }
 
-    /// The drive has put completions into queues.
-    pub fn wake_front(&self) {
-        if !self.front_is_awake.swap(true, Ordering::AcqRel) {
-            (self.front)();
-        }
-    }
-
-    /// The drive has ended, or died: it answers nothing any more.
-    pub fn leave(&self) {
-        self.drive_is_gone.store(true, Ordering::Release);
-        (self.front)();
-    }
-
-    pub(crate) fn is_abandoned(&self) -> bool {
-        self.drive_is_gone.load(Ordering::Acquire)
-    }
-
     /// Whether the front end has ended, and the drive is to end too.
     pub fn is_over(&self) -> bool {
         self.over.load(Ordering::Acquire)
@@ -170,11 +134,6 @@ impl Line {
         if let Some(wake) = self.drive.get() {
             wake();
         }
-    }
-
-    /// The front end looks: whatever completes from here on wakes it again.
-    pub(crate) fn look(&self) {
-        self.front_is_awake.swap(false, Ordering::AcqRel);
     }
 }
 
@@ -257,21 +216,14 @@ impl Port {
 
     /// Appends the first bytes of a slot's buffer.
     pub(crate) fn append(&self, pair: &QueuePair, slot: u16, bytes: usize, to: &mut Vec<u8>) {
-        let from = self.shape.buffer(pair.id(), slot);
-        let mut sectors = [0u64; 8 * (SECTOR_BYTES / 8) as usize];
-        let mut done = 0;
-        while done < bytes {
-            let here = (bytes - done).min(size_of_val(&sectors));
-            let words = &mut sectors[..here / 8];
-            self.memory.read_sectors(from + done as u64, words);
-            to.extend_from_slice(words.as_bytes());
-            done += here;
-        }
+        let start = to.len();
+        to.resize(start + bytes, 0);
+        self.memory.read_data(self.shape.buffer(pair.id(), slot), &mut to[start..]);
     }
 
     /// Reads the beginning of a slot's buffer: whole sectors.
-    pub(crate) fn get(&self, pair: &QueuePair, slot: u16, words: &mut [u64]) {
-        self.memory.read_sectors(self.shape.buffer(pair.id(), slot), words);
+    pub(crate) fn get(&self, pair: &QueuePair, slot: u16, bytes: &mut [u8]) {
+        self.memory.read_data(self.shape.buffer(pair.id(), slot), bytes);
     }
 
     /// Submits a command from a slot: its data pointer is replaced by one to the slot's buffer, or to its ranges.
@@ -313,6 +265,11 @@ impl Port {
         self.line.heads[usize::from(pair.id().0) - 1].store(head, Ordering::Release);
         self.rung = true;
         Some(completion)
+    }
+
+    /// Whether there is anything new for the drive.
+    pub(crate) fn has_rung(&self) -> bool {
+        self.rung
     }
 
     /// Wakes the drive if there is anything new for it.

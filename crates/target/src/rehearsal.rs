@@ -101,7 +101,7 @@ impl Rehearsal {
         let words = (SHAPE.payload.0 + SHAPE.payload_bytes().0) / 8;
         let words = <[AtomicU64]>::new_box_zeroed_with_elems(words as usize).expect("a few MiB of memory");
         let memory = Arc::new(Plain(words));
-        let line = Arc::new(Line::new(SHAPE.pairs, Box::new(|| {})));
+        let line = Arc::new(Line::new(SHAPE.pairs));
         let answering = |queue| Answering {
             submissions: SubmissionQueue::new(SHAPE.submissions(queue), SHAPE.entries()),
             completions: CompletionQueue::new(SHAPE.completions(queue), SHAPE.entries()),

@@ -1,6 +1,6 @@
 //! The loop: sockets, the drive's completions and time, on one thread.
 
-use crate::front::{EndOnDrop, Ended, Patience, ServeError, Ties};
+use crate::front::{Attend, Ended, Patience, Progress, ServeError, Ties, poll_within};
 use crate::metrics::Figures;
 use crate::orphan::Orphan;
 use crate::port::{Port, PortShape};
@@ -17,6 +17,9 @@ use units::{Span, Time};
 
 /// Connections at once; one more takes the place of one that is no queue yet, or is closed as soon as it is accepted.
 const CONNECTIONS_MAX: usize = 256;
+
+/// How often hosts that are silent, connections that are over and the figures are looked after while there is work.
+const TEND_EVERY: Span = Span::from_millis(1);
 
 /// Bytes read from one connection before the others have their turn.
 const TURN_BYTES: usize = 512 << 10;
@@ -71,18 +74,14 @@ impl Server {
         self.address
     }
 
-    /// Serves until it is stopped; then the drive is durable and told to end.
-    ///
-    /// # Errors
-    /// A system that refuses to wait, or a drive that does not answer.
-    pub(crate) fn run(
+    /// Serves in the turns that it is given until it is stopped; then the drive is durable.
+    pub(crate) fn attend(
         self,
         settings: SubsystemSettings,
         memory: Arc<dyn HostMemory>,
         shape: PortShape,
-    ) -> Result<Ended, ServeError> {
-        let _end = EndOnDrop(self.ties.line.clone());
-        Loop::new(self, settings, memory, shape).run()
+    ) -> impl Attend + use<> {
+        Loop::new(self, settings, memory, shape)
     }
 }
 
@@ -92,70 +91,88 @@ struct Loop {
     subsystem: Subsystem,
     connections: Vec<Option<Connection>>,
     orphans: Vec<Orphan>,
+    events: Events,
     began: Instant,
+    /// When connections, hosts and figures were last looked after.
+    tended: Time,
+    /// The server is stopped: until when the drive may still answer.
+    ending: Option<Time>,
     ended: Ended,
+}
+
+impl Attend for Loop {
+    fn turn(&mut self, at_most: Duration) -> Result<Progress, ServeError> {
+        if self.ending.is_none() && self.server.ties.stop.is_asked() {
+            self.begin_to_end();
+        }
+        if let Some(patience) = self.ending {
+            return self.go_on_ending(patience, at_most);
+        }
+        self.wait(at_most)?;
+        let did = self.work(!at_most.is_zero());
+        Ok(if did { Progress::Worked } else { Progress::Idle })
+    }
 }
 
 impl Loop {
     fn new(server: Server, settings: SubsystemSettings, memory: Arc<dyn HostMemory>, shape: PortShape) -> Self {
         let mut port = Port::new(memory, shape, server.ties.line.clone());
         let subsystem = Subsystem::new(settings, &mut port);
-        let (connections, orphans) = (Vec::new(), Vec::new());
-        Loop { server, port, subsystem, connections, orphans, began: Instant::now(), ended: Ended::default() }
+        Loop {
+            server,
+            port,
+            subsystem,
+            connections: Vec::new(),
+            orphans: Vec::new(),
+            events: Events::with_capacity(256),
+            began: Instant::now(),
+            tended: Time::ZERO,
+            ending: None,
+            ended: Ended::default(),
+        }
     }
 
     fn now(&self) -> Time {
         Time::ZERO + Span::from(self.began.elapsed())
     }
 
-    fn run(mut self) -> Result<Ended, ServeError> {
-        let mut events = Events::with_capacity(256);
-        while !self.server.ties.stop.is_asked() && !self.server.ties.line.is_abandoned() {
-            self.wait(&mut events)?;
-            self.turn(&events);
-        }
-        self.finish(&mut events)?;
-        Ok(self.ended)
-    }
-
-    /// Closes everything, waits for what the drive still works on, and makes it durable.
-    fn finish(&mut self, events: &mut Events) -> Result<(), ServeError> {
+    /// Closes everything and lets the drive make durable what it has.
+    fn begin_to_end(&mut self) {
         for at in 0..self.connections.len() {
             self.close(at);
         }
         let now = self.now();
         self.subsystem.make_durable(&mut self.port, now);
         self.port.ring();
-        let patience = now + self.server.ties.patience.to_end;
-        while !(self.subsystem.is_durable().is_some() && self.orphans.is_empty()) {
-            if self.now() >= patience || self.server.ties.line.is_abandoned() {
-                return Err(ServeError::Stuck);
-            }
-            self.wait(events)?;
-            self.reap(self.now());
-            self.port.ring();
-        }
-        self.ended.durable = self.subsystem.is_durable() == Some(true);
-        Ok(())
+        self.ending = Some(now + self.server.ties.patience.to_end);
     }
 
-    /// Waits until something happens, or until a host's time is over.
-    fn wait(&mut self, events: &mut Events) -> Result<(), ServeError> {
+    /// Waits for what the drive still works on.
+    fn go_on_ending(&mut self, patience: Time, at_most: Duration) -> Result<Progress, ServeError> {
+        self.wait(at_most)?;
+        self.reap(self.now());
+        self.port.ring();
+        if let Some(durable) = self.subsystem.is_durable().filter(|_| self.orphans.is_empty()) {
+            self.ended.durable = durable;
+            return Ok(Progress::Ended(self.ended));
+        }
+        if self.now() >= patience { Err(ServeError::Stuck) } else { Ok(Progress::Idle) }
+    }
+
+    /// Waits until something happens, or until a host's time is over, but not longer than `at_most`.
+    fn wait(&mut self, at_most: Duration) -> Result<(), ServeError> {
         let has_work = |connection: &Connection| {
             let session = &connection.session;
             let can_send = connection.writable && !session.output().is_empty();
             (connection.readable && !session.is_backed_up()) || can_send || session.is_eased()
         };
-        let timeout = if self.connections.iter().flatten().any(has_work) {
+        let timeout = if at_most.is_zero() || self.connections.iter().flatten().any(has_work) {
             Duration::ZERO
         } else {
             let left = self.next_deadline().map_or(Span::from_secs(1), |at| at.since(self.now()));
-            Duration::from_nanos(left.min(Span::from_secs(1)).nanos() + 1_000_000)
+            at_most.min(Duration::from_nanos(left.min(Span::from_secs(1)).nanos() + 1_000_000))
         };
-        match self.server.poll.poll(events, Some(timeout)) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(()),
-            other => Ok(other?),
-        }
+        poll_within(&mut self.server.poll, &mut self.events, timeout)
     }
 
     fn next_deadline(&self) -> Option<Time> {
@@ -170,13 +187,15 @@ impl Loop {
         waits.chain(self.subsystem.next_expiry()).min()
     }
 
-    fn turn(&mut self, events: &Events) {
-        self.server.ties.line.look();
+    /// Does what there is to do; whether there was anything. What has time is done now and then, or where `is_quiet`.
+    fn work(&mut self, is_quiet: bool) -> bool {
         let now = self.now();
-        for event in events {
+        let mut did = false;
+        let mut strangers = false;
+        for event in &self.events {
             match event.token() {
                 WAKER => {}
-                LISTENER => self.accept(now),
+                LISTENER => strangers = true,
                 Token(token) => {
                     if let Some(Some(connection)) = self.connections.get_mut(token - FIRST_CONNECTION) {
                         connection.readable |= event.is_readable() || event.is_read_closed();
@@ -185,15 +204,26 @@ impl Loop {
                 }
             }
         }
-        self.reap(now);
-        self.subsystem.watch(now);
+        if strangers {
+            self.accept(now);
+            did = true;
+        }
+        let tends = is_quiet || now.since(self.tended) >= TEND_EVERY;
+        if tends {
+            self.tended = now;
+            self.subsystem.watch(now);
+        }
+        did |= self.reap(now);
         for at in 0..self.connections.len() {
-            self.serve(at, now);
+            did |= self.serve(at, now);
         }
         self.port.ring();
-        self.ended.expired += self.subsystem.expire(now) as u64;
-        self.close_what_is_over(now);
-        self.publish();
+        if tends {
+            self.ended.expired += self.subsystem.expire(now) as u64;
+            self.close_what_is_over(now);
+            self.publish();
+        }
+        did
     }
 
     /// Leaves the figures where whoever watches finds them. A thread that died while it read them has changed nothing.
@@ -208,13 +238,16 @@ impl Loop {
         *self.server.ties.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;
     }
 
-    /// Takes completions of the drive to the connections that wait for them.
-    fn reap(&mut self, now: Time) {
+    /// Takes completions of the drive to the connections that wait for them; whether there were any.
+    fn reap(&mut self, now: Time) -> bool {
         let Loop { subsystem, port, connections, orphans, .. } = self;
         subsystem.reap(port, now);
         let mut world = World { subsystem, port, now };
         for connection in connections.iter_mut().flatten() {
             connection.note_beginning(now, |session| session.reap(&mut world));
+        }
+        if orphans.is_empty() {
+            return world.port.has_rung();
         }
         let mut kept = Vec::new();
         for mut orphan in orphans.drain(..) {
@@ -225,6 +258,7 @@ impl Loop {
             }
         }
         *orphans = kept;
+        world.port.has_rung()
     }
 
     fn accept(&mut self, now: Time) {
@@ -270,13 +304,13 @@ impl Loop {
         Some(oldest)
     }
 
-    /// Reads, works and writes for one connection, as far as its share of a turn goes.
-    fn serve(&mut self, at: usize, now: Time) {
+    /// Reads, works and writes for one connection, as far as its share of a turn goes; whether there was anything.
+    fn serve(&mut self, at: usize, now: Time) -> bool {
         let Loop { subsystem, port, connections, ended, .. } = self;
-        let Some(connection) = &mut connections[at] else { return };
+        let Some(connection) = &mut connections[at] else { return false };
         let mut world = World { subsystem, port, now };
         let was_good = !connection.session.has_violated();
-        connection.send(now);
+        let mut did = connection.send(now);
         connection.note_beginning(now, |session| {
             session.reap(&mut world);
             session.work(&mut world);
@@ -284,11 +318,14 @@ impl Loop {
         });
         let mut left = TURN_BYTES;
         while connection.readable && left > 0 && !connection.session.is_backed_up() {
-            left = left.saturating_sub(connection.receive());
+            let bytes = connection.receive();
+            did |= bytes > 0;
+            left = left.saturating_sub(bytes);
             connection.note_beginning(now, |session| session.work(&mut world));
         }
-        connection.send(now);
+        did |= connection.send(now);
         ended.violations += u64::from(was_good && connection.session.has_violated());
+        did
     }
 
     fn close_what_is_over(&mut self, now: Time) {
@@ -330,14 +367,16 @@ impl Connection {
         }
     }
 
-    /// Sends what the socket takes.
-    fn send(&mut self, now: Time) {
+    /// Sends what the socket takes; whether it took anything.
+    fn send(&mut self, now: Time) -> bool {
+        let mut did = false;
         while self.writable && !self.session.output().is_empty() {
             match self.stream.write(self.session.output()) {
                 Ok(0) => self.writable = false,
                 Ok(bytes) => {
                     self.session.sent(bytes);
                     self.took = now;
+                    did = true;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => {
@@ -346,17 +385,21 @@ impl Connection {
                 }
             }
         }
+        did
     }
 
-    /// Reads once; how many bytes came.
+    /// Reads once; how many bytes came. What leaves room has taken all there was: the poll tells of more.
     fn receive(&mut self) -> usize {
-        match self.stream.read(self.session.room()) {
+        let room = self.session.room();
+        let most = room.len();
+        match self.stream.read(room) {
             Ok(0) => {
                 self.readable = false;
                 self.gone = true;
                 0
             }
             Ok(bytes) => {
+                self.readable = bytes == most;
                 self.session.filled(bytes);
                 bytes
             }

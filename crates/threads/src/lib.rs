@@ -14,6 +14,7 @@
 
 mod alarms;
 mod bell;
+mod beside;
 mod clock;
 mod layout;
 mod ring;
@@ -24,5 +25,6 @@ mod sync;
 mod worker;
 
 pub use bell::Bell;
+pub use beside::Beside;
 pub use layout::Layout;
 pub use run::{Outcome, StageUsage, ThreadUsage, Threads};

@@ -3,6 +3,7 @@
 
 use crate::Layout;
 use crate::bell::{Bell, BellSpring};
+use crate::beside::Beside;
 use crate::clock::Clock;
 use crate::ring::{Receiver, Sender, ring};
 use crate::seats::Seats;
@@ -129,7 +130,15 @@ impl<V: Vocabulary> Threads<V> {
     /// # Panics
     /// When a stage does, after the other threads have ended; and when the operating system starts no thread.
     pub fn run(self, deadline: Option<Span>) -> Outcome {
-        self.run_with(deadline, |_thread| None::<NoProbe>).0
+        self.run_with(deadline, |_thread| None::<NoProbe>, None).0
+    }
+
+    /// Like [`Threads::run`], with somebody beside the stages of the thread that `stage` lives on. The caller becomes that
+    /// thread, and is bound to its processor if threads are.
+    pub fn run_beside(self, deadline: Option<Span>, stage: StageId, beside: &mut dyn Beside) -> Outcome {
+        let home = self.homes[stage.index()];
+        self.sleepers[home].wakes_by(beside.waker());
+        self.run_with(deadline, |_thread| None::<NoProbe>, Some((home, beside))).0
     }
 
     /// Like [`Threads::run`], with an observer for each thread, given its number. Each turn is then timed by itself, at
@@ -139,13 +148,14 @@ impl<V: Vocabulary> Threads<V> {
         deadline: Option<Span>,
         mut probe: impl FnMut(usize) -> P,
     ) -> (Outcome, Vec<P>) {
-        self.run_with(deadline, |thread| Some(probe(thread)))
+        self.run_with(deadline, |thread| Some(probe(thread)), None)
     }
 
     fn run_with<P: Probe<V> + Send>(
         self,
         deadline: Option<Span>,
         mut probe: impl FnMut(usize) -> Option<P>,
+        beside: Option<(usize, &mut dyn Beside)>,
     ) -> (Outcome, Vec<P>) {
         let Threads { layout, homes, parts, rooms, sleepers, bells } = self;
         let mut seats: Vec<Seats<V>> = (0..layout.threads).map(|_| Seats::new(parts.len())).collect();
@@ -164,23 +174,35 @@ impl<V: Vocabulary> Threads<V> {
             halted: AtomicBool::new(false),
         };
         let (mut threads, mut probes) = (Vec::new(), Vec::new());
+        let (callers, mut beside) = beside.unzip();
         scope(|scope| {
             let guard = EndOnPanic(&shared);
-            let start = |(index, ((seats, ends), bells))| {
+            let mut own = None;
+            let mut started = Vec::new();
+            for (index, ((seats, ends), bells)) in seats.into_iter().zip(mesh(&rooms)).zip(bells).enumerate() {
                 let worker = Worker::new(index, guard.0, seats, ends, bells, probe(index), spins);
                 let processor = processors.get(index % processors.len().max(1)).copied();
-                let body = move || {
+                let body = move |beside: Option<&mut dyn Beside>| {
                     let _guard = EndOnPanic(guard.0);
                     let pinned = processor.is_some_and(core_affinity::set_for_current);
-                    let (seats, usage, probe) = worker.run();
+                    let (seats, usage, probe) = worker.run(beside);
                     (seats, ThreadUsage { pinned, ..usage }, probe)
                 };
+                if callers == Some(index) {
+                    own = Some(body);
+                    continue;
+                }
                 let thread = Builder::new().name(format!("stages{index}"));
-                thread.spawn_scoped(scope, body).expect("the operating system starts a thread")
-            };
-            let started: Vec<_> = seats.into_iter().zip(mesh(&rooms)).zip(bells).enumerate().map(start).collect();
-            for ended in started.into_iter().map(|thread| thread.join()).collect::<Vec<_>>() {
-                let (seats, usage, probe) = ended.unwrap_or_else(|panic| resume_unwind(panic));
+                started.push(thread.spawn_scoped(scope, move || body(None)).expect("the system starts a thread"));
+            }
+            let mine = own.map(|body| body(beside.take().map(|beside| &mut *beside)));
+            let joined = started.into_iter().map(|thread| thread.join()).collect::<Vec<_>>();
+            let mut ended: Vec<_> =
+                joined.into_iter().map(|it| it.unwrap_or_else(|panic| resume_unwind(panic))).collect();
+            if let Some((at, mine)) = callers.zip(mine) {
+                ended.insert(at, mine);
+            }
+            for (seats, usage, probe) in ended {
                 seats.usages().for_each(|(id, usage)| stages[id.index()] = usage);
                 threads.push(usage);
                 probes.extend(probe);

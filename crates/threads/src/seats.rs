@@ -2,13 +2,13 @@
 
 use crate::run::StageUsage;
 use stage::{Part, ReadyStages, Stage, Vocabulary};
-use std::collections::VecDeque;
 use units::{StageId, Time};
 
 /// A stage and what waits for it.
 pub(crate) struct Seat<V: Vocabulary> {
+    pub(crate) id: StageId,
     pub(crate) stage: Box<dyn Stage<V>>,
-    inbox: VecDeque<(Time, V::Message)>,
+    inbox: Inbox<V>,
     inbox_max: usize,
     /// The time of the alarm that rang, if the stage has not been woken yet.
     rang: Option<Time>,
@@ -16,27 +16,24 @@ pub(crate) struct Seat<V: Vocabulary> {
     pub(crate) usage: StageUsage,
 }
 
-/// What a turn is for.
-pub(crate) enum Cause<M> {
-    /// An alarm, and the time it was set for.
-    Alarm(Time),
-    /// A message, and when it reached the inbox.
-    Message(Time, M),
-    /// The turn before was cut; the rest is about this request, if about one.
-    GoesOn(Option<u32>),
-}
+/// Messages in the order they came, each with the time.
+pub(crate) type Inbox<V> = Vec<(Time, <V as Vocabulary>::Message)>;
 
-/// The stages of one thread. They are found by their number in the plan; the places of the others are empty.
+/// In place of a seat: the stage lives on another thread.
+const ELSEWHERE: u16 = u16::MAX;
+
+/// The stages of one thread, each in a seat.
 pub(crate) struct Seats<V: Vocabulary> {
-    seats: Vec<Option<Box<Seat<V>>>>,
+    seats: Vec<Seat<V>>,
+    /// The seat of each stage of the plan.
+    places: Vec<u16>,
     line: ReadyStages,
-    occupied: usize,
 }
 
 impl<V: Vocabulary> Seats<V> {
     /// No stage yet, of a plan of so many.
     pub(crate) fn new(stages: usize) -> Self {
-        Seats { seats: (0..stages).map(|_| None).collect(), line: ReadyStages::with_capacity(stages), occupied: 0 }
+        Seats { seats: Vec::new(), places: vec![ELSEWHERE; stages], line: ReadyStages::with_capacity(stages) }
     }
 
     pub(crate) fn install(&mut self, id: StageId, part: Part<V>) {
@@ -44,74 +41,77 @@ impl<V: Vocabulary> Seats<V> {
         let inbox_max = part.inbox as usize + 1;
         let stage = part.stage.expect("the plan was checked");
         let usage = StageUsage::default();
-        let seat = Seat { stage, inbox: VecDeque::new(), inbox_max, rang: None, in_line: false, usage };
-        self.seats[id.index()] = Some(Box::new(seat));
-        self.occupied += 1;
+        self.places[id.index()] = self.seats.len() as u16;
+        self.seats.push(Seat { id, stage, inbox: Vec::new(), inbox_max, rang: None, in_line: false, usage });
     }
 
     /// How many stages live here.
     pub(crate) fn len(&self) -> usize {
-        self.occupied
+        self.seats.len()
     }
 
     #[inline]
-    pub(crate) fn seat(&mut self, id: StageId) -> &mut Seat<V> {
-        self.seats[id.index()].as_mut().expect("the stage lives on this thread")
+    pub(crate) fn seat(&mut self, seat: usize) -> &mut Seat<V> {
+        &mut self.seats[seat]
     }
 
-    /// Puts a message into an inbox.
+    /// Puts a message into an inbox, if the stage lives here; whether it does.
     #[inline]
-    pub(crate) fn accept(&mut self, to: StageId, message: V::Message, now: Time) {
-        let seat = self.seats[to.index()].as_mut().expect("the stage lives on this thread");
+    pub(crate) fn accept(&mut self, to: StageId, message: &V::Message, now: Time) -> bool {
+        let Some(seat) = self.seats.get_mut(usize::from(self.places[to.index()])) else { return false };
         assert!(seat.inbox.len() < seat.inbox_max, "{to} was sent more than was admitted towards it");
-        seat.stage.prefetch(&message);
-        seat.inbox.push_back((now, message));
-        Self::line_up(&mut self.line, seat, to);
+        seat.stage.prefetch(message);
+        seat.inbox.push((now, *message));
+        Self::line_up(&mut self.line, seat);
+        true
     }
 
-    /// The alarm of a stage rings.
+    /// The alarm of a stage that lives here rings.
     pub(crate) fn ring(&mut self, id: StageId, at: Time) {
-        let seat = self.seats[id.index()].as_mut().expect("the stage lives on this thread");
+        let seat = &mut self.seats[usize::from(self.places[id.index()])];
         seat.rang = Some(at);
-        Self::line_up(&mut self.line, seat, id);
+        Self::line_up(&mut self.line, seat);
     }
 
-    /// Who goes next, taken out of line.
-    pub(crate) fn next(&mut self) -> Option<StageId> {
-        let id = self.line.take()?;
-        self.seat(id).in_line = false;
-        Some(id)
+    /// The seat of who goes next, taken out of line.
+    pub(crate) fn next(&mut self) -> Option<usize> {
+        let seat = usize::from(self.places[self.line.take()?.index()]);
+        self.seats[seat].in_line = false;
+        Some(seat)
     }
 
     /// Back to the end of the line if anything waits for the stage still.
-    pub(crate) fn step_back(&mut self, id: StageId) {
-        let seat = self.seats[id.index()].as_mut().expect("the stage lives on this thread");
+    pub(crate) fn step_back(&mut self, seat: usize) {
+        let seat = &mut self.seats[seat];
         if !seat.inbox.is_empty() || seat.rang.is_some() {
-            Self::line_up(&mut self.line, seat, id);
+            Self::line_up(&mut self.line, seat);
         }
     }
 
     /// What each stage did.
     pub(crate) fn usages(&self) -> impl Iterator<Item = (StageId, StageUsage)> + '_ {
-        let seats = self.seats.iter().enumerate();
-        seats.filter_map(|(id, seat)| seat.as_ref().map(|seat| (StageId(id as u16), seat.usage)))
+        self.seats.iter().map(|seat| (seat.id, seat.usage))
     }
 
-    fn line_up(line: &mut ReadyStages, seat: &mut Seat<V>, id: StageId) {
+    #[inline]
+    fn line_up(line: &mut ReadyStages, seat: &mut Seat<V>) {
         if !seat.in_line {
             seat.in_line = true;
-            line.push(id);
+            line.push(seat.id);
         }
     }
 }
 
 impl<V: Vocabulary> Seat<V> {
-    /// What the next turn is for: an alarm that rang comes before the messages.
+    /// The alarm that rang, and when it was set for. It comes before the messages.
     #[inline]
-    pub(crate) fn take_cause(&mut self) -> Option<Cause<V::Message>> {
-        if let Some(at) = self.rang.take() {
-            return Some(Cause::Alarm(at));
-        }
-        self.inbox.pop_front().map(|(at, message)| Cause::Message(at, message))
+    pub(crate) fn take_alarm(&mut self) -> Option<Time> {
+        self.rang.take()
+    }
+
+    /// Exchanges the inbox for an empty one: what comes from now on waits for the stage's next turn in the line.
+    #[inline]
+    pub(crate) fn empty_inbox(&mut self, empty: &mut Inbox<V>) {
+        std::mem::swap(&mut self.inbox, empty);
     }
 }

@@ -5,33 +5,51 @@
 //! flag is only ever swapped, so that whoever changes it has seen all that went before the change it replaces.
 
 use crate::sync::{AtomicBool, Ordering, Thread, current, fence, park_timeout};
+use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
 
 /// The bed of one thread. On lines of its own, because every sender looks at it: two, as processors fetch lines in
 /// pairs.
-#[derive(Debug)]
 #[repr(align(128))]
 pub(crate) struct Sleeper {
     asleep: AtomicBool,
     thread: OnceLock<Thread>,
+    /// What ends its sleep where that is no parking.
+    waker: OnceLock<Box<dyn Fn() + Send + Sync>>,
 }
 
 impl Default for Sleeper {
     fn default() -> Self {
-        Sleeper { asleep: AtomicBool::new(false), thread: OnceLock::new() }
+        Sleeper { asleep: AtomicBool::new(false), thread: OnceLock::new(), waker: OnceLock::new() }
+    }
+}
+
+impl fmt::Debug for Sleeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sleeper").field("asleep", &self.asleep).finish_non_exhaustive()
     }
 }
 
 impl Sleeper {
+    /// From now on the thread waits in another way than by parking, and this ends such a wait.
+    pub(crate) fn wakes_by(&self, waker: Box<dyn Fn() + Send + Sync>) {
+        let _ = self.waker.set(waker);
+    }
+
     /// Sleeps until woken or until `at_most` has passed, or not at all if `has_work`. It may return for no reason. Only
     /// one thread may ever call this.
     pub(crate) fn sleep(&self, at_most: Duration, has_work: impl FnOnce() -> bool) {
         self.thread.get_or_init(current);
+        self.wait(|| park_timeout(at_most), has_work);
+    }
+
+    /// The same for a thread that waits in its own way, which its waker ends.
+    pub(crate) fn wait(&self, wait: impl FnOnce(), has_work: impl FnOnce() -> bool) {
         self.asleep.swap(true, Ordering::AcqRel);
         fence(Ordering::SeqCst);
         if !has_work() {
-            park_timeout(at_most);
+            wait();
         }
         self.asleep.swap(false, Ordering::AcqRel);
     }
@@ -41,7 +59,10 @@ impl Sleeper {
     pub(crate) fn wake(&self) {
         fence(Ordering::SeqCst);
         if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::AcqRel) {
-            self.thread.get().expect("who sleeps has said who it is").unpark();
+            match self.waker.get() {
+                Some(waker) => waker(),
+                None => self.thread.get().expect("who sleeps has said who it is").unpark(),
+            }
         }
     }
 }

@@ -2,15 +2,16 @@
 
 use crate::alarms::Alarms;
 use crate::bell::BellSpring;
+use crate::beside::Beside;
 use crate::ring::{Letter, Receiver, Sender};
 use crate::run::{Shared, ThreadUsage};
-use crate::seats::{Cause, Seats};
-use stage::{NoCoherence, Outbox, Price, Probe, Turn, TurnRecord, Vocabulary};
+use crate::seats::{Inbox, Seats};
+use stage::{NoCoherence, Outbox, Price, Probe, Stage, Turn, TurnRecord, Vocabulary};
 use std::time::Duration;
 use units::{Span, StageId, Time};
 
-/// Most turns of a stage in a row, and most letters taken from a ring at once: enough for what a stage prefetches to be
-/// near by when its turn comes, few enough for the others not to wait long.
+/// Most letters taken from a ring at once: enough for what a stage prefetches to be near by when its turn comes, few enough
+/// for the others not to wait long.
 const BATCH_MAX: usize = 32;
 
 /// Rounds without work in which a thread with a processor of its own looks again at once, before it sleeps. A thread
@@ -21,6 +22,9 @@ const SPIN_ROUNDS: u32 = 256;
 /// How long before an alarm a thread with a processor of its own wants to be awake: Linux may end a sleep 50 us late by
 /// default (`timerslack_ns` in proc(5)).
 const WAKE_MARGIN: Span = Span::from_micros(60);
+
+/// Rounds in a row after which whoever lives beside the stages is asked, though the stages still have work.
+const ROUNDS_PER_ASK: u32 = 8;
 
 /// Stages served between two looks at the clock, at most: a look costs as much as a short turn. What the clock has moved on
 /// meanwhile is theirs by their turns.
@@ -38,13 +42,17 @@ pub(crate) struct Worker<'a, V: Vocabulary, P> {
     outgoing: Vec<Option<Sender<V::Message>>>,
     prices: Vec<Price>,
     outbox: Outbox<V>,
+    /// The inbox that is being worked off; empty between two stages.
+    batch: Inbox<V>,
     probe: Option<P>,
+    /// The turn just taken was cut, and what the rest is about, if about a request.
+    goes_on: Option<Option<u32>>,
     /// What the clock showed last: after a few stages' turns, after each round and each rest.
     now: Time,
     /// Up to when time is accounted for.
     accounted: Time,
-    /// Who was served since then, with how many turns.
-    served: Vec<(StageId, u32)>,
+    /// The seats served since then, with how many turns.
+    served: Vec<(usize, u32)>,
     /// Whether it has a processor of its own.
     spins: bool,
     idle_rounds: u32,
@@ -82,7 +90,9 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             outgoing: ends.outgoing,
             prices: vec![Price::default(); V::WORK.len()],
             outbox: Outbox::default(),
+            batch: Vec::new(),
             probe,
+            goes_on: None,
             now: Time::ZERO,
             accounted: Time::ZERO,
             served: Vec::with_capacity(SERVED_PER_LOOK),
@@ -92,9 +102,10 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         }
     }
 
-    /// Runs until the run is over.
-    pub(crate) fn run(mut self) -> (Seats<V>, ThreadUsage, Option<P>) {
+    /// Runs until the run is over, with whoever lives beside the stages.
+    pub(crate) fn run(mut self, mut beside: Option<&mut dyn Beside>) -> (Seats<V>, ThreadUsage, Option<P>) {
         self.wake_up();
+        let mut rounds = 0;
         while !self.shared.is_over() {
             if self.now >= self.shared.deadline {
                 self.shared.end();
@@ -104,10 +115,23 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             while let Some((at, stage)) = self.alarms.take_due(self.now) {
                 self.seats.ring(stage, at);
             }
-            if self.round() {
+            let served = self.round();
+            rounds += 1;
+            let is_asked = !served || rounds >= ROUNDS_PER_ASK;
+            let did = is_asked && beside.as_mut().is_some_and(|beside| beside.work());
+            if is_asked {
+                rounds = 0;
+            }
+            // Alarms alone are no sign that hosts want something, who are looked for by a call to the system.
+            if did || served && beside.is_none() {
                 self.idle_rounds = 0;
-            } else {
-                self.rest();
+            } else if !served {
+                match &mut beside {
+                    Some(beside) => self.rest_beside(&mut **beside),
+                    None => self.rest(),
+                }
+            }
+            if !served {
                 self.wake_up();
             }
         }
@@ -119,7 +143,8 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         for ring in &mut self.incoming {
             ring.pop_batch(BATCH_MAX, |letter| {
                 usage.received += 1;
-                seats.accept(letter.to, letter.message, now);
+                let is_here = seats.accept(letter.to, &letter.message, now);
+                assert!(is_here, "a letter came to the thread of its stage");
             });
         }
         for bell in &self.bells {
@@ -133,8 +158,8 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
     fn round(&mut self) -> bool {
         let mut served = false;
         for _ in 0..self.seats.len() {
-            let Some(stage) = self.seats.next().filter(|_| !self.shared.is_over()) else { break };
-            self.serve(stage);
+            let Some(seat) = self.seats.next().filter(|_| !self.shared.is_over()) else { break };
+            self.serve(seat);
             served = true;
         }
         self.look();
@@ -155,66 +180,75 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         }
         self.now = self.shared.clock.now();
         let spent = self.now - self.accounted;
-        for (id, of_them) in self.served.drain(..) {
-            self.seats.seat(id).usage.busy += spent * u64::from(of_them) / turns;
+        for (seat, of_them) in self.served.drain(..) {
+            self.seats.seat(seat).usage.busy += spent * u64::from(of_them) / turns;
         }
         self.usage.busy += spent;
         self.accounted = self.now;
     }
 
-    /// Gives a stage its turns, then sends what they left to other threads.
-    fn serve(&mut self, id: StageId) {
+    /// Gives a stage a turn for each message that waits, then sends what they left to other threads.
+    fn serve(&mut self, at: usize) {
         let mut turns = 0;
-        for _ in 0..BATCH_MAX {
-            let Some(cause) = self.seats.seat(id).take_cause() else { break };
-            self.take_turn(id, cause);
+        let mut batch = std::mem::take(&mut self.batch);
+        let seat = self.seats.seat(at);
+        seat.empty_inbox(&mut batch);
+        if let Some(set_for) = seat.take_alarm() {
+            self.take_turns(at, set_for, None, |stage, turn| stage.on_wake(turn));
             turns += 1;
+        }
+        for &(arrived, message) in &batch {
             if self.shared.is_over() {
                 break;
             }
+            let subject = self.probe.as_ref().and_then(|_| V::subject(&message));
+            self.take_turns(at, arrived, subject, |stage, turn| stage.on_message(turn, message));
+            turns += 1;
         }
+        batch.clear();
+        self.batch = batch;
         for (thread, ring) in self.outgoing.iter_mut().enumerate() {
             if ring.as_mut().is_some_and(Sender::flush) {
                 self.shared.sleepers[thread].wake();
             }
         }
-        self.seats.step_back(id);
-        self.served.push((id, turns));
+        self.seats.step_back(at);
+        self.seats.seat(at).usage.turns += u64::from(turns);
+        self.served.push((at, turns));
         if self.served.len() == SERVED_PER_LOOK {
             self.look();
         }
     }
 
-    /// Gives a stage its turn, and the parts that it was cut into: they are one after another, however many there are.
+    /// A turn, and those that go on with it where it was cut.
     #[inline]
-    fn take_turn(&mut self, id: StageId, cause: Cause<V::Message>) {
-        let mut next = self.take_part(id, cause);
-        while let Some(cause) = next {
-            next = self.take_part(id, cause);
+    fn take_turns(
+        &mut self,
+        at: usize,
+        arrived: Time,
+        subject: Option<u32>,
+        act: impl FnOnce(&mut dyn Stage<V>, &mut Turn<'_, V>),
+    ) {
+        self.take_turn(at, arrived, subject, act);
+        while let Some(subject) = self.goes_on.take() {
+            self.take_turn(at, self.now, subject, |stage, turn| stage.on_wake(turn));
+            self.seats.seat(at).usage.turns += 1;
         }
     }
 
-    /// Gives a stage a part of its turn; what makes it go on, if it does.
     #[inline]
-    fn take_part(&mut self, id: StageId, cause: Cause<V::Message>) -> Option<Cause<V::Message>> {
-        let seat = self.seats.seat(id);
+    fn take_turn(
+        &mut self,
+        at: usize,
+        arrived: Time,
+        subject: Option<u32>,
+        act: impl FnOnce(&mut dyn Stage<V>, &mut Turn<'_, V>),
+    ) {
+        let seat = self.seats.seat(at);
+        let id = seat.id;
         let mut free = NoCoherence;
         let mut turn = Turn::new(id, self.now, 0, &self.prices, &mut free, &mut self.outbox);
-        let (arrived, subject) = match cause {
-            Cause::Alarm(at) => {
-                seat.stage.on_wake(&mut turn);
-                (at, None)
-            }
-            Cause::GoesOn(subject) => {
-                seat.stage.on_wake(&mut turn);
-                (self.now, subject)
-            }
-            Cause::Message(at, message) => {
-                seat.stage.on_message(&mut turn, message);
-                (at, self.probe.as_ref().and_then(|_| V::subject(&message)))
-            }
-        };
-        seat.usage.turns += 1;
+        act(&mut *seat.stage, &mut turn);
         seat.usage.waited += self.now.since(arrived);
         self.deliver(id);
         if let Some(probe) = &mut self.probe {
@@ -222,9 +256,8 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             probe.turn(&TurnRecord { stage: id, arrived, started, ended: self.now }, subject);
             self.outbox.notes.iter().for_each(|&note| probe.note(id, self.now, note));
         }
-        let goes_on = self.outbox.goes_on;
+        self.goes_on = self.outbox.goes_on;
         self.outbox.clear();
-        goes_on.map(Cause::GoesOn)
     }
 
     #[inline]
@@ -232,18 +265,18 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         if let Some(at) = self.outbox.wake_at {
             self.alarms.set(from, at);
         }
-        for lock in self.outbox.unlocks.drain(..) {
-            if let Some(next) = lock.release() {
-                self.outbox.sends.push((next, V::lock_granted(lock.id())));
+        if !self.outbox.unlocks.is_empty() {
+            for lock in self.outbox.unlocks.drain(..) {
+                if let Some(next) = lock.release() {
+                    self.outbox.sends.push((next, V::lock_granted(lock.id())));
+                }
             }
         }
-        for &(to, message) in &self.outbox.sends {
-            let home = self.shared.homes[to.index()];
-            if home == self.index {
-                self.seats.accept(to, message, self.now);
-            } else {
-                let ring = self.outgoing[home].as_mut().unwrap_or_else(|| panic!("no edge leads from {from} to {to}"));
-                ring.push(Letter { to, message });
+        for (to, message) in &self.outbox.sends {
+            if !self.seats.accept(*to, message, self.now) {
+                let ring = self.outgoing[self.shared.homes[to.index()]].as_mut();
+                let ring = ring.unwrap_or_else(|| panic!("no edge leads from {from} to {to}"));
+                ring.push(Letter { to: *to, message: *message });
             }
         }
         if self.outbox.halt {
@@ -253,19 +286,43 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
 
     /// Waits: a little while awake, then asleep until a message comes or an alarm is near.
     fn rest(&mut self) {
-        let left = self.alarms.next().min(self.shared.deadline).since(self.now);
         if self.spins && self.idle_rounds < SPIN_ROUNDS {
             self.idle_rounds += 1;
             return std::hint::spin_loop();
         }
-        if self.spins && left <= WAKE_MARGIN * 2 {
+        match self.may_sleep() {
+            Some(at_most) => {
+                let has_work = || self.has_work();
+                self.shared.sleepers[self.index].sleep(Duration::from_nanos(at_most.nanos()), has_work);
+            }
+            None => std::thread::yield_now(),
+        }
+    }
+
+    /// The same where somebody lives beside the stages, who waits for the thread: for hosts as well as for messages.
+    fn rest_beside(&mut self, beside: &mut dyn Beside) {
+        if self.spins && self.idle_rounds < SPIN_ROUNDS {
+            self.idle_rounds += 1;
             return std::thread::yield_now();
         }
+        match self.may_sleep() {
+            Some(at_most) => self.shared.sleepers[self.index].wait(|| beside.wait(at_most), || self.has_work()),
+            None => std::thread::yield_now(),
+        }
+    }
+
+    /// How long until an alarm is near, if it is not near already.
+    fn may_sleep(&mut self) -> Option<Span> {
+        let left = self.alarms.next().min(self.shared.deadline).since(self.now);
+        if self.spins && left <= WAKE_MARGIN * 2 {
+            return None;
+        }
         self.usage.sleeps += 1;
-        let at_most = if self.spins { left - WAKE_MARGIN } else { left };
-        let (shared, incoming, bells) = (self.shared, &self.incoming, &self.bells);
-        let arrived = || incoming.iter().any(|ring| !ring.is_empty()) || bells.iter().any(BellSpring::rings);
-        let has_work = || shared.is_over() || arrived();
-        shared.sleepers[self.index].sleep(Duration::from_nanos(at_most.nanos()), has_work);
+        Some(if self.spins { left - WAKE_MARGIN } else { left })
+    }
+
+    fn has_work(&self) -> bool {
+        let arrived = self.incoming.iter().any(|ring| !ring.is_empty()) || self.bells.iter().any(BellSpring::rings);
+        self.shared.is_over() || arrived
     }
 }

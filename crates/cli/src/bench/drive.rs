@@ -1,33 +1,52 @@
-//! The whole firmware on one thread of this machine, with flash and link that take no time: what the firmware itself costs.
+//! The whole firmware on threads of this machine, with flash and link that take no time: what the firmware itself costs.
 
 use super::Bench;
 use anyhow::{Context, ensure};
-use rig::config::{Layers, World};
+use rig::config::{Layers, Resolved};
 
-/// Requests a second of DeepFlash behind queue pairs in this process, 4 KB at random, without payload and with every byte
-/// copied and kept.
+/// Requests a second of DeepFlash behind queue pairs in this process, 4 KB at random on a drive that was written before: without
+/// payload and with every byte copied and kept, on one thread and on two.
 pub(super) fn speed(bench: &mut Bench<'_>) -> anyhow::Result<()> {
-    for payload in ["none", "full"] {
-        for workload in ["randread", "randwrite"] {
+    let all = [("none", "randread"), ("none", "randwrite"), ("full", "randread"), ("full", "randwrite")];
+    for threads in [1, 2] {
+        for (payload, workload) in all {
             let ios = bench.repeat(2_000_000, 2_000);
-            let resolved = layers(workload, payload, ios)?.resolve()?;
-            let World::Threads { threads, .. } = resolved.world else { unreachable!("it was asked for") };
-            let summaries = resolved.run_on_threads(&resolved.plan(), resolved.phases(), threads)?;
-            let summary = summaries.first().context("one phase")?;
-            ensure!(summary.ios == ios, "{workload}: {} requests of {ios}", summary.ios);
-            bench.put(format!("deepflash, {workload}, payload {payload}"), summary.iops, "1/s", summary.ios);
+            let iops = measure(workload, payload, ios, threads)?;
+            bench.put(name(workload, payload, threads), iops, "1/s", ios);
         }
     }
     Ok(())
 }
 
-/// The small drive with its pages written, four queues of 32 commands, and a buffer that writes pass.
+fn name(workload: &str, payload: &str, threads: u16) -> String {
+    let threads = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
+    format!("deepflash, {workload}, payload {payload}, {threads}")
+}
+
+/// Writes every page once, then measures.
+fn measure(workload: &str, payload: &str, ios: u64, threads: u16) -> anyhow::Result<f64> {
+    let pages = sectors(&layers(workload, payload, ios)?.resolve()?)? / 8;
+    let mut phases = layers("seqwrite", payload, pages)?.resolve()?.phases();
+    let resolved = layers(workload, payload, ios)?.resolve()?;
+    phases.extend(resolved.phases());
+    let summaries = resolved.run_on_threads(&resolved.plan(), phases, threads)?;
+    let summary = summaries.last().context("the second phase")?;
+    ensure!(summary.ios == ios, "{workload}: {} requests of {ios}", summary.ios);
+    Ok(summary.iops)
+}
+
+/// Blocks of 512 B that the first namespace has.
+pub(super) fn sectors(resolved: &Resolved) -> anyhow::Result<u64> {
+    resolved.plan().drive.namespaces.first().copied().context("a namespace")
+}
+
+/// The small drive, four queues of 32 commands, and a buffer that writes pass.
 fn layers(workload: &str, payload: &str, ios: u64) -> anyhow::Result<Layers> {
     let flags = [
         ("--device", "small"),
         ("--world", "threads"),
         ("--timing", "off"),
-        ("--precondition", "seq"),
+        ("--precondition", "none"),
         ("--block-size", "4k"),
         ("--queues", "4"),
         ("--depth", "32"),

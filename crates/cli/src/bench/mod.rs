@@ -3,9 +3,13 @@
 
 mod drive;
 mod flash;
+mod latency;
+mod machine;
 mod messages;
+mod served;
 mod sim;
 mod tcp;
+mod vfio_user;
 
 use crate::Shell;
 use crate::table::table;
@@ -60,7 +64,7 @@ impl Bench<'_> {
 type Measure = fn(&mut Bench<'_>) -> anyhow::Result<()>;
 
 /// What can be measured.
-const BENCHES: [(&str, Measure); 7] = [
+const BENCHES: [(&str, Measure); 9] = [
     ("sim", sim::speed),
     ("memory", sim::memory),
     ("flash", flash::run),
@@ -68,6 +72,8 @@ const BENCHES: [(&str, Measure); 7] = [
     ("messages", messages::threads),
     ("threads", drive::speed),
     ("tcp", tcp::reads),
+    ("vfio-user", vfio_user::speed),
+    ("latency", latency::run),
 ];
 
 fn names() -> Vec<&'static str> {

@@ -2,25 +2,19 @@
 //! with the same bytes and has no drive.
 
 use super::Bench;
+use super::served::{BLOCKS, BYTES, SUBSYSTEM, loopback, serve};
 use anyhow::{Context, bail, ensure};
 use nvme::spec::fabrics::{ANY_CONTROLLER, Connect, ConnectRecord, Property};
 use nvme::spec::registers::{self, Configuration};
 use nvme::spec::{FeatureId, Sgl, Submission};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rig::config::{Layers, Resolved};
-use rig::{Door, Layout, Service, ServiceSettings};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
-const SUBSYSTEM: &str = "nqn.2026-11.org.flashloom:bench";
 const HOST: &str = "nqn.2026-11.org.flashloom:initiator";
-
-/// Bytes of a read, and blocks of it.
-const BYTES: u32 = 4096;
-const BLOCKS: u32 = BYTES / 512;
 
 // Kinds of units (NVMe/TCP 1.0 section 3.6.1), and lengths of their headers.
 const COMMAND: u8 = 4;
@@ -43,48 +37,29 @@ pub(super) fn reads(bench: &mut Bench<'_>) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads a second of a served drive without flash times, whose blocks are written.
+/// Reads a second of a served drive without flash times, all of which was written before.
 fn served(depth: u16, reads: u64) -> anyhow::Result<f64> {
-    let resolved = layers()?.resolve()?;
-    let blocks = blocks(&resolved)?;
-    let settings = ServiceSettings {
-        door: Door::Tcp { address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), advertised: None },
-        subsystem: SUBSYSTEM.into(),
-        allowed: Vec::new(),
-        keys: None,
-        layout: Layout { threads: 1, pin: false },
-        processor: resolved.processor.clone(),
-    };
-    let service = Service::listen(resolved.plan(), settings)?;
-    let address = service.address().context("TCP has an address")?;
-    let stop = service.stop();
-    thread::scope(|scope| {
-        let ran = scope.spawn(move || service.run());
-        let measured = attach(address, depth).and_then(|mut stream| read_all(&mut stream, depth, reads, blocks));
-        stop.stop();
-        ran.join().expect("it does not panic")?;
-        measured
+    serve(loopback(), "off", |address, blocks| {
+        let mut streams = attach(address.context("TCP has an address")?, depth.max(32))?;
+        fill(&mut streams, blocks)?;
+        let began = Instant::now();
+        read_all(&mut streams, depth, reads, blocks, |_| ())?;
+        Ok(reads as f64 / began.elapsed().as_secs_f64())
     })
 }
 
-fn layers() -> anyhow::Result<Layers> {
-    let mut layers = Layers::new();
-    for (flag, value) in [
-        ("--device", "small"),
-        ("--world", "threads"),
-        ("--timing", "off"),
-        ("--payload", "full"),
-        ("--precondition", "seq"),
-        ("--queues", "2"),
-    ] {
-        layers = layers.flag(flag, value)?;
-    }
-    Ok(layers.set("cache.size_bytes=4MiB")?)
-}
-
-/// Blocks of 512 B that the first namespace has.
-fn blocks(resolved: &Resolved) -> anyhow::Result<u64> {
-    resolved.plan().drive.namespaces.first().copied().context("a namespace")
+/// How long each of so many random reads took, one after the other, of a served drive with its flash times.
+pub(super) fn latencies(reads: u64) -> anyhow::Result<Vec<Duration>> {
+    serve(loopback(), "on", |address, blocks| {
+        let mut streams = attach(address.context("TCP has an address")?, 32)?;
+        fill(&mut streams, blocks)?;
+        let (mut began, mut latencies) = (Instant::now(), Vec::new());
+        read_all(&mut streams, 1, reads, blocks, |_| {
+            let now = Instant::now();
+            latencies.push(now - std::mem::replace(&mut began, now));
+        })?;
+        Ok(latencies)
+    })
 }
 
 /// Reads a second of a server that only sends.
@@ -95,10 +70,12 @@ fn bare(depth: u16, reads: u64) -> anyhow::Result<f64> {
         let ran = scope.spawn(move || answer_bare(&listener));
         let mut stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        let measured = read_all(&mut stream, depth, reads, 1 << 20);
+        let began = Instant::now();
+        let measured = read_all(&mut stream, depth, reads, 1 << 20, |_| ());
+        let seconds = began.elapsed().as_secs_f64();
         drop(stream);
         ran.join().expect("it does not panic")?;
-        measured
+        measured.map(|()| reads as f64 / seconds)
     })
 }
 
@@ -208,19 +185,49 @@ fn ask(stream: &mut TcpStream, submission: Submission, data: &[u8]) -> anyhow::R
     Ok(u64::from_le_bytes(response[8..16].try_into().expect("eight bytes")))
 }
 
-/// Keeps so many random reads outstanding until enough are done; how many a second.
-fn read_all(stream: &mut (impl Read + Write), depth: u16, reads: u64, blocks: u64) -> anyhow::Result<f64> {
+/// Writes every block once.
+fn fill(stream: &mut (impl Read + Write), blocks: u64) -> anyhow::Result<()> {
+    let data = vec![0x5a; BYTES as usize];
+    let write = |number: u64| {
+        let submission = Submission::write(1, number * u64::from(BLOCKS), BLOCKS, Default::default());
+        (submission.with_sgl(Sgl::InCapsule { offset: 0, bytes: BYTES }), &data[..])
+    };
+    keep_outstanding(stream, 32, blocks / u64::from(BLOCKS), write, |_| ())
+}
+
+/// Keeps so many random reads outstanding until enough are done, and says so of each.
+fn read_all(
+    stream: &mut (impl Read + Write),
+    depth: u16,
+    reads: u64,
+    blocks: u64,
+    done: impl FnMut(u16),
+) -> anyhow::Result<()> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(u64::from(depth));
+    let read = |_| {
+        let slba = random.random_range(0..blocks / u64::from(BLOCKS)) * u64::from(BLOCKS);
+        let submission = Submission::read(1, slba, BLOCKS, Default::default());
+        (submission.with_sgl(Sgl::Transport { bytes: BYTES }), &[][..])
+    };
+    keep_outstanding(stream, depth, reads, read, done)
+}
+
+/// Keeps so many commands outstanding until enough are done, and says so of each.
+fn keep_outstanding<'a>(
+    stream: &mut (impl Read + Write),
+    depth: u16,
+    count: u64,
+    mut command: impl FnMut(u64) -> (Submission, &'a [u8]),
+    mut is_done: impl FnMut(u16),
+) -> anyhow::Result<()> {
     let mut free: Vec<u16> = (0..depth).collect();
     let (mut sent, mut done) = (0, 0);
     let (mut output, mut input) = (Vec::new(), vec![0; 1 << 20]);
     let (mut taken, mut filled) = (0, 0);
-    let began = Instant::now();
-    while done < reads {
-        while let Some(id) = free.pop_if(|_| sent < reads) {
-            let slba = random.random_range(0..blocks / u64::from(BLOCKS)) * u64::from(BLOCKS);
-            let read = Submission::read(1, slba, BLOCKS, Default::default());
-            capsule(&mut output, read.with_sgl(Sgl::Transport { bytes: BYTES }).with_command_id(id), &[]);
+    while done < count {
+        while let Some(id) = free.pop_if(|_| sent < count) {
+            let (submission, data) = command(sent);
+            capsule(&mut output, submission.with_command_id(id), data);
             sent += 1;
         }
         stream.write_all(&output)?;
@@ -233,12 +240,13 @@ fn read_all(stream: &mut (impl Read + Write), depth: u16, reads: u64, blocks: u6
             if kind == RESPONSE {
                 free.push(id);
                 done += 1;
+                is_done(id);
             }
         }
         input.copy_within(taken..filled, 0);
         (taken, filled) = (0, filled - taken);
     }
-    Ok(reads as f64 / began.elapsed().as_secs_f64())
+    Ok(())
 }
 
 /// Kind and length of a unit that is there whole, and the command that a response is for.
@@ -252,7 +260,7 @@ fn unit(bytes: &[u8]) -> anyhow::Result<Option<(u8, usize, u16)>> {
     }
     match bytes[0] {
         DATA => ensure!(length == HEADER_BYTES + BYTES as usize, "{length} bytes of data"),
-        RESPONSE => ensure!(bytes[22] & 0xfe == 0 && bytes[23] == 0, "a read failed"),
+        RESPONSE => ensure!(bytes[22] & 0xfe == 0 && bytes[23] == 0, "a command failed"),
         kind => bail!("a unit of kind {kind}"),
     }
     Ok(Some((bytes[0], length, u16::from_le_bytes([bytes[20], bytes[21]]))))

@@ -175,7 +175,7 @@ fn benches_measure_something_and_repeat_themselves() {
     let bench = || flashloom(&["bench", "all", "--quick", "--json", "-"]).json();
     let (first, second) = (bench(), bench());
     let figures = first.as_array().unwrap();
-    for bench in ["sim", "memory", "flash", "ring", "threads"] {
+    for bench in ["sim", "memory", "flash", "ring", "threads", "tcp", "vfio-user", "latency"] {
         assert!(figures.iter().any(|figure| figure["bench"] == bench), "{bench}: {first}");
     }
     for (figure, again) in figures.iter().zip(second.as_array().unwrap()) {

@@ -186,20 +186,23 @@ impl DieLines {
         let mut requests = [first.request; PLANES_MAX];
         slots[0] = PageSlot { ppn: first.request.ppn, frame: first.request.frame };
         let (mut planes, mut count, mut at) = (1u32 << first.plane, 1, 0);
-        while multi_plane && count < PLANES_MAX && at < line.len().min(FELLOWS_WITHIN) {
-            let other = line[at];
+        // A block is programmed in order: nothing of a plane may be taken past an earlier request of that plane.
+        let mut passed = 0;
+        let all = (1u32 << self.drive.geometry().shape().planes_per_die) - 1;
+        while multi_plane && count < PLANES_MAX && planes | passed != all && at < line.len().min(FELLOWS_WITHIN) {
+            let other = &line[at];
             let fits = other.request.operation == first.request.operation
-                && planes >> other.plane & 1 == 0
+                && (planes | passed) >> other.plane & 1 == 0
                 && other.page == first.page;
-            // A block is programmed in order: nothing of a plane may be taken past an earlier request of that plane.
-            let passes = line.iter().take(at).any(|earlier| earlier.plane == other.plane);
-            if fits && !passes {
+            if fits {
+                let other = *other;
                 line.remove(at);
                 slots[count] = PageSlot { ppn: other.request.ppn, frame: other.request.frame };
                 requests[count] = other.request;
                 planes |= 1 << other.plane;
                 count += 1;
             } else {
+                passed |= 1 << other.plane;
                 at += 1;
             }
         }

@@ -1,6 +1,6 @@
 //! Page buffers in device memory: a page's payload and the out-of-band entry that travels with it.
 
-use stage::{SharedMemory, Words};
+use stage::{Buffers, SharedMemory, Words};
 use units::Lpn;
 
 /// Words before the payload: the logical page and its owner, and the sequence number of the write.
@@ -17,10 +17,16 @@ const UNREADABLE_SHIFT: u32 = 6;
 /// What is left of the owner for who wrote the page.
 const WRITER: u16 = (1 << UNREADABLE_SHIFT) - 1;
 
+/// Payloads up to this many words stand beside their entry, in words of shared memory; longer ones are copied as a whole.
+const INLINE_WORDS: usize = 64;
+
 /// All page buffers of the drive. Who holds a frame's number owns the frame: it is passed on with messages and never shared.
 #[derive(Clone, Debug)]
 pub struct Frames {
     words: Words,
+    /// Words of a frame there.
+    stride: usize,
+    long: Option<Buffers>,
     page_words: usize,
     count: u32,
     /// Frames behind those, which hold whole pages of so many words.
@@ -40,14 +46,17 @@ impl Frames {
         (count, page_words): (u32, usize),
         (whole, whole_words): (u32, usize),
     ) -> Self {
-        let narrow = count as usize * (page_words + FRAME_HEADER_WORDS);
-        let words = memory.wide(narrow + whole as usize * (whole_words + FRAME_HEADER_WORDS));
-        Frames { words, page_words, count, whole, whole_words }
+        let is_long = page_words > INLINE_WORDS;
+        let stride = FRAME_HEADER_WORDS + if is_long { 0 } else { page_words };
+        let words = memory.wide(count as usize * stride + whole as usize * (whole_words + FRAME_HEADER_WORDS));
+        let long = is_long.then(|| memory.buffers(count as usize, page_words));
+        Frames { words, stride, long, page_words, count, whole, whole_words }
     }
 
+    #[inline]
     fn first(&self, frame: u32) -> usize {
         debug_assert!(frame < self.count());
-        let narrow = frame.min(self.count) as usize * (self.page_words + FRAME_HEADER_WORDS);
+        let narrow = frame.min(self.count) as usize * self.stride;
         narrow + frame.saturating_sub(self.count) as usize * (self.whole_words + FRAME_HEADER_WORDS)
     }
 
@@ -67,11 +76,13 @@ impl Frames {
     }
 
     /// Writes the out-of-band entry that the next program of the frame carries.
+    #[inline]
     pub fn label(&self, frame: u32, lpn: Lpn, owner: u16, sequence: u64) {
         self.words.write(self.first(frame), &[u64::from(lpn.0) | u64::from(owner) << 32, sequence]);
     }
 
     /// Reads the out-of-band entry that came with a read, or was written for a program.
+    #[inline]
     pub fn labelled(&self, frame: u32) -> (Lpn, u16, u64) {
         let mut header = [0; FRAME_HEADER_WORDS];
         self.words.read(self.first(frame), &mut header);
@@ -128,35 +139,80 @@ impl Frames {
         self.label(frame, lpn, writer & WRITER | owner & kept, sequence);
     }
 
+    /// The payload of a frame that is copied as a whole.
+    #[inline]
+    fn long(&self, frame: u32) -> Option<&Buffers> {
+        self.long.as_ref().filter(|_| frame < self.count)
+    }
+
     /// Reads payload words from `from` on.
     pub fn read(&self, frame: u32, from: usize, payload: &mut [u64]) {
         debug_assert!(from + payload.len() <= self.words(frame));
-        self.words.read(self.first(frame) + FRAME_HEADER_WORDS + from, payload);
+        match self.long(frame) {
+            Some(long) => long.look(frame as usize, |held| match held {
+                [] => payload.fill(0),
+                held => payload.copy_from_slice(&held[from..from + payload.len()]),
+            }),
+            None => self.words.read(self.first(frame) + FRAME_HEADER_WORDS + from, payload),
+        }
     }
 
     /// Writes payload words from `from` on.
     pub fn write(&self, frame: u32, from: usize, payload: &[u64]) {
         debug_assert!(from + payload.len() <= self.words(frame));
-        self.words.write(self.first(frame) + FRAME_HEADER_WORDS + from, payload);
+        match self.long(frame) {
+            Some(long) => {
+                long.change(frame as usize, |held| held[from..from + payload.len()].copy_from_slice(payload));
+            }
+            None => self.words.write(self.first(frame) + FRAME_HEADER_WORDS + from, payload),
+        }
+    }
+
+    /// Lends payload words from `from` on to a reader, as many as `scratch` has. What is not in one piece is put there.
+    #[inline]
+    pub fn lend<R>(&self, frame: u32, from: usize, scratch: &mut [u64], reader: impl FnOnce(&[u64]) -> R) -> R {
+        debug_assert!(from + scratch.len() <= self.words(frame));
+        let Some(long) = self.long(frame) else {
+            self.words.read(self.first(frame) + FRAME_HEADER_WORDS + from, scratch);
+            return reader(scratch);
+        };
+        long.look(frame as usize, |payload| match payload.get(from..from + scratch.len()) {
+            Some(words) => reader(words),
+            None => {
+                scratch.fill(0);
+                reader(scratch)
+            }
+        })
+    }
+
+    /// Lets a writer fill payload words from `from` on, as many as `scratch` has. It finds there whatever there was.
+    #[inline]
+    pub fn fill<R>(&self, frame: u32, from: usize, scratch: &mut [u64], writer: impl FnOnce(&mut [u64]) -> R) -> R {
+        debug_assert!(from + scratch.len() <= self.words(frame));
+        let Some(long) = self.long(frame) else {
+            let written = writer(scratch);
+            self.words.write(self.first(frame) + FRAME_HEADER_WORDS + from, scratch);
+            return written;
+        };
+        long.change(frame as usize, |payload| writer(&mut payload[from..from + scratch.len()]))
     }
 
     /// Sets payload words to zero: what unmapped and deallocated sectors read as.
     pub fn clear(&self, frame: u32, from: usize, count: usize) {
-        for word in from..from + count {
-            self.words.write(self.first(frame) + FRAME_HEADER_WORDS + word, &[0]);
+        match self.long(frame) {
+            Some(long) => long.change(frame as usize, |payload| payload[from..from + count].fill(0)),
+            None => {
+                for at in (from..from + count).step_by(INLINE_WORDS) {
+                    self.write(frame, at, &[0; INLINE_WORDS][..(from + count - at).min(INLINE_WORDS)]);
+                }
+            }
         }
     }
 
     /// Copies a page: its payload, and which sectors are unreadable.
     pub fn copy(&self, from: u32, to: u32) {
-        let mut chunk = [0; 64];
-        let mut at = 0;
-        while at < self.page_words {
-            let words = &mut chunk[..(self.page_words - at).min(64)];
-            self.read(from, at, words);
-            self.write(to, at, words);
-            at += words.len();
-        }
+        debug_assert!(from != to);
+        self.copy_payload(from, to);
         let unreadable = self.labelled(from).1 & UNREADABLE;
         let (lpn, owner, sequence) = self.labelled(to);
         if owner & UNREADABLE != unreadable {
@@ -164,17 +220,30 @@ impl Frames {
         }
     }
 
+    fn copy_payload(&self, from: u32, to: u32) {
+        let mut scratch = [0; INLINE_WORDS];
+        let Some(long) = &self.long else {
+            let words = &mut scratch[..self.page_words];
+            self.read(from, 0, words);
+            return self.write(to, 0, words);
+        };
+        long.change(to as usize, |target| {
+            long.look(from as usize, |payload| match payload {
+                [] => target.fill(0),
+                payload => target.copy_from_slice(payload),
+            });
+        });
+    }
+
     /// Whether `count` payload words from `from` on are the same in both.
     pub fn equal(&self, one: u32, other: u32, from: usize, count: usize) -> bool {
-        (from..from + count).all(|word| {
-            let (mut left, mut right) = ([0], [0]);
-            self.read(one, word, &mut left);
-            self.read(other, word, &mut right);
-            left == right
-        })
+        let mut scratch = [vec![0; count], vec![0; count]];
+        let [left, right] = &mut scratch;
+        self.lend(one, from, left, |left| self.lend(other, from, right, |right| left == right))
     }
 
     /// Brings a frame near.
+    #[inline]
     pub fn prefetch(&self, frame: u32) {
         self.words.prefetch(self.first(frame));
     }
@@ -183,6 +252,7 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     fn frames() -> Frames {
         Frames::new(&mut SharedMemory::default(), (2, 8), (0, 0))
@@ -220,5 +290,48 @@ mod tests {
         frames.label(0, Lpn(1), u16::MAX, 5);
         frames.mark_sound(0);
         assert_eq!(frames.labelled(0).1, u16::MAX, "the journal's owner");
+    }
+
+    const PAGES: u32 = 3;
+
+    proptest! {
+        /// Short payloads and long ones, against plain arrays.
+        #[test]
+        fn payload_is_where_it_was_put(
+            is_long: bool,
+            steps in prop::collection::vec((0..PAGES, 0..PAGES, 0usize..64, 0usize..64, 0u8..3), 1..40),
+        ) {
+            let page_words = if is_long { INLINE_WORDS + 8 } else { INLINE_WORDS };
+            let frames = Frames::new(&mut SharedMemory::default(), (PAGES, page_words), (0, 0));
+            let mut model = vec![vec![0u64; page_words]; PAGES as usize];
+            for (number, (frame, other, from, to, what)) in (1..).zip(steps) {
+                let range = from.min(to)..from.max(to);
+                let at = frame as usize;
+                match what {
+                    0 if frame != other => {
+                        frames.copy(other, frame);
+                        model[at] = model[other as usize].clone();
+                    }
+                    1 => {
+                        frames.clear(frame, range.start, range.len());
+                        model[at][range].fill(0);
+                    }
+                    _ => {
+                        let mut scratch = vec![0; range.len()];
+                        frames.fill(frame, range.start, &mut scratch, |words| words.fill(number));
+                        model[at][range].fill(number);
+                    }
+                }
+                frames.label(frame, Lpn(7), 1, number);
+                for (held, frame) in model.iter().zip(0..) {
+                    let mut scratch = vec![1; page_words];
+                    let is_held = frames.lend(frame, 0, &mut scratch, |words| words == &held[..]);
+                    prop_assert!(is_held);
+                    let same = *held == model[other as usize];
+                    prop_assert_eq!(frames.equal(frame, other, 0, page_words), same);
+                }
+                prop_assert_eq!(frames.labelled(frame), (Lpn(7), 1, number));
+            }
+        }
     }
 }

@@ -111,11 +111,11 @@ impl ChannelStage {
         self.media.as_ref().expect("the power is on")
     }
 
-    /// The pages, and room for what this one holds.
-    fn media_mut(&mut self, ppn: Ppn) -> (&mut FaultyMedia, &mut [u64]) {
+    /// The pages, the frames, and room for what this page holds.
+    fn media_mut(&mut self, ppn: Ppn) -> (&mut FaultyMedia, &Frames, &mut [u64]) {
         let media = self.media.as_mut().expect("the power is on");
         let words = media.contents().words_of(ppn);
-        (media, &mut self.payload[..words])
+        (media, &self.ways.frames, &mut self.payload[..words])
     }
 
     /// The blocks that dies erase.
@@ -145,10 +145,11 @@ impl ChannelStage {
                 let _ = match (transaction.operation, fate) {
                     (Operation::Read, _) | (Operation::Program, Fate::NotBegun) => Ok(()),
                     (Operation::Program, Fate::Done) => {
+                        let frames = &self.ways.frames;
                         let payload = &mut self.payload[..contents.words_of(slot.ppn)];
-                        self.ways.frames.read(slot.frame, 0, payload);
-                        let (lpn, owner, sequence) = self.ways.frames.labelled(slot.frame);
-                        contents.program(slot.ppn, Oob { lpn, owner, sequence }, payload)
+                        let (lpn, owner, sequence) = frames.labelled(slot.frame);
+                        let oob = Oob { lpn, owner, sequence };
+                        frames.lend(slot.frame, 0, payload, |payload| contents.program(slot.ppn, oob, payload))
                     }
                     (Operation::Program, Fate::Torn) => contents.tear_program(slot.ppn),
                     (Operation::Erase, Fate::Done) => contents.erase(block),
@@ -245,9 +246,9 @@ impl ChannelStage {
     fn read(&mut self, turn: &mut Turn<'_>, tag: TransactionTag, slot: PageSlot) -> Result<(Media, Span), Span> {
         let reading = Reading { now: turn.now(), level: self.under_way(tag).level };
         self.ways.tally.read();
-        let (media, payload) = self.media_mut(slot.ppn);
+        let (media, frames, payload) = self.media_mut(slot.ppn);
         let kept = payload.len();
-        let read = match media.read(slot.ppn, reading, payload) {
+        let read = match frames.fill(slot.frame, 0, payload, |payload| media.read(slot.ppn, reading, payload)) {
             Ok(read) => read,
             Err(MediaFault::Unreadable { .. }) if self.recovering => {
                 self.ways.frames.label(slot.frame, Frames::UNREADABLE, 0, 0);
@@ -280,7 +281,6 @@ impl ChannelStage {
             }
             Verdict::Good { bits, worst, words, weak } => {
                 self.ways.tally.corrected(bits, words);
-                self.ways.frames.write(slot.frame, 0, &self.payload[..kept]);
                 // It was lost at another place, and moved as such.
                 let lost = read.oob.is_some() && self.ways.frames.is_lost(slot.frame);
                 let media = match (lost, weak) {
@@ -294,12 +294,11 @@ impl ChannelStage {
     }
 
     fn program(&mut self, turn: &mut Turn<'_>, slot: PageSlot) -> Media {
-        let words = self.contents().words_of(slot.ppn);
-        self.ways.frames.read(slot.frame, 0, &mut self.payload[..words]);
-        let (lpn, owner, sequence) = self.ways.frames.labelled(slot.frame);
         self.ways.tally.programmed();
-        let (media, payload) = self.media_mut(slot.ppn);
-        let outcome = media.program(slot.ppn, turn.now(), Oob { lpn, owner, sequence }, payload);
+        let (media, frames, payload) = self.media_mut(slot.ppn);
+        let (lpn, owner, sequence) = frames.labelled(slot.frame);
+        let (oob, now) = (Oob { lpn, owner, sequence }, turn.now());
+        let outcome = frames.lend(slot.frame, 0, payload, |payload| media.program(slot.ppn, now, oob, payload));
         outcome.map_or_else(|fault| self.failed(turn, fault), |()| Media::Good)
     }
 

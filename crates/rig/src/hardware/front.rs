@@ -1,4 +1,5 @@
-//! The host end of the link where hosts are outside: what the front end rings goes to the link, and interrupts wake it.
+//! The host end of the link where hosts are outside: what the front end rings goes to the link. It looks
+//! for completions itself, so that interrupts only have to be taken.
 
 use super::PendingInterrupts;
 use firmware::{DoorbellWritten, Firmware, HostPort, Message, Turn};
@@ -26,7 +27,6 @@ impl Stage<Firmware> for FrontStage {
     fn on_message(&mut self, _turn: &mut Turn<'_>, message: Message) {
         let Message::Interrupt(interrupt) = message else { unreachable!("the front end was sent {message:?}") };
         self.pending.take(interrupt.vector);
-        self.line.wake_front();
     }
 
     fn on_wake(&mut self, turn: &mut Turn<'_>) {

@@ -333,12 +333,11 @@ impl LinkStage {
         for (&host, bytes) in transfer.host.iter().zip(transfer.bytes).filter(|(_, bytes)| *bytes > 0) {
             let count = bytes as usize / 512 * words;
             let payload = &mut self.payload[..count];
+            let (frames, memory) = (&self.tables.frames, &*self.memory);
             if transfer.lane == Lane::ToHost {
-                self.tables.frames.read(frame, at, payload);
-                self.memory.write_sectors(host, payload);
+                frames.lend(frame, at, payload, |payload| memory.write_sectors(host, payload));
             } else {
-                self.memory.read_sectors(host, payload);
-                self.tables.frames.write(frame, at, payload);
+                frames.fill(frame, at, payload, |payload| memory.read_sectors(host, payload));
             }
             at += count;
         }

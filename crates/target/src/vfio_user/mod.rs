@@ -10,7 +10,7 @@ mod message;
 mod queues;
 mod transfer;
 
-use crate::front::{EndOnDrop, Ended, ServeError, Ties};
+use crate::front::{Attend, Ended, Progress, ServeError, Ties, poll_within};
 use crate::metrics::Figures;
 use crate::port::{Port, PortShape};
 use crate::session::World;
@@ -89,18 +89,17 @@ impl VfioUser {
         Ok(VfioUser { poll, listener, path: path.to_owned(), doorbells, ties: Ties::new(pairs, waker) })
     }
 
-    /// Serves until it is stopped; then the drive is durable and told to end.
+    /// Serves in the turns that it is given until it is stopped; then the drive is durable.
     ///
     /// # Errors
-    /// A system that refuses to wait or to share memory, or a drive that does not answer.
-    pub(crate) fn run(
+    /// A system that refuses to share memory.
+    pub(crate) fn attend(
         self,
         settings: SubsystemSettings,
         memory: Arc<dyn HostMemory>,
         shape: PortShape,
-    ) -> Result<Ended, ServeError> {
-        let _end = EndOnDrop(self.ties.line.clone());
-        Loop::new(self, settings, memory, shape)?.run()
+    ) -> Result<impl Attend + use<>, ServeError> {
+        Loop::new(self, settings, memory, shape)
     }
 }
 
@@ -118,11 +117,39 @@ struct Loop {
     function: Function,
     bus: Bus,
     client: Option<Client>,
+    events: Events,
     began: Instant,
     /// When there was last something to do.
     busy: Time,
     turns: u32,
+    /// The server is stopped: until when the drive may still answer, and whether it was asked to make all durable.
+    ending: Option<(Time, bool)>,
     ended: Ended,
+}
+
+impl Attend for Loop {
+    fn turn(&mut self, at_most: Duration) -> Result<Progress, ServeError> {
+        if self.ending.is_none() && self.server.ties.stop.is_asked() {
+            self.begin_to_end();
+        }
+        if let Some((patience, is_asked)) = self.ending {
+            return self.go_on_ending(patience, is_asked, at_most);
+        }
+        self.turns = self.turns.wrapping_add(1);
+        let now = self.now();
+        let did = self.work(now);
+        if did {
+            self.busy = now;
+        }
+        if self.turns.is_multiple_of(TURNS_PER_POLL) {
+            self.watch(now);
+            self.poll(Duration::ZERO)?;
+        }
+        if !did && !at_most.is_zero() {
+            self.wait(now, at_most)?;
+        }
+        Ok(if did { Progress::Worked } else { Progress::Idle })
+    }
 }
 
 impl Loop {
@@ -147,54 +174,40 @@ impl Loop {
         let bus =
             Bus::new(vendor, vectors, doorbells.end().next_power_of_two(), server.doorbells == DoorbellPath::Mapped);
         let function = Function::new(id, queues, vectors, doorbells);
-        let (began, ended) = (Instant::now(), Ended::default());
-        Ok(Loop { server, port, subsystem, function, bus, client: None, began, busy: Time::ZERO, turns: 0, ended })
+        Ok(Loop {
+            server,
+            port,
+            subsystem,
+            function,
+            bus,
+            client: None,
+            events: Events::with_capacity(16),
+            began: Instant::now(),
+            busy: Time::ZERO,
+            turns: 0,
+            ending: None,
+            ended: Ended::default(),
+        })
     }
 
     fn now(&self) -> Time {
         Time::ZERO + Span::from(self.began.elapsed())
     }
 
-    fn run(mut self) -> Result<Ended, ServeError> {
-        let mut events = Events::with_capacity(16);
-        while !self.server.ties.stop.is_asked() && !self.server.ties.line.is_abandoned() {
-            self.turn(&mut events)?;
-        }
-        self.finish(&mut events)?;
-        Ok(self.ended)
-    }
-
-    fn turn(&mut self, events: &mut Events) -> Result<(), ServeError> {
-        self.turns = self.turns.wrapping_add(1);
-        let did = self.work();
-        let now = self.now();
-        if did {
-            self.busy = now;
-            if self.turns.is_multiple_of(TURNS_PER_POLL) {
-                self.watch(now);
-                self.poll(events, Duration::ZERO)?;
-            }
-            return Ok(());
-        }
-        let idle = now.since(self.busy);
-        let watches = self.function.is_enabled() && self.server.doorbells == DoorbellPath::Mapped;
-        if watches && idle < LOOK_OFTEN {
-            if idle < LOOK_ALWAYS {
-                std::thread::yield_now();
-            } else {
-                std::thread::sleep(BETWEEN_LOOKS);
-            }
-            return self.poll(events, Duration::ZERO);
-        }
-        // From here on completions wake it; those that came before are found by looking once more.
-        self.server.ties.line.look();
+    /// Waits until something happens, but not longer than `at_most`, and only as long as a doorbell may stay unseen.
+    fn wait(&mut self, now: Time, at_most: Duration) -> Result<(), ServeError> {
         self.publish();
         self.watch(now);
-        let most = if watches { AT_LEAST_EVERY } else { Duration::from_secs(1) };
+        let idle = now.since(self.busy);
+        let watches = self.function.is_enabled() && self.server.doorbells == DoorbellPath::Mapped;
+        let most = match watches {
+            true if idle < LOOK_ALWAYS => Duration::ZERO,
+            true if idle < LOOK_OFTEN => BETWEEN_LOOKS,
+            true => AT_LEAST_EVERY,
+            false => Duration::from_secs(1),
+        };
         let due = self.function.next_interrupt().map(|at| Duration::from_nanos(at.since(now).nanos()));
-        let patience = due.map_or(most, |due| due.min(most));
-        let patience = if self.work() { Duration::ZERO } else { patience };
-        self.poll(events, patience)
+        self.poll(most.min(at_most).min(due.unwrap_or(Duration::MAX)))
     }
 
     /// Looks how the drive is, now and then: the guest hears of it where it waits for such an event.
@@ -205,8 +218,7 @@ impl Loop {
     }
 
     /// A turn of everything that is not waiting; whether there was anything to do.
-    fn work(&mut self) -> bool {
-        let now = self.now();
+    fn work(&mut self, now: Time) -> bool {
         let Loop { subsystem, port, function, bus, client, .. } = self;
         subsystem.reap(port, now);
         let mut world = World { subsystem, port, now };
@@ -224,20 +236,15 @@ impl Loop {
         did
     }
 
-    fn poll(&mut self, events: &mut Events, patience: Duration) -> Result<(), ServeError> {
-        match self.server.poll.poll(events, Some(patience)) {
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(()),
-            other => other?,
+    fn poll(&mut self, patience: Duration) -> Result<(), ServeError> {
+        poll_within(&mut self.server.poll, &mut self.events, patience)?;
+        if self.events.iter().any(|event| event.token() == LISTENER) {
+            self.accept();
         }
-        for event in &*events {
-            match (event.token(), &mut self.client) {
-                (LISTENER, _) => self.accept(),
-                (CLIENT, Some(client)) => {
-                    client.readable |= event.is_readable() || event.is_read_closed();
-                    client.writable |= event.is_writable();
-                }
-                _ => {}
-            }
+        let Some(client) = &mut self.client else { return Ok(()) };
+        for event in self.events.iter().filter(|event| event.token() == CLIENT) {
+            client.readable |= event.is_readable() || event.is_read_closed();
+            client.writable |= event.is_writable();
         }
         Ok(())
     }
@@ -258,31 +265,31 @@ impl Loop {
         Some(Client::new(stream))
     }
 
-    /// Takes the function from its guest, waits for what the drive still works on, and makes it durable.
-    fn finish(&mut self, events: &mut Events) -> Result<(), ServeError> {
+    /// Takes the function from its guest.
+    fn begin_to_end(&mut self) {
         self.client = None;
         let now = self.now();
         let mut world = World { subsystem: &mut self.subsystem, port: &mut self.port, now };
         self.function.unplug(&mut world);
-        let patience = now + self.server.ties.patience.to_end;
-        let mut is_asked = false;
-        while !(self.subsystem.is_durable().is_some() && self.function.is_drained()) {
-            if self.now() >= patience || self.server.ties.line.is_abandoned() {
-                return Err(ServeError::Stuck);
-            }
-            self.server.ties.line.look();
-            self.work();
-            if self.function.is_drained() && !is_asked {
-                is_asked = true;
-                let now = self.now();
-                self.subsystem.make_durable(&mut self.port, now);
-                self.port.ring();
-            }
-            self.client = None;
-            self.poll(events, AT_LEAST_EVERY)?;
+        self.ending = Some((now + self.server.ties.patience.to_end, false));
+    }
+
+    /// Waits for what the drive still works on, then makes it durable.
+    fn go_on_ending(&mut self, patience: Time, is_asked: bool, at_most: Duration) -> Result<Progress, ServeError> {
+        self.poll(at_most.min(AT_LEAST_EVERY))?;
+        self.client = None;
+        let now = self.now();
+        self.work(now);
+        if self.function.is_drained() && !is_asked {
+            self.ending = Some((patience, true));
+            self.subsystem.make_durable(&mut self.port, now);
+            self.port.ring();
         }
-        self.ended.durable = self.subsystem.is_durable() == Some(true);
-        Ok(())
+        if let Some(durable) = self.subsystem.is_durable().filter(|_| self.function.is_drained()) {
+            self.ended.durable = durable;
+            return Ok(Progress::Ended(self.ended));
+        }
+        if now >= patience { Err(ServeError::Stuck) } else { Ok(Progress::Idle) }
     }
 
     /// Leaves the figures where whoever watches finds them.

@@ -256,9 +256,10 @@ impl Function {
         };
         world.subsystem.served.end(world.now, queue.pair.id(), opcode, bytes, completion);
         if matches!(movement, Movement::ToHost(_)) && status.is_success() {
-            self.scratch.resize(bytes / 8, 0);
-            world.port.get(&queue.pair, slot, &mut self.scratch);
-            if queue.places[usize::from(slot)].write(&self.guest, self.scratch.as_bytes()).is_err() {
+            self.scratch.resize(bytes.div_ceil(8), 0);
+            let data = &mut self.scratch.as_mut_bytes()[..bytes];
+            world.port.get(&queue.pair, slot, data);
+            if queue.places[usize::from(slot)].write(&self.guest, data).is_err() {
                 status = Status::DATA_TRANSFER_ERROR;
             }
         }

@@ -1,0 +1,84 @@
+//! vfio-user: 4 KB random reads and writes by a driver of our own that polls, through shared memory and mapped doorbells.
+
+use super::Bench;
+use super::machine::{DATA, Machine};
+use super::served::{BLOCKS, BYTES, serve};
+use anyhow::{Context, ensure};
+use nvme::spec::{DataPointer, Submission};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rig::{Door, DoorbellPath};
+use std::time::Instant;
+use units::HostAddress;
+
+/// Requests a second at three depths, of a drive that was written before.
+pub(super) fn speed(bench: &mut Bench<'_>) -> anyhow::Result<()> {
+    for depth in [1u16, 32, 128] {
+        let ios = bench.repeat(if depth == 1 { 100_000 } else { 500_000 }, 300);
+        let [reads, writes] = measure(depth, ios)?;
+        bench.put(format!("reads, depth {depth}"), reads, "1/s", ios);
+        bench.put(format!("writes, depth {depth}"), writes, "1/s", ios);
+    }
+    Ok(())
+}
+
+fn measure(depth: u16, ios: u64) -> anyhow::Result<[f64; 2]> {
+    let socket = std::env::temp_dir().join(format!("flashloom-bench-{}-{depth}.sock", std::process::id()));
+    let door = Door::VfioUser { socket: socket.clone(), doorbells: DoorbellPath::Mapped };
+    serve(door, "off", |_, blocks| {
+        let mut machine = Machine::start(&socket)?;
+        let pages = blocks / u64::from(BLOCKS);
+        run(&mut machine, 128, pages, |number, at| Submission::write(1, number * u64::from(BLOCKS), BLOCKS, at))?;
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(depth.into());
+        let mut any = || random.random_range(0..pages) * u64::from(BLOCKS);
+        let reads = timed(|| run(&mut machine, depth, ios, |_, at| Submission::read(1, any(), BLOCKS, at)))?;
+        let writes = timed(|| run(&mut machine, depth, ios, |_, at| Submission::write(1, any(), BLOCKS, at)))?;
+        Ok([reads, writes].map(|seconds| ios as f64 / seconds))
+    })
+}
+
+fn timed(work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<f64> {
+    let began = Instant::now();
+    work()?;
+    Ok(began.elapsed().as_secs_f64())
+}
+
+/// Keeps so many commands outstanding until enough are done. All that there is room for go with one write of the doorbell.
+fn run(
+    machine: &mut Machine,
+    depth: u16,
+    count: u64,
+    mut command: impl FnMut(u64, DataPointer) -> Submission,
+) -> anyhow::Result<()> {
+    let mut free: Vec<u16> = (0..depth).collect();
+    let (mut sent, mut done) = (0, 0);
+    let mut silent_since = None;
+    while done < count {
+        let before = sent;
+        while let Some(id) = free.pop_if(|_| sent < count) {
+            let at = HostAddress(DATA + u64::from(id) * u64::from(BYTES));
+            let submission = command(sent, DataPointer { prp1: at, prp2: HostAddress(0) });
+            machine.push(submission.with_command_id(id)).context("there is room for every command")?;
+            sent += 1;
+        }
+        if sent > before {
+            machine.ring_tail();
+        }
+        let before = done;
+        while let Some(completion) = machine.reap() {
+            ensure!(completion.status().is_success(), "a command failed: {:?}", completion.status());
+            free.push(completion.command_id());
+            done += 1;
+        }
+        if done > before {
+            machine.ring_head();
+            silent_since = None;
+        } else {
+            let since = *silent_since.get_or_insert_with(Instant::now);
+            ensure!(since.elapsed() < super::machine::PATIENCE, "the drive stays silent");
+            // Where the two have not a processor each, the drive gets this one's time.
+            std::thread::yield_now();
+        }
+    }
+    Ok(())
+}
