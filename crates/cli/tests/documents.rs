@@ -47,7 +47,8 @@ fn pages() -> Vec<PathBuf> {
 /// The commands of a page, in order.
 fn shown(name: &str, text: &str) -> Vec<Shown> {
     let (mut block, mut found) = (None, Vec::new());
-    for (number, line) in text.lines().enumerate() {
+    let mut lines = text.lines().enumerate();
+    while let Some((number, line)) = lines.next() {
         if let Some(fence) = line.strip_prefix("```") {
             // Inside a block any fence closes it.
             block = if block.is_none() { Some(fence.trim()) } else { None };
@@ -58,7 +59,11 @@ fn shown(name: &str, text: &str) -> Vec<Shown> {
             Some("sh run") => true,
             _ => continue,
         };
-        let line = line.split(" #").next().unwrap_or(line).trim().trim_start_matches("$ ");
+        let mut line = line.split(" #").next().unwrap_or(line).trim().trim_start_matches("$ ").to_owned();
+        while line.ends_with('\\') {
+            line.pop();
+            line.push_str(lines.next().map_or("", |(_, next)| next.trim()));
+        }
         let Some(rest) = line.strip_prefix(INSTALLED).or_else(|| line.strip_prefix(FROM_CHECKOUT)) else { continue };
         let (command, into) = match rest.split_once('>') {
             Some((command, file)) => (command, Some(file.trim().to_owned())),

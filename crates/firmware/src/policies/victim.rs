@@ -11,7 +11,7 @@ pub(crate) fn pick_victim(groups: &BlockGroups, owner: u32, policy: VictimPolicy
     let pages = groups.pages();
     let candidates = (0..groups.count())
         .filter(|&group| groups.owner(group) == Some(owner) && groups.state(group) == GroupState::Closed)
-        .filter(|&group| groups.valid_count(group) < pages)
+        .filter(|&group| groups.valid_count(group) < pages && groups.is_settled(group))
         // What cannot be erased gives no room: it is emptied in the background.
         .filter(|&group| !groups.has(group, Flaw::Failed));
     match policy {
@@ -62,7 +62,7 @@ pub(crate) fn survey(groups: &BlockGroups, owner: u32) -> Survey {
         most = most.max(wear);
         match groups.state(group) {
             GroupState::Free => free += 1,
-            GroupState::Closed => {
+            GroupState::Closed if groups.is_settled(group) => {
                 if groups.has_flaw(group) {
                     flawed = Some(flawed.filter(|&other| groups.state(other) == GroupState::Closed).unwrap_or(group));
                 } else {

@@ -55,6 +55,8 @@ pub struct BlockGroups {
     closed_at: Words,
     /// A bit for each physical page.
     valid: Words,
+    /// Pages on their way into a group, which are not valid there before the map points to them.
+    incoming: Words,
     /// What is wrong with a group: [`Flaw`]s.
     flaws: Words,
     /// Groups that have a flaw, and whether the media are read-only.
@@ -100,6 +102,7 @@ impl BlockGroups {
             planes,
             pages_per_block: geometry.shape().pages_per_block,
             threads: u32::from(settings.parts.trans),
+            incoming: memory.narrow(count),
             flaws: memory.wide(count),
             health: memory.wide(2),
             deal: settings.deal,
@@ -301,6 +304,19 @@ impl BlockGroups {
     pub(crate) fn reopened(&self, trans: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
         let open = self.owned(trans).filter(|&group| self.state(group) == GroupState::Open);
         open.map(|group| (group, self.closed_at(group)))
+    }
+
+    /// A page is moved to this place: its group is no victim before it has arrived.
+    pub(crate) fn expect(&self, to: Ppn) {
+        self.incoming.fetch_add(self.of(to) as usize, 1);
+    }
+    /// A page that was moved to this place is mapped there, or will not be.
+    pub(crate) fn arrived(&self, to: Ppn) {
+        self.incoming.fetch_add(self.of(to) as usize, u64::MAX);
+    }
+    /// Whether all pages that were moved to a full group have arrived: only then its valid pages are all that it holds.
+    pub(crate) fn is_settled(&self, group: u32) -> bool {
+        self.incoming.get(group as usize) == 0
     }
 
     /// Whether a page holds what its logical page's map entry points to.

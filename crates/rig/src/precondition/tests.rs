@@ -43,7 +43,7 @@ impl Filled {
             counts[groups.of(ppn) as usize] += 1;
         }
         for ppn in (0..self.drive.geometry().page_count()).map(Ppn) {
-            let mapped = self.labelled(ppn).is_some_and(|lpn| map[&lpn] == ppn);
+            let mapped = self.labelled(ppn).is_some_and(|lpn| map.get(&lpn) == Some(&ppn));
             assert_eq!(groups.is_valid(ppn), mapped, "{ppn}");
         }
         assert!((0..groups.count()).all(|group| groups.valid_count(group) == counts[group as usize]));

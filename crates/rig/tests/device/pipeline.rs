@@ -60,7 +60,8 @@ impl Drawn {
 
 fn drawn() -> impl Strategy<Value = Drawn> {
     let shape = (1u32..5, 1u32..3, prop::sample::select(vec![1, 2, 4]), prop::sample::select(vec![8, 16]));
-    let times = (1u64..200, 1u64..900, 1u64..3000);
+    // A program is no shorter than what the small array takes to go on with the next page.
+    let times = (1u64..200, 3u64..900, 1u64..3000);
     (1u64..40, 2u16..40, 100u64..5000, 1u16..20, shape, times, 1u32..32).prop_map(
         |(lines, slots, poll, window, shape, times, depth)| Drawn {
             lines,

@@ -14,22 +14,22 @@ const CASES: u64 = 154;
 /// Seeds from which on each planted bug is looked for, on DeepFlash, and within how many it must be found. docs/durability.md has the
 /// same table.
 const FOUND: &[(Mutation, u64, u64)] = &[
-    (Mutation::SkipOutOfBand, 0, 8),
-    (Mutation::ReleaseEarly, 0, 8),
-    (Mutation::LoseEvicted, 0, 8),
-    (Mutation::AnswerEarly, 0, 8),
-    (Mutation::FlushEarly, 0, 8),
-    (Mutation::EraseUnfenced, 240, 8),
-    (Mutation::ShortScan, 0, 8),
-    (Mutation::OldestWins, 0, 8),
-    (Mutation::VersionsAnew, 24, 8),
-    (Mutation::WrongCount, 0, 8),
-    (Mutation::ForgetDiscard, 4, 8),
-    (Mutation::DrainHalf, 0, 8),
-    (Mutation::ReuseBeforeCheckpoint, 80, 8),
-    (Mutation::DropCheckpointTail, 0, 8),
-    (Mutation::CommitUnfenced, 380, 8),
-    (Mutation::TrustTornCheckpoint, 0, 8),
+    (Mutation::SkipOutOfBand, 0, 16),
+    (Mutation::ReleaseEarly, 0, 16),
+    (Mutation::LoseEvicted, 0, 16),
+    (Mutation::AnswerEarly, 0, 16),
+    (Mutation::FlushEarly, 0, 16),
+    (Mutation::EraseUnfenced, 744, 16),
+    (Mutation::ShortScan, 0, 16),
+    (Mutation::OldestWins, 0, 16),
+    (Mutation::VersionsAnew, 24, 16),
+    (Mutation::WrongCount, 0, 16),
+    (Mutation::ForgetDiscard, 8, 16),
+    (Mutation::DrainHalf, 0, 16),
+    (Mutation::ReuseBeforeCheckpoint, 16, 16),
+    (Mutation::DropCheckpointTail, 24, 16),
+    (Mutation::CommitUnfenced, 240, 16),
+    (Mutation::TrustTornCheckpoint, 40, 16),
 ];
 
 #[test]

@@ -68,6 +68,7 @@ pub(crate) struct Ways {
 #[derive(Clone, Copy, Debug)]
 struct Moving {
     lpn: Lpn,
+    from: Ppn,
     to: Ppn,
     /// Of the first program that was tried.
     number: u64,
@@ -229,7 +230,8 @@ impl Trans {
         if self.places.locate(turn, request.lpn) == Some(from)
             && let Some(to) = self.places.place_moved(turn, request.lpn)
         {
-            self.moving.push(Moving { lpn: request.lpn, to, number: self.sequence });
+            self.moving.push(Moving { lpn: request.lpn, from, to, number: self.sequence });
+            self.tables.groups.expect(to);
             self.label_moved(request.lpn, request.frame);
             self.ask_flash(turn, flash::Operation::Program, to, &request);
         } else {
@@ -255,12 +257,17 @@ impl Trans {
             if let Some(at) = moving {
                 // It stays where it was.
                 self.moving.swap_remove(at);
+                self.tables.groups.arrived(bad);
             }
             self.refuse(turn, &request);
             return;
         };
         match moving {
-            Some(at) => self.moving[at].to = to,
+            Some(at) => {
+                self.moving[at].to = to;
+                self.tables.groups.expect(to);
+                self.tables.groups.arrived(bad);
+            }
             None => self.places.remap(turn, lpn, Some(to)),
         }
         self.label_moved(lpn, request.frame);
@@ -276,11 +283,14 @@ impl Trans {
 
     fn settle(&mut self, turn: &mut Turn<'_>, request: TransRequest, from: Ppn) {
         turn.spend(Work::UpdateMap);
-        if let Some(at) = self.moving.iter().position(|moving| moving.lpn == request.lpn) {
+        // A page that was written meanwhile may be on its way from its new place too: several victims are reclaimed at a time.
+        let this = |moving: &Moving| (moving.lpn, moving.from) == (request.lpn, from);
+        if let Some(at) = self.moving.iter().position(this) {
             let Moving { lpn, to, .. } = self.moving.swap_remove(at);
             if self.places.locate(turn, lpn) == Some(from) {
                 self.places.remap(turn, lpn, Some(to));
             }
+            self.tables.groups.arrived(to);
         }
         self.answer(turn, &request);
     }
