@@ -164,6 +164,8 @@ pub struct Contents {
     geometry: Geometry,
     channel: ChannelId,
     sector_words: u32,
+    /// Words of tag and seal behind those of each sector.
+    tag_words: usize,
     page_words: usize,
     erases_max: u32,
     lpns: Vec<u32>,
@@ -193,6 +195,7 @@ impl Contents {
             geometry: geometry.clone(),
             channel,
             sector_words,
+            tag_words: 0,
             page_words: sectors as usize * sector_words as usize,
             erases_max,
             lpns: vec![ERASED; pages],
@@ -233,6 +236,25 @@ impl Contents {
     pub fn keeping_whole(mut self, from: BlockId) -> Self {
         self.whole_from = from;
         self
+    }
+
+    /// Keeps a tag and a seal beside each sector (see [`crate::seal`]): two words more. Preconditioned sectors have tags of zero.
+    #[must_use]
+    pub fn with_tags(mut self) -> Self {
+        let sectors = self.geometry.shape().page.0 / SECTOR_BYTES;
+        self.tag_words = crate::TAG_WORDS;
+        self.page_words = sectors as usize * self.words_from_sector_to_sector();
+        self
+    }
+
+    /// Words from one sector to the next in a page that is not kept whole.
+    pub fn words_from_sector_to_sector(&self) -> usize {
+        self.sector_words as usize + self.tag_words
+    }
+
+    /// Whether every byte of a page's data is kept.
+    pub fn keeps_every_byte(&self, ppn: Ppn) -> bool {
+        u64::from(self.sector_words) * 8 == SECTOR_BYTES || self.geometry.block_of(ppn) >= self.whole_from
     }
 
     /// How many words are kept of a page that is not kept whole.
@@ -468,12 +490,20 @@ impl Contents {
     }
 
     fn precondition_payload(&self, lpn: Lpn, payload: &mut [u64]) {
-        let Some(sector_words) = std::num::NonZeroU32::new(self.sector_words) else { return };
+        let (data, apart) = (self.sector_words as usize, self.words_from_sector_to_sector());
+        if data == 0 {
+            return;
+        }
         let sectors = self.geometry.shape().page.0 / SECTOR_BYTES;
         let first = Lba(u64::from(lpn.0) * sectors);
-        for (sector, words) in payload.chunks_exact_mut(sector_words.get() as usize).enumerate() {
-            for (word, at) in words.iter_mut().zip(0..) {
-                *word = pattern(first + sector as u64, 0, at);
+        for (sector, words) in payload.chunks_exact_mut(apart).enumerate() {
+            let place = first + sector as u64;
+            for (word, at) in words[..data].iter_mut().zip(0..) {
+                *word = pattern(place, 0, at);
+            }
+            if self.tag_words > 0 {
+                words[data] = 0;
+                words[data + 1] = crate::seal(place.0, &words[..=data]);
             }
         }
     }

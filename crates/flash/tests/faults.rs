@@ -42,7 +42,7 @@ fn settings() -> FaultSettings {
 
 fn media(settings: FaultSettings, sector_words: u32, seed: u64) -> FaultyMedia {
     let geometry = geometry();
-    settings.validate(&geometry).unwrap();
+    settings.validate(&geometry, Bytes(0)).unwrap();
     let contents = Contents::for_channel(&geometry, ChannelId(0), sector_words, 1000);
     FaultyMedia::failing(contents, settings, seed, BlockId(geometry.block_count()))
 }
@@ -173,7 +173,7 @@ fn programs_and_erases_fail_and_leave_nothing_to_be_read() {
 
 #[test]
 fn settings_that_cannot_be_name_their_field() {
-    let field = |settings: FaultSettings| settings.validate(&geometry()).unwrap_err().field;
+    let field = |settings: FaultSettings| settings.validate(&geometry(), Bytes(0)).unwrap_err().field;
     assert_eq!(field(FaultSettings { code_data: Bytes(384), ..settings() }), "code_data_bytes");
     assert_eq!(field(FaultSettings { correctable: 0, ..settings() }), "code_correctable");
     assert_eq!(field(FaultSettings { correctable: 80, ..settings() }), "code_correctable");
