@@ -253,9 +253,7 @@ impl Device {
 
     /// Whether recovery may have to read the journal. Else its pages hold no more than others, for they would fill memory.
     fn keeps_journal(&self) -> bool {
-        // The journal's pages have no tags, so they are as long as others only where those have none either.
-        let is_full = self.drive.tags && self.drive.sector_words as u64 * 8 == SECTOR_BYTES;
-        self.drive.keeps_journal || self.cuts.is_some() || self.media.is_some() || is_full
+        self.drive.keeps_journal || self.cuts.is_some() || self.media.is_some()
     }
 
     /// Blocks that are bad from the factory.
