@@ -83,7 +83,9 @@ mod tests {
         }
 
         #[test]
-        fn a_seal_moves_with_its_fault(held in prop::collection::vec(any::<u64>(), 2..66), from: u64, to: u64, wrong: bool) {
+        fn a_seal_moves_with_its_fault(
+            held in prop::collection::vec(any::<u64>(), 2..66), from: u64, to: u64, wrong: bool,
+        ) {
             let old = seal(from, &held) ^ u64::from(wrong);
             let right = seal(to, &held) == moved(old, from, to, held.len());
             prop_assert_eq!(right, old == seal(from, &held));

@@ -7,16 +7,18 @@
 //!     └─────────────────┴── violation ─────────┴──▶ ending (C2HTermReq is sent, nothing more is read)
 //! ```
 
+mod admit;
+
 use crate::auth::Dialogue;
 use crate::connect::{Arrival, Joined, Refusal, join};
 use crate::fused::{Fused, Stand};
 use crate::guarded::{apart, carried, together, with_opcode};
 use crate::orphan::Orphan;
 use crate::pdu::{Agreed, Encoder, UNIT_MAX, Unit, Violation, parse};
-use crate::port::{Gathered, Moved, Port, QueuePair, RANGES_BYTES};
+use crate::port::{Gathered, Moved, Port, QueuePair};
 use crate::subsystem::{ConnectionId, Subsystem};
 use nvme::spec::fabrics::{self, ConnectRecord, FabricsCommand};
-use nvme::spec::{Completion, Fuse, Opcode, Sgl, Status, Submission};
+use nvme::spec::{Completion, Fuse, Opcode, Status, Submission};
 use nvme::{CommandError, Guarded, Movement};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -260,74 +262,6 @@ impl Session {
             self.start(world, tag);
         }
         Ok(())
-    }
-
-    /// What kind of command it is, and its data where it has any: those in its capsule, or none of them yet.
-    fn admit(&self, world: &World<'_>, submission: &Submission, data: Range<usize>) -> Admitted {
-        let (kind, movement) = self.classify(world, submission)?;
-        let guarded = match kind {
-            Kind::Io(..) => self.controller(world)?.guarded(submission)?,
-            _ => None,
-        };
-        let beside = guarded.map_or(0, |guarded| guarded.metadata_bytes() as u64);
-        let (kind, gathered) = self.gathering(submission, data, (kind, movement), beside)?;
-        Ok((kind, guarded, gathered))
-    }
-
-    fn controller<'a>(&self, world: &'a World<'_>) -> Result<&'a nvme::Controller, Status> {
-        let live = world.subsystem.controllers.get(&self.joined.controller);
-        live.map(|live| &live.controller).ok_or(Status::COMMAND_SEQUENCE_ERROR)
-    }
-
-    /// The same for a command whose movement is known; `beside` are the bytes of metadata that go with the data.
-    fn gathering(
-        &self,
-        submission: &Submission,
-        data: Range<usize>,
-        (kind, movement): (Kind, Movement),
-        beside: u64,
-    ) -> Result<(Kind, Option<Gathered>), Status> {
-        match (movement, if movement == Movement::Nothing { None } else { Some(submission.sgl()?) }) {
-            (Movement::Nothing, _) | (_, None) => Ok((kind, None)),
-            (Movement::ToHost(bytes), Some(Sgl::Transport { bytes: room })) if u64::from(room) >= bytes.0 + beside => {
-                Ok((kind, None))
-            }
-            (Movement::ToHost(_), Some(Sgl::InCapsule { .. })) => Err(Status::SGL_TYPE_INVALID),
-            (Movement::FromHost(bytes), Some(sgl)) if brings(kind, sgl, (bytes.0 + beside) as usize) => {
-                let mut gathered = Gathered::new(sgl.bytes() as usize);
-                if let Sgl::InCapsule { offset, bytes } = sgl {
-                    let end = offset.checked_add(bytes.into()).filter(|end| *end <= data.len() as u64);
-                    let end = end.ok_or(Status::SGL_OFFSET_INVALID)?;
-                    gathered.push(&self.input[data.start + offset as usize..data.start + end as usize]);
-                }
-                Ok((kind, Some(gathered)))
-            }
-            _ => Err(Status::SGL_LENGTH_INVALID),
-        }
-    }
-
-    /// What kind of command it is, and what it moves.
-    fn classify(&self, world: &World<'_>, submission: &Submission) -> Result<(Kind, Movement), Status> {
-        let is_fabrics = submission.opcode() == fabrics::OPCODE;
-        let live = world.subsystem.controllers.get(&self.joined.controller);
-        match (&self.attached, live) {
-            (Attached::Nothing, _) => match is_fabrics.then(|| FabricsCommand::of(submission)) {
-                Some(Ok(FabricsCommand::Connect(_))) => {
-                    Ok((Kind::Connect, Movement::FromHost(units::Bytes(ConnectRecord::BYTES as u64))))
-                }
-                Some(Err(status)) => Err(status),
-                _ => Err(Status::COMMAND_SEQUENCE_ERROR),
-            },
-            (_, None) => Err(Status::COMMAND_SEQUENCE_ERROR),
-            _ if is_fabrics && let Some(kind) = self.classify_proof(submission) => kind,
-            _ if !self.is_joined() => Err(fabrics::AUTHENTICATION_REQUIRED),
-            (Attached::Admin, Some(_)) => Ok((Kind::Admin, self.admin_movement(submission))),
-            (Attached::Io(_), Some(_)) if is_fabrics => Err(Status::INVALID_OPCODE),
-            (Attached::Io(_), Some(live)) => {
-                let (opcode, movement) = live.controller.movement(submission)?;
-                Ok((Kind::Io(opcode, movement), movement))
-            }
-        }
     }
 
     /// What comes from the host for a command that was told that all of it may come.
@@ -628,14 +562,6 @@ fn put(port: &Port, pair: &QueuePair, slot: u16, guarded: Option<&Guarded>, data
     };
     let (blocks, metadata) = apart(guarded, data.bytes());
     port.put_guarded(pair, slot, guarded, [&blocks, &metadata])
-}
-
-/// Whether an SGL has the data of a command that moves so many bytes: just as many, or for a list of ranges at most a whole
-/// one, of which Linux sends all whatever it holds.
-fn brings(kind: Kind, sgl: Sgl, bytes: usize) -> bool {
-    let there = sgl.bytes() as usize;
-    let is_list = matches!(kind, Kind::Io(opcode, _) if opcode.brings_ranges());
-    there == bytes || (is_list && (bytes..=RANGES_BYTES).contains(&there))
 }
 
 /// What an H2CData says of itself.
