@@ -31,6 +31,7 @@ mod faults;
 mod geometry;
 mod ledger;
 mod pending;
+mod scrambler;
 mod seal;
 mod store;
 mod timers;

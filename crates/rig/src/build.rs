@@ -63,6 +63,8 @@ pub struct Device {
     pub settings: Settings,
     /// Chance that a bit of a page flips in the drive's memory before it is programmed.
     pub memory_flips: f64,
+    /// Whether cells hold pages scrambled, where every byte is kept.
+    pub scrambler: bool,
     /// Threads on cores.
     pub placement: Placement,
     /// How it was used before.
@@ -360,6 +362,7 @@ impl Device {
     pub(crate) fn fresh(&self, channel: ChannelId) -> Contents {
         let (geometry, words) = (&self.drive.geometry, self.drive.sector_words as u32);
         let contents = Contents::for_channel(geometry, channel, words, self.erases_max);
+        let contents = if self.scrambler { contents.scrambling() } else { contents };
         if self.drive.tags { contents.with_tags() } else { contents }
     }
 

@@ -16,7 +16,7 @@ use thiserror::Error;
 use units::{BlockId, ChannelId, Ppn};
 
 const MAGIC: &[u8; 16] = b"flashloom media\n";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const HEADER_BYTES: u64 = 4096;
 const BLOCK_BYTES: u64 = 16;
 const PAGE_BYTES: u64 = 32;

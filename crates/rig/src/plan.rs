@@ -29,6 +29,7 @@ impl Resolved {
             erases_max: self.device.erase_limit,
             faults: self.device.faults,
             memory_flips: self.device.memory_flips,
+            scrambler: self.device.scrambler,
             power: self.device.power,
             link: LinkTiming {
                 rate: self.device.link.raw,

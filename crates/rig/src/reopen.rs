@@ -44,6 +44,7 @@ fn identity(device: &Device) -> String {
         ("sectors of the namespaces", format!("{:?}", device.drive.namespaces)),
         ("words kept of a sector", device.drive.sector_words.to_string()),
         ("device.tags", device.drive.tags.to_string()),
+        ("device.media.scrambler", device.scrambler.to_string()),
         ("threads of address translation", parts.trans.to_string()),
         ("threads of the journal", parts.log.to_string()),
         ("firmware.address_split", format!("{split:?}")),

@@ -145,6 +145,7 @@ impl Small {
             erases_max: 100_000,
             faults: None,
             memory_flips: 0.0,
+            scrambler: true,
             power: None,
             link: LinkTiming {
                 rate: BytesPerSecond(8_000_000_000),

@@ -39,6 +39,8 @@ pub struct Device {
     pub tags: bool,
     /// Chance that a bit of a page flips in the drive's memory before it is programmed.
     pub memory_flips: f64,
+    /// Whether cells hold pages scrambled.
+    pub scrambler: bool,
     /// The link to the host.
     pub link: Link,
 }
@@ -102,6 +104,7 @@ impl Device {
             user,
             format,
             tags: tags.is_some(),
+            scrambler: from.get("device.media.scrambler")?,
             memory_flips: from.within("device.memory_flips", 0.0, 1.0)?,
             link: Link::read(from)?,
         })
