@@ -36,6 +36,14 @@ pub enum Mutation {
     CommitUnfenced,
     /// See [`MUTATIONS`].
     TrustTornCheckpoint,
+    /// See [`MUTATIONS`].
+    EraseUnreplaced,
+    /// See [`MUTATIONS`].
+    KeepReplacedNumber,
+    /// See [`MUTATIONS`].
+    ReplaceSuperseded,
+    /// See [`MUTATIONS`].
+    FillBadGroup,
 }
 
 /// What is known of a planted bug.
@@ -127,12 +135,43 @@ pub const MUTATIONS: &[Planted] = &[
         name: "trust-torn-checkpoint",
         summary: "recovery takes the newest checkpoint, whether it has a commit or not",
     },
+    Planted {
+        mutation: Mutation::EraseUnreplaced,
+        name: "erase-unreplaced",
+        summary: "BGC has a group erased while a page whose program failed is on its way to another place",
+    },
+    Planted {
+        mutation: Mutation::KeepReplacedNumber,
+        name: "keep-replaced-number",
+        summary: "a page whose program failed keeps its number at its other place",
+    },
+    Planted {
+        mutation: Mutation::ReplaceSuperseded,
+        name: "replace-superseded",
+        summary: "TRANS numbers a moved page anew whose program failed, though it was written meanwhile",
+    },
+    Planted {
+        mutation: Mutation::FillBadGroup,
+        name: "fill-bad-group",
+        summary: "recovery forgets which groups failed before the cut",
+    },
 ];
 
 impl Mutation {
     /// The bug of a name.
     pub fn named(name: &str) -> Option<Mutation> {
         MUTATIONS.iter().find(|planted| planted.name == name).map(|planted| planted.mutation)
+    }
+
+    /// Whether it is a bug of what is done about programs and erases that fail.
+    pub fn concerns_failures(self) -> bool {
+        matches!(
+            self,
+            Mutation::EraseUnreplaced
+                | Mutation::KeepReplacedNumber
+                | Mutation::ReplaceSuperseded
+                | Mutation::FillBadGroup
+        )
     }
 
     /// Its name.

@@ -18,7 +18,7 @@ mod memory;
 mod oracle;
 
 pub use driver::{
-    ADMIN_BYTES, DoorbellWrite, Driver, DriverSettings, Interval, KINDS, Layout, Observe, Pace, Phase, PhaseResults,
+    ADMIN_BYTES, DoorbellWrite, Driver, DriverSettings, Interval, KINDS, Layout, MediaFailure, Observe, Pace, Phase, PhaseResults,
     PowerCuts, Problem, Results, Rounds, SettingsError, TRANSFER_MAX, Tally,
 };
 pub use memory::{Memory, MemoryError};

@@ -7,7 +7,7 @@ use crate::message::*;
 use crate::stages::dies::DieLines;
 use crate::tables::Frames;
 use crate::tables::journal::{COMMIT, HEAD, JOURNAL_OWNER};
-use crate::{BlockGroups, Firmware, Mapping, Mutation, PageMap, Tables, Turn, Work};
+use crate::{BlockGroups, Firmware, Flaw, Mapping, Mutation, PageMap, Tables, Turn, Work};
 use flash::Operation;
 use stage::{Accepts, Stage};
 use std::any::Any;
@@ -68,6 +68,9 @@ impl Boot {
     ) -> Self {
         let Mapping::Page(map) = tables.mapping.clone() else { panic!("only page maps are recovered") };
         let groups = &tables.groups;
+        if mutation == Some(Mutation::FillBadGroup) {
+            (0..groups.count()).for_each(|group| groups.clear_flaws(group));
+        }
         Boot {
             found: Found::new(groups.count()),
             known: vec![false; groups.count() as usize],
@@ -184,8 +187,8 @@ impl Boot {
 
     fn ask(&mut self, turn: &mut Turn<'_>, operation: Operation, ppn: Ppn, frame: u32, tag: u32) {
         let requester = Requester { group: Asker::Fil, index: 0, tag };
-        let (owner, ticket, key) = (0, NO_TICKET, CommandKey::NONE);
-        self.dies.submit(turn, FlashRequest { operation, ppn, frame, requester, owner, ticket, key });
+        let (owner, ticket, replaces, key) = (0, NO_TICKET, false, CommandKey::NONE);
+        self.dies.submit(turn, FlashRequest { operation, ppn, frame, requester, owner, ticket, replaces, key });
     }
 
     /// What a step does when all is read, and the next one.
@@ -378,7 +381,8 @@ impl Boot {
         self.left = 0;
         for group in 0..self.groups().journal().start {
             let found = &mut self.found.groups[group as usize];
-            if found.written == 0 || found.valid > 0 {
+            // A group that failed is not used any more, whatever it holds.
+            if found.written == 0 || found.valid > 0 || self.tables.groups.has(group, Flaw::Failed) {
                 continue;
             }
             found.written = 0;
@@ -398,6 +402,9 @@ impl Boot {
         for page in finished.pages() {
             let FlashRequest { requester, frame, .. } = page.request;
             if requester.tag == ERASE {
+                if page.media != Media::Good {
+                    self.groups().mark(self.groups().of(page.request.ppn), Flaw::Failed);
+                }
                 self.left -= 1;
                 if self.left == 0 {
                     self.end_step(turn);

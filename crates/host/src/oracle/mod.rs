@@ -27,6 +27,8 @@ impl Content {
     const INITIAL: Content = Content(0);
     /// Zeros.
     const ZEROED: Content = Content((1 << 30) - 1);
+    /// What a page that could not be read after a power cut might have held: its history knows.
+    const GIVEN_UP: Content = Content((1 << 30) - 2);
 }
 
 /// What a page's entry says.
@@ -261,7 +263,7 @@ impl Oracle {
     fn number(&mut self) -> Content {
         let content = Content(self.next_write);
         self.writes += 1;
-        self.next_write = if self.next_write + 1 == Content::ZEROED.0 { 1 } else { self.next_write + 1 };
+        self.next_write = if self.next_write + 1 == Content::GIVEN_UP.0 { 1 } else { self.next_write + 1 };
         content
     }
 
@@ -369,6 +371,9 @@ impl Oracle {
         for (at, sector) in found.chunks_exact(words).enumerate() {
             let lba = first + at as u64;
             let due = content((lba.0 % PAGE_SECTORS as u64) as usize);
+            let Some(due) = self.known(due, lba, sector[0]) else {
+                return Err(self.mismatch(ticket, lba, 0, sector[0], words, &self.all(due, lba)));
+            };
             for (word, found) in sector.iter().enumerate() {
                 if *found != self.word(due, lba, word) {
                     return Err(self.mismatch(ticket, lba, word, *found, words, &[due]));
@@ -392,18 +397,21 @@ impl Oracle {
             let lba = first + at as u64;
             let position = (lba.0 % PAGE_SECTORS as u64) as usize;
             let history = &self.races[race];
-            let mut matching = history.candidates(ticket.claim, position, |due| self.word(due, lba, 0) == sector[0]);
+            let is_alike = |due| self.known(due, lba, sector[0]).is_some_and(|due| self.word(due, lba, 0) == sector[0]);
+            let mut matching = history.candidates(ticket.claim, position, is_alike);
             let Some((content, write)) = matching.next() else {
-                let due = history.candidates(ticket.claim, position, |_| true).map(|(due, _)| due);
+                let due = history.candidates(ticket.claim, position, |_| true).flat_map(|(due, _)| self.all(due, lba));
                 return Err(self.mismatch(ticket, lba, 0, sector[0], words, &due.collect::<Vec<_>>()));
             };
             let ambiguous = matching.next().is_some();
             drop(matching);
+            let named = content;
+            let content = self.known(content, lba, sector[0]).expect("it matched");
             if let Some(word) = (1..words).find(|word| sector[*word] != self.word(content, lba, *word)) {
                 return Err(self.mismatch(ticket, lba, word, sector[word], words, &[content]));
             }
             settled |= if ambiguous {
-                self.races[race].found_alike(ticket.claim, position, content, now)
+                self.races[race].found_alike(ticket.claim, position, named, now)
             } else {
                 self.races[race].found(ticket.claim, position, write, now)
             };
