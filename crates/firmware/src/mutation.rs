@@ -41,8 +41,6 @@ pub enum Mutation {
     /// See [`MUTATIONS`].
     KeepReplacedNumber,
     /// See [`MUTATIONS`].
-    ReplaceSuperseded,
-    /// See [`MUTATIONS`].
     FillBadGroup,
 }
 
@@ -146,11 +144,6 @@ pub const MUTATIONS: &[Planted] = &[
         summary: "a page whose program failed keeps its number at its other place",
     },
     Planted {
-        mutation: Mutation::ReplaceSuperseded,
-        name: "replace-superseded",
-        summary: "TRANS numbers a moved page anew whose program failed, though it was written meanwhile",
-    },
-    Planted {
         mutation: Mutation::FillBadGroup,
         name: "fill-bad-group",
         summary: "recovery forgets which groups failed before the cut",
@@ -165,13 +158,7 @@ impl Mutation {
 
     /// Whether it is a bug of what is done about programs and erases that fail.
     pub fn concerns_failures(self) -> bool {
-        matches!(
-            self,
-            Mutation::EraseUnreplaced
-                | Mutation::KeepReplacedNumber
-                | Mutation::ReplaceSuperseded
-                | Mutation::FillBadGroup
-        )
+        matches!(self, Mutation::EraseUnreplaced | Mutation::KeepReplacedNumber | Mutation::FillBadGroup)
     }
 
     /// Its name.

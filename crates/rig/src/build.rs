@@ -172,7 +172,8 @@ fn look_at_marks(tables: &Tables, contents: &[Contents]) {
 /// How often groups were erased is taken from the array: the out-of-band entries do not say.
 fn look_at_wear(tables: &Tables, contents: &[Contents]) {
     for group in 0..tables.groups.count() {
-        let erases = blocks_of(tables, contents, group).filter_map(|(block, contents)| contents.erase_count(block).ok());
+        let erases =
+            blocks_of(tables, contents, group).filter_map(|(block, contents)| contents.erase_count(block).ok());
         tables.groups.set_erase_count(group, erases.max().unwrap_or(0));
     }
 }

@@ -312,8 +312,7 @@ impl Bgc {
         self.tables.frames.label(frame, UNPROGRAMMED, 0, 0);
         let requester = Requester { group: Asker::Bgc, index: self.index, tag: Tag::Page(place).into() };
         let (operation, ticket, key) = (Operation::Read, NO_TICKET, CommandKey::NONE);
-        let request =
-            FlashRequest { operation, ppn: from, frame, requester, owner: 0, ticket, replaces: false, key };
+        let request = FlashRequest { operation, ppn: from, frame, requester, owner: 0, ticket, replaces: false, key };
         turn.send(self.ways.fcmd[self.drive.channel_of(from) % self.ways.fcmd.len()], request);
     }
 

@@ -103,7 +103,8 @@ impl<O: Observe> Driver<O> {
             Some(cuts) => oracle.with_power_cuts(cuts.volatile),
             None => oracle,
         };
-        let oracles = with_starts.map(|namespace| cut(ordered(oracle(namespace)))).collect();
+        let failing = |oracle: Oracle| if settings.media_errors { oracle.with_failures() } else { oracle };
+        let oracles = with_starts.map(|namespace| failing(cut(ordered(oracle(namespace))))).collect();
         let words = (settings.max_transfer.0 / SECTOR_BYTES) as usize * settings.sector_words as usize;
         let mut driver = Driver {
             layout,

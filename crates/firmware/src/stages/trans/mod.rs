@@ -269,7 +269,7 @@ impl Trans {
         let moving = self.moving.iter().position(|moving| (moving.lpn, moving.to) == (lpn, bad));
         let is_at = self.places.locate(turn, lpn);
         let is_superseded = match moving {
-            Some(at) => is_at != Some(self.moving[at].from) && self.mutation != Some(Mutation::ReplaceSuperseded),
+            Some(at) => is_at != Some(self.moving[at].from),
             None => is_at != Some(bad),
         };
         let place = if is_superseded { None } else { self.places.place_moved(turn, lpn) };
