@@ -111,13 +111,22 @@ impl LockedRange {
     }
 }
 
+/// A lock that is held, as its owner and ILOCK call it: what it covers may grow while it is held.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LockId {
+    /// Its ILOCK thread.
+    pub thread: u8,
+    /// Its number there, in use again when it has been given back.
+    pub number: u16,
+}
+
 /// A command goes to the NVMQ thread that owns its range already, instead of waiting for the lock.
 #[derive(Clone, Copy, Debug)]
 pub struct Forward {
     /// The command.
     pub card: Card,
-    /// The range that its owner holds.
-    pub range: LockedRange,
+    /// What its owner holds.
+    pub lock: LockId,
 }
 
 /// What a transfer moves.
@@ -226,7 +235,7 @@ pub struct LockReply {
     /// The thread that owns the range: the requester itself, or to whom the request is to be forwarded.
     pub owner: u8,
     /// What the owner holds, which covers what was asked for.
-    pub range: LockedRange,
+    pub lock: LockId,
     /// Whether the request stood in line for a release.
     pub waited: bool,
     /// For whom.
@@ -237,22 +246,20 @@ pub struct LockReply {
 #[derive(Clone, Copy, Debug)]
 pub struct LockJoin {
     /// What the owner holds.
-    pub range: LockedRange,
+    pub lock: LockId,
     /// What will be done there.
     pub extent: Extent,
     /// Who is coming.
     pub key: CommandKey,
 }
 
-/// An owner gives a range back, with the number of requests it has served under it.
+/// An owner gives a lock back, with the number of requests it has served under it.
 #[derive(Clone, Copy, Debug)]
 pub struct LockRelease {
     /// What it holds.
-    pub range: LockedRange,
+    pub lock: LockId,
     /// Grants and forwards served.
     pub served: u32,
-    /// Which ILOCK thread is told.
-    pub thread: u8,
     /// For whom it was last.
     pub key: CommandKey,
 }

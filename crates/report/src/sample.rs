@@ -63,6 +63,7 @@ pub(crate) fn sample() -> Summary {
         write: direction(500_000, Some(write)),
         queue_depth_mean: 100.6,
         breakdown: breakdown.into_iter().collect(),
+        breakdown_queueing: [("nvmq", 20_100.0), ("trans", 11_000.0), ("fcmd", 100.0)].into_iter().collect(),
         groups: groups.into_iter().collect(),
         completions: [("nvmq", vec![1_010_000, 990_000])].into_iter().collect(),
         power_w: Some(12.3),

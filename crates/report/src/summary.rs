@@ -55,7 +55,10 @@ pub struct Summary {
     /// Mean latency of a request by where it went, ns, in the order a request passes; sums to the mean latency of all requests.
     #[serde(default)]
     pub breakdown: Named<f64>,
-    /// The same for the slowest commands, one in a hundred: where the tail comes from. Without what they waited in the host.
+    /// The queueing in it, ns, by the part whose threads requests stood in line for; sums to it.
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub breakdown_queueing: Named<f64>,
+    /// The breakdown of the slowest commands, one in a hundred: where the tail comes from. Without what they waited in the host.
     #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub breakdown_slowest: Named<f64>,
     /// Where the time of the workers goes, where a worker carries a command through all stages.
@@ -444,7 +447,7 @@ mod tests {
         ("/media", "bit_errors corrected retries uncorrectable bad_blocks"),
         ("/data", "checked mismatches"),
         // Not in the contract's first edition.
-        ("", "version workload trace steady_state completions samples"),
+        ("", "version workload trace steady_state completions samples breakdown_queueing"),
         ("/media", "failed_operations failed_commands"),
         (
             "/samples/0",

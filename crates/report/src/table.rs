@@ -119,6 +119,11 @@ fn breakdown(page: Page, summary: &Summary, out: &mut String) {
         let mut row = cells(&[name, &nanos(*part), &percent(part / total)]);
         row.push(bar_cell(&bar(part / longest, bar_cells(page))));
         table.add_row(row);
+        if name == "queueing" {
+            for (whose, line) in summary.breakdown_queueing.iter().filter(|(_, line)| **line >= 0.01 * total) {
+                table.add_row(cells(&[&format!("  for {whose}"), &nanos(*line), &percent(line / total), ""]));
+            }
+        }
     }
     table.add_row(cells(&["sum", &nanos(total), &percent(1.0), ""]));
     put(out, &table);

@@ -327,11 +327,12 @@ impl Site<'_> {
         let Site { drawing, materials, groups, bounds, crew } = self;
         let bounds = *bounds;
         let plan = &mut drawing.blueprint;
-        for &slot in &groups.ilock {
+        for (index, &slot) in groups.ilock.iter().enumerate() {
             let nvmq = connect(plan, slot, &groups.nvmq, 2 * bounds.commands);
             let joins = connect(plan, slot, &groups.nvmq, 2 * bounds.commands);
             let queues = materials.drive.shape().queues;
-            crew.seat(slot, Part::Ilock, Ilock::new(nvmq, joins, materials.settings.lock.forwarding, queues));
+            let forwarding = materials.settings.lock.forwarding;
+            crew.seat(slot, Part::Ilock, Ilock::new(index as u8, nvmq, joins, forwarding, queues));
         }
     }
 

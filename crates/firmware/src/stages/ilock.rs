@@ -1,14 +1,14 @@
 //! ILOCK: index locks over ranges of logical pages, held in an ordered tree (DeepFlash §4.2, §5.2).
 //!
 //! A request for a free range makes the asking NVMQ thread its owner. A request for a held range waits, or, with forwarding,
-//! is sent on to the owner; a node lives until its owner has given back every grant and forward that was counted on it, so an
-//! owner can release while a forward is still on its way to it.
+//! is sent on to the owner; where it reaches beyond what is held, what the owner holds grows. A node lives until its owner has
+//! given back every grant and forward that was counted on it, so an owner can release while a forward is still on its way to it.
 //!
 //! Order: the requests of one submission queue are admitted in the order of their tickets. A request that arrives before its
 //! predecessor, because another thread took it, is kept until the gap is closed.
 
 use crate::message::{
-    LockJoin, LockRelease, LockReply, LockRequest, LockSkip, LockedRange, Message, NO_TICKET, next_ticket,
+    LockId, LockJoin, LockRelease, LockReply, LockRequest, LockSkip, LockedRange, Message, NO_TICKET, next_ticket,
 };
 use crate::{Firmware, Turn, Work};
 use stage::{Accepts, Address, Stage};
@@ -20,17 +20,22 @@ use units::QueueId;
 struct Node {
     last: u32,
     owner: u8,
+    number: u16,
     /// Grants and forwards that have not been given back.
     under_way: u32,
 }
 
 /// One ILOCK thread, for its share of the lock regions.
 pub(crate) struct Ilock {
+    thread: u8,
     nvmq: Vec<Address<LockReply>>,
     joins: Vec<Address<LockJoin>>,
     forwarding: bool,
     /// Nodes by first unit; no two meet.
     tree: BTreeMap<u32, Node>,
+    /// The first unit of each node, by its number, and the numbers that are free.
+    firsts: Vec<u32>,
+    free: Vec<u16>,
     /// Requests for held ranges, in the order they were admitted.
     waiting: VecDeque<LockRequest>,
     /// The next ticket of each queue.
@@ -44,7 +49,9 @@ impl Accepts<LockSkip> for Ilock {}
 impl Accepts<LockRelease> for Ilock {}
 
 impl Ilock {
+    /// Thread `thread` of the group.
     pub(crate) fn new(
+        thread: u8,
         nvmq: Vec<Address<LockReply>>,
         joins: Vec<Address<LockJoin>>,
         forwarding: bool,
@@ -52,10 +59,13 @@ impl Ilock {
     ) -> Self {
         let next_ticket = vec![0; queues as usize + 1];
         Ilock {
+            thread,
             nvmq,
             joins,
             forwarding,
             tree: BTreeMap::new(),
+            firsts: Vec::new(),
+            free: Vec::new(),
             waiting: VecDeque::new(),
             next_ticket,
             early: Vec::new(),
@@ -89,19 +99,39 @@ impl Ilock {
         let behind = self.waiting.iter().any(|earlier| earlier.range.meets(request.range));
         match self.holder(request.range) {
             None if !behind => self.grant(turn, request, false),
-            Some(held) if !behind && self.forwarding && !request.waits && held.covers(request.range) => {
-                let node = self.tree.get_mut(&held.first).expect("it was just found");
-                node.under_way += 1;
-                let owner = node.owner;
-                if owner != request.nvmq {
-                    // The owner must know the order now: its own later requests could pass one that is forwarded to it.
-                    let join = LockJoin { range: held, extent: request.extent, key: request.key };
-                    turn.send(self.joins[usize::from(owner)], join);
-                }
-                self.answer(turn, &request, owner, held, false);
-            }
+            Some(held) if !behind && self.may_share(&request, held) => self.share(turn, request, held, false),
             _ => self.waiting.push_back(request),
         }
+    }
+
+    /// Whether a request need not wait for the last range that it meets, because its owner can serve it: what lies before is free.
+    fn may_share(&self, request: &LockRequest, held: LockedRange) -> bool {
+        let before = || self.tree.range(..held.first).next_back();
+        self.forwarding && !request.waits && before().is_none_or(|(_, node)| node.last < request.range.first)
+    }
+
+    /// Sends a request on to the owner of a range that it meets.
+    fn share(&mut self, turn: &mut Turn<'_>, request: LockRequest, held: LockedRange, waited: bool) {
+        if !held.covers(request.range) {
+            self.grow(held, request.range);
+        }
+        let node = self.tree.get_mut(&held.first.min(request.range.first)).expect("it was just found");
+        node.under_way += 1;
+        let (owner, lock) = (node.owner, LockId { thread: self.thread, number: node.number });
+        if owner != request.nvmq {
+            // The owner must know the order now: its own later requests could pass one that is forwarded to it.
+            let join = LockJoin { lock, extent: request.extent, key: request.key };
+            turn.send(self.joins[usize::from(owner)], join);
+        }
+        self.answer(turn, &request, owner, lock, waited);
+    }
+
+    /// A held range takes in another that it meets.
+    fn grow(&mut self, held: LockedRange, range: LockedRange) {
+        let node = self.tree.remove(&held.first).expect("it was just found");
+        let first = held.first.min(range.first);
+        self.firsts[usize::from(node.number)] = first;
+        self.tree.insert(first, Node { last: held.last.max(range.last), ..node });
     }
 
     /// Levels of a balanced tree of the nodes there are.
@@ -109,7 +139,7 @@ impl Ilock {
         usize::BITS - self.tree.len().leading_zeros() + 1
     }
 
-    /// The first node that a range meets.
+    /// The last node that a range meets.
     fn holder(&self, range: LockedRange) -> Option<LockedRange> {
         let (&first, node) = self.tree.range(..=range.last).next_back()?;
         (node.last >= range.first).then_some(LockedRange { first, last: node.last })
@@ -118,33 +148,61 @@ impl Ilock {
     fn grant(&mut self, turn: &mut Turn<'_>, request: LockRequest, waited: bool) {
         turn.spend(Work::InsertLock);
         let LockedRange { first, last } = request.range;
-        self.tree.insert(first, Node { last, owner: request.nvmq, under_way: 1 });
-        self.answer(turn, &request, request.nvmq, request.range, waited);
+        let number = self.free.pop().unwrap_or(self.firsts.len() as u16);
+        self.firsts.resize(self.firsts.len().max(usize::from(number) + 1), 0);
+        self.firsts[usize::from(number)] = first;
+        self.tree.insert(first, Node { last, owner: request.nvmq, number, under_way: 1 });
+        self.answer(turn, &request, request.nvmq, LockId { thread: self.thread, number }, waited);
     }
 
-    fn answer(&mut self, turn: &mut Turn<'_>, request: &LockRequest, owner: u8, range: LockedRange, waited: bool) {
-        let reply = LockReply { slot: request.slot, segment: request.segment, owner, range, waited, key: request.key };
+    fn answer(&mut self, turn: &mut Turn<'_>, request: &LockRequest, owner: u8, lock: LockId, waited: bool) {
+        let reply = LockReply { slot: request.slot, segment: request.segment, owner, lock, waited, key: request.key };
         turn.send(self.nvmq[usize::from(request.nvmq)], reply);
     }
 
     fn release(&mut self, turn: &mut Turn<'_>, release: LockRelease) {
         turn.spend_times(Work::SearchLock, self.depth());
-        let node = self.tree.get_mut(&release.range.first).expect("only what is held is released");
+        let first = self.firsts[usize::from(release.lock.number)];
+        let node = self.tree.get_mut(&first).expect("only what is held is released");
         node.under_way -= release.served;
         if node.under_way > 0 {
             return;
         }
+        let freed = LockedRange { first, last: node.last };
         turn.spend(Work::RemoveLock);
-        self.tree.remove(&release.range.first);
+        self.tree.remove(&first);
+        self.free.push(release.lock.number);
+        self.serve_waiting(turn, freed);
+    }
+
+    /// Serves the requests that waited for a range, in their order: the first becomes its owner, and those that can be forwarded
+    /// follow it there. One that must wait again holds back those behind it that it meets.
+    fn serve_waiting(&mut self, turn: &mut Turn<'_>, freed: LockedRange) {
+        if self.waiting.is_empty() {
+            return;
+        }
+        let mut changed = vec![freed];
         let mut at = 0;
-        while at < self.waiting.len() {
-            let request = self.waiting[at];
-            let behind = self.waiting.iter().take(at).any(|earlier| earlier.range.meets(request.range));
-            if request.range.meets(release.range) && !behind && self.holder(request.range).is_none() {
-                self.waiting.remove(at);
-                self.grant(turn, request, true);
-            } else {
+        while let Some(&request) = self.waiting.get(at) {
+            let concerned = changed.iter().any(|range| range.meets(request.range));
+            let behind = concerned && self.waiting.iter().take(at).any(|earlier| earlier.range.meets(request.range));
+            if !concerned || behind {
                 at += 1;
+                continue;
+            }
+            match self.holder(request.range) {
+                None => {
+                    self.waiting.remove(at);
+                    self.grant(turn, request, true);
+                    changed.push(request.range);
+                }
+                Some(held) if self.may_share(&request, held) => {
+                    self.waiting.remove(at);
+                    turn.spend_times(Work::SearchLock, self.depth());
+                    self.share(turn, request, held, true);
+                    changed.push(request.range);
+                }
+                Some(_) => at += 1,
             }
         }
     }

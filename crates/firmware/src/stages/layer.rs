@@ -113,7 +113,9 @@ impl Layer {
         match message {
             Message::LockRequest(LockRequest { thread, .. })
             | Message::LockSkip(LockSkip { thread, .. })
-            | Message::LockRelease(LockRelease { thread, .. }) => (Part::Ilock, usize::from(*thread)),
+            | Message::LockRelease(LockRelease { lock: LockId { thread, .. }, .. }) => {
+                (Part::Ilock, usize::from(*thread))
+            }
             Message::CacheRequest(request) => (Part::Cache, self.region(request)),
             Message::TransRequest(request) => (Part::Trans, self.owner(request)),
             Message::Reclaimed(reclaimed) => (Part::Trans, reclaimed.trans.into()),

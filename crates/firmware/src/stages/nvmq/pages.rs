@@ -102,9 +102,9 @@ impl Nvmq {
         let asked = self.slots.get(reply.slot).segments[usize::from(reply.segment)].asked;
         turn.note(crate::Note::LockAnswered { asked, waited: reply.waited });
         if reply.owner == self.index {
-            self.join(turn, reply.slot, reply.segment, reply.range);
+            self.join(turn, reply.slot, reply.segment, reply.lock);
         } else {
-            let forward = Forward { card: self.slots.get(reply.slot).card, range: reply.range };
+            let forward = Forward { card: self.slots.get(reply.slot).card, lock: reply.lock };
             self.slots.remove(reply.slot);
             self.publish_activity();
             turn.send(self.ways.forwards[usize::from(reply.owner)], forward);
@@ -120,7 +120,7 @@ impl Nvmq {
         }
         let slot = self.slots.insert(command);
         self.publish_activity();
-        if let Some((record, running)) = self.ranges.arrive(forward.range, forward.card.key, slot) {
+        if let Some((record, running)) = self.ranges.arrive(forward.lock, forward.card.key, slot) {
             self.enter(turn, slot, 0, record, running);
         }
     }
@@ -129,18 +129,18 @@ impl Nvmq {
     pub(super) fn on_lock_join(&mut self, turn: &mut Turn<'_>, join: LockJoin) {
         turn.spend(Work::OrderInRange);
         let member = Member::new(join.key, 0, join.extent);
-        if let Some((slot, record, running)) = self.ranges.expect(join.range, member) {
+        if let Some((slot, record, running)) = self.ranges.expect(join.lock, member) {
             self.enter(turn, slot, 0, record, running);
         }
     }
 
-    fn join(&mut self, turn: &mut Turn<'_>, slot: u16, segment: u8, range: LockedRange) {
+    fn join(&mut self, turn: &mut Turn<'_>, slot: u16, segment: u8, lock: LockId) {
         turn.spend(Work::OrderInRange);
         let command = self.slots.get(slot);
         let part = command.segments[usize::from(segment)];
         let (from, to) = (command.first_page + part.from, command.first_page + part.to);
         let extent = Extent { from, to, changes: self.excludes(command) };
-        let (record, running) = self.ranges.join(range, Member::new(command.card.key, segment, extent), slot);
+        let (record, running) = self.ranges.join(lock, Member::new(command.card.key, segment, extent), slot);
         self.enter(turn, slot, segment, record, running);
     }
 
@@ -509,7 +509,6 @@ impl Nvmq {
         let alone = command.rest.1 > 0 || command.card.ranges > 0 || command.card.tickets[0] == NO_TICKET;
         let key = command.card.key;
         let record = command.segments[index].record.take().expect("a running segment is under a range");
-        let region_page = command.first_page + command.segments[index].from;
         if over {
             if alone {
                 self.next_stretch(turn, slot);
@@ -517,17 +516,14 @@ impl Nvmq {
                 self.complete(turn, slot);
             }
         }
-        self.leave(turn, record, index as u8, region_page, key);
+        self.leave(turn, record, index as u8, key);
         over
     }
 
-    fn leave(&mut self, turn: &mut Turn<'_>, record: u16, segment: u8, page: u32, key: CommandKey) {
+    fn leave(&mut self, turn: &mut Turn<'_>, record: u16, segment: u8, key: CommandKey) {
         match self.ranges.leave(record, key, segment) {
-            Left::Alone(range, served) => {
-                let region =
-                    u64::from(page) * u64::from(self.drive.sectors_per_page()) * SECTOR_BYTES / crate::LOCK_REGION.0;
-                let thread = self.lock_thread(region);
-                turn.send(self.ways.releases[thread], LockRelease { range, served, thread: thread as u8, key });
+            Left::Alone(lock, served) => {
+                turn.send(self.ways.releases[usize::from(lock.thread)], LockRelease { lock, served, key });
             }
             Left::Shared => {
                 while let Some((slot, segment)) = self.ranges.next_runnable(record) {

@@ -2,7 +2,7 @@
 //!
 //! The order is ILOCK's. A command that another thread forwards here has its place from the moment ILOCK decided, before it arrives.
 
-use crate::message::{CommandKey, Extent, LockedRange};
+use crate::message::{CommandKey, Extent, LockId};
 
 /// A segment of a command under an owned range.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ impl Member {
 
 #[derive(Debug)]
 struct Record {
-    range: LockedRange,
+    lock: LockId,
     /// Grants and forwards that came under it.
     served: u32,
     /// In the order that ILOCK decided.
@@ -60,13 +60,13 @@ pub(super) enum Left {
     /// Others are under the range still.
     Shared,
     /// Nobody: it is to be released, with the number served.
-    Alone(LockedRange, u32),
+    Alone(LockId, u32),
 }
 
 impl OwnedRanges {
     /// Puts a command that is here under a range, and tells the record and whether it may run at once.
-    pub(super) fn join(&mut self, range: LockedRange, member: Member, slot: u16) -> (u16, bool) {
-        let index = self.find(range).unwrap_or_else(|| self.open(range));
+    pub(super) fn join(&mut self, lock: LockId, member: Member, slot: u16) -> (u16, bool) {
+        let index = self.find(lock).unwrap_or_else(|| self.open(lock));
         let record = &mut self.records[usize::from(index)];
         record.served += 1;
         let running = !record.members.iter().any(|earlier| member.extent.conflicts(&earlier.extent));
@@ -75,13 +75,13 @@ impl OwnedRanges {
     }
 
     /// Keeps a place for a command that is on its way; if it has arrived before this word of it, as [`OwnedRanges::join`] with its slot.
-    pub(super) fn expect(&mut self, range: LockedRange, member: Member) -> Option<(u16, u16, bool)> {
+    pub(super) fn expect(&mut self, lock: LockId, member: Member) -> Option<(u16, u16, bool)> {
         if let Some(at) = self.early.iter().position(|&(key, _)| key == member.key) {
             let (_, slot) = self.early.swap_remove(at);
-            let (record, running) = self.join(range, member, slot);
+            let (record, running) = self.join(lock, member, slot);
             return Some((slot, record, running));
         }
-        let index = self.find(range).unwrap_or_else(|| self.open(range));
+        let index = self.find(lock).unwrap_or_else(|| self.open(lock));
         let record = &mut self.records[usize::from(index)];
         record.served += 1;
         record.members.push(member);
@@ -89,8 +89,8 @@ impl OwnedRanges {
     }
 
     /// A command that was on its way has arrived: its record and whether it may run, once ILOCK's word of it is here as well.
-    pub(super) fn arrive(&mut self, range: LockedRange, key: CommandKey, slot: u16) -> Option<(u16, bool)> {
-        let expected = self.find(range).and_then(|index| {
+    pub(super) fn arrive(&mut self, lock: LockId, key: CommandKey, slot: u16) -> Option<(u16, bool)> {
+        let expected = self.find(lock).and_then(|index| {
             let members = &self.records[usize::from(index)].members;
             members.iter().position(|member| member.key == key).map(|at| (index, at))
         });
@@ -105,10 +105,10 @@ impl OwnedRanges {
         Some((index, running))
     }
 
-    fn find(&self, range: LockedRange) -> Option<u16> {
-        let mut index = self.chains[chain(range)];
+    fn find(&self, lock: LockId) -> Option<u16> {
+        let mut index = self.chains[chain(lock)];
         while let Some(record) = self.records.get(usize::from(index)) {
-            if record.range == range {
+            if record.lock == lock {
                 return Some(index);
             }
             index = record.next;
@@ -116,21 +116,21 @@ impl OwnedRanges {
         None
     }
 
-    fn open(&mut self, range: LockedRange) -> u16 {
+    fn open(&mut self, lock: LockId) -> u16 {
         let index = self.free.pop().unwrap_or_else(|| {
-            self.records.push(Record { range, served: 0, members: Vec::new(), next: NONE });
+            self.records.push(Record { lock, served: 0, members: Vec::new(), next: NONE });
             (self.records.len() - 1) as u16
         });
         let record = &mut self.records[usize::from(index)];
-        record.range = range;
+        record.lock = lock;
         record.served = 0;
-        record.next = std::mem::replace(&mut self.chains[chain(range)], index);
+        record.next = std::mem::replace(&mut self.chains[chain(lock)], index);
         index
     }
 
     fn close(&mut self, index: u16) {
-        let Record { range, next, .. } = self.records[usize::from(index)];
-        let head = &mut self.chains[chain(range)];
+        let Record { lock, next, .. } = self.records[usize::from(index)];
+        let head = &mut self.chains[chain(lock)];
         if *head == index {
             *head = next;
         } else {
@@ -150,7 +150,7 @@ impl OwnedRanges {
         if !record.members.is_empty() {
             return Left::Shared;
         }
-        let left = Left::Alone(record.range, record.served);
+        let left = Left::Alone(record.lock, record.served);
         self.close(index);
         left
     }
@@ -165,8 +165,9 @@ impl OwnedRanges {
     }
 }
 
-fn chain(range: LockedRange) -> usize {
-    range.first as usize % CHAINS
+fn chain(lock: LockId) -> usize {
+    // Threads number their locks from zero on: each begins at another chain.
+    (usize::from(lock.number) + usize::from(lock.thread) * 43) % CHAINS
 }
 
 fn may_run(members: &[Member], at: usize) -> bool {
@@ -177,7 +178,7 @@ fn may_run(members: &[Member], at: usize) -> bool {
 mod tests {
     use super::*;
 
-    const RANGE: LockedRange = LockedRange { first: 0, last: 63 };
+    const LOCK: LockId = LockId { thread: 0, number: 5 };
 
     fn member(key: u32, page: u32, changes: bool) -> Member {
         Member::new(CommandKey(key), 0, Extent { from: page, to: page + 1, changes })
@@ -186,10 +187,10 @@ mod tests {
     #[test]
     fn writers_of_one_page_take_turns_and_others_do_not_wait() {
         let mut ranges = OwnedRanges::default();
-        let (record, first) = ranges.join(RANGE, member(0, 5, true), 0);
-        assert!(first && !ranges.join(RANGE, member(1, 5, true), 1).1);
-        assert!(ranges.join(RANGE, member(2, 6, true), 2).1, "another page");
-        assert!(!ranges.join(RANGE, member(3, 5, false), 3).1, "a read behind a write");
+        let (record, first) = ranges.join(LOCK, member(0, 5, true), 0);
+        assert!(first && !ranges.join(LOCK, member(1, 5, true), 1).1);
+        assert!(ranges.join(LOCK, member(2, 6, true), 2).1, "another page");
+        assert!(!ranges.join(LOCK, member(3, 5, false), 3).1, "a read behind a write");
         assert_eq!(ranges.leave(record, CommandKey(0), 0), Left::Shared);
         assert_eq!(ranges.next_runnable(record), Some((1, 0)));
         assert!(ranges.next_runnable(record).is_none());
@@ -197,19 +198,19 @@ mod tests {
             assert_eq!(ranges.leave(record, CommandKey(key), 0), Left::Shared);
         }
         assert_eq!(ranges.next_runnable(record), Some((3, 0)));
-        assert_eq!(ranges.leave(record, CommandKey(3), 0), Left::Alone(RANGE, 4));
+        assert_eq!(ranges.leave(record, CommandKey(3), 0), Left::Alone(LOCK, 4));
     }
 
     #[test]
     fn a_command_on_its_way_keeps_its_place() {
         let mut ranges = OwnedRanges::default();
-        let (record, _) = ranges.join(RANGE, member(0, 1, true), 0);
-        assert!(ranges.expect(RANGE, member(1, 5, true)).is_none());
+        let (record, _) = ranges.join(LOCK, member(0, 1, true), 0);
+        assert!(ranges.expect(LOCK, member(1, 5, true)).is_none());
         assert!(
-            !ranges.join(RANGE, member(2, 5, false), 2).1,
+            !ranges.join(LOCK, member(2, 5, false), 2).1,
             "the read was decided after the write that is on its way"
         );
-        assert_eq!(ranges.arrive(RANGE, CommandKey(1), 7), Some((record, true)));
+        assert_eq!(ranges.arrive(LOCK, CommandKey(1), 7), Some((record, true)));
         assert_eq!(ranges.leave(record, CommandKey(1), 0), Left::Shared);
         assert_eq!(ranges.next_runnable(record), Some((2, 0)));
     }
@@ -217,15 +218,15 @@ mod tests {
     #[test]
     fn a_command_may_arrive_before_the_word_of_it() {
         let mut ranges = OwnedRanges::default();
-        assert_eq!(ranges.arrive(RANGE, CommandKey(4), 9), None);
-        assert!(matches!(ranges.expect(RANGE, member(4, 1, true)), Some((9, _, true))));
+        assert_eq!(ranges.arrive(LOCK, CommandKey(4), 9), None);
+        assert!(matches!(ranges.expect(LOCK, member(4, 1, true)), Some((9, _, true))));
     }
 
     #[test]
     fn readers_of_one_page_run_side_by_side() {
         let mut ranges = OwnedRanges::default();
         for key in 0..3 {
-            assert!(ranges.join(RANGE, member(key, 1, false), key as u16).1);
+            assert!(ranges.join(LOCK, member(key, 1, false), key as u16).1);
         }
     }
 }
