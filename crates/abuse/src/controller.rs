@@ -45,7 +45,7 @@ pub(crate) fn settings() -> ControllerSettings {
         transport: Transport::Memory,
         role: Role::Storage,
         managed_namespaces: 4,
-        metadata: false,
+        metadata: true,
         namespaces: vec![namespace(1), namespace(2)],
     }
 }
@@ -89,6 +89,18 @@ pub(crate) fn controller(bytes: &[u8]) {
 fn carry(controller: &Controller, submission: &Submission, input: &mut Reader<'_>) {
     let Ok((opcode, movement)) = controller.movement(submission) else { return };
     let entry = controller.translate(submission).expect("its namespace has not changed since");
+    if let Ok(Some(guarded)) = controller.guarded(submission) {
+        let mut block = vec![input.byte(); guarded.data_bytes()];
+        let metadata = vec![input.byte(); guarded.metadata_bytes()];
+        if let Ok(tags) = guarded.accept(&block, &metadata) {
+            assert_eq!(tags.len() * 512, block.len());
+            let back = guarded.release(&block, &tags).expect("what was let in comes out");
+            assert!(back == metadata);
+        }
+        let at = usize::from(input.half()) % block.len();
+        block[at] = input.byte();
+        drop(guarded.release(&block, &vec![input.long(); block.len() / 512]));
+    }
     if opcode.has_range() {
         assert!((1..=2).contains(&entry.namespace()));
         assert!(entry.slba() + u64::from(entry.block_count()) <= BLOCKS, "{entry:x?}");

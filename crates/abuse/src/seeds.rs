@@ -101,7 +101,40 @@ fn conversations() -> Vec<Named> {
     let attach = Submission::attach_namespace(1, false, nowhere).with_sgl(inside(4096));
     session.extend(part(0, &capsule(attach, 12, &[1; 4096])));
     session.extend(part(0, &capsule(Submission::property_set(property, 0x46_4001), 7, &[])));
-    vec![("discovery", discovery), ("session", session)]
+    let mut protected = part(0, &greeting());
+    protected.extend(part(0, &connect(0, SUBSYSTEM, ANY_CONTROLLER)));
+    protected.extend(part(0, &capsule(enable, 1, &[])));
+    protected.extend(part(0, &capsule(protecting(1 << 4).with_sgl(to_host(0)), 2, &[])));
+    let turn_off = Submission::set_features(FeatureId::VolatileWriteCache, 0).with_sgl(to_host(0));
+    protected.extend(part(0, &capsule(turn_off, 3, &[])));
+    protected.extend(part(1, &greeting()));
+    protected.extend(part(1, &connect(1, SUBSYSTEM, 1)));
+    for (id, (submission, bytes)) in (4..).zip(checked(nowhere)) {
+        let brings = matches!(submission.opcode(), 1 | 5);
+        let (sgl, data) = if brings { (inside(bytes), vec![3; bytes as usize]) } else { (to_host(bytes), vec![]) };
+        protected.extend(part(1, &capsule(submission.with_sgl(sgl), id, &data)));
+    }
+    vec![("discovery", discovery), ("session", session), ("protected", protected)]
+}
+
+/// Format NVM to blocks of 512 B with protection information of type 1, which lies where MSET says.
+fn protecting(place: u32) -> Submission {
+    Submission::format_nvm(1, 2, 0).with_dword(10, 2 | place | 1 << 5)
+}
+
+/// Commands that make, check and strip protection information, and the bytes that each moves as extended blocks.
+fn checked(at: DataPointer) -> [(Submission, u32); 6] {
+    let saying = |submission: Submission, prinfo: u32| {
+        submission.with_dword(12, submission.dword(12) | prinfo << 26).with_dword(14, 8).with_dword(15, 0xffff_0001)
+    };
+    [
+        (saying(Submission::write(1, 8, 2, at), 0b1000), 1024),
+        (saying(Submission::write(1, 8, 2, at), 0b0110), 1040),
+        (saying(Submission::read(1, 8, 2, at), 0b0111), 1040),
+        (saying(Submission::compare(1, 8, 2, at), 0), 1040),
+        (saying(Submission::verify(1, 8, 2), 0b0101), 0),
+        (saying(Submission::write_zeroes(1, 8, 2), 0b1000), 0),
+    ]
 }
 
 fn machines() -> Vec<Named> {
@@ -165,7 +198,19 @@ fn machines() -> Vec<Named> {
         message(7, &[16, 2], false),
         vec![5, 0, 2, 1, 2, 3, 4, 5, 6, 7, 8],
     ];
-    vec![("commands", commands.concat()), ("resets", resets.concat()), ("memory", memory.concat())]
+    let mut protected = vec![step(0, protecting(0)), take(0)];
+    for (submission, _) in checked(buffer) {
+        let beside = (MEMORY + 0xa000) as u32;
+        protected.extend([step(1, submission.with_dword(4, beside)), take(1)]);
+    }
+    protected.push(step(0, Submission::set_features(FeatureId::VolatileWriteCache, 0)));
+    protected.extend([step(1, Submission::write(1, 0, 8, buffer)), take(0), take(1)]);
+    vec![
+        ("commands", commands.concat()),
+        ("resets", resets.concat()),
+        ("memory", memory.concat()),
+        ("protected", protected.concat()),
+    ]
 }
 
 fn controllers() -> Vec<Named> {
@@ -197,6 +242,12 @@ fn controllers() -> Vec<Named> {
         vec![5],
         command(4, Submission::write(1, 0, 16, at)),
         command(4, Submission::copy(1, 0, 1, at)),
+        command(2, protecting(0)),
+        command(4, checked(at)[0].0),
+        vec![4; 16],
+        command(4, checked(at)[2].0),
+        vec![0; 16],
+        command(2, Submission::set_features(FeatureId::VolatileWriteCache, 0)),
         command(2, Submission::format_nvm(1, 1, 1)),
         command(4, Submission::dataset_management(1, 1, at)),
         command(2, Submission::delete_namespace(2)),

@@ -369,6 +369,8 @@ pub struct FlashRequest {
     pub owner: u8,
     /// Place among that part's requests at this thread; [`NO_TICKET`] where they come in their order anyway.
     pub ticket: u32,
+    /// Whether it is a page whose program failed elsewhere.
+    pub replaces: bool,
     /// For whom.
     pub key: CommandKey,
 }
@@ -377,7 +379,7 @@ impl FlashRequest {
     /// No page: the answer comes when every page of earlier requests is programmed.
     pub(crate) fn fence(requester: Requester, owner: u8, ticket: u32) -> Self {
         let (operation, key) = (flash::Operation::Program, CommandKey::NONE);
-        FlashRequest { operation, ppn: NOWHERE, frame: 0, requester, owner, ticket, key }
+        FlashRequest { operation, ppn: NOWHERE, frame: 0, requester, owner, ticket, replaces: false, key }
     }
 
     /// Whether it is a [`FlashRequest::fence`].

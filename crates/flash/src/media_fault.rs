@@ -41,6 +41,12 @@ pub enum MediaFault {
         /// The block.
         block: BlockId,
     },
+    /// The block was bad when the power was switched on, and is not to be used.
+    #[error("{block} is marked as bad")]
+    BadBlock {
+        /// The block.
+        block: BlockId,
+    },
     /// The store that keeps the pages failed.
     #[error("the store of {block} failed")]
     StoreFailed {

@@ -26,7 +26,7 @@ pub const MEMORY_BYTES: u64 = 256 << 10;
 const SHAPE: PortShape = PortShape {
     pairs: 4,
     depth: 4,
-    tags: false,
+    tags: true,
     transfer_max: Bytes(16 << 10),
     control: HostAddress(0),
     payload: HostAddress(1 << 20),
@@ -349,7 +349,7 @@ mod tests {
             transport: Transport::Memory,
             role: Role::Storage,
             managed_namespaces: 4,
-            metadata: false,
+            metadata: true,
             namespaces: vec![NamespaceSettings {
                 blocks: 1024,
                 block_bytes: 512,

@@ -62,6 +62,9 @@ impl Controller {
                 controllers(self.namespaces.controllers(Some(id)), submission)
             }
             identify::CONTROLLERS if self.manages() => controllers(self.namespaces.controllers(None), submission),
+            // CNTLID, and no resource that it could lend (CRT): there are no secondary controllers.
+            identify::PRIMARY_CAPABILITIES if self.manages() => own.to_le_bytes().to_vec(),
+            identify::SECONDARY_CONTROLLERS if self.manages() => Vec::new(),
             identify::GRANULARITY if self.manages() => granularity(),
             identify::CONTROLLER => self.identify_controller().as_bytes().to_vec(),
             identify::ACTIVE_NAMESPACES => list(self.namespaces.ids(Some(own)), id)?,

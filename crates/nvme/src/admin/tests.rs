@@ -206,6 +206,22 @@ fn all_the_queues_an_identifier_can_name_are_granted_and_made() {
     result(&mut controller, Submission::create_submission_queue(last, 2, HostAddress(0), last));
 }
 
+/// No controller has others below it: the structures say so, where the specification has a place for that.
+#[test]
+fn there_are_no_secondary_controllers() {
+    let mut settings = example();
+    (settings.managed_namespaces, settings.controller_id) = (4, 0x0102);
+    let mut controller = ready_with(settings);
+    let mut identify = |cns| match controller.admin(&Submission::identify(cns, 0, DataPointer::default())) {
+        AdminReply::Transfer { data, .. } => data,
+        other => panic!("{other:?}"),
+    };
+    let primary = identify(identify::PRIMARY_CAPABILITIES);
+    assert_eq!((&primary[..3], primary.len()), (&[2, 1, 0][..], 4096));
+    assert!(primary[2..].iter().all(|byte| *byte == 0));
+    assert_eq!(identify(identify::SECONDARY_CONTROLLERS), [0; 4096]);
+}
+
 /// With somebody who carries it out the command waits until what was written is durable, and what comes then goes through.
 #[test]
 fn a_write_cache_that_is_turned_off_is_settled_first() {

@@ -27,6 +27,10 @@ pub const ALLOCATED_NAMESPACE: u8 = 0x11;
 pub const NAMESPACE_CONTROLLERS: u8 = 0x12;
 /// CNS 13h: controllers of the subsystem (Base §5.17.2.13).
 pub const CONTROLLERS: u8 = 0x13;
+/// CNS 14h: what a primary controller has for its secondary ones (Base §5.17.2.14).
+pub const PRIMARY_CAPABILITIES: u8 = 0x14;
+/// CNS 15h: secondary controllers of a primary one (Base §5.17.2.15).
+pub const SECONDARY_CONTROLLERS: u8 = 0x15;
 /// CNS 16h: in what steps namespaces take capacity (NVM §4.1.5.6).
 pub const GRANULARITY: u8 = 0x16;
 /// CNS 1Ch: which command sets a controller has (Base §5.17.2.21).

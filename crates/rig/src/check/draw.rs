@@ -7,7 +7,7 @@ use firmware::{
     AddressSplit, BlockDeal, CacheSettings, FlashSettings, JournalSettings, LbaFormat, LockSettings, MappingScheme,
     PipelineSettings, QueueAllocation, ReclaimSettings, Settings, VictimPolicy,
 };
-use flash::Suspend;
+use flash::{Geometry, Shape, Suspend};
 use host::{Pace, Phase};
 use nvme::{Arbitration, ArbitrationShares, CoalescingSettings};
 use rand::{RngExt, SeedableRng};
@@ -151,6 +151,12 @@ impl Draw {
         device.precondition = Precondition { fill, seed };
         // Tags and seals take no time: with a stream of their own they leave every other draw as it was.
         device.drive.tags = device.drive.sector_words > 0 && Draw::new(!seed).coin();
+        if device.drive.tags {
+            // Beside the parity of flash that fails there has to be room for them.
+            let shape = device.drive.geometry.shape();
+            let shape = Shape { oob: shape.oob + device.tag_bytes(), ..shape.clone() };
+            device.drive.geometry = Geometry::new(shape).expect("the same array");
+        }
         device
     }
 
