@@ -137,13 +137,32 @@ fn checked(at: DataPointer) -> [(Submission, u32); 6] {
     ]
 }
 
+/// A command in a queue of a machine.
+fn step(queue: u8, submission: Submission) -> Vec<u8> {
+    let mut step = vec![2 + queue];
+    step.extend(entry(submission));
+    step
+}
+
+/// The machine takes the completions of a queue.
+fn take(queue: u8) -> Vec<u8> {
+    vec![4, queue, 0, 1]
+}
+
+/// A machine whose blocks are protected, with their metadata apart.
+fn protected_machine(buffer: DataPointer) -> Vec<u8> {
+    let mut steps = vec![step(0, protecting(0)), take(0)];
+    for (submission, _) in checked(buffer) {
+        let beside = (MEMORY + 0xa000) as u32;
+        steps.extend([step(1, submission.with_dword(4, beside)), take(1)]);
+    }
+    steps.push(step(0, Submission::set_features(FeatureId::VolatileWriteCache, 0)));
+    steps.extend([step(1, Submission::write(1, 0, 8, buffer)), take(0), take(1)]);
+    steps.concat()
+}
+
 fn machines() -> Vec<Named> {
     let buffer = DataPointer { prp1: HostAddress(MEMORY + 0x8000), prp2: HostAddress(MEMORY + 0x9000) };
-    let step = |queue: u8, submission: Submission| {
-        let mut step = vec![2 + queue];
-        step.extend(entry(submission));
-        step
-    };
     let register = |offset: u32, value: u32| {
         let mut step = vec![0];
         step.extend((offset as u16).to_le_bytes());
@@ -157,7 +176,6 @@ fn machines() -> Vec<Named> {
         step.extend(fields.iter().flat_map(|field| field.to_le_bytes()));
         step
     };
-    let take = |queue: u8| vec![4, queue, 0, 1];
     let commands = [
         step(0, Submission::identify(identify::CONTROLLER, 0, buffer)),
         take(0),
@@ -198,18 +216,11 @@ fn machines() -> Vec<Named> {
         message(7, &[16, 2], false),
         vec![5, 0, 2, 1, 2, 3, 4, 5, 6, 7, 8],
     ];
-    let mut protected = vec![step(0, protecting(0)), take(0)];
-    for (submission, _) in checked(buffer) {
-        let beside = (MEMORY + 0xa000) as u32;
-        protected.extend([step(1, submission.with_dword(4, beside)), take(1)]);
-    }
-    protected.push(step(0, Submission::set_features(FeatureId::VolatileWriteCache, 0)));
-    protected.extend([step(1, Submission::write(1, 0, 8, buffer)), take(0), take(1)]);
     vec![
         ("commands", commands.concat()),
         ("resets", resets.concat()),
         ("memory", memory.concat()),
-        ("protected", protected.concat()),
+        ("protected", protected_machine(buffer)),
     ]
 }
 
