@@ -154,7 +154,7 @@ impl Draw {
         if device.drive.tags {
             // Beside the parity of flash that fails there has to be room for them.
             let shape = device.drive.geometry.shape();
-            let shape = Shape { oob: shape.oob + device.tag_bytes(), ..shape.clone() };
+            let shape = Shape { oob: shape.oob + device.tag_bytes(), ..*shape };
             device.drive.geometry = Geometry::new(shape).expect("the same array");
         }
         device
