@@ -99,7 +99,8 @@ fn combined(phases: &[Summary]) -> Summary {
         write: shares.direction(|phase| &phase.write),
         other: shares.direction(|phase| &phase.other),
         queue_depth_mean: shares.mean(|phase| phase.queue_depth_mean),
-        breakdown: shares.breakdown(),
+        breakdown: shares.breakdown(|phase| &phase.breakdown),
+        breakdown_queueing: shares.breakdown(|phase| &phase.breakdown_queueing),
         groups: shares.groups(),
         completions: completions(phases),
         cores: last.cores.as_ref().map(|_| shares.cores()),
@@ -195,11 +196,11 @@ impl Shares<'_> {
         Direction { ios, iops: rate(|part| part.iops), bandwidth: rate(|part| part.bandwidth), latency }
     }
 
-    fn breakdown(&self) -> Named<f64> {
+    fn breakdown(&self, of: impl Fn(&Summary) -> &Named<f64>) -> Named<f64> {
         let mut named: Named<f64> = Named::default();
         let ios = self.count(|phase| phase.ios).max(1) as f64;
         for (_, phase) in &self.phases {
-            for (name, part) in phase.breakdown.iter() {
+            for (name, part) in of(phase).iter() {
                 let before = named.get(name).copied().unwrap_or(0.0);
                 named.set(name, before + part * phase.ios as f64 / ios);
             }

@@ -36,6 +36,8 @@ pub enum Mutation {
     CommitUnfenced,
     /// See [`MUTATIONS`].
     TrustTornCheckpoint,
+    /// See [`MUTATIONS`].
+    MisdirectRead,
 }
 
 /// What is known of a planted bug.
@@ -126,6 +128,11 @@ pub const MUTATIONS: &[Planted] = &[
         mutation: Mutation::TrustTornCheckpoint,
         name: "trust-torn-checkpoint",
         summary: "recovery takes the newest checkpoint, whether it has a commit or not",
+    },
+    Planted {
+        mutation: Mutation::MisdirectRead,
+        name: "misdirect-read",
+        summary: "TRANS sends some reads of hosts to the page before the right one",
     },
 ];
 

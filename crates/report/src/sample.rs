@@ -63,6 +63,7 @@ pub(crate) fn sample() -> Summary {
         write: direction(500_000, Some(write)),
         queue_depth_mean: 100.6,
         breakdown: breakdown.into_iter().collect(),
+        breakdown_queueing: [("nvmq", 20_100.0), ("trans", 11_000.0), ("fcmd", 100.0)].into_iter().collect(),
         groups: groups.into_iter().collect(),
         completions: [("nvmq", vec![1_010_000, 990_000])].into_iter().collect(),
         power_w: Some(12.3),
@@ -108,6 +109,7 @@ fn parts() -> Summary {
             bad_blocks: 1,
             failed_operations: 2,
             failed_commands: 0,
+            damaged_sectors: 3,
         }),
         data: Some(Oracle { checked: 2_000_000, mismatches: 0 }),
         samples: vec![Sample {

@@ -55,7 +55,10 @@ pub struct Summary {
     /// Mean latency of a request by where it went, ns, in the order a request passes; sums to the mean latency of all requests.
     #[serde(default)]
     pub breakdown: Named<f64>,
-    /// The same for the slowest commands, one in a hundred: where the tail comes from. Without what they waited in the host.
+    /// The queueing in it, ns, by the part whose threads requests stood in line for; sums to it.
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub breakdown_queueing: Named<f64>,
+    /// The breakdown of the slowest commands, one in a hundred: where the tail comes from. Without what they waited in the host.
     #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub breakdown_slowest: Named<f64>,
     /// Where the time of the workers goes, where a worker carries a command through all stages.
@@ -341,6 +344,9 @@ pub struct Media {
     /// Commands answered with a media error since the run began.
     #[serde(default)]
     pub failed_commands: u64,
+    /// Sectors that were not as they were sealed: a bit had flipped, or they were others than those asked for.
+    #[serde(default)]
+    pub damaged_sectors: u64,
 }
 
 /// What the oracle compared with what the host had written.
@@ -444,8 +450,8 @@ mod tests {
         ("/media", "bit_errors corrected retries uncorrectable bad_blocks"),
         ("/data", "checked mismatches"),
         // Not in the contract's first edition.
-        ("", "version workload trace steady_state completions samples"),
-        ("/media", "failed_operations failed_commands"),
+        ("", "version workload trace steady_state completions samples breakdown_queueing"),
+        ("/media", "failed_operations failed_commands damaged_sectors"),
         (
             "/samples/0",
             "at_ns length_ns iops bandwidth read_bandwidth write_bandwidth groups pages_moved journal_pages",

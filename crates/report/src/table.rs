@@ -119,6 +119,11 @@ fn breakdown(page: Page, summary: &Summary, out: &mut String) {
         let mut row = cells(&[name, &nanos(*part), &percent(part / total)]);
         row.push(bar_cell(&bar(part / longest, bar_cells(page))));
         table.add_row(row);
+        if name == "queueing" {
+            for (whose, line) in summary.breakdown_queueing.iter().filter(|(_, line)| **line >= 0.01 * total) {
+                table.add_row(cells(&[&format!("  for {whose}"), &nanos(*line), &percent(line / total), ""]));
+            }
+        }
     }
     table.add_row(cells(&["sum", &nanos(total), &percent(1.0), ""]));
     put(out, &table);
@@ -254,8 +259,11 @@ fn flash_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
         let [bits, corrected, retries] =
             [media.bit_errors, media.corrected, media.retries].map(|number| count(number as f64));
         let (lost, bad) = (of(media.uncorrectable, "read"), of(media.bad_blocks, "bad block"));
-        let line =
+        let mut line =
             format!("{bits} bit errors, {corrected} code words corrected, {retries} retries; {lost} given up, {bad}");
+        if media.damaged_sectors > 0 {
+            line += &format!("; {}", of(media.damaged_sectors, "damaged sector"));
+        }
         lines.push(("media", line));
     }
 }

@@ -61,9 +61,12 @@ struct Live {
     cursor: Time,
     after: u8,
     parts: [u64; PARTS.len()],
+    /// Its queueing, by the part whose thread it waited for.
+    lines: [u64; PARTS.len()],
 }
 
-const RESTING: Live = Live { cursor: Time::ZERO, after: QUEUEING as u8, parts: [0; PARTS.len()] };
+const RESTING: Live =
+    Live { cursor: Time::ZERO, after: QUEUEING as u8, parts: [0; PARTS.len()], lines: [0; PARTS.len()] };
 
 /// Mean parts of a latency.
 #[derive(Clone, Debug, Default)]
@@ -72,6 +75,8 @@ pub struct Breakdown {
     pub commands: u64,
     /// Time of all of them in each part.
     pub parts: [u128; PARTS.len()],
+    /// Their queueing, by the part whose thread they waited for.
+    pub lines: [u128; PARTS.len()],
 }
 
 /// Look-ups of pages in the data cache.
@@ -215,8 +220,18 @@ pub(crate) struct Meter {
     arrived: Time,
     /// The run interval by interval, where that is wanted.
     pub(crate) samples: Option<Samples>,
-    /// What the turn that notes follow counted for: the command, the part and the time.
-    last: Option<(u32, u8, u64)>,
+    /// The turn that notes follow, if it counted for a command.
+    last: Option<Counted>,
+}
+
+/// What a turn counted for.
+#[derive(Clone, Copy, Debug)]
+struct Counted {
+    key: u32,
+    part: u8,
+    /// The turn itself, and what the command stood in line for it.
+    work: u64,
+    line: u64,
 }
 
 impl Meter {
@@ -333,12 +348,14 @@ impl Meter {
 
     /// A part of what the last turn counted for was another part's work.
     fn divide(&mut self, part: LatencyPart, share: f64) {
-        let Some((key, from, counted)) = self.last else { return };
+        let Some(Counted { key, part: from, work, line }) = self.last else { return };
         let Some(to) = part_of(part) else { return };
         let Some(live) = self.live(key) else { return };
-        let moved = ((counted as f64 * share) as u64).min(live.parts[usize::from(from)]);
-        live.parts[usize::from(from)] -= moved;
-        live.parts[usize::from(to)] += moved;
+        for (sums, counted) in [(&mut live.parts, work), (&mut live.lines, line)] {
+            let moved = ((counted as f64 * share) as u64).min(sums[usize::from(from)]);
+            sums[usize::from(from)] -= moved;
+            sums[usize::from(to)] += moved;
+        }
     }
 
     fn on_waited(&mut self, key: CommandKey, on: Wait, since: Time, until: Time) {
@@ -374,14 +391,14 @@ impl Meter {
             Note::Reaped { key, counted } => {
                 let Some(live) = self.live(key.0) else { return };
                 live.advance(at, COMPLETION as u8);
-                let parts = live.parts;
+                let (parts, lines) = (live.parts, live.lines);
                 if counted {
                     let total = parts.iter().sum::<u64>();
                     let class = latency_class(total);
                     if self.window.classes.len() <= class {
                         self.window.classes.resize_with(class + 1, Breakdown::default);
                     }
-                    self.window.classes[class].add(&parts);
+                    self.window.classes[class].add(&parts, &lines);
                 }
             }
             Note::LockAnswered { asked, waited } => {
@@ -425,10 +442,12 @@ impl Breakdown {
     fn join(&mut self, other: &Breakdown) {
         self.commands += other.commands;
         self.parts.iter_mut().zip(other.parts).for_each(|(sum, part)| *sum += part);
+        self.lines.iter_mut().zip(other.lines).for_each(|(sum, line)| *sum += line);
     }
 
-    fn add(&mut self, parts: &[u64; PARTS.len()]) {
+    fn add(&mut self, parts: &[u64; PARTS.len()], lines: &[u64; PARTS.len()]) {
         self.commands += 1;
+        self.lines.iter_mut().zip(lines).for_each(|(sum, &line)| *sum += u128::from(line));
         self.parts.iter_mut().zip(parts).for_each(|(sum, &part)| *sum += u128::from(part));
     }
 }
@@ -464,9 +483,10 @@ impl Probe<Firmware> for Meter {
                 live.advance(record.arrived, live.after);
                 live.after = share.after;
                 if !instant {
-                    live.advance(record.started, QUEUEING as u8);
-                    let counted = live.advance(record.ended, share.turn);
-                    self.last = Some((key, share.turn, counted));
+                    let line = live.advance(record.started, QUEUEING as u8);
+                    live.lines[usize::from(share.turn)] += line;
+                    let work = live.advance(record.ended, share.turn);
+                    self.last = Some(Counted { key, part: share.turn, work, line });
                 }
             }
         }

@@ -72,6 +72,7 @@ pub(crate) fn summarise(
         ..seen
     };
     summary.breakdown = breakdown(&meter.window.breakdown(), summary.latency_mean());
+    summary.breakdown_queueing = lines(&meter.window.breakdown());
     summary.breakdown_slowest = breakdown(&meter.slowest(100), None);
     summary.workers = window.workers(counts);
     summary
@@ -141,6 +142,13 @@ fn breakdown(sums: &Breakdown, latency: Option<f64>) -> Named<f64> {
         named.set("host", host);
     }
     named
+}
+
+/// Mean time in line before firmware threads, by the part whose thread it was.
+fn lines(sums: &Breakdown) -> Named<f64> {
+    let commands = sums.commands.max(1) as f64;
+    let means = PARTS.iter().zip(sums.lines).filter(|(_, total)| *total > 0);
+    means.map(|(part, total)| (*part, total as f64 / commands / 1e3)).collect()
 }
 
 fn cache(counts: &Counts) -> Cache {

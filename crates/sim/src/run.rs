@@ -255,7 +255,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         }
         let (sends, count, abroad) = self.collect(home);
         let send = self.processor.send;
-        cost.slots += u64::from(send.slots) * count;
+        cost.slots += send.slots * count;
         cost.stall += send.stall * count + fetch + self.processor.hops.publish * abroad;
         if self.cores.enter(place, stage) {
             cost.add(self.processor.switch);

@@ -150,14 +150,14 @@ impl Cache {
                 return self.write(turn, request, place, cached, evicted);
             }
             CacheOperation::Write | CacheOperation::WriteThrough => {
-                if !self.make_way(turn, request.lpn, place, cached, evicted) {
+                if !self.make_way(turn, request, place, cached, evicted) {
                     return false;
                 }
                 turn.note(Note::CacheLookedUp { hit: cached == Some(request.lpn), write: true });
                 self.ask(turn, TransOperation::Write, request);
             }
             CacheOperation::Discard => {
-                if !self.make_way(turn, request.lpn, place, cached, evicted) {
+                if !self.make_way(turn, request, place, cached, evicted) {
                     return false;
                 }
                 self.ask(turn, TransOperation::Discard, request);
@@ -178,13 +178,14 @@ impl Cache {
     fn make_way(
         &mut self,
         turn: &mut Turn<'_>,
-        lpn: Lpn,
+        request: &CacheRequest,
         place: usize,
         cached: Option<Lpn>,
         evicted: Option<Lpn>,
     ) -> bool {
+        let lpn = request.lpn;
         if cached == Some(lpn) && evicted.is_none() && !self.spares.is_empty() {
-            self.evict(turn, place, lpn, None);
+            self.evict(turn, place, lpn, None, request.key);
             return false;
         }
         cached != Some(lpn) && evicted != Some(lpn)
@@ -254,11 +255,12 @@ impl Cache {
         let victim = cached.expect("handled above");
         if !self.settings.cache.non_blocking {
             // A blocking buffer takes the new page only when the old one is on flash.
-            self.evict(turn, place, victim, None);
+            self.evict(turn, place, victim, None, request.key);
             return false;
         }
         turn.note(looked_up);
-        self.evict(turn, place, victim, Some(lpn));
+        // Nobody waits for it.
+        self.evict(turn, place, victim, Some(lpn), CommandKey::NONE);
         turn.spend(Work::ServeEntry);
         let spare = std::mem::replace(&mut self.entries[place].frame, request.frame);
         self.answer(turn, request, spare);
@@ -266,7 +268,8 @@ impl Cache {
     }
 
     /// Sends an entry's page to flash; the entry gets a spare frame, and caches `next` from now on.
-    fn evict(&mut self, turn: &mut Turn<'_>, place: usize, lpn: Lpn, next: Option<Lpn>) {
+    /// It counts for the command of `key`, the one that waits for it.
+    fn evict(&mut self, turn: &mut Turn<'_>, place: usize, lpn: Lpn, next: Option<Lpn>, key: CommandKey) {
         turn.spend(Work::EvictEntry);
         turn.note(Note::CacheEviction);
         let spare = self.spares.pop().expect("the caller looked");
@@ -277,8 +280,7 @@ impl Cache {
         let evicted = Some(lpn).filter(|_| !self.settings.has(Mutation::LoseEvicted));
         self.set_tag(turn, place, next, evicted);
         let requester = Requester { group: Asker::Cache, index: self.index, tag: place as u32 };
-        // It is nobody's command: its time is not part of the write that caused it.
-        let eviction = CacheRequest { operation: CacheOperation::Write, lpn, frame, requester, key: CommandKey::NONE };
+        let eviction = CacheRequest { operation: CacheOperation::Write, lpn, frame, requester, key };
         self.ask(turn, TransOperation::Write, &eviction);
     }
 
@@ -296,7 +298,7 @@ impl Cache {
         self.set_tag(turn, place, cached, None);
         if self.entries[place].flush {
             match cached {
-                Some(lpn) => self.evict(turn, place, lpn, None),
+                Some(lpn) => self.evict(turn, place, lpn, None, CommandKey::NONE),
                 None => self.count_flushed(turn, place, true),
             }
         }
@@ -398,7 +400,7 @@ impl Cache {
                 continue;
             }
             if let (Some(lpn), _) = self.tag(turn, place) {
-                self.evict(turn, place, lpn, None);
+                self.evict(turn, place, lpn, None, CommandKey::NONE);
             }
         }
     }
