@@ -21,11 +21,10 @@ const BLOCKS: [u32; 2] = [16, 16];
 /// Tells draws that came later from those before.
 const APART: u64 = 0x5eed_0001_0000_0000;
 
-/// The same for the moment at which hosts turn the volatile write cache off.
-const TURNED_OFF: u64 = 0x5eed_0003_0000_0000;
-
 /// The same, for those that came after.
 const FAR: u64 = 0x5eed_0002_0000_0000;
+/// The same for the moment at which hosts turn the volatile write cache off.
+const TURNED_OFF: u64 = 0x5eed_0003_0000_0000;
 
 /// A share of all requests.
 const FLUSHES: f64 = 0.03;
