@@ -58,6 +58,10 @@ struct Row {
     cuts_in_recovery: u64,
     torn_pages: u64,
     blocks_erased: u64,
+    /// Programs and erases that failed, pages that could not be read, and cuts of drives that took no more writes.
+    failed_operations: u64,
+    given_up_pages: u64,
+    read_only: u64,
     /// Cuts at which a protected drive brought its buffer to flash.
     drains: u64,
     drained_pages: u64,
@@ -76,6 +80,9 @@ impl Row {
             cuts_in_recovery: totals.cuts_in_recovery,
             torn_pages: totals.torn_pages,
             blocks_erased: totals.erases,
+            failed_operations: totals.failed_operations,
+            given_up_pages: totals.given_up,
+            read_only: totals.read_only,
             drains: totals.drains,
             drained_pages: totals.drained_pages,
             recoveries: totals.recoveries,
@@ -90,11 +97,12 @@ impl Row {
         let counts = [
             self.cases,
             self.cuts,
-            self.cuts_in_recovery,
             self.torn_pages,
             self.blocks_erased,
+            self.failed_operations,
+            self.given_up_pages,
+            self.read_only,
             self.drains,
-            self.recoveries,
             self.from_checkpoint,
         ];
         let mut cells = vec![self.architecture.to_owned()];
@@ -201,17 +209,18 @@ fn page(shell: &Shell<'_>, outcome: &Sweep) -> String {
         "architecture",
         "runs",
         "cuts",
-        "in recovery",
-        "torn pages",
+        "torn",
         "erases",
+        "failed",
+        "lost",
+        "read-only",
         "drains",
-        "recoveries",
-        "by checkpoint",
+        "checkpoints",
         "took",
         "at most",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(outcome.totals.iter().map(|(name, totals)| Row::new(name, totals).cells()));
     rows.push(Row::new("all", &outcome.all()).cells());
-    table(shell.page, &rows, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10])
+    table(shell.page, &rows, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
 }

@@ -38,6 +38,12 @@ pub enum Mutation {
     TrustTornCheckpoint,
     /// See [`MUTATIONS`].
     MisdirectRead,
+    /// See [`MUTATIONS`].
+    EraseUnreplaced,
+    /// See [`MUTATIONS`].
+    KeepReplacedNumber,
+    /// See [`MUTATIONS`].
+    FillBadGroup,
 }
 
 /// What is known of a planted bug.
@@ -134,12 +140,32 @@ pub const MUTATIONS: &[Planted] = &[
         name: "misdirect-read",
         summary: "TRANS sends some reads of hosts to the page before the right one",
     },
+    Planted {
+        mutation: Mutation::EraseUnreplaced,
+        name: "erase-unreplaced",
+        summary: "BGC has a group erased while a page whose program failed is on its way to another place",
+    },
+    Planted {
+        mutation: Mutation::KeepReplacedNumber,
+        name: "keep-replaced-number",
+        summary: "a page whose program failed keeps its number at its other place",
+    },
+    Planted {
+        mutation: Mutation::FillBadGroup,
+        name: "fill-bad-group",
+        summary: "recovery forgets which groups failed before the cut",
+    },
 ];
 
 impl Mutation {
     /// The bug of a name.
     pub fn named(name: &str) -> Option<Mutation> {
         MUTATIONS.iter().find(|planted| planted.name == name).map(|planted| planted.mutation)
+    }
+
+    /// Whether it is a bug of what is done about programs and erases that fail.
+    pub fn concerns_failures(self) -> bool {
+        matches!(self, Mutation::EraseUnreplaced | Mutation::KeepReplacedNumber | Mutation::FillBadGroup)
     }
 
     /// Its name.

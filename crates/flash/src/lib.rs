@@ -30,6 +30,7 @@ mod ecc;
 mod faults;
 mod geometry;
 mod ledger;
+mod media_fault;
 mod pending;
 mod scrambler;
 mod seal;
@@ -39,7 +40,7 @@ mod timing;
 
 pub use channel::{Caught, Channel, Finished};
 pub use command::{Operation, PLANES_MAX, PageSlot, Transaction, TransactionTag};
-pub use contents::{Contents, Labels, Media, MediaFault, Oob};
+pub use contents::{Contents, Labels, Media, Oob};
 pub use ecc::{Bch, BchError, Uncorrectable};
 pub use faults::{
     ErrorModel, FaultSettings, FaultSettingsError, FaultyMedia, OOB_ENTRY, PageRead, ReadRetry, Reading, Stress,
@@ -47,6 +48,7 @@ pub use faults::{
 };
 pub use geometry::{CellKind, Geometry, GeometryError, PageAddress, Shape};
 pub use ledger::{Phase, PhaseRecord, Usage};
+pub use media_fault::MediaFault;
 pub use seal::{TAG_WORDS, is_sealed, is_unwritten, moved, seal, tag_bytes};
 pub use store::{PageStore, StoreFailed, StoredBlock, StoredPage};
 pub use timing::{CommandCycles, PageType, Suspend, Timing, TimingError, page_type};

@@ -3,8 +3,7 @@
 //!
 //! # Invariants
 //! - Nothing a device does panics: a wrong answer, a stray access and a made-up completion are counted and described.
-//! - The oracle accuses no device that takes commands of one queue in order and answers each after it took effect. The
-//!   one exception: a write that fails must be answered before later reads of its queue to the same sectors are.
+//! - The oracle accuses no device that takes commands of one queue in order and answers each after it took effect.
 //! - No clock, no randomness: what the driver does follows from its settings, its sources and the calls made to it.
 //!
 //! # What it leaves out
@@ -18,8 +17,8 @@ mod memory;
 mod oracle;
 
 pub use driver::{
-    ADMIN_BYTES, DoorbellWrite, Driver, DriverSettings, Interval, KINDS, Layout, Observe, Pace, Phase, PhaseResults,
-    PowerCuts, Problem, Results, Rounds, SettingsError, TRANSFER_MAX, Tally,
+    ADMIN_BYTES, DoorbellWrite, Driver, DriverSettings, Interval, KINDS, Layout, MediaFailure, Observe, Pace, Phase,
+    PhaseResults, PowerCuts, Problem, Results, Rounds, SettingsError, TRANSFER_MAX, Tally,
 };
 pub use memory::{Memory, MemoryError};
 pub use oracle::{Access, Initial, Meaning, Mismatch, Oracle, Ticket};

@@ -152,18 +152,33 @@ pub(crate) enum Risen {
     Cut(Vec<Contents>),
 }
 
-/// How often groups were erased, and which are bad, is taken from the array: the out-of-band entries do not say.
-fn look_at_blocks(tables: &Tables, contents: &[Contents]) {
-    let (geometry, groups) = (contents[0].geometry(), &tables.groups);
-    for group in 0..groups.count() {
-        let first = groups.first_block(group).0;
-        let blocks = (first..first + groups.planes()).map(BlockId);
-        let of_block = |block: BlockId| (block, &contents[geometry.die_of(block).0.index()]);
-        let erases = blocks.clone().map(of_block).filter_map(|(block, contents)| contents.erase_count(block).ok());
-        groups.set_erase_count(group, erases.max().unwrap_or(0));
-        if groups.owner(group).is_some() && blocks.map(of_block).any(|(block, contents)| contents.is_bad(block)) {
-            groups.find_bad(group);
+/// The blocks of a group, each with the contents of its channel.
+fn blocks_of<'a>(
+    tables: &Tables,
+    contents: &'a [Contents],
+    group: u32,
+) -> impl Iterator<Item = (BlockId, &'a Contents)> + use<'a> {
+    let first = tables.groups.first_block(group).0;
+    let blocks = (first..first + tables.groups.planes()).map(BlockId);
+    let geometry = contents[0].geometry();
+    blocks.map(move |block| (block, &contents[geometry.die_of(block).0.index()]))
+}
+
+/// The marks of bad blocks are on the blocks themselves. They are known when recovery begins.
+fn look_at_marks(tables: &Tables, contents: &[Contents]) {
+    for group in 0..tables.groups.count() {
+        if blocks_of(tables, contents, group).any(|(block, contents)| contents.is_bad(block)) {
+            tables.groups.know_bad(group);
         }
+    }
+}
+
+/// How often groups were erased is taken from the array: the out-of-band entries do not say.
+fn look_at_wear(tables: &Tables, contents: &[Contents]) {
+    for group in 0..tables.groups.count() {
+        let erases =
+            blocks_of(tables, contents, group).filter_map(|(block, contents)| contents.erase_count(block).ok());
+        tables.groups.set_erase_count(group, erases.max().unwrap_or(0));
     }
 }
 
@@ -294,9 +309,10 @@ impl Device {
         let (mut before, mut after) = (Some(contents), None);
         let (drawing, drive) = self.draw_prepared(&mut |drive, tables| {
             let contents = self.keeping_journal(tables, before.take().expect("a device is prepared once"));
+            look_at_marks(tables, &contents);
             let outcome = recover(self, (drive, tables), processor.clone(), contents, end, fate);
             if let Ok(Outcome::Up(contents, _)) = &outcome {
-                look_at_blocks(tables, contents);
+                look_at_wear(tables, contents);
             }
             after = Some(outcome);
         })?;
@@ -473,7 +489,7 @@ impl Device {
     }
 
     /// The pages of a channel, failing as they are set to. The journal's blocks do not fail.
-    fn media(&self, contents: Contents, tables: &Tables) -> FaultyMedia {
+    pub(crate) fn media(&self, contents: Contents, tables: &Tables) -> FaultyMedia {
         match self.faults {
             None => FaultyMedia::sound(contents),
             Some(faults) => {

@@ -5,7 +5,7 @@ use crate::hardware::{ChannelStage, ChannelWays, Fate, Ledger, MediaTally, Upset
 use crate::session::{SessionError, cut_channels};
 use firmware::boot::{self, Boot, BootDrawing};
 use firmware::{Drive, Tables};
-use flash::{Channel, Contents, FaultyMedia};
+use flash::{Channel, Contents};
 use sim::{Processor, Sim};
 use std::sync::{Arc, Mutex};
 use units::{ChannelId, Span, StageId, Time};
@@ -64,7 +64,8 @@ pub(crate) fn recover(
             sealed: None,
             upsets: Upsets::default(),
         };
-        let stage = ChannelStage::new(index as u16, channel, FaultyMedia::sound(contents), ways, false);
+        // Flash fails while it is recovered as it does at other times.
+        let stage = ChannelStage::new(index as u16, channel, device.media(contents, tables), ways, false);
         blueprint.install_boxed(channels[index], Box::new(stage.for_recovery()));
     }
     blueprint.check().map_err(crate::BuildError::from)?;

@@ -13,9 +13,9 @@ use crate::power::{Drained, PowerBudget};
 use crate::recovery::Recovery;
 use crate::samples::Samples;
 use crate::summary::{Labels, summarise};
-use firmware::{Firmware, Tables};
+use firmware::{Drive, Firmware, Tables};
 use flash::{Contents, Usage};
-use host::Phase;
+use host::{MediaFailure, Phase};
 use report::Summary;
 use sim::{CoreUsage, EnergyPrices, Processor, Sim, StageUsage};
 
@@ -26,6 +26,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 use thiserror::Error;
 use units::{CoreId, Lpn, Ppn, Span, StageId, Time};
+use workload::IoKind;
 
 /// A run that went wrong.
 #[derive(Debug, Error)]
@@ -89,6 +90,7 @@ pub(crate) struct Remains {
 pub struct Session {
     sim: Sim<Firmware, Meter>,
     tables: Tables,
+    drive: Arc<Drive>,
     channels: Vec<StageId>,
     host: StageId,
     link: StageId,
@@ -161,6 +163,7 @@ impl Session {
         Session {
             sim,
             tables,
+            drive,
             channels,
             host,
             link,
@@ -265,7 +268,9 @@ impl Session {
             match ledger.halt.take().filter(|_| ledger.fault.is_none()) {
                 Some(Halt::Finished) => {
                     judge(&ledger.phases.pop().expect("a finished phase is in the ledger"))?;
+                    drop(ledger);
                     (ended, self.left) = (ended + 1, self.left - 1);
+                    self.give_up_lost();
                     if end == Time::NEVER {
                         return Ok(ended);
                     }
@@ -286,9 +291,7 @@ impl Session {
     /// Cuts the power now: what remains is what the flash holds, and the host.
     pub(crate) fn cut(mut self, fate: &mut dyn FnMut() -> Fate) -> Result<Remains, SessionError> {
         let now = self.sim.now();
-        let stage = self.sim.stage_mut(self.host);
-        let host: &mut HostStage =
-            stage.inspect_mut().and_then(|stage| stage.downcast_mut()).expect("the rig installed it there");
+        let host = host_of(&mut self.sim, self.host);
         let LastWords { problems, first_problem, .. } = host.last_words();
         if let Some(wrong) = wrong(None, problems, first_problem.as_ref()) {
             return Err(wrong);
@@ -313,6 +316,46 @@ impl Session {
             Risen::Up(_, recovery) => Ok(recovery),
             Risen::Cut(_) => unreachable!("the power stays on"),
         }
+    }
+
+    /// Pages that flash could not give back are as uncertain after a phase that read all of them as before. They may hold whatever they
+    /// might have held.
+    fn give_up_lost(&mut self) {
+        let (media, drive) = (self.media.clone(), self.drive.clone());
+        host_of(&mut self.sim, self.host).give_up(|device, page| {
+            let base = drive.namespaces()[usize::from(device)].base;
+            media.is_lost(Lpn((base.0 / 8 + page) as u32))
+        });
+    }
+
+    /// Checks that a command ended with a media error only where a page of it is lost, or where it writes to a drive that takes no more
+    /// writes. `seen` of them were checked before; how many there are now.
+    pub(crate) fn check_media_errors(&self, seen: usize) -> Result<usize, SessionError> {
+        let failures = inspect::<HostStage>(&self.sim, self.host).media_failures();
+        for failure in &failures[seen..] {
+            let MediaFailure { kind, device, lba, sectors } = *failure;
+            let writes = !matches!(kind, IoKind::Read | IoKind::Compare);
+            let base = self.drive.namespaces()[usize::from(device)].base.0;
+            let pages = (base + lba.0) / 8..(base + lba.0 + u64::from(sectors)).div_ceil(8);
+            let is_due = writes && self.tables.groups.is_read_only()
+                || pages.clone().any(|page| self.media.is_lost(Lpn(page as u32)));
+            if !is_due {
+                let what = format!("{kind:?} of {sectors} sectors at {lba} failed, and no page of it is lost");
+                return Err(SessionError::Invariant(what));
+            }
+        }
+        Ok(failures.len())
+    }
+
+    /// Programs and erases that failed since the drive was switched on, pages given up, and whether it takes no more writes.
+    pub(crate) fn failures(&self) -> (u64, u64, bool) {
+        let counts = self.media.counts();
+        (counts.failed, counts.uncorrectable, self.tables.groups.is_read_only())
+    }
+
+    /// Whether a page whose program failed is on its way to another place.
+    pub(crate) fn is_replacing(&self) -> bool {
+        self.tables.groups.replacing() > 0
     }
 
     /// Blocks erased so far, since the drive was switched on.
@@ -532,6 +575,11 @@ pub(crate) fn cut_channels<P: stage::Probe<Firmware>>(
         stage.expect("the rig installed it there").cut(now, fate)
     };
     channels.iter().map(cut).collect()
+}
+
+fn host_of(sim: &mut Sim<Firmware, Meter>, host: StageId) -> &mut HostStage {
+    let stage = sim.stage_mut(host).inspect_mut().and_then(|stage| stage.downcast_mut());
+    stage.expect("the rig installed it there")
 }
 
 fn inspect<S: 'static>(sim: &Sim<Firmware, Meter>, id: StageId) -> &S {

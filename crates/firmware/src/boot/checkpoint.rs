@@ -101,9 +101,9 @@ impl Checkpoint {
         places.map(|(place, segment)| (segment, Ppn(place - 1)))
     }
 
-    /// Whether this is the newest page of a segment.
-    pub(super) fn has(&self, segment: u32, at: Ppn) -> bool {
-        self.segments.get(segment as usize) == Some(&(at.0 + 1))
+    /// The newest page of a segment, if it has one.
+    pub(super) fn place(&self, segment: u32) -> Option<Ppn> {
+        self.segments.get(segment as usize)?.checked_sub(1).map(Ppn)
     }
 
     /// Where it is, for LOG.
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!((chosen.number, &chosen.bounds[..]), (2, &[20, 40][..]));
         let places: Vec<(u32, Ppn)> = chosen.places().collect();
         assert_eq!(places, [(0, Ppn(1)), (1, Ppn(6)), (2, Ppn(3))]);
-        assert!(chosen.has(1, Ppn(6)) && !chosen.has(1, Ppn(2)) && !chosen.has(3, Ppn(2)));
+        assert!(chosen.place(1) == Some(Ppn(6)) && chosen.place(3).is_none());
         assert_eq!(pages.newest, 3);
         assert_eq!(pages.choose(4, 2, true).map(|torn| torn.number), Some(3), "the planted bug takes the torn one");
     }

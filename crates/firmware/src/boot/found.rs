@@ -1,6 +1,6 @@
 //! What recovery found, and how it becomes the tables that the stages of the architecture begin with.
 
-use crate::{BlockGroups, GroupState, Tables};
+use crate::{BlockGroups, Flaw, GroupState, Tables};
 use std::collections::BTreeMap;
 use units::{Lpn, Ppn};
 
@@ -75,14 +75,16 @@ impl Found {
         tables.set_first_version(self.first_version);
     }
 
-    /// Full groups are as old as their newest page, counted among those of their owner.
+    /// Full groups are as old as their newest page, counted among those of their owner. A group that failed is filled no further.
     fn set_states(&self, groups: &BlockGroups) {
         let mut full: Vec<(u64, u32)> = Vec::new();
         for (found, group) in self.groups.iter().zip(0..) {
             if groups.journal().contains(&group) {
                 let state = if found.written > 0 { GroupState::Closed } else { GroupState::Free };
                 groups.set_state(group, state);
-            } else if found.written == groups.pages() {
+            } else if groups.has(group, Flaw::Failed) && found.valid == 0 {
+                groups.retire(group);
+            } else if found.written == groups.pages() || found.written > 0 && groups.has(group, Flaw::Failed) {
                 full.push((found.newest, group));
             } else if found.written > 0 {
                 groups.reopen(group, found.written);

@@ -37,9 +37,13 @@ pub struct Step {
 pub const STEPS: &[Step] = &[
     Step {
         name: "journal",
-        summary: "read the journal, all dies at once, and choose the newest checkpoint that is whole",
+        summary: "read the journal, all dies at once, put the newest page of each map segment into the map, and choose the newest \
+            checkpoint that is whole",
     },
-    Step { name: "map", summary: "read the newest page of each map segment up to that checkpoint" },
+    Step {
+        name: "map",
+        summary: "read those segments again of which a later checkpoint that was cut short has a page",
+    },
     Step {
         name: "probe",
         summary: "read the last row of each group: one that ends with a page that the checkpoint knows has no other",

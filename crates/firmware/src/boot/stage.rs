@@ -7,7 +7,7 @@ use crate::message::*;
 use crate::stages::dies::DieLines;
 use crate::tables::Frames;
 use crate::tables::journal::{COMMIT, HEAD, JOURNAL_OWNER};
-use crate::{BlockGroups, Firmware, Mapping, Mutation, PageMap, Tables, Turn, Work};
+use crate::{BlockGroups, Firmware, Flaw, Mapping, Mutation, PageMap, Tables, Turn, Work};
 use flash::Operation;
 use stage::{Accepts, Stage};
 use std::any::Any;
@@ -48,6 +48,8 @@ pub struct Boot {
     began: Time,
     journal: JournalPages,
     checkpoint: Option<Checkpoint>,
+    /// Of each segment the checkpoint and the page, plus 1, that is in the map now.
+    loaded: Vec<(u64, u32)>,
     /// Groups that have nothing that the checkpoint does not know.
     known: Vec<bool>,
     /// What the out-of-band entries of groups say that were read whole: a logical page plus 1 for each position.
@@ -68,7 +70,11 @@ impl Boot {
     ) -> Self {
         let Mapping::Page(map) = tables.mapping.clone() else { panic!("only page maps are recovered") };
         let groups = &tables.groups;
+        if mutation == Some(Mutation::FillBadGroup) {
+            (0..groups.count()).for_each(|group| groups.clear_flaws(group));
+        }
         Boot {
+            loaded: vec![(0, 0); tables.journal.segments() as usize],
             found: Found::new(groups.count()),
             known: vec![false; groups.count() as usize],
             rows: vec![DieRows::default(); groups.dies() as usize],
@@ -147,11 +153,21 @@ impl Boot {
         }
     }
 
-    /// The rows of the journal that have segments of the checkpoint.
+    /// The rows of the journal that have segments of the checkpoint which are not in the map yet: a checkpoint that was cut short had
+    /// newer ones. What such a one alone had is not in the map.
     fn list_segments(&mut self) {
-        let Some(checkpoint) = &self.checkpoint else { return };
         let groups = &self.tables.groups;
-        for (_, at) in checkpoint.places() {
+        for (segment, (_, place)) in (0..).zip(&self.loaded) {
+            let due = self.checkpoint.as_ref().and_then(|checkpoint| checkpoint.place(segment));
+            let Some(at) = due else {
+                if *place > 0 {
+                    self.lpns(segment).for_each(|lpn| self.map.unset(lpn));
+                }
+                continue;
+            };
+            if *place == at.0 + 1 {
+                continue;
+            }
             let group = groups.of(at);
             let row = groups.position(at) / groups.planes();
             self.rows[groups.die(group) as usize].listed.push((group, row));
@@ -184,8 +200,8 @@ impl Boot {
 
     fn ask(&mut self, turn: &mut Turn<'_>, operation: Operation, ppn: Ppn, frame: u32, tag: u32) {
         let requester = Requester { group: Asker::Fil, index: 0, tag };
-        let (owner, ticket, key) = (0, NO_TICKET, CommandKey::NONE);
-        self.dies.submit(turn, FlashRequest { operation, ppn, frame, requester, owner, ticket, key });
+        let (owner, ticket, replaces, key) = (0, NO_TICKET, false, CommandKey::NONE);
+        self.dies.submit(turn, FlashRequest { operation, ppn, frame, requester, owner, ticket, replaces, key });
     }
 
     /// What a step does when all is read, and the next one.
@@ -221,8 +237,8 @@ impl Boot {
         if lpn != Frames::ERASED {
             self.rows[die as usize].erased = false;
             match self.step {
-                Step::Journal => self.note_journal(group, position, frame),
-                Step::Map => self.load_segment(turn, group, position, frame),
+                Step::Journal => self.note_journal(turn, group, position, frame),
+                Step::Map => self.load_due(turn, group, position, frame),
                 Step::Probe => self.probe(group, lpn, version),
                 _ => self.enter(turn, group, position, (lpn, owner, version)),
             }
@@ -239,8 +255,8 @@ impl Boot {
         }
     }
 
-    /// A page of the journal.
-    fn note_journal(&mut self, group: u32, position: u32, frame: u32) {
+    /// A page of the journal. The newest page of a segment goes into the map at once: most of them are of the checkpoint that counts.
+    fn note_journal(&mut self, turn: &mut Turn<'_>, group: u32, position: u32, frame: u32) {
         let written = &mut self.found.groups[group as usize].written;
         *written = (position + 1).max(*written);
         let (label, owner, checkpoint) = self.frames.labelled(frame);
@@ -251,6 +267,10 @@ impl Boot {
             let seal = matches!(label, HEAD | COMMIT);
             let words = if seal { self.words(frame) } else { Vec::new() };
             self.journal.note(label, checkpoint, at, words);
+            let Lpn(segment) = label;
+            if self.loaded.get(segment as usize).is_some_and(|loaded| *loaded < (checkpoint, at.0 + 1)) {
+                self.load_segment(turn, segment, (checkpoint, at), frame);
+            }
         }
     }
 
@@ -274,21 +294,32 @@ impl Boot {
         self.checkpoint = chosen;
     }
 
-    /// A page of the journal is a segment of the checkpoint, or one that a later page supersedes.
-    fn load_segment(&mut self, turn: &mut Turn<'_>, group: u32, position: u32, frame: u32) {
-        let (Lpn(segment), ..) = self.frames.labelled(frame);
+    /// A page of the journal is a segment of the checkpoint that is due, or one that lies beside it.
+    fn load_due(&mut self, turn: &mut Turn<'_>, group: u32, position: u32, frame: u32) {
+        let (Lpn(segment), _, checkpoint) = self.frames.labelled(frame);
         let at = self.groups().page(group, position);
-        if !self.checkpoint.as_ref().is_some_and(|checkpoint| checkpoint.has(segment, at)) {
-            return;
+        let due = self.checkpoint.as_ref().and_then(|checkpoint| checkpoint.place(segment));
+        if due == Some(at) && self.loaded[segment as usize].1 != at.0 + 1 {
+            self.load_segment(turn, segment, (checkpoint, at), frame);
         }
+    }
+
+    fn load_segment(&mut self, turn: &mut Turn<'_>, segment: u32, (checkpoint, at): (u64, Ppn), frame: u32) {
         turn.spend(Work::CollectMetadata);
-        let first = segment as usize * self.tables.mapping.segment_entries();
+        self.loaded[segment as usize] = (checkpoint, at.0 + 1);
         let entries = self.words(frame).into_iter().flat_map(|word| [word as u32, (word >> 32) as u32]);
-        for (lpn, entry) in (first as u32..self.pages).map(Lpn).zip(entries) {
-            if let Some(place) = entry.checked_sub(1) {
-                self.map.set(lpn, Ppn(place));
+        for (lpn, entry) in self.lpns(segment).zip(entries) {
+            match entry.checked_sub(1) {
+                Some(place) => self.map.set(lpn, Ppn(place)),
+                None => self.map.unset(lpn),
             }
         }
+    }
+
+    /// The logical pages of a segment.
+    fn lpns(&self, segment: u32) -> impl Iterator<Item = Lpn> + use<> {
+        let entries = self.tables.mapping.segment_entries() as u32;
+        (segment * entries..self.pages.min((segment + 1) * entries)).map(Lpn)
     }
 
     fn load_map(&mut self) {
@@ -378,7 +409,8 @@ impl Boot {
         self.left = 0;
         for group in 0..self.groups().journal().start {
             let found = &mut self.found.groups[group as usize];
-            if found.written == 0 || found.valid > 0 {
+            // A group that failed is not used any more, whatever it holds.
+            if found.written == 0 || found.valid > 0 || self.tables.groups.has(group, Flaw::Failed) {
                 continue;
             }
             found.written = 0;
@@ -398,6 +430,9 @@ impl Boot {
         for page in finished.pages() {
             let FlashRequest { requester, frame, .. } = page.request;
             if requester.tag == ERASE {
+                if page.media != Media::Good {
+                    self.groups().mark(self.groups().of(page.request.ppn), Flaw::Failed);
+                }
                 self.left -= 1;
                 if self.left == 0 {
                     self.end_step(turn);

@@ -312,7 +312,7 @@ impl Bgc {
         self.tables.frames.label(frame, UNPROGRAMMED, 0, 0);
         let requester = Requester { group: Asker::Bgc, index: self.index, tag: Tag::Page(place).into() };
         let (operation, ticket, key) = (Operation::Read, NO_TICKET, CommandKey::NONE);
-        let request = FlashRequest { operation, ppn: from, frame, requester, owner: 0, ticket, key };
+        let request = FlashRequest { operation, ppn: from, frame, requester, owner: 0, ticket, replaces: false, key };
         turn.send(self.ways.fcmd[self.drive.channel_of(from) % self.ways.fcmd.len()], request);
     }
 
@@ -325,10 +325,7 @@ impl Bgc {
         let valid = groups.valid_count(group);
         if valid > 0 && groups.is_read_only() {
             // There is no room left to move its pages to.
-            groups.set_state(group, GroupState::Closed);
-            victim.group = None;
-            self.finish(turn, at);
-            return;
+            return self.leave(turn, at, group);
         }
         if groups.has(group, Flaw::Failed) {
             victim.sound = false;
@@ -336,26 +333,45 @@ impl Bgc {
             return;
         }
         assert_eq!(valid, 0, "bgc{} would erase valid pages of group {group}", self.index);
-        victim.left = self.ways.fcmd.len() as u32;
-        let trans = victim.trans;
         if self.settings.has(Mutation::EraseUnfenced) {
             victim.left = 1;
             return self.on_fence(turn, at);
         }
+        self.raise_fences(turn, at);
+    }
+
+    /// A victim is left as it is.
+    fn leave(&mut self, turn: &mut Turn<'_>, at: usize, group: u32) {
+        self.tables.groups.set_state(group, GroupState::Closed);
+        self.victim(at).group = None;
+        self.finish(turn, at);
+    }
+
+    fn raise_fences(&mut self, turn: &mut Turn<'_>, at: usize) {
+        let threads = self.ways.fcmd.len() as u32;
+        let victim = self.victim(at);
+        victim.left = threads;
+        let trans = victim.trans;
         self.ask_trans(turn, trans.into(), TransOperation::Fence, Lpn(trans.into()), 0, Tag::Fence(at));
     }
 
-    /// An FCMD thread has programmed all that was sent to it before the fence. Behind all fences the erase follows: what
-    /// supersedes the victim's pages is on flash.
+    /// An FCMD thread has programmed all that was sent to it before the fence, or failed to. Behind all fences, and when no page is
+    /// on its way to another place, the erase follows: what supersedes the victim's pages is on flash.
     fn on_fence(&mut self, turn: &mut Turn<'_>, at: usize) {
-        let planes = self.tables.groups.planes();
         let victim = self.victim(at);
         victim.left -= 1;
         if victim.left > 0 {
             return;
         }
-        victim.left = planes;
         let (trans, group) = (victim.trans, victim.group.expect("only what is erased waits for fences"));
+        if self.tables.groups.replacing() > 0 && !self.settings.has(Mutation::EraseUnreplaced) {
+            return self.raise_fences(turn, at);
+        }
+        if self.tables.groups.valid_count(group) > 0 {
+            // What should supersede a page found no place, so that page counts again.
+            return self.leave(turn, at, group);
+        }
+        self.victim(at).left = self.tables.groups.planes();
         let page = self.tables.groups.page(group, 0);
         self.ask_trans(turn, trans.into(), TransOperation::Erase(page), Lpn(0), 0, Tag::Erase(at));
     }

@@ -92,9 +92,15 @@ impl Fcmd {
     fn on_done(&mut self, turn: &mut Turn<'_>, done: ChannelDone) {
         let finished = self.dies.finish(turn, &done);
         for page in finished.pages() {
-            let FlashRequest { operation, ppn, requester, frame, owner, key, .. } = page.request;
+            let FlashRequest { operation, ppn, requester, frame, owner, replaces, key, .. } = page.request;
             let media = self.tables.groups.heard(ppn, page.media);
             if operation == Operation::Program {
+                // Before a fence comes down, for those who wait for it count on that.
+                match media == Media::Failed {
+                    true if !replaces => self.tables.groups.begin_replacing(),
+                    false if replaces => self.tables.groups.end_replacing(),
+                    _ => {}
+                }
                 self.fences.programmed(frame);
             }
             if operation != Operation::Read {

@@ -44,6 +44,8 @@ pub enum Flaw {
 const FLAWED: usize = 0;
 /// In the same: 1 when there are no more groups than needed.
 const READ_ONLY: usize = 1;
+/// In the same: pages whose program failed and that are not programmed at another place yet.
+const REPLACING: usize = 2;
 
 /// States, valid pages and wear of all groups. Written by the TRANS thread that owns the group; BGC reads, and marks its victims.
 #[derive(Clone, Debug)]
@@ -104,7 +106,7 @@ impl BlockGroups {
             threads: u32::from(settings.parts.trans),
             incoming: memory.narrow(count),
             flaws: memory.wide(count),
-            health: memory.wide(2),
+            health: memory.wide(3),
             deal: settings.deal,
             turn_after: least_common_multiple(geometry.die_count(), settings.parts.trans.into()),
         }
@@ -271,13 +273,10 @@ impl BlockGroups {
         self.clear_flaws(group);
         self.set_state(group, GroupState::Retired);
     }
-    /// A block of the group was found bad when the drive was switched on: what the group holds is moved, then it is used no more.
-    pub fn find_bad(&self, group: u32) {
-        if self.valid_count(group) == 0 {
-            self.retire(group);
-        } else {
-            self.mark(group, Flaw::Failed);
-        }
+    /// A block of the group is marked as bad, as is known before recovery begins: what the group holds is moved, then it is used no
+    /// more.
+    pub fn know_bad(&self, group: u32) {
+        self.mark(group, Flaw::Failed);
     }
     /// Whether a group is not used any more, or is not to be once it is emptied.
     pub fn is_bad(&self, group: u32) -> bool {
@@ -290,6 +289,18 @@ impl BlockGroups {
     /// There are no more groups than needed.
     pub(crate) fn set_read_only(&self) {
         self.health.set(READ_ONLY, 1);
+    }
+    /// A program failed, and its page goes to another place.
+    pub(crate) fn begin_replacing(&self) {
+        self.health.fetch_add(REPLACING, 1);
+    }
+    /// Such a page is on flash, or there is no place for it.
+    pub(crate) fn end_replacing(&self) {
+        self.health.fetch_add(REPLACING, u64::MAX);
+    }
+    /// How many pages are on their way to another place because their program failed. Fences do not wait for these.
+    pub fn replacing(&self) -> u64 {
+        self.health.get(REPLACING)
     }
     /// How many groups have a flaw that is yet to be dealt with.
     pub fn flawed(&self) -> u64 {

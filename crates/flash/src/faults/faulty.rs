@@ -66,6 +66,8 @@ struct Faults {
     sound_from: BlockId,
     code: Bch,
     blocks: Vec<BlockState>,
+    /// Blocks that were bad when the power was switched on. No firmware has a reason to use them.
+    shunned: BTreeSet<BlockId>,
 }
 
 /// The pages of a channel, which may fail: bits come back wrong and are corrected as far as the code can, operations fail,
@@ -96,7 +98,10 @@ impl FaultyMedia {
         let shape = contents.geometry().shape();
         let blocks = contents.geometry().block_count() / shape.channels;
         let blocks = vec![BlockState::default(); blocks as usize];
-        FaultyMedia { contents, faults: Some(Faults { settings, seed, sound_from, code, blocks }) }
+        let from_factory = |block: BlockId| block < sound_from && settings.is_bad_from_factory(seed, block);
+        let all = (0..contents.geometry().block_count()).map(BlockId);
+        let shunned = all.filter(|&block| contents.is_bad(block) || from_factory(block)).collect();
+        FaultyMedia { contents, faults: Some(Faults { settings, seed, sound_from, code, blocks, shunned }) }
     }
 
     /// What the pages hold, without errors.
@@ -180,11 +185,13 @@ impl FaultyMedia {
     /// Programs a page.
     ///
     /// # Errors
-    /// As [`Contents`]; and a program that fails, after which the page cannot be read.
+    /// As [`Contents`]; a block that was bad when the power was switched on; and a program that fails, after which the page cannot be
+    /// read.
     pub fn program(&mut self, ppn: Ppn, now: Time, oob: Oob, payload: &[u64]) -> Result<(), MediaFault> {
         let block = self.contents.geometry().block_of(ppn);
         if let Some(faults) = self.faults.as_mut().filter(|faults| block < faults.sound_from) {
             let (_, index) = self.contents.geometry().block_in_channel(block);
+            faults.admit(block)?;
             let cycle = self.contents.erase_count(block)?;
             if faults.fails(faults.settings.program_failures, ppn.0, cycle, Lot::Program) {
                 self.contents.tear_program(ppn)?;
@@ -201,10 +208,12 @@ impl FaultyMedia {
     /// Erases a block.
     ///
     /// # Errors
-    /// As [`Contents`]; and an erase that fails, after which nothing of the block can be read or programmed.
+    /// As [`Contents`]; a block that was bad when the power was switched on; and an erase that fails, after which nothing of the block
+    /// can be read or programmed.
     pub fn erase(&mut self, block: BlockId) -> Result<(), MediaFault> {
         if let Some(faults) = self.faults.as_mut().filter(|faults| block < faults.sound_from) {
             let (_, index) = self.contents.geometry().block_in_channel(block);
+            faults.admit(block)?;
             let cycle = self.contents.erase_count(block)?;
             if faults.fails(faults.settings.erase_failures, block.0, cycle, Lot::Erase) {
                 self.contents.tear_erase(block)?;
@@ -246,6 +255,10 @@ impl Draws {
 impl Faults {
     fn fails(&self, chance: f64, place: u32, cycle: u32, lot: Lot) -> bool {
         chance > 0.0 && share(self.seed, place, cycle, lot) < chance
+    }
+
+    fn admit(&self, block: BlockId) -> Result<(), MediaFault> {
+        if self.shunned.contains(&block) { Err(MediaFault::BadBlock { block }) } else { Ok(()) }
     }
 
     /// The chance that a bit of a block's page comes back wrong.

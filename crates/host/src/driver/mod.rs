@@ -20,7 +20,7 @@ use crate::memory::Memory;
 use crate::oracle::{Access, Oracle, Ticket};
 pub use phase::{Pace, Phase, Rounds};
 use queue::Queue;
-pub use results::{Interval, KINDS, PhaseResults, Problem, Results, Tally};
+pub use results::{Interval, KINDS, MediaFailure, PhaseResults, Problem, Results, Tally};
 pub use settings::{ADMIN_BYTES, DriverSettings, Layout, PowerCuts, SettingsError, TRANSFER_MAX};
 
 use phase::Course;
@@ -103,7 +103,8 @@ impl<O: Observe> Driver<O> {
             Some(cuts) => oracle.with_power_cuts(cuts.volatile),
             None => oracle,
         };
-        let oracles = with_starts.map(|namespace| cut(ordered(oracle(namespace)))).collect();
+        let failing = |oracle: Oracle| if settings.media_errors { oracle.with_failures() } else { oracle };
+        let oracles = with_starts.map(|namespace| failing(cut(ordered(oracle(namespace))))).collect();
         let words = (settings.max_transfer.0 / SECTOR_BYTES) as usize * settings.sector_words as usize;
         let mut driver = Driver {
             layout,
@@ -212,6 +213,14 @@ impl<O: Observe> Driver<O> {
     /// Pages of which no read has said yet what they hold since the power was cut, over all namespaces.
     pub fn uncertain_pages(&self) -> usize {
         self.oracles.iter().map(Oracle::uncertain).sum()
+    }
+
+    /// Of those the ones that cannot be read, `is_lost` says of a namespace and a page of eight sectors: they may hold whatever they
+    /// might have held, until they are written.
+    pub fn give_up_pages(&mut self, is_lost: impl Fn(u16, u64) -> bool) {
+        for (oracle, device) in self.oracles.iter_mut().zip(0..) {
+            oracle.give_up(|page| is_lost(device, page));
+        }
     }
 
     /// The observer.
@@ -493,6 +502,11 @@ impl<O: Observe> Driver<O> {
             [Status::WRITE_FAULT, Status::UNRECOVERED_READ].iter().any(|media| (status.0 ^ media.0) & 0x7ff == 0);
         if self.settings.media_errors && is_media {
             self.results.media_errors += 1;
+            if self.settings.cuts.is_some() {
+                let (kind, device) = (io.kind, io.device);
+                let failure = MediaFailure { kind, device, lba: slot.lba, sectors: slot.sectors };
+                self.results.media_failures.push(failure);
+            }
             return;
         }
         self.results.problem(Problem::Failed { queue, kind: io.kind, lba: slot.lba, sectors: slot.sectors, status });
@@ -535,10 +549,11 @@ impl<O: Observe> Driver<O> {
 
 /// Whether a write, of which `sent` went before, is sent with force unit access.
 fn goes_through(kind: IoKind, sent: &mut u32, cuts: Option<PowerCuts>) -> bool {
-    let every = cuts.map_or(0, |cuts| cuts.through_every);
+    let Some(PowerCuts { through_every: every, through_from, .. }) = cuts else { return false };
     let writes = matches!(kind, IoKind::Write | IoKind::WriteZeroes);
     *sent += u32::from(writes);
-    writes && every > 0 && sent.is_multiple_of(every)
+    let is_off = through_from.is_some_and(|from| *sent > from) && (writes || kind == IoKind::Deallocate);
+    is_off || writes && every > 0 && sent.is_multiple_of(every)
 }
 
 /// What a kind of request does to its sectors, if it has any.

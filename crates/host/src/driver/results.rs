@@ -208,6 +208,19 @@ pub enum Problem {
     },
 }
 
+/// A command answered with a media error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MediaFailure {
+    /// What it was.
+    pub kind: IoKind,
+    /// The namespace, counted from 0.
+    pub device: u16,
+    /// Its first sector there.
+    pub lba: Lba,
+    /// How many.
+    pub sectors: u32,
+}
+
 /// All that is known of a run so far.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
@@ -224,6 +237,8 @@ pub struct Results {
     pub compare_failures: u64,
     /// Commands answered with a media error, where those are expected.
     pub media_errors: u64,
+    /// The same, one by one, where power cuts are announced.
+    pub media_failures: Vec<MediaFailure>,
     /// Requests not sent because they name no namespace, no sector, or sectors beyond the end.
     pub refused: u64,
 }

@@ -48,6 +48,37 @@ impl Oracle {
         self.power.as_ref().map_or(0, |power| power.uncertain().count())
     }
 
+    /// The uncertain pages of which `is_lost` is true cannot be read. From now on a read of what is not written anew may fail, or find
+    /// what there might have been.
+    pub fn give_up(&mut self, is_lost: impl Fn(u64) -> bool) {
+        let now = self.now();
+        let Some(power) = &mut self.power else { return };
+        let lost: Vec<u64> = power.uncertain().filter(|&page| is_lost(page)).collect();
+        lost.iter().for_each(|&page| power.give_up(page, now));
+        for page in lost {
+            self.put(page, [Content::GIVEN_UP; PAGE_SECTORS]);
+        }
+    }
+
+    /// What a sector holds that is to hold `due` and was found to begin with `found`: of a page that was given up, what there might have
+    /// been and begins so.
+    pub(super) fn known(&self, due: Content, lba: Lba, found: u64) -> Option<Content> {
+        if due != Content::GIVEN_UP {
+            return Some(due);
+        }
+        self.all(due, lba).into_iter().find(|&content| self.word(content, lba, 0) == found)
+    }
+
+    /// All that a sector may hold that is to hold `due`.
+    pub(super) fn all(&self, due: Content, lba: Lba) -> Vec<Content> {
+        match &self.power {
+            Some(power) if due == Content::GIVEN_UP => {
+                power.candidates(lba.0 / PAGE_SECTORS as u64, (lba.0 % PAGE_SECTORS as u64) as usize)
+            }
+            _ => vec![due],
+        }
+    }
+
     /// The contents of a page, of which no history is left.
     pub(super) fn put(&mut self, page: u64, contents: [Content; PAGE_SECTORS]) {
         if let Page::Mixed(index) = Page::decode(self.pages.get(page)) {
@@ -150,6 +181,32 @@ mod tests {
         oracle.power_cut();
         read(&mut oracle, 0, 8, &[0; 8]).unwrap_err();
         read(&mut oracle, 0, 8, &words(0, 8, &[&one])).unwrap();
+    }
+
+    #[test]
+    fn a_page_that_was_given_up_holds_what_it_might_have_held_until_it_is_written() {
+        let mut oracle = oracle(true);
+        let one = write(&mut oracle, 0, 8);
+        oracle.completed(&one, &[]).unwrap();
+        let since = oracle.flush_submitted();
+        oracle.flushed(since);
+        let two = write(&mut oracle, 0, 8);
+        oracle.completed(&two, &[]).unwrap();
+        oracle.power_cut();
+        oracle.give_up(|page| page == 1);
+        assert_eq!(oracle.uncertain(), 1, "another page was given up");
+        oracle.give_up(|page| page == 0);
+        assert_eq!(oracle.uncertain(), 0);
+        read(&mut oracle, 0, 8, &[0; 8]).unwrap_err();
+        read(&mut oracle, 0, 8, &words(0, 8, &[&one])).unwrap();
+        read(&mut oracle, 0, 8, &words(0, 8, &[&two])).unwrap();
+        let three = write(&mut oracle, 0, 4);
+        oracle.completed(&three, &[]).unwrap();
+        read(&mut oracle, 0, 8, &words(0, 8, &[&one])).unwrap_err();
+        read(&mut oracle, 0, 8, &words(0, 8, &[&one, &three])).unwrap();
+        oracle.power_cut();
+        read(&mut oracle, 0, 8, &[0; 8]).unwrap_err();
+        read(&mut oracle, 0, 8, &words(0, 8, &[&two, &three])).unwrap();
     }
 
     #[test]

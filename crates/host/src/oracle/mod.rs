@@ -27,6 +27,8 @@ impl Content {
     const INITIAL: Content = Content(0);
     /// Zeros.
     const ZEROED: Content = Content((1 << 30) - 1);
+    /// What a page that could not be read after a power cut might have held: its history knows.
+    const GIVEN_UP: Content = Content((1 << 30) - 2);
 }
 
 /// What a page's entry says.
@@ -122,6 +124,8 @@ pub struct Oracle {
     done: VecDeque<bool>,
     oldest: u64,
     next_write: u32,
+    /// Whether commands may be answered with an error.
+    may_fail: bool,
     /// What power cuts may leave, where there are any.
     power: Option<Power>,
     writes: u64,
@@ -147,6 +151,7 @@ impl Oracle {
             done: VecDeque::new(),
             oldest: 0,
             next_write: 1,
+            may_fail: false,
             power: None,
             writes: 0,
             checked: 0,
@@ -172,6 +177,13 @@ impl Oracle {
     /// Judges a device that may change the order of commands of one queue, as NVMe allows (Base §3.4.1).
     pub fn without_order(mut self) -> Oracle {
         self.in_order = false;
+        self
+    }
+
+    /// Judges a device that answers commands with errors now and then: a read may find that a write ahead of it failed before the host is
+    /// told so.
+    pub fn with_failures(mut self) -> Oracle {
+        self.may_fail = true;
         self
     }
 
@@ -218,10 +230,7 @@ impl Oracle {
         let now = self.now();
         let verdict = match ticket.access {
             Access::Read => self.judge(ticket, found, now),
-            Access::Write | Access::Zero => {
-                self.written(ticket, now, false);
-                Ok(())
-            }
+            Access::Write | Access::Zero => self.written(ticket, now, false).map_or(Ok(()), Err),
         };
         self.finished(ticket);
         verdict
@@ -261,19 +270,24 @@ impl Oracle {
     fn number(&mut self) -> Content {
         let content = Content(self.next_write);
         self.writes += 1;
-        self.next_write = if self.next_write + 1 == Content::ZEROED.0 { 1 } else { self.next_write + 1 };
+        self.next_write = if self.next_write + 1 == Content::GIVEN_UP.0 { 1 } else { self.next_write + 1 };
         content
     }
 
-    fn written(&mut self, ticket: &Ticket, now: u64, failed: bool) {
+    /// A write was answered; an earlier read that this shows to have been wrong.
+    fn written(&mut self, ticket: &Ticket, now: u64, failed: bool) -> Option<Mismatch> {
+        let mut accused = None;
         for (page, _) in pages(ticket.first, ticket.sectors) {
             if let Some(power) = &mut self.power {
                 power.answered(page, ticket.claim.submitted, now, ticket.through, failed);
             }
             let race = self.race(page);
-            self.races[race].completed(ticket.claim.submitted, now, failed);
+            let wrong = self.races[race].completed(ticket.claim.submitted, now, failed);
+            accused = accused.or(wrong);
             self.expiring.push_back((now, page));
         }
+        self.mismatches += u64::from(accused.is_some());
+        accused
     }
 
     /// Retires the command, and then every history that only older commands could still see.
@@ -369,6 +383,9 @@ impl Oracle {
         for (at, sector) in found.chunks_exact(words).enumerate() {
             let lba = first + at as u64;
             let due = content((lba.0 % PAGE_SECTORS as u64) as usize);
+            let Some(due) = self.known(due, lba, sector[0]) else {
+                return Err(self.mismatch(ticket, lba, 0, sector[0], words, &self.all(due, lba)));
+            };
             for (word, found) in sector.iter().enumerate() {
                 if *found != self.word(due, lba, word) {
                     return Err(self.mismatch(ticket, lba, word, *found, words, &[due]));
@@ -392,18 +409,27 @@ impl Oracle {
             let lba = first + at as u64;
             let position = (lba.0 % PAGE_SECTORS as u64) as usize;
             let history = &self.races[race];
-            let mut matching = history.candidates(ticket.claim, position, |due| self.word(due, lba, 0) == sector[0]);
-            let Some((content, write)) = matching.next() else {
-                let due = history.candidates(ticket.claim, position, |_| true).map(|(due, _)| due);
-                return Err(self.mismatch(ticket, lba, 0, sector[0], words, &due.collect::<Vec<_>>()));
-            };
+            let is_alike = |due| self.known(due, lba, sector[0]).is_some_and(|due| self.word(due, lba, 0) == sector[0]);
+            let mut matching = history.candidates(ticket.claim, position, false, is_alike);
+            let mut first = matching.next();
             let ambiguous = matching.next().is_some();
             drop(matching);
+            if first.is_none() {
+                let due = history.candidates(ticket.claim, position, false, |_| true);
+                let due = due.flat_map(|(due, _)| self.all(due, lba)).collect::<Vec<_>>();
+                let mismatch = self.mismatch(ticket, lba, 0, sector[0], words, &due);
+                first = history.candidates(ticket.claim, position, true, is_alike).next().filter(|_| self.may_fail);
+                let Some((_, write)) = first else { return Err(mismatch) };
+                self.races[race].accuse(ticket.claim, position, write, &mismatch);
+            }
+            let (content, write) = first.expect("there is one by now");
+            let named = content;
+            let content = self.known(content, lba, sector[0]).expect("it matched");
             if let Some(word) = (1..words).find(|word| sector[*word] != self.word(content, lba, *word)) {
                 return Err(self.mismatch(ticket, lba, word, sector[word], words, &[content]));
             }
             settled |= if ambiguous {
-                self.races[race].found_alike(ticket.claim, position, content, now)
+                self.races[race].found_alike(ticket.claim, position, named, now)
             } else {
                 self.races[race].found(ticket.claim, position, write, now)
             };

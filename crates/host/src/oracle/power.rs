@@ -172,6 +172,15 @@ impl Power {
         certain
     }
 
+    /// An uncertain page cannot be read, and is not uncertain any more. What was written before the cut comes before all that is written
+    /// from now on, at stamp `now`.
+    pub(super) fn give_up(&mut self, page: u64, now: u64) {
+        self.uncertain.remove(&page);
+        for write in self.pages.get_mut(&page).into_iter().flat_map(|history| &mut history.writes) {
+            write.answered = Some(now.min(write.answered.unwrap_or(now)));
+        }
+    }
+
     pub(super) fn is_uncertain(&self, page: u64) -> bool {
         self.uncertain.contains(&page)
     }
@@ -180,7 +189,7 @@ impl Power {
         self.uncertain.iter().copied()
     }
 
-    /// What a sector of an uncertain page may hold.
+    /// What a sector of an uncertain page may hold, or of one that was given up.
     pub(super) fn candidates(&self, page: u64, sector: usize) -> Vec<Content> {
         self.pages[&page].candidates(sector)
     }

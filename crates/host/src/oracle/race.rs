@@ -1,6 +1,6 @@
 //! A page that writes are changing or have changed while commands were under way: who may still read what.
 
-use super::Content;
+use super::{Content, Mismatch};
 
 /// Sectors of a page: the grain at which histories are kept.
 pub(super) const PAGE_SECTORS: usize = 8;
@@ -30,6 +30,8 @@ struct Write {
     effective: [u64; PAGE_SECTORS],
     /// For each sector, the stamp from which on no new command may find it.
     superseded: [u64; PAGE_SECTORS],
+    /// What a read found that came behind it in its queue, and that is wrong unless this write fails.
+    accused: Option<Box<Mismatch>>,
 }
 
 impl Write {
@@ -72,15 +74,18 @@ impl Race {
             failed: false,
             effective: [NEVER; PAGE_SECTORS],
             superseded: [NEVER; PAGE_SECTORS],
+            accused: None,
         });
     }
 
-    /// The write submitted as number `submitted` was answered at stamp `now`.
-    pub(super) fn completed(&mut self, submitted: u64, now: u64, failed: bool) {
+    /// The write submitted as number `submitted` was answered at stamp `now`. With success that may show that an earlier answer was
+    /// wrong.
+    pub(super) fn completed(&mut self, submitted: u64, now: u64, failed: bool) -> Option<Mismatch> {
         let at = self.writes.iter().position(|write| write.claim.submitted == submitted);
         let at = at.expect("a write stays in its page's history while it is in flight");
         self.writes[at].in_flight = false;
         self.writes[at].failed = failed;
+        let accused = self.writes[at].accused.take().filter(|_| !failed).map(|mismatch| *mismatch);
         if let [alone] = &mut self.writes[..]
             && alone.sectors == u8::MAX
             && !failed
@@ -90,7 +95,7 @@ impl Race {
                 *effective = now.min(*effective);
                 *superseded = (*effective).min(*superseded);
             }
-            return;
+            return accused;
         }
         for sector in 0..PAGE_SECTORS {
             if !self.writes[at].covers(sector) {
@@ -103,6 +108,7 @@ impl Race {
                 self.take_effect(at, sector, now);
             }
         }
+        accused
     }
 
     /// The write at index `at` has surely taken effect on `sector` by `now`, and so has what goes before it in its
@@ -127,17 +133,19 @@ impl Race {
     }
 
     /// What a read may find on `sector` when it is answered now, of those contents that `alike` accepts: each candidate
-    /// with the index of its write, if it is one.
+    /// with the index of its write, if it is one. With `failing`, writes without an answer may have failed.
     pub(super) fn candidates(
         &self,
         reader: Claim,
         sector: usize,
+        failing: bool,
         alike: impl Fn(Content) -> bool + Copy,
     ) -> impl Iterator<Item = (Content, Option<usize>)> {
         let covering = move || self.writes.iter().enumerate().filter(move |(_, write)| write.covers(sector));
         // A write ahead in the reader's own queue hides what precedes it, whether or not it has been answered.
         let hides = move |over: &Write| {
-            over.claim.order == reader.order && over.claim.submitted < reader.submitted && !over.failed
+            let ahead = over.claim.order == reader.order && over.claim.submitted < reader.submitted;
+            ahead && !over.failed && !(failing && over.in_flight)
         };
         let before = alike(self.before[sector])
             && self.before_superseded[sector] > reader.submitted
@@ -152,6 +160,21 @@ impl Race {
             .then_some((self.before[sector], None))
             .into_iter()
             .chain(writes.map(|(at, write)| (write.content, Some(at))))
+    }
+
+    /// A read found what writes ahead of it in its queue, without an answer yet, should have hidden: the write at index `found`, or what
+    /// was before all of them. It is right if those fail.
+    pub(super) fn accuse(&mut self, reader: Claim, sector: usize, found: Option<usize>, mismatch: &Mismatch) {
+        let found = found.map(|at| self.writes[at].clone());
+        for over in self.writes.iter_mut().filter(|over| over.in_flight && over.covers(sector)) {
+            let ahead = over.claim.order == reader.order && over.claim.submitted < reader.submitted;
+            let is_over = found.as_ref().is_none_or(|found| {
+                found.claim.submitted != over.claim.submitted && found.precedes(over.claim, sector)
+            });
+            if ahead && is_over {
+                over.accused.get_or_insert_with(|| Box::new(mismatch.clone()));
+            }
+        }
     }
 
     /// The content that the last submission put into `sector`.

@@ -183,6 +183,28 @@ proptest! {
     }
 }
 
+/// A drive may know that a write fails before it tells the host, and answer a read behind it.
+#[test]
+fn a_read_may_find_that_the_write_ahead_of_it_failed() {
+    let setup = || {
+        let mut oracle = Oracle::new(SECTORS, Lba(0), Initial::Fresh).with_failures();
+        let one = oracle.submitted(Q[0], Access::Write, Lba(0), 1);
+        oracle.completed(&one, &[]).unwrap();
+        let two = oracle.submitted(Q[0], Access::Write, Lba(0), 1);
+        let behind = oracle.submitted(Q[0], Access::Read, Lba(0), 1);
+        (oracle, one, two, behind)
+    };
+    let (mut oracle, one, two, behind) = setup();
+    oracle.completed(&behind, &word_of(&one)).unwrap();
+    oracle.failed(&two);
+    assert_eq!(oracle.mismatches(), 0);
+    let (mut oracle, one, two, behind) = setup();
+    oracle.completed(&behind, &word_of(&one)).unwrap();
+    oracle.completed(&two, &[]).expect_err("the write had taken effect before the read");
+    let (mut oracle, _, _, behind) = setup();
+    oracle.completed(&behind, &[7]).expect_err("nobody wrote that");
+}
+
 #[test]
 fn a_lost_a_stale_and_a_misplaced_write_are_told_apart() {
     let mut oracle = Oracle::new(64, Lba(0), Initial::Preconditioned);

@@ -33,6 +33,12 @@ pub struct Totals {
     pub drains: u64,
     /// All of them.
     pub drained_pages: u64,
+    /// Programs and erases that failed.
+    pub failed_operations: u64,
+    /// Pages that could not be read.
+    pub given_up: u64,
+    /// Times that a drive took no more writes when the power was cut.
+    pub read_only: u64,
 }
 
 impl Totals {
@@ -41,6 +47,9 @@ impl Totals {
         self.cuts += u64::from(report.cuts);
         self.cuts_in_recovery += u64::from(report.cuts_in_recovery);
         self.erases += report.erases;
+        self.failed_operations += report.failed_operations;
+        self.given_up += report.given_up;
+        self.read_only += report.read_only;
         self.drains += report.drained.len() as u64;
         self.drained_pages += report.drained.iter().map(|drained| drained.pages).sum::<u64>();
         for recovery in &report.recoveries {
@@ -61,6 +70,9 @@ impl Totals {
         self.torn_pages += other.torn_pages;
         self.erases += other.erases;
         self.recoveries += other.recoveries;
+        self.failed_operations += other.failed_operations;
+        self.given_up += other.given_up;
+        self.read_only += other.read_only;
         self.drains += other.drains;
         self.drained_pages += other.drained_pages;
         self.from_checkpoint += other.from_checkpoint;

@@ -10,7 +10,7 @@ use crate::recovery::Recovery;
 use crate::session::{Remains, Session, SessionError};
 use crate::{BuildError, Device, Precondition};
 use firmware::{MappingScheme, Mutation};
-use flash::Contents;
+use flash::{Contents, ErrorModel, FaultSettings, ReadRetry};
 use host::{Pace, Phase, PowerCuts};
 use units::{Bytes, Lba, Span, Time};
 use workload::{Io, IoKind, Source};
@@ -20,6 +20,11 @@ const BLOCKS: [u32; 2] = [16, 16];
 
 /// Tells draws that came later from those before.
 const APART: u64 = 0x5eed_0001_0000_0000;
+
+/// The same, for those that came after.
+const FAR: u64 = 0x5eed_0002_0000_0000;
+/// The same for the moment at which hosts turn the volatile write cache off.
+const TURNED_OFF: u64 = 0x5eed_0003_0000_0000;
 
 /// A share of all requests.
 const FLUSHES: f64 = 0.03;
@@ -37,6 +42,12 @@ pub struct Report {
     pub erases: u64,
     /// What was done on the energy of capacitors, at each cut of a drive that has them.
     pub drained: Vec<Drained>,
+    /// Programs and erases that failed.
+    pub failed_operations: u64,
+    /// Pages that could not be read.
+    pub given_up: u64,
+    /// Cuts of a drive that took no more writes.
+    pub read_only: u64,
 }
 
 /// The moments of the cuts and what they tear, apart from other draws so that a smaller case is cut alike.
@@ -69,6 +80,7 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
         }
     };
     let phases = vec![phase(&mut draw, 0)];
+    let mut failures = 0;
     let mut session = Session::new(&device, "small", processor(), case.seed, phases, 0)?;
     for leg in 1..=case.cuts {
         let moment = fates.moment();
@@ -76,10 +88,11 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
         match fates.0.within(0..=3) {
             0 => await_moment(&mut session, 100, Session::is_erasing)?,
             1 => await_moment(&mut session, 400, Session::erases_ahead)?,
+            2 if device.faults.is_some() => await_moment(&mut session, 400, Session::is_replacing)?,
             _ => {}
         }
-        session.check_maps()?;
-        report.erases += session.reclaimed();
+        close(&session, &mut report, &mut failures)?;
+        report.read_only += u64::from(session.failures().2);
         let remains = session.cut(&mut || fates.fate())?;
         report.cuts += 1;
         let Remains { contents, host, drained } = remains;
@@ -104,9 +117,19 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
         }
     }
     session.run_before(Time::NEVER)?;
-    session.check_maps()?;
-    report.erases += session.reclaimed();
+    close(&session, &mut report, &mut failures)?;
     Ok(report)
+}
+
+/// Checks a drive that is to be switched off, and counts what it did. `failures` are the media errors that were seen before.
+fn close(session: &Session, report: &mut Report, failures: &mut usize) -> Result<(), SessionError> {
+    session.check_maps()?;
+    *failures = session.check_media_errors(*failures)?;
+    report.erases += session.reclaimed();
+    let (failed, given_up, _) = session.failures();
+    report.failed_operations += failed;
+    report.given_up += given_up;
+    Ok(())
 }
 
 /// Some cuts wait, for so many steps at most, until something is under way that a cut could make fatal.
@@ -174,8 +197,17 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
     }
     let through_every = draw.of(&[0, 3, 10]);
     protect(case, &mut device);
-    device.cuts = Some(PowerCuts { volatile: device.has_volatile_cache(), through_every });
+    wear_out(case, &mut device);
+    device.cuts =
+        Some(PowerCuts { volatile: device.has_volatile_cache(), through_every, through_from: turned_off(case) });
     device
+}
+
+/// Hosts of every third drive turn the volatile write cache off after so many writes. With a planted bug the cases are what they were.
+fn turned_off(case: &Case) -> Option<u32> {
+    let mut draw = Draw::new(case.seed ^ TURNED_OFF);
+    let from = draw.within(0..=200);
+    (case.mutation.is_none() && draw.within(0..=2) == 0).then_some(from)
 }
 
 /// Every third drive that can holds as little energy as it is allowed to, for a buffer as large as it has room for. The draws are apart
@@ -207,9 +239,48 @@ fn protect(case: &Case, device: &mut Device) {
     }
 }
 
-/// Reads every page of every namespace once.
+/// Every second drive that nothing protects has flash that fails: blocks that are bad, bits that are corrected or not, and programs and
+/// erases that fail where the firmware replaces blocks.
+fn wear_out(case: &Case, device: &mut Device) {
+    let mut draw = Draw::new(case.seed ^ FAR);
+    let always = case.mutation.is_some_and(Mutation::concerns_failures);
+    // A planted bug of other parts is looked for where it was.
+    let other = case.mutation.is_some() && !always;
+    if device.power.is_some() || other || !(draw.coin() || always) {
+        return;
+    }
+    // With every byte kept most of the time would go into decoding, which comes to the same as counting errors.
+    device.drive.sector_words = device.drive.sector_words.min(2);
+    let fails = device.architecture.replaces_blocks();
+    let chance = |chance: f64| if fails { chance } else { 0.0 };
+    // Of 9,200 bits of a word none, nine or twenty are wrong on average. Of the last some pages are lost, even if they are read again.
+    let (base, correctable) = draw.of(&[(0.0, 24), (1.0e-3, 29), (2.2e-3, 24)]);
+    device.faults = Some(FaultSettings {
+        errors: ErrorModel { base, ..ErrorModel::default() },
+        cycles: 0,
+        days: 0.0,
+        days_per_second: 0.0,
+        block_sigma: draw.of(&[0.0, 0.1]),
+        code_data: Bytes(1024),
+        correctable,
+        decode: Span::from_micros(1),
+        decode_bit: Span::from_nanos(500),
+        retry: ReadRetry { levels: 2, factor: 0.8 },
+        weak: draw.of(&[0.0, 0.75]),
+        program_failures: chance(if always { 0.01 } else { draw.of(&[0.0, 0.002, 0.02]) }),
+        erase_failures: chance(draw.of(&[0.0, 0.02, 0.25])),
+        factory_bad: draw.of(&[0.0, 0.01]),
+    });
+    if device.draw().is_err() {
+        // Too few blocks are left.
+        device.faults = None;
+    }
+}
+
+/// Reads every page of every namespace once, so many sectors at a time.
 struct Everything {
     namespaces: Vec<u64>,
+    at_a_time: u64,
     device: usize,
     next: u64,
 }
@@ -217,7 +288,7 @@ struct Everything {
 impl Source for Everything {
     fn next_io(&mut self) -> Option<Io> {
         let all = *self.namespaces.get(self.device)?;
-        let sectors = (all - self.next).min(128);
+        let sectors = (all - self.next).min(self.at_a_time);
         let io = Io {
             device: self.device as u16,
             kind: IoKind::Read,
@@ -234,6 +305,8 @@ impl Source for Everything {
 }
 
 fn read_everything(device: &Device) -> Phase {
-    let source = Everything { namespaces: device.drive.namespaces.clone(), device: 0, next: 0 };
+    // A page that cannot be read hides those that are read with it.
+    let at_a_time = if device.faults.is_some() { 8 } else { 128 };
+    let source = Everything { namespaces: device.drive.namespaces.clone(), at_a_time, device: 0, next: 0 };
     Phase::new("everything", Box::new(source), Pace::Closed)
 }

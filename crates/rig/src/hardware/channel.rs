@@ -279,6 +279,7 @@ impl ChannelStage {
                     return Err(time(correctable));
                 }
                 self.ways.tally.given_up();
+                read.oob.iter().for_each(|oob| self.ways.tally.lost(oob.lpn));
                 self.ways.frames.clear(slot.frame, 0, kept);
                 self.ways.frames.mark_lost(slot.frame);
                 Ok((Media::Unreadable, time(correctable)))
@@ -290,6 +291,7 @@ impl ChannelStage {
                 }
                 // It was lost at another place, and moved as such.
                 let lost = read.oob.is_some() && self.ways.frames.is_lost(slot.frame);
+                read.oob.iter().filter(|_| lost).for_each(|oob| self.ways.tally.lost(oob.lpn));
                 let media = match (lost, weak) {
                     (true, _) => Media::Lost,
                     (false, true) => Media::Weak,

@@ -5,7 +5,7 @@
 use super::PendingInterrupts;
 use super::rounds::{RoundsUnderWay, Steadiness};
 use firmware::{CommandKey, DoorbellWrite, DoorbellsWritten, Firmware, HostPort, Message, Note, Turn};
-use host::{Driver, Memory, Observe, Phase, PhaseResults};
+use host::{Driver, MediaFailure, Memory, Observe, Phase, PhaseResults};
 use nvme::spec::registers::Doorbell;
 use report::Histogram;
 use stage::{Address, Stage};
@@ -250,6 +250,16 @@ impl HostStage {
     /// Pages of which no read has said yet what they hold since the power was cut.
     pub(crate) fn uncertain(&self) -> usize {
         self.driver.uncertain_pages()
+    }
+
+    /// Of those the ones that cannot be read, as `is_lost` says of a namespace and a page there.
+    pub(crate) fn give_up(&mut self, is_lost: impl Fn(u16, u64) -> bool) {
+        self.driver.give_up_pages(is_lost);
+    }
+
+    /// Commands that were answered with a media error.
+    pub(crate) fn media_failures(&self) -> &[MediaFailure] {
+        &self.driver.results().media_failures
     }
 
     /// Rings what is to be rung, tells the recorder, and stops the run where a phase opens or ends.

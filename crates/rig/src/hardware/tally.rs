@@ -1,6 +1,9 @@
 //! Counts of what the media got wrong: words that all channels write, in either world.
 
+use std::collections::BTreeSet;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
+use units::Lpn;
 
 /// What was counted so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,6 +52,8 @@ pub(crate) struct MediaTally {
     damaged: AtomicU64,
     reads: AtomicU64,
     programs: AtomicU64,
+    /// Logical pages that could not be read, now or before they were moved.
+    lost: Mutex<BTreeSet<Lpn>>,
 }
 
 impl MediaTally {
@@ -73,6 +78,15 @@ impl MediaTally {
 
     pub(crate) fn given_up(&self) {
         self.uncorrectable.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// A page could not be read, now or before it was moved.
+    pub(crate) fn lost(&self, lpn: Lpn) {
+        self.lost.lock().expect("nobody panics with the pages").insert(lpn);
+    }
+
+    pub(crate) fn is_lost(&self, lpn: Lpn) -> bool {
+        self.lost.lock().expect("nobody panics with the pages").contains(&lpn)
     }
 
     pub(crate) fn failed(&self) {

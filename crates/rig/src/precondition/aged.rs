@@ -16,6 +16,9 @@ pub(super) struct Aged {
     shares: Vec<Share>,
     threads: Vec<Course>,
     ordinals: Vec<u32>,
+    /// Of each group the order of its positions: first those that are valid. Neighbours of the map lie in different groups, so it is
+    /// not worked out anew for each.
+    positions: Vec<Permutation>,
     seed: u64,
 }
 
@@ -52,13 +55,14 @@ impl Aged {
         };
         let threads = shares.iter().zip(0..).map(course).collect();
         let ordinals = Share::ordinals(&shares, groups.count());
+        let positions = (0..groups.count()).map(|group| Permutation::new(groups.pages(), seed, group)).collect();
         let ranks = Ranks::new(split, shares.len() as u16);
-        Aged { groups: groups.clone(), ranks, shares, threads, ordinals, seed }
+        Aged { groups: groups.clone(), ranks, shares, threads, ordinals, positions, seed }
     }
 
-    /// The order of a group's positions: first those that are valid.
-    fn positions(&self, thread: usize, ordinal: u32) -> Permutation {
-        Permutation::new(self.groups.pages(), self.seed, self.shares[thread].groups[ordinal as usize])
+    /// The order of the positions of the group that a thread filled as number `ordinal`.
+    fn positions(&self, thread: usize, ordinal: u32) -> &Permutation {
+        &self.positions[self.shares[thread].groups[ordinal as usize] as usize]
     }
 }
 

@@ -186,7 +186,7 @@ impl Log {
         Some(segment)
     }
 
-    /// Behind these fences all that the segments point to is programmed.
+    /// Behind these fences all that the segments point to is programmed, or failed to be.
     fn raise_fences(&mut self, turn: &mut Turn<'_>) {
         let writers = self.settings.parts.trans;
         if self.settings.has(Mutation::CommitUnfenced) {
@@ -269,13 +269,16 @@ impl Log {
     fn ask(&self, turn: &mut Turn<'_>, operation: Operation, ppn: Ppn, frame: u32, tag: u32) {
         let thread = self.drive.channel_of(ppn) % self.ways.fcmd.len();
         let requester = Requester { group: Asker::Log, index: 0, tag };
-        let (owner, ticket, key) = (0, NO_TICKET, CommandKey::NONE);
-        turn.send(self.ways.fcmd[thread], FlashRequest { operation, ppn, frame, requester, owner, ticket, key });
+        let (owner, ticket, replaces, key) = (0, NO_TICKET, false, CommandKey::NONE);
+        let request = FlashRequest { operation, ppn, frame, requester, owner, ticket, replaces, key };
+        turn.send(self.ways.fcmd[thread], request);
     }
 
     fn on_page_done(&mut self, turn: &mut Turn<'_>, done: PageDone) {
         match (done.requester.tag, self.phase) {
             (SIGN, Phase::Signing(writer)) => return self.sign(turn, writer + 1),
+            // Some page that a segment points to may be on its way to another place.
+            (FENCE, Phase::Fencing(1)) if self.tables.groups.replacing() > 0 => return self.raise_fences(turn),
             (FENCE, Phase::Fencing(left)) => self.phase = Phase::Fencing(left - 1),
             (ERASE, _) => {
                 self.erasing.1 -= 1;

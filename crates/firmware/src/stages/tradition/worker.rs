@@ -513,7 +513,16 @@ impl Worker {
         let thread = self.shared.drive.channel_of(ppn) % self.ways.fil.len();
         turn.send(
             self.ways.fil[thread],
-            FlashRequest { operation, ppn, frame, requester, owner: 0, ticket: NO_TICKET, key: self.key() },
+            FlashRequest {
+                operation,
+                ppn,
+                frame,
+                requester,
+                owner: 0,
+                ticket: NO_TICKET,
+                replaces: false,
+                key: self.key(),
+            },
         );
     }
 

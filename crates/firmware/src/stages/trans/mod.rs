@@ -88,6 +88,9 @@ pub(crate) struct Trans {
     mutation: Option<Mutation>,
     /// Pages whose new place is being programmed.
     moving: Vec<Moving>,
+    /// Where the page of each frame was before this thread sent the frame to be programmed, plus 1. If the program fails and there is
+    /// no other place, it is there still.
+    before: Vec<u32>,
     /// Reclaims that were asked for and are under way.
     reclaiming: u32,
     /// Requests of the host that wait for it.
@@ -121,6 +124,7 @@ impl Trans {
             sequence,
             mutation: settings.mutation,
             moving: Vec::new(),
+            before: Vec::new(),
             reclaiming: 0,
             held: VecDeque::new(),
         }
@@ -181,13 +185,27 @@ impl Trans {
         match request.operation {
             TransOperation::Read => self.read(turn, request),
             TransOperation::Write => {
-                let Some(to) = self.places.place(turn, request.lpn) else { return false };
-                self.label(request.lpn, request.frame);
-                self.ask_flash(turn, flash::Operation::Program, to, request);
+                return self.write(turn, request);
             }
             TransOperation::Discard => return self.discard(turn, request),
             other => unreachable!("{other:?} does not wait"),
         }
+        true
+    }
+
+    fn write(&mut self, turn: &mut Turn<'_>, request: &TransRequest) -> bool {
+        let before = match &self.tables.mapping {
+            Mapping::Page(map) => map.place(request.lpn),
+            Mapping::Hybrid(_) => None,
+        };
+        let Some(to) = self.places.place(turn, request.lpn) else { return false };
+        let frame = request.frame as usize;
+        if self.before.len() <= frame {
+            self.before.resize(frame + 1, 0);
+        }
+        self.before[frame] = before.map_or(0, |place| place.0 + 1);
+        self.label(request.lpn, request.frame);
+        self.ask_flash(turn, flash::Operation::Program, to, request);
         true
     }
 
@@ -204,12 +222,9 @@ impl Trans {
             self.answer(turn, request);
             return true;
         }
-        let Some(to) = self.places.place(turn, request.lpn) else { return false };
         self.tables.frames.clear(request.frame, 0, self.drive.page_words());
         self.tables.frames.mark_sound(request.frame);
-        self.label(request.lpn, request.frame);
-        self.ask_flash(turn, flash::Operation::Program, to, request);
-        true
+        self.write(turn, request)
     }
 
     /// The page that is read: the right one, unless a bug is planted. The one before it in its block was programmed before it.
@@ -248,6 +263,10 @@ impl Trans {
     }
 
     /// Gives a page whose program failed another place. The group is emptied by BGC and then retired.
+    ///
+    /// The page gets a new number: a checkpoint may count its first one as old. Nothing newer can be on its way then, for commands and the
+    /// buffer have one write of a page under way at a time. A page that is moved may be superseded meanwhile. It would be newer than
+    /// what supersedes it, so it goes nowhere: it can still be read where it was, until that is programmed.
     fn replace(&mut self, turn: &mut Turn<'_>, request: TransRequest, bad: Ppn) {
         turn.spend(Work::UpdateMap);
         let group = self.tables.groups.of(bad);
@@ -256,19 +275,29 @@ impl Trans {
         self.look_at_spares();
         let lpn = request.lpn;
         let moving = self.moving.iter().position(|moving| (moving.lpn, moving.to) == (lpn, bad));
-        if moving.is_none() && self.places.locate(turn, lpn) != Some(bad) {
-            // It was superseded meanwhile.
-            self.answer(turn, &request);
-            return;
-        }
-        let Some(to) = self.places.place_moved(turn, lpn) else {
-            if let Some(at) = moving {
+        let is_at = self.places.locate(turn, lpn);
+        let is_superseded = match moving {
+            Some(at) => is_at != Some(self.moving[at].from),
+            None => is_at != Some(bad),
+        };
+        let place = if is_superseded { None } else { self.places.place_moved(turn, lpn) };
+        let Some(to) = place else {
+            match moving {
                 // It stays where it was.
-                self.moving.swap_remove(at);
-                self.tables.groups.arrived(bad);
+                Some(at) => {
+                    self.moving.swap_remove(at);
+                    self.tables.groups.arrived(bad);
+                }
+                None if is_superseded => {}
+                // Of a write that fails nothing is left, and what was there before counts again.
+                None => {
+                    let before = self.before[request.frame as usize].checked_sub(1).map(Ppn);
+                    self.places.remap(turn, lpn, before);
+                }
             }
-            self.refuse(turn, &request);
-            return;
+            self.tables.groups.end_replacing();
+            let media = if is_superseded { Media::Good } else { Media::Failed };
+            return self.tell(turn, &request, media);
         };
         match moving {
             Some(at) => {
@@ -278,8 +307,10 @@ impl Trans {
             }
             None => self.places.remap(turn, lpn, Some(to)),
         }
-        self.label_moved(lpn, request.frame);
-        self.ask_flash(turn, flash::Operation::Program, to, &request);
+        if self.mutation != Some(Mutation::KeepReplacedNumber) {
+            self.label_moved(lpn, request.frame);
+        }
+        self.send_flash(turn, flash::Operation::Program, to, &request, true);
     }
 
     /// A drive that has no more groups than it needs takes no more writes.
@@ -358,10 +389,22 @@ impl Trans {
     }
 
     fn ask_flash(&mut self, turn: &mut Turn<'_>, operation: flash::Operation, ppn: Ppn, request: &TransRequest) {
+        self.send_flash(turn, operation, ppn, request, false);
+    }
+
+    fn send_flash(
+        &mut self,
+        turn: &mut Turn<'_>,
+        operation: flash::Operation,
+        ppn: Ppn,
+        request: &TransRequest,
+        replaces: bool,
+    ) {
         let TransRequest { frame, requester, key, .. } = *request;
         let thread = self.drive.channel_of(ppn) % self.fcmd.len();
         let (owner, ticket) = (self.index, self.ticket(thread));
-        turn.send(self.fcmd[thread], FlashRequest { operation, ppn, frame, requester, owner, ticket, key });
+        let request = FlashRequest { operation, ppn, frame, requester, owner, ticket, replaces, key };
+        turn.send(self.fcmd[thread], request);
     }
 
     fn ticket(&mut self, thread: usize) -> u32 {
