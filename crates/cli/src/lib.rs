@@ -15,6 +15,7 @@ mod check;
 mod describe;
 mod experiment;
 mod failure;
+mod huge_pages;
 mod index;
 mod keys;
 mod list;
@@ -31,6 +32,7 @@ use clap::Parser as _;
 use clap::error::ErrorKind;
 use std::ffi::OsString;
 
+pub use huge_pages::begin_with_huge_pages;
 pub use shell::Shell;
 
 /// Runs one command line, the program's name first; its exit code.

@@ -1,9 +1,11 @@
 //! Every message of the firmware, in the order a command meets them. All are plain words; the largest has 64 bytes.
 
 mod carried;
+mod host;
 mod locks;
 
 pub use carried::*;
+pub use host::*;
 pub use locks::*;
 
 use flash::{PLANES_MAX, Transaction, TransactionTag};
@@ -371,34 +373,6 @@ pub struct Posted {
 pub struct QueueEased {
     /// The submission queue.
     pub queue: QueueId,
-}
-
-/// A write of a doorbell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DoorbellWrite {
-    /// The queue.
-    pub queue: QueueId,
-    /// Whether it is the head of the completion queue, and not the tail of the submission queue.
-    pub completions: bool,
-    /// The value.
-    pub value: u32,
-}
-
-/// The host wrote a doorbell, or two one after the other: what it has taken from a completion queue, and what it has put into the
-/// submission queue instead.
-#[derive(Clone, Copy, Debug)]
-pub struct DoorbellsWritten {
-    /// The first.
-    pub first: DoorbellWrite,
-    /// The second.
-    pub second: Option<DoorbellWrite>,
-}
-
-/// The device raised an interrupt.
-#[derive(Clone, Copy, Debug)]
-pub struct Interrupt {
-    /// Its vector.
-    pub vector: u16,
 }
 
 macro_rules! messages {

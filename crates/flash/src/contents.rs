@@ -394,6 +394,18 @@ impl Contents {
         }
     }
 
+    /// Reads a page that follows the rule.
+    fn read_ruled(&self, ppn: Ppn, payload: &mut [u64]) -> Oob {
+        let labels = self.labels.as_ref().expect("what was preconditioned follows a rule");
+        let oob = labels.entry(ppn);
+        if self.geometry.block_of(ppn) < self.whole_from {
+            self.precondition_payload(oob.lpn, payload);
+        } else {
+            labels.payload(ppn, payload);
+        }
+        oob
+    }
+
     /// Whether a page is next to be programmed, or after that.
     fn admit(&self, ppn: Ppn) -> Result<(usize, u32), MediaFault> {
         let (block, page) = self.locate_page(ppn)?;
@@ -503,8 +515,11 @@ impl Media for Contents {
         let words = self.words_of(ppn);
         assert_eq!(payload.len(), words, "a payload of another size than a page's");
         let (block, page) = self.locate_page(ppn)?;
+        if page < self.blocks[block].ruled {
+            return Ok(Some(self.read_ruled(ppn, payload)));
+        }
         let scrambles = self.scrambles && self.keeps_every_byte(ppn);
-        let lpn = match self.mark_at(ppn, block, page) {
+        let lpn = match self.lpns[self.page_index(block, page)] {
             ERASED => {
                 payload.fill(u64::MAX);
                 return Ok(None);
@@ -512,34 +527,21 @@ impl Media for Contents {
             TORN => return Err(MediaFault::Unreadable { ppn }),
             marked => Lpn(marked - 1),
         };
-        let chunk = (self.blocks[block].chunk as usize).checked_sub(1).map(|index| &self.chunks[index]);
-        match chunk.filter(|chunk| page >= chunk.first) {
-            None => {
-                let labels = self.labels.as_ref().expect("pages outside a chunk follow a rule");
-                if self.geometry.block_of(ppn) < self.whole_from {
-                    self.precondition_payload(lpn, payload);
-                } else {
-                    labels.payload(ppn, payload);
-                }
-                Ok(Some(labels.entry(ppn)))
-            }
-            Some(chunk) => {
-                let index = (page - chunk.first) as usize;
-                let entry = chunk.entries[index];
-                let oob = Oob { lpn, owner: entry.owner, sequence: entry.sequence };
-                if oob.check(ppn) != entry.check {
-                    return Err(MediaFault::Unreadable { ppn });
-                }
-                match &mut self.store {
-                    None => payload.copy_from_slice(&chunk.words[index * words..][..words]),
-                    Some(store) => store.read(ppn, payload).map_err(|StoreFailed| MediaFault::Unreadable { ppn })?,
-                }
-                if scrambles {
-                    scrambler::apply(ppn, payload);
-                }
-                Ok(Some(oob))
-            }
+        let chunk = &self.chunks[self.blocks[block].chunk as usize - 1];
+        let index = (page - chunk.first) as usize;
+        let entry = chunk.entries[index];
+        let oob = Oob { lpn, owner: entry.owner, sequence: entry.sequence };
+        if oob.check(ppn) != entry.check {
+            return Err(MediaFault::Unreadable { ppn });
         }
+        match &mut self.store {
+            None => payload.copy_from_slice(&chunk.words[index * words..][..words]),
+            Some(store) => store.read(ppn, payload).map_err(|StoreFailed| MediaFault::Unreadable { ppn })?,
+        }
+        if scrambles {
+            scrambler::apply(ppn, payload);
+        }
+        Ok(Some(oob))
     }
 
     fn erase(&mut self, block: BlockId) -> Result<(), MediaFault> {

@@ -176,7 +176,7 @@ impl Ranks {
         let (high, low) = (folded >> BLOCK_BITS, folded % block);
         let before = &self.before[((thread * blocks + high) * (blocks + 1)) as usize..][..blocks as usize + 1];
         // Blocks have the same number of a thread's pages but for one: the right one is near.
-        let mut at = (left * threads >> BLOCK_BITS).min(blocks - 1) as usize;
+        let mut at = ((left * threads) >> BLOCK_BITS).min(blocks - 1) as usize;
         while u32::from(before[at]) > left {
             at -= 1;
         }
