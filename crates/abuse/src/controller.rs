@@ -12,7 +12,14 @@ const BLOCKS: u64 = 8192;
 
 /// A controller of small size.
 pub(crate) fn settings() -> ControllerSettings {
-    let namespace = |number| NamespaceSettings { blocks: BLOCKS, block_bytes: 512, nguid: [number; 16], eui64: [0; 8] };
+    let namespace = |number| NamespaceSettings {
+        blocks: BLOCKS,
+        block_bytes: 512,
+        metadata: false,
+        protection: nvme::Protection::None,
+        nguid: [number; 16],
+        eui64: [0; 8],
+    };
     ControllerSettings {
         vendor: 0,
         serial: "FL0001".into(),
@@ -38,6 +45,7 @@ pub(crate) fn settings() -> ControllerSettings {
         transport: Transport::Memory,
         role: Role::Storage,
         managed_namespaces: 4,
+        metadata: false,
         namespaces: vec![namespace(1), namespace(2)],
     }
 }

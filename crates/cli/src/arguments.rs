@@ -1,6 +1,6 @@
 //! What can be said on the command line. Values go to the configuration as they are: it knows what they may be.
 
-use crate::{Shell, bench, check, describe, experiment, list, replay, run, serve};
+use crate::{Shell, bench, calibrate, check, describe, experiment, list, replay, run, serve};
 use clap::{Args, Parser, Subcommand};
 use rig::config::{ConfigError, Layers};
 use std::path::{Path, PathBuf};
@@ -69,6 +69,12 @@ pub(crate) enum Command {
     /// Measure how fast this program is on this machine
     #[command(after_help = "Examples:\n  flashloom bench sim\n  flashloom bench all --quick --json -")]
     Bench(bench::BenchArguments),
+    /// Measure what each kind of firmware work takes on this machine, as a processor file
+    #[command(after_help = "Examples:\n  \
+        flashloom calibrate\n  \
+        flashloom calibrate --out here.toml\n  \
+        flashloom run --processor here.toml --cores 2")]
+    Calibrate(calibrate::CalibrateArguments),
 }
 
 impl Command {
@@ -83,6 +89,7 @@ impl Command {
             Command::List(arguments) => arguments.run(shell),
             Command::Describe(arguments) => arguments.run(shell),
             Command::Bench(arguments) => arguments.run(shell),
+            Command::Calibrate(arguments) => arguments.run(shell),
         }
     }
 }

@@ -6,10 +6,11 @@
 //! - Results go to standard output, everything else to standard error; with `--json -` standard output is the JSON alone.
 //!
 //! # What it leaves out
-//! Calibration: its verb comes with it.
+//! HTML reports.
 
 mod arguments;
 mod bench;
+mod calibrate;
 mod check;
 mod describe;
 mod experiment;

@@ -1,6 +1,6 @@
 //! What a drive is made of, resolved once and shared by every stage: array, namespaces, queues and payload.
 
-use flash::Geometry;
+use flash::{Geometry, TAG_WORDS};
 use thiserror::Error;
 use units::{BlockId, Lba, Lpn, Ppn, SECTOR_BYTES};
 
@@ -51,6 +51,8 @@ pub struct DriveShape {
     pub transfer_sectors: u32,
     /// Words of payload for each sector: 0 lengths only, 1 a fingerprint, 64 every byte.
     pub sector_words: usize,
+    /// Whether each sector has a tag and a seal beside it ([`flash::seal`]): metadata of the host, and end-to-end protection.
+    pub tags: bool,
     /// Whether every write is on flash before it is answered: the volatile write cache is off.
     pub write_through: bool,
     /// Whether what the buffer holds is brought to flash when the power fails.
@@ -148,9 +150,23 @@ impl Drive {
     pub fn sectors_per_page(&self) -> u32 {
         self.sectors_per_page
     }
-    /// Payload words of a page.
+    /// Words from one sector to the next: payload, and tag and seal where there are any.
+    pub fn sector_words(&self) -> usize {
+        self.shape.sector_words + if self.shape.tags { TAG_WORDS } else { 0 }
+    }
+    /// Seals sectors anew that are copied, word by word, out of places from `first` on, or into them: in between they are sealed for
+    /// the place 0.
+    pub(crate) fn displace(&self, kept: &mut [u64], first: u64) {
+        if self.shape.tags {
+            let held = self.shape.sector_words + 1;
+            for (sector, kept) in (first..).zip(kept.chunks_exact_mut(held + 1)) {
+                kept[held] = flash::moved(kept[held], sector, 0, held);
+            }
+        }
+    }
+    /// Payload words of a page, with what lies beside each sector.
     pub fn page_words(&self) -> usize {
-        self.sectors_per_page as usize * self.shape.sector_words
+        self.sectors_per_page as usize * self.sector_words()
     }
     /// Words of a page of the journal.
     pub fn journal_words(&self) -> usize {

@@ -151,6 +151,8 @@ pub struct Transfer {
     pub nvmq: u8,
     /// First sector of the frame.
     pub first_sector: u8,
+    /// The page that its sectors are of.
+    pub lpn: Lpn,
     /// Who asked, in that thread's terms.
     pub token: u32,
     /// A second frame that the thread must remember meanwhile.
@@ -170,6 +172,8 @@ pub struct Transfer {
 pub struct Transferred {
     /// What moved.
     pub lane: Lane,
+    /// Whether the sectors that went to the host are those that it asked for, as they were sealed.
+    pub intact: bool,
     /// As given.
     pub token: u32,
     /// As given.

@@ -37,6 +37,8 @@ pub enum Mutation {
     /// See [`MUTATIONS`].
     TrustTornCheckpoint,
     /// See [`MUTATIONS`].
+    MisdirectRead,
+    /// See [`MUTATIONS`].
     EraseUnreplaced,
     /// See [`MUTATIONS`].
     KeepReplacedNumber,
@@ -132,6 +134,11 @@ pub const MUTATIONS: &[Planted] = &[
         mutation: Mutation::TrustTornCheckpoint,
         name: "trust-torn-checkpoint",
         summary: "recovery takes the newest checkpoint, whether it has a commit or not",
+    },
+    Planted {
+        mutation: Mutation::MisdirectRead,
+        name: "misdirect-read",
+        summary: "TRANS sends some reads of hosts to the page before the right one",
     },
     Planted {
         mutation: Mutation::EraseUnreplaced,

@@ -1,6 +1,7 @@
 //! What the pages of one channel hold: payload words, out-of-band entries and wear, in memory for the pages touched.
 
 use crate::Geometry;
+use crate::scrambler;
 use crate::store::{PageStore, StoreFailed, StoredBlock, StoredPage};
 use prefetch_index::prefetch_index;
 use std::collections::BTreeSet;
@@ -170,6 +171,10 @@ pub struct Contents {
     geometry: Geometry,
     channel: ChannelId,
     sector_words: u32,
+    /// Words of tag and seal behind those of each sector.
+    tag_words: usize,
+    /// Whether what cells hold is scrambled, where every byte is kept.
+    scrambles: bool,
     page_words: usize,
     erases_max: u32,
     lpns: Vec<u32>,
@@ -199,6 +204,8 @@ impl Contents {
             geometry: geometry.clone(),
             channel,
             sector_words,
+            tag_words: 0,
+            scrambles: false,
             page_words: sectors as usize * sector_words as usize,
             erases_max,
             lpns: vec![ERASED; pages],
@@ -239,6 +246,33 @@ impl Contents {
     pub fn keeping_whole(mut self, from: BlockId) -> Self {
         self.whole_from = from;
         self
+    }
+
+    /// Keeps a tag and a seal beside each sector (see [`crate::seal`]): two words more. Preconditioned sectors have tags of zero.
+    #[must_use]
+    pub fn with_tags(mut self) -> Self {
+        let sectors = self.geometry.shape().page.0 / SECTOR_BYTES;
+        self.tag_words = crate::TAG_WORDS;
+        self.page_words = sectors as usize * self.words_from_sector_to_sector();
+        self
+    }
+
+    /// Scrambles pages of which every byte is kept, on the way to the cells and back. Preconditioned pages are made when they are read,
+    /// and have no cells.
+    #[must_use]
+    pub fn scrambling(mut self) -> Self {
+        self.scrambles = true;
+        self
+    }
+
+    /// Words from one sector to the next in a page that is not kept whole.
+    pub fn words_from_sector_to_sector(&self) -> usize {
+        self.sector_words as usize + self.tag_words
+    }
+
+    /// Whether every byte of a page's data is kept.
+    pub fn keeps_every_byte(&self, ppn: Ppn) -> bool {
+        u64::from(self.sector_words) * 8 == SECTOR_BYTES || self.geometry.block_of(ppn) >= self.whole_from
     }
 
     /// How many words are kept of a page that is not kept whole.
@@ -474,12 +508,20 @@ impl Contents {
     }
 
     fn precondition_payload(&self, lpn: Lpn, payload: &mut [u64]) {
-        let Some(sector_words) = std::num::NonZeroU32::new(self.sector_words) else { return };
+        let (data, apart) = (self.sector_words as usize, self.words_from_sector_to_sector());
+        if data == 0 {
+            return;
+        }
         let sectors = self.geometry.shape().page.0 / SECTOR_BYTES;
         let first = Lba(u64::from(lpn.0) * sectors);
-        for (sector, words) in payload.chunks_exact_mut(sector_words.get() as usize).enumerate() {
-            for (word, at) in words.iter_mut().zip(0..) {
-                *word = pattern(first + sector as u64, 0, at);
+        for (sector, words) in payload.chunks_exact_mut(apart).enumerate() {
+            let place = first + sector as u64;
+            for (word, at) in words[..data].iter_mut().zip(0..) {
+                *word = pattern(place, 0, at);
+            }
+            if self.tag_words > 0 {
+                words[data] = 0;
+                words[data + 1] = crate::seal(place.0, &words[..=data]);
             }
         }
     }
@@ -490,12 +532,19 @@ impl Media for Contents {
         let words = self.words_of(ppn);
         assert_eq!(payload.len(), words, "a payload of another size than a page's");
         let (block, page) = self.admit(ppn)?;
+        let scrambles = self.scrambles && self.keeps_every_byte(ppn);
         if let Some(store) = &mut self.store {
             let erases = self.blocks[block].erases;
             let (mark, check) = (mark(oob.lpn), oob.check(ppn));
             let stored = StoredPage { mark, owner: oob.owner, sequence: oob.sequence, check, erases };
             let failed = |_| MediaFault::StoreFailed { block: self.geometry.block_of(ppn) };
-            store.write(ppn, stored, payload).map_err(failed)?;
+            if scrambles {
+                let scrambled: Vec<u64> =
+                    payload.iter().zip(scrambler::stream(ppn)).map(|(word, key)| word ^ key).collect();
+                store.write(ppn, stored, &scrambled).map_err(failed)?;
+            } else {
+                store.write(ppn, stored, payload).map_err(failed)?;
+            }
         }
         let is_stored = self.store.is_some();
         let chunk = self.chunk(block);
@@ -504,7 +553,10 @@ impl Media for Contents {
         chunk.entries.resize(index, Entry::default());
         if !is_stored {
             chunk.words.resize(index * words, 0);
-            chunk.words.extend_from_slice(payload);
+            match scrambles {
+                true => chunk.words.extend(payload.iter().zip(scrambler::stream(ppn)).map(|(word, key)| word ^ key)),
+                false => chunk.words.extend_from_slice(payload),
+            }
         }
         chunk.entries.push(Entry { sequence: oob.sequence, check: oob.check(ppn), owner: oob.owner });
         let index = self.page_index(block, page);
@@ -517,6 +569,7 @@ impl Media for Contents {
         let words = self.words_of(ppn);
         assert_eq!(payload.len(), words, "a payload of another size than a page's");
         let (block, page) = self.locate_page(ppn)?;
+        let scrambles = self.scrambles && self.keeps_every_byte(ppn);
         let lpn = match self.mark_at(ppn, block, page) {
             ERASED => {
                 payload.fill(u64::MAX);
@@ -546,6 +599,9 @@ impl Media for Contents {
                 match &mut self.store {
                     None => payload.copy_from_slice(&chunk.words[index * words..][..words]),
                     Some(store) => store.read(ppn, payload).map_err(|StoreFailed| MediaFault::Unreadable { ppn })?,
+                }
+                if scrambles {
+                    scrambler::apply(ppn, payload);
                 }
                 Ok(Some(oob))
             }

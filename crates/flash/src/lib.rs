@@ -31,6 +31,8 @@ mod faults;
 mod geometry;
 mod ledger;
 mod pending;
+mod scrambler;
+mod seal;
 mod store;
 mod timers;
 mod timing;
@@ -40,9 +42,11 @@ pub use command::{Operation, PLANES_MAX, PageSlot, Transaction, TransactionTag};
 pub use contents::{Contents, Labels, Media, MediaFault, Oob};
 pub use ecc::{Bch, BchError, Uncorrectable};
 pub use faults::{
-    ErrorModel, FaultSettings, FaultSettingsError, FaultyMedia, PageRead, ReadRetry, Reading, Stress, Verdict,
+    ErrorModel, FaultSettings, FaultSettingsError, FaultyMedia, OOB_ENTRY, PageRead, ReadRetry, Reading, Stress,
+    Verdict,
 };
 pub use geometry::{CellKind, Geometry, GeometryError, PageAddress, Shape};
 pub use ledger::{Phase, PhaseRecord, Usage};
+pub use seal::{TAG_WORDS, is_sealed, is_unwritten, moved, seal, tag_bytes};
 pub use store::{PageStore, StoreFailed, StoredBlock, StoredPage};
 pub use timing::{CommandCycles, PageType, Suspend, Timing, TimingError, page_type};

@@ -42,7 +42,7 @@ fn settings() -> FaultSettings {
 
 fn media(settings: FaultSettings, sector_words: u32, seed: u64) -> FaultyMedia {
     let geometry = geometry();
-    settings.validate(&geometry).unwrap();
+    settings.validate(&geometry, Bytes(0)).unwrap();
     let contents = Contents::for_channel(&geometry, ChannelId(0), sector_words, 1000);
     FaultyMedia::failing(contents, settings, seed, BlockId(geometry.block_count()))
 }
@@ -173,7 +173,7 @@ fn programs_and_erases_fail_and_leave_nothing_to_be_read() {
 
 #[test]
 fn settings_that_cannot_be_name_their_field() {
-    let field = |settings: FaultSettings| settings.validate(&geometry()).unwrap_err().field;
+    let field = |settings: FaultSettings| settings.validate(&geometry(), Bytes(0)).unwrap_err().field;
     assert_eq!(field(FaultSettings { code_data: Bytes(384), ..settings() }), "code_data_bytes");
     assert_eq!(field(FaultSettings { correctable: 0, ..settings() }), "code_correctable");
     assert_eq!(field(FaultSettings { correctable: 80, ..settings() }), "code_correctable");
@@ -253,4 +253,47 @@ fn what_a_store_was_told_is_the_same_channel_again() {
             assert_eq!(one, other);
         }
     }
+}
+
+/// Share of ones in stored words.
+fn ones(words: &[u64]) -> f64 {
+    words.iter().map(|word| f64::from(word.count_ones())).sum::<f64>() / (words.len() * 64) as f64
+}
+
+#[test]
+fn cells_hold_scrambled_data_and_reads_return_what_was_written() {
+    let words = geometry().shape().page.0 as usize / 8;
+    let patterns = [0, u64::MAX, 0x0101_0101_0101_0101, 0x6161_6161_6161_6161];
+    for errors in [false, true] {
+        let kept = Keeping(Default::default());
+        let contents = Contents::for_channel(&geometry(), ChannelId(0), 64, 1000).scrambling();
+        let contents = contents.kept_in(Box::new(kept.clone()));
+        let mut media = match errors {
+            true => FaultyMedia::failing(contents, settings(), 5, BlockId(16)),
+            false => FaultyMedia::sound(contents),
+        };
+        for (page, pattern) in (0..).zip(patterns) {
+            let ppn = geometry().page(BlockId(3), page);
+            let (oob, written) = (Oob { lpn: Lpn(page), owner: 0, sequence: 1 }, vec![pattern; words]);
+            media.program(ppn, Time::ZERO, oob, &written).unwrap();
+            let stored = kept.0.lock().unwrap().pages[&ppn.0].1.clone();
+            let same = stored.iter().filter(|word| **word == pattern).count();
+            assert!(same <= words / 128, "{same} of {words} words are as the host wrote them");
+            assert!((ones(&stored) - 0.5).abs() < 0.01, "{} ones of {pattern:#x}", ones(&stored));
+            let mut read = vec![7; words];
+            let reading = Reading { now: Time::ZERO, level: 0 };
+            let verdict = media.read(ppn, reading, &mut read).unwrap().verdict;
+            assert!(read == written && verdict != Verdict::Uncorrectable, "{verdict:?}");
+        }
+    }
+}
+
+#[test]
+fn without_every_byte_there_is_nothing_to_scramble() {
+    let mut contents = Contents::for_channel(&geometry(), ChannelId(0), 1, 1000).scrambling();
+    let (ppn, oob) = (geometry().page(BlockId(0), 0), Oob { lpn: Lpn(1), owner: 0, sequence: 1 });
+    contents.program(ppn, oob, &[5, 6]).unwrap();
+    let mut read = [0; 2];
+    contents.read(ppn, &mut read).unwrap();
+    assert_eq!(read, [5, 6]);
 }

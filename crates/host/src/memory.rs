@@ -34,6 +34,8 @@ pub struct Memory {
     control: Box<[AtomicU64]>,
     payload: Payload,
     sector_words: usize,
+    /// A word beside each sector, where there are any.
+    tags: Box<[AtomicU64]>,
     strays: AtomicU64,
 }
 
@@ -67,8 +69,26 @@ impl Memory {
                 _ => Payload::Words(zeroed(payload_words)?),
             },
             sector_words: sector_words as usize,
+            tags: Box::default(),
             strays: AtomicU64::new(0),
         })
+    }
+
+    /// The same with a word beside each of these payload bytes' sectors, for what the host stores with its blocks.
+    ///
+    /// # Errors
+    /// This machine refuses.
+    pub fn with_tags(mut self, payload: Bytes) -> Result<Memory, MemoryError> {
+        let words = payload.0.div_ceil(SECTOR_BYTES);
+        let refused = |_| MemoryError { control: Bytes(0), payload: Bytes(words * 8) };
+        self.tags = <[AtomicU64]>::new_box_zeroed_with_elems(words as usize).map_err(refused)?;
+        Ok(self)
+    }
+
+    /// The tags of so many sectors.
+    fn tags_at(&self, at: HostAddress, sectors: usize) -> Option<&[AtomicU64]> {
+        let first = self.sector_at(at)?;
+        self.tags.get(first..first.checked_add(sectors)?)
     }
 
     /// The first byte of queues and lists.
@@ -200,6 +220,18 @@ impl HostMemory for Memory {
             bytes.fill(u8::MAX);
             self.stray();
         }
+    }
+
+    fn read_tags(&self, at: HostAddress, tags: &mut [u64]) {
+        match self.tags_at(at, tags.len()) {
+            Some(cells) => tags.iter_mut().zip(cells).for_each(|(tag, cell)| *tag = cell.load(Ordering::Relaxed)),
+            None => tags.fill(0),
+        }
+    }
+
+    fn write_tags(&self, at: HostAddress, tags: &[u64]) {
+        let Some(cells) = self.tags_at(at, tags.len()) else { return };
+        cells.iter().zip(tags).for_each(|(cell, tag)| cell.store(*tag, Ordering::Relaxed));
     }
 
     #[inline]

@@ -1,7 +1,7 @@
 //! What an I/O command asks a front end to move, and what is refused before the firmware sees it.
 
 use crate::spec::{ALL_NAMESPACES, COPY_RANGES_MAX, CopyRange, DsmRange, Fuse, Opcode, Status, Submission};
-use crate::{Controller, NamespaceSettings};
+use crate::{Controller, Format, Guarded, NamespaceSettings, Protection};
 use units::Bytes;
 
 /// Bytes that a Verify, Write Zeroes or Write Uncorrectable reaches over at most (CNS 06h): as many as 65,536 sectors.
@@ -57,6 +57,7 @@ impl Controller {
                 let bytes = u64::from(submission.dsm_range_count()) * DsmRange::WORDS as u64 * 8;
                 return Ok((opcode, Movement::FromHost(Bytes(bytes))));
             }
+            Opcode::Copy if !may_copy(namespace) => return Err(Status::INVALID_FIELD),
             Opcode::Copy => return copied(submission, namespace.blocks).map(|bytes| (opcode, bytes)),
             Opcode::Read | Opcode::Write | Opcode::Compare => true,
             Opcode::WriteUncorrectable | Opcode::WriteZeroes | Opcode::Verify => false,
@@ -66,7 +67,8 @@ impl Controller {
             return Err(Status::LBA_OUT_OF_RANGE);
         }
         let bytes = Bytes(blocks * u64::from(namespace.block_bytes));
-        if !moves_blocks && bytes.0 > RANGE_BYTES_MAX {
+        let range_max = if opcode == Opcode::WriteUncorrectable { RANGE_BYTES_MAX } else { self.guarded_bytes_max() };
+        if !moves_blocks && bytes.0 > range_max {
             return Err(Status::INVALID_FIELD);
         }
         if moves_blocks && self.settings.transfer_max.is_some_and(|most| bytes > most) {
@@ -81,6 +83,29 @@ impl Controller {
             _ => Movement::Nothing,
         };
         Ok((opcode, movement))
+    }
+
+    /// What a command says of metadata, where its namespace has any and it moves, makes or checks them.
+    ///
+    /// # Errors
+    /// The status it fails with: what it says does not fit the type of protection.
+    pub fn guarded(&self, submission: &Submission) -> Result<Option<Guarded>, Status> {
+        let space = self.namespaces.of(self.settings.controller_id, submission.namespace());
+        let Some(space) = space.filter(|space| space.settings.metadata) else { return Ok(None) };
+        let guarded = Guarded::of(submission, Format::of(&space.settings));
+        match Opcode::try_from(submission.opcode()) {
+            Ok(Opcode::Read | Opcode::Write | Opcode::Compare) => guarded.map(Some),
+            Ok(Opcode::Verify) => guarded.map(|guarded| Some(guarded).filter(Guarded::checks)),
+            Ok(Opcode::WriteZeroes) => guarded.map(|guarded| Some(guarded).filter(Guarded::is_made_here)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Most bytes of a Verify or Write Zeroes. Where there is protection information these may have to be moved: they are no longer
+    /// than a transfer.
+    pub(crate) fn guarded_bytes_max(&self) -> u64 {
+        let transfer = self.settings.transfer_max.filter(|_| self.settings.metadata);
+        transfer.map_or(RANGE_BYTES_MAX, |most| most.0.min(RANGE_BYTES_MAX))
     }
 
     /// Blocks of a namespace that are written atomically: what that is in blocks of the drive, in its own.
@@ -131,6 +156,11 @@ pub fn fuse(first: &Submission, second: &Submission) -> Result<(), (Status, Opti
         return Err((Status::INVALID_FIELD, Some(Status::ABORTED_FAILED_FUSED)));
     }
     Ok(())
+}
+
+/// Whether blocks can be copied: their reference tags would have to be others at another place, which the drive does not do.
+pub(crate) fn may_copy(namespace: &NamespaceSettings) -> bool {
+    matches!(namespace.protection, Protection::None | Protection::Type3)
 }
 
 /// What a Copy brings from the host: its ranges. Where they lie is known when they are here.

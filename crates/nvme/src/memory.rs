@@ -23,6 +23,18 @@ pub trait HostMemory: Send + Sync {
     /// Writes data from `payload`, laid out as for [`HostMemory::read_sectors`].
     fn write_sectors(&self, at: HostAddress, payload: &[u64]);
 
+    /// Reads what goes with the data of as many sectors beside them: a word each, where the device stores such words. Without a
+    /// place for them they are zero.
+    fn read_tags(&self, at: HostAddress, tags: &mut [u64]) {
+        let _ = at;
+        tags.fill(0);
+    }
+
+    /// Writes what came with the data of as many sectors.
+    fn write_tags(&self, at: HostAddress, tags: &[u64]) {
+        let _ = (at, tags);
+    }
+
     /// Reads data of a memory that keeps every byte, whole sectors of it.
     fn read_data(&self, at: HostAddress, bytes: &mut [u8]) {
         let mut sector = [0; 64];

@@ -4,20 +4,49 @@
 //! made and deleted, and have blocks of another size, without the firmware knowing of it.
 
 use crate::spec::{ALL_NAMESPACES, CopyRange, DsmRange, Opcode, Status, Submission};
-use crate::{ControllerSettings, NamespaceSettings};
+use crate::{ControllerSettings, NamespaceSettings, Protection};
 use std::collections::BTreeSet;
 
 /// Namespaces begin at multiples of so many bytes, and take as much of the drive (CNS 16h says so).
 pub const GRANULE_BYTES: u64 = 1 << 20;
 
-/// The bytes of a block that a namespace can have, in the order of its formats; those below a block of the drive it cannot.
-pub(crate) const FORMATS: [u32; 2] = [512, 4096];
+/// What blocks of a namespace are like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Format {
+    /// Bytes of data.
+    pub block_bytes: u32,
+    /// Whether 8 bytes of metadata go with them.
+    pub metadata: bool,
+    /// Whether these are protection information.
+    pub protection: Protection,
+}
+
+impl Format {
+    const fn plain(block_bytes: u32) -> Self {
+        Format { block_bytes, metadata: false, protection: Protection::None }
+    }
+
+    const fn with_metadata(block_bytes: u32) -> Self {
+        Format { block_bytes, metadata: true, protection: Protection::None }
+    }
+
+    /// Of a namespace.
+    pub fn of(namespace: &NamespaceSettings) -> Self {
+        let NamespaceSettings { block_bytes, metadata, protection, .. } = *namespace;
+        Format { block_bytes, metadata, protection }
+    }
+}
+
+/// The formats that a namespace can have, in their order; those with blocks below one of the drive it cannot, nor those with metadata
+/// where the drive keeps none.
+pub(crate) const FORMATS: [Format; 4] =
+    [Format::plain(512), Format::plain(4096), Format::with_metadata(512), Format::with_metadata(4096)];
 
 /// What a namespace becomes when its contents are gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// One with blocks of so many bytes.
-    Formatted(u32),
+    /// One with such blocks.
+    Formatted(Format),
     /// None.
     Deleted,
 }
@@ -58,6 +87,8 @@ pub struct Namespaces {
     homes: Vec<u64>,
     /// Bytes of a block of the drive.
     unit: u32,
+    /// Whether it keeps metadata.
+    metadata: bool,
     controllers: BTreeSet<u16>,
     /// The identifier that those of new namespaces are counted from, and how many there were.
     nguid: u128,
@@ -81,7 +112,8 @@ impl Namespaces {
         spaces.resize(spaces.len().max(settings.managed_namespaces as usize), None);
         let nguid = settings.namespaces.first().map_or(0, |space| u128::from_be_bytes(space.nguid));
         let homes = settings.namespaces.iter().map(|space| space.blocks).collect();
-        Namespaces { spaces, homes, unit, controllers: BTreeSet::new(), nguid, created: 0 }
+        let metadata = settings.metadata;
+        Namespaces { spaces, homes, unit, metadata, controllers: BTreeSet::new(), nguid, created: 0 }
     }
 
     /// The greatest identifier.
@@ -145,13 +177,14 @@ impl Namespaces {
         [all, all.saturating_sub(used)].map(|blocks| u128::from(blocks) * u128::from(self.unit))
     }
 
-    /// Whether a namespace can have blocks of so many bytes.
-    pub(crate) fn has_format(&self, block_bytes: u32) -> bool {
-        block_bytes >= self.unit
+    /// Whether a namespace can have blocks like these.
+    pub(crate) fn has_format(&self, format: Format) -> bool {
+        format.block_bytes >= self.unit && (self.metadata || !format.metadata)
     }
 
     /// Makes a namespace that no controller has yet, in the first gap that it fits.
-    pub(crate) fn create(&mut self, blocks: u64, block_bytes: u32) -> Result<u32, Status> {
+    pub(crate) fn create(&mut self, blocks: u64, format: Format) -> Result<u32, Status> {
+        let Format { block_bytes, metadata, protection } = format;
         let unit = u64::from(self.unit);
         let length = blocks.checked_mul(u64::from(block_bytes) / unit).filter(|length| *length > 0);
         let length = length.ok_or(if blocks == 0 { Status::INVALID_FIELD } else { Status::INSUFFICIENT_CAPACITY })?;
@@ -162,7 +195,7 @@ impl Namespaces {
         self.created += 1;
         // Identifiers of the drive's own namespaces are counted in the same place, from 1.
         let nguid = self.nguid.wrapping_add((self.created + 0x100) << 64).to_be_bytes();
-        let settings = NamespaceSettings { blocks, block_bytes, nguid, eui64: [0; 8] };
+        let settings = NamespaceSettings { blocks, block_bytes, metadata, protection, nguid, eui64: [0; 8] };
         let (attached, change) = (BTreeSet::new(), None);
         self.spaces[free] = Some(Space { settings, home, first, length, attached, shown: false, change });
         Ok(free as u32 + 1)
@@ -232,11 +265,12 @@ impl Namespaces {
         let Some(place) = (id as usize).checked_sub(1).and_then(|at| self.spaces.get_mut(at)) else { return };
         let Some(space) = place else { return };
         match space.change.take() {
-            Some(Change::Formatted(block_bytes)) if erased => {
+            Some(Change::Formatted(Format { block_bytes, metadata, protection })) if erased => {
                 let bytes = u64::from(space.settings.block_bytes) * space.settings.blocks;
                 let (most, block) = (space.length * unit, u64::from(block_bytes));
                 space.settings.blocks = bytes.next_multiple_of(block).min(most) / block;
-                space.settings.block_bytes = block_bytes;
+                (space.settings.block_bytes, space.settings.metadata) = (block_bytes, metadata);
+                space.settings.protection = protection;
             }
             Some(Change::Deleted) if erased => *place = None,
             _ => {}
@@ -337,19 +371,30 @@ mod tests {
     #[test]
     fn namespaces_come_into_the_gaps_that_others_leave() {
         let mut all = drive(10 * 2048);
-        assert_eq!(all.create(1, 512), Err(Status::INSUFFICIENT_CAPACITY));
+        assert_eq!(all.create(1, Format::plain(512)), Err(Status::INSUFFICIENT_CAPACITY));
         all.begin_change(1, Change::Deleted).unwrap();
         assert_eq!(all.begin_change(1, Change::Deleted), Err(Status::FORMAT_IN_PROGRESS));
         all.on_erased(1, true);
         assert_eq!(all.bytes(), [10 << 20; 2]);
-        assert_eq!([all.create(4 * 2048, 512), all.create(1, 4096), all.create(5 * 256, 4096)], [Ok(1), Ok(2), Ok(3)]);
+        assert_eq!(
+            [
+                all.create(4 * 2048, Format::plain(512)),
+                all.create(1, Format::plain(4096)),
+                all.create(5 * 256, Format::plain(4096))
+            ],
+            [Ok(1), Ok(2), Ok(3)]
+        );
         assert_eq!(all.bytes()[1], 0);
-        assert_eq!(all.create(1, 512), Err(Status::INSUFFICIENT_CAPACITY));
+        assert_eq!(all.create(1, Format::plain(512)), Err(Status::INSUFFICIENT_CAPACITY));
         let piece = all.begin_change(2, Change::Deleted).unwrap();
         assert_eq!(piece, Piece { home: 1, first: 4 * 2048, blocks: 2048 });
         all.on_erased(2, true);
-        assert_eq!(all.create(2049, 512), Err(Status::INSUFFICIENT_CAPACITY), "the gap is of 2,048 blocks");
-        assert_eq!(all.create(2048, 512), Ok(2));
+        assert_eq!(
+            all.create(2049, Format::plain(512)),
+            Err(Status::INSUFFICIENT_CAPACITY),
+            "the gap is of 2,048 blocks"
+        );
+        assert_eq!(all.create(2048, Format::plain(512)), Ok(2));
         let names: BTreeSet<[u8; 16]> = [1, 2, 3].map(|id| all.allocated(id).unwrap().settings.nguid).into();
         assert_eq!(names.len(), 3);
     }
@@ -376,7 +421,8 @@ mod tests {
         let mut all = drive(10 * 2048);
         all.begin_change(1, Change::Deleted).unwrap();
         all.on_erased(1, true);
-        let (_, second) = (all.create(2048, 512).unwrap(), all.create(512, 4096).unwrap());
+        let (_, second) =
+            (all.create(2048, Format::plain(512)).unwrap(), all.create(512, Format::plain(4096)).unwrap());
         all.attach(second, &[1], true).unwrap();
         let entry = all.translate(1, &Submission::write_zeroes(second, 3, 512)).unwrap();
         assert_eq!((entry.namespace(), entry.slba(), entry.block_count()), (1, 2048 + 24, 4096));
@@ -398,10 +444,10 @@ mod tests {
     #[test]
     fn a_format_keeps_the_size_and_counts_it_in_other_blocks() {
         let mut all = drive(10 * 2048 + 9);
-        all.begin_change(1, Change::Formatted(4096)).unwrap();
+        all.begin_change(1, Change::Formatted(Format::plain(4096))).unwrap();
         all.on_erased(1, false);
         assert_eq!(all.allocated(1).unwrap().settings.block_bytes, 512, "it failed");
-        all.begin_change(1, Change::Formatted(4096)).unwrap();
+        all.begin_change(1, Change::Formatted(Format::plain(4096))).unwrap();
         all.on_erased(1, true);
         let space = &all.allocated(1).unwrap().settings;
         assert_eq!((space.blocks, space.block_bytes), (10 * 256 + 1, 4096));

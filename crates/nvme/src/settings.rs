@@ -1,5 +1,6 @@
 //! What a controller is like: everything its identify structures and registers say follows from this.
 
+use crate::Protection;
 use crate::spec::Opcode;
 use crate::spec::fabrics::DiscoveryEntry;
 use units::{Bytes, Span};
@@ -77,6 +78,8 @@ pub struct ControllerSettings {
     /// Namespaces there may be, where the device end erases and tests what it is told to: then there are Format NVM, Namespace
     /// Management and Device Self-test. 0 where it does not.
     pub managed_namespaces: u32,
+    /// Whether the drive keeps 8 bytes of metadata with each block.
+    pub metadata: bool,
     /// The namespaces; the first is number 1.
     pub namespaces: Vec<NamespaceSettings>,
 }
@@ -88,6 +91,10 @@ pub struct NamespaceSettings {
     pub blocks: u64,
     /// Bytes of a block: 512 or 4,096; the same for all, as the drive has them.
     pub block_bytes: u32,
+    /// Whether 8 bytes of metadata go with each block.
+    pub metadata: bool,
+    /// Whether these are protection information.
+    pub protection: Protection,
     /// Identifier that no other namespace anywhere has.
     pub nguid: [u8; 16],
     /// Extended unique identifier; zero where there is none.
@@ -114,9 +121,15 @@ impl ControllerSettings {
         assert!(self.namespaces.is_empty() == self.is_discovery() && self.namespaces.len() < 0xffff);
         for namespace in &self.namespaces {
             assert!(namespace.blocks > 0);
-            assert!(crate::namespaces::FORMATS.contains(&namespace.block_bytes));
+            assert!(matches!(namespace.block_bytes, 512 | 4096));
+            assert!(self.metadata || !namespace.metadata, "the drive keeps what a namespace has");
             assert_eq!(namespace.block_bytes, self.namespaces[0].block_bytes, "the drive has blocks of one size");
         }
+    }
+
+    /// Whether metadata lie behind the data of each block, as one with it, where it has any: over messages there is one pointer only.
+    pub(crate) fn extends_blocks(&self) -> bool {
+        self.is_shared()
     }
 
     /// Whether it is there for discovery.
@@ -186,7 +199,15 @@ pub(crate) mod tests {
             transport: Transport::Memory,
             role: Role::Storage,
             managed_namespaces: 0,
-            namespaces: vec![NamespaceSettings { blocks: 1 << 30, block_bytes: 512, nguid: [7; 16], eui64: [9; 8] }],
+            metadata: false,
+            namespaces: vec![NamespaceSettings {
+                blocks: 1 << 30,
+                block_bytes: 512,
+                metadata: false,
+                protection: Protection::None,
+                nguid: [7; 16],
+                eui64: [9; 8],
+            }],
         }
     }
 }

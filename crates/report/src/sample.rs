@@ -109,6 +109,7 @@ fn parts() -> Summary {
             bad_blocks: 1,
             failed_operations: 2,
             failed_commands: 0,
+            damaged_sectors: 3,
         }),
         data: Some(Oracle { checked: 2_000_000, mismatches: 0 }),
         samples: vec![Sample {

@@ -344,6 +344,9 @@ pub struct Media {
     /// Commands answered with a media error since the run began.
     #[serde(default)]
     pub failed_commands: u64,
+    /// Sectors that were not as they were sealed: a bit had flipped, or they were others than those asked for.
+    #[serde(default)]
+    pub damaged_sectors: u64,
 }
 
 /// What the oracle compared with what the host had written.
@@ -448,7 +451,7 @@ mod tests {
         ("/data", "checked mismatches"),
         // Not in the contract's first edition.
         ("", "version workload trace steady_state completions samples breakdown_queueing"),
-        ("/media", "failed_operations failed_commands"),
+        ("/media", "failed_operations failed_commands damaged_sectors"),
         (
             "/samples/0",
             "at_ns length_ns iops bandwidth read_bandwidth write_bandwidth groups pages_moved journal_pages",

@@ -51,5 +51,6 @@ pub(crate) fn media_summary(counts: MediaCounts, outcome: &PhaseOutcome, tables:
         bad_blocks: retired * u64::from(groups.planes()),
         failed_operations: counts.failed,
         failed_commands: outcome.media_errors,
+        damaged_sectors: counts.damaged,
     }
 }

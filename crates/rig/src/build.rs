@@ -3,7 +3,7 @@
 use crate::bring_up::bring_up;
 use crate::hardware::{
     ChannelStage, ChannelWays, FrontStage, HostStage, Ledger, LinkStage, LinkTiming, LinkWays, MediaTally,
-    PendingInterrupts, PowerStage, Tally,
+    PendingInterrupts, PowerStage, Tally, Upsets,
 };
 use crate::media_file::{MediaFile, MediaFileError};
 use crate::power::{PowerBudget, PowerError};
@@ -18,7 +18,7 @@ use host::{Driver, DriverSettings, Initial, Phase};
 use nvme::spec::Opcode;
 use nvme::{
     Arbiter, Arbitration, ArbitrationShares, CoalescingSettings, ControllerSettings, HostMemory, NamespaceSettings,
-    Role, Transport,
+    Protection, Role, Transport,
 };
 
 use stage::Stage;
@@ -61,6 +61,10 @@ pub struct Device {
     pub controller: Controller,
     /// Every choice of the firmware.
     pub settings: Settings,
+    /// Chance that a bit of a page flips in the drive's memory before it is programmed.
+    pub memory_flips: f64,
+    /// Whether cells hold pages scrambled, where every byte is kept.
+    pub scrambler: bool,
     /// Threads on cores.
     pub placement: Placement,
     /// How it was used before.
@@ -217,9 +221,15 @@ impl Device {
             starts: drive.namespaces().iter().map(|namespace| namespace.base).collect(),
             initial,
             series: self.series,
-            media_errors: self.faults.is_some(),
+            media_errors: self.faults.is_some() || self.drive.tags && self.memory_flips > 0.0,
             cuts: self.cuts,
         }
+    }
+
+    /// Out-of-band bytes of a page that tags and seals take.
+    pub fn tag_bytes(&self) -> Bytes {
+        let block = Bytes(self.drive.format.sectors() * SECTOR_BYTES);
+        if self.drive.tags { flash::tag_bytes(self.drive.geometry.shape().page, block) } else { Bytes(0) }
     }
 
     /// Whether a write may be answered before it is on flash.
@@ -239,7 +249,7 @@ impl Device {
         self.settings.check(self.drive.geometry.shape().page)?;
         self.timing.validate(&self.drive.geometry)?;
         if let Some(faults) = &self.faults {
-            faults.validate(&self.drive.geometry)?;
+            faults.validate(&self.drive.geometry, self.tag_bytes())?;
             check_failures(faults, self.architecture, &self.settings)?;
         }
         if let Some(power) = &self.power {
@@ -367,7 +377,9 @@ impl Device {
     /// An erased channel.
     pub(crate) fn fresh(&self, channel: ChannelId) -> Contents {
         let (geometry, words) = (&self.drive.geometry, self.drive.sector_words as u32);
-        Contents::for_channel(geometry, channel, words, self.erases_max)
+        let contents = Contents::for_channel(geometry, channel, words, self.erases_max);
+        let contents = if self.scrambler { contents.scrambling() } else { contents };
+        if self.drive.tags { contents.with_tags() } else { contents }
     }
 
     fn keeping_journal(&self, tables: &Tables, contents: Vec<Contents>) -> Vec<Contents> {
@@ -429,6 +441,7 @@ impl Device {
             transfers: hardware.transfers.clone(),
             interrupts: hardware.interrupts,
             pending: pending.clone(),
+            tally: Arc::new(MediaTally::default()),
         };
         let queues = self.drive.queues as usize + 1;
         let arbiter = Arbiter::new(queues, self.controller.arbitration, self.controller.shares);
@@ -449,17 +462,20 @@ impl Device {
         ledger: Arc<Mutex<Ledger>>,
     ) -> Result<Built, BuildError> {
         let Prepared { drawing: Drawing { mut blueprint, hardware, tables }, drive, contents, file } = prepared;
+        let tally = link.tally();
         blueprint.install_boxed(hardware.host, host);
         blueprint.install_boxed(hardware.link, Box::new(link));
         if let Some(watch) = &hardware.power {
             blueprint.install_boxed(watch.slot, Box::new(PowerStage::new(watch, tables.backup.clone())));
         }
-        let tally = Arc::new(MediaTally::default());
+        let sealed = drive.shape().tags.then(|| drive.sector_words());
+        let upsets = Upsets { chance: self.memory_flips, seed: self.precondition.seed };
         for (index, contents) in contents.into_iter().enumerate() {
             let channel = Channel::new(&self.drive.geometry, &self.timing, ChannelId(index as u16));
             let media = self.media(contents, &tables);
             let (frames, done) = (tables.frames.clone(), hardware.finished[index]);
-            let ways = ChannelWays { frames, done, ledger: ledger.clone(), tally: tally.clone() };
+            let (ledger, tally) = (ledger.clone(), tally.clone());
+            let ways = ChannelWays { frames, done, ledger, tally, sealed, upsets };
             let stage = ChannelStage::new(index as u16, channel, media, ways, self.narrate);
             let stage = if self.timed { stage } else { stage.at_once() };
             blueprint.install_boxed(hardware.channels[index], Box::new(stage));
@@ -512,10 +528,13 @@ impl Device {
             transport: Transport::Memory,
             role: Role::Storage,
             managed_namespaces: 0,
+            metadata: self.drive.tags,
             namespaces: namespaces
                 .map(|(index, &sectors)| NamespaceSettings {
                     blocks: sectors / scale,
                     block_bytes: (SECTOR_BYTES * scale) as u32,
+                    metadata: false,
+                    protection: Protection::None,
                     nguid: [index as u8 + 1; 16],
                     eui64: [0; 8],
                 })

@@ -10,6 +10,7 @@
 mod array;
 mod bring_up;
 mod build;
+pub mod calibrate;
 pub mod check;
 pub mod config;
 mod hardware;

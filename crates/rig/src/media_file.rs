@@ -16,7 +16,7 @@ use thiserror::Error;
 use units::{BlockId, ChannelId, Ppn};
 
 const MAGIC: &[u8; 16] = b"flashloom media\n";
-const VERSION: u32 = 2;
+const VERSION: u32 = 3;
 const HEADER_BYTES: u64 = 4096;
 const BLOCK_BYTES: u64 = 16;
 const PAGE_BYTES: u64 = 32;
@@ -81,9 +81,10 @@ struct Layout {
 }
 
 impl Layout {
-    /// Every page has room for all its bytes, however many of them are kept: the file is sparse.
-    fn of(geometry: &Geometry) -> Layout {
-        let payload_bytes = geometry.shape().page.0;
+    /// Every page has room for all its bytes, however many of them are kept, and for the words beside its sectors, if there are any:
+    /// the file is sparse.
+    fn of(geometry: &Geometry, page_words: usize) -> Layout {
+        let payload_bytes = geometry.shape().page.0.max(page_words as u64 * 8);
         let whole = |bytes: u64| bytes.next_multiple_of(HEADER_BYTES);
         let blocks = HEADER_BYTES;
         let pages = blocks + whole(u64::from(geometry.block_count()) * BLOCK_BYTES);
@@ -108,7 +109,12 @@ impl MediaFile {
     ///
     /// # Errors
     /// A file that cannot be opened, is another's or is damaged.
-    pub(crate) fn open(path: &Path, geometry: &Geometry, identity: &str) -> Result<(MediaFile, bool), MediaFileError> {
+    pub(crate) fn open(
+        path: &Path,
+        geometry: &Geometry,
+        page_words: usize,
+        identity: &str,
+    ) -> Result<(MediaFile, bool), MediaFileError> {
         let name = path.display().to_string();
         let system = |error| MediaFileError::System { file: name.clone(), error };
         assert!(identity.len() as u64 + TEXT_AT < HEADER_BYTES, "the header has room for what names a drive");
@@ -119,7 +125,7 @@ impl MediaFile {
             Err(TryLockError::WouldBlock) => return Err(MediaFileError::InUse { file: name }),
             Err(TryLockError::Error(error)) => return Err(system(error)),
         }
-        let (file, layout) = (Arc::new(file), Layout::of(geometry));
+        let (file, layout) = (Arc::new(file), Layout::of(geometry, page_words));
         let file = MediaFile { file, path: path.into(), layout, geometry: geometry.clone() };
         let length = file.file.metadata().map_err(system)?.len();
         if length == 0 {

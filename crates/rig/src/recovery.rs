@@ -1,7 +1,7 @@
 //! A drive switched on after a power cut: recovery runs as firmware in virtual time over what the flash holds.
 
 use crate::build::Device;
-use crate::hardware::{ChannelStage, ChannelWays, Fate, Ledger, MediaTally};
+use crate::hardware::{ChannelStage, ChannelWays, Fate, Ledger, MediaTally, Upsets};
 use crate::session::{SessionError, cut_channels};
 use firmware::boot::{self, Boot, BootDrawing};
 use firmware::{Drive, Tables};
@@ -56,7 +56,14 @@ pub(crate) fn recover(
     for (index, contents) in contents.into_iter().enumerate() {
         let channel = Channel::new(&device.drive.geometry, &device.timing, ChannelId(index as u16));
         let tally = Arc::new(MediaTally::default());
-        let ways = ChannelWays { frames: frames.clone(), done: finished[index], ledger: ledger.clone(), tally };
+        let ways = ChannelWays {
+            frames: frames.clone(),
+            done: finished[index],
+            ledger: ledger.clone(),
+            tally,
+            sealed: None,
+            upsets: Upsets::default(),
+        };
         // Flash fails while it is recovered as it does at other times.
         let stage = ChannelStage::new(index as u16, channel, device.media(contents, tables), ways, false);
         blueprint.install_boxed(channels[index], Box::new(stage.for_recovery()));

@@ -19,7 +19,8 @@ impl Kept {
     /// Opens the file of a drive.
     pub(crate) fn open(device: &Device, path: &Path) -> Result<Kept, BuildError> {
         let geometry = &device.drive.geometry;
-        let (file, is_new) = MediaFile::open(path, geometry, &identity(device))?;
+        let (file, is_new) =
+            MediaFile::open(path, geometry, device.fresh(ChannelId(0)).page_words(), &identity(device))?;
         let channels = (0..geometry.shape().channels).map(|channel| ChannelId(channel as u16));
         let contents = channels.map(|channel| file.restore(device.fresh(channel), channel));
         let contents = contents.collect::<Result<_, _>>()?;
@@ -42,6 +43,8 @@ fn identity(device: &Device) -> String {
         ("device.page_bytes", shape.page.0.to_string()),
         ("sectors of the namespaces", format!("{:?}", device.drive.namespaces)),
         ("words kept of a sector", device.drive.sector_words.to_string()),
+        ("device.tags", device.drive.tags.to_string()),
+        ("device.media.scrambler", device.scrambler.to_string()),
         ("threads of address translation", parts.trans.to_string()),
         ("threads of the journal", parts.log.to_string()),
         ("firmware.address_split", format!("{split:?}")),

@@ -128,12 +128,15 @@ impl Service {
         let shape = PortShape {
             pairs: device.drive.queues as u16,
             depth: DEPTH,
+            tags: device.drive.tags,
             transfer_max: Bytes(u64::from(device.drive.transfer_sectors) * SECTOR_BYTES),
             control: Memory::control_start(),
             payload: Memory::payload_start(),
         };
         let words = device.drive.sector_words as u32;
         let memory = Memory::new(shape.control_bytes(), shape.payload_bytes(), words).map_err(BuildError::from)?;
+        let memory =
+            if device.drive.tags { memory.with_tags(shape.payload_bytes()).map_err(BuildError::from)? } else { memory };
         let memory = Arc::new(memory);
         let line = server.line();
         let Built { blueprint, tables, drive, ledger, host, file, media, .. } =

@@ -135,7 +135,7 @@ impl Session {
         events_max: usize,
     ) -> Self {
         let Built { blueprint, tables, drive, ledger, media, host, link, watch, channels, parts, .. } = built;
-        let fails = device.faults.is_some();
+        let fails = device.faults.is_some() || device.memory_flips > 0.0;
         let core = |place| if let Place::Core(core) = place { Some(core) } else { None };
         let places: Vec<Option<CoreId>> = blueprint.parts().iter().map(|part| core(part.place)).collect();
         let labels = Labels {

@@ -59,7 +59,7 @@ pub fn run_on_threads(
         last.wear = Some(wear(&tables));
         last.space = Some(space(&tables, drive.pages()));
         add_journal_wear(last, &tables);
-        let whole = outcomes.last().filter(|_| device.faults.is_some());
+        let whole = outcomes.last().filter(|_| device.faults.is_some() || device.memory_flips > 0.0);
         last.media = whole.map(|outcome| media_summary(media.counts(), outcome, &tables));
     }
     Ok(summaries)

@@ -250,7 +250,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         }
         let (sends, count, abroad) = self.collect(home);
         let send = self.processor.send;
-        cost.slots += u64::from(send.slots) * count;
+        cost.slots += send.slots * count;
         cost.stall += send.stall * count + fetch + self.processor.hops.publish * abroad;
         let context = self.cores.context(home, index);
         if context.enter(stage) {

@@ -59,7 +59,7 @@ fn nanos(nanos: u64) -> Span {
 }
 
 /// One instruction a nanosecond for a core, one in two for a thread; no other prices.
-fn processor(slots: u32, stall: Span) -> Processor {
+fn processor(slots: u64, stall: Span) -> Processor {
     Processor {
         name: "test".into(),
         clock: Hertz(1_000_000_000),
@@ -84,7 +84,7 @@ fn processor(slots: u32, stall: Span) -> Processor {
 }
 
 /// How long `workers` stages on one core take for `turns` turns each, and the digest.
-fn run(workers: usize, turns: u32, slots: u32, stall: Span) -> (Span, u64) {
+fn run(workers: usize, turns: u32, slots: u64, stall: Span) -> (Span, u64) {
     let mut plan = Blueprint::<Words>::default();
     let starter = plan.reserve("starter", "starter".into(), Place::Hardware, 0);
     let slots_of: Vec<_> = (0..workers)

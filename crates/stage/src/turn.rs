@@ -11,7 +11,7 @@ use units::{Span, StageId, Time};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Price {
     /// Instructions issued.
-    pub slots: u32,
+    pub slots: u64,
     /// Waiting that no issue slot is used for.
     pub stall: Span,
 }
@@ -29,7 +29,7 @@ impl Cost {
     /// Adds one price.
     #[inline]
     pub fn add(&mut self, price: Price) {
-        self.slots += u64::from(price.slots);
+        self.slots += price.slots;
         self.stall += price.stall;
     }
 }
@@ -129,7 +129,7 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
     #[inline]
     pub fn spend_times(&mut self, work: V::Work, times: u32) {
         let price = self.prices[V::work_index(work)];
-        self.cost.add(Price { slots: price.slots * times, stall: price.stall * u64::from(times) });
+        self.cost.add(Price { slots: price.slots * u64::from(times), stall: price.stall * u64::from(times) });
     }
 
     /// Sends a message; it leaves when the turn is over. A send never fails.

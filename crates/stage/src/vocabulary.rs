@@ -1,6 +1,6 @@
 //! The words one firmware speaks, and what an executor lets an observer see of them.
 
-use crate::{LineId, Turn};
+use crate::{Cost, LineId, Turn};
 use std::any::Any;
 use std::fmt::Debug;
 use units::{StageId, Time};
@@ -66,6 +66,8 @@ pub trait Probe<V: Vocabulary> {
     /// A turn is over. `subject` is the request its message was about. In virtual time turns in hardware, which take no time, are
     /// left out where they are about no request and noted nothing.
     fn turn(&mut self, record: &TurnRecord, subject: Option<u32>);
+    /// What the turn cost by the prices of the run, and how many messages it left. Only threads that were given prices tell.
+    fn cost(&mut self, _stage: StageId, _cost: Cost, _sends: usize) {}
     /// A stage noted something.
     fn note(&mut self, stage: StageId, at: Time, note: V::Note);
 }

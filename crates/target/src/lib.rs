@@ -24,6 +24,7 @@ mod chores;
 mod connect;
 mod front;
 mod fused;
+mod guarded;
 mod guest;
 mod metrics;
 mod orphan;

@@ -22,6 +22,8 @@ pub struct PortShape {
     pub pairs: u16,
     /// Commands outstanding on each, each with a buffer of its own.
     pub depth: u16,
+    /// Whether the drive keeps a tag with each sector.
+    pub tags: bool,
     /// The longest transfer: whole pages, 2 MiB at most.
     pub transfer_max: Bytes,
     /// Where rings and lists begin; page-aligned.
@@ -206,6 +208,23 @@ impl Port {
     /// Puts the data of a write into a slot's buffer.
     pub(crate) fn put(&self, pair: &QueuePair, slot: u16, words: &[u64]) {
         self.memory.write_sectors(self.shape.buffer(pair.id(), slot), words);
+    }
+
+    /// Puts the tags of as many sectors of a slot's buffer beside them.
+    pub(crate) fn put_tags(&self, pair: &QueuePair, slot: u16, tags: &[u64]) {
+        self.memory.write_tags(self.shape.buffer(pair.id(), slot), tags);
+    }
+
+    /// The same of sectors without metadata: their tags are zero, whatever the slot held before.
+    pub(crate) fn clear_tags(&self, pair: &QueuePair, slot: u16, bytes: usize) {
+        if self.shape.tags {
+            self.put_tags(pair, slot, &vec![0; bytes.div_ceil(512)]);
+        }
+    }
+
+    /// The tags of as many sectors of a slot's buffer.
+    pub(crate) fn get_tags(&self, pair: &QueuePair, slot: u16, tags: &mut [u64]) {
+        self.memory.read_tags(self.shape.buffer(pair.id(), slot), tags);
     }
 
     /// Puts ranges of a command where its PRP will point.

@@ -26,6 +26,7 @@ pub const MEMORY_BYTES: u64 = 256 << 10;
 const SHAPE: PortShape = PortShape {
     pairs: 4,
     depth: 4,
+    tags: false,
     transfer_max: Bytes(16 << 10),
     control: HostAddress(0),
     payload: HostAddress(1 << 20),
@@ -348,7 +349,15 @@ mod tests {
             transport: Transport::Memory,
             role: Role::Storage,
             managed_namespaces: 4,
-            namespaces: vec![NamespaceSettings { blocks: 1024, block_bytes: 512, nguid: [1; 16], eui64: [0; 8] }],
+            metadata: false,
+            namespaces: vec![NamespaceSettings {
+                blocks: 1024,
+                block_bytes: 512,
+                metadata: false,
+                protection: nvme::Protection::None,
+                nguid: [1; 16],
+                eui64: [0; 8],
+            }],
         }
     }
 

@@ -7,16 +7,19 @@
 //!     └─────────────────┴── violation ─────────┴──▶ ending (C2HTermReq is sent, nothing more is read)
 //! ```
 
+mod admit;
+
 use crate::auth::Dialogue;
 use crate::connect::{Arrival, Joined, Refusal, join};
 use crate::fused::{Fused, Stand};
+use crate::guarded::{apart, carried, together, with_opcode};
 use crate::orphan::Orphan;
 use crate::pdu::{Agreed, Encoder, UNIT_MAX, Unit, Violation, parse};
-use crate::port::{Gathered, Moved, Port, QueuePair, RANGES_BYTES};
+use crate::port::{Gathered, Moved, Port, QueuePair};
 use crate::subsystem::{ConnectionId, Subsystem};
 use nvme::spec::fabrics::{self, ConnectRecord, FabricsCommand};
-use nvme::spec::{Completion, Fuse, Opcode, Sgl, Status, Submission};
-use nvme::{CommandError, Movement};
+use nvme::spec::{Completion, Fuse, Opcode, Status, Submission};
+use nvme::{CommandError, Guarded, Movement};
 use std::net::SocketAddr;
 use std::ops::Range;
 use units::{QueueId, Time};
@@ -42,13 +45,15 @@ pub(crate) enum Attached {
 pub(crate) struct Pending {
     pub(crate) submission: Submission,
     pub(crate) kind: Kind,
+    /// What it says of metadata, if its blocks have any.
+    guarded: Option<Guarded>,
     /// Its data, while they gather.
     pub(crate) gathered: Option<Gathered>,
     pub(crate) stand: Stand,
 }
 
-/// What kind a command is, and its data where it has any; or how it fails.
-pub(crate) type Admitted = Result<(Kind, Option<Gathered>), Status>;
+/// What kind a command is, what it says of metadata, and its data where it has any; or how it fails.
+pub(crate) type Admitted = Result<(Kind, Option<Guarded>, Option<Gathered>), Status>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -237,7 +242,7 @@ impl Session {
             if damaged { Err(Status::TRANSIENT_TRANSPORT_ERROR) } else { self.admit(world, &submission, data) };
         let is_io = matches!(self.attached, Attached::Io(_));
         let refused = if is_io { self.fuse(world, tag, &submission, &admitted) } else { None };
-        let (kind, gathered) = match (refused, admitted) {
+        let (kind, guarded, gathered) = match (refused, admitted) {
             (None, Ok(admitted)) => admitted,
             (Some(status), _) | (None, Err(status)) => {
                 self.fail(world, tag, &submission, status);
@@ -249,7 +254,7 @@ impl Session {
             let bytes = gathered.as_ref().map_or(0, Gathered::expected) as u32;
             self.encoder().ready(submission.command_id(), tag, bytes);
         }
-        self.pending[usize::from(tag)] = Some(Pending { submission, kind, gathered, stand: Stand::Free });
+        self.pending[usize::from(tag)] = Some(Pending { submission, kind, guarded, gathered, stand: Stand::Free });
         if is_io && submission.fuse() == Fuse::First {
             self.expect_second(tag);
         }
@@ -257,52 +262,6 @@ impl Session {
             self.start(world, tag);
         }
         Ok(())
-    }
-
-    /// What kind of command it is, and its data where it has any: those in its capsule, or none of them yet.
-    fn admit(&self, world: &World<'_>, submission: &Submission, data: Range<usize>) -> Admitted {
-        let (kind, movement) = self.classify(world, submission)?;
-        match (movement, if movement == Movement::Nothing { None } else { Some(submission.sgl()?) }) {
-            (Movement::Nothing, _) | (_, None) => Ok((kind, None)),
-            (Movement::ToHost(bytes), Some(Sgl::Transport { bytes: room })) if u64::from(room) >= bytes.0 => {
-                Ok((kind, None))
-            }
-            (Movement::ToHost(_), Some(Sgl::InCapsule { .. })) => Err(Status::SGL_TYPE_INVALID),
-            (Movement::FromHost(bytes), Some(sgl)) if brings(kind, sgl, bytes.0 as usize) => {
-                let mut gathered = Gathered::new(sgl.bytes() as usize);
-                if let Sgl::InCapsule { offset, bytes } = sgl {
-                    let end = offset.checked_add(bytes.into()).filter(|end| *end <= data.len() as u64);
-                    let end = end.ok_or(Status::SGL_OFFSET_INVALID)?;
-                    gathered.push(&self.input[data.start + offset as usize..data.start + end as usize]);
-                }
-                Ok((kind, Some(gathered)))
-            }
-            _ => Err(Status::SGL_LENGTH_INVALID),
-        }
-    }
-
-    /// What kind of command it is, and what it moves.
-    fn classify(&self, world: &World<'_>, submission: &Submission) -> Result<(Kind, Movement), Status> {
-        let is_fabrics = submission.opcode() == fabrics::OPCODE;
-        let live = world.subsystem.controllers.get(&self.joined.controller);
-        match (&self.attached, live) {
-            (Attached::Nothing, _) => match is_fabrics.then(|| FabricsCommand::of(submission)) {
-                Some(Ok(FabricsCommand::Connect(_))) => {
-                    Ok((Kind::Connect, Movement::FromHost(units::Bytes(ConnectRecord::BYTES as u64))))
-                }
-                Some(Err(status)) => Err(status),
-                _ => Err(Status::COMMAND_SEQUENCE_ERROR),
-            },
-            (_, None) => Err(Status::COMMAND_SEQUENCE_ERROR),
-            _ if is_fabrics && let Some(kind) = self.classify_proof(submission) => kind,
-            _ if !self.is_joined() => Err(fabrics::AUTHENTICATION_REQUIRED),
-            (Attached::Admin, Some(_)) => Ok((Kind::Admin, self.admin_movement(submission))),
-            (Attached::Io(_), Some(_)) if is_fabrics => Err(Status::INVALID_OPCODE),
-            (Attached::Io(_), Some(live)) => {
-                let (opcode, movement) = live.controller.movement(submission)?;
-                Ok((Kind::Io(opcode, movement), movement))
-            }
-        }
     }
 
     /// What comes from the host for a command that was told that all of it may come.
@@ -365,8 +324,20 @@ impl Session {
                         }
                         world.port.put_ranges(pair, tag, data.words());
                     }
-                    Some(data) => world.port.put(pair, tag, data.words()),
-                    None => {}
+                    Some(data) => {
+                        let put = put(world.port, pair, tag, pending.guarded.as_ref(), &data);
+                        if let Err(status) = put {
+                            self.fail(world, tag, &submission, status);
+                            return self.lose_half(world, tag);
+                        }
+                    }
+                    None => {
+                        if let Some(guarded) = pending.guarded.as_ref().filter(|_| opcode == Opcode::WriteZeroes) {
+                            let zeros = vec![0; guarded.data_bytes()];
+                            let made = world.port.put_guarded(pair, tag, guarded, [&zeros, &[]]);
+                            made.expect("what is made is not checked");
+                        }
+                    }
                 }
                 if submission.fuse() == Fuse::Normal {
                     self.submit(world, tag);
@@ -385,14 +356,21 @@ impl Session {
         let (Kind::Io(opcode, movement), Attached::Io(pair)) = (pending.kind, &mut self.attached) else {
             unreachable!("an I/O command on another queue")
         };
+        let guarded = pending.guarded;
         let moved = match movement {
-            Movement::Nothing => Moved::Nothing,
+            Movement::Nothing => guarded.map_or(Moved::Nothing, |guarded| Moved::Blocks(guarded.data_bytes())),
             _ if opcode.brings_ranges() => Moved::Ranges,
             Movement::FromHost(bytes) | Movement::ToHost(bytes) => Moved::Blocks(bytes.0 as usize),
         };
         let live = world.subsystem.controllers.get(&self.joined.controller);
-        let entry =
-            live.ok_or(Status::COMMAND_SEQUENCE_ERROR).and_then(|l| l.controller.translate(&pending.submission));
+        let entry = live.ok_or(Status::COMMAND_SEQUENCE_ERROR).and_then(|live| {
+            // Its namespace may have been formatted since it was admitted.
+            if live.controller.guarded(&pending.submission)? != guarded {
+                return Err(Status::FORMAT_IN_PROGRESS);
+            }
+            let entry = live.controller.translate(&pending.submission)?;
+            Ok(if guarded.is_some() { with_opcode(entry, carried(opcode)) } else { entry })
+        });
         match entry {
             Ok(entry) => {
                 world.subsystem.served.begin(world.now, (pair.id(), tag), pending.submission.namespace());
@@ -473,12 +451,26 @@ impl Session {
         let Attached::Io(pair) = &mut self.attached else { unreachable!("it was reaped from there") };
         world.subsystem.served.end(world.now, pair.id(), opcode, bytes, completion);
         let command = pending.submission.command_id();
-        let status = completion.status();
+        let mut status = completion.status();
+        let checked = pending.guarded.filter(|_| status.is_success() && carried(opcode) == Opcode::Read);
+        let blocks = checked.map(|guarded| {
+            let (data, metadata) = world.port.get_guarded(pair, slot, &guarded)?;
+            Ok(together(&guarded, data, &metadata))
+        });
+        if let Some(Err(failed)) = blocks {
+            status = failed;
+        }
         let reads = matches!(movement, Movement::ToHost(_)) && status.is_success();
         if reads {
             let mut encoder = Encoder { to: &mut self.output, agreed: self.agreed.unwrap_or_default() };
             let port = &*world.port;
-            encoder.data(command, bytes, self.without_flow_control, |to| port.append(pair, slot, bytes, to));
+            match blocks {
+                Some(Ok(blocks)) => {
+                    let take = |to: &mut Vec<u8>| to.extend_from_slice(&blocks);
+                    encoder.data(command, blocks.len(), self.without_flow_control, take);
+                }
+                _ => encoder.data(command, bytes, self.without_flow_control, |to| port.append(pair, slot, bytes, to)),
+            }
         }
         pair.give_back(slot);
         if !(reads && self.without_flow_control) {
@@ -561,12 +553,15 @@ impl Session {
     }
 }
 
-/// Whether an SGL has the data of a command that moves so many bytes: just as many, or for a list of ranges at most a whole
-/// one, of which Linux sends all whatever it holds.
-fn brings(kind: Kind, sgl: Sgl, bytes: usize) -> bool {
-    let there = sgl.bytes() as usize;
-    let is_list = matches!(kind, Kind::Io(opcode, _) if opcode.brings_ranges());
-    there == bytes || (is_list && (bytes..=RANGES_BYTES).contains(&there))
+/// Puts data that have gathered into a slot.
+fn put(port: &Port, pair: &QueuePair, slot: u16, guarded: Option<&Guarded>, data: &Gathered) -> Result<(), Status> {
+    let Some(guarded) = guarded else {
+        port.put(pair, slot, data.words());
+        port.clear_tags(pair, slot, data.bytes().len());
+        return Ok(());
+    };
+    let (blocks, metadata) = apart(guarded, data.bytes());
+    port.put_guarded(pair, slot, guarded, [&blocks, &metadata])
 }
 
 /// What an H2CData says of itself.

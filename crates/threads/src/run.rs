@@ -9,7 +9,7 @@ use crate::ring::{Receiver, Sender, ring};
 use crate::seats::Seats;
 use crate::sleep::Sleeper;
 use crate::worker::{Ends, Worker};
-use stage::{Blueprint, Edge, NoProbe, Part, Probe, Vocabulary};
+use stage::{Blueprint, Edge, NoProbe, Part, Price, Probe, Vocabulary};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -103,6 +103,7 @@ pub struct Threads<V: Vocabulary> {
     sleepers: Vec<Arc<Sleeper>>,
     /// By thread.
     bells: Vec<Vec<BellSpring>>,
+    prices: Vec<Price>,
 }
 
 impl<V: Vocabulary> Threads<V> {
@@ -113,7 +114,16 @@ impl<V: Vocabulary> Threads<V> {
         let rooms = rooms(&layout, &homes, plan.edges(), plan.memory.lock_count() > 0);
         let sleepers = (0..layout.threads).map(|_| Arc::default()).collect();
         let bells = (0..layout.threads).map(|_| Vec::new()).collect();
-        Threads { layout, homes, parts: plan.into_parts(), rooms, sleepers, bells }
+        let prices = vec![Price::default(); V::WORK.len()];
+        Threads { layout, homes, parts: plan.into_parts(), rooms, sleepers, bells, prices }
+    }
+
+    /// The same with a price for each kind of work. Work takes the time that it takes all the same: an observer is told the sums
+    /// ([`Probe::cost`]), by which turns of a kind can be told apart.
+    #[must_use]
+    pub fn priced(self, prices: Vec<Price>) -> Self {
+        assert_eq!(prices.len(), V::WORK.len(), "a price for each kind of work");
+        Threads { prices, ..self }
     }
 
     /// A bell for a stage, for those outside who have something for it.
@@ -157,7 +167,7 @@ impl<V: Vocabulary> Threads<V> {
         mut probe: impl FnMut(usize) -> Option<P>,
         beside: Option<(usize, &mut dyn Beside)>,
     ) -> (Outcome, Vec<P>) {
-        let Threads { layout, homes, parts, rooms, sleepers, bells } = self;
+        let Threads { layout, homes, parts, rooms, sleepers, bells, prices } = self;
         let mut seats: Vec<Seats<V>> = (0..layout.threads).map(|_| Seats::new(parts.len())).collect();
         let mut stages = vec![StageUsage::default(); parts.len()];
         for (id, part) in parts.into_iter().enumerate() {
@@ -180,7 +190,7 @@ impl<V: Vocabulary> Threads<V> {
             let mut own = None;
             let mut started = Vec::new();
             for (index, ((seats, ends), bells)) in seats.into_iter().zip(mesh(&rooms)).zip(bells).enumerate() {
-                let worker = Worker::new(index, guard.0, seats, ends, bells, probe(index), spins);
+                let worker = Worker::new(index, guard.0, seats, ends, bells, probe(index), prices.clone(), spins);
                 let processor = processors.get(index % processors.len().max(1)).copied();
                 let body = move |beside: Option<&mut dyn Beside>| {
                     let _guard = EndOnPanic(guard.0);

@@ -66,7 +66,8 @@ pub(crate) struct Ends<M> {
 }
 
 impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
-    /// A thread whose stages are all woken at the beginning. `spins` if it has a processor of its own.
+    /// A thread whose stages are all woken at the beginning. An observer is told what turns
+    /// cost by `prices`. `spins` if it has a processor of its own.
     pub(crate) fn new(
         index: usize,
         shared: &'a Shared,
@@ -74,6 +75,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         ends: Ends<V::Message>,
         bells: Vec<BellSpring>,
         probe: Option<P>,
+        prices: Vec<Price>,
         spins: bool,
     ) -> Self {
         let mut alarms = Alarms::new(shared.homes.len());
@@ -88,7 +90,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             incoming: ends.incoming,
             bells,
             outgoing: ends.outgoing,
-            prices: vec![Price::default(); V::WORK.len()],
+            prices,
             outbox: Outbox::default(),
             batch: Vec::new(),
             probe,
@@ -246,14 +248,20 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
     ) {
         let seat = self.seats.seat(at);
         let id = seat.id;
+        if self.probe.is_some() {
+            // What the observer did since the turn before is not this one's.
+            self.now = self.shared.clock.now();
+        }
         let mut free = NoCoherence;
         let mut turn = Turn::new(id, self.now, 0, &self.prices, &mut free, &mut self.outbox);
         act(&mut *seat.stage, &mut turn);
+        let cost = turn.finish();
         seat.usage.waited += self.now.since(arrived);
         self.deliver(id);
         if let Some(probe) = &mut self.probe {
             let started = std::mem::replace(&mut self.now, self.shared.clock.now());
             probe.turn(&TurnRecord { stage: id, arrived, started, ended: self.now }, subject);
+            probe.cost(id, cost, self.outbox.sends.len());
             self.outbox.notes.iter().for_each(|&note| probe.note(id, self.now, note));
         }
         self.goes_on = self.outbox.goes_on;

@@ -76,6 +76,13 @@ pub(super) fn threads(bench: &mut Bench<'_>) -> anyhow::Result<()> {
 }
 
 fn play(bench: &mut Bench<'_>, name: &str, threads: usize, tokens: u64, hops: u64) -> anyhow::Result<()> {
+    let (nanos, messages) = time(threads, tokens, hops)?;
+    bench.put(name, nanos, "ns a message", messages);
+    Ok(())
+}
+
+/// What a message takes between two stages, ns, and how many were sent: so many at a time, each with so many hops.
+pub(crate) fn time(threads: usize, tokens: u64, hops: u64) -> anyhow::Result<(f64, u64)> {
     let mut plan = Blueprint::<Ball>::default();
     let slot = |plan: &mut Blueprint<Ball>, core| -> Slot<Player> {
         plan.reserve("player", format!("player{core}"), Place::Core(CoreId(core)), tokens as u32)
@@ -89,8 +96,7 @@ fn play(bench: &mut Bench<'_>, name: &str, threads: usize, tokens: u64, hops: u6
     plan.install(other, Player { other: back, serves: 0, hops, open: tokens });
     let pin = threads <= std::thread::available_parallelism().map_or(1, usize::from);
     let outcome = Threads::new(plan, Layout { threads, pin }).run(None);
-    ensure!(outcome.halted, "{name}: the messages did not come to their end");
+    ensure!(outcome.halted, "the messages did not come to their end");
     let messages = tokens * (hops + 1);
-    bench.put(name, outcome.wall.nanos_f64() / messages as f64, "ns a message", messages);
-    Ok(())
+    Ok((outcome.wall.nanos_f64() / messages as f64, messages))
 }

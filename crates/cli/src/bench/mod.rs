@@ -5,7 +5,7 @@ mod drive;
 mod flash;
 mod latency;
 mod machine;
-mod messages;
+pub(crate) mod messages;
 mod served;
 mod sim;
 mod tcp;

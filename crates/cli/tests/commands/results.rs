@@ -184,10 +184,24 @@ fn benches_measure_something_and_repeat_themselves() {
 }
 
 #[test]
+fn a_calibration_is_a_processor_that_runs() {
+    let processor = file("here.toml", b"");
+    let json = flashloom(&["calibrate", "--quick", "--out", argument(&processor), "--json", "-"]).json();
+    for kind in ["nvmq_parse_command", "ilock_insert", "trans_update_map", "fcmd_split_address", "cache_find_entry"] {
+        let work = &json["work"][kind];
+        assert!(work["nanos"].is_number() && work["origin"].as_str().unwrap().starts_with("seen "), "{kind}: {work}");
+    }
+    assert!(json["turns"].as_u64().unwrap() > 10_000 && json["memory_ns"].as_f64().unwrap() > 0.0, "{json}");
+    let run =
+        small(&["run", "--processor", argument(&processor), "--cores", "1", "--ios", "500", "--json", "-"]).json();
+    assert_eq!(run["processor"], "here");
+}
+
+#[test]
 fn every_verb_has_help_with_an_example() {
     let help = flashloom(&["--help"]);
     assert_eq!(help.code, 0);
-    for verb in ["run", "replay", "list", "describe", "bench"] {
+    for verb in ["run", "replay", "list", "describe", "bench", "calibrate"] {
         assert!(help.out.contains(&format!("  {verb} ")), "{verb}");
         let help = flashloom(&[verb, "--help"]);
         assert_eq!((help.code, help.err.as_str()), (0, ""));

@@ -6,7 +6,7 @@ use crate::{Drive, Note, Tables, Turn, Work};
 use nvme::prp::PrpPlan;
 use nvme::spec::{COPY_RANGES_MAX, Completion, CopyRange, DsmRange, Fuse, Opcode, Status, Submission};
 use stage::Address;
-use units::{Bytes, HostAddress, QueueId, SECTOR_BYTES};
+use units::{Bytes, HostAddress, Lpn, QueueId, SECTOR_BYTES};
 
 /// The top bit of a CQ buffer's D-tail: the queue is held for a command that runs alone.
 pub(crate) const HELD: u64 = 1 << 63;
@@ -138,6 +138,7 @@ pub(crate) fn copy_batch(
             lane: Lane::Entries,
             nvmq: thread,
             first_sector: 0,
+            lpn: Lpn(0),
             token: u32::from(fetch.queue.0),
             aside: entries as u32,
             local: (place * ENTRY_WORDS) as u64,

@@ -186,6 +186,7 @@ impl Request {
             lane: Lane::List,
             nvmq: thread,
             first_sector: 0,
+            lpn: Lpn(0),
             token,
             aside: bytes[0] + bytes[1],
             local: local as u64,

@@ -32,6 +32,8 @@ pub struct Frames {
     /// Frames behind those, which hold whole pages of so many words.
     whole: u32,
     whole_words: usize,
+    /// Words from one sector to the next, where the last of them is a seal.
+    sealed: Option<usize>,
 }
 
 impl Frames {
@@ -50,7 +52,12 @@ impl Frames {
         let stride = FRAME_HEADER_WORDS + if is_long { 0 } else { page_words };
         let words = memory.wide(count as usize * stride + whole as usize * (whole_words + FRAME_HEADER_WORDS));
         let long = is_long.then(|| memory.buffers(count as usize, page_words));
-        Frames { words, stride, long, page_words, count, whole, whole_words }
+        Frames { words, stride, long, page_words, count, whole, whole_words, sealed: None }
+    }
+
+    /// The same, with a seal as the last of so many words of each sector.
+    pub(crate) fn sealed(self, apart: usize) -> Self {
+        Frames { sealed: Some(apart), ..self }
     }
 
     #[inline]
@@ -235,11 +242,20 @@ impl Frames {
         });
     }
 
-    /// Whether `count` payload words from `from` on are the same in both.
+    /// Whether `count` payload words from `from` on, whole sectors, are the same in both. Seals are not compared: what reads zeros may
+    /// have one or none.
     pub fn equal(&self, one: u32, other: u32, from: usize, count: usize) -> bool {
         let mut scratch = [vec![0; count], vec![0; count]];
         let [left, right] = &mut scratch;
-        self.lend(one, from, left, |left| self.lend(other, from, right, |right| left == right))
+        self.lend(one, from, left, |left| {
+            self.lend(other, from, right, |right| match self.sealed {
+                None => left == right,
+                Some(apart) => left
+                    .chunks_exact(apart)
+                    .zip(right.chunks_exact(apart))
+                    .all(|(left, right)| left[..apart - 1] == right[..apart - 1]),
+            })
+        })
     }
 
     /// Brings a frame near.

@@ -98,6 +98,7 @@ impl Tables {
         let frames = u32::from(settings.frames) * nvmq as u32 + buffered + background;
         let groups = BlockGroups::new(memory, drive, settings);
         let mapping = Mapping::new(memory, drive, settings, &groups);
+        let pages = Frames::new(memory, (frames, drive.page_words()), (journal, drive.journal_words()));
         Tables {
             sq_buffer: memory.wide(queues * ring * ENTRY_WORDS),
             tickets: memory.wide(queues * ring),
@@ -107,7 +108,7 @@ impl Tables {
             lists: memory.wide(nvmq * slots * LIST_WORDS),
             active: memory.wide(nvmq * LINE_WORDS),
             tags: memory.wide(cache_entries.max(1)),
-            frames: Frames::new(memory, (frames, drive.page_words()), (journal, drive.journal_words())),
+            frames: if drive.shape().tags { pages.sealed(drive.sector_words()) } else { pages },
             journal: Journal::new(memory, settings, &mapping),
             mapping,
             ring,

@@ -5,7 +5,10 @@ use super::errors::Stress;
 use super::settings::FaultSettings;
 use crate::{Bch, Contents, Media, MediaFault, Oob};
 use std::collections::BTreeSet;
-use units::{BlockId, Ppn, Time};
+use units::{BlockId, Ppn, SECTOR_BYTES, Time};
+
+/// Words of a sector's data.
+const SECTOR_WORDS: usize = SECTOR_BYTES as usize / 8;
 
 /// When and how a page is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,11 +160,13 @@ impl FaultyMedia {
         let rate = faults.rate(index, block, cycle, reading);
         let draws = Draws { seed: faults.seed, ppn, cycle };
         let (mut total, mut worst, mut touched) = (0, 0, 0);
-        let full = payload.len() as u64 * 8 == page.0;
+        let full = self.contents.keeps_every_byte(ppn);
+        let is_plain = payload.len() as u64 * 8 == page.0;
+        let apart = if is_plain { SECTOR_WORDS } else { self.contents.words_from_sector_to_sector() };
         for word in 0..words {
             let wrong = wrong_bits(faults.code.word_bits(), rate, draws.quality(word));
             let corrected = if full && wrong > 0 {
-                faults.decode(payload, word, wrong, draws)
+                faults.decode(payload, apart, word, wrong, draws)
             } else {
                 (wrong <= faults.code.correctable()).then_some(wrong)
             };
@@ -280,10 +285,12 @@ impl Faults {
     }
 
     /// Flips the wrong bits of a code word in the payload and decodes it; the bits corrected, or none if it cannot be.
-    fn decode(&self, payload: &mut [u64], word: u32, wrong: u32, draws: Draws) -> Option<u32> {
+    /// From one sector to the next it is `apart` words; what lies between their data is no part of any code word.
+    fn decode(&self, payload: &mut [u64], apart: usize, word: u32, wrong: u32, draws: Draws) -> Option<u32> {
         let bytes = self.code.data_bytes();
         let first = word as usize * bytes;
-        let stored: Vec<u8> = (first..first + bytes).map(|at| payload[at / 8].to_le_bytes()[at % 8]).collect();
+        let place = |at: usize| at / 8 / SECTOR_WORDS * apart + at / 8 % SECTOR_WORDS;
+        let stored: Vec<u8> = (first..first + bytes).map(|at| payload[place(at)].to_le_bytes()[at % 8]).collect();
         let mut parity = vec![0; self.code.parity_bytes()];
         self.code.encode(&stored, &mut parity);
         let mut read = stored.clone();
@@ -293,7 +300,8 @@ impl Faults {
         let corrected = self.code.decode(&mut read, &mut parity);
         for (at, byte) in (first..).zip(&read) {
             let shift = at % 8 * 8;
-            payload[at / 8] = payload[at / 8] & !(0xff << shift) | u64::from(*byte) << shift;
+            let kept = &mut payload[place(at)];
+            *kept = *kept & !(0xff << shift) | u64::from(*byte) << shift;
         }
         corrected.ok().filter(|_| read == stored)
     }

@@ -7,4 +7,4 @@ mod settings;
 
 pub use errors::{ErrorModel, Stress};
 pub use faulty::{FaultyMedia, PageRead, Reading, Verdict};
-pub use settings::{FaultSettings, FaultSettingsError, ReadRetry};
+pub use settings::{FaultSettings, FaultSettingsError, OOB_ENTRY, ReadRetry};

@@ -61,11 +61,11 @@ pub struct FaultSettingsError {
 }
 
 impl FaultSettings {
-    /// Checks ranges, and that the code fits the pages.
+    /// Checks ranges, and that the code fits the pages, `tags` bytes of whose out-of-band area are taken by tags and seals.
     ///
     /// # Errors
     /// The first field that is out of its range.
-    pub fn validate(&self, geometry: &Geometry) -> Result<(), FaultSettingsError> {
+    pub fn validate(&self, geometry: &Geometry, tags: Bytes) -> Result<(), FaultSettingsError> {
         let refuse =
             |field, value: String, expected: &str| Err(FaultSettingsError { field, value, expected: expected.into() });
         let errors = &self.errors;
@@ -111,7 +111,7 @@ impl FaultSettings {
             Err(error) => return refuse("code_correctable", self.correctable.to_string(), &format!("a code: {error}")),
         };
         let parity = code.parity_bytes() as u64 * (page / self.code_data.0);
-        let room = geometry.shape().oob.0.saturating_sub(OOB_ENTRY_BYTES);
+        let room = geometry.shape().oob.0.saturating_sub((OOB_ENTRY + tags).0);
         if parity > room {
             let expected = format!("parity of at most {room} bytes a page (the out-of-band area); this has {parity}");
             return refuse("code_correctable", self.correctable.to_string(), &expected);
@@ -131,4 +131,4 @@ impl FaultSettings {
 }
 
 /// What the entry for recovery takes of the out-of-band area.
-const OOB_ENTRY_BYTES: u64 = 16;
+pub const OOB_ENTRY: Bytes = Bytes(16);

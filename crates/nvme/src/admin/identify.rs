@@ -1,7 +1,8 @@
 //! Identify: the structures, made from the settings (Base §5.17).
 
 use crate::io::RANGE_BYTES_MAX;
-use crate::namespaces::{FORMATS, GRANULE_BYTES, Space};
+use crate::io::may_copy;
+use crate::namespaces::{FORMATS, Format, GRANULE_BYTES, Space};
 use crate::spec::fabrics::ANY_CONTROLLER;
 use crate::spec::identify::{
     self, CommandSetController, IDENTIFY_BYTES, IdentifyController, IdentifyNamespace, IndependentNamespace, padded,
@@ -10,7 +11,7 @@ use crate::spec::{
     ALL_NAMESPACES, COMPLETION_BYTES, COPY_BYTES_MAX, COPY_RANGES_MAX, Opcode, PAGE_BYTES, SUBMISSION_BYTES, Status,
     Submission, log_page, registers,
 };
-use crate::{Controller, NamespaceSettings, Transport};
+use crate::{Controller, METADATA_BYTES, NamespaceSettings, Transport};
 use units::Span;
 
 /// LPA: Commands Supported and Effects, and offsets into pages (Base §5.17.2.1).
@@ -41,6 +42,8 @@ const ENDURANCE_GROUPS: u32 = 1 << 4;
 const MANAGEMENT: u16 = 1 << 1 | 1 << 3 | 1 << 4;
 /// EDSTT: how long reading all of a drive takes at the most, as it is told; how far it is stands in the log.
 const SELF_TEST_MINUTES: u16 = 10;
+/// DPC: types 1 to 3, in the last bytes of the metadata.
+const PROTECTIONS: u8 = 0b1_0111;
 /// NSTAT: ready.
 const NAMESPACE_READY: u8 = 1;
 
@@ -69,16 +72,20 @@ impl Controller {
                 space.set_state(NAMESPACE_READY).set_sharing(u8::from(self.settings.is_shared())).as_bytes().to_vec()
             }
             identify::COMMAND_SETS if self.names_this(submission) => 1u64.to_le_bytes().to_vec(),
-            // What the NVM command set says of a namespace is all zero: there are no protection types.
+            // What the NVM command set says of a namespace is all zero: guards have 16 bits, and tags no storage part.
             _ if submission.dword(11) >> 24 != 0 => return Err(Status::INVALID_FIELD),
             identify::COMMAND_SET_NAMESPACE => {
                 namespace()?;
                 Vec::new()
             }
             identify::COMMAND_SET_CONTROLLER => {
-                let pages = (RANGE_BYTES_MAX / PAGE_BYTES).ilog2() as u8;
+                let pages = |bytes: u64| (bytes / PAGE_BYTES).ilog2() as u8;
+                let (guarded, pages) = (pages(self.guarded_bytes_max()), pages(RANGE_BYTES_MAX));
                 let mut limits = CommandSetController::default();
-                limits.set_verify_pages_log2(pages).set_zeroes_pages_log2(pages).set_uncorrectable_pages_log2(pages);
+                limits
+                    .set_verify_pages_log2(guarded)
+                    .set_zeroes_pages_log2(guarded)
+                    .set_uncorrectable_pages_log2(pages);
                 limits.as_bytes().to_vec()
             }
             identify::COMMAND_SET_NAMESPACES => list(self.namespaces.ids(Some(own)), id)?,
@@ -172,8 +179,8 @@ impl Controller {
             .set_nguid(settings.nguid)
             .set_eui64(settings.eui64)
             .set_endurance_group(self.has_group().into());
-        self.set_formats(&mut namespace, settings.block_bytes);
-        if self.settings.commands.contains(&Opcode::Copy) {
+        self.set_formats(&mut namespace, Format::of(settings));
+        if self.settings.commands.contains(&Opcode::Copy) && may_copy(settings) {
             let blocks = (COPY_BYTES_MAX / u64::from(settings.block_bytes)) as u32;
             namespace.set_copy_range_blocks(blocks as u16).set_copy_blocks(blocks);
             namespace.set_copy_ranges((COPY_RANGES_MAX - 1) as u8);
@@ -197,16 +204,26 @@ impl Controller {
     }
 
     /// The formats there are and the one in use. Where none can be chosen, it is format 0.
-    fn set_formats(&self, namespace: &mut IdentifyNamespace, block_bytes: u32) {
+    fn set_formats(&self, namespace: &mut IdentifyNamespace, format: Format) {
+        let size =
+            |format: Format| format.block_bytes.ilog2() << 16 | if format.metadata { METADATA_BYTES as u32 } else { 0 };
         if !self.manages() {
-            namespace.set_format0(block_bytes.ilog2() << 16);
+            namespace.set_format0(size(format));
             return;
         }
         // A format that is not to be had has no size.
-        let [first, second] =
-            FORMATS.map(|bytes| if self.namespaces.has_format(bytes) { bytes.ilog2() << 16 } else { 0 });
-        let used = FORMATS.iter().position(|bytes| *bytes == block_bytes).unwrap_or(0);
-        namespace.set_formats(FORMATS.len() as u8 - 1).set_format(used as u8).set_format0(first).set_format1(second);
+        let [first, second, third, fourth] =
+            FORMATS.map(|format| if self.namespaces.has_format(format) { size(format) } else { 0 });
+        let is_used = |known: &Format| Format { protection: format.protection, ..*known } == format;
+        let used = FORMATS.iter().position(is_used).unwrap_or(0) as u8;
+        let is_extended = format.metadata && self.settings.extends_blocks();
+        namespace.set_format(used | u8::from(is_extended) << 4).set_format0(first).set_format1(second);
+        namespace.set_formats(1);
+        if self.settings.metadata {
+            namespace.set_formats(FORMATS.len() as u8 - 1).set_format2(third).set_format3(fourth);
+            namespace.set_metadata(if self.settings.extends_blocks() { 1 } else { 1 << 1 });
+            namespace.set_protections(PROTECTIONS).set_protection(format.protection.code());
+        }
     }
 
     /// Whether the device end does what Namespace Management and its like ask for.

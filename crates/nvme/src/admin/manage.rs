@@ -2,18 +2,18 @@
 //! Self-test (Base §5.22, §5.23, §5.14, §5.9).
 
 use super::AdminReply;
-use crate::namespaces::{Change, FORMATS};
+use crate::namespaces::{Change, FORMATS, Format};
 use crate::spec::identify::IdentifyNamespace;
 use crate::spec::{ALL_NAMESPACES, Status, Submission, log_page};
-use crate::{Controller, DeviceEvent};
+use crate::{Controller, DeviceEvent, Protection};
 use std::collections::BTreeSet;
 
 /// Most controllers of a list (Base §4.5.1).
 const CONTROLLERS_MAX: usize = 2047;
 
 /// A format by its place in the structure, where all of the bits that say it stand.
-fn format_bytes(format: u32) -> Result<u32, Status> {
-    FORMATS.get(format as usize).copied().ok_or(Status::INVALID_FORMAT)
+fn format_of(place: u32) -> Result<Format, Status> {
+    FORMATS.get(place as usize).copied().ok_or(Status::INVALID_FORMAT)
 }
 
 impl Controller {
@@ -32,6 +32,18 @@ impl Controller {
         }
     }
 
+    /// A format by its place, with protection information or without: bits 2:0 its type, bit 3 whether it lies in the first bytes of the
+    /// metadata, which are all there are.
+    fn format_asked(&self, place: u32, is_extended: bool, protection: u32) -> Result<Format, Status> {
+        let format = format_of(place)?;
+        let protection = Protection::from_code(protection).ok_or(Status::INVALID_FORMAT)?;
+        let fits = !format.metadata || is_extended == self.settings.extends_blocks();
+        if !self.namespaces.has_format(format) || !fits || !format.metadata && protection != Protection::None {
+            return Err(Status::INVALID_FORMAT);
+        }
+        Ok(Format { protection, ..format })
+    }
+
     fn create_namespace(&mut self, submission: &Submission, data: &[u8]) -> Result<AdminReply, Status> {
         // Of command sets there is NVM alone (CSI).
         if submission.dword(11) >> 24 != 0 || data.len() < IdentifyNamespace::BYTES {
@@ -42,11 +54,9 @@ impl Controller {
             return Err(Status::THIN_PROVISIONING_NOT_SUPPORTED);
         }
         let format = u32::from(asked.format() & 0xf) | u32::from(asked.format() >> 5 & 3) << 4;
-        let block_bytes = format_bytes(format)?;
-        if !self.namespaces.has_format(block_bytes) || asked.protection() != 0 {
-            return Err(Status::INVALID_FORMAT);
-        }
-        let id = self.namespaces.create(asked.size(), block_bytes)?;
+        let is_extended = asked.format() & 1 << 4 != 0;
+        let format = self.format_asked(format, is_extended, asked.protection().into())?;
+        let id = self.namespaces.create(asked.size(), format)?;
         self.events.push_back(DeviceEvent::NamespacesChanged);
         Ok(AdminReply::success(id.into()))
     }
@@ -70,12 +80,9 @@ impl Controller {
 
     pub(super) fn format(&mut self, submission: &Submission) -> Result<AdminReply, Status> {
         let dword10 = submission.dword(10);
-        let block_bytes = format_bytes(dword10 & 0xf | (dword10 >> 12 & 3) << 4)?;
-        // Neither metadata nor protection information comes with blocks; a cryptographic erase needs a key.
-        let (protection, erase) = (dword10 >> 4 & 0x1f, dword10 >> 9 & 7);
-        if !self.namespaces.has_format(block_bytes) || protection != 0 {
-            return Err(Status::INVALID_FORMAT);
-        }
+        // Where metadata lie (MSET), what they are (PI), and where in them that lies (PIL); a cryptographic erase needs a key.
+        let (is_extended, erase) = (dword10 & 1 << 4 != 0, dword10 >> 9 & 7);
+        let format = self.format_asked(dword10 & 0xf | (dword10 >> 12 & 3) << 4, is_extended, dword10 >> 5 & 0xf)?;
         if erase > 1 {
             return Err(Status::INVALID_FIELD);
         }
@@ -90,7 +97,7 @@ impl Controller {
         if ids.is_empty() {
             return Err(Status::INVALID_NAMESPACE);
         }
-        self.erase(submission, ids, Change::Formatted(block_bytes))
+        self.erase(submission, ids, Change::Formatted(format))
     }
 
     /// Has namespaces erased, after which they are what the command makes of them. It completes then.

@@ -146,6 +146,10 @@ layout! {
         formats, set_formats: u8 = 25;
         /// The format in use (FLBAS).
         format, set_format: u8 = 26;
+        /// Bit 0: metadata as part of extended blocks; bit 1: by a pointer of their own (MC).
+        metadata, set_metadata: u8 = 27;
+        /// Types of protection information there are, and where in the metadata (DPC).
+        protections, set_protections: u8 = 28;
         /// Protection information in use (DPS).
         protection, set_protection: u8 = 29;
         /// Bit 0: several controllers may have it at once (NMIC).
@@ -182,14 +186,27 @@ layout! {
         format0, set_format0: u32 = 128;
         /// Format 1, as format 0 (LBAF1).
         format1, set_format1: u32 = 132;
+        /// Format 2, as format 0 (LBAF2).
+        format2, set_format2: u32 = 136;
+        /// Format 3, as format 0 (LBAF3).
+        format3, set_format3: u32 = 140;
     }
 }
 
 impl IdentifyNamespace {
     /// Bytes of a logical block in the format in use; `None` where the structure makes no sense.
     pub fn block_bytes(&self) -> Option<u32> {
-        let format = [self.format0(), self.format1()].get(usize::from(self.format() & 0xf)).copied()?;
-        1u32.checked_shl(format >> 16 & 0xff)
+        1u32.checked_shl(self.format_in_use()? >> 16 & 0xff)
+    }
+
+    /// Bytes of metadata that go with a block in the format in use; `None` where the structure makes no sense.
+    pub fn metadata_bytes(&self) -> Option<u32> {
+        Some(self.format_in_use()? & 0xffff)
+    }
+
+    fn format_in_use(&self) -> Option<u32> {
+        let formats = [self.format0(), self.format1(), self.format2(), self.format3()];
+        formats.get(usize::from(self.format() & 0xf)).copied()
     }
 }
 

@@ -110,12 +110,20 @@ statuses! {
     SELF_TEST_IN_PROGRESS = 0x1 / 0x1d, "device self-test in progress";
     /// NVM §3.1.2, command specific 80h.
     CONFLICTING_ATTRIBUTES = 0x1 / 0x80 | DO_NOT_RETRY, "conflicting attributes";
+    /// NVM §3.1.2, command specific 81h.
+    INVALID_PROTECTION_INFORMATION = 0x1 / 0x81 | DO_NOT_RETRY, "invalid protection information";
     /// NVM §3.1.2, command specific 83h.
     COMMAND_SIZE_LIMIT_EXCEEDED = 0x1 / 0x83 | DO_NOT_RETRY, "command size limit exceeded";
     /// NVM §3.1.3, media 80h.
     WRITE_FAULT = 0x2 / 0x80, "write fault";
     /// NVM §3.1.3, media 81h.
     UNRECOVERED_READ = 0x2 / 0x81 | DO_NOT_RETRY, "unrecovered read error";
+    /// NVM §3.1.3, media 82h.
+    GUARD_CHECK_FAILED = 0x2 / 0x82 | DO_NOT_RETRY, "end-to-end guard check error";
+    /// NVM §3.1.3, media 83h.
+    APPLICATION_TAG_CHECK_FAILED = 0x2 / 0x83 | DO_NOT_RETRY, "end-to-end application tag check error";
+    /// NVM §3.1.3, media 84h.
+    REFERENCE_TAG_CHECK_FAILED = 0x2 / 0x84 | DO_NOT_RETRY, "end-to-end reference tag check error";
     /// NVM §3.1.3, media 85h.
     COMPARE_FAILURE = 0x2 / 0x85 | DO_NOT_RETRY, "compare failure";
     /// NVM §3.1.3, media 87h.

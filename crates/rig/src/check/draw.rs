@@ -149,6 +149,8 @@ impl Draw {
         // A drive with hybrid mapping can only be filled by writing.
         let fill = if device.settings.mapping == MappingScheme::Page { fill } else { Fill::None };
         device.precondition = Precondition { fill, seed };
+        // Tags and seals take no time: with a stream of their own they leave every other draw as it was.
+        device.drive.tags = device.drive.sector_words > 0 && Draw::new(!seed).coin();
         device
     }
 

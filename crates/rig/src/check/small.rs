@@ -135,6 +135,7 @@ impl Small {
                 queue_entries: 64,
                 transfer_sectors: 2048,
                 sector_words: 1,
+                tags: false,
                 write_through: false,
                 protected: false,
                 keeps_journal: false,
@@ -143,6 +144,8 @@ impl Small {
             timing: timing(),
             erases_max: 100_000,
             faults: None,
+            memory_flips: 0.0,
+            scrambler: true,
             power: None,
             link: LinkTiming {
                 rate: BytesPerSecond(8_000_000_000),

@@ -8,6 +8,7 @@ use super::value::Value;
 use crate::config::field::Field;
 use crate::power::PowerBudget;
 use firmware::LbaFormat;
+use flash::OOB_ENTRY;
 use flash::{CommandCycles, FaultSettings, Geometry, GeometryError, Shape, Suspend, Timing};
 use units::{Bytes, BytesPerSecond, MegaTransfers, SECTOR_BYTES, Span};
 
@@ -34,6 +35,12 @@ pub struct Device {
     pub namespaces: Vec<u64>,
     /// How hosts count blocks.
     pub format: LbaFormat,
+    /// Whether each sector has a tag and a seal beside it.
+    pub tags: bool,
+    /// Chance that a bit of a page flips in the drive's memory before it is programmed.
+    pub memory_flips: f64,
+    /// Whether cells hold pages scrambled.
+    pub scrambler: bool,
     /// The link to the host.
     pub link: Link,
 }
@@ -83,17 +90,22 @@ impl Device {
         let timing = timing(from)?;
         timing.validate(&geometry).map_err(|error| from.refuse(timing_key(error.field), error.expected))?;
         let user = user_bytes(from, &geometry)?;
+        let format = format(from)?;
+        let tags = tag_bytes(from, &geometry, format)?;
         Ok(Device {
             name: name.into(),
             summary: from.get("device.summary")?,
             timing,
             erase_limit: from.within("device.erase_limit", 1, u32::MAX)?,
-            faults: media::read(from, &geometry)?,
+            faults: media::read(from, &geometry, tags.unwrap_or_default())?,
             power: power(from)?,
             namespaces: namespaces(from, user, geometry.shape().page)?,
             geometry,
             user,
-            format: format(from)?,
+            format,
+            tags: tags.is_some(),
+            scrambler: from.get("device.media.scrambler")?,
+            memory_flips: from.within("device.memory_flips", 0.0, 1.0)?,
             link: Link::read(from)?,
         })
     }
@@ -215,6 +227,21 @@ fn namespaces(from: &Layered, user: Bytes, page: Bytes) -> Result<Vec<u64>, Conf
         return Err(from.refuse(KEY, format!("sizes above 0 in multiples of the page of {} bytes", page.0)));
     }
     Ok(sizes.into_iter().map(|size| size / SECTOR_BYTES).collect())
+}
+
+/// What tags and seals take of a page's out-of-band area, where there are any; the entry for recovery needs room as well.
+fn tag_bytes(from: &Layered, geometry: &Geometry, format: LbaFormat) -> Result<Option<Bytes>, ConfigError> {
+    const KEY: &str = "device.tags";
+    if !from.get::<bool>(KEY)? {
+        return Ok(None);
+    }
+    let block = Bytes(format.sectors() * SECTOR_BYTES);
+    let (needed, oob) = (flash::tag_bytes(geometry.shape().page, block), geometry.shape().oob);
+    if needed + OOB_ENTRY > oob {
+        let expected = format!("false, or device.oob_bytes of at least {}; this has {}", (needed + OOB_ENTRY).0, oob.0);
+        return Err(from.refuse(KEY, expected));
+    }
+    Ok(Some(needed))
 }
 
 fn format(from: &Layered) -> Result<LbaFormat, ConfigError> {

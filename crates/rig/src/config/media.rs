@@ -4,12 +4,13 @@ use super::ConfigError;
 use super::layered::Layered;
 use crate::config::field::Field;
 use flash::{ErrorModel, FaultSettings, Geometry, ReadRetry};
+use units::Bytes;
 
 /// The table of these keys.
 const TABLE: &str = "device.media";
 
 /// Reads and checks the table; nothing where flash does not fail.
-pub(super) fn read(from: &Layered, geometry: &Geometry) -> Result<Option<FaultSettings>, ConfigError> {
+pub(super) fn read(from: &Layered, geometry: &Geometry, tags: Bytes) -> Result<Option<FaultSettings>, ConfigError> {
     let settings = FaultSettings {
         errors: ErrorModel {
             base: get(from, "rber_base")?,
@@ -39,7 +40,9 @@ pub(super) fn read(from: &Layered, geometry: &Geometry) -> Result<Option<FaultSe
     if !get::<bool>(from, "faults")? {
         return Ok(None);
     }
-    settings.validate(geometry).map_err(|error| from.refuse(&format!("{TABLE}.{}", error.field), error.expected))?;
+    settings
+        .validate(geometry, tags)
+        .map_err(|error| from.refuse(&format!("{TABLE}.{}", error.field), error.expected))?;
     Ok(Some(settings))
 }
 

@@ -298,6 +298,9 @@ fn check_device_can(from: &Layered, device: &Device, settings: &firmware::Settin
 
 /// What the firmware needs beyond the namespaces depends on the architecture, which checks it when it draws.
 fn drive(from: &Layered, device: &Device, controller: &Controller, payload: Payload) -> Result<Drive, ConfigError> {
+    if device.tags && payload == Payload::None {
+        return Err(from.refuse("device.tags", "false, or run.payload = \"fingerprint\" or \"full\""));
+    }
     let shape = DriveShape {
         geometry: device.geometry.clone(),
         namespaces: device.namespaces.clone(),
@@ -307,6 +310,7 @@ fn drive(from: &Layered, device: &Device, controller: &Controller, payload: Payl
         queue_entries: controller.queue_entries,
         transfer_sectors: (controller.transfer_max.0 / units::SECTOR_BYTES) as u32,
         sector_words: payload.sector_words() as usize,
+        tags: device.tags,
         write_through: from.get("cache.write_through")?,
         protected: device.power.is_some(),
         keeps_journal: false,

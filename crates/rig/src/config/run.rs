@@ -82,7 +82,7 @@ pub(super) fn host(
         starts: starts(&device.namespaces),
         initial,
         series: from.get_unless("run.series_ms", "none")?,
-        media_errors: device.faults.is_some(),
+        media_errors: device.faults.is_some() || device.tags && device.memory_flips > 0.0,
         cuts: None,
     };
     settings.layout().map_err(|error| match error {

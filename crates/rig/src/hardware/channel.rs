@@ -4,7 +4,7 @@
 //! A page that cannot be decoded is read again at the next level of its retry table: another transaction of the same pages, under
 //! the tag of the first. FCMD is told when all pages are decoded or given up, and keeps the die for them until then.
 
-use crate::hardware::{Ledger, MediaTally};
+use crate::hardware::{Ledger, MediaTally, Upsets};
 use firmware::{ChannelDone, ChannelRequest, CommandKey, Firmware, FlashChannel, Frames, Media, Message, Note, Turn};
 use flash::Media as _;
 use flash::{
@@ -15,7 +15,7 @@ use stage::{Address, LineId, Stage};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
-use units::{BlockId, Ppn, Span, Time};
+use units::{BlockId, Lpn, Ppn, Span, Time};
 
 /// A transaction of FCMD.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +43,10 @@ pub(crate) struct ChannelWays {
     /// Where the first thing that the media refuses is told.
     pub(crate) ledger: Arc<Mutex<Ledger>>,
     pub(crate) tally: Arc<MediaTally>,
+    /// Words from one sector to the next, where each has a tag and a seal.
+    pub(crate) sealed: Option<usize>,
+    /// What flips bits in the drive's memory.
+    pub(crate) upsets: Upsets,
 }
 
 /// What a power cut makes of a page that is being programmed, or of a block that is being erased.
@@ -282,6 +286,9 @@ impl ChannelStage {
             }
             Verdict::Good { bits, worst, words, weak } => {
                 self.ways.tally.corrected(bits, words);
+                if let Some(Oob { lpn, owner, .. }) = read.oob {
+                    self.check_seals(slot, lpn, owner);
+                }
                 // It was lost at another place, and moved as such.
                 let lost = read.oob.is_some() && self.ways.frames.is_lost(slot.frame);
                 read.oob.iter().filter(|_| lost).for_each(|oob| self.ways.tally.lost(oob.lpn));
@@ -297,11 +304,49 @@ impl ChannelStage {
 
     fn program(&mut self, turn: &mut Turn<'_>, slot: PageSlot) -> Media {
         self.ways.tally.programmed();
+        let (lpn, owner, sequence) = self.ways.frames.labelled(slot.frame);
+        if let Some(bit) = self.ways.upsets.bit(slot.ppn, sequence, self.contents().words_of(slot.ppn)) {
+            let (frames, mut word) = (&self.ways.frames, [0]);
+            frames.read(slot.frame, bit / 64, &mut word);
+            frames.write(slot.frame, bit / 64, &[word[0] ^ 1 << (bit % 64)]);
+        }
+        self.seal_unwritten(slot, lpn, owner);
+        self.check_seals(slot, lpn, owner);
         let (media, frames, payload) = self.media_mut(slot.ppn);
         let (lpn, owner, sequence) = frames.labelled(slot.frame);
         let (oob, now) = (Oob { lpn, owner, sequence }, turn.now());
         let outcome = frames.lend(slot.frame, 0, payload, |payload| media.program(slot.ppn, now, oob, payload));
         outcome.map_or_else(|fault| self.failed(turn, fault), |()| Media::Good)
+    }
+
+    /// Seals sectors that nobody has written, so that on flash they have their place as all others have.
+    fn seal_unwritten(&mut self, slot: PageSlot, lpn: Lpn, owner: u16) {
+        let Some(apart) = self.ways.sealed.filter(|_| owner != u16::MAX) else { return };
+        let (_, frames, payload) = self.media_mut(slot.ppn);
+        let first = u64::from(lpn.0) * (payload.len() / apart) as u64;
+        frames.read(slot.frame, 0, payload);
+        for (at, (sector, kept)) in (first..).zip(payload.chunks_exact(apart)).enumerate() {
+            if flash::is_unwritten(kept) {
+                frames.write(slot.frame, (at + 1) * apart - 1, &[flash::seal(sector, &kept[..apart - 1])]);
+            }
+        }
+    }
+
+    /// Compares the sectors of a frame with their seals, between memory and flash. One that is not as it was sealed for this page is
+    /// marked, so that it is never read as good. The journal's pages have check values of their own.
+    fn check_seals(&mut self, slot: PageSlot, lpn: Lpn, owner: u16) {
+        let is_journal = owner == u16::MAX;
+        let Some(apart) = self.ways.sealed.filter(|_| !is_journal && !self.recovering) else { return };
+        let (_, frames, payload) = self.media_mut(slot.ppn);
+        let first = u64::from(lpn.0) * (payload.len() / apart) as u64;
+        let broken = frames.lend(slot.frame, 0, payload, |payload| {
+            let sectors = (first..).zip(payload.chunks_exact(apart)).enumerate();
+            sectors.fold(0u8, |bits, (at, (sector, kept))| bits | u8::from(!flash::is_sealed(sector, kept)) << at)
+        });
+        for at in (0..8).filter(|at| broken >> at & 1 == 1) {
+            self.ways.frames.set_readable(slot.frame, [at, at + 1], false);
+        }
+        self.ways.tally.damaged(broken.count_ones());
     }
 
     fn erase(&mut self, turn: &mut Turn<'_>, slot: PageSlot) -> Media {

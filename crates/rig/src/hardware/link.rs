@@ -3,7 +3,7 @@
 //! The link is full duplex and serves each direction first come, first served: a transfer holds it for its bytes and packet
 //! headers and arrives a flight time later; what is read from the host takes a flight there and one back.
 
-use super::PendingInterrupts;
+use super::{MediaTally, PendingInterrupts};
 use firmware::{
     COMPLETION_VALID, Drive, Fetch, Firmware, HostLink, Interrupt, Lane, Message, Posted, Tables, Transfer,
     Transferred, Turn,
@@ -125,6 +125,10 @@ pub(crate) struct LinkStage {
     occupied: Box<[Span]>,
     usage: LinkUsage,
     payload: Vec<u64>,
+    /// Data of sectors and their tags, apart.
+    data: Vec<u64>,
+    tags: Vec<u64>,
+    tally: Arc<MediaTally>,
     /// Whether transfers take their time; else they are over at once.
     timed: bool,
     /// Whether the host is gone: nothing is moved any more.
@@ -138,6 +142,8 @@ pub(crate) struct LinkWays {
     pub(crate) interrupts: Address<Interrupt>,
     /// Interrupts that the host has not taken.
     pub(crate) pending: PendingInterrupts,
+    /// Where sectors are counted that are not as they were sealed.
+    pub(crate) tally: Arc<MediaTally>,
 }
 
 impl LinkStage {
@@ -153,6 +159,9 @@ impl LinkStage {
         let queues = drive.shape().queues as usize + 1;
         LinkStage {
             payload: vec![0; drive.page_words().max(512)],
+            data: vec![0; drive.page_words()],
+            tags: vec![0; drive.sectors_per_page() as usize],
+            tally: ways.tally,
             drive,
             tables,
             memory,
@@ -209,6 +218,11 @@ impl LinkStage {
 
     pub(crate) fn arbiter(&mut self) -> &mut Arbiter {
         &mut self.arbiter
+    }
+
+    /// What the media and the link got wrong.
+    pub(crate) fn tally(&self) -> Arc<MediaTally> {
+        self.tally.clone()
     }
 
     pub(crate) fn usage(&self) -> LinkUsage {
@@ -310,13 +324,16 @@ impl LinkStage {
     /// Moves what a transfer moves, and tells its NVMQ thread.
     fn finish(&mut self, turn: &mut Turn<'_>, transfer: &Transfer) {
         let bytes = transfer.bytes[0] + transfer.bytes[1];
+        let mut intact = true;
         match transfer.lane {
             Lane::Entries => copy_words(transfer, &*self.memory, &self.tables.sq_buffer, &mut self.payload),
             Lane::List => copy_words(transfer, &*self.memory, &self.tables.lists, &mut self.payload),
+            Lane::FromHost | Lane::ToHost if self.drive.shape().tags => intact = self.move_sealed(transfer),
             Lane::FromHost | Lane::ToHost => self.move_sectors(transfer),
         }
         let done = Transferred {
             lane: transfer.lane,
+            intact,
             token: transfer.token,
             aside: transfer.aside,
             local: transfer.local,
@@ -341,6 +358,52 @@ impl LinkStage {
             }
             at += count;
         }
+    }
+
+    /// The same where sectors have tags and seals: those that come are sealed for their place, and those that go are compared with
+    /// their seals. Whether they held; where they did not, the host gets nothing.
+    fn move_sealed(&mut self, transfer: &Transfer) -> bool {
+        let (words, apart) = (self.drive.shape().sector_words, self.drive.sector_words());
+        let frame = transfer.local as u32;
+        let mut place = usize::from(transfer.first_sector);
+        let first = u64::from(transfer.lpn.0) * u64::from(self.drive.sectors_per_page());
+        let mut intact = true;
+        for (&host, bytes) in transfer.host.iter().zip(transfer.bytes).filter(|(_, bytes)| *bytes > 0) {
+            let count = bytes as usize / 512;
+            let payload = &mut self.payload[..count * apart];
+            let (data, tags) = (&mut self.data[..count * words], &mut self.tags[..count]);
+            let (frames, memory, sector) = (&self.tables.frames, &*self.memory, first + place as u64);
+            let sectors = |data| (sector..).zip(<[u64]>::chunks_exact_mut(data, words));
+            if transfer.lane == Lane::ToHost {
+                let good = frames.lend(frame, place * apart, payload, |payload| {
+                    let kept = payload.chunks_exact(apart).zip(sectors(data)).zip(&mut *tags);
+                    kept.fold(true, |good, ((kept, (sector, data)), tag)| {
+                        data.copy_from_slice(&kept[..words]);
+                        *tag = kept[words];
+                        good & flash::is_sealed(sector, kept)
+                    })
+                });
+                if good {
+                    memory.write_sectors(host, data);
+                    memory.write_tags(host, tags);
+                } else {
+                    self.tally.damaged(1);
+                }
+                intact &= good;
+            } else {
+                memory.read_sectors(host, data);
+                memory.read_tags(host, tags);
+                frames.fill(frame, place * apart, payload, |payload| {
+                    for ((kept, (sector, data)), tag) in payload.chunks_exact_mut(apart).zip(sectors(data)).zip(tags) {
+                        kept[..words].copy_from_slice(data);
+                        kept[words] = *tag;
+                        kept[words + 1] = flash::seal(sector, &kept[..=words]);
+                    }
+                });
+            }
+            place += count;
+        }
+        intact
     }
 
     /// A completion stands in a CQ buffer: its command's capacity is free again.

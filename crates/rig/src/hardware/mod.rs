@@ -8,6 +8,7 @@ mod link;
 mod power;
 mod rounds;
 mod tally;
+mod upsets;
 
 pub(crate) use channel::{ChannelStage, ChannelWays, Fate};
 pub(crate) use front::FrontStage;
@@ -19,3 +20,4 @@ pub(crate) use link::{LinkStage, LinkUsage, LinkWays};
 pub(crate) use power::PowerStage;
 pub(crate) use rounds::Steadiness;
 pub(crate) use tally::{MediaCounts, MediaTally};
+pub(crate) use upsets::Upsets;

@@ -18,6 +18,8 @@ pub(crate) struct MediaCounts {
     pub(crate) uncorrectable: u64,
     /// Programs of a page and erases of a block that failed.
     pub(crate) failed: u64,
+    /// Sectors that were not as they were sealed.
+    pub(crate) damaged: u64,
     /// Pages read, and pages programmed.
     pub(crate) reads: u64,
     pub(crate) programs: u64,
@@ -32,6 +34,7 @@ impl MediaCounts {
             retries: self.retries - earlier.retries,
             uncorrectable: self.uncorrectable - earlier.uncorrectable,
             failed: self.failed - earlier.failed,
+            damaged: self.damaged - earlier.damaged,
             reads: self.reads - earlier.reads,
             programs: self.programs - earlier.programs,
         }
@@ -46,6 +49,7 @@ pub(crate) struct MediaTally {
     retries: AtomicU64,
     uncorrectable: AtomicU64,
     failed: AtomicU64,
+    damaged: AtomicU64,
     reads: AtomicU64,
     programs: AtomicU64,
     /// Logical pages that could not be read, now or before they were moved.
@@ -89,6 +93,10 @@ impl MediaTally {
         self.failed.fetch_add(1, Ordering::Relaxed);
     }
 
+    pub(crate) fn damaged(&self, sectors: u32) {
+        self.damaged.fetch_add(sectors.into(), Ordering::Relaxed);
+    }
+
     pub(crate) fn counts(&self) -> MediaCounts {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
         MediaCounts {
@@ -97,6 +105,7 @@ impl MediaTally {
             retries: load(&self.retries),
             uncorrectable: load(&self.uncorrectable),
             failed: load(&self.failed),
+            damaged: load(&self.damaged),
             reads: load(&self.reads),
             programs: load(&self.programs),
         }

@@ -8,6 +8,7 @@ mod media;
 mod optimisations;
 mod pipeline;
 mod power;
+mod protection;
 mod reclaim;
 mod rings;
 mod swarm;

@@ -105,7 +105,7 @@ fn a_file_that_is_not_its_own_or_not_whole_is_refused_by_name() {
     let mut header = [0; 24];
     file.read_exact_at(&mut header, 0).expect("it has a header");
     file.write_all_at(&9u32.to_le_bytes(), 16).expect("it can be written");
-    refused(serving("deepflash", &scratch.0), "version 9; expected a media file of version 2");
+    refused(serving("deepflash", &scratch.0), "version 9; expected a media file of version 3");
     file.write_all_at(b"something", 0).expect("it can be written");
     refused(serving("deepflash", &scratch.0), "something else");
     file.write_all_at(&header, 0).expect("it can be written");
@@ -120,7 +120,9 @@ fn a_file_that_is_not_its_own_or_not_whole_is_refused_by_name() {
 #[test]
 fn a_damaged_page_is_a_media_error_and_not_other_data() {
     let scratch = Scratch::new("damaged");
-    let running = serving("deepflash", &scratch.0).start();
+    // What the host wrote is looked for in the file.
+    let plain = || Serving { set: &["device.media.scrambler=false"], ..serving("deepflash", &scratch.0) };
+    let running = plain().start();
     let mut host = running.host("host").attach();
     for page in 0..4 {
         host.queues[0].done(write(page * 8, 8), Payload::Send(&pattern(9, page)));
@@ -137,7 +139,7 @@ fn a_damaged_page_is_a_media_error_and_not_other_data() {
         page == due
     });
     file.write_all_at(&[0xee], at.expect("page 2 is on flash") + 100).expect("it can be written");
-    let running = serving("deepflash", &scratch.0).start();
+    let running = plain().start();
     let mut host = running.host("host").attach();
     let status = host.queues[0].command(read(16, 8), Payload::Receive(4096)).0.status();
     assert_eq!(status, nvme::spec::Status::UNRECOVERED_READ);
@@ -145,4 +147,29 @@ fn a_damaged_page_is_a_media_error_and_not_other_data() {
         assert!(host.queues[0].done(read(page * 8, 8), Payload::Receive(4096)).1 == pattern(9, page), "page {page}");
     }
     running.end();
+}
+
+/// Whether a file has these bytes somewhere.
+fn holds(file: &Path, bytes: &[u8]) -> bool {
+    let all = std::fs::read(file).expect("the file is there");
+    all.windows(bytes.len()).step_by(8).any(|window| window == bytes)
+}
+
+#[test]
+fn what_the_host_writes_is_in_the_file_only_without_the_scrambler() {
+    for (set, plain) in
+        [(&["run.timing=false"][..], false), (&["run.timing=false", "device.media.scrambler=false"], true)]
+    {
+        let scratch = Scratch::new(if plain { "plain" } else { "scrambled" });
+        let running = Serving { set, ..serving("deepflash", &scratch.0) }.start();
+        let mut host = running.host("host").attach();
+        host.queues[0].done(write(64, 8), Payload::Send(&[0xa7; 4096]));
+        host.queues[0].done(Submission::new(Opcode::Flush as u8, 1), Payload::None);
+        running.end();
+        assert_eq!(holds(&scratch.0, &[0xa7; 512]), plain);
+        let running = Serving { set, ..serving("deepflash", &scratch.0) }.start();
+        let mut host = running.host("host").attach();
+        assert!(host.queues[1].done(read(64, 8), Payload::Receive(4096)).1 == [0xa7; 4096]);
+        running.end();
+    }
 }

@@ -9,6 +9,7 @@ mod monitor;
 mod namespaces;
 mod plugged;
 mod proof;
+mod protected;
 mod worn;
 
 use initiator::{Attachment, Wishes};

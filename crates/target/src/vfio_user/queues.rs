@@ -2,14 +2,15 @@
 
 use super::function::Function;
 use super::transfer::Place;
+use crate::guarded::{carried, with_opcode};
 use crate::guest::Unmapped;
 use crate::orphan::Orphan;
 use crate::port::{Moved, QueuePair};
 use crate::session::World;
 use nvme::spec::registers::Doorbell;
 use nvme::spec::{Completion, Fuse, Opcode, Status, Submission};
-use nvme::{AsynchronousEvent, Movement, SubmissionQueue};
-use units::QueueId;
+use nvme::{AsynchronousEvent, Guarded, Movement, SubmissionQueue};
+use units::{HostAddress, QueueId};
 use zerocopy::IntoBytes;
 
 /// Commands taken from one queue before the others have their turn: as many as a slot's pair has at most.
@@ -20,6 +21,7 @@ struct Flight {
     submission: Submission,
     opcode: Opcode,
     movement: Movement,
+    guarded: Option<Guarded>,
 }
 
 pub(super) struct IoQueue {
@@ -68,6 +70,16 @@ impl IoQueue {
             self.places.resize_with(places, Place::default);
         }
     }
+}
+
+/// Where the metadata of a command lie, in one piece (MPTR); dword aligned (Base §3.3.3.1).
+fn metadata_at(submission: &Submission) -> Result<HostAddress, Status> {
+    let at = HostAddress(submission.0[2]);
+    if at.0.is_multiple_of(4) { Ok(at) } else { Err(Status::INVALID_FIELD) }
+}
+
+fn unmapped(Unmapped: Unmapped) -> Status {
+    Status::DATA_TRANSFER_ERROR
 }
 
 impl Function {
@@ -143,8 +155,8 @@ impl Function {
             }
         }
         match admitted {
-            Ok((opcode, movement, moved)) => {
-                let flight = Flight { submission, opcode, movement };
+            Ok((opcode, movement, guarded, moved)) => {
+                let flight = Flight { submission, opcode, movement, guarded };
                 if submission.fuse() == Fuse::First {
                     queue.half = Some((slot, flight, moved));
                     return Ok(());
@@ -168,6 +180,7 @@ impl Function {
         let live = world.subsystem.controllers.get(&self.controller_id());
         match live.ok_or(Status::COMMAND_SEQUENCE_ERROR).and_then(|live| live.controller.translate(&submission)) {
             Ok(entry) => {
+                let entry = if flight.guarded.is_some() { with_opcode(entry, carried(flight.opcode)) } else { entry };
                 queue.flights[usize::from(slot)] = Some(flight);
                 world.subsystem.served.begin(world.now, (queue.pair.id(), slot), submission.namespace());
                 world.port.submit(&mut queue.pair, slot, entry, moved);
@@ -197,17 +210,25 @@ impl Function {
         queue: &mut IoQueue,
         slot: u16,
         submission: &Submission,
-    ) -> Result<(Opcode, Movement, Moved), Status> {
+    ) -> Result<(Opcode, Movement, Option<Guarded>, Moved), Status> {
         let live = world.subsystem.controllers.get(&self.controller_id());
-        let (opcode, movement) = live.ok_or(Status::COMMAND_SEQUENCE_ERROR)?.controller.movement(submission)?;
+        let controller = &live.ok_or(Status::COMMAND_SEQUENCE_ERROR)?.controller;
+        let (opcode, movement) = controller.movement(submission)?;
+        let guarded = controller.guarded(submission)?;
         let place = &mut queue.places[usize::from(slot)];
         let bytes = match movement {
-            Movement::Nothing => return Ok((opcode, movement, Moved::Nothing)),
+            Movement::Nothing => {
+                let moved = guarded.map_or(Moved::Nothing, |guarded| Moved::Blocks(guarded.data_bytes()));
+                if let Some(guarded) = guarded.filter(|_| opcode == Opcode::WriteZeroes) {
+                    world.port.put_guarded(&queue.pair, slot, &guarded, [&vec![0; guarded.data_bytes()], &[]])?;
+                }
+                return Ok((opcode, movement, guarded, moved));
+            }
             Movement::FromHost(bytes) | Movement::ToHost(bytes) => bytes.0,
         };
         place.find(&self.guest, submission, bytes)?;
         if matches!(movement, Movement::ToHost(_)) {
-            return Ok((opcode, movement, Moved::Blocks(bytes as usize)));
+            return Ok((opcode, movement, guarded, Moved::Blocks(bytes as usize)));
         }
         self.scratch.resize((bytes as usize).div_ceil(8), 0);
         let into = &mut self.scratch.as_mut_bytes()[..bytes as usize];
@@ -216,10 +237,21 @@ impl Function {
             let live = world.subsystem.controllers.get(&self.controller_id()).ok_or(Status::COMMAND_SEQUENCE_ERROR)?;
             live.controller.translate_ranges(submission, &mut self.scratch)?;
             world.port.put_ranges(&queue.pair, slot, &self.scratch);
-            return Ok((opcode, movement, Moved::Ranges));
+            return Ok((opcode, movement, None, Moved::Ranges));
         }
-        world.port.put(&queue.pair, slot, &self.scratch);
-        Ok((opcode, movement, Moved::Blocks(bytes as usize)))
+        match &guarded {
+            Some(guarded) => {
+                let mut metadata = vec![0; guarded.metadata_bytes()];
+                self.guest.read(metadata_at(submission)?, &mut metadata).map_err(unmapped)?;
+                let data = &self.scratch.as_bytes()[..bytes as usize];
+                world.port.put_guarded(&queue.pair, slot, guarded, [data, &metadata])?;
+            }
+            None => {
+                world.port.put(&queue.pair, slot, &self.scratch);
+                world.port.clear_tags(&queue.pair, slot, bytes as usize);
+            }
+        }
+        Ok((opcode, movement, guarded, Moved::Blocks(bytes as usize)))
     }
 
     /// Takes what the drive has completed, as far as there is room to say so.
@@ -248,14 +280,16 @@ impl Function {
     fn finish(&mut self, world: &mut World<'_>, queue: &mut IoQueue, completion: &Completion) -> Result<(), Unmapped> {
         let slot = completion.command_id();
         let flight = queue.flights[usize::from(slot)].take().expect("the drive answers what it was asked");
-        let Flight { submission, opcode, movement } = flight;
+        let Flight { submission, opcode, movement, guarded } = flight;
         let mut status = completion.status();
         let bytes = match movement {
             Movement::Nothing => 0,
             Movement::FromHost(bytes) | Movement::ToHost(bytes) => bytes.0 as usize,
         };
         world.subsystem.served.end(world.now, queue.pair.id(), opcode, bytes, completion);
-        if matches!(movement, Movement::ToHost(_)) && status.is_success() {
+        if let Some(guarded) = guarded.filter(|_| status.is_success() && carried(opcode) == Opcode::Read) {
+            status = self.hand_over(world, queue, slot, &submission, &guarded).err().unwrap_or(status);
+        } else if matches!(movement, Movement::ToHost(_)) && status.is_success() {
             self.scratch.resize(bytes.div_ceil(8), 0);
             let data = &mut self.scratch.as_mut_bytes()[..bytes];
             world.port.get(&queue.pair, slot, data);
@@ -268,6 +302,25 @@ impl Function {
             self.note_failure(world, queue.id, &submission, status);
         }
         self.post(queue.completions, queue.completion(&submission, completion.result(), status))
+    }
+
+    /// Checks blocks with their metadata, and gives both to the guest where it reads them.
+    fn hand_over(
+        &self,
+        world: &World<'_>,
+        queue: &IoQueue,
+        slot: u16,
+        submission: &Submission,
+        guarded: &Guarded,
+    ) -> Result<(), Status> {
+        let (data, metadata) = world.port.get_guarded(&queue.pair, slot, guarded)?;
+        if submission.opcode() == Opcode::Read as u8 {
+            queue.places[usize::from(slot)].write(&self.guest, &data).map_err(unmapped)?;
+            if !metadata.is_empty() {
+                self.guest.write(metadata_at(submission)?, &metadata).map_err(unmapped)?;
+            }
+        }
+        Ok(())
     }
 
     fn note_failure(&self, world: &mut World<'_>, queue: QueueId, submission: &Submission, status: Status) {

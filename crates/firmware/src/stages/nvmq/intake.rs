@@ -8,7 +8,7 @@ use crate::stages::entry::{self, HELD};
 use crate::tables::{ENTRY_WORDS, LIST_WORDS};
 use crate::{LOCK_REGION, Note, Tables, Turn, Work};
 use nvme::spec::{DsmRange, Fuse, Opcode, Status, Submission};
-use units::{Bytes, HostAddress, QueueId, SECTOR_BYTES};
+use units::{Bytes, HostAddress, Lpn, QueueId, SECTOR_BYTES};
 
 /// Entries dealt to one thread at a time; a fused pair is dealt together.
 const TAKE_BATCH: u16 = 2;
@@ -343,6 +343,7 @@ impl Nvmq {
             lane: Lane::List,
             nvmq: self.index,
             first_sector: 0,
+            lpn: Lpn(0),
             token: u32::from(slot),
             aside: bytes,
             local,
@@ -401,6 +402,7 @@ impl Nvmq {
             lane: Lane::List,
             nvmq: self.index,
             first_sector: 0,
+            lpn: Lpn(0),
             token: u32::from(slot),
             aside: bytes as u32,
             local: self.tables.list(self.index, slot) as u64,

@@ -355,6 +355,7 @@ impl Nvmq {
             lane: if phase == Phase::Scatter { Lane::ToHost } else { Lane::FromHost },
             nvmq: self.index,
             first_sector: from as u8,
+            lpn: Lpn(command.first_page + page),
             token: tag(slot, phase, page),
             aside,
             local: u64::from(frame),
@@ -402,15 +403,24 @@ impl Nvmq {
     fn collect(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32) {
         turn.spend(Work::ServeEntry);
         let (from, _) = self.sectors_of(self.slots.get(slot), page);
-        let (first, place) = (from as usize * self.drive.shape().sector_words, self.kept_at(slot));
-        self.tables.frames.read(frame, first, &mut self.kept[usize::from(slot)][place]);
+        let (first, place) = (from as usize * self.drive.sector_words(), self.kept_at(slot));
+        self.tables.frames.read(frame, first, &mut self.kept[usize::from(slot)][place.clone()]);
+        self.displace(slot, page, place);
         self.give_back(turn, slot, page, frame);
+    }
+
+    /// Seals what is kept of a Copy's sectors anew, on the way out of their page or into it.
+    fn displace(&mut self, slot: u16, page: u32, kept: std::ops::Range<usize>) {
+        let command = self.slots.get(slot);
+        let first = u64::from(command.first_page + page) * u64::from(self.drive.sectors_per_page());
+        let first = first + u64::from(self.sectors_of(command, page).0);
+        self.drive.displace(&mut self.kept[usize::from(slot)][kept], first);
     }
 
     /// Where the sectors of a Copy's step are, or go, in what is kept for it.
     fn kept_at(&mut self, slot: u16) -> std::ops::Range<usize> {
         let step = self.slots.get(slot).step.expect("a Copy is at a step");
-        let (at, sectors, words) = (step.at as usize, step.sectors as usize, self.drive.shape().sector_words);
+        let (at, sectors, words) = (step.at as usize, step.sectors as usize, self.drive.sector_words());
         self.kept[usize::from(slot)].resize(self.drive.page_words(), 0);
         at * words..(at + sectors) * words
     }
@@ -424,11 +434,12 @@ impl Nvmq {
             return;
         }
         let (from, to) = self.sectors_of(command, page);
-        let words = self.drive.shape().sector_words;
+        let words = self.drive.sector_words();
         let (first, count) = (from as usize * words, (to - from) as usize * words);
         if opcode == Opcode::Copy {
             turn.spend(Work::ServeEntry);
             let place = self.kept_at(slot);
+            self.displace(slot, page, place.clone());
             self.tables.frames.write(frame, first, &self.kept[usize::from(slot)][place]);
         } else {
             self.tables.frames.clear(frame, first, count);
@@ -450,7 +461,7 @@ impl Nvmq {
             Phase::CompareGather => {
                 turn.spend(Work::ComparePage);
                 let (from, to) = self.sectors_of(self.slots.get(slot), page);
-                let words = self.drive.shape().sector_words;
+                let words = self.drive.sector_words();
                 let (from, count) = (from as usize * words, (to - from) as usize * words);
                 let equal = self.tables.frames.equal(frame, done.aside, from, count);
                 self.frames.push(frame);
@@ -463,7 +474,12 @@ impl Nvmq {
                 }
                 self.give_back(turn, slot, page, done.aside);
             }
-            Phase::Scatter => self.give_back(turn, slot, page, frame),
+            Phase::Scatter => {
+                if !done.intact {
+                    self.slots.get_mut(slot).fail(Status::UNRECOVERED_READ);
+                }
+                self.give_back(turn, slot, page, frame);
+            }
             other => unreachable!("no transfer has the phase {other:?}"),
         }
     }

@@ -144,11 +144,15 @@ impl Poster {
             }
             PageOperation::Collect => {
                 let (words, kept) = (self.words_of(&sub), self.kept_at(turn, &sub));
-                self.tables.frames.read(line.frame, words.start, &mut self.kept[kept]);
+                self.tables.frames.read(line.frame, words.start, &mut self.kept[kept.clone()]);
+                let first = self.sector_of(&sub);
+                self.drive.displace(&mut self.kept[kept], first);
                 self.finish(turn, slot);
             }
             PageOperation::Deposit => {
                 let (words, kept) = (self.words_of(&sub), self.kept_at(turn, &sub));
+                let first = self.sector_of(&sub);
+                self.drive.displace(&mut self.kept[kept.clone()], first);
                 self.tables.frames.write(line.frame, words.start, &self.kept[kept]);
                 self.finish(turn, slot);
             }
@@ -160,15 +164,20 @@ impl Poster {
 
     /// The payload words of a sub-request's sectors in their frame.
     fn words_of(&self, sub: &SubRequest) -> std::ops::Range<usize> {
-        let ([from, to], words) = (sub.sectors.map(usize::from), self.drive.shape().sector_words);
+        let ([from, to], words) = (sub.sectors.map(usize::from), self.drive.sector_words());
         from * words..to * words
+    }
+
+    /// The first sector of the drive that a sub-request means.
+    fn sector_of(&self, sub: &SubRequest) -> u64 {
+        u64::from(sub.lpn.0) * u64::from(self.drive.sectors_per_page()) + u64::from(sub.sectors[0])
     }
 
     /// Where the sectors of a Copy's step are, or go, in what is kept. No other step of any Copy is in the pipeline.
     fn kept_at(&self, turn: &mut Turn<'_>, sub: &SubRequest) -> std::ops::Range<usize> {
         let ([at, _], _) = self.pipeline.described(turn, sub.slot);
         let (at, sectors) = (at.0 as usize, usize::from(sub.sectors[1] - sub.sectors[0]));
-        let words = self.drive.shape().sector_words;
+        let words = self.drive.sector_words();
         at * words..(at + sectors) * words
     }
 
@@ -184,6 +193,7 @@ impl Poster {
             lane,
             nvmq: 1,
             first_sector: sub.sectors[0],
+            lpn: sub.lpn,
             token: slot.into(),
             aside: 0,
             local: frame.into(),
@@ -197,6 +207,10 @@ impl Poster {
     fn on_transferred(&mut self, turn: &mut Turn<'_>, done: Transferred) {
         let slot = done.token as u16;
         let Here { sub, line, .. } = self.here(slot);
+        if !done.intact {
+            let here = self.here[usize::from(slot)].as_mut().expect("it is here until it is over");
+            here.sub.status = Status::UNRECOVERED_READ;
+        }
         let compares = matches!(sub.operation, PageOperation::Compare | PageOperation::CompareAndWrite);
         if compares && !self.here(slot).wrote {
             turn.spend(Work::ComparePage);

@@ -406,10 +406,12 @@ impl Worker {
                 self.on_data(turn);
             }
             PageOperation::Collect => {
-                frames.read(line, words.start, &mut self.kept[kept]);
+                frames.read(line, words.start, &mut self.kept[kept.clone()]);
+                self.displace(&task, kept);
                 self.on_data(turn);
             }
             PageOperation::Deposit => {
+                self.displace(&task, kept.clone());
                 frames.write(line, words.start, &self.kept[kept]);
                 self.on_data(turn);
             }
@@ -422,15 +424,22 @@ impl Worker {
 
     /// The payload words of a task's sectors in their frame.
     fn words_of(&self, task: &PageTask) -> std::ops::Range<usize> {
-        let ([from, to], words) = (task.sectors.map(usize::from), self.shared.drive.shape().sector_words);
+        let ([from, to], words) = (task.sectors.map(usize::from), self.shared.drive.sector_words());
         from * words..to * words
     }
 
     /// Where the sectors of a Copy's step are, or go, in what is kept for it.
     fn kept_at(&self, task: &PageTask) -> std::ops::Range<usize> {
-        let words = self.shared.drive.shape().sector_words;
+        let words = self.shared.drive.sector_words();
         let (at, sectors) = (usize::from(task.staged), usize::from(task.sectors[1] - task.sectors[0]));
         at * words..(at + sectors) * words
+    }
+
+    /// Seals what is kept of a task's sectors anew, on the way out of their page or into it.
+    fn displace(&mut self, task: &PageTask, kept: std::ops::Range<usize>) {
+        let drive = &self.shared.drive;
+        let first = u64::from(task.lpn.0) * u64::from(drive.sectors_per_page()) + u64::from(task.sectors[0]);
+        drive.displace(&mut self.kept[kept], first);
     }
 
     fn transfer(&mut self, turn: &mut Turn<'_>, lane: Lane, frame: u32) {
@@ -440,6 +449,7 @@ impl Worker {
             lane,
             nvmq: self.index + 1,
             first_sector: task.sectors[0],
+            lpn: task.lpn,
             token: 0,
             aside: 0,
             local: frame.into(),
@@ -552,6 +562,9 @@ impl Worker {
             let (drive, lists) = (self.shared.drive.clone(), self.shared.tables.lists.clone());
             self.request().take(&drive, &lists, done.aside, done.local);
             self.go_on(turn);
+        } else if !done.intact {
+            self.request().fail(Status::UNRECOVERED_READ);
+            self.unlock(turn);
         } else {
             self.on_data(turn);
         }

@@ -227,10 +227,18 @@ impl Trans {
         self.write(turn, request)
     }
 
+    /// The page that is read: the right one, unless a bug is planted. The one before it in its block was programmed before it.
+    fn misdirected(&self, right: Ppn, request: &TransRequest) -> Ppn {
+        let is_planted = self.mutation == Some(Mutation::MisdirectRead) && request.requester.group == Asker::Nvmq;
+        let is_hit = is_planted && request.lpn.0.is_multiple_of(13);
+        let has_other = is_hit && self.drive.geometry().page_in_block(right) > 0;
+        if has_other { Ppn(right.0 - 1) } else { right }
+    }
+
     fn read(&mut self, turn: &mut Turn<'_>, request: &TransRequest) {
         turn.spend(Work::LookUpMap);
         match self.places.locate(turn, request.lpn) {
-            Some(ppn) => self.ask_flash(turn, flash::Operation::Read, ppn, request),
+            Some(ppn) => self.ask_flash(turn, flash::Operation::Read, self.misdirected(ppn, request), request),
             None => {
                 self.tables.frames.clear(request.frame, 0, self.drive.page_words());
                 self.tables.frames.mark_sound(request.frame);

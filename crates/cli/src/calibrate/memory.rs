@@ -1,0 +1,113 @@
+//! What memory takes: a line from another core, a line from memory, an atomic on an own line, two pages compared.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+/// Words of the array that is walked: 128 MiB, more than caches hold.
+const WALKED: usize = 16 << 20;
+
+/// In ns.
+pub(crate) struct Memory {
+    /// A line that another core changed last; none where there is one processor.
+    pub(crate) transfer: Option<f64>,
+    /// A line that no cache holds.
+    pub(crate) memory: f64,
+    /// Adding to a word that this core holds.
+    pub(crate) atomic: f64,
+}
+
+/// Measures, with so many thousand repetitions where one is short.
+pub(crate) fn measure(repeats: u64, several: bool) -> Memory {
+    Memory {
+        transfer: several.then(|| transfer(repeats * 20)),
+        memory: memory(repeats * 100),
+        atomic: atomic(repeats * 1_000),
+    }
+}
+
+/// Times each is measured. The least counts: whatever else the machine does only adds to it.
+const BATCHES: u64 = 32;
+
+fn per(repeats: u64, mut act: impl FnMut(u64)) -> f64 {
+    let each = repeats.div_ceil(BATCHES);
+    let batch = |_| {
+        let began = Instant::now();
+        act(each);
+        began.elapsed().as_nanos() as f64 / each as f64
+    };
+    (0..BATCHES).map(batch).fold(f64::INFINITY, f64::min)
+}
+
+/// Half of the time in which a line goes to another thread and comes back.
+fn transfer(repeats: u64) -> f64 {
+    let (line, over) = (AtomicU64::new(0), AtomicBool::new(false));
+    // Even numbers are for the one who measures, odd ones for the other.
+    let wait_for = |turn: u64| {
+        let mut waited = 0_u32;
+        while line.load(Ordering::Acquire) != turn && !over.load(Ordering::Relaxed) {
+            std::hint::spin_loop();
+            waited = waited.wrapping_add(1);
+            if waited.is_multiple_of(4_096) {
+                // The other one may want this processor.
+                std::thread::yield_now();
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut turn = 1;
+            while !over.load(Ordering::Relaxed) {
+                wait_for(turn);
+                line.store(turn + 1, Ordering::Release);
+                turn += 2;
+            }
+        });
+        let mut turn = 0;
+        let nanos = per(repeats, |each| {
+            for _ in 0..each {
+                line.store(turn + 1, Ordering::Release);
+                turn += 2;
+                wait_for(turn);
+            }
+        });
+        over.store(true, Ordering::Relaxed);
+        nanos / 2.0
+    })
+}
+
+/// Walks an array in an order that no prefetcher knows: each word names the next.
+fn memory(repeats: u64) -> f64 {
+    let words = if repeats < 100_000 { WALKED / 64 } else { WALKED };
+    // A step that is odd and far from small fractions of the length visits every word of a power of two, far from the last.
+    let next: Vec<u32> =
+        (0..words as u64).map(|at| ((at.wrapping_mul(1_664_525) + 1_013_904_223) % words as u64) as u32).collect();
+    let mut at = 0_u32;
+    let nanos = per(repeats, |each| {
+        for _ in 0..each {
+            at = next[at as usize];
+        }
+    });
+    black_box(at);
+    nanos
+}
+
+fn atomic(repeats: u64) -> f64 {
+    let word = AtomicU64::new(0);
+    per(repeats, |each| {
+        for _ in 0..each {
+            black_box(&word).fetch_add(1, Ordering::AcqRel);
+        }
+    })
+}
+
+/// Compares two pages of 4 KiB that are alike, word by word as frames are.
+pub(crate) fn compare_pages(repeats: u64) -> f64 {
+    let (one, other) = (vec![7_u64; 512], vec![7_u64; 512]);
+    per(repeats, |each| {
+        for _ in 0..each {
+            let alike = black_box(&one).iter().zip(black_box(&other)).all(|(one, other)| one == other);
+            assert!(black_box(alike));
+        }
+    })
+}

@@ -1,0 +1,72 @@
+//! How often a turn did each kind of work, as the digits of one number.
+
+use stage::Price;
+use units::Span;
+
+/// A kind's digit.
+#[derive(Clone, Copy, Debug)]
+struct Digit {
+    shift: u32,
+    bits: u32,
+}
+
+/// The digits of all kinds. Kinds of different groups share them: a thread does the work of one.
+#[derive(Clone, Debug)]
+pub(super) struct Digits {
+    keys: &'static [&'static str],
+    digits: Vec<Digit>,
+}
+
+/// The group that does a kind of work, by its key.
+fn group(key: &str) -> &str {
+    key.split_once('_').map_or(key, |(group, _)| group)
+}
+
+impl Digits {
+    pub(super) fn of(keys: &'static [&'static str]) -> Self {
+        let digits = keys
+            .iter()
+            .map(|key| {
+                let alike = || keys.iter().filter(|other| group(other) == group(key));
+                let bits = u64::BITS / alike().count() as u32;
+                let place = alike().position(|other| other == key).expect("it is one of them") as u32;
+                Digit { shift: place * bits, bits }
+            })
+            .collect();
+        Digits { keys, digits }
+    }
+
+    /// Whether a group's kinds of work are among them.
+    pub(super) fn knows(&self, of: &str) -> bool {
+        self.keys.iter().any(|key| group(key) == of)
+    }
+
+    /// The prices by which a turn's cost is its number.
+    pub(super) fn prices(&self) -> Vec<Price> {
+        self.digits.iter().map(|digit| Price { slots: 1 << digit.shift, stall: Span::ZERO }).collect()
+    }
+
+    /// How often a turn of a group did each kind.
+    pub(super) fn counts(&self, of: &str, number: u64) -> Vec<u32> {
+        let count = |digit: &Digit| (number >> digit.shift & ((1u128 << digit.bits) - 1) as u64) as u32;
+        let of_group = |key: &str, digit| if group(key) == of { count(digit) } else { 0 };
+        self.keys.iter().zip(&self.digits).map(|(key, digit)| of_group(key, digit)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_says_how_often_each_kind_was_done() {
+        let digits = Digits::of(firmware::Work::KEYS);
+        let prices = digits.prices();
+        let at = |key: &str| firmware::Work::KEYS.iter().position(|known| *known == key).unwrap();
+        let number = 64 * prices[at("nvmq_deal_entry")].slots + 3 * prices[at("nvmq_compare_page")].slots;
+        let counts = digits.counts("nvmq", number);
+        assert_eq!((counts[at("nvmq_deal_entry")], counts[at("nvmq_compare_page")]), (64, 3));
+        assert_eq!(counts.iter().sum::<u32>(), 67);
+        assert!(digits.knows("ilock") && !digits.knows("channel"));
+    }
+}

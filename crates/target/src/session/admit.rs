@@ -1,0 +1,86 @@
+//! What a command of a connection is, and whether it may be: before anything is done for it.
+
+use super::{Admitted, Attached, Kind, Session, World};
+use crate::port::{Gathered, RANGES_BYTES};
+use nvme::Movement;
+use nvme::spec::fabrics::{self, ConnectRecord, FabricsCommand};
+use nvme::spec::{Sgl, Status, Submission};
+use std::ops::Range;
+
+impl Session {
+    /// What kind of command it is, and its data where it has any: those in its capsule, or none of them yet.
+    pub(super) fn admit(&self, world: &World<'_>, submission: &Submission, data: Range<usize>) -> Admitted {
+        let (kind, movement) = self.classify(world, submission)?;
+        let guarded = match kind {
+            Kind::Io(..) => self.controller(world)?.guarded(submission)?,
+            _ => None,
+        };
+        let beside = guarded.map_or(0, |guarded| guarded.metadata_bytes() as u64);
+        let (kind, gathered) = self.gathering(submission, data, (kind, movement), beside)?;
+        Ok((kind, guarded, gathered))
+    }
+
+    fn controller<'a>(&self, world: &'a World<'_>) -> Result<&'a nvme::Controller, Status> {
+        let live = world.subsystem.controllers.get(&self.joined.controller);
+        live.map(|live| &live.controller).ok_or(Status::COMMAND_SEQUENCE_ERROR)
+    }
+
+    /// The same for a command whose movement is known; `beside` are the bytes of metadata that go with the data.
+    fn gathering(
+        &self,
+        submission: &Submission,
+        data: Range<usize>,
+        (kind, movement): (Kind, Movement),
+        beside: u64,
+    ) -> Result<(Kind, Option<Gathered>), Status> {
+        match (movement, if movement == Movement::Nothing { None } else { Some(submission.sgl()?) }) {
+            (Movement::Nothing, _) | (_, None) => Ok((kind, None)),
+            (Movement::ToHost(bytes), Some(Sgl::Transport { bytes: room })) if u64::from(room) >= bytes.0 + beside => {
+                Ok((kind, None))
+            }
+            (Movement::ToHost(_), Some(Sgl::InCapsule { .. })) => Err(Status::SGL_TYPE_INVALID),
+            (Movement::FromHost(bytes), Some(sgl)) if brings(kind, sgl, (bytes.0 + beside) as usize) => {
+                let mut gathered = Gathered::new(sgl.bytes() as usize);
+                if let Sgl::InCapsule { offset, bytes } = sgl {
+                    let end = offset.checked_add(bytes.into()).filter(|end| *end <= data.len() as u64);
+                    let end = end.ok_or(Status::SGL_OFFSET_INVALID)?;
+                    gathered.push(&self.input[data.start + offset as usize..data.start + end as usize]);
+                }
+                Ok((kind, Some(gathered)))
+            }
+            _ => Err(Status::SGL_LENGTH_INVALID),
+        }
+    }
+
+    /// What kind of command it is, and what it moves.
+    fn classify(&self, world: &World<'_>, submission: &Submission) -> Result<(Kind, Movement), Status> {
+        let is_fabrics = submission.opcode() == fabrics::OPCODE;
+        let live = world.subsystem.controllers.get(&self.joined.controller);
+        match (&self.attached, live) {
+            (Attached::Nothing, _) => match is_fabrics.then(|| FabricsCommand::of(submission)) {
+                Some(Ok(FabricsCommand::Connect(_))) => {
+                    Ok((Kind::Connect, Movement::FromHost(units::Bytes(ConnectRecord::BYTES as u64))))
+                }
+                Some(Err(status)) => Err(status),
+                _ => Err(Status::COMMAND_SEQUENCE_ERROR),
+            },
+            (_, None) => Err(Status::COMMAND_SEQUENCE_ERROR),
+            _ if is_fabrics && let Some(kind) = self.classify_proof(submission) => kind,
+            _ if !self.is_joined() => Err(fabrics::AUTHENTICATION_REQUIRED),
+            (Attached::Admin, Some(_)) => Ok((Kind::Admin, self.admin_movement(submission))),
+            (Attached::Io(_), Some(_)) if is_fabrics => Err(Status::INVALID_OPCODE),
+            (Attached::Io(_), Some(live)) => {
+                let (opcode, movement) = live.controller.movement(submission)?;
+                Ok((Kind::Io(opcode, movement), movement))
+            }
+        }
+    }
+}
+
+/// Whether an SGL has the data of a command that moves so many bytes: just as many, or for a list of ranges at most a whole
+/// one, of which Linux sends all whatever it holds.
+fn brings(kind: Kind, sgl: Sgl, bytes: usize) -> bool {
+    let there = sgl.bytes() as usize;
+    let is_list = matches!(kind, Kind::Io(opcode, _) if opcode.brings_ranges());
+    there == bytes || (is_list && (bytes..=RANGES_BYTES).contains(&there))
+}
