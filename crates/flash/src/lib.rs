@@ -29,6 +29,7 @@ mod die;
 mod ecc;
 mod faults;
 mod geometry;
+mod media_fault;
 mod ledger;
 mod pending;
 mod scrambler;
@@ -39,13 +40,14 @@ mod timing;
 
 pub use channel::{Caught, Channel, Finished};
 pub use command::{Operation, PLANES_MAX, PageSlot, Transaction, TransactionTag};
-pub use contents::{Contents, Labels, Media, MediaFault, Oob};
+pub use contents::{Contents, Labels, Media, Oob};
 pub use ecc::{Bch, BchError, Uncorrectable};
 pub use faults::{
     ErrorModel, FaultSettings, FaultSettingsError, FaultyMedia, OOB_ENTRY, PageRead, ReadRetry, Reading, Stress,
     Verdict,
 };
 pub use geometry::{CellKind, Geometry, GeometryError, PageAddress, Shape};
+pub use media_fault::MediaFault;
 pub use ledger::{Phase, PhaseRecord, Usage};
 pub use seal::{TAG_WORDS, is_sealed, is_unwritten, moved, seal, tag_bytes};
 pub use store::{PageStore, StoreFailed, StoredBlock, StoredPage};

@@ -208,7 +208,8 @@ impl FaultyMedia {
     /// Erases a block.
     ///
     /// # Errors
-    /// As [`Contents`]; a block that was bad when the power was switched on; and an erase that fails, after which nothing of the block can be read or programmed.
+    /// As [`Contents`]; a block that was bad when the power was switched on; and an erase that fails, after which nothing of the block
+    /// can be read or programmed.
     pub fn erase(&mut self, block: BlockId) -> Result<(), MediaFault> {
         if let Some(faults) = self.faults.as_mut().filter(|faults| block < faults.sound_from) {
             let (_, index) = self.contents.geometry().block_in_channel(block);
