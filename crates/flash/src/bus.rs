@@ -23,10 +23,12 @@ pub(crate) struct Holder {
 /// Grants in this order: phases without pages (commands, status) before phases with pages, first come first served
 /// within each. A command sets a die to work for longer than it holds the bus, so letting it pass keeps the dies busy.
 /// After two short phases for each die have passed a waiting transfer, the transfer goes first: nothing starves.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Bus {
     short: VecDeque<Request>,
     long: VecDeque<Request>,
+    /// Waiting requests that do not begin a transaction.
+    going_on: usize,
     passed: usize,
     passed_max: usize,
     holder: Option<Holder>,
@@ -37,10 +39,11 @@ impl Bus {
     pub(crate) fn new(dies: usize) -> Self {
         // A die has at most a load, a suspend or resume, and an unload waiting.
         let (short, long) = (VecDeque::with_capacity(3 * dies), VecDeque::with_capacity(3 * dies));
-        Bus { short, long, passed: 0, passed_max: 2 * dies, holder: None, free_at: Time::NEVER }
+        Bus { short, long, going_on: 0, passed: 0, passed_max: 2 * dies, holder: None, free_at: Time::NEVER }
     }
 
     pub(crate) fn ask(&mut self, request: Request) {
+        self.going_on += usize::from(!request.phase.is_pre_dma());
         if request.phase.moves_pages() { self.long.push_back(request) } else { self.short.push_back(request) }
     }
 
@@ -49,12 +52,20 @@ impl Bus {
         if self.holder.is_some() {
             return None;
         }
-        if self.long.is_empty() || (self.passed < self.passed_max && !self.short.is_empty()) {
+        let request = if self.long.is_empty() || (self.passed < self.passed_max && !self.short.is_empty()) {
             self.passed += usize::from(!self.long.is_empty());
-            return self.short.pop_front();
-        }
-        self.passed = 0;
-        self.long.pop_front()
+            self.short.pop_front()?
+        } else {
+            self.passed = 0;
+            self.long.pop_front()?
+        };
+        self.going_on -= usize::from(!request.phase.is_pre_dma());
+        Some(request)
+    }
+
+    /// Whether all who wait are at the beginning of a transaction, whose array has still to work.
+    pub(crate) fn only_begins(&self) -> bool {
+        self.going_on == 0
     }
 
     pub(crate) fn hold(&mut self, request: Request, tag: TransactionTag, from: Time, until: Time) {

@@ -2,13 +2,13 @@
 
 use crate::bus::{Bus, Request};
 use crate::die::{Die, Surroundings};
-use crate::ledger::{Ledger, PhaseRecord, Usage};
+use crate::ledger::{Ledger, Phase, PhaseRecord, Usage};
 use crate::pending::{PendingId, PendingTable};
 use crate::timers::Timers;
 use crate::timing::Lengths;
-use crate::{Geometry, Timing, Transaction};
+use crate::{Geometry, Operation, Timing, Transaction};
 use std::collections::VecDeque;
-use units::{ChannelId, DieId, Time};
+use units::{ChannelId, DieId, Span, Time};
 
 /// A transaction that is over, with the times of its phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ pub struct Caught {
 /// assert_eq!(finished[0].at - Time::ZERO, Span::from_nanos(350 + 25_000 + 10_240));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Channel {
     id: ChannelId,
     geometry: Geometry,
@@ -81,7 +81,26 @@ pub struct Channel {
     pending: PendingTable,
     finished: VecDeque<Finished>,
     ledger: Ledger,
+    /// Programs and erases whose status phase has not begun.
+    changes: u32,
+    shortest: Shortest,
     advanced_to: Time,
+}
+
+/// The shortest that phases of a channel can be: what is not yet begun ends no earlier.
+#[derive(Clone, Copy, Debug)]
+struct Shortest {
+    status: Span,
+    data_out: Span,
+    array: Span,
+}
+
+impl Shortest {
+    fn new(lengths: &Lengths) -> Self {
+        let timing = &lengths.timing;
+        let array = timing.read.iter().chain(&timing.program).fold(timing.erase, |least, &time| least.min(time));
+        Shortest { status: lengths.bus(Phase::Status, 1), data_out: lengths.bus(Phase::DataOut, 1), array }
+    }
 }
 
 impl Channel {
@@ -89,16 +108,19 @@ impl Channel {
     pub fn new(geometry: &Geometry, timing: &Timing, id: ChannelId) -> Self {
         assert!(u32::from(id.0) < geometry.shape().channels, "{id} is not on this array");
         let dies = geometry.dies_per_channel();
+        let lengths = Lengths::new(geometry, timing);
         Channel {
             id,
             geometry: geometry.clone(),
-            lengths: Lengths::new(geometry, timing),
+            shortest: Shortest::new(&lengths),
+            lengths,
             dies: (0..dies as u16).map(|die| Die::new(DieId(die))).collect(),
             timers: Timers::new(dies as usize),
             bus: Bus::new(dies as usize),
             pending: PendingTable::default(),
             finished: VecDeque::with_capacity(16),
             ledger: Ledger::new(dies as usize),
+            changes: 0,
             advanced_to: Time::ZERO,
         }
     }
@@ -107,16 +129,26 @@ impl Channel {
     pub fn submit(&mut self, now: Time, transaction: Transaction) {
         self.check(&transaction);
         self.advance(now);
+        self.changes += u32::from(transaction.operation != Operation::Read);
         let duration = self.lengths.array(&transaction);
         let id = self.pending.insert(transaction, now, duration);
         self.with_die(transaction.die, |die, around| die.enqueue(id, now, around));
         self.grant(now);
     }
 
-    /// When to poll next; nothing while all is idle.
+    /// When to poll next; nothing while all is idle. It is when the first transaction ends whose last phase has begun, or, where
+    /// there is none, the earliest that one can end: nobody outside needs to know of what happens before.
     pub fn next_event(&self) -> Option<Time> {
-        let finished = self.finished.front().map_or(Time::NEVER, |finished| finished.at);
-        let due = finished.min(self.timers.earliest()).min(self.bus.next_grant());
+        if let Some(first) = self.finished.front() {
+            return Some(first.at);
+        }
+        let Shortest { status, data_out, array } = self.shortest;
+        let last = if self.changes == 0 { data_out } else { status.min(data_out) };
+        let (timer, grant) = (self.timers.earliest(), self.bus.next_grant());
+        let by_timer = if timer == Time::NEVER { timer } else { timer + last };
+        let begins = if self.bus.only_begins() { array } else { Span::ZERO };
+        let by_bus = if grant == Time::NEVER { grant } else { grant + begins + last };
+        let due = by_timer.min(by_bus);
         (due != Time::NEVER).then_some(due)
     }
 
@@ -134,9 +166,11 @@ impl Channel {
     /// What a power cut now catches: the transactions that have reached the array of their die and whose end nobody was told of.
     /// Those that the array has done come first.
     pub fn caught(&self, now: Time) -> Vec<Caught> {
-        let ended = self.finished.iter().map(|finished| Caught { transaction: finished.transaction, done: true });
+        let mut then = self.clone();
+        then.advance(now);
+        let ended = then.finished.iter().map(|finished| Caught { transaction: finished.transaction, done: true });
         let mut caught: Vec<Caught> = ended.collect();
-        for entry in self.pending.at_work().filter(|entry| entry.array <= now) {
+        for entry in then.pending.at_work().filter(|entry| entry.array <= now) {
             if caught.iter().all(|other| other.transaction.tag != entry.transaction.tag) {
                 let done = entry.suspends == 0 && entry.array + entry.duration <= now;
                 caught.push(Caught { transaction: entry.transaction, done });
@@ -219,6 +253,7 @@ impl Channel {
     fn finish(&mut self, id: PendingId, at: Time) {
         let entry = &self.pending[id];
         let (transaction, submitted) = (entry.transaction, entry.submitted);
+        self.changes -= u32::from(transaction.operation != Operation::Read);
         self.finished.push_back(Finished { transaction, submitted, started: entry.started, array: entry.array, at });
     }
 

@@ -46,7 +46,7 @@ enum Array {
     Done(PendingId),
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Die {
     id: DieId,
     reads: Queue,

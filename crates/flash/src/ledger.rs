@@ -30,6 +30,11 @@ impl Phase {
     /// How many kinds of phase hold the bus.
     pub(crate) const ON_BUS: usize = Phase::Array as usize;
 
+    /// Whether it is the first of its transaction.
+    pub(crate) fn is_pre_dma(self) -> bool {
+        matches!(self, Phase::ReadCommand | Phase::EraseCommand | Phase::DataIn)
+    }
+
     /// Whether it is the last of its transaction.
     pub(crate) fn is_post_dma(self) -> bool {
         matches!(self, Phase::Status | Phase::DataOut)
@@ -78,7 +83,7 @@ pub struct Usage {
 }
 
 /// Usage, and the phases where somebody wants them.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ledger {
     pub(crate) usage: Usage,
     pub(crate) phases: Option<Vec<PhaseRecord>>,

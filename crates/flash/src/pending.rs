@@ -24,7 +24,7 @@ pub(crate) struct Pending {
 }
 
 /// The table. Its entries are used again, so it allocates only while the most under way at once grows.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct PendingTable {
     entries: Vec<Pending>,
     free: Option<PendingId>,
@@ -80,7 +80,7 @@ impl IndexMut<PendingId> for PendingTable {
 }
 
 /// Waiting transactions in the order they came.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Queue {
     ends: Option<(PendingId, PendingId)>,
 }

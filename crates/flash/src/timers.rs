@@ -2,7 +2,7 @@
 
 use units::Time;
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Timers {
     /// A heap-shaped tree of minima: the root at 1, alarms from `leaves` on.
     tree: Box<[Time]>,

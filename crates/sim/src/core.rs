@@ -16,7 +16,7 @@ const IDLE: u64 = u64::MAX;
 const CLOSING: u64 = u64::MAX - 1;
 
 /// No stage has run on a hardware thread.
-const NOBODY: u16 = u16::MAX;
+const NOBODY: StageId = StageId(u16::MAX);
 
 /// A hardware thread and the turn it has under way.
 pub(crate) struct Context<V: Vocabulary> {
@@ -26,7 +26,7 @@ pub(crate) struct Context<V: Vocabulary> {
     /// The part of the core's slots the turn would use alone, of [`WHOLE`].
     demand: u64,
     /// The stage that it runs, or ran last.
-    last: u16,
+    pub(crate) stage: StageId,
     /// Whether the turn leaves more than messages.
     pub(crate) leaves_more: bool,
     /// The messages that the turn leaves behind once it is over.
@@ -62,24 +62,11 @@ impl<V: Vocabulary> Context<V> {
             started: Time::ZERO,
             subject: None,
             demand: 0,
-            last: NOBODY,
+            stage: NOBODY,
             leaves_more: false,
             sends: Line::EMPTY,
             leaves,
         }
-    }
-
-    /// The stage whose turn it has.
-    #[inline]
-    pub(crate) fn stage(&self) -> StageId {
-        StageId(self.last)
-    }
-
-    /// A stage begins a turn on it; whether another ran here before.
-    #[inline]
-    pub(crate) fn enter(&mut self, stage: StageId) -> bool {
-        let last = std::mem::replace(&mut self.last, stage.0);
-        last != stage.0 && last != NOBODY
     }
 
     /// Takes over what its turn leaves beside messages.
@@ -130,6 +117,9 @@ impl Core {
             return now.picos() - self.behind;
         }
         let (progress, since) = self.slowed;
+        if since == now {
+            return progress;
+        }
         self.slowed = (progress + scale_down((now - since).picos(), self.demand), now);
         self.slowed.0
     }
@@ -143,16 +133,17 @@ impl Core {
     }
 }
 
-/// All cores and their hardware threads.
+/// All cores and their hardware threads. A hardware thread has a place: those of a core stand together, with room up to a whole span.
 pub(crate) struct Cores<V: Vocabulary> {
     cores: Vec<Core>,
-    /// Those of a core stand together, with room up to a whole span.
     contexts: Vec<Context<V>>,
     /// How far the progress of its core is once the turn of each hardware thread is over; [`IDLE`] where none is under way.
-    ends: Vec<[u64; SPAN]>,
+    ends: Vec<u64>,
+    /// The stage that each hardware thread runs, or ran last.
+    last: Vec<StageId>,
     threads: usize,
-    /// Spans of a core.
-    spans: usize,
+    /// Places of a core.
+    width: usize,
     /// The least times between two instructions of a thread and of the core.
     slots: (Span, Span),
     /// When the next turn of each core is over.
@@ -163,7 +154,7 @@ impl<V: Vocabulary> Cores<V> {
     /// Cores for so many stages each; `slots` are the least times between two instructions of a thread and of the core.
     pub(crate) fn new(threads: usize, stages: &[usize], slots: (Span, Span)) -> Self {
         assert!(threads > 0, "a core has a hardware thread");
-        let spans = threads.div_ceil(SPAN);
+        let width = threads.next_multiple_of(SPAN);
         let core = |&stages| Core {
             ready: ReadyStages::with_capacity(stages),
             busy: 0,
@@ -175,12 +166,13 @@ impl<V: Vocabulary> Cores<V> {
             active_since: Time::ZERO,
         };
         Cores {
-            contexts: (0..stages.len() * spans * SPAN).map(|_| Context::new()).collect(),
-            ends: vec![[IDLE; SPAN]; stages.len() * spans],
+            contexts: (0..stages.len() * width).map(|_| Context::new()).collect(),
+            ends: vec![IDLE; stages.len() * width],
+            last: vec![NOBODY; stages.len() * width],
             over: Timetable::new(stages.len()),
             cores: stages.iter().map(core).collect(),
             threads,
-            spans,
+            width,
             slots,
         }
     }
@@ -196,8 +188,8 @@ impl<V: Vocabulary> Cores<V> {
     }
 
     #[inline(always)]
-    pub(crate) fn context(&mut self, core: u16, index: usize) -> &mut Context<V> {
-        &mut self.contexts[usize::from(core) * self.spans * SPAN + index]
+    pub(crate) fn context(&mut self, place: usize) -> &mut Context<V> {
+        &mut self.contexts[place]
     }
 
     /// The stages of a core that have work and no hardware thread.
@@ -206,40 +198,40 @@ impl<V: Vocabulary> Cores<V> {
         &mut self.cores[usize::from(core)].ready
     }
 
-    #[inline]
-    fn end_of(&mut self, core: u16, index: usize) -> &mut u64 {
-        &mut self.ends[usize::from(core) * self.spans + index / SPAN][index % SPAN]
-    }
-
-    /// A hardware thread without a turn; the one that ran `stage` last, if it is free, so that nothing is switched.
+    /// The place of a hardware thread without a turn; the one that ran `stage` last, if it is free, so that nothing is switched.
     #[inline(always)]
     pub(crate) fn idle_context(&self, core: u16, stage: StageId) -> Option<usize> {
         if self.cores[usize::from(core)].busy == self.threads as u32 {
             return None;
         }
-        let first = usize::from(core) * self.spans;
-        let ends = self.ends[first..first + self.spans].as_flattened();
-        let contexts = &self.contexts[first * SPAN..][..self.threads];
+        let first = usize::from(core) * self.width;
+        let (ends, last) = (&self.ends[first..][..self.threads], &self.last[first..][..self.threads]);
         let mut free = None;
-        for (index, (context, &end)) in contexts.iter().zip(ends).enumerate() {
+        for (place, (&last, &end)) in (first..).zip(last.iter().zip(ends)) {
             if end != IDLE {
                 continue;
             }
-            if context.last == stage.0 {
-                return Some(index);
+            if last == stage {
+                return Some(place);
             }
-            free = if context.last == NOBODY { Some(index) } else { free.or(Some(index)) };
+            free = if last == NOBODY { Some(place) } else { free.or(Some(place)) };
         }
         free
     }
 
+    /// A stage begins a turn at a place; whether another ran there before.
+    #[inline(always)]
+    pub(crate) fn enter(&mut self, place: usize, stage: StageId) -> bool {
+        let last = std::mem::replace(&mut self.last[place], stage);
+        last != stage && last != NOBODY
+    }
+
     /// A turn of this cost begins.
     #[inline(always)]
-    pub(crate) fn begin(&mut self, home: u16, index: usize, now: Time, cost: Cost) {
+    pub(crate) fn begin(&mut self, home: u16, place: usize, now: Time, cost: Cost) -> &mut Context<V> {
         let (thread_slot, core_slot) = self.slots;
         let alone = cost.slots * thread_slot.picos() + cost.stall.picos();
         let demand = scale_down(cost.slots * core_slot.picos(), alone.max(1));
-        self.context(home, index).demand = demand;
         let core = &mut self.cores[usize::from(home)];
         let progress = core.progress(now);
         core.set_demand(core.demand + demand, now, progress);
@@ -247,44 +239,48 @@ impl<V: Vocabulary> Cores<V> {
             core.active_since = now;
         }
         core.busy += 1;
-        *self.end_of(home, index) = progress + alone;
+        self.ends[place] = progress + alone;
+        let context = &mut self.contexts[place];
+        context.demand = demand;
+        context
     }
 
-    /// The hardware thread whose turn is over by now, if any is. It is not free before it begins another or is vacated: what the
-    /// turn leaves may call for turns on this core at once, and is still in the context meanwhile.
+    /// The place of the hardware thread whose turn is over by now, if any is. It is not free before it begins another or is vacated:
+    /// what the turn leaves may call for turns on this core at once, and is still in the context meanwhile.
     #[inline(always)]
     pub(crate) fn finish(&mut self, home: u16, now: Time) -> Option<usize> {
         let core = &mut self.cores[usize::from(home)];
-        let (index, progress) = (core.first as usize, core.progress(now));
-        let end = &mut self.ends[usize::from(home) * self.spans + index / SPAN][index % SPAN];
+        let (place, progress) = (core.first as usize, core.progress(now));
+        let end = &mut self.ends[place];
         if *end > progress {
             return None;
         }
         *end = CLOSING;
-        let demand = core.demand - self.contexts[usize::from(home) * self.spans * SPAN + index].demand;
+        let demand = core.demand - self.contexts[place].demand;
         core.set_demand(demand, now, progress);
         core.busy -= 1;
         if core.busy == 0 {
             core.active += now - core.active_since;
         }
-        Some(index)
+        Some(place)
     }
 
     /// A hardware thread whose turn is over has no other.
     #[inline]
-    pub(crate) fn vacate(&mut self, home: u16, index: usize) {
-        *self.end_of(home, index) = IDLE;
+    pub(crate) fn vacate(&mut self, place: usize) {
+        self.ends[place] = IDLE;
     }
 
     /// Puts down when the next turn of a core is over if nothing begins or ends before: to be done whenever something did.
     #[inline(always)]
     pub(crate) fn schedule(&mut self, home: u16, now: Time) {
+        let first = usize::from(home) * self.width;
         let core = &mut self.cores[usize::from(home)];
-        let spans = &self.ends[usize::from(home) * self.spans..][..self.spans];
+        let spans = self.ends[first..][..self.width].as_chunks::<SPAN>().0;
         let mut least = IDLE;
         for (span, ends) in spans.iter().enumerate() {
             let (place, end) = earliest(ends);
-            core.first = if end < least { (span * SPAN + place) as u32 } else { core.first };
+            core.first = if end < least { (first + span * SPAN + place) as u32 } else { core.first };
             least = least.min(end);
         }
         let at = if least >= CLOSING {
@@ -300,14 +296,13 @@ impl<V: Vocabulary> Cores<V> {
     /// What each core did until now, except for turns that are over, of which only the time with any is known here.
     pub(crate) fn usages(&self, now: Time) -> impl Iterator<Item = CoreUsage> + '_ {
         self.cores.iter().enumerate().map(move |(home, core)| {
-            let first = home * self.spans;
-            let under_way =
-                (0..self.threads).filter(move |index| self.ends[first + index / SPAN][index % SPAN] < CLOSING);
-            let started = |index: usize| self.contexts[first * SPAN + index].started;
+            let first = home * self.width;
+            let under_way = (first..first + self.threads).filter(move |&place| self.ends[place] < CLOSING);
+            let started = |place: usize| self.contexts[place].started;
             let active = if core.busy > 0 { now - core.active_since } else { Span::ZERO };
             CoreUsage {
                 active: core.active + active,
-                threads_active: under_way.map(|index| now - started(index)).sum(),
+                threads_active: under_way.map(|place| now - started(place)).sum(),
                 slots: 0,
             }
         })

@@ -35,6 +35,8 @@ struct Seat<V: Vocabulary> {
     inbox_max: u32,
     /// When the alarm rang, if the stage has not been woken yet; else [`Time::NEVER`].
     rang: Time,
+    /// Its core; what is no core is hardware.
+    core: u16,
     /// Has a turn under way or stands in line for one.
     taken: bool,
     usage: StageUsage,
@@ -55,8 +57,6 @@ pub struct Sim<V: Vocabulary, P: Probe<V> = NoProbe> {
     seats: Vec<Seat<V>>,
     cores: Cores<V>,
     lines: Lines,
-    /// The core of each stage; what is no core is hardware.
-    core_of: Box<[u16]>,
     /// What taking a message costs, from a sender's core to a receiver's; the last of each stands for hardware.
     hops: Box<[Span]>,
     messages: Nodes<V::Message>,
@@ -69,6 +69,8 @@ pub struct Sim<V: Vocabulary, P: Probe<V> = NoProbe> {
     now: Time,
     /// What the turn that is being taken leaves; empty between turns.
     outbox: Outbox<V>,
+    /// The same of a turn in hardware, which calls for turns on cores while it is dealt with.
+    hardware_outbox: Outbox<V>,
     no_prices: Vec<Price>,
     probe: P,
     digest: u64,
@@ -91,17 +93,17 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         let core_count = plan.core_count();
         assert!(core_count <= usize::from(processor.cores), "{core_count} cores are used, {} exist", processor.cores);
         let mut stages_on = vec![0usize; core_count];
-        let mut core_of = Vec::with_capacity(plan.parts().len());
         let mut seats = Vec::with_capacity(plan.parts().len());
         for part in plan.into_parts() {
-            core_of.push(match part.place {
+            let core = match part.place {
                 Place::Core(core) => {
                     stages_on[usize::from(core.0)] += 1;
                     core.0
                 }
                 Place::Hardware => core_count as u16,
-            });
+            };
             seats.push(Seat {
+                core,
                 stage: part.stage.expect("the plan was checked"),
                 inbox: Line::EMPTY,
                 inbox_len: 0,
@@ -117,14 +119,14 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             cores: Cores::new(threads, &stages_on, slots),
             lines: Lines::new(processor.lines, seats.len()),
             messages: Nodes::new(),
-            alarms: Alarms::new(core_of.iter().map(|&core| usize::from(core) == core_count)),
+            alarms: Alarms::new(seats.iter().map(|seat: &Seat<V>| usize::from(seat.core) == core_count)),
             hops: processor.hop_table(core_count as u16),
-            core_of: core_of.into(),
             outward: Line::EMPTY,
             outward_at: Time::NEVER,
             at_once: Line::EMPTY,
             now: Time::ZERO,
             outbox: Outbox::default(),
+            hardware_outbox: Outbox::default(),
             no_prices: vec![Price::default(); V::WORK.len()],
             probe,
             digest: 0xcbf2_9ce4_8422_2325,
@@ -180,16 +182,18 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     }
 
     fn ring(&mut self, stage: StageId) {
-        if usize::from(self.core_of[stage.index()]) == self.cores.len() {
+        let hardware = self.cores.len() as u16;
+        let seat = &mut self.seats[stage.index()];
+        if seat.core == hardware {
             self.take_hardware_turn(stage, None);
         } else {
+            seat.rang = self.now;
             self.alarms.set(stage, Time::NEVER);
-            self.seats[stage.index()].rang = self.now;
             self.seek_turn(stage);
         }
     }
 
-    /// A message comes into an inbox at once: who takes it pays for fetching it.
+    /// A message comes into an inbox on a core at once: who takes it pays for fetching it.
     #[inline(always)]
     fn deliver(&mut self, node: u32, to: StageId) {
         let seat = &mut self.seats[to.index()];
@@ -208,10 +212,10 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             return;
         }
         seat.taken = true;
-        let core = self.core_of[stage.index()];
+        let core = seat.core;
         match self.cores.idle_context(core, stage) {
-            Some(context) => {
-                self.begin(stage, core, context, Cause::Called);
+            Some(place) => {
+                self.begin(stage, core, place, Cause::Called);
                 self.cores.schedule(core, self.now);
             }
             None => self.cores.ready(core).push(stage),
@@ -220,31 +224,32 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
 
     /// Gives a stage on a core its turn, or the next part of one that goes on: it happens now, and what it leaves behind leaves
     /// when the time it costs is over.
-    fn begin(&mut self, stage: StageId, home: u16, index: usize, cause: Cause) {
-        let (now, places) = (self.now, self.cores.len() + 1);
+    fn begin(&mut self, stage: StageId, home: u16, place: usize, cause: Cause) {
+        let (now, width) = (self.now, self.cores.len() + 1);
         let seat = &mut self.seats[stage.index()];
         let picos = self.processor.thread_slot.picos();
         let lines = self.lines.of_core(home);
         let mut turn = Turn::new(stage, now, picos, &self.processor.prices, lines, &mut self.outbox);
-        let (arrived, subject, fetch) = match cause {
-            Cause::GoesOn(rest) => {
-                seat.stage.on_wake(&mut turn);
-                (now, rest, Span::ZERO)
-            }
-            Cause::Called if seat.rang != Time::NEVER => {
-                seat.stage.on_wake(&mut turn);
-                (std::mem::replace(&mut seat.rang, Time::NEVER), None, Span::ZERO)
-            }
-            Cause::Called => {
-                seat.inbox_len -= 1;
-                let node = self.messages.free_first(&mut seat.inbox);
-                let subject = V::subject(&node.message);
-                seat.stage.on_message(&mut turn, node.message);
-                (node.at, subject, self.hops[usize::from(node.from) * places + usize::from(home)])
-            }
-        };
-        let mut cost = turn.finish();
-        if matches!(cause, Cause::Called) {
+        let (mut cost, arrived, subject, fetch);
+        if let Cause::Called = cause
+            && seat.rang == Time::NEVER
+        {
+            seat.inbox_len -= 1;
+            let node = self.messages.free_first(&mut seat.inbox);
+            (arrived, subject) = (node.at, V::subject(&node.message));
+            fetch = self.hops[usize::from(node.from) * width + usize::from(home)];
+            seat.stage.on_message(&mut turn, node.message);
+            cost = turn.finish();
+        } else {
+            seat.stage.on_wake(&mut turn);
+            cost = turn.finish();
+            fetch = Span::ZERO;
+            (arrived, subject) = match cause {
+                Cause::GoesOn(rest) => (now, rest),
+                Cause::Called => (std::mem::replace(&mut seat.rang, Time::NEVER), None),
+            };
+        }
+        if let Cause::Called = cause {
             cost.add(self.processor.turn);
             seat.usage.turns += 1;
         }
@@ -252,17 +257,17 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         let send = self.processor.send;
         cost.slots += send.slots * count;
         cost.stall += send.stall * count + fetch + self.processor.hops.publish * abroad;
-        let context = self.cores.context(home, index);
-        if context.enter(stage) {
+        if self.cores.enter(place, stage) {
             cost.add(self.processor.switch);
         }
-        (context.arrived, context.started, context.subject, context.sends) = (arrived, now, subject, sends);
-        context.leave(&mut self.outbox);
         let usage = &mut self.seats[stage.index()].usage;
         usage.sent_away += abroad;
         usage.waited += now - arrived;
         usage.slots += cost.slots;
-        self.cores.begin(home, index, now, cost);
+        let context = self.cores.begin(home, place, now, cost);
+        (context.stage, context.arrived, context.started) = (stage, arrived, now);
+        (context.subject, context.sends) = (subject, sends);
+        context.leave(&mut self.outbox);
         self.account(stage, cost);
     }
 
@@ -276,9 +281,9 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         for &(to, ref message) in &self.outbox.sends {
             let node = self.messages.put(home, to, message);
             self.messages.append(&mut line, node);
-            let core = self.core_of[to.index()];
-            abroad += u64::from(core != home && core != hardware);
-            if let Some(shared) = self.seats[to.index()].stage.prefetch(message) {
+            let seat = &self.seats[to.index()];
+            abroad += u64::from(seat.core != home && seat.core != hardware);
+            if let Some(shared) = seat.stage.prefetch(message) {
                 self.lines.prefetch(shared);
             }
         }
@@ -289,18 +294,17 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     /// A turn may be over on a core.
     #[inline]
     fn on_core(&mut self, core: u16) {
-        if let Some(index) = self.cores.finish(core, self.now) {
-            self.end(core, index);
+        if let Some(place) = self.cores.finish(core, self.now) {
+            self.end(core, place);
         }
         self.cores.schedule(core, self.now);
     }
 
     #[inline]
-    fn end(&mut self, core: u16, index: usize) {
+    fn end(&mut self, core: u16, place: usize) {
         let now = self.now;
-        let context = self.cores.context(core, index);
-        let (stage, started, sends, leaves_more) =
-            (context.stage(), context.started, context.sends, context.leaves_more);
+        let context = self.cores.context(place);
+        let (stage, started, sends, leaves_more) = (context.stage, context.started, context.sends, context.leaves_more);
         let record = TurnRecord { stage, arrived: context.arrived, started, ended: now };
         self.probe.turn(&record, context.subject);
         if leaves_more {
@@ -309,15 +313,15 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             }
         }
         self.send_all(core, sends);
-        let goes_on = if leaves_more { self.settle(stage, core, index) } else { None };
+        let goes_on = if leaves_more { self.settle(stage, core, place) } else { None };
         let seat = &mut self.seats[stage.index()];
         seat.usage.busy += now - started;
         if let Some(rest) = goes_on {
-            return self.begin(stage, core, index, Cause::GoesOn(rest));
+            return self.begin(stage, core, place, Cause::GoesOn(rest));
         }
-        let ready = self.cores.ready(core);
         let has_work = !seat.inbox.is_empty() || seat.rang != Time::NEVER;
         seat.taken = has_work;
+        let ready = self.cores.ready(core);
         let next = match (has_work, ready.is_empty()) {
             (true, true) => Some(stage),
             (false, true) => None,
@@ -328,18 +332,18 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             (false, false) => ready.take(),
         };
         match next {
-            Some(next) => self.begin(next, core, index, Cause::Called),
-            None => self.cores.vacate(core, index),
+            Some(next) => self.begin(next, core, place, Cause::Called),
+            None => self.cores.vacate(place),
         }
     }
 
     /// Does what a turn that is over leaves beside messages and notes; whether it goes on, and about what.
-    fn settle(&mut self, stage: StageId, core: u16, index: usize) -> Option<Option<u32>> {
-        let leaves = &mut self.cores.context(core, index).leaves;
+    fn settle(&mut self, stage: StageId, core: u16, place: usize) -> Option<Option<u32>> {
+        let leaves = &mut self.cores.context(place).leaves;
         let (wake_at, goes_on) = (leaves.wake_at, leaves.goes_on);
         self.halted |= leaves.halt;
         if !leaves.unlocks.is_empty() {
-            self.unlock_all(core, index);
+            self.unlock_all(core, place);
         }
         if let Some(at) = wake_at {
             self.alarms.set(stage, at.max(self.now));
@@ -347,7 +351,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         goes_on
     }
 
-    /// Sends what a turn sent, now that it is over.
+    /// Sends what a turn on a core sent, now that it is over.
     #[inline(always)]
     fn send_all(&mut self, from: u16, mut line: Line) {
         let (now, hardware) = (self.now, self.cores.len() as u16);
@@ -355,23 +359,22 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             let message = self.messages.get_mut(node);
             message.at = now;
             let to = message.to;
-            if self.core_of[to.index()] != hardware {
+            if self.seats[to.index()].core != hardware {
                 self.deliver(node, to);
-            } else if from == hardware {
-                self.messages.append(&mut self.at_once, node);
-            } else {
-                let at = now + self.processor.hops.hardware;
-                message.at = at;
-                if self.messages.append(&mut self.outward, node) {
-                    self.outward_at = at;
-                }
+                continue;
+            }
+            debug_assert!(from != hardware);
+            let at = now + self.processor.hops.hardware;
+            message.at = at;
+            if self.messages.append(&mut self.outward, node) {
+                self.outward_at = at;
             }
         }
     }
 
     /// Gives back the locks that a turn gave back: who waits for one is told.
-    fn unlock_all(&mut self, core: u16, index: usize) {
-        let mut unlocks = std::mem::take(&mut self.cores.context(core, index).leaves.unlocks);
+    fn unlock_all(&mut self, core: u16, place: usize) {
+        let mut unlocks = std::mem::take(&mut self.cores.context(place).leaves.unlocks);
         for lock in unlocks.drain(..) {
             if let Some(next) = lock.release() {
                 let node = self.messages.put(core, next, &V::lock_granted(lock.id()));
@@ -379,15 +382,16 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
                 self.deliver(node, next);
             }
         }
-        self.cores.context(core, index).leaves.unlocks = unlocks;
+        self.cores.context(place).leaves.unlocks = unlocks;
     }
 
     /// Gives a stage in hardware its turn, for a message or because its alarm rang.
     fn take_hardware_turn(&mut self, stage: StageId, node: Option<u32>) {
-        let (now, hardware) = (self.now, self.cores.len() as u16);
+        let now = self.now;
         let seat = &mut self.seats[stage.index()];
+        seat.usage.turns += 1;
         let mut free = NoCoherence;
-        let mut turn = Turn::new(stage, now, 0, &self.no_prices, &mut free, &mut self.outbox);
+        let mut turn = Turn::new(stage, now, 0, &self.no_prices, &mut free, &mut self.hardware_outbox);
         let mut subject = None;
         match node {
             Some(node) => {
@@ -397,26 +401,12 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             }
             None => seat.stage.on_wake(&mut turn),
         }
-        seat.usage.turns += 1;
-        if subject.is_some() || !self.outbox.notes.is_empty() {
+        if subject.is_some() || !self.hardware_outbox.notes.is_empty() {
             self.probe.turn(&TurnRecord { stage, arrived: now, started: now, ended: now }, subject);
         }
-        for note in self.outbox.notes.drain(..) {
-            self.probe.note(stage, now, note);
-        }
-        assert!(
-            self.outbox.goes_on.is_none() && self.outbox.unlocks.is_empty(),
-            "{stage} in hardware has neither locks nor long turns"
-        );
-        let wake_at = self.outbox.wake_at.take();
-        if self.outbox.halt {
-            self.halted = true;
-            self.outbox.halt = false;
-        }
-        self.outbox.has_more = false;
-        if !self.outbox.sends.is_empty() {
-            let (sends, _, _) = self.collect(hardware);
-            self.send_all(hardware, sends);
+        let wake_at = if self.hardware_outbox.has_more { self.settle_hardware(stage) } else { None };
+        if !self.hardware_outbox.sends.is_empty() {
+            self.send_from_hardware();
         }
         self.account(stage, Cost::default());
         match wake_at {
@@ -425,6 +415,44 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             None if node.is_none() => self.alarms.set(stage, Time::NEVER),
             None => {}
         }
+    }
+
+    /// Does what a turn in hardware leaves beside messages; the alarm that it set, if it set one.
+    #[inline]
+    fn settle_hardware(&mut self, stage: StageId) -> Option<Time> {
+        let outbox = &mut self.hardware_outbox;
+        for note in outbox.notes.drain(..) {
+            self.probe.note(stage, self.now, note);
+        }
+        assert!(
+            outbox.goes_on.is_none() && outbox.unlocks.is_empty(),
+            "{stage} in hardware has neither locks nor long turns"
+        );
+        self.halted |= std::mem::take(&mut outbox.halt);
+        outbox.has_more = false;
+        outbox.wake_at.take()
+    }
+
+    /// Sends what a turn in hardware sent: to cores, and to hardware, where it arrives when all before it has.
+    #[inline]
+    fn send_from_hardware(&mut self) {
+        let (now, hardware) = (self.now, self.cores.len() as u16);
+        let mut sends = std::mem::take(&mut self.hardware_outbox.sends);
+        for &(to, ref message) in &sends {
+            let node = self.messages.put(hardware, to, message);
+            self.messages.get_mut(node).at = now;
+            let seat = &self.seats[to.index()];
+            if let Some(shared) = seat.stage.prefetch(message) {
+                self.lines.prefetch(shared);
+            }
+            if seat.core == hardware {
+                self.messages.append(&mut self.at_once, node);
+            } else {
+                self.deliver(node, to);
+            }
+        }
+        sends.clear();
+        self.hardware_outbox.sends = sends;
     }
 
     /// Wakes a stage now: something happens to it that no stage brings about.
@@ -472,11 +500,10 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     }
     /// What each core did.
     pub fn cores(&self) -> impl Iterator<Item = CoreUsage> + '_ {
-        let of =
-            |core: usize| self.core_of.iter().zip(&self.seats).filter(move |(home, _)| usize::from(**home) == core);
+        let of = |core: usize| self.seats.iter().filter(move |seat| usize::from(seat.core) == core);
         self.cores.usages(self.now).enumerate().map(move |(core, usage)| CoreUsage {
-            threads_active: usage.threads_active + of(core).map(|(_, seat)| seat.usage.busy).sum(),
-            slots: of(core).map(|(_, seat)| seat.usage.slots).sum(),
+            threads_active: usage.threads_active + of(core).map(|seat| seat.usage.busy).sum(),
+            slots: of(core).map(|seat| seat.usage.slots).sum(),
             ..usage
         })
     }

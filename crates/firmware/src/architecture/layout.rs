@@ -2,7 +2,7 @@
 
 use super::ThreadCounts;
 use crate::Transferred;
-use crate::{Blueprint, CacheRequest, ChannelDone, DoorbellWritten, Drive, Fetch, FlashChannel, HostLink, HostPort};
+use crate::{Blueprint, CacheRequest, ChannelDone, DoorbellsWritten, Drive, Fetch, FlashChannel, HostLink, HostPort};
 use crate::{Interrupt, PowerPort, TransRequest};
 use stage::{Address, Place, Slot};
 use thiserror::Error;
@@ -78,7 +78,7 @@ pub struct Hardware {
     /// The host's driver.
     pub host: Slot<dyn HostPort>,
     /// From the host to the link.
-    pub doorbells: Address<DoorbellWritten>,
+    pub doorbells: Address<DoorbellsWritten>,
     /// The controller's side of the link.
     pub link: Slot<dyn HostLink>,
     /// From the link to the host.

@@ -330,9 +330,9 @@ impl Site<'_> {
         for (index, &slot) in groups.ilock.iter().enumerate() {
             let nvmq = connect(plan, slot, &groups.nvmq, 2 * bounds.commands);
             let joins = connect(plan, slot, &groups.nvmq, 2 * bounds.commands);
-            let queues = materials.drive.shape().queues;
-            let forwarding = materials.settings.lock.forwarding;
-            crew.seat(slot, Part::Ilock, Ilock::new(index as u8, nvmq, joins, forwarding, queues));
+            let (queues, lock) = (materials.drive.shape().queues, materials.settings.lock);
+            let ilock = Ilock::new(index as u8, nvmq, joins, lock.forwarding, lock.unit, queues);
+            crew.seat(slot, Part::Ilock, ilock);
         }
     }
 

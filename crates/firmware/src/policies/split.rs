@@ -116,6 +116,81 @@ pub fn page_of_rank(split: AddressSplit, thread: u16, rank: u32, threads: u16) -
     Lpn(run << bits | low)
 }
 
+/// Pages of a run that [`Ranks`] finds at once: a power of two.
+const BLOCK_BITS: u32 = 6;
+
+/// The widest fold that [`Ranks`] has tables for, which take some hundred KiB then.
+const TABLED_BITS: u32 = 12;
+
+/// Finds pages by their ranks as [`page_of_rank`] does, by tables where the threads are few but no power of two.
+#[derive(Debug)]
+pub struct Ranks {
+    split: AddressSplit,
+    threads: u16,
+    bits: u32,
+    /// How many pages of a thread lie before each block of a run, by the thread and the upper bits of what the run's pages are
+    /// folded with.
+    before: Vec<u16>,
+    /// The pages of a thread within a block, by what the first of them is in the block's own order, and the lower bits of what they
+    /// are folded with.
+    within: Vec<u8>,
+}
+
+impl Ranks {
+    /// Of so many threads.
+    pub fn new(split: AddressSplit, threads: u16) -> Self {
+        let (count, bits) = (u32::from(threads), bits(threads.into()));
+        let mut ranks = Ranks { split, threads, bits, before: Vec::new(), within: Vec::new() };
+        if split == AddressSplit::Plain || count.is_power_of_two() || bits > TABLED_BITS {
+            return ranks;
+        }
+        let (blocks, block) = (1 << (bits - BLOCK_BITS), 1u32 << BLOCK_BITS);
+        for (thread, high) in (0..count).flat_map(|thread| (0..blocks).map(move |high| (thread, high))) {
+            let mut before = 0;
+            ranks.before.push(before);
+            for at in 0..blocks {
+                let first = (at ^ high) * block;
+                before += (first..first + block).filter(|folded| folded % count == thread).count() as u16;
+                ranks.before.push(before);
+            }
+        }
+        for (first, low) in (0..count).flat_map(|first| (0..block).map(move |low| (first, low))) {
+            let pages = (0..block).filter(|page| (page ^ low) % count == first).map(|page| page as u8);
+            let mut pages: Vec<u8> = pages.collect();
+            pages.resize(block.div_ceil(count) as usize, 0);
+            ranks.within.append(&mut pages);
+        }
+        ranks
+    }
+
+    /// The page of a number among those of a thread.
+    pub fn page(&self, thread: u16, rank: u32) -> Lpn {
+        if self.within.is_empty() {
+            return page_of_rank(self.split, thread, rank, self.threads);
+        }
+        let (thread, threads) = (u32::from(thread), u32::from(self.threads));
+        let (blocks, block) = (1 << (self.bits - BLOCK_BITS), 1u32 << BLOCK_BITS);
+        let in_run = ((1 << self.bits) + threads - 1 - thread) / threads;
+        let (run, left) = (rank / in_run, rank % in_run);
+        let folded = fold(run, self.bits);
+        let (high, low) = (folded >> BLOCK_BITS, folded % block);
+        let before = &self.before[((thread * blocks + high) * (blocks + 1)) as usize..][..blocks as usize + 1];
+        // Blocks have the same number of a thread's pages but for one: the right one is near.
+        let mut at = (left * threads >> BLOCK_BITS).min(blocks - 1) as usize;
+        while u32::from(before[at]) > left {
+            at -= 1;
+        }
+        while u32::from(before[at + 1]) <= left {
+            at += 1;
+        }
+        let place = ((at as u32 ^ high) << BLOCK_BITS) % threads;
+        let first = if thread >= place { thread - place } else { thread + threads - place };
+        let pages = (first * block + low) * block.div_ceil(threads);
+        let page = self.within[(pages + left - u32::from(before[at])) as usize];
+        Lpn(run << self.bits | (at as u32) << BLOCK_BITS | u32::from(page))
+    }
+}
+
 fn fold(mut address: u32, bits: u32) -> u32 {
     if bits == 0 {
         return 0;
@@ -171,13 +246,15 @@ mod tests {
     #[test]
     fn ranks_are_counted_without_counting() {
         for split in [AddressSplit::Plain, AddressSplit::Xor] {
-            for threads in [1, 2, 3, 5, 8, 12] {
+            for threads in [1, 2, 3, 5, 6, 8, 12, 15, 18] {
                 let mut counted = vec![0; usize::from(threads)];
+                let ranks = Ranks::new(split, threads);
                 for lpn in (0..50_000).map(Lpn) {
                     let mine = &mut counted[usize::from(trans_of(split, lpn, threads))];
                     assert_eq!(rank_of(split, lpn, threads), *mine, "{split:?}, {threads} threads, {lpn}");
                     let thread = trans_of(split, lpn, threads);
                     assert_eq!(page_of_rank(split, thread, *mine, threads), lpn, "{split:?}, {threads} threads");
+                    assert_eq!(ranks.page(thread, *mine), lpn, "{split:?}, {threads} threads");
                     *mine += 1;
                 }
             }

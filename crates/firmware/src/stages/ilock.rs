@@ -1,4 +1,5 @@
-//! ILOCK: index locks over ranges of logical pages, held in an ordered tree (DeepFlash §4.2, §5.2).
+//! ILOCK: index locks over ranges of logical pages (DeepFlash §4.2, §5.2). The paper's firmware holds them in an ordered tree, which is
+//! what the work on them is priced as; here they stand in chains by lock region, which finds the same ranges faster.
 //!
 //! A request for a free range makes the asking NVMQ thread its owner. A request for a held range waits, or, with forwarding,
 //! is sent on to the owner; where it reaches beyond what is held, what the owner holds grows. A node lives until its owner has
@@ -10,20 +11,11 @@
 use crate::message::{
     LockId, LockJoin, LockRelease, LockReply, LockRequest, LockSkip, LockedRange, Message, NO_TICKET, next_ticket,
 };
+use crate::stages::held::{HeldRanges, Met};
 use crate::{Firmware, Turn, Work};
 use stage::{Accepts, Address, Stage};
-use std::collections::{BTreeMap, VecDeque};
-use units::QueueId;
-
-/// A range and its owner.
-#[derive(Clone, Copy, Debug)]
-struct Node {
-    last: u32,
-    owner: u8,
-    number: u16,
-    /// Grants and forwards that have not been given back.
-    under_way: u32,
-}
+use std::collections::VecDeque;
+use units::{Bytes, QueueId};
 
 /// One ILOCK thread, for its share of the lock regions.
 pub(crate) struct Ilock {
@@ -31,11 +23,7 @@ pub(crate) struct Ilock {
     nvmq: Vec<Address<LockReply>>,
     joins: Vec<Address<LockJoin>>,
     forwarding: bool,
-    /// Nodes by first unit; no two meet.
-    tree: BTreeMap<u32, Node>,
-    /// The first unit of each node, by its number, and the numbers that are free.
-    firsts: Vec<u32>,
-    free: Vec<u16>,
+    held: HeldRanges,
     /// Requests for held ranges, in the order they were admitted.
     waiting: VecDeque<LockRequest>,
     /// The next ticket of each queue.
@@ -55,6 +43,7 @@ impl Ilock {
         nvmq: Vec<Address<LockReply>>,
         joins: Vec<Address<LockJoin>>,
         forwarding: bool,
+        unit: Bytes,
         queues: u32,
     ) -> Self {
         let next_ticket = vec![0; queues as usize + 1];
@@ -63,9 +52,7 @@ impl Ilock {
             nvmq,
             joins,
             forwarding,
-            tree: BTreeMap::new(),
-            firsts: Vec::new(),
-            free: Vec::new(),
+            held: HeldRanges::new(unit),
             waiting: VecDeque::new(),
             next_ticket,
             early: Vec::new(),
@@ -97,27 +84,22 @@ impl Ilock {
     fn admit(&mut self, turn: &mut Turn<'_>, request: LockRequest) {
         turn.spend_times(Work::SearchLock, self.depth());
         let behind = self.waiting.iter().any(|earlier| earlier.range.meets(request.range));
-        match self.holder(request.range) {
+        match self.held.met_by(request.range) {
             None if !behind => self.grant(turn, request, false),
-            Some(held) if !behind && self.may_share(&request, held) => self.share(turn, request, held, false),
+            Some(met) if !behind && self.may_share(&request, met) => self.share(turn, request, met, false),
             _ => self.waiting.push_back(request),
         }
     }
 
     /// Whether a request need not wait for the last range that it meets, because its owner can serve it: what lies before is free.
-    fn may_share(&self, request: &LockRequest, held: LockedRange) -> bool {
-        let before = || self.tree.range(..held.first).next_back();
-        self.forwarding && !request.waits && before().is_none_or(|(_, node)| node.last < request.range.first)
+    fn may_share(&self, request: &LockRequest, met: Met) -> bool {
+        self.forwarding && !request.waits && met.alone
     }
 
-    /// Sends a request on to the owner of a range that it meets.
-    fn share(&mut self, turn: &mut Turn<'_>, request: LockRequest, held: LockedRange, waited: bool) {
-        if !held.covers(request.range) {
-            self.grow(held, request.range);
-        }
-        let node = self.tree.get_mut(&held.first.min(request.range.first)).expect("it was just found");
-        node.under_way += 1;
-        let (owner, lock) = (node.owner, LockId { thread: self.thread, number: node.number });
+    /// Sends a request on to the owner of a range that it meets; where it reaches beyond that, the range grows.
+    fn share(&mut self, turn: &mut Turn<'_>, request: LockRequest, met: Met, waited: bool) {
+        let owner = self.held.share(met.number, request.range);
+        let lock = LockId { thread: self.thread, number: met.number };
         if owner != request.nvmq {
             // The owner must know the order now: its own later requests could pass one that is forwarded to it.
             let join = LockJoin { lock, extent: request.extent, key: request.key };
@@ -126,32 +108,14 @@ impl Ilock {
         self.answer(turn, &request, owner, lock, waited);
     }
 
-    /// A held range takes in another that it meets.
-    fn grow(&mut self, held: LockedRange, range: LockedRange) {
-        let node = self.tree.remove(&held.first).expect("it was just found");
-        let first = held.first.min(range.first);
-        self.firsts[usize::from(node.number)] = first;
-        self.tree.insert(first, Node { last: held.last.max(range.last), ..node });
-    }
-
     /// Levels of a balanced tree of the nodes there are.
     fn depth(&self) -> u32 {
-        usize::BITS - self.tree.len().leading_zeros() + 1
-    }
-
-    /// The last node that a range meets.
-    fn holder(&self, range: LockedRange) -> Option<LockedRange> {
-        let (&first, node) = self.tree.range(..=range.last).next_back()?;
-        (node.last >= range.first).then_some(LockedRange { first, last: node.last })
+        usize::BITS - self.held.len().leading_zeros() + 1
     }
 
     fn grant(&mut self, turn: &mut Turn<'_>, request: LockRequest, waited: bool) {
         turn.spend(Work::InsertLock);
-        let LockedRange { first, last } = request.range;
-        let number = self.free.pop().unwrap_or(self.firsts.len() as u16);
-        self.firsts.resize(self.firsts.len().max(usize::from(number) + 1), 0);
-        self.firsts[usize::from(number)] = first;
-        self.tree.insert(first, Node { last, owner: request.nvmq, number, under_way: 1 });
+        let number = self.held.insert(request.range, request.nvmq);
         self.answer(turn, &request, request.nvmq, LockId { thread: self.thread, number }, waited);
     }
 
@@ -162,16 +126,8 @@ impl Ilock {
 
     fn release(&mut self, turn: &mut Turn<'_>, release: LockRelease) {
         turn.spend_times(Work::SearchLock, self.depth());
-        let first = self.firsts[usize::from(release.lock.number)];
-        let node = self.tree.get_mut(&first).expect("only what is held is released");
-        node.under_way -= release.served;
-        if node.under_way > 0 {
-            return;
-        }
-        let freed = LockedRange { first, last: node.last };
+        let Some(freed) = self.held.give_back(release.lock.number, release.served) else { return };
         turn.spend(Work::RemoveLock);
-        self.tree.remove(&first);
-        self.free.push(release.lock.number);
         self.serve_waiting(turn, freed);
     }
 
@@ -190,16 +146,16 @@ impl Ilock {
                 at += 1;
                 continue;
             }
-            match self.holder(request.range) {
+            match self.held.met_by(request.range) {
                 None => {
                     self.waiting.remove(at);
                     self.grant(turn, request, true);
                     changed.push(request.range);
                 }
-                Some(held) if self.may_share(&request, held) => {
+                Some(met) if self.may_share(&request, met) => {
                     self.waiting.remove(at);
                     turn.spend_times(Work::SearchLock, self.depth());
-                    self.share(turn, request, held, true);
+                    self.share(turn, request, met, true);
                     changed.push(request.range);
                 }
                 Some(_) => at += 1,

@@ -2,7 +2,7 @@
 //! for completions itself, so that interrupts only have to be taken.
 
 use super::PendingInterrupts;
-use firmware::{DoorbellWritten, Firmware, HostPort, Message, Turn};
+use firmware::{DoorbellWrite, DoorbellsWritten, Firmware, HostPort, Message, Turn};
 use stage::{Address, Stage};
 use std::sync::Arc;
 use target::Line;
@@ -10,14 +10,14 @@ use units::QueueId;
 
 pub(crate) struct FrontStage {
     line: Arc<Line>,
-    doorbells: Address<DoorbellWritten>,
+    doorbells: Address<DoorbellsWritten>,
     pending: PendingInterrupts,
     /// What the link was told of each queue: submission tail, completion head.
     told: Vec<[u32; 2]>,
 }
 
 impl FrontStage {
-    pub(crate) fn new(line: Arc<Line>, doorbells: Address<DoorbellWritten>, pending: PendingInterrupts) -> Self {
+    pub(crate) fn new(line: Arc<Line>, doorbells: Address<DoorbellsWritten>, pending: PendingInterrupts) -> Self {
         let told = vec![[0; 2]; line.pairs().into()];
         FrontStage { line, doorbells, pending, told }
     }
@@ -36,10 +36,14 @@ impl Stage<Firmware> for FrontStage {
         for (told, queue) in self.told.iter_mut().zip((1..).map(QueueId)) {
             let rung = self.line.doorbells(queue);
             // Heads first: the room they make is for what the tails bring.
-            for (completions, at) in [(true, 1), (false, 0)] {
-                if rung[at] != told[at] {
-                    turn.send(self.doorbells, DoorbellWritten { queue, completions, value: rung[at] });
+            let head = DoorbellWrite { queue, completions: true, value: rung[1] };
+            let tail = DoorbellWrite { queue, completions: false, value: rung[0] };
+            match (rung[1] != told[1], rung[0] != told[0]) {
+                (true, moved) => {
+                    turn.send(self.doorbells, DoorbellsWritten { first: head, second: moved.then_some(tail) });
                 }
+                (false, true) => turn.send(self.doorbells, DoorbellsWritten { first: tail, second: None }),
+                (false, false) => {}
             }
             *told = rung;
         }

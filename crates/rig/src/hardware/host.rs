@@ -4,8 +4,8 @@
 
 use super::PendingInterrupts;
 use super::rounds::{RoundsUnderWay, Steadiness};
-use firmware::{CommandKey, DoorbellWritten, Firmware, HostPort, Message, Note, Turn};
-use host::{DoorbellWrite, Driver, MediaFailure, Memory, Observe, Phase, PhaseResults};
+use firmware::{CommandKey, DoorbellWrite, DoorbellsWritten, Firmware, HostPort, Message, Note, Turn};
+use host::{Driver, MediaFailure, Memory, Observe, Phase, PhaseResults};
 use nvme::spec::registers::Doorbell;
 use report::Histogram;
 use stage::{Address, Stage};
@@ -171,9 +171,9 @@ pub(crate) struct PhaseOutcome {
 pub(crate) struct HostStage {
     driver: Driver<Tally>,
     memory: Arc<Memory>,
-    doorbells: Address<DoorbellWritten>,
+    doorbells: Address<DoorbellsWritten>,
     pending: PendingInterrupts,
-    writes: Vec<DoorbellWrite>,
+    writes: Vec<host::DoorbellWrite>,
     phases: VecDeque<Phase>,
     /// Whether the run is to stop where a phase opens or ends, and not only at the end of the last one.
     pauses: bool,
@@ -193,7 +193,7 @@ impl HostStage {
     pub(crate) fn new(
         driver: Driver<Tally>,
         memory: Arc<Memory>,
-        doorbells: Address<DoorbellWritten>,
+        doorbells: Address<DoorbellsWritten>,
         pending: PendingInterrupts,
         phases: Vec<Phase>,
         pauses: bool,
@@ -233,7 +233,7 @@ impl HostStage {
     /// The power is on again, and these phases are to be run.
     pub(crate) fn power_on(
         &mut self,
-        doorbells: Address<DoorbellWritten>,
+        doorbells: Address<DoorbellsWritten>,
         pending: PendingInterrupts,
         phases: Vec<Phase>,
         ledger: Arc<Mutex<Ledger>>,
@@ -264,13 +264,18 @@ impl HostStage {
 
     /// Rings what is to be rung, tells the recorder, and stops the run where a phase opens or ends.
     fn go_on(&mut self, turn: &mut Turn<'_>) {
-        for write in self.writes.drain(..) {
+        let written = |write: &host::DoorbellWrite| {
             let (queue, completions) = match write.doorbell {
                 Doorbell::SubmissionTail(queue) => (queue, false),
                 Doorbell::CompletionHead(queue) => (queue, true),
             };
-            turn.send(self.doorbells, DoorbellWritten { queue, completions, value: write.value });
+            DoorbellWrite { queue, completions, value: write.value }
+        };
+        for pair in self.writes.chunks(2) {
+            let (first, second) = (written(&pair[0]), pair.get(1).map(written));
+            turn.send(self.doorbells, DoorbellsWritten { first, second });
         }
+        self.writes.clear();
         for note in self.driver.observer().notes.drain(..) {
             turn.note(note);
         }

@@ -5,10 +5,9 @@
 
 use super::{MediaTally, PendingInterrupts};
 use firmware::{
-    COMPLETION_VALID, Drive, Fetch, Firmware, HostLink, Interrupt, Lane, Message, Posted, Tables, Transfer,
-    Transferred, Turn,
+    COMPLETION_VALID, DoorbellWrite, Drive, Fetch, Firmware, HostLink, Interrupt, Lane, Message, Posted, Tables,
+    Transfer, Transferred, Turn,
 };
-use nvme::spec::registers::Doorbell;
 use nvme::{Arbiter, Coalescer, CoalescingSettings, CompletionQueue, HostMemory, Interrupt as Due, SubmissionQueue};
 use stage::{Address, Stage, Words};
 use std::any::Any;
@@ -229,9 +228,9 @@ impl LinkStage {
         self.usage
     }
 
-    fn on_doorbell(&mut self, turn: &mut Turn<'_>, doorbell: Doorbell, value: u32) {
-        let rung = match doorbell {
-            Doorbell::SubmissionTail(id) => match self.queues.get_mut(id.index()).and_then(Option::as_mut) {
+    fn on_doorbell(&mut self, turn: &mut Turn<'_>, DoorbellWrite { queue: id, completions, value }: DoorbellWrite) {
+        let rung = match completions {
+            false => match self.queues.get_mut(id.index()).and_then(Option::as_mut) {
                 Some(queue) => {
                     let rung = queue.submissions.ring(value).is_ok();
                     if rung {
@@ -242,7 +241,7 @@ impl LinkStage {
                 }
                 None => false,
             },
-            Doorbell::CompletionHead(id) => match self.completions.get_mut(id.index()).and_then(Option::as_mut) {
+            true => match self.completions.get_mut(id.index()).and_then(Option::as_mut) {
                 Some(completions) => {
                     let was_full = completions.queue.free() == 0;
                     let rung = completions.queue.ring(value).is_ok();
@@ -500,11 +499,11 @@ impl Stage<Firmware> for LinkStage {
             return;
         }
         match message {
-            Message::DoorbellWritten(written) if written.completions => {
-                self.on_doorbell(turn, Doorbell::CompletionHead(written.queue), written.value);
-            }
-            Message::DoorbellWritten(written) => {
-                self.on_doorbell(turn, Doorbell::SubmissionTail(written.queue), written.value);
+            Message::DoorbellsWritten(written) => {
+                self.on_doorbell(turn, written.first);
+                if let Some(second) = written.second {
+                    self.on_doorbell(turn, second);
+                }
             }
             Message::Transfer(transfer) => self.on_transfer(turn, transfer),
             Message::Posted(posted) => self.on_posted(turn, posted),

@@ -2,7 +2,7 @@
 
 use super::permutation::Permutation;
 use super::rule::{Rule, Share};
-use firmware::{AddressSplit, BlockGroups, page_of_rank};
+use firmware::{AddressSplit, BlockGroups, Ranks};
 use flash::Labels;
 use units::{Lba, Lpn, Ppn, pattern};
 
@@ -12,7 +12,7 @@ const ORDER_OF_THREAD: u32 = 1 << 31;
 #[derive(Debug)]
 pub(super) struct Aged {
     groups: BlockGroups,
-    split: AddressSplit,
+    ranks: Ranks,
     shares: Vec<Share>,
     threads: Vec<Course>,
     ordinals: Vec<u32>,
@@ -56,7 +56,8 @@ impl Aged {
         let threads = shares.iter().zip(0..).map(course).collect();
         let ordinals = Share::ordinals(&shares, groups.count());
         let positions = (0..groups.count()).map(|group| Permutation::new(groups.pages(), seed, group)).collect();
-        Aged { groups: groups.clone(), split, shares, threads, ordinals, positions, seed }
+        let ranks = Ranks::new(split, shares.len() as u16);
+        Aged { groups: groups.clone(), ranks, shares, threads, ordinals, positions, seed }
     }
 
     /// The order of the positions of the group that a thread filled as number `ordinal`.
@@ -163,6 +164,6 @@ impl Labels for Aged {
             let drawn = pattern(Lba(ppn.0.into()), self.seed, u32::MAX) >> 32;
             after + ((drawn * later) >> 32) as u32
         };
-        page_of_rank(self.split, thread as u16, course.order.at(at), self.shares.len() as u16)
+        self.ranks.page(thread as u16, course.order.at(at))
     }
 }

@@ -2,14 +2,14 @@
 //! next group; when these are full it goes on with as many others. Of its last groups it opens no more than its pages need.
 
 use super::rule::{Rule, Share};
-use firmware::{AddressSplit, BlockGroups, page_of_rank};
+use firmware::{AddressSplit, BlockGroups, Ranks};
 use flash::Labels;
 use units::{Lpn, Ppn};
 
 #[derive(Debug)]
 pub(super) struct InOrder {
     groups: BlockGroups,
-    split: AddressSplit,
+    ranks: Ranks,
     shares: Vec<Share>,
     /// The place of each group in its thread's order.
     ordinals: Vec<u32>,
@@ -17,7 +17,8 @@ pub(super) struct InOrder {
 
 impl InOrder {
     pub(super) fn new(groups: &BlockGroups, split: AddressSplit, shares: Vec<Share>) -> Self {
-        InOrder { groups: groups.clone(), split, ordinals: Share::ordinals(&shares, groups.count()), shares }
+        let ranks = Ranks::new(split, shares.len() as u16);
+        InOrder { groups: groups.clone(), ranks, ordinals: Share::ordinals(&shares, groups.count()), shares }
     }
 
     /// How many groups of a thread the stripe of this number has.
@@ -86,6 +87,6 @@ impl Labels for InOrder {
         let (stripe, lane) = (ordinal / share.points, ordinal % share.points);
         let chunk = position / planes * self.lanes(share, stripe) + lane;
         let rank = stripe * share.points * self.groups.pages() + chunk * planes + position % planes;
-        page_of_rank(self.split, thread as u16, rank, self.shares.len() as u16)
+        self.ranks.page(thread as u16, rank)
     }
 }
