@@ -29,8 +29,8 @@ mod die;
 mod ecc;
 mod faults;
 mod geometry;
-mod media_fault;
 mod ledger;
+mod media_fault;
 mod pending;
 mod scrambler;
 mod seal;
@@ -47,8 +47,8 @@ pub use faults::{
     Verdict,
 };
 pub use geometry::{CellKind, Geometry, GeometryError, PageAddress, Shape};
-pub use media_fault::MediaFault;
 pub use ledger::{Phase, PhaseRecord, Usage};
+pub use media_fault::MediaFault;
 pub use seal::{TAG_WORDS, is_sealed, is_unwritten, moved, seal, tag_bytes};
 pub use store::{PageStore, StoreFailed, StoredBlock, StoredPage};
 pub use timing::{CommandCycles, PageType, Suspend, Timing, TimingError, page_type};
