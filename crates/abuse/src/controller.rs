@@ -123,6 +123,7 @@ fn obey(controller: &mut Controller) {
                 controller.set_namespaces(&namespaces);
                 controller.on_erased(namespace, true);
             }
+            DeviceEvent::Settle { command_id } => controller.on_settled(command_id, true),
             DeviceEvent::SubsystemReset => controller.on_subsystem_reset(),
             _ => {}
         }

@@ -1,8 +1,9 @@
 //! What the pages of one channel hold: payload words, out-of-band entries and wear, in memory for the pages touched.
 
+use crate::Geometry;
+use crate::media_fault::MediaFault;
 use crate::scrambler;
 use crate::store::{PageStore, StoreFailed, StoredBlock, StoredPage};
-use crate::{Geometry, MediaFault};
 use prefetch_index::prefetch_index;
 use std::collections::BTreeSet;
 use std::fmt::Debug;

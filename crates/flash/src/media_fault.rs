@@ -1,4 +1,4 @@
-//! What flash refuses, or cannot give back.
+//! Why the array refuses an operation.
 
 use thiserror::Error;
 use units::{BlockId, ChannelId, Ppn};

@@ -84,6 +84,12 @@ pub enum DeviceEvent {
         /// Where it lies.
         piece: Piece,
     },
+    /// The host has turned its volatile write cache off: make durable what was answered before this or is under way, then call
+    /// [`Controller::on_settled`]. Later commands ask for it themselves.
+    Settle {
+        /// The command that waits for it.
+        command_id: u16,
+    },
     /// Begin a self-test of the drive, or of a namespace.
     SelfTest {
         /// An extended one.
@@ -139,6 +145,8 @@ pub struct Controller {
     pub(crate) changed: BTreeSet<u32>,
     /// The command that waits for namespaces to be erased, and for which.
     pub(crate) erasing: Option<(u16, BTreeSet<u32>)>,
+    /// The commands that wait for what was written to be durable.
+    pub(crate) settling: Vec<u16>,
     /// Log pages that the device end has written.
     pub(crate) pages: BTreeMap<u8, Vec<u8>>,
     attributes: AdminQueueAttributes,
@@ -165,6 +173,7 @@ impl Controller {
             namespaces,
             changed: BTreeSet::new(),
             erasing: None,
+            settling: Vec::new(),
             pages: BTreeMap::new(),
             was_reset: false,
             features: Features::new(&settings),
@@ -322,6 +331,7 @@ impl Controller {
         self.state = State::Stopping;
         // Erasing goes on; there is nobody left to be told.
         self.erasing = None;
+        self.settling.clear();
         self.changed.clear();
         self.features.reset(&self.settings);
         self.queues = QueueTable::new(self.settings.io_queues_max);
@@ -428,6 +438,14 @@ impl Controller {
             (true, false) => return,
         };
         self.erasing = None;
+        self.events.push_back(DeviceEvent::HeldCommandDone { command_id, result: 0, status });
+    }
+
+    /// What was answered before the volatile write cache was turned off is durable, or could not be made so.
+    pub fn on_settled(&mut self, command_id: u16, durable: bool) {
+        let Some(at) = self.settling.iter().position(|waiting| *waiting == command_id) else { return };
+        self.settling.swap_remove(at);
+        let status = if durable { Status::SUCCESS } else { Status::WRITE_FAULT };
         self.events.push_back(DeviceEvent::HeldCommandDone { command_id, result: 0, status });
     }
 

@@ -124,7 +124,19 @@ impl Controller {
         if self.namespaces.of(own, submission.namespace()).is_some_and(is_going) {
             return Err(Status::FORMAT_IN_PROGRESS);
         }
-        self.namespaces.translate(own, submission)
+        Ok(self.through(submission.opcode(), self.namespaces.translate(own, submission)?))
+    }
+
+    /// While the volatile write cache is off whatever changes blocks goes through, as if each command said so. To the drive a
+    /// Dataset Management says so as well, which no host can.
+    fn through(&self, opcode: u8, entry: Submission) -> Submission {
+        let goes_through = self.settings.volatile_write_cache && !self.write_cache_enabled();
+        match Opcode::try_from(opcode) {
+            Ok(Opcode::DatasetManagement) if !goes_through => entry.with_dword(12, 0),
+            Ok(Opcode::DatasetManagement) => entry.with_dword(12, 0).with_fua(),
+            Ok(opcode) if goes_through && opcode.changes_media() => entry.with_fua(),
+            _ => entry,
+        }
     }
 
     /// The ranges of such a command as the drive is to see them, in the words they came in.

@@ -81,6 +81,7 @@ fn drain(controller: &mut Controller, link: &mut LinkStage) {
             | DeviceEvent::CompletionQueueDeleted(_)
             | DeviceEvent::NamespacesChanged
             | DeviceEvent::Erase { .. }
+            | DeviceEvent::Settle { .. }
             | DeviceEvent::SelfTest { .. }
             | DeviceEvent::SelfTestEnded
             | DeviceEvent::SubsystemReset

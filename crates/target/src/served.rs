@@ -16,6 +16,9 @@ const THRESHOLD_STEP_MS: u64 = 5;
 struct Flight {
     begun: Time,
     namespace: u32,
+    is_under_way: bool,
+    /// Somebody waits until it is over.
+    is_awaited: bool,
 }
 
 /// Latencies of one kind of command, by bucket: how many, and the longest in milliseconds.
@@ -49,6 +52,8 @@ pub(crate) struct Served {
     flights: Vec<Flight>,
     depth: usize,
     by_namespace: Vec<u32>,
+    /// Commands that somebody waits for.
+    pub(crate) awaited: u32,
     /// Of reads, writes and deallocations.
     latencies: [Buckets; 3],
     busy_since: Time,
@@ -68,7 +73,7 @@ impl Served {
         let namespace = if (namespace as usize) < self.by_namespace.len() { namespace } else { 0 };
         self.by_namespace[namespace as usize] += 1;
         let at = self.place(place);
-        self.flights[at] = Flight { begun: now, namespace };
+        self.flights[at] = Flight { begun: now, namespace, is_under_way: true, is_awaited: false };
         if self.outstanding == 0 {
             self.busy_since = now;
         }
@@ -79,6 +84,14 @@ impl Served {
         (usize::from(queue.0) - 1) * self.depth + usize::from(slot)
     }
 
+    /// Waits from now on for every command that is at the drive: `awaited` says how many are left.
+    pub(crate) fn await_all(&mut self) {
+        for flight in self.flights.iter_mut().filter(|flight| flight.is_under_way && !flight.is_awaited) {
+            flight.is_awaited = true;
+            self.awaited += 1;
+        }
+    }
+
     /// Commands of hosts that a namespace has at the drive.
     pub(crate) fn under_way(&self, namespace: u32) -> u32 {
         self.by_namespace[namespace as usize]
@@ -86,7 +99,9 @@ impl Served {
 
     /// A command of a queue pair comes back. Media errors are those of status type 2 that mean lost data (80h, 81h).
     pub(crate) fn end(&mut self, now: Time, queue: QueueId, opcode: Opcode, bytes: usize, completion: &Completion) {
-        let Flight { begun, namespace } = self.flights[self.place((queue, completion.command_id()))];
+        let at = self.place((queue, completion.command_id()));
+        let Flight { begun, namespace, is_awaited, .. } = std::mem::take(&mut self.flights[at]);
+        self.awaited -= u32::from(is_awaited);
         self.by_namespace[namespace as usize] -= 1;
         let kind = match opcode {
             Opcode::Read | Opcode::Compare => Some(0),
@@ -216,6 +231,22 @@ const OCP_LATENCY_GUID: [u8; 16] = 0x85d4_5e58_d4e6_4370_9c6c_84d0_8cc0_7a92u128
 mod tests {
     use super::*;
     use nvme::spec::Status;
+
+    #[test]
+    fn those_that_came_before_are_waited_for_and_no_others() {
+        let mut served = Served::new(1, 4, 1);
+        let over = |slot| Completion::new(0, 0, QueueId(1), slot, false, Status::SUCCESS);
+        served.begin(Time::ZERO, (QueueId(1), 0), 1);
+        served.begin(Time::ZERO, (QueueId(1), 1), 1);
+        served.await_all();
+        served.begin(Time::ZERO, (QueueId(1), 2), 1);
+        served.end(Time::ZERO, QueueId(1), Opcode::Write, 512, &over(2));
+        assert_eq!(served.awaited, 2);
+        served.await_all();
+        served.end(Time::ZERO, QueueId(1), Opcode::Write, 512, &over(0));
+        served.end(Time::ZERO, QueueId(1), Opcode::Write, 512, &over(1));
+        assert_eq!(served.awaited, 0);
+    }
 
     #[test]
     fn latencies_fall_into_the_bucket_of_their_threshold() {

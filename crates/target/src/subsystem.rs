@@ -129,11 +129,20 @@ impl Live {
 /// Log pages that the subsystem writes for its controllers.
 const PAGES: [u8; 4] = [log_page::SELF_TEST, log_page::ENDURANCE_GROUP, log_page::OCP_HEALTH, log_page::OCP_LATENCY];
 
+/// A command of a controller that has turned the volatile write cache off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Settling {
+    controller: u16,
+    command_id: u16,
+}
+
 /// Who waits for a flush of the front end's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Flush {
     /// A host shuts its controller down.
     ShutDown(u16),
+    /// A host has turned its volatile write cache off.
+    Settle(Settling),
     /// The server ends.
     End,
     /// Who waited has been reset.
@@ -159,6 +168,8 @@ pub(crate) struct Subsystem {
     /// Who waits for the flush that is under way, and for one that is yet to begin: it alone covers what they wrote.
     flushing: BTreeSet<Flush>,
     to_flush: BTreeSet<Flush>,
+    /// Who waits for one until commands are over that were under way.
+    settling: Vec<Settling>,
     is_durable: Option<bool>,
 }
 
@@ -183,6 +194,7 @@ impl Subsystem {
             own,
             flushing: BTreeSet::new(),
             to_flush: BTreeSet::new(),
+            settling: Vec::new(),
             is_durable: None,
         }
     }
@@ -234,15 +246,27 @@ impl Subsystem {
         Some(id)
     }
 
+    /// What a controller waited for is forgotten.
+    fn forget_waiting(&mut self, id: u16) {
+        let is_its = |flush: &Flush| match flush {
+            Flush::ShutDown(of) => *of == id,
+            Flush::Settle(settling) => settling.controller == id,
+            Flush::End | Flush::Nobody => false,
+        };
+        if self.flushing.iter().any(is_its) {
+            self.flushing.retain(|flush| !is_its(flush));
+            self.flushing.insert(Flush::Nobody);
+        }
+        self.to_flush.retain(|flush| !is_its(flush));
+        self.settling.retain(|settling| settling.controller != id);
+    }
+
     /// Puts a controller whose queues are in host memory into its place `id`, new as after power-on. What it was before, and
     /// what it waited for, is forgotten.
     pub(crate) fn plug(&mut self, id: u16) {
         let mut controller = Controller::new(self.settings.controller.clone());
         self.introduce(id, &mut controller);
-        if self.flushing.remove(&Flush::ShutDown(id)) {
-            self.flushing.insert(Flush::Nobody);
-        }
-        self.to_flush.remove(&Flush::ShutDown(id));
+        self.forget_waiting(id);
         let live = Live {
             controller,
             host: String::new(),
@@ -333,6 +357,9 @@ impl Subsystem {
         let mut told = Vec::new();
         while let Some(live) = self.controllers.get_mut(&id) {
             let Some(event) = live.controller.next_event() else { break };
+            if event == DeviceEvent::Stop {
+                self.settling.retain(|settling| settling.controller != id);
+            }
             match event {
                 DeviceEvent::StartOverMessages => live.controller.on_started(),
                 DeviceEvent::Stop if live.controller.settings().transport == Transport::Memory => told.push(event),
@@ -345,6 +372,11 @@ impl Subsystem {
                 DeviceEvent::NamespacesChanged => {
                     self.namespaces.clone_from(live.controller.namespaces());
                     self.spread();
+                }
+                DeviceEvent::Settle { command_id } => {
+                    self.served.await_all();
+                    self.settling.push(Settling { controller: id, command_id });
+                    self.settle(port, now);
                 }
                 DeviceEvent::Erase { namespace, piece } => self.erase(port, id, namespace, piece, now),
                 DeviceEvent::SelfTest { extended, namespace } => self.begin_test(port, extended, namespace, now),
@@ -382,6 +414,15 @@ impl Subsystem {
         self.is_durable.filter(|_| self.chores.is_idle())
     }
 
+    /// Flushes for those whose write cache is off, when the commands are over that were under way then.
+    fn settle(&mut self, port: &mut Port, now: Time) {
+        if self.served.awaited == 0 {
+            for settling in std::mem::take(&mut self.settling) {
+                self.flush(port, Flush::Settle(settling), now);
+            }
+        }
+    }
+
     fn flush(&mut self, port: &mut Port, who: Flush, now: Time) {
         self.to_flush.insert(who);
         if self.flushing.is_empty() {
@@ -406,6 +447,7 @@ impl Subsystem {
                 self.on_chore(&completion, now);
             }
         }
+        self.settle(port, now);
         self.go_on(port, now);
     }
 
@@ -415,6 +457,11 @@ impl Subsystem {
                 Flush::ShutDown(id) => {
                     if let Some(live) = self.controllers.get_mut(&id) {
                         live.controller.on_shut_down();
+                    }
+                }
+                Flush::Settle(Settling { controller, command_id }) => {
+                    if let Some(live) = self.controllers.get_mut(&controller) {
+                        live.controller.on_settled(command_id, completion.status().is_success());
                     }
                 }
                 Flush::End => self.is_durable = Some(completion.status().is_success()),

@@ -3,7 +3,7 @@
 //! A few rounds as a test; `FLASHLOOM_ROUNDS=200` makes it as many, and `--nocapture` shows what they came to.
 
 use crate::initiator::{Attachment, Host, Payload, Wishes};
-use nvme::spec::{DataPointer, DsmRange, Opcode, Status, Submission};
+use nvme::spec::{DataPointer, DsmRange, FeatureId, Opcode, Status, Submission};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::collections::BTreeMap;
@@ -63,6 +63,8 @@ struct Promises {
     draw: Xoshiro256PlusPlus,
     answers: u64,
     judged: u64,
+    /// Lives in which the volatile write cache was turned off.
+    turned_off: u64,
 }
 
 fn payload(page: u64, write: Write) -> Vec<u8> {
@@ -77,7 +79,7 @@ impl Promises {
     fn new(seed: u64) -> Self {
         let known = Known { may: vec![ZEROS], answered: ZEROS, busy: false };
         let known = vec![known; PAGES as usize];
-        Promises { known, next: 1, draw: Xoshiro256PlusPlus::seed_from_u64(seed), answers: 0, judged: 0 }
+        Promises { known, next: 1, draw: Xoshiro256PlusPlus::seed_from_u64(seed), answers: 0, judged: 0, turned_off: 0 }
     }
 
     /// Judges what a page holds. While the drive lives that must be the last write that was answered, for no other is under way.
@@ -176,10 +178,30 @@ impl Promises {
         }
     }
 
-    /// Sends commands until the drive is gone.
-    fn work(&mut self, host: &mut Host, through: bool) {
+    /// The volatile write cache was turned off: what was answered lasts, and so does what is under way when it is answered.
+    fn settled(&mut self, under: &mut [BTreeMap<u16, Under>]) {
+        let promised = (0..).zip(&self.known).map(|(page, known)| (page, known.answered)).collect();
+        self.answered(Under::Flush(promised), &[]);
+        for command in under.iter_mut().flat_map(BTreeMap::values_mut) {
+            if let Under::Write { lasts, .. } = command {
+                *lasts = true;
+            }
+        }
+    }
+
+    /// Sends commands until the drive is gone; after so many rounds of them the volatile write cache is turned off, if that is said.
+    fn work(&mut self, host: &mut Host, mut through: bool, mut turn_off_after: Option<u32>) {
         let mut under: Vec<BTreeMap<u16, Under>> = vec![BTreeMap::new(); host.queues.len()];
         'gone: loop {
+            if turn_off_after == Some(0) {
+                let turn_off = Submission::set_features(FeatureId::VolatileWriteCache, 0);
+                host.admin.send(turn_off, &Payload::None);
+                let Ok((completion, _)) = host.admin.finish() else { break 'gone };
+                assert_eq!(completion.status(), Status::SUCCESS, "the cache can be turned off");
+                self.settled(&mut under);
+                (through, self.turned_off) = (true, self.turned_off + 1);
+            }
+            turn_off_after = turn_off_after.and_then(|rounds| rounds.checked_sub(1));
             while under.iter().map(BTreeMap::len).sum::<usize>() < DEPTH {
                 if let Some((queue, id, command)) = self.send(host, through) {
                     under[queue].insert(id, command);
@@ -266,6 +288,7 @@ struct Tally {
     killed_in_recovery: u64,
     from_checkpoint: u64,
     from_every_page: u64,
+    turned_off: u64,
 }
 
 fn rounds(architecture: &str, count: u64, seed: u64, tally: &mut Tally) -> (u64, u64) {
@@ -275,6 +298,8 @@ fn rounds(architecture: &str, count: u64, seed: u64, tally: &mut Tally) -> (u64,
     for round in 0..count {
         let draw = &mut promises.draw;
         let (through, fast, often) = (draw.random_bool(0.3), draw.random_bool(0.5), draw.random_bool(0.7));
+        let rounds_before = draw.random_range(0..60);
+        let turn_off_after = (!through && draw.random_bool(0.5)).then_some(rounds_before);
         let life = Duration::from_micros(draw.random_range(0..150_000));
         let through_set = format!("cache.write_through={through}");
         let mut flags = vec!["--architecture", architecture, "--set", &through_set, "--set", "cache.size_bytes=1MiB"];
@@ -299,10 +324,11 @@ fn rounds(architecture: &str, count: u64, seed: u64, tally: &mut Tally) -> (u64,
             None => assert_eq!(round, 0, "a file that is not new is recovered"),
         }
         let killer = kill_after(drive.process.clone(), life);
-        promises.work(&mut host, through);
+        promises.work(&mut host, through, turn_off_after);
         killer.join().expect("it was alive");
         tally.rounds += 1;
     }
+    tally.turned_off = promises.turned_off;
     (promises.answers, promises.judged)
 }
 

@@ -40,8 +40,8 @@ pub(crate) fn card(drive: &Drive, queue: QueueId, entry: &Submission) -> Card {
         prp1: entry.prp1(),
         prp2: entry.prp2(),
         opcode: entry.opcode(),
-        fua: drive.shape().write_through
-            || opcode != Ok(Opcode::DatasetManagement) && entry.fua() && !drive.shape().protected,
+        // Of a Dataset Management the front end says it, never a host.
+        fua: drive.shape().write_through || entry.fua() && !drive.shape().protected,
         ranges: match opcode {
             Ok(Opcode::DatasetManagement) => entry.dsm_range_count() as u16,
             Ok(Opcode::Copy) => entry.copy_range_count() as u16,

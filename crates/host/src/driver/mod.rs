@@ -549,10 +549,11 @@ impl<O: Observe> Driver<O> {
 
 /// Whether a write, of which `sent` went before, is sent with force unit access.
 fn goes_through(kind: IoKind, sent: &mut u32, cuts: Option<PowerCuts>) -> bool {
-    let every = cuts.map_or(0, |cuts| cuts.through_every);
+    let Some(PowerCuts { through_every: every, through_from, .. }) = cuts else { return false };
     let writes = matches!(kind, IoKind::Write | IoKind::WriteZeroes);
     *sent += u32::from(writes);
-    writes && every > 0 && sent.is_multiple_of(every)
+    let is_off = through_from.is_some_and(|from| *sent > from) && (writes || kind == IoKind::Deallocate);
+    is_off || writes && every > 0 && sent.is_multiple_of(every)
 }
 
 /// What a kind of request does to its sectors, if it has any.

@@ -54,6 +54,9 @@ pub struct PowerCuts {
     pub volatile: bool,
     /// Every so many writes, one is sent with force unit access; 0 is never.
     pub through_every: u32,
+    /// From so many writes on, whatever changes sectors is sent so, as a front end does when the volatile write cache is turned off;
+    /// none is never.
+    pub through_from: Option<u32>,
 }
 
 /// Settings that contradict each other or the specification.

@@ -186,8 +186,16 @@ impl Controller {
             value = self.grant_queues(value)?;
             result = u64::from(value);
         }
+        let was_volatile = self.write_cache_enabled();
         self.features.set(feature, value)?;
         self.events.push_back(DeviceEvent::FeatureChanged(feature));
+        // Where somebody carries it out; a driver in the same process sets nothing.
+        if was_volatile && !self.write_cache_enabled() && self.settings.managed_namespaces > 0 {
+            let command_id = submission.command_id();
+            self.events.push_back(DeviceEvent::Settle { command_id });
+            self.settling.push(command_id);
+            return Ok(AdminReply::Held);
+        }
         Ok(AdminReply::success(result))
     }
 

@@ -206,6 +206,31 @@ fn all_the_queues_an_identifier_can_name_are_granted_and_made() {
     result(&mut controller, Submission::create_submission_queue(last, 2, HostAddress(0), last));
 }
 
+/// With somebody who carries it out the command waits until what was written is durable, and what comes then goes through.
+#[test]
+fn a_write_cache_that_is_turned_off_is_settled_first() {
+    let mut settings = example();
+    settings.managed_namespaces = 4;
+    let mut controller = ready_with(settings);
+    let write = Submission::write(1, 8, 8, DataPointer::default());
+    let trim = Submission::dataset_management(1, 1, DataPointer::default()).with_dword(12, u32::MAX);
+    let goes_through = |controller: &Controller, entry: &Submission| controller.translate(entry).unwrap().fua();
+    assert_eq!([write, trim].map(|entry| goes_through(&controller, &entry)), [false, false]);
+    let set = |value| Submission::set_features(FeatureId::VolatileWriteCache, value).with_command_id(9);
+    assert_eq!(controller.admin(&set(0)), AdminReply::Held);
+    let event =
+        std::iter::from_fn(|| controller.next_event()).find(|event| matches!(event, DeviceEvent::Settle { .. }));
+    assert_eq!(event, Some(DeviceEvent::Settle { command_id: 9 }));
+    assert_eq!([write, trim].map(|entry| goes_through(&controller, &entry)), [true, true]);
+    assert!(!goes_through(&controller, &Submission::read(1, 8, 8, DataPointer::default())));
+    controller.on_settled(9, true);
+    let done = DeviceEvent::HeldCommandDone { command_id: 9, result: 0, status: Status::SUCCESS };
+    assert_eq!(controller.next_event(), Some(done));
+    assert_eq!(controller.admin(&set(0)), AdminReply::Complete { result: 0, status: Status::SUCCESS }, "it is off");
+    assert_eq!(controller.admin(&set(1)), AdminReply::Complete { result: 0, status: Status::SUCCESS });
+    assert!(!goes_through(&controller, &write));
+}
+
 #[test]
 fn features_are_what_they_were_set_to() {
     let mut controller = ready();

@@ -23,6 +23,8 @@ const APART: u64 = 0x5eed_0001_0000_0000;
 
 /// The same, for those that came after.
 const FAR: u64 = 0x5eed_0002_0000_0000;
+/// The same for the moment at which hosts turn the volatile write cache off.
+const TURNED_OFF: u64 = 0x5eed_0003_0000_0000;
 
 /// A share of all requests.
 const FLUSHES: f64 = 0.03;
@@ -196,8 +198,16 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
     let through_every = draw.of(&[0, 3, 10]);
     protect(case, &mut device);
     wear_out(case, &mut device);
-    device.cuts = Some(PowerCuts { volatile: device.has_volatile_cache(), through_every });
+    device.cuts =
+        Some(PowerCuts { volatile: device.has_volatile_cache(), through_every, through_from: turned_off(case) });
     device
+}
+
+/// Hosts of every third drive turn the volatile write cache off after so many writes. With a planted bug the cases are what they were.
+fn turned_off(case: &Case) -> Option<u32> {
+    let mut draw = Draw::new(case.seed ^ TURNED_OFF);
+    let from = draw.within(0..=200);
+    (case.mutation.is_none() && draw.within(0..=2) == 0).then_some(from)
 }
 
 /// Every third drive that can holds as little energy as it is allowed to, for a buffer as large as it has room for. The draws are apart
