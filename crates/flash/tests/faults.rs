@@ -172,6 +172,18 @@ fn programs_and_erases_fail_and_leave_nothing_to_be_read() {
 }
 
 #[test]
+fn a_block_that_was_bad_when_the_power_was_switched_on_is_refused() {
+    let mut contents = Contents::for_channel(&geometry(), ChannelId(0), 1, 1000);
+    contents.mark_bad(BlockId(3)).unwrap();
+    let mut media = FaultyMedia::failing(contents, settings(), 1, BlockId(16));
+    let (oob, fault) = (Oob { lpn: Lpn(1), owner: 0, sequence: 0 }, MediaFault::BadBlock { block: BlockId(3) });
+    assert_eq!(media.program(geometry().page(BlockId(3), 0), Time::ZERO, oob, &[1, 2]), Err(fault));
+    assert_eq!(media.erase(BlockId(3)), Err(fault));
+    assert!(!media.is_natural(fault), "firmware has no reason to use it");
+    media.program(geometry().page(BlockId(2), 0), Time::ZERO, oob, &[1, 2]).unwrap();
+}
+
+#[test]
 fn settings_that_cannot_be_name_their_field() {
     let field = |settings: FaultSettings| settings.validate(&geometry(), Bytes(0)).unwrap_err().field;
     assert_eq!(field(FaultSettings { code_data: Bytes(384), ..settings() }), "code_data_bytes");

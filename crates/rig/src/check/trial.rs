@@ -269,7 +269,7 @@ fn wear_out(case: &Case, device: &mut Device) {
         weak: draw.of(&[0.0, 0.75]),
         program_failures: chance(if always { 0.01 } else { draw.of(&[0.0, 0.002, 0.02]) }),
         erase_failures: chance(draw.of(&[0.0, 0.02, 0.25])),
-        factory_bad: draw.of(&[0.0, 0.01]),
+        factory_bad: if fails { draw.of(&[0.0, 0.01]) } else { 0.0 },
     });
     if device.draw().is_err() {
         // Too few blocks are left.

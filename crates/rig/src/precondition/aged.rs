@@ -113,8 +113,9 @@ impl Rule for Aged {
 
     fn places(&self, thread: usize, first: u32, places: &mut [Ppn]) {
         let (course, per_group) = (&self.threads[thread], self.groups.pages());
-        for (place, rank) in places.iter_mut().zip(first..) {
-            let at = course.order.place(rank);
+        let mut order: Vec<u32> = (first..).take(places.len()).collect();
+        course.order.places(&mut order);
+        for (place, at) in places.iter_mut().zip(order) {
             let mut ordinal = course.near[(at / per_group) as usize];
             while course.before[ordinal as usize + 1] <= at {
                 ordinal += 1;

@@ -47,16 +47,37 @@ impl Permutation {
     pub(super) fn place(&self, what: u32) -> u32 {
         let mut place = what;
         loop {
-            let (mut low, mut high) = self.halves(place);
-            for pair in self.keys.chunks_exact(2).rev() {
-                low ^= mix(high, pair[1]) & self.low_mask();
-                high ^= mix(low, pair[0]) & self.high_mask;
-            }
-            place = high << self.low_bits | low;
+            place = self.step_back(place);
             if place < self.len {
                 return place;
             }
         }
+    }
+
+    /// Where each of many things stands, in its place: [`Permutation::place`] of all. How long a walk is cannot be foretold, so all take
+    /// their first step together, and then those that are not there yet.
+    pub(super) fn places(&self, whats: &mut [u32]) {
+        for what in whats.iter_mut() {
+            *what = self.step_back(*what);
+        }
+        let mut outside: Vec<u32> =
+            (0..).zip(&*whats).filter(|(_, what)| **what >= self.len).map(|(at, _)| at).collect();
+        while !outside.is_empty() {
+            for &at in &outside {
+                whats[at as usize] = self.step_back(whats[at as usize]);
+            }
+            outside.retain(|&at| whats[at as usize] >= self.len);
+        }
+    }
+
+    #[inline]
+    fn step_back(&self, place: u32) -> u32 {
+        let (mut low, mut high) = self.halves(place);
+        for pair in self.keys.chunks_exact(2).rev() {
+            low ^= mix(high, pair[1]) & self.low_mask();
+            high ^= mix(low, pair[0]) & self.high_mask;
+        }
+        high << self.low_bits | low
     }
 
     fn low_mask(&self) -> u32 {
@@ -84,6 +105,9 @@ mod tests {
             let permutation = Permutation::new(len, 5, 1);
             let mut seen: Vec<u32> = (0..len).map(|place| permutation.at(place)).collect();
             assert!(seen.iter().zip(0..).all(|(&what, place)| permutation.place(what) == place), "{len}");
+            let mut places = seen.clone();
+            permutation.places(&mut places);
+            assert!(places.iter().zip(0..).all(|(&found, place)| found == place), "{len}, all at once");
             seen.sort_unstable();
             assert_eq!(seen, (0..len).collect::<Vec<_>>());
         }

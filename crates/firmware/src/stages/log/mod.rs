@@ -69,8 +69,9 @@ pub(crate) struct Log {
     /// The sum of the marks of its segments.
     sum: u64,
     under_way: u32,
-    /// The group that is being erased, and blocks of it that are not yet.
-    erasing: (u32, u32),
+    /// The groups that are being erased, and blocks of them that are not yet.
+    erasing: Vec<u32>,
+    unerased: u32,
 }
 
 impl Accepts<PageDone> for Log {}
@@ -81,7 +82,7 @@ impl Log {
         let (groups, journal) = (tables.groups.journal(), &tables.journal);
         let segments = (0..journal.segments()).map(|segment| journal.place(segment).map(|group| group - groups.start));
         let seals = journal.seals().map(|group| group.map(|group| group - groups.start));
-        let size = (groups.len() as u32, tables.groups.pages());
+        let size = (groups.len() as u32, tables.groups.pages(), tables.groups.planes());
         let space = Space::new(size, segments, seals, settings.has(Mutation::ReuseBeforeCheckpoint));
         Log {
             drive,
@@ -99,7 +100,8 @@ impl Log {
             segments: 0,
             sum: 0,
             under_way: 0,
-            erasing: (0, 0),
+            erasing: Vec::new(),
+            unerased: 0,
         }
     }
 
@@ -135,6 +137,7 @@ impl Log {
         }
         if self.space.plan(&mut self.due) {
             self.phase = Phase::Head;
+            self.begin_groups(turn);
             self.advance(turn);
         } else {
             // What is due stays so.
@@ -143,23 +146,35 @@ impl Log {
         }
     }
 
+    /// Erases the groups that the checkpoint begins, all at once.
+    fn begin_groups(&mut self, turn: &mut Turn<'_>) {
+        let groups = self.tables.groups.clone();
+        let start = groups.journal().start;
+        for group in self.space.begin(|group| groups.erase_count(start + group)) {
+            let group = start + group;
+            if groups.state(group) != GroupState::Free {
+                self.erasing.push(group);
+                self.unerased += groups.planes();
+                for ppn in groups.blocks(group) {
+                    self.ask(turn, Operation::Erase, ppn, 0, ERASE);
+                }
+            }
+        }
+    }
+
     /// Writes what can be written now.
     fn advance(&mut self, turn: &mut Turn<'_>) {
-        while self.erasing.1 == 0 {
+        while self.unerased == 0 {
             match self.phase {
                 Phase::Head => {
-                    if !self.write(turn, Page::Head) {
-                        return;
-                    }
+                    self.write(turn, Page::Head);
                     self.phase = Phase::Segments;
                 }
                 Phase::Segments if self.free_frames.is_empty() => return,
                 Phase::Segments => match self.next_segment() {
                     Some(segment) => {
                         turn.spend(Work::CollectMetadata);
-                        if !self.write(turn, Page::Segment(segment)) {
-                            return;
-                        }
+                        self.write(turn, Page::Segment(segment));
                         self.due.done(segment);
                     }
                     None => return self.raise_fences(turn),
@@ -167,9 +182,7 @@ impl Log {
                 Phase::Fencing(0) if self.under_way == 0 => self.phase = Phase::Commit,
                 Phase::Commit => {
                     turn.spend(Work::SealCheckpoint);
-                    if !self.write(turn, Page::Commit) {
-                        return;
-                    }
+                    self.write(turn, Page::Commit);
                     self.phase = Phase::Committing;
                 }
                 Phase::Resting | Phase::Signing(_) | Phase::Fencing(_) | Phase::Committing => return,
@@ -205,19 +218,11 @@ impl Log {
         turn.send(self.ways.trans[usize::from(writer)], request);
     }
 
-    /// Programs one page of the journal; `false` if its group must be erased first.
-    fn write(&mut self, turn: &mut Turn<'_>, page: Page) -> bool {
+    /// Programs one page of the journal.
+    fn write(&mut self, turn: &mut Turn<'_>, page: Page) {
         let groups = &self.tables.groups;
-        let start = groups.journal().start;
-        let (group, position) = self.space.room(|group| groups.erase_count(start + group));
-        let group = start + group;
-        if position == 0 && groups.state(group) != GroupState::Free {
-            self.erasing = (group, groups.planes());
-            for ppn in groups.blocks(group) {
-                self.ask(turn, Operation::Erase, ppn, 0, ERASE);
-            }
-            return false;
-        }
+        let (group, position) = self.space.room();
+        let group = groups.journal().start + group;
         groups.set_state(group, GroupState::Open);
         let ppn = groups.page(group, position);
         self.space.write(page);
@@ -242,7 +247,6 @@ impl Log {
         self.ask(turn, Operation::Program, ppn, frame, place);
         self.under_way += 1;
         self.pages += 1;
-        true
     }
 
     /// Writes a segment as it is now, where journal pages are kept.
@@ -281,10 +285,12 @@ impl Log {
             (FENCE, Phase::Fencing(1)) if self.tables.groups.replacing() > 0 => return self.raise_fences(turn),
             (FENCE, Phase::Fencing(left)) => self.phase = Phase::Fencing(left - 1),
             (ERASE, _) => {
-                self.erasing.1 -= 1;
-                if self.erasing.1 == 0 {
-                    self.tables.groups.erased(self.erasing.0);
-                    self.tables.groups.set_state(self.erasing.0, GroupState::Free);
+                self.unerased -= 1;
+                if self.unerased == 0 {
+                    for group in self.erasing.drain(..) {
+                        self.tables.groups.erased(group);
+                        self.tables.groups.set_state(group, GroupState::Free);
+                    }
                 }
             }
             (place, _) => {

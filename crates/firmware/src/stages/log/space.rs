@@ -1,8 +1,11 @@
 //! The groups of the journal: where the pages of the newest checkpoint are, and where those of the next one go.
 //!
 //! A group is used again when no page in it belongs to the newest whole checkpoint, the least worn first. So that there is always room
-//! for a checkpoint of the whole map, a checkpoint that begins a new group may also have to write anew what groups with few such
+//! for a checkpoint of the whole map, a checkpoint that begins new groups may also have to write anew what groups with few such
 //! pages hold.
+//!
+//! A checkpoint begins as many groups as it needs, all at once, and fills them row by row in turn: they lie on different dies, which
+//! then program side by side.
 
 /// Segments that a checkpoint is to write: a bit each.
 #[derive(Debug, Default)]
@@ -70,14 +73,20 @@ pub(super) struct Space {
     coming: Vec<u32>,
     /// The pages of the latter.
     written: Vec<(Page, u32)>,
-    group: Option<u32>,
-    next: u32,
+    /// Pages of a row: those that a die programs at a time.
+    planes: u32,
+    /// The groups being filled, and the next page of each.
+    open: Vec<(u32, u32)>,
+    /// Whose turn it is among them.
+    cursor: usize,
+    /// Pages that the next checkpoint takes.
+    needed: u32,
 }
 
 impl Space {
-    /// With so many groups of so many pages; where the newest checkpoint has its segments and seals, if it has them.
+    /// With so many groups of so many pages, in rows of so many; where the newest checkpoint has its segments and seals, if it has them.
     pub(super) fn new(
-        (groups, pages): (u32, u32),
+        (groups, pages, planes): (u32, u32, u32),
         segments: impl Iterator<Item = Option<u32>>,
         seals: [Option<u32>; 2],
         careless: bool,
@@ -92,12 +101,13 @@ impl Space {
         let places = segments.map(&mut place).collect();
         let seals = seals.map(&mut place);
         let coming = vec![0; groups as usize];
-        Space { pages, careless, places, seals, live, coming, written: Vec::new(), group: None, next: 0 }
+        let (written, open) = (Vec::new(), Vec::new());
+        Space { pages, careless, places, seals, live, coming, written, planes, open, cursor: 0, needed: 0 }
     }
 
-    /// Pages that the group being filled has left.
+    /// Pages that the groups being filled have left.
     fn rest(&self) -> u32 {
-        if self.group.is_some() { self.pages - self.next } else { 0 }
+        self.open.iter().map(|&(_, next)| self.pages - next).sum()
     }
 
     fn is_spare(&self, group: u32) -> bool {
@@ -107,13 +117,11 @@ impl Space {
     /// Makes room for a checkpoint of these segments, a head and a commit; segments may be added. `false` if there is none.
     pub(super) fn plan(&mut self, due: &mut Due) -> bool {
         let (pages, mut needed) = (self.pages, due.count() + 2);
-        if needed <= self.rest() {
+        self.needed = needed;
+        if needed <= self.rest() || self.careless {
             return true;
         }
-        self.group = None;
-        if self.careless {
-            return true;
-        }
+        self.open.clear();
         let spare = (0..self.live.len() as u32).filter(|&group| self.is_spare(group)).count() as u32;
         if needed.div_ceil(pages) > spare {
             return false;
@@ -142,29 +150,49 @@ impl Space {
                 due.add(segment as usize / 64, 1 << (segment % 64));
             }
         }
+        self.needed = needed;
         true
     }
 
-    /// The group and the position there where the next page goes; at position 0 the group must be erased. `wear` says how often
-    /// groups were erased.
-    pub(super) fn room(&mut self, wear: impl Fn(u32) -> u32) -> (u32, u32) {
-        if self.rest() == 0 {
-            let all = 0..self.live.len() as u32;
-            let last = self.group;
-            let may_take = |group: &u32| self.is_spare(*group) || self.careless && last != Some(*group);
-            let least = all.filter(may_take).min_by_key(|&group| (wear(group), group));
-            self.group = Some(least.expect("a checkpoint is begun where there is room for it"));
-            self.next = 0;
+    /// The groups that the checkpoint that was planned begins, the least worn that may be: they must be erased. None if it has room in
+    /// those of the last one. `wear` says how often groups were erased.
+    pub(super) fn begin(&mut self, wear: impl Fn(u32) -> u32) -> Vec<u32> {
+        if self.needed <= self.rest() {
+            return Vec::new();
         }
-        (self.group.expect("it was chosen"), self.next)
+        let count = self.needed.div_ceil(self.pages) as usize;
+        let last = std::mem::take(&mut self.open);
+        let all = 0..self.live.len() as u32;
+        let is_last = |group: u32| last.iter().any(|&(open, _)| open == group);
+        let mut taken: Vec<u32> =
+            all.filter(|&group| self.is_spare(group) || self.careless && !is_last(group)).collect();
+        taken.sort_unstable_by_key(|&group| (wear(group), group));
+        taken.truncate(count);
+        assert_eq!(taken.len(), count, "a checkpoint is begun where there is room for it");
+        self.open = taken.iter().map(|&group| (group, 0)).collect();
+        self.cursor = 0;
+        taken
+    }
+
+    /// The group and the position there where the next page goes.
+    pub(super) fn room(&self) -> (u32, u32) {
+        self.open[self.cursor]
     }
 
     /// A page is on its way to where the next one goes.
     pub(super) fn write(&mut self, page: Page) {
-        let group = self.group.expect("it has room");
-        self.next += 1;
-        self.coming[group as usize] += 1;
-        self.written.push((page, group));
+        let (group, next) = &mut self.open[self.cursor];
+        *next += 1;
+        self.coming[*group as usize] += 1;
+        self.written.push((page, *group));
+        if *next == self.pages {
+            self.open.remove(self.cursor);
+        } else if next.is_multiple_of(self.planes) {
+            self.cursor += 1;
+        }
+        if self.cursor >= self.open.len() {
+            self.cursor = 0;
+        }
     }
 
     /// The checkpoint is whole: what it supersedes is needed no more.
@@ -198,6 +226,7 @@ mod tests {
         groups: Vec<Vec<(u32, Page)>>,
         erases: Vec<u32>,
         pages: u32,
+        planes: u32,
         /// The newest committed page of each segment: its group.
         newest: Vec<Option<u32>>,
         seals: [Option<u32>; 2],
@@ -206,7 +235,7 @@ mod tests {
 
     impl Journal {
         fn space(&self) -> Space {
-            let size = (self.groups.len() as u32, self.pages);
+            let size = (self.groups.len() as u32, self.pages, self.planes);
             Space::new(size, self.newest.iter().copied(), self.seals, false)
         }
 
@@ -222,14 +251,14 @@ mod tests {
                 segments.push(Page::Segment(segment));
             }
             let pages = [&[Page::Head], &segments[..], &[Page::Commit]].concat();
+            for group in space.begin(|group| self.erases[group as usize]) {
+                let is_needed = self.newest.iter().chain(&self.seals).any(|place| *place == Some(group));
+                assert!(!is_needed, "group {group} has pages of the newest checkpoint");
+                self.erases[group as usize] += u32::from(!self.groups[group as usize].is_empty());
+                self.groups[group as usize].clear();
+            }
             for &page in pages.iter().take(cut) {
-                let (group, position) = space.room(|group| self.erases[group as usize]);
-                if position == 0 && !self.groups[group as usize].is_empty() {
-                    let is_needed = self.newest.iter().chain(&self.seals).any(|place| *place == Some(group));
-                    assert!(!is_needed, "group {group} has pages of the newest checkpoint");
-                    self.groups[group as usize].clear();
-                    self.erases[group as usize] += 1;
-                }
+                let (group, position) = space.room();
                 assert_eq!(self.groups[group as usize].len() as u32, position);
                 self.groups[group as usize].push((self.number, page));
                 space.write(page);
@@ -255,6 +284,7 @@ mod tests {
         #[test]
         fn nothing_of_the_newest_checkpoint_is_erased_and_there_is_always_room(
             pages in 3u32..40,
+            planes in 1u32..5,
             checkpoints in prop::collection::vec((0u64..1 << SEGMENTS, 0usize..60), 1..120),
         ) {
             let groups = 2 * (SEGMENTS + 2).div_ceil(pages) + 2;
@@ -262,6 +292,7 @@ mod tests {
                 groups: vec![Vec::new(); groups as usize],
                 erases: vec![0; groups as usize],
                 pages,
+                planes,
                 newest: vec![None; SEGMENTS as usize],
                 seals: [None; 2],
                 number: 0,

@@ -429,9 +429,14 @@ impl Trans {
         self.answers.tell(turn, requester, PageDone { requester, frame, media, key });
     }
 
-    /// Nothing can be reclaimed: what waits for room is refused.
+    /// Nothing can be reclaimed: what waits for room is refused. Only a drive that lost blocks comes to that.
     fn give_up(&mut self, turn: &mut Turn<'_>) {
-        let read_only = self.tables.groups.is_read_only();
+        let groups = &self.tables.groups;
+        if !self.held.is_empty() && self.spares.has_lost(groups) {
+            // Few groups are left, and what is kept for reclaim is all that is free.
+            groups.set_read_only();
+        }
+        let read_only = groups.is_read_only();
         assert!(self.held.is_empty() || read_only, "trans{} has no room and no garbage", self.index);
         while let Some(request) = self.held.pop_front() {
             if request.operation == TransOperation::Read {
