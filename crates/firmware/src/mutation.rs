@@ -39,8 +39,6 @@ pub enum Mutation {
     /// See [`MUTATIONS`].
     MisdirectRead,
     /// See [`MUTATIONS`].
-    EraseUnreplaced,
-    /// See [`MUTATIONS`].
     KeepReplacedNumber,
     /// See [`MUTATIONS`].
     FillBadGroup,
@@ -141,11 +139,6 @@ pub const MUTATIONS: &[Planted] = &[
         summary: "TRANS sends some reads of hosts to the page before the right one",
     },
     Planted {
-        mutation: Mutation::EraseUnreplaced,
-        name: "erase-unreplaced",
-        summary: "BGC has a group erased while a page whose program failed is on its way to another place",
-    },
-    Planted {
         mutation: Mutation::KeepReplacedNumber,
         name: "keep-replaced-number",
         summary: "a page whose program failed keeps its number at its other place",
@@ -165,7 +158,7 @@ impl Mutation {
 
     /// Whether it is a bug of what is done about programs and erases that fail.
     pub fn concerns_failures(self) -> bool {
-        matches!(self, Mutation::EraseUnreplaced | Mutation::KeepReplacedNumber | Mutation::FillBadGroup)
+        matches!(self, Mutation::KeepReplacedNumber | Mutation::FillBadGroup)
     }
 
     /// Its name.

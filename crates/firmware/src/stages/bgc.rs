@@ -364,7 +364,7 @@ impl Bgc {
             return;
         }
         let (trans, group) = (victim.trans, victim.group.expect("only what is erased waits for fences"));
-        if self.tables.groups.replacing() > 0 && !self.settings.has(Mutation::EraseUnreplaced) {
+        if self.tables.groups.replacing() > 0 {
             return self.raise_fences(turn, at);
         }
         if self.tables.groups.valid_count(group) > 0 {

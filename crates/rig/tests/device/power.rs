@@ -31,7 +31,6 @@ const FOUND: &[(Mutation, u64, u64)] = &[
     (Mutation::CommitUnfenced, 240, 16),
     (Mutation::TrustTornCheckpoint, 40, 16),
     (Mutation::MisdirectRead, 0, 16),
-    (Mutation::EraseUnreplaced, 2456, 16),
     (Mutation::KeepReplacedNumber, 384, 16),
     (Mutation::FillBadGroup, 0, 16),
 ];
