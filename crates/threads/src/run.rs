@@ -60,6 +60,8 @@ pub(crate) struct Shared {
     /// The thread of each stage.
     pub(crate) homes: Vec<usize>,
     pub(crate) sleepers: Vec<Arc<Sleeper>>,
+    /// By which observers are told what turns cost.
+    pub(crate) prices: Vec<Price>,
     over: AtomicBool,
     halted: AtomicBool,
 }
@@ -180,6 +182,7 @@ impl<V: Vocabulary> Threads<V> {
             deadline: deadline.map_or(Time::NEVER, |span| Time::ZERO + span),
             homes,
             sleepers,
+            prices,
             over: AtomicBool::new(false),
             halted: AtomicBool::new(false),
         };
@@ -190,7 +193,7 @@ impl<V: Vocabulary> Threads<V> {
             let mut own = None;
             let mut started = Vec::new();
             for (index, ((seats, ends), bells)) in seats.into_iter().zip(mesh(&rooms)).zip(bells).enumerate() {
-                let worker = Worker::new(index, guard.0, seats, ends, bells, probe(index), prices.clone(), spins);
+                let worker = Worker::new(index, guard.0, seats, ends, bells, probe(index), spins);
                 let processor = processors.get(index % processors.len().max(1)).copied();
                 let body = move |beside: Option<&mut dyn Beside>| {
                     let _guard = EndOnPanic(guard.0);

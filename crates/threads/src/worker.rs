@@ -6,7 +6,7 @@ use crate::beside::Beside;
 use crate::ring::{Letter, Receiver, Sender};
 use crate::run::{Shared, ThreadUsage};
 use crate::seats::{Inbox, Seats};
-use stage::{NoCoherence, Outbox, Price, Probe, Stage, Turn, TurnRecord, Vocabulary};
+use stage::{NoCoherence, Outbox, Probe, Stage, Turn, TurnRecord, Vocabulary};
 use std::time::Duration;
 use units::{Span, StageId, Time};
 
@@ -40,7 +40,6 @@ pub(crate) struct Worker<'a, V: Vocabulary, P> {
     bells: Vec<BellSpring>,
     /// By thread; none to itself and where no edge leads.
     outgoing: Vec<Option<Sender<V::Message>>>,
-    prices: Vec<Price>,
     outbox: Outbox<V>,
     /// The inbox that is being worked off; empty between two stages.
     batch: Inbox<V>,
@@ -66,8 +65,7 @@ pub(crate) struct Ends<M> {
 }
 
 impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
-    /// A thread whose stages are all woken at the beginning. An observer is told what turns
-    /// cost by `prices`. `spins` if it has a processor of its own.
+    /// A thread whose stages are all woken at the beginning. `spins` if it has a processor of its own.
     pub(crate) fn new(
         index: usize,
         shared: &'a Shared,
@@ -75,7 +73,6 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         ends: Ends<V::Message>,
         bells: Vec<BellSpring>,
         probe: Option<P>,
-        prices: Vec<Price>,
         spins: bool,
     ) -> Self {
         let mut alarms = Alarms::new(shared.homes.len());
@@ -90,7 +87,6 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             incoming: ends.incoming,
             bells,
             outgoing: ends.outgoing,
-            prices,
             outbox: Outbox::default(),
             batch: Vec::new(),
             probe,
@@ -253,7 +249,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             self.now = self.shared.clock.now();
         }
         let mut free = NoCoherence;
-        let mut turn = Turn::new(id, self.now, 0, &self.prices, &mut free, &mut self.outbox);
+        let mut turn = Turn::new(id, self.now, 0, &self.shared.prices, &mut free, &mut self.outbox);
         act(&mut *seat.stage, &mut turn);
         let cost = turn.finish();
         seat.usage.waited += self.now.since(arrived);

@@ -68,7 +68,7 @@ fn price(from: &Layered, what: &str) -> Result<Price, ConfigError> {
     let slots = from.within(&format!("processor.{what}.slots"), 0, 1_000_000)?;
     let stall: Span = from.get(&format!("processor.{what}.stall_ns"))?;
     let stall_per_slot: Span = from.get("processor.stall_per_slot_ns")?;
-    Ok(Price { slots, stall: stall + stall_per_slot * u64::from(slots) })
+    Ok(Price { slots, stall: stall + stall_per_slot * slots })
 }
 
 fn lines_held(from: &Layered) -> Result<u32, ConfigError> {
