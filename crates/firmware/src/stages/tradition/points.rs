@@ -20,11 +20,9 @@ pub(super) struct Points {
 }
 
 impl Points {
-    /// Of worker `index` of so many. Groups that a power cut left open are dealt to the workers.
-    pub(super) fn new(groups: BlockGroups, index: usize, workers: usize) -> Self {
-        let reopened = groups.reopened(0).skip(index).step_by(workers);
-        let open = reopened.map(|(group, next)| Open { group, next }).collect();
-        Points { groups, open, cursor: 0, full: Vec::new() }
+    /// With nothing to fill yet.
+    pub(super) fn new(groups: BlockGroups) -> Self {
+        Points { groups, open: Vec::new(), cursor: 0, full: Vec::new() }
     }
 
     pub(super) fn open_count(&self) -> usize {
@@ -36,9 +34,9 @@ impl Points {
         self.open.iter().map(|open| self.groups.pages() - open.next).sum()
     }
 
-    /// Another group to fill.
-    pub(super) fn open(&mut self, group: u32) {
-        self.open.push(Open { group, next: 0 });
+    /// Another group to fill, from a position on.
+    pub(super) fn open(&mut self, group: u32, next: u32) {
+        self.open.push(Open { group, next });
     }
 
     /// The next page; there must be room.

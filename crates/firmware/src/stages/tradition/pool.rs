@@ -10,6 +10,8 @@ use units::Lpn;
 const FREE: usize = 0;
 const CLOSINGS: usize = 1;
 const SEQUENCE: usize = 2;
+/// In the line of free groups: 1 while a power cut has left fewer of them than are kept for reclaim.
+const SHORT: usize = 1;
 
 /// Locks of cachelines, and the free groups.
 #[derive(Clone)]
@@ -19,6 +21,10 @@ pub(crate) struct Pool {
     lines: Arc<[Lock]>,
     lines_per_lock: usize,
     entries: usize,
+    /// Groups that a power cut left half filled, and the position from which each is filled further.
+    halves: Arc<[(u32, u32)]>,
+    /// Of each of these: 1 once a worker fills it.
+    taken: Words,
     /// Held while free groups are taken or given back.
     pub(crate) free: Lock,
     /// Held by the worker that reclaims.
@@ -31,14 +37,17 @@ impl Pool {
         let words = plan.memory.wide(Tables::line(3));
         let groups = tables.groups.clone();
         let free = groups.owned(0).filter(|&group| groups.state(group) == GroupState::Free).count();
+        let halves: Arc<[_]> = groups.reopened(0).collect();
+        let taken = plan.memory.wide(halves.len());
         words.set(Tables::line(FREE), free as u64);
+        words.set(Tables::line(FREE) + SHORT, u64::from(free < RESERVED_GROUPS as usize));
         words.set(Tables::line(CLOSINGS), groups.owned(0).count() as u64);
         words.set(Tables::line(SEQUENCE), tables.first_version());
         let lines_per_lock = lines_per_lock as usize;
         let locks = tables.cache_entries.div_ceil(lines_per_lock);
         let lines = (0..locks).map(|_| plan.lock()).collect();
         let (free, reclaim) = (plan.lock(), plan.lock());
-        Pool { groups, words, lines, lines_per_lock, entries: tables.cache_entries, free, reclaim }
+        Pool { groups, words, lines, lines_per_lock, entries: tables.cache_entries, halves, taken, free, reclaim }
     }
 
     /// The cacheline of a page.
@@ -51,14 +60,45 @@ impl Pool {
         self.lines[line / self.lines_per_lock].clone()
     }
 
-    /// Free groups that anybody may take.
+    /// Groups that anybody may take: those that a power cut left half filled, and free ones beyond what is kept for reclaim. While
+    /// there is less than that, reclaim has all of them.
     pub(crate) fn spare(&self, turn: &mut Turn<'_>) -> u64 {
-        turn.load(&self.words, Tables::line(FREE)).saturating_sub(RESERVED_GROUPS.into())
+        let free = turn.load(&self.words, Tables::line(FREE));
+        if self.is_short() {
+            return 0;
+        }
+        free.saturating_sub(RESERVED_GROUPS.into()) + self.waiting().count() as u64
     }
 
-    /// Takes the least worn free group, on a die of the worker's if there is one. Under the lock.
-    pub(crate) fn take(&self, turn: &mut Turn<'_>, worker: u32, workers: u32) -> Option<u32> {
+    /// Whether a power cut, in the midst of a reclaim, has left less than is kept for reclaim.
+    pub(crate) fn is_short(&self) -> bool {
+        self.words.get(Tables::line(FREE) + SHORT) != 0
+    }
+
+    /// Whether the drive began with what a power cut left.
+    pub(crate) fn was_cut(&self) -> bool {
+        self.is_short() || !self.halves.is_empty()
+    }
+
+    /// Half-filled groups that nobody fills yet, by their index. Under the lock.
+    fn waiting(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.halves.len()).filter(|&half| self.taken.get(half) == 0)
+    }
+
+    /// Pages that reclaim can have at most. Under the lock.
+    pub(crate) fn room(&self) -> u32 {
+        let halves: u32 = self.waiting().map(|half| self.groups.pages() - self.halves[half].1).sum();
+        halves + self.words.get(Tables::line(FREE)) as u32 * self.groups.pages()
+    }
+
+    /// Takes the half-filled group that has most room, or the least worn free one, on a die of the worker's if there is one. With the
+    /// position from which it is filled. Under the lock.
+    pub(crate) fn take(&self, turn: &mut Turn<'_>, worker: u32, workers: u32) -> Option<(u32, u32)> {
         turn.spend(Work::OpenGroup);
+        if let Some(half) = self.waiting().min_by_key(|&half| self.halves[half].1) {
+            self.taken.set(half, 1);
+            return Some(self.halves[half]);
+        }
         let groups = &self.groups;
         let free = groups.owned(0).filter(|&group| groups.state(group) == GroupState::Free);
         let group = free.min_by_key(|&group| {
@@ -67,14 +107,17 @@ impl Pool {
         })?;
         groups.set_state(group, GroupState::Open);
         turn.fetch_add(&self.words, Tables::line(FREE), u64::MAX);
-        Some(group)
+        Some((group, 0))
     }
 
     /// Gives an erased group back. Under the lock.
     pub(crate) fn give_back(&self, turn: &mut Turn<'_>, group: u32) {
         self.groups.erased(group);
         self.groups.set_state(group, GroupState::Free);
-        turn.fetch_add(&self.words, Tables::line(FREE), 1);
+        let free = turn.fetch_add(&self.words, Tables::line(FREE), 1) + 1;
+        if free >= RESERVED_GROUPS.into() && self.is_short() {
+            self.words.set(Tables::line(FREE) + SHORT, 0);
+        }
     }
 
     /// A group is full, and all that was programmed there is mapped.

@@ -5,13 +5,18 @@
 //! ```
 //! One worker reclaims at a time; others that need room wait for its lock. A page that is moved is mapped under the lock of its
 //! cacheline, held for that turn only, and only if the map still points to its old place.
+//!
+//! After a power cut in the midst of a reclaim fewer groups may be free than are kept for it. Then all room that there is, half-filled
+//! groups first, is the reclaim's until as many are free again; no command goes on before. If that room does not even do for the
+//! group with the fewest valid pages, the drive takes no more writes; reads go on.
 
 use super::worker::{Step, Worker};
 use crate::message::*;
 use crate::policies::{pick_victim, survey};
 use crate::stages::bgc::is_idle;
-use crate::{GroupState, Note, Turn, Work};
+use crate::{GroupState, Note, Turn, VictimPolicy, Work};
 use flash::Operation;
+use nvme::spec::Status;
 use std::collections::VecDeque;
 use units::{Lpn, Ppn, Span, Time};
 
@@ -81,8 +86,25 @@ impl Reclaim {
 }
 
 impl Worker {
+    /// A page that changes may push a victim out, and be programmed itself. A drive that takes no more writes needs no room.
+    pub(super) fn begin_page(&mut self, turn: &mut Turn<'_>) {
+        if self.shared.tables.groups.is_read_only() {
+            if self.task().changes() {
+                self.request().fail(Status::WRITE_FAULT);
+                self.task = None;
+                self.go_on(turn);
+            } else {
+                self.lock_line(turn);
+            }
+        } else if self.points.room() < 2 || self.shared.pool.is_short() {
+            self.make_room(turn);
+        } else {
+            self.lock_line(turn);
+        }
+    }
+
     /// Sees to it that two pages can be programmed, then goes on with the page.
-    pub(super) fn make_room(&mut self, turn: &mut Turn<'_>) {
+    fn make_room(&mut self, turn: &mut Turn<'_>) {
         self.lock_pool(turn);
     }
 
@@ -119,8 +141,9 @@ impl Worker {
     }
 
     fn take_group(&mut self, turn: &mut Turn<'_>) {
-        let group = self.shared.pool.take(turn, self.index.into(), self.shared.workers.into());
-        self.points.open(group.expect("groups are kept for reclaim"));
+        let taken = self.shared.pool.take(turn, self.index.into(), self.shared.workers.into());
+        let (group, next) = taken.expect("whoever takes has looked");
+        self.points.open(group, next);
     }
 
     fn ask_to_reclaim(&mut self, turn: &mut Turn<'_>) {
@@ -143,6 +166,10 @@ impl Worker {
     /// Chooses a victim and takes a group for what is valid there, under both locks.
     fn start(&mut self, turn: &mut Turn<'_>) {
         let on_demand = !self.reclaim.in_background;
+        if self.shared.tables.groups.is_read_only() {
+            self.give_up(turn);
+            return;
+        }
         if on_demand && self.shared.pool.spare(turn) > 0 {
             // Another worker made room meanwhile.
             self.stop(turn);
@@ -152,9 +179,11 @@ impl Worker {
         turn.spend(Work::PickVictim);
         let groups = self.shared.tables.groups.clone();
         let Some(group) = self.choose(on_demand) else {
-            assert!(!on_demand, "worker{} has no room and there is no garbage", self.index);
-            self.stop(turn);
-            self.come_back(turn);
+            if on_demand {
+                assert!(self.shared.pool.was_cut(), "worker{} has no room and there is no garbage", self.index);
+                groups.set_read_only();
+            }
+            self.give_up(turn);
             return;
         };
         groups.set_state(group, GroupState::Victim);
@@ -169,6 +198,17 @@ impl Worker {
         self.move_more(turn);
     }
 
+    /// Nothing is reclaimed: the page goes on without room, as far as a drive that takes no more writes can.
+    fn give_up(&mut self, turn: &mut Turn<'_>) {
+        let on_demand = !self.reclaim.in_background;
+        self.stop(turn);
+        if on_demand {
+            self.begin_page(turn);
+        } else {
+            self.come_back(turn);
+        }
+    }
+
     fn stop(&mut self, turn: &mut Turn<'_>) {
         self.reclaim.phase = Phase::Resting;
         self.reclaim.in_background = false;
@@ -176,11 +216,15 @@ impl Worker {
         turn.unlock(&self.shared.pool.reclaim);
     }
 
-    /// In the background a cold group goes first where wear differs too much.
+    /// In the background a cold group goes first where wear differs too much. After a power cut in the midst of a reclaim there may
+    /// be less room than a group has valid pages: then it is the one that has fewest, if there is room for these.
     fn choose(&self, on_demand: bool) -> Option<u32> {
         let (groups, settings) = (&self.shared.tables.groups, &self.shared.settings.reclaim);
         let cold = if on_demand { None } else { survey(groups, 0).due(settings.wear_gap) };
-        cold.or_else(|| pick_victim(groups, 0, settings.victim))
+        let usual = cold.or_else(|| pick_victim(groups, 0, settings.victim));
+        let room = self.points.room() + self.shared.pool.room();
+        let fits = |group: &u32| groups.valid_count(*group) <= room;
+        usual.filter(fits).or_else(|| pick_victim(groups, 0, VictimPolicy::Greedy).filter(fits))
     }
 
     /// Starts the move of further valid pages; when there is none left, the erase.
@@ -276,6 +320,12 @@ impl Worker {
         let on_demand = !self.reclaim.in_background;
         self.shared.pool.give_back(turn, group);
         turn.note(Note::GroupReclaimed { moved, on_demand, since });
+        if self.shared.pool.is_short() {
+            // Nobody else may reclaim meanwhile: what room was gained is this worker's.
+            self.reclaim.phase = Phase::Starting;
+            self.start(turn);
+            return;
+        }
         self.stop(turn);
         if on_demand {
             self.make_room(turn);

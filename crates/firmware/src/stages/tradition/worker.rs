@@ -81,7 +81,7 @@ pub(crate) struct Worker {
     pub(super) step: Step,
     pub(super) reclaim: Reclaim,
     request: Option<Request>,
-    task: Option<PageTask>,
+    pub(super) task: Option<PageTask>,
     /// Whether a fused pair has come to its Write.
     wrote: bool,
     /// Whether it is going through pages that wait for nothing, and whether there is another.
@@ -109,7 +109,7 @@ impl Worker {
         Worker {
             index,
             kept: vec![0; shared.drive.page_words()],
-            points: Points::new(shared.tables.groups.clone(), index.into(), shared.workers.into()),
+            points: Points::new(shared.tables.groups.clone()),
             shared,
             ways,
             step: Step::Idle,
@@ -126,7 +126,7 @@ impl Worker {
         }
     }
 
-    fn request(&mut self) -> &mut Request {
+    pub(super) fn request(&mut self) -> &mut Request {
         self.request.as_mut().expect("it carries a command")
     }
 
@@ -214,7 +214,7 @@ impl Worker {
 
     /// Goes on to the list, the next page, or the end of the command. Pages that wait for nothing come one after another here, and
     /// not one within another: a command may have thousands.
-    fn go_on(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn go_on(&mut self, turn: &mut Turn<'_>) {
         self.goes_on = true;
         if self.is_going {
             return;
@@ -288,7 +288,7 @@ impl Worker {
         }
     }
 
-    fn task(&self) -> PageTask {
+    pub(super) fn task(&self) -> PageTask {
         self.task.expect("it is at a page")
     }
 
@@ -296,12 +296,7 @@ impl Worker {
         self.request.as_ref().is_some_and(|request| request.opcode == Opcode::Flush)
     }
 
-    /// A page that changes may push a victim out, and be programmed itself.
-    pub(super) fn begin_page(&mut self, turn: &mut Turn<'_>) {
-        if self.points.room() < 2 { self.make_room(turn) } else { self.lock_line(turn) }
-    }
-
-    fn lock_line(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn lock_line(&mut self, turn: &mut Turn<'_>) {
         let line = self.shared.pool.line(self.task().lpn);
         self.wait(turn, Step::Line);
         if turn.try_lock(&self.shared.pool.lock(line)) {
@@ -318,6 +313,12 @@ impl Worker {
         let tag = turn.load(&self.shared.tables.tags, line);
         let held = (tag as u32).checked_sub(1).map(Lpn);
         let (hit, dirty) = (held == Some(task.lpn), tag & DIRTY != 0);
+        if dirty && hit == self.is_flush() && self.points.room() == 0 {
+            // Only a drive that takes no more writes comes to that; the line keeps what is not on flash.
+            self.request().fail(Status::WRITE_FAULT);
+            self.unlock(turn);
+            return;
+        }
         if self.is_flush() {
             if hit && dirty {
                 self.program(turn, task.lpn, Step::Through)
