@@ -20,6 +20,8 @@ struct Write {
     /// The stamp of its answer.
     answered: Option<u64>,
     lasts: bool,
+    /// Whether power was cut since, and its page could not be read then: no Flush promises it any more.
+    given_up: bool,
 }
 
 impl Write {
@@ -130,7 +132,15 @@ impl Power {
 
     pub(super) fn submitted(&mut self, page: u64, claim: Claim, content: Content, sectors: u8) {
         let history = self.pages.entry(page).or_insert_with(|| History::new([Content::INITIAL; PAGE_SECTORS]));
-        history.writes.push(Write { claim, content, sectors, open: sectors, answered: None, lasts: false });
+        history.writes.push(Write {
+            claim,
+            content,
+            sectors,
+            open: sectors,
+            answered: None,
+            lasts: false,
+            given_up: false,
+        });
     }
 
     /// A write was answered at stamp `now`; `through` if it was to be on the media by then. One that failed lasts never, but may
@@ -151,7 +161,7 @@ impl Power {
     /// A Flush that was submitted at stamp `since` was answered: what had been answered by then lasts.
     pub(super) fn flushed(&mut self, since: u64) {
         for history in self.pages.values_mut() {
-            let lasts = |write: &Write| !write.lasts && write.answered.is_some_and(|at| at <= since);
+            let lasts = |write: &Write| !write.lasts && !write.given_up && write.answered.is_some_and(|at| at <= since);
             while let Some(at) = history.writes.iter().position(lasts) {
                 history.harden(at);
             }
@@ -178,6 +188,7 @@ impl Power {
         self.uncertain.remove(&page);
         for write in self.pages.get_mut(&page).into_iter().flat_map(|history| &mut history.writes) {
             write.answered = Some(now.min(write.answered.unwrap_or(now)));
+            write.given_up = true;
         }
     }
 

@@ -253,8 +253,6 @@ fn wear_out(case: &Case, device: &mut Device) {
     device.drive.sector_words = device.drive.sector_words.min(2);
     let fails = device.architecture.replaces_blocks();
     let chance = |chance: f64| if fails { chance } else { 0.0 };
-    // A recovered PipeSSD gives an old page for one that was to be kept, with seed 1066.
-    let has_bad_blocks = device.architecture.name() != "pipessd";
     // Of 9,200 bits of a word none, nine or twenty are wrong on average. Of the last some pages are lost, even if they are read again.
     let (base, correctable) = draw.of(&[(0.0, 24), (1.0e-3, 29), (2.2e-3, 24)]);
     device.faults = Some(FaultSettings {
@@ -271,7 +269,7 @@ fn wear_out(case: &Case, device: &mut Device) {
         weak: draw.of(&[0.0, 0.75]),
         program_failures: chance(if always { 0.01 } else { draw.of(&[0.0, 0.002, 0.02]) }),
         erase_failures: chance(draw.of(&[0.0, 0.02, 0.25])),
-        factory_bad: if has_bad_blocks { draw.of(&[0.0, 0.01]) } else { 0.0 },
+        factory_bad: draw.of(&[0.0, 0.01]),
     });
     if device.draw().is_err() {
         // Too few blocks are left.
