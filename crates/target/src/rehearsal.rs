@@ -10,7 +10,7 @@ use crate::subsystem::{DriveHealth, MediaHealth, Subsystem, SubsystemSettings};
 use crate::vfio_user::{Bus, Doorbells, Function, Header, MESSAGE_MAX, Request, serve};
 use nvme::spec::registers::{self, AdminQueueAttributes, Configuration, Doorbell};
 use nvme::spec::{COMPLETION_BYTES, Completion, SUBMISSION_BYTES, Status, Submission};
-use nvme::{CompletionQueue, ControllerSettings, HostMemory, SubmissionQueue, Transport};
+use nvme::{CompletionQueue, ControllerSettings, HostMemory, Namespaces, SubmissionQueue, Transport};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -110,7 +110,14 @@ impl Rehearsal {
         };
         let drive = (1..=SHAPE.pairs).map(QueueId).map(answering).collect();
         let mut port = Port::new(memory.clone(), SHAPE, line.clone());
-        let settings = SubsystemSettings { controller, allowed: Vec::new(), keys: None, health: Box::new(health) };
+        let settings = SubsystemSettings {
+            namespaces: Namespaces::new(&controller),
+            keep: None,
+            controller,
+            allowed: Vec::new(),
+            keys: None,
+            health: Box::new(health),
+        };
         let subsystem = Subsystem::new(settings, &mut port);
         Rehearsal { memory, line, drive, port, subsystem, now: Time::ZERO }
     }
