@@ -42,7 +42,7 @@ pub use controller::{Controller, DeviceEvent};
 pub use host_queue::{HostCompletionQueue, HostQueuePair, HostSubmissionQueue};
 pub use io::{Movement, fuse};
 pub use memory::HostMemory;
-pub use namespaces::{Format, GRANULE_BYTES, Namespaces, Piece};
+pub use namespaces::{Format, GRANULE_BYTES, Namespaces, Piece, TableError};
 pub use protection::{Guarded, Information, METADATA_BYTES, Protection, guard, join, split};
 pub use queue::{CompletionQueue, CompletionRun, InvalidDoorbell, SubmissionQueue, SubmissionRun};
 pub use settings::{ControllerSettings, NamespaceSettings, Role, Transport};

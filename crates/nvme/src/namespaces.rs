@@ -3,6 +3,10 @@
 //! The drive counts blocks of one size in spaces of its own. A namespace is a piece of one of them, in one part; so that it can be
 //! made and deleted, and have blocks of another size, without the firmware knowing of it.
 
+mod table;
+
+pub use table::TableError;
+
 use crate::spec::{ALL_NAMESPACES, CopyRange, DsmRange, Opcode, Status, Submission};
 use crate::{ControllerSettings, NamespaceSettings, Protection};
 use std::collections::BTreeSet;

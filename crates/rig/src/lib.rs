@@ -14,6 +14,7 @@ pub mod calibrate;
 pub mod check;
 pub mod config;
 mod hardware;
+mod kept_namespaces;
 mod media_file;
 mod meter;
 mod plan;
@@ -25,6 +26,7 @@ mod samples;
 mod serve;
 mod session;
 mod summary;
+mod table_slots;
 mod timeline;
 mod worlds;
 

@@ -1,12 +1,13 @@
 //! The pages of a drive in a sparse file: what was written is in it when the process ends, however it ends.
 //!
 //! ```text
-//! header, one page | blocks: 16 bytes each | page records: 32 bytes each | payload
+//! header, one page | namespaces: two slots of a page | blocks: 16 bytes each | page records: 32 bytes each | payload
 //! ```
 //! A page's payload is written before its record, a block's record is all that an erase writes: whenever the process ends, each page
 //! and each block is as it was before or after. What is not sound when it is read back is told from its check values. The operating
 //! system has what was written at once, so it outlasts the process; only closing the file waits until it outlasts the machine.
 
+use crate::table_slots::{SLOTS_BYTES, TableSlots};
 use flash::{Contents, Geometry, PageStore, StoreFailed, StoredBlock, StoredPage};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::FileExt;
@@ -16,7 +17,7 @@ use thiserror::Error;
 use units::{BlockId, ChannelId, Ppn};
 
 const MAGIC: &[u8; 16] = b"flashloom media\n";
-const VERSION: u32 = 3;
+const VERSION: u32 = 4;
 const HEADER_BYTES: u64 = 4096;
 const BLOCK_BYTES: u64 = 16;
 const PAGE_BYTES: u64 = 32;
@@ -65,7 +66,7 @@ pub enum MediaFileError {
     Damaged {
         /// The file.
         file: String,
-        /// Of which page or block.
+        /// Of what.
         what: String,
     },
 }
@@ -73,6 +74,7 @@ pub enum MediaFileError {
 /// Where the parts of a file are.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
+    namespaces: u64,
     blocks: u64,
     pages: u64,
     payload: u64,
@@ -86,11 +88,12 @@ impl Layout {
     fn of(geometry: &Geometry, page_words: usize) -> Layout {
         let payload_bytes = geometry.shape().page.0.max(page_words as u64 * 8);
         let whole = |bytes: u64| bytes.next_multiple_of(HEADER_BYTES);
-        let blocks = HEADER_BYTES;
+        let namespaces = HEADER_BYTES;
+        let blocks = namespaces + SLOTS_BYTES;
         let pages = blocks + whole(u64::from(geometry.block_count()) * BLOCK_BYTES);
         let payload = pages + whole(u64::from(geometry.page_count()) * PAGE_BYTES);
         let end = payload + u64::from(geometry.page_count()) * payload_bytes;
-        Layout { blocks, pages, payload, payload_bytes, end }
+        Layout { namespaces, blocks, pages, payload, payload_bytes, end }
     }
 }
 
@@ -136,7 +139,7 @@ impl MediaFile {
         Ok((file, false))
     }
 
-    fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         self.path.display().to_string()
     }
 
@@ -146,6 +149,7 @@ impl MediaFile {
         header[16..20].copy_from_slice(&VERSION.to_le_bytes());
         header[TEXT_AT as usize..][..identity.len()].copy_from_slice(identity.as_bytes());
         self.file.set_len(self.layout.end)?;
+        TableSlots::format(self.file.clone(), self.layout.namespaces)?;
         self.file.write_all_at(&header, 0)
     }
 
@@ -217,6 +221,21 @@ impl MediaFile {
         Ok(contents)
     }
 
+    /// Where the table of the namespaces is kept, and what it is: of no bytes until they have changed.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or that has none that is whole.
+    pub(crate) fn namespaces(&self) -> Result<(TableSlots, Vec<u8>), MediaFileError> {
+        let system = |error| MediaFileError::System { file: self.name(), error };
+        let found = TableSlots::open(self.file.clone(), self.layout.namespaces).map_err(system)?;
+        found.ok_or_else(|| self.damaged("the namespaces"))
+    }
+
+    /// The record of something is damaged.
+    pub(crate) fn damaged(&self, what: impl Into<String>) -> MediaFileError {
+        MediaFileError::Damaged { file: self.name(), what: what.into() }
+    }
+
     /// A drive has ended in order: waits until what it left outlasts the machine.
     ///
     /// # Errors
@@ -255,7 +274,7 @@ impl MediaFile {
 }
 
 /// A sum over the words of a payload in their order (multiply and rotate, with the golden ratio of 64 bits).
-fn sum(payload: &[u64]) -> u64 {
+pub(crate) fn sum(payload: &[u64]) -> u64 {
     payload
         .iter()
         .fold(0x9e37_79b9_7f4a_7c15, |sum: u64, word| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29))

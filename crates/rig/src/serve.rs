@@ -3,6 +3,7 @@
 use crate::array::wear;
 use crate::build::{BuildError, Built, Device, Prepared};
 use crate::hardware::MediaTally;
+use crate::kept_namespaces::KeptNamespaces;
 use crate::recovery::Recovery;
 use crate::session::{SessionError, check_tables};
 use firmware::{GroupState, Tables, spare_left};
@@ -65,6 +66,8 @@ pub struct Service {
     device: Device,
     settings: ServiceSettings,
     prepared: Option<Prepared>,
+    controller: ControllerSettings,
+    namespaces: KeptNamespaces,
     recovery: Option<Recovery>,
 }
 
@@ -77,15 +80,18 @@ impl Service {
         device.drive.queues += 1;
         device.drive.queue_entries = u32::from(DEPTH) + 1;
         device.vectors = device.drive.queues as u16;
+        let controller = identified(device.controller_settings(), &settings.subsystem);
+        let mut namespaces = KeptNamespaces::fresh(&controller);
         let (prepared, recovery) = match device.open_media()? {
             None => (None, None),
             Some(kept) => {
+                namespaces = KeptNamespaces::open(&kept.file, &controller)?;
                 let (prepared, recovery) = device.reopen(kept, &settings.processor)?;
                 (Some(prepared), recovery)
             }
         };
         let server = Front::listen(&settings.door, device.drive.queues as u16)?;
-        Ok(Service { server, device, settings, prepared, recovery })
+        Ok(Service { server, device, settings, prepared, controller, namespaces, recovery })
     }
 
     /// What recovery did, where a file had the drive's pages.
@@ -124,7 +130,7 @@ impl Service {
     /// A device that cannot be built, a drive that dies or leaves commands unanswered, tables that contradict each other
     /// at the end.
     pub fn run(self) -> Result<Ended, ServiceError> {
-        let Service { server, device, settings, prepared, .. } = self;
+        let Service { server, device, settings, prepared, controller, namespaces, .. } = self;
         let shape = PortShape {
             pairs: device.drive.queues as u16,
             depth: DEPTH,
@@ -145,7 +151,9 @@ impl Service {
         let bell = threads.bell(host);
         line.attach(Box::new(move || bell.ring()));
         let subsystem = SubsystemSettings {
-            controller: identified(device.controller_settings(), &settings.subsystem),
+            controller,
+            namespaces: namespaces.namespaces,
+            keep: namespaces.keep,
             allowed: settings.allowed,
             keys: settings.keys,
             health: health(tables.clone(), drive.clone(), media, &device),
@@ -226,7 +234,7 @@ fn identified(mut controller: ControllerSettings, subsystem: &str) -> Controller
 }
 
 /// Namespaces that hosts can have of a served drive.
-const NAMESPACES_MAX: u32 = 16;
+pub(crate) const NAMESPACES_MAX: u32 = 16;
 
 /// 128 bits of FNV-1a: offset basis and prime as its authors give them.
 fn fingerprint(bytes: &[u8]) -> u128 {

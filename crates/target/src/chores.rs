@@ -231,8 +231,7 @@ impl Subsystem {
             Errand::Flush => {
                 let erasing = self.chores.erasing.pop_front().expect("its commands are the only ones");
                 let is_good = erasing.is_good && status.is_success();
-                self.namespaces.on_erased(erasing.namespace, is_good);
-                self.spread();
+                let is_good = self.on_erased(erasing.namespace, is_good);
                 if let Some(live) = self.controllers.get_mut(&erasing.controller) {
                     live.controller.on_erased(erasing.namespace, is_good);
                 }

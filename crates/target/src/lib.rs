@@ -26,6 +26,7 @@ mod front;
 mod fused;
 mod guarded;
 mod guest;
+mod kept;
 mod metrics;
 mod orphan;
 mod pdu;
@@ -40,6 +41,7 @@ mod vfio_user;
 
 pub use auth::{Keys, Secret, SecretError};
 pub use front::{Attendant, Door, Ended, Front, Patience, Progress, ServeError, Stop};
+pub use kept::KeepTable;
 pub use metrics::{Figures, Metrics};
 pub use pdu::{CAPSULE_MAX, HOST_DATA_MAX};
 pub use port::{Line, PortShape, Wake};

@@ -10,7 +10,7 @@ use crate::subsystem::{DriveHealth, MediaHealth, Subsystem, SubsystemSettings};
 use crate::vfio_user::{Bus, Doorbells, Function, Header, MESSAGE_MAX, Request, serve};
 use nvme::spec::registers::{self, AdminQueueAttributes, Configuration, Doorbell};
 use nvme::spec::{COMPLETION_BYTES, Completion, SUBMISSION_BYTES, Status, Submission};
-use nvme::{CompletionQueue, ControllerSettings, HostMemory, SubmissionQueue, Transport};
+use nvme::{CompletionQueue, ControllerSettings, HostMemory, Namespaces, SubmissionQueue, Transport};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -110,7 +110,14 @@ impl Rehearsal {
         };
         let drive = (1..=SHAPE.pairs).map(QueueId).map(answering).collect();
         let mut port = Port::new(memory.clone(), SHAPE, line.clone());
-        let settings = SubsystemSettings { controller, allowed: Vec::new(), keys: None, health: Box::new(health) };
+        let settings = SubsystemSettings {
+            namespaces: Namespaces::new(&controller),
+            keep: None,
+            controller,
+            allowed: Vec::new(),
+            keys: None,
+            health: Box::new(health),
+        };
         let subsystem = Subsystem::new(settings, &mut port);
         Rehearsal { memory, line, drive, port, subsystem, now: Time::ZERO }
     }
@@ -322,6 +329,7 @@ mod tests {
     use super::*;
     use nvme::spec::{Opcode, log_page};
     use nvme::{NamespaceSettings, Role};
+    use std::sync::Mutex;
 
     fn settings() -> ControllerSettings {
         ControllerSettings {
@@ -375,5 +383,35 @@ mod tests {
         rehearsal.run_machine(steps.into_iter());
         let figures = rehearsal.subsystem.figures();
         assert_eq!((figures.reads, figures.writes, figures.percentage_used), (1, 1, 7));
+    }
+
+    /// Deletes the namespace, or detaches it: what the subsystem has of it then, under one that keeps tables or cannot.
+    fn changed(detaches: bool, keeps: bool) -> (Vec<u8>, Vec<Vec<u8>>) {
+        let kept = Arc::new(Mutex::new(Vec::new()));
+        let into = kept.clone();
+        let mut rehearsal = Rehearsal::new(settings());
+        rehearsal.subsystem.settings.keep = Some(Box::new(move |table| {
+            into.lock().expect("nobody panics with it").push(table.to_vec());
+            keeps
+        }));
+        let at = nvme::spec::DataPointer { prp1: HostAddress(MEMORY + 0x8000), prp2: HostAddress(MEMORY + 0x9000) };
+        let command =
+            if detaches { Submission::attach_namespace(1, false, at) } else { Submission::delete_namespace(1) };
+        // A list of one controller, which is number 1.
+        let steps = [Step::Poke(0x8000, 1 | 1 << 16), Step::Command(0, command), Step::Take(0, 1)];
+        rehearsal.run_machine(steps.into_iter().chain([Step::Take(1, 0); 8]));
+        let kept = kept.lock().expect("nobody panics with it").clone();
+        (rehearsal.subsystem.namespaces.table(), kept)
+    }
+
+    #[test]
+    fn a_change_of_namespaces_that_cannot_be_kept_has_not_happened() {
+        let before = Namespaces::new(&settings()).table();
+        for detaches in [false, true] {
+            let (after, kept) = changed(detaches, true);
+            assert!(after != before && kept == [after], "detaches: {detaches}");
+            let (after, kept) = changed(detaches, false);
+            assert!(after == before && kept.len() == 1 && kept[0] != before, "detaches: {detaches}");
+        }
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::auth::{Dialogue, Keys};
 use crate::chores::{Chores, TestResult};
+use crate::kept::KeepTable;
 use crate::metrics::Figures;
 use crate::port::{Moved, Port, QueuePair};
 use crate::served::Served;
@@ -28,6 +29,10 @@ pub(crate) type ConnectionId = usize;
 pub struct SubsystemSettings {
     /// What every storage controller is like; identifier, transport and keep alive are filled in.
     pub controller: ControllerSettings,
+    /// The namespaces there are at the start.
+    pub namespaces: Namespaces,
+    /// What keeps them, if anything does.
+    pub keep: Option<KeepTable>,
     /// Names of the hosts that may connect; none is all.
     pub allowed: Vec<String>,
     /// The secrets of hosts: those without one are refused, the others have to prove who they are. `None` asks for no proof.
@@ -162,6 +167,8 @@ pub(crate) struct Subsystem {
     pub(crate) own: QueuePair,
     /// The namespaces of all controllers.
     pub(crate) namespaces: Namespaces,
+    /// Their table as it was kept last.
+    pub(crate) kept: Vec<u8>,
     pub(crate) chores: Chores,
     /// The slot of the flush that is under way.
     flush_slot: Option<u16>,
@@ -177,10 +184,11 @@ impl Subsystem {
     /// A subsystem that takes a queue pair of the port for its own flushes.
     pub(crate) fn new(settings: SubsystemSettings, port: &mut Port) -> Self {
         let own = port.take_pair().expect("the port has a pair for the subsystem itself");
-        let namespaces = Namespaces::new(&settings.controller);
+        let namespaces = settings.namespaces.clone();
         let shape = port.shape();
         let served = Served::new(shape.pairs, shape.depth, settings.controller.managed_namespaces.max(1));
         Subsystem {
+            kept: namespaces.table(),
             namespaces,
             chores: Chores::default(),
             flush_slot: None,
@@ -290,8 +298,9 @@ impl Subsystem {
             _ => {}
         }
         let status = Status::COMMAND_SEQUENCE_ERROR;
-        let live = self.controllers.get_mut(&id);
-        live.map_or(AdminReply::Complete { result: 0, status }, |live| live.controller.admin_with(submission, data))
+        let Some(live) = self.controllers.get_mut(&id) else { return AdminReply::Complete { result: 0, status } };
+        let reply = live.controller.admin_with(submission, data);
+        self.keep_changes(id, submission, reply)
     }
 
     /// A new controller: it has the namespaces of the subsystem, and pages that the subsystem writes.

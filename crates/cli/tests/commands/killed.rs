@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-const NOWHERE: DataPointer = DataPointer { prp1: units::HostAddress(0), prp2: units::HostAddress(0) };
+pub(crate) const NOWHERE: DataPointer = DataPointer { prp1: units::HostAddress(0), prp2: units::HostAddress(0) };
 const SUBSYSTEM: &str = "nqn.2026-11.org.flashloom:drive";
 
 /// Pages that the host uses: few enough to be written over and over, more than the drive keeps in its buffer.
@@ -227,7 +227,7 @@ fn kill_after(process: Arc<Mutex<Child>>, life: Duration) -> thread::JoinHandle<
 }
 
 /// The drive as a process.
-struct Drive {
+pub(crate) struct Drive {
     process: Arc<Mutex<Child>>,
     address: Option<SocketAddr>,
     /// What it said of what was in the file.
@@ -244,7 +244,7 @@ impl Drop for Drive {
 
 impl Drive {
     /// Serves from a file, and is killed after so long if that is said.
-    fn serve(file: &Path, flags: &[&str], life: Option<Duration>) -> Drive {
+    pub(crate) fn serve(file: &Path, flags: &[&str], life: Option<Duration>) -> Drive {
         let mut command = Command::new(env!("CARGO_BIN_EXE_flashloom"));
         command.args(["serve", "--tcp", "127.0.0.1:0", "--device", "small", "--media"]).arg(file).args(flags);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the program starts");
@@ -268,7 +268,8 @@ impl Drive {
         drive
     }
 
-    fn attach(&self) -> Option<Host> {
+    /// A host with two queues; none if the drive was killed before it listened.
+    pub(crate) fn attach(&self) -> Option<Host> {
         let attachment = Attachment {
             address: self.address?,
             subsystem: SUBSYSTEM.into(),
@@ -278,6 +279,11 @@ impl Drive {
             wishes: Wishes::default(),
         };
         Some(attachment.attach())
+    }
+
+    /// Kills it after so long.
+    pub(crate) fn kill_after(&self, life: Duration) -> thread::JoinHandle<()> {
+        kill_after(self.process.clone(), life)
     }
 }
 
@@ -323,7 +329,7 @@ fn rounds(architecture: &str, count: u64, seed: u64, tally: &mut Tally) -> (u64,
             Some(_) => tally.from_every_page += 1,
             None => assert_eq!(round, 0, "a file that is not new is recovered"),
         }
-        let killer = kill_after(drive.process.clone(), life);
+        let killer = drive.kill_after(life);
         promises.work(&mut host, through, turn_off_after);
         killer.join().expect("it was alive");
         tally.rounds += 1;
@@ -332,7 +338,8 @@ fn rounds(architecture: &str, count: u64, seed: u64, tally: &mut Tally) -> (u64,
     (promises.answers, promises.judged)
 }
 
-struct Scratch(PathBuf);
+/// A file that goes with it.
+pub(crate) struct Scratch(pub(crate) PathBuf);
 
 impl Drop for Scratch {
     fn drop(&mut self) {

@@ -5,6 +5,7 @@ mod bad_input;
 #[expect(dead_code, reason = "the tests of what is served use more of it")]
 mod initiator;
 mod killed;
+mod killed_namespaces;
 mod real_traces;
 mod replays;
 mod results;

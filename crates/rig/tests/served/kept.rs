@@ -24,12 +24,12 @@ impl Drop for Scratch {
     }
 }
 
-fn serving(architecture: &'static str, file: &Path) -> Serving {
+pub(crate) fn serving(architecture: &'static str, file: &Path) -> Serving {
     Serving { architecture, media: Some(file.into()), ..Serving::default() }
 }
 
 /// Why a drive cannot be served from a file.
-fn refusal(serving: Serving) -> String {
+pub(crate) fn refusal(serving: Serving) -> String {
     let settings = ServiceSettings {
         door: rig::Door::Tcp { address: "127.0.0.1:0".parse().expect("an address"), advertised: None },
         subsystem: crate::SUBSYSTEM.into(),
@@ -105,7 +105,7 @@ fn a_file_that_is_not_its_own_or_not_whole_is_refused_by_name() {
     let mut header = [0; 24];
     file.read_exact_at(&mut header, 0).expect("it has a header");
     file.write_all_at(&9u32.to_le_bytes(), 16).expect("it can be written");
-    refused(serving("deepflash", &scratch.0), "version 9; expected a media file of version 3");
+    refused(serving("deepflash", &scratch.0), "version 9; expected a media file of version 4");
     file.write_all_at(b"something", 0).expect("it can be written");
     refused(serving("deepflash", &scratch.0), "something else");
     file.write_all_at(&header, 0).expect("it can be written");

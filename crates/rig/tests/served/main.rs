@@ -5,6 +5,7 @@ mod conversations;
 mod hostile;
 mod initiator;
 mod kept;
+mod lasting;
 mod monitor;
 mod namespaces;
 mod plugged;

@@ -10,37 +10,37 @@ use nvme::spec::log_page::{self, EnduranceGroupPage, OcpHealthPage};
 use nvme::spec::{DsmRange, FeatureId, Opcode, Status, Submission, registers};
 use std::time::{Duration, Instant};
 
-fn namespace(admin: &mut Queue, id: u32) -> IdentifyNamespace {
+pub(crate) fn namespace(admin: &mut Queue, id: u32) -> IdentifyNamespace {
     let (_, data) = admin.done(Submission::identify(identify::NAMESPACE, id, NOWHERE), Payload::Receive(4096));
     IdentifyNamespace::from_bytes(&data)
 }
 
 /// Identifiers of a list of them.
-fn list(admin: &mut Queue, cns: u8) -> Vec<u32> {
+pub(crate) fn list(admin: &mut Queue, cns: u8) -> Vec<u32> {
     let (_, data) = admin.done(Submission::identify(cns, 0, NOWHERE), Payload::Receive(4096));
     let ids = data.chunks_exact(4).map(|id| u32::from_le_bytes(id.try_into().expect("four bytes")));
     ids.take_while(|id| *id != 0).collect()
 }
 
-fn create(admin: &mut Queue, blocks: u64, format: u8) -> (u32, Status) {
+pub(crate) fn create(admin: &mut Queue, blocks: u64, format: u8) -> (u32, Status) {
     let mut asked = IdentifyNamespace::default();
     asked.set_size(blocks).set_capacity(blocks).set_format(format);
     let (completion, _) = admin.command(Submission::create_namespace(NOWHERE), Payload::Send(asked.as_bytes()));
     (completion.result() as u32, completion.status())
 }
 
-fn attach(admin: &mut Queue, id: u32, controllers: &[u16], attaches: bool) -> Status {
+pub(crate) fn attach(admin: &mut Queue, id: u32, controllers: &[u16], attaches: bool) -> Status {
     let words = std::iter::once(controllers.len() as u16).chain(controllers.iter().copied());
     let mut data: Vec<u8> = words.flat_map(u16::to_le_bytes).collect();
     data.resize(4096, 0);
     admin.command(Submission::attach_namespace(id, attaches, NOWHERE), Payload::Send(&data)).0.status()
 }
 
-fn write_to(host: &mut Host, id: u32, slba: u64, blocks: u32, data: &[u8]) {
+pub(crate) fn write_to(host: &mut Host, id: u32, slba: u64, blocks: u32, data: &[u8]) {
     host.queues[0].done(Submission::write(id, slba, blocks, NOWHERE), Payload::Send(data));
 }
 
-fn read_from(host: &mut Host, id: u32, slba: u64, blocks: u32, bytes: usize) -> Vec<u8> {
+pub(crate) fn read_from(host: &mut Host, id: u32, slba: u64, blocks: u32, bytes: usize) -> Vec<u8> {
     host.queues[1].done(Submission::read(id, slba, blocks, NOWHERE), Payload::Receive(bytes)).1
 }
 

@@ -1,0 +1,43 @@
+//! The namespaces of a served drive, and the file that keeps them, if there is one.
+
+use crate::build::BuildError;
+use crate::media_file::{MediaFile, MediaFileError};
+use crate::serve::NAMESPACES_MAX;
+use crate::table_slots::TABLE_BYTES_MAX;
+use nvme::{ControllerSettings, Namespaces, TableError};
+use target::KeepTable;
+
+const _: () = assert!(Namespaces::table_bytes_max(NAMESPACES_MAX) <= TABLE_BYTES_MAX, "a slot has room for all");
+
+/// The namespaces and what keeps them.
+pub(crate) struct KeptNamespaces {
+    pub(crate) namespaces: Namespaces,
+    pub(crate) keep: Option<KeepTable>,
+}
+
+impl KeptNamespaces {
+    /// Those that the drive is configured with, kept nowhere.
+    pub(crate) fn fresh(controller: &ControllerSettings) -> Self {
+        KeptNamespaces { namespaces: Namespaces::new(controller), keep: None }
+    }
+
+    /// Those of a file; until somebody has changed them, they are as configured.
+    pub(crate) fn open(file: &MediaFile, controller: &ControllerSettings) -> Result<Self, BuildError> {
+        let (mut slots, table) = file.namespaces()?;
+        let namespaces = match &table[..] {
+            [] => Namespaces::new(controller),
+            table => Namespaces::of_table(controller, table).map_err(|error| refusal(file, error))?,
+        };
+        Ok(KeptNamespaces { namespaces, keep: Some(Box::new(move |table| slots.keep(table).is_ok())) })
+    }
+}
+
+fn refusal(file: &MediaFile, error: TableError) -> MediaFileError {
+    match error {
+        TableError::OtherBlocks { found, expected } => {
+            let (found, expected) = (found.to_string(), expected.to_string());
+            MediaFileError::OtherDrive { file: file.name(), field: "device.lba_bytes".into(), found, expected }
+        }
+        TableError::Damaged(what) => file.damaged(format!("the namespaces ({what})")),
+    }
+}
