@@ -1,6 +1,6 @@
 //! Tables without frames, as the summaries of runs have them.
 
-use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, Table, presets};
 use report::Page;
 
 /// Rows with their columns side by side, each line two cells in. Columns in `right` stand to the right.
@@ -13,6 +13,10 @@ pub(crate) fn table(page: Page, rows: &[Vec<String>], right: &[usize]) -> String
             let side = if right.contains(&column) { CellAlignment::Right } else { CellAlignment::Left };
             Cell::new(text).set_alignment(side)
         }));
+    }
+    if let Some(names) = table.column_mut(0) {
+        // A name is read whole; figures beside it break where they must.
+        names.set_constraint(ColumnConstraint::ContentWidth);
     }
     table.lines().map(|line| format!(" {}\n", line.trim_end())).collect()
 }
