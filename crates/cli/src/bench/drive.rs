@@ -41,7 +41,7 @@ pub(super) fn sectors(resolved: &Resolved) -> anyhow::Result<u64> {
 }
 
 /// The small drive, four queues of 32 commands, and a buffer that writes pass.
-fn layers(workload: &str, payload: &str, ios: u64) -> anyhow::Result<Layers> {
+pub(crate) fn layers(workload: &str, payload: &str, ios: u64) -> anyhow::Result<Layers> {
     let flags = [
         ("--device", "small"),
         ("--world", "threads"),

@@ -1,7 +1,7 @@
 //! `bench`: how fast this program is on this machine. Each figure comes with a digest of what was computed for it (in real
 //! time: how many requests): equal digests are equal work.
 
-mod drive;
+pub(crate) mod drive;
 mod flash;
 mod latency;
 mod machine;

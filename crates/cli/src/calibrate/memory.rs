@@ -79,7 +79,7 @@ fn transfer(repeats: u64) -> f64 {
 /// Walks an array in an order that no prefetcher knows: each word names the next.
 fn memory(repeats: u64) -> f64 {
     let words = if repeats < 100_000 { WALKED / 64 } else { WALKED };
-    // A step that is odd and far from small fractions of the length visits every word of a power of two, far from the last.
+    // A linear congruence of full period (multiplier 1 modulo 4, odd increment; Hull and Dobell, 1962) visits every word of a power of two.
     let next: Vec<u32> =
         (0..words as u64).map(|at| ((at.wrapping_mul(1_664_525) + 1_013_904_223) % words as u64) as u32).collect();
     let mut at = 0_u32;

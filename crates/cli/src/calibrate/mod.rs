@@ -6,7 +6,7 @@ mod file;
 mod memory;
 
 use crate::Shell;
-use crate::bench::messages;
+use crate::bench::{drive, messages};
 use crate::shell::create;
 use crate::table::table;
 use anyhow::Context;
@@ -78,28 +78,11 @@ fn hop(hops: u64) -> anyhow::Result<f64> {
     Ok(runs?.into_iter().fold(f64::INFINITY, f64::min))
 }
 
-/// A small drive that is written again and again, so that its buffer evicts, BGC reclaims and LOG writes checkpoints.
+/// The drive of the benches, full from the beginning and written again and again, so that its buffer evicts, BGC reclaims and LOG writes
+/// checkpoints.
 fn layers(ios: u64) -> anyhow::Result<Layers> {
-    let flags = [
-        ("--device", "small"),
-        ("--world", "threads"),
-        ("--timing", "off"),
-        ("--precondition", "seq"),
-        ("--workload", "randwrite,randread,mixed,seqwrite,seqread"),
-        ("--block-size", "4k"),
-        ("--queues", "4"),
-        ("--depth", "32"),
-        ("--payload", "none"),
-    ];
-    let mut layers = Layers::new();
-    for (flag, value) in flags {
-        layers = layers.flag(flag, value)?;
-    }
-    let ios = ios.to_string();
-    let settings =
-        ["workload.warm_up_ios=0", "cache.size_bytes=4MiB", "journal.interval_ms=5", "journal.only_when_idle=false"];
-    let mut layers = layers.flag("--ios", &ios)?;
-    for setting in settings {
+    let mut layers = drive::layers("randwrite,randread,mixed,seqwrite,seqread", "none", ios)?;
+    for setting in ["run.precondition=seq", "journal.interval_ms=5", "journal.only_when_idle=false"] {
         layers = layers.set(setting)?;
     }
     Ok(layers)
