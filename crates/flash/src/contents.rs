@@ -294,6 +294,11 @@ impl Contents {
         self.locate(block).is_ok_and(|at| self.bad.contains(&at))
     }
 
+    /// Whether a block is one of this channel.
+    pub(crate) fn has(&self, block: BlockId) -> bool {
+        self.locate(block).is_ok()
+    }
+
     fn store_block(&mut self, block: BlockId, at: usize, torn: bool) -> Result<(), MediaFault> {
         let state = StoredBlock { erases: self.blocks[at].erases, bad: self.bad.contains(&at), torn };
         let stored = self.store.as_mut().map_or(Ok(()), |store| store.set_block(block, state));

@@ -99,8 +99,8 @@ impl FaultyMedia {
         let blocks = contents.geometry().block_count() / shape.channels;
         let blocks = vec![BlockState::default(); blocks as usize];
         let from_factory = |block: BlockId| block < sound_from && settings.is_bad_from_factory(seed, block);
-        let all = (0..contents.geometry().block_count()).map(BlockId);
-        let shunned = all.filter(|&block| contents.is_bad(block) || from_factory(block)).collect();
+        let own = (0..contents.geometry().block_count()).map(BlockId).filter(|&block| contents.has(block));
+        let shunned = own.filter(|&block| contents.is_bad(block) || from_factory(block)).collect();
         FaultyMedia { contents, faults: Some(Faults { settings, seed, sound_from, code, blocks, shunned }) }
     }
 
