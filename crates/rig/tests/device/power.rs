@@ -26,12 +26,12 @@ const FOUND: &[(Mutation, u64, u64)] = &[
     (Mutation::WrongCount, 0, 16),
     (Mutation::ForgetDiscard, 8, 16),
     (Mutation::DrainHalf, 0, 16),
-    (Mutation::ReuseBeforeCheckpoint, 16, 16),
-    (Mutation::DropCheckpointTail, 24, 16),
+    (Mutation::ReuseBeforeCheckpoint, 48, 16),
+    (Mutation::DropCheckpointTail, 16, 16),
     (Mutation::CommitUnfenced, 240, 16),
     (Mutation::TrustTornCheckpoint, 40, 16),
     (Mutation::MisdirectRead, 0, 16),
-    (Mutation::KeepReplacedNumber, 384, 16),
+    (Mutation::KeepReplacedNumber, 464, 16),
     (Mutation::FillBadGroup, 0, 16),
 ];
 
