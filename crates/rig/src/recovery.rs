@@ -50,7 +50,7 @@ pub(crate) fn recover(
     end: Time,
     fate: &mut dyn FnMut() -> Fate,
 ) -> Result<Outcome, SessionError> {
-    let drawing = boot::draw(drive, &device.settings, tables).map_err(crate::BuildError::from)?;
+    let drawing = boot::draw(drive, &device.settings, tables);
     let BootDrawing { mut blueprint, boot, channels, finished, frames } = drawing;
     let ledger = Arc::new(Mutex::new(Ledger::default()));
     for (index, contents) in contents.into_iter().enumerate() {

@@ -26,6 +26,9 @@ const FAR: u64 = 0x5eed_0002_0000_0000;
 /// The same for the moment at which hosts turn the volatile write cache off.
 const TURNED_OFF: u64 = 0x5eed_0003_0000_0000;
 
+/// The same for which mapping a drive has.
+const HYBRID: u64 = 0x5eed_0004_0000_0000;
+
 /// A share of all requests.
 const FLUSHES: f64 = 0.03;
 
@@ -178,11 +181,15 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
         device = Device { precondition: device.precondition, ..small.device() };
     }
     if device.settings.mapping != MappingScheme::Page {
-        device.settings.mapping = MappingScheme::Page;
         device.precondition = Precondition { fill: crate::Fill::None, ..device.precondition };
+        if !keeps_hybrid(case, &device) {
+            device.settings.mapping = MappingScheme::Page;
+        }
     }
     if case.hammers() {
-        device.precondition.fill = crate::Fill::Random { times: 3.0 };
+        if device.settings.mapping == MappingScheme::Page {
+            device.precondition.fill = crate::Fill::Random { times: 3.0 };
+        }
         // Many pages under way at a time, or there is nothing for a cut to catch.
         (device.queue_entries, device.depth) = (64, 32);
         device.settings.commands = device.settings.commands.max(64);
@@ -201,6 +208,13 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
     device.cuts =
         Some(PowerCuts { volatile: device.has_volatile_cache(), through_every, through_from: turned_off(case) });
     device
+}
+
+/// Of the drives that were drawn with hybrid mapping half keep it, if they are large enough for it. A planted bug is looked for where it
+/// was.
+fn keeps_hybrid(case: &Case, device: &Device) -> bool {
+    let mut draw = Draw::new(case.seed ^ HYBRID);
+    case.mutation.is_none() && draw.coin() && device.draw().is_ok()
 }
 
 /// Hosts of every third drive turn the volatile write cache off after so many writes. With a planted bug the cases are what they were.
@@ -251,7 +265,7 @@ fn wear_out(case: &Case, device: &mut Device) {
     }
     // With every byte kept most of the time would go into decoding, which comes to the same as counting errors.
     device.drive.sector_words = device.drive.sector_words.min(2);
-    let fails = device.architecture.replaces_blocks();
+    let fails = device.architecture.replaces_blocks() && device.settings.mapping == MappingScheme::Page;
     let chance = |chance: f64| if fails { chance } else { 0.0 };
     // Of 9,200 bits of a word none, nine or twenty are wrong on average. Of the last some pages are lost, even if they are read again.
     let (base, correctable) = draw.of(&[(0.0, 24), (1.0e-3, 29), (2.2e-3, 24)]);
