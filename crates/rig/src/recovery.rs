@@ -1,5 +1,8 @@
 //! A drive switched on after a power cut: recovery runs as firmware in virtual time over what the flash holds.
 
+#[cfg(test)]
+mod tests;
+
 use crate::build::Device;
 use crate::hardware::{ChannelStage, ChannelWays, Fate, Ledger, MediaTally, Upsets};
 use crate::session::{SessionError, cut_channels};

@@ -168,3 +168,43 @@ impl Valid<'_> {
         self.taken.len() > before
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A group in place for one block that has the newest copies of these pages.
+    fn held(group: u32, newest: &[u32]) -> Held {
+        Held { group, pages: Vec::new(), newest: newest.iter().copied().collect(), home: Some(0) }
+    }
+
+    /// The data group that is chosen, and the log groups beside it.
+    fn chosen(groups: &[Held], in_logs: &[u32]) -> (u32, Vec<u32>) {
+        let candidates: Vec<&Held> = groups.iter().collect();
+        let (data, others) = choose(&candidates, &in_logs.iter().copied().collect());
+        (data.group, others.into_iter().map(|held| held.group).collect())
+    }
+
+    #[test]
+    fn copies_are_not_needed_while_their_originals_are_there() {
+        // A merge copied four of the six pages of a block to group 9: two from its data group, two from a log group with other blocks.
+        let groups = [held(4, &[0, 1, 2, 3]), held(9, &[0, 1, 10, 11])];
+        assert_eq!(chosen(&groups, &[10, 11]), (4, vec![]));
+        // Most of what it copied came from the log group: there are more copies than originals in the data group.
+        let groups = [held(4, &[0, 1]), held(9, &[0, 10, 11, 12])];
+        assert_eq!(chosen(&groups, &[10, 11, 12]), (4, vec![]));
+    }
+
+    #[test]
+    fn copies_are_the_data_group_once_their_originals_are_erased() {
+        assert_eq!(chosen(&[held(9, &[0, 1, 2, 3])], &[]), (9, vec![]));
+        // The erase had come to one of two blocks of the old group.
+        assert_eq!(chosen(&[held(4, &[0, 2]), held(9, &[0, 1, 2, 3])], &[]), (9, vec![]));
+    }
+
+    #[test]
+    fn what_was_written_in_place_beside_the_data_group_stays_a_log_group() {
+        let groups = [held(4, &[0, 1, 2]), held(7, &[3, 4]), held(9, &[0, 3])];
+        assert_eq!(chosen(&groups, &[]), (4, vec![7]), "the copies of both in group 9 are not needed");
+    }
+}

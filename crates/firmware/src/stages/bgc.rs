@@ -2,7 +2,8 @@
 //!
 //! *On demand*: a TRANS thread that runs out asks, and stands still for the host until it is served; only that one does.
 //! *In the background*: when no NVMQ thread has a command and nothing else is asked for, the groups with most garbage are
-//! reclaimed ahead of need, and cold ones are moved when the wear differs too much (static wear levelling).
+//! reclaimed ahead of need, and cold ones are moved when the wear differs too much (static wear levelling); those a busy drive moves too,
+//! for a share of the time.
 //!
 //! ```text
 //! pick victim -> read its valid pages -> TRANS gives each a new place -> programmed -> TRANS maps it there
@@ -27,6 +28,9 @@ use units::{Lpn, Ppn, Span, Time};
 
 /// How often an idle drive is looked at.
 const LOOK_EVERY: Span = Span::from_millis(1);
+
+/// How often a busy drive is looked at for groups to be moved because of their wear.
+const LEVEL_EVERY: Span = Span::from_millis(4);
 
 /// What an answer is about: a page, tagged by its place in the window, or a victim, tagged by its own.
 #[derive(Clone, Copy, Debug)]
@@ -157,6 +161,8 @@ pub(crate) struct Bgc {
     /// A TRANS thread was told that the drive is idle, or to close a group.
     tidying: bool,
     idle_since: Option<Time>,
+    /// From when on a cold group of a busy drive may be moved.
+    levels_from: Time,
     /// The TRANS thread to look at next in the background.
     turn_of: u8,
 }
@@ -196,6 +202,7 @@ impl Bgc {
             moved: 0,
             tidying: false,
             idle_since: None,
+            levels_from: Time::ZERO,
             turn_of: index,
         }
     }
@@ -459,6 +466,11 @@ impl Bgc {
         let Victim { trans, group, asked, on_demand, since, moved, sound, .. } =
             self.victims[at].take().expect("it is being reclaimed");
         self.moved += moved;
+        let share = self.settings.reclaim.wear_share;
+        if !asked && share > 0.0 {
+            let took = turn.now().since(since).secs_f64() * 1e9;
+            self.levels_from = turn.now() + Span::from_nanos_f64(took / share - took);
+        }
         if group.is_some() {
             turn.note(Note::GroupReclaimed { moved: std::mem::take(&mut self.moved), on_demand, since });
         }
@@ -483,6 +495,7 @@ impl Bgc {
         }
         if !idle {
             self.idle_since = None;
+            self.level(turn);
         } else if self.is_at_rest() && !self.tidying && now.since(since) >= self.settings.reclaim.idle {
             self.choose_in_background(turn);
         }
@@ -509,6 +522,28 @@ impl Bgc {
             let page = groups.page(group, 0);
             self.ask_trans(turn, trans.into(), TransOperation::Close(page), Lpn(trans.into()), 0, Tag::Tidy);
         } else {
+            self.reclaim(turn, trans, group, false);
+        }
+    }
+
+    /// Moves the least worn group of a busy drive where wear differs too much, as its share of the time allows, and if there is room for
+    /// that without the groups kept for reclaim.
+    fn level(&mut self, turn: &mut Turn<'_>) {
+        let (now, settings) = (turn.now(), self.settings.reclaim);
+        let is_moving = self.tidying || self.victims.iter().flatten().any(|victim| !victim.asked);
+        let levels = settings.wear_gap > 0 && settings.wear_share > 0.0 && self.settings.mapping == MappingScheme::Page;
+        if !levels || is_moving || now < self.levels_from {
+            return;
+        }
+        self.levels_from = now + LEVEL_EVERY;
+        let mine = (0..self.settings.parts.trans as u8)
+            .filter(|trans| u16::from(*trans) % self.settings.parts.bgc == self.index.into());
+        let found = mine.map(|trans| (trans, survey(&self.tables.groups, trans.into()))).find_map(|(trans, survey)| {
+            let group = survey.due(settings.wear_gap).filter(|_| survey.free > crate::tables::RESERVED_GROUPS)?;
+            Some((trans, group))
+        });
+        if let Some((trans, group)) = found {
+            turn.spend(Work::PickVictim);
             self.reclaim(turn, trans, group, false);
         }
     }

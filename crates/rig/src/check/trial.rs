@@ -51,6 +51,8 @@ pub struct Report {
     pub given_up: u64,
     /// Cuts of a drive that took no more writes.
     pub read_only: u64,
+    /// Merges of log groups, of drives with hybrid mapping.
+    pub merges: u64,
 }
 
 /// The moments of the cuts and what they tear, apart from other draws so that a smaller case is cut alike.
@@ -132,6 +134,7 @@ fn close(session: &Session, report: &mut Report, failures: &mut usize) -> Result
     let (failed, given_up, _) = session.failures();
     report.failed_operations += failed;
     report.given_up += given_up;
+    report.merges += session.tables().mapping.merges().iter().sum::<u64>();
     Ok(())
 }
 
@@ -198,6 +201,10 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
     device.drive.sector_words = device.drive.sector_words.max(1);
     device.check = true;
     device.settings.mutation = case.mutation;
+    if case.mutation.is_some() {
+        // A planted bug is looked for where it was.
+        device.settings.reclaim.wear_share = 0.0;
+    }
     device.drive.write_through = draw.within(0..=3) == 0 || case.hammers();
     if case.one_queue {
         (device.drive.queues, device.depth, device.vectors) = (1, 1, 1);
