@@ -45,6 +45,8 @@ pub(crate) fn settings() -> ControllerSettings {
         transport: Transport::Memory,
         role: Role::Storage,
         managed_namespaces: 4,
+        memory_sgls: true,
+        shadow_doorbells: true,
         metadata: true,
         namespaces: vec![namespace(1), namespace(2)],
     }

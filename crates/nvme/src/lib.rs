@@ -1,6 +1,6 @@
 //! The NVMe protocol, both ends, without input or output: nothing here has a clock, a thread or a socket.
 //!
-//! [`spec`] is what the wire looks like; [`prp`], the queues, [`Arbiter`] and [`Coalescer`] are the device's tables for
+//! [`spec`] is what the wire looks like; [`prp`], [`sgl`], the queues, [`Arbiter`] and [`Coalescer`] are the device's tables for
 //! the path of a command; [`Controller`] answers properties and admin commands; the `Host` types are a driver's side.
 //!
 //! # Invariants
@@ -11,8 +11,7 @@
 //! - Nothing on the path of an I/O command allocates: queues, entries, PRP resolution, arbitration, coalescing.
 //!
 //! # What it leaves out
-//! - SGLs of more than one descriptor, metadata, authentication, doorbell buffers, controller and host
-//!   memory buffers.
+//! - Keyed SGLs, authentication, controller and host memory buffers.
 //! - Firmware download, sanitize, reservations; saved features.
 //! - Page sizes other than 4 KiB, queues in more than one piece, doorbell strides other than 4 bytes, interrupt mask
 //!   registers (MSI-X has its own).
@@ -33,6 +32,8 @@ pub mod prp;
 mod queue;
 mod ready_set;
 mod settings;
+pub mod sgl;
+pub mod shadow;
 pub mod spec;
 
 pub use admin::{AdminReply, AsynchronousEvent, CommandError};

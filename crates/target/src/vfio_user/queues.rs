@@ -7,10 +7,9 @@ use crate::guest::Unmapped;
 use crate::orphan::Orphan;
 use crate::port::{Moved, QueuePair};
 use crate::session::World;
-use nvme::spec::registers::Doorbell;
 use nvme::spec::{Completion, Fuse, Opcode, Status, Submission};
 use nvme::{AsynchronousEvent, Guarded, Movement, SubmissionQueue};
-use units::{HostAddress, QueueId};
+use units::QueueId;
 use zerocopy::IntoBytes;
 
 /// Commands taken from one queue before the others have their turn: as many as a slot's pair has at most.
@@ -44,6 +43,10 @@ impl IoQueue {
         IoQueue { id, submissions, tail: 0, completions, pair, flights, places, half: None }
     }
 
+    pub(super) fn entries(&self) -> u32 {
+        self.submissions.entries()
+    }
+
     /// Its pair, with what is under way there.
     pub(super) fn leave(mut self) -> Orphan {
         self.drop_half();
@@ -72,12 +75,6 @@ impl IoQueue {
     }
 }
 
-/// Where the metadata of a command lie, in one piece (MPTR); dword aligned (Base §3.3.3.1).
-fn metadata_at(submission: &Submission) -> Result<HostAddress, Status> {
-    let at = HostAddress(submission.0[2]);
-    if at.0.is_multiple_of(4) { Ok(at) } else { Err(Status::INVALID_FIELD) }
-}
-
 fn unmapped(Unmapped: Unmapped) -> Status {
     Status::DATA_TRANSFER_ERROR
 }
@@ -97,7 +94,7 @@ impl Function {
     }
 
     fn fetch_from(&mut self, world: &mut World<'_>, queue: &mut IoQueue) -> Result<bool, Unmapped> {
-        let tail = self.doorbells.get(Doorbell::SubmissionTail(queue.id));
+        let [tail, _] = self.seen[queue.id.index()];
         if tail != queue.tail {
             queue.tail = tail;
             if queue.submissions.ring(tail).is_err() {
@@ -226,7 +223,7 @@ impl Function {
             }
             Movement::FromHost(bytes) | Movement::ToHost(bytes) => bytes.0,
         };
-        place.find(&self.guest, submission, bytes)?;
+        place.find(&self.guest, submission, bytes, matches!(movement, Movement::ToHost(_)))?;
         if matches!(movement, Movement::ToHost(_)) {
             return Ok((opcode, movement, guarded, Moved::Blocks(bytes as usize)));
         }
@@ -242,7 +239,8 @@ impl Function {
         match &guarded {
             Some(guarded) => {
                 let mut metadata = vec![0; guarded.metadata_bytes()];
-                self.guest.read(metadata_at(submission)?, &mut metadata).map_err(unmapped)?;
+                let at = Place::of_metadata(&self.guest, submission, metadata.len(), false)?;
+                at.read(&self.guest, &mut metadata).map_err(unmapped)?;
                 let data = &self.scratch.as_bytes()[..bytes as usize];
                 world.port.put_guarded(&queue.pair, slot, guarded, [data, &metadata])?;
             }
@@ -317,7 +315,8 @@ impl Function {
         if submission.opcode() == Opcode::Read as u8 {
             queue.places[usize::from(slot)].write(&self.guest, &data).map_err(unmapped)?;
             if !metadata.is_empty() {
-                self.guest.write(metadata_at(submission)?, &metadata).map_err(unmapped)?;
+                let at = Place::of_metadata(&self.guest, submission, metadata.len(), true)?;
+                at.write(&self.guest, &metadata).map_err(unmapped)?;
             }
         }
         Ok(())
