@@ -1,7 +1,6 @@
 //! Identify: the structures, made from the settings (Base §5.17).
 
 use crate::io::RANGE_BYTES_MAX;
-use crate::io::may_copy;
 use crate::namespaces::{FORMATS, Format, GRANULE_BYTES, Space};
 use crate::spec::fabrics::ANY_CONTROLLER;
 use crate::spec::identify::{
@@ -191,7 +190,7 @@ impl Controller {
             .set_eui64(settings.eui64)
             .set_endurance_group(self.has_group().into());
         self.set_formats(&mut namespace, Format::of(settings));
-        if self.settings.commands.contains(&Opcode::Copy) && may_copy(settings) {
+        if self.settings.commands.contains(&Opcode::Copy) {
             let blocks = (COPY_BYTES_MAX / u64::from(settings.block_bytes)) as u32;
             namespace.set_copy_range_blocks(blocks as u16).set_copy_blocks(blocks);
             namespace.set_copy_ranges((COPY_RANGES_MAX - 1) as u8);

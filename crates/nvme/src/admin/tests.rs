@@ -252,7 +252,10 @@ fn a_write_cache_that_is_turned_off_is_settled_first() {
     let mut controller = ready_with(settings);
     let write = Submission::write(1, 8, 8, DataPointer::default());
     let trim = Submission::dataset_management(1, 1, DataPointer::default()).with_dword(12, u32::MAX);
-    let goes_through = |controller: &Controller, entry: &Submission| controller.translate(entry).unwrap().fua();
+    let goes_through = |controller: &Controller, entry: &Submission| {
+        let admission = controller.admit(entry).unwrap();
+        controller.translate(entry, &admission).unwrap().fua()
+    };
     assert_eq!([write, trim].map(|entry| goes_through(&controller, &entry)), [false, false]);
     let set = |value| Submission::set_features(FeatureId::VolatileWriteCache, value).with_command_id(9);
     assert_eq!(controller.admin(&set(0)), AdminReply::Held);

@@ -119,7 +119,7 @@ impl Namespaces {
         };
         let settings = NamespaceSettings { blocks, block_bytes, metadata: metadata == 1, protection, nguid, eui64 };
         let (shown, attached) = (shown == 1, BTreeSet::new());
-        (id, Ok(Space { settings, home, first, length, attached, shown, change: None }))
+        (id, Ok(Space { settings, home, first, length, attached, shown, since: 0, change: None }))
     }
 
     /// Whether a namespace can be here, beside those that there are.
