@@ -26,7 +26,7 @@ pub use drive::{Drive, DriveError, DriveShape, LbaFormat, Namespace};
 pub use message::*;
 pub use mutation::{MUTATIONS, Mutation, Planted};
 pub use note::{LatencyPart, Note, PipelineStep, Wait};
-pub use policies::{MergeKind, Ranks, each_owner, page_of_rank, rank_of, shares, trans_of};
+pub use policies::{MergeKind, Owners, Ranks, page_of_rank, rank_of, shares, trans_of};
 pub use ports::{FlashChannel, HostLink, HostPort, PowerPort};
 pub use settings::{
     AddressSplit, BlockDeal, CacheSettings, FlashSettings, JournalSettings, LOCK_REGION, LockSettings, MappingScheme,

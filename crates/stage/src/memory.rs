@@ -162,6 +162,22 @@ impl Words {
             cell.store(*word, Ordering::Relaxed);
         }
     }
+
+    /// Copies 4-byte words in, two from each value, its lower half first, without a price.
+    pub fn write_halves(&self, index: usize, count: usize, values: &[u64]) {
+        let Cells::Narrow(cells) = &*self.cells else { panic!("only tables of 4-byte words are written in halves") };
+        let halves = values.iter().flat_map(|value| [*value as u32, (value >> 32) as u32]);
+        for (cell, half) in cells[index..index + count].iter().zip(halves) {
+            cell.store(half, Ordering::Relaxed);
+        }
+    }
+
+    /// Gives all words of a table of 4-byte words, in order, without a price.
+    #[inline]
+    pub fn each_narrow(&self, mut each: impl FnMut(u32)) {
+        let Cells::Narrow(cells) = &*self.cells else { panic!("a table of 8-byte words") };
+        cells.iter().for_each(|cell| each(cell.load(Ordering::Relaxed)));
+    }
 }
 
 /// Hands out tables and locks; every line has one number over all of them.
@@ -239,5 +255,10 @@ mod tests {
         let mut out = [0; 3];
         table.read(1, &mut out);
         assert_eq!(out, [9, 8, 0]);
+        let halves = SharedMemory::default().narrow(5);
+        halves.write_halves(1, 3, &[7 << 32 | 6, 9 << 32 | 8]);
+        let mut all = Vec::new();
+        halves.each_narrow(|word| all.push(word));
+        assert_eq!(all, [0, 6, 7, 8, 0]);
     }
 }

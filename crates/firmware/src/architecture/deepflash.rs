@@ -23,7 +23,7 @@ const GROUPS: &[ThreadGroup] = &[
 ];
 
 /// A thread for each part, in a group of its name.
-const STAFF: Staff = Staff { seat: |part, index| Seat { group: part.name(), index }, shared: None };
+const STAFF: Staff = Staff { seat: |part, index| Seat { group: part.name(), index }, shared: &[] };
 
 /// As many parts as threads.
 fn parts(threads: &ThreadCounts) -> PartCounts {

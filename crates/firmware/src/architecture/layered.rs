@@ -26,7 +26,7 @@ const GROUPS: &[ThreadGroup] = &[
 
 const ONE: &str = "layered firmware has one thread for each layer";
 
-const STAFF: Staff = Staff { seat, shared: None };
+const STAFF: Staff = Staff { seat, shared: &[] };
 
 fn seat(part: Part, index: u16) -> Seat {
     match part {
@@ -36,17 +36,11 @@ fn seat(part: Part, index: u16) -> Seat {
     }
 }
 
-/// Places the threads of firmware groups on the first cores, `own` of them, and those of `fcmd` on the cores after these; with no core
-/// left they share the first ones.
-pub(super) fn beside_channels(threads: ThreadCounts, own: u16, cores: u16) -> Result<Placement, PlacementError> {
-    let placement = Placement::dealt(threads, cores)?;
-    let first = threads.iter().filter(|(group, _)| *group != "fcmd");
-    let (own, all) = (own.min(cores), cores);
-    let placed = first.into_iter().try_fold(placement, |placement, (group, count)| {
-        placement.with(group, (0..count).map(|index| CoreId(index % own)).collect())
-    })?;
-    let channels = (0..threads.of("fcmd")).map(|index| if all > own { own + index % (all - own) } else { index % all });
-    placed.with("fcmd", channels.map(CoreId).collect())
+/// The layers on the first core, and the threads of `fcmd` on the cores after it; with no other core they are on that one.
+fn beside_channels(threads: ThreadCounts, cores: u16) -> Result<Placement, PlacementError> {
+    let layers = Placement::dealt(threads, cores)?.with("hil", vec![CoreId(0)])?.with("ftl", vec![CoreId(0)])?;
+    let channels = (0..threads.of("fcmd")).map(|index| if cores > 1 { 1 + index % (cores - 1) } else { 0 });
+    layers.with("fcmd", channels.map(CoreId).collect())
 }
 
 impl Architecture for Layered {
@@ -67,7 +61,7 @@ impl Architecture for Layered {
         Some(17)
     }
     fn place(&self, threads: ThreadCounts, cores: u16) -> Result<Placement, PlacementError> {
-        beside_channels(threads, 1, cores)
+        beside_channels(threads, cores)
     }
     fn settle(&self, settings: Settings) -> Settings {
         plain(settings)

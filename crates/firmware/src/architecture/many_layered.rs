@@ -23,7 +23,7 @@ const GROUPS: &[ThreadGroup] = &[
     ThreadGroup::new("fcmd", 16, LatencyPart::Fcmd, "flash transactions of a channel each"),
 ];
 
-const STAFF: Staff = Staff { seat, shared: None };
+const STAFF: Staff = Staff { seat, shared: &[] };
 
 fn seat(part: Part, index: u16) -> Seat {
     let group = if part == Part::Fcmd { "fcmd" } else { "instance" };
@@ -44,11 +44,8 @@ impl Architecture for ManyLayered {
         let (each, fcmd) = (settings.threads.of("instance"), settings.threads.of("fcmd"));
         PartCounts { nvmq: each, ilock: each, cache: each, trans: each, log: 1, bgc: each, fcmd }
     }
-    /// The threads of a pair on one core.
     fn place(&self, threads: ThreadCounts, cores: u16) -> Result<Placement, PlacementError> {
-        threads.iter().try_fold(Placement::dealt(threads, cores)?, |placement, (group, count)| {
-            placement.with(group, (0..count).map(|index| CoreId(index % cores)).collect())
-        })
+        core_each(threads, cores)
     }
     fn settle(&self, settings: Settings) -> Settings {
         Settings { deal: BlockDeal::Channel, ..plain(settings) }
@@ -56,4 +53,11 @@ impl Architecture for ManyLayered {
     fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawing, DrawError> {
         STAFF.draw(materials, prepare)
     }
+}
+
+/// Places the threads of all groups that have the same number on one core.
+pub(super) fn core_each(threads: ThreadCounts, cores: u16) -> Result<Placement, PlacementError> {
+    threads.iter().try_fold(Placement::dealt(threads, cores)?, |placement, (group, count)| {
+        placement.with(group, (0..count).map(|index| CoreId(index % cores)).collect())
+    })
 }

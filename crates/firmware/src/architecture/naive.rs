@@ -2,14 +2,16 @@
 //! one set of blocks and one table of locked ranges in memory that all instances share (DeepFlash §3, Figure 3b).
 //!
 //! ```text
-//! queues 0, n.. -> instance 0 --+-- lock -- ranges
-//! queues 1, ..  -> instance 1 --+-- lock -- buffer         (a lock for each of lock.regions)
-//!    ...              ...       +-- lock -- map and blocks (the same) -> FCMD -> channels, a core each
+//! queues 0, n.. -> HIL 0 -> FTL 0 -. a core
+//! queues 1, ..  -> HIL 1 -> FTL 1 -' a core           -> FCMD -> channels, a core each
+//!    ...           ...      ...
+//!     lock -- ranges: HIL     lock -- buffer, lock -- map and blocks: FTL     (a lock for each of lock.regions)
 //! ```
 //! Whoever uses a shared structure holds its lock meanwhile, and fetches the lines that another core wrote. Reclaim and journal
-//! run beside the first instance.
+//! run beside the first FTL.
 
-use super::layered::{beside_channels, plain};
+use super::layered::plain;
+use super::many_layered::core_each;
 use super::staff::{Seat, Sharing, Staff};
 use super::{Architecture, DrawError, Drawing, Materials, Placement, PlacementError, ThreadCounts, ThreadGroup};
 use crate::stages::layer::Part;
@@ -19,22 +21,28 @@ use crate::{LatencyPart, PartCounts, Settings, Tables};
 pub(super) struct Naive;
 
 const GROUPS: &[ThreadGroup] = &[
-    ThreadGroup::new("instance", 12, LatencyPart::Nvmq, "whole firmware for its own queues").within(
-        1,
-        64,
-        "a core each",
-    ),
-    ThreadGroup::new("fcmd", 16, LatencyPart::Fcmd, "flash channels: one of 16 each"),
+    ThreadGroup::new("hil", 12, LatencyPart::Nvmq, "host interface layer of an instance: its own queues, order, DMA")
+        .within(1, 64, CORE_EACH),
+    ThreadGroup::new("ftl", 12, LatencyPart::Cache, "flash translation layer of an instance: what all of them share")
+        .within(1, 64, CORE_EACH),
 ];
 
-const STAFF: Staff =
-    Staff { seat, shared: Some(Sharing { group: "instance", parts: &[Part::Ilock, Part::Cache, Part::Trans] }) };
+const CORE_EACH: &str = "an instance is a thread of each layer on a core";
+
+const STAFF: Staff = Staff {
+    seat,
+    shared: &[
+        Sharing { group: "hil", parts: &[Part::Ilock] },
+        Sharing { group: "ftl", parts: &[Part::Cache, Part::Trans] },
+    ],
+};
 
 fn seat(part: Part, index: u16) -> Seat {
     match part {
-        Part::Nvmq => Seat { group: "instance", index },
-        Part::Fcmd => Seat { group: "fcmd", index },
-        Part::Ilock | Part::Cache | Part::Trans | Part::Log | Part::Bgc => Seat { group: "instance", index: 0 },
+        Part::Nvmq => Seat { group: "hil", index },
+        Part::Fcmd => Seat { group: "ftl", index },
+        Part::Ilock => Seat { group: "hil", index: 0 },
+        Part::Cache | Part::Trans | Part::Log | Part::Bgc => Seat { group: "ftl", index: 0 },
     }
 }
 
@@ -50,14 +58,14 @@ impl Architecture for Naive {
     }
     fn parts(&self, settings: &Settings) -> PartCounts {
         let (threads, regions) = (&settings.threads, settings.lock.regions);
-        let (nvmq, fcmd) = (threads.of("instance"), threads.of("fcmd"));
+        let (nvmq, fcmd) = (threads.of("hil"), threads.of("ftl"));
         PartCounts { nvmq, ilock: regions, cache: regions, trans: regions, log: 1, bgc: 1, fcmd }
     }
     fn cores(&self) -> Option<u16> {
-        Some(28)
+        Some(12)
     }
     fn place(&self, threads: ThreadCounts, cores: u16) -> Result<Placement, PlacementError> {
-        beside_channels(threads, threads.of("instance"), cores)
+        core_each(threads, cores)
     }
     fn settle(&self, settings: Settings) -> Settings {
         plain(settings)

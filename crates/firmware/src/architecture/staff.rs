@@ -30,13 +30,20 @@ pub(super) struct Staff {
     pub(super) seat: fn(Part, u16) -> Seat,
     /// Kinds of parts that all threads of a group run, under a lock for each part. Their seat is where they are told what they
     /// waited for.
-    pub(super) shared: Option<Sharing>,
+    pub(super) shared: &'static [Sharing],
 }
 
 /// Parts that threads share.
 pub(super) struct Sharing {
     pub(super) group: &'static str,
     pub(super) parts: &'static [Part],
+}
+
+impl Staff {
+    /// The group of threads that share a kind of part.
+    fn sharers(&self, part: Part) -> Option<&'static str> {
+        self.shared.iter().find(|sharing| sharing.parts.contains(&part)).map(|sharing| sharing.group)
+    }
 }
 
 /// A thread and the parts it runs.
@@ -79,13 +86,11 @@ impl Crew {
     /// Installs the threads: one part as it is, several as a layer.
     fn install(self, drawing: &mut Drawing, materials: &Materials, staff: &Staff, bounds: Bounds) {
         let plan = &mut drawing.blueprint;
-        let (shared_by, shared_parts) =
-            staff.shared.as_ref().map_or(("", &[][..]), |sharing| (sharing.group, sharing.parts));
         let slots: Vec<(&str, Slot<Layer>)> = self.threads.iter().map(|thread| (thread.group, thread.slot)).collect();
         let (mut guarded, mut own) = (Vec::new(), Vec::new());
         for Thread { group, slot, members, .. } in self.threads {
             let (shared, alone): (Vec<_>, Vec<_>) =
-                members.into_iter().partition(|(part, _)| group == shared_by && shared_parts.contains(part));
+                members.into_iter().partition(|(part, _)| staff.sharers(*part) == Some(group));
             guarded.extend(shared);
             own.push((group, slot, alone));
         }
@@ -93,7 +98,8 @@ impl Crew {
         let guarded: Vec<(Part, Guarded<AnyStage>)> =
             guarded.into_iter().map(|(part, stage)| (part, Guarded::new(plan.lock(), stage))).collect();
         for (group, slot, mut alone) in own {
-            let shares = group == shared_by;
+            let shared = |part: &Part| staff.sharers(*part) == Some(group);
+            let shares = staff.shared.iter().any(|sharing| sharing.group == group);
             if alone.len() == 1 && !shares {
                 plan.install_boxed(slot, alone.remove(0).1);
                 continue;
@@ -101,7 +107,8 @@ impl Crew {
             let mut members: Vec<Member> =
                 alone.into_iter().map(|(part, stage)| Member::new(part, Hold::Own(stage))).collect();
             if shares {
-                members.extend(guarded.iter().map(|(part, state)| Member::new(*part, Hold::Shared(state.clone()))));
+                let guarded = guarded.iter().filter(|(part, _)| shared(part));
+                members.extend(guarded.map(|(part, state)| Member::new(*part, Hold::Shared(state.clone()))));
                 // What a shared part sends, any of the threads may send.
                 for &(_, other) in slots.iter().filter(|(_, other)| other.id() != slot.id()) {
                     let _: Address<()> = plan.connect(slot, other, bounds.page_requests() + bounds.commands);
@@ -126,6 +133,9 @@ struct Groups {
     nvmq: Vec<Slot<Nvmq>>,
     ilock: Vec<Slot<Ilock>>,
     cache: Vec<Slot<Cache>>,
+    /// The parts that each NVMQ thread asks: shared ones where the thread with its number runs them.
+    near_cache: Vec<Vec<Slot<Cache>>>,
+    near_trans: Vec<Vec<Slot<Trans>>>,
     /// Where CACHE is told of its pages: see [`Answers`].
     told: Vec<Slot<Cache>>,
     trans: Vec<Slot<Trans>>,
@@ -190,12 +200,14 @@ impl Staff {
             nvmq: self.seats(&crew, Part::Nvmq, parts.nvmq),
             ilock: self.seats(&crew, Part::Ilock, parts.ilock),
             cache: self.seats(&crew, Part::Cache, parts.cache),
+            near_cache: self.near(&crew, Part::Cache, parts.cache, parts.nvmq),
+            near_trans: self.near(&crew, Part::Trans, parts.trans, parts.nvmq),
             told: self.told(&crew, parts.cache),
             trans: self.seats(&crew, Part::Trans, parts.trans),
             log: self.seats(&crew, Part::Log, parts.log),
             bgc: self.seats(&crew, Part::Bgc, parts.bgc),
             fcmd: self.seats(&crew, Part::Fcmd, parts.fcmd),
-            shares: self.shared.is_some(),
+            shares: !self.shared.is_empty(),
         };
         let mut drawing = Drawing { blueprint: plan, hardware, tables };
         let mut frames = FrameDeal { next: 0 };
@@ -214,13 +226,21 @@ impl Staff {
 
     /// Every thread that runs CACHE, once for each of its parts.
     fn told(&self, crew: &Crew, count: u16) -> Vec<Slot<Cache>> {
-        match self.shared.as_ref().filter(|sharing| sharing.parts.contains(&Part::Cache)) {
+        match self.sharers(Part::Cache) {
             None => self.seats(crew, Part::Cache, count),
-            Some(sharing) => {
-                let threads = crew.threads.iter().filter(|thread| thread.group == sharing.group);
+            Some(group) => {
+                let threads = crew.threads.iter().filter(|thread| thread.group == group);
                 threads.flat_map(|thread| (0..count).map(|_| thread.slot.part())).collect()
             }
         }
+    }
+
+    /// For each NVMQ thread the places of the parts of a kind that it asks.
+    fn near<S>(&self, crew: &Crew, part: Part, count: u16, askers: u16) -> Vec<Vec<Slot<S>>> {
+        let Some(group) = self.sharers(part) else { return vec![self.seats(crew, part, count); askers.into()] };
+        let sharers: Vec<&Thread> = crew.threads.iter().filter(|thread| thread.group == group).collect();
+        let near = |asker: u16| sharers[usize::from(asker) % sharers.len()].slot.part();
+        (0..askers).map(|asker| vec![near(asker); count.into()]).collect()
     }
 
     /// The places of the parts of a kind.
@@ -311,8 +331,8 @@ impl Site<'_> {
                 locks: connect(plan, slot, &groups.ilock, 2 * commands),
                 skips: connect(plan, slot, &groups.ilock, 2 * commands),
                 releases: connect(plan, slot, &groups.ilock, 2 * commands),
-                caches: connect(plan, slot, &groups.cache, pages + commands),
-                trans: connect(plan, slot, &groups.trans, pages),
+                caches: connect(plan, slot, &groups.near_cache[index], pages + commands),
+                trans: connect(plan, slot, &groups.near_trans[index], pages),
             };
             let link = drawing.hardware.link;
             drawing.hardware.fetches.push(plan.connect(link, slot, commands));

@@ -9,6 +9,7 @@
 //! short anywhere and begin anew.
 
 mod checkpoint;
+mod count;
 mod found;
 mod reader;
 mod stage;

@@ -1,6 +1,7 @@
 //! The stage that recovery runs in: step after step, each on all dies at once.
 
 use super::checkpoint::{Checkpoint, JournalPages};
+use super::count::count;
 use super::reader::{Course, DieRows};
 use super::{Found, STEPS};
 use crate::message::*;
@@ -307,13 +308,7 @@ impl Boot {
     fn load_segment(&mut self, turn: &mut Turn<'_>, segment: u32, (checkpoint, at): (u64, Ppn), frame: u32) {
         turn.spend(Work::CollectMetadata);
         self.loaded[segment as usize] = (checkpoint, at.0 + 1);
-        let entries = self.words(frame).into_iter().flat_map(|word| [word as u32, (word >> 32) as u32]);
-        for (lpn, entry) in self.lpns(segment).zip(entries) {
-            match entry.checked_sub(1) {
-                Some(place) => self.map.set(lpn, Ppn(place)),
-                None => self.map.unset(lpn),
-            }
-        }
+        self.map.set_segment(segment, &self.words(frame));
     }
 
     /// The logical pages of a segment.
@@ -376,25 +371,8 @@ impl Boot {
 
     /// Counts valid pages, and drops what points to a page that is not there.
     fn count(&mut self, turn: &mut Turn<'_>) {
-        let groups = &self.tables.groups;
-        for lpn in (0..self.pages).map(Lpn) {
-            let Some(at) = self.map.place(lpn) else { continue };
-            let group = groups.of(at);
-            let is_there = || {
-                let labels = self.labels.get(&group);
-                labels.is_some_and(|labels| labels[groups.position(at) as usize] == lpn.0 + 1)
-            };
-            if self.known[group as usize] || is_there() {
-                groups.find_valid(at);
-                self.found.groups[group as usize].valid += 1;
-                self.found.mapped += 1;
-            } else {
-                self.map.unset(lpn);
-                self.tables.mapping.mark_changed(lpn.0 / self.tables.mapping.segment_entries() as u32);
-                self.found.dropped += 1;
-            }
-        }
-        self.labels = BTreeMap::new();
+        let labels = std::mem::take(&mut self.labels);
+        count(&self.tables, &self.map, (&self.known, &labels), &mut self.found);
         let newest = self.found.groups.iter().map(|group| group.newest + 1);
         let bounds = self.checkpoint.iter().flat_map(|checkpoint| checkpoint.bounds.iter().copied());
         let first = newest.chain(bounds).max().unwrap_or(1);

@@ -7,6 +7,6 @@ mod victim;
 
 pub use merge::MergeKind;
 pub(crate) use merge::{LogFill, pick_log};
-pub use split::{Ranks, each_owner, page_of_rank, rank_of, shares, trans_of};
+pub use split::{Owners, Ranks, page_of_rank, rank_of, shares, trans_of};
 pub(crate) use striping::Striping;
 pub(crate) use victim::{pick_victim, survey};

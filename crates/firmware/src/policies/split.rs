@@ -24,26 +24,53 @@ pub fn trans_of(split: AddressSplit, lpn: Lpn, threads: u16) -> u16 {
 }
 
 /// Says of each page of a range which thread owns it, as [`trans_of`] does one by one.
-#[inline]
-pub fn each_owner(split: AddressSplit, pages: Range<u32>, threads: u16, mut each: impl FnMut(Lpn, usize)) {
-    let (bits, count) = (bits(threads.into()), u32::from(threads));
-    if split == AddressSplit::Plain || bits == 0 {
-        pages.for_each(|lpn| each(Lpn(lpn), (lpn % count) as usize));
-        return;
+#[derive(Clone, Debug)]
+pub struct Owners {
+    split: AddressSplit,
+    threads: u32,
+    bits: u32,
+    /// The owners of the first pages. Pages of a run differ in as many bits as a whole number of folds has, so that the fold of the
+    /// others is taken once a run. Runs of some hundred pages are long enough for that, and their table is short.
+    run: Vec<u16>,
+}
+
+impl Owners {
+    /// Among so many threads.
+    pub fn new(split: AddressSplit, threads: u16) -> Self {
+        let (bits, threads) = (bits(threads.into()), u32::from(threads));
+        let width = if bits == 0 { 0 } else { bits * 8u32.div_ceil(bits) };
+        let run = (0..1 << width).map(|low| (fold(low, bits) % threads) as u16).collect();
+        Owners { split, threads, bits, run }
     }
-    // Pages of a run differ in as many bits as a whole number of folds has, so that the fold of the others is taken once a run.
-    // Runs of some hundred pages are long enough for that, and their table is short.
-    let width = bits * 8u32.div_ceil(bits);
-    let owners: Vec<u16> = (0..1 << width).map(|low| (fold(low, bits) % count) as u16).collect();
-    let mut next = pages.start;
-    while next < pages.end {
-        let run = next >> width;
-        let end = pages.end.min((run + 1).saturating_mul(1 << width));
-        let high = fold(run, bits);
-        for lpn in next..end {
-            each(Lpn(lpn), owners[((lpn & ((1 << width) - 1)) ^ high) as usize].into());
+
+    /// How many threads there are.
+    pub fn threads(&self) -> usize {
+        self.threads as usize
+    }
+
+    /// The number of a page among those of its thread, as [`rank_of`] says.
+    pub fn rank(&self, lpn: Lpn) -> u32 {
+        rank_of(self.split, lpn, self.threads as u16)
+    }
+
+    /// Gives each page of a range with its thread, in order.
+    #[inline]
+    pub fn each(&self, pages: Range<u32>, mut each: impl FnMut(Lpn, usize)) {
+        if self.split == AddressSplit::Plain || self.bits == 0 {
+            pages.for_each(|lpn| each(Lpn(lpn), (lpn % self.threads) as usize));
+            return;
         }
-        next = end;
+        let (mask, width) = (self.run.len() as u32 - 1, self.run.len().trailing_zeros());
+        let mut next = pages.start;
+        while next < pages.end {
+            let run = next >> width;
+            let end = pages.end.min((run + 1).saturating_mul(1 << width));
+            let high = fold(run, self.bits);
+            for lpn in next..end {
+                each(Lpn(lpn), self.run[((lpn & mask) ^ high) as usize].into());
+            }
+            next = end;
+        }
     }
 }
 
@@ -234,7 +261,7 @@ mod tests {
         for split in [AddressSplit::Plain, AddressSplit::Xor] {
             for threads in [1, 2, 3, 6, 8, 12] {
                 let mut next = 5;
-                each_owner(split, 5..70_000, threads, |lpn, owner| {
+                Owners::new(split, threads).each(5..70_000, |lpn, owner| {
                     assert_eq!((lpn, owner), (Lpn(next), trans_of(split, lpn, threads).into()), "{split:?}, {threads}");
                     next += 1;
                 });

@@ -355,10 +355,29 @@ impl BlockGroups {
             self.valid.set_bits(new.0 as usize / 64, 1 << (new.0 % 64));
         }
     }
-    /// A page holds what its logical page's map entry points to, without a price: recovery.
-    pub(crate) fn find_valid(&self, ppn: Ppn) {
-        self.valid_count.fetch_add(self.of(ppn) as usize, 1);
-        self.valid.set_bits(ppn.0 as usize / 64, 1 << (ppn.0 % 64));
+    /// The pages of a group as ranges of words of a table with a bit for each page, and the bits of each word that are its.
+    fn words_of(&self, group: u32) -> impl Iterator<Item = (usize, u64)> + use<> {
+        let (mut next, end) = (group * self.pages(), (group + 1) * self.pages());
+        std::iter::from_fn(move || {
+            let (word, bit) = (next / 64, next % 64);
+            let count = (64 - bit).min(end.checked_sub(next).filter(|left| *left > 0)?);
+            next += count;
+            Some((word as usize, u64::MAX >> (64 - count) << bit))
+        })
+    }
+    /// How many pages of a group have a bit in such a table.
+    pub(crate) fn count_bits(&self, group: u32, bits: &[u64]) -> u32 {
+        self.words_of(group).map(|(word, mask)| (bits[word] & mask).count_ones()).sum()
+    }
+    /// The pages of a group that have a bit in such a table hold what their logical page's map entry points to; how many these are.
+    /// Without a price: recovery.
+    pub(crate) fn find_valid(&self, group: u32, bits: &[u64]) -> u32 {
+        for (word, mask) in self.words_of(group) {
+            self.valid.set_bits(word, bits[word] & mask);
+        }
+        let count = self.count_bits(group, bits);
+        self.valid_count.set(group as usize, count.into());
+        count
     }
     /// Marks the valid pages of an empty group, by position, without a price: preconditioning.
     pub fn fill(&self, group: u32, valid: &[bool]) {

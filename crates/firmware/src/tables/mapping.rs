@@ -159,6 +159,32 @@ impl PageMap {
         self.get(lpn)
     }
 
+    /// Gives all places of pages, without a price: recovery.
+    pub(crate) fn each_place(&self, mut each: impl FnMut(Ppn)) {
+        self.entries.each_narrow(|entry| {
+            if let Some(place) = entry.checked_sub(1) {
+                each(Ppn(place));
+            }
+        });
+    }
+
+    /// Pages that are somewhere, and where: the same, one by one.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Lpn, Ppn)> + '_ {
+        (0..self.pages()).map(Lpn).filter_map(|lpn| Some((lpn, self.get(lpn)?)))
+    }
+
+    /// Whether a page, if there is such a one, is at a place.
+    pub(crate) fn points(&self, lpn: u32, to: Ppn) -> bool {
+        lpn < self.pages() && self.get(Lpn(lpn)) == Some(to)
+    }
+
+    /// Sets the entries of a segment to those of its page in the journal, two a word, without a price: recovery.
+    pub(crate) fn set_segment(&self, segment: u32, words: &[u64]) {
+        let first = segment as usize * self.changes.per_segment;
+        let count = self.changes.per_segment.min(self.entries.len().saturating_sub(first));
+        self.entries.write_halves(first, count, words);
+    }
+
     /// Says that a page is nowhere, without a price: recovery.
     pub(crate) fn unset(&self, lpn: Lpn) {
         self.entries.set(lpn.0 as usize, 0);

@@ -21,7 +21,7 @@ pub const DEVICES: &[Named] = named! {
 };
 
 /// Processors with their prices.
-pub const PROCESSORS: &[Named] = named! { "in-order-1ghz" "out-of-order-1.2ghz" "out-of-order-2.4ghz" };
+pub const PROCESSORS: &[Named] = named! { "in-order-1ghz" "out-of-order-1.2ghz" "out-of-order-2.4ghz" "timeless" };
 
 /// A file of a catalogue or of the user.
 pub(super) struct Source {

@@ -1,9 +1,10 @@
 //! A drive that was overwritten at random: groups hold ever fewer valid pages the older they are, in a random order.
 
-use super::permutation::Permutation;
+use super::permutation::{Permutation, ROUNDS};
 use super::rule::{Rule, Share};
 use firmware::{AddressSplit, BlockGroups, Ranks};
 use flash::Labels;
+use prefetch_index::prefetch_index;
 use units::{Lba, Lpn, Ppn, pattern};
 
 /// Which permutation of the seed orders the pages of a thread; those of the groups have the numbers of the groups.
@@ -16,21 +17,41 @@ pub(super) struct Aged {
     shares: Vec<Share>,
     threads: Vec<Course>,
     ordinals: Vec<u32>,
-    /// Of each group the order of its positions: first those that are valid. Neighbours of the map lie in different groups, so it is
-    /// not worked out anew for each.
-    positions: Vec<Permutation>,
     seed: u64,
 }
 
 /// The order in which a TRANS thread's pages were last written, cut into groups.
+///
+/// Neighbours of the map lie in different groups, so whoever asks for the places of many pages looks all over these tables. They are
+/// looked through one after another, for all pages at a time: so what is not near is on its way for many pages at once.
 #[derive(Debug)]
 struct Course {
     order: Permutation,
     /// Before each group that was filled, and after the last: how many of the thread's pages were last written before it.
     before: Vec<u32>,
-    /// The group that the first of every so many pages is in: where a search begins.
+    /// The group that the first page of each cell is in. A cell is a power of two of pages, hardly more than the emptiest group has.
     near: Vec<u32>,
+    cell_bits: u32,
+    /// The most groups that begin within a cell.
+    steps: u32,
+    filled: Vec<Filled>,
+    /// An order of the positions of a group, but for the keys.
+    positions: Permutation,
 }
+
+/// A group that was filled: not more than is in half a line of the processor's cache.
+#[derive(Debug)]
+#[repr(align(32))]
+struct Filled {
+    group: u32,
+    /// As in [`Course::before`].
+    before: u32,
+    /// Those of the order of its positions: first those that are valid.
+    keys: [u32; ROUNDS],
+}
+
+/// The most steps from the first group of a cell that are taken for every page, whether it needs them or not.
+const STEPS_MAX: u32 = 3;
 
 impl Aged {
     /// `valid(age)` is the valid share of a group, its age from 0 (just written) to 1 (oldest).
@@ -42,27 +63,13 @@ impl Aged {
         valid: &dyn Fn(f64) -> f64,
     ) -> Self {
         let course = |(share, thread): (&Share, u32)| {
-            let before = plan(share, groups.pages(), valid);
-            let near = (0..share.pages.div_ceil(groups.pages())).map(|at| {
-                let page = at * groups.pages();
-                before.partition_point(|&first| first <= page) as u32 - 1
-            });
-            Course {
-                order: Permutation::new(share.pages, seed, ORDER_OF_THREAD + thread),
-                near: near.collect(),
-                before,
-            }
+            let order = Permutation::new(share.pages, seed, ORDER_OF_THREAD + thread);
+            Course::new(order, share, groups.pages(), plan(share, groups.pages(), valid), seed)
         };
         let threads = shares.iter().zip(0..).map(course).collect();
         let ordinals = Share::ordinals(&shares, groups.count());
-        let positions = (0..groups.count()).map(|group| Permutation::new(groups.pages(), seed, group)).collect();
         let ranks = Ranks::new(split, shares.len() as u16);
-        Aged { groups: groups.clone(), ranks, shares, threads, ordinals, positions, seed }
-    }
-
-    /// The order of the positions of the group that a thread filled as number `ordinal`.
-    fn positions(&self, thread: usize, ordinal: u32) -> &Permutation {
-        &self.positions[self.shares[thread].groups[ordinal as usize] as usize]
+        Aged { groups: groups.clone(), ranks, shares, threads, ordinals, seed }
     }
 }
 
@@ -93,6 +100,53 @@ pub(super) fn working_groups(groups: usize) -> usize {
 }
 
 impl Course {
+    fn new(order: Permutation, share: &Share, per_group: u32, before: Vec<u32>, seed: u64) -> Self {
+        let valid = before.windows(2).rev().skip(1).map(|pair| pair[1] - pair[0]);
+        let cell_bits = valid.min().unwrap_or(per_group).max(per_group / 8).max(1).ilog2();
+        let mut near = Vec::with_capacity((share.pages >> cell_bits) as usize + 1);
+        let (mut ordinal, mut steps) = (0, 0);
+        let cells = (0..share.pages).step_by(1 << cell_bits);
+        for page in cells.chain(share.pages.checked_sub(1)) {
+            let from = ordinal;
+            while before[ordinal as usize + 1] <= page {
+                ordinal += 1;
+            }
+            steps = steps.max(ordinal - from);
+            near.push(ordinal);
+        }
+        let filled = share.groups.iter().zip(&before[..before.len() - 1]).map(|(&group, &before)| Filled {
+            group,
+            before,
+            keys: Permutation::new(per_group, seed, group).keys(),
+        });
+        let positions = Permutation::new(per_group, seed, 0);
+        Course { order, near, cell_bits, steps, filled: filled.collect(), positions, before }
+    }
+
+    /// The group that each of the thread's pages is in, in the order in which they were last written.
+    fn groups_of(&self, pages: &[u32]) -> Vec<u32> {
+        let mut ordinals: Vec<u32> = pages.iter().map(|page| self.near[(page >> self.cell_bits) as usize]).collect();
+        if self.steps <= STEPS_MAX {
+            for _ in 0..self.steps {
+                for (ordinal, page) in ordinals.iter_mut().zip(pages) {
+                    *ordinal += u32::from(self.before[*ordinal as usize + 1] <= *page);
+                }
+            }
+            return ordinals;
+        }
+        for (ordinal, page) in ordinals.iter_mut().zip(pages) {
+            while self.before[*ordinal as usize + 1] <= *page {
+                *ordinal += 1;
+            }
+        }
+        ordinals
+    }
+
+    /// The order of the positions of a group.
+    fn positions(&self, ordinal: u32) -> Permutation {
+        self.positions.keyed(self.filled[ordinal as usize].keys)
+    }
+
     fn filled(&self) -> u32 {
         self.before.len() as u32 - 1
     }
@@ -112,17 +166,16 @@ impl Rule for Aged {
     }
 
     fn places(&self, thread: usize, first: u32, places: &mut [Ppn]) {
-        let (course, per_group) = (&self.threads[thread], self.groups.pages());
-        let mut order: Vec<u32> = (first..).take(places.len()).collect();
-        course.order.places(&mut order);
-        for (place, at) in places.iter_mut().zip(order) {
-            let mut ordinal = course.near[(at / per_group) as usize];
-            while course.before[ordinal as usize + 1] <= at {
-                ordinal += 1;
-            }
-            let nth = at - course.before[ordinal as usize];
-            let position = if course.is_youngest(ordinal) { nth } else { self.positions(thread, ordinal).at(nth) };
-            *place = self.groups.page(self.shares[thread].groups[ordinal as usize], position);
+        let course = &self.threads[thread];
+        let mut pages: Vec<u32> = (first..).take(places.len()).collect();
+        course.order.places(&mut pages);
+        let ordinals = course.groups_of(&pages);
+        ordinals.iter().for_each(|&ordinal| prefetch_index(&course.filled[..], ordinal as usize));
+        for ((place, page), ordinal) in places.iter_mut().zip(pages).zip(ordinals) {
+            let filled = &course.filled[ordinal as usize];
+            let nth = page - filled.before;
+            let position = if course.is_youngest(ordinal) { nth } else { course.positions.keyed(filled.keys).at(nth) };
+            *place = self.groups.page(filled.group, position);
         }
     }
 
@@ -142,7 +195,7 @@ impl Rule for Aged {
             valid[..course.valid(ordinal) as usize].fill(true);
             return;
         }
-        let positions = self.positions(thread, ordinal);
+        let positions = course.positions(ordinal);
         for nth in 0..course.valid(ordinal) {
             valid[positions.at(nth) as usize] = true;
         }
@@ -154,7 +207,8 @@ impl Labels for Aged {
         let (group, position) = (self.groups.of(ppn), self.groups.position(ppn));
         let thread = self.groups.owner(group).expect("the journal's groups are not filled") as usize;
         let (course, ordinal) = (&self.threads[thread], self.ordinals[group as usize]);
-        let nth = if course.is_youngest(ordinal) { position } else { self.positions(thread, ordinal).place(position) };
+        let positions = course.positions(ordinal);
+        let nth = if course.is_youngest(ordinal) { position } else { positions.place(position) };
         let (first, after) = (course.before[ordinal as usize], course.before[ordinal as usize + 1]);
         let at = if nth < after - first {
             first + nth

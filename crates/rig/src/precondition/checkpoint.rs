@@ -1,9 +1,9 @@
 //! The checkpoint that a drive has with such a past, as if LOG had written the whole map when all was quiet: a rule like the past
 //! itself, so that its pages take no memory.
 
-use super::rule::Rule;
+use super::rule::{Rule, each_place};
 use firmware::journal::{COMMIT, HEAD, HEAD_WORDS, JOURNAL_OWNER, mark_of};
-use firmware::{AddressSplit, BlockGroups, Drive, GroupState, Settings, Tables, rank_of, trans_of};
+use firmware::{BlockGroups, Drive, GroupState, Owners, Settings, Tables};
 use flash::{Labels, Oob};
 use units::{Lpn, Ppn};
 
@@ -16,8 +16,7 @@ const FIRST_WRITE: u64 = 1;
 pub(super) struct Checkpointed<R> {
     rule: R,
     groups: BlockGroups,
-    split: AddressSplit,
-    writers: u16,
+    owners: Owners,
     /// Logical pages of the drive.
     pages: u32,
     per_segment: u32,
@@ -53,8 +52,7 @@ impl<R: Rule> Checkpointed<R> {
         Checkpointed {
             rule,
             groups: groups.clone(),
-            split: settings.split,
-            writers: settings.parts.trans,
+            owners: Owners::new(settings.split, settings.parts.trans),
             pages: drive.pages(),
             per_segment: tables.mapping.segment_entries() as u32,
             segments,
@@ -72,26 +70,13 @@ impl<R: Rule> Checkpointed<R> {
         })
     }
 
-    /// The map entries of a segment.
-    fn entries(&self, segment: u32) -> Vec<u32> {
+    /// Writes the map entries of a segment into its page, two a word.
+    fn write_entries(&self, segment: u32, payload: &mut [u64]) {
         let first = segment * self.per_segment;
-        let lpns = first..self.pages.min(first + self.per_segment);
-        let owners: Vec<u16> = lpns.clone().map(|lpn| trans_of(self.split, Lpn(lpn), self.writers)).collect();
-        let mut entries = vec![0; lpns.len()];
-        let mut places = Vec::new();
-        for writer in 0..self.writers {
-            let Some(at) = owners.iter().position(|owner| *owner == writer) else { continue };
-            let count = owners.iter().filter(|owner| **owner == writer).count();
-            places.clear();
-            places.resize(count, Ppn(0));
-            let rank = rank_of(self.split, Lpn(first + at as u32), self.writers);
-            self.rule.places(writer.into(), rank, &mut places);
-            let own = entries.iter_mut().zip(&owners).filter(|(_, owner)| **owner == writer);
-            for ((entry, _), place) in own.zip(&places) {
-                *entry = place.0 + 1;
-            }
-        }
-        entries
+        each_place(&self.rule, &self.owners, first..self.pages.min(first + self.per_segment), |lpn, ppn| {
+            let at = lpn.0 - first;
+            payload[at as usize / 2] |= (u64::from(ppn.0) + 1) << (at % 2 * u32::BITS);
+        });
     }
 }
 
@@ -111,18 +96,15 @@ impl<R: Rule> Labels for Checkpointed<R> {
         payload.fill(0);
         match self.journal_page(ppn) {
             Some(HEAD) => {
-                payload[0] = self.writers.into();
-                payload[HEAD_WORDS..HEAD_WORDS + usize::from(self.writers)].fill(FIRST_WRITE);
+                let writers = self.owners.threads();
+                payload[0] = writers as u64;
+                payload[HEAD_WORDS..HEAD_WORDS + writers].fill(FIRST_WRITE);
             }
             Some(COMMIT) => {
                 let marks = (0..self.segments).map(|segment| mark_of(segment, NUMBER));
                 payload[..2].copy_from_slice(&[self.segments.into(), marks.fold(0, u64::wrapping_add)]);
             }
-            Some(Lpn(segment)) => {
-                for (word, pair) in payload.iter_mut().zip(self.entries(segment).chunks(2)) {
-                    *word = u64::from(pair[0]) | u64::from(pair.get(1).copied().unwrap_or(0)) << 32;
-                }
-            }
+            Some(Lpn(segment)) => self.write_entries(segment, payload),
             None => {}
         }
     }

@@ -13,7 +13,8 @@ pub(super) struct Permutation {
     high_mask: u32,
 }
 
-const ROUNDS: usize = 4;
+/// Rounds, each with a key.
+pub(super) const ROUNDS: usize = 4;
 
 impl Permutation {
     /// The permutation of a seed. `which` tells those of one seed apart.
@@ -23,6 +24,17 @@ impl Permutation {
         let key = |round| (pattern(Lba(which.into()), seed, round) >> 32) as u32;
         let keys = [key(0), key(1), key(2), key(3)];
         Permutation { len, keys, low_bits, high_mask: (1u32 << (bits - low_bits)) - 1 }
+    }
+
+    /// What tells it from other permutations of as many things.
+    pub(super) fn keys(&self) -> [u32; ROUNDS] {
+        self.keys
+    }
+
+    /// The permutation of as many things with other keys.
+    #[inline]
+    pub(super) fn keyed(self, keys: [u32; ROUNDS]) -> Self {
+        Permutation { keys, ..self }
     }
 
     /// What stands at a place.
@@ -55,18 +67,25 @@ impl Permutation {
     }
 
     /// Where each of many things stands, in its place: [`Permutation::place`] of all. How long a walk is cannot be foretold, so all take
-    /// their first step together, and then those that are not there yet.
+    /// their first step together, and then those that are not there yet, without a branch that depends on it.
     pub(super) fn places(&self, whats: &mut [u32]) {
-        for what in whats.iter_mut() {
+        let mut outside = vec![0u32; whats.len()];
+        let mut count = 0;
+        for (at, what) in (0..).zip(whats.iter_mut()) {
             *what = self.step_back(*what);
+            outside[count] = at;
+            count += usize::from(*what >= self.len);
         }
-        let mut outside: Vec<u32> =
-            (0..).zip(&*whats).filter(|(_, what)| **what >= self.len).map(|(at, _)| at).collect();
-        while !outside.is_empty() {
-            for &at in &outside {
-                whats[at as usize] = self.step_back(whats[at as usize]);
+        while count > 0 {
+            let mut left = 0;
+            for nth in 0..count {
+                let at = outside[nth];
+                let what = self.step_back(whats[at as usize]);
+                whats[at as usize] = what;
+                outside[left] = at;
+                left += usize::from(what >= self.len);
             }
-            outside.retain(|&at| whats[at as usize] >= self.len);
+            count = left;
         }
     }
 

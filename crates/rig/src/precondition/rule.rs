@@ -1,11 +1,11 @@
 //! A past as a rule: where each logical page was left, what each physical page holds, and the tables written from it.
 
-use firmware::{AddressSplit, BlockGroups, Drive, PageMap, Settings, each_owner, shares, write_points};
+use firmware::{AddressSplit, BlockGroups, Drive, Owners, PageMap, Settings, shares, write_points};
 use flash::Labels;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
-use units::Ppn;
+use units::{Lpn, Ppn};
 
 /// Logical pages of a piece of work.
 const PIECE_PAGES: u32 = 1 << 19;
@@ -79,10 +79,11 @@ pub(super) fn write(
     map: &PageMap,
     groups: &BlockGroups,
 ) -> Vec<(u32, u32)> {
+    let owners = Owners::new(split, rule.shares().len() as u16);
     in_pieces(pages.div_ceil(PIECE_PAGES), |piece| {
         let first = piece * PIECE_PAGES;
         let lpns = first..pages.min(first.saturating_add(PIECE_PAGES));
-        place_pages(rule, split, lpns, map);
+        each_place(rule, &owners, lpns, |lpn, ppn| map.set(lpn, ppn));
     });
     for (thread, share) in rule.shares().iter().enumerate() {
         let count = share.groups.len() as u32;
@@ -106,18 +107,28 @@ pub(super) fn write(
     all.filter(|&(_, pages)| pages > 0).collect()
 }
 
-/// Maps a range of logical pages: first places for each thread's, then the map in its order.
-fn place_pages(rule: &impl Rule, split: AddressSplit, lpns: Range<u32>, map: &PageMap) {
-    let threads = rule.shares().len() as u16;
-    let (before, until) = (shares(split, lpns.start, threads), shares(split, lpns.end, threads));
-    let mut places: Vec<std::vec::IntoIter<Ppn>> = Vec::new();
-    for (thread, (&first, &end)) in before.iter().zip(&until).enumerate() {
-        let mut of_thread = vec![Ppn(0); (end - first) as usize];
-        rule.places(thread, first as u32, &mut of_thread);
-        places.push(of_thread.into_iter());
+/// Says where each page of a range is, in order: first the places of each thread's are asked for, all at once.
+pub(super) fn each_place(rule: &impl Rule, owners: &Owners, lpns: Range<u32>, mut each: impl FnMut(Lpn, Ppn)) {
+    // Of each thread its first page, and how many it has.
+    let mut own = vec![(Lpn(0), 0); owners.threads()];
+    owners.each(lpns.clone(), |lpn, thread| {
+        let (first, count) = &mut own[thread];
+        *first = if *count == 0 { lpn } else { *first };
+        *count += 1;
+    });
+    let mut places = vec![Ppn(0); lpns.len()];
+    let mut next = Vec::with_capacity(own.len());
+    let mut end = 0;
+    for (thread, (first, count)) in own.into_iter().enumerate() {
+        next.push(end);
+        if count > 0 {
+            rule.places(thread, owners.rank(first), &mut places[end..end + count]);
+        }
+        end += count;
     }
-    each_owner(split, lpns, threads, |lpn, thread| {
-        map.set(lpn, places[thread].next().expect("a place for every page of the thread"));
+    owners.each(lpns, |lpn, thread| {
+        each(lpn, places[next[thread]]);
+        next[thread] += 1;
     });
 }
 
