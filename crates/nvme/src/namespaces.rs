@@ -459,9 +459,16 @@ mod tests {
         all.begin_change(1, Change::Formatted(Format::plain(4096))).unwrap();
         all.on_erased(1, false);
         assert_eq!(all.allocated(1).unwrap().settings.block_bytes, 512, "it failed");
+        let before = all.allocated(1).unwrap().since;
         all.begin_change(1, Change::Formatted(Format::plain(4096))).unwrap();
         all.on_erased(1, true);
         let space = &all.allocated(1).unwrap().settings;
         assert_eq!((space.blocks, space.block_bytes), (10 * 256 + 1, 4096));
+        let formatted = all.allocated(1).unwrap().since;
+        all.begin_change(1, Change::Deleted).unwrap();
+        all.on_erased(1, true);
+        all.create(1, Format::plain(512)).unwrap();
+        let another = all.allocated(1).unwrap().since;
+        assert!(before < formatted && formatted < another, "three states of number 1");
     }
 }
