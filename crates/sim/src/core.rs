@@ -18,24 +18,41 @@ const CLOSING: u64 = u64::MAX - 1;
 /// No stage has run on a hardware thread.
 const NOBODY: StageId = StageId(u16::MAX);
 
-/// A hardware thread and the turn it has under way.
-pub(crate) struct Context<V: Vocabulary> {
+/// A turn under way on a hardware thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TurnUnderWay {
     pub(crate) arrived: Time,
     pub(crate) started: Time,
     pub(crate) subject: Option<u32>,
-    /// The part of the core's slots the turn would use alone, of [`WHOLE`].
-    demand: u64,
-    /// The stage that it runs, or ran last.
-    pub(crate) stage: StageId,
-    /// Whether the turn leaves more than messages.
-    pub(crate) leaves_more: bool,
     /// The messages that the turn leaves behind once it is over.
     pub(crate) sends: Line,
-    /// What else it leaves.
-    pub(crate) leaves: Leaves<V>,
+    /// Whether it leaves more than messages.
+    pub(crate) leaves_more: bool,
 }
 
-/// What a turn leaves behind beside its messages.
+/// A hardware thread and its turn, in one line of this machine's memory.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Context {
+    turn: TurnUnderWay,
+    /// The part of the core's slots the turn would use alone, of [`WHOLE`].
+    demand: u64,
+}
+
+impl Context {
+    const IDLE: Context = Context {
+        turn: TurnUnderWay {
+            arrived: Time::ZERO,
+            started: Time::ZERO,
+            subject: None,
+            sends: Line::EMPTY,
+            leaves_more: false,
+        },
+        demand: 0,
+    };
+}
+
+/// What a turn leaves behind beside its messages. Most turns leave nothing else.
 pub(crate) struct Leaves<V: Vocabulary> {
     pub(crate) notes: Vec<V::Note>,
     pub(crate) unlocks: Vec<Lock>,
@@ -45,37 +62,16 @@ pub(crate) struct Leaves<V: Vocabulary> {
 }
 
 impl<V: Vocabulary> Leaves<V> {
+    fn nothing() -> Self {
+        Leaves { notes: Vec::new(), unlocks: Vec::new(), wake_at: None, goes_on: None, halt: false }
+    }
+
     /// Notes and locks change places: those here were dealt with when the turn before was over.
-    fn take(&mut self, outbox: &mut Outbox<V>) {
+    pub(crate) fn take(&mut self, outbox: &mut Outbox<V>) {
         std::mem::swap(&mut self.notes, &mut outbox.notes);
         std::mem::swap(&mut self.unlocks, &mut outbox.unlocks);
         (self.wake_at, self.goes_on, self.halt) = (outbox.wake_at, outbox.goes_on, outbox.halt);
         outbox.clear();
-    }
-}
-
-impl<V: Vocabulary> Context<V> {
-    fn new() -> Self {
-        let leaves = Leaves { notes: Vec::new(), unlocks: Vec::new(), wake_at: None, goes_on: None, halt: false };
-        Context {
-            arrived: Time::ZERO,
-            started: Time::ZERO,
-            subject: None,
-            demand: 0,
-            stage: NOBODY,
-            leaves_more: false,
-            sends: Line::EMPTY,
-            leaves,
-        }
-    }
-
-    /// Takes over what its turn leaves beside messages.
-    #[inline(always)]
-    pub(crate) fn leave(&mut self, outbox: &mut Outbox<V>) {
-        self.leaves_more = outbox.has_more;
-        if outbox.has_more {
-            self.leaves.take(outbox);
-        }
     }
 }
 
@@ -136,7 +132,8 @@ impl Core {
 /// All cores and their hardware threads. A hardware thread has a place: those of a core stand together, with room up to a whole span.
 pub(crate) struct Cores<V: Vocabulary> {
     cores: Vec<Core>,
-    contexts: Vec<Context<V>>,
+    contexts: Vec<Context>,
+    leaves: Vec<Leaves<V>>,
     /// How far the progress of its core is once the turn of each hardware thread is over; [`IDLE`] where none is under way.
     ends: Vec<u64>,
     /// The stage that each hardware thread runs, or ran last.
@@ -166,7 +163,8 @@ impl<V: Vocabulary> Cores<V> {
             active_since: Time::ZERO,
         };
         Cores {
-            contexts: (0..stages.len() * width).map(|_| Context::new()).collect(),
+            contexts: vec![Context::IDLE; stages.len() * width],
+            leaves: (0..stages.len() * width).map(|_| Leaves::nothing()).collect(),
             ends: vec![IDLE; stages.len() * width],
             last: vec![NOBODY; stages.len() * width],
             over: Timetable::new(stages.len()),
@@ -187,9 +185,22 @@ impl<V: Vocabulary> Cores<V> {
         self.over.first()
     }
 
+    /// The turn of a hardware thread, which is under way or just over.
     #[inline(always)]
-    pub(crate) fn context(&mut self, place: usize) -> &mut Context<V> {
-        &mut self.contexts[place]
+    pub(crate) fn turn(&self, place: usize) -> &TurnUnderWay {
+        &self.contexts[place].turn
+    }
+
+    /// What the turn of a hardware thread leaves, where it leaves more than messages.
+    #[inline(always)]
+    pub(crate) fn leaves(&mut self, place: usize) -> &mut Leaves<V> {
+        &mut self.leaves[place]
+    }
+
+    /// The stage that a hardware thread runs, or ran last.
+    #[inline(always)]
+    pub(crate) fn stage(&self, place: usize) -> StageId {
+        self.last[place]
     }
 
     /// The stages of a core that have work and no hardware thread.
@@ -228,8 +239,8 @@ impl<V: Vocabulary> Cores<V> {
 
     /// A turn of this cost begins.
     #[inline(always)]
-    pub(crate) fn begin(&mut self, home: u16, place: usize, now: Time, cost: Cost) -> &mut Context<V> {
-        let (thread_slot, core_slot) = self.slots;
+    pub(crate) fn begin(&mut self, home: u16, place: usize, turn: TurnUnderWay, cost: Cost) {
+        let (now, (thread_slot, core_slot)) = (turn.started, self.slots);
         let alone = cost.slots * thread_slot.picos() + cost.stall.picos();
         let demand = scale_down(cost.slots * core_slot.picos(), alone.max(1));
         let core = &mut self.cores[usize::from(home)];
@@ -240,9 +251,7 @@ impl<V: Vocabulary> Cores<V> {
         }
         core.busy += 1;
         self.ends[place] = progress + alone;
-        let context = &mut self.contexts[place];
-        context.demand = demand;
-        context
+        self.contexts[place] = Context { turn, demand };
     }
 
     /// The place of the hardware thread whose turn is over by now, if any is. It is not free before it begins another or is vacated:
@@ -298,7 +307,7 @@ impl<V: Vocabulary> Cores<V> {
         self.cores.iter().enumerate().map(move |(home, core)| {
             let first = home * self.width;
             let under_way = (first..first + self.threads).filter(move |&place| self.ends[place] < CLOSING);
-            let started = |place: usize| self.contexts[place].started;
+            let started = |place: usize| self.contexts[place].turn.started;
             let active = if core.busy > 0 { now - core.active_since } else { Span::ZERO };
             CoreUsage {
                 active: core.active + active,

@@ -326,8 +326,11 @@ impl LinkStage {
     }
 
     fn set_alarm(&self, turn: &mut Turn<'_>) {
-        let interrupt = self.due.iter().map(|&(at, _)| at).min().unwrap_or(Time::NEVER);
-        turn.wake_at(self.up.due_at().min(self.down.due_at()).min(interrupt));
+        let mut at = self.up.due_at().min(self.down.due_at());
+        if !self.due.is_empty() {
+            at = self.due.iter().fold(at, |least, &(due, _)| least.min(due));
+        }
+        turn.wake_at(at);
     }
 
     fn carry_out(&mut self, turn: &mut Turn<'_>, job: Job) {

@@ -234,7 +234,8 @@ impl Nvmq {
             }
             let mut command = Command::new(pair.compare, Opcode::Compare);
             self.set_range(&mut command).map_err(both)?;
-            command.write = Some((pair.write, entry::data_plan(&self.drive, &pair.write).map_err(both)?));
+            let plan = entry::data_plan(&self.drive, &pair.write).map_err(both)?;
+            command.write = Some(Box::new((pair.write, plan)));
             Ok(command)
         });
         match writes {
@@ -260,11 +261,12 @@ impl Nvmq {
                 self.post(turn, card.key, status);
             }
             Ok(command) => {
+                let (opcode, segments) = (command.opcode, command.segment_count);
                 let slot = self.slots.insert(command);
                 self.publish_activity();
-                match command.opcode {
+                match opcode {
                     Opcode::Flush => self.start_flush(turn, slot),
-                    _ if command.segment_count == 0 => self.start_alone(turn, slot),
+                    _ if segments == 0 => self.start_alone(turn, slot),
                     _ => self.request_locks(turn, slot),
                 }
             }
@@ -390,7 +392,7 @@ impl Nvmq {
 
     /// Starts a command that runs alone in its queue.
     fn start_alone(&mut self, turn: &mut Turn<'_>, slot: u16) {
-        let command = *self.slots.get(slot);
+        let command = self.slots.get(slot);
         if command.card.ranges == 0 {
             self.next_stretch(turn, slot);
             return;
@@ -464,7 +466,7 @@ impl Nvmq {
     /// Goes on to the next stretch of a command that runs alone: what is left of its range up to the end of a lock region.
     pub(super) fn next_stretch(&mut self, turn: &mut Turn<'_>, slot: u16) {
         let scale = self.drive.shape().format.sectors();
-        let mut command = *self.slots.get(slot);
+        let mut command = self.slots.get(slot).clone();
         if command.opcode == Opcode::Copy && command.status == Status::SUCCESS {
             self.next_copy(slot, &mut command);
         }

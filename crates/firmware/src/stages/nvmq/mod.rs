@@ -105,9 +105,9 @@ impl Nvmq {
 
     /// A command is over: its completion goes into the CQ buffer, and its slot and share of the ranges are free.
     fn complete(&mut self, turn: &mut Turn<'_>, slot: u16) {
-        let command = self.slots.get(slot);
+        let command = self.slots.get_mut(slot);
         let (key, status, starving) = (command.card.key, command.status, command.starving);
-        let (write, wrote) = (command.write, command.wrote);
+        let (write, wrote) = (command.write.take(), command.wrote);
         self.slots.remove(slot);
         if starving {
             // Its pages found frames, or were given up, before its turn in the line came.
@@ -116,10 +116,10 @@ impl Nvmq {
         self.publish_activity();
         match write {
             None => self.post(turn, key, status),
-            Some((write, _)) => {
+            Some(pair) => {
                 let [compared, written] = entry::pair_statuses(wrote, status);
                 self.post(turn, key, compared);
-                self.post(turn, write.key, written);
+                self.post(turn, pair.0.key, written);
             }
         }
     }

@@ -340,7 +340,7 @@ impl Nvmq {
         let offset = Bytes((start - command.stretch.0) * SECTOR_BYTES);
         let bytes = Bytes(u64::from(to - from) * SECTOR_BYTES);
         let plan = match (&command.plan, &command.write) {
-            (_, Some((_, plan))) if phase == Phase::GatherPaired => plan,
+            (_, Some(write)) if phase == Phase::GatherPaired => &write.1,
             (plan, _) => plan.as_ref().expect("a command that moves data has a plan"),
         };
         let pieces = if command.listed == 0 {
