@@ -48,7 +48,17 @@ impl Default for Small {
 
 /// A few threads in each group.
 pub fn few(architecture: &dyn Architecture) -> ThreadCounts {
-    let few = [("instance", 4), ("hil", 4), ("ftl", 3), ("nvmq", 4), ("ilock", 2), ("cache", 2), ("trans", 2), ("fcmd", 2), ("fil", 2)];
+    let few = [
+        ("instance", 4),
+        ("hil", 4),
+        ("ftl", 3),
+        ("nvmq", 4),
+        ("ilock", 2),
+        ("cache", 2),
+        ("trans", 2),
+        ("fcmd", 2),
+        ("fil", 2),
+    ];
     let groups = architecture.groups();
     let few =
         few.into_iter().filter(|(name, few)| groups.iter().any(|group| group.name == *name && group.most >= *few));
