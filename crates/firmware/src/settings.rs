@@ -128,14 +128,27 @@ pub struct ReclaimSettings {
 }
 
 /// The journal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JournalSettings {
     /// Between checkpoints.
     pub interval: Span,
     /// Whether a checkpoint waits for the drive to be idle.
     pub only_when_idle: bool,
+    /// How long it waits for that at most.
+    pub patience: Span,
+    /// Of the time in which the drive is busy, the share in which checkpoints may be on their way to flash.
+    pub busy_share: f64,
     /// Pages under way.
     pub window: u16,
+    /// The same for each group of blocks that a checkpoint of the whole map takes, where that is more.
+    pub window_per_group: u16,
+}
+
+impl JournalSettings {
+    /// Pages under way at most, where a checkpoint of the whole map takes so many groups.
+    pub fn frames(&self, map_groups: u32) -> u32 {
+        u32::from(self.window).max(u32::from(self.window_per_group) * map_groups)
+    }
 }
 
 /// Flash commands.
@@ -287,6 +300,10 @@ impl Settings {
         if self.parts.log > 0 && (self.journal.interval == Span::ZERO || self.journal.window == 0) {
             let (key, value) = ("journal.interval_ms".into(), "0".into());
             return Err(SettingsError { key, value, expected: "a positive interval and window".into() });
+        }
+        if !(self.journal.busy_share > 0.0 && self.journal.busy_share <= 1.0) {
+            let (key, value) = ("journal.busy_share".into(), self.journal.busy_share.to_string());
+            return Err(SettingsError { key, value, expected: "a share above 0, up to 1".into() });
         }
         // The head of a checkpoint has a word for each of them.
         let heads = page.0 / 8 - crate::tables::journal::HEAD_WORDS as u64;

@@ -14,6 +14,7 @@ use crate::stages::log::{self, Log};
 use crate::stages::nvmq::{Nvmq, Ways};
 use crate::stages::trans::{self, Trans};
 use crate::tables::RESERVED_GROUPS;
+use crate::tables::{journal_groups, map_groups};
 use crate::{Blueprint, Firmware, Mapping, Tables};
 use stage::{Accepts, Address, Guarded, Place, Slot, Stage};
 
@@ -166,16 +167,18 @@ impl Bounds {
         let settings = &materials.settings;
         let planes = materials.drive.geometry().shape().planes_per_die;
         let thread_pages = u32::from(settings.frames);
+        let journal = settings.journal.frames(map_groups(&materials.drive));
         Bounds {
             commands: settings.commands.into(),
             thread_pages,
             pages: thread_pages * u32::from(settings.parts.nvmq),
             // Beside its window a BGC thread may have told a TRANS thread that the drive is idle, and for each victim have a fence at
-            // each FCMD thread or its erases there; LOG may have as many fences as there are TRANS threads.
+            // each FCMD thread or its erases there; LOG erases groups before it writes pages, and may have as many fences as there
+            // are TRANS threads.
             background: u32::from(settings.parts.bgc)
                 * (u32::from(settings.reclaim.window) + Bgc::victims(settings) * (planes + 1) + 2)
                 + u32::from(settings.parts.log)
-                    * (u32::from(settings.journal.window) + planes + u32::from(settings.parts.trans)),
+                    * (journal.max(journal_groups(&materials.drive) * planes) + u32::from(settings.parts.trans)),
             evictions: settings.cache.spare_frames,
         }
     }

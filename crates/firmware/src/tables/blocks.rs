@@ -411,11 +411,15 @@ impl BlockGroups {
 /// Groups kept for checkpoints: two of the whole page map (the hybrid map is smaller) and two groups to spare, but at most an eighth of
 /// the array.
 pub(crate) fn journal_groups(drive: &Drive) -> u32 {
+    let groups = drive.geometry().block_count() / drive.geometry().shape().planes_per_die;
+    (2 * map_groups(drive) + 2).min(groups / 8).max(2)
+}
+
+/// Groups that a checkpoint of the whole page map takes.
+pub(crate) fn map_groups(drive: &Drive) -> u32 {
     let shape = drive.geometry().shape();
-    let pages = shape.planes_per_die * shape.pages_per_block;
     let segments = (drive.pages() as usize).div_ceil(super::mapping::segment_entries(drive)) as u32;
-    let groups = drive.geometry().block_count() / shape.planes_per_die;
-    (2 * (segments + 2).div_ceil(pages) + 2).min(groups / 8).max(2)
+    (segments + 2).div_ceil(shape.planes_per_die * shape.pages_per_block)
 }
 
 fn least_common_multiple(one: u32, other: u32) -> u32 {

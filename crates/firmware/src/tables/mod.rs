@@ -9,8 +9,8 @@ mod lines;
 mod mapping;
 
 pub use backup::Backup;
-pub(crate) use blocks::RESERVED_GROUPS;
 pub use blocks::{BlockGroups, Flaw, GroupState};
+pub(crate) use blocks::{RESERVED_GROUPS, journal_groups, map_groups};
 pub use frames::Frames;
 pub use hybrid::HybridMap;
 pub(crate) use hybrid::Place;
@@ -93,7 +93,7 @@ impl Tables {
             }
         };
         let background = u32::from(settings.parts.bgc) * u32::from(settings.reclaim.window);
-        let journal = u32::from(settings.parts.log) * u32::from(settings.journal.window);
+        let journal = u32::from(settings.parts.log) * settings.journal.frames(map_groups(drive));
         let buffered = cache_entries as u32 + if cache_entries == 0 { 0 } else { settings.cache.spare_frames };
         let frames = u32::from(settings.frames) * nvmq as u32 + buffered + background;
         let groups = BlockGroups::new(memory, drive, settings);

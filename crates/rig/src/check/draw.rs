@@ -107,13 +107,20 @@ impl Draw {
                 victims: self.of(&[1, 2, 8]),
                 wear_gap: self.of(&[0, 2, 8]),
             },
-            journal: JournalSettings {
-                interval: self.of(&[Span::from_millis(2), Span::from_millis(20)]),
-                only_when_idle: self.coin(),
-                window: self.of(&[1, 8]),
-            },
+            journal: self.journal(),
             flash,
             mutation: None,
+        }
+    }
+
+    fn journal(&mut self) -> JournalSettings {
+        JournalSettings {
+            interval: self.of(&[Span::from_millis(2), Span::from_millis(20)]),
+            only_when_idle: self.coin(),
+            patience: Span::from_millis(20),
+            busy_share: 0.5,
+            window: self.of(&[1, 8]),
+            window_per_group: 0,
         }
     }
 

@@ -118,7 +118,14 @@ impl Small {
                 victims: 2,
                 wear_gap: 8,
             },
-            journal: JournalSettings { interval: Span::from_millis(10), only_when_idle: false, window: 8 },
+            journal: JournalSettings {
+                interval: Span::from_millis(10),
+                only_when_idle: false,
+                patience: Span::from_secs(10),
+                busy_share: 1.0,
+                window: 8,
+                window_per_group: 0,
+            },
             flash: FlashSettings {
                 multi_plane: true,
                 gather: Span::from_micros(50),

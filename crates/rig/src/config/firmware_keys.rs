@@ -39,7 +39,14 @@ const BLANK: Settings = Settings {
         victims: 0,
         wear_gap: 0,
     },
-    journal: JournalSettings { interval: Span::ZERO, only_when_idle: false, window: 0 },
+    journal: JournalSettings {
+        interval: Span::ZERO,
+        only_when_idle: false,
+        patience: Span::ZERO,
+        busy_share: 0.0,
+        window: 0,
+        window_per_group: 0,
+    },
     flash: FlashSettings { multi_plane: false, gather: Span::ZERO, suspend: false, cache_commands: false },
     mutation: None,
 };
@@ -93,7 +100,10 @@ keys! {
     "reclaim.wear_gap" => reclaim.wear_gap;
     "journal.interval_ms" => journal.interval;
     "journal.only_when_idle" => journal.only_when_idle;
+    "journal.patience_ms" => journal.patience;
+    "journal.busy_share" => journal.busy_share;
     "journal.window" => journal.window;
+    "journal.window_per_group" => journal.window_per_group;
     "flash.multi_plane" => flash.multi_plane;
     "flash.gather_us" => flash.gather;
     "flash.suspend" => flash.suspend;

@@ -2,7 +2,7 @@
 //! which must be found.
 
 use firmware::architecture::ARCHITECTURES;
-use firmware::{MUTATIONS, Mutation};
+use firmware::{JournalSettings, MUTATIONS, Mutation};
 use rig::check::small::{Small, mixed, processor};
 use rig::check::{Case, shrink, sweep};
 use rig::{BuildError, Device, Fill, PowerBudget, PowerError, Session};
@@ -19,19 +19,19 @@ const FOUND: &[(Mutation, u64, u64)] = &[
     (Mutation::LoseEvicted, 0, 16),
     (Mutation::AnswerEarly, 0, 16),
     (Mutation::FlushEarly, 0, 16),
-    (Mutation::EraseUnfenced, 744, 16),
+    (Mutation::EraseUnfenced, 688, 16),
     (Mutation::ShortScan, 0, 16),
     (Mutation::OldestWins, 0, 16),
     (Mutation::VersionsAnew, 24, 16),
     (Mutation::WrongCount, 0, 16),
     (Mutation::ForgetDiscard, 8, 16),
     (Mutation::DrainHalf, 0, 16),
-    (Mutation::ReuseBeforeCheckpoint, 16, 16),
-    (Mutation::DropCheckpointTail, 24, 16),
+    (Mutation::ReuseBeforeCheckpoint, 48, 16),
+    (Mutation::DropCheckpointTail, 16, 16),
     (Mutation::CommitUnfenced, 240, 16),
     (Mutation::TrustTornCheckpoint, 40, 16),
     (Mutation::MisdirectRead, 0, 16),
-    (Mutation::KeepReplacedNumber, 384, 16),
+    (Mutation::KeepReplacedNumber, 320, 16),
     (Mutation::FillBadGroup, 0, 16),
 ];
 
@@ -80,6 +80,41 @@ fn recovery_reads_little_of_a_drive_that_has_a_checkpoint() {
     assert_eq!((often.dropped, never.dropped), (0, 0));
     let all = device.drive.geometry.page_count();
     assert!(often.pages_read < u64::from(all) / 2, "{} of {all} pages read", often.pages_read);
+}
+
+/// A drive that is never idle has checkpoints all the same: after so long it waits no more, and then they take their share of the time.
+#[test]
+fn a_checkpoint_does_not_wait_for_an_idle_drive_for_ever() {
+    let mut small = Small { fill: Fill::Sequential, blocks: [32, 32], ..Small::default() };
+    small.architecture = ARCHITECTURES[0];
+    let mut device = small.device();
+    device.drive.keeps_journal = true;
+    device.settings.journal = JournalSettings {
+        interval: Span::from_micros(100),
+        only_when_idle: true,
+        patience: Span::from_millis(5),
+        busy_share: 1.0,
+        ..device.settings.journal
+    };
+    let run = |device: &Device| {
+        let phases = vec![mixed("mixed", 7, small.sectors(), 4_000)];
+        let mut session = Session::new(device, "small", processor(), 7, phases, 0).expect("a device that can be built");
+        let summary = session.next_phase().expect("a phase").expect("it holds");
+        let checkpoints = summary.journal.expect("it has one").checkpoints;
+        let recovery = session.lose_power(device, processor()).expect("it can be recovered");
+        assert_eq!(recovery.dropped, 0);
+        (checkpoints, recovery.replayed)
+    };
+    let (patient, few_replayed) = run(&device);
+    assert!(patient > 5, "{patient} checkpoints");
+    device.settings.journal.patience = Span::from_secs(100);
+    let (never, all_replayed) = run(&device);
+    assert!(never == 0 && all_replayed > 2 * few_replayed, "{never} checkpoints, {all_replayed} and {few_replayed}");
+    device.settings.journal.patience = Span::ZERO;
+    let (always, _) = run(&device);
+    device.settings.journal.busy_share = 0.1;
+    let (seldom, _) = run(&device);
+    assert!(always > 4 * seldom && seldom > 1, "{always} checkpoints, {seldom} at a tenth of the time");
 }
 
 #[test]

@@ -18,12 +18,16 @@ use flash::Operation;
 use space::{Due, Page, Space};
 use stage::{Accepts, Address, Stage};
 use std::sync::Arc;
-use units::{Lpn, Ppn, Time};
+use units::{Lpn, Ppn, Span, Time};
 
 /// Tags of erases, of writers asked for their bounds, and of fences; pages are tagged by their place in the window.
 const ERASE: u32 = u32::MAX;
 const SIGN: u32 = u32::MAX - 1;
 const FENCE: u32 = u32::MAX - 2;
+
+/// Pages under way for each plane of a group that is being filled, at most: enough for a die that others have work for too, and not so
+/// many that these wait long.
+const PAGES_PER_PLANE: u32 = 8;
 
 /// How far a checkpoint is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +73,12 @@ pub(crate) struct Log {
     /// The sum of the marks of its segments.
     sum: u64,
     under_way: u32,
+    /// When it began, and whether the drive was busy then; and when the last one was over, and what the next one waits for at least
+    /// if the drive is busy.
+    began: Time,
+    was_busy: bool,
+    ended: Time,
+    rests_until: Time,
     /// The groups that are being erased, and blocks of them that are not yet.
     erasing: Vec<u32>,
     unerased: u32,
@@ -78,7 +88,7 @@ impl Accepts<PageDone> for Log {}
 
 impl Log {
     pub(crate) fn new(drive: Arc<Drive>, settings: Settings, tables: Tables, ways: Ways) -> Self {
-        let free_frames = (0..u32::from(settings.journal.window)).rev().collect();
+        let free_frames = (0..tables.frames.whole().len() as u32).rev().collect();
         let (groups, journal) = (tables.groups.journal(), &tables.journal);
         let segments = (0..journal.segments()).map(|segment| journal.place(segment).map(|group| group - groups.start));
         let seals = journal.seals().map(|group| group.map(|group| group - groups.start));
@@ -100,16 +110,25 @@ impl Log {
             segments: 0,
             sum: 0,
             under_way: 0,
+            began: Time::ZERO,
+            was_busy: false,
+            ended: Time::ZERO,
+            rests_until: Time::ZERO,
             erasing: Vec::new(),
             unerased: 0,
         }
     }
 
-    /// Begins a checkpoint when it is time for one.
+    /// Begins a checkpoint when it is time for one. On a drive that is busy that is so when none has been written for long, and when the
+    /// rest after the last one is over.
     fn begin(&mut self, turn: &mut Turn<'_>) {
-        let held_back = self.settings.journal.only_when_idle && !is_idle(&self.tables, self.settings.parts.nvmq);
-        let first = turn.now() == Time::ZERO;
+        let (now, journal) = (turn.now(), self.settings.journal);
+        let busy = !is_idle(&self.tables, self.settings.parts.nvmq);
+        let waits = journal.only_when_idle && now.since(self.ended) < journal.patience;
+        let held_back = busy && (waits || now < self.rests_until);
+        let first = now == Time::ZERO;
         if self.phase == Phase::Resting && !held_back && !first {
+            (self.began, self.was_busy) = (now, busy);
             turn.spend(Work::SealCheckpoint);
             self.number += 1;
             (self.pages, self.segments, self.sum) = (0, 0, 0);
@@ -120,6 +139,21 @@ impl Log {
             self.sign(turn, 0);
         }
         turn.wake_at(turn.now() + self.settings.journal.interval);
+    }
+
+    /// The checkpoint is whole, or nothing came of it.
+    fn end(&mut self, turn: &Turn<'_>) {
+        self.phase = Phase::Resting;
+        self.ended = turn.now();
+        if self.was_busy {
+            let took = self.ended.since(self.began).secs_f64() * 1e9;
+            self.rests_until = self.ended + Span::from_nanos_f64(took / self.settings.journal.busy_share - took);
+        }
+    }
+
+    /// Pages that may be under way now: of all that there may be, no more than keep the dies of the groups busy that are being filled.
+    fn is_full(&self) -> bool {
+        self.free_frames.is_empty() || self.under_way >= PAGES_PER_PLANE * self.space.planes_open()
     }
 
     /// Asks one writer after another for its bound, then sees what is due.
@@ -135,14 +169,15 @@ impl Log {
                 self.due.add(word, bits);
             }
         }
-        if self.space.plan(&mut self.due) {
+        let has_news = self.due.count() > 0 || !self.space.has_checkpoint();
+        if has_news && self.space.plan(&mut self.due) {
             self.phase = Phase::Head;
             self.begin_groups(turn);
             self.advance(turn);
         } else {
             // What is due stays so.
             self.free_frames.push(self.head);
-            self.phase = Phase::Resting;
+            self.end(turn);
         }
     }
 
@@ -170,7 +205,7 @@ impl Log {
                     self.write(turn, Page::Head);
                     self.phase = Phase::Segments;
                 }
-                Phase::Segments if self.free_frames.is_empty() => return,
+                Phase::Segments if self.is_full() => return,
                 Phase::Segments => match self.next_segment() {
                     Some(segment) => {
                         turn.spend(Work::CollectMetadata);
@@ -301,7 +336,7 @@ impl Log {
         if self.phase == Phase::Committing && self.under_way == 0 {
             turn.note(Note::CheckpointCommitted { version: self.number, pages: self.pages });
             self.space.commit();
-            self.phase = Phase::Resting;
+            self.end(turn);
         }
         self.advance(turn);
     }

@@ -110,6 +110,16 @@ impl Space {
         self.open.iter().map(|&(_, next)| self.pages - next).sum()
     }
 
+    /// Whether there is a whole checkpoint.
+    pub(super) fn has_checkpoint(&self) -> bool {
+        self.seals[1] > 0
+    }
+
+    /// Planes of the groups being filled.
+    pub(super) fn planes_open(&self) -> u32 {
+        self.open.len() as u32 * self.planes
+    }
+
     fn is_spare(&self, group: u32) -> bool {
         self.live[group as usize] == 0 && self.coming[group as usize] == 0
     }
