@@ -135,7 +135,7 @@ pub(crate) struct Cores<V: Vocabulary> {
     contexts: Vec<Context>,
     leaves: Vec<Leaves<V>>,
     /// How far the progress of its core is once the turn of each hardware thread is over; [`IDLE`] where none is under way.
-    ends: Vec<u64>,
+    ends: Vec<[u64; SPAN]>,
     /// The stage that each hardware thread runs, or ran last.
     last: Vec<StageId>,
     threads: usize,
@@ -165,7 +165,7 @@ impl<V: Vocabulary> Cores<V> {
         Cores {
             contexts: vec![Context::IDLE; stages.len() * width],
             leaves: (0..stages.len() * width).map(|_| Leaves::nothing()).collect(),
-            ends: vec![IDLE; stages.len() * width],
+            ends: vec![[IDLE; SPAN]; stages.len() * width / SPAN],
             last: vec![NOBODY; stages.len() * width],
             over: Timetable::new(stages.len()),
             cores: stages.iter().map(core).collect(),
@@ -216,7 +216,8 @@ impl<V: Vocabulary> Cores<V> {
             return None;
         }
         let first = usize::from(core) * self.width;
-        let (ends, last) = (&self.ends[first..][..self.threads], &self.last[first..][..self.threads]);
+        let ends = &self.ends.as_flattened()[first..][..self.threads];
+        let last = &self.last[first..][..self.threads];
         let mut free = None;
         for (place, (&last, &end)) in (first..).zip(last.iter().zip(ends)) {
             if end != IDLE {
@@ -250,7 +251,7 @@ impl<V: Vocabulary> Cores<V> {
             core.active_since = now;
         }
         core.busy += 1;
-        self.ends[place] = progress + alone;
+        self.ends[place / SPAN][place % SPAN] = progress + alone;
         self.contexts[place] = Context { turn, demand };
     }
 
@@ -260,7 +261,7 @@ impl<V: Vocabulary> Cores<V> {
     pub(crate) fn finish(&mut self, home: u16, now: Time) -> Option<usize> {
         let core = &mut self.cores[usize::from(home)];
         let (place, progress) = (core.first as usize, core.progress(now));
-        let end = &mut self.ends[place];
+        let end = &mut self.ends[place / SPAN][place % SPAN];
         if *end > progress {
             return None;
         }
@@ -277,21 +278,22 @@ impl<V: Vocabulary> Cores<V> {
     /// A hardware thread whose turn is over has no other.
     #[inline]
     pub(crate) fn vacate(&mut self, place: usize) {
-        self.ends[place] = IDLE;
+        self.ends[place / SPAN][place % SPAN] = IDLE;
     }
 
     /// Puts down when the next turn of a core is over if nothing begins or ends before: to be done whenever something did.
     #[inline(always)]
     pub(crate) fn schedule(&mut self, home: u16, now: Time) {
-        let first = usize::from(home) * self.width;
+        let spans = self.width / SPAN;
+        let first = usize::from(home) * spans;
         let core = &mut self.cores[usize::from(home)];
-        let spans = self.ends[first..][..self.width].as_chunks::<SPAN>().0;
-        let mut least = IDLE;
-        for (span, ends) in spans.iter().enumerate() {
-            let (place, end) = earliest(ends);
-            core.first = if end < least { (first + span * SPAN + place) as u32 } else { core.first };
+        let (mut place, mut least) = earliest(&self.ends[first]);
+        for span in 1..spans {
+            let (other, end) = earliest(&self.ends[first + span]);
+            place = if end < least { span * SPAN + other } else { place };
             least = least.min(end);
         }
+        core.first = (first * SPAN + place) as u32;
         let at = if least >= CLOSING {
             Time::NEVER
         } else if core.demand <= WHOLE {
@@ -306,7 +308,8 @@ impl<V: Vocabulary> Cores<V> {
     pub(crate) fn usages(&self, now: Time) -> impl Iterator<Item = CoreUsage> + '_ {
         self.cores.iter().enumerate().map(move |(home, core)| {
             let first = home * self.width;
-            let under_way = (first..first + self.threads).filter(move |&place| self.ends[place] < CLOSING);
+            let under_way =
+                (first..first + self.threads).filter(move |&place| self.ends[place / SPAN][place % SPAN] < CLOSING);
             let started = |place: usize| self.contexts[place].turn.started;
             let active = if core.busy > 0 { now - core.active_since } else { Span::ZERO };
             CoreUsage {

@@ -63,6 +63,12 @@ impl Timetable {
 
     #[inline(always)]
     fn search(&mut self) {
+        // Few sources make one span, which needs no comparison with others.
+        if let [span] = &*self.spans {
+            let (place, least) = earliest(&span.at);
+            self.first = (span.sources[place], least);
+            return;
+        }
         let mut first = (0, Time::NEVER);
         for span in &self.spans {
             let (place, least) = earliest(&span.at);

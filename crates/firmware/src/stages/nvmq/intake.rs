@@ -50,14 +50,13 @@ pub(super) struct Home {
 
 impl Nvmq {
     fn home(&mut self, queue: QueueId) -> &mut Home {
-        let threads = usize::from(self.settings.parts.nvmq);
-        &mut self.homes[queue.index() / threads]
+        &mut self.homes[self.counts.threads.quotient(queue.0.into()) as usize]
     }
 
     /// Starts the copy of a batch into the SQ buffer.
     pub(super) fn on_fetch(&mut self, turn: &mut Turn<'_>, fetch: Fetch) {
-        let threads = usize::from(self.settings.parts.nvmq);
-        let fetched = &mut self.homes[fetch.queue.index() / threads].fetched;
+        let home = self.counts.threads.quotient(fetch.queue.0.into()) as usize;
+        let fetched = &mut self.homes[home].fetched;
         entry::copy_batch(turn, &self.tables, self.ways.link, self.index, fetched, &fetch);
     }
 
@@ -112,7 +111,7 @@ impl Nvmq {
         while count > 0 {
             let batch = count.min(TAKE_BATCH);
             let taker = if self.dynamic() {
-                self.next_taker = (self.next_taker + 1) % self.ways.takes.len();
+                self.next_taker = if self.next_taker + 1 < self.ways.takes.len() { self.next_taker + 1 } else { 0 };
                 self.next_taker
             } else {
                 usize::from(self.index)
@@ -184,18 +183,15 @@ impl Nvmq {
 
     /// The ILOCK thread of a region.
     pub(super) fn lock_thread(&self, region: u64) -> usize {
-        (region % u64::from(self.settings.parts.ilock)) as usize
+        self.counts.lock_threads.remainder(region as u32) as usize
     }
 
     fn deal_tickets(&mut self, card: &Card) -> [u32; 2] {
         let Some([first, last]) = self.regions(card) else { return [NO_TICKET; 2] };
-        let threads = usize::from(self.settings.parts.ilock);
-        let queue = card.key.queue().index();
-        let queue = queue / usize::from(self.settings.parts.nvmq);
-        let mut ticket = |thread: usize| self.tickets.deal(queue, thread);
-        let one = ticket((first % threads as u64) as usize);
-        let other = if first == last { NO_TICKET } else { ticket((last % threads as u64) as usize) };
-        [one, other]
+        let queue = self.counts.threads.quotient(card.key.queue().0.into()) as usize;
+        let [one, other] = [first, last].map(|region| self.lock_thread(region));
+        let one = self.tickets.deal(queue, one);
+        [one, if first == last { NO_TICKET } else { self.tickets.deal(queue, other) }]
     }
 
     /// Takes entries from a queue's SQ buffer and starts their commands.
