@@ -1,6 +1,6 @@
 #!/bin/bash
-# try.sh --quick|--long tcp|vfio-user [FLASHLOOM [DIR]]: serves a drive and has a Linux host in QEMU use it. Every step is a line; the
-# exit code says whether all went well. DIR (target/guest) is what setup.sh made.
+# try.sh --quick|--long tcp|vfio-user|sent [FLASHLOOM [DIR]]: serves a drive and has a Linux host in QEMU use it. Every step is a line; the
+# exit code says whether all went well. DIR (target/guest) is what setup.sh made. `sent` is vfio-user with doorbells as messages.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 case ${1:-} in --quick) depth=2 limit=500 ;; --long) depth=16 limit=1500 ;; *) sed -n 2,3p "$0"; exit 2 ;; esac
@@ -12,8 +12,13 @@ work=$(mktemp -d)
 trap 'kill $server 2>/dev/null; rm -rf "$work"' EXIT
 server=
 name=nqn.2026-11.org.flashloom:guest
-if [ "$transport" = tcp ]; then door="--tcp 127.0.0.1:0"; else door="--vfio-user $work/socket"; fi
-"$flashloom" serve $door --nqn $name --timing off --queues 4 >"$work/served" 2>&1 &
+case $transport in
+    tcp) door="--tcp 127.0.0.1:0" ;;
+    vfio-user) door="--vfio-user $work/socket" ;;
+    sent) door="--vfio-user $work/socket --send-doorbells" ;;
+    *) sed -n 2,3p "$0"; exit 2 ;;
+esac
+"$flashloom" serve $door --metrics 127.0.0.1:0 --nqn $name --timing off --queues 4 --set device.tags=true >"$work/served" 2>&1 &
 server=$!
 for _ in $(seq 600); do grep -q '^listening' "$work/served" && break; sleep 0.1; done
 address=$(awk '/^listening/{print $2}' "$work/served")
@@ -41,6 +46,12 @@ timeout -k 5 $limit "$root/lib64/ld-linux-x86-64.so.2" \
     -kernel "$dir/vmlinuz" -initrd "$work/initrd" \
     -append "console=ttyS0 quiet panic=-1 no_timer_check mitigations=off" $device </dev/null | tr -d '\r' | tee "$work/said" |
     grep --line-buffered -aE -A40 '^(STEP|Kernel panic)' || true
+page=$(awk '/^metrics/{print $2}' "$work/served" | grep -oE '127[.0-9]+:[0-9]+')
+if exec 3<>"/dev/tcp/${page%:*}/${page##*:}"; then
+    printf 'GET /metrics HTTP/1.0\r\n\r\n' >&3
+    grep -aE '^flashloom_(doorbells_sent|reads|writes)_total' <&3
+    exec 3>&-
+fi
 kill -TERM $server
 if wait $server; then ended=0; else ended=$?; fi
 trap 'rm -rf "$work"' EXIT

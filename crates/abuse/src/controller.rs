@@ -1,11 +1,14 @@
-//! The controller and its commands without a front end: property writes, entries, lists of pages.
+//! The controller and its commands without a front end: property writes, entries, tables of namespaces.
 
 use crate::reader::Reader;
-use nvme::spec::{AdminOpcode, DsmRange, Opcode, Submission, fabrics::DiscoveryEntry};
-use nvme::{
-    AsynchronousEvent, Controller, ControllerSettings, DeviceEvent, Movement, NamespaceSettings, Role, Transport, prp,
+use nvme::spec::{
+    AdminOpcode, DataPointer, DsmRange, Opcode, Submission, fabrics::DiscoveryEntry, identify, registers,
 };
-use units::{Bytes, HostAddress, Span};
+use nvme::{
+    Admission, AsynchronousEvent, Controller, ControllerSettings, DeviceEvent, Movement, NamespaceSettings, Namespaces,
+    Piece, Role, Transport,
+};
+use units::{Bytes, Span};
 
 /// Blocks of each of the drive's own namespaces.
 const BLOCKS: u64 = 8192;
@@ -45,6 +48,8 @@ pub(crate) fn settings() -> ControllerSettings {
         transport: Transport::Memory,
         role: Role::Storage,
         managed_namespaces: 4,
+        memory_sgls: true,
+        shadow_doorbells: true,
         metadata: true,
         namespaces: vec![namespace(1), namespace(2)],
     }
@@ -87,9 +92,10 @@ pub(crate) fn controller(bytes: &[u8]) {
 
 /// An I/O command that is let pass, and its ranges, as the drive is to see them: within its own blocks.
 fn carry(controller: &Controller, submission: &Submission, input: &mut Reader<'_>) {
-    let Ok((opcode, movement)) = controller.movement(submission) else { return };
-    let entry = controller.translate(submission).expect("its namespace has not changed since");
-    if let Ok(Some(guarded)) = controller.guarded(submission) {
+    let Ok(admission) = controller.admit(submission) else { return };
+    let (opcode, movement) = (admission.opcode, admission.movement);
+    let entry = controller.translate(submission, &admission).expect("its namespace has not changed since");
+    if let Some(guarded) = admission.guarded {
         let mut block = vec![input.byte(); guarded.data_bytes()];
         let metadata = vec![input.byte(); guarded.metadata_bytes()];
         if let Ok(tags) = guarded.accept(&block, &metadata) {
@@ -107,12 +113,34 @@ fn carry(controller: &Controller, submission: &Submission, input: &mut Reader<'_
     }
     if let (true, Movement::FromHost(bytes)) = (opcode.brings_ranges(), movement) {
         let mut words: Vec<u64> = (0..bytes.0 / 8).map(|_| input.long()).collect();
-        if controller.translate_ranges(submission, &mut words).is_ok() && opcode == Opcode::DatasetManagement {
+        if admission.copies {
+            copy(controller, submission, &admission, &words);
+        } else if controller.translate_ranges(submission, &mut words).is_ok() && opcode == Opcode::DatasetManagement {
             for range in words.chunks_exact(2).map(|words| DsmRange::decode([words[0], words[1]])) {
                 assert!(range.slba + u64::from(range.blocks) <= BLOCKS, "{range:x?}");
             }
         }
     }
+}
+
+/// The steps of a copy: within the drive, and each writes what the one before has read.
+fn copy(controller: &Controller, submission: &Submission, admission: &Admission, words: &[u64]) {
+    let Ok(mut copy) = controller.guarded_copy(submission, admission, words) else { return };
+    let mut blocks = 0;
+    while let Some(read) = copy.read() {
+        let write = copy.write();
+        for step in [read, write] {
+            let entry = controller.translate(&step.submission, &step.admission).expect("its namespace is as it was");
+            assert!(entry.slba() + u64::from(entry.block_count()) <= BLOCKS, "{entry:x?}");
+            assert!(step.admission.bytes() <= 128 << 10 && step.admission.bytes() == step.guarded.data_bytes());
+        }
+        assert_eq!(read.submission.block_count(), write.submission.block_count());
+        assert_eq!(write.submission.slba(), submission.slba() + blocks);
+        blocks += u64::from(write.submission.block_count());
+        copy.advance();
+    }
+    let wanted = words.chunks_exact(4).take(submission.copy_range_count() as usize);
+    assert_eq!(blocks, wanted.map(|words| (words[2] & 0xffff) + 1).sum::<u64>());
 }
 
 /// What a device end does at once.
@@ -142,32 +170,56 @@ fn obey(controller: &mut Controller) {
     }
 }
 
-/// The way along a list of pages that a host has made, and where every part of its transfer lies.
-pub(crate) fn prp(bytes: &[u8]) {
-    let mut input = Reader(bytes);
-    let submission = Submission([0, 0, 0, input.long(), input.long(), 0, 0, 0]);
-    let length = Bytes(1 + u64::from(input.word()) % (2 << 20));
-    let Ok(plan) = prp::plan(submission.prp1(), submission.prp2(), length) else { return };
-    let mut list = Vec::new();
-    if let Some(mut walk) = plan.walk() {
-        while let Some(run) = walk.run() {
-            assert!((1..=512).contains(&run.words));
-            // Mostly whole pages, or the walk is soon over.
-            let words: Vec<u64> =
-                (0..run.words).map(|_| input.long() << (12 * u64::from(input.0.len() % 8 > 0))).collect();
-            let Ok(entries) = walk.take(&words) else { return };
-            list.extend_from_slice(entries);
+/// A table of namespaces as a media file keeps it: in its two slots, as they are or whole, or by itself.
+fn table(input: &mut Reader<'_>) -> Option<Vec<u8>> {
+    match input.byte() % 3 {
+        0 => rig::table_in(input.0).map(|(_, table)| table),
+        1 => {
+            let (sequences, cut) = ([input.long(), input.long()], usize::from(input.half()));
+            let (first, second) = input.0.split_at(cut.min(input.0.len()));
+            let tables = [first, second].map(|table| &table[..table.len().min(rig::TABLE_BYTES_MAX)]);
+            let slots = [0, 1].map(|at| rig::slot_of(sequences[at], tables[at]));
+            let (sequence, table) = rig::table_in(&slots.concat())?;
+            let at = (sequence % 2) as usize;
+            assert!(sequences[at] == sequence && table == tables[at], "what counts is what was put there");
+            Some(table)
         }
+        _ => Some(input.0.to_vec()),
     }
-    assert_eq!(list.len(), plan.list_entries());
-    let mut done = 0;
-    while done < length.0 {
-        let pieces = plan.resolve(Bytes(done), Bytes((length.0 - done).min(4096)), &list);
-        for piece in [Some(pieces.first), pieces.second].into_iter().flatten() {
-            assert!(piece.bytes.0 > 0 && piece.at.0 % 4096 + piece.bytes.0 <= 4096, "within a page");
-            assert_ne!(piece.at, HostAddress(u64::MAX));
-            done += piece.bytes.0;
+}
+
+/// What is let in of such a table is namespaces of the drive, which are told again as they are.
+pub(crate) fn namespaces(bytes: &[u8]) {
+    let Some(table) = table(&mut Reader(bytes)) else { return };
+    let settings = settings();
+    let Ok(all) = Namespaces::of_table(&settings, &table) else { return };
+    let again = Namespaces::of_table(&settings, &all.table()).expect("a table of its own");
+    assert!(again == all && again.table() == all.table());
+    let mut taken: Vec<Piece> = Vec::new();
+    for (_, piece) in all.pieces() {
+        assert!((1..=2).contains(&piece.home) && piece.blocks > 0 && piece.first + piece.blocks <= BLOCKS);
+        let meets = |other: &Piece| {
+            other.home == piece.home
+                && other.first < piece.first + piece.blocks
+                && piece.first < other.first + other.blocks
+        };
+        assert!(!taken.iter().any(meets), "{piece:?} twice");
+        taken.push(piece);
+    }
+    let mut controller = Controller::new(settings);
+    let mut entered = all.clone();
+    entered.enter(1);
+    controller.set_namespaces(&entered);
+    controller.write_property_pair(registers::ASQ, 0x1000);
+    controller.write_property_pair(registers::ACQ, 0x2000);
+    controller.write_property(registers::AQA, 0x1f_001f);
+    controller.write_property(registers::CC, registers::Configuration::ENABLE.0);
+    obey(&mut controller);
+    for (id, _) in all.pieces() {
+        for cns in [identify::NAMESPACE, identify::ALLOCATED_NAMESPACE, identify::NAMESPACE_IDENTIFIERS] {
+            drop(controller.admin(&Submission::identify(cns, id, DataPointer::default())));
         }
+        let read = Submission::read(id, 0, 1, DataPointer::default());
+        carry(&controller, &read, &mut Reader(bytes));
     }
-    assert_eq!(done, length.0);
 }

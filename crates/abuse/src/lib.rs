@@ -10,6 +10,7 @@
 
 mod controller;
 mod fronts;
+mod pieces;
 mod reader;
 mod seeds;
 mod texts;
@@ -29,7 +30,9 @@ pub const TARGETS: &[Target] = &[
     Target { name: "connections", run: fronts::connections },
     Target { name: "machine", run: fronts::machine },
     Target { name: "controller", run: controller::controller },
-    Target { name: "prp", run: controller::prp },
+    Target { name: "prp", run: pieces::prp },
+    Target { name: "sgl", run: pieces::sgl },
+    Target { name: "namespaces", run: controller::namespaces },
     Target { name: "traces", run: texts::traces },
     Target { name: "configurations", run: texts::configurations },
 ];

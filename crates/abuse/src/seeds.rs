@@ -1,9 +1,9 @@
 //! Inputs that mean something, for fuzzing to begin from.
 
-use nvme::prp;
 use nvme::spec::fabrics::{ANY_CONTROLLER, Connect, ConnectRecord, DISCOVERY_SUBSYSTEM, Property};
 use nvme::spec::registers::{self, Configuration};
-use nvme::spec::{AdminOpcode, DataPointer, FeatureId, Fuse, Sgl, Submission, identify, log_page};
+use nvme::spec::{AdminOpcode, CopyRange, DataPointer, FeatureId, Fuse, Sgl, Submission, identify, log_page};
+use nvme::{Namespaces, prp, sgl};
 use target::rehearsal::{MEMORY, MEMORY_BYTES};
 use units::HostAddress;
 
@@ -17,6 +17,8 @@ pub fn seeds() -> Vec<Seed> {
     all.extend(machines().into_iter().map(|(name, seed)| ("machine", name.to_owned(), seed)));
     all.extend(controllers().into_iter().map(|(name, seed)| ("controller", name.to_owned(), seed)));
     all.extend(lists().into_iter().map(|(name, seed)| ("prp", name.to_owned(), seed)));
+    all.extend(descriptors().into_iter().map(|(name, seed)| ("sgl", name.to_owned(), seed)));
+    all.extend(tables().into_iter().map(|(name, seed)| ("namespaces", name.to_owned(), seed)));
     all.extend(TRACES.iter().map(|(name, text)| ("traces", (*name).to_owned(), text.to_vec())));
     all.extend(
         CONFIGURATIONS.iter().map(|(name, text)| ("configurations", (*name).to_owned(), text.as_bytes().to_vec())),
@@ -221,7 +223,38 @@ fn machines() -> Vec<Named> {
         ("resets", resets.concat()),
         ("memory", memory.concat()),
         ("protected", protected_machine(buffer)),
+        ("shadow", shadow_machine(buffer)),
     ]
+}
+
+/// A machine with doorbells in its memory, whose data lie in pieces.
+fn shadow_machine(buffer: DataPointer) -> Vec<u8> {
+    let poke = |at: u64, value: u64| {
+        let mut step = vec![5];
+        step.extend((at as u16).to_le_bytes());
+        step.extend(value.to_le_bytes());
+        step
+    };
+    let [doorbells, events] = [0xc000, 0xd000].map(|at| HostAddress(MEMORY + at));
+    let pieces = [sgl::piece(buffer.prp1, 100), sgl::bucket(412), sgl::piece(buffer.prp2, 4000)];
+    let list = pieces.as_flattened().iter().zip((0xb000u64..).step_by(8)).map(|(word, at)| poke(at, *word));
+    let read = Submission::read(1, 0, 8, DataPointer::default());
+    let segment = sgl::segment(HostAddress(MEMORY + 0xb000), 3, true);
+    let mut steps: Vec<Vec<u8>> = list.collect();
+    steps.extend([
+        step(1, Submission::write(1, 0, 8, buffer)),
+        step(0, Submission::doorbell_buffers(doorbells, events)),
+        take(0),
+        step(1, read.with_descriptor(segment)),
+        poke(0xc008, 2),
+        take(1),
+        step(1, Submission::write(1, 3, 1, buffer).with_descriptor(sgl::piece(buffer.prp1, 512))),
+        poke(0xc008, 3 | 2 << 32),
+        poke(0xc000, 3),
+        step(1, read.with_metadata_descriptor(HostAddress(MEMORY + 0xb000))),
+        poke(0xc008, 9),
+    ]);
+    steps.concat()
 }
 
 fn controllers() -> Vec<Named> {
@@ -258,6 +291,9 @@ fn controllers() -> Vec<Named> {
         vec![4; 16],
         command(4, checked(at)[2].0),
         vec![0; 16],
+        command(4, Submission::copy(1, 100, 1, at).with_dword(12, 0xf << 12 | 0x8 << 26).with_dword(14, 100)),
+        CopyRange { slba: 8, blocks: 600 }.encode()[..3].iter().flat_map(|word| word.to_le_bytes()).collect(),
+        8u64.to_le_bytes().to_vec(),
         command(2, Submission::set_features(FeatureId::VolatileWriteCache, 0)),
         command(2, Submission::format_nvm(1, 1, 1)),
         command(4, Submission::dataset_management(1, 1, at)),
@@ -292,6 +328,36 @@ fn lists() -> Vec<Named> {
         ("list", seed(0x1004, 0x8008, 65_536, 16)),
         ("chain", seed(0x1000, 0x8ff0, 2 << 20, 513 + pages)),
     ]
+}
+
+fn descriptors() -> Vec<Named> {
+    let seed = |first: [u64; 2], to_host: bool, bytes: u32, memory: &[[u64; 2]]| {
+        let mut seed: Vec<u8> = first.iter().flat_map(|word| word.to_le_bytes()).collect();
+        seed.push(to_host.into());
+        seed.extend((bytes - 1).to_le_bytes());
+        seed.extend(memory.as_flattened().iter().flat_map(|word| word.to_le_bytes()));
+        seed
+    };
+    let piece = |at, bytes| sgl::piece(HostAddress(at), bytes);
+    let segment = |at, descriptors, is_last| sgl::segment(HostAddress(at), descriptors, is_last);
+    let chained =
+        [piece(0x1000, 100), piece(0x2001, 0), segment(64, 2, false), [0; 2], sgl::bucket(12), segment(96, 1, true)];
+    vec![
+        ("piece", seed(piece(0x1003, 4096), false, 4096, &[])),
+        ("segments", seed(segment(0, 3, false), true, 512, &[&chained[..], &[piece(0x3000, 400)]].concat())),
+        ("circle", seed(segment(0, 2, false), true, 512, &[piece(0, 0), segment(0, 2, false)])),
+    ]
+}
+
+fn tables() -> Vec<Named> {
+    let settings = crate::controller::settings();
+    let whole = Namespaces::new(&settings).table();
+    let slots = [rig::slot_of(2, &whole), rig::slot_of(1, &[])].concat();
+    let mut both = vec![1];
+    both.extend([4u64, 7].iter().flat_map(|word| word.to_le_bytes()));
+    both.extend((whole.len() as u16).to_le_bytes());
+    let seed = |kind: u8, rest: &[u8]| [&[kind], rest].concat();
+    vec![("table", seed(2, &whole)), ("slots", seed(0, &slots)), ("both", [both, whole.clone(), whole].concat())]
 }
 
 /// The first byte is the place of the format in the list, or beyond it.

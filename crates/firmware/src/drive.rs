@@ -183,6 +183,7 @@ impl Drive {
     }
     /// The page that a sector of the drive lies in.
     pub fn page_of(&self, sector: u64) -> Lpn {
-        Lpn((sector / u64::from(self.sectors_per_page)) as u32)
+        // A page is a power of two of bytes, and so of sectors.
+        Lpn((sector >> self.sectors_per_page.trailing_zeros()) as u32)
     }
 }

@@ -21,14 +21,17 @@ impl CommandKey {
     pub const NONE: CommandKey = CommandKey(u32::MAX);
 
     /// The command `id` of a submission queue.
+    #[inline]
     pub fn new(queue: QueueId, id: u16) -> Self {
         CommandKey(u32::from(queue.0) << 16 | u32::from(id))
     }
     /// The submission queue it came by.
+    #[inline]
     pub fn queue(self) -> QueueId {
         QueueId((self.0 >> 16) as u16)
     }
     /// Its identifier in that queue.
+    #[inline]
     pub fn id(self) -> u16 {
         self.0 as u16
     }

@@ -1,7 +1,7 @@
 //! How many of everything an array has, and the only conversion between flat page numbers and places.
 
 use thiserror::Error;
-use units::{BlockId, Bytes, ChannelId, DieId, Ppn};
+use units::{BlockId, Bytes, ChannelId, DieId, Divisor, Ppn};
 
 /// Bits in a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +79,13 @@ pub enum GeometryError {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Geometry {
     shape: Shape,
-    dies: u32,
     blocks: u32,
+    dies_per_channel: u32,
+    /// Counts that page numbers are taken apart by.
+    pages: Divisor,
+    planes: Divisor,
+    dies: Divisor,
+    channels: Divisor,
 }
 
 /// Where a page is.
@@ -131,20 +136,30 @@ impl Geometry {
         if pages > limit {
             return Err(GeometryError::TooManyPages { pages, limit });
         }
-        Ok(Geometry { shape, dies: dies as u32, blocks: blocks as u32 })
+        Ok(Geometry {
+            blocks: blocks as u32,
+            dies_per_channel: dies as u32 / shape.channels,
+            pages: Divisor::new(shape.pages_per_block),
+            planes: Divisor::new(shape.planes_per_die),
+            dies: Divisor::new(dies as u32),
+            channels: Divisor::new(shape.channels),
+            shape,
+        })
     }
 
     /// The counts it was built from.
+    #[inline]
     pub fn shape(&self) -> &Shape {
         &self.shape
     }
     /// Dies on all channels.
     pub fn die_count(&self) -> u32 {
-        self.dies
+        self.dies.value()
     }
     /// Dies on one channel.
+    #[inline]
     pub fn dies_per_channel(&self) -> u32 {
-        self.dies / self.shape.channels
+        self.dies_per_channel
     }
     /// Blocks of the array.
     pub fn block_count(&self) -> u32 {
@@ -159,12 +174,14 @@ impl Geometry {
         self.shape.page * u64::from(self.page_count())
     }
     /// The block a page lies in.
+    #[inline]
     pub fn block_of(&self, ppn: Ppn) -> BlockId {
-        BlockId(ppn.0 / self.shape.pages_per_block)
+        BlockId(self.pages.quotient(ppn.0))
     }
     /// A page's position in its block.
+    #[inline]
     pub fn page_in_block(&self, ppn: Ppn) -> u32 {
-        ppn.0 % self.shape.pages_per_block
+        self.pages.remainder(ppn.0)
     }
     /// The page at a position of a block.
     pub fn page(&self, block: BlockId, page: u32) -> Ppn {
@@ -172,32 +189,31 @@ impl Geometry {
         Ppn(block.0 * self.shape.pages_per_block + page)
     }
     /// Channel and die of a block, without the rest of the address.
+    #[inline]
     pub fn die_of(&self, block: BlockId) -> (ChannelId, DieId) {
-        let die = block.0 / self.shape.planes_per_die % self.dies;
-        (ChannelId((die % self.shape.channels) as u16), DieId((die / self.shape.channels) as u16))
+        let (die, channel) = self.channels.divide(self.dies.remainder(self.planes.quotient(block.0)));
+        (ChannelId(channel as u16), DieId(die as u16))
     }
     /// Channel of a block, and its index among the blocks of that channel, which counts from 0 without gaps.
+    #[inline]
     pub fn block_in_channel(&self, block: BlockId) -> (ChannelId, usize) {
-        let (planes, channels) = (self.shape.planes_per_die, self.shape.channels);
-        let (column, plane) = (block.0 / planes, block.0 % planes);
-        (ChannelId((column % channels) as u16), (column / channels * planes + plane) as usize)
+        let (column, plane) = self.planes.divide(block.0);
+        let (row, channel) = self.channels.divide(column);
+        (ChannelId(channel as u16), (row * self.planes.value() + plane) as usize)
     }
     /// Takes a page number apart.
+    #[inline]
     pub fn address(&self, ppn: Ppn) -> PageAddress {
-        let block = self.block_of(ppn);
-        let (channel, die) = self.die_of(block);
-        PageAddress {
-            channel,
-            die,
-            plane: block.0 % self.shape.planes_per_die,
-            block: block.0 / (self.shape.planes_per_die * self.dies),
-            page: self.page_in_block(ppn),
-        }
+        let (block, page) = self.pages.divide(ppn.0);
+        let (column, plane) = self.planes.divide(block);
+        let (block, die) = self.dies.divide(column);
+        let (die, channel) = self.channels.divide(die);
+        PageAddress { channel: ChannelId(channel as u16), die: DieId(die as u16), plane, block, page }
     }
     /// Puts a page number together; the inverse of [`Geometry::address`].
     pub fn ppn(&self, at: PageAddress) -> Ppn {
         let die = u32::from(at.die.0) * self.shape.channels + u32::from(at.channel.0);
-        let block = (at.block * self.dies + die) * self.shape.planes_per_die + at.plane;
+        let block = (at.block * self.dies.value() + die) * self.shape.planes_per_die + at.plane;
         self.page(BlockId(block), at.page)
     }
 }

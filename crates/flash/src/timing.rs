@@ -3,7 +3,7 @@
 use crate::ledger::Phase;
 use crate::{CellKind, Geometry, Operation, PLANES_MAX, Transaction};
 use thiserror::Error;
-use units::{Bytes, MegaTransfers, Ppn, Span};
+use units::{Bytes, Divisor, MegaTransfers, Ppn, Span};
 
 /// Which of the pages that share a word line a page is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,10 +22,15 @@ pub enum PageType {
 /// higher pages by a few word lines against program disturb; the shares of the types, which set the mean times, are the
 /// same.
 pub const fn page_type(page_in_block: u32, kind: CellKind) -> PageType {
-    match (kind, page_in_block % kind.bits()) {
-        (_, 0) => PageType::Lsb,
-        (CellKind::Tlc, 1) => PageType::Csb,
-        _ => PageType::Msb,
+    match kind {
+        CellKind::Slc => PageType::Lsb,
+        CellKind::Mlc if page_in_block.is_multiple_of(2) => PageType::Lsb,
+        CellKind::Mlc => PageType::Msb,
+        CellKind::Tlc => match page_in_block % 3 {
+            0 => PageType::Lsb,
+            1 => PageType::Csb,
+            _ => PageType::Msb,
+        },
     }
 }
 
@@ -198,7 +203,7 @@ fn operation(field: &'static str, span: Span) -> Result<(), TimingError> {
 pub(crate) struct Lengths {
     bus: [[Span; PLANES_MAX + 1]; Phase::ON_BUS],
     kind: CellKind,
-    pages_per_block: u32,
+    pages_per_block: Divisor,
     pub(crate) timing: Timing,
 }
 
@@ -220,7 +225,7 @@ impl Lengths {
             set(Phase::DataIn, cycle * u64::from(cycles.program) * planes + data);
             set(Phase::DataOut, cycle * u64::from(cycles.read_out) * planes + data);
         }
-        let (kind, pages_per_block) = (geometry.shape().kind, geometry.shape().pages_per_block);
+        let (kind, pages_per_block) = (geometry.shape().kind, Divisor::new(geometry.shape().pages_per_block));
         Lengths { bus, kind, pages_per_block, timing: *timing }
     }
 
@@ -236,7 +241,7 @@ impl Lengths {
             Operation::Program => &self.timing.program,
             Operation::Erase => return self.timing.erase + self.further_planes(transaction),
         };
-        let page_time = |ppn: Ppn| times[page_type(ppn.0 % self.pages_per_block, self.kind) as usize];
+        let page_time = |ppn: Ppn| times[page_type(self.pages_per_block.remainder(ppn.0), self.kind) as usize];
         let slowest = transaction.pages().iter().map(|slot| page_time(slot.ppn)).max().unwrap_or_default();
         slowest + self.further_planes(transaction)
     }
@@ -250,7 +255,7 @@ impl Lengths {
         next.operation == Operation::Read
             && previous.slot_count == next.slot_count
             && previous.pages().iter().zip(next.pages()).all(|(before, after)| {
-                after.ppn.0 == before.ppn.0 + 1 && !after.ppn.0.is_multiple_of(self.pages_per_block)
+                after.ppn.0 == before.ppn.0 + 1 && self.pages_per_block.remainder(after.ppn.0) != 0
             })
     }
 }

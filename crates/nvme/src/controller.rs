@@ -71,6 +71,13 @@ pub enum DeviceEvent {
     SubmissionQueueDeleted(QueueId),
     /// A completion queue goes; no submission queue uses it any more.
     CompletionQueueDeleted(QueueId),
+    /// The host has doorbells in its memory as well, as [`crate::shadow`] says; until the next [`DeviceEvent::Stop`].
+    ShadowDoorbells {
+        /// The page that the host writes.
+        doorbells: HostAddress,
+        /// The page of event indices, which the device end writes.
+        events: HostAddress,
+    },
     /// A feature has another value; those that concern the device are read from the controller.
     FeatureChanged(FeatureId),
     /// The namespaces are not what they were: whoever has them for all controllers takes them from

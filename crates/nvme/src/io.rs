@@ -1,7 +1,7 @@
 //! What an I/O command asks a front end to move, and what is refused before the firmware sees it.
 
 use crate::spec::{ALL_NAMESPACES, COPY_RANGES_MAX, CopyRange, DsmRange, Fuse, Opcode, Status, Submission};
-use crate::{Controller, Format, Guarded, NamespaceSettings, Protection};
+use crate::{Controller, Format, Guarded, NamespaceSettings, copy};
 use units::Bytes;
 
 /// Bytes that a Verify, Write Zeroes or Write Uncorrectable reaches over at most (CNS 06h): as many as 65,536 sectors.
@@ -18,7 +18,61 @@ pub enum Movement {
     ToHost(Bytes),
 }
 
+/// What a command of an I/O queue is that was let pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admission {
+    /// Its opcode.
+    pub opcode: Opcode,
+    /// The bytes of data that go between host and drive.
+    pub movement: Movement,
+    /// What it says of metadata, where its namespace has any and it moves, makes or checks them.
+    pub guarded: Option<Guarded>,
+    /// Whether it is a Copy that the front end carries out, as [`Controller::guarded_copy`] says.
+    pub copies: bool,
+    /// What blocks of the namespace were like, and since when.
+    pub(crate) format: Option<Format>,
+    pub(crate) since: u64,
+}
+
+impl Admission {
+    /// Bytes of data that go between host and drive.
+    pub fn bytes(&self) -> usize {
+        match self.movement {
+            Movement::Nothing => 0,
+            Movement::FromHost(bytes) | Movement::ToHost(bytes) => bytes.0 as usize,
+        }
+    }
+
+    /// The command that goes to the drive: with metadata, what is to be checked has to come out, and what is made has to go in.
+    pub fn carried(&self) -> Opcode {
+        match self.opcode {
+            Opcode::Verify if self.guarded.is_some() => Opcode::Read,
+            Opcode::WriteZeroes if self.guarded.is_some() => Opcode::Write,
+            opcode => opcode,
+        }
+    }
+
+    /// What the blocks that the drive brings are to be checked by.
+    pub fn checked(&self) -> Option<Guarded> {
+        self.guarded.filter(|_| self.carried() == Opcode::Read)
+    }
+}
+
 impl Controller {
+    /// What a command of an I/O queue is.
+    ///
+    /// # Errors
+    /// The status it fails with: as for [`Controller::movement`], or what it says of metadata does not fit the type of protection.
+    pub fn admit(&self, submission: &Submission) -> Result<Admission, Status> {
+        let (opcode, movement) = self.movement(submission)?;
+        let guarded = self.guarded(submission)?;
+        let space = self.namespaces.of(self.settings.controller_id, submission.namespace());
+        let format = space.map(|space| Format::of(&space.settings));
+        let asks = format.is_some_and(|format| copy::is_guarded(submission, format.protection));
+        let copies = opcode == Opcode::Copy && asks;
+        Ok(Admission { opcode, movement, guarded, copies, format, since: space.map_or(0, |space| space.since) })
+    }
+
     /// What a command of an I/O queue moves.
     ///
     /// # Errors
@@ -57,7 +111,6 @@ impl Controller {
                 let bytes = u64::from(submission.dsm_range_count()) * DsmRange::WORDS as u64 * 8;
                 return Ok((opcode, Movement::FromHost(Bytes(bytes))));
             }
-            Opcode::Copy if !may_copy(namespace) => return Err(Status::INVALID_FIELD),
             Opcode::Copy => return copied(submission, namespace.blocks).map(|bytes| (opcode, bytes)),
             Opcode::Read | Opcode::Write | Opcode::Compare => true,
             Opcode::WriteUncorrectable | Opcode::WriteZeroes | Opcode::Verify => false,
@@ -85,11 +138,7 @@ impl Controller {
         Ok((opcode, movement))
     }
 
-    /// What a command says of metadata, where its namespace has any and it moves, makes or checks them.
-    ///
-    /// # Errors
-    /// The status it fails with: what it says does not fit the type of protection.
-    pub fn guarded(&self, submission: &Submission) -> Result<Option<Guarded>, Status> {
+    fn guarded(&self, submission: &Submission) -> Result<Option<Guarded>, Status> {
         let space = self.namespaces.of(self.settings.controller_id, submission.namespace());
         let Some(space) = space.filter(|space| space.settings.metadata) else { return Ok(None) };
         let guarded = Guarded::of(submission, Format::of(&space.settings));
@@ -114,17 +163,19 @@ impl Controller {
         (self.settings.atomic_write_blocks * unit / namespace.block_bytes).max(1)
     }
 
-    /// A command that [`Controller::movement`] has let pass, as the drive is to see it.
+    /// A command that [`Controller::admit`] has let pass, as the drive is to see it.
     ///
     /// # Errors
-    /// The status it fails with, because its namespace has gone meanwhile or its contents are going.
-    pub fn translate(&self, submission: &Submission) -> Result<Submission, Status> {
+    /// The status it fails with, because its namespace has gone meanwhile, its contents are going, or it is another or has other
+    /// blocks since.
+    pub fn translate(&self, submission: &Submission, admission: &Admission) -> Result<Submission, Status> {
         let own = self.settings.controller_id;
-        let is_going = |space: &crate::namespaces::Space| space.change.is_some();
-        if self.namespaces.of(own, submission.namespace()).is_some_and(is_going) {
+        let has_changed = |space: &crate::namespaces::Space| space.change.is_some() || space.since != admission.since;
+        if self.namespaces.of(own, submission.namespace()).is_some_and(has_changed) {
             return Err(Status::FORMAT_IN_PROGRESS);
         }
-        Ok(self.through(submission.opcode(), self.namespaces.translate(own, submission)?))
+        let entry = self.through(submission.opcode(), self.namespaces.translate(own, submission)?);
+        Ok(entry.with_dword(0, entry.dword(0) & !0xff | admission.carried() as u32))
     }
 
     /// While the volatile write cache is off whatever changes blocks goes through, as if each command said so. To the drive a
@@ -168,11 +219,6 @@ pub fn fuse(first: &Submission, second: &Submission) -> Result<(), (Status, Opti
         return Err((Status::INVALID_FIELD, Some(Status::ABORTED_FAILED_FUSED)));
     }
     Ok(())
-}
-
-/// Whether blocks can be copied: their reference tags would have to be others at another place, which the drive does not do.
-pub(crate) fn may_copy(namespace: &NamespaceSettings) -> bool {
-    matches!(namespace.protection, Protection::None | Protection::Type3)
 }
 
 /// What a Copy brings from the host: its ranges. Where they lie is known when they are here.

@@ -1,6 +1,6 @@
 //! The NVMe protocol, both ends, without input or output: nothing here has a clock, a thread or a socket.
 //!
-//! [`spec`] is what the wire looks like; [`prp`], the queues, [`Arbiter`] and [`Coalescer`] are the device's tables for
+//! [`spec`] is what the wire looks like; [`prp`], [`sgl`], the queues, [`Arbiter`] and [`Coalescer`] are the device's tables for
 //! the path of a command; [`Controller`] answers properties and admin commands; the `Host` types are a driver's side.
 //!
 //! # Invariants
@@ -11,8 +11,7 @@
 //! - Nothing on the path of an I/O command allocates: queues, entries, PRP resolution, arbitration, coalescing.
 //!
 //! # What it leaves out
-//! - SGLs of more than one descriptor, metadata, authentication, doorbell buffers, controller and host
-//!   memory buffers.
+//! - Keyed SGLs, authentication, controller and host memory buffers.
 //! - Firmware download, sanitize, reservations; saved features.
 //! - Page sizes other than 4 KiB, queues in more than one piece, doorbell strides other than 4 bytes, interrupt mask
 //!   registers (MSI-X has its own).
@@ -23,6 +22,7 @@ mod admin;
 mod arbitration;
 mod coalescing;
 mod controller;
+mod copy;
 mod fabrics;
 mod host_queue;
 mod io;
@@ -33,14 +33,17 @@ pub mod prp;
 mod queue;
 mod ready_set;
 mod settings;
+pub mod sgl;
+pub mod shadow;
 pub mod spec;
 
 pub use admin::{AdminReply, AsynchronousEvent, CommandError};
 pub use arbitration::{Arbiter, Arbitration, ArbitrationShares, Grant};
 pub use coalescing::{Coalescer, CoalescingSettings, Interrupt};
 pub use controller::{Controller, DeviceEvent};
+pub use copy::{CopyStep, GuardedCopy};
 pub use host_queue::{HostCompletionQueue, HostQueuePair, HostSubmissionQueue};
-pub use io::{Movement, fuse};
+pub use io::{Admission, Movement, fuse};
 pub use memory::HostMemory;
 pub use namespaces::{Format, GRANULE_BYTES, Namespaces, Piece, TableError};
 pub use protection::{Guarded, Information, METADATA_BYTES, Protection, guard, join, split};

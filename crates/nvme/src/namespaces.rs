@@ -67,6 +67,8 @@ pub(crate) struct Space {
     attached: BTreeSet<u16>,
     /// Whether controllers that come have it.
     shown: bool,
+    /// Which of all changes made it what it is: a number that no other state of a namespace has.
+    pub(crate) since: u64,
     /// Its contents are going.
     pub(crate) change: Option<Change>,
 }
@@ -97,6 +99,8 @@ pub struct Namespaces {
     /// The identifier that those of new namespaces are counted from, and how many there were.
     nguid: u128,
     created: u128,
+    /// Namespaces that were made, formatted or deleted since the subsystem was.
+    changes: u64,
 }
 
 impl Namespaces {
@@ -110,6 +114,7 @@ impl Namespaces {
             length: space.blocks,
             attached: BTreeSet::new(),
             shown: true,
+            since: 0,
             change: None,
         };
         let mut spaces: Vec<Option<Space>> = settings.namespaces.iter().zip(1..).map(whole).map(Some).collect();
@@ -117,7 +122,7 @@ impl Namespaces {
         let nguid = settings.namespaces.first().map_or(0, |space| u128::from_be_bytes(space.nguid));
         let homes = settings.namespaces.iter().map(|space| space.blocks).collect();
         let metadata = settings.metadata;
-        Namespaces { spaces, homes, unit, metadata, controllers: BTreeSet::new(), nguid, created: 0 }
+        Namespaces { spaces, homes, unit, metadata, controllers: BTreeSet::new(), nguid, created: 0, changes: 0 }
     }
 
     /// The greatest identifier.
@@ -197,11 +202,12 @@ impl Namespaces {
         let length = length.checked_next_multiple_of(granule).ok_or(Status::INSUFFICIENT_CAPACITY)?;
         let (home, first) = self.gap(length, granule).ok_or(Status::INSUFFICIENT_CAPACITY)?;
         self.created += 1;
+        self.changes += 1;
         // Identifiers of the drive's own namespaces are counted in the same place, from 1.
         let nguid = self.nguid.wrapping_add((self.created + 0x100) << 64).to_be_bytes();
         let settings = NamespaceSettings { blocks, block_bytes, metadata, protection, nguid, eui64: [0; 8] };
-        let (attached, change) = (BTreeSet::new(), None);
-        self.spaces[free] = Some(Space { settings, home, first, length, attached, shown: false, change });
+        let (attached, since, change) = (BTreeSet::new(), self.changes, None);
+        self.spaces[free] = Some(Space { settings, home, first, length, attached, shown: false, since, change });
         Ok(free as u32 + 1)
     }
 
@@ -268,6 +274,7 @@ impl Namespaces {
         let unit = u64::from(self.unit);
         let Some(place) = (id as usize).checked_sub(1).and_then(|at| self.spaces.get_mut(at)) else { return };
         let Some(space) = place else { return };
+        self.changes += 1;
         match space.change.take() {
             Some(Change::Formatted(Format { block_bytes, metadata, protection })) if erased => {
                 let bytes = u64::from(space.settings.block_bytes) * space.settings.blocks;
@@ -275,6 +282,7 @@ impl Namespaces {
                 space.settings.blocks = bytes.next_multiple_of(block).min(most) / block;
                 (space.settings.block_bytes, space.settings.metadata) = (block_bytes, metadata);
                 space.settings.protection = protection;
+                space.since = self.changes;
             }
             Some(Change::Deleted) if erased => *place = None,
             _ => {}
@@ -451,9 +459,16 @@ mod tests {
         all.begin_change(1, Change::Formatted(Format::plain(4096))).unwrap();
         all.on_erased(1, false);
         assert_eq!(all.allocated(1).unwrap().settings.block_bytes, 512, "it failed");
+        let before = all.allocated(1).unwrap().since;
         all.begin_change(1, Change::Formatted(Format::plain(4096))).unwrap();
         all.on_erased(1, true);
         let space = &all.allocated(1).unwrap().settings;
         assert_eq!((space.blocks, space.block_bytes), (10 * 256 + 1, 4096));
+        let formatted = all.allocated(1).unwrap().since;
+        all.begin_change(1, Change::Deleted).unwrap();
+        all.on_erased(1, true);
+        all.create(1, Format::plain(512)).unwrap();
+        let another = all.allocated(1).unwrap().since;
+        assert!(before < formatted && formatted < another, "three states of number 1");
     }
 }

@@ -80,6 +80,11 @@ pub struct ControllerSettings {
     pub managed_namespaces: u32,
     /// Whether the drive keeps 8 bytes of metadata with each block.
     pub metadata: bool,
+    /// Whether the device end follows SGLs of I/O commands in host memory, where that is how commands come; else PRPs only.
+    pub memory_sgls: bool,
+    /// Whether the device end looks at doorbells in host memory as well, where that is how commands come: then there is Doorbell
+    /// Buffer Config. For at most [`crate::shadow::QUEUES_MAX`] queues, the admin queue among them.
+    pub shadow_doorbells: bool,
     /// The namespaces; the first is number 1.
     pub namespaces: Vec<NamespaceSettings>,
 }
@@ -111,6 +116,7 @@ impl ControllerSettings {
         assert!((2..=0x1_0000).contains(&self.queue_entries_max));
         assert!(self.io_queues_max >= 1);
         assert!((1..=2048).contains(&self.vectors));
+        assert!(!self.shadow_doorbells || self.io_queues_max < crate::shadow::QUEUES_MAX);
         assert!(
             self.transfer_max.is_none_or(|bytes| bytes.0.is_power_of_two() && bytes.0 >= 2 * crate::spec::PAGE_BYTES)
         );
@@ -200,6 +206,8 @@ pub(crate) mod tests {
             role: Role::Storage,
             managed_namespaces: 0,
             metadata: false,
+            memory_sgls: false,
+            shadow_doorbells: false,
             namespaces: vec![NamespaceSettings {
                 blocks: 1 << 30,
                 block_bytes: 512,

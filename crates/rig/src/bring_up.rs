@@ -85,6 +85,7 @@ fn drain(controller: &mut Controller, link: &mut LinkStage) {
             | DeviceEvent::SelfTest { .. }
             | DeviceEvent::SelfTestEnded
             | DeviceEvent::SubsystemReset
+            | DeviceEvent::ShadowDoorbells { .. }
             | DeviceEvent::HeldCommandDone { .. } => {}
         }
     }

@@ -525,6 +525,8 @@ impl Device {
             transport: Transport::Memory,
             role: Role::Storage,
             managed_namespaces: 0,
+            memory_sgls: false,
+            shadow_doorbells: false,
             metadata: self.drive.tags,
             namespaces: namespaces
                 .map(|(index, &sectors)| NamespaceSettings {

@@ -40,6 +40,7 @@ pub use precondition::{Fill, Precondition};
 pub use recovery::Recovery;
 pub use serve::{Service, ServiceError, ServiceSettings};
 pub use session::{Session, SessionError};
+pub use table_slots::{TABLE_BYTES_MAX, slot_of, table_in};
 pub use target::{Door, DoorbellPath, Ended, Keys, Metrics, Patience, Secret, SecretError, ServeError, Stop};
 pub use threads::Layout;
 pub use timeline::Drawn;

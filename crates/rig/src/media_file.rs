@@ -7,9 +7,13 @@
 //! and each block is as it was before or after. What is not sound when it is read back is told from its check values. The operating
 //! system has what was written at once, so it outlasts the process; only closing the file waits until it outlasts the machine.
 
+mod making;
+
 use crate::table_slots::{SLOTS_BYTES, TableSlots};
 use flash::{Contents, Geometry, PageStore, StoreFailed, StoredBlock, StoredPage};
+use making::{Hindrance, Making};
 use std::fs::{File, OpenOptions, TryLockError};
+use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -71,6 +75,17 @@ pub enum MediaFileError {
     },
 }
 
+/// How often a file is looked for that others make and remove meanwhile.
+const ATTEMPTS: u32 = 16;
+
+fn lock(file: &File, name: &str) -> Result<(), MediaFileError> {
+    match file.try_lock() {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(MediaFileError::InUse { file: name.into() }),
+        Err(TryLockError::Error(error)) => Err(MediaFileError::System { file: name.into(), error }),
+    }
+}
+
 /// Where the parts of a file are.
 #[derive(Clone, Copy, Debug)]
 struct Layout {
@@ -121,22 +136,38 @@ impl MediaFile {
         let name = path.display().to_string();
         let system = |error| MediaFileError::System { file: name.clone(), error };
         assert!(identity.len() as u64 + TEXT_AT < HEADER_BYTES, "the header has room for what names a drive");
-        let opened = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path);
-        let file = opened.map_err(system)?;
-        match file.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => return Err(MediaFileError::InUse { file: name }),
-            Err(TryLockError::Error(error)) => return Err(system(error)),
+        let foreign = |found: &str| MediaFileError::Foreign { file: name.clone(), found: found.into() };
+        let layout = Layout::of(geometry, page_words);
+        let of = |file| MediaFile { file: Arc::new(file), path: path.into(), layout, geometry: geometry.clone() };
+        // Another may make the file while this one looks for it, or begin to; then it is there the next time.
+        for _ in 0..ATTEMPTS {
+            match OpenOptions::new().read(true).write(true).open(path) {
+                Ok(file) => match file.metadata().map_err(system)? {
+                    about if !about.is_file() => return Err(foreign("no regular file")),
+                    about if about.len() > 0 => {
+                        lock(&file, &name)?;
+                        let file = of(file);
+                        file.check(about.len(), identity)?;
+                        making::clean(path);
+                        return Ok((file, false));
+                    }
+                    _ => {}
+                },
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => return Err(system(error)),
+            }
+            match Making::begin(path) {
+                Ok(making) => {
+                    let file = of(making.file.try_clone().map_err(system)?);
+                    file.format(identity).and_then(|()| making.finish()).map_err(system)?;
+                    return Ok((file, true));
+                }
+                Err(Hindrance::IsThere) => {}
+                Err(Hindrance::InUse) => return Err(MediaFileError::InUse { file: name }),
+                Err(Hindrance::System(error)) => return Err(system(error)),
+            }
         }
-        let (file, layout) = (Arc::new(file), Layout::of(geometry, page_words));
-        let file = MediaFile { file, path: path.into(), layout, geometry: geometry.clone() };
-        let length = file.file.metadata().map_err(system)?.len();
-        if length == 0 {
-            file.format(identity).map_err(system)?;
-            return Ok((file, true));
-        }
-        file.check(length, identity)?;
-        Ok((file, false))
+        Err(MediaFileError::InUse { file: name })
     }
 
     pub(crate) fn name(&self) -> String {

@@ -54,19 +54,27 @@ fn share(groups: &[ThreadGroup], group: &str) -> Share {
     }
 }
 
-/// A command under way.
+/// A command under way, in three lines of this machine's memory.
 #[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
 struct Live {
     /// Up to here its time is accounted for.
     cursor: Time,
     after: u8,
-    parts: [u64; PARTS.len()],
-    /// Its queueing, by the part whose thread it waited for.
-    lines: [u64; PARTS.len()],
+    times: [Times; PARTS.len()],
+}
+
+/// Time of a command that counts as a part's.
+#[derive(Clone, Copy, Debug, Default)]
+struct Times {
+    /// Of the part itself. Queueing gets its sum over the lines when the command is over.
+    part: u64,
+    /// Queueing for the part's threads.
+    line: u64,
 }
 
 const RESTING: Live =
-    Live { cursor: Time::ZERO, after: QUEUEING as u8, parts: [0; PARTS.len()], lines: [0; PARTS.len()] };
+    Live { cursor: Time::ZERO, after: QUEUEING as u8, times: [Times { part: 0, line: 0 }; PARTS.len()] };
 
 /// Mean parts of a latency.
 #[derive(Clone, Debug, Default)]
@@ -351,11 +359,14 @@ impl Meter {
         let Some(Counted { key, part: from, work, line }) = self.last else { return };
         let Some(to) = part_of(part) else { return };
         let Some(live) = self.live(key) else { return };
-        for (sums, counted) in [(&mut live.parts, work), (&mut live.lines, line)] {
-            let moved = ((counted as f64 * share) as u64).min(sums[usize::from(from)]);
-            sums[usize::from(from)] -= moved;
-            sums[usize::from(to)] += moved;
-        }
+        let moved = |counted: u64, sum: u64| ((counted as f64 * share) as u64).min(sum);
+        let source = &mut live.times[usize::from(from)];
+        let (work, line) = (moved(work, source.part), moved(line, source.line));
+        source.part -= work;
+        source.line -= line;
+        let target = &mut live.times[usize::from(to)];
+        target.part += work;
+        target.line += line;
     }
 
     fn on_waited(&mut self, key: CommandKey, on: Wait, since: Time, until: Time) {
@@ -391,14 +402,14 @@ impl Meter {
             Note::Reaped { key, counted } => {
                 let Some(live) = self.live(key.0) else { return };
                 live.advance(at, COMPLETION as u8);
-                let (parts, lines) = (live.parts, live.lines);
                 if counted {
-                    let total = parts.iter().sum::<u64>();
-                    let class = latency_class(total);
+                    live.times[QUEUEING].part += live.times.iter().map(|times| times.line).sum::<u64>();
+                    let times = live.times;
+                    let class = latency_class(times.iter().map(|times| times.part).sum());
                     if self.window.classes.len() <= class {
                         self.window.classes.resize_with(class + 1, Breakdown::default);
                     }
-                    self.window.classes[class].add(&parts, &lines);
+                    self.window.classes[class].add(&times);
                 }
             }
             Note::LockAnswered { asked, waited } => {
@@ -445,10 +456,10 @@ impl Breakdown {
         self.lines.iter_mut().zip(other.lines).for_each(|(sum, line)| *sum += line);
     }
 
-    fn add(&mut self, parts: &[u64; PARTS.len()], lines: &[u64; PARTS.len()]) {
+    fn add(&mut self, times: &[Times; PARTS.len()]) {
         self.commands += 1;
-        self.lines.iter_mut().zip(lines).for_each(|(sum, &line)| *sum += u128::from(line));
-        self.parts.iter_mut().zip(parts).for_each(|(sum, &part)| *sum += u128::from(part));
+        self.lines.iter_mut().zip(times).for_each(|(sum, times)| *sum += u128::from(times.line));
+        self.parts.iter_mut().zip(times).for_each(|(sum, times)| *sum += u128::from(times.part));
     }
 }
 
@@ -460,11 +471,16 @@ fn latency_class(picos: u64) -> usize {
 }
 
 impl Live {
-    /// Accounts for the time up to `until`; what is accounted for already stays as it is.
+    /// Accounts for the time up to `until` as a part's; what is accounted for already stays as it is.
     #[inline]
-    fn advance(&mut self, until: Time, part: u8) -> u64 {
+    fn advance(&mut self, until: Time, part: u8) {
+        self.times[usize::from(part)].part += self.pass(until);
+    }
+
+    /// The time up to `until` that is not accounted for, which now is.
+    #[inline]
+    fn pass(&mut self, until: Time) -> u64 {
         let passed = until.since(self.cursor).picos();
-        self.parts[usize::from(part)] += passed;
         self.cursor = self.cursor.max(until);
         passed
     }
@@ -483,9 +499,10 @@ impl Probe<Firmware> for Meter {
                 live.advance(record.arrived, live.after);
                 live.after = share.after;
                 if !instant {
-                    let line = live.advance(record.started, QUEUEING as u8);
-                    live.lines[usize::from(share.turn)] += line;
-                    let work = live.advance(record.ended, share.turn);
+                    let (line, work) = (live.pass(record.started), live.pass(record.ended));
+                    let times = &mut live.times[usize::from(share.turn)];
+                    times.line += line;
+                    times.part += work;
                     self.last = Some(Counted { key, part: share.turn, work, line });
                 }
             }

@@ -12,6 +12,12 @@ use report::{
 use sim::EnergyPrices;
 use units::Span;
 
+/// From how busy on one thread may limit a run.
+const FULL: f64 = 0.9;
+
+/// It does where it has so many times the work of its group's mean.
+const LOPSIDED: f64 = 1.25;
+
 /// What a run is called by.
 pub(crate) struct Labels {
     pub(crate) architecture: &'static dyn Architecture,
@@ -299,6 +305,11 @@ impl Window<'_> {
         ];
         for (name, group) in self.groups().iter() {
             resources.push((format!("{} threads", name.to_uppercase()), group.utilisation));
+            // A thread that does what no other of its group can, as the home of the only queue does.
+            let most = self.members(name).map(|stage| self.busy(stage)).fold(0.0, f64::max);
+            if most >= FULL && most > LOPSIDED * group.utilisation {
+                resources.push((format!("busiest {} thread", name.to_uppercase()), most));
+            }
         }
         report::bounds(iops, &resources)
     }

@@ -35,11 +35,34 @@ fn sum_of(slot: &[u8]) -> u64 {
     sum(&words)
 }
 
-/// The sequence and the table of a slot; none if it is not whole.
+/// The sequence and the table of a slot; none if it is not whole, or the last that there could be.
 fn decode(slot: &[u8]) -> Option<(u64, Vec<u8>)> {
     let (sequence, bytes) = (word(slot, 8), usize::try_from(word(slot, 16)).ok()?);
     let table = slot.get(TABLE_AT..TABLE_AT.checked_add(bytes)?)?;
-    (word(slot, 0) == sum_of(slot)).then(|| (sequence, table.to_vec()))
+    (sequence < u64::MAX && word(slot, 0) == sum_of(slot)).then(|| (sequence, table.to_vec()))
+}
+
+/// A table as it lies in the slot of its sequence.
+///
+/// # Panics
+/// If it is longer than a slot.
+pub fn slot_of(sequence: u64, table: &[u8]) -> Vec<u8> {
+    let mut slot = vec![0; SLOT_BYTES as usize];
+    slot[8..16].copy_from_slice(&sequence.to_le_bytes());
+    slot[16..TABLE_AT].copy_from_slice(&(table.len() as u64).to_le_bytes());
+    slot[TABLE_AT..][..table.len()].copy_from_slice(table);
+    let sum = sum_of(&slot);
+    slot[..8].copy_from_slice(&sum.to_le_bytes());
+    slot
+}
+
+/// The table that counts in both slots as they lie in a file, and its sequence; none if neither is whole.
+pub fn table_in(slots: &[u8]) -> Option<(u64, Vec<u8>)> {
+    let slots = slots.chunks_exact(SLOT_BYTES as usize).take(SLOTS as usize);
+    // One that is not whole was being written when the process ended: nobody was told of it.
+    let whole =
+        (0u64..).zip(slots).filter_map(|(at, slot)| decode(slot).filter(|(sequence, _)| sequence % SLOTS == at));
+    whole.max()
 }
 
 impl TableSlots {
@@ -52,14 +75,9 @@ impl TableSlots {
 
     /// The slots of a file and the table that counts; none if neither is whole.
     pub(crate) fn open(file: Arc<File>, at: u64) -> std::io::Result<Option<(TableSlots, Vec<u8>)>> {
-        let mut newest = None;
-        for slot in 0..SLOTS {
-            let mut bytes = vec![0; SLOT_BYTES as usize];
-            file.read_exact_at(&mut bytes, at + slot * SLOT_BYTES)?;
-            // One that is not whole was being written when the process ended: nobody was told of it.
-            newest = newest.max(decode(&bytes).filter(|(sequence, _)| sequence % SLOTS == slot));
-        }
-        Ok(newest.map(|(sequence, table)| (TableSlots { file, at, sequence }, table)))
+        let mut slots = vec![0; SLOTS_BYTES as usize];
+        file.read_exact_at(&mut slots, at)?;
+        Ok(table_in(&slots).map(|(sequence, table)| (TableSlots { file, at, sequence }, table)))
     }
 
     /// Writes a table over the one before the last.
@@ -67,21 +85,15 @@ impl TableSlots {
     /// # Panics
     /// If it is longer than a slot.
     pub(crate) fn keep(&mut self, table: &[u8]) -> std::io::Result<()> {
-        let mut slot = vec![0; SLOT_BYTES as usize];
         let sequence = self.sequence + 1;
-        slot[8..16].copy_from_slice(&sequence.to_le_bytes());
-        slot[16..TABLE_AT].copy_from_slice(&(table.len() as u64).to_le_bytes());
-        slot[TABLE_AT..][..table.len()].copy_from_slice(table);
-        let sum = sum_of(&slot);
-        slot[..8].copy_from_slice(&sum.to_le_bytes());
-        self.file.write_all_at(&slot, self.at + sequence % SLOTS * SLOT_BYTES)?;
+        self.file.write_all_at(&slot_of(sequence, table), self.at + sequence % SLOTS * SLOT_BYTES)?;
         self.sequence = sequence;
         Ok(())
     }
 }
 
-/// The longest table.
-pub(crate) const TABLE_BYTES_MAX: usize = SLOT_BYTES as usize - TABLE_AT;
+/// Bytes of the longest table that a slot has room for.
+pub const TABLE_BYTES_MAX: usize = SLOT_BYTES as usize - TABLE_AT;
 
 #[cfg(test)]
 mod tests {

@@ -18,24 +18,41 @@ const CLOSING: u64 = u64::MAX - 1;
 /// No stage has run on a hardware thread.
 const NOBODY: StageId = StageId(u16::MAX);
 
-/// A hardware thread and the turn it has under way.
-pub(crate) struct Context<V: Vocabulary> {
+/// A turn under way on a hardware thread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct TurnUnderWay {
     pub(crate) arrived: Time,
     pub(crate) started: Time,
     pub(crate) subject: Option<u32>,
-    /// The part of the core's slots the turn would use alone, of [`WHOLE`].
-    demand: u64,
-    /// The stage that it runs, or ran last.
-    pub(crate) stage: StageId,
-    /// Whether the turn leaves more than messages.
-    pub(crate) leaves_more: bool,
     /// The messages that the turn leaves behind once it is over.
     pub(crate) sends: Line,
-    /// What else it leaves.
-    pub(crate) leaves: Leaves<V>,
+    /// Whether it leaves more than messages.
+    pub(crate) leaves_more: bool,
 }
 
-/// What a turn leaves behind beside its messages.
+/// A hardware thread and its turn, in one line of this machine's memory.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Context {
+    turn: TurnUnderWay,
+    /// The part of the core's slots the turn would use alone, of [`WHOLE`].
+    demand: u64,
+}
+
+impl Context {
+    const IDLE: Context = Context {
+        turn: TurnUnderWay {
+            arrived: Time::ZERO,
+            started: Time::ZERO,
+            subject: None,
+            sends: Line::EMPTY,
+            leaves_more: false,
+        },
+        demand: 0,
+    };
+}
+
+/// What a turn leaves behind beside its messages. Most turns leave nothing else.
 pub(crate) struct Leaves<V: Vocabulary> {
     pub(crate) notes: Vec<V::Note>,
     pub(crate) unlocks: Vec<Lock>,
@@ -45,37 +62,16 @@ pub(crate) struct Leaves<V: Vocabulary> {
 }
 
 impl<V: Vocabulary> Leaves<V> {
+    fn nothing() -> Self {
+        Leaves { notes: Vec::new(), unlocks: Vec::new(), wake_at: None, goes_on: None, halt: false }
+    }
+
     /// Notes and locks change places: those here were dealt with when the turn before was over.
-    fn take(&mut self, outbox: &mut Outbox<V>) {
+    pub(crate) fn take(&mut self, outbox: &mut Outbox<V>) {
         std::mem::swap(&mut self.notes, &mut outbox.notes);
         std::mem::swap(&mut self.unlocks, &mut outbox.unlocks);
         (self.wake_at, self.goes_on, self.halt) = (outbox.wake_at, outbox.goes_on, outbox.halt);
         outbox.clear();
-    }
-}
-
-impl<V: Vocabulary> Context<V> {
-    fn new() -> Self {
-        let leaves = Leaves { notes: Vec::new(), unlocks: Vec::new(), wake_at: None, goes_on: None, halt: false };
-        Context {
-            arrived: Time::ZERO,
-            started: Time::ZERO,
-            subject: None,
-            demand: 0,
-            stage: NOBODY,
-            leaves_more: false,
-            sends: Line::EMPTY,
-            leaves,
-        }
-    }
-
-    /// Takes over what its turn leaves beside messages.
-    #[inline(always)]
-    pub(crate) fn leave(&mut self, outbox: &mut Outbox<V>) {
-        self.leaves_more = outbox.has_more;
-        if outbox.has_more {
-            self.leaves.take(outbox);
-        }
     }
 }
 
@@ -136,9 +132,10 @@ impl Core {
 /// All cores and their hardware threads. A hardware thread has a place: those of a core stand together, with room up to a whole span.
 pub(crate) struct Cores<V: Vocabulary> {
     cores: Vec<Core>,
-    contexts: Vec<Context<V>>,
+    contexts: Vec<Context>,
+    leaves: Vec<Leaves<V>>,
     /// How far the progress of its core is once the turn of each hardware thread is over; [`IDLE`] where none is under way.
-    ends: Vec<u64>,
+    ends: Vec<[u64; SPAN]>,
     /// The stage that each hardware thread runs, or ran last.
     last: Vec<StageId>,
     threads: usize,
@@ -166,8 +163,9 @@ impl<V: Vocabulary> Cores<V> {
             active_since: Time::ZERO,
         };
         Cores {
-            contexts: (0..stages.len() * width).map(|_| Context::new()).collect(),
-            ends: vec![IDLE; stages.len() * width],
+            contexts: vec![Context::IDLE; stages.len() * width],
+            leaves: (0..stages.len() * width).map(|_| Leaves::nothing()).collect(),
+            ends: vec![[IDLE; SPAN]; stages.len() * width / SPAN],
             last: vec![NOBODY; stages.len() * width],
             over: Timetable::new(stages.len()),
             cores: stages.iter().map(core).collect(),
@@ -187,9 +185,22 @@ impl<V: Vocabulary> Cores<V> {
         self.over.first()
     }
 
+    /// The turn of a hardware thread, which is under way or just over.
     #[inline(always)]
-    pub(crate) fn context(&mut self, place: usize) -> &mut Context<V> {
-        &mut self.contexts[place]
+    pub(crate) fn turn(&self, place: usize) -> &TurnUnderWay {
+        &self.contexts[place].turn
+    }
+
+    /// What the turn of a hardware thread leaves, where it leaves more than messages.
+    #[inline(always)]
+    pub(crate) fn leaves(&mut self, place: usize) -> &mut Leaves<V> {
+        &mut self.leaves[place]
+    }
+
+    /// The stage that a hardware thread runs, or ran last.
+    #[inline(always)]
+    pub(crate) fn stage(&self, place: usize) -> StageId {
+        self.last[place]
     }
 
     /// The stages of a core that have work and no hardware thread.
@@ -205,7 +216,8 @@ impl<V: Vocabulary> Cores<V> {
             return None;
         }
         let first = usize::from(core) * self.width;
-        let (ends, last) = (&self.ends[first..][..self.threads], &self.last[first..][..self.threads]);
+        let ends = &self.ends.as_flattened()[first..][..self.threads];
+        let last = &self.last[first..][..self.threads];
         let mut free = None;
         for (place, (&last, &end)) in (first..).zip(last.iter().zip(ends)) {
             if end != IDLE {
@@ -228,8 +240,8 @@ impl<V: Vocabulary> Cores<V> {
 
     /// A turn of this cost begins.
     #[inline(always)]
-    pub(crate) fn begin(&mut self, home: u16, place: usize, now: Time, cost: Cost) -> &mut Context<V> {
-        let (thread_slot, core_slot) = self.slots;
+    pub(crate) fn begin(&mut self, home: u16, place: usize, turn: TurnUnderWay, cost: Cost) {
+        let (now, (thread_slot, core_slot)) = (turn.started, self.slots);
         let alone = cost.slots * thread_slot.picos() + cost.stall.picos();
         let demand = scale_down(cost.slots * core_slot.picos(), alone.max(1));
         let core = &mut self.cores[usize::from(home)];
@@ -239,10 +251,8 @@ impl<V: Vocabulary> Cores<V> {
             core.active_since = now;
         }
         core.busy += 1;
-        self.ends[place] = progress + alone;
-        let context = &mut self.contexts[place];
-        context.demand = demand;
-        context
+        self.ends[place / SPAN][place % SPAN] = progress + alone;
+        self.contexts[place] = Context { turn, demand };
     }
 
     /// The place of the hardware thread whose turn is over by now, if any is. It is not free before it begins another or is vacated:
@@ -251,7 +261,7 @@ impl<V: Vocabulary> Cores<V> {
     pub(crate) fn finish(&mut self, home: u16, now: Time) -> Option<usize> {
         let core = &mut self.cores[usize::from(home)];
         let (place, progress) = (core.first as usize, core.progress(now));
-        let end = &mut self.ends[place];
+        let end = &mut self.ends[place / SPAN][place % SPAN];
         if *end > progress {
             return None;
         }
@@ -268,21 +278,22 @@ impl<V: Vocabulary> Cores<V> {
     /// A hardware thread whose turn is over has no other.
     #[inline]
     pub(crate) fn vacate(&mut self, place: usize) {
-        self.ends[place] = IDLE;
+        self.ends[place / SPAN][place % SPAN] = IDLE;
     }
 
     /// Puts down when the next turn of a core is over if nothing begins or ends before: to be done whenever something did.
     #[inline(always)]
     pub(crate) fn schedule(&mut self, home: u16, now: Time) {
-        let first = usize::from(home) * self.width;
+        let spans = self.width / SPAN;
+        let first = usize::from(home) * spans;
         let core = &mut self.cores[usize::from(home)];
-        let spans = self.ends[first..][..self.width].as_chunks::<SPAN>().0;
-        let mut least = IDLE;
-        for (span, ends) in spans.iter().enumerate() {
-            let (place, end) = earliest(ends);
-            core.first = if end < least { (first + span * SPAN + place) as u32 } else { core.first };
+        let (mut place, mut least) = earliest(&self.ends[first]);
+        for span in 1..spans {
+            let (other, end) = earliest(&self.ends[first + span]);
+            place = if end < least { span * SPAN + other } else { place };
             least = least.min(end);
         }
+        core.first = (first * SPAN + place) as u32;
         let at = if least >= CLOSING {
             Time::NEVER
         } else if core.demand <= WHOLE {
@@ -297,8 +308,9 @@ impl<V: Vocabulary> Cores<V> {
     pub(crate) fn usages(&self, now: Time) -> impl Iterator<Item = CoreUsage> + '_ {
         self.cores.iter().enumerate().map(move |(home, core)| {
             let first = home * self.width;
-            let under_way = (first..first + self.threads).filter(move |&place| self.ends[place] < CLOSING);
-            let started = |place: usize| self.contexts[place].started;
+            let under_way =
+                (first..first + self.threads).filter(move |&place| self.ends[place / SPAN][place % SPAN] < CLOSING);
+            let started = |place: usize| self.contexts[place].turn.started;
             let active = if core.busy > 0 { now - core.active_since } else { Span::ZERO };
             CoreUsage {
                 active: core.active + active,

@@ -51,20 +51,19 @@ impl<M: Copy> Nodes<M> {
         Nodes { nodes: Vec::with_capacity(1024), free: NONE }
     }
 
-    /// Keeps a message and tells where; it is stamped when it is sent.
+    /// Keeps a message and tells where.
     #[inline]
-    pub(crate) fn put(&mut self, from: u16, to: StageId, message: &M) -> u32 {
+    pub(crate) fn put(&mut self, from: u16, to: StageId, message: &M, at: Time) -> u32 {
         let place = self.free;
-        let Some(node) = self.nodes.get_mut(place as usize) else { return self.grow(from, to, message) };
+        let Some(node) = self.nodes.get_mut(place as usize) else { return self.grow(from, to, message, at) };
         self.free = node.next;
-        (node.from, node.to, node.next) = (from, to, NONE);
-        node.message = *message;
+        *node = Node { message: *message, at, next: NONE, to, from };
         place
     }
 
     #[cold]
-    fn grow(&mut self, from: u16, to: StageId, message: &M) -> u32 {
-        self.nodes.push(Node { message: *message, at: Time::ZERO, next: NONE, to, from });
+    fn grow(&mut self, from: u16, to: StageId, message: &M, at: Time) -> u32 {
+        self.nodes.push(Node { message: *message, at, next: NONE, to, from });
         self.nodes.len() as u32 - 1
     }
 
@@ -132,8 +131,7 @@ mod tests {
         let (mut first, mut second) = (Line::EMPTY, Line::EMPTY);
         let at = Time::from_picos;
         for number in 0..6u16 {
-            let place = nodes.put(0, StageId(number), &u64::from(number));
-            nodes.get_mut(place).at = at(number.into());
+            let place = nodes.put(0, StageId(number), &u64::from(number), at(number.into()));
             assert_eq!(nodes.append(if number % 2 == 0 { &mut first } else { &mut second }, place), number < 2);
         }
         for due in [0u16, 2, 4] {
@@ -142,8 +140,8 @@ mod tests {
             assert_eq!((node.to, node.at, node.message), (StageId(due), at(due.into()), due.into()));
         }
         assert!(first.is_empty() && nodes.take_first(&mut first).is_none());
-        let reused: Vec<u32> = (0..3).map(|number| nodes.put(0, StageId(9), &number)).collect();
+        let reused: Vec<u32> = (0..3).map(|number| nodes.put(0, StageId(9), &number, Time::ZERO)).collect();
         assert_eq!(reused, [4, 2, 0]);
-        assert!(nodes.put(0, StageId(9), &9) == 6 && !second.is_empty());
+        assert!(nodes.put(0, StageId(9), &9, Time::ZERO) == 6 && !second.is_empty());
     }
 }

@@ -1,7 +1,7 @@
 //! The executor of virtual time: takes the next event, gives the turn it calls for, delivers what the turn left.
 
 use crate::alarms::Alarms;
-use crate::core::{CoreUsage, Cores};
+use crate::core::{CoreUsage, Cores, TurnUnderWay};
 use crate::lines::Lines;
 use crate::nodes::{Line, Nodes};
 use crate::processor::Processor;
@@ -27,6 +27,8 @@ pub struct StageUsage {
     pub fetches: u64,
 }
 
+/// A stage where it lives. What messages and turns touch stands in one line of this machine's memory, the figures in the next.
+#[repr(C, align(64))]
 struct Seat<V: Vocabulary> {
     stage: Box<dyn Stage<V>>,
     inbox: Line,
@@ -42,13 +44,11 @@ struct Seat<V: Vocabulary> {
     usage: StageUsage,
 }
 
-/// Why a stage on a core takes a turn.
-#[derive(Clone, Copy, Debug)]
-enum Cause {
-    /// A message, or an alarm that rang.
-    Called,
-    /// The rest of a long turn, and what it is about.
-    GoesOn(Option<u32>),
+/// What a turn that has just been taken was about, and its cost by the prices of work and of shared lines.
+struct Taken {
+    arrived: Time,
+    subject: Option<u32>,
+    cost: Cost,
 }
 
 /// A device in virtual time.
@@ -215,59 +215,79 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         let core = seat.core;
         match self.cores.idle_context(core, stage) {
             Some(place) => {
-                self.begin(stage, core, place, Cause::Called);
+                self.begin(stage, core, place);
                 self.cores.schedule(core, self.now);
             }
             None => self.cores.ready(core).push(stage),
         }
     }
 
-    /// Gives a stage on a core its turn, or the next part of one that goes on: it happens now, and what it leaves behind leaves
-    /// when the time it costs is over.
-    fn begin(&mut self, stage: StageId, home: u16, place: usize, cause: Cause) {
+    /// Gives a stage on a core its turn: it happens now, and what it leaves behind leaves when the time it costs is over.
+    fn begin(&mut self, stage: StageId, home: u16, place: usize) {
         let (now, width) = (self.now, self.cores.len() + 1);
         let seat = &mut self.seats[stage.index()];
-        let picos = self.processor.thread_slot.picos();
-        let lines = self.lines.of_core(home);
+        if seat.rang != Time::NEVER {
+            return self.begin_rung(stage, home, place);
+        }
+        let (picos, lines) = (self.processor.thread_slot.picos(), self.lines.of_core(home));
         let mut turn = Turn::new(stage, now, picos, &self.processor.prices, lines, &mut self.outbox);
-        let (mut cost, arrived, subject, fetch);
-        if let Cause::Called = cause
-            && seat.rang == Time::NEVER
-        {
-            seat.inbox_len -= 1;
-            let node = self.messages.free_first(&mut seat.inbox);
-            (arrived, subject) = (node.at, V::subject(&node.message));
-            fetch = self.hops[usize::from(node.from) * width + usize::from(home)];
-            seat.stage.on_message(&mut turn, node.message);
-            cost = turn.finish();
-        } else {
-            seat.stage.on_wake(&mut turn);
-            cost = turn.finish();
-            fetch = Span::ZERO;
-            (arrived, subject) = match cause {
-                Cause::GoesOn(rest) => (now, rest),
-                Cause::Called => (std::mem::replace(&mut seat.rang, Time::NEVER), None),
-            };
-        }
-        if let Cause::Called = cause {
-            cost.add(self.processor.turn);
-            seat.usage.turns += 1;
-        }
+        seat.inbox_len -= 1;
+        let node = self.messages.free_first(&mut seat.inbox);
+        let (arrived, subject) = (node.at, V::subject(&node.message));
+        let fetch = self.hops[usize::from(node.from) * width + usize::from(home)];
+        seat.stage.on_message(&mut turn, node.message);
+        let mut cost = turn.finish();
+        cost.add(self.processor.turn);
+        cost.stall += fetch;
+        seat.usage.turns += 1;
+        seat.usage.waited += now - arrived;
+        self.enter(stage, home, place, Taken { arrived, subject, cost });
+    }
+
+    /// The same for a stage whose alarm rang.
+    #[cold]
+    fn begin_rung(&mut self, stage: StageId, home: u16, place: usize) {
+        let mut cost = self.wake_on_core(stage, home);
+        cost.add(self.processor.turn);
+        let seat = &mut self.seats[stage.index()];
+        let arrived = std::mem::replace(&mut seat.rang, Time::NEVER);
+        seat.usage.turns += 1;
+        seat.usage.waited += self.now - arrived;
+        self.enter(stage, home, place, Taken { arrived, subject: None, cost });
+    }
+
+    /// The next part of a long turn, and what it is about.
+    #[cold]
+    fn go_on(&mut self, stage: StageId, home: u16, place: usize, subject: Option<u32>) {
+        let cost = self.wake_on_core(stage, home);
+        self.enter(stage, home, place, Taken { arrived: self.now, subject, cost });
+    }
+
+    fn wake_on_core(&mut self, stage: StageId, home: u16) -> Cost {
+        let (picos, lines) = (self.processor.thread_slot.picos(), self.lines.of_core(home));
+        let mut turn = Turn::new(stage, self.now, picos, &self.processor.prices, lines, &mut self.outbox);
+        self.seats[stage.index()].stage.on_wake(&mut turn);
+        turn.finish()
+    }
+
+    /// Puts a turn that was taken under way on a hardware thread, with what it leaves.
+    #[inline(always)]
+    fn enter(&mut self, stage: StageId, home: u16, place: usize, Taken { arrived, subject, mut cost }: Taken) {
         let (sends, count, abroad) = self.collect(home);
         let send = self.processor.send;
         cost.slots += send.slots * count;
-        cost.stall += send.stall * count + fetch + self.processor.hops.publish * abroad;
+        cost.stall += send.stall * count + self.processor.hops.publish * abroad;
         if self.cores.enter(place, stage) {
             cost.add(self.processor.switch);
         }
         let usage = &mut self.seats[stage.index()].usage;
         usage.sent_away += abroad;
-        usage.waited += now - arrived;
         usage.slots += cost.slots;
-        let context = self.cores.begin(home, place, now, cost);
-        (context.stage, context.arrived, context.started) = (stage, arrived, now);
-        (context.subject, context.sends) = (subject, sends);
-        context.leave(&mut self.outbox);
+        let turn = TurnUnderWay { arrived, started: self.now, subject, sends, leaves_more: self.outbox.has_more };
+        self.cores.begin(home, place, turn, cost);
+        if self.outbox.has_more {
+            self.cores.leaves(place).take(&mut self.outbox);
+        }
         self.account(stage, cost);
     }
 
@@ -279,7 +299,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         let count = self.outbox.sends.len() as u64;
         let hardware = self.cores.len() as u16;
         for &(to, ref message) in &self.outbox.sends {
-            let node = self.messages.put(home, to, message);
+            let node = self.messages.put(home, to, message, Time::NEVER);
             self.messages.append(&mut line, node);
             let seat = &self.seats[to.index()];
             abroad += u64::from(seat.core != home && seat.core != hardware);
@@ -300,24 +320,23 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         self.cores.schedule(core, self.now);
     }
 
-    #[inline]
+    #[inline(always)]
     fn end(&mut self, core: u16, place: usize) {
         let now = self.now;
-        let context = self.cores.context(place);
-        let (stage, started, sends, leaves_more) = (context.stage, context.started, context.sends, context.leaves_more);
-        let record = TurnRecord { stage, arrived: context.arrived, started, ended: now };
-        self.probe.turn(&record, context.subject);
+        let stage = self.cores.stage(place);
+        let TurnUnderWay { arrived, started, subject, sends, leaves_more } = *self.cores.turn(place);
+        self.probe.turn(&TurnRecord { stage, arrived, started, ended: now }, subject);
         if leaves_more {
-            for note in context.leaves.notes.drain(..) {
+            for &note in &self.cores.leaves(place).notes {
                 self.probe.note(stage, now, note);
             }
         }
-        self.send_all(core, sends);
+        self.send_all(sends);
         let goes_on = if leaves_more { self.settle(stage, core, place) } else { None };
         let seat = &mut self.seats[stage.index()];
         seat.usage.busy += now - started;
         if let Some(rest) = goes_on {
-            return self.begin(stage, core, place, Cause::GoesOn(rest));
+            return self.go_on(stage, core, place, rest);
         }
         let has_work = !seat.inbox.is_empty() || seat.rang != Time::NEVER;
         seat.taken = has_work;
@@ -332,14 +351,15 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             (false, false) => ready.take(),
         };
         match next {
-            Some(next) => self.begin(next, core, place, Cause::Called),
+            Some(next) => self.begin(next, core, place),
             None => self.cores.vacate(place),
         }
     }
 
     /// Does what a turn that is over leaves beside messages and notes; whether it goes on, and about what.
     fn settle(&mut self, stage: StageId, core: u16, place: usize) -> Option<Option<u32>> {
-        let leaves = &mut self.cores.context(place).leaves;
+        let leaves = self.cores.leaves(place);
+        leaves.notes.clear();
         let (wake_at, goes_on) = (leaves.wake_at, leaves.goes_on);
         self.halted |= leaves.halt;
         if !leaves.unlocks.is_empty() {
@@ -353,7 +373,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
 
     /// Sends what a turn on a core sent, now that it is over.
     #[inline(always)]
-    fn send_all(&mut self, from: u16, mut line: Line) {
+    fn send_all(&mut self, mut line: Line) {
         let (now, hardware) = (self.now, self.cores.len() as u16);
         while let Some(node) = self.messages.take_first(&mut line) {
             let message = self.messages.get_mut(node);
@@ -363,7 +383,6 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
                 self.deliver(node, to);
                 continue;
             }
-            debug_assert!(from != hardware);
             let at = now + self.processor.hops.hardware;
             message.at = at;
             if self.messages.append(&mut self.outward, node) {
@@ -374,15 +393,14 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
 
     /// Gives back the locks that a turn gave back: who waits for one is told.
     fn unlock_all(&mut self, core: u16, place: usize) {
-        let mut unlocks = std::mem::take(&mut self.cores.context(place).leaves.unlocks);
+        let mut unlocks = std::mem::take(&mut self.cores.leaves(place).unlocks);
         for lock in unlocks.drain(..) {
             if let Some(next) = lock.release() {
-                let node = self.messages.put(core, next, &V::lock_granted(lock.id()));
-                self.messages.get_mut(node).at = self.now;
+                let node = self.messages.put(core, next, &V::lock_granted(lock.id()), self.now);
                 self.deliver(node, next);
             }
         }
-        self.cores.context(place).leaves.unlocks = unlocks;
+        self.cores.leaves(place).unlocks = unlocks;
     }
 
     /// Gives a stage in hardware its turn, for a message or because its alarm rang.
@@ -421,9 +439,10 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     #[inline]
     fn settle_hardware(&mut self, stage: StageId) -> Option<Time> {
         let outbox = &mut self.hardware_outbox;
-        for note in outbox.notes.drain(..) {
+        for &note in &outbox.notes {
             self.probe.note(stage, self.now, note);
         }
+        outbox.notes.clear();
         assert!(
             outbox.goes_on.is_none() && outbox.unlocks.is_empty(),
             "{stage} in hardware has neither locks nor long turns"
@@ -439,17 +458,16 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         let (now, hardware) = (self.now, self.cores.len() as u16);
         let mut sends = std::mem::take(&mut self.hardware_outbox.sends);
         for &(to, ref message) in &sends {
-            let node = self.messages.put(hardware, to, message);
-            self.messages.get_mut(node).at = now;
+            let node = self.messages.put(hardware, to, message, now);
             let seat = &self.seats[to.index()];
+            if seat.core == hardware {
+                self.messages.append(&mut self.at_once, node);
+                continue;
+            }
             if let Some(shared) = seat.stage.prefetch(message) {
                 self.lines.prefetch(shared);
             }
-            if seat.core == hardware {
-                self.messages.append(&mut self.at_once, node);
-            } else {
-                self.deliver(node, to);
-            }
+            self.deliver(node, to);
         }
         sends.clear();
         self.hardware_outbox.sends = sends;

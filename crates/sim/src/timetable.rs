@@ -7,24 +7,31 @@ pub(crate) const SPAN: usize = 4;
 
 /// The next events of a fixed number of sources of one kind. Among those due at one time the source with the lowest number is first.
 ///
-/// Sources stand in groups, with the earliest time of each group known. Within a search nothing depends on a comparison that a
-/// processor could guess wrong: events come in no order that could be learned. A search is made only when the first source changes;
+/// Sources stand in groups and groups in spans, and each group's first is known. Within a search nothing depends on a comparison that
+/// a processor could guess wrong: events come in no order that could be learned. A search is made only when the first source changes;
 /// what is set behind it, and what is set to what it was, needs none.
 #[derive(Debug)]
 pub(crate) struct Timetable {
     at: Box<[[Time; SPAN]]>,
-    /// The earliest time of each group.
-    earliest: Box<[[Time; SPAN]]>,
+    spans: Box<[Groups]>,
     first: (usize, Time),
+}
+
+/// A span of groups: the earliest time in each, and whose it is.
+#[derive(Clone, Copy, Debug)]
+struct Groups {
+    at: [Time; SPAN],
+    sources: [usize; SPAN],
 }
 
 impl Timetable {
     /// Sources numbered from zero, none of them due.
     pub(crate) fn new(sources: usize) -> Self {
         let groups = sources.div_ceil(SPAN).max(1);
+        let none = Groups { at: [Time::NEVER; SPAN], sources: [0; SPAN] };
         Timetable {
             at: vec![[Time::NEVER; SPAN]; groups].into(),
-            earliest: vec![[Time::NEVER; SPAN]; groups.div_ceil(SPAN)].into(),
+            spans: vec![none; groups.div_ceil(SPAN)].into(),
             first: (0, Time::NEVER),
         }
     }
@@ -43,7 +50,10 @@ impl Timetable {
         if std::mem::replace(&mut times[source % SPAN], at) == at {
             return;
         }
-        self.earliest[group / SPAN][group % SPAN] = earliest(times).1;
+        let (place, least) = earliest(times);
+        let span = &mut self.spans[group / SPAN];
+        span.at[group % SPAN] = least;
+        span.sources[group % SPAN] = group * SPAN + place;
         if source == self.first.0 {
             self.search();
         } else if at < self.first.1 || at == self.first.1 && source < self.first.0 {
@@ -53,13 +63,19 @@ impl Timetable {
 
     #[inline(always)]
     fn search(&mut self) {
-        let (mut group, mut at) = (0, Time::NEVER);
-        for (span, times) in self.earliest.iter().enumerate() {
-            let (place, least) = earliest(times);
-            group = if least < at { span * SPAN + place } else { group };
-            at = at.min(least);
+        // Few sources make one span, which needs no comparison with others.
+        if let [span] = &*self.spans {
+            let (place, least) = earliest(&span.at);
+            self.first = (span.sources[place], least);
+            return;
         }
-        self.first = (group * SPAN + earliest(&self.at[group]).0, at);
+        let mut first = (0, Time::NEVER);
+        for span in &self.spans {
+            let (place, least) = earliest(&span.at);
+            first.0 = if least < first.1 { span.sources[place] } else { first.0 };
+            first.1 = first.1.min(least);
+        }
+        self.first = first;
     }
 }
 

@@ -43,7 +43,8 @@ enum Cells {
 pub struct Words {
     cells: Arc<Cells>,
     first_line: u64,
-    words_per_line: u64,
+    /// Words of a line are a power of two: the shift that divides by it.
+    line_shift: u32,
 }
 
 impl Words {
@@ -52,7 +53,7 @@ impl Words {
             Cells::Narrow(_) => 4,
             Cells::Wide(_) => 8,
         };
-        Words { cells: Arc::new(cells), first_line, words_per_line: (LINE_BYTES / bytes) as u64 }
+        Words { cells: Arc::new(cells), first_line, line_shift: (LINE_BYTES / bytes).ilog2() }
     }
 
     /// How many words there are.
@@ -71,7 +72,7 @@ impl Words {
     /// The line a word lies in.
     #[inline]
     pub fn line(&self, index: usize) -> LineId {
-        LineId(self.first_line + index as u64 / self.words_per_line)
+        LineId(self.first_line + (index as u64 >> self.line_shift))
     }
 
     /// Reads a word without a price: for hardware, start-up and tests. Stages on cores use [`crate::Turn::load`].

@@ -1,23 +1,9 @@
 //! Metadata of blocks between a host and a slot: checked, made and taken off where data go in and out.
 
 use crate::port::{Port, QueuePair};
-use nvme::spec::{Opcode, Status, Submission};
-use nvme::{Guarded, METADATA_BYTES, join, split};
+use nvme::spec::{Opcode, Status};
+use nvme::{Admission, Guarded, METADATA_BYTES, join, split};
 use zerocopy::IntoBytes;
-
-/// The command that goes to the drive for one with metadata: what is to be checked has to come out, and what is made has to go in.
-pub(crate) fn carried(opcode: Opcode) -> Opcode {
-    match opcode {
-        Opcode::Verify => Opcode::Read,
-        Opcode::WriteZeroes => Opcode::Write,
-        other => other,
-    }
-}
-
-/// The same entry with another opcode.
-pub(crate) fn with_opcode(entry: Submission, opcode: Opcode) -> Submission {
-    entry.with_dword(0, entry.dword(0) & !0xff | opcode as u32)
-}
 
 /// Data and metadata of blocks that came as one.
 pub(crate) fn apart(guarded: &Guarded, came: &[u8]) -> (Vec<u8>, Vec<u8>) {
@@ -51,6 +37,17 @@ impl Port {
         self.put(pair, slot, &words);
         self.put_tags(pair, slot, &tags);
         Ok(())
+    }
+
+    /// Puts zeros into a slot where a command without data makes protection information for them.
+    ///
+    /// # Errors
+    /// None: what is made is not checked.
+    pub(crate) fn put_zeros(&self, pair: &QueuePair, slot: u16, admission: &Admission) -> Result<(), Status> {
+        match admission.guarded.filter(|_| admission.opcode == Opcode::WriteZeroes) {
+            Some(guarded) => self.put_guarded(pair, slot, &guarded, [&vec![0; guarded.data_bytes()], &[]]),
+            None => Ok(()),
+        }
     }
 
     /// Data of a slot and the metadata that its tags are.

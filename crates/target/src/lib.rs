@@ -22,6 +22,7 @@ mod admin;
 mod auth;
 mod chores;
 mod connect;
+mod copies;
 mod front;
 mod fused;
 mod guarded;

@@ -21,6 +21,8 @@ pub struct Figures {
     pub accepted: u64,
     /// Connections ended because their host broke the protocol.
     pub violations: u64,
+    /// Doorbells that a virtual machine's monitor sent.
+    pub doorbells_sent: u64,
     /// Controllers ended because their host was silent.
     pub expired: u64,
     /// Controllers alive now.
@@ -63,6 +65,7 @@ const LINES: &[Line] = lines! {
     "flashloom_connections" gauge connections "Connections open.";
     "flashloom_connections_accepted_total" counter accepted "Connections accepted.";
     "flashloom_protocol_violations_total" counter violations "Connections ended because their host broke the protocol.";
+    "flashloom_doorbells_sent_total" counter doorbells_sent "Doorbells that a monitor sent as messages.";
     "flashloom_keep_alive_expiries_total" counter expired "Controllers ended because their host was silent.";
     "flashloom_controllers" gauge controllers "Controllers alive.";
     "flashloom_commands_outstanding" gauge outstanding "Commands that the firmware works on.";

@@ -4,7 +4,7 @@ use nvme::spec::{
     COMPLETION_BYTES, COPY_RANGES_MAX, Completion, CopyRange, DataPointer, DsmRange, PAGE_BYTES, SUBMISSION_BYTES,
     Submission,
 };
-use nvme::{HostCompletionQueue, HostMemory, HostQueuePair, HostSubmissionQueue};
+use nvme::{Admission, HostCompletionQueue, HostMemory, HostQueuePair, HostSubmissionQueue, Movement};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 use units::{Bytes, HostAddress, QueueId};
@@ -309,6 +309,19 @@ pub(crate) enum Moved {
     Ranges,
 }
 
+impl Moved {
+    /// Of a command.
+    pub(crate) fn of(admission: &Admission) -> Self {
+        match admission.movement {
+            Movement::Nothing => {
+                admission.guarded.map_or(Moved::Nothing, |guarded| Moved::Blocks(guarded.data_bytes()))
+            }
+            _ if admission.opcode.brings_ranges() => Moved::Ranges,
+            Movement::FromHost(_) | Movement::ToHost(_) => Moved::Blocks(admission.bytes()),
+        }
+    }
+}
+
 /// Data of one command as it gathers, in the words that a drive keeps.
 #[derive(Debug)]
 pub(crate) struct Gathered {
@@ -347,10 +360,6 @@ impl Gathered {
 
     pub(crate) fn words(&self) -> &[u64] {
         &self.words
-    }
-
-    pub(crate) fn words_mut(&mut self) -> &mut [u64] {
-        &mut self.words
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {

@@ -99,6 +99,8 @@ impl Rehearsal {
         controller.vectors = SHAPE.pairs;
         controller.queue_entries_max = 64;
         controller.transport = Transport::Memory;
+        controller.memory_sgls = true;
+        controller.shadow_doorbells = true;
         let words = (SHAPE.payload.0 + SHAPE.payload_bytes().0) / 8;
         let words = <[AtomicU64]>::new_box_zeroed_with_elems(words as usize).expect("a few MiB of memory");
         let memory = Arc::new(Plain(words));
@@ -212,6 +214,7 @@ impl Rehearsal {
             let mut world = World { subsystem: &mut self.subsystem, port: &mut self.port, now: self.now };
             machine.take(step, &mut world);
             machine.function.work(&mut world);
+            machine.function.ask_for_rings();
             self.pass();
         }
         let mut world = World { subsystem: &mut self.subsystem, port: &mut self.port, now: self.now };
@@ -357,6 +360,8 @@ mod tests {
             transport: Transport::Memory,
             role: Role::Storage,
             managed_namespaces: 4,
+            memory_sgls: false,
+            shadow_doorbells: false,
             metadata: true,
             namespaces: vec![NamespaceSettings {
                 blocks: 1024,

@@ -11,15 +11,16 @@ mod admit;
 
 use crate::auth::Dialogue;
 use crate::connect::{Arrival, Joined, Refusal, join};
+use crate::copies::{Copying, Ranges};
 use crate::fused::{Fused, Stand};
-use crate::guarded::{apart, carried, together, with_opcode};
+use crate::guarded::{apart, together};
 use crate::orphan::Orphan;
 use crate::pdu::{Agreed, Encoder, UNIT_MAX, Unit, Violation, parse};
 use crate::port::{Gathered, Moved, Port, QueuePair};
 use crate::subsystem::{ConnectionId, Subsystem};
 use nvme::spec::fabrics::{self, ConnectRecord, FabricsCommand};
 use nvme::spec::{Completion, Fuse, Opcode, Status, Submission};
-use nvme::{CommandError, Guarded, Movement};
+use nvme::{Admission, CommandError, Guarded, Movement};
 use std::net::SocketAddr;
 use std::ops::Range;
 use units::{QueueId, Time};
@@ -45,15 +46,15 @@ pub(crate) enum Attached {
 pub(crate) struct Pending {
     pub(crate) submission: Submission,
     pub(crate) kind: Kind,
-    /// What it says of metadata, if its blocks have any.
-    guarded: Option<Guarded>,
+    /// How far it is, where it is a copy that is made here.
+    copying: Option<Box<Copying>>,
     /// Its data, while they gather.
     pub(crate) gathered: Option<Gathered>,
     pub(crate) stand: Stand,
 }
 
-/// What kind a command is, what it says of metadata, and its data where it has any; or how it fails.
-pub(crate) type Admitted = Result<(Kind, Option<Guarded>, Option<Gathered>), Status>;
+/// What kind a command is, and its data where it has any; or how it fails.
+pub(crate) type Admitted = Result<(Kind, Option<Gathered>), Status>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -64,7 +65,7 @@ pub(crate) enum Kind {
     Hear(u32),
     /// A held event request, or nothing that lasts.
     Admin,
-    Io(Opcode, Movement),
+    Io(Admission),
 }
 
 /// A connection.
@@ -242,7 +243,7 @@ impl Session {
             if damaged { Err(Status::TRANSIENT_TRANSPORT_ERROR) } else { self.admit(world, &submission, data) };
         let is_io = matches!(self.attached, Attached::Io(_));
         let refused = if is_io { self.fuse(world, tag, &submission, &admitted) } else { None };
-        let (kind, guarded, gathered) = match (refused, admitted) {
+        let (kind, gathered) = match (refused, admitted) {
             (None, Ok(admitted)) => admitted,
             (Some(status), _) | (None, Err(status)) => {
                 self.fail(world, tag, &submission, status);
@@ -254,7 +255,8 @@ impl Session {
             let bytes = gathered.as_ref().map_or(0, Gathered::expected) as u32;
             self.encoder().ready(submission.command_id(), tag, bytes);
         }
-        self.pending[usize::from(tag)] = Some(Pending { submission, kind, guarded, gathered, stand: Stand::Free });
+        self.pending[usize::from(tag)] =
+            Some(Pending { submission, kind, copying: None, gathered, stand: Stand::Free });
         if is_io && submission.fuse() == Fuse::First {
             self.expect_second(tag);
         }
@@ -312,32 +314,25 @@ impl Session {
                 self.respond(submission.command_id(), 0, Status::SUCCESS);
             }
             Kind::Hear(room) => self.hear(world, tag, &submission, room as usize),
-            Kind::Io(opcode, _) => {
+            Kind::Io(admission) => {
                 let Attached::Io(pair) = &self.attached else { unreachable!("an I/O command on another queue") };
-                match data {
-                    Some(mut data) if opcode.brings_ranges() => {
+                let put = match data {
+                    Some(data) if admission.opcode.brings_ranges() => {
                         let live = world.subsystem.controllers.get(&self.joined.controller);
                         let controller = live.map(|live| &live.controller).ok_or(Status::COMMAND_SEQUENCE_ERROR);
-                        let ranges = controller.and_then(|it| it.translate_ranges(&submission, data.words_mut()));
-                        if let Err(status) = ranges {
-                            return self.fail(world, tag, &submission, status);
-                        }
-                        world.port.put_ranges(pair, tag, data.words());
+                        let ranges = controller
+                            .and_then(|it| Copying::take_ranges(it, &submission, &admission, data.words().to_vec()));
+                        ranges.map(|ranges| match ranges {
+                            Ranges::Copying(copying) => pending.copying = Some(copying),
+                            Ranges::Drive(words) => world.port.put_ranges(pair, tag, &words),
+                        })
                     }
-                    Some(data) => {
-                        let put = put(world.port, pair, tag, pending.guarded.as_ref(), &data);
-                        if let Err(status) = put {
-                            self.fail(world, tag, &submission, status);
-                            return self.lose_half(world, tag);
-                        }
-                    }
-                    None => {
-                        if let Some(guarded) = pending.guarded.as_ref().filter(|_| opcode == Opcode::WriteZeroes) {
-                            let zeros = vec![0; guarded.data_bytes()];
-                            let made = world.port.put_guarded(pair, tag, guarded, [&zeros, &[]]);
-                            made.expect("what is made is not checked");
-                        }
-                    }
+                    Some(data) => put(world.port, pair, tag, admission.guarded.as_ref(), &data),
+                    None => world.port.put_zeros(pair, tag, &admission),
+                };
+                if let Err(status) = put {
+                    self.fail(world, tag, &submission, status);
+                    return self.lose_half(world, tag);
                 }
                 if submission.fuse() == Fuse::Normal {
                     self.submit(world, tag);
@@ -353,28 +348,16 @@ impl Session {
     pub(crate) fn submit(&mut self, world: &mut World<'_>, tag: u16) {
         let pending = self.pending[usize::from(tag)].as_mut().expect("it is not answered yet");
         pending.stand = Stand::Free;
-        let (Kind::Io(opcode, movement), Attached::Io(pair)) = (pending.kind, &mut self.attached) else {
+        let (Kind::Io(admission), Attached::Io(pair)) = (pending.kind, &mut self.attached) else {
             unreachable!("an I/O command on another queue")
         };
-        let guarded = pending.guarded;
-        let moved = match movement {
-            Movement::Nothing => guarded.map_or(Moved::Nothing, |guarded| Moved::Blocks(guarded.data_bytes())),
-            _ if opcode.brings_ranges() => Moved::Ranges,
-            Movement::FromHost(bytes) | Movement::ToHost(bytes) => Moved::Blocks(bytes.0 as usize),
-        };
+        let (command, admission) = Copying::now(&pending.copying, pending.submission, admission);
         let live = world.subsystem.controllers.get(&self.joined.controller);
-        let entry = live.ok_or(Status::COMMAND_SEQUENCE_ERROR).and_then(|live| {
-            // Its namespace may have been formatted since it was admitted.
-            if live.controller.guarded(&pending.submission)? != guarded {
-                return Err(Status::FORMAT_IN_PROGRESS);
-            }
-            let entry = live.controller.translate(&pending.submission)?;
-            Ok(if guarded.is_some() { with_opcode(entry, carried(opcode)) } else { entry })
-        });
-        match entry {
+        let entry = live.ok_or(Status::COMMAND_SEQUENCE_ERROR);
+        match entry.and_then(|live| live.controller.translate(&command, &admission)) {
             Ok(entry) => {
-                world.subsystem.served.begin(world.now, (pair.id(), tag), pending.submission.namespace());
-                world.port.submit(pair, tag, entry, moved);
+                world.subsystem.served.begin(world.now, (pair.id(), tag), command.namespace());
+                world.port.submit(pair, tag, entry, Moved::of(&admission));
             }
             Err(status) => {
                 let submission = pending.submission;
@@ -442,17 +425,24 @@ impl Session {
 
     fn finish(&mut self, world: &mut World<'_>, completion: &Completion) {
         let slot = completion.command_id();
-        let pending = self.pending[usize::from(slot)].take().expect("the drive answers what it was asked");
-        let Kind::Io(opcode, movement) = pending.kind else { unreachable!("only I/O goes to the drive") };
-        let bytes = match movement {
-            Movement::Nothing => 0,
-            Movement::FromHost(bytes) | Movement::ToHost(bytes) => bytes.0 as usize,
-        };
+        let mut pending = self.pending[usize::from(slot)].take().expect("the drive answers what it was asked");
+        let Kind::Io(admission) = pending.kind else { unreachable!("only I/O goes to the drive") };
+        let bytes = admission.bytes();
         let Attached::Io(pair) = &mut self.attached else { unreachable!("it was reaped from there") };
-        world.subsystem.served.end(world.now, pair.id(), opcode, bytes, completion);
+        world.subsystem.served.end(world.now, pair.id(), admission.opcode, bytes, completion);
         let command = pending.submission.command_id();
         let mut status = completion.status();
-        let checked = pending.guarded.filter(|_| status.is_success() && carried(opcode) == Opcode::Read);
+        if let Some(copying) = pending.copying.as_mut().filter(|_| status.is_success()) {
+            match copying.go_on(world.port, pair, slot) {
+                Ok(true) => {
+                    self.pending[usize::from(slot)] = Some(pending);
+                    return self.submit(world, slot);
+                }
+                Ok(false) => {}
+                Err(failed) => status = failed,
+            }
+        }
+        let checked = admission.checked().filter(|_| status.is_success());
         let blocks = checked.map(|guarded| {
             let (data, metadata) = world.port.get_guarded(pair, slot, &guarded)?;
             Ok(together(&guarded, data, &metadata))
@@ -460,7 +450,7 @@ impl Session {
         if let Some(Err(failed)) = blocks {
             status = failed;
         }
-        let reads = matches!(movement, Movement::ToHost(_)) && status.is_success();
+        let reads = matches!(admission.movement, Movement::ToHost(_)) && status.is_success();
         if reads {
             let mut encoder = Encoder { to: &mut self.output, agreed: self.agreed.unwrap_or_default() };
             let port = &*world.port;
@@ -539,8 +529,8 @@ impl Session {
                 let mut orphan = Vec::new();
                 for (tag, pending) in self.pending.into_iter().enumerate() {
                     match &pending {
-                        Some(pending @ Pending { kind: Kind::Io(opcode, _), .. }) if pending.is_under_way() => {
-                            orphan.push((tag as u16, *opcode));
+                        Some(pending @ Pending { kind: Kind::Io(admission), .. }) if pending.is_under_way() => {
+                            orphan.push((tag as u16, admission.opcode));
                         }
                         // The drive knows nothing of it.
                         Some(_) => pair.give_back(tag as u16),

@@ -178,8 +178,9 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         }
         self.now = self.shared.clock.now();
         let spent = self.now - self.accounted;
+        let each = spent / turns;
         for (seat, of_them) in self.served.drain(..) {
-            self.seats.seat(seat).usage.busy += spent * u64::from(of_them) / turns;
+            self.seats.seat(seat).usage.busy += each * u64::from(of_them);
         }
         self.usage.busy += spent;
         self.accounted = self.now;
@@ -195,12 +196,12 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             self.take_turns(at, set_for, None, |stage, turn| stage.on_wake(turn));
             turns += 1;
         }
-        for &(arrived, message) in &batch {
+        for (arrived, message) in &batch {
             if self.shared.is_over() {
                 break;
             }
-            let subject = self.probe.as_ref().and_then(|_| V::subject(&message));
-            self.take_turns(at, arrived, subject, |stage, turn| stage.on_message(turn, message));
+            let subject = self.probe.as_ref().and_then(|_| V::subject(message));
+            self.take_turns(at, *arrived, subject, |stage, turn| stage.on_message(turn, *message));
             turns += 1;
         }
         batch.clear();
@@ -253,6 +254,10 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         act(&mut *seat.stage, &mut turn);
         let cost = turn.finish();
         seat.usage.waited += self.now.since(arrived);
+        let leaves_more = self.outbox.has_more;
+        if leaves_more {
+            self.settle(id);
+        }
         self.deliver(id);
         if let Some(probe) = &mut self.probe {
             let started = std::mem::replace(&mut self.now, self.shared.clock.now());
@@ -260,31 +265,37 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             probe.cost(id, cost, self.outbox.sends.len());
             self.outbox.notes.iter().for_each(|&note| probe.note(id, self.now, note));
         }
-        self.goes_on = self.outbox.goes_on;
-        self.outbox.clear();
+        if leaves_more {
+            self.goes_on = self.outbox.goes_on;
+            self.outbox.clear();
+        } else {
+            self.outbox.sends.clear();
+        }
+    }
+
+    /// Does what a turn leaves beside its messages. Whom a lock is given to is told with them.
+    fn settle(&mut self, from: StageId) {
+        if let Some(at) = self.outbox.wake_at {
+            self.alarms.set(from, at);
+        }
+        for lock in self.outbox.unlocks.drain(..) {
+            if let Some(next) = lock.release() {
+                self.outbox.sends.push((next, V::lock_granted(lock.id())));
+            }
+        }
+        if self.outbox.halt {
+            self.shared.halt();
+        }
     }
 
     #[inline]
     fn deliver(&mut self, from: StageId) {
-        if let Some(at) = self.outbox.wake_at {
-            self.alarms.set(from, at);
-        }
-        if !self.outbox.unlocks.is_empty() {
-            for lock in self.outbox.unlocks.drain(..) {
-                if let Some(next) = lock.release() {
-                    self.outbox.sends.push((next, V::lock_granted(lock.id())));
-                }
-            }
-        }
         for (to, message) in &self.outbox.sends {
             if !self.seats.accept(*to, message, self.now) {
                 let ring = self.outgoing[self.shared.homes[to.index()]].as_mut();
                 let ring = ring.unwrap_or_else(|| panic!("no edge leads from {from} to {to}"));
                 ring.push(Letter { to: *to, message: *message });
             }
-        }
-        if self.outbox.halt {
-            self.shared.halt();
         }
     }
 

@@ -10,6 +10,7 @@
 //! Conversions between logical and physical addresses: only `flash::Geometry` knows how.
 
 mod address;
+mod divisor;
 mod ids;
 mod pattern;
 mod rate;
@@ -17,6 +18,7 @@ mod size;
 mod time;
 
 pub use address::{HostAddress, Lba, Lpn, Ppn, SECTOR_BYTES};
+pub use divisor::Divisor;
 pub use ids::{BlockId, ChannelId, CoreId, DieId, QueueId, StageId};
 pub use pattern::pattern;
 pub use rate::{BytesPerSecond, Hertz, MegaTransfers};

@@ -1,5 +1,5 @@
-//! A virtual machine without a processor, for measuring: it shares memory over the socket, maps the doorbells, enables the
-//! controller and drives one queue by polling.
+//! A virtual machine without a processor, for measuring: it shares memory over the socket, enables the controller and drives one
+//! queue by polling. It rings by mapped doorbells, by messages, or by messages where doorbells in its memory do not do.
 
 use anyhow::{Context, bail, ensure};
 use nvme::spec::registers::{self, AdminQueueAttributes, Configuration, Doorbell};
@@ -16,7 +16,7 @@ use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
 use units::{HostAddress, QueueId};
 use vm_memory::{Bytes as _, FileOffset, MmapRegion, VolatileMemory};
@@ -28,6 +28,9 @@ pub(super) const PATIENCE: Duration = Duration::from_secs(60);
 const MEMORY: u64 = 0x4000_0000;
 const MEMORY_BYTES: u64 = 4 << 20;
 pub(super) const DATA: u64 = MEMORY + (1 << 20);
+
+/// Pages of doorbells and event indices.
+const SHADOW: [u64; 2] = [MEMORY + (512 << 10), MEMORY + (516 << 10)];
 
 /// Entries of the I/O queue.
 const ENTRIES: u32 = 256;
@@ -105,24 +108,39 @@ impl Wire {
     }
 }
 
+/// How a machine rings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Bells {
+    /// By a plain write.
+    Mapped,
+    /// By messages.
+    Sent,
+    /// By its own memory, and by messages where it is asked to.
+    Shadowed,
+}
+
 /// The machine and its two queues.
 pub(super) struct Machine {
     wire: Wire,
     ram: Ram,
-    /// The doorbells, and where the registers would begin in their mapping.
-    doorbells: MmapRegion,
+    /// The doorbells, if they are mapped.
+    doorbells: Option<MmapRegion>,
+    /// Where those of the queue are in its memory as it left them, if they are there.
+    shadow: Option<[u32; 2]>,
+    /// Doorbells that were sent.
+    pub(super) sent: u64,
     admin: HostQueuePair,
     queue: HostQueuePair,
 }
 
 impl Machine {
     /// Connects, shares its memory, and makes one I/O queue without a vector.
-    pub(super) fn start(socket: &Path) -> anyhow::Result<Machine> {
+    pub(super) fn start(socket: &Path, bells: Bells) -> anyhow::Result<Machine> {
         let stream = UnixStream::connect(socket)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         let mut wire = Wire { stream, next: 0 };
         wire.ask(VERSION, b"\0\0\x01\0{\"capabilities\":{\"max_msg_fds\":8}}\0", &[])?;
-        let doorbells = doorbells(&mut wire)?;
+        let doorbells = if bells == Bells::Mapped { Some(doorbells(&mut wire)?) } else { None };
         let file = File::from(memfd_create("bench", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?);
         ftruncate(&file, MEMORY_BYTES)?;
         fcntl_add_seals(&file, SealFlags::SHRINK)?;
@@ -130,8 +148,14 @@ impl Machine {
         body.extend([0, MEMORY, MEMORY_BYTES].iter().flat_map(|field: &u64| field.to_le_bytes()));
         wire.ask(MAP, &body, &[file.as_fd()])?;
         let ram = Ram(MmapRegion::from_file(FileOffset::new(file, 0), MEMORY_BYTES as usize)?);
-        let mut machine = Machine { wire, ram, doorbells, admin: pair(ADMIN, 32), queue: pair(QUEUE, ENTRIES) };
+        let (admin, queue) = (pair(ADMIN, 32), pair(QUEUE, ENTRIES));
+        let mut machine = Machine { wire, ram, doorbells, shadow: None, sent: 0, admin, queue };
         machine.enable()?;
+        if bells == Bells::Shadowed {
+            machine.administer(Submission::doorbell_buffers(HostAddress(SHADOW[0]), HostAddress(SHADOW[1])))?;
+            machine.shadow = Some([0; 2]);
+        }
+        machine.sent = 0;
         Ok(machine)
     }
 
@@ -155,7 +179,7 @@ impl Machine {
     /// An admin command that has to succeed.
     fn administer(&mut self, submission: Submission) -> anyhow::Result<()> {
         let tail = self.admin.push(&self.ram, submission).context("the admin queue has room")?;
-        self.ring(Doorbell::SubmissionTail(ADMIN), tail.into());
+        self.ring(Doorbell::SubmissionTail(ADMIN), tail.into())?;
         let began = Instant::now();
         let completion = loop {
             if let Some(completion) = self.admin.reap(&self.ram) {
@@ -163,7 +187,7 @@ impl Machine {
             }
             ensure!(began.elapsed() < PATIENCE, "the admin queue stays silent");
         };
-        self.ring(Doorbell::CompletionHead(ADMIN), self.admin.head().into());
+        self.ring(Doorbell::CompletionHead(ADMIN), self.admin.head().into())?;
         ensure!(completion.status().is_success(), "an admin command failed: {:?}", completion.status());
         Ok(())
     }
@@ -178,9 +202,28 @@ impl Machine {
         self.wire.ask(WRITE, &dwords(&[offset, 0, 0, 4, value]), &[]).map(drop)
     }
 
-    fn ring(&self, doorbell: Doorbell, value: u32) {
+    fn ring(&mut self, doorbell: Doorbell, value: u32) -> anyhow::Result<()> {
+        let Some(doorbells) = &self.doorbells else {
+            self.sent += 1;
+            return self.set_register(doorbell.offset(), value);
+        };
         let place = (doorbell.offset() - registers::DOORBELLS) as usize;
-        self.doorbells.as_volatile_slice().store(value, place, Ordering::Release).expect("it is a doorbell");
+        doorbells.as_volatile_slice().store(value, place, Ordering::Release)?;
+        Ok(())
+    }
+
+    /// Rings for the queue, where that has to be.
+    fn ring_queue(&mut self, which: usize, value: u32) -> anyhow::Result<()> {
+        let doorbell = [Doorbell::SubmissionTail(QUEUE), Doorbell::CompletionHead(QUEUE)][which];
+        let Some(shadow) = &mut self.shadow else { return self.ring(doorbell, value) };
+        let from = std::mem::replace(&mut shadow[which], value);
+        let [mine, event] =
+            SHADOW.map(|page| nvme::shadow::place(HostAddress(page), QUEUE).0 - MEMORY + 4 * which as u64);
+        let memory = self.ram.0.as_volatile_slice();
+        memory.store(value, mine as usize, Ordering::Release)?;
+        fence(Ordering::SeqCst);
+        let event: u32 = memory.load(event as usize, Ordering::Acquire)?;
+        if nvme::shadow::has_to_ring(event, from, value) { self.ring(doorbell, value) } else { Ok(()) }
     }
 
     /// Puts a command into the ring, if there is room; [`Machine::ring_tail`] says so.
@@ -189,8 +232,8 @@ impl Machine {
     }
 
     /// Tells the drive of new commands.
-    pub(super) fn ring_tail(&self) {
-        self.ring(Doorbell::SubmissionTail(QUEUE), self.queue.tail().into());
+    pub(super) fn ring_tail(&mut self) -> anyhow::Result<()> {
+        self.ring_queue(0, self.queue.tail().into())
     }
 
     /// Takes a completion; [`Machine::ring_head`] says so.
@@ -199,8 +242,8 @@ impl Machine {
     }
 
     /// Tells the drive of completions that were taken.
-    pub(super) fn ring_head(&self) {
-        self.ring(Doorbell::CompletionHead(QUEUE), self.queue.head().into());
+    pub(super) fn ring_head(&mut self) -> anyhow::Result<()> {
+        self.ring_queue(1, self.queue.head().into())
     }
 }
 

@@ -1,7 +1,7 @@
-//! vfio-user: 4 KB random reads and writes by a driver of our own that polls, through shared memory and mapped doorbells.
+//! vfio-user: 4 KB random reads and writes by a driver of our own that polls, through shared memory and each kind of doorbells.
 
 use super::Bench;
-use super::machine::{DATA, Machine};
+use super::machine::{Bells, DATA, Machine};
 use super::served::{BLOCKS, BYTES, serve};
 use anyhow::{Context, ensure};
 use nvme::spec::{DataPointer, Submission};
@@ -11,29 +11,42 @@ use rig::{Door, DoorbellPath};
 use std::time::Instant;
 use units::HostAddress;
 
-/// Requests a second at three depths, of a drive that was written before.
+/// Requests a second at three depths, of a drive that was written before; at two of them with doorbells as messages too, and how
+/// many of these a request takes.
 pub(super) fn speed(bench: &mut Bench<'_>) -> anyhow::Result<()> {
     for depth in [1u16, 32, 128] {
         let ios = bench.repeat(if depth == 1 { 100_000 } else { 500_000 }, 300);
-        let [reads, writes] = measure(depth, ios)?;
+        let [reads, writes, _] = measure(Bells::Mapped, depth, ios)?;
         bench.put(format!("reads, depth {depth}"), reads, "1/s", ios);
         bench.put(format!("writes, depth {depth}"), writes, "1/s", ios);
+    }
+    for (bells, how) in [(Bells::Sent, "sent"), (Bells::Shadowed, "in memory")] {
+        for depth in [1u16, 32] {
+            let ios = bench.repeat(50_000, 300);
+            let [reads, _, sent] = measure(bells, depth, ios)?;
+            bench.put(format!("reads, depth {depth}, doorbells {how}"), reads, "1/s", ios);
+            bench.put(format!("messages a read, depth {depth}, doorbells {how}"), sent, "", ios);
+        }
     }
     Ok(())
 }
 
-fn measure(depth: u16, ios: u64) -> anyhow::Result<[f64; 2]> {
+fn measure(bells: Bells, depth: u16, ios: u64) -> anyhow::Result<[f64; 3]> {
     let socket = std::env::temp_dir().join(format!("flashloom-bench-{}-{depth}.sock", std::process::id()));
-    let door = Door::VfioUser { socket: socket.clone(), doorbells: DoorbellPath::Mapped };
+    let doorbells = if bells == Bells::Mapped { DoorbellPath::Mapped } else { DoorbellPath::Sent };
+    let door = Door::VfioUser { socket: socket.clone(), doorbells };
     serve(door, "off", |_, blocks| {
-        let mut machine = Machine::start(&socket)?;
+        let mut machine = Machine::start(&socket, bells)?;
         let pages = blocks / u64::from(BLOCKS);
         run(&mut machine, 128, pages, |number, at| Submission::write(1, number * u64::from(BLOCKS), BLOCKS, at))?;
         let mut random = Xoshiro256PlusPlus::seed_from_u64(depth.into());
         let mut any = || random.random_range(0..pages) * u64::from(BLOCKS);
+        let before = machine.sent;
         let reads = timed(|| run(&mut machine, depth, ios, |_, at| Submission::read(1, any(), BLOCKS, at)))?;
+        let sent = (machine.sent - before) as f64 / ios as f64;
         let writes = timed(|| run(&mut machine, depth, ios, |_, at| Submission::write(1, any(), BLOCKS, at)))?;
-        Ok([reads, writes].map(|seconds| ios as f64 / seconds))
+        let [reads, writes] = [reads, writes].map(|seconds| ios as f64 / seconds);
+        Ok([reads, writes, sent])
     })
 }
 
@@ -62,7 +75,7 @@ fn run(
             sent += 1;
         }
         if sent > before {
-            machine.ring_tail();
+            machine.ring_tail()?;
         }
         let before = done;
         while let Some(completion) = machine.reap() {
@@ -71,7 +84,7 @@ fn run(
             done += 1;
         }
         if done > before {
-            machine.ring_head();
+            machine.ring_head()?;
             silent_since = None;
         } else {
             let since = *silent_since.get_or_insert_with(Instant::now);

@@ -437,11 +437,11 @@ impl Boot {
 
     fn on_done(&mut self, turn: &mut Turn<'_>, done: ChannelDone) {
         let finished = self.dies.finish(turn, &done);
-        for page in finished.pages() {
-            let FlashRequest { requester, frame, .. } = page.request;
+        for at in 0..finished.pages() {
+            let FlashRequest { requester, frame, ppn, .. } = self.dies.finished_page(&finished, at);
             if requester.tag == ERASE {
-                if page.media != Media::Good {
-                    self.groups().mark(self.groups().of(page.request.ppn), Flaw::Failed);
+                if done.media[at] != Media::Good {
+                    self.groups().mark(self.groups().of(ppn), Flaw::Failed);
                 }
                 self.left -= 1;
                 if self.left == 0 {

@@ -38,22 +38,12 @@ struct Die {
     gathering: bool,
 }
 
-/// A transaction that its channel has.
+/// A transaction that its channel has. Its requests stand in a table of their own, by its tag.
 #[derive(Clone, Copy, Debug)]
 struct UnderWay {
     die: u32,
     count: u8,
     operation: Operation,
-    requests: [FlashRequest; PLANES_MAX],
-}
-
-/// A page that is done.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct DonePage {
-    /// What was asked for.
-    pub(crate) request: FlashRequest,
-    /// How it went.
-    pub(crate) media: Media,
 }
 
 /// The dies of every channel whose number is the thread's own modulo the threads.
@@ -64,6 +54,8 @@ pub(crate) struct DieLines {
     channels: Vec<Address<ChannelRequest>>,
     dies: Vec<Die>,
     under_way: Vec<UnderWay>,
+    /// The requests of each transaction, with room for one a plane.
+    requests: Vec<FlashRequest>,
     free: Vec<u32>,
     /// Dies on which a lone program waits, and until when; the first is due first.
     gathering: VecDeque<(Time, u32)>,
@@ -87,6 +79,7 @@ impl DieLines {
             channels,
             dies: (0..dies).map(|_| Die::default()).collect(),
             under_way: Vec::new(),
+            requests: Vec::new(),
             free: Vec::new(),
             gathering: VecDeque::new(),
             gathers: false,
@@ -182,8 +175,17 @@ impl DieLines {
         let state = &mut self.dies[die as usize];
         let line = if read { &mut state.reads } else { &mut state.writes };
         let first = line.pop_front().expect("the caller looked");
+        let tag = match self.free.pop() {
+            Some(tag) => tag as usize,
+            None => {
+                self.under_way.push(UnderWay { die, count: 0, operation: first.request.operation });
+                self.requests.resize(self.under_way.len() * PLANES_MAX, first.request);
+                self.under_way.len() - 1
+            }
+        };
+        let requests = &mut self.requests[tag * PLANES_MAX..][..PLANES_MAX];
+        requests[0] = first.request;
         let mut slots = [PageSlot::default(); PLANES_MAX];
-        let mut requests = [first.request; PLANES_MAX];
         slots[0] = PageSlot { ppn: first.request.ppn, frame: first.request.frame };
         let (mut planes, mut count, mut at) = (1u32 << first.plane, 1, 0);
         // A block is programmed in order: nothing of a plane may be taken past an earlier request of that plane.
@@ -209,7 +211,8 @@ impl DieLines {
         let under_way = if read { &mut state.reads_under_way } else { &mut state.writes_under_way };
         *under_way += 1;
         let operation = first.request.operation;
-        let tag = self.keep(UnderWay { die, count: count as u8, operation, requests });
+        self.under_way[tag] = UnderWay { die, count: count as u8, operation };
+        let tag = TransactionTag(tag as u32);
         let per_channel = self.drive.geometry().dies_per_channel();
         let channel = self.channels[(die / per_channel) as usize];
         let die = DieId((die % per_channel) as u16);
@@ -217,36 +220,27 @@ impl DieLines {
         turn.send(channel, ChannelRequest { transaction, key: first.request.key });
     }
 
-    fn keep(&mut self, under_way: UnderWay) -> TransactionTag {
-        if let Some(free) = self.free.pop() {
-            self.under_way[free as usize] = under_way;
-            return TransactionTag(free);
-        }
-        self.under_way.push(under_way);
-        TransactionTag(self.under_way.len() as u32 - 1)
-    }
-
-    /// A transaction is over: its pages, in order. [`DieLines::go_on`] must follow.
+    /// A transaction is over. [`DieLines::finished_page`] names its pages, and [`DieLines::go_on`] must follow.
     pub(crate) fn finish(&mut self, turn: &mut Turn<'_>, done: &ChannelDone) -> Finished {
         turn.spend(Work::CompleteTransaction);
-        let UnderWay { die, count, operation, requests } = self.under_way[done.tag.0 as usize];
-        self.free.push(done.tag.0);
+        let UnderWay { die, count, operation } = self.under_way[done.tag.0 as usize];
         let state = &mut self.dies[die as usize];
         if operation == Operation::Read {
             state.reads_under_way -= 1;
         } else {
             state.writes_under_way -= 1;
         }
-        let mut at = 0;
-        let pages = requests.map(|request| {
-            at += 1;
-            DonePage { request, media: done.media[at - 1] }
-        });
-        Finished { die, count, pages }
+        Finished { die, tag: done.tag, count }
+    }
+
+    /// What was asked for of a page of a finished transaction; the first is 0.
+    pub(crate) fn finished_page(&self, finished: &Finished, at: usize) -> FlashRequest {
+        self.requests[finished.tag.0 as usize * PLANES_MAX + at]
     }
 
     /// Gives a die that has become free what it can take.
     pub(crate) fn go_on(&mut self, turn: &mut Turn<'_>, finished: &Finished) {
+        self.free.push(finished.tag.0);
         self.dispatch(turn, finished.die);
     }
 
@@ -266,15 +260,16 @@ impl DieLines {
 }
 
 /// A transaction that is over.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Finished {
     die: u32,
+    tag: TransactionTag,
     count: u8,
-    pages: [DonePage; PLANES_MAX],
 }
 
 impl Finished {
-    /// Its pages, in order.
-    pub(crate) fn pages(&self) -> &[DonePage] {
-        &self.pages[..usize::from(self.count)]
+    /// How many pages it has.
+    pub(crate) fn pages(&self) -> usize {
+        self.count.into()
     }
 }

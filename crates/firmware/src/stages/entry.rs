@@ -151,8 +151,8 @@ pub(crate) fn copy_batch(
     let (ring, entries) = (tables.ring, usize::from(fetch.entries));
     let place = tables.place(fetch.queue, *fetched);
     *fetched += entries as u64;
-    // The ring of the buffer may wrap inside the batch: then it is two copies.
-    let first = entries.min(ring - place % ring);
+    // The ring of the buffer, a power of two, may wrap inside the batch: then it is two copies.
+    let first = entries.min(ring - (place & (ring - 1)));
     copy(fetch.at, place, first);
     if first < entries {
         copy(fetch.at + first as u64 * nvme::spec::SUBMISSION_BYTES, place + first - ring, entries - first);

@@ -91,9 +91,10 @@ impl Fcmd {
 
     fn on_done(&mut self, turn: &mut Turn<'_>, done: ChannelDone) {
         let finished = self.dies.finish(turn, &done);
-        for page in finished.pages() {
-            let FlashRequest { operation, ppn, requester, frame, owner, replaces, key, .. } = page.request;
-            let media = self.tables.groups.heard(ppn, page.media);
+        for at in 0..finished.pages() {
+            let FlashRequest { operation, ppn, requester, frame, owner, replaces, key, .. } =
+                self.dies.finished_page(&finished, at);
+            let media = self.tables.groups.heard(ppn, done.media[at]);
             if operation == Operation::Program {
                 // Before a fence comes down, for those who wait for it count on that.
                 match media == Media::Failed {

@@ -8,7 +8,7 @@ use crate::message::Media;
 use crate::{BlockDeal, Drive, Settings, Turn};
 use stage::{SharedMemory, Words};
 use std::sync::Arc;
-use units::{BlockId, Ppn};
+use units::{BlockId, Divisor, Ppn};
 
 /// Free groups of a TRANS thread that only moved pages may use: a victim can always be emptied.
 pub(crate) const RESERVED_GROUPS: u32 = 2;
@@ -67,13 +67,13 @@ pub struct BlockGroups {
     journal: u32,
     /// A bit for each group with a bad block from the factory; nothing if there is none.
     factory: Arc<[u64]>,
-    dies: u32,
-    planes: u32,
-    pages_per_block: u32,
-    threads: u32,
+    dies: Divisor,
+    planes: Divisor,
+    pages_per_block: Divisor,
+    threads: Divisor,
     deal: BlockDeal,
     /// Groups after which the deal is turned by one: the least in which it comes out even.
-    turn_after: u32,
+    turn_after: Divisor,
 }
 
 impl BlockGroups {
@@ -100,15 +100,15 @@ impl BlockGroups {
             valid: memory.wide((geometry.page_count() as usize).div_ceil(64)),
             groups,
             journal,
-            dies: geometry.die_count(),
-            planes,
-            pages_per_block: geometry.shape().pages_per_block,
-            threads: u32::from(settings.parts.trans),
+            dies: Divisor::new(geometry.die_count()),
+            planes: Divisor::new(planes),
+            pages_per_block: Divisor::new(geometry.shape().pages_per_block),
+            threads: Divisor::new(u32::from(settings.parts.trans).max(1)),
             incoming: memory.narrow(count),
             flaws: memory.wide(count),
             health: memory.wide(3),
             deal: settings.deal,
-            turn_after: least_common_multiple(geometry.die_count(), settings.parts.trans.into()),
+            turn_after: Divisor::new(least_common_multiple(geometry.die_count(), settings.parts.trans.into()).max(1)),
         }
     }
 
@@ -123,20 +123,20 @@ impl BlockGroups {
     /// Pages of a group.
     #[inline]
     pub fn pages(&self) -> u32 {
-        self.planes * self.pages_per_block
+        self.planes.value() * self.pages_per_block.value()
     }
     /// Dies of the array.
     pub fn dies(&self) -> u32 {
-        self.dies
+        self.dies.value()
     }
     /// The TRANS thread that a group belongs to; none for the journal's.
     pub fn owner(&self, group: u32) -> Option<u32> {
         let owner = || match self.deal {
-            BlockDeal::Interleaved => (group + group / self.turn_after) % self.threads,
+            BlockDeal::Interleaved => self.threads.remainder(group + self.turn_after.quotient(group)),
             BlockDeal::Channel => {
-                let rows = self.groups / self.dies;
-                let position = u64::from(self.die(group) * rows + group / self.dies);
-                (position * u64::from(self.threads) / u64::from(self.groups)) as u32
+                let rows = self.dies.quotient(self.groups);
+                let position = u64::from(self.die(group) * rows + self.dies.quotient(group));
+                (position * u64::from(self.threads.value()) / u64::from(self.groups)) as u32
             }
         };
         (group < self.groups - self.journal && !self.is_factory_bad(group)).then(owner)
@@ -148,36 +148,39 @@ impl BlockGroups {
     /// The group that a page lies in.
     #[inline]
     pub fn of(&self, ppn: Ppn) -> u32 {
-        ppn.0 / self.pages_per_block / self.planes
+        self.planes.quotient(self.pages_per_block.quotient(ppn.0))
     }
     /// The page at a position of a group: planes first, so that neighbours share a transaction.
     #[inline]
     pub fn page(&self, group: u32, position: u32) -> Ppn {
-        let block = group * self.planes + position % self.planes;
-        Ppn(block * self.pages_per_block + position / self.planes)
+        let (page, plane) = self.planes.divide(position);
+        let block = group * self.planes.value() + plane;
+        Ppn(block * self.pages_per_block.value() + page)
     }
     /// The position of a page in its group.
+    #[inline]
     pub fn position(&self, ppn: Ppn) -> u32 {
-        let (block, page) = self.block_page(ppn);
-        page * self.planes + block as u32 % self.planes
+        let (block, page) = self.pages_per_block.divide(ppn.0);
+        page * self.planes.value() + self.planes.remainder(block)
     }
     /// The block that a page lies in, as an index, and the page's number there.
     pub(crate) fn block_page(&self, ppn: Ppn) -> (usize, u32) {
-        ((ppn.0 / self.pages_per_block) as usize, ppn.0 % self.pages_per_block)
+        let (block, page) = self.pages_per_block.divide(ppn.0);
+        (block as usize, page)
     }
     /// The die that a group lies on.
     pub(crate) fn die(&self, group: u32) -> u32 {
-        group % self.dies
+        self.dies.remainder(group)
     }
     /// Pages of a block.
     #[inline]
     pub fn pages_per_block(&self) -> u32 {
-        self.pages_per_block
+        self.pages_per_block.value()
     }
     /// Blocks of a group.
     #[inline]
     pub fn planes(&self) -> u32 {
-        self.planes
+        self.planes.value()
     }
     /// Groups that a TRANS thread owns.
     pub(crate) fn owned(&self, trans: u32) -> impl Iterator<Item = u32> + '_ {
@@ -185,16 +188,17 @@ impl BlockGroups {
     }
     /// The first block of a group.
     pub fn first_block(&self, group: u32) -> BlockId {
-        BlockId(group * self.planes)
+        BlockId(group * self.planes.value())
     }
     /// The group of its first block.
     pub fn group(&self, first: BlockId) -> u32 {
-        first.0 / self.planes
+        self.planes.quotient(first.0)
     }
     /// The first page of each block of a group: what erases name.
     pub fn blocks(&self, group: u32) -> impl Iterator<Item = Ppn> + use<> {
-        let (first, pages) = (group * self.planes, self.pages_per_block);
-        (first..first + self.planes).map(move |block| Ppn(block * pages))
+        let (planes, pages) = (self.planes.value(), self.pages_per_block.value());
+        let first = group * planes;
+        (first..first + planes).map(move |block| Ppn(block * pages))
     }
 
     /// A group's state.
@@ -383,9 +387,9 @@ impl BlockGroups {
     pub fn fill(&self, group: u32, valid: &[bool]) {
         self.valid_count.set(group as usize, valid.iter().filter(|is_valid| **is_valid).count() as u64);
         for (plane, first) in self.blocks(group).enumerate() {
-            let mut on_plane = valid.iter().skip(plane).step_by(self.planes as usize);
+            let mut on_plane = valid.iter().skip(plane).step_by(self.planes.value() as usize);
             // The bits of a word are gathered before it is touched: a group is many pages, its words are few.
-            let (mut ppn, end) = (first.0, first.0 + self.pages_per_block);
+            let (mut ppn, end) = (first.0, first.0 + self.pages_per_block.value());
             while ppn < end {
                 let next = end.min((ppn / 64 + 1) * 64);
                 let gathered = (ppn % 64..).zip(on_plane.by_ref().take((next - ppn) as usize));

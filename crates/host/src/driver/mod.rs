@@ -376,8 +376,9 @@ impl<O: Observe> Driver<O> {
         }
         slot.ticket = ticket;
         let namespace = u32::from(io.device) + 1;
-        let scale = self.settings.block_sectors;
-        let (slba, blocks) = (lba.0 / u64::from(scale), sectors / scale);
+        // A block has one sector or eight.
+        let scale = self.settings.block_sectors.trailing_zeros();
+        let (slba, blocks) = (lba.0 >> scale, sectors >> scale);
         let submission = match io.kind {
             IoKind::Flush => Submission::flush(namespace),
             IoKind::WriteZeroes => Submission::write_zeroes(namespace, slba, blocks),
@@ -570,8 +571,8 @@ fn access(kind: IoKind) -> Option<Access> {
 fn is_valid(io: &Io, settings: &DriverSettings) -> bool {
     let Some(sectors) = settings.namespaces.get(usize::from(io.device)) else { return false };
     let end = io.lba.0.checked_add(u64::from(io.sectors));
-    let block = u64::from(settings.block_sectors);
-    let whole = io.lba.0.is_multiple_of(block) && u64::from(io.sectors).is_multiple_of(block);
+    let within = u64::from(settings.block_sectors - 1);
+    let whole = (io.lba.0 | u64::from(io.sectors)) & within == 0;
     let inside = io.sectors > 0 && end.is_some_and(|end| end <= *sectors);
     if io.kind.addresses() { inside && whole } else { io.sectors == 0 }
 }

@@ -1,15 +1,14 @@
 //! Identify: the structures, made from the settings (Base §5.17).
 
 use crate::io::RANGE_BYTES_MAX;
-use crate::io::may_copy;
 use crate::namespaces::{FORMATS, Format, GRANULE_BYTES, Space};
 use crate::spec::fabrics::ANY_CONTROLLER;
 use crate::spec::identify::{
     self, CommandSetController, IDENTIFY_BYTES, IdentifyController, IdentifyNamespace, IndependentNamespace, padded,
 };
 use crate::spec::{
-    ALL_NAMESPACES, COMPLETION_BYTES, COPY_BYTES_MAX, COPY_RANGES_MAX, Opcode, PAGE_BYTES, SUBMISSION_BYTES, Status,
-    Submission, log_page, registers,
+    ALL_NAMESPACES, AdminOpcode, COMPLETION_BYTES, COPY_BYTES_MAX, COPY_RANGES_MAX, Opcode, PAGE_BYTES,
+    SUBMISSION_BYTES, Status, Submission, log_page, registers,
 };
 use crate::{Controller, METADATA_BYTES, NamespaceSettings, Transport};
 use units::Span;
@@ -34,12 +33,16 @@ const DISCOVERY_CONTROLLER: u8 = 2;
 const TRAFFIC_KEEPS_ALIVE: u32 = 1 << 6;
 /// SGLS: SGLs without alignment, offsets into the capsule, transport descriptors.
 const MESSAGE_SGLS: u32 = 1 | 1 << 20 | 1 << 21;
+/// SGLS: SGLs without alignment of a few hundred descriptors, bit buckets, lists longer than their data, metadata by one.
+const MEMORY_SGLS: u32 = 1 | 0xff << 8 | 1 << 16 | 1 << 18 | 1 << 19;
 /// NSFEAT: the namespace has atomic write fields of its own.
 const ATOMIC_FIELDS: u8 = 1 << 1;
 /// CTRATT: endurance groups.
 const ENDURANCE_GROUPS: u32 = 1 << 4;
 /// OACS: Format NVM, Namespace Management, Device Self-test.
 const MANAGEMENT: u16 = 1 << 1 | 1 << 3 | 1 << 4;
+/// OACS: Doorbell Buffer Config.
+const SHADOW_DOORBELLS: u16 = 1 << 8;
 /// EDSTT: how long reading all of a drive takes at the most, as it is told; how far it is stands in the log.
 const SELF_TEST_MINUTES: u16 = 10;
 /// DPC: types 1 to 3, in the last bytes of the metadata.
@@ -119,7 +122,7 @@ impl Controller {
             .set_notices(settings.notices())
             .set_attributes(if settings.keep_alive.is_some() { TRAFFIC_KEEPS_ALIVE } else { 0 } | self.groups())
             .set_endurance_groups(self.has_group().into())
-            .set_optional_admin_commands(if self.manages() { MANAGEMENT } else { 0 })
+            .set_optional_admin_commands(self.optional_admin_commands())
             .set_unallocated(unallocated)
             .set_self_test_minutes(u16::from(self.manages()) * SELF_TEST_MINUTES)
             .set_self_test_options(self.manages().into())
@@ -147,12 +150,16 @@ impl Controller {
             .set_copy_formats(u16::from(settings.commands.contains(&Opcode::Copy)))
             .set_subsystem(padded(&settings.subsystem, 0))
             .set_power_centiwatts(settings.power_centiwatts);
-        if let Transport::Message { capsule } = settings.transport {
-            controller
-                .set_sgls(MESSAGE_SGLS)
-                .set_command_capsule(((SUBMISSION_BYTES + capsule.0) / 16) as u32)
-                .set_response_capsule((COMPLETION_BYTES / 16) as u32)
-                .set_descriptors_max(1);
+        match settings.transport {
+            Transport::Memory if settings.memory_sgls => drop(controller.set_sgls(MEMORY_SGLS)),
+            Transport::Memory => {}
+            Transport::Message { capsule } => {
+                controller
+                    .set_sgls(MESSAGE_SGLS)
+                    .set_command_capsule(((SUBMISSION_BYTES + capsule.0) / 16) as u32)
+                    .set_response_capsule((COMPLETION_BYTES / 16) as u32)
+                    .set_descriptors_max(1);
+            }
         }
         controller
     }
@@ -183,7 +190,7 @@ impl Controller {
             .set_eui64(settings.eui64)
             .set_endurance_group(self.has_group().into());
         self.set_formats(&mut namespace, Format::of(settings));
-        if self.settings.commands.contains(&Opcode::Copy) && may_copy(settings) {
+        if self.settings.commands.contains(&Opcode::Copy) {
             let blocks = (COPY_BYTES_MAX / u64::from(settings.block_bytes)) as u32;
             namespace.set_copy_range_blocks(blocks as u16).set_copy_blocks(blocks);
             namespace.set_copy_ranges((COPY_RANGES_MAX - 1) as u8);
@@ -232,6 +239,11 @@ impl Controller {
     /// Whether the device end does what Namespace Management and its like ask for.
     fn manages(&self) -> bool {
         self.settings.managed_namespaces > 0 && !self.settings.is_discovery()
+    }
+
+    fn optional_admin_commands(&self) -> u16 {
+        let management = if self.manages() { MANAGEMENT } else { 0 };
+        management | if self.offers(AdminOpcode::DoorbellBufferConfig) { SHADOW_DOORBELLS } else { 0 }
     }
 
     /// Whether there is an endurance group to tell of.

@@ -19,7 +19,7 @@ pub(crate) use events::EventRequests;
 pub(crate) use features::Features;
 pub(crate) use queues::QueueTable;
 
-use crate::spec::{AdminOpcode, Fuse, Status, Submission};
+use crate::spec::{AdminOpcode, Fuse, PAGE_BYTES, Status, Submission};
 use crate::{Controller, DeviceEvent, Transport};
 use units::QueueId;
 
@@ -120,6 +120,14 @@ impl Controller {
                 let event = self.queues.create_submission(submission, entries_max)?;
                 Ok(self.announce(event))
             }
+            AdminOpcode::DoorbellBufferConfig => {
+                let (doorbells, events) = (submission.prp1(), submission.prp2());
+                // Two whole pages (Base §5.8).
+                if [doorbells, events].iter().any(|at| !at.0.is_multiple_of(PAGE_BYTES)) {
+                    return Err(Status::INVALID_FIELD);
+                }
+                Ok(self.announce(DeviceEvent::ShadowDoorbells { doorbells, events }))
+            }
             AdminOpcode::DeleteCompletionQueue => {
                 let event = self.queues.delete_completion(submission)?;
                 Ok(self.announce(event))
@@ -140,6 +148,7 @@ impl Controller {
             CreateCompletionQueue | CreateSubmissionQueue | DeleteCompletionQueue | DeleteSubmissionQueue => {
                 self.settings.transport == Transport::Memory
             }
+            DoorbellBufferConfig => self.settings.shadow_doorbells && self.settings.transport == Transport::Memory,
             Abort => !self.settings.is_discovery(),
             NamespaceManagement | NamespaceAttachment | FormatNvm | DeviceSelfTest => {
                 self.settings.managed_namespaces > 0 && !self.settings.is_discovery()

@@ -208,6 +208,28 @@ fn all_the_queues_an_identifier_can_name_are_granted_and_made() {
 
 /// No controller has others below it: the structures say so, where the specification has a place for that.
 #[test]
+fn doorbells_in_memory_are_taken_where_the_device_looks_at_them() {
+    let [page, odd] = [0x5000, 0x5008].map(HostAddress);
+    let oacs = |controller: &mut Controller| {
+        let identify = Submission::identify(identify::CONTROLLER, 0, NOWHERE);
+        IdentifyController::from_bytes(&data(controller, identify)).optional_admin_commands()
+    };
+    let mut without = ready();
+    assert_eq!(oacs(&mut without) >> 8 & 1, 0);
+    assert_eq!(status(&mut without, Submission::doorbell_buffers(page, page)), Status::INVALID_OPCODE);
+    let mut with = ready_with(ControllerSettings { shadow_doorbells: true, io_queues_max: 64, ..example() });
+    assert_eq!(oacs(&mut with) >> 8 & 1, 1);
+    assert_eq!(log(&mut with, log_page::EFFECTS, 4096)[4 * 0x7c], 1, "supported");
+    for (doorbells, events) in [(page, odd), (odd, page)] {
+        assert_eq!(status(&mut with, Submission::doorbell_buffers(doorbells, events)), Status::INVALID_FIELD);
+    }
+    assert_eq!(with.next_event(), None);
+    assert_eq!(status(&mut with, Submission::doorbell_buffers(page, HostAddress(0x6000))), Status::SUCCESS);
+    let event = DeviceEvent::ShadowDoorbells { doorbells: page, events: HostAddress(0x6000) };
+    assert_eq!(with.next_event(), Some(event));
+}
+
+#[test]
 fn there_are_no_secondary_controllers() {
     let mut settings = example();
     (settings.managed_namespaces, settings.controller_id) = (4, 0x0102);
@@ -230,7 +252,10 @@ fn a_write_cache_that_is_turned_off_is_settled_first() {
     let mut controller = ready_with(settings);
     let write = Submission::write(1, 8, 8, DataPointer::default());
     let trim = Submission::dataset_management(1, 1, DataPointer::default()).with_dword(12, u32::MAX);
-    let goes_through = |controller: &Controller, entry: &Submission| controller.translate(entry).unwrap().fua();
+    let goes_through = |controller: &Controller, entry: &Submission| {
+        let admission = controller.admit(entry).unwrap();
+        controller.translate(entry, &admission).unwrap().fua()
+    };
     assert_eq!([write, trim].map(|entry| goes_through(&controller, &entry)), [false, false]);
     let set = |value| Submission::set_features(FeatureId::VolatileWriteCache, value).with_command_id(9);
     assert_eq!(controller.admin(&set(0)), AdminReply::Held);

@@ -119,7 +119,7 @@ impl Namespaces {
         };
         let settings = NamespaceSettings { blocks, block_bytes, metadata: metadata == 1, protection, nguid, eui64 };
         let (shown, attached) = (shown == 1, BTreeSet::new());
-        (id, Ok(Space { settings, home, first, length, attached, shown, change: None }))
+        (id, Ok(Space { settings, home, first, length, attached, shown, since: 0, change: None }))
     }
 
     /// Whether a namespace can be here, beside those that there are.
@@ -190,6 +190,9 @@ mod tests {
             let mut before = before;
             before.enter(7);
             [&mut before, &mut after].into_iter().for_each(|all| [1, 7].iter().for_each(|id| all.leave(*id)));
+            // Changes are counted anew, for the commands of a process.
+            before.changes = 0;
+            before.spaces.iter_mut().flatten().for_each(|space| space.since = 0);
             assert_eq!(before, after);
         }
     }

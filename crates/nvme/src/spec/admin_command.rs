@@ -221,6 +221,11 @@ impl Submission {
         Submission::new(AdminOpcode::DeviceSelfTest as u8, super::ALL_NAMESPACES).with_dword(10, code)
     }
 
+    /// Doorbell Buffer Config (Base §5.8): a page of doorbells and one of event indices.
+    pub fn doorbell_buffers(doorbells: HostAddress, events: HostAddress) -> Self {
+        Submission::admin(AdminOpcode::DoorbellBufferConfig).with_pointer(DataPointer { prp1: doorbells, prp2: events })
+    }
+
     /// Keep Alive (Base §5.18).
     pub fn keep_alive() -> Self {
         Submission::admin(AdminOpcode::KeepAlive)

@@ -1,6 +1,6 @@
 //! The 64 bytes of a submission queue entry: what the device reads out of them, and how the host makes them.
 
-use super::Opcode;
+use super::{Opcode, Status};
 use units::HostAddress;
 
 /// A submission queue entry (Base §3.3.3.1) as eight little-endian words.
@@ -17,6 +17,17 @@ pub struct DataPointer {
     pub prp1: HostAddress,
     /// The second page, or a list of the second page and those after it, or unused.
     pub prp2: HostAddress,
+}
+
+/// How a command says where its data and metadata lie (Base §3.3.3.1, PSDT).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PointerKind {
+    /// PRPs; metadata in one piece.
+    Prps,
+    /// An SGL; metadata in one piece.
+    Sgl,
+    /// An SGL, and one for the metadata where their pointer points.
+    SglAndMetadataSgl,
 }
 
 /// Whether a command is one half of a fused pair (Base §3.3.3.1, command dword 0 bits 9:8).
@@ -65,6 +76,19 @@ impl Submission {
     #[inline]
     pub const fn uses_prps(&self) -> bool {
         self.0[0] >> 14 & 3 == 0
+    }
+
+    /// How the command says where its data and metadata lie (PSDT, dword 0 bits 15:14).
+    ///
+    /// # Errors
+    /// [`Status::INVALID_FIELD`] for the value that is reserved.
+    pub const fn pointer_kind(&self) -> Result<PointerKind, Status> {
+        match self.0[0] >> 14 & 3 {
+            0 => Ok(PointerKind::Prps),
+            1 => Ok(PointerKind::Sgl),
+            2 => Ok(PointerKind::SglAndMetadataSgl),
+            _ => Err(Status::INVALID_FIELD),
+        }
     }
 
     /// The name the host gave to this command among those outstanding in its queue.
@@ -171,6 +195,22 @@ impl Submission {
     pub const fn with_pointer(mut self, data: DataPointer) -> Self {
         self.0[3] = data.prp1.0;
         self.0[4] = data.prp2.0;
+        self
+    }
+
+    /// The same command with its data where an SGL of this first descriptor says, in host memory.
+    #[must_use]
+    pub const fn with_descriptor(mut self, descriptor: [u64; 2]) -> Self {
+        self.0[0] = self.0[0] & !(3 << 14) | 1 << 14;
+        (self.0[3], self.0[4]) = (descriptor[0], descriptor[1]);
+        self
+    }
+
+    /// The same command with its metadata where the descriptor at `at` says; its data are where an SGL says.
+    #[must_use]
+    pub const fn with_metadata_descriptor(mut self, at: HostAddress) -> Self {
+        self.0[0] = self.0[0] & !(3 << 14) | 2 << 14;
+        self.0[2] = at.0;
         self
     }
 

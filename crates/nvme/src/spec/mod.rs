@@ -18,7 +18,7 @@ pub mod log_page;
 pub mod registers;
 
 pub use admin_command::{FeatureId, FeatureSelect, QueuePriority};
-pub use command::{CopyRange, DataPointer, DsmRange, Fuse, Submission};
+pub use command::{CopyRange, DataPointer, DsmRange, Fuse, PointerKind, Submission};
 pub use completion::Completion;
 pub use opcode::{AdminOpcode, Opcode, UnknownOpcode};
 pub use sgl::Sgl;

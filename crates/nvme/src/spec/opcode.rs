@@ -88,6 +88,8 @@ opcodes! {
         NamespaceAttachment = 0x15,
         /// Base §5.18.
         KeepAlive = 0x18,
+        /// Base §5.8.
+        DoorbellBufferConfig = 0x7c,
         /// Base §5.14.
         FormatNvm = 0x80,
     }

@@ -48,8 +48,14 @@ statuses! {
     INVALID_NAMESPACE = 0x0 / 0x0b | DO_NOT_RETRY, "invalid namespace or format";
     /// Base §3.3.3.2.1, generic 0Ch.
     COMMAND_SEQUENCE_ERROR = 0x0 / 0x0c | DO_NOT_RETRY, "command sequence error";
+    /// Base §3.3.3.2.1, generic 0Dh.
+    SGL_SEGMENT_INVALID = 0x0 / 0x0d | DO_NOT_RETRY, "SGL segment descriptor invalid";
+    /// Base §3.3.3.2.1, generic 0Eh.
+    SGL_COUNT_INVALID = 0x0 / 0x0e | DO_NOT_RETRY, "number of SGL descriptors invalid";
     /// Base §3.3.3.2.1, generic 0Fh.
     SGL_LENGTH_INVALID = 0x0 / 0x0f | DO_NOT_RETRY, "SGL length invalid";
+    /// Base §3.3.3.2.1, generic 10h.
+    METADATA_SGL_LENGTH_INVALID = 0x0 / 0x10 | DO_NOT_RETRY, "metadata SGL length invalid";
     /// Base §3.3.3.2.1, generic 11h.
     SGL_TYPE_INVALID = 0x0 / 0x11 | DO_NOT_RETRY, "SGL descriptor type invalid";
     /// Base §3.3.3.2.1, generic 13h.

@@ -61,6 +61,8 @@ pub(crate) struct LinkUsage {
 /// A submission queue with what the controller keeps for it.
 struct Queue {
     submissions: SubmissionQueue,
+    /// Entries that NVMQ was asked to fetch and has not asked for yet: until it has, it is not asked for more.
+    called: u32,
     /// Its completion queue.
     completions: QueueId,
     /// Completions taken from the CQ buffer.
@@ -208,7 +210,7 @@ impl LinkStage {
     /// A submission queue was created.
     pub(crate) fn create_submissions(&mut self, id: QueueId, base: HostAddress, entries: u32, completions: QueueId) {
         let submissions = SubmissionQueue::new(base, entries);
-        self.queues[id.index()] = Some(Queue { submissions, completions, posted: 0, announced: 0 });
+        self.queues[id.index()] = Some(Queue { submissions, called: 0, completions, posted: 0, announced: 0 });
     }
 
     pub(crate) fn set_coalescing(&mut self, settings: CoalescingSettings) {
@@ -233,7 +235,7 @@ impl LinkStage {
             false => match self.queues.get_mut(id.index()).and_then(Option::as_mut) {
                 Some(queue) => {
                     let rung = queue.submissions.ring(value).is_ok();
-                    if rung {
+                    if rung && queue.called == 0 {
                         self.arbiter.ready(id);
                         self.admit(turn);
                     }
@@ -256,7 +258,8 @@ impl LinkStage {
         self.usage.bad_doorbells += u64::from(!rung);
     }
 
-    /// Lets NVMQ fetch commands, as the arbiter chooses and as far as there is capacity.
+    /// Lets NVMQ fetch commands, as the arbiter chooses and as far as there is capacity. A queue whose fetch is still under way waits:
+    /// its doorbell is a register, and what was rung meanwhile is one batch.
     fn admit(&mut self, turn: &mut Turn<'_>) {
         while self.credits > 0 {
             let Some(grant) = self.arbiter.next() else { return };
@@ -265,10 +268,11 @@ impl LinkStage {
             let run = queue.submissions.take(limit);
             let taken = run.map_or(0, |run| run.entries);
             self.arbiter.give_back(grant, grant.commands - taken);
-            if queue.submissions.pending() == 0 {
+            if taken > 0 || queue.submissions.pending() == 0 {
                 self.arbiter.idle(grant.queue);
             }
             if let Some(run) = run {
+                queue.called = run.entries;
                 self.credits -= run.entries;
                 let home = grant.queue.index() % self.fetches.len();
                 let fetch = Fetch { queue: grant.queue, at: run.at, entries: run.entries as u16 };
@@ -277,7 +281,20 @@ impl LinkStage {
         }
     }
 
+    /// Entries are being fetched: their queue may be asked for more.
+    fn on_fetched(&mut self, turn: &mut Turn<'_>, id: QueueId, entries: u32) {
+        let Some(queue) = self.queues.get_mut(id.index()).and_then(Option::as_mut) else { return };
+        queue.called = queue.called.saturating_sub(entries);
+        if queue.called == 0 && queue.submissions.pending() > 0 {
+            self.arbiter.ready(id);
+            self.admit(turn);
+        }
+    }
+
     fn on_transfer(&mut self, turn: &mut Turn<'_>, transfer: Transfer) {
+        if transfer.lane == Lane::Entries {
+            self.on_fetched(turn, QueueId(transfer.token as u16), transfer.aside);
+        }
         let bytes = u64::from(transfer.bytes[0]) + u64::from(transfer.bytes[1]);
         self.start(turn, bytes, transfer.lane == Lane::ToHost, Job::Transfer(transfer));
     }
@@ -309,8 +326,11 @@ impl LinkStage {
     }
 
     fn set_alarm(&self, turn: &mut Turn<'_>) {
-        let interrupt = self.due.iter().map(|&(at, _)| at).min().unwrap_or(Time::NEVER);
-        turn.wake_at(self.up.due_at().min(self.down.due_at()).min(interrupt));
+        let mut at = self.up.due_at().min(self.down.due_at());
+        if !self.due.is_empty() {
+            at = self.due.iter().fold(at, |least, &(due, _)| least.min(due));
+        }
+        turn.wake_at(at);
     }
 
     fn carry_out(&mut self, turn: &mut Turn<'_>, job: Job) {

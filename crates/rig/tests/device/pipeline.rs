@@ -137,7 +137,7 @@ fn the_worked_example_is_what_the_program_does() {
     assert!(page.contains(&story), "docs/pipessd.md has another example than the program:\n{story}");
     let waited = |id: &str| story.lines().any(|line| line.contains(id) && line.contains("into the waitlist"));
     assert!(
-        waited("2 (read page 2)") && !waited("3 (read page 1)"),
+        waited("4 (write page 2)") && !waited("3 (read page 1)"),
         "order is kept on a line and not across:\n{story}"
     );
 }

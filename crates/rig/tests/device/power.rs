@@ -19,7 +19,7 @@ const FOUND: &[(Mutation, u64, u64)] = &[
     (Mutation::LoseEvicted, 0, 16),
     (Mutation::AnswerEarly, 0, 16),
     (Mutation::FlushEarly, 0, 16),
-    (Mutation::EraseUnfenced, 744, 16),
+    (Mutation::EraseUnfenced, 688, 16),
     (Mutation::ShortScan, 0, 16),
     (Mutation::OldestWins, 0, 16),
     (Mutation::VersionsAnew, 24, 16),
@@ -31,7 +31,7 @@ const FOUND: &[(Mutation, u64, u64)] = &[
     (Mutation::CommitUnfenced, 240, 16),
     (Mutation::TrustTornCheckpoint, 40, 16),
     (Mutation::MisdirectRead, 0, 16),
-    (Mutation::KeepReplacedNumber, 464, 16),
+    (Mutation::KeepReplacedNumber, 320, 16),
     (Mutation::FillBadGroup, 0, 16),
 ];
 

@@ -19,6 +19,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::atomic::{Ordering, fence};
 use std::time::{Duration, Instant};
 use units::{HostAddress, QueueId};
 
@@ -210,6 +211,11 @@ pub(crate) struct Machine {
     events: Vec<OwnedFd>,
     pub(crate) queues: Vec<HostQueuePair>,
     next_command: u16,
+    /// Pages of doorbells and event indices in its memory, if it uses them.
+    shadow: Option<[u64; 2]>,
+    shadows_admin: bool,
+    /// Doorbells of I/O queues that were written into registers.
+    pub(crate) rings: u32,
 }
 
 impl Machine {
@@ -225,7 +231,9 @@ impl Machine {
         }
         let doorbells = doorbells(&mut wire);
         let ram = Ram(File::from(file));
-        let mut machine = Machine { wire, ram, doorbells, events: Vec::new(), queues: Vec::new(), next_command: 0 };
+        let (events, queues) = (Vec::new(), Vec::new());
+        let (next_command, shadow, shadows_admin, rings) = (0, None, false, 0);
+        let mut machine = Machine { wire, ram, doorbells, events, queues, next_command, shadow, shadows_admin, rings };
         machine.map(MEMORY, 0, MEMORY_BYTES).expect("memory is taken");
         machine.give_events();
         machine
@@ -279,7 +287,54 @@ impl Machine {
         self.write_region(0, offset.into(), &value.to_le_bytes()).expect("registers can be written");
     }
 
+    /// Tells the device of two pages for doorbells, which are zero, and uses them from now on: for the admin queue too if it is said.
+    pub(crate) fn shadow(&mut self, pages: [u64; 2], admin: bool) {
+        for page in pages {
+            self.ram.put(page, &[0; 4096]);
+        }
+        for queue in usize::from(!admin)..self.queues.len() {
+            let (tail, head) = (self.queues[queue].tail(), self.queues[queue].head());
+            self.ram.put(pages[0] + 8 * queue as u64, &dwords(&[tail.into(), head.into()]));
+        }
+        self.done(0, Submission::doorbell_buffers(HostAddress(pages[0]), HostAddress(pages[1])));
+        self.shadow = Some(pages);
+        self.shadows_admin = admin;
+        self.rings = 0;
+    }
+
+    /// Waits until the device asks to be told of the next command of a queue.
+    pub(crate) fn await_event(&self, queue: QueueId) {
+        let place = self.shadow.expect("doorbells in memory")[1] + 8 * u64::from(queue.0);
+        let (began, tail) = (Instant::now(), self.queues[queue.index()].tail());
+        while dword_of(&self.ram.get(place, 4), 0) != u32::from(tail) {
+            assert!(began.elapsed() < PATIENCE, "the drive does not ask");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Writes a doorbell into memory; whether the register has to be written too, by the rule of the specification in its words:
+    /// the event index is among the positions that are left.
+    fn has_to_ring(&self, doorbell: Doorbell, value: u32) -> bool {
+        let Some(pages) = self.shadow.filter(|_| self.shadows_admin || !is_admin(doorbell)) else { return true };
+        let [at, event] = pages.map(|page| page + u64::from(doorbell.offset() - registers::DOORBELLS));
+        let mut position = dword_of(&self.ram.get(at, 4), 0) as u16;
+        self.ram.put(at, &value.to_le_bytes());
+        fence(Ordering::SeqCst);
+        let event = dword_of(&self.ram.get(event, 4), 0) as u16;
+        while position != value as u16 {
+            if position == event {
+                return true;
+            }
+            position = position.wrapping_add(1);
+        }
+        false
+    }
+
     pub(crate) fn ring(&mut self, doorbell: Doorbell, value: u32) {
+        if !self.has_to_ring(doorbell, value) {
+            return;
+        }
+        self.rings += u32::from(!is_admin(doorbell));
         match &self.doorbells {
             Some((file, at)) => {
                 let place = at + u64::from(doorbell.offset() - registers::DOORBELLS);
@@ -310,6 +365,7 @@ impl Machine {
     /// Enables the controller with an admin queue of 32 entries.
     pub(crate) fn enable(&mut self) {
         self.disable();
+        self.shadow = None;
         self.queues = vec![self.pair(QueueId(0), 32)];
         self.set_register(registers::AQA, AdminQueueAttributes::new(32, 32).0);
         for (register, at) in [(registers::ASQ, place(QueueId(0), 0)), (registers::ACQ, place(QueueId(0), 1))] {
@@ -421,6 +477,10 @@ impl Machine {
 fn scattered(at: u64, bytes: usize) -> Vec<u64> {
     let count = (at % 4096 + bytes as u64).div_ceil(4096);
     (0..count).map(|page| if page == 0 { at } else { (at & !4095) + (count - page) * 4096 }).collect()
+}
+
+fn is_admin(doorbell: Doorbell) -> bool {
+    matches!(doorbell, Doorbell::SubmissionTail(QueueId(0)) | Doorbell::CompletionHead(QueueId(0)))
 }
 
 /// Where a queue's ring lies: 128 KiB for each.

@@ -5,6 +5,7 @@ use super::monitor::{
     BUFFERS, CONFIG, MAP, MEMORY, MEMORY_BYTES, Machine, READ, RESET, SET_INTERRUPTS, UNMAP, VERSION, WRITE, Wire,
     header, place, qwords,
 };
+use nvme::sgl;
 use nvme::spec::identify::{self, IdentifyController};
 use nvme::spec::log_page::{self, ErrorEntry};
 use nvme::spec::registers::{self, Configuration, Doorbell};
@@ -112,6 +113,154 @@ fn a_guest_finds_the_drive_and_works_with_it_by_either_kind_of_doorbell() {
         let ended = plugged.end();
         assert_eq!((ended.connections, ended.violations), (1, 0));
     }
+}
+
+/// Pages for doorbells and event indices.
+const SHADOW: [u64; 2] = [MEMORY + (3 << 20) + 0x10000, MEMORY + (3 << 20) + 0x11000];
+
+#[test]
+fn a_guest_with_doorbells_in_its_memory_need_not_ring_while_the_drive_looks() {
+    for (path, admin) in [(DoorbellPath::Mapped, false), (DoorbellPath::Sent, true), (DoorbellPath::Sent, false)] {
+        let plugged = Serving::default().plug(path);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(14);
+        let mut machine = Machine::start(&plugged.socket, true);
+        for round in 0..3u64 {
+            machine.enable();
+            machine.done(0, Submission::identify(identify::CONTROLLER, 0, at(BUFFERS)));
+            let controller = IdentifyController::from_bytes(&machine.ram.get(BUFFERS, 4096));
+            assert_eq!(controller.optional_admin_commands() >> 8 & 1, 1, "OACS");
+            machine.make_queues(16);
+            let [doorbells, events] = SHADOW.map(HostAddress);
+            for (doorbells, events) in [
+                (doorbells + 8, events),
+                (doorbells, events + 2048),
+                (HostAddress(0x1000), events),
+                (doorbells, HostAddress(!4095)),
+            ] {
+                let refused = machine.command(0, Submission::doorbell_buffers(doorbells, events));
+                assert_eq!(refused.status(), Status::INVALID_FIELD);
+            }
+            if round > 0 {
+                // What the guest has done before, by registers, is where it begins.
+                exercise(&mut machine, &mut random, 3);
+            }
+            machine.shadow(SHADOW, admin);
+            exercise(&mut machine, &mut random, 30);
+            machine.done(0, Submission::identify(identify::CONTROLLER, 0, at(BUFFERS)));
+            if path == DoorbellPath::Mapped {
+                assert_eq!(machine.rings, 0, "nobody sleeps");
+            }
+            // As many as fit without a completion taken: the drive has to be told of the room that comes.
+            for _ in 0..4 {
+                (0..15).for_each(|block| assert!(machine.push(1, Submission::write_zeroes(1, block, 1)) > 0));
+                (0..15).for_each(|_| assert_eq!(machine.reap(1).status(), Status::SUCCESS));
+            }
+            if path == DoorbellPath::Sent {
+                // The drive sleeps when it has asked to be told.
+                machine.await_event(QueueId(2));
+                let rings = machine.rings;
+                let write = Submission::write_zeroes(1, 0, 8);
+                machine.push(2, write);
+                assert_eq!(machine.rings, rings + 1);
+                assert_eq!(machine.reap(2).status(), Status::SUCCESS);
+            }
+        }
+        drop(machine);
+        assert_eq!(plugged.end().violations, 0);
+    }
+}
+
+/// Pieces of a transfer: lengths of any number of bytes, from any address, some of them not wanted.
+fn torn(random: &mut Xoshiro256PlusPlus, bytes: usize, to_host: bool) -> Vec<(Option<u64>, usize)> {
+    let (mut pieces, mut left, mut at) = (Vec::new(), bytes, BUFFERS + random.random_range(0..4096u64));
+    while left > 0 {
+        let length = random.random_range(0..=left.min(20_000));
+        let is_wanted = !to_host || random.random_range(0..8) > 0;
+        pieces.push((is_wanted.then_some(at), length));
+        left -= length;
+        at += length as u64 + random.random_range(0..100u64);
+    }
+    pieces
+}
+
+/// Puts the descriptors of pieces into memory, in segments of a few; the first of them.
+fn descriptors(machine: &Machine, random: &mut Xoshiro256PlusPlus, pieces: &[(Option<u64>, usize)]) -> [u64; 2] {
+    let descriptor = |(at, bytes): &(Option<u64>, usize)| match at {
+        Some(at) => sgl::piece(HostAddress(*at), *bytes as u32),
+        None => sgl::bucket(*bytes as u32),
+    };
+    let mut list: Vec<[u64; 2]> = pieces.iter().map(descriptor).collect();
+    let mut at = MEMORY + (3 << 20);
+    let mut is_last = true;
+    // From the end to the beginning, for each names the next.
+    while list.len() > 1 {
+        let segment = list.split_off(list.len() - random.random_range(2..=list.len().min(40)));
+        machine.ram.put(at, &qwords(segment.as_flattened()));
+        list.push(sgl::segment(HostAddress(at), segment.len() as u32, is_last));
+        (at, is_last) = (at + 16 * segment.len() as u64 + 8, false);
+    }
+    list[0]
+}
+
+#[test]
+fn data_come_and_go_by_lists_of_pieces() {
+    let plugged = Serving::default().plug(DoorbellPath::Mapped);
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(15);
+    let mut machine = Machine::start(&plugged.socket, true);
+    machine.enable();
+    machine.done(0, Submission::identify(identify::CONTROLLER, 0, at(BUFFERS)));
+    let controller = IdentifyController::from_bytes(&machine.ram.get(BUFFERS, 4096));
+    assert_eq!(controller.sgls(), 0x000d_ff01, "no alignment, buckets, longer lists, metadata by a descriptor");
+    machine.make_queues(16);
+    let mut copy = vec![0u8; 2048 * 512];
+    machine.done(1, Submission::write_zeroes(1, 0, 2048));
+    for _ in 0..80 {
+        let blocks = random.random_range(1..=128u32);
+        let slba = random.random_range(0..2048 - u64::from(blocks));
+        let range = slba as usize * 512..(slba as usize + blocks as usize) * 512;
+        let to_host: bool = random.random();
+        let mut pieces = torn(&mut random, range.len(), to_host);
+        let first = descriptors(&machine, &mut random, &pieces);
+        let command = if to_host { Submission::read } else { Submission::write };
+        let command = command(1, slba, blocks, DataPointer::default()).with_descriptor(first);
+        if !to_host {
+            let data = pattern(&mut random, range.len());
+            let mut rest = &data[..];
+            for (at, length) in &pieces {
+                machine.ram.put(at.expect("what is written is somewhere"), &rest[..*length]);
+                rest = &rest[*length..];
+            }
+            copy[range.clone()].copy_from_slice(&data);
+        }
+        machine.done(1, command);
+        if to_host {
+            let mut at_byte = range.start;
+            for (at, length) in pieces.drain(..) {
+                let wanted = &copy[at_byte..at_byte + length];
+                assert!(at.is_none_or(|at| machine.ram.get(at, length) == wanted), "{length} bytes");
+                at_byte += length;
+            }
+        }
+    }
+    let with = |descriptor| Submission::read(1, 0, 8, DataPointer::default()).with_descriptor(descriptor);
+    let refused = [
+        (with(sgl::piece(HostAddress(BUFFERS), 4095)), Status::SGL_LENGTH_INVALID),
+        (with(sgl::piece(HostAddress(!4095), 4096)), Status::DATA_TRANSFER_ERROR),
+        (with(sgl::segment(HostAddress(!4095), 4, true)), Status::DATA_TRANSFER_ERROR),
+        (with(sgl::segment(HostAddress(BUFFERS + 4), 4, true)), Status::SGL_SEGMENT_INVALID),
+        (with([BUFFERS, 4096 | 0x5a << 56]), Status::SGL_TYPE_INVALID),
+        (with([0; 2]).with_dword(0, 0xc002), Status::INVALID_FIELD),
+    ];
+    for (command, status) in refused {
+        assert_eq!(machine.command(1, command).status(), status);
+    }
+    // Admin commands have PRPs (NVMe over PCIe 1.0 section 2).
+    let identify = Submission::identify(identify::CONTROLLER, 0, at(BUFFERS));
+    let identify = identify.with_descriptor(sgl::piece(HostAddress(BUFFERS), 4096));
+    assert_eq!(machine.command(0, identify).status(), Status::INVALID_FIELD);
+    // A list that is longer than its data is right, whatever comes behind.
+    machine.done(1, with(sgl::piece(HostAddress(BUFFERS), 1 << 20)));
+    assert!(machine.ram.get(BUFFERS, 4096) == copy[..4096]);
 }
 
 #[test]

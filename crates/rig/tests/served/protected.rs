@@ -5,10 +5,12 @@ use crate::commands::copy;
 use crate::conversations::NOWHERE;
 use crate::initiator::{Host, Payload};
 use crate::monitor::{BUFFERS, Machine};
+use nvme::sgl;
 use nvme::spec::identify::{self, IdentifyNamespace};
-use nvme::spec::{DataPointer, DsmRange, Opcode, Status, Submission};
+use nvme::spec::{CopyRange, DataPointer, DsmRange, Opcode, Status, Submission};
 use nvme::{Information, guard, join, split};
 use rig::DoorbellPath;
+use std::io::Read;
 use units::HostAddress;
 
 const TAGS: &[&str] = &["device.tags=true", "run.timing=false"];
@@ -123,6 +125,49 @@ fn a_block_that_nobody_wrote_is_open_and_zeroes_can_be_protected() {
 }
 
 #[test]
+fn data_that_gather_while_their_namespace_is_formatted_are_not_written() {
+    let running = Serving { set: TAGS, ..Serving::default() }.start();
+    let mut host = running.host("host").attach();
+    let data = vec![0x5a; 64 * 512];
+    // To blocks of another size, of the same with metadata, of the same again, and a namespace that only has its number.
+    for place in [Some(1), Some(0), Some(2), Some(0), Some(0), None] {
+        let in_blocks = if namespace(&mut host).block_bytes() == Some(4096) { 8 } else { 64 };
+        let beside = namespace(&mut host).metadata_bytes().unwrap_or(0) as usize;
+        let brought = [&data[..], &vec![0; in_blocks as usize * beside]].concat();
+        let id = host.queues[0].send(write(8, in_blocks), &Payload::Send(&brought));
+        let mut ready = [0; 24];
+        host.queues[0].stream.read_exact(&mut ready).expect("R2T");
+        assert_eq!(ready[0], 9, "it waits for its data");
+        match place {
+            Some(place) => assert_eq!(format(&mut host, place, true, 0), Status::SUCCESS),
+            None => anew(&mut host),
+        }
+        host.queues[0].send_data(id, u16::from_le_bytes([ready[10], ready[11]]), 0, &brought, true);
+        let (completion, _) = host.queues[0].finish().expect("an answer");
+        assert_eq!((completion.command_id(), completion.status()), (id, Status::FORMAT_IN_PROGRESS), "{place:?}");
+        let now = namespace(&mut host);
+        let bytes = (now.block_bytes().unwrap() + now.metadata_bytes().unwrap_or(0)) as usize;
+        let (_, came) = host.queues[1].done(read(0, 16), Payload::Receive(16 * bytes));
+        assert!(came.iter().all(|byte| *byte == 0), "{place:?}");
+    }
+    assert!(running.end().durable);
+}
+
+/// Namespace 1 is deleted, and another of blocks of 512 bytes has its number.
+fn anew(host: &mut Host) {
+    host.admin.done(Submission::delete_namespace(1), Payload::None);
+    let mut structure = vec![0; 4096];
+    structure[..8].copy_from_slice(&4096u64.to_le_bytes());
+    structure[8..16].copy_from_slice(&4096u64.to_le_bytes());
+    let (id, _) = host.admin.done(Submission::create_namespace(NOWHERE), Payload::Send(&structure));
+    assert_eq!(id, 1);
+    let mut list = vec![0; 4096];
+    list[..2].copy_from_slice(&1u16.to_le_bytes());
+    list[2..4].copy_from_slice(&host.controller.to_le_bytes());
+    host.admin.done(Submission::attach_namespace(1, true, NOWHERE), Payload::Send(&list));
+}
+
+#[test]
 fn what_does_not_fit_the_format_or_the_type_is_refused() {
     let running = Serving { set: TAGS, ..Serving::default() }.start();
     let mut host = running.host("host").attach();
@@ -141,7 +186,6 @@ fn what_does_not_fit_the_format_or_the_type_is_refused() {
         let payload = if data.is_empty() { Payload::Receive(8 * 520) } else { Payload::Send(data) };
         assert_eq!(status(&mut host, submission, payload), due);
     }
-    assert_eq!(copy(&mut host.queues[0], 100, &[(3, 2)]), Status::INVALID_FIELD, "its reference tags would be wrong");
     // Type 3 leaves the reference to the host, so blocks can be copied with what they have.
     assert_eq!(format(&mut host, 2, true, 3), Status::SUCCESS);
     let mine = join(&data, &information(&data, 512, 77, 5), 512);
@@ -155,6 +199,132 @@ fn what_does_not_fit_the_format_or_the_type_is_refused() {
     let other = join(&data, &information(&data, 512, 78, 5), 512);
     assert_eq!(status(&mut host, compare, Payload::Send(&other)), Status::COMPARE_FAILURE);
     assert!(running.end().durable);
+}
+
+/// A Copy with what it says of the tags of its source, a range and dwords 14 and 15 of each, and of those at its destination.
+fn guarded_copy(to: u64, ranges: &[(u64, u32, [u32; 2])], prinfo: [u32; 2], tags: [u32; 2]) -> (Submission, Vec<u8>) {
+    let words = ranges.iter().flat_map(|&(slba, blocks, [reference, application])| {
+        let [first, second, third, _] = CopyRange { slba, blocks }.encode();
+        [first, second, third, u64::from(reference) | u64::from(application) << 32]
+    });
+    let copy = Submission::copy(1, to, ranges.len() as u32, NOWHERE);
+    // PRINFOR is bits 15:12, PRINFOW bits 29:26.
+    let copy = copy.with_dword(12, copy.dword(12) | prinfo[0] >> 26 << 12 | prinfo[1]);
+    (copy.with_dword(14, tags[0]).with_dword(15, tags[1]), words.flat_map(u64::to_le_bytes).collect())
+}
+
+#[test]
+fn a_copy_checks_the_tags_of_its_source_and_makes_those_of_its_destination() {
+    let running = Serving { set: TAGS, ..Serving::default() }.start();
+    let mut host = running.host("host").attach();
+    let all = GUARD | APPLICATION | REFERENCE;
+    for (place, bytes) in [(2, 512usize), (3, 4096)] {
+        for kind in [1u32, 2, 3] {
+            assert_eq!(format(&mut host, place, true, kind), Status::SUCCESS);
+            // With type 1 tags are numbers of blocks; with type 2 they go up from anything; with type 3 they are one.
+            let tag = |slba: u32| if kind == 1 { slba } else { slba + 1000 };
+            let made = |first: u32, count: u32| {
+                if kind == 3 { vec![first; count as usize] } else { (first..first + count).collect() }
+            };
+            let data = blocks(24, bytes);
+            assert_eq!(
+                status(&mut host, saying(write(8, 24), ACTION, tag(8), 0xffff_0042), Payload::Send(&data)),
+                Status::SUCCESS
+            );
+            let looks = if kind == 3 { GUARD | APPLICATION } else { all };
+            let sources = [(9, 3, [tag(if kind == 3 { 8 } else { 9 }), 0xffff_0042]), (20, 2, [tag(20), 0xffff_0042])];
+            let mut copied = |sources: &[_], prinfo, tags| {
+                let (copy, ranges) = guarded_copy(100, sources, prinfo, tags);
+                status(&mut host, copy, Payload::Send(&ranges))
+            };
+            let anew = [ACTION | looks, ACTION];
+            assert_eq!(copied(&sources, anew, [tag(100), 0x77]), Status::SUCCESS, "type {kind}");
+            // A tag of the source that is not what the range says: none of it is copied.
+            let mut wrong = sources;
+            wrong[0].2[1] = 0xffff_0043;
+            assert_eq!(copied(&wrong, anew, [tag(100), 0x78]), Status::APPLICATION_TAG_CHECK_FAILED);
+            wrong = sources;
+            wrong[1].2[0] += 1;
+            let refused = copied(&wrong, anew, [tag(100), 0x77]);
+            match kind {
+                1 => assert_eq!(refused, Status::INVALID_PROTECTION_INFORMATION),
+                2 => assert_eq!(refused, Status::REFERENCE_TAG_CHECK_FAILED),
+                _ => assert_eq!(refused, Status::SUCCESS, "nobody's but the host's"),
+            }
+            if kind == 1 {
+                assert_eq!(copied(&sources, anew, [99, 0x77]), Status::INVALID_PROTECTION_INFORMATION);
+            }
+            // One side cannot take off what the other checks.
+            assert_eq!(copied(&sources, [ACTION, 0], [tag(100), 0]), Status::INVALID_FIELD);
+            let (_, came) = host.queues[1].done(read(100, 5), Payload::Receive(5 * (bytes + 8)));
+            let (blocks_of, metadata) = split(&came, bytes);
+            let wanted = [&data[bytes..4 * bytes], &data[12 * bytes..14 * bytes]].concat();
+            assert!(blocks_of == wanted, "type {kind}");
+            let tags = made(tag(100), 5);
+            let held = wanted.chunks_exact(bytes).zip(tags).flat_map(|(block, reference)| {
+                Information { guard: guard(block), application: 0x77, reference }.bytes()
+            });
+            assert_eq!(metadata, held.collect::<Vec<u8>>(), "type {kind}");
+            // As it is: with a look that finds it right, or wrong at its new place.
+            let mut copied = |prinfo, tags| {
+                let (copy, ranges) = guarded_copy(200, &sources[..1], prinfo, tags);
+                status(&mut host, copy, Payload::Send(&ranges))
+            };
+            assert_eq!(copied([looks, GUARD | APPLICATION], [0, 0xffff_0042]), Status::SUCCESS);
+            assert_eq!(copied([0, 0], [0, 0]), Status::SUCCESS, "nobody looks");
+            assert_eq!(copied([0, APPLICATION], [0, 0xffff_0041]), Status::APPLICATION_TAG_CHECK_FAILED);
+            if kind != 3 {
+                assert_eq!(copied([0, REFERENCE], [tag(200), 0]), Status::REFERENCE_TAG_CHECK_FAILED);
+            }
+            let (_, came) = host.queues[1].done(read(200, 3), Payload::Receive(3 * (bytes + 8)));
+            let (_, before) = host.queues[1].done(read(9, 3), Payload::Receive(3 * (bytes + 8)));
+            assert!(came == before, "type {kind}");
+        }
+    }
+    assert!(running.end().durable);
+}
+
+#[test]
+fn a_copy_that_is_longer_than_a_transfer_is_made_in_parts_by_either_front_end() {
+    let plugged = Serving { set: TAGS, ..Serving::default() }.plug(DoorbellPath::Mapped);
+    let mut machine = Machine::start(&plugged.socket, true);
+    machine.enable();
+    machine.make_queues(16);
+    let at = |address| DataPointer { prp1: HostAddress(address), prp2: HostAddress(0) };
+    machine.done(0, Submission::format_nvm(1, 0, 0).with_dword(10, 2 | 2 << 5));
+    let data = blocks(700, 512);
+    for (place, part) in (0u64..).zip(data.chunks(100 * 512)) {
+        machine.put_scattered(BUFFERS, part);
+        let pointer = machine.scattered(BUFFERS, part.len());
+        let write = Submission::write(1, place * 100, part.len() as u32 / 512, pointer);
+        machine.done(1, saying(write, ACTION, 5000 + place as u32 * 100, 7));
+    }
+    let ranges = [(0, 333, [5000, 0xffff_0007]), (400, 300, [5400, 0])];
+    let (copy, words) = guarded_copy(2000, &ranges, [ACTION | GUARD | REFERENCE, ACTION], [9_000_000, 8]);
+    machine.ram.put(BUFFERS, &words);
+    machine.done(1, copy.with_pointer(at(BUFFERS)));
+    let wanted = [&data[..333 * 512], &data[400 * 512..]].concat();
+    for (place, part) in (0u64..).zip(wanted.chunks(100 * 512)) {
+        let pointer = machine.scattered(BUFFERS, part.len());
+        let read = Submission::read(1, 2000 + place * 100, part.len() as u32 / 512, pointer);
+        machine.done(
+            1,
+            saying(read, ACTION | GUARD | APPLICATION | REFERENCE, 9_000_000 + place as u32 * 100, 0xffff_0008),
+        );
+        assert!(machine.get_scattered(BUFFERS, part.len()) == part, "part {place}");
+    }
+    // More than a copy may be, and a tag in its middle that is wrong.
+    let (copy, words) = guarded_copy(4000, &[(0, 2048, [0, 0]), (0, 1, [0, 0])], [ACTION, ACTION], [0, 0]);
+    machine.ram.put(BUFFERS, &words);
+    assert_eq!(machine.command(1, copy.with_pointer(at(BUFFERS))).status(), Status::COMMAND_SIZE_LIMIT_EXCEEDED);
+    let (copy, words) = guarded_copy(4000, &[(0, 690, [5000, 0xffff_0007])], [ACTION | REFERENCE, ACTION], [0, 0]);
+    machine.ram.put(BUFFERS, &blocks(1, 512));
+    machine.done(1, saying(Submission::write(1, 680, 1, at(BUFFERS)), ACTION, 1, 7));
+    machine.ram.put(BUFFERS, &words);
+    assert_eq!(machine.command(1, copy.with_pointer(at(BUFFERS))).status(), Status::REFERENCE_TAG_CHECK_FAILED);
+    drop(machine);
+    let ended = plugged.end();
+    assert!(ended.durable && ended.violations == 0);
 }
 
 #[test]
@@ -185,6 +355,32 @@ fn a_guest_has_its_metadata_apart() {
     assert_eq!(machine.command(1, beside(write, metadata + 1)).status(), Status::INVALID_FIELD);
     assert_eq!(machine.command(1, beside(write, !3)).status(), Status::DATA_TRANSFER_ERROR);
     machine.done(1, saying(Submission::verify(1, 20, 4), checks, 20, 0xffff_0009));
+    // By SGLs: metadata in one piece, or as a descriptor says that lies where their pointer points.
+    let read = saying(Submission::read(1, 20, 4, DataPointer::default()), checks, 20, 0xffff_0009);
+    let read = read.with_descriptor(sgl::piece(HostAddress(BUFFERS + 1), 2048));
+    let pieces =
+        [sgl::piece(HostAddress(metadata + 101), 9), sgl::bucket(10), sgl::piece(HostAddress(metadata + 201), 13)];
+    let list = BUFFERS + 0x20_0000;
+    let put = |machine: &Machine, at: u64, descriptors: &[[u64; 2]]| {
+        let bytes: Vec<u8> = descriptors.as_flattened().iter().flat_map(|word| word.to_le_bytes()).collect();
+        machine.ram.put(at, &bytes);
+    };
+    machine.done(1, beside(read, metadata));
+    let whole = machine.ram.get(metadata, 32);
+    assert_eq!(machine.ram.get(BUFFERS + 1, 2048), machine.ram.get(BUFFERS + 8192, 2048));
+    put(&machine, list, &[sgl::segment(HostAddress(list + 16), 3, true)]);
+    put(&machine, list + 16, &pieces);
+    machine.done(1, read.with_metadata_descriptor(HostAddress(list)));
+    assert_eq!(machine.ram.get(metadata + 101, 9), whole[..9]);
+    assert_eq!(machine.ram.get(metadata + 201, 13), whole[19..]);
+    let short = [
+        (HostAddress(list + 4), Status::SGL_SEGMENT_INVALID),
+        (HostAddress(list + 16), Status::METADATA_SGL_LENGTH_INVALID),
+        (HostAddress(!7), Status::DATA_TRANSFER_ERROR),
+    ];
+    for (at, due) in short {
+        assert_eq!(machine.command(1, read.with_metadata_descriptor(at)).status(), due);
+    }
     drop(machine);
     assert_eq!(plugged.end().violations, 0);
 }

@@ -12,17 +12,11 @@ impl Session {
     pub(super) fn admit(&self, world: &World<'_>, submission: &Submission, data: Range<usize>) -> Admitted {
         let (kind, movement) = self.classify(world, submission)?;
         let guarded = match kind {
-            Kind::Io(..) => self.controller(world)?.guarded(submission)?,
+            Kind::Io(admission) => admission.guarded,
             _ => None,
         };
         let beside = guarded.map_or(0, |guarded| guarded.metadata_bytes() as u64);
-        let (kind, gathered) = self.gathering(submission, data, (kind, movement), beside)?;
-        Ok((kind, guarded, gathered))
-    }
-
-    fn controller<'a>(&self, world: &'a World<'_>) -> Result<&'a nvme::Controller, Status> {
-        let live = world.subsystem.controllers.get(&self.joined.controller);
-        live.map(|live| &live.controller).ok_or(Status::COMMAND_SEQUENCE_ERROR)
+        self.gathering(submission, data, (kind, movement), beside)
     }
 
     /// The same for a command whose movement is known; `beside` are the bytes of metadata that go with the data.
@@ -70,8 +64,8 @@ impl Session {
             (Attached::Admin, Some(_)) => Ok((Kind::Admin, self.admin_movement(submission))),
             (Attached::Io(_), Some(_)) if is_fabrics => Err(Status::INVALID_OPCODE),
             (Attached::Io(_), Some(live)) => {
-                let (opcode, movement) = live.controller.movement(submission)?;
-                Ok((Kind::Io(opcode, movement), movement))
+                let admission = live.controller.admit(submission)?;
+                Ok((Kind::Io(admission), admission.movement))
             }
         }
     }
@@ -81,6 +75,6 @@ impl Session {
 /// one, of which Linux sends all whatever it holds.
 fn brings(kind: Kind, sgl: Sgl, bytes: usize) -> bool {
     let there = sgl.bytes() as usize;
-    let is_list = matches!(kind, Kind::Io(opcode, _) if opcode.brings_ranges());
+    let is_list = matches!(kind, Kind::Io(admission) if admission.opcode.brings_ranges());
     there == bytes || (is_list && (bytes..=RANGES_BYTES).contains(&there))
 }

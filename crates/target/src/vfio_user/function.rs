@@ -8,17 +8,19 @@
 use super::doorbells::Doorbells;
 use super::interrupts::Interrupts;
 use super::queues::IoQueue;
+use super::shadow::Shadow;
 use super::transfer::Place;
 use crate::guest::{GuestMemory, Unmapped};
 use crate::orphan::Orphan;
 use crate::session::World;
 use nvme::spec::registers::Doorbell;
-use nvme::spec::{AdminOpcode, Completion, Status, Submission};
+use nvme::spec::{AdminOpcode, Completion, PAGE_BYTES, Status, Submission};
 use nvme::{
     AdminReply, AsynchronousEvent, Coalescer, CoalescingSettings, CommandError, CompletionQueue, DeviceEvent,
     Interrupt, SubmissionQueue,
 };
 use std::collections::VecDeque;
+use std::sync::atomic::{Ordering, fence};
 use units::{HostAddress, QueueId, Time};
 
 const ADMIN: QueueId = QueueId(0);
@@ -69,6 +71,12 @@ pub(crate) struct Function {
     /// Completions of the admin queue that are yet to be posted.
     owed: VecDeque<Completion>,
     vectors: Vec<Vector>,
+    /// Doorbells in the guest's memory, if it has given any.
+    shadow: Option<Shadow>,
+    /// Tail and head of each queue as they were seen in this turn.
+    pub(super) seen: Vec<[u32; 2]>,
+    /// Doorbells that came as messages.
+    pub(crate) rung: u64,
     /// The guest's queues are not where it said: it has to reset its controller.
     has_failed: bool,
     pub(super) scratch: Vec<u64>,
@@ -91,6 +99,9 @@ impl Function {
             transition: None,
             owed: VecDeque::new(),
             vectors: (0..vectors).map(|_| Vector::default()).collect(),
+            shadow: None,
+            seen: vec![[0; 2]; places],
+            rung: 0,
             has_failed: false,
             scratch: Vec::new(),
         }
@@ -99,6 +110,11 @@ impl Function {
     /// Whether the guest can ring doorbells that matter.
     pub(crate) fn is_enabled(&self) -> bool {
         self.admin.is_some()
+    }
+
+    /// Whether the guest has doorbells in its memory.
+    pub(crate) fn has_shadow(&self) -> bool {
+        self.shadow.is_some()
     }
 
     /// Whether the drive still works on what queues that are gone have asked.
@@ -151,6 +167,7 @@ impl Function {
             Doorbell::SubmissionTail(queue) => self.queues.get(queue.index()).is_some_and(Option::is_some),
             Doorbell::CompletionHead(queue) => self.completions.get(queue.index()).is_some_and(Option::is_some),
         };
+        self.rung += 1;
         if is_there {
             self.doorbells.set(doorbell, value);
         } else if self.is_enabled() {
@@ -182,6 +199,7 @@ impl Function {
         self.owed.clear();
         self.vectors.fill_with(Vector::default);
         self.has_failed = false;
+        self.shadow = None;
         self.doorbells.clear();
         self.drain(world);
     }
@@ -212,6 +230,7 @@ impl Function {
     }
 
     fn serve(&mut self, world: &mut World<'_>) -> Result<bool, Unmapped> {
+        self.look()?;
         let mut did = self.take_heads(world);
         did |= self.reap(world)?;
         self.finish_deletion(world);
@@ -264,10 +283,17 @@ impl Function {
                     // As many as the controller has queues, and those of deleted queues are back.
                     let pair = world.port.take_pair().expect("there is a pair for each queue");
                     self.doorbells.set(Doorbell::SubmissionTail(queue), 0);
+                    self.shadow.iter_mut().for_each(|shadow| shadow.renew(queue, false));
+                    self.seen[queue.index()][0] = 0;
                     let queue_of = IoQueue::new(queue, SubmissionQueue::new(base, entries), completions, pair);
                     self.queues[queue.index()] = Some(Box::new(queue_of));
                 }
                 DeviceEvent::SubmissionQueueDeleted(queue) => self.deleting = Some((queue, 0)),
+                DeviceEvent::ShadowDoorbells { doorbells, events } => {
+                    self.shadow = Some(Shadow::new(doorbells, events, self.queues.len()));
+                    // Before the command is answered, so that nobody rings in vain. Where this fails the next look does too.
+                    let _ = self.look_at(0).and_then(|_| self.ask_for_none());
+                }
                 DeviceEvent::CompletionQueueDeleted(queue) => self.completions[queue.index()] = None,
                 DeviceEvent::HeldCommandDone { command_id, result, status } => {
                     self.owe(command_id, result, status);
@@ -280,6 +306,8 @@ impl Function {
 
     fn create_completions(&mut self, id: QueueId, base: HostAddress, entries: u32, vector: Option<u16>) {
         self.doorbells.set(Doorbell::CompletionHead(id), 0);
+        self.shadow.iter_mut().for_each(|shadow| shadow.renew(id, true));
+        self.seen[id.index()][1] = 0;
         let queue = CompletionQueue::new(base, entries);
         self.completions[id.index()] = Some(Completions { queue, vector, head: 0, fresh: 0 });
     }
@@ -291,12 +319,82 @@ impl Function {
         self.obey(world);
     }
 
+    /// Looks where the doorbells of every queue are. One in the guest's memory that has moved is looked at again soon, and need not
+    /// be rung.
+    fn look(&mut self) -> Result<(), Unmapped> {
+        for id in 0..self.queues.len() {
+            let Some(entries) = self.entries(id) else { continue };
+            let seen = self.look_at(id)?;
+            if std::mem::replace(&mut self.seen[id], seen) != seen {
+                let events = [0, 1].map(|which| nvme::shadow::unasked(seen[which], entries[which]));
+                self.tell(id, events)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn ask_for_none(&mut self) -> Result<(), Unmapped> {
+        for id in 0..self.queues.len() {
+            if let Some(entries) = self.entries(id) {
+                let seen = self.seen[id];
+                self.tell(id, [0, 1].map(|which| nvme::shadow::unasked(seen[which], entries[which])))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Entries of the two queues of an identifier, if there is one of them; one that is not there counts as one of two.
+    fn entries(&self, id: usize) -> Option<[u32; 2]> {
+        let submissions = match id {
+            0 => self.admin.as_ref().map(|admin| admin.queue.entries()),
+            _ => self.queues[id].as_ref().map(|queue| queue.entries()),
+        };
+        let completions = self.completions[id].as_ref().map(|completions| completions.queue.entries());
+        let is_there = submissions.is_some() || completions.is_some();
+        is_there.then(|| [submissions.unwrap_or(2), completions.unwrap_or(2)])
+    }
+
+    fn look_at(&mut self, id: usize) -> Result<[u32; 2], Unmapped> {
+        let queue = QueueId(id as u16);
+        let doorbells = [Doorbell::SubmissionTail(queue), Doorbell::CompletionHead(queue)];
+        let registers = doorbells.map(|doorbell| self.doorbells.get(doorbell));
+        self.shadow.as_mut().map_or(Ok(registers), |shadow| shadow.look(&self.guest, queue, registers))
+    }
+
+    fn tell(&mut self, id: usize, events: [u32; 2]) -> Result<bool, Unmapped> {
+        self.shadow.as_mut().map_or(Ok(false), |shadow| shadow.tell(&self.guest, QueueId(id as u16), events))
+    }
+
+    /// Has the guest ring for what comes from now on, and where it waits for room, for what it takes; whether something has come
+    /// meanwhile, or cannot be told.
+    pub(crate) fn ask_for_rings(&mut self) -> bool {
+        let ask = |function: &mut Function| {
+            let mut told = false;
+            for id in 0..function.queues.len() {
+                let Some(entries) = function.entries(id) else { continue };
+                let [tail, head] = function.seen[id];
+                // A fused pair needs room for two.
+                let waits = function.room(QueueId(id as u16)) < 2;
+                let head = if waits { nvme::shadow::asked(head) } else { nvme::shadow::unasked(head, entries[1]) };
+                told |= function.tell(id, [nvme::shadow::asked(tail), head])?;
+            }
+            // The guest writes its doorbell, then reads the index; here it is the other way round.
+            fence(Ordering::SeqCst);
+            let mut has_come = false;
+            for id in (0..function.queues.len()).filter(|_| told) {
+                has_come |= function.entries(id).is_some() && function.look_at(id)? != function.seen[id];
+            }
+            Ok::<bool, Unmapped>(has_come)
+        };
+        ask(self).unwrap_or(true)
+    }
+
     /// Looks which completions the guest has taken.
     fn take_heads(&mut self, world: &mut World<'_>) -> bool {
         let (mut did, mut wrong) = (false, false);
-        for (id, completions) in (0..).map(QueueId).zip(&mut self.completions) {
+        for (completions, [_, head]) in self.completions.iter_mut().zip(&self.seen) {
             let Some(completions) = completions else { continue };
-            let head = self.doorbells.get(Doorbell::CompletionHead(id));
+            let head = *head;
             if head != completions.head {
                 completions.head = head;
                 did = true;
@@ -315,7 +413,7 @@ impl Function {
         loop {
             self.pay()?;
             let Some(admin) = &mut self.admin else { return Ok(did) };
-            let tail = self.doorbells.get(Doorbell::SubmissionTail(ADMIN));
+            let tail = self.seen[0][0];
             if tail != admin.tail {
                 admin.tail = tail;
                 if admin.queue.ring(tail).is_err() {
@@ -355,7 +453,7 @@ impl Function {
             AdminReply::Complete { result, status } => self.owe(command, result, status),
             AdminReply::Transfer { data, result } => {
                 let mut place = Place::default();
-                let found = place.find(&self.guest, submission, data.len() as u64);
+                let found = place.find(&self.guest, submission, data.len() as u64, true);
                 let written = found
                     .and_then(|()| place.write(&self.guest, &data).map_err(|Unmapped| Status::DATA_TRANSFER_ERROR));
                 let status = written.err().unwrap_or(Status::SUCCESS);
@@ -372,8 +470,17 @@ impl Function {
         let mut data = vec![0; AdminOpcode::brings(submission)];
         if !data.is_empty() {
             let mut place = Place::default();
-            place.find(&self.guest, submission, data.len() as u64)?;
+            if !submission.uses_prps() {
+                return Err(Status::INVALID_FIELD);
+            }
+            place.find(&self.guest, submission, data.len() as u64, false)?;
             place.read(&self.guest, &mut data).map_err(|Unmapped| Status::DATA_TRANSFER_ERROR)?;
+        }
+        if submission.opcode() == AdminOpcode::DoorbellBufferConfig as u8 {
+            for page in [submission.prp1(), submission.prp2()].map(|at| HostAddress(at.0 & !(PAGE_BYTES - 1))) {
+                let words = &mut [0; (PAGE_BYTES / 8) as usize];
+                self.guest.load(page, words).map_err(|Unmapped| Status::INVALID_FIELD)?;
+            }
         }
         Ok(data)
     }

@@ -8,6 +8,7 @@ mod function;
 mod interrupts;
 mod message;
 mod queues;
+mod shadow;
 mod transfer;
 
 use crate::front::{Attend, Ended, Progress, ServeError, Ties, poll_within};
@@ -167,6 +168,8 @@ impl Loop {
         controller.queue_entries_max = QUEUE_ENTRIES_MAX;
         controller.io_queues_max = queues;
         controller.vectors = vectors;
+        controller.memory_sgls = true;
+        controller.shadow_doorbells = queues < nvme::shadow::QUEUES_MAX;
         let (id, vendor) = (controller.controller_id, controller.vendor);
         let mut subsystem = Subsystem::new(settings, &mut port);
         subsystem.plug(id);
@@ -199,12 +202,13 @@ impl Loop {
         self.publish();
         self.watch(now);
         let idle = now.since(self.busy);
-        let watches = self.function.is_enabled() && self.server.doorbells == DoorbellPath::Mapped;
-        let most = match watches {
-            true if idle < LOOK_ALWAYS => Duration::ZERO,
-            true if idle < LOOK_OFTEN => BETWEEN_LOOKS,
-            true => AT_LEAST_EVERY,
-            false => Duration::from_secs(1),
+        let is_mapped = self.server.doorbells == DoorbellPath::Mapped;
+        let most = match self.function.is_enabled() {
+            true if idle < LOOK_ALWAYS && (is_mapped || self.function.has_shadow()) => Duration::ZERO,
+            true if is_mapped && idle < LOOK_OFTEN => BETWEEN_LOOKS,
+            true if is_mapped => AT_LEAST_EVERY,
+            true if self.function.ask_for_rings() => Duration::ZERO,
+            _ => Duration::from_secs(1),
         };
         let due = self.function.next_interrupt().map(|at| Duration::from_nanos(at.since(now).nanos()));
         self.poll(most.min(at_most).min(due.unwrap_or(Duration::MAX)))
@@ -298,6 +302,7 @@ impl Loop {
             connections: self.client.iter().count() as u64,
             accepted: self.ended.connections,
             violations: self.ended.violations,
+            doorbells_sent: self.function.rung,
             ..self.subsystem.figures()
         };
         *self.server.ties.figures.lock().unwrap_or_else(PoisonError::into_inner) = figures;

@@ -2,15 +2,14 @@
 
 use super::function::Function;
 use super::transfer::Place;
-use crate::guarded::{carried, with_opcode};
+use crate::copies::{Copying, Ranges};
 use crate::guest::Unmapped;
 use crate::orphan::Orphan;
 use crate::port::{Moved, QueuePair};
 use crate::session::World;
-use nvme::spec::registers::Doorbell;
 use nvme::spec::{Completion, Fuse, Opcode, Status, Submission};
-use nvme::{AsynchronousEvent, Guarded, Movement, SubmissionQueue};
-use units::{HostAddress, QueueId};
+use nvme::{Admission, AsynchronousEvent, Guarded, Movement, SubmissionQueue};
+use units::QueueId;
 use zerocopy::IntoBytes;
 
 /// Commands taken from one queue before the others have their turn: as many as a slot's pair has at most.
@@ -19,9 +18,9 @@ const TURN_COMMANDS: usize = 128;
 /// A command that the drive works on.
 struct Flight {
     submission: Submission,
-    opcode: Opcode,
-    movement: Movement,
-    guarded: Option<Guarded>,
+    admission: Admission,
+    /// How far it is, where it is a copy that is made here.
+    copying: Option<Box<Copying>>,
 }
 
 pub(super) struct IoQueue {
@@ -35,7 +34,7 @@ pub(super) struct IoQueue {
     flights: Vec<Option<Flight>>,
     places: Vec<Place>,
     /// The first half of a fused pair, with its data in its slot, while its second has not come.
-    half: Option<(u16, Flight, Moved)>,
+    half: Option<(u16, Flight)>,
 }
 
 impl IoQueue {
@@ -44,11 +43,16 @@ impl IoQueue {
         IoQueue { id, submissions, tail: 0, completions, pair, flights, places, half: None }
     }
 
+    pub(super) fn entries(&self) -> u32 {
+        self.submissions.entries()
+    }
+
     /// Its pair, with what is under way there.
     pub(super) fn leave(mut self) -> Orphan {
         self.drop_half();
         let flights = (0..).zip(self.flights);
-        let under_way = flights.filter_map(|(slot, flight)| flight.map(|flight| (slot, flight.opcode))).collect();
+        let under_way =
+            flights.filter_map(|(slot, flight)| flight.map(|flight| (slot, flight.admission.opcode))).collect();
         Orphan::new(self.pair, under_way)
     }
 
@@ -72,12 +76,6 @@ impl IoQueue {
     }
 }
 
-/// Where the metadata of a command lie, in one piece (MPTR); dword aligned (Base §3.3.3.1).
-fn metadata_at(submission: &Submission) -> Result<HostAddress, Status> {
-    let at = HostAddress(submission.0[2]);
-    if at.0.is_multiple_of(4) { Ok(at) } else { Err(Status::INVALID_FIELD) }
-}
-
 fn unmapped(Unmapped: Unmapped) -> Status {
     Status::DATA_TRANSFER_ERROR
 }
@@ -97,7 +95,7 @@ impl Function {
     }
 
     fn fetch_from(&mut self, world: &mut World<'_>, queue: &mut IoQueue) -> Result<bool, Unmapped> {
-        let tail = self.doorbells.get(Doorbell::SubmissionTail(queue.id));
+        let [tail, _] = self.seen[queue.id.index()];
         if tail != queue.tail {
             queue.tail = tail;
             if queue.submissions.ring(tail).is_err() {
@@ -137,7 +135,7 @@ impl Function {
         queue.prepare(slot);
         let first = queue.half.take();
         let verdict = match &first {
-            Some((_, first, _)) => nvme::fuse(&first.submission, &submission),
+            Some((_, first)) => nvme::fuse(&first.submission, &submission),
             None if submission.fuse() == Fuse::Second => Err((Status::SUCCESS, Some(Status::ABORTED_MISSING_FUSED))),
             None => Ok(()),
         };
@@ -145,9 +143,9 @@ impl Function {
             Err((_, Some(status))) => Err(status),
             _ => self.admit(world, queue, slot, &submission),
         };
-        if let Some((place, first, moved)) = first {
+        if let Some((place, first)) = first {
             match (verdict, &admitted) {
-                (Ok(()), Ok(_)) => self.submit(world, queue, place, first, moved)?,
+                (Ok(()), Ok(_)) => self.submit(world, queue, place, first)?,
                 (Ok(()), Err(_)) => {
                     self.refuse(world, queue, place, &first.submission, Status::ABORTED_FAILED_FUSED)?
                 }
@@ -155,13 +153,13 @@ impl Function {
             }
         }
         match admitted {
-            Ok((opcode, movement, guarded, moved)) => {
-                let flight = Flight { submission, opcode, movement, guarded };
+            Ok((admission, copying)) => {
+                let flight = Flight { submission, admission, copying };
                 if submission.fuse() == Fuse::First {
-                    queue.half = Some((slot, flight, moved));
+                    queue.half = Some((slot, flight));
                     return Ok(());
                 }
-                self.submit(world, queue, slot, flight, moved)
+                self.submit(world, queue, slot, flight)
             }
             Err(status) => self.refuse(world, queue, slot, &submission, status),
         }
@@ -174,16 +172,15 @@ impl Function {
         queue: &mut IoQueue,
         slot: u16,
         flight: Flight,
-        moved: Moved,
     ) -> Result<(), Unmapped> {
         let submission = flight.submission;
-        let live = world.subsystem.controllers.get(&self.controller_id());
-        match live.ok_or(Status::COMMAND_SEQUENCE_ERROR).and_then(|live| live.controller.translate(&submission)) {
+        let (command, admission) = Copying::now(&flight.copying, submission, flight.admission);
+        let live = world.subsystem.controllers.get(&self.controller_id()).ok_or(Status::COMMAND_SEQUENCE_ERROR);
+        match live.and_then(|live| live.controller.translate(&command, &admission)) {
             Ok(entry) => {
-                let entry = if flight.guarded.is_some() { with_opcode(entry, carried(flight.opcode)) } else { entry };
                 queue.flights[usize::from(slot)] = Some(flight);
                 world.subsystem.served.begin(world.now, (queue.pair.id(), slot), submission.namespace());
-                world.port.submit(&mut queue.pair, slot, entry, moved);
+                world.port.submit(&mut queue.pair, slot, entry, Moved::of(&admission));
                 Ok(())
             }
             Err(status) => self.refuse(world, queue, slot, &submission, status),
@@ -210,48 +207,44 @@ impl Function {
         queue: &mut IoQueue,
         slot: u16,
         submission: &Submission,
-    ) -> Result<(Opcode, Movement, Option<Guarded>, Moved), Status> {
+    ) -> Result<(Admission, Option<Box<Copying>>), Status> {
         let live = world.subsystem.controllers.get(&self.controller_id());
         let controller = &live.ok_or(Status::COMMAND_SEQUENCE_ERROR)?.controller;
-        let (opcode, movement) = controller.movement(submission)?;
-        let guarded = controller.guarded(submission)?;
+        let admission = controller.admit(submission)?;
         let place = &mut queue.places[usize::from(slot)];
-        let bytes = match movement {
-            Movement::Nothing => {
-                let moved = guarded.map_or(Moved::Nothing, |guarded| Moved::Blocks(guarded.data_bytes()));
-                if let Some(guarded) = guarded.filter(|_| opcode == Opcode::WriteZeroes) {
-                    world.port.put_guarded(&queue.pair, slot, &guarded, [&vec![0; guarded.data_bytes()], &[]])?;
-                }
-                return Ok((opcode, movement, guarded, moved));
-            }
-            Movement::FromHost(bytes) | Movement::ToHost(bytes) => bytes.0,
-        };
-        place.find(&self.guest, submission, bytes)?;
-        if matches!(movement, Movement::ToHost(_)) {
-            return Ok((opcode, movement, guarded, Moved::Blocks(bytes as usize)));
+        let (bytes, to_host) = (admission.bytes(), matches!(admission.movement, Movement::ToHost(_)));
+        if admission.movement == Movement::Nothing {
+            world.port.put_zeros(&queue.pair, slot, &admission)?;
+            return Ok((admission, None));
         }
-        self.scratch.resize((bytes as usize).div_ceil(8), 0);
-        let into = &mut self.scratch.as_mut_bytes()[..bytes as usize];
+        place.find(&self.guest, submission, bytes as u64, to_host)?;
+        if to_host {
+            return Ok((admission, None));
+        }
+        self.scratch.resize(bytes.div_ceil(8), 0);
+        let into = &mut self.scratch.as_mut_bytes()[..bytes];
         place.read(&self.guest, into).map_err(|Unmapped| Status::DATA_TRANSFER_ERROR)?;
-        if opcode.brings_ranges() {
-            let live = world.subsystem.controllers.get(&self.controller_id()).ok_or(Status::COMMAND_SEQUENCE_ERROR)?;
-            live.controller.translate_ranges(submission, &mut self.scratch)?;
-            world.port.put_ranges(&queue.pair, slot, &self.scratch);
-            return Ok((opcode, movement, None, Moved::Ranges));
+        if admission.opcode.brings_ranges() {
+            match Copying::take_ranges(controller, submission, &admission, self.scratch.clone())? {
+                Ranges::Copying(copying) => return Ok((admission, Some(copying))),
+                Ranges::Drive(words) => world.port.put_ranges(&queue.pair, slot, &words),
+            }
+            return Ok((admission, None));
         }
-        match &guarded {
+        match &admission.guarded {
             Some(guarded) => {
                 let mut metadata = vec![0; guarded.metadata_bytes()];
-                self.guest.read(metadata_at(submission)?, &mut metadata).map_err(unmapped)?;
-                let data = &self.scratch.as_bytes()[..bytes as usize];
+                let at = Place::of_metadata(&self.guest, submission, metadata.len(), false)?;
+                at.read(&self.guest, &mut metadata).map_err(unmapped)?;
+                let data = &self.scratch.as_bytes()[..bytes];
                 world.port.put_guarded(&queue.pair, slot, guarded, [data, &metadata])?;
             }
             None => {
                 world.port.put(&queue.pair, slot, &self.scratch);
-                world.port.clear_tags(&queue.pair, slot, bytes as usize);
+                world.port.clear_tags(&queue.pair, slot, bytes);
             }
         }
-        Ok((opcode, movement, guarded, Moved::Blocks(bytes as usize)))
+        Ok((admission, None))
     }
 
     /// Takes what the drive has completed, as far as there is room to say so.
@@ -279,17 +272,20 @@ impl Function {
 
     fn finish(&mut self, world: &mut World<'_>, queue: &mut IoQueue, completion: &Completion) -> Result<(), Unmapped> {
         let slot = completion.command_id();
-        let flight = queue.flights[usize::from(slot)].take().expect("the drive answers what it was asked");
-        let Flight { submission, opcode, movement, guarded } = flight;
+        let mut flight = queue.flights[usize::from(slot)].take().expect("the drive answers what it was asked");
+        let (submission, admission, bytes) = (flight.submission, flight.admission, flight.admission.bytes());
         let mut status = completion.status();
-        let bytes = match movement {
-            Movement::Nothing => 0,
-            Movement::FromHost(bytes) | Movement::ToHost(bytes) => bytes.0 as usize,
-        };
-        world.subsystem.served.end(world.now, queue.pair.id(), opcode, bytes, completion);
-        if let Some(guarded) = guarded.filter(|_| status.is_success() && carried(opcode) == Opcode::Read) {
+        world.subsystem.served.end(world.now, queue.pair.id(), admission.opcode, bytes, completion);
+        if let Some(copying) = flight.copying.as_mut().filter(|_| status.is_success()) {
+            match copying.go_on(world.port, &queue.pair, slot) {
+                Ok(true) => return self.submit(world, queue, slot, flight),
+                Ok(false) => {}
+                Err(failed) => status = failed,
+            }
+        }
+        if let Some(guarded) = admission.checked().filter(|_| status.is_success()) {
             status = self.hand_over(world, queue, slot, &submission, &guarded).err().unwrap_or(status);
-        } else if matches!(movement, Movement::ToHost(_)) && status.is_success() {
+        } else if matches!(admission.movement, Movement::ToHost(_)) && status.is_success() {
             self.scratch.resize(bytes.div_ceil(8), 0);
             let data = &mut self.scratch.as_mut_bytes()[..bytes];
             world.port.get(&queue.pair, slot, data);
@@ -317,7 +313,8 @@ impl Function {
         if submission.opcode() == Opcode::Read as u8 {
             queue.places[usize::from(slot)].write(&self.guest, &data).map_err(unmapped)?;
             if !metadata.is_empty() {
-                self.guest.write(metadata_at(submission)?, &metadata).map_err(unmapped)?;
+                let at = Place::of_metadata(&self.guest, submission, metadata.len(), true)?;
+                at.write(&self.guest, &metadata).map_err(unmapped)?;
             }
         }
         Ok(())

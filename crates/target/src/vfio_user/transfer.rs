@@ -1,8 +1,9 @@
-//! Data of a command in the guest's memory: where its PRPs say they are, and how they come and go.
+//! Data of a command in the guest's memory: where its PRPs or its SGL say they are, and how they come and go.
 
 use crate::guest::{GuestMemory, Unmapped};
 use nvme::prp::{self, PrpPlan};
-use nvme::spec::{PAGE_BYTES, Status, Submission};
+use nvme::sgl::{SglPiece, SglWalk};
+use nvme::spec::{PAGE_BYTES, PointerKind, Status, Submission};
 use std::ops::Range;
 use units::{Bytes, HostAddress};
 
@@ -11,18 +12,27 @@ use units::{Bytes, HostAddress};
 pub(crate) struct Place {
     plan: Option<PrpPlan>,
     list: Vec<u64>,
+    /// All of it where there is no plan.
+    pieces: Vec<SglPiece>,
 }
 
 impl Place {
-    /// Reads the PRPs of a command that moves `bytes`, and its list if it has one.
+    /// Reads the PRPs or the SGL of a command that moves `bytes`, with its list if it has one.
     ///
     /// # Errors
-    /// An SGL, offsets that PRPs may not have, a list that cannot be read.
-    pub(crate) fn find(&mut self, guest: &GuestMemory, submission: &Submission, bytes: u64) -> Result<(), Status> {
+    /// What is wrong with them, or a list that cannot be read.
+    pub(crate) fn find(
+        &mut self,
+        guest: &GuestMemory,
+        submission: &Submission,
+        bytes: u64,
+        to_host: bool,
+    ) -> Result<(), Status> {
         self.plan = None;
         self.list.clear();
-        if !submission.uses_prps() {
-            return Err(Status::INVALID_FIELD);
+        self.pieces.clear();
+        if submission.pointer_kind()? != PointerKind::Prps {
+            return self.follow(guest, [submission.0[3], submission.0[4]], bytes, to_host);
         }
         let plan = prp::plan(submission.prp1(), submission.prp2(), Bytes(bytes))?;
         if let Some(mut walk) = plan.walk() {
@@ -37,6 +47,45 @@ impl Place {
         Ok(())
     }
 
+    /// Where the metadata of a command are: in one piece (MPTR, dword aligned; Base §3.3.3.1), or as a descriptor there says.
+    ///
+    /// # Errors
+    /// As for [`Place::find`].
+    pub(crate) fn of_metadata(
+        guest: &GuestMemory,
+        submission: &Submission,
+        bytes: usize,
+        to_host: bool,
+    ) -> Result<Place, Status> {
+        let (at, mut place) = (HostAddress(submission.0[2]), Place::default());
+        if submission.pointer_kind()? != PointerKind::SglAndMetadataSgl {
+            if !at.0.is_multiple_of(4) {
+                return Err(Status::INVALID_FIELD);
+            }
+            place.pieces.push(SglPiece { at: Some(at), bytes: Bytes(bytes as u64) });
+            return Ok(place);
+        }
+        if !at.0.is_multiple_of(8) {
+            return Err(Status::SGL_SEGMENT_INVALID);
+        }
+        let mut descriptor = [0; 2];
+        guest.load(at, &mut descriptor).map_err(|Unmapped| Status::DATA_TRANSFER_ERROR)?;
+        match place.follow(guest, descriptor, bytes as u64, to_host) {
+            Err(Status::SGL_LENGTH_INVALID) => Err(Status::METADATA_SGL_LENGTH_INVALID),
+            outcome => outcome.map(|()| place),
+        }
+    }
+
+    fn follow(&mut self, guest: &GuestMemory, descriptor: [u64; 2], bytes: u64, to_host: bool) -> Result<(), Status> {
+        let mut walk = SglWalk::begin(descriptor, Bytes(bytes), to_host, &mut self.pieces)?;
+        while let Some(run) = walk.run() {
+            self.list.resize(run.words, 0);
+            guest.load(run.at, &mut self.list).map_err(|Unmapped| Status::DATA_TRANSFER_ERROR)?;
+            walk.take(&self.list, &mut self.pieces)?;
+        }
+        walk.end()
+    }
+
     /// Brings the data here.
     pub(crate) fn read(&self, guest: &GuestMemory, to: &mut [u8]) -> Result<(), Unmapped> {
         self.each(|at, range| guest.read(at, &mut to[range]))
@@ -48,6 +97,14 @@ impl Place {
     }
 
     fn each(&self, mut each: impl FnMut(HostAddress, Range<usize>) -> Result<(), Unmapped>) -> Result<(), Unmapped> {
+        let mut done = 0;
+        for piece in &self.pieces {
+            let end = done + piece.bytes.0 as usize;
+            if let Some(at) = piece.at {
+                each(at, done..end)?;
+            }
+            done = end;
+        }
         let Some(plan) = &self.plan else { return Ok(()) };
         let mut done = 0;
         while done < plan.bytes().0 {

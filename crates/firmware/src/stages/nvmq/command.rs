@@ -33,7 +33,7 @@ impl Segment {
 }
 
 /// A command and how far it is.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Command {
     pub(super) card: Card,
     pub(super) opcode: Opcode,
@@ -62,7 +62,7 @@ pub(super) struct Command {
     pub(super) copying: CopyCursor,
     pub(super) step: Option<CopyStep>,
     /// Of a fused pair: its Write, whose data are where, and whether it has come to that.
-    pub(super) write: Option<(Card, PrpPlan)>,
+    pub(super) write: Option<Box<(Card, PrpPlan)>>,
     pub(super) wrote: bool,
     /// Of a Dataset Management command or Copy: its namespace; of the former, whether it deallocates.
     pub(super) namespace: Namespace,
@@ -126,7 +126,7 @@ pub(super) struct Slots {
 
 impl Slots {
     pub(super) fn new(count: usize) -> Self {
-        Slots { commands: vec![None; count], free: (0..count as u16).rev().collect() }
+        Slots { commands: (0..count).map(|_| None).collect(), free: (0..count as u16).rev().collect() }
     }
     pub(super) fn insert(&mut self, command: Command) -> u16 {
         let slot = self.free.pop().expect("no more commands are admitted than there are slots");

@@ -50,14 +50,13 @@ pub(super) struct Home {
 
 impl Nvmq {
     fn home(&mut self, queue: QueueId) -> &mut Home {
-        let threads = usize::from(self.settings.parts.nvmq);
-        &mut self.homes[queue.index() / threads]
+        &mut self.homes[self.counts.threads.quotient(queue.0.into()) as usize]
     }
 
     /// Starts the copy of a batch into the SQ buffer.
     pub(super) fn on_fetch(&mut self, turn: &mut Turn<'_>, fetch: Fetch) {
-        let threads = usize::from(self.settings.parts.nvmq);
-        let fetched = &mut self.homes[fetch.queue.index() / threads].fetched;
+        let home = self.counts.threads.quotient(fetch.queue.0.into()) as usize;
+        let fetched = &mut self.homes[home].fetched;
         entry::copy_batch(turn, &self.tables, self.ways.link, self.index, fetched, &fetch);
     }
 
@@ -112,7 +111,7 @@ impl Nvmq {
         while count > 0 {
             let batch = count.min(TAKE_BATCH);
             let taker = if self.dynamic() {
-                self.next_taker = (self.next_taker + 1) % self.ways.takes.len();
+                self.next_taker = if self.next_taker + 1 < self.ways.takes.len() { self.next_taker + 1 } else { 0 };
                 self.next_taker
             } else {
                 usize::from(self.index)
@@ -184,18 +183,15 @@ impl Nvmq {
 
     /// The ILOCK thread of a region.
     pub(super) fn lock_thread(&self, region: u64) -> usize {
-        (region % u64::from(self.settings.parts.ilock)) as usize
+        self.counts.lock_threads.remainder(region as u32) as usize
     }
 
     fn deal_tickets(&mut self, card: &Card) -> [u32; 2] {
         let Some([first, last]) = self.regions(card) else { return [NO_TICKET; 2] };
-        let threads = usize::from(self.settings.parts.ilock);
-        let queue = card.key.queue().index();
-        let queue = queue / usize::from(self.settings.parts.nvmq);
-        let mut ticket = |thread: usize| self.tickets.deal(queue, thread);
-        let one = ticket((first % threads as u64) as usize);
-        let other = if first == last { NO_TICKET } else { ticket((last % threads as u64) as usize) };
-        [one, other]
+        let queue = self.counts.threads.quotient(card.key.queue().0.into()) as usize;
+        let [one, other] = [first, last].map(|region| self.lock_thread(region));
+        let one = self.tickets.deal(queue, one);
+        [one, if first == last { NO_TICKET } else { self.tickets.deal(queue, other) }]
     }
 
     /// Takes entries from a queue's SQ buffer and starts their commands.
@@ -234,7 +230,8 @@ impl Nvmq {
             }
             let mut command = Command::new(pair.compare, Opcode::Compare);
             self.set_range(&mut command).map_err(both)?;
-            command.write = Some((pair.write, entry::data_plan(&self.drive, &pair.write).map_err(both)?));
+            let plan = entry::data_plan(&self.drive, &pair.write).map_err(both)?;
+            command.write = Some(Box::new((pair.write, plan)));
             Ok(command)
         });
         match writes {
@@ -260,11 +257,12 @@ impl Nvmq {
                 self.post(turn, card.key, status);
             }
             Ok(command) => {
+                let (opcode, segments) = (command.opcode, command.segment_count);
                 let slot = self.slots.insert(command);
                 self.publish_activity();
-                match command.opcode {
+                match opcode {
                     Opcode::Flush => self.start_flush(turn, slot),
-                    _ if command.segment_count == 0 => self.start_alone(turn, slot),
+                    _ if segments == 0 => self.start_alone(turn, slot),
                     _ => self.request_locks(turn, slot),
                 }
             }
@@ -390,7 +388,7 @@ impl Nvmq {
 
     /// Starts a command that runs alone in its queue.
     fn start_alone(&mut self, turn: &mut Turn<'_>, slot: u16) {
-        let command = *self.slots.get(slot);
+        let command = self.slots.get(slot);
         if command.card.ranges == 0 {
             self.next_stretch(turn, slot);
             return;
@@ -464,7 +462,7 @@ impl Nvmq {
     /// Goes on to the next stretch of a command that runs alone: what is left of its range up to the end of a lock region.
     pub(super) fn next_stretch(&mut self, turn: &mut Turn<'_>, slot: u16) {
         let scale = self.drive.shape().format.sectors();
-        let mut command = *self.slots.get(slot);
+        let mut command = self.slots.get(slot).clone();
         if command.opcode == Opcode::Copy && command.status == Status::SUCCESS {
             self.next_copy(slot, &mut command);
         }

@@ -20,6 +20,7 @@ use ranges::OwnedRanges;
 use stage::{Accepts, Address, LineId, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use units::{Divisor, Lpn};
 
 /// Where an NVMQ thread can send.
 pub(crate) struct Ways {
@@ -35,9 +36,38 @@ pub(crate) struct Ways {
     pub(crate) trans: Vec<Address<TransRequest>>,
 }
 
+/// The counts that numbers of queues, regions and pages are dealt by.
+struct Counts {
+    /// NVMQ threads, and ILOCK threads.
+    threads: Divisor,
+    lock_threads: Divisor,
+    /// Pages of a lock unit.
+    unit_pages: Divisor,
+    /// Entries of the buffer; one where there is none.
+    cache_entries: Divisor,
+}
+
+impl Counts {
+    fn new(drive: &Drive, settings: &Settings, tables: &Tables) -> Self {
+        let unit_pages = settings.lock.unit.0 / drive.geometry().shape().page.0;
+        Counts {
+            threads: Divisor::new(settings.parts.nvmq.into()),
+            lock_threads: Divisor::new(settings.parts.ilock.into()),
+            unit_pages: Divisor::new(unit_pages as u32),
+            cache_entries: Divisor::new(tables.cache_entries.max(1) as u32),
+        }
+    }
+
+    /// The entry of the buffer that a page may be in: its number modulo the buffer's size (DeepFlash §4.3).
+    fn cache_entry(&self, lpn: Lpn) -> usize {
+        self.cache_entries.remainder(lpn.0) as usize
+    }
+}
+
 /// One NVMQ thread.
 pub(crate) struct Nvmq {
     index: u8,
+    counts: Counts,
     drive: Arc<Drive>,
     settings: Settings,
     tables: Tables,
@@ -82,6 +112,7 @@ impl Nvmq {
         let homes = (drive.shape().queues + 1).div_ceil(threads) as usize;
         Nvmq {
             index,
+            counts: Counts::new(&drive, &settings, &tables),
             homes: vec![Home::default(); homes],
             tickets: Tickets::new(homes, usize::from(settings.parts.ilock)),
             next_taker: usize::from(index),
@@ -105,9 +136,9 @@ impl Nvmq {
 
     /// A command is over: its completion goes into the CQ buffer, and its slot and share of the ranges are free.
     fn complete(&mut self, turn: &mut Turn<'_>, slot: u16) {
-        let command = self.slots.get(slot);
+        let command = self.slots.get_mut(slot);
         let (key, status, starving) = (command.card.key, command.status, command.starving);
-        let (write, wrote) = (command.write, command.wrote);
+        let (write, wrote) = (command.write.take(), command.wrote);
         self.slots.remove(slot);
         if starving {
             // Its pages found frames, or were given up, before its turn in the line came.
@@ -116,10 +147,10 @@ impl Nvmq {
         self.publish_activity();
         match write {
             None => self.post(turn, key, status),
-            Some((write, _)) => {
+            Some(pair) => {
                 let [compared, written] = entry::pair_statuses(wrote, status);
                 self.post(turn, key, compared);
-                self.post(turn, write.key, written);
+                self.post(turn, pair.0.key, written);
             }
         }
     }

@@ -67,7 +67,7 @@ fn untag(tag: u32) -> (u16, Phase, u32) {
 impl Nvmq {
     /// Asks for the locks of a command's segments.
     pub(super) fn request_locks(&mut self, turn: &mut Turn<'_>, slot: u16) {
-        let pages_per_unit = (self.settings.lock.unit.0 / self.drive.geometry().shape().page.0) as u32;
+        let unit = |page| self.counts.unit_pages.quotient(page);
         for index in 0..usize::from(self.slots.get(slot).segment_count) {
             let command = self.slots.get(slot);
             let segment = &command.segments[index];
@@ -77,7 +77,7 @@ impl Nvmq {
                 u64::from(first) * u64::from(self.drive.sectors_per_page()) * SECTOR_BYTES / crate::LOCK_REGION.0;
             let thread = self.lock_thread(region);
             let request = LockRequest {
-                range: LockedRange { first: first / pages_per_unit, last: last / pages_per_unit },
+                range: LockedRange { first: unit(first), last: unit(last) },
                 extent: Extent { from: first, to: last + 1, changes: self.excludes(command) },
                 ticket: command.card.tickets[index],
                 nvmq: self.index,
@@ -236,15 +236,14 @@ impl Nvmq {
     /// What the buffer's tag of a page says: the page cached, and the page being evicted.
     fn look_up_tag(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> (Option<Lpn>, Option<Lpn>) {
         turn.spend(Work::LookUpTag);
-        let word = turn.load(&self.tables.tags, lpn.0 as usize % self.tables.cache_entries);
+        let word = turn.load(&self.tables.tags, self.counts.cache_entry(lpn));
         let page = |half: u64| (half as u32).checked_sub(1).map(Lpn);
         (page(word & 0xffff_ffff), page(word >> 32))
     }
 
     pub(super) fn prefetch_tag(&self, slot: u16) -> Option<LineId> {
         let looks = self.tables.cache_entries > 0 && self.settings.cache.non_blocking;
-        let page = || self.slots.get(slot).first_page as usize;
-        looks.then(|| self.tables.tags.prefetch(page() % self.tables.cache_entries))
+        looks.then(|| self.tables.tags.prefetch(self.counts.cache_entry(Lpn(self.slots.get(slot).first_page))))
     }
 
     fn read(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32, phase: Phase) {
@@ -310,8 +309,8 @@ impl Nvmq {
         slot: u16,
     ) {
         let key = self.slots.get(slot).card.key;
-        // The entry is the page number modulo the buffer's size, its thread that modulo the threads (DeepFlash §4.3).
-        let entry = lpn.0 as usize % self.tables.cache_entries;
+        // The thread of an entry is its number modulo the threads (DeepFlash §4.3).
+        let entry = self.counts.cache_entry(lpn);
         let thread = entry % self.ways.caches.len();
         turn.send(self.ways.caches[thread], CacheRequest { operation, lpn, frame, requester, key });
     }
@@ -340,7 +339,7 @@ impl Nvmq {
         let offset = Bytes((start - command.stretch.0) * SECTOR_BYTES);
         let bytes = Bytes(u64::from(to - from) * SECTOR_BYTES);
         let plan = match (&command.plan, &command.write) {
-            (_, Some((_, plan))) if phase == Phase::GatherPaired => plan,
+            (_, Some(write)) if phase == Phase::GatherPaired => &write.1,
             (plan, _) => plan.as_ref().expect("a command that moves data has a plan"),
         };
         let pieces = if command.listed == 0 {

@@ -234,9 +234,10 @@ impl Fil {
 
     fn on_done(&mut self, turn: &mut Turn<'_>, done: ChannelDone) {
         let finished = self.dies.finish(turn, &done);
-        for page in finished.pages() {
-            let media = self.tables.groups.heard(page.request.ppn, page.media);
-            self.on_page(turn, page.request.requester.tag, page.request.frame, media);
+        for at in 0..finished.pages() {
+            let request = self.dies.finished_page(&finished, at);
+            let media = self.tables.groups.heard(request.ppn, done.media[at]);
+            self.on_page(turn, request.requester.tag, request.frame, media);
         }
         self.dies.go_on(turn, &finished);
     }

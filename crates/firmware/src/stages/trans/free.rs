@@ -43,8 +43,10 @@ impl FreeGroups {
 
     /// A class, or, where it has none, the one that has most.
     fn class(&self, class: u32) -> usize {
-        let most = (0..self.classes.len()).rev().max_by_key(|&class| self.classes[class].len()).expect("one at least");
-        if self.classes[class as usize].is_empty() { most } else { class as usize }
+        if self.has(class) {
+            return class as usize;
+        }
+        (0..self.classes.len()).rev().max_by_key(|&class| self.classes[class].len()).expect("one at least")
     }
 
     /// The wear of the group that would be taken.

@@ -1,0 +1,163 @@
+//! A media file comes into being whole: it is made under another name in the same folder, and has its own when all of it is there.
+//!
+//! Whoever makes one holds the lock of the file under the other name, so a second drive for the same file is refused. A process that
+//! was killed leaves the other name behind at most: whoever comes next takes it and begins anew, or removes it where it is not needed.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// A file under its other name, locked, of no bytes.
+pub(super) struct Making {
+    pub(super) file: File,
+    path: PathBuf,
+    unfinished: PathBuf,
+}
+
+/// What stands in the way of a new file.
+pub(super) enum Hindrance {
+    /// Another process is making it, or has it.
+    InUse,
+    /// It is there meanwhile.
+    IsThere,
+    /// The system refuses.
+    System(io::Error),
+}
+
+impl From<io::Error> for Hindrance {
+    fn from(error: io::Error) -> Self {
+        Hindrance::System(error)
+    }
+}
+
+/// The name of a file that is not finished: hidden, and nobody's but ours.
+fn unfinished(path: &Path) -> io::Result<PathBuf> {
+    let name = path.file_name().ok_or_else(|| io::Error::new(io::ErrorKind::InvalidInput, "no name of a file"))?;
+    let mut hidden = std::ffi::OsString::from(".");
+    hidden.push(name);
+    hidden.push(".unfinished");
+    Ok(path.with_file_name(hidden))
+}
+
+/// Whether a name still is that of an open file.
+fn names(path: &Path, file: &File) -> io::Result<bool> {
+    let of = |about: std::fs::Metadata| (about.dev(), about.ino());
+    match std::fs::symlink_metadata(path) {
+        Ok(about) => Ok(of(about) == of(file.metadata()?)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Whether there is a file with something in it.
+fn is_there(path: &Path) -> io::Result<bool> {
+    match std::fs::metadata(path) {
+        Ok(about) => Ok(about.len() > 0 || !about.is_file()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Opens the file of the other name and locks it; nothing if it has another name by now.
+fn take(at: &Path, options: &OpenOptions) -> Result<Option<File>, Hindrance> {
+    let file = options.open(at)?;
+    match file.try_lock() {
+        Ok(()) => {}
+        Err(TryLockError::WouldBlock) => return Err(Hindrance::InUse),
+        Err(TryLockError::Error(error)) => return Err(error.into()),
+    }
+    // Between opening and locking it may have become the file that is made: that is not to be touched.
+    Ok(names(at, &file)?.then_some(file))
+}
+
+impl Making {
+    /// Begins to make the file of a name, where there is none or one of no bytes.
+    pub(super) fn begin(path: &Path) -> Result<Making, Hindrance> {
+        let unfinished = unfinished(path)?;
+        let taken = take(&unfinished, OpenOptions::new().read(true).write(true).create(true).truncate(false))?;
+        let file = taken.ok_or(Hindrance::IsThere)?;
+        if is_there(path)? {
+            std::fs::remove_file(&unfinished)?;
+            return Err(Hindrance::IsThere);
+        }
+        file.set_len(0)?;
+        Ok(Making { file, path: path.to_owned(), unfinished })
+    }
+
+    /// Gives it its name: all that was written is on the medium before, and the name when this returns.
+    pub(super) fn finish(self) -> io::Result<File> {
+        self.file.sync_all()?;
+        std::fs::rename(&self.unfinished, &self.path)?;
+        let folder = self.path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        File::open(folder.unwrap_or(Path::new(".")))?.sync_all()?;
+        Ok(self.file)
+    }
+}
+
+/// Removes what somebody left behind who was killed while making the file that is there by now. Where another holds it, or it cannot
+/// be removed, it stays: it is in nobody's way.
+pub(super) fn clean(path: &Path) {
+    let Ok(unfinished) = unfinished(path) else { return };
+    if let Ok(Some(_locked)) = take(&unfinished, OpenOptions::new().read(true).write(true)) {
+        let _ = std::fs::remove_file(&unfinished);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::FileExt;
+
+    fn folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("flashloom-making-{name}-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder).unwrap();
+        folder
+    }
+
+    fn is_hindered(begun: Result<Making, Hindrance>) -> &'static str {
+        match begun {
+            Ok(_) => "not",
+            Err(Hindrance::InUse) => "in use",
+            Err(Hindrance::IsThere) => "is there",
+            Err(Hindrance::System(_)) => "system",
+        }
+    }
+
+    #[test]
+    fn a_file_has_its_name_when_all_of_it_is_there() {
+        let folder = folder("name");
+        let path = folder.join("drive");
+        // What somebody left who was killed, longer than the file will be.
+        std::fs::write(folder.join(".drive.unfinished"), [7; 9000]).unwrap();
+        let making = Making::begin(&path).ok().unwrap();
+        assert_eq!(making.file.metadata().unwrap().len(), 0, "begun anew");
+        making.file.write_all_at(b"all", 0).unwrap();
+        assert!(!path.exists());
+        assert_eq!(is_hindered(Making::begin(&path)), "in use");
+        clean(&path);
+        assert!(folder.join(".drive.unfinished").exists(), "it is in use");
+        let file = making.finish().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), b"all");
+        assert!(names(&path, &file).unwrap());
+        assert_eq!(is_hindered(Making::begin(&path)), "is there");
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "nothing is left");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn a_file_of_no_bytes_is_replaced_and_what_is_left_of_another_attempt_goes() {
+        let folder = folder("empty");
+        let path = folder.join("drive");
+        std::fs::write(&path, []).unwrap();
+        Making::begin(&path).ok().unwrap().finish().unwrap();
+        std::fs::write(&path, b"content").unwrap();
+        std::fs::write(folder.join(".drive.unfinished"), b"half").unwrap();
+        clean(&path);
+        assert!(!folder.join(".drive.unfinished").exists());
+        assert_eq!(std::fs::read(&path).unwrap(), b"content");
+        assert_eq!(is_hindered(Making::begin(&folder.join("nowhere/drive"))), "system");
+        std::fs::remove_dir_all(folder).unwrap();
+    }
+}

@@ -1,0 +1,64 @@
+//! Copies that check or make protection information: the front end reads and writes a part at a time, in the slot of the command.
+
+use crate::port::{Port, QueuePair};
+use nvme::spec::{Opcode, Status, Submission};
+use nvme::{Admission, Controller, CopyStep, GuardedCopy};
+
+/// A copy, and the step that the drive works on.
+pub(crate) struct Copying {
+    copy: GuardedCopy,
+    step: CopyStep,
+}
+
+/// Ranges that came for a command.
+pub(crate) enum Ranges {
+    /// As the drive is to see them.
+    Drive(Vec<u64>),
+    /// Those of a copy that is made here.
+    Copying(Box<Copying>),
+}
+
+impl Copying {
+    /// What is to be done with the ranges that came for a command.
+    ///
+    /// # Errors
+    /// The status it fails with.
+    pub(crate) fn take_ranges(
+        controller: &Controller,
+        submission: &Submission,
+        admission: &Admission,
+        mut words: Vec<u64>,
+    ) -> Result<Ranges, Status> {
+        if admission.copies {
+            let copy = controller.guarded_copy(submission, admission, &words)?;
+            let step = copy.read().expect("a copy has blocks");
+            return Ok(Ranges::Copying(Box::new(Copying { copy, step })));
+        }
+        controller.translate_ranges(submission, &mut words)?;
+        Ok(Ranges::Drive(words))
+    }
+
+    /// What goes to the drive next for a command: itself, or the step that its copy is at.
+    pub(crate) fn now(
+        copying: &Option<Box<Copying>>,
+        submission: Submission,
+        admission: Admission,
+    ) -> (Submission, Admission) {
+        copying.as_ref().map_or((submission, admission), |copying| (copying.step.submission, copying.step.admission))
+    }
+
+    /// The drive has carried out the step: whether there is another, with its data in the slot.
+    ///
+    /// # Errors
+    /// A check of protection information that failed.
+    pub(crate) fn go_on(&mut self, port: &Port, pair: &QueuePair, slot: u16) -> Result<bool, Status> {
+        if self.step.admission.opcode == Opcode::Read {
+            let (data, metadata) = port.get_guarded(pair, slot, &self.step.guarded)?;
+            self.step = self.copy.write();
+            port.put_guarded(pair, slot, &self.step.guarded, [&data, &metadata])?;
+            return Ok(true);
+        }
+        self.copy.advance();
+        Ok(self.copy.read().map(|step| self.step = step).is_some())
+    }
+}
