@@ -17,6 +17,8 @@
 //! With hybrid mapping TRANS chooses, and asks for its merges step by step: a logical block's pages are copied to its new data
 //! group, and the old group or an empty log group is erased. In the background it is told that the drive is idle.
 
+mod tag;
+
 use crate::message::*;
 use crate::policies::{pick_victim, survey, trans_of};
 use crate::{Drive, Firmware, Flaw, GroupState, Mapping, MappingScheme, Mutation, Note, Settings, Tables, Turn, Work};
@@ -24,6 +26,7 @@ use flash::Operation;
 use stage::{Accepts, Address, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use tag::Tag;
 use units::{Lpn, Ppn, Span, Time};
 
 /// How often an idle drive is looked at.
@@ -31,43 +34,6 @@ const LOOK_EVERY: Span = Span::from_millis(1);
 
 /// How often a busy drive is looked at for groups to be moved because of their wear.
 const LEVEL_EVERY: Span = Span::from_millis(4);
-
-/// What an answer is about: a page, tagged by its place in the window, or a victim, tagged by its own.
-#[derive(Clone, Copy, Debug)]
-enum Tag {
-    Page(usize),
-    Fence(usize),
-    Erase(usize),
-    /// TRANS was told that the drive is idle, or to close a group.
-    Tidy,
-}
-
-/// Bits of a tag's place.
-const PLACE_BITS: u32 = 24;
-
-impl From<Tag> for u32 {
-    fn from(tag: Tag) -> u32 {
-        let (kind, place) = match tag {
-            Tag::Page(place) => (0, place),
-            Tag::Fence(place) => (1, place),
-            Tag::Erase(place) => (2, place),
-            Tag::Tidy => (3, 0),
-        };
-        kind << PLACE_BITS | place as u32
-    }
-}
-
-impl From<u32> for Tag {
-    fn from(tag: u32) -> Tag {
-        let place = (tag & ((1 << PLACE_BITS) - 1)) as usize;
-        match tag >> PLACE_BITS {
-            0 => Tag::Page(place),
-            1 => Tag::Fence(place),
-            2 => Tag::Erase(place),
-            _ => Tag::Tidy,
-        }
-    }
-}
 
 /// What a frame is labelled before a read: flash gives no out-of-band entry for a page that is not programmed.
 const UNPROGRAMMED: Lpn = Lpn(u32::MAX);
@@ -163,6 +129,8 @@ pub(crate) struct Bgc {
     idle_since: Option<Time>,
     /// From when on a cold group of a busy drive may be moved.
     levels_from: Time,
+    /// The TRANS thread to look at first for that.
+    levels_next: u8,
     /// The TRANS thread to look at next in the background.
     turn_of: u8,
 }
@@ -203,6 +171,7 @@ impl Bgc {
             tidying: false,
             idle_since: None,
             levels_from: Time::ZERO,
+            levels_next: 0,
             turn_of: index,
         }
     }
@@ -536,13 +505,15 @@ impl Bgc {
             return;
         }
         self.levels_from = now + LEVEL_EVERY;
-        let mine = (0..self.settings.parts.trans as u8)
-            .filter(|trans| u16::from(*trans) % self.settings.parts.bgc == self.index.into());
+        let (threads, parts) = (self.settings.parts.trans as u8, self.settings.parts.bgc as u8);
+        let in_turn = (0..threads).map(|step| (self.levels_next + step) % threads);
+        let mine = in_turn.filter(|trans| trans % parts == self.index);
         let found = mine.map(|trans| (trans, survey(&self.tables.groups, trans.into()))).find_map(|(trans, survey)| {
             let group = survey.due(settings.wear_gap).filter(|_| survey.free > crate::tables::RESERVED_GROUPS)?;
             Some((trans, group))
         });
         if let Some((trans, group)) = found {
+            self.levels_next = (trans + 1) % threads;
             turn.spend(Work::PickVictim);
             self.reclaim(turn, trans, group, false);
         }
