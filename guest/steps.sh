@@ -67,6 +67,9 @@ if [ $transport = tcp ]; then
     where="-t tcp -a 10.0.2.2 -s $(cat /port)"
     step discover says "$name" nvme discover $where
     step connect nvme connect $where -n $name
+elif [ $transport = sent ]; then
+    # SGLs for all that is not in one piece, not for long pieces only.
+    modprobe nvme sgl_threshold=1
 else
     modprobe nvme
 fi
@@ -76,6 +79,7 @@ step "controller is live" wait_for
 controller=${disk%n1}
 step "nvme list" says Flashloom nvme list
 step "fio, 4 KiB at depth 32, verified" verify 4k 32 $((depth * 4))m
+[ $transport = sent ] && step "fio, 64 KiB in pieces, verified" verify 64k 8 8m
 step "mkfs, mount, files, fstrim" files $depth
 step "smart-log" says 'media_errors.*: 0' nvme smart-log $controller
 step "copy" copies

@@ -19,6 +19,15 @@ fn main() -> ExitCode {
         [] | ["help" | "--help" | "-h"] => print!("{}", help()),
         ["ci"] => return run(STEPS),
         ["ci", "--help" | "-h"] => print!("{}", help()),
+        ["tables"] => {
+            return match tidy::fill(&root()) {
+                Ok(()) => ExitCode::SUCCESS,
+                Err(reason) => {
+                    eprintln!("xtask: {reason}");
+                    ExitCode::FAILURE
+                }
+            };
+        }
         [name] if chosen(name).is_some() => return run(chosen(name).as_slice()),
         [name, "--help" | "-h"] if chosen(name).is_some() => {
             chosen(name).into_iter().for_each(|step| print!("{}", step.help()));
@@ -35,6 +44,7 @@ fn help() -> String {
     let mut text = String::from("Usage: cargo xtask <command> [--help]\n\n  ci      all of these, in this order, ");
     text.push_str("stopping at the first that fails\n");
     STEPS.iter().for_each(|step| text.push_str(&format!("  {:<7} {}\n", step.name, step.summary)));
+    text.push_str("\n  tables  writes the tables of docs/ that show results/ anew; `tidy` finds those that differ\n");
     text
 }
 

@@ -31,3 +31,9 @@ fn a_linux_host_uses_the_drive_over_tcp() {
 fn a_linux_guest_uses_the_drive_as_its_own() {
     use_drive("vfio-user");
 }
+
+/// By messages where doorbells in its memory do not do, and with an SGL for whatever is not in one piece.
+#[test]
+fn a_linux_guest_sends_doorbells_and_lists_of_pieces() {
+    use_drive("sent");
+}

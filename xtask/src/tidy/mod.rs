@@ -10,12 +10,14 @@ mod pages;
 mod pure;
 mod source;
 mod sources;
+mod tables;
 mod tree;
 mod unsafety;
 mod words;
 
 use std::path::Path;
-use tree::{Offence, Tree};
+pub(crate) use tables::fill;
+use tree::{File, Offence, Tree};
 
 /// One house rule.
 struct Check {
@@ -38,6 +40,7 @@ const CHECKS: &[Check] = &[
     sources::CHECK,
     pages::CHECK,
     command::CHECK,
+    tables::CHECK,
 ];
 
 /// Checks every file of the project and prints each offence: where, what, why, and what to do.
