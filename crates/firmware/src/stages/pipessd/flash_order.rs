@@ -66,7 +66,8 @@ pub(super) struct FlashOrder {
     awaited: BTreeMap<u32, u64>,
     /// Reads that came and are not over, by group.
     reads: BTreeMap<u32, u32>,
-    erases: BTreeMap<u32, ToErase>,
+    /// By group, in their order: a group may be filled and emptied again before its erase has come to its turn.
+    erases: BTreeMap<u32, VecDeque<ToErase>>,
     pages_per_block: u32,
     pages_per_group: u32,
 }
@@ -109,7 +110,7 @@ impl FlashOrder {
             self.blocks.entry(self.block(block)).or_default().push_back(entry);
         }
         let reads = self.reads.get(&group).copied().unwrap_or(0);
-        self.erases.insert(group, ToErase { reads, fenced: false, blocks });
+        self.erases.entry(group).or_default().push_back(ToErase { reads, fenced: false, blocks });
         self.fences.push_back((self.expected, Behind::Erase(group)));
         self.lower(out);
     }
@@ -126,7 +127,9 @@ impl FlashOrder {
             match behind {
                 Behind::Fence(who) => out.push(Action::Lowered(who)),
                 Behind::Erase(group) => {
-                    self.erases.get_mut(&group).expect("it waits for its fence").fenced = true;
+                    let waiting =
+                        self.erases.get_mut(&group).and_then(|all| all.iter_mut().find(|erase| !erase.fenced));
+                    waiting.expect("it waits for its fence").fenced = true;
                     self.try_erase(group, out);
                 }
             }
@@ -134,8 +137,13 @@ impl FlashOrder {
     }
 
     fn try_erase(&mut self, group: u32, out: &mut Vec<Action>) {
-        if self.erases.get(&group).is_some_and(|erase| erase.reads == 0 && erase.fenced) {
-            let ToErase { blocks, .. } = self.erases.remove(&group).expect("it was just found");
+        while let Some(all) = self.erases.get_mut(&group) {
+            let Some(ToErase { blocks, .. }) = all.pop_front_if(|erase| erase.reads == 0 && erase.fenced) else {
+                return;
+            };
+            if all.is_empty() {
+                self.erases.remove(&group);
+            }
             for block in blocks {
                 self.ready(Action::Erase(block), block, out);
             }
@@ -190,9 +198,9 @@ impl FlashOrder {
         if *reads == 0 {
             self.reads.remove(&group);
         }
-        // What came after the erase waits for a program after the erase, so a read that is over now came before.
-        if let Some(erase) = self.erases.get_mut(&group) {
-            erase.reads -= 1;
+        // What came after an erase waits for a program after the erase, so a read that is over now came before all that wait.
+        if let Some(erases) = self.erases.get_mut(&group) {
+            erases.iter_mut().for_each(|erase| erase.reads -= 1);
             self.try_erase(group, out);
         }
     }
@@ -252,6 +260,24 @@ mod tests {
         assert!(order.may_read(page(2, 0), 6));
         order.read(page(2, 0), &mut out);
         assert_eq!(out, [Action::Erase(page(2, 0))]);
+    }
+
+    #[test]
+    fn a_group_is_erased_as_often_as_it_was_emptied() {
+        let (mut order, mut out) = (FlashOrder::new(4, 1), Vec::new());
+        order.expect_read(page(2, 0), 1);
+        order.expect_erase(vec![page(2, 0)], &mut out);
+        order.expect_program(page(2, 0), 2);
+        order.expect_read(page(2, 0), 3);
+        order.expect_erase(vec![page(2, 0)], &mut out);
+        order.ready_program(page(2, 0), 2, &mut out);
+        assert!(out.is_empty() && !order.may_read(page(2, 0), 3), "the first erase waits for the read before it");
+        order.read(page(2, 0), &mut out);
+        assert_eq!(out, [Action::Erase(page(2, 0)), Action::Program(page(2, 0), 2)]);
+        assert_eq!(order.programmed(page(2, 0), &mut out), [3]);
+        assert_eq!(out.len(), 2, "the second waits for the read between them");
+        order.read(page(2, 0), &mut out);
+        assert_eq!(out[2..], [Action::Erase(page(2, 0))]);
     }
 
     #[test]
