@@ -125,6 +125,8 @@ pub struct ReclaimSettings {
     pub victims: u16,
     /// Difference in erase counts from which a cold group is moved (static wear levelling); 0 is never.
     pub wear_gap: u32,
+    /// Of the time in which the drive is busy, the share in which a BGC thread may be moving such a group; 0 is never.
+    pub wear_share: f64,
 }
 
 /// The journal.
@@ -292,6 +294,9 @@ impl Settings {
                 self.reclaim.background_free.to_string(),
                 "a share from 0 to below 1",
             );
+        }
+        if !(0.0..=1.0).contains(&self.reclaim.wear_share) {
+            return refuse("reclaim.wear_share", self.reclaim.wear_share.to_string(), "a share from 0 to 1");
         }
         self.check_journal(page)
     }

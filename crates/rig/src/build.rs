@@ -119,9 +119,6 @@ pub enum BuildError {
     /// The plan.
     #[error(transparent)]
     Draw(#[from] DrawError),
-    /// Recovery.
-    #[error(transparent)]
-    Recovery(#[from] firmware::boot::RecoveryError),
     /// The plan's check.
     #[error(transparent)]
     Plan(#[from] stage::Fault),

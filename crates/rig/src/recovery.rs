@@ -1,5 +1,8 @@
 //! A drive switched on after a power cut: recovery runs as firmware in virtual time over what the flash holds.
 
+#[cfg(test)]
+mod tests;
+
 use crate::build::Device;
 use crate::hardware::{ChannelStage, ChannelWays, Fate, Ledger, MediaTally, Upsets};
 use crate::session::{SessionError, cut_channels};
@@ -50,7 +53,7 @@ pub(crate) fn recover(
     end: Time,
     fate: &mut dyn FnMut() -> Fate,
 ) -> Result<Outcome, SessionError> {
-    let drawing = boot::draw(drive, &device.settings, tables).map_err(crate::BuildError::from)?;
+    let drawing = boot::draw(drive, &device.settings, tables);
     let BootDrawing { mut blueprint, boot, channels, finished, frames } = drawing;
     let ledger = Arc::new(Mutex::new(Ledger::default()));
     for (index, contents) in contents.into_iter().enumerate() {

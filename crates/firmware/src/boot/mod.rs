@@ -3,7 +3,8 @@
 //!
 //! Every page carries its logical page and a number that grows with every write (see [`flash::Oob`]): of two copies the higher
 //! number is the later one. A page that was being programmed when the power failed cannot be read, and counts for nothing.
-//! Where LOG has left a whole checkpoint, only groups with pages that are newer are read page by page.
+//! Where LOG has left a whole checkpoint, only groups with pages that are newer are read page by page. With hybrid mapping there is none,
+//! and every page is read.
 //!
 //! Recovery changes nothing on flash but erasing groups in which no page is the newest of its logical page. So it can be cut
 //! short anywhere and begin anew.
@@ -11,6 +12,7 @@
 mod checkpoint;
 mod count;
 mod found;
+mod hybrid;
 mod reader;
 mod stage;
 
@@ -19,10 +21,9 @@ pub use stage::Boot;
 
 use crate::stages::dies::DieLines;
 use crate::tables::Frames;
-use crate::{Blueprint, ChannelDone, Drive, FlashChannel, MappingScheme, Settings, Tables};
+use crate::{Blueprint, ChannelDone, Drive, FlashChannel, Settings, Tables};
 use ::stage::{Address, Place, Slot};
 use std::sync::Arc;
-use thiserror::Error;
 use units::CoreId;
 
 /// A step of recovery.
@@ -58,14 +59,6 @@ pub const STEPS: &[Step] = &[
     Step { name: "erase", summary: "erase groups that hold none and are not clean: erases cut short, and garbage" },
 ];
 
-/// A drive that recovery cannot do.
-#[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
-pub enum RecoveryError {
-    /// Only page maps are recovered.
-    #[error("recovery after a power cut is for page mapping; firmware.mapping is hybrid")]
-    HybridMapping,
-}
-
 /// The plan of recovery.
 pub struct BootDrawing {
     /// Recovery and the flash channels.
@@ -81,13 +74,7 @@ pub struct BootDrawing {
 }
 
 /// Draws recovery, on one core. It writes the map, valid pages, and what groups are, into fresh tables of the device.
-///
-/// # Errors
-/// Where the settings ask for something that cannot be recovered.
-pub fn draw(drive: &Arc<Drive>, settings: &Settings, tables: &Tables) -> Result<BootDrawing, RecoveryError> {
-    if settings.mapping != MappingScheme::Page {
-        return Err(RecoveryError::HybridMapping);
-    }
+pub fn draw(drive: &Arc<Drive>, settings: &Settings, tables: &Tables) -> BootDrawing {
     let mut plan = Blueprint::default();
     let shape = drive.geometry().shape();
     let count = tables.groups.dies() * tables.groups.planes();
@@ -103,5 +90,5 @@ pub fn draw(drive: &Arc<Drive>, settings: &Settings, tables: &Tables) -> Result<
     let dies = DieLines::new(1, drive.clone(), settings.flash, to);
     let sizes = (drive.pages(), settings.parts.trans);
     plan.install(boot, Boot::new(sizes, settings.mutation, tables.clone(), dies, frames.clone()));
-    Ok(BootDrawing { blueprint: plan, boot, channels, finished, frames })
+    BootDrawing { blueprint: plan, boot, channels, finished, frames }
 }

@@ -7,6 +7,8 @@ use crate::BlockGroups;
 pub(super) enum Course {
     /// All of some groups, up to the first row that is erased.
     Groups,
+    /// All of some groups.
+    Whole,
     /// The last of some groups.
     Last,
     /// Those listed.
@@ -53,7 +55,11 @@ impl DieRows {
                 self.row += 1;
                 return true;
             }
-            Course::Groups => (self.group, self.row) = (self.group + groups.dies(), 0),
+            Course::Whole if self.row + 1 < rows => {
+                self.row += 1;
+                return true;
+            }
+            Course::Groups | Course::Whole => (self.group, self.row) = (self.group + groups.dies(), 0),
             Course::Last => self.group += groups.dies(),
             Course::Listed => {}
         }

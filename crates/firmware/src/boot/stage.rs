@@ -2,6 +2,7 @@
 
 use super::checkpoint::{Checkpoint, JournalPages};
 use super::count::count;
+use super::hybrid::{Entries, TORN, arrange};
 use super::reader::{Course, DieRows};
 use super::{Found, STEPS};
 use crate::message::*;
@@ -36,7 +37,8 @@ const ORDER: [Step; 7] = [Step::Journal, Step::Map, Step::Probe, Step::Scan, Ste
 pub struct Boot {
     mutation: Option<Mutation>,
     tables: Tables,
-    map: PageMap,
+    /// The page map; none under hybrid mapping.
+    map: Option<PageMap>,
     /// Logical pages of the drive.
     pages: u32,
     writers: usize,
@@ -55,6 +57,8 @@ pub struct Boot {
     known: Vec<bool>,
     /// What the out-of-band entries of groups say that were read whole: a logical page plus 1 for each position.
     labels: BTreeMap<u32, Vec<u32>>,
+    /// The same under hybrid mapping, with the numbers of the pages.
+    entries: Entries,
     found: Found,
     took: Vec<Span>,
 }
@@ -69,13 +73,16 @@ impl Boot {
         dies: DieLines,
         frames: Frames,
     ) -> Self {
-        let Mapping::Page(map) = tables.mapping.clone() else { panic!("only page maps are recovered") };
+        let map = match &tables.mapping {
+            Mapping::Page(map) => Some(map.clone()),
+            Mapping::Hybrid(_) => None,
+        };
         let groups = &tables.groups;
         if mutation == Some(Mutation::FillBadGroup) {
             (0..groups.count()).for_each(|group| groups.clear_flaws(group));
         }
         Boot {
-            loaded: vec![(0, 0); tables.journal.segments() as usize],
+            loaded: vec![(0, 0); if map.is_some() { tables.journal.segments() as usize } else { 0 }],
             found: Found::new(groups.count()),
             known: vec![false; groups.count() as usize],
             rows: vec![DieRows::default(); groups.dies() as usize],
@@ -92,6 +99,7 @@ impl Boot {
             journal: JournalPages::default(),
             checkpoint: None,
             labels: BTreeMap::new(),
+            entries: Entries::new(),
             took: Vec::new(),
         }
     }
@@ -119,6 +127,8 @@ impl Boot {
         match self.step {
             Step::Probe => Course::Last,
             Step::Map => Course::Listed,
+            // Pages that a logical block does not have are left out in its group, however many.
+            Step::Scan if self.map.is_none() => Course::Whole,
             _ => Course::Groups,
         }
     }
@@ -162,7 +172,7 @@ impl Boot {
             let due = self.checkpoint.as_ref().and_then(|checkpoint| checkpoint.place(segment));
             let Some(at) = due else {
                 if *place > 0 {
-                    self.lpns(segment).for_each(|lpn| self.map.unset(lpn));
+                    self.lpns(segment).for_each(|lpn| self.page_map().unset(lpn));
                 }
                 continue;
             };
@@ -286,7 +296,8 @@ impl Boot {
         turn.spend(Work::SealCheckpoint);
         let trusting = self.mutation == Some(Mutation::TrustTornCheckpoint);
         let journal = &self.tables.journal;
-        let chosen = self.journal.choose(journal.segments(), self.writers, trusting);
+        // Checkpoints of a hybrid map hold nothing.
+        let chosen = self.map.as_ref().and_then(|_| self.journal.choose(journal.segments(), self.writers, trusting));
         self.journal.hand_over(chosen.as_ref(), &self.tables.mapping, journal);
         if let Some(chosen) = &chosen {
             chosen.tell(journal, |at| self.tables.groups.of(at));
@@ -308,13 +319,17 @@ impl Boot {
     fn load_segment(&mut self, turn: &mut Turn<'_>, segment: u32, (checkpoint, at): (u64, Ppn), frame: u32) {
         turn.spend(Work::CollectMetadata);
         self.loaded[segment as usize] = (checkpoint, at.0 + 1);
-        self.map.set_segment(segment, &self.words(frame));
+        self.page_map().set_segment(segment, &self.words(frame));
     }
 
     /// The logical pages of a segment.
     fn lpns(&self, segment: u32) -> impl Iterator<Item = Lpn> + use<> {
         let entries = self.tables.mapping.segment_entries() as u32;
         (segment * entries..self.pages.min((segment + 1) * entries)).map(Lpn)
+    }
+
+    fn page_map(&self) -> &PageMap {
+        self.map.as_ref().expect("only page maps have checkpoints and are read page by page")
     }
 
     fn load_map(&mut self) {
@@ -346,15 +361,23 @@ impl Boot {
         let bound = self.bound(group);
         let found = &mut self.found.groups[group as usize];
         found.written = (position + 1).max(found.written);
+        let order = if self.mutation == Some(Mutation::OldestWins) { u64::from(u32::MAX) - version } else { version };
+        if self.map.is_none() {
+            let entry = if lpn == Frames::UNREADABLE { TORN } else { lpn.0 + 1 };
+            let entries = self.entries.entry(group).or_insert_with(|| vec![(0, 0); pages]);
+            entries[position as usize] = (entry, order);
+        }
         if lpn == Frames::UNREADABLE {
             self.found.torn_pages += 1;
             return;
         }
         found.newest = version.max(found.newest);
+        if self.map.is_none() {
+            return;
+        }
         let labels = self.labels.entry(group).or_insert_with(|| vec![0; pages]);
         labels[position as usize] = lpn.0 + 1;
         let at = self.groups().page(group, position);
-        let order = if self.mutation == Some(Mutation::OldestWins) { u64::from(u32::MAX) - version } else { version };
         if owner != JOURNAL_OWNER && lpn.0 < self.pages && version >= bound && self.found.enter(lpn, at, order) {
             turn.spend(Work::UpdateMap);
         }
@@ -364,15 +387,24 @@ impl Boot {
     fn apply(&mut self) {
         self.found.replayed = self.found.newest.len() as u64;
         for (lpn, (_, at)) in std::mem::take(&mut self.found.newest) {
-            self.map.set(lpn, at);
+            self.page_map().set(lpn, at);
             self.tables.mapping.mark_changed(lpn.0 / self.tables.mapping.segment_entries() as u32);
         }
     }
 
     /// Counts valid pages, and drops what points to a page that is not there.
     fn count(&mut self, turn: &mut Turn<'_>) {
-        let labels = std::mem::take(&mut self.labels);
-        count(&self.tables, &self.map, (&self.known, &labels), &mut self.found);
+        match &self.tables.mapping {
+            Mapping::Page(map) => {
+                let labels = std::mem::take(&mut self.labels);
+                count(&self.tables, map, (&self.known, &labels), &mut self.found);
+            }
+            Mapping::Hybrid(map) => {
+                let entries = std::mem::take(&mut self.entries);
+                arrange(map, &self.tables.groups, &entries, &mut self.found);
+                (0..self.found.mapped).for_each(|_| turn.spend(Work::UpdateMap));
+            }
+        }
         let newest = self.found.groups.iter().map(|group| group.newest + 1);
         let bounds = self.checkpoint.iter().flat_map(|checkpoint| checkpoint.bounds.iter().copied());
         let first = newest.chain(bounds).max().unwrap_or(1);

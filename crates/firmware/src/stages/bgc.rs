@@ -2,7 +2,8 @@
 //!
 //! *On demand*: a TRANS thread that runs out asks, and stands still for the host until it is served; only that one does.
 //! *In the background*: when no NVMQ thread has a command and nothing else is asked for, the groups with most garbage are
-//! reclaimed ahead of need, and cold ones are moved when the wear differs too much (static wear levelling).
+//! reclaimed ahead of need, and cold ones are moved when the wear differs too much (static wear levelling); those a busy drive moves too,
+//! for a share of the time.
 //!
 //! ```text
 //! pick victim -> read its valid pages -> TRANS gives each a new place -> programmed -> TRANS maps it there
@@ -16,6 +17,8 @@
 //! With hybrid mapping TRANS chooses, and asks for its merges step by step: a logical block's pages are copied to its new data
 //! group, and the old group or an empty log group is erased. In the background it is told that the drive is idle.
 
+mod tag;
+
 use crate::message::*;
 use crate::policies::{pick_victim, survey, trans_of};
 use crate::{Drive, Firmware, Flaw, GroupState, Mapping, MappingScheme, Mutation, Note, Settings, Tables, Turn, Work};
@@ -23,47 +26,14 @@ use flash::Operation;
 use stage::{Accepts, Address, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
+use tag::Tag;
 use units::{Lpn, Ppn, Span, Time};
 
 /// How often an idle drive is looked at.
 const LOOK_EVERY: Span = Span::from_millis(1);
 
-/// What an answer is about: a page, tagged by its place in the window, or a victim, tagged by its own.
-#[derive(Clone, Copy, Debug)]
-enum Tag {
-    Page(usize),
-    Fence(usize),
-    Erase(usize),
-    /// TRANS was told that the drive is idle, or to close a group.
-    Tidy,
-}
-
-/// Bits of a tag's place.
-const PLACE_BITS: u32 = 24;
-
-impl From<Tag> for u32 {
-    fn from(tag: Tag) -> u32 {
-        let (kind, place) = match tag {
-            Tag::Page(place) => (0, place),
-            Tag::Fence(place) => (1, place),
-            Tag::Erase(place) => (2, place),
-            Tag::Tidy => (3, 0),
-        };
-        kind << PLACE_BITS | place as u32
-    }
-}
-
-impl From<u32> for Tag {
-    fn from(tag: u32) -> Tag {
-        let place = (tag & ((1 << PLACE_BITS) - 1)) as usize;
-        match tag >> PLACE_BITS {
-            0 => Tag::Page(place),
-            1 => Tag::Fence(place),
-            2 => Tag::Erase(place),
-            _ => Tag::Tidy,
-        }
-    }
-}
+/// How often a busy drive is looked at for groups to be moved because of their wear.
+const LEVEL_EVERY: Span = Span::from_millis(4);
 
 /// What a frame is labelled before a read: flash gives no out-of-band entry for a page that is not programmed.
 const UNPROGRAMMED: Lpn = Lpn(u32::MAX);
@@ -157,6 +127,10 @@ pub(crate) struct Bgc {
     /// A TRANS thread was told that the drive is idle, or to close a group.
     tidying: bool,
     idle_since: Option<Time>,
+    /// From when on a cold group of a busy drive may be moved.
+    levels_from: Time,
+    /// The TRANS thread to look at first for that.
+    levels_next: u8,
     /// The TRANS thread to look at next in the background.
     turn_of: u8,
 }
@@ -196,6 +170,8 @@ impl Bgc {
             moved: 0,
             tidying: false,
             idle_since: None,
+            levels_from: Time::ZERO,
+            levels_next: 0,
             turn_of: index,
         }
     }
@@ -459,6 +435,11 @@ impl Bgc {
         let Victim { trans, group, asked, on_demand, since, moved, sound, .. } =
             self.victims[at].take().expect("it is being reclaimed");
         self.moved += moved;
+        let share = self.settings.reclaim.wear_share;
+        if !asked && share > 0.0 {
+            let took = turn.now().since(since).secs_f64() * 1e9;
+            self.levels_from = turn.now() + Span::from_nanos_f64(took / share - took);
+        }
         if group.is_some() {
             turn.note(Note::GroupReclaimed { moved: std::mem::take(&mut self.moved), on_demand, since });
         }
@@ -483,6 +464,7 @@ impl Bgc {
         }
         if !idle {
             self.idle_since = None;
+            self.level(turn);
         } else if self.is_at_rest() && !self.tidying && now.since(since) >= self.settings.reclaim.idle {
             self.choose_in_background(turn);
         }
@@ -509,6 +491,30 @@ impl Bgc {
             let page = groups.page(group, 0);
             self.ask_trans(turn, trans.into(), TransOperation::Close(page), Lpn(trans.into()), 0, Tag::Tidy);
         } else {
+            self.reclaim(turn, trans, group, false);
+        }
+    }
+
+    /// Moves the least worn group of a busy drive where wear differs too much, as its share of the time allows, and if there is room for
+    /// that without the groups kept for reclaim.
+    fn level(&mut self, turn: &mut Turn<'_>) {
+        let (now, settings) = (turn.now(), self.settings.reclaim);
+        let is_moving = self.tidying || self.victims.iter().flatten().any(|victim| !victim.asked);
+        let levels = settings.wear_gap > 0 && settings.wear_share > 0.0 && self.settings.mapping == MappingScheme::Page;
+        if !levels || is_moving || now < self.levels_from {
+            return;
+        }
+        self.levels_from = now + LEVEL_EVERY;
+        let (threads, parts) = (self.settings.parts.trans as u8, self.settings.parts.bgc as u8);
+        let in_turn = (0..threads).map(|step| (self.levels_next + step) % threads);
+        let mine = in_turn.filter(|trans| trans % parts == self.index);
+        let found = mine.map(|trans| (trans, survey(&self.tables.groups, trans.into()))).find_map(|(trans, survey)| {
+            let group = survey.due(settings.wear_gap).filter(|_| survey.free > crate::tables::RESERVED_GROUPS)?;
+            Some((trans, group))
+        });
+        if let Some((trans, group)) = found {
+            self.levels_next = (trans + 1) % threads;
+            turn.spend(Work::PickVictim);
             self.reclaim(turn, trans, group, false);
         }
     }

@@ -11,6 +11,8 @@
 //! blocks that is a byte a page where the page map has four.
 //!
 //! While a block is merged its old data group is *retiring*: pages that have not been copied yet are still found there.
+//!
+//! A set has room for one log group more than it is given: a power cut may bring back one that was about to be erased.
 
 use super::mapping::Changes;
 use super::{RESERVED_GROUPS, Tables};
@@ -90,7 +92,8 @@ impl HybridMap {
         let mut deal = |(pages, owned): (u64, u32)| {
             let blocks = striping.blocks(pages);
             let sets = striping.sets(blocks);
-            let slots = owned.saturating_sub(blocks + RESERVED_GROUPS).min(sets.saturating_mul(n));
+            // One more may be brought back by a power cut.
+            let slots = owned.saturating_sub(blocks + RESERVED_GROUPS).min(sets.saturating_mul(n)) + 1;
             dealt = Share {
                 blocks: after(&dealt.blocks, blocks),
                 pages,
@@ -111,7 +114,7 @@ impl HybridMap {
             logs_per_set: n,
             shares,
             blocks: memory.narrow(blocks),
-            sets: memory.narrow(sets as usize * n as usize),
+            sets: memory.narrow(sets as usize * (n as usize + 1)),
             slots: memory.narrow(slots),
             heads: memory.narrow(log_pages),
             links: memory.narrow(log_pages),
@@ -163,10 +166,11 @@ impl HybridMap {
 
     /// Finds the valid page of a place. `load` reads a word, at a price or without.
     fn find(&self, place: Place, mut load: impl FnMut(&Words, usize) -> u64) -> Option<Ppn> {
-        for log in 0..self.logs_per_set {
-            let Some(slot) = load(&self.sets, (place.set * self.logs_per_set + log) as usize).checked_sub(1) else {
-                break;
-            };
+        for log in 0..=self.logs_per_set {
+            let at = (self.first_log(place.set) + log) as usize;
+            // The one more is seldom there, and lies beside the others.
+            let slot = if log < self.logs_per_set { load(&self.sets, at) } else { self.sets.get(at) };
+            let Some(slot) = slot.checked_sub(1) else { break };
             if let Some(ppn) = self.find_in_log(place, slot as u32, &mut load) {
                 return Some(ppn);
             }
@@ -234,10 +238,15 @@ impl HybridMap {
         turn.store(&self.retiring, line, block);
     }
 
+    /// Where the slots of a set begin.
+    fn first_log(&self, set: u32) -> u32 {
+        set * (self.logs_per_set + 1)
+    }
+
     /// The slots of a set's log groups, oldest first.
     pub(crate) fn logs(&self, set: u32) -> impl DoubleEndedIterator<Item = u32> + '_ {
-        let first = (set * self.logs_per_set) as usize;
-        let slots = (first..first + self.logs_per_set as usize).map(|index| self.sets.get(index));
+        let first = self.first_log(set) as usize;
+        let slots = (first..=first + self.logs_per_set as usize).map(|index| self.sets.get(index));
         slots.filter_map(|slot| slot.checked_sub(1).map(|slot| slot as u32))
     }
 
@@ -249,18 +258,23 @@ impl HybridMap {
         }
         let at = self.logs(set).count() as u32;
         assert!(at < self.logs_per_set, "set {set} has all its log groups");
-        turn.store(&self.sets, (set * self.logs_per_set + at) as usize, u64::from(slot) + 1);
+        turn.store(&self.sets, (self.first_log(set) + at) as usize, u64::from(slot) + 1);
     }
 
     /// A set has a log group no more.
     pub(crate) fn remove_log(&self, turn: &mut Turn<'_>, set: u32, slot: u32) {
-        let first = set * self.logs_per_set;
+        let first = self.first_log(set);
         let at = self.logs(set).position(|other| other == slot).expect("the set has the log group") as u32;
         for index in first + at..first + self.logs_per_set - 1 {
             let next = turn.load(&self.sets, index as usize + 1);
             turn.store(&self.sets, index as usize, next);
         }
-        turn.store(&self.sets, (first + self.logs_per_set - 1) as usize, 0);
+        let last = (first + self.logs_per_set) as usize;
+        let one_more = self.sets.get(last);
+        turn.store(&self.sets, last - 1, if at < self.logs_per_set { one_more } else { self.sets.get(last - 1) });
+        if one_more > 0 {
+            self.sets.set(last, 0);
+        }
     }
 
     /// The next position of a log group holds a page.
@@ -317,6 +331,62 @@ impl HybridMap {
         let blocks = self.share(trans).blocks.clone().zip(groups);
         let filled = blocks.map(|(block, group)| (group, block, self.fill(trans, block, group)));
         filled.filter(|&(.., pages)| pages > 0).collect()
+    }
+
+    /// Gives a block its data group, without a price: recovery.
+    pub(crate) fn recover_data(&self, block: u32, group: u32) {
+        self.blocks.set(block as usize, u64::from(group) + 1);
+    }
+
+    /// Gives a set a log group, in a slot counted from the thread's first, with what its positions hold: recovery. Those are in order.
+    pub(crate) fn recover_log(
+        &self,
+        trans: u16,
+        set: u32,
+        (slot, group): (u32, u32),
+        pages: impl Iterator<Item = (u32, Place)>,
+    ) {
+        let slots = &self.share(trans).slots;
+        let (slot, at) = (slots.start + slot, self.logs(set).count() as u32);
+        assert!(
+            slots.contains(&slot) && at <= self.logs_per_set,
+            "a power cut brought back too many log groups of {set}"
+        );
+        self.slots.set(slot as usize, group.into());
+        self.sets.set((self.first_log(set) + at) as usize, u64::from(slot) + 1);
+        for (position, place) in pages {
+            let (head, entry) = (self.entry(slot, place.offset), self.entry(slot, position));
+            self.links.set(entry, u64::from(place.member) << POSITION_BITS | self.heads.get(head));
+            self.heads.set(head, u64::from(position) + 1);
+        }
+    }
+
+    /// Says which positions of a group are programmed, whatever they hold: recovery.
+    pub(crate) fn recover_written(&self, group: u32, programmed: impl Iterator<Item = bool>) {
+        let planes = self.groups.planes();
+        for position in (0..).zip(programmed).filter_map(|(position, programmed)| programmed.then_some(position)) {
+            self.written.set((group * planes + position % planes) as usize, u64::from(position / planes) + 1);
+        }
+    }
+
+    /// The log groups that a power cut left to a thread: set, slot and group, the oldest first.
+    pub(crate) fn recovered_logs(&self, trans: u16) -> Vec<(u32, u32, u32)> {
+        let sets = self.share(trans).sets.clone();
+        let of_set = |set: u32| self.logs(set).map(move |slot| (set, slot, self.slots.get(slot as usize) as u32));
+        let mut logs: Vec<_> = sets.flat_map(of_set).collect();
+        logs.sort_unstable_by_key(|&(_, slot, _)| slot);
+        logs
+    }
+
+    /// The block of its set that all of a log group is in place for, up to a position: what recovery did not write down.
+    pub(crate) fn in_place(&self, slot: u32, written: u32) -> Option<u32> {
+        let mut members = (0..written).map(|position| {
+            let is_home = self.heads.get(self.entry(slot, position)) == u64::from(position) + 1;
+            let link = self.links.get(self.entry(slot, position));
+            (is_home && link & ((1 << POSITION_BITS) - 1) == 0).then_some((link >> POSITION_BITS) as u32)
+        });
+        let first = members.next()??;
+        members.all(|member| member == Some(first)).then_some(first)
     }
 
     /// The logical page at an offset of a logical block of a thread.

@@ -106,6 +106,7 @@ impl Draw {
                 window: self.of(&[1, 3, 16]),
                 victims: self.of(&[1, 2, 8]),
                 wear_gap: self.of(&[0, 2, 8]),
+                wear_share: 0.2,
             },
             journal: self.journal(),
             flash,

@@ -117,6 +117,7 @@ impl Small {
                 window: 16,
                 victims: 2,
                 wear_gap: 8,
+                wear_share: 0.0,
             },
             journal: JournalSettings {
                 interval: Span::from_millis(10),

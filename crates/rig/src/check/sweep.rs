@@ -39,6 +39,8 @@ pub struct Totals {
     pub given_up: u64,
     /// Times that a drive took no more writes when the power was cut.
     pub read_only: u64,
+    /// Merges of log groups, of drives with hybrid mapping.
+    pub merges: u64,
 }
 
 impl Totals {
@@ -50,6 +52,7 @@ impl Totals {
         self.failed_operations += report.failed_operations;
         self.given_up += report.given_up;
         self.read_only += report.read_only;
+        self.merges += report.merges;
         self.drains += report.drained.len() as u64;
         self.drained_pages += report.drained.iter().map(|drained| drained.pages).sum::<u64>();
         for recovery in &report.recoveries {
@@ -73,6 +76,7 @@ impl Totals {
         self.failed_operations += other.failed_operations;
         self.given_up += other.given_up;
         self.read_only += other.read_only;
+        self.merges += other.merges;
         self.drains += other.drains;
         self.drained_pages += other.drained_pages;
         self.from_checkpoint += other.from_checkpoint;

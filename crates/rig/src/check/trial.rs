@@ -26,6 +26,9 @@ const FAR: u64 = 0x5eed_0002_0000_0000;
 /// The same for the moment at which hosts turn the volatile write cache off.
 const TURNED_OFF: u64 = 0x5eed_0003_0000_0000;
 
+/// The same for which mapping a drive has.
+const HYBRID: u64 = 0x5eed_0004_0000_0000;
+
 /// A share of all requests.
 const FLUSHES: f64 = 0.03;
 
@@ -48,6 +51,8 @@ pub struct Report {
     pub given_up: u64,
     /// Cuts of a drive that took no more writes.
     pub read_only: u64,
+    /// Merges of log groups, of drives with hybrid mapping.
+    pub merges: u64,
 }
 
 /// The moments of the cuts and what they tear, apart from other draws so that a smaller case is cut alike.
@@ -129,6 +134,7 @@ fn close(session: &Session, report: &mut Report, failures: &mut usize) -> Result
     let (failed, given_up, _) = session.failures();
     report.failed_operations += failed;
     report.given_up += given_up;
+    report.merges += session.tables().mapping.merges().iter().sum::<u64>();
     Ok(())
 }
 
@@ -178,11 +184,15 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
         device = Device { precondition: device.precondition, ..small.device() };
     }
     if device.settings.mapping != MappingScheme::Page {
-        device.settings.mapping = MappingScheme::Page;
         device.precondition = Precondition { fill: crate::Fill::None, ..device.precondition };
+        if !keeps_hybrid(case, &device) {
+            device.settings.mapping = MappingScheme::Page;
+        }
     }
     if case.hammers() {
-        device.precondition.fill = crate::Fill::Random { times: 3.0 };
+        if device.settings.mapping == MappingScheme::Page {
+            device.precondition.fill = crate::Fill::Random { times: 3.0 };
+        }
         // Many pages under way at a time, or there is nothing for a cut to catch.
         (device.queue_entries, device.depth) = (64, 32);
         device.settings.commands = device.settings.commands.max(64);
@@ -191,6 +201,10 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
     device.drive.sector_words = device.drive.sector_words.max(1);
     device.check = true;
     device.settings.mutation = case.mutation;
+    if case.mutation.is_some() {
+        // A planted bug is looked for where it was.
+        device.settings.reclaim.wear_share = 0.0;
+    }
     device.drive.write_through = draw.within(0..=3) == 0 || case.hammers();
     if case.one_queue {
         (device.drive.queues, device.depth, device.vectors) = (1, 1, 1);
@@ -201,6 +215,13 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
     device.cuts =
         Some(PowerCuts { volatile: device.has_volatile_cache(), through_every, through_from: turned_off(case) });
     device
+}
+
+/// Of the drives that were drawn with hybrid mapping half keep it, if they are large enough for it. A planted bug is looked for where it
+/// was.
+fn keeps_hybrid(case: &Case, device: &Device) -> bool {
+    let mut draw = Draw::new(case.seed ^ HYBRID);
+    case.mutation.is_none() && draw.coin() && device.draw().is_ok()
 }
 
 /// Hosts of every third drive turn the volatile write cache off after so many writes. With a planted bug the cases are what they were.
@@ -251,7 +272,7 @@ fn wear_out(case: &Case, device: &mut Device) {
     }
     // With every byte kept most of the time would go into decoding, which comes to the same as counting errors.
     device.drive.sector_words = device.drive.sector_words.min(2);
-    let fails = device.architecture.replaces_blocks();
+    let fails = device.architecture.replaces_blocks() && device.settings.mapping == MappingScheme::Page;
     let chance = |chance: f64| if fails { chance } else { 0.0 };
     // Of 9,200 bits of a word none, nine or twenty are wrong on average. Of the last some pages are lost, even if they are read again.
     let (base, correctable) = draw.of(&[(0.0, 24), (1.0e-3, 29), (2.2e-3, 24)]);

@@ -38,6 +38,7 @@ const BLANK: Settings = Settings {
         window: 0,
         victims: 0,
         wear_gap: 0,
+        wear_share: 0.0,
     },
     journal: JournalSettings {
         interval: Span::ZERO,
@@ -98,6 +99,7 @@ keys! {
     "reclaim.window" => reclaim.window;
     "reclaim.victims" => reclaim.victims;
     "reclaim.wear_gap" => reclaim.wear_gap;
+    "reclaim.wear_share" => reclaim.wear_share;
     "journal.interval_ms" => journal.interval;
     "journal.only_when_idle" => journal.only_when_idle;
     "journal.patience_ms" => journal.patience;

@@ -47,6 +47,7 @@ fn what_was_promised_survives_power_cuts() {
     assert!(all.drains >= 20 && all.drained_pages > all.drains, "{} drains of {} pages", all.drains, all.drained_pages);
     assert!(all.from_checkpoint >= 60, "{} recoveries from a checkpoint that was written", all.from_checkpoint);
     assert!(all.failed_operations >= 200 && all.given_up >= 100, "flash that does not fail: {all:?}");
+    assert!(all.merges >= 300, "{} merges of hybrid mapping", all.merges);
     assert_eq!(outcome.totals.len(), ARCHITECTURES.len(), "every architecture has its turn");
     for (architecture, totals) in &outcome.totals {
         assert!(totals.torn_pages > 0 && totals.erases > 0, "nothing to lose on {architecture}: {totals:?}");

@@ -88,6 +88,27 @@ fn cold_groups_take_their_share_of_the_wear() {
     }
 }
 
+/// The same where the drive is never idle, on what has a thread for it: groups that are never written again wear too.
+#[test]
+fn cold_groups_of_a_busy_drive_take_their_share_of_the_wear() {
+    for &architecture in ARCHITECTURES.iter().filter(|architecture| architecture.replaces_blocks()) {
+        let small = Small { architecture, fill: rig::Fill::Sequential, blocks: [16, 16], ..Small::default() };
+        let hot = Pattern::Regions(vec![Share { accesses: 1.0, space: 0.1 }, Share { accesses: 0.0, space: 0.9 }]);
+        let run = |wear_share| {
+            let mut device = small.device();
+            device.settings.cache.size = Bytes(4096 * u64::from(device.settings.parts.cache.max(2)));
+            device.settings.reclaim.wear_gap = 2;
+            device.settings.reclaim.wear_share = wear_share;
+            let summary = good(&device, writes(hot.clone(), Arrivals::Closed, small.sectors(), 20_000));
+            let wear = summary.wear.expect("it wears");
+            (wear.erase_count_min, summary.gc.expect("it reclaims").pages_moved)
+        };
+        let (levelled, left) = (run(0.5), run(0.0));
+        let what = format!("{}: {levelled:?} with a share, {left:?} without", architecture.name());
+        assert!(levelled.0 > left.0 && left.0 == 0 && levelled.1 > left.1, "{what}");
+    }
+}
+
 #[test]
 fn what_the_media_refuses_fails_the_run() {
     for &architecture in ARCHITECTURES {

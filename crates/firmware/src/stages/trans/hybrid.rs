@@ -72,12 +72,12 @@ pub(super) struct HybridPlaces {
 }
 
 impl HybridPlaces {
-    /// With the groups of thread `index` in whatever state they are: fresh or preconditioned, without log groups.
+    /// With the groups of thread `index` in whatever state they are: fresh, preconditioned, or found again after a power cut.
     pub(super) fn new(index: u8, settings: &Settings, map: Arc<HybridMap>, groups: BlockGroups) -> Self {
         let share = map.share(index.into()).clone();
         let free = FreeGroups::new(&groups, index, settings.parts.trans.into(), map.lanes());
         let promised = share.blocks.clone().filter(|&block| map.data_unpriced(block).is_none()).count() as u32;
-        HybridPlaces {
+        let mut places = HybridPlaces {
             index,
             reclaim: settings.reclaim,
             owned: groups.owned(index.into()).count() as u32,
@@ -91,6 +91,23 @@ impl HybridPlaces {
             full_sets: VecDeque::new(),
             map,
             groups,
+        };
+        places.bring_back_logs();
+        places
+    }
+
+    /// Goes on with the log groups that recovery found.
+    fn bring_back_logs(&mut self) {
+        for (set, slot, group) in self.map.recovered_logs(self.trans()) {
+            let is_full = self.groups.state(group) == GroupState::Closed;
+            let written = if is_full { self.groups.pages() } else { self.groups.closed_at(group) };
+            let in_place = self.map.in_place(slot, written);
+            *self.log(slot) = Some(Log { set, group, written, in_place, opened: self.opened });
+            self.opened += 1;
+            self.free_slots.retain(|&free| free != slot);
+            if self.is_full(set) {
+                self.full_sets.push_back(set);
+            }
         }
     }
 
@@ -183,7 +200,7 @@ impl HybridPlaces {
 
     fn open_log(&mut self, turn: &mut Turn<'_>, place: Place) -> Option<u32> {
         let set = place.set;
-        if self.spare() == 0 || self.map.logs(set).count() as u32 == self.map.logs_per_set() {
+        if self.spare() == 0 || self.map.logs(set).count() as u32 >= self.map.logs_per_set() {
             return None;
         }
         let slot = self.free_slots.pop().expect("there are slots for all groups that logs can have");
@@ -216,13 +233,13 @@ impl HybridPlaces {
     /// Whether a set has all its log groups, and all are full.
     fn is_full(&self, set: u32) -> bool {
         let full = |log: &&Log| log.set == set && log.written == self.groups.pages();
-        self.logs.iter().flatten().filter(full).count() as u32 == self.map.logs_per_set()
+        self.logs.iter().flatten().filter(full).count() as u32 >= self.map.logs_per_set()
     }
 
     /// What makes room for the write that waits.
     fn pick_for(&self, lpn: Lpn) -> Option<u32> {
         let set = self.map.place(lpn).set;
-        let all_open = self.map.logs(set).count() as u32 == self.map.logs_per_set();
+        let all_open = self.map.logs(set).count() as u32 >= self.map.logs_per_set();
         self.pick(all_open.then_some(set))
     }
 

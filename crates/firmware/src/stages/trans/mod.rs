@@ -255,7 +255,14 @@ impl Trans {
         {
             self.moving.push(Moving { lpn: request.lpn, from, to, number: self.sequence });
             self.tables.groups.expect(to);
-            self.label_moved(request.lpn, request.frame);
+            match self.tables.mapping {
+                Mapping::Page(_) => self.label_moved(request.lpn, request.frame),
+                // What is copied as it is keeps its number: recovery knows by that which groups hold nothing but copies.
+                Mapping::Hybrid(_) => {
+                    let (_, _, number) = self.tables.frames.labelled(request.frame);
+                    self.tables.frames.label_moved(request.frame, request.lpn, self.index.into(), number);
+                }
+            }
             self.ask_flash(turn, flash::Operation::Program, to, &request);
         } else {
             self.answer(turn, &request);
