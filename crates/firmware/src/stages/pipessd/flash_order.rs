@@ -55,7 +55,8 @@ struct Entry {
 pub(super) struct FlashOrder {
     /// By block.
     blocks: BTreeMap<u32, VecDeque<Entry>>,
-    unprogrammed: BTreeMap<Ppn, Unprogrammed>,
+    /// By page, in their order: its group may be emptied, erased and filled again before the first of them is programmed.
+    unprogrammed: BTreeMap<Ppn, VecDeque<Unprogrammed>>,
     /// Their numbers, and how many there were.
     numbers: BTreeSet<u64>,
     expected: u64,
@@ -89,14 +90,15 @@ impl FlashOrder {
     pub(super) fn expect_program(&mut self, ppn: Ppn, who: u32) {
         let entry = Entry { action: Action::Program(ppn, who), ready: false };
         self.blocks.entry(self.block(ppn)).or_default().push_back(entry);
-        self.unprogrammed.insert(ppn, Unprogrammed { number: self.expected, readers: Vec::new() });
+        let unprogrammed = Unprogrammed { number: self.expected, readers: Vec::new() };
+        self.unprogrammed.entry(ppn).or_default().push_back(unprogrammed);
         self.numbers.insert(self.expected);
         self.expected += 1;
     }
 
     /// A page will be read, by `who`.
     pub(super) fn expect_read(&mut self, ppn: Ppn, who: u32) {
-        if let Some(unprogrammed) = self.unprogrammed.get(&ppn) {
+        if let Some(unprogrammed) = self.unprogrammed.get(&ppn).and_then(VecDeque::back) {
             self.awaited.insert(who, unprogrammed.number);
         }
         *self.reads.entry(self.group(ppn)).or_default() += 1;
@@ -173,18 +175,23 @@ impl FlashOrder {
     /// Whether a page that is to be read can be; if not, `who` is told when it is programmed.
     pub(super) fn may_read(&mut self, ppn: Ppn, who: u32) -> bool {
         let awaited = self.awaited.remove(&who);
-        match self.unprogrammed.get_mut(&ppn) {
-            Some(waiting) if awaited == Some(waiting.number) => {
+        let mut all = self.unprogrammed.get_mut(&ppn).into_iter().flatten();
+        match all.find(|waiting| awaited == Some(waiting.number)) {
+            Some(waiting) => {
                 waiting.readers.push(who);
                 false
             }
-            _ => true,
+            None => true,
         }
     }
 
     /// A page is programmed: the reads that waited for it.
     pub(super) fn programmed(&mut self, ppn: Ppn, out: &mut Vec<Action>) -> Vec<u32> {
-        let Unprogrammed { number, readers } = self.unprogrammed.remove(&ppn).expect("it was expected");
+        let all = self.unprogrammed.get_mut(&ppn).expect("it was expected");
+        let Unprogrammed { number, readers } = all.pop_front().expect("none is kept empty");
+        if all.is_empty() {
+            self.unprogrammed.remove(&ppn);
+        }
         self.numbers.remove(&number);
         self.lower(out);
         readers
@@ -278,6 +285,24 @@ mod tests {
         assert_eq!(out.len(), 2, "the second waits for the read between them");
         order.read(page(2, 0), &mut out);
         assert_eq!(out[2..], [Action::Erase(page(2, 0))]);
+    }
+
+    #[test]
+    fn a_page_is_expected_again_before_it_was_programmed() {
+        let (mut order, mut out) = (FlashOrder::new(4, 1), Vec::new());
+        order.expect_program(page(2, 0), 1);
+        order.expect_read(page(2, 0), 2);
+        order.expect_erase(vec![page(2, 0)], &mut out);
+        order.expect_program(page(2, 0), 3);
+        order.fence(9, &mut out);
+        assert!(!order.may_read(page(2, 0), 2), "it is the first program that it waits for");
+        order.ready_program(page(2, 0), 3, &mut out);
+        order.ready_program(page(2, 0), 1, &mut out);
+        assert_eq!(order.programmed(page(2, 0), &mut out), [2]);
+        order.read(page(2, 0), &mut out);
+        assert_eq!(out, [Action::Program(page(2, 0), 1), Action::Erase(page(2, 0)), Action::Program(page(2, 0), 3)]);
+        assert!(order.programmed(page(2, 0), &mut out).is_empty());
+        assert_eq!(out[3..], [Action::Lowered(9)]);
     }
 
     #[test]
