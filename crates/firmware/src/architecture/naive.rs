@@ -2,10 +2,11 @@
 //! one set of blocks and one table of locked ranges in memory that all instances share (DeepFlash §3, Figure 3b).
 //!
 //! ```text
-//! queues 0, n.. -> HIL 0 -> FTL 0 -. a core
-//! queues 1, ..  -> HIL 1 -> FTL 1 -' a core           -> FCMD -> channels, a core each
+//! queues 0, n.. -> HIL 0 -> FTL 0 -> channels 0, n..      a core
+//! queues 1, ..  -> HIL 1 -> FTL 1 -> channels 1, ..       a core
 //!    ...           ...      ...
-//!     lock -- ranges: HIL     lock -- buffer, lock -- map and blocks: FTL     (a lock for each of lock.regions)
+//!           ranges, under    buffer, map and blocks, under
+//!           their locks      theirs (a lock for each of lock.regions)
 //! ```
 //! Whoever uses a shared structure holds its lock meanwhile, and fetches the lines that another core wrote. Reclaim and journal
 //! run beside the first FTL.
