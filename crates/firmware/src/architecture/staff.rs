@@ -78,6 +78,11 @@ impl Crew {
         found.unwrap_or_else(|| panic!("no thread {group}{index} for a part"))
     }
 
+    /// The threads of a group.
+    fn group(&self, group: &str) -> impl Iterator<Item = &Thread> {
+        self.threads.iter().filter(move |thread| thread.group == group)
+    }
+
     /// Seats a part on the thread that its slot belongs to.
     fn seat<S: Stage<Firmware> + 'static>(&mut self, slot: Slot<S>, part: Part, stage: S) {
         let thread = self.threads.iter_mut().find(|thread| thread.slot.id() == slot.id());
@@ -231,17 +236,14 @@ impl Staff {
     fn told(&self, crew: &Crew, count: u16) -> Vec<Slot<Cache>> {
         match self.sharers(Part::Cache) {
             None => self.seats(crew, Part::Cache, count),
-            Some(group) => {
-                let threads = crew.threads.iter().filter(|thread| thread.group == group);
-                threads.flat_map(|thread| (0..count).map(|_| thread.slot.part())).collect()
-            }
+            Some(group) => crew.group(group).flat_map(|thread| (0..count).map(|_| thread.slot.part())).collect(),
         }
     }
 
     /// For each NVMQ thread the places of the parts of a kind that it asks.
     fn near<S>(&self, crew: &Crew, part: Part, count: u16, askers: u16) -> Vec<Vec<Slot<S>>> {
         let Some(group) = self.sharers(part) else { return vec![self.seats(crew, part, count); askers.into()] };
-        let sharers: Vec<&Thread> = crew.threads.iter().filter(|thread| thread.group == group).collect();
+        let sharers: Vec<&Thread> = crew.group(group).collect();
         let near = |asker: u16| sharers[usize::from(asker) % sharers.len()].slot.part();
         (0..askers).map(|asker| vec![near(asker); count.into()]).collect()
     }

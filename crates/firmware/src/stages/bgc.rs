@@ -437,8 +437,7 @@ impl Bgc {
         self.moved += moved;
         let share = self.settings.reclaim.wear_share;
         if !asked && share > 0.0 {
-            let took = turn.now().since(since).secs_f64() * 1e9;
-            self.levels_from = turn.now() + Span::from_nanos_f64(took / share - took);
+            self.levels_from = turn.now() + rest_after(turn.now().since(since), share);
         }
         if group.is_some() {
             turn.note(Note::GroupReclaimed { moved: std::mem::take(&mut self.moved), on_demand, since });
@@ -548,6 +547,12 @@ impl Bgc {
 /// Whether no NVMQ thread has a command.
 pub(crate) fn is_idle(tables: &Tables, nvmq: u16) -> bool {
     (0..usize::from(nvmq)).all(|thread| tables.active.get(Tables::line(thread)) == 0)
+}
+
+/// How long work that took so long rests, so that it has no more than a share of the time.
+pub(crate) fn rest_after(took: Span, share: f64) -> Span {
+    let took = took.secs_f64() * 1e9;
+    Span::from_nanos_f64(took / share - took)
 }
 
 impl Stage<Firmware> for Bgc {

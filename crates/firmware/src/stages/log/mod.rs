@@ -11,14 +11,14 @@
 mod space;
 
 use crate::message::*;
-use crate::stages::bgc::is_idle;
+use crate::stages::bgc::{is_idle, rest_after};
 use crate::tables::journal::{COMMIT, HEAD, HEAD_WORDS, JOURNAL_OWNER, mark_of};
 use crate::{Drive, Firmware, GroupState, Mutation, Note, Settings, Tables, Turn, Work};
 use flash::Operation;
 use space::{Due, Page, Space};
 use stage::{Accepts, Address, Stage};
 use std::sync::Arc;
-use units::{Lpn, Ppn, Span, Time};
+use units::{Lpn, Ppn, Time};
 
 /// Tags of erases, of writers asked for their bounds, and of fences; pages are tagged by their place in the window.
 const ERASE: u32 = u32::MAX;
@@ -146,8 +146,7 @@ impl Log {
         self.phase = Phase::Resting;
         self.ended = turn.now();
         if self.was_busy {
-            let took = self.ended.since(self.began).secs_f64() * 1e9;
-            self.rests_until = self.ended + Span::from_nanos_f64(took / self.settings.journal.busy_share - took);
+            self.rests_until = self.ended + rest_after(self.ended.since(self.began), self.settings.journal.busy_share);
         }
     }
 
