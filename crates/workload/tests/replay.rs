@@ -199,6 +199,35 @@ fn compressed_traces_read_as_plain_ones_and_say_when_they_are_cut() {
 }
 
 #[test]
+fn a_byte_order_mark_before_a_text_is_no_part_of_it() {
+    let marked = [b"\xef\xbb\xbf".as_slice(), b"0,7,3584,w,0.5\n1,8,512,R,0.6\n"].concat();
+    for stored in [zstd::encode_all(marked.as_slice(), 1).unwrap(), marked] {
+        let trace = read(&stored, &Options::default()).unwrap();
+        assert_eq!((trace.summary().format, trace.summary().records), ("spc", 2));
+    }
+}
+
+#[test]
+fn what_holds_a_trace_in_a_way_that_is_not_read_is_named() {
+    let mut tar = b"homes.spc".to_vec();
+    tar.resize(257, 0);
+    tar.extend(b"ustar\x0000");
+    tar.resize(1024, b'0');
+    let packed_tar = zstd::encode_all(tar.as_slice(), 1).unwrap();
+    for (bytes, name) in [
+        (b"PK\x03\x04\x14\0".as_slice(), "a zip archive"),
+        (b"BZh91AY&SY\n0,7,3584,w,0.5\n", "compressed with bzip2"),
+        (&tar, "a tar archive"),
+        (&packed_tar, "a tar archive"),
+    ] {
+        let error = read(bytes, &Options { lenient: true, ..Options::default() }).unwrap_err();
+        let expected =
+            format!("sample: it is {name}; expected the trace itself, plain or compressed with zstd, gzip or xz");
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
+#[test]
 fn the_family_of_five_columns_is_told_apart_by_hints() {
     let format = |name: &str, text: &str| {
         let trace = Trace::read(Path::new(name), Cursor::new(text.to_string()), &Options::default()).unwrap();

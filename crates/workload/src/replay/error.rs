@@ -75,6 +75,14 @@ pub enum TraceError {
         /// The file.
         path: PathBuf,
     },
+    /// Not a trace, but what holds one.
+    #[error("{}: it is {container}; expected the trace itself, plain or compressed with zstd, gzip or xz", path.display())]
+    Container {
+        /// The file.
+        path: PathBuf,
+        /// What it is.
+        container: &'static str,
+    },
     /// No format fits.
     #[error("{}: no known format fits the beginning of the file; name one of {formats}", path.display())]
     Unrecognised {

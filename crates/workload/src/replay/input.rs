@@ -9,6 +9,19 @@ use std::path::{Path, PathBuf};
 const HEAD_BYTES: u64 = 64 << 10;
 /// No format has longer lines; a file without line ends is not read into memory whole.
 const LINE_BYTES_MAX: u64 = 64 << 10;
+/// What some editors put before UTF-8. No binary format of the list begins so.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
+/// What traces come in that this does not open: its first bytes, where they stand, and its name.
+const CONTAINERS: &[(&[u8], usize, &str)] = &[
+    (b"PK\x03\x04", 0, "a zip archive"),
+    (b"7z\xbc\xaf\x27\x1c", 0, "a 7z archive"),
+    (b"Rar!\x1a\x07", 0, "a rar archive"),
+    (b"ustar", 257, "a tar archive"),
+    (b"BZh", 0, "compressed with bzip2"),
+    (b"\x04\x22\x4d\x18", 0, "compressed with lz4"),
+    (b"\x1f\x9d", 0, "compressed with compress"),
+];
 
 /// The beginning of a file, uncompressed.
 pub struct Head {
@@ -60,6 +73,12 @@ impl Input {
         if length == 0 {
             return Err(TraceError::Empty { path: path.into() });
         }
+        if let Some(container) = container(&bytes) {
+            return Err(TraceError::Container { path: path.into(), container });
+        }
+        if bytes.starts_with(BYTE_ORDER_MARK) {
+            bytes.drain(..BYTE_ORDER_MARK.len());
+        }
         let file_name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         let head = Head { bytes: bytes.clone(), file_name, whole: (length as u64) < HEAD_BYTES };
         let reader = BufReader::with_capacity(64 << 10, Box::new(Cursor::new(bytes).chain(plain)) as Box<dyn Read>);
@@ -93,4 +112,10 @@ fn decompressed(magic: &[u8], file: impl BufRead + 'static) -> std::io::Result<B
         [0xfd, b'7', b'z', b'X', b'Z', 0] => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(file)),
         _ => Box::new(file),
     })
+}
+
+/// What the file is instead of a trace, by the bytes that its kind has in a fixed place.
+fn container(bytes: &[u8]) -> Option<&'static str> {
+    let fits = |(magic, at, _): &&(&[u8], usize, &str)| bytes.get(*at..).is_some_and(|rest| rest.starts_with(magic));
+    CONTAINERS.iter().find(fits).map(|(_, _, name)| *name)
 }
