@@ -166,25 +166,40 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// The same for a drive that is served: in real time, fresh, every byte kept, and `device` where none was named.
-    pub(crate) fn serving(&self, device: &str) -> Shared {
-        let or = |said: &Option<String>, otherwise: &str| Some(said.as_deref().unwrap_or(otherwise).to_owned());
-        Shared {
-            device: or(&self.device, device),
-            world: or(&self.world, "threads"),
-            payload: or(&self.payload, "full"),
-            precondition: or(&self.precondition, "none"),
-            ..self.clone()
-        }
-    }
-
     /// What was said, as layers over the configuration files.
     pub(crate) fn layers(&self, files: &[PathBuf]) -> Result<Layers, ConfigError> {
-        let mut layers = Layers::new();
+        self.over(Layers::new(), files)
+    }
+
+    /// What was said, as layers over the configuration files, and these over `lowest`.
+    pub(crate) fn over(&self, lowest: Layers, files: &[PathBuf]) -> Result<Layers, ConfigError> {
+        let mut layers = lowest;
         for file in files {
             layers = layers.file(Path::new(file))?;
         }
-        let flags = [
+        for (flag, value) in self.flags() {
+            if let Some(value) = value {
+                layers = layers.flag(flag, value)?;
+            }
+        }
+        self.set.iter().try_fold(layers, |layers, assignment| layers.set(assignment))
+    }
+
+    /// Says which of these flags were given although they change nothing here.
+    pub(crate) fn note_idle(&self, shell: &mut Shell<'_>, idle: &[&str], why: &str) -> std::io::Result<()> {
+        for (flag, value) in self.flags() {
+            if let Some(value) = value
+                && idle.contains(&flag)
+            {
+                shell.warn(&format!("note: {flag} {value} changes nothing: {why}\n"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The flags that stand for keys, with what was said.
+    fn flags(&self) -> [(&'static str, &Option<String>); 19] {
+        [
             ("--architecture", &self.architecture),
             ("--device", &self.device),
             ("--processor", &self.processor),
@@ -204,12 +219,6 @@ impl Shared {
             ("--world", &self.world),
             ("--timing", &self.timing),
             ("--timeline", &self.timeline),
-        ];
-        for (flag, value) in flags {
-            if let Some(value) = value {
-                layers = layers.flag(flag, value)?;
-            }
-        }
-        self.set.iter().try_fold(layers, |layers, assignment| layers.set(assignment))
+        ]
     }
 }

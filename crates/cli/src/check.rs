@@ -21,7 +21,7 @@ pub(crate) struct CheckArguments {
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// How many seeds are tried; 200, or 1 where a seed is named
-    #[arg(long, visible_alias = "seeds", value_name = "N")]
+    #[arg(long, visible_alias = "seeds", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     runs: Option<u64>,
     /// Only this firmware architecture (`list architectures`); otherwise they take turns
     #[arg(long, value_name = "NAME")]
@@ -173,9 +173,10 @@ impl CheckArguments {
         let Some(name) = &self.architecture else { return Ok(None) };
         let found = ARCHITECTURES.iter().copied().find(|known| known.name() == name);
         found.map(Some).ok_or_else(|| {
+            let names: Vec<&str> = ARCHITECTURES.iter().map(|known| known.name()).collect();
             unusable(
-                format!("--architecture is {name}; expected one there is"),
-                "`flashloom list architectures` says which",
+                format!("--architecture is {name}; expected one of {}", names.join(", ")),
+                "`flashloom list architectures` describes them",
             )
         })
     }
@@ -213,11 +214,11 @@ fn page(shell: &Shell<'_>, outcome: &Sweep) -> String {
         "erases",
         "failed",
         "lost",
-        "read-only",
+        "locked",
         "drains",
-        "checkpoints",
+        "logged",
         "took",
-        "at most",
+        "most",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(outcome.totals.iter().map(|(name, totals)| Row::new(name, totals).cells()));

@@ -19,6 +19,7 @@ mod huge_pages;
 mod index;
 mod keys;
 mod list;
+mod output;
 mod picture;
 mod progress;
 mod replay;
@@ -28,8 +29,8 @@ mod shell;
 mod table;
 mod whole;
 
-use clap::Parser as _;
 use clap::error::ErrorKind;
+use clap::{Command, CommandFactory as _, FromArgMatches as _};
 use std::ffi::OsString;
 
 pub use huge_pages::begin_with_huge_pages;
@@ -37,7 +38,8 @@ pub use shell::Shell;
 
 /// Runs one command line, the program's name first; its exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, shell: &mut Shell<'_>) -> u8 {
-    let command = match arguments::Flashloom::try_parse_from(arguments) {
+    let parsed = parser().try_get_matches_from(arguments);
+    let command = match parsed.and_then(|matches| arguments::Flashloom::from_arg_matches(&matches)) {
         Ok(parsed) => parsed.command,
         Err(refused) => {
             let text = shell.styled(&refused.render());
@@ -50,4 +52,15 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, shell: &mut Shell<'_>)
         Ok(()) => failure::DONE,
         Err(error) => failure::report(&error, shell),
     }
+}
+
+/// The parser, which takes a number below zero for a value, so that who knows what is allowed can say it.
+fn parser() -> Command {
+    let numbers = |verb: Command| {
+        verb.mut_args(|argument| {
+            let is_valued = argument.get_action().takes_values() && !argument.is_positional();
+            if is_valued { argument.allow_negative_numbers(true) } else { argument }
+        })
+    };
+    arguments::Flashloom::command().mut_subcommands(numbers)
 }

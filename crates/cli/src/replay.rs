@@ -90,6 +90,7 @@ impl ReplayArguments {
         let resolved = layers.resolve()?;
         check_supported(&self.shared, &resolved)?;
         let (trace, namespaces) = self.fit(&resolved)?;
+        self.shared.note_idle(shell, &["--workload", "--block-size"], "the trace says what is asked for")?;
         let phase = self.phase(&resolved, &trace)?;
         let json = shell.json(self.shared.json.as_deref())?;
         self.introduce(shell, &trace, &namespaces)?;

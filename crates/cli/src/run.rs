@@ -3,15 +3,15 @@
 use crate::Shell;
 use crate::arguments::Shared;
 use crate::failure::{is_fault, unusable};
+use crate::output::Output;
 use crate::progress::Progress;
-use crate::shell::{Json, create};
+use crate::shell::Json;
 use crate::whole::{Faulty, Whole};
 use clap::Args;
 use host::Phase;
 use report::{Summary, render_on};
 use rig::config::{Resolved, World};
 use rig::{Device, Recovery, Session};
-use std::fs::File;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use units::Span;
@@ -119,7 +119,7 @@ impl Measurement<'_> {
         // What cannot be is refused before anything is said.
         self.resolved.draw(&self.device)?;
         let timeline = match &self.resolved.timeline {
-            Some(path) => Some((path, create(&path.display().to_string(), "--timeline")?)),
+            Some(path) => Some((path, Output::open(&path.display().to_string(), "--timeline")?)),
             None => None,
         };
         shell.say(&self.introduction())?;
@@ -139,7 +139,7 @@ impl Measurement<'_> {
         &self,
         shell: &mut Shell<'_>,
         phases: Vec<Phase>,
-        timeline: Option<(&PathBuf, File)>,
+        timeline: Option<(&PathBuf, Output)>,
         done: &mut Vec<Summary>,
     ) -> anyhow::Result<()> {
         let events_max = if timeline.is_some() { TIMELINE_EVENTS } else { 0 };
@@ -189,8 +189,11 @@ impl Measurement<'_> {
         Ok(())
     }
 
-    fn draw(&self, shell: &mut Shell<'_>, session: &Session, path: &str, file: File) -> anyhow::Result<()> {
-        let drawn = session.draw_timeline(file).map_err(|error| unusable(format!("--timeline {path}: {error}"), ""))?;
+    fn draw(&self, shell: &mut Shell<'_>, session: &Session, path: &str, mut file: Output) -> anyhow::Result<()> {
+        let drawn = file
+            .begin()
+            .and_then(|file| session.draw_timeline(file))
+            .map_err(|error| unusable(format!("--timeline {path}: {error}"), ""))?;
         let cut = if drawn.is_cut { "; it ends there, the run went on" } else { "" };
         let from =
             if drawn.events == 0 { "nothing".into() } else { format!("{} events up to {}", drawn.events, drawn.until) };

@@ -6,7 +6,7 @@ use crate::failure::unusable;
 use crate::keys::read_keys;
 use crate::run::check_supported;
 use clap::Args;
-use rig::config::{Payload, Resolved, World};
+use rig::config::{Layers, Payload, Resolved, World};
 use rig::{Door, DoorbellPath, Layout, Recovery, Service, ServiceError, ServiceSettings};
 use serde::Serialize;
 use serde_json::json;
@@ -49,12 +49,23 @@ pub(crate) struct ServeArguments {
     /// The address that discovery tells, where address translation hides the one that hosts dial
     #[arg(long, value_name = "ADDR:PORT")]
     advertise: Option<String>,
+    /// Configuration file
+    #[arg(long, value_name = "FILE")]
+    config: Vec<PathBuf>,
     #[command(flatten)]
     shared: Shared,
 }
 
-/// Where the drive is when nothing is said: it takes no more memory than it has flash.
-const DEVICE: &str = "mlc-4gb";
+/// What a drive is that is served, where no file and no flag says otherwise: in real time, fresh, every byte kept, and of no more flash
+/// than this machine has memory for.
+const SERVED: &str = r#"
+platform.device = "mlc-4gb"
+run.world = "threads"
+run.payload = "full"
+run.precondition = "none"
+"#;
+/// Flags that say what a host of ours would ask for.
+const IDLE: &[&str] = &["--workload", "--block-size", "--ios", "--duration", "--until", "--round"];
 
 /// What is known when a service has ended.
 #[derive(Serialize)]
@@ -69,6 +80,7 @@ impl ServeArguments {
     pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
         let door = self.door()?;
         let resolved = self.resolve()?;
+        self.shared.note_idle(shell, IDLE, "hosts say what they want")?;
         let json = shell.json(self.shared.json.as_deref())?;
         let service = self.service(&resolved, door)?;
         let stop = service.stop();
@@ -132,14 +144,20 @@ impl ServeArguments {
     }
 
     fn resolve(&self) -> anyhow::Result<Resolved> {
-        let shared = self.shared.serving(DEVICE);
-        let resolved = shared.layers(&[])?.resolve()?;
-        check_supported(&shared, &resolved)?;
+        let lowest = Layers::new().text("serve", SERVED)?;
+        let resolved = self.shared.over(lowest, &self.config)?.resolve()?;
+        check_supported(&self.shared, &resolved)?;
         if !matches!(resolved.world, World::Threads { .. }) {
-            return Err(unusable("--world sim; expected threads: hosts live in real time", ""));
+            return Err(unusable(
+                "--world sim; expected threads: hosts live in real time",
+                "--world threads says so over a file",
+            ));
         }
         if resolved.payload != Payload::Full {
-            return Err(unusable("--payload; expected full: hosts read what they wrote", ""));
+            return Err(unusable(
+                "--payload; expected full: hosts read what they wrote",
+                "--payload full says so over a file",
+            ));
         }
         Ok(resolved)
     }
@@ -220,6 +238,8 @@ pub(crate) fn check_name(name: &str) -> anyhow::Result<()> {
 
 /// The exit code of a service follows from what ended it.
 pub(crate) fn is_fault(error: &ServiceError) -> bool {
-    !matches!(error, ServiceError::Serve(rig::ServeError::Listen { .. } | rig::ServeError::Wait(_)))
-        && !matches!(error, ServiceError::Session(rig::SessionError::Build(_)))
+    !matches!(
+        error,
+        ServiceError::Serve(rig::ServeError::Listen { .. } | rig::ServeError::Socket { .. } | rig::ServeError::Wait(_))
+    ) && !matches!(error, ServiceError::Session(rig::SessionError::Build(_)))
 }

@@ -1,9 +1,9 @@
 //! Where a command's words go: results, messages, JSON, and whether anybody watches.
 
+use crate::output::Output;
 use anyhow::Context;
 use clap::builder::StyledStr;
 use report::Page;
-use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 
 /// The two streams of a command.
@@ -71,7 +71,7 @@ impl<'a> Shell<'a> {
                 self.hushed = true;
                 Json::Out
             }
-            Some(path) => Json::File(create(path, "--json")?, path.into()),
+            Some(path) => Json::File(Output::open(path, "--json")?, path.into()),
         })
     }
 
@@ -83,7 +83,9 @@ impl<'a> Shell<'a> {
                 writeln!(self.out, "{text}")?;
                 Ok(self.out.flush()?)
             }
-            Json::File(mut file, path) => writeln!(file, "{text}").with_context(|| format!("--json {path}")),
+            Json::File(mut file, path) => {
+                file.begin().and_then(|file| writeln!(file, "{text}")).with_context(|| format!("--json {path}"))
+            }
         }
     }
 }
@@ -92,12 +94,5 @@ impl<'a> Shell<'a> {
 pub(crate) enum Json {
     Nowhere,
     Out,
-    File(File, String),
-}
-
-/// Creates a file that a flag names.
-pub(crate) fn create(path: &str, flag: &str) -> anyhow::Result<File> {
-    File::create(path).map_err(|error| {
-        crate::failure::unusable(format!("{flag} {path}: {error}; expected a file that can be written"), "")
-    })
+    File(Output, String),
 }

@@ -183,8 +183,10 @@ impl Shares<'_> {
     fn direction(&self, of: impl Fn(&Summary) -> &Direction) -> Direction {
         let had: Vec<_> = self.phases.iter().filter(|(_, phase)| of(phase).ios > 0).collect();
         let share: f64 = had.iter().map(|(share, _)| share).sum::<f64>().max(f64::MIN_POSITIVE);
-        let rate =
-            |value: fn(&Direction) -> f64| had.iter().map(|(part, phase)| part * value(of(phase))).sum::<f64>() / share;
+        // The sum of nothing is a negative zero.
+        let rate = |value: fn(&Direction) -> f64| {
+            had.iter().map(|(part, phase)| part * value(of(phase))).fold(0.0, |sum, part| sum + part) / share
+        };
         let ios: u64 = had.iter().map(|(_, phase)| of(phase).ios).sum();
         let latencies: Vec<(u64, &Latency)> =
             had.iter().filter_map(|(_, phase)| Some((of(phase).ios, of(phase).latency.as_ref()?))).collect();
@@ -266,7 +268,7 @@ impl Shares<'_> {
         Locks {
             acquires,
             waits,
-            wait_mean: (waits > 0).then(|| waited / waits as f64),
+            wait_mean: Some(if waits > 0 { waited / waits as f64 } else { 0.0 }),
             inquiry_mean: (acquires > 0).then(|| inquired / acquires as f64),
         }
     }

@@ -168,7 +168,7 @@ fn locks(counts: &Counts) -> Locks {
     Locks {
         acquires: counts.locks,
         waits: counts.lock_waits,
-        wait_mean: mean(counts.lock_wait_time, counts.lock_waits),
+        wait_mean: mean(counts.lock_wait_time, counts.lock_waits).or(Some(0.0)),
         inquiry_mean: mean(counts.lock_time, counts.locks),
     }
 }

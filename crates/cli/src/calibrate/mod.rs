@@ -7,7 +7,7 @@ mod memory;
 
 use crate::Shell;
 use crate::bench::{drive, messages};
-use crate::shell::create;
+use crate::output::Output;
 use crate::table::table;
 use anyhow::Context;
 use clap::Args;
@@ -49,12 +49,14 @@ pub(crate) struct Measured {
 
 impl CalibrateArguments {
     pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
-        let out = self.out.as_deref().map(|path| create(path, "--out")).transpose()?;
+        let out = self.out.as_deref().map(|path| Output::open(path, "--out")).transpose()?;
         let json = shell.json(self.json.as_deref())?;
         let measured = self.measure()?;
         shell.say(&text(shell, &measured))?;
         if let (Some(mut out), Some(path)) = (out, &self.out) {
-            out.write_all(file::text(&measured).as_bytes()).with_context(|| format!("{path}: cannot be written"))?;
+            out.begin()
+                .and_then(|out| out.write_all(file::text(&measured).as_bytes()))
+                .with_context(|| format!("{path}: cannot be written"))?;
             shell.say(&format!("written to {path}: `--processor {path}` takes it\n"))?;
         }
         shell.put(json, &serde_json::to_string_pretty(&to_json(&measured))?)

@@ -38,7 +38,17 @@ const REFUSED: &[(&[&str], &[&str])] = &[
         &["--precondition: run.precondition is \"rand:x\"; expected none, seq, or rand:TIMES"],
     ),
     (&["run", "--payload", "some"], &["--payload: run.payload is \"some\"; expected one of none, fingerprint, full"]),
-    (&["run", "--seed", "-1"], &["unexpected argument '-1'"]),
+    (&["run", "--seed", "-1"], &["--seed: run.seed is -1; expected a whole number from 0"]),
+    (&["run", "--ios", "-5"], &["--ios: workload.ios is -5; expected a whole number from 0"]),
+    (&["check", "--runs", "-1"], &["invalid value '-1' for '--runs <N>'"]),
+    (&["check", "--runs", "0"], &["invalid value '0' for '--runs <N>'"]),
+    (&["check", "--architecture", "x"], &["--architecture is x; expected one of deepflash, base_deepflash"]),
+    (&["run", "--set", "=1"], &["--set: found =1; expected KEY=VALUE"]),
+    (&["run", "--device", "/dev/null"], &["device.summary is missing; expected it in /dev/null"]),
+    (
+        &["serve", "--vfio-user", "/nowhere/socket"],
+        &["/nowhere/socket: ", "expected a path where a socket can be made"],
+    ),
     (
         &["run", "--set", "cache.size=1"],
         &["--set: unknown key cache.size; did you mean cache.size_bytes?", "help: `flashloom describe`"],

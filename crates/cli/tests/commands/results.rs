@@ -1,6 +1,6 @@
 //! What commands print: contract keys, streams, files, round trips.
 
-use crate::shell::{argument, file, flashloom, small};
+use crate::shell::{SMALL, argument, file, flashloom, small};
 use serde_json::Value;
 
 /// The keys of every result of DeepFlash, part by part.
@@ -28,6 +28,25 @@ fn check_keys(json: &Value) {
             assert!(found.get(key).is_some(), "{part}/{key} is missing: {found}");
         }
     }
+}
+
+#[test]
+fn a_file_keeps_what_it_held_until_there_is_something_to_put_there() {
+    let earlier = b"an earlier result, and a long one\n".repeat(9_000);
+    let (old, fresh) = (file("kept.json", &earlier), file("fresh.json", b""));
+    std::fs::remove_file(&fresh).unwrap();
+    // The drive is refused when the blueprint is drawn, after the file was opened.
+    let refused = ["--set", "device.over_provisioning=0", "--set", "device.user_bytes=derived"];
+    for path in [&old, &fresh] {
+        let ended = flashloom(&[&["run", "--json", argument(path)], &SMALL[..], &refused].concat());
+        assert_eq!(ended.code, 2, "{ended:?}");
+    }
+    assert!(std::fs::read(&old).unwrap() == earlier, "it was changed");
+    assert!(!fresh.exists(), "a run that was refused leaves no file");
+    small(&["run", "--workload", "randread", "--ios", "10", "--json", argument(&old)]);
+    let json: Value =
+        serde_json::from_slice(&std::fs::read(&old).unwrap()).expect("nothing is left of the longer text");
+    assert_eq!(json["ios"], 10);
 }
 
 #[test]

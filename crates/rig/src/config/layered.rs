@@ -4,6 +4,7 @@ use super::field::Field;
 use super::schema::{Key, schema};
 use super::value::{Entry, Value, entries};
 use super::{ConfigError, Origin};
+use std::sync::Arc;
 
 /// A value and its origin.
 #[derive(Clone, Debug)]
@@ -62,6 +63,8 @@ pub(super) fn layer(
 #[derive(Clone, Debug)]
 pub(super) struct Layered {
     settings: Vec<Setting>,
+    /// The file that describes a table, as `device`: who lacks a required key.
+    files: Vec<(&'static str, Arc<str>)>,
 }
 
 impl Layered {
@@ -71,7 +74,13 @@ impl Layered {
             let origin = Origin::Default { line: key.line };
             Setting { value: key.default.clone(), origin }
         };
-        Layered { settings: schema().keys.iter().map(setting).collect() }
+        Layered { settings: schema().keys.iter().map(setting).collect(), files: Vec::new() }
+    }
+
+    /// Lays the file over the ones so far that describes all of a table.
+    pub(super) fn lay_file(&mut self, table: &'static str, file: &Arc<str>, layer: Layer) {
+        self.files.push((table, file.clone()));
+        self.lay(layer);
     }
 
     /// Lays one more layer over the ones so far.
@@ -170,15 +179,11 @@ impl Layered {
         self.iter().find(missing).map_or(Ok(()), |(key, _)| Err(self.refuse(&key.path, "")))
     }
 
-    /// The device or processor file that should have a key: where its neighbours come from.
+    /// The device or processor file that should have a key.
     fn file_of(&self, key: &str) -> String {
         let table = key.split('.').next().unwrap_or_default();
-        let neighbour = self.iter().filter(|(key, _)| key.path.split('.').next() == Some(table));
-        let file = neighbour.into_iter().find_map(|(_, setting)| match &setting.origin {
-            Origin::Device { file, .. } | Origin::Processor { file, .. } => Some(file.to_string()),
-            _ => None,
-        });
-        file.unwrap_or_else(|| format!("the {table} file"))
+        let file = self.files.iter().find(|(name, _)| *name == table);
+        file.map_or_else(|| format!("the {table} file"), |(_, file)| file.to_string())
     }
 }
 

@@ -105,7 +105,7 @@ impl Layers {
     /// # Errors
     /// No equals sign, an unknown key.
     pub fn set(mut self, assignment: &str) -> Result<Self, ConfigError> {
-        let Some((key, value)) = assignment.split_once('=') else {
+        let Some((key, value)) = assignment.split_once('=').filter(|(key, _)| !key.trim().is_empty()) else {
             return Err(ConfigError::NotAnAssignment { found: assignment.into() });
         };
         self.sets.push(assign(key.trim(), value.trim(), Origin::Set)?);
@@ -131,10 +131,10 @@ impl Layers {
         let mut layered = Layered::defaults();
         let Source { name, file, text } = &device;
         let at = |line| Origin::Device { name: name.clone(), file: file.clone(), line };
-        layered.lay(layer(file, text, Some("device"), at)?);
+        layered.lay_file("device", file, layer(file, text, Some("device"), at)?);
         let Source { name, file, text } = &processor;
         let at = |line| Origin::Processor { name: name.clone(), file: file.clone(), line };
-        layered.lay(layer(file, text, Some("processor"), at)?);
+        layered.lay_file("processor", file, layer(file, text, Some("processor"), at)?);
         layered.lay(firmware_keys::architecture_layer(&layered, architecture)?);
         layered.lay(user);
         layered.settle_alternatives();
