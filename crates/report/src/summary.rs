@@ -245,7 +245,7 @@ pub struct Locks {
     pub acquires: u64,
     /// Of these, how many had to wait.
     pub waits: u64,
-    /// Mean wait of those that waited, ns; absent where none did.
+    /// Mean wait of those that waited, ns; 0 where none did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_mean: Option<f64>,
     /// Mean time to find out whether a range is free, ns.
@@ -275,7 +275,8 @@ pub struct GarbageCollection {
     pub blocks: u64,
     /// Valid pages moved.
     pub pages_moved: u64,
-    /// Time that host writes stood still for it, ns, summed.
+    /// Time that host writes of a TRANS thread stood still for it, ns: the sum over all groups reclaimed on demand. A thread empties
+    /// several at once, so that this may exceed the length of the run.
     pub foreground_ns: u64,
 }
 

@@ -2,7 +2,7 @@
 
 use crate::human::{bandwidth, bar, count, nanos, number, of, percent};
 use crate::page::{bar_cell, cells, put};
-use crate::{Bound, Direction, Latency, Page, SteadyState, Summary};
+use crate::{Bound, Cache, Direction, Latency, Page, SteadyState, Summary};
 
 /// From here on a resource counts as the limit: arrivals are not evenly spaced, so waiting grows steeply before it is full.
 const NEAR: f64 = 0.8;
@@ -213,14 +213,27 @@ fn processor_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
         let line =
             format!("{ratio} hits ({} of {}), {bypasses} bypasses, {evictions} evictions", count(hits), count(looked));
         lines.push(("cache", line));
+        if is_filling(cache) {
+            let line = "the buffer was still filling: most writes met an entry without a page, and rates fall when it is full; \
+                        workload.warm_up_ios fills it first";
+            lines.push(("", line.into()));
+        }
     }
     if let Some(locks) = &summary.locks {
         let share = locks.waits as f64 / locks.acquires.max(1) as f64;
-        let wait = locks.wait_mean.map(|mean| format!(" ({} on average)", nanos(mean))).unwrap_or_default();
+        let waited = locks.wait_mean.filter(|_| locks.waits > 0);
+        let wait = waited.map(|mean| format!(" ({} on average)", nanos(mean))).unwrap_or_default();
         let inquiry = locks.inquiry_mean.map(|mean| format!("; an inquiry takes {}", nanos(mean))).unwrap_or_default();
         let taken = count(locks.acquires as f64);
         lines.push(("locks", format!("{taken} taken, {} of them after a wait{wait}{inquiry}", percent(share))));
     }
+}
+
+/// Whether most writes that were not in the buffer took an entry that had nothing to be put out. Fewer than these say nothing.
+fn is_filling(cache: &Cache) -> bool {
+    const WRITES_MIN: u64 = 1_000;
+    let missed = cache.writes.misses;
+    missed >= WRITES_MIN && 2 * (cache.evictions + cache.bypasses) < missed
 }
 
 fn flash_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
@@ -240,7 +253,7 @@ fn flash_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
         let stalled = nanos(gc.foreground_ns as f64);
         lines.push((
             "collection",
-            format!("{blocks} blocks reclaimed, {moved} pages moved; host writes stood still for {stalled}"),
+            format!("{blocks} blocks reclaimed, {moved} pages moved; writes waited {stalled} for it in sum"),
         ));
     }
     if let Some(journal) = &summary.journal {
@@ -278,6 +291,7 @@ fn spread(shares: &[f64]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Lookups;
     use crate::sample::sample;
 
     #[test]
@@ -304,6 +318,17 @@ mod tests {
         let coloured = render_on(Page { width: 100, colour: true }, &sample());
         assert!(coloured.contains("\x1b[1m") && coloured.contains("\x1b[32mnone wrong"));
         assert!(!render_on(Page::PLAIN, &sample()).contains('\x1b'));
+    }
+
+    #[test]
+    fn a_run_that_fills_the_buffer_says_so() {
+        let run = |evictions, bypasses| {
+            let writes = Lookups { hits: 0, misses: 10_000 };
+            let cache = Cache { evictions, bypasses, ..Cache::of(Lookups::default(), writes) };
+            render_on(Page::PLAIN, &Summary { cache: Some(cache), ..sample() })
+        };
+        assert!(run(4_000, 900).contains("the buffer was still filling"));
+        assert!(!run(4_000, 1_000).contains("still filling"));
     }
 
     #[test]
