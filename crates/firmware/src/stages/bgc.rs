@@ -21,6 +21,7 @@ mod tag;
 
 use crate::message::*;
 use crate::policies::{pick_victim, survey, trans_of};
+use crate::stages::rest::Rest;
 use crate::{Drive, Firmware, Flaw, GroupState, Mapping, MappingScheme, Mutation, Note, Settings, Tables, Turn, Work};
 use flash::Operation;
 use stage::{Accepts, Address, Stage};
@@ -126,7 +127,7 @@ pub(crate) struct Bgc {
     moved: u32,
     /// A TRANS thread was told that the drive is idle, or to close a group.
     tidying: bool,
-    idle_since: Option<Time>,
+    rest: Rest,
     /// From when on a cold group of a busy drive may be moved.
     levels_from: Time,
     /// The TRANS thread to look at first for that.
@@ -169,7 +170,7 @@ impl Bgc {
             asked: VecDeque::new(),
             moved: 0,
             tidying: false,
-            idle_since: None,
+            rest: Rest::default(),
             levels_from: Time::ZERO,
             levels_next: 0,
             turn_of: index,
@@ -455,17 +456,17 @@ impl Bgc {
         if !self.settings.reclaim.background {
             return;
         }
-        let idle = is_idle(&self.tables, self.settings.parts.nvmq);
         let now = turn.now();
-        let since = *self.idle_since.get_or_insert(now);
+        let rest = self.rest.look(now, &self.tables, self.settings.parts.nvmq);
         if self.is_at_rest() && !self.tidying {
             self.scrub(turn);
         }
-        if !idle {
-            self.idle_since = None;
-            self.level(turn);
-        } else if self.is_at_rest() && !self.tidying && now.since(since) >= self.settings.reclaim.idle {
-            self.choose_in_background(turn);
+        match rest {
+            None => self.level(turn),
+            Some(since) if self.is_at_rest() && !self.tidying && now.since(since) >= self.settings.reclaim.idle => {
+                self.choose_in_background(turn);
+            }
+            Some(_) => {}
         }
         turn.wake_at(now + LOOK_EVERY);
     }
@@ -542,11 +543,6 @@ impl Bgc {
             }
         }
     }
-}
-
-/// Whether no NVMQ thread has a command.
-pub(crate) fn is_idle(tables: &Tables, nvmq: u16) -> bool {
-    (0..usize::from(nvmq)).all(|thread| tables.active.get(Tables::line(thread)) == 0)
 }
 
 /// How long work that took so long rests, so that it has no more than a share of the time.

@@ -14,6 +14,7 @@ pub(crate) mod log;
 pub(crate) mod nvmq;
 pub(crate) mod pipessd;
 pub(crate) mod request;
+pub(crate) mod rest;
 pub(crate) mod tradition;
 pub(crate) mod trans;
 

@@ -48,8 +48,8 @@ pub struct Tables {
     pub cq_tail: Words,
     /// List buffers of each NVMQ thread's commands.
     pub lists: Words,
-    /// Commands under way in each NVMQ thread, a line each.
-    pub active: Words,
+    /// What each NVMQ thread is doing, a line each: commands under way in the lower half of a word, signs of life in the upper.
+    active: Words,
     /// Buffer tags: cached page in the lower half of an entry, evicted page in the upper, each plus 1.
     pub tags: Words,
     /// Page buffers.
@@ -133,6 +133,20 @@ impl Tables {
     /// The word of a per-line table.
     pub fn line(index: usize) -> usize {
         index * LINE_WORDS
+    }
+    /// Shows how many commands a thread has under way, which only that thread says. Each time is a sign of life.
+    pub(crate) fn show_activity(&self, thread: usize, under_way: u32) {
+        let word = Tables::line(thread);
+        let signs = (self.active.get(word) >> 32) + 1;
+        self.active.set(word, signs << 32 | u64::from(under_way));
+    }
+    /// Commands that a thread has under way.
+    pub(crate) fn commands_under_way(&self, thread: usize) -> u32 {
+        self.active.get(Tables::line(thread)) as u32
+    }
+    /// How often a thread has shown what it does, modulo 2^32.
+    pub(crate) fn signs_of_life(&self, thread: usize) -> u64 {
+        self.active.get(Tables::line(thread)) >> 32
     }
     /// The place of entry `count` of a queue's SQ or CQ buffer ring.
     pub fn place(&self, queue: units::QueueId, count: u64) -> usize {

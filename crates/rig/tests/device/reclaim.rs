@@ -1,12 +1,13 @@
 //! Reclaim, wear and the journal: overwritten many times, a drive keeps every page, spreads its wear, and uses idle time.
 
 use crate::small::{Small, processor};
+use firmware::ReclaimSettings;
 use firmware::architecture::ARCHITECTURES;
 use flash::MediaFault;
 use host::{Pace, Phase};
 use report::Summary;
 use rig::{Device, Session, SessionError};
-use units::Bytes;
+use units::{Bytes, Span};
 use workload::{Arrivals, Parameters, Pattern, Recipe, Share};
 
 fn writes(pattern: Pattern, arrivals: Arrivals, sectors: u64, ios: u64) -> Phase {
@@ -69,6 +70,38 @@ fn in_idle_periods_groups_are_reclaimed_before_anybody_waits() {
         let late = good(&device, bursts()).gc.expect("it reclaims");
         assert!(ahead.blocks > 0 && late.blocks > 0);
         assert!(ahead.foreground_ns < late.foreground_ns / 4, "{ahead:?} {late:?}");
+    }
+}
+
+/// One read at a time leaves moments in which no thread has a command; they are no rest, however often a look falls into one.
+#[test]
+fn reads_one_after_another_leave_no_time_to_reclaim_in() {
+    for &architecture in ARCHITECTURES {
+        let fill = rig::Fill::Random { times: 2.0 };
+        let small = Small { architecture, fill, queues: 1, depth: 1, ..Small::default() };
+        let blocks = |background, arrivals, ios| {
+            let mut device = small.device();
+            device.settings.reclaim = ReclaimSettings {
+                background,
+                idle: Span::from_millis(1),
+                background_free: 0.9,
+                ..device.settings.reclaim
+            };
+            let pace = if arrivals == Arrivals::Closed { Pace::Closed } else { Pace::Timed };
+            let recipe = Recipe { arrivals, ..Recipe::fixed("reads", Pattern::Random, 1.0, 4096) };
+            let source = recipe.source(&Parameters::new(small.sectors(), 1)).expect("a drawable workload");
+            let phase = Phase { ios: Some(ios), ..Phase::new("reads", Box::new(source), pace) };
+            good(&device, phase).gc.expect("it reclaims").blocks
+        };
+        let [never, busy] = [false, true].map(|background| blocks(background, Arrivals::Closed, 20_000));
+        let resting =
+            blocks(true, Arrivals::Bursty { per_second: 1_000.0, lead_ms: 0.0, on_ms: 20.0, off_ms: 300.0 }, 100);
+        let name = architecture.name();
+        // What a drive needs to have room at all it reclaims first.
+        assert!(
+            busy == never && resting > never,
+            "{name}: {busy} blocks under reads, {resting} in pauses, {never} at first"
+        );
     }
 }
 

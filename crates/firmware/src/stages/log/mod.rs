@@ -11,7 +11,8 @@
 mod space;
 
 use crate::message::*;
-use crate::stages::bgc::{is_idle, rest_after};
+use crate::stages::bgc::rest_after;
+use crate::stages::rest::is_idle;
 use crate::tables::journal::{COMMIT, HEAD, HEAD_WORDS, JOURNAL_OWNER, mark_of};
 use crate::{Drive, Firmware, GroupState, Mutation, Note, Settings, Tables, Turn, Work};
 use flash::Operation;

@@ -165,7 +165,7 @@ impl Nvmq {
 
     /// Lets BGC and LOG see whether this thread has anything to do.
     fn publish_activity(&self) {
-        self.tables.active.set(Tables::line(usize::from(self.index)), self.slots.used() as u64);
+        self.tables.show_activity(usize::from(self.index), self.slots.used() as u32);
     }
 }
 

@@ -13,7 +13,7 @@
 use super::worker::{Step, Worker};
 use crate::message::*;
 use crate::policies::{pick_victim, survey};
-use crate::stages::bgc::is_idle;
+use crate::stages::rest::Rest;
 use crate::{GroupState, Note, Turn, VictimPolicy, Work};
 use flash::Operation;
 use nvme::spec::Status;
@@ -63,7 +63,7 @@ pub(super) struct Reclaim {
     erases_left: u32,
     since: Time,
     in_background: bool,
-    idle_since: Option<Time>,
+    rest: Rest,
 }
 
 impl Reclaim {
@@ -80,7 +80,7 @@ impl Reclaim {
             erases_left: 0,
             since: Time::ZERO,
             in_background: false,
-            idle_since: None,
+            rest: Rest::default(),
         }
     }
 }
@@ -342,11 +342,8 @@ impl Worker {
         }
         let now = turn.now();
         turn.wake_at(now + LOOK_EVERY);
-        let idle = is_idle(&self.shared.tables, self.shared.workers);
-        let since = *self.reclaim.idle_since.get_or_insert(now);
-        if !idle {
-            self.reclaim.idle_since = None;
-        } else if self.step == Step::Idle && now.since(since) >= settings.idle {
+        let rest = self.reclaim.rest.look(now, &self.shared.tables, self.shared.workers);
+        if self.step == Step::Idle && rest.is_some_and(|since| now.since(since) >= settings.idle) {
             let survey = survey(&self.shared.tables.groups, 0);
             let enough = f64::from(survey.free) >= settings.background_free * f64::from(survey.owned);
             if !enough || survey.due(settings.wear_gap).is_some() {

@@ -139,8 +139,7 @@ impl Worker {
     }
 
     fn publish_activity(&self) {
-        let active = u64::from(self.request.is_some());
-        self.shared.tables.active.set(Tables::line(usize::from(self.index)), active);
+        self.shared.tables.show_activity(usize::from(self.index), self.request.is_some().into());
     }
 
     fn on_take(&mut self, turn: &mut Turn<'_>, take: Take) {
