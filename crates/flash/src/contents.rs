@@ -490,8 +490,8 @@ impl Media for Contents {
             let stored = StoredPage { mark, owner: oob.owner, sequence: oob.sequence, check, erases };
             let failed = |_| MediaFault::StoreFailed { block: self.geometry.block_of(ppn) };
             if scrambles {
-                let scrambled: Vec<u64> =
-                    payload.iter().zip(scrambler::stream(ppn)).map(|(word, key)| word ^ key).collect();
+                let mut scrambled = Vec::with_capacity(words);
+                scrambler::extend(&mut scrambled, ppn, payload);
                 store.write(ppn, stored, &scrambled).map_err(failed)?;
             } else {
                 store.write(ppn, stored, payload).map_err(failed)?;
@@ -505,7 +505,7 @@ impl Media for Contents {
         if !is_stored {
             chunk.words.resize(index * words, 0);
             match scrambles {
-                true => chunk.words.extend(payload.iter().zip(scrambler::stream(ppn)).map(|(word, key)| word ^ key)),
+                true => scrambler::extend(&mut chunk.words, ppn, payload),
                 false => chunk.words.extend_from_slice(payload),
             }
         }
