@@ -3,7 +3,7 @@
 use crate::Vocabulary;
 use crate::blueprint::Address;
 use crate::lock::{Acquired, Lock};
-use crate::memory::{Access, Coherence, Words};
+use crate::memory::{Access, Coherence, LineId, Words};
 use units::{Span, StageId, Time};
 
 /// What one piece of work takes: issue slots, which the hardware threads of a core share, and time in which the
@@ -51,6 +51,8 @@ pub struct Outbox<V: Vocabulary> {
     pub halt: bool,
     /// Whether anything but messages was asked for: most turns ask for nothing else, and are not searched for it.
     pub has_more: bool,
+    /// Whether there is no recorder: notes are dropped where they are made. It stays as it is from turn to turn.
+    pub drops_notes: bool,
 }
 
 impl<V: Vocabulary> Default for Outbox<V> {
@@ -63,6 +65,7 @@ impl<V: Vocabulary> Default for Outbox<V> {
             goes_on: None,
             halt: false,
             has_more: false,
+            drops_notes: false,
         }
     }
 }
@@ -88,8 +91,11 @@ pub struct Turn<'a, V: Vocabulary> {
     picos_per_slot: u64,
     cost: Cost,
     prices: &'a [Price],
-    coherence: &'a mut dyn Coherence,
+    /// None where shared memory has no price.
+    coherence: Option<&'a mut dyn Coherence>,
     outbox: &'a mut Outbox<V>,
+    /// How many messages of earlier turns are in the outbox still.
+    sent_before: usize,
 }
 
 impl<'a, V: Vocabulary> Turn<'a, V> {
@@ -104,7 +110,26 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
         coherence: &'a mut dyn Coherence,
         outbox: &'a mut Outbox<V>,
     ) -> Self {
-        Turn { stage, started, picos_per_slot, cost: Cost::default(), prices, coherence, outbox }
+        let mut turn = Turn::in_real_time(stage, started, prices, outbox);
+        (turn.picos_per_slot, turn.coherence) = (picos_per_slot, Some(coherence));
+        turn
+    }
+
+    /// A turn of `stage` that begins at `started` in real time: shared memory costs what it costs, and what work is priced at does not
+    /// move the turn's time.
+    #[inline]
+    pub fn in_real_time(stage: StageId, started: Time, prices: &'a [Price], outbox: &'a mut Outbox<V>) -> Self {
+        let sent_before = outbox.sends.len();
+        Turn {
+            stage,
+            started,
+            picos_per_slot: 0,
+            cost: Cost::default(),
+            prices,
+            coherence: None,
+            outbox,
+            sent_before,
+        }
     }
 
     /// Who is taking this turn.
@@ -148,8 +173,10 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
     /// Tells the recorder.
     #[inline]
     pub fn note(&mut self, note: V::Note) {
-        self.outbox.notes.push(note);
-        self.outbox.has_more = true;
+        if !self.outbox.drops_notes {
+            self.outbox.notes.push(note);
+            self.outbox.has_more = true;
+        }
     }
 
     /// Ends the run once this turn is over.
@@ -181,13 +208,13 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
 
     /// Takes a lock, or leaves this stage in its line of waiters: then [`Vocabulary::lock_granted`] arrives when the lock is its own.
     pub fn try_lock(&mut self, lock: &Lock) -> bool {
-        self.cost.stall += self.coherence.access(self.stage, lock.line(), Access::Atomic, self.now());
+        self.touch_line(lock.line(), Access::Atomic);
         lock.acquire(self.stage) == Acquired::Now
     }
 
     /// Gives a lock back when the turn is over; the stage that has waited longest gets it then and is told.
     pub fn unlock(&mut self, lock: &Lock) {
-        self.cost.stall += self.coherence.access(self.stage, lock.line(), Access::Atomic, self.now());
+        self.touch_line(lock.line(), Access::Atomic);
         self.outbox.unlocks.push(lock.clone());
         self.outbox.has_more = true;
     }
@@ -202,8 +229,9 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
     /// Takes back the first message of this turn that `is_call` says is none: a stage of several parts hands it to one of them
     /// itself. It is told whether the message was to this stage.
     pub fn take_send(&mut self, mut is_call: impl FnMut(bool, &V::Message) -> bool) -> Option<V::Message> {
-        let at = self.outbox.sends.iter().position(|(to, message)| is_call(*to == self.stage, message))?;
-        Some(self.outbox.sends.remove(at).1)
+        let sends = &mut self.outbox.sends;
+        let at = sends[self.sent_before..].iter().position(|(to, message)| is_call(*to == self.stage, message))?;
+        Some(sends.remove(self.sent_before + at).1)
     }
 
     /// Takes back the alarm that this turn set, if it set one.
@@ -219,8 +247,15 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
 
     #[inline]
     fn touch(&mut self, words: &Words, index: usize, access: Access) {
+        self.touch_line(words.line(index), access);
+    }
+
+    #[inline]
+    fn touch_line(&mut self, line: LineId, access: Access) {
         let now = self.now();
-        self.cost.stall += self.coherence.access(self.stage, words.line(index), access, now);
+        if let Some(coherence) = &mut self.coherence {
+            self.cost.stall += coherence.access(self.stage, line, access, now);
+        }
     }
 }
 
@@ -228,7 +263,7 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
 pub struct NoCoherence;
 
 impl Coherence for NoCoherence {
-    fn access(&mut self, _stage: StageId, _line: crate::LineId, _access: Access, _at: Time) -> Span {
+    fn access(&mut self, _stage: StageId, _line: LineId, _access: Access, _at: Time) -> Span {
         Span::ZERO
     }
 }

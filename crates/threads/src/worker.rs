@@ -6,7 +6,7 @@ use crate::beside::Beside;
 use crate::ring::{Letter, Receiver, Sender};
 use crate::run::{Shared, ThreadUsage};
 use crate::seats::{Inbox, Seats};
-use stage::{NoCoherence, Outbox, Probe, Stage, Turn, TurnRecord, Vocabulary};
+use stage::{Outbox, Probe, Stage, Turn, TurnRecord, Vocabulary};
 use std::time::Duration;
 use units::{Span, StageId, Time};
 
@@ -87,7 +87,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             incoming: ends.incoming,
             bells,
             outgoing: ends.outgoing,
-            outbox: Outbox::default(),
+            outbox: Outbox { drops_notes: probe.is_none(), ..Outbox::default() },
             batch: Vec::new(),
             probe,
             goes_on: None,
@@ -186,53 +186,55 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         self.accounted = self.now;
     }
 
-    /// Gives a stage a turn for each message that waits, then sends what they left to other threads.
+    /// Gives a stage a turn for each message that waits, then sends what all of them left.
     fn serve(&mut self, at: usize) {
-        let mut turns = 0;
         let mut batch = std::mem::take(&mut self.batch);
         let seat = self.seats.seat(at);
+        let id = seat.id;
         seat.empty_inbox(&mut batch);
+        let (mut turns, mut waited) = (0, Span::ZERO);
         if let Some(set_for) = seat.take_alarm() {
-            self.take_turns(at, set_for, None, |stage, turn| stage.on_wake(turn));
-            turns += 1;
+            waited += self.take_turns(at, set_for, None, &mut turns, |stage, turn| stage.on_wake(turn));
         }
         for (arrived, message) in &batch {
             if self.shared.is_over() {
                 break;
             }
             let subject = self.probe.as_ref().and_then(|_| V::subject(message));
-            self.take_turns(at, *arrived, subject, |stage, turn| stage.on_message(turn, *message));
-            turns += 1;
+            waited += self.take_turns(at, *arrived, subject, &mut turns, |stage, turn| {
+                stage.on_message(turn, *message);
+            });
         }
         batch.clear();
         self.batch = batch;
-        for (thread, ring) in self.outgoing.iter_mut().enumerate() {
-            if ring.as_mut().is_some_and(Sender::flush) {
-                self.shared.sleepers[thread].wake();
-            }
-        }
+        self.deliver(id);
         self.seats.step_back(at);
-        self.seats.seat(at).usage.turns += u64::from(turns);
+        let usage = &mut self.seats.seat(at).usage;
+        usage.turns += u64::from(turns);
+        usage.waited += waited;
         self.served.push((at, turns));
         if self.served.len() == SERVED_PER_LOOK {
             self.look();
         }
     }
 
-    /// A turn, and those that go on with it where it was cut.
+    /// A turn, and those that go on with it where it was cut. Tells how long its message had waited.
     #[inline]
     fn take_turns(
         &mut self,
         at: usize,
         arrived: Time,
         subject: Option<u32>,
+        turns: &mut u32,
         act: impl FnOnce(&mut dyn Stage<V>, &mut Turn<'_, V>),
-    ) {
-        self.take_turn(at, arrived, subject, act);
+    ) -> Span {
+        *turns += 1;
+        let waited = self.take_turn(at, arrived, subject, act);
         while let Some(subject) = self.goes_on.take() {
             self.take_turn(at, self.now, subject, |stage, turn| stage.on_wake(turn));
-            self.seats.seat(at).usage.turns += 1;
+            *turns += 1;
         }
+        waited
     }
 
     #[inline]
@@ -242,40 +244,33 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         arrived: Time,
         subject: Option<u32>,
         act: impl FnOnce(&mut dyn Stage<V>, &mut Turn<'_, V>),
-    ) {
-        let seat = self.seats.seat(at);
-        let id = seat.id;
+    ) -> Span {
         if self.probe.is_some() {
             // What the observer did since the turn before is not this one's.
             self.now = self.shared.clock.now();
         }
-        let mut free = NoCoherence;
-        let mut turn = Turn::new(id, self.now, 0, &self.shared.prices, &mut free, &mut self.outbox);
+        let seat = self.seats.seat(at);
+        let id = seat.id;
+        let sent_before = self.outbox.sends.len();
+        let mut turn = Turn::in_real_time(id, self.now, &self.shared.prices, &mut self.outbox);
         act(&mut *seat.stage, &mut turn);
         let cost = turn.finish();
-        seat.usage.waited += self.now.since(arrived);
-        let leaves_more = self.outbox.has_more;
-        if leaves_more {
+        let waited = self.now.since(arrived);
+        if self.outbox.has_more {
             self.settle(id);
         }
-        self.deliver(id);
         if let Some(probe) = &mut self.probe {
             let started = std::mem::replace(&mut self.now, self.shared.clock.now());
             probe.turn(&TurnRecord { stage: id, arrived, started, ended: self.now }, subject);
-            probe.cost(id, cost, self.outbox.sends.len());
-            self.outbox.notes.iter().for_each(|&note| probe.note(id, self.now, note));
+            probe.cost(id, cost, self.outbox.sends.len() - sent_before);
+            self.outbox.notes.drain(..).for_each(|note| probe.note(id, self.now, note));
         }
-        if leaves_more {
-            self.goes_on = self.outbox.goes_on;
-            self.outbox.clear();
-        } else {
-            self.outbox.sends.clear();
-        }
+        waited
     }
 
     /// Does what a turn leaves beside its messages. Whom a lock is given to is told with them.
     fn settle(&mut self, from: StageId) {
-        if let Some(at) = self.outbox.wake_at {
+        if let Some(at) = self.outbox.wake_at.take() {
             self.alarms.set(from, at);
         }
         for lock in self.outbox.unlocks.drain(..) {
@@ -283,18 +278,27 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
                 self.outbox.sends.push((next, V::lock_granted(lock.id())));
             }
         }
+        self.goes_on = self.outbox.goes_on.take();
         if self.outbox.halt {
+            self.outbox.halt = false;
             self.shared.halt();
         }
+        self.outbox.has_more = false;
     }
 
-    #[inline]
+    /// Puts what a stage's turns left into the inboxes of this thread and the rings to the others.
     fn deliver(&mut self, from: StageId) {
         for (to, message) in &self.outbox.sends {
             if !self.seats.accept(*to, message, self.now) {
                 let ring = self.outgoing[self.shared.homes[to.index()]].as_mut();
                 let ring = ring.unwrap_or_else(|| panic!("no edge leads from {from} to {to}"));
                 ring.push(Letter { to: *to, message: *message });
+            }
+        }
+        self.outbox.sends.clear();
+        for (thread, ring) in self.outgoing.iter_mut().enumerate() {
+            if ring.as_mut().is_some_and(Sender::flush) {
+                self.shared.sleepers[thread].wake();
             }
         }
     }
