@@ -540,11 +540,19 @@ impl Media for Contents {
             return Err(MediaFault::Unreadable { ppn });
         }
         match &mut self.store {
-            None => payload.copy_from_slice(&chunk.words[index * words..][..words]),
-            Some(store) => store.read(ppn, payload).map_err(|StoreFailed| MediaFault::Unreadable { ppn })?,
-        }
-        if scrambles {
-            scrambler::apply(ppn, payload);
+            None => {
+                let cells = &chunk.words[index * words..][..words];
+                match scrambles {
+                    true => scrambler::restore(ppn, cells, payload),
+                    false => payload.copy_from_slice(cells),
+                }
+            }
+            Some(store) => {
+                store.read(ppn, payload).map_err(|StoreFailed| MediaFault::Unreadable { ppn })?;
+                if scrambles {
+                    scrambler::apply(ppn, payload);
+                }
+            }
         }
         Ok(Some(oob))
     }

@@ -70,6 +70,14 @@ pub(crate) fn apply(ppn: Ppn, words: &mut [u64]) {
     }
 }
 
+/// Brings words of a page back from what cells hold.
+pub(crate) fn restore(ppn: Ppn, cells: &[u64], words: &mut [u64]) {
+    let keys = period(ppn);
+    for (words, cells) in words.chunks_mut(PERIOD).zip(cells.chunks(PERIOD)) {
+        words.iter_mut().zip(cells).zip(keys).for_each(|((word, cell), key)| *word = cell ^ key);
+    }
+}
+
 /// Adds words of a page to what cells hold, scrambled.
 pub(crate) fn extend(cells: &mut Vec<u64>, ppn: Ppn, words: &[u64]) {
     let keys = period(ppn);
@@ -112,9 +120,13 @@ mod tests {
 
     #[test]
     fn words_come_back() {
-        let mut words: Vec<u64> = (0..528).collect();
-        apply(Ppn(77), &mut words);
-        apply(Ppn(77), &mut words);
-        assert_eq!(words, (0..528).collect::<Vec<u64>>());
+        let words: Vec<u64> = (0..528).collect();
+        let mut cells = words.clone();
+        apply(Ppn(77), &mut cells);
+        let mut back = vec![0; 528];
+        restore(Ppn(77), &cells, &mut back);
+        assert_eq!(back, words);
+        apply(Ppn(77), &mut cells);
+        assert_eq!(cells, words);
     }
 }

@@ -120,16 +120,7 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
     #[inline]
     pub fn in_real_time(stage: StageId, started: Time, prices: &'a [Price], outbox: &'a mut Outbox<V>) -> Self {
         let sent_before = outbox.sends.len();
-        Turn {
-            stage,
-            started,
-            picos_per_slot: 0,
-            cost: Cost::default(),
-            prices,
-            coherence: None,
-            outbox,
-            sent_before,
-        }
+        Turn { stage, started, picos_per_slot: 0, cost: Cost::default(), prices, coherence: None, outbox, sent_before }
     }
 
     /// Who is taking this turn.
