@@ -70,19 +70,11 @@ pub(crate) fn apply(ppn: Ppn, words: &mut [u64]) {
     }
 }
 
-/// Brings words of a page back from what cells hold.
-pub(crate) fn restore(ppn: Ppn, cells: &[u64], words: &mut [u64]) {
+/// Scrambles words of a page on their way to the cells, or brings them back on their way from them.
+pub(crate) fn combine(ppn: Ppn, from: &[u64], to: &mut [u64]) {
     let keys = period(ppn);
-    for (words, cells) in words.chunks_mut(PERIOD).zip(cells.chunks(PERIOD)) {
-        words.iter_mut().zip(cells).zip(keys).for_each(|((word, cell), key)| *word = cell ^ key);
-    }
-}
-
-/// Adds words of a page to what cells hold, scrambled.
-pub(crate) fn extend(cells: &mut Vec<u64>, ppn: Ppn, words: &[u64]) {
-    let keys = period(ppn);
-    for words in words.chunks(PERIOD) {
-        cells.extend(words.iter().zip(keys).map(|(word, key)| word ^ key));
+    for (to, from) in to.chunks_mut(PERIOD).zip(from.chunks(PERIOD)) {
+        to.iter_mut().zip(from).zip(keys).for_each(|((to, from), key)| *to = from ^ key);
     }
 }
 
@@ -100,8 +92,8 @@ mod tests {
     #[test]
     fn the_stream_is_the_register_from_the_row_on() {
         let stream = |ppn, words| {
-            let mut cells = Vec::new();
-            extend(&mut cells, Ppn(ppn), &vec![0; words]);
+            let mut cells = vec![0; words];
+            combine(Ppn(ppn), &vec![0; words], &mut cells);
             cells
         };
         let bytes: Vec<u8> = stream(0x1_0001, 512).into_iter().flat_map(u64::to_le_bytes).collect();
@@ -124,7 +116,7 @@ mod tests {
         let mut cells = words.clone();
         apply(Ppn(77), &mut cells);
         let mut back = vec![0; 528];
-        restore(Ppn(77), &cells, &mut back);
+        combine(Ppn(77), &cells, &mut back);
         assert_eq!(back, words);
         apply(Ppn(77), &mut cells);
         assert_eq!(cells, words);
