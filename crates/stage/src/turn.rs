@@ -258,3 +258,56 @@ impl Coherence for NoCoherence {
         Span::ZERO
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Accepts, Blueprint, Place, Stage};
+
+    struct Words;
+    impl Vocabulary for Words {
+        type Message = u8;
+        type Work = ();
+        type Note = u8;
+        const WORK: &'static [&'static str] = &["any"];
+        fn work_index(_work: ()) -> usize {
+            0
+        }
+        fn subject(_message: &u8) -> Option<u32> {
+            None
+        }
+        fn lock_granted(_lock: u32) -> u8 {
+            0
+        }
+    }
+    struct Node;
+    impl Accepts<u8> for Node {}
+    impl Stage<Words> for Node {
+        fn on_message(&mut self, _turn: &mut Turn<'_, Words>, _message: u8) {}
+    }
+
+    #[test]
+    fn a_turn_takes_back_only_what_it_sent_itself() {
+        let mut plan = Blueprint::<Words>::default();
+        let slots = [0, 1].map(|at| plan.reserve::<Node>("node", format!("node{at}"), Place::Hardware, 4));
+        let to = plan.connect::<u8, _, _>(slots[0], slots[1], 4);
+        let mut outbox = Outbox::<Words>::default();
+        Turn::in_real_time(StageId(0), Time::ZERO, &[], &mut outbox).send(to, 1);
+        let mut turn = Turn::in_real_time(StageId(0), Time::ZERO, &[], &mut outbox);
+        turn.send(to, 2);
+        assert_eq!(turn.take_send(|_, _| true), Some(2));
+        assert_eq!(turn.take_send(|_, _| true), None);
+        assert_eq!(outbox.sends, [(StageId(1), 1)]);
+    }
+
+    #[test]
+    fn notes_that_nobody_hears_are_not_made() {
+        for drops_notes in [false, true] {
+            let mut outbox = Outbox::<Words> { drops_notes, ..Outbox::default() };
+            Turn::in_real_time(StageId(0), Time::ZERO, &[], &mut outbox).note(7);
+            assert_eq!((outbox.notes.is_empty(), outbox.has_more), (drops_notes, !drops_notes));
+            outbox.clear();
+            assert_eq!(outbox.drops_notes, drops_notes, "it stays as it is");
+        }
+    }
+}
