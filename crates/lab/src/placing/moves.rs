@@ -21,8 +21,8 @@ pub(super) fn exchanged(counts: &[u16], takers: &[usize]) -> Vec<Counts> {
     exchanged.collect()
 }
 
-/// Two threads more in one of some groups, each from another group or from a free hardware thread: where one alone brings nothing, as with channels
-/// that are dealt to threads.
+/// Two threads more in one of some groups, each from another group or from a free hardware thread: where one alone brings nothing, as
+/// with channels that are dealt to threads.
 pub(super) fn doubled(counts: &[u16], free: u16, takers: &[usize]) -> Vec<Counts> {
     // Where a thread can come from: a group, or none.
     let from: Vec<Option<usize>> = givers(counts).map(Some).chain((free > 0).then_some(None)).collect();
