@@ -147,11 +147,13 @@ pub(crate) fn knows(architecture: &str) -> bool {
     placements().iter().any(|table| table.architecture == architecture)
 }
 
-/// The threads of the groups and their cores, as configuration keys.
+/// The threads of the groups and their cores, as configuration keys. Where so many cores were not searched, those of the next fewer stand,
+/// and the other cores have nothing to do.
 pub(crate) fn find(architecture: &str, processor: &str, cores: u16) -> Option<Vec<Assignment>> {
-    let all = placements();
-    let table = all.iter().find(|table| table.architecture == architecture && table.processor == processor)?;
-    let placement = table.placement.iter().find(|placement| placement.cores == cores)?;
+    let mut all = placements();
+    all.retain(|table| table.architecture == architecture && table.processor == processor);
+    let rows = all.into_iter().flat_map(|table| table.placement);
+    let placement = rows.filter(|placement| placement.cores <= cores).max_by_key(|placement| placement.cores)?;
     Some(assignments(&placement.seats, 1))
 }
 
