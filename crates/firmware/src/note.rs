@@ -1,7 +1,7 @@
 //! What stages tell the recorder.
 
-use crate::message::{CommandKey, Roadbook};
-use units::{Lpn, Span, Time};
+use crate::message::{Card, CommandKey, Roadbook};
+use units::{Lpn, Ppn, Span, Time};
 
 /// What a worker that carries a command waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +55,16 @@ pub enum Note {
     /// A command was written into its queue by the host.
     Submitted(CommandKey),
     /// A command was taken from the SQ buffer.
-    Taken(CommandKey),
+    Taken {
+        /// Which.
+        key: CommandKey,
+        /// Its NVM opcode.
+        opcode: u8,
+        /// Its first sector, counted over the whole drive.
+        sector: u64,
+        /// How many sectors; 0 where it has no range of its own.
+        sectors: u32,
+    },
     /// A command's completion was put into the CQ buffer.
     Completed(CommandKey),
     /// The host has seen a command's completion.
@@ -139,7 +148,20 @@ pub enum Note {
         die: u16,
         /// With what.
         operation: flash::Operation,
+        /// The first of its pages.
+        ppn: Ppn,
+        /// For which command, if for one.
+        key: CommandKey,
         /// Since when.
         from: Time,
     },
+}
+
+impl Note {
+    /// The command of this card was taken.
+    #[inline]
+    pub(crate) fn taken(card: &Card) -> Self {
+        let &Card { key, opcode, sector, sectors, .. } = card;
+        Note::Taken { key, opcode, sector, sectors }
+    }
 }

@@ -9,23 +9,24 @@ use crate::samples::Samples;
 use firmware::architecture::ThreadGroup;
 use firmware::{CommandKey, Firmware, LatencyPart, Note, PipelineStep, Wait};
 use stage::{Probe, TurnRecord};
+use std::collections::BTreeMap;
 use units::{Lpn, Span, StageId, Time};
 
 /// Parts of a latency, in the order a command meets them.
 pub(crate) const PARTS: [&str; 10] =
     ["fetch", "nvmq", "ilock", "cache", "trans", "fcmd", "flash", "dma", "queueing", "completion"];
 
-const FETCH: usize = 0;
-const NVMQ: usize = 1;
-const ILOCK: usize = 2;
-const QUEUEING: usize = 8;
-const COMPLETION: usize = 9;
+pub(crate) const FETCH: usize = 0;
+pub(crate) const NVMQ: usize = 1;
+pub(crate) const ILOCK: usize = 2;
+pub(crate) const QUEUEING: usize = 8;
+pub(crate) const COMPLETION: usize = 9;
 
 /// Where time goes while a group has a command and while it is between the group's turn and the next.
 #[derive(Clone, Copy, Debug, Default)]
-struct Share {
-    turn: u8,
-    after: u8,
+pub(crate) struct Share {
+    pub(crate) turn: u8,
+    pub(crate) after: u8,
 }
 
 /// The part of the list that work of firmware threads counts as.
@@ -191,28 +192,35 @@ pub struct Step {
     pub step: PipelineStep,
 }
 
-/// One thing that a time line shows.
+/// What a time line is made of, in the order of the run.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Event {
-    Turn(TurnRecord),
-    Die {
-        stage: StageId,
-        die: u16,
-        operation: flash::Operation,
-        from: Time,
-        to: Time,
-    },
-    /// A command was submitted, or its completion seen; how many are outstanding now.
-    Outstanding {
-        at: Time,
-        commands: u32,
-        completed: bool,
-    },
+    /// A turn that took time or was about a command, and that command.
+    Turn(TurnRecord, Option<CommandKey>),
+    /// A note that the time line shows.
+    Note { stage: StageId, at: Time, note: Note },
+}
+
+impl Event {
+    /// The command that it is about.
+    fn command(&self) -> Option<CommandKey> {
+        match *self {
+            Event::Turn(_, key) => key,
+            Event::Note { note, .. } => match note {
+                Note::Submitted(key) | Note::Completed(key) => Some(key),
+                Note::Taken { key, .. }
+                | Note::Reaped { key, .. }
+                | Note::Waited { key, .. }
+                | Note::DieBusy { key, .. } => Some(key),
+                _ => None,
+            },
+        }
+    }
 }
 
 /// The observer of a run.
 pub(crate) struct Meter {
-    shares: Vec<Share>,
+    pub(crate) shares: Vec<Share>,
     /// Commands by queue and identifier.
     live: Vec<Live>,
     depth: usize,
@@ -222,7 +230,6 @@ pub(crate) struct Meter {
     events_max: usize,
     /// The steps of a pipeline's sub-requests from the run's beginning on, up to the same limit.
     pub(crate) steps: Vec<Step>,
-    outstanding: u32,
     opened: bool,
     /// When the message of the turn that notes belong to came into its inbox.
     arrived: Time,
@@ -260,18 +267,17 @@ impl Meter {
             events: Vec::new(),
             events_max,
             steps: Vec::new(),
-            outstanding: 0,
             opened: false,
             arrived: Time::ZERO,
             last: None,
         }
     }
 
-    /// Counts anew from here. A time line begins where counting first does.
+    /// Counts anew from here. A time line begins where counting first does, with the commands under way.
     pub(crate) fn reset(&mut self) {
         if !self.opened {
             self.opened = true;
-            self.events.clear();
+            self.keep_under_way();
         }
         self.window.clear();
     }
@@ -308,9 +314,34 @@ impl Meter {
 
     #[inline]
     fn keep(&mut self, event: Event) {
+        if self.events.len() == self.events_max && !self.opened {
+            self.keep_under_way();
+        }
         if self.events.len() < self.events_max {
             self.events.push(event);
         }
+    }
+
+    /// Keeps only the events of commands that are under way.
+    #[cold]
+    fn keep_under_way(&mut self) {
+        let mut began = BTreeMap::new();
+        for (index, event) in self.events.iter().enumerate() {
+            match event {
+                Event::Note { note: Note::Submitted(key), .. } => {
+                    began.insert(*key, index);
+                }
+                Event::Note { note: Note::Reaped { key, .. }, .. } => {
+                    began.remove(key);
+                }
+                _ => {}
+            }
+        }
+        let mut indices = 0..;
+        self.events.retain(|event| {
+            let began = event.command().and_then(|key| began.get(&key).copied());
+            indices.next().zip(began).is_some_and(|(index, began)| index >= began)
+        });
     }
 
     /// Whether more is wanted than sums.
@@ -323,7 +354,14 @@ impl Meter {
     #[cold]
     fn watch(&mut self, stage: StageId, at: Time, note: &Note) {
         match *note {
-            Note::DieBusy { die, operation, from } => self.keep(Event::Die { stage, die, operation, from, to: at }),
+            Note::Submitted(_)
+            | Note::Taken { .. }
+            | Note::Completed(_)
+            | Note::Reaped { .. }
+            | Note::Waited { on: Wait::Lock, .. }
+            | Note::DieBusy { .. }
+            | Note::GroupReclaimed { .. }
+            | Note::CheckpointCommitted { .. } => self.keep(Event::Note { stage, at, note: *note }),
             Note::Pipeline { id, lpn, line, step } if self.steps.len() < self.events_max => {
                 self.steps.push(Step { at, id, lpn, line, step });
             }
@@ -332,19 +370,6 @@ impl Meter {
         if let Some(samples) = &mut self.samples {
             samples.note(at, note);
         }
-        self.follow(at, note);
-    }
-
-    /// Keeps how many commands are outstanding, where a time line is wanted.
-    fn follow(&mut self, at: Time, note: &Note) {
-        let completed = match note {
-            _ if self.events_max == 0 => return,
-            Note::Submitted(_) => false,
-            Note::Reaped { .. } => true,
-            _ => return,
-        };
-        self.outstanding = if completed { self.outstanding.saturating_sub(1) } else { self.outstanding + 1 };
-        self.keep(Event::Outstanding { at, commands: self.outstanding, completed });
     }
 
     #[inline]
@@ -388,7 +413,7 @@ impl Meter {
                     *live = Live { cursor: at, after: FETCH as u8, ..RESTING };
                 }
             }
-            Note::Taken(key) => {
+            Note::Taken { key, .. } => {
                 if let Some(live) = self.live(key.0) {
                     live.advance(at, FETCH as u8);
                     live.after = NVMQ as u8;
@@ -507,11 +532,11 @@ impl Probe<Firmware> for Meter {
                 }
             }
         }
-        if record.ended > record.started && self.watches() {
+        if (record.ended > record.started || subject.is_some()) && self.watches() {
             if let Some(samples) = &mut self.samples {
                 samples.turn(record);
             }
-            self.keep(Event::Turn(*record));
+            self.keep(Event::Turn(*record, subject.map(CommandKey)));
         }
     }
 

@@ -8,7 +8,7 @@ use crate::hardware::{
     ChannelStage, Fate, Halt, HostStage, LastWords, LinkStage, LinkUsage, MediaCounts, MediaTally, PhaseOutcome,
     Unanswered,
 };
-use crate::meter::{Event, Meter, Step, Window};
+use crate::meter::{Meter, Step, Window};
 use crate::power::{Drained, PowerBudget};
 use crate::recovery::Recovery;
 use crate::samples::Samples;
@@ -479,10 +479,9 @@ impl Session {
         self.sim.stages().map(|stage| stage.turns).sum()
     }
 
-    /// What a time line is made of, and whether that is not all there was.
-    pub(crate) fn timeline_events(&self) -> (&[Event], bool) {
-        let meter = self.sim.probe();
-        (&meter.events, meter.is_cut())
+    /// What a time line is made of.
+    pub(crate) fn meter(&self) -> &Meter {
+        self.sim.probe()
     }
 
     /// Group and name of each stage.

@@ -1,20 +1,26 @@
-//! A run as a picture: what each hardware thread and each die did when, and how many commands were outstanding meanwhile.
+//! A run as a picture: commands of the host with the parts of their latency, turns of firmware threads, and what dies did when.
+
+mod commands;
+mod counters;
+#[cfg(test)]
+mod tests;
 
 use crate::meter::Event;
 use crate::session::Session;
+use commands::Commands;
+use firmware::Note;
 use flash::Operation;
+use stage::TurnRecord;
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::num::NonZeroU64;
 use trace::{Timeline, TrackId};
-use units::{Span, Time};
-
-/// Rates are counted over intervals of this length.
-const INTERVAL: Span = Span::from_micros(100);
+use units::{CoreId, StageId, Time};
 
 /// What a time line shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Drawn {
-    /// Turns, die operations and changes of what is outstanding.
+    /// Turns and notes that it is made of.
     pub events: usize,
     /// The end of the last of them.
     pub until: Time,
@@ -22,13 +28,26 @@ pub struct Drawn {
     pub is_cut: bool,
 }
 
-/// Something that lasted, on a track of those that a place has.
-struct Slice<'a> {
+/// Something that lasted.
+struct Slice {
     from: Time,
     to: Time,
-    name: &'a str,
+    name: &'static str,
     /// What a click shows.
-    detail: (&'static str, u64),
+    args: Vec<(&'static str, u64)>,
+    /// The command it was for.
+    command: Option<NonZeroU64>,
+}
+
+/// What the events of a run amount to, by where it took place.
+struct Picture<'a> {
+    commands: Commands<'a>,
+    /// Turns by firmware thread, with the time that each message came.
+    threads: BTreeMap<StageId, Vec<(Time, Slice)>>,
+    dies: BTreeMap<(usize, u16), Vec<Slice>>,
+    reclaimed: Vec<Slice>,
+    checkpoints: Vec<Slice>,
+    until: Time,
 }
 
 impl Session {
@@ -37,37 +56,139 @@ impl Session {
     /// # Errors
     /// The writer's.
     pub fn draw_timeline(&self, writer: impl Write) -> io::Result<Drawn> {
-        let (events, is_cut) = self.timeline_events();
+        let meter = self.meter();
         let mut timeline = Timeline::new(writer);
-        let (mut cores, mut dies) = (BTreeMap::<_, Vec<Slice>>::new(), BTreeMap::<_, Vec<Slice>>::new());
-        let mut until = Time::ZERO;
-        for event in events {
-            match *event {
-                Event::Turn(turn) => {
-                    let Some(core) = self.places()[turn.stage.index()] else { continue };
-                    let detail = ("waited_ns", turn.started.since(turn.arrived).nanos());
-                    let name = self.parts()[turn.stage.index()].0;
-                    let slice = Slice { from: turn.started, to: turn.ended, name, detail };
-                    cores.entry(core).or_default().push(slice);
-                    until = until.max(turn.ended);
-                }
-                Event::Die { stage, die, operation, from, to } => {
-                    let channel = self.channel_stages().iter().position(|&id| id == stage).unwrap_or_default();
-                    let slice = Slice { from, to, name: name(operation), detail: ("die", die.into()) };
-                    dies.entry((channel, die)).or_default().push(slice);
-                    until = until.max(to);
-                }
-                Event::Outstanding { at, .. } => until = until.max(at),
+        let picture = self.picture(&meter.events);
+        let until = picture.until;
+        let host = timeline.track(None, "host");
+        counters::draw_host(&mut timeline, host, &meter.events);
+        picture.commands.draw(&mut timeline, host, until);
+        self.draw_threads(&mut timeline, &picture.threads);
+        self.draw_cores(&mut timeline, &picture.threads);
+        for (name, slices) in [("garbage collection", &picture.reclaimed), ("checkpoints", &picture.checkpoints)] {
+            if !slices.is_empty() {
+                let track = timeline.track(None, name);
+                draw(&mut timeline, track, slices.iter().collect());
             }
         }
-        draw(&mut timeline, "cores", cores, |core, lane| format!("core {core} thread {lane}", core = core.0));
-        draw(&mut timeline, "flash", dies, |(channel, die), lane| match lane {
-            0 => format!("channel {channel} die {die}"),
-            _ => format!("channel {channel} die {die} ({lane})"),
-        });
-        draw_counters(&mut timeline, events);
+        draw_dies(&mut timeline, &picture.dies);
         timeline.finish()?;
-        Ok(Drawn { events: events.len(), until, is_cut })
+        Ok(Drawn { events: meter.events.len(), until, is_cut: meter.is_cut() })
+    }
+
+    fn picture(&self, events: &[Event]) -> Picture<'_> {
+        let mut picture = Picture {
+            commands: Commands::new(&self.meter().shares),
+            threads: BTreeMap::new(),
+            dies: BTreeMap::new(),
+            reclaimed: Vec::new(),
+            checkpoints: Vec::new(),
+            until: Time::ZERO,
+        };
+        for event in events {
+            match event {
+                Event::Turn(record, key) => {
+                    let command = key.and_then(|key| picture.commands.number(key, record.arrived));
+                    if let (Some(key), Some(_)) = (*key, command) {
+                        picture.commands.turn(record, key);
+                    }
+                    picture.turn(record, self.parts()[record.stage.index()].0, command, self.places());
+                }
+                Event::Note { stage, at, note } => {
+                    let channel = self.channel_stages().iter().position(|id| id == stage);
+                    picture.note(channel.unwrap_or_default(), *at, note);
+                }
+            }
+        }
+        picture
+    }
+
+    /// Firmware threads by their groups, each with how many messages wait for its threads.
+    fn draw_threads<W: Write>(&self, timeline: &mut Timeline<W>, threads: &BTreeMap<StageId, Vec<(Time, Slice)>>) {
+        let firmware = timeline.track(None, "firmware threads");
+        let group_of = |stage: &StageId| self.parts()[stage.index()].0;
+        let mut groups: Vec<&str> = Vec::new();
+        for group in threads.keys().map(group_of) {
+            if !groups.contains(&group) {
+                groups.push(group);
+            }
+        }
+        for name in groups {
+            let group = timeline.track(Some(firmware), name);
+            let waiting = timeline.counter_track(Some(group), "messages waiting", "messages");
+            let members = || threads.iter().filter(|(stage, _)| group_of(stage) == name);
+            let stretches = members().flat_map(|(_, turns)| turns).map(|(arrived, slice)| (*arrived, slice.from));
+            counters::draw_level(timeline, waiting, stretches);
+            for (stage, turns) in members() {
+                let name = &self.parts()[stage.index()].1;
+                let core = self.places()[stage.index()].map_or(String::new(), |core| format!(" on core {}", core.0));
+                let track = timeline.track(Some(group), &format!("{name}{core}"));
+                draw(timeline, track, turns.iter().map(|(_, slice)| slice).collect());
+            }
+        }
+    }
+
+    /// Cores on which several firmware threads take turns, with a line for each hardware thread.
+    fn draw_cores<W: Write>(&self, timeline: &mut Timeline<W>, threads: &BTreeMap<StageId, Vec<(Time, Slice)>>) {
+        let mut cores: BTreeMap<CoreId, Vec<&Vec<(Time, Slice)>>> = BTreeMap::new();
+        for (stage, turns) in threads {
+            if let Some(core) = self.places()[stage.index()] {
+                cores.entry(core).or_default().push(turns);
+            }
+        }
+        cores.retain(|_, threads| threads.len() > 1);
+        if cores.is_empty() {
+            return;
+        }
+        let heading = timeline.track(None, "cores");
+        for (core, threads) in cores {
+            let track = timeline.track(Some(heading), &format!("core {}", core.0));
+            draw(timeline, track, threads.into_iter().flatten().map(|(_, slice)| slice).collect());
+        }
+    }
+}
+
+impl Picture<'_> {
+    fn turn(
+        &mut self,
+        record: &TurnRecord,
+        group: &'static str,
+        command: Option<NonZeroU64>,
+        places: &[Option<CoreId>],
+    ) {
+        if record.ended == record.started || places[record.stage.index()].is_none() {
+            return;
+        }
+        let mut args = vec![("waited_ns", record.started.since(record.arrived).nanos())];
+        args.extend(command.map(|number| ("command", number.get())));
+        let slice = Slice { from: record.started, to: record.ended, name: group, args, command };
+        self.threads.entry(record.stage).or_default().push((record.arrived, slice));
+        self.until = self.until.max(record.ended);
+    }
+
+    /// A note, if of a die then of this channel's.
+    fn note(&mut self, channel: usize, at: Time, note: &Note) {
+        self.commands.note(at, note);
+        self.until = self.until.max(at);
+        match *note {
+            Note::DieBusy { die, operation, ppn, key, from } => {
+                let command = self.commands.number(key, from);
+                let mut args = vec![("ppn", ppn.0.into())];
+                args.extend(command.map(|number| ("command", number.get())));
+                let slice = Slice { from, to: at, name: name(operation), args, command };
+                self.dies.entry((channel, die)).or_default().push(slice);
+            }
+            Note::GroupReclaimed { moved, on_demand, since } => {
+                let name = if on_demand { "reclaim on demand" } else { "reclaim" };
+                let args = vec![("pages_moved", moved.into())];
+                self.reclaimed.push(Slice { from: since, to: at, name, args, command: None });
+            }
+            Note::CheckpointCommitted { version, pages } => {
+                let args = vec![("version", version), ("pages", pages.into())];
+                self.checkpoints.push(Slice { from: at, to: at, name: "commit", args, command: None });
+            }
+            _ => {}
+        }
     }
 }
 
@@ -79,48 +200,49 @@ fn name(operation: Operation) -> &'static str {
     }
 }
 
-/// The slices of each place on as many tracks as overlap there, each on the first that is free.
-fn draw<K: Copy, W: Write>(
-    timeline: &mut Timeline<W>,
-    what: &str,
-    places: BTreeMap<K, Vec<Slice<'_>>>,
-    label: impl Fn(K, usize) -> String,
-) {
-    let process = timeline.track(None, what);
-    for (place, mut slices) in places {
-        slices.sort_by_key(|slice| (slice.from, slice.to));
-        let mut lanes: Vec<(Time, TrackId)> = Vec::new();
-        for Slice { from, to, name, detail } in slices {
-            let free = lanes.iter().position(|&(end, _)| end <= from).unwrap_or_else(|| {
-                let track = timeline.track(Some(process), &label(place, lanes.len()));
-                lanes.push((from, track));
-                lanes.len() - 1
-            });
-            lanes[free].0 = to;
-            timeline.slice(lanes[free].1, name, from, to, &[detail]);
-        }
+/// Dies by their channels, and how many of them are busy.
+fn draw_dies<W: Write>(timeline: &mut Timeline<W>, dies: &BTreeMap<(usize, u16), Vec<Slice>>) {
+    let flash = timeline.track(None, "flash");
+    let busy = timeline.counter_track(Some(flash), "dies busy", "dies");
+    counters::draw_busy(timeline, busy, dies.values().flatten());
+    let mut channels: BTreeMap<usize, TrackId> = BTreeMap::new();
+    for ((channel, die), slices) in dies {
+        let heading =
+            *channels.entry(*channel).or_insert_with(|| timeline.track(Some(flash), &format!("channel {channel}")));
+        let track = timeline.track(Some(heading), &format!("die {die}"));
+        draw(timeline, track, slices.iter().collect());
     }
 }
 
-fn draw_counters<W: Write>(timeline: &mut Timeline<W>, events: &[Event]) {
-    let process = timeline.track(None, "host");
-    let outstanding = timeline.counter_track(Some(process), "outstanding commands", "commands");
-    let rate = timeline.counter_track(Some(process), "completions", "1/s");
-    let per_second = |completed: u64| (completed as f64 / INTERVAL.secs_f64()) as i64;
-    let (mut interval, mut completions) = (None, 0);
-    for event in events {
-        let &Event::Outstanding { at, commands, completed } = event else { continue };
-        timeline.counter(outstanding, at, commands.into());
-        // An interval's rate stands at its beginning, once the next one has begun.
-        let number = at.picos() / INTERVAL.picos();
-        let open = *interval.get_or_insert(number);
-        if number > open {
-            timeline.counter(rate, Time::ZERO + INTERVAL * open, per_second(completions));
-            if number > open + 1 {
-                timeline.counter(rate, Time::ZERO + INTERVAL * (open + 1), 0);
-            }
-            (interval, completions) = (Some(number), 0);
-        }
-        completions += u64::from(completed);
+/// Slices of a track in the order of their starts, on as many lines as overlap.
+fn draw<W: Write>(timeline: &mut Timeline<W>, track: TrackId, mut slices: Vec<&Slice>) {
+    slices.sort_by_key(|slice| (slice.from, slice.to));
+    let mut lanes = Lanes::new(track);
+    for &Slice { from, to, name, ref args, command } in slices {
+        let lane = lanes.take(timeline, from, to);
+        timeline.slice(lane, name, from, to, args, command);
+    }
+}
+
+/// The lines of a track, as many as slices overlap on it.
+struct Lanes {
+    track: TrackId,
+    /// Until when each is taken.
+    lines: Vec<(Time, TrackId)>,
+}
+
+impl Lanes {
+    fn new(track: TrackId) -> Self {
+        Lanes { track, lines: vec![(Time::ZERO, track)] }
+    }
+
+    /// The first line that is free at `from`; it is taken until `to`.
+    fn take<W: Write>(&mut self, timeline: &mut Timeline<W>, from: Time, to: Time) -> TrackId {
+        let free = self.lines.iter().position(|&(until, _)| until <= from).unwrap_or_else(|| {
+            self.lines.push((from, timeline.lane(self.track)));
+            self.lines.len() - 1
+        });
+        self.lines[free].0 = to;
+        self.lines[free].1
     }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::print_stdout)] // A benchmark exists to print.
 
 use std::io::Write;
+use std::num::NonZeroU64;
 use std::time::Instant;
 use trace::Timeline;
 use units::{Span, Time};
@@ -38,7 +39,7 @@ fn main() {
     for at in 0..slices {
         let from = Time::ZERO + Span::from_nanos(100) * at;
         let (core, name) = (at as usize % cores.len(), names[at as usize % names.len()]);
-        timeline.slice(cores[core], name, from, from + Span::from_nanos(930), &[]);
+        timeline.slice(cores[core], name, from, from + Span::from_nanos(930), &[], NonZeroU64::new(at / 32 + 1));
     }
     let sink = timeline.finish().expect("the sink takes everything");
     let seconds = started.elapsed().as_secs_f64();

@@ -6,7 +6,7 @@
 //! - Slices on one track nest and come in the order of their starts; a breach is a fault of the caller and asserted.
 //!
 //! # What it leaves out
-//! Deciding what is worth recording: the executors do. Flow arrows between slices. Delta-encoded stamps: they would save three
+//! Deciding what is worth recording: the executors do. Delta-encoded stamps: they would save three
 //! bytes an event, and a reader that starts in the middle.
 
 mod perfetto;

@@ -3,9 +3,10 @@
 //! Field numbers are those of `protos/perfetto/trace/` in Perfetto's repository, which are stable. All packets are one sequence,
 //! its names interned on first use. Stamps carry no clock id, which means the trace's own clock (boot time).
 
-use crate::wire::{bytes, message, number};
+use crate::wire::{bytes, fixed, message, number};
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::num::NonZeroU64;
 use units::Time;
 
 /// The only packet sequence of the file; interned names belong to it.
@@ -29,16 +30,15 @@ mod packet {
 mod descriptor {
     pub(super) const UUID: u32 = 1;
     pub(super) const NAME: u32 = 2;
-    pub(super) const PROCESS: u32 = 3;
-    pub(super) const THREAD: u32 = 4;
     pub(super) const PARENT_UUID: u32 = 5;
     pub(super) const COUNTER: u32 = 8;
-    pub(super) const PROCESS_PID: u32 = 1;
-    pub(super) const PROCESS_NAME: u32 = 6;
-    pub(super) const THREAD_PID: u32 = 1;
-    pub(super) const THREAD_TID: u32 = 2;
-    pub(super) const THREAD_NAME: u32 = 5;
+    pub(super) const CHILD_ORDERING: u32 = 11;
+    pub(super) const SIBLING_ORDER_RANK: u32 = 12;
+    pub(super) const SIBLING_MERGE_BEHAVIOR: u32 = 15;
+    pub(super) const SIBLING_MERGE_KEY: u32 = 17;
     pub(super) const COUNTER_UNIT_NAME: u32 = 6;
+    pub(super) const EXPLICIT: u64 = 3;
+    pub(super) const BY_SIBLING_MERGE_KEY: u64 = 3;
 }
 
 mod event {
@@ -47,6 +47,8 @@ mod event {
     pub(super) const NAME_IID: u32 = 10;
     pub(super) const TRACK_UUID: u32 = 11;
     pub(super) const COUNTER_VALUE: u32 = 30;
+    pub(super) const FLOW_IDS: u32 = 47;
+    pub(super) const CORRELATION_ID: u32 = 52;
     pub(super) const SLICE_BEGIN: u64 = 1;
     pub(super) const SLICE_END: u64 = 2;
     pub(super) const COUNTER: u64 = 4;
@@ -92,9 +94,9 @@ pub struct Timeline<W: Write> {
 /// What the writer remembers of a track; its uuid is its index plus one.
 #[derive(Debug)]
 struct Track {
-    /// The process at its root, and how far below it the track is.
-    pid: u64,
-    depth: u32,
+    parent: Option<TrackId>,
+    /// The first of the tracks that show as one with it, maybe itself.
+    first: u32,
     name: String,
     /// Ends of the slices that enclose the next one, the innermost last.
     open: Vec<Time>,
@@ -152,42 +154,38 @@ impl<W: Write> Timeline<W> {
         timeline
     }
 
-    /// A new track. One without a parent shows as a process, one right below it as a thread, one below that as a plain track.
+    /// A new track, or a heading of those below it. Tracks of one parent stand in the order in which they were made.
     pub fn track(&mut self, parent: Option<TrackId>, name: &str) -> TrackId {
-        let (uuid, pid, depth) = self.place(parent);
-        let content = message(|content| {
-            number(content, descriptor::UUID, uuid);
-            if let Some(parent) = parent {
-                number(content, descriptor::PARENT_UUID, uuid_of(parent.0));
-            }
-            match depth {
-                0 => bytes(content, descriptor::PROCESS, &process(pid, name)),
-                1 => bytes(content, descriptor::THREAD, &thread(pid, uuid, name)),
-                _ => bytes(content, descriptor::NAME, name.as_bytes()),
-            }
-        });
-        TrackId(self.describe(pid, depth, name, &content))
+        let first = self.tracks.len() as u32;
+        TrackId(self.describe(Track::new(parent, first, name), None))
+    }
+
+    /// Another line for what overlaps on `track`: the viewer shows both as one track of several lines.
+    pub fn lane(&mut self, track: TrackId) -> TrackId {
+        let Track { parent, first, name, .. } = &self.tracks[track.0 as usize];
+        let lane = Track::new(*parent, *first, name);
+        TrackId(self.describe(lane, None))
     }
 
     /// A new counter; `unit` is what the viewer prints behind its value.
     pub fn counter_track(&mut self, parent: Option<TrackId>, name: &str, unit: &str) -> CounterId {
-        let (uuid, pid, depth) = self.place(parent);
-        let content = message(|content| {
-            number(content, descriptor::UUID, uuid);
-            if let Some(parent) = parent {
-                number(content, descriptor::PARENT_UUID, uuid_of(parent.0));
-            }
-            bytes(content, descriptor::NAME, name.as_bytes());
-            let unit = message(|counter| bytes(counter, descriptor::COUNTER_UNIT_NAME, unit.as_bytes()));
-            bytes(content, descriptor::COUNTER, &unit);
-        });
-        CounterId(self.describe(pid, depth, name, &content))
+        let first = self.tracks.len() as u32;
+        CounterId(self.describe(Track::new(parent, first, name), Some(unit)))
     }
 
     /// Something that lasted on `track` from `from` to `to`, with numbers to show when it is clicked.
     ///
-    /// Names are kept to be written once: let them be kinds of things, and put what varies into `args`.
-    pub fn slice(&mut self, track: TrackId, name: &str, from: Time, to: Time, args: &[(&str, u64)]) {
+    /// Names are kept to be written once: let them be kinds of things, and put what varies into `args`. `about` numbers what the
+    /// slice is about, from 1: slices about the same are joined by arrows in the order of their starts, and stand out together.
+    pub fn slice(
+        &mut self,
+        track: TrackId,
+        name: &str,
+        from: Time,
+        to: Time,
+        args: &[(&str, u64)],
+        about: Option<NonZeroU64>,
+    ) {
         self.tracks[track.0 as usize].admit(name, from, to);
         let name = self.names.event(name);
         number(&mut self.event, event::TYPE, event::SLICE_BEGIN);
@@ -200,6 +198,10 @@ impl<W: Write> Timeline<W> {
                 number(annotation, event::ANNOTATION_UINT, *value);
             });
             bytes(&mut self.event, event::DEBUG_ANNOTATIONS, &annotation);
+        }
+        if let Some(about) = about {
+            fixed(&mut self.event, event::FLOW_IDS, about.get());
+            number(&mut self.event, event::CORRELATION_ID, about.get());
         }
         self.send_event(from, true);
         number(&mut self.event, event::TYPE, event::SLICE_END);
@@ -227,21 +229,29 @@ impl<W: Write> Timeline<W> {
         }
     }
 
-    /// Uuid, process and depth of the next track.
-    fn place(&self, parent: Option<TrackId>) -> (u64, u64, u32) {
-        let uuid = uuid_of(self.tracks.len() as u32);
-        match parent.map(|parent| &self.tracks[parent.0 as usize]) {
-            Some(parent) => (uuid, parent.pid, parent.depth + 1),
-            None => (uuid, uuid, 0),
-        }
-    }
-
-    fn describe(&mut self, pid: u64, depth: u32, name: &str, content: &[u8]) -> u32 {
+    /// Adds a track, and tells the reader of it; one with a unit is a counter.
+    fn describe(&mut self, track: Track, unit: Option<&str>) -> u32 {
+        let index = self.tracks.len() as u32;
+        let content = message(|content| {
+            number(content, descriptor::UUID, uuid_of(index));
+            bytes(content, descriptor::NAME, track.name.as_bytes());
+            if let Some(parent) = track.parent {
+                number(content, descriptor::PARENT_UUID, uuid_of(parent.0));
+            }
+            if let Some(unit) = unit {
+                let unit = message(|counter| bytes(counter, descriptor::COUNTER_UNIT_NAME, unit.as_bytes()));
+                bytes(content, descriptor::COUNTER, &unit);
+            }
+            number(content, descriptor::CHILD_ORDERING, descriptor::EXPLICIT);
+            number(content, descriptor::SIBLING_ORDER_RANK, u64::from(track.first));
+            number(content, descriptor::SIBLING_MERGE_BEHAVIOR, descriptor::BY_SIBLING_MERGE_KEY);
+            number(content, descriptor::SIBLING_MERGE_KEY, uuid_of(track.first));
+        });
         number(&mut self.packet, packet::SEQUENCE_ID, SEQUENCE);
-        bytes(&mut self.packet, packet::TRACK_DESCRIPTOR, content);
+        bytes(&mut self.packet, packet::TRACK_DESCRIPTOR, &content);
         self.send();
-        self.tracks.push(Track { pid, depth, name: name.to_owned(), open: Vec::new(), latest: Time::ZERO });
-        self.tracks.len() as u32 - 1
+        self.tracks.push(track);
+        index
     }
 
     /// Sends the event that was put together, and before it any name that it is the first to use.
@@ -277,6 +287,10 @@ impl<W: Write> Timeline<W> {
 }
 
 impl Track {
+    fn new(parent: Option<TrackId>, first: u32, name: &str) -> Self {
+        Track { parent, first, name: name.to_owned(), open: Vec::new(), latest: Time::ZERO }
+    }
+
     /// Takes the next slice, which must not start before the last one nor reach out of one that it starts in.
     fn admit(&mut self, name: &str, from: Time, to: Time) {
         assert!(from <= to, "{name} on track {} ends at {to}, before its start at {from}", self.name);
@@ -293,19 +307,4 @@ impl Track {
 
 fn uuid_of(index: u32) -> u64 {
     u64::from(index) + 1
-}
-
-fn process(pid: u64, name: &str) -> Vec<u8> {
-    message(|process| {
-        number(process, descriptor::PROCESS_PID, pid);
-        bytes(process, descriptor::PROCESS_NAME, name.as_bytes());
-    })
-}
-
-fn thread(pid: u64, tid: u64, name: &str) -> Vec<u8> {
-    message(|thread| {
-        number(thread, descriptor::THREAD_PID, pid);
-        number(thread, descriptor::THREAD_TID, tid);
-        bytes(thread, descriptor::THREAD_NAME, name.as_bytes());
-    })
 }

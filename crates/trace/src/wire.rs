@@ -17,6 +17,13 @@ pub(crate) fn number(out: &mut Vec<u8>, field: u32, value: u64) {
     varint(out, value);
 }
 
+/// Appends a field of the schema's `fixed64`.
+#[inline]
+pub(crate) fn fixed(out: &mut Vec<u8>, field: u32, value: u64) {
+    varint(out, u64::from(field) << 3 | 1);
+    out.extend_from_slice(&value.to_le_bytes());
+}
+
 /// Appends a length-delimited field: a string or a message.
 #[inline]
 pub(crate) fn bytes(out: &mut Vec<u8>, field: u32, content: &[u8]) {

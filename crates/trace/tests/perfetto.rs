@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
+use std::num::NonZeroU64;
 use trace::{Timeline, TrackId};
 use units::{Span, Time};
 
@@ -32,6 +33,11 @@ fn fields(mut input: &[u8]) -> Vec<(u64, Value<'_>)> {
         let tag = varint(&mut input);
         let value = match tag & 7 {
             0 => Value::Number(varint(&mut input)),
+            1 => {
+                let (content, rest) = input.split_at(8);
+                input = rest;
+                Value::Number(u64::from_le_bytes(content.try_into().unwrap()))
+            }
             2 => {
                 let length = varint(&mut input) as usize;
                 let (content, rest) = input.split_at(length);
@@ -110,29 +116,38 @@ fn tracks_slices_arguments_and_counters_are_in_the_file() {
     let mut timeline = Timeline::new(Vec::new());
     let device = timeline.track(None, "device");
     let core = timeline.track(Some(device), "core 0");
-    let lane = timeline.track(Some(core), "lane");
     let depth = timeline.counter_track(Some(device), "queue depth", "commands");
-    timeline.slice(core, "cache", at(5), at(300), &[("lpn", 77)]);
-    timeline.slice(core, "cache", at(300), at(400), &[("lpn", 1 << 40)]);
-    timeline.slice(lane, "read", Time::from_picos(1_999), Time::from_picos(5_000_999), &[]);
+    let lane = timeline.lane(core);
+    timeline.slice(core, "cache", at(5), at(300), &[("lpn", 77)], NonZeroU64::new(9));
+    timeline.slice(core, "cache", at(300), at(400), &[("lpn", 1 << 40)], None);
+    timeline.slice(lane, "read", Time::from_picos(1_999), Time::from_picos(5_000_999), &[], None);
     timeline.counter(depth, at(9), 16);
     timeline.counter(depth, at(10), -1);
     let file = timeline.finish().unwrap();
 
     let tracks: Vec<_> = all(&file, 1).iter().flat_map(|packet| all(packet, 60)).collect();
-    let parents: Vec<_> = tracks.iter().map(|track| (number(track, 1), number(track, 5))).collect();
-    assert_eq!(parents, [(Some(1), None), (Some(2), Some(1)), (Some(3), Some(2)), (Some(4), Some(1))]);
-    let process = all(tracks[0], 3)[0];
-    assert_eq!((number(process, 1), text(process, 6)), (Some(1), Some("device".into())));
-    let thread = all(tracks[1], 4)[0];
-    assert_eq!((number(thread, 1), number(thread, 2), text(thread, 5)), (Some(1), Some(2), Some("core 0".into())));
-    assert_eq!(text(tracks[2], 2), Some("lane".into()));
-    assert_eq!(text(all(tracks[3], 8)[0], 6), Some("commands".into()));
+    let places: Vec<_> = tracks.iter().map(|track| (number(track, 1), number(track, 5), text(track, 2))).collect();
+    let name = |name: &str| Some(name.to_string());
+    assert_eq!(
+        places,
+        [
+            (Some(1), None, name("device")),
+            (Some(2), Some(1), name("core 0")),
+            (Some(3), Some(1), name("queue depth")),
+            (Some(4), Some(1), name("core 0")),
+        ]
+    );
+    // Below a parent they stand by explicit rank, and a lane shows as one with its track: by a key, at the same rank.
+    let orders: Vec<_> = tracks.iter().map(|track| (number(track, 11), number(track, 12))).collect();
+    assert_eq!(orders, [0, 1, 2, 1].map(|rank| (Some(3), Some(rank))));
+    let keys: Vec<_> = tracks.iter().map(|track| (number(track, 15), number(track, 17))).collect();
+    assert_eq!(keys, [1, 2, 3, 2].map(|key| (Some(3), Some(key))));
+    assert_eq!(text(all(tracks[2], 8)[0], 6), name("commands"));
 
     let shown = [
         (2, 0, "cache".to_string(), 5, 300),
         (2, 0, "cache".to_string(), 300, 400),
-        (3, 0, "read".to_string(), 1, 5_000),
+        (4, 0, "read".to_string(), 1, 5_000),
     ];
     assert_eq!(show(&file), shown);
 
@@ -142,6 +157,13 @@ fn tracks_slices_arguments_and_counters_are_in_the_file() {
         packets.iter().flat_map(|packet| all(packet, 11)).flat_map(|event| all(event, 4)).collect();
     let values: Vec<_> = annotations.iter().map(|one| (number(one, 1), number(one, 3))).collect();
     assert_eq!(values, [(Some(1), Some(77)), (Some(1), Some(1 << 40))]);
+    let abouts = packets.iter().flat_map(|packet| all(packet, 11)).map(|event| (number(event, 47), number(event, 52)));
+    let abouts: Vec<_> = abouts.filter(|about| *about != (None, None)).collect();
+    assert_eq!(
+        abouts,
+        [(Some(9), Some(9))],
+        "a flow and a correlation, at the begin of the slice that is about something"
+    );
     let counts = packets.iter().flat_map(|packet| all(packet, 11)).filter_map(|event| number(event, 30));
     assert_eq!(counts.map(|value| value as i64).collect::<Vec<_>>(), [16, -1]);
 }
@@ -171,11 +193,11 @@ proptest! {
         let mut expected = Vec::new();
         for (index, (depth, from, to)) in slices.iter().enumerate() {
             let name = format!("kind {}", index % 5);
-            timeline.slice(tracks[0], &name, at(*from), at(*to), &[]);
+            timeline.slice(tracks[0], &name, at(*from), at(*to), &[], None);
             expected.push((1, *depth, name, *from, *to));
             if index % 7 == other {
                 let from = index as u64;
-                timeline.slice(tracks[1], "other", at(from), at(from + 1), &[]);
+                timeline.slice(tracks[1], "other", at(from), at(from + 1), &[], None);
                 expected.push((2, 0, "other".to_string(), from, from + 1));
             }
         }
@@ -189,8 +211,8 @@ proptest! {
 fn slices_that_cross_are_refused() {
     let mut timeline = Timeline::new(Vec::new());
     let track = timeline.track(None, "core 0");
-    timeline.slice(track, "first", at(0), at(10), &[]);
-    timeline.slice(track, "second", at(5), at(11), &[]);
+    timeline.slice(track, "first", at(0), at(10), &[], None);
+    timeline.slice(track, "second", at(5), at(11), &[], None);
 }
 
 #[test]
@@ -198,8 +220,8 @@ fn slices_that_cross_are_refused() {
 fn slices_that_go_back_are_refused() {
     let mut timeline = Timeline::new(Vec::new());
     let track = timeline.track(None, "core 0");
-    timeline.slice(track, "first", at(5), at(10), &[]);
-    timeline.slice(track, "second", at(0), at(4), &[]);
+    timeline.slice(track, "first", at(5), at(10), &[], None);
+    timeline.slice(track, "second", at(0), at(4), &[], None);
 }
 
 /// A disk with room for so many bytes.
@@ -221,6 +243,6 @@ impl std::io::Write for Full {
 fn a_full_disk_is_told_at_the_end() {
     let mut timeline = Timeline::new(Full(100_000));
     let track = timeline.track(None, "core 0");
-    (0..100_000).for_each(|index| timeline.slice(track, "turn", at(index), at(index + 1), &[]));
+    (0..100_000).for_each(|index| timeline.slice(track, "turn", at(index), at(index + 1), &[], None));
     assert_eq!(timeline.finish().unwrap_err().kind(), std::io::ErrorKind::StorageFull);
 }

@@ -196,8 +196,9 @@ impl ChannelStage {
     /// Moves the bytes of a finished transaction and tells FCMD, now or when they are decoded.
     fn finish(&mut self, turn: &mut Turn<'_>, transaction: &Transaction, from: Time) {
         if self.narrate {
-            let (die, operation) = (transaction.die.0, transaction.operation);
-            turn.note(Note::DieBusy { die, operation, from });
+            let &Transaction { die, operation, tag, .. } = transaction;
+            let (key, ppn) = (self.under_way(tag).key, transaction.slots[0].ppn);
+            turn.note(Note::DieBusy { die: die.0, operation, ppn, key, from });
         }
         let mut again = Transaction { slot_count: 0, ..*transaction };
         let mut decoding = Span::ZERO;

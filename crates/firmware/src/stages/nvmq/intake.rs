@@ -210,7 +210,7 @@ impl Nvmq {
             if tickets != u64::MAX && entry.fuse() == Fuse::Normal {
                 card.tickets = [tickets as u32, (tickets >> 32) as u32];
             }
-            turn.note(Note::Taken(card.key));
+            turn.note(Note::taken(&card));
             match first.take() {
                 Some(first) => self.start_pair(turn, first, (card, entry)),
                 // Its second half is of the same batch: the home thread dealt them together.

@@ -91,7 +91,7 @@ impl Fetcher {
             self.tables.sq_buffer.read(place, &mut words);
             let entry = Submission(words);
             let card = entry::card(&self.drive, queue, &entry);
-            turn.note(Note::Taken(card.key));
+            turn.note(Note::taken(&card));
             match self.halves[queue.index()].take() {
                 Some(first) => self.pair(turn, [first, (card, entry)]),
                 // The one behind it may be its second half: it is told when that is here.

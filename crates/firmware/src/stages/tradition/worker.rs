@@ -176,7 +176,7 @@ impl Worker {
         tables.sq_buffer.read(place, &mut words);
         let entry = Submission(words);
         let card = entry::card(&self.shared.drive, queue, &entry);
-        turn.note(Note::Taken(card.key));
+        turn.note(Note::taken(&card));
         (card, entry)
     }
 

@@ -1,0 +1,93 @@
+//! The picture and the sums of a run are of the same events: what one shows, the other counted.
+
+use crate::config::Layers;
+use crate::meter::{PARTS, QUEUEING};
+use crate::session::Session;
+use firmware::architecture::ARCHITECTURES;
+use std::collections::BTreeMap;
+use units::Time;
+
+const EVENTS: usize = 1 << 20;
+
+/// A short run of reads and writes, every one of them counted.
+fn run(architecture: &str, sets: &[&str]) -> Session {
+    let layers = Layers::new().flag("--device", "small").and_then(|layers| layers.flag("--workload", "mixed"));
+    let layers = layers.and_then(|layers| layers.flag("--architecture", architecture)).expect("flags");
+    let sets = ["workload.warm_up_ios=0", "workload.ios=600"].iter().chain(sets);
+    let layers = sets.fold(layers, |layers, set| layers.set(set).expect("a key"));
+    let resolved = layers.resolve().expect("a configuration");
+    let mut device = resolved.plan();
+    device.narrate = true;
+    let mut session = resolved.session(&device, resolved.phases(), EVENTS).expect("a device");
+    while let Some(summary) = session.next_phase() {
+        summary.expect("a run without faults");
+    }
+    session
+}
+
+/// Work and queueing by parts, as the cuts of the picture add up.
+fn cut(session: &Session) -> [[u128; PARTS.len()]; 2] {
+    let picture = session.picture(&session.meter().events);
+    assert_eq!(picture.commands.over(), session.meter().window.breakdown().commands);
+    let [mut work, mut lines] = [[0; PARTS.len()]; 2];
+    for (part, queueing, time) in picture.commands.cuts() {
+        let sums = if queueing { &mut lines } else { &mut work };
+        sums[part] += u128::from(time.picos());
+    }
+    work[QUEUEING] += lines.iter().sum::<u128>();
+    [work, lines]
+}
+
+#[test]
+fn the_cuts_of_all_commands_are_the_parts_of_the_mean_latency() {
+    // Every command has an identifier of its own: none meets late work for the one before it, which the meter counts for it.
+    let session = run("deepflash", &["host.depth=256"]);
+    let sums = session.meter().window.breakdown();
+    assert_eq!(cut(&session), [sums.parts, sums.lines]);
+}
+
+#[test]
+fn the_cuts_of_all_commands_add_up_to_the_mean_latency_in_every_architecture() {
+    for architecture in ARCHITECTURES {
+        let session = run(architecture.name(), &[]);
+        let [work, _] = cut(&session);
+        let sums = session.meter().window.breakdown();
+        let total = |parts: [u128; PARTS.len()]| parts.iter().sum::<u128>();
+        assert_eq!(total(work), total(sums.parts), "{}", architecture.name());
+    }
+}
+
+#[test]
+fn turns_and_die_operations_know_their_commands() {
+    let session = run("deepflash", &[]);
+    let picture = session.picture(&session.meter().events);
+    let spans: BTreeMap<_, (Time, Time)> = picture.commands.spans().collect();
+    assert_eq!(spans.len(), 600);
+    let turns = picture.threads.values().flatten().map(|(_, slice)| slice);
+    let dies = picture.dies.values().flatten();
+    let mut known = [0, 0];
+    for (kind, slice) in turns.map(|slice| (0, slice)).chain(dies.map(|slice| (1, slice))) {
+        let Some(number) = slice.command else { continue };
+        assert!(slice.from >= spans[&number].0, "{} begins before command {number}", slice.name);
+        known[kind] += 1;
+    }
+    assert!(known[0] > 3 * 600 && known[1] > 0, "{known:?}");
+}
+
+#[test]
+fn reclaiming_and_checkpoints_have_tracks_of_their_own() {
+    let sets = [
+        "run.precondition=rand:1",
+        "workload.phases=randwrite",
+        "workload.ios=6000",
+        "cache.size_bytes=64k",
+        "journal.interval_ms=1",
+        "journal.only_when_idle=false",
+    ];
+    let session = run("deepflash", &sets);
+    let picture = session.picture(&session.meter().events);
+    let counts = &session.meter().window.counts;
+    assert_eq!(picture.reclaimed.len() as u64, counts.groups_reclaimed);
+    assert_eq!(picture.checkpoints.len() as u64, counts.checkpoints);
+    assert!(picture.reclaimed.len() > 1 && picture.checkpoints.len() > 1);
+}
