@@ -47,9 +47,27 @@ pub(crate) enum Command {
         flashloom experiment fig16b --set host.depth=16")]
     Experiment(experiment::ExperimentArguments),
     /// Run what a file varies, and make one table of it
-    #[command(after_help = "Example:\n  \
-        flashloom sweep channels.toml --out results --jobs 2\n\n\
-        docs/experiments.md shows such a file.")]
+    #[command(after_help = "Examples:\n  \
+        flashloom sweep depth.toml --out results --jobs 2\n  \
+        flashloom sweep placements/search/deepflash.toml --out placements\n\n\
+        A file that varies two keys; every combination is a run and a row:\n  \
+        title = \"Depth\"\n  \
+        summary = \"random reads by cores and depth\"\n  \
+        source = \"our own\"\n  \
+        [base]\n  \
+        workload.phases = \"randread\"\n  \
+        [[axis]]\n  \
+        name = \"cores\"\n  \
+        key = \"platform.cores\"\n  \
+        values = [12, 24]\n  \
+        [[axis]]\n  \
+        name = \"depth\"\n  \
+        key = \"host.depth\"\n  \
+        values = [1, 16]\n  \
+        [[metric]]\n  \
+        name = \"iops\"\n  \
+        value = \"iops\"\n\n\
+        docs/experiments.md has all that such a file can say. One with a table [place] searches for placements.")]
     Sweep(experiment::SweepArguments),
     /// Try drives drawn from seeds, with power cuts, and find what no correct drive does
     #[command(after_help = "Examples:\n  \

@@ -6,7 +6,7 @@ use crate::index;
 use crate::progress::Runs;
 use crate::table::table;
 use clap::Args;
-use lab::{EXPERIMENTS, Experiment, LabError, Orders, Outcome, Placing, Size};
+use lab::{EXPERIMENTS, Experiment, LabError, Orders, Outcome, Placement, Placing, PlacingOrders, Size, Tried};
 use report::Page;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -84,13 +84,48 @@ impl SweepArguments {
 }
 
 impl SweepArguments {
-    /// Searches for placements, telling every run.
+    /// Searches for placements: a line for each number of cores, then the file.
     fn place(&self, shell: &mut Shell<'_>, placing: &Placing) -> anyhow::Result<()> {
-        let runs = Runs::new(shell.watched, "placing");
-        let path = placing.write(&self.shared.out, &|tried| runs.tried(tried))?;
-        drop(runs);
-        Ok(shell.say(&format!("{}\n", path.display()))?)
+        let Carried { out, jobs, traces, set, json } = &self.shared;
+        if self.quick || traces.is_some() {
+            let flag = if self.quick { "--quick" } else { "--traces" };
+            return Err(unusable(format!("{flag}: expected no such flag where a file has a table [place]"), ""));
+        }
+        let json = shell.json(json.as_deref())?;
+        let found = {
+            let runs = Runs::searching(shell.watched, placing.name());
+            let watch = |tried: &Tried| runs.tried(tried);
+            let orders = PlacingOrders { jobs: side_by_side(*jobs), sets: set, out: Some(out), watch: &watch };
+            let mut search = placing.search(&orders)?;
+            while let Some(placement) = search.next_placement()? {
+                let line = placed(placement);
+                runs.beside(|| shell.say(&line))?;
+                // What was found stays where a search is interrupted.
+                placing.write(out, &search.found())?;
+            }
+            search.found()
+        };
+        if let Some(target) = found.target {
+            let cores = found.fewest_cores.map_or("none of these".into(), |cores| cores.to_string());
+            shell.say(&format!("fewest cores with {target} IOPS in each workload: {cores}\n"))?;
+        }
+        let path = placing.write(out, &found)?;
+        shell.say(&format!("{}\n", path.display()))?;
+        shell.put(json, &serde_json::to_string_pretty(&found)?)
     }
+}
+
+/// A placement in words: what it delivers, what limits that, and how long it was looked for.
+fn placed(placement: &Placement) -> String {
+    let Placement { cores, iops, limits, runs, ended, .. } = placement;
+    let of = |(workload, iops): (&String, &u64)| format!("{workload} {iops} IOPS ({})", limits[workload]);
+    let iops: Vec<String> = iops.iter().map(of).collect();
+    format!("{cores} cores: {}\n  {}\n  {runs} runs; {ended}\n", iops.join(", "), placement.threads())
+}
+
+/// Runs side by side: as many as said, or as the machine has cores.
+fn side_by_side(jobs: Option<u16>) -> usize {
+    jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
 }
 
 impl Carried {
@@ -129,11 +164,10 @@ impl Carried {
 
     fn one(&self, shell: &Shell<'_>, experiment: &Experiment, quick: bool) -> Result<Outcome, LabError> {
         let runs = Runs::new(shell.watched, &experiment.name);
-        let machine = std::thread::available_parallelism().map_or(1, usize::from);
         experiment.carry_out(&Orders {
             size: if quick { Size::Quick } else { Size::Full },
             sets: &self.set,
-            jobs: self.jobs.map_or(machine, usize::from),
+            jobs: side_by_side(self.jobs),
             out: Some(&self.out),
             traces: self.traces.as_deref(),
             watch: &|progress| runs.show(progress),

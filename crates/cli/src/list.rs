@@ -138,10 +138,8 @@ fn placements() -> anyhow::Result<Vec<Entry>> {
     ];
     for table in placements_of_the_repository() {
         for placement in &table.placement {
-            let threads: Vec<String> =
-                placement.threads.iter().map(|(group, count)| format!("{group}={count}")).collect();
             let name = format!("{}/{}/{}", table.architecture, table.processor, placement.cores);
-            entries.push(entry(&name, threads.join(",")));
+            entries.push(entry(&name, placement.threads()));
         }
     }
     Ok(entries)

@@ -85,12 +85,23 @@ impl Runs {
         Runs { bar }
     }
 
-    /// A run of a search for placements is over.
-    pub(crate) fn tried(&self, tried: &lab::Tried<'_>) {
-        let lab::Tried { cores, threads, workload, iops } = tried;
-        self.bar.inc_length(1);
-        self.bar.inc(1);
-        self.bar.set_message(format!("{cores} cores, {threads} threads, {workload}: {iops:.0} IOPS"));
+    /// Counts the placements that a search has judged: how many there will be, it cannot say.
+    pub(crate) fn searching(watched: bool, name: &str) -> Runs {
+        let runs = Runs::new(watched, name);
+        let style = "{prefix} {spinner} {msg}, {elapsed}";
+        runs.bar.set_style(ProgressStyle::with_template(style).expect("a template of ours"));
+        runs
+    }
+
+    /// A placement was judged.
+    pub(crate) fn tried(&self, tried: &lab::Tried) {
+        let lab::Tried { cores, judged, least } = tried;
+        self.bar.set_message(format!("{cores} cores, {judged} placements judged, the last with {least:.0} IOPS"));
+    }
+
+    /// Writes something else where the line stands.
+    pub(crate) fn beside<R>(&self, write: impl FnOnce() -> R) -> R {
+        self.bar.suspend(write)
     }
 
     /// A run is over.

@@ -3,6 +3,7 @@
 use crate::Geometry;
 use crate::media_fault::MediaFault;
 use crate::scrambler;
+use crate::slabs::{Room, Slabs};
 use crate::store::{PageStore, StoreFailed, StoredBlock, StoredPage};
 use prefetch_index::prefetch_index;
 use std::collections::BTreeSet;
@@ -90,7 +91,10 @@ struct Chunk {
     first: u32,
     /// From that page on, as far as is programmed.
     entries: Vec<Entry>,
-    words: Vec<u64>,
+    /// Where its payload is.
+    room: Room,
+    /// Whether its pages are kept whole.
+    is_whole: bool,
 }
 
 /// The pages of one channel. Channels share nothing, so each can live on a thread of its own.
@@ -114,7 +118,9 @@ pub struct Contents {
     lpns: Vec<u32>,
     blocks: Vec<Block>,
     chunks: Vec<Chunk>,
-    chunks_free: Vec<u32>,
+    /// Of pages that are not kept whole, and of those that are.
+    chunks_free: [Vec<u32>; 2],
+    slabs: Slabs,
     labels: Option<Arc<dyn Labels>>,
     /// Every byte of the pages of this block and those behind it is kept, whatever is kept of others.
     whole_from: BlockId,
@@ -133,19 +139,20 @@ impl Contents {
         let channels = geometry.shape().channels;
         let blocks = (geometry.block_count() / channels) as usize;
         let pages = (geometry.page_count() / channels) as usize;
-        let sectors = geometry.shape().page.0 / SECTOR_BYTES;
+        let page_words = (geometry.shape().page.0 / SECTOR_BYTES) as usize * sector_words as usize;
         Contents {
             geometry: geometry.clone(),
             channel,
             sector_words,
             tag_words: 0,
             scrambles: false,
-            page_words: sectors as usize * sector_words as usize,
+            page_words,
             erases_max,
             lpns: vec![ERASED; pages],
             blocks: Block::new_vec_zeroed(blocks).expect("memory for sixteen bytes a block"),
             chunks: Vec::new(),
-            chunks_free: Vec::new(),
+            chunks_free: Default::default(),
+            slabs: Slabs::for_words(pages * page_words),
             labels: None,
             whole_from: BlockId(u32::MAX),
             bad: BTreeSet::new(),
@@ -342,7 +349,8 @@ impl Contents {
             if oob.lpn > Oob::LPN_MAX || oob.check(ppn) != check {
                 return Err(MediaFault::Unreadable { ppn });
             }
-            let chunk = self.chunk(block);
+            let words = self.words_of(ppn);
+            let chunk = self.chunk(block, words);
             let index = (page - chunk.first) as usize;
             chunk.entries.resize(index, Entry::default());
             chunk.entries.push(Entry { sequence, check, owner });
@@ -367,10 +375,8 @@ impl Contents {
 
     /// Memory set aside: what is used of it grows with the pages touched.
     pub fn reserved(&self) -> Bytes {
-        let chunk = |chunk: &Chunk| {
-            chunk.entries.capacity() * size_of::<Entry>() + chunk.words.capacity() * 8 + size_of::<Chunk>()
-        };
-        let tables = size_of_val(&*self.lpns) + size_of_val(&*self.blocks);
+        let chunk = |chunk: &Chunk| chunk.entries.capacity() * size_of::<Entry>() + size_of::<Chunk>();
+        let tables = size_of_val(&*self.lpns) + size_of_val(&*self.blocks) + self.slabs.taken() * 8;
         Bytes((tables + self.chunks.iter().map(chunk).sum::<usize>()) as u64)
     }
 
@@ -423,22 +429,21 @@ impl Contents {
         Err(if is_erased { MediaFault::OutOfOrder { ppn, expected } } else { MediaFault::ProgrammedTwice { ppn } })
     }
 
-    /// The block's chunk, taken if it has none.
-    fn chunk(&mut self, block: usize) -> &mut Chunk {
+    /// The block's chunk, taken if it has none; `words` are kept of each of its pages.
+    fn chunk(&mut self, block: usize, words: usize) -> &mut Chunk {
         if self.blocks[block].chunk == 0 {
             let first = self.blocks[block].written;
-            let index = self.chunks_free.pop().unwrap_or_else(|| {
+            let is_whole = words != self.page_words;
+            let index = self.chunks_free[usize::from(is_whole)].pop().unwrap_or_else(|| {
                 let pages = self.geometry.shape().pages_per_block as usize;
                 // Room for a whole block, so that a chunk used again for another never grows.
-                let in_memory = if self.store.is_some() { 0 } else { pages * self.page_words };
-                let (entries, words) = (Vec::with_capacity(pages), Vec::with_capacity(in_memory));
-                self.chunks.push(Chunk { first, entries, words });
+                let room = if self.store.is_some() { Room::default() } else { self.slabs.take(pages * words) };
+                self.chunks.push(Chunk { first, entries: Vec::with_capacity(pages), room, is_whole });
                 self.chunks.len() as u32 - 1
             });
             let chunk = &mut self.chunks[index as usize];
             chunk.first = first;
             chunk.entries.clear();
-            chunk.words.clear();
             self.blocks[block].chunk = index + 1;
         }
         &mut self.chunks[self.blocks[block].chunk as usize - 1]
@@ -454,7 +459,8 @@ impl Contents {
         self.blocks[block].ruled = 0;
         let chunk = std::mem::take(&mut self.blocks[block].chunk);
         if chunk > 0 {
-            self.chunks_free.push(chunk - 1);
+            let is_whole = self.chunks[chunk as usize - 1].is_whole;
+            self.chunks_free[usize::from(is_whole)].push(chunk - 1);
         }
     }
 
@@ -490,26 +496,27 @@ impl Media for Contents {
             let stored = StoredPage { mark, owner: oob.owner, sequence: oob.sequence, check, erases };
             let failed = |_| MediaFault::StoreFailed { block: self.geometry.block_of(ppn) };
             if scrambles {
-                let scrambled: Vec<u64> =
-                    payload.iter().zip(scrambler::stream(ppn)).map(|(word, key)| word ^ key).collect();
+                let mut scrambled = vec![0; words];
+                scrambler::combine(ppn, payload, &mut scrambled);
                 store.write(ppn, stored, &scrambled).map_err(failed)?;
             } else {
                 store.write(ppn, stored, payload).map_err(failed)?;
             }
         }
         let is_stored = self.store.is_some();
-        let chunk = self.chunk(block);
+        let chunk = self.chunk(block, words);
         // Pages that were left out are in the chunk, but marked as erased in the table.
         let index = (page - chunk.first) as usize;
         chunk.entries.resize(index, Entry::default());
+        chunk.entries.push(Entry { sequence: oob.sequence, check: oob.check(ppn), owner: oob.owner });
+        let room = chunk.room;
         if !is_stored {
-            chunk.words.resize(index * words, 0);
+            let cells = self.slabs.cells_mut(room, index * words, words);
             match scrambles {
-                true => chunk.words.extend(payload.iter().zip(scrambler::stream(ppn)).map(|(word, key)| word ^ key)),
-                false => chunk.words.extend_from_slice(payload),
+                true => scrambler::combine(ppn, payload, cells),
+                false => cells.copy_from_slice(payload),
             }
         }
-        chunk.entries.push(Entry { sequence: oob.sequence, check: oob.check(ppn), owner: oob.owner });
         let index = self.page_index(block, page);
         self.lpns[index] = mark(oob.lpn);
         self.blocks[block].written = page + 1;
@@ -540,11 +547,19 @@ impl Media for Contents {
             return Err(MediaFault::Unreadable { ppn });
         }
         match &mut self.store {
-            None => payload.copy_from_slice(&chunk.words[index * words..][..words]),
-            Some(store) => store.read(ppn, payload).map_err(|StoreFailed| MediaFault::Unreadable { ppn })?,
-        }
-        if scrambles {
-            scrambler::apply(ppn, payload);
+            None => {
+                let cells = self.slabs.cells(chunk.room, index * words, words);
+                match scrambles {
+                    true => scrambler::combine(ppn, cells, payload),
+                    false => payload.copy_from_slice(cells),
+                }
+            }
+            Some(store) => {
+                store.read(ppn, payload).map_err(|StoreFailed| MediaFault::Unreadable { ppn })?;
+                if scrambles {
+                    scrambler::apply(ppn, payload);
+                }
+            }
         }
         Ok(Some(oob))
     }

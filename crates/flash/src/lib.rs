@@ -34,6 +34,7 @@ mod media_fault;
 mod pending;
 mod scrambler;
 mod seal;
+mod slabs;
 mod store;
 mod timers;
 mod timing;

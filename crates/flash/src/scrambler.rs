@@ -9,8 +9,13 @@ const PERIOD: usize = 255;
 /// Taps of x^8 + x^6 + x^5 + x^4 + 1, which passes through all of them (Xilinx XAPP052, table 3). The paper does not name its own.
 const TAPS: u8 = 0b1011_1000;
 
-/// Eight bytes of the register's output from each of its places on, the first lowest.
-static KEYS: [u64; PERIOD] = keys();
+/// The register's output as words of eight bytes, the first lowest, in the order of a page that begins with the first state. A step
+/// of eight bytes passes through all places of the output as well, so that a page that begins with another state begins further on
+/// in the same order. It stands here twice: from any place on there is a period in one piece.
+static KEYS: [u64; 2 * PERIOD] = keys();
+
+/// How many steps of eight bytes lead one byte on: 8 x 32 is one more than a period.
+const STEPS_PER_BYTE: usize = 32;
 
 /// Where in the output each state is.
 static PLACES: [u8; 256] = places();
@@ -27,12 +32,12 @@ const fn states() -> [u8; PERIOD] {
     states
 }
 
-const fn keys() -> [u64; PERIOD] {
-    let (states, mut keys, mut at) = (states(), [0; PERIOD], 0);
-    while at < PERIOD {
+const fn keys() -> [u64; 2 * PERIOD] {
+    let (states, mut keys, mut at) = (states(), [0; 2 * PERIOD], 0);
+    while at < 2 * PERIOD {
         let mut byte = 0;
         while byte < 8 {
-            keys[at] |= (states[(at + byte) % PERIOD] as u64) << (8 * byte);
+            keys[at] |= (states[(at * 8 + byte) % PERIOD] as u64) << (8 * byte);
             byte += 1;
         }
         at += 1;
@@ -49,19 +54,28 @@ const fn places() -> [u8; 256] {
     places
 }
 
-/// What the words of a page are combined with, either way. A register of zeros would stand still: it begins with ones then.
-pub(crate) fn stream(ppn: Ppn) -> impl Iterator<Item = u64> {
-    let mut at = usize::from(PLACES[usize::from(ppn.0 as u8)]);
-    std::iter::from_fn(move || {
-        let key = KEYS[at];
-        at = (at + 8) % PERIOD;
-        Some(key)
-    })
+/// What the words of a page are combined with, either way: so many of them, and then the same again. A register of zeros would stand
+/// still: it begins with ones then.
+fn period(ppn: Ppn) -> &'static [u64] {
+    let state = usize::from(PLACES[usize::from(ppn.0 as u8)]);
+    let first = state * STEPS_PER_BYTE % PERIOD;
+    &KEYS[first..first + PERIOD]
 }
 
 /// Scrambles words of a page, or brings them back.
 pub(crate) fn apply(ppn: Ppn, words: &mut [u64]) {
-    words.iter_mut().zip(stream(ppn)).for_each(|(word, key)| *word ^= key);
+    let keys = period(ppn);
+    for words in words.chunks_mut(PERIOD) {
+        words.iter_mut().zip(keys).for_each(|(word, key)| *word ^= key);
+    }
+}
+
+/// Scrambles words of a page on their way to the cells, or brings them back on their way from them.
+pub(crate) fn combine(ppn: Ppn, from: &[u64], to: &mut [u64]) {
+    let keys = period(ppn);
+    for (to, from) in to.chunks_mut(PERIOD).zip(from.chunks(PERIOD)) {
+        to.iter_mut().zip(from).zip(keys).for_each(|((to, from), key)| *to = from ^ key);
+    }
 }
 
 #[cfg(test)]
@@ -77,17 +91,34 @@ mod tests {
 
     #[test]
     fn the_stream_is_the_register_from_the_row_on() {
-        let bytes: Vec<u8> = stream(Ppn(0x1_0001)).take(64).flat_map(u64::to_le_bytes).collect();
+        let stream = |ppn, words| {
+            let mut cells = vec![0; words];
+            combine(Ppn(ppn), &vec![0; words], &mut cells);
+            cells
+        };
+        let bytes: Vec<u8> = stream(0x1_0001, 512).into_iter().flat_map(u64::to_le_bytes).collect();
         assert_eq!(bytes[..4], [0x01, 0x02, 0x04, 0x08], "the bit that is shifted in is of bits 7, 5, 4 and 3");
+        let states = states();
+        for ppn in 1..=255 {
+            let first = usize::from(PLACES[usize::from(ppn as u8)]);
+            assert_eq!(usize::from(states[first]), ppn as usize);
+            let expected = (first..).map(|at| states[at % PERIOD]);
+            let found = stream(ppn, 512).into_iter().flat_map(u64::to_le_bytes);
+            assert!(expected.zip(found).all(|(expected, found)| expected == found), "row {ppn}");
+        }
         assert_eq!(bytes[..255], bytes[255..510]);
-        assert_eq!(stream(Ppn(0)).next(), stream(Ppn(0xff)).next(), "zeros would stand still");
+        assert_eq!(stream(0, 8), stream(0xff, 8), "zeros would stand still");
     }
 
     #[test]
     fn words_come_back() {
-        let mut words: Vec<u64> = (0..528).collect();
-        apply(Ppn(77), &mut words);
-        apply(Ppn(77), &mut words);
-        assert_eq!(words, (0..528).collect::<Vec<u64>>());
+        let words: Vec<u64> = (0..528).collect();
+        let mut cells = words.clone();
+        apply(Ppn(77), &mut cells);
+        let mut back = vec![0; 528];
+        combine(Ppn(77), &cells, &mut back);
+        assert_eq!(back, words);
+        apply(Ppn(77), &mut cells);
+        assert_eq!(cells, words);
     }
 }

@@ -146,13 +146,25 @@ impl Memory {
         }
     }
 
+    /// Where so many bytes of data are, if they are all there and kept as bytes.
+    #[inline]
+    fn bytes_at(&self, at: HostAddress, bytes: usize) -> Option<(&MmapRegion, usize)> {
+        let Payload::Bytes(region) = &self.payload else { return None };
+        let first = self.sector_at(at)?.checked_mul(SECTOR_BYTES as usize)?;
+        (first.checked_add(bytes)? <= region.size()).then_some((region, first))
+    }
+
     /// Whether all of the data are there, and kept as bytes.
     #[inline]
     fn read_bytes_at(&self, at: HostAddress, bytes: &mut [u8]) -> Option<()> {
-        let Payload::Bytes(region) = &self.payload else { return None };
-        let first = self.sector_at(at)?.checked_mul(SECTOR_BYTES as usize)?;
-        (first.checked_add(bytes.len())? <= region.size()).then_some(())?;
+        let (region, first) = self.bytes_at(at, bytes.len())?;
         region.as_volatile_slice().read_slice(bytes, first).ok()
+    }
+
+    /// The same, behind what is there already.
+    fn append_bytes_at(&self, at: HostAddress, bytes: usize, to: &mut Vec<u8>) -> Option<()> {
+        let (region, first) = self.bytes_at(at, bytes)?;
+        region.as_volatile_slice().write_all_volatile_to(first, to, bytes).ok()
     }
 
     /// Whether all of the payload is there.
@@ -218,6 +230,14 @@ impl HostMemory for Memory {
     fn read_data(&self, at: HostAddress, bytes: &mut [u8]) {
         if self.read_bytes_at(at, bytes).is_none() {
             bytes.fill(u8::MAX);
+            self.stray();
+        }
+    }
+
+    fn append_data(&self, at: HostAddress, bytes: usize, to: &mut Vec<u8>) {
+        let end = to.len() + bytes;
+        if self.append_bytes_at(at, bytes, to).is_none() {
+            to.resize(end, u8::MAX);
             self.stray();
         }
     }
@@ -294,10 +314,15 @@ mod tests {
         memory.read_data(payload + 512, &mut bytes);
         assert_eq!(bytes, words[64..].as_bytes());
         assert_eq!(memory.strays(), 0);
+        let mut sent = vec![7];
+        memory.append_data(payload + 512, 512, &mut sent);
+        assert_eq!((sent[0], &sent[1..]), (7, words[64..].as_bytes()));
+        memory.append_data(payload + 1024, 512, &mut sent);
+        assert_eq!((sent.len(), &sent[513..], memory.strays()), (1025, &[u8::MAX; 512][..], 1));
         let mut beyond = [0; 128];
         memory.read_sectors(payload + 512, &mut beyond);
         memory.write_sectors(payload + 512, &beyond);
-        assert_eq!((beyond, memory.strays()), ([u64::MAX; 128], 2));
+        assert_eq!((beyond, memory.strays()), ([u64::MAX; 128], 3));
         memory.read_sectors(payload, &mut held);
         assert_eq!(held, words[..64], "a write that does not fit changes nothing");
     }

@@ -20,5 +20,5 @@ pub const EXPERIMENTS: &[Named] = named! { "experiments":
 
 /// Threads of each group by architecture, processor and cores.
 pub const PLACEMENTS: &[Named] = named! { "placements":
-    "deepflash" "deepflash-out-of-order-1.2ghz" "deepflash-out-of-order-2.4ghz"
+    "deepflash" "deepflash-many-cores" "deepflash-out-of-order-1.2ghz" "deepflash-out-of-order-2.4ghz"
 };

@@ -42,6 +42,16 @@ pub enum LabError {
         #[source]
         error: Box<ConfigError>,
     },
+    /// A key that is set for all runs, and varied by an axis.
+    #[error("--set {set}: expected a key that {experiment} does not vary; its axis {axis} does")]
+    Varied {
+        /// The assignment.
+        set: String,
+        /// The experiment.
+        experiment: String,
+        /// The axis.
+        axis: String,
+    },
     /// No threads are known for a processor of so many cores.
     #[error(
         "{point}: no placement of {architecture} on {cores} cores of {processor}; expected one in placements/ (`flashloom list placements`)"

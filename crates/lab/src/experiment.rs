@@ -60,6 +60,8 @@ pub struct Experiment {
 #[derive(Debug)]
 pub(crate) struct Axis {
     pub(crate) name: String,
+    /// The key whose values it has, where they are not choices.
+    pub(crate) key: Option<String>,
     pub(crate) values: Vec<AxisValue>,
 }
 
@@ -229,7 +231,8 @@ fn axes(raw: &[file::Axis], spans: &Spans<'_>) -> Result<Vec<Axis>, LabError> {
             }
             _ => return Err(spans.refuse("axis", &axis.name, "an axis with key and values, or one with choices")),
         };
-        axes.push(Axis { name: name.clone(), values: in_forms(values, axis, spans)? });
+        let key = axis.key.as_ref().map(|key| key.get_ref().clone());
+        axes.push(Axis { name: name.clone(), key, values: in_forms(values, axis, spans)? });
     }
     Ok(axes)
 }

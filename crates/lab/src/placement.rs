@@ -1,10 +1,13 @@
-//! How many threads each group gets on a processor's cores: tables of `placements/`, found by search (`sweep`).
+//! Where the threads of each group live on a processor's cores: tables of `placements/`, found by search (`sweep`).
 
 use crate::catalogue::PLACEMENTS;
 use crate::file::{self, Assignment};
 use rig::config::Resolved;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+
+/// Columns of a line of the file.
+const COLUMNS: usize = 120;
 
 /// A file of placements.
 #[derive(Debug, Deserialize, Serialize)]
@@ -16,6 +19,12 @@ pub struct Placements {
     pub processor: String,
     /// How they were found.
     pub found: String,
+    /// IOPS that were asked of each workload.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<u64>,
+    /// Fewest cores that reach them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fewest_cores: Option<u16>,
     /// One for each number of cores.
     pub placement: Vec<Placement>,
 }
@@ -26,27 +35,94 @@ pub struct Placements {
 pub struct Placement {
     /// How many.
     pub cores: u16,
-    /// Threads of each group.
-    pub threads: BTreeMap<String, u16>,
+    /// IOPS of each workload, as the search measured it.
+    #[serde(default)]
+    pub iops: BTreeMap<String, u64>,
+    /// What limits each workload.
+    #[serde(default)]
+    pub limits: BTreeMap<String, String>,
+    /// Runs that the search took.
+    #[serde(default)]
+    pub runs: usize,
+    /// Why it ended.
+    #[serde(default)]
+    pub ended: String,
+    /// The core of each thread of each group.
+    pub seats: Seats,
+}
+
+/// The core of each thread of each group.
+pub type Seats = BTreeMap<String, Vec<u16>>;
+
+impl Placement {
+    /// Threads of each group, as `--threads` takes them.
+    pub fn threads(&self) -> String {
+        let threads: Vec<String> = self.seats.iter().map(|(group, cores)| format!("{group}={}", cores.len())).collect();
+        threads.join(",")
+    }
 }
 
 impl Placements {
     /// As a file of `placements/`.
     pub fn to_toml(&self) -> String {
-        let text = |text: &str| toml::Value::String(text.into()).to_string();
         let mut file = format!(
-            "# Threads of each group on so many cores. Searched, not chosen: `found` says how.\n\narchitecture = {}\n\
-             processor = {}\nfound = {}\n\nplacement = [\n",
+            "# Where the threads of each group live on so many cores. Searched, not chosen: `found` says how.\n\n\
+             architecture = {}\nprocessor = {}\nfound = {}\n",
             text(&self.architecture),
             text(&self.processor),
             text(&self.found)
         );
-        for Placement { cores, threads } in &self.placement {
-            let threads: Vec<String> = threads.iter().map(|(group, count)| format!("{group} = {count}")).collect();
-            file += &format!("    {{ cores = {cores}, threads = {{ {} }} }},\n", threads.join(", "));
+        if let Some(target) = self.target {
+            file += &format!("target = {target}\n");
         }
-        file + "]\n"
+        if let Some(fewest) = self.fewest_cores {
+            file += &format!("fewest_cores = {fewest}\n");
+        }
+        for placement in &self.placement {
+            file += &placement.to_toml();
+        }
+        file
     }
+}
+
+impl Placement {
+    fn to_toml(&self) -> String {
+        let iops = self.iops.iter().map(|(workload, iops)| format!("{workload} = {iops}"));
+        let limits = self.limits.iter().map(|(workload, resource)| format!("{workload} = {}", text(resource)));
+        let inline = |pairs: Vec<String>| format!("{{ {} }}", pairs.join(", "));
+        let mut part = format!(
+            "\n[[placement]]\ncores = {}\niops = {}\nlimits = {}\nruns = {}\nended = {}\n[placement.seats]\n",
+            self.cores,
+            inline(iops.collect()),
+            inline(limits.collect()),
+            self.runs,
+            text(&self.ended)
+        );
+        for (group, cores) in &self.seats {
+            part += &list(&format!("{group} = ["), cores);
+        }
+        part
+    }
+}
+
+/// A list of cores, broken where the line is full.
+fn list(head: &str, cores: &[u16]) -> String {
+    let mut lines = String::new();
+    let mut line = head.to_owned();
+    for (index, core) in cores.iter().enumerate() {
+        let item = if index == 0 { core.to_string() } else { format!(", {core}") };
+        if line.len() + item.len() + 2 > COLUMNS {
+            lines += &format!("{line},\n");
+            line = format!("    {core}");
+        } else {
+            line += &item;
+        }
+    }
+    lines + &line + "]\n"
+}
+
+fn text(text: &str) -> String {
+    toml::Value::String(text.into()).to_string()
 }
 
 /// All placements of the catalogue.
@@ -71,14 +147,24 @@ pub(crate) fn knows(architecture: &str) -> bool {
     placements().iter().any(|table| table.architecture == architecture)
 }
 
-/// The threads of the groups, as configuration keys.
+/// The threads of the groups and their cores, as configuration keys. Where so many cores were not searched, those of the next fewer stand,
+/// and the other cores have nothing to do.
 pub(crate) fn find(architecture: &str, processor: &str, cores: u16) -> Option<Vec<Assignment>> {
-    let all = placements();
-    let table = all.iter().find(|table| table.architecture == architecture && table.processor == processor)?;
-    let placement = table.placement.iter().find(|placement| placement.cores == cores)?;
-    Some(placement.threads.iter().map(|(group, count)| assignment(group, *count)).collect())
+    let mut all = placements();
+    all.retain(|table| table.architecture == architecture && table.processor == processor);
+    let rows = all.into_iter().flat_map(|table| table.placement);
+    let placement = rows.filter(|placement| placement.cores <= cores).max_by_key(|placement| placement.cores)?;
+    Some(assignments(&placement.seats, 1))
 }
 
-fn assignment(group: &str, count: u16) -> Assignment {
-    Assignment { key: format!("threads.{group}"), line: 1, value: count.to_string() }
+/// Seats as configuration keys, which stand on a line of some file.
+pub(crate) fn assignments(seats: &Seats, line: usize) -> Vec<Assignment> {
+    let assign = |key: String, value: String| Assignment { key, line, value };
+    let keys = |(group, cores): (&String, &Vec<u16>)| {
+        [
+            assign(format!("threads.{group}"), cores.len().to_string()),
+            assign(format!("placement.{group}"), format!("{cores:?}")),
+        ]
+    };
+    seats.iter().flat_map(keys).collect()
 }

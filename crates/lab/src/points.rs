@@ -44,6 +44,17 @@ pub(crate) struct Given<'a> {
 
 /// All runs of an experiment, resolved; what cannot be is found before the first of them begins.
 pub(crate) fn tasks(experiment: &Experiment, given: &Given<'_>) -> Result<Vec<Task>, LabError> {
+    for set in given.sets {
+        // Its rows would name values that no run had.
+        let key = set.split_once('=').map_or(set.as_str(), |(key, _)| key).trim();
+        if let Some(axis) = experiment.axes.iter().find(|axis| axis.key.as_deref() == Some(key)) {
+            return Err(LabError::Varied {
+                set: set.clone(),
+                experiment: experiment.name.clone(),
+                axis: axis.name.clone(),
+            });
+        }
+    }
     let found = match given.traces {
         Some(folder) => traces::find(folder, &experiment.traces)?,
         None => Vec::new(),

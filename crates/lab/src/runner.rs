@@ -193,7 +193,7 @@ impl Crew<'_> {
 }
 
 /// Runs one point, and adds to each summary what its workload was like.
-fn run(point: &Point) -> Result<Vec<Value>, LabError> {
+pub(crate) fn run(point: &Point) -> Result<Vec<Value>, LabError> {
     let failed = |error: PlanError| LabError::Run { point: point.named.clone(), error: error.into() };
     let resolved = &point.resolved;
     let mut device = resolved.plan();

@@ -217,3 +217,12 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
         assert!(complaint.contains(expected), "{new}: {complaint}");
     }
 }
+
+#[test]
+fn a_key_that_an_axis_varies_cannot_be_set_for_all_runs() {
+    let sets = ["cache.size_bytes=2MiB", "host.depth=4"].map(String::from);
+    let orders = Orders { size: Size::Tiny, sets: &sets, jobs: 1, out: None, traces: None, watch: &|_| {} };
+    let complaint = sweep(SWEEP).unwrap().carry_out(&orders).expect_err("an axis has it").to_string();
+    assert_eq!(complaint, "--set host.depth=4: expected a key that depth does not vary; its axis depth does");
+    assert!(sweep(SWEEP).unwrap().carry_out(&Orders { sets: &sets[..1], ..orders }).is_ok());
+}

@@ -46,6 +46,13 @@ pub trait HostMemory: Send + Sync {
         }
     }
 
+    /// Appends data of such a memory to what is to be sent, whole sectors of it.
+    fn append_data(&self, at: HostAddress, bytes: usize, to: &mut Vec<u8>) {
+        let start = to.len();
+        to.resize(start + bytes, 0);
+        self.read_data(at, &mut to[start..]);
+    }
+
     /// Reads bytes wherever they lie: admin data and Dataset Management ranges, which need only be dword aligned.
     fn read_bytes(&self, at: HostAddress, bytes: &mut [u8]) {
         let mut word = [0u64];

@@ -3,7 +3,7 @@
 use crate::Vocabulary;
 use crate::blueprint::Address;
 use crate::lock::{Acquired, Lock};
-use crate::memory::{Access, Coherence, Words};
+use crate::memory::{Access, Coherence, LineId, Words};
 use units::{Span, StageId, Time};
 
 /// What one piece of work takes: issue slots, which the hardware threads of a core share, and time in which the
@@ -51,6 +51,8 @@ pub struct Outbox<V: Vocabulary> {
     pub halt: bool,
     /// Whether anything but messages was asked for: most turns ask for nothing else, and are not searched for it.
     pub has_more: bool,
+    /// Whether there is no recorder: notes are dropped where they are made. It stays as it is from turn to turn.
+    pub drops_notes: bool,
 }
 
 impl<V: Vocabulary> Default for Outbox<V> {
@@ -63,6 +65,7 @@ impl<V: Vocabulary> Default for Outbox<V> {
             goes_on: None,
             halt: false,
             has_more: false,
+            drops_notes: false,
         }
     }
 }
@@ -88,8 +91,11 @@ pub struct Turn<'a, V: Vocabulary> {
     picos_per_slot: u64,
     cost: Cost,
     prices: &'a [Price],
-    coherence: &'a mut dyn Coherence,
+    /// None where shared memory has no price.
+    coherence: Option<&'a mut dyn Coherence>,
     outbox: &'a mut Outbox<V>,
+    /// How many messages of earlier turns are in the outbox still.
+    sent_before: usize,
 }
 
 impl<'a, V: Vocabulary> Turn<'a, V> {
@@ -104,7 +110,17 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
         coherence: &'a mut dyn Coherence,
         outbox: &'a mut Outbox<V>,
     ) -> Self {
-        Turn { stage, started, picos_per_slot, cost: Cost::default(), prices, coherence, outbox }
+        let mut turn = Turn::in_real_time(stage, started, prices, outbox);
+        (turn.picos_per_slot, turn.coherence) = (picos_per_slot, Some(coherence));
+        turn
+    }
+
+    /// A turn of `stage` that begins at `started` in real time: shared memory costs what it costs, and what work is priced at does not
+    /// move the turn's time.
+    #[inline]
+    pub fn in_real_time(stage: StageId, started: Time, prices: &'a [Price], outbox: &'a mut Outbox<V>) -> Self {
+        let sent_before = outbox.sends.len();
+        Turn { stage, started, picos_per_slot: 0, cost: Cost::default(), prices, coherence: None, outbox, sent_before }
     }
 
     /// Who is taking this turn.
@@ -148,8 +164,10 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
     /// Tells the recorder.
     #[inline]
     pub fn note(&mut self, note: V::Note) {
-        self.outbox.notes.push(note);
-        self.outbox.has_more = true;
+        if !self.outbox.drops_notes {
+            self.outbox.notes.push(note);
+            self.outbox.has_more = true;
+        }
     }
 
     /// Ends the run once this turn is over.
@@ -181,13 +199,13 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
 
     /// Takes a lock, or leaves this stage in its line of waiters: then [`Vocabulary::lock_granted`] arrives when the lock is its own.
     pub fn try_lock(&mut self, lock: &Lock) -> bool {
-        self.cost.stall += self.coherence.access(self.stage, lock.line(), Access::Atomic, self.now());
+        self.touch_line(lock.line(), Access::Atomic);
         lock.acquire(self.stage) == Acquired::Now
     }
 
     /// Gives a lock back when the turn is over; the stage that has waited longest gets it then and is told.
     pub fn unlock(&mut self, lock: &Lock) {
-        self.cost.stall += self.coherence.access(self.stage, lock.line(), Access::Atomic, self.now());
+        self.touch_line(lock.line(), Access::Atomic);
         self.outbox.unlocks.push(lock.clone());
         self.outbox.has_more = true;
     }
@@ -202,8 +220,9 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
     /// Takes back the first message of this turn that `is_call` says is none: a stage of several parts hands it to one of them
     /// itself. It is told whether the message was to this stage.
     pub fn take_send(&mut self, mut is_call: impl FnMut(bool, &V::Message) -> bool) -> Option<V::Message> {
-        let at = self.outbox.sends.iter().position(|(to, message)| is_call(*to == self.stage, message))?;
-        Some(self.outbox.sends.remove(at).1)
+        let sends = &mut self.outbox.sends;
+        let at = sends[self.sent_before..].iter().position(|(to, message)| is_call(*to == self.stage, message))?;
+        Some(sends.remove(self.sent_before + at).1)
     }
 
     /// Takes back the alarm that this turn set, if it set one.
@@ -219,8 +238,15 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
 
     #[inline]
     fn touch(&mut self, words: &Words, index: usize, access: Access) {
+        self.touch_line(words.line(index), access);
+    }
+
+    #[inline]
+    fn touch_line(&mut self, line: LineId, access: Access) {
         let now = self.now();
-        self.cost.stall += self.coherence.access(self.stage, words.line(index), access, now);
+        if let Some(coherence) = &mut self.coherence {
+            self.cost.stall += coherence.access(self.stage, line, access, now);
+        }
     }
 }
 
@@ -228,7 +254,60 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
 pub struct NoCoherence;
 
 impl Coherence for NoCoherence {
-    fn access(&mut self, _stage: StageId, _line: crate::LineId, _access: Access, _at: Time) -> Span {
+    fn access(&mut self, _stage: StageId, _line: LineId, _access: Access, _at: Time) -> Span {
         Span::ZERO
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Accepts, Blueprint, Place, Stage};
+
+    struct Words;
+    impl Vocabulary for Words {
+        type Message = u8;
+        type Work = ();
+        type Note = u8;
+        const WORK: &'static [&'static str] = &["any"];
+        fn work_index(_work: ()) -> usize {
+            0
+        }
+        fn subject(_message: &u8) -> Option<u32> {
+            None
+        }
+        fn lock_granted(_lock: u32) -> u8 {
+            0
+        }
+    }
+    struct Node;
+    impl Accepts<u8> for Node {}
+    impl Stage<Words> for Node {
+        fn on_message(&mut self, _turn: &mut Turn<'_, Words>, _message: u8) {}
+    }
+
+    #[test]
+    fn a_turn_takes_back_only_what_it_sent_itself() {
+        let mut plan = Blueprint::<Words>::default();
+        let slots = [0, 1].map(|at| plan.reserve::<Node>("node", format!("node{at}"), Place::Hardware, 4));
+        let to = plan.connect::<u8, _, _>(slots[0], slots[1], 4);
+        let mut outbox = Outbox::<Words>::default();
+        Turn::in_real_time(StageId(0), Time::ZERO, &[], &mut outbox).send(to, 1);
+        let mut turn = Turn::in_real_time(StageId(0), Time::ZERO, &[], &mut outbox);
+        turn.send(to, 2);
+        assert_eq!(turn.take_send(|_, _| true), Some(2));
+        assert_eq!(turn.take_send(|_, _| true), None);
+        assert_eq!(outbox.sends, [(StageId(1), 1)]);
+    }
+
+    #[test]
+    fn notes_that_nobody_hears_are_not_made() {
+        for drops_notes in [false, true] {
+            let mut outbox = Outbox::<Words> { drops_notes, ..Outbox::default() };
+            Turn::in_real_time(StageId(0), Time::ZERO, &[], &mut outbox).note(7);
+            assert_eq!((outbox.notes.is_empty(), outbox.has_more), (drops_notes, !drops_notes));
+            outbox.clear();
+            assert_eq!(outbox.drops_notes, drops_notes, "it stays as it is");
+        }
     }
 }

@@ -235,9 +235,7 @@ impl Port {
 
     /// Appends the first bytes of a slot's buffer.
     pub(crate) fn append(&self, pair: &QueuePair, slot: u16, bytes: usize, to: &mut Vec<u8>) {
-        let start = to.len();
-        to.resize(start + bytes, 0);
-        self.memory.read_data(self.shape.buffer(pair.id(), slot), &mut to[start..]);
+        self.memory.append_data(self.shape.buffer(pair.id(), slot), bytes, to);
     }
 
     /// Reads the beginning of a slot's buffer: whole sectors.

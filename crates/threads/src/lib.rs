@@ -22,6 +22,7 @@ mod run;
 mod seats;
 mod sleep;
 mod sync;
+mod turns;
 mod worker;
 
 pub use bell::Bell;

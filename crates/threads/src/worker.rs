@@ -6,7 +6,8 @@ use crate::beside::Beside;
 use crate::ring::{Letter, Receiver, Sender};
 use crate::run::{Shared, ThreadUsage};
 use crate::seats::{Inbox, Seats};
-use stage::{NoCoherence, Outbox, Probe, Stage, Turn, TurnRecord, Vocabulary};
+use crate::turns::Turns;
+use stage::{Probe, Vocabulary};
 use std::time::Duration;
 use units::{Span, StageId, Time};
 
@@ -35,19 +36,13 @@ pub(crate) struct Worker<'a, V: Vocabulary, P> {
     index: usize,
     shared: &'a Shared,
     seats: Seats<V>,
-    alarms: Alarms,
+    turns: Turns<'a, V, P>,
     incoming: Vec<Receiver<V::Message>>,
     bells: Vec<BellSpring>,
     /// By thread; none to itself and where no edge leads.
     outgoing: Vec<Option<Sender<V::Message>>>,
-    outbox: Outbox<V>,
     /// The inbox that is being worked off; empty between two stages.
     batch: Inbox<V>,
-    probe: Option<P>,
-    /// The turn just taken was cut, and what the rest is about, if about a request.
-    goes_on: Option<Option<u32>>,
-    /// What the clock showed last: after a few stages' turns, after each round and each rest.
-    now: Time,
     /// Up to when time is accounted for.
     accounted: Time,
     /// The seats served since then, with how many turns.
@@ -83,15 +78,11 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             index,
             shared,
             seats,
-            alarms,
+            turns: Turns::new(shared, alarms, probe),
             incoming: ends.incoming,
             bells,
             outgoing: ends.outgoing,
-            outbox: Outbox::default(),
             batch: Vec::new(),
-            probe,
-            goes_on: None,
-            now: Time::ZERO,
             accounted: Time::ZERO,
             served: Vec::with_capacity(SERVED_PER_LOOK),
             spins,
@@ -105,12 +96,12 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         self.wake_up();
         let mut rounds = 0;
         while !self.shared.is_over() {
-            if self.now >= self.shared.deadline {
+            if self.turns.now >= self.shared.deadline {
                 self.shared.end();
                 break;
             }
             self.receive();
-            while let Some((at, stage)) = self.alarms.take_due(self.now) {
+            while let Some((at, stage)) = self.turns.alarms.take_due(self.turns.now) {
                 self.seats.ring(stage, at);
             }
             let served = self.round();
@@ -133,11 +124,11 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
                 self.wake_up();
             }
         }
-        (self.seats, self.usage, self.probe)
+        (self.seats, self.usage, self.turns.probe)
     }
 
     fn receive(&mut self) {
-        let (seats, usage, now) = (&mut self.seats, &mut self.usage, self.now);
+        let (seats, usage, now) = (&mut self.seats, &mut self.usage, self.turns.now);
         for ring in &mut self.incoming {
             ring.pop_batch(BATCH_MAX, |letter| {
                 usage.received += 1;
@@ -166,8 +157,8 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
 
     /// Time begins to count, after a rest.
     fn wake_up(&mut self) {
-        self.now = self.shared.clock.now();
-        self.accounted = self.now;
+        self.turns.now = self.shared.clock.now();
+        self.accounted = self.turns.now;
     }
 
     /// Reads the clock, and accounts for the time since it did so last.
@@ -176,125 +167,47 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         if turns == 0 {
             return self.served.clear();
         }
-        self.now = self.shared.clock.now();
-        let spent = self.now - self.accounted;
+        self.turns.now = self.shared.clock.now();
+        let spent = self.turns.now - self.accounted;
         let each = spent / turns;
         for (seat, of_them) in self.served.drain(..) {
             self.seats.seat(seat).usage.busy += each * u64::from(of_them);
         }
         self.usage.busy += spent;
-        self.accounted = self.now;
+        self.accounted = self.turns.now;
     }
 
-    /// Gives a stage a turn for each message that waits, then sends what they left to other threads.
+    /// Gives a stage a turn for each message that waits, then sends what all of them left.
     fn serve(&mut self, at: usize) {
-        let mut turns = 0;
-        let mut batch = std::mem::take(&mut self.batch);
         let seat = self.seats.seat(at);
-        seat.empty_inbox(&mut batch);
-        if let Some(set_for) = seat.take_alarm() {
-            self.take_turns(at, set_for, None, |stage, turn| stage.on_wake(turn));
-            turns += 1;
-        }
-        for (arrived, message) in &batch {
-            if self.shared.is_over() {
-                break;
-            }
-            let subject = self.probe.as_ref().and_then(|_| V::subject(message));
-            self.take_turns(at, *arrived, subject, |stage, turn| stage.on_message(turn, *message));
-            turns += 1;
-        }
-        batch.clear();
-        self.batch = batch;
-        for (thread, ring) in self.outgoing.iter_mut().enumerate() {
-            if ring.as_mut().is_some_and(Sender::flush) {
-                self.shared.sleepers[thread].wake();
-            }
-        }
+        seat.empty_inbox(&mut self.batch);
+        let (id, turns) = (seat.id, self.turns.serve(seat, &self.batch));
+        seat.usage.turns += u64::from(turns);
+        self.batch.clear();
+        self.deliver(id);
         self.seats.step_back(at);
-        self.seats.seat(at).usage.turns += u64::from(turns);
         self.served.push((at, turns));
         if self.served.len() == SERVED_PER_LOOK {
             self.look();
         }
     }
 
-    /// A turn, and those that go on with it where it was cut.
-    #[inline]
-    fn take_turns(
-        &mut self,
-        at: usize,
-        arrived: Time,
-        subject: Option<u32>,
-        act: impl FnOnce(&mut dyn Stage<V>, &mut Turn<'_, V>),
-    ) {
-        self.take_turn(at, arrived, subject, act);
-        while let Some(subject) = self.goes_on.take() {
-            self.take_turn(at, self.now, subject, |stage, turn| stage.on_wake(turn));
-            self.seats.seat(at).usage.turns += 1;
-        }
-    }
-
-    #[inline]
-    fn take_turn(
-        &mut self,
-        at: usize,
-        arrived: Time,
-        subject: Option<u32>,
-        act: impl FnOnce(&mut dyn Stage<V>, &mut Turn<'_, V>),
-    ) {
-        let seat = self.seats.seat(at);
-        let id = seat.id;
-        if self.probe.is_some() {
-            // What the observer did since the turn before is not this one's.
-            self.now = self.shared.clock.now();
-        }
-        let mut free = NoCoherence;
-        let mut turn = Turn::new(id, self.now, 0, &self.shared.prices, &mut free, &mut self.outbox);
-        act(&mut *seat.stage, &mut turn);
-        let cost = turn.finish();
-        seat.usage.waited += self.now.since(arrived);
-        let leaves_more = self.outbox.has_more;
-        if leaves_more {
-            self.settle(id);
-        }
-        self.deliver(id);
-        if let Some(probe) = &mut self.probe {
-            let started = std::mem::replace(&mut self.now, self.shared.clock.now());
-            probe.turn(&TurnRecord { stage: id, arrived, started, ended: self.now }, subject);
-            probe.cost(id, cost, self.outbox.sends.len());
-            self.outbox.notes.iter().for_each(|&note| probe.note(id, self.now, note));
-        }
-        if leaves_more {
-            self.goes_on = self.outbox.goes_on;
-            self.outbox.clear();
-        } else {
-            self.outbox.sends.clear();
-        }
-    }
-
-    /// Does what a turn leaves beside its messages. Whom a lock is given to is told with them.
-    fn settle(&mut self, from: StageId) {
-        if let Some(at) = self.outbox.wake_at {
-            self.alarms.set(from, at);
-        }
-        for lock in self.outbox.unlocks.drain(..) {
-            if let Some(next) = lock.release() {
-                self.outbox.sends.push((next, V::lock_granted(lock.id())));
-            }
-        }
-        if self.outbox.halt {
-            self.shared.halt();
-        }
-    }
-
+    /// Puts what a stage's turns left into the inboxes of this thread and the rings to the others.
     #[inline]
     fn deliver(&mut self, from: StageId) {
-        for (to, message) in &self.outbox.sends {
-            if !self.seats.accept(*to, message, self.now) {
+        let now = self.turns.now;
+        let sends = self.turns.sends();
+        for (to, message) in sends.iter() {
+            if !self.seats.accept(*to, message, now) {
                 let ring = self.outgoing[self.shared.homes[to.index()]].as_mut();
                 let ring = ring.unwrap_or_else(|| panic!("no edge leads from {from} to {to}"));
                 ring.push(Letter { to: *to, message: *message });
+            }
+        }
+        sends.clear();
+        for (thread, ring) in self.outgoing.iter_mut().enumerate() {
+            if ring.as_mut().is_some_and(Sender::flush) {
+                self.shared.sleepers[thread].wake();
             }
         }
     }
@@ -328,7 +241,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
 
     /// How long until an alarm is near, if it is not near already.
     fn may_sleep(&mut self) -> Option<Span> {
-        let left = self.alarms.next().min(self.shared.deadline).since(self.now);
+        let left = self.turns.alarms.next().min(self.shared.deadline).since(self.turns.now);
         if self.spins && left <= WAKE_MARGIN * 2 {
             return None;
         }

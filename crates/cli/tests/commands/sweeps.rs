@@ -69,3 +69,46 @@ fn a_sweep_says_when_and_where_it_was_made_and_how_a_trace_differs() {
     let again: Value = serde_json::from_str(&read("index.json")).unwrap();
     assert_eq!(again["sweep-oltp"]["runs_kept_from_before"], 4, "what was finished is not run again");
 }
+
+const SEARCH: &str = r#"
+[place]
+architecture = "deepflash"
+processor = "in-order-1ghz"
+cores = [1]
+workloads = ["randread"]
+groups = ["nvmq", "ilock", "cache", "trans", "fcmd"]
+fixed = { log = 1, bgc = 1 }
+seeds = [2]
+target = 1
+
+[base]
+platform.device = "small"
+device.over_provisioning = 1.0
+cache.size_bytes = "1MiB"
+workload = { ios = 300, warm_up_ios = 0 }
+"#;
+
+#[test]
+fn a_file_with_a_table_place_is_searched_and_goes_on_where_it_was() {
+    let search = file("few-cores.toml", SEARCH.as_bytes());
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("search-of-placements");
+    let _ = std::fs::remove_dir_all(&folder);
+    let arguments = ["sweep", argument(&search), "--out", argument(&folder), "--jobs", "2"];
+    let ended = flashloom(&arguments);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    for said in ["1 cores: randread ", "nvmq=1", "runs; no exchange", "fewest cores with 1 IOPS in each workload: 1"] {
+        assert!(ended.out.contains(said), "{said}: {}", ended.out);
+    }
+    let written = || std::fs::read_to_string(folder.join("few-cores.toml")).unwrap();
+    let first = written();
+    assert!(first.contains("[placement.seats]") && first.contains("fewest_cores = 1"), "{first}");
+    let kept = || std::fs::read_dir(folder.join("runs")).unwrap().count();
+    let runs = kept();
+    let again = flashloom(&[&arguments[..], &["--json", "-"]].concat());
+    assert_eq!((kept(), written()), (runs, first), "what was finished is not run again");
+    assert_eq!(again.json()["placement"][0]["cores"], 1);
+    for flag in [&["--quick"][..], &["--traces", "."]] {
+        let refused = flashloom(&[&arguments[..], flag].concat());
+        assert!(refused.code == 2 && refused.err.contains("where a file has a table [place]"), "{refused:?}");
+    }
+}

@@ -9,14 +9,28 @@ use crate::{BlockGroups, Flaw, GroupState, VictimPolicy};
 /// for one read and one write a page).
 pub(crate) fn pick_victim(groups: &BlockGroups, owner: u32, policy: VictimPolicy) -> Option<u32> {
     let pages = groups.pages();
-    let candidates = (0..groups.count())
-        .filter(|&group| groups.owner(group) == Some(owner) && groups.state(group) == GroupState::Closed)
-        .filter(|&group| groups.valid_count(group) < pages && groups.is_settled(group))
-        // What cannot be erased gives no room: it is emptied in the background.
-        .filter(|&group| !groups.has(group, Flaw::Failed));
+    let is_candidate = |group: u32| {
+        groups.owner(group) == Some(owner)
+            && groups.state(group) == GroupState::Closed
+            && groups.is_settled(group)
+            // What cannot be erased gives no room: it is emptied in the background.
+            && !groups.has(group, Flaw::Failed)
+    };
     match policy {
-        VictimPolicy::Greedy => candidates.min_by_key(|&group| groups.valid_count(group)),
+        VictimPolicy::Greedy => {
+            // A group that is no better than the best so far is not asked about.
+            let (mut best, mut least) = (None, pages);
+            for group in 0..groups.count() {
+                let valid = groups.valid_count(group);
+                if valid < least && is_candidate(group) {
+                    (best, least) = (Some(group), valid);
+                }
+            }
+            best
+        }
         VictimPolicy::CostBenefit => {
+            let candidates =
+                (0..groups.count()).filter(|&group| groups.valid_count(group) < pages && is_candidate(group));
             // The youngest closed group is the present that ages are counted from.
             let present = candidates.clone().map(|group| groups.closed_at(group)).max()?;
             let score = |group: u32| {

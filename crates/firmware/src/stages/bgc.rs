@@ -272,11 +272,11 @@ impl Bgc {
         if victim.under_way == 0 && victim.next >= pages {
             self.erase(turn, at);
         }
-        let many = self.victims.len();
         let waits = |victim: &Option<Victim>| victim.as_ref().is_some_and(|victim| victim.next < pages);
         while !self.vacant.is_empty() {
-            let mut in_turn = (0..many).map(|step| (self.turn_in_window + step) % many);
-            let Some(next) = in_turn.find(|&at| waits(&self.victims[at])) else { break };
+            let (before, behind) = self.victims.split_at(self.turn_in_window);
+            let next = behind.iter().position(waits).map(|at| self.turn_in_window + at);
+            let Some(next) = next.or_else(|| before.iter().position(waits)) else { break };
             self.turn_in_window = next + 1;
             self.fill_window(turn, next);
         }

@@ -135,17 +135,17 @@ impl DieLines {
 
     /// Whether the next write of a die is a lone program that may still get company.
     fn waits_for_fellows(&mut self, turn: &mut Turn<'_>, die: u32) -> bool {
-        let gather = self.settings.gather;
         let planes = self.drive.geometry().shape().planes_per_die;
         let state = &mut self.dies[die as usize];
         let first = state.writes[0];
-        let fellows = state.writes.iter().filter(|other| other.page == first.page).count();
-        let alone = first.request.operation == Operation::Program
-            && self.settings.multi_plane
-            && (fellows as u32) < planes
-            && first.plane + (fellows as u32) < planes;
-        let until = first.since + gather;
-        if !alone || turn.now() >= until {
+        let until = first.since + self.settings.gather;
+        // The line is looked through last: it may be long.
+        if first.request.operation != Operation::Program || !self.settings.multi_plane || turn.now() >= until {
+            return false;
+        }
+        let most = planes - first.plane;
+        let fellows = state.writes.iter().filter(|other| other.page == first.page).take(most as usize).count();
+        if fellows as u32 >= most {
             return false;
         }
         if !state.gathering {

@@ -1,0 +1,188 @@
+//! Runs placements to judge them: side by side, each once.
+
+use super::{Placing, PlacingOrders, Tried};
+use crate::LabError;
+use crate::placement::{Seats, assignments};
+use crate::points::Point;
+use crate::runner::run;
+use crate::store::Store;
+use rig::config::{ConfigError, Layers, Resolved};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What came of a placement.
+#[derive(Clone, Debug)]
+pub(super) struct Judged {
+    /// IOPS of each workload.
+    pub(super) iops: Vec<f64>,
+    /// What limits each workload.
+    pub(super) limits: Vec<String>,
+    /// The tightest group of each workload, by its number in the file.
+    pub(super) tightest: Vec<usize>,
+}
+
+impl Judged {
+    /// What a search wants most of: the least IOPS of the workloads, and a tenth of their mean, so that what helps another workload
+    /// counts where the least is bound by flash.
+    pub(super) fn score(&self) -> f64 {
+        self.least() + self.iops.iter().sum::<f64>() / self.iops.len() as f64 / 10.0
+    }
+
+    pub(super) fn least(&self) -> f64 {
+        self.iops.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+}
+
+/// Who judges, and what is known by now of the number of cores at hand.
+pub(super) struct Judge<'a> {
+    placing: &'a Placing,
+    orders: &'a PlacingOrders<'a>,
+    store: Option<Store>,
+    pub(super) cores: u16,
+    /// By short runs.
+    pub(super) known: BTreeMap<Seats, Judged>,
+    /// Runs on so many cores, and placements judged by them.
+    pub(super) runs: AtomicUsize,
+    judged: AtomicUsize,
+}
+
+impl<'a> Judge<'a> {
+    pub(super) fn new(placing: &'a Placing, orders: &'a PlacingOrders<'a>) -> Result<Self, LabError> {
+        let store = orders.out.map(Store::open).transpose()?;
+        let (runs, judged) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Ok(Judge { placing, orders, store, cores: 0, known: BTreeMap::new(), runs, judged })
+    }
+
+    /// Turns to another number of cores.
+    pub(super) fn turn_to(&mut self, cores: u16) {
+        self.cores = cores;
+        self.known.clear();
+        self.runs = AtomicUsize::new(0);
+        self.judged = AtomicUsize::new(0);
+    }
+
+    /// Judges placements by short runs; a configuration that cannot be is passed over.
+    pub(super) fn short(&mut self, candidates: &[Seats]) -> Result<(), LabError> {
+        let mut new: Vec<&Seats> = candidates.iter().filter(|seats| !self.known.contains_key(*seats)).collect();
+        new.sort_unstable();
+        new.dedup();
+        for (seats, judged) in self.side_by_side(&new, None) {
+            match judged {
+                Ok(judged) => drop(self.known.insert(seats.clone(), judged)),
+                Err(error) if cannot_be(&error) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// The placement that a search begins with, which has to be one.
+    pub(super) fn first(&mut self, seats: &Seats) -> Result<Judged, LabError> {
+        let (_, judged) = self.side_by_side(&[seats], None).remove(0);
+        let judged = judged?;
+        self.known.insert(seats.clone(), judged.clone());
+        Ok(judged)
+    }
+
+    /// Judges placements by longer runs, and means over the seeds.
+    pub(super) fn long(&self, candidates: &[&Seats]) -> Result<Vec<Judged>, LabError> {
+        let judged = self.side_by_side(candidates, Some(self.placing.place.seeds.get_ref()));
+        judged.into_iter().map(|(_, judged)| judged).collect()
+    }
+
+    /// Judges each, as many at a time as there are to be; the results in the order of the placements.
+    fn side_by_side<'s>(&self, all: &[&'s Seats], seeds: Option<&[u64]>) -> Vec<(&'s Seats, Result<Judged, LabError>)> {
+        let next = AtomicUsize::new(0);
+        let results: Vec<Mutex<Option<Result<Judged, LabError>>>> = all.iter().map(|_| Mutex::new(None)).collect();
+        std::thread::scope(|scope| {
+            for _ in 0..self.orders.jobs.clamp(1, all.len().max(1)) {
+                scope.spawn(|| {
+                    loop {
+                        let index = next.fetch_add(1, Ordering::Relaxed);
+                        let Some(seats) = all.get(index) else { break };
+                        *results[index].lock().expect("nobody panics with it") = Some(self.one(seats, seeds));
+                    }
+                });
+            }
+        });
+        let results = results.into_iter().map(|result| result.into_inner().expect("nobody panics with it"));
+        all.iter().copied().zip(results.map(|result| result.expect("each was judged"))).collect()
+    }
+
+    fn one(&self, seats: &Seats, seeds: Option<&[u64]>) -> Result<Judged, LabError> {
+        let seeds: Vec<Option<u64>> = seeds.map_or(vec![None], |seeds| seeds.iter().copied().map(Some).collect());
+        let ran: Vec<Vec<Value>> = seeds.iter().map(|seed| self.ran(seats, *seed)).collect::<Result<_, _>>()?;
+        let groups = self.placing.place.groups.get_ref();
+        let mut judged = Judged { iops: Vec::new(), limits: Vec::new(), tightest: Vec::new() };
+        for phase in 0..self.placing.place.workloads.get_ref().len() {
+            let iops = ran.iter().map(|phases| phases[phase]["iops"].as_f64().expect("every summary has it"));
+            judged.iops.push(iops.sum::<f64>() / ran.len() as f64);
+            let bounds = ran[0][phase]["bounds"].as_array().map_or(&[][..], Vec::as_slice);
+            let mut resources = bounds.iter().filter_map(|bound| bound["resource"].as_str());
+            judged.limits.push(resources.clone().next().unwrap_or_default().to_owned());
+            judged.tightest.extend(resources.find_map(|resource| group_of(resource, groups)));
+        }
+        judged.tightest.sort_unstable();
+        judged.tightest.dedup();
+        let count = self.judged.fetch_add(1, Ordering::Relaxed) + 1;
+        (self.orders.watch)(&Tried { cores: self.cores, judged: count, least: judged.least() });
+        Ok(judged)
+    }
+
+    /// The summaries of a run's workloads, kept from an earlier time where they are.
+    fn ran(&self, seats: &Seats, seed: Option<u64>) -> Result<Vec<Value>, LabError> {
+        let threads: Vec<String> = seats.iter().map(|(group, cores)| format!("{group}={}", cores.len())).collect();
+        let named = format!("{}: {} cores with {}", self.placing.name, self.cores, threads.join(","));
+        let failed = |error: ConfigError| LabError::Configuration { point: named.clone(), error: error.into() };
+        let resolved = Box::new(self.resolve(seats, seed).map_err(failed)?);
+        let point = Point { values: Vec::new(), named, resolved, trace: None };
+        self.runs.fetch_add(1, Ordering::Relaxed);
+        Ok(match (self.store.as_ref().and_then(|store| store.find(&point)), &self.store) {
+            (Some(kept), _) => kept.phases,
+            (None, Some(store)) => store.keep(&point, run(&point)?)?.phases,
+            (None, None) => run(&point)?,
+        })
+    }
+
+    /// Hardware threads of a core.
+    pub(super) fn width(&self, seats: &Seats) -> Result<u16, LabError> {
+        let failed =
+            |error: ConfigError| LabError::Configuration { point: self.placing.name.clone(), error: error.into() };
+        let resolved = self.resolve(seats, None).map_err(failed)?;
+        Ok(resolved.processor.threads_per_core.into())
+    }
+
+    fn resolve(&self, seats: &Seats, seed: Option<u64>) -> Result<Resolved, ConfigError> {
+        let Placing { file, base, verify, own, lines, .. } = self.placing;
+        let [cores_line, workloads_line, groups_line] = *lines;
+        let mut based = base.iter().chain(verify.iter().filter(|_| seed.is_some())).chain(own);
+        let layers = based.try_fold(Layers::new(), |layers, one| layers.key(file, one.line, &one.key, &one.value))?;
+        let layers = layers.key(file, cores_line, "platform.cores", &self.cores.to_string())?;
+        let workloads = format!("{:?}", self.placing.place.workloads.get_ref());
+        let layers = layers.key(file, workloads_line, "workload.phases", &workloads)?;
+        let seated = assignments(seats, groups_line);
+        let mut layers =
+            seated.iter().try_fold(layers, |layers, one| layers.key(file, one.line, &one.key, &one.value))?;
+        if let Some(seed) = seed {
+            layers = layers.key(file, cores_line, "run.seed", &seed.to_string())?;
+        }
+        self.orders.sets.iter().try_fold(layers, |layers, set| layers.set(set))?.resolve()
+    }
+}
+
+/// The group whose threads, or whose busiest thread, a bound names.
+fn group_of(resource: &str, groups: &[String]) -> Option<usize> {
+    let named = resource.trim_start_matches("busiest ").split_once(" thread")?.0.to_lowercase();
+    groups.iter().position(|group| *group == named)
+}
+
+/// Whether a placement is none: a group, for one, has no more threads than there are channels.
+fn cannot_be(error: &LabError) -> bool {
+    match error {
+        LabError::Configuration { .. } => true,
+        LabError::Run { .. } => error.is_input(),
+        _ => false,
+    }
+}

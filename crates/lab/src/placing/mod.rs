@@ -1,0 +1,163 @@
+//! The search for how many threads each group gets and where they live: what is asked for, in a file with a table `place`.
+
+mod judge;
+mod moves;
+mod search;
+
+use crate::LabError;
+use crate::file::{self, Assignment, Assignments, Spans};
+use crate::placement::Placements;
+use crate::store::unwritable;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use toml::Spanned;
+
+pub use search::Search;
+
+/// A file that asks for placements.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    place: Place,
+    #[serde(default, rename = "base")]
+    _base: Assignments,
+    #[serde(default, rename = "verify")]
+    _verify: Assignments,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Place {
+    architecture: Spanned<String>,
+    processor: Spanned<String>,
+    /// Numbers of cores, ascending.
+    cores: Spanned<Vec<u16>>,
+    /// What a placement is judged by.
+    workloads: Spanned<Vec<String>>,
+    /// Groups that threads are dealt to.
+    groups: Spanned<Vec<String>>,
+    /// Groups whose threads are given, and live beside those dealt.
+    fixed: BTreeMap<String, u16>,
+    /// Seeds of the longer runs that verify.
+    seeds: Spanned<Vec<u64>>,
+    /// IOPS that are asked of each workload.
+    target: Option<u64>,
+}
+
+/// A search for placements.
+#[derive(Debug)]
+pub struct Placing {
+    name: String,
+    file: String,
+    place: Place,
+    /// Keys of all runs, and those over them in runs that verify.
+    base: Vec<Assignment>,
+    verify: Vec<Assignment>,
+    /// Keys of the table `place`, of which the configuration has others.
+    own: Vec<Assignment>,
+    /// The lines of the cores, of the workloads and of the groups.
+    lines: [usize; 3],
+}
+
+/// How a search is carried out.
+pub struct PlacingOrders<'a> {
+    /// Runs side by side.
+    pub jobs: usize,
+    /// `KEY=VALUE`, over everything that the file says.
+    pub sets: &'a [String],
+    /// Where finished runs are kept and looked for.
+    pub out: Option<&'a Path>,
+    /// Told of every placement that was judged.
+    pub watch: &'a (dyn Fn(&Tried) + Sync),
+}
+
+/// A placement that was judged.
+#[derive(Clone, Copy, Debug)]
+pub struct Tried {
+    /// Cores.
+    pub cores: u16,
+    /// Placements judged so far on so many cores.
+    pub judged: usize,
+    /// The least IOPS of the workloads with it.
+    pub least: f64,
+}
+
+impl Placing {
+    /// The search of a file, where it has a table `place`.
+    ///
+    /// # Errors
+    /// Unreadable, or a table `place` that cannot be used.
+    pub fn open(path: &Path) -> Result<Option<Placing>, LabError> {
+        let file = path.display().to_string();
+        let text = rig::config::read(path)?;
+        if !text.lines().any(|line| line.trim() == "[place]") {
+            return Ok(None);
+        }
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        Placing::read(&name, &file, &text).map(Some)
+    }
+
+    fn read(name: &str, file: &str, text: &str) -> Result<Placing, LabError> {
+        let (tables, spans): (File, Spans<'_>) = file::read(file, text)?;
+        let place = tables.place;
+        let cores = place.cores.get_ref();
+        if cores.is_empty() || !cores.is_sorted_by(|one, next| one < next) {
+            return Err(spans.refuse("place.cores", &place.cores, "numbers of cores, ascending"));
+        }
+        for (key, list) in [("place.workloads", &place.workloads), ("place.groups", &place.groups)] {
+            let list_has_twice = (1..list.get_ref().len()).any(|at| list.get_ref()[..at].contains(&list.get_ref()[at]));
+            if list.get_ref().is_empty() || list_has_twice {
+                return Err(spans.refuse(key, list, "a list of names, each once"));
+            }
+        }
+        if place.seeds.get_ref().is_empty() {
+            return Err(spans.refuse("place.seeds", &place.seeds, "seeds of the runs that verify"));
+        }
+        if let Some(group) = place.groups.get_ref().iter().find(|group| place.fixed.contains_key(*group)) {
+            return Err(spans.refuse("place.groups", &place.groups, format!("groups without {group}, which is fixed")));
+        }
+        let own = [("platform.architecture", &place.architecture), ("platform.processor", &place.processor)];
+        let own = own.map(|(key, value)| Assignment {
+            key: key.into(),
+            line: spans.line(value),
+            value: value.get_ref().clone(),
+        });
+        Ok(Placing {
+            name: name.into(),
+            file: file.into(),
+            base: spans.assignments(&["base"]),
+            verify: spans.assignments(&["verify"]),
+            own: own.into(),
+            lines: [spans.line(&place.cores), spans.line(&place.workloads), spans.line(&place.groups)],
+            place,
+        })
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Begins a search.
+    ///
+    /// # Errors
+    /// A folder that cannot be written.
+    pub fn search<'a>(&'a self, orders: &'a PlacingOrders<'a>) -> Result<Search<'a>, LabError> {
+        Search::begin(self, orders)
+    }
+
+    /// Writes what was found as `NAME.toml` in the form of `placements/`.
+    ///
+    /// # Errors
+    /// A folder or file that cannot be written.
+    pub fn write(&self, folder: &Path, found: &Placements) -> Result<PathBuf, LabError> {
+        std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
+        let path = folder.join(format!("{}.toml", self.name));
+        std::fs::write(&path, found.to_toml()).map_err(|error| unwritable(&path, &error))?;
+        Ok(path)
+    }
+}
+
+#[cfg(test)]
+mod tests;

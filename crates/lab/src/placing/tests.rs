@@ -1,0 +1,63 @@
+//! A small search from end to end, and what is refused.
+
+use super::{Placing, PlacingOrders};
+use crate::file;
+use crate::placement::Placements;
+
+const SEARCH: &str = "[place]\narchitecture = \"deepflash\"\nprocessor = \"in-order-1ghz\"\ncores = [1, 2]\n\
+    workloads = [\"randread\"]\ngroups = [\"nvmq\", \"ilock\", \"cache\", \"trans\", \"fcmd\"]\nfixed = { log = 1, bgc = 1 }\n\
+    seeds = [2]\ntarget = 1\n[base]\nplatform.device = \"small\"\ndevice.over_provisioning = 1.0\nworkload.ios = 300\n\
+    workload.warm_up_ios = 0\ncache.size_bytes = \"1MiB\"\n[verify]\nworkload.ios = 400\n";
+
+fn search(text: &str, jobs: usize) -> Placements {
+    let placing = Placing::read("placing", "placing.toml", text).unwrap();
+    let orders = PlacingOrders { jobs, sets: &[], out: None, watch: &|_| {} };
+    let mut search = placing.search(&orders).unwrap();
+    while search.next_placement().unwrap().is_some() {}
+    search.found()
+}
+
+#[test]
+fn a_search_uses_its_hardware_threads_where_they_help_and_repeats_itself() {
+    let found = search(SEARCH, 1);
+    let [one, two] = &found.placement[..] else { panic!("{found:?}") };
+    for (placement, most) in [(one, 5), (two, 8)] {
+        let threads: usize = placement.seats.values().map(Vec::len).sum();
+        assert!(threads <= most + 2 && placement.seats["log"] == [placement.cores - 1], "{placement:?}");
+        assert!(placement.seats.values().flatten().all(|core| *core < placement.cores), "{placement:?}");
+        assert!(!placement.ended.is_empty() && !placement.limits["randread"].is_empty());
+    }
+    assert!(two.runs > 20 && two.seats["nvmq"].len() > 1 && two.iops["randread"] > one.iops["randread"], "{found:?}");
+    assert_eq!(found.fewest_cores, Some(1));
+    let (again, _) = file::read::<Placements>("again", &found.to_toml()).unwrap();
+    assert_eq!(again.placement, found.placement);
+    assert_eq!(search(SEARCH, 2).to_toml(), found.to_toml());
+}
+
+#[test]
+fn what_cannot_be_searched_is_refused_by_line_and_key() {
+    let wrong = [
+        ("cores = [1, 2]", "cores = []", "placing.toml:4: place.cores is []; expected numbers of cores, ascending"),
+        ("cores = [1, 2]", "cores = [2, 2]", "placing.toml:4: place.cores is [2, 2]"),
+        ("[\"randread\"]", "[]", "placing.toml:5: place.workloads is []; expected a list of names, each once"),
+        ("seeds = [2]", "seeds = []", "placing.toml:8: place.seeds is []"),
+        ("\"nvmq\", \"ilock\"", "\"log\", \"ilock\"", "expected groups without log, which is fixed"),
+        ("target = 1", "targets = 1", "targets"),
+    ];
+    for (right, instead, expected) in wrong {
+        let error = Placing::read("placing", "placing.toml", &SEARCH.replace(right, instead)).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    let later = [
+        ("\"randread\"", "\"nothing\"", "placing.toml:5: workload.phases"),
+        ("\"nvmq\", \"ilock\"", "\"nvmq\", \"hil\"", "placing.toml:6: "),
+        ("cores = [1, 2]", "cores = [0]", "placing.toml:4: platform.cores is 0"),
+        ("\"in-order-1ghz\"", "\"fast\"", "placing.toml:3: platform.processor is \"fast\""),
+    ];
+    for (right, instead, expected) in later {
+        let placing = Placing::read("placing", "placing.toml", &SEARCH.replace(right, instead)).unwrap();
+        let orders = PlacingOrders { jobs: 1, sets: &[], out: None, watch: &|_| {} };
+        let error = placing.search(&orders).unwrap().next_placement().unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+}
