@@ -60,14 +60,16 @@ impl Session {
         let mut timeline = Timeline::new(writer);
         let picture = self.picture(&meter.events);
         let until = picture.until;
-        let host = timeline.track(None, "host");
-        counters::draw_host(&mut timeline, host, &meter.events);
-        picture.commands.draw(&mut timeline, host, until);
-        self.draw_threads(&mut timeline, &picture.threads);
+        // The viewer sorts what has no parent by name: these are in the order in which they are to be read.
+        let commands = timeline.track(None, "commands");
+        counters::draw_host(&mut timeline, commands, &meter.events);
+        picture.commands.draw(&mut timeline, commands, until);
         self.draw_cores(&mut timeline, &picture.threads);
+        let firmware = timeline.track(None, "firmware");
+        self.draw_threads(&mut timeline, firmware, &picture.threads);
         for (name, slices) in [("garbage collection", &picture.reclaimed), ("checkpoints", &picture.checkpoints)] {
             if !slices.is_empty() {
-                let track = timeline.track(None, name);
+                let track = timeline.track(Some(firmware), name);
                 draw(&mut timeline, track, slices.iter().collect());
             }
         }
@@ -104,8 +106,12 @@ impl Session {
     }
 
     /// Firmware threads by their groups, each with how many messages wait for its threads.
-    fn draw_threads<W: Write>(&self, timeline: &mut Timeline<W>, threads: &BTreeMap<StageId, Vec<(Time, Slice)>>) {
-        let firmware = timeline.track(None, "firmware threads");
+    fn draw_threads<W: Write>(
+        &self,
+        timeline: &mut Timeline<W>,
+        firmware: TrackId,
+        threads: &BTreeMap<StageId, Vec<(Time, Slice)>>,
+    ) {
         let group_of = |stage: &StageId| self.parts()[stage.index()].0;
         let mut groups: Vec<&str> = Vec::new();
         for group in threads.keys().map(group_of) {

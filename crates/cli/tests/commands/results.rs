@@ -137,8 +137,7 @@ fn a_time_line_is_written() {
     assert!(ended.out.contains("Time line: ") && ended.out.contains("ui.perfetto.dev"), "{}", ended.out);
     let bytes = std::fs::read(path).unwrap();
     let has = |name: &str| bytes.windows(name.len()).any(|window| window == name.as_bytes());
-    let tracks =
-        ["host", "outstanding commands", "queue 1", "firmware threads", "messages waiting", "channel 0", "die 0"];
+    let tracks = ["commands", "outstanding commands", "queue 1", "firmware", "messages waiting", "channel 0", "die 0"];
     let slices = ["read", "write", "program", "nvmq", "trans", "wait for nvmq", "completion"];
     for name in tracks.iter().chain(&slices) {
         assert!(has(name), "{name}");

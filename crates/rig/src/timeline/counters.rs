@@ -38,9 +38,9 @@ pub(crate) fn draw_busy<'a, W: Write>(
 }
 
 /// What the host has outstanding, and how fast it gets completions.
-pub(crate) fn draw_host<W: Write>(timeline: &mut Timeline<W>, host: TrackId, events: &[Event]) {
-    let level = timeline.counter_track(Some(host), "outstanding commands", "commands");
-    let rate = timeline.counter_track(Some(host), "completions", "1/s");
+pub(crate) fn draw_host<W: Write>(timeline: &mut Timeline<W>, parent: TrackId, events: &[Event]) {
+    let level = timeline.counter_track(Some(parent), "outstanding commands", "commands");
+    let rate = timeline.counter_track(Some(parent), "completions", "1/s");
     let mut outstanding = 0;
     let mut completions: Vec<u32> = Vec::new();
     let mut first = None;
