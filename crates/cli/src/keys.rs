@@ -22,7 +22,7 @@ struct Host {
     secret: Option<Spanned<String>>,
     /// What the drive proves to know, if the host asks: `--dhchap-ctrl-secret`.
     controller_secret: Option<Spanned<String>>,
-    /// The key of its connections under TLS: `--tls_key`.
+    /// The key of its connections under TLS: `--tls-key`.
     tls_key: Option<Spanned<String>>,
     /// Whether the host has libnvme before 1.16, which derives from that key differently.
     #[serde(default)]
