@@ -1,5 +1,5 @@
 #!/bin/bash
-# initramfs.sh ROOT KERNEL VERSION OUT: a Debian kernel's modules with nvme-cli, fio and mke2fs as an initramfs that runs /run.sh.
+# initramfs.sh ROOT KERNEL VERSION OUT: a Debian kernel's modules with nvme-cli, fio, mke2fs and tlshd as an initramfs that runs /run.sh.
 # ROOT is where the programs come from, KERNEL an unpacked kernel package.
 set -e
 root=$1 kernel=$2 version=$3 out=$4
@@ -10,7 +10,7 @@ for name in $("$work/bin/busybox" --list); do ln -s busybox "$work/bin/$name" 2>
 for at in usr/lib/modules lib/modules; do [ -d "$kernel/$at/$version" ] && modules=$kernel/$at; done
 base=${modules%/lib/modules}
 [ -f "$modules/$version/modules.dep" ] || depmod -b "$base" "$version"
-for name in virtio_pci virtio_net nvme nvme-tcp ext4 crc32c-intel crc32c_generic crct10dif_generic; do
+for name in virtio_pci virtio_net nvme nvme-tcp ext4 crc32c-intel crc32c_generic crct10dif_generic tls gcm aesni-intel; do
     modprobe -d "$base" -S "$version" --show-depends $name 2>/dev/null | awk '/^insmod/{print $2}'
 done | sort -u | while read -r file; do
     at=$work/lib/modules/$version/${file#*lib/modules/"$version"/}
@@ -25,10 +25,11 @@ program() {
         mkdir -p "$work/$(dirname "$library")" && cp -L "$root$library" "$work$library"
     done
 }
-for name in usr/sbin/nvme usr/bin/fio usr/sbin/mke2fs; do program $name; done
+for name in usr/sbin/nvme usr/bin/fio usr/sbin/mke2fs usr/sbin/tlshd; do program $name; done
 name=uuid:11111111-2222-3333-4444-555555555555
 echo "nqn.2014-08.org.nvmexpress:$name" >"$work/etc/nvme/hostnqn"
 echo "${name#uuid:}" >"$work/etc/nvme/hostid"
+printf '[authenticate]\nkeyrings=.nvme\n[authenticate.client]\n' >"$work/etc/tlshd.conf"
 cat >"$work/init" <<'I'
 #!/bin/sh
 export PATH=/bin:/sbin

@@ -1,6 +1,6 @@
 #!/bin/bash
 # setup.sh [DIR]: what a real Linux host under QEMU needs, from Debian packages alone: QEMU 11 (which speaks vfio-user), a 6.12
-# kernel, nvme-cli, fio and e2fsprogs, and an initramfs of them. About five minutes as root on Debian; DIR (target/guest) may be kept.
+# kernel, nvme-cli, fio, e2fsprogs and ktls-utils, and an initramfs of them. About five minutes as root on Debian; DIR (target/guest) may be kept.
 set -e
 here=$(cd "$(dirname "$0")" && pwd)
 dir=${1:-$here/../target/guest}
@@ -8,12 +8,12 @@ mkdir -p "$dir" && dir=$(cd "$dir" && pwd)
 mirror=$(apt-get indextargets --format '$(REPO_URI)' | grep -v security | head -1)
 apt-get install -y --no-install-recommends busybox-static kmod cpio debootstrap >/dev/null
 root=$dir/trixie
-if [ ! -x "$root/usr/bin/fio" ]; then
-    debootstrap --variant=minbase trixie "$root" "$mirror" >/dev/null
-    echo "deb $mirror trixie-backports main" >>"$root/etc/apt/sources.list"
+if [ ! -x "$root/usr/sbin/tlshd" ]; then
+    [ -x "$root/usr/bin/fio" ] || debootstrap --variant=minbase trixie "$root" "$mirror" >/dev/null
+    echo "deb $mirror trixie-backports main" >"$root/etc/apt/sources.list.d/backports.list"
     chroot "$root" apt-get update >/dev/null
     chroot "$root" apt-get install -y --no-install-recommends -t trixie-backports qemu-system-x86 >/dev/null
-    chroot "$root" apt-get install -y --no-install-recommends nvme-cli fio e2fsprogs >/dev/null
+    chroot "$root" apt-get install -y --no-install-recommends nvme-cli fio e2fsprogs ktls-utils >/dev/null
 fi
 package=$(chroot "$root" apt-cache depends linux-image-cloud-amd64 | awk '/Depends: linux-image/{print $2; exit}')
 version=${package#linux-image-}

@@ -1,6 +1,6 @@
 #!/bin/sh
 # What the host does, one line a step: "STEP <name>: ok" or "STEP <name>: FAILED". /how says by which transport, how much, and the
-# name of the subsystem.
+# name of the subsystem; /secure by which options of nvme-cli connections are secured.
 echo
 read -r transport depth name </how
 step() {
@@ -64,9 +64,17 @@ if [ $transport = tcp ]; then
     extended=1
     for module in virtio_pci virtio_net nvme-tcp; do modprobe $module; done
     ip link set lo up; ip link set eth0 up; ip addr add 10.0.2.15/24 dev eth0; sleep 1
-    where="-t tcp -a 10.0.2.2 -s $(cat /port)"
+    secure=$(cat /secure)
+    if [ "$secure" ]; then
+        modprobe tls
+        tlshd -s >/tmp/tlshd 2>&1 &
+    fi
+    where="-t tcp -a 10.0.2.2 -s $(cat /port) $secure"
     step discover says "$name" nvme discover $where
     step connect nvme connect $where -n $name
+    if [ "$secure" ]; then
+        step "without a key nothing" refused nvme discover -t tcp -a 10.0.2.2 -s $(cat /port)
+    fi
 elif [ $transport = sent ]; then
     # SGLs for all that is not in one piece, not for long pieces only.
     modprobe nvme sgl_threshold=1

@@ -1,22 +1,30 @@
 #!/bin/bash
-# try.sh --quick|--long tcp|vfio-user|sent [FLASHLOOM [DIR]]: serves a drive and has a Linux host in QEMU use it. Every step is a line; the
-# exit code says whether all went well. DIR (target/guest) is what setup.sh made. `sent` is vfio-user with doorbells as messages.
+# try.sh --quick|--long tcp|secured|vfio-user|sent [FLASHLOOM [DIR]]: serves a drive and has a Linux host in QEMU use it. Every step is
+# a line; the exit code says whether all went well. DIR (target/guest) is what setup.sh made. `secured` is tcp under TLS, `sent` is
+# vfio-user with doorbells as messages.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-case ${1:-} in --quick) depth=2 limit=500 ;; --long) depth=16 limit=1500 ;; *) sed -n 2,3p "$0"; exit 2 ;; esac
+case ${1:-} in --quick) depth=2 limit=500 ;; --long) depth=16 limit=1500 ;; *) sed -n 2,4p "$0"; exit 2 ;; esac
 transport=${2:?tcp or vfio-user}
 flashloom=${3:-$here/../target/release/flashloom}
 dir=${4:-$here/../target/guest}
 dir=$(cd "$dir" && pwd) || exit 2
 work=$(mktemp -d)
 trap 'kill $server 2>/dev/null; rm -rf "$work"' EXIT
-server=
+server= secure=
 name=nqn.2026-11.org.flashloom:guest
 case $transport in
     tcp) door="--tcp 127.0.0.1:0" ;;
+    secured)
+        key=NVMeTLSkey-1:01:VRLbtnN9AQb2WXW3c9+wEf/DRLz0QuLdbYvEhwtdWwNf9LrZ:
+        host=nqn.2014-08.org.nvmexpress:uuid:11111111-2222-3333-4444-555555555555
+        printf '[[host]]\nnqn = "%s"\ntls_key = "%s"\nolder_libnvme = true\n' $host $key >"$work/keys"
+        door="--tcp 127.0.0.1:0 --keys $work/keys"
+        transport=tcp secure="--tls --tls-key=$key"
+        ;;
     vfio-user) door="--vfio-user $work/socket" ;;
     sent) door="--vfio-user $work/socket --send-doorbells" ;;
-    *) sed -n 2,3p "$0"; exit 2 ;;
+    *) sed -n 2,4p "$0"; exit 2 ;;
 esac
 "$flashloom" serve $door --metrics 127.0.0.1:0 --nqn $name --timing off --queues 4 --set device.tags=true >"$work/served" 2>&1 &
 server=$!
@@ -27,6 +35,7 @@ mkdir "$work/overlay"
 cp "$here/steps.sh" "$work/overlay/run.sh" && chmod +x "$work/overlay/run.sh"
 echo "$transport $depth $name" >"$work/overlay/how"
 echo "${address##*:}" >"$work/overlay/port"
+echo "$secure" >"$work/overlay/secure"
 cp "$dir/base.cpio.gz" "$work/initrd"
 # A second archive begins at a multiple of 4 bytes.
 truncate -s %512 "$work/initrd"

@@ -40,7 +40,7 @@ pub(crate) struct ServeArguments {
     /// Lets in only hosts of this name; can be given often
     #[arg(long, value_name = "NQN")]
     allow_host: Vec<String>,
-    /// Lets in only the hosts of this file, which have to prove that they know their secrets (DH-HMAC-CHAP)
+    /// Lets in only the hosts of this file, which have to prove that they know their secrets (DH-HMAC-CHAP), or connect under TLS
     #[arg(long, value_name = "FILE")]
     keys: Option<PathBuf>,
     /// Lets --tcp listen at an address that other machines reach: whoever reaches it can read and write the drive
@@ -137,7 +137,7 @@ impl ServeArguments {
         if !address.ip().to_canonical().is_loopback() && !self.allow_remote {
             return Err(unusable(
                 format!("{flag} {text} can be reached from other machines; expected a loopback address"),
-                "--allow-remote lets whoever reaches it read and write the drive; --keys FILE asks who they are",
+                "--allow-remote lets whoever reaches it read and write the drive; --keys FILE asks who they are, and can have TLS",
             ));
         }
         Ok(address)

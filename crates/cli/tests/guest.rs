@@ -28,6 +28,11 @@ fn a_linux_host_uses_the_drive_over_tcp() {
 }
 
 #[test]
+fn a_linux_host_uses_the_drive_under_tls() {
+    use_drive("secured");
+}
+
+#[test]
 fn a_linux_guest_uses_the_drive_as_its_own() {
     use_drive("vfio-user");
 }

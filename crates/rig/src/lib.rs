@@ -41,7 +41,10 @@ pub use recovery::Recovery;
 pub use serve::{Service, ServiceError, ServiceSettings};
 pub use session::{Session, SessionError};
 pub use table_slots::{TABLE_BYTES_MAX, slot_of, table_in};
-pub use target::{Door, DoorbellPath, Ended, Keys, Metrics, Patience, Secret, SecretError, ServeError, Stop};
+pub use target::{
+    Door, DoorbellPath, Ended, Keys, KnownHost, Metrics, Pair, Patience, Secret, SecretError, ServeError, Stop, TlsKey,
+    TlsKeyError,
+};
 pub use threads::Layout;
 pub use timeline::Drawn;
 pub use worlds::run_on_threads;

@@ -2,6 +2,7 @@
 
 use crate::port::Port;
 use crate::subsystem::{ConnectionId, NewController, Subsystem};
+use crate::tls::Parties;
 use nvme::spec::Status;
 use nvme::spec::fabrics::{
     self, ANY_CONTROLLER, CONTROLLER_BUSY, Connect, ConnectRecord, DISCOVERY_SUBSYSTEM, DiscoveryEntry,
@@ -18,10 +19,12 @@ pub(crate) type Refusal = (Status, u64);
 
 /// Where a connection comes from, and what its host is told of the address.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Arrival {
+pub(crate) struct Arrival<'a> {
     pub(crate) connection: ConnectionId,
     /// The address to advertise: the one the host dialled.
     pub(crate) dialled: SocketAddr,
+    /// Who the connection is for, where it is secured.
+    pub(crate) parties: Option<&'a Parties>,
     pub(crate) now: Time,
 }
 
@@ -52,7 +55,7 @@ const fn of_data(at: u16) -> Refusal {
 pub(crate) fn join(
     subsystem: &mut Subsystem,
     port: &Port,
-    arrival: Arrival,
+    arrival: Arrival<'_>,
     connect: Connect,
     record: &ConnectRecord,
 ) -> Result<Joined, Refusal> {
@@ -74,6 +77,9 @@ pub(crate) fn join(
     if !is_discovery && !subsystem.allows(host) {
         return Err((INVALID_HOST, 0));
     }
+    if arrival.parties.is_some_and(|parties| parties.host != host || parties.subsystem != asked) {
+        return Err((INVALID_HOST, 0));
+    }
     if connect.queue != 0 {
         return join_queue(subsystem, arrival, connect, record, host).map(|controller| Joined {
             controller,
@@ -84,7 +90,7 @@ pub(crate) fn join(
     if record.controller() != ANY_CONTROLLER {
         return Err(of_data(CONTROLLER_AT));
     }
-    let discovery = is_discovery.then(|| ways(subsystem, arrival.dialled, host));
+    let discovery = is_discovery.then(|| ways(subsystem, &arrival, host));
     let new = NewController {
         host: host.into(),
         host_id: record.host_id(),
@@ -98,7 +104,7 @@ pub(crate) fn join(
 
 fn join_queue(
     subsystem: &mut Subsystem,
-    arrival: Arrival,
+    arrival: Arrival<'_>,
     connect: Connect,
     record: &ConnectRecord,
     host: &str,
@@ -129,16 +135,24 @@ const THIS_DISCOVERY: u8 = 3;
 const TCP: u8 = 3;
 /// TREQ: completions without the queue's head can be asked for.
 const FLOW_CONTROL_OPTIONAL: u8 = 1 << 2;
+/// TREQ: a secure channel is required.
+const CHANNEL_REQUIRED: u8 = 1;
+/// SECTYPE: TLS 1.3.
+const TLS13: u8 = 2;
 
 /// The ways that a host is told of: to discovery itself, and to the subsystem if it may use it.
-fn ways(subsystem: &Subsystem, dialled: SocketAddr, host: &str) -> Vec<DiscoveryEntry> {
+fn ways(subsystem: &Subsystem, arrival: &Arrival<'_>, host: &str) -> Vec<DiscoveryEntry> {
+    let dialled = arrival.dialled;
+    // All connections of a port are secured, or none.
+    let (channel, kind) = if arrival.parties.is_some() { (CHANNEL_REQUIRED, TLS13) } else { (0, 0) };
     let entry = |subtype, subsystem: &str| {
         let mut entry = DiscoveryEntry::default();
         entry
             .set_transport(TCP)
             .set_family(if dialled.is_ipv4() { 1 } else { 2 })
             .set_subtype(subtype)
-            .set_requirements(FLOW_CONTROL_OPTIONAL)
+            .set_requirements(FLOW_CONTROL_OPTIONAL | channel)
+            .set_security(kind)
             .set_port(1)
             .set_controller(ANY_CONTROLLER)
             .set_admin_entries(ADMIN_ENTRIES_MAX)

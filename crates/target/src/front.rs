@@ -57,6 +57,9 @@ pub enum ServeError {
     /// The operating system refuses what waiting needs.
     #[error("the operating system refuses to wait for hosts, or to share memory with them: {0}")]
     Wait(#[from] io::Error),
+    /// The library for TLS cannot set itself up.
+    #[error("TLS cannot be set up: {0}")]
+    Tls(#[from] s2n_tls::error::Error),
     /// The drive did not answer everything in the time there was.
     #[error("the drive left commands unanswered when it was to end")]
     Stuck,
@@ -291,7 +294,7 @@ impl Front {
     ) -> Result<Attendant, ServeError> {
         let (stop, end) = (self.stop(), EndOnDrop(self.line()));
         let turns: Box<dyn Attend> = match self {
-            Front::Tcp(server) => Box::new(server.attend(settings, memory, shape)),
+            Front::Tcp(server) => Box::new(server.attend(settings, memory, shape)?),
             Front::VfioUser(server) => Box::new(server.attend(settings, memory, shape)?),
         };
         Ok(Attendant { turns, stop, _end: end })

@@ -38,9 +38,10 @@ mod served;
 mod server;
 mod session;
 mod subsystem;
+mod tls;
 mod vfio_user;
 
-pub use auth::{Keys, Secret, SecretError};
+pub use auth::{Keys, KnownHost, Pair, Secret, SecretError};
 pub use front::{Attendant, Door, Ended, Front, Patience, Progress, ServeError, Stop};
 pub use kept::KeepTable;
 pub use metrics::{Figures, Metrics};
@@ -48,4 +49,5 @@ pub use pdu::{CAPSULE_MAX, HOST_DATA_MAX};
 pub use port::{Line, PortShape, Wake};
 pub use server::Server;
 pub use subsystem::{DriveHealth, MediaHealth, SubsystemSettings};
+pub use tls::{TlsKey, TlsKeyError};
 pub use vfio_user::{DoorbellPath, VfioUser};

@@ -6,11 +6,12 @@ use crate::orphan::Orphan;
 use crate::port::{Port, PortShape};
 use crate::session::{Session, World};
 use crate::subsystem::{Subsystem, SubsystemSettings};
-use mio::net::{TcpListener, TcpStream};
+use crate::tls::{Stream, Tls};
+use mio::net::TcpListener;
 use mio::{Events, Interest, Poll, Token, Waker};
 use nvme::HostMemory;
 use std::io::{self, Read, Write};
-use std::net::{Shutdown, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use units::{Span, Time};
@@ -29,7 +30,7 @@ const LISTENER: Token = Token(1);
 const FIRST_CONNECTION: usize = 2;
 
 struct Connection {
-    stream: TcpStream,
+    stream: Stream,
     session: Session,
     /// Connections accepted before it.
     serial: u64,
@@ -80,7 +81,7 @@ impl Server {
         settings: SubsystemSettings,
         memory: Arc<dyn HostMemory>,
         shape: PortShape,
-    ) -> impl Attend + use<> {
+    ) -> Result<impl Attend + use<>, ServeError> {
         Loop::new(self, settings, memory, shape)
     }
 }
@@ -89,6 +90,8 @@ struct Loop {
     server: Server,
     port: Port,
     subsystem: Subsystem,
+    /// What connections are secured by, where they have to be.
+    tls: Option<Tls>,
     connections: Vec<Option<Connection>>,
     orphans: Vec<Orphan>,
     events: Events,
@@ -115,13 +118,21 @@ impl Attend for Loop {
 }
 
 impl Loop {
-    fn new(server: Server, settings: SubsystemSettings, memory: Arc<dyn HostMemory>, shape: PortShape) -> Self {
+    fn new(
+        server: Server,
+        settings: SubsystemSettings,
+        memory: Arc<dyn HostMemory>,
+        shape: PortShape,
+    ) -> Result<Self, ServeError> {
+        let keys = settings.keys.as_ref();
+        let tls = keys.map_or(Ok(None), |keys| Tls::new(keys, &settings.controller.subsystem))?;
         let mut port = Port::new(memory, shape, server.ties.line.clone());
         let subsystem = Subsystem::new(settings, &mut port);
-        Loop {
+        Ok(Loop {
             server,
             port,
             subsystem,
+            tls,
             connections: Vec::new(),
             orphans: Vec::new(),
             events: Events::with_capacity(256),
@@ -129,7 +140,7 @@ impl Loop {
             tended: Time::ZERO,
             ending: None,
             ended: Ended::default(),
-        }
+        })
     }
 
     fn now(&self) -> Time {
@@ -275,7 +286,7 @@ impl Loop {
             let _ = stream.set_nodelay(true);
             let session = Session::new(at, self.server.advertised.unwrap_or(dialled));
             self.connections[at] = Some(Connection {
-                stream,
+                stream: Stream::new(stream, self.tls.as_ref()),
                 session,
                 serial: self.ended.connections,
                 accepted: now,
@@ -336,7 +347,7 @@ impl Loop {
             let told = session.is_ending() && session.output().is_empty();
             if told {
                 // What is unread would otherwise reset the connection, and the host would not see why.
-                let _ = connection.stream.shutdown(Shutdown::Write);
+                connection.stream.end();
             }
             let silent = !session.is_joined() && now.since(connection.accepted) >= to_connect;
             let slow = !session.output().is_empty() && now.since(connection.took) >= to_take;
@@ -399,7 +410,10 @@ impl Connection {
                 0
             }
             Ok(bytes) => {
-                self.readable = bytes == most;
+                self.readable = bytes == most || !self.stream.empties_at_once();
+                if let Some(parties) = self.stream.take_parties() {
+                    self.session.secure(parties);
+                }
                 self.session.filled(bytes);
                 bytes
             }

@@ -18,6 +18,7 @@ use crate::orphan::Orphan;
 use crate::pdu::{Agreed, Encoder, UNIT_MAX, Unit, Violation, parse};
 use crate::port::{Gathered, Moved, Port, QueuePair};
 use crate::subsystem::{ConnectionId, Subsystem};
+use crate::tls::Parties;
 use nvme::spec::fabrics::{self, ConnectRecord, FabricsCommand};
 use nvme::spec::{Completion, Fuse, Opcode, Status, Submission};
 use nvme::{Admission, CommandError, Guarded, Movement};
@@ -72,6 +73,8 @@ pub(crate) enum Kind {
 pub(crate) struct Session {
     pub(crate) connection: ConnectionId,
     dialled: SocketAddr,
+    /// Who it is for, where it is secured.
+    parties: Option<Parties>,
     agreed: Option<Agreed>,
     input: Vec<u8>,
     filled: usize,
@@ -99,6 +102,7 @@ impl Session {
         Session {
             connection,
             dialled,
+            parties: None,
             agreed: None,
             input: vec![0; UNIT_MAX],
             filled: 0,
@@ -117,6 +121,11 @@ impl Session {
             has_violated: false,
             is_stalled: false,
         }
+    }
+
+    /// Both ends have proved to have the key of these parties.
+    pub(crate) fn secure(&mut self, parties: Parties) {
+        self.parties = Some(parties);
     }
 
     /// Room for input; what is there already moves to the front if need be. Empty only while nothing may be read.
@@ -380,7 +389,8 @@ impl Session {
             unreachable!("it was classified as one")
         };
         let pair = if connect.queue == 0 { None } else { world.port.take_pair() };
-        let arrival = Arrival { connection: self.connection, dialled: self.dialled, now: world.now };
+        let (connection, parties) = (self.connection, self.parties.as_ref());
+        let arrival = Arrival { connection, dialled: self.dialled, parties, now: world.now };
         let joined: Result<Joined, Refusal> = if connect.queue != 0 && pair.is_none() {
             Err((fabrics::CONTROLLER_BUSY, 0))
         } else {

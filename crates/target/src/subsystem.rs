@@ -218,7 +218,7 @@ impl Subsystem {
     /// nothing.
     pub(crate) fn dialogue(&self, controller: u16) -> Option<Dialogue> {
         let Live { controller, host, .. } = self.controllers.get(&controller)?;
-        let secrets = self.settings.keys.as_ref()?.of(host)?.clone();
+        let secrets = self.settings.keys.as_ref()?.secrets(host)?.clone();
         let is_storage = matches!(controller.settings().role, Role::Storage);
         is_storage.then(|| Dialogue::new(secrets, host, &self.settings.controller.subsystem))
     }

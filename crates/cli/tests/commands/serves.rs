@@ -85,3 +85,36 @@ fn a_port_that_is_taken_is_named() {
     assert!(said.contains(&address) && said.contains("expected an address of this machine and a free port"), "{said}");
     ends(served, "-TERM");
 }
+
+/// Files of keys that are wrong, and what is said of them.
+const BROKEN_KEYS: &[(&str, &str)] = &[
+    ("secret = \"DHHC-1:00:AAAA:\"", "keys.toml:3: secret: it has 3 bytes; expected 32, 48 or 64"),
+    ("tls_key = \"NVMeTLSkey-1:01:AAAA:\"", "keys.toml:3: tls_key: it has 3 bytes; expected 32 with hash 00 or 01"),
+    ("tls_key = \"DHHC-1:00:AAAA:\"", "keys.toml:3: tls_key: expected NVMeTLSkey-1:00:"),
+    ("controller_secret = \"DHHC-1:00:AAAA:\"", "keys.toml:3: controller_secret: expected a secret beside it"),
+    ("older_libnvme = true", "keys.toml:2: host: expected a secret, a tls_key, or both"),
+    ("tls = true", "keys.toml:3: unknown field `tls`"),
+    (
+        "secret = \"DHHC-1:00:ia6zGodOr4SEG0Zzaw398rpY0wqipUWj4jWjUh4HWUz6aQ2n:\"\n[[host]]\nnqn = \"nqn.2026-11.org.b:b\"\n\
+         tls_key = \"NVMeTLSkey-1:01:VRLbtnN9AQb2WXW3c9+wEf/DRLz0QuLdbYvEhwtdWwNf9LrZ:\"",
+        "keys.toml:2: host: it has no tls_key, but another host has",
+    ),
+];
+
+#[test]
+fn what_is_wrong_with_a_file_of_keys_is_said_by_its_line() {
+    let folder = std::env::temp_dir().join(format!("flashloom-keys-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("keys.toml");
+    for (text, said) in BROKEN_KEYS {
+        std::fs::write(&file, format!("[[host]]\nnqn = \"nqn.2026-11.org.a:a\"\n{text}\n")).expect("a file");
+        let output = Command::new(env!("CARGO_BIN_EXE_flashloom"))
+            .args(["serve", "--tcp", "127.0.0.1:0", "--device", "small", "--keys"])
+            .arg(&file)
+            .output()
+            .expect("the program starts");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(2) && error.contains(said), "{text}: {error}");
+    }
+    std::fs::remove_dir_all(folder).expect("it is there");
+}

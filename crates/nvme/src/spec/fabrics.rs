@@ -212,7 +212,7 @@ layout! {
         family, set_family: u8 = 1;
         /// 2 is storage, 3 the discovery subsystem that answers (SUBTYPE).
         subtype, set_subtype: u8 = 2;
-        /// Bit 2: completions need not carry the queue's head (TREQ).
+        /// Bits 1:0: 1 asks for a secure channel; bit 2: completions need not carry the queue's head (TREQ).
         requirements, set_requirements: u8 = 3;
         /// The port within the subsystem.
         port, set_port: u16 = 4;
@@ -226,6 +226,8 @@ layout! {
         subsystem, set_subsystem: [u8; NAME_BYTES] = 256;
         /// The address, ASCII padded with spaces (TRADDR).
         address, set_address: [u8; NAME_BYTES] = 512;
+        /// The secure channel over TCP: 0 is none, 2 is TLS 1.3 (SECTYPE of TSAS).
+        security, set_security: u8 = 768;
     }
 }
 

@@ -29,8 +29,12 @@ pub(crate) fn log(admin: &mut Queue, page: u8, bytes: usize) -> Vec<u8> {
 }
 
 fn discovered(running: &Running, host: &str) -> Vec<DiscoveryEntry> {
-    let attachment = Attachment { subsystem: DISCOVERY_SUBSYSTEM.into(), queues: 0, ..running.host(host) };
-    let mut discovery = attachment.attach().admin;
+    discovered_by(running.host(host))
+}
+
+/// What discovery tells a host.
+pub(crate) fn discovered_by(host: Attachment) -> Vec<DiscoveryEntry> {
+    let mut discovery = Attachment { subsystem: DISCOVERY_SUBSYSTEM.into(), queues: 0, ..host }.attach().admin;
     let header = DiscoveryHeader::from_bytes(&log(&mut discovery, log_page::DISCOVERY, 1024));
     let bytes = 1024 * (1 + header.entries() as usize);
     let page = log(&mut discovery, log_page::DISCOVERY, bytes);

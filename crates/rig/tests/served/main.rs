@@ -11,6 +11,7 @@ mod namespaces;
 mod plugged;
 mod proof;
 mod protected;
+mod secured;
 mod worn;
 
 use initiator::{Attachment, Wishes};

@@ -8,7 +8,7 @@ use nvme::spec::fabrics::{
     ANY_CONTROLLER, AUTHENTICATE_FIRST, AUTHENTICATION_REQUIRED, Authentication, INVALID_HOST, Property,
 };
 use nvme::spec::{Completion, DataPointer, Status, Submission, registers};
-use rig::Keys;
+use rig::{Keys, KnownHost};
 use sha2::Sha256;
 
 /// The key of the secret below, without its checksum.
@@ -54,7 +54,8 @@ fn prove(queue: &mut Queue, host: &str, key: &[u8]) -> u8 {
 
 fn running() -> Running {
     let mut keys = Keys::default();
-    keys.admit("nqn.2026-11.org.flashloom:known".into(), rig::Secret::parse(SECRET).expect("a secret"), None);
+    let secrets = rig::Pair { host: rig::Secret::parse(SECRET).expect("a secret"), controller: None };
+    keys.admit("nqn.2026-11.org.flashloom:known".into(), KnownHost { secrets: Some(secrets), tls: None });
     Serving { keys: Some(keys), ..Serving::default() }.start()
 }
 

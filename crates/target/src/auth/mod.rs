@@ -10,7 +10,7 @@
 //! ```
 //!
 //! # What it leaves out
-//! - A secure channel afterwards (SC_C): there is no TLS.
+//! - A secure channel that comes of it (SC_C): keys for TLS are configured.
 //! - Exponents are not raised in constant time; each is drawn for one conversation and used once.
 
 mod dialogue;
@@ -19,4 +19,6 @@ mod hash;
 mod secret;
 
 pub(crate) use dialogue::Dialogue;
-pub use secret::{Keys, Secret, SecretError};
+pub(crate) use hash::Hash;
+pub use secret::{Keys, KnownHost, Pair, Secret, SecretError};
+pub(crate) use secret::{checked, written};

@@ -1,6 +1,7 @@
 //! The secrets of hosts, in the form in which tools write them: `DHHC-1:HASH:BASE64:` (Base §8.13.5.8).
 
 use super::hash::Hash;
+use crate::tls::TlsKey;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use std::collections::BTreeMap;
@@ -42,26 +43,16 @@ impl Secret {
     /// # Errors
     /// What is wrong with it.
     pub fn parse(text: &str) -> Result<Secret, SecretError> {
-        let mut parts = text.trim().split(':');
-        let (Some("DHHC-1"), Some(hash), Some(body), Some(""), None) =
-            (parts.next(), parts.next(), parts.next(), parts.next(), parts.next())
-        else {
-            return Err(SecretError::Form);
-        };
+        let (hash, bytes) = written(text, "DHHC-1").ok_or(SecretError::Form)?;
         let hash = match hash {
             "00" => None,
             "01" | "02" | "03" => Hash::of(hash.as_bytes()[1] - b'0'),
             _ => return Err(SecretError::Form),
         };
-        let bytes = STANDARD.decode(body).map_err(|_| SecretError::Form)?;
         if ![36, 52, 68].contains(&bytes.len()) {
             return Err(SecretError::Length(bytes.len()));
         }
-        let (key, checksum) = bytes.split_at(bytes.len() - 4);
-        if crc32fast::hash(key).to_le_bytes() != checksum {
-            return Err(SecretError::Checksum);
-        }
-        Ok(Secret { key: key.into(), hash })
+        Ok(Secret { key: checked(bytes).ok_or(SecretError::Checksum)?, hash })
     }
 
     /// The key as its owner, of this name, uses it (Base §8.13.5.7).
@@ -73,24 +64,49 @@ impl Secret {
     }
 }
 
-/// What is known of a host.
-#[derive(Clone, Debug)]
-pub(crate) struct Pair {
-    pub(crate) host: Secret,
-    /// What the subsystem proves to know, if the host asks.
-    pub(crate) controller: Option<Secret>,
+/// The name of a hash, and a key with its checksum, out of the text `KIND:HASH:BASE64:`.
+pub(crate) fn written<'a>(text: &'a str, kind: &str) -> Option<(&'a str, Vec<u8>)> {
+    let mut parts = text.trim().strip_prefix(kind)?.strip_prefix(':')?.split(':');
+    let (hash, Some(body), Some(""), None) = (parts.next()?, parts.next(), parts.next(), parts.next()) else {
+        return None;
+    };
+    Some((hash, STANDARD.decode(body).ok()?))
 }
 
-/// The secrets of all hosts that may connect.
+/// A key without its checksum, where that fits.
+pub(crate) fn checked(mut bytes: Vec<u8>) -> Option<Vec<u8>> {
+    let checksum = bytes.split_off(bytes.len().checked_sub(4)?);
+    (crc32fast::hash(&bytes).to_le_bytes()[..] == checksum).then_some(bytes)
+}
+
+/// What a host and the subsystem prove to know.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// The host.
+    pub host: Secret,
+    /// The subsystem, if the host asks.
+    pub controller: Option<Secret>,
+}
+
+/// What is known of a host.
+#[derive(Clone, Debug, Default)]
+pub struct KnownHost {
+    /// What has to be proved on every queue.
+    pub secrets: Option<Pair>,
+    /// The key of its connections.
+    pub tls: Option<TlsKey>,
+}
+
+/// The secrets and keys of all hosts that may connect.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
-    hosts: BTreeMap<String, Pair>,
+    hosts: BTreeMap<String, KnownHost>,
 }
 
 impl Keys {
-    /// Lets a host in that proves to know `host`; `controller` is the secret by which the subsystem proves itself to it.
-    pub fn admit(&mut self, name: String, host: Secret, controller: Option<Secret>) {
-        self.hosts.insert(name, Pair { host, controller });
+    /// Lets the host of this name in, if it proves to be it.
+    pub fn admit(&mut self, name: String, host: KnownHost) {
+        self.hosts.insert(name, host);
     }
 
     /// Whether a host of this name is known.
@@ -98,8 +114,14 @@ impl Keys {
         self.hosts.contains_key(name)
     }
 
-    pub(crate) fn of(&self, name: &str) -> Option<&Pair> {
-        self.hosts.get(name)
+    /// What a host has to prove on every queue, if it has to.
+    pub(crate) fn secrets(&self, name: &str) -> Option<&Pair> {
+        self.hosts.get(name)?.secrets.as_ref()
+    }
+
+    /// The hosts that have a key for TLS.
+    pub(crate) fn tls(&self) -> impl Iterator<Item = (&str, &TlsKey)> {
+        self.hosts.iter().filter_map(|(name, host)| Some((name.as_str(), host.tls.as_ref()?)))
     }
 }
 
