@@ -93,7 +93,7 @@ const BROKEN_KEYS: &[(&str, &str)] = &[
     ("tls_key = \"DHHC-1:00:AAAA:\"", "keys.toml:3: tls_key: expected NVMeTLSkey-1:00:"),
     ("controller_secret = \"DHHC-1:00:AAAA:\"", "keys.toml:3: controller_secret: expected a secret beside it"),
     ("older_libnvme = true", "keys.toml:2: host: expected a secret, a tls_key, or both"),
-    ("tls = true", "keys.toml:3: unknown field `tls`"),
+    ("tls = true", "keys.toml:3:1: unknown field `tls`"),
     (
         "secret = \"DHHC-1:00:ia6zGodOr4SEG0Zzaw398rpY0wqipUWj4jWjUh4HWUz6aQ2n:\"\n[[host]]\nnqn = \"nqn.2026-11.org.b:b\"\n\
          tls_key = \"NVMeTLSkey-1:01:VRLbtnN9AQb2WXW3c9+wEf/DRLz0QuLdbYvEhwtdWwNf9LrZ:\"",
