@@ -77,9 +77,10 @@ type Handshake = Pin<Box<dyn Future<Output = Result<TlsStream<Socket>, Error>> +
 enum State {
     Shaking(Handshake),
     Open(TlsStream<Socket>),
+    Failed,
 }
 
-/// A connection under TLS.
+/// A connection under TLS: `Shaking ──▶ Open`, or `──▶ Failed`, where every read and write fails.
 pub(crate) struct Secured {
     state: State,
     tls: Tls,
@@ -96,13 +97,18 @@ impl Secured {
     /// The connection, once it is open; until then reading and writing it goes on with the handshake.
     fn open(&mut self) -> io::Result<&mut TlsStream<Socket>> {
         if let State::Shaking(handshake) = &mut self.state {
-            let stream = settled(handshake.as_mut().poll(&mut Context::from_waker(Waker::noop())))??;
-            self.parties = self.tls.parties(stream.as_ref());
+            let ended = settled(handshake.as_mut().poll(&mut Context::from_waker(Waker::noop())))?;
+            // A handshake that has ended must not be asked again, however it ended.
+            self.state = State::Failed;
+            let stream = ended?;
+            // Without certificates there is no other way in; if there were, it would not be one.
+            let parties = self.tls.parties(stream.as_ref()).ok_or(io::ErrorKind::PermissionDenied)?;
+            self.parties = Some(parties);
             self.state = State::Open(stream);
         }
         match &mut self.state {
             State::Open(stream) => Ok(stream),
-            State::Shaking(_) => unreachable!("the handshake is over"),
+            State::Shaking(_) | State::Failed => Err(io::ErrorKind::NotConnected.into()),
         }
     }
 
@@ -157,5 +163,41 @@ impl AsyncWrite for Socket {
     }
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(self.get_mut().0.shutdown(Shutdown::Write))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::{Keys, KnownHost};
+    use crate::tls::TlsKey;
+
+    /// The server looks at a connection again before it closes it.
+    #[test]
+    fn a_handshake_that_failed_fails_every_time() {
+        let key = TlsKey::parse("NVMeTLSkey-1:01:VRLbtnN9AQb2WXW3c9+wEf/DRLz0QuLdbYvEhwtdWwNf9LrZ:").expect("a key");
+        let mut keys = Keys::default();
+        keys.admit("host".into(), KnownHost { secrets: None, tls: Some(key) });
+        let tls = Tls::new(&keys, "drive").expect("it can be set up").expect("a host has a key");
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let mut host = std::net::TcpStream::connect(listener.local_addr().expect("it listens")).expect("it listens");
+        let (socket, _) = listener.accept().expect("a connection");
+        socket.set_nonblocking(true).expect("a socket");
+        let mut stream = Stream::new(TcpStream::from_std(socket), Some(&tls));
+        let would_block = |error: &io::Error| error.kind() == io::ErrorKind::WouldBlock;
+        assert!(stream.read(&mut [0; 8]).is_err_and(|error| would_block(&error)), "nothing has come yet");
+        host.write_all(&[0; 128]).expect("it is sent");
+        let failed = loop {
+            match stream.read(&mut [0; 8]) {
+                Err(error) if would_block(&error) => std::thread::yield_now(),
+                ended => break ended,
+            }
+        };
+        assert!(failed.is_err(), "this is no TLS");
+        for _ in 0..2 {
+            assert!(stream.read(&mut [0; 8]).is_err_and(|error| !would_block(&error)));
+            assert!(stream.write(&[0; 8]).is_err_and(|error| !would_block(&error)));
+        }
+        stream.end();
     }
 }
