@@ -7,10 +7,12 @@ work=$(mktemp -d)
 mkdir -p "$work"/{bin,sbin,proc,sys,dev,tmp,etc/nvme,lib/modules/"$version",usr/lib,run,mnt,lib64}
 cp "$(command -v busybox)" "$work/bin/busybox"
 for name in $("$work/bin/busybox" --list); do ln -s busybox "$work/bin/$name" 2>/dev/null || true; done
+# The kernel calls it by this name for what it needs itself.
+ln -s ../bin/busybox "$work/sbin/modprobe"
 for at in usr/lib/modules lib/modules; do [ -d "$kernel/$at/$version" ] && modules=$kernel/$at; done
 base=${modules%/lib/modules}
 [ -f "$modules/$version/modules.dep" ] || depmod -b "$base" "$version"
-for name in virtio_pci virtio_net nvme nvme-tcp ext4 crc32c-intel crc32c_generic crct10dif_generic tls gcm aesni-intel; do
+for name in virtio_pci virtio_net nvme nvme-tcp ext4 crc32c-intel crc32c_generic crct10dif_generic tls gcm ctr ghash-generic aes-generic cmac; do
     modprobe -d "$base" -S "$version" --show-depends $name 2>/dev/null | awk '/^insmod/{print $2}'
 done | sort -u | while read -r file; do
     at=$work/lib/modules/$version/${file#*lib/modules/"$version"/}
@@ -29,7 +31,7 @@ for name in usr/sbin/nvme usr/bin/fio usr/sbin/mke2fs usr/sbin/tlshd; do program
 name=uuid:11111111-2222-3333-4444-555555555555
 echo "nqn.2014-08.org.nvmexpress:$name" >"$work/etc/nvme/hostnqn"
 echo "${name#uuid:}" >"$work/etc/nvme/hostid"
-printf '[authenticate]\nkeyrings=.nvme\n[authenticate.client]\n' >"$work/etc/tlshd.conf"
+printf '[debug]\nloglevel=1\n[authenticate]\nkeyrings=.nvme\n[authenticate.client]\n' >"$work/etc/tlshd.conf"
 cat >"$work/init" <<'I'
 #!/bin/sh
 export PATH=/bin:/sbin

@@ -68,11 +68,14 @@ if [ $transport = tcp ]; then
     if [ "$secure" ]; then
         modprobe tls
         tlshd -s >/tmp/tlshd 2>&1 &
+        # nvme connect derives and keeps the key for the subsystem, but nvme discover none for discovery.
+        step "key for discovery" nvme check-tls-key -i -n $(cat /etc/nvme/hostnqn) -c nqn.2014-08.org.nvmexpress.discovery -d ${secure##*=}
     fi
     where="-t tcp -a 10.0.2.2 -s $(cat /port) $secure"
     step discover says "$name" nvme discover $where
     step connect nvme connect $where -n $name
     if [ "$secure" ]; then
+        step "TLS 1.3" says '(TLS1.3)' cat /tmp/tlshd
         step "without a key nothing" refused nvme discover -t tcp -a 10.0.2.2 -s $(cat /port)
     fi
 elif [ $transport = sent ]; then
