@@ -35,7 +35,8 @@ pub(crate) fn pick_victim(groups: &BlockGroups, owner: u32, policy: VictimPolicy
             let present = candidates.clone().map(|group| groups.closed_at(group)).max()?;
             let score = |group: u32| {
                 let valid = u64::from(groups.valid_count(group));
-                let age = u64::from(present - groups.closed_at(group)) + 1;
+                // Where TRANS has a thread of its own, a group may have been closed since: it is of the present, too.
+                let age = u64::from(present.saturating_sub(groups.closed_at(group))) + 1;
                 // In integers, so that every machine chooses alike.
                 (u64::from(pages) - valid) * age * 1024 / (u64::from(pages) + valid)
             };
