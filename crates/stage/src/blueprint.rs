@@ -261,29 +261,7 @@ impl<In> fmt::Debug for Address<In> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Turn;
-
-    struct Words;
-    impl Vocabulary for Words {
-        type Message = u8;
-        type Work = ();
-        type Note = ();
-        const WORK: &'static [&'static str] = &["any"];
-        fn work_index(_work: ()) -> usize {
-            0
-        }
-        fn subject(_message: &u8) -> Option<u32> {
-            None
-        }
-        fn lock_granted(_lock: u32) -> u8 {
-            0
-        }
-    }
-    struct Node;
-    impl Accepts<u8> for Node {}
-    impl Stage<Words> for Node {
-        fn on_message(&mut self, _turn: &mut Turn<'_, Words>, _message: u8) {}
-    }
+    use crate::toy::{Node, Words};
 
     fn chain(inbox: u32) -> (Blueprint<Words>, [Slot<Node>; 3]) {
         let mut plan = Blueprint::default();

@@ -20,6 +20,8 @@ mod guarded;
 mod lock;
 mod memory;
 mod sync;
+#[cfg(test)]
+mod toy;
 mod turn;
 mod vocabulary;
 

@@ -262,29 +262,8 @@ impl Coherence for NoCoherence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Accepts, Blueprint, Place, Stage};
-
-    struct Words;
-    impl Vocabulary for Words {
-        type Message = u8;
-        type Work = ();
-        type Note = u8;
-        const WORK: &'static [&'static str] = &["any"];
-        fn work_index(_work: ()) -> usize {
-            0
-        }
-        fn subject(_message: &u8) -> Option<u32> {
-            None
-        }
-        fn lock_granted(_lock: u32) -> u8 {
-            0
-        }
-    }
-    struct Node;
-    impl Accepts<u8> for Node {}
-    impl Stage<Words> for Node {
-        fn on_message(&mut self, _turn: &mut Turn<'_, Words>, _message: u8) {}
-    }
+    use crate::toy::{Node, Words};
+    use crate::{Blueprint, Place};
 
     #[test]
     fn a_turn_takes_back_only_what_it_sent_itself() {
