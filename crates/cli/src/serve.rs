@@ -206,7 +206,7 @@ impl ServeArguments {
             rows.push(("connect", format!("qemu-system-x86_64 ... -device '{device}'")));
         }
         rows.extend(metrics.map(|address| ("metrics", format!("http://{address}/metrics"))));
-        shell.say(&rows.iter().map(|(name, text)| format!("{name:<10} {text}\n")).collect::<String>())?;
+        shell.announce(&rows.iter().map(|(name, text)| format!("{name:<10} {text}\n")).collect::<String>())?;
         Ok(())
     }
 }

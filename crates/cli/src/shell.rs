@@ -39,6 +39,11 @@ impl<'a> Shell<'a> {
         self.out.flush()
     }
 
+    /// What somebody has to know while the command runs: a result for people, and beside the results where those are JSON.
+    pub(crate) fn announce(&mut self, text: &str) -> io::Result<()> {
+        if self.hushed { self.warn(text) } else { self.say(text) }
+    }
+
     /// A message beside the results.
     pub(crate) fn warn(&mut self, text: &str) -> io::Result<()> {
         self.err.write_all(text.as_bytes())

@@ -20,6 +20,9 @@ use thiserror::Error;
 use threads::{Beside, Layout, Threads};
 use units::{Bytes, SECTOR_BYTES, Span};
 
+/// The name of the thread that has the front end and the stages beside it.
+pub const SERVICE_THREAD: &str = "front";
+
 /// Commands that one queue of a host may have outstanding: what Linux asks for by default.
 const DEPTH: u16 = 128;
 
@@ -161,7 +164,7 @@ impl Service {
         let mut desk = FrontDesk { attendant: Some(server.attend(subsystem, memory, shape)?), came_to: None };
         let ran = thread::scope(|scope| {
             // A thread of its own, because whatever it is bound to is not the caller's.
-            let stages = thread::Builder::new().name("front".into());
+            let stages = thread::Builder::new().name(SERVICE_THREAD.into());
             let drive = stages.spawn_scoped(scope, || threads.run_beside(None, host, &mut desk));
             drive.map(|drive| drive.join().map(drop))
         });

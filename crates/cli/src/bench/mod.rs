@@ -6,6 +6,7 @@ mod flash;
 mod latency;
 mod machine;
 pub(crate) mod messages;
+mod secured;
 mod served;
 mod sim;
 mod tcp;

@@ -1,10 +1,12 @@
 //! A drive that is served to this process while something is measured.
 
+use super::Bench;
 use super::drive::sectors;
 use rig::config::Layers;
-use rig::{Door, Layout, Service, ServiceSettings};
+use rig::{Door, Keys, Layout, Service, ServiceSettings};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::thread;
+use std::time::{Duration, Instant};
 
 pub(super) const SUBSYSTEM: &str = "nqn.2026-11.org.flashloom:bench";
 
@@ -17,10 +19,47 @@ pub(super) fn loopback() -> Door {
     Door::Tcp { address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), advertised: None }
 }
 
-/// The small drive on one thread, served at a door, with flash and link times or without. `measure` is told the address, if there
-/// is one, and how many blocks the drive has.
+/// How fast something went.
+pub(super) struct Speed {
+    pub(super) per_second: f64,
+    /// What the drive's thread had of its processor for each, where the system says. It is the price where the drive has always something
+    /// to do; where it waits for hosts, it looks for them meanwhile.
+    processor: Option<Duration>,
+}
+
+impl Speed {
+    /// Of so many requests.
+    pub(super) fn of(requests: u64, work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<Speed> {
+        let (before, began) = (processor_time(), Instant::now());
+        work()?;
+        let (seconds, after) = (began.elapsed().as_secs_f64(), processor_time());
+        let processor = before.zip(after).map(|(before, after)| (after - before) / requests.max(1) as u32);
+        Ok(Speed { per_second: requests as f64 / seconds, processor })
+    }
+
+    pub(super) fn put(&self, bench: &mut Bench<'_>, name: &str, requests: u64) {
+        bench.put(name, self.per_second, "1/s", requests);
+        if let Some(processor) = self.processor {
+            bench.put(format!("{name}: processor time of each"), processor.as_nanos() as f64, "ns", requests);
+        }
+    }
+}
+
+/// What the thread of a served drive has had of its processor (`schedstat` of proc(5)), where there is one and the system says.
+fn processor_time() -> Option<Duration> {
+    let threads = std::fs::read_dir("/proc/self/task").ok()?.flatten().map(|thread| thread.path());
+    let front = threads.into_iter().find(|path| {
+        std::fs::read_to_string(path.join("comm")).is_ok_and(|name| name.trim_end() == rig::SERVICE_THREAD)
+    })?;
+    let times = std::fs::read_to_string(front.join("schedstat")).ok()?;
+    times.split(' ').next()?.parse().ok().map(Duration::from_nanos)
+}
+
+/// The small drive on one thread, served at a door, with flash and link times or without, to hosts of these keys where there are any.
+/// `measure` is told the address, if there is one, and how many blocks the drive has.
 pub(super) fn serve<T>(
     door: Door,
+    keys: Option<Keys>,
     timing: &str,
     measure: impl FnOnce(Option<SocketAddr>, u64) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
@@ -30,7 +69,7 @@ pub(super) fn serve<T>(
         door,
         subsystem: SUBSYSTEM.into(),
         allowed: Vec::new(),
-        keys: None,
+        keys,
         layout: Layout { threads: 1, pin: false },
         processor: resolved.processor.clone(),
     };

@@ -1,14 +1,16 @@
 //! NVMe/TCP over loopback: 4 KB random reads by an initiator of our own, beside a server that answers the same messages
-//! with the same bytes and has no drive.
+//! with the same bytes and has no drive, and under TLS.
 
 use super::Bench;
-use super::served::{BLOCKS, BYTES, SUBSYSTEM, loopback, serve};
+use super::secured;
+use super::served::{BLOCKS, BYTES, SUBSYSTEM, Speed, loopback, serve};
 use anyhow::{Context, bail, ensure};
 use nvme::spec::fabrics::{ANY_CONTROLLER, Connect, ConnectRecord, Property};
 use nvme::spec::registers::{self, Configuration};
 use nvme::spec::{FeatureId, Sgl, Submission};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use rig::Keys;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::thread;
@@ -28,30 +30,51 @@ const HEADER_BYTES: usize = 24;
 pub(super) fn reads(bench: &mut Bench<'_>) -> anyhow::Result<()> {
     for depth in [1u16, 32, 127] {
         let reads = bench.repeat(if depth == 1 { 100_000 } else { 800_000 }, 300);
-        let drive = served(depth, reads)?;
+        let drive = served(Dial::PLAIN, depth, reads)?;
         let bare = bare(depth, reads)?;
-        bench.put(format!("drive, depth {depth}"), drive, "1/s", reads);
+        drive.put(bench, &format!("drive, depth {depth}"), reads);
         bench.put(format!("bare server, depth {depth}"), bare, "1/s", reads);
-        bench.put(format!("drive to bare server, depth {depth}"), drive / bare, "", reads);
+        bench.put(format!("drive to bare server, depth {depth}"), drive.per_second / bare, "", reads);
+    }
+    for depth in [1u16, 32, 127] {
+        let reads = bench.repeat(if depth == 1 { 50_000 } else { 200_000 }, 300);
+        served(Dial::SECURED, depth, reads)?.put(bench, &format!("drive under TLS, depth {depth}"), reads);
     }
     Ok(())
 }
 
+/// Both ends of a connection.
+trait Wire: Read + Write {}
+
+impl<T: Read + Write> Wire for T {}
+
+/// How a host connects, and what the drive has to know of it for that.
+#[derive(Clone, Copy)]
+struct Dial {
+    keys: fn() -> anyhow::Result<Option<Keys>>,
+    wrap: fn(TcpStream) -> anyhow::Result<Box<dyn Wire>>,
+}
+
+impl Dial {
+    const PLAIN: Dial = Dial { keys: || Ok(None), wrap: |stream| Ok(Box::new(stream)) };
+    /// Under TLS 1.3.
+    const SECURED: Dial =
+        Dial { keys: || secured::keys(HOST).map(Some), wrap: |stream| Ok(Box::new(secured::secure(stream, HOST)?)) };
+}
+
 /// Reads a second of a served drive without flash times, all of which was written before.
-fn served(depth: u16, reads: u64) -> anyhow::Result<f64> {
-    serve(loopback(), "off", |address, blocks| {
-        let mut streams = attach(address.context("TCP has an address")?, depth.max(32))?;
+fn served(dial: Dial, depth: u16, reads: u64) -> anyhow::Result<Speed> {
+    serve(loopback(), (dial.keys)()?, "off", |address, blocks| {
+        let mut streams = attach(dial, address.context("TCP has an address")?, depth.max(32))?;
         fill(&mut streams, blocks)?;
-        let began = Instant::now();
-        read_all(&mut streams, depth, reads, blocks, |_| ())?;
-        Ok(reads as f64 / began.elapsed().as_secs_f64())
+        Speed::of(reads, || read_all(&mut streams, depth, reads, blocks, |_| ()))
     })
 }
 
 /// How long each of so many random reads took, one after the other, of a served drive with its flash times.
 pub(super) fn latencies(reads: u64) -> anyhow::Result<Vec<Duration>> {
-    serve(loopback(), "on", |address, blocks| {
-        let mut streams = attach(address.context("TCP has an address")?, 32)?;
+    serve(loopback(), None, "on", |address, blocks| {
+        let mut streams = attach(Dial::PLAIN, address.context("TCP has an address")?, 32)?;
         fill(&mut streams, blocks)?;
         let (mut began, mut latencies) = (Instant::now(), Vec::new());
         read_all(&mut streams, 1, reads, blocks, |_| {
@@ -112,20 +135,20 @@ fn answer_bare(listener: &TcpListener) -> anyhow::Result<()> {
 }
 
 /// Connects a controller and its first I/O queue. The admin connection lives as long as the queue's.
-fn attach(address: SocketAddr, depth: u16) -> anyhow::Result<TwoStreams> {
-    let mut admin = greet(address)?;
-    let result = connect(&mut admin, 0, 32, ANY_CONTROLLER)?;
+fn attach(dial: Dial, address: SocketAddr, depth: u16) -> anyhow::Result<TwoStreams> {
+    let mut admin = greet(dial, address)?;
+    let result = connect(&mut *admin, 0, 32, ANY_CONTROLLER)?;
     let property = Property { offset: registers::CC, bytes: 4 };
-    ask(&mut admin, Submission::property_set(property, Configuration::ENABLE.0.into()), &[])?;
-    ask(&mut admin, Submission::set_features(FeatureId::NumberOfQueues, 0), &[])?;
-    let mut queue = greet(address)?;
-    connect(&mut queue, 1, depth + 1, result as u16)?;
+    ask(&mut *admin, Submission::property_set(property, Configuration::ENABLE.0.into()), &[])?;
+    ask(&mut *admin, Submission::set_features(FeatureId::NumberOfQueues, 0), &[])?;
+    let mut queue = greet(dial, address)?;
+    connect(&mut *queue, 1, depth + 1, result as u16)?;
     Ok(TwoStreams { _admin: admin, queue })
 }
 
 struct TwoStreams {
-    _admin: TcpStream,
-    queue: TcpStream,
+    _admin: Box<dyn Wire>,
+    queue: Box<dyn Wire>,
 }
 
 impl Read for TwoStreams {
@@ -143,10 +166,11 @@ impl Write for TwoStreams {
     }
 }
 
-fn greet(address: SocketAddr) -> anyhow::Result<TcpStream> {
-    let mut stream = TcpStream::connect(address)?;
+fn greet(dial: Dial, address: SocketAddr) -> anyhow::Result<Box<dyn Wire>> {
+    let stream = TcpStream::connect(address)?;
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(Duration::from_secs(60)))?;
+    let mut stream = (dial.wrap)(stream)?;
     let mut unit = [0; 128];
     (unit[2], unit[4]) = (128, 128);
     stream.write_all(&unit)?;
@@ -155,7 +179,7 @@ fn greet(address: SocketAddr) -> anyhow::Result<TcpStream> {
     Ok(stream)
 }
 
-fn connect(stream: &mut TcpStream, queue: u16, entries: u16, controller: u16) -> anyhow::Result<u64> {
+fn connect(stream: &mut dyn Wire, queue: u16, entries: u16, controller: u16) -> anyhow::Result<u64> {
     let connect = Connect { format: 0, queue, last_entry: entries - 1, without_flow_control: false, keep_alive_ms: 0 };
     let field = |text: &str| std::array::from_fn(|at| text.as_bytes().get(at).copied().unwrap_or(0));
     let mut record = ConnectRecord::default();
@@ -172,7 +196,7 @@ fn capsule(to: &mut Vec<u8>, submission: Submission, data: &[u8]) {
 }
 
 /// One command without data to the host, and the result of its response.
-fn ask(stream: &mut TcpStream, submission: Submission, data: &[u8]) -> anyhow::Result<u64> {
+fn ask(stream: &mut dyn Wire, submission: Submission, data: &[u8]) -> anyhow::Result<u64> {
     let mut unit = Vec::new();
     let bytes = data.len() as u32;
     let sgl = if bytes > 0 { Sgl::InCapsule { offset: 0, bytes } } else { Sgl::Transport { bytes } };

@@ -2,7 +2,7 @@
 
 use super::Bench;
 use super::machine::{Bells, DATA, Machine};
-use super::served::{BLOCKS, BYTES, serve};
+use super::served::{BLOCKS, BYTES, Speed, serve};
 use anyhow::{Context, ensure};
 use nvme::spec::{DataPointer, Submission};
 use rand::{RngExt, SeedableRng};
@@ -16,44 +16,38 @@ use units::HostAddress;
 pub(super) fn speed(bench: &mut Bench<'_>) -> anyhow::Result<()> {
     for depth in [1u16, 32, 128] {
         let ios = bench.repeat(if depth == 1 { 100_000 } else { 500_000 }, 300);
-        let [reads, writes, _] = measure(Bells::Mapped, depth, ios)?;
-        bench.put(format!("reads, depth {depth}"), reads, "1/s", ios);
-        bench.put(format!("writes, depth {depth}"), writes, "1/s", ios);
+        let ([reads, writes], _) = measure(Bells::Mapped, depth, ios)?;
+        reads.put(bench, &format!("reads, depth {depth}"), ios);
+        writes.put(bench, &format!("writes, depth {depth}"), ios);
     }
     for (bells, how) in [(Bells::Sent, "sent"), (Bells::Shadowed, "in memory")] {
         for depth in [1u16, 32] {
             let ios = bench.repeat(50_000, 300);
-            let [reads, _, sent] = measure(bells, depth, ios)?;
-            bench.put(format!("reads, depth {depth}, doorbells {how}"), reads, "1/s", ios);
+            let ([reads, _], sent) = measure(bells, depth, ios)?;
+            bench.put(format!("reads, depth {depth}, doorbells {how}"), reads.per_second, "1/s", ios);
             bench.put(format!("messages a read, depth {depth}, doorbells {how}"), sent, "", ios);
         }
     }
     Ok(())
 }
 
-fn measure(bells: Bells, depth: u16, ios: u64) -> anyhow::Result<[f64; 3]> {
+/// Reads, writes, and doorbells that were sent for each read.
+fn measure(bells: Bells, depth: u16, ios: u64) -> anyhow::Result<([Speed; 2], f64)> {
     let socket = std::env::temp_dir().join(format!("flashloom-bench-{}-{depth}.sock", std::process::id()));
     let doorbells = if bells == Bells::Mapped { DoorbellPath::Mapped } else { DoorbellPath::Sent };
     let door = Door::VfioUser { socket: socket.clone(), doorbells };
-    serve(door, "off", |_, blocks| {
+    serve(door, None, "off", |_, blocks| {
         let mut machine = Machine::start(&socket, bells)?;
         let pages = blocks / u64::from(BLOCKS);
         run(&mut machine, 128, pages, |number, at| Submission::write(1, number * u64::from(BLOCKS), BLOCKS, at))?;
         let mut random = Xoshiro256PlusPlus::seed_from_u64(depth.into());
         let mut any = || random.random_range(0..pages) * u64::from(BLOCKS);
         let before = machine.sent;
-        let reads = timed(|| run(&mut machine, depth, ios, |_, at| Submission::read(1, any(), BLOCKS, at)))?;
+        let reads = Speed::of(ios, || run(&mut machine, depth, ios, |_, at| Submission::read(1, any(), BLOCKS, at)))?;
         let sent = (machine.sent - before) as f64 / ios as f64;
-        let writes = timed(|| run(&mut machine, depth, ios, |_, at| Submission::write(1, any(), BLOCKS, at)))?;
-        let [reads, writes] = [reads, writes].map(|seconds| ios as f64 / seconds);
-        Ok([reads, writes, sent])
+        let writes = Speed::of(ios, || run(&mut machine, depth, ios, |_, at| Submission::write(1, any(), BLOCKS, at)))?;
+        Ok(([reads, writes], sent))
     })
-}
-
-fn timed(work: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<f64> {
-    let began = Instant::now();
-    work()?;
-    Ok(began.elapsed().as_secs_f64())
 }
 
 /// Keeps so many commands outstanding until enough are done. All that there is room for go with one write of the doorbell.

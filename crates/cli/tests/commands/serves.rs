@@ -75,6 +75,27 @@ fn its_figures_come_as_json() {
     assert_eq!((json["connections"].as_u64(), json["protocol_violations"].as_u64()), (Some(2), Some(2)));
 }
 
+/// Standard output is for the program that reads it; whoever is to connect finds the address on standard error.
+#[test]
+fn with_json_on_standard_output_the_address_is_told_beside_it() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flashloom"));
+    command.args(["serve", "--tcp", "127.0.0.1:0", "--device", "small", "--json", "-"]);
+    let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let mut said = BufReader::new(process.stderr.take().expect("it is piped"));
+    let address: SocketAddr = loop {
+        let mut line = String::new();
+        assert_ne!(said.read_line(&mut line).expect("text"), 0, "it ended before it listened");
+        if let Some(address) = line.strip_prefix("listening") {
+            break address.trim().parse().expect("an address");
+        }
+    };
+    TcpStream::connect(address).expect("it listens");
+    let out = BufReader::new(process.stdout.take().expect("it is piped"));
+    let rest = ends(Served { process, out, address }, "-TERM");
+    let json: serde_json::Value = serde_json::from_str(&rest).expect("JSON and nothing else");
+    assert_eq!(json["protocol_violations"].as_u64(), Some(0));
+}
+
 #[test]
 fn a_port_that_is_taken_is_named() {
     let served = serve(&[]);

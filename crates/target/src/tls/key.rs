@@ -74,6 +74,12 @@ impl TlsKey {
         TlsKey { is_older: true, ..self }
     }
 
+    /// How a host of this name presents itself at a subsystem: the identity that newer hosts use, and the secret under it.
+    pub fn presented(&self, host: &str, subsystem: &str) -> (String, Vec<u8>) {
+        let newest = self.offers(host, subsystem).pop().expect("the newer form has a place for every name");
+        (newest.identity, newest.secret)
+    }
+
     /// What a host of this name is known by at a subsystem, in both forms of the identity that hosts use. The first form has no place
     /// for the longest names.
     pub(crate) fn offers(&self, host: &str, subsystem: &str) -> Vec<Offer> {
