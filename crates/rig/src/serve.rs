@@ -149,7 +149,7 @@ impl Service {
         let memory = Arc::new(memory);
         let line = server.line();
         let Built { blueprint, tables, drive, ledger, host, file, media, .. } =
-            device.build_served(line.clone(), memory.clone(), &shape, prepared)?;
+            device.build_served(line.clone(), server.reach(memory.clone()), &shape, prepared)?;
         let mut threads = Threads::new(blueprint, settings.layout);
         let bell = threads.bell(host);
         line.attach(Box::new(move || bell.ring()));

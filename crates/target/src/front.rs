@@ -1,5 +1,6 @@
 //! What every front end is: something that listens, serves a drive, and ends.
 
+use crate::lent::Reach;
 use crate::metrics::{Metrics, Shared};
 use crate::port::{Line, PortShape, Wake};
 use crate::server::Server;
@@ -255,6 +256,14 @@ impl Front {
     /// The drive's end of the line.
     pub fn line(&self) -> Arc<Line> {
         self.ties().line.clone()
+    }
+
+    /// All that the drive reaches: its own memory, and that of a guest where it lends it.
+    pub fn reach(&self, own: Arc<dyn HostMemory>) -> Arc<dyn HostMemory> {
+        match self {
+            Front::Tcp(_) => own,
+            Front::VfioUser(server) => Arc::new(Reach::new(own, server.window.clone())),
+        }
     }
 
     /// What ends it.

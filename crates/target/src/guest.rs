@@ -10,6 +10,7 @@ use rustix::io::Errno;
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use units::HostAddress;
 use vm_memory::{Bytes as _, FileOffset, MmapRegion, VolatileMemory};
@@ -45,13 +46,20 @@ struct Map {
     last: u64,
     access: Access,
     backing: Backing,
+    /// Pieces made before it.
+    number: u64,
 }
 
+/// A piece, to ask later whether it has been there all the time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tenure(u64);
+
 /// All of a guest's memory that its device may reach.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct GuestMemory {
-    /// By address; they do not overlap.
-    maps: Vec<Map>,
+    /// By address; they do not overlap. A copy shares them.
+    maps: Vec<Arc<Map>>,
+    made: u64,
 }
 
 /// The last address of a range, if it has one.
@@ -86,7 +94,8 @@ impl GuestMemory {
             Some((file, offset)) => Backing::of(file, offset, bytes)?,
             None => Backing::Nowhere,
         };
-        self.maps.insert(place, Map { first, last, access, backing });
+        self.maps.insert(place, Arc::new(Map { first, last, access, backing, number: self.made }));
+        self.made += 1;
         Ok(())
     }
 
@@ -96,7 +105,7 @@ impl GuestMemory {
     /// A range that is empty, or that ends in the middle of a piece; nothing is taken then.
     pub(crate) fn unmap(&mut self, first: u64, bytes: u64) -> Result<(), Errno> {
         let last = last_of(first, bytes).ok_or(Errno::INVAL)?;
-        let meets = |map: &Map| map.first <= last && map.last >= first;
+        let meets = |map: &Arc<Map>| map.first <= last && map.last >= first;
         if self.maps.iter().any(|map| meets(map) && (map.first < first || map.last > last)) {
             return Err(Errno::INVAL);
         }
@@ -107,6 +116,20 @@ impl GuestMemory {
     /// Takes everything away.
     pub(crate) fn clear(&mut self) {
         self.maps.clear();
+    }
+
+    /// The piece that holds all of these pages, if it is one that is mapped here and its device may do this there.
+    pub(crate) fn holds(&self, pages: &[u64], needed: Access) -> Option<Tenure> {
+        let (map, ..) = self.find(*pages.first()?, 1).ok()?;
+        let is_mapped = matches!(map.backing, Backing::Mapped(_));
+        let may = (map.access.read || !needed.read) && (map.access.write || !needed.write);
+        let within = |page: &u64| *page >= map.first && last_of(*page, PAGE_BYTES).is_some_and(|last| last <= map.last);
+        (is_mapped && may && pages.iter().all(within)).then_some(Tenure(map.number))
+    }
+
+    /// Whether a piece is still there.
+    pub(crate) fn still_has(&self, tenure: Tenure) -> bool {
+        self.maps.iter().any(|map| map.number == tenure.0)
     }
 
     /// The piece that holds an address, where in it that is, and how many of `length` bytes it holds from there on.

@@ -10,10 +10,10 @@
 //! - A violation of the protocol is answered by a termination request that says what and where, and ends that connection
 //!   alone.
 //! - A queue pair goes to another host only when the drive has answered everything of the last one.
+//! - A guest's memory is left alone from the answer to a reset, or to its unmapping, on.
 //! - It works in turns, on one thread, and waits only where it is told that it may.
 //!
 //! # What it leaves out
-//! - TLS: who can listen on the way sees what hosts read and write.
 //! - Several outstanding R2Ts for a command, host alignment of its data (CPDA is 0), persistent discovery changes.
 //! - Interrupts other than MSI-X, and memory that a monitor does not share by a file: the device would have to ask for it.
 //! - Migration of a virtual machine, several machines at one socket.
@@ -28,6 +28,7 @@ mod fused;
 mod guarded;
 mod guest;
 mod kept;
+mod lent;
 mod metrics;
 mod orphan;
 mod pdu;

@@ -48,9 +48,15 @@ impl PortShape {
         Bytes(u64::from(self.pairs) * self.pair_bytes())
     }
 
-    /// Bytes of buffers.
+    /// Bytes of buffers, and what lies between them.
     pub fn payload_bytes(&self) -> Bytes {
-        Bytes(u64::from(self.pairs) * u64::from(self.depth) * self.transfer_max.0)
+        Bytes(u64::from(self.pairs) * u64::from(self.depth) * self.stride())
+    }
+
+    /// From one buffer to the next: a page more than the longest transfer. Transfers are powers of two, so without it the beginnings of
+    /// all buffers, which is all that short commands use, would have their places in the same few lines of this machine's caches.
+    fn stride(&self) -> u64 {
+        self.transfer_max.0 + PAGE_BYTES
     }
 
     /// Where a submission ring lies.
@@ -82,7 +88,7 @@ impl PortShape {
 
     fn buffer(&self, queue: QueueId, slot: u16) -> HostAddress {
         let index = (u64::from(queue.0) - 1) * u64::from(self.depth) + u64::from(slot);
-        self.payload + index * self.transfer_max.0
+        self.payload + index * self.stride()
     }
 }
 
@@ -146,7 +152,7 @@ pub(crate) struct Port {
     line: Arc<Line>,
     free: Vec<QueuePair>,
     rung: bool,
-    list: Vec<u64>,
+    pages: Vec<u64>,
 }
 
 /// A pair, and which of its slots are free.
@@ -180,7 +186,7 @@ impl Port {
             QueuePair { rings, slots: (0..shape.depth).rev().collect() }
         };
         let free = (1..=shape.pairs).rev().map(|id| pair(QueueId(id))).collect();
-        Port { memory, shape, line, free, rung: false, list: Vec::new() }
+        Port { memory, shape, line, free, rung: false, pages: Vec::new() }
     }
 
     pub(crate) fn shape(&self) -> &PortShape {
@@ -244,11 +250,18 @@ impl Port {
     }
 
     /// Submits a command from a slot: its data pointer is replaced by one to the slot's buffer, or to its ranges.
-    pub(crate) fn submit(&mut self, pair: &mut QueuePair, slot: u16, submission: Submission, moved: Moved) {
+    pub(crate) fn submit(&mut self, pair: &mut QueuePair, slot: u16, submission: Submission, moved: Moved<'_>) {
+        let list = self.shape.list(pair.id(), slot);
         let data = match moved {
             Moved::Nothing => DataPointer::default(),
-            Moved::Ranges => DataPointer { prp1: self.shape.list(pair.id(), slot), prp2: HostAddress(0) },
-            Moved::Blocks(bytes) => self.point(pair.id(), slot, bytes),
+            Moved::Ranges => DataPointer { prp1: list, prp2: HostAddress(0) },
+            Moved::Pages(pages) => point(&*self.memory, list, pages),
+            Moved::Blocks(bytes) => {
+                let first = self.shape.buffer(pair.id(), slot).0;
+                self.pages.clear();
+                self.pages.extend((0..(bytes as u64).div_ceil(PAGE_BYTES)).map(|page| first + page * PAGE_BYTES));
+                point(&*self.memory, list, &self.pages)
+            }
         };
         let [first, second, _, _, _, fifth, sixth, seventh] = submission.0;
         let entry = Submission([first & !FLAGS, second, 0, 0, 0, fifth, sixth, seventh]);
@@ -256,23 +269,6 @@ impl Port {
         let tail = pair.rings.push(&*self.memory, entry).expect("there are no more slots than entries");
         self.line.tails[usize::from(pair.id().0) - 1].store(tail.into(), Ordering::Release);
         self.rung = true;
-    }
-
-    fn point(&mut self, queue: QueueId, slot: u16, bytes: usize) -> DataPointer {
-        let first = self.shape.buffer(queue, slot);
-        let pages = (bytes as u64).div_ceil(PAGE_BYTES);
-        let prp2 = match pages {
-            0 | 1 => HostAddress(0),
-            2 => first + PAGE_BYTES,
-            _ => {
-                self.list.clear();
-                self.list.extend((1..pages).map(|page| first.0 + page * PAGE_BYTES));
-                let list = self.shape.list(queue, slot);
-                self.memory.write_words(list, &self.list);
-                list
-            }
-        };
-        DataPointer { prp1: first, prp2 }
     }
 
     /// Takes a completion; its identifier is the slot, which is the caller's until it gives it back.
@@ -297,18 +293,34 @@ impl Port {
     }
 }
 
+/// A pointer to pages, of which those after the first may have to be in a list.
+fn point(memory: &dyn HostMemory, list: HostAddress, pages: &[u64]) -> DataPointer {
+    let (prp1, prp2) = match *pages {
+        [] => (0, 0),
+        [first] => (first, 0),
+        [first, second] => (first, second),
+        [first, ref rest @ ..] => {
+            memory.write_words(list, rest);
+            (first, list.0)
+        }
+    };
+    DataPointer { prp1: HostAddress(prp1), prp2: HostAddress(prp2) }
+}
+
 /// What a submission's data pointer is to point to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moved {
+pub(crate) enum Moved<'a> {
     Nothing,
+    /// Pages of a guest, by the drive's names for them.
+    Pages(&'a [u64]),
     /// So many bytes of the slot's buffer.
     Blocks(usize),
     /// The slot's ranges.
     Ranges,
 }
 
-impl Moved {
-    /// Of a command.
+impl Moved<'_> {
+    /// Of a command whose data are in its slot.
     pub(crate) fn of(admission: &Admission) -> Self {
         match admission.movement {
             Movement::Nothing => {

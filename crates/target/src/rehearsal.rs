@@ -204,7 +204,7 @@ impl Rehearsal {
         let doorbells = Doorbells::new(queues).expect("memory to share");
         let mut machine = Machine {
             bus: Bus::new(0, SHAPE.pairs, doorbells.end().next_power_of_two(), true),
-            function: Function::new(1, queues, SHAPE.pairs, doorbells),
+            function: Function::new(1, queues, SHAPE.pairs, doorbells, Arc::default()),
             memory: memory(),
             tails: [0; 2],
             heads: [0; 2],
@@ -295,10 +295,10 @@ impl Machine {
     }
 
     fn start(&mut self, world: &mut World<'_>) {
-        self.function.guest.clear();
+        self.function.unmap_all();
         let everything = Access { read: true, write: true };
         let file = self.memory.try_clone().expect("a file descriptor");
-        self.function.guest.map(MEMORY, MEMORY_BYTES, everything, Some((file, 0))).expect("it is a file of that size");
+        self.function.map(MEMORY, MEMORY_BYTES, everything, Some((file, 0))).expect("it is a file of that size");
         self.function.reset(world);
         (self.tails, self.heads) = ([0; 2], [0; 2]);
         for queue in [0, 1] {

@@ -38,7 +38,9 @@ fn exercise(machine: &mut Machine, random: &mut Xoshiro256PlusPlus, rounds: u32)
     for _ in 0..rounds {
         let blocks = 1 + random.random_range(0..8u32).pow(2) * 5;
         let slba = random.random_range(0..BLOCKS - u64::from(blocks));
-        let (bytes, offset) = (blocks as usize * 512, random.random_range(0..1024u64) * 4);
+        // As often as not whole pages, which the drive reaches itself.
+        let offset = if random.random() { 0 } else { random.random_range(0..1024u64) * 4 };
+        let bytes = blocks as usize * 512;
         let buffer = BUFFERS + random.random_range(0..256u64) * 4096 + offset;
         let queue = random.random_range(1..3);
         let pointer = machine.scattered(buffer, bytes);
@@ -300,6 +302,65 @@ fn resets_with_commands_under_way_leave_a_drive_that_works() {
     machine.enable();
     machine.make_queues(16);
     exercise(&mut machine, &mut random, 10);
+    plugged.end();
+}
+
+/// Reads so many pages to the buffers, each by a command of its own: their identifiers.
+fn read_pages(machine: &mut Machine, pages: u64) -> Vec<u16> {
+    let mut read = |page| machine.push(1, Submission::read(1, page * 8, 8, at(BUFFERS + page * 4096)));
+    (0..pages).map(&mut read).collect()
+}
+
+/// The guest has other uses for its buffers by then.
+#[test]
+fn memory_is_left_alone_after_a_reset_and_after_it_was_taken_away() {
+    const PAGES: u64 = 48;
+    let mine = vec![0xee; PAGES as usize * 4096];
+    let plugged = Serving::default().plug(DoorbellPath::Mapped);
+    let mut machine = Machine::start(&plugged.socket, true);
+    let is_mine = |machine: &Machine| machine.ram.get(BUFFERS, mine.len()) == mine;
+    for round in 0..6 {
+        machine.enable();
+        machine.make_queues(64);
+        if round == 0 {
+            for page in 0..PAGES {
+                machine.done(1, Submission::write(1, page * 8, 8, at(BUFFERS)));
+            }
+        }
+        read_pages(&mut machine, PAGES);
+        match round % 3 {
+            0 => drop(machine.wire.ask(RESET, &[], &[]).expect("a reset")),
+            1 => drop(machine.write_region(CONFIG, 0x69, &[0x80]).expect("device control")),
+            _ => machine.disable(),
+        }
+        machine.ram.put(BUFFERS, &mine);
+        // It is ready again when all that was under way is over.
+        machine.enable();
+        assert!(is_mine(&machine), "round {round}");
+    }
+    // The rings in one piece, the buffers in another, which goes and comes again while the drive works.
+    let rings = BUFFERS - MEMORY;
+    machine.unmap(MEMORY, MEMORY_BYTES).expect("it was mapped");
+    machine.map(MEMORY, 0, rings).expect("it is not mapped");
+    machine.map(BUFFERS, rings, MEMORY_BYTES - rings).expect("it is not mapped");
+    machine.make_queues(64);
+    for _ in 0..4 {
+        let asked = read_pages(&mut machine, PAGES);
+        machine.unmap(BUFFERS, MEMORY_BYTES - rings).expect("it was mapped");
+        machine.ram.put(BUFFERS, &mine);
+        machine.map(BUFFERS, rings, MEMORY_BYTES - rings).expect("it is not mapped");
+        for _ in 0..PAGES {
+            let completion = machine.reap(1);
+            if completion.status() != Status::SUCCESS {
+                // One that succeeded may have been taken from its queue when the memory was there again.
+                assert_eq!(completion.status(), Status::DATA_TRANSFER_ERROR);
+                let page = asked.iter().position(|id| *id == completion.command_id()).expect("it was asked for");
+                assert_eq!(machine.ram.get(BUFFERS + page as u64 * 4096, 4096), mine[..4096]);
+            }
+        }
+        machine.done(1, Submission::read(1, 0, 8, at(BUFFERS)));
+        machine.ram.put(BUFFERS, &mine);
+    }
     plugged.end();
 }
 

@@ -266,13 +266,13 @@ pub(crate) fn serve(
             if !files.is_empty() || !(access.read || access.write) {
                 return Err(Errno::INVAL);
             }
-            function.guest.map(first, bytes, access, file)?;
+            function.map(first, bytes, access, file)?;
             Vec::new()
         }
         Request::Unmap { all, first, bytes } => {
             match all {
-                true => function.guest.clear(),
-                false => function.guest.unmap(first, bytes)?,
+                true => function.unmap_all(),
+                false => function.unmap(first, bytes)?,
             }
             asked.to_vec()
         }

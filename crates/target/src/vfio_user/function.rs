@@ -10,7 +10,8 @@ use super::interrupts::Interrupts;
 use super::queues::IoQueue;
 use super::shadow::Shadow;
 use super::transfer::Place;
-use crate::guest::{GuestMemory, Unmapped};
+use crate::guest::{Access, GuestMemory, Unmapped};
+use crate::lent::Window;
 use crate::orphan::Orphan;
 use crate::session::World;
 use nvme::spec::registers::Doorbell;
@@ -19,15 +20,17 @@ use nvme::{
     AdminReply, AsynchronousEvent, Coalescer, CoalescingSettings, CommandError, CompletionQueue, DeviceEvent,
     Interrupt, SubmissionQueue,
 };
+use rustix::io::Errno;
 use std::collections::VecDeque;
-use std::sync::atomic::{Ordering, fence};
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
 use units::{HostAddress, QueueId, Time};
 
 const ADMIN: QueueId = QueueId(0);
 
 /// A completion queue of the guest.
-struct Completions {
-    queue: CompletionQueue,
+pub(super) struct Completions {
+    pub(super) queue: CompletionQueue,
     vector: Option<u16>,
     /// The head doorbell as it was last seen.
     head: u32,
@@ -35,8 +38,8 @@ struct Completions {
     fresh: u32,
 }
 
-struct AdminQueue {
-    queue: SubmissionQueue,
+pub(super) struct AdminQueue {
+    pub(super) queue: SubmissionQueue,
     tail: u32,
 }
 
@@ -57,11 +60,14 @@ struct Vector {
 pub(crate) struct Function {
     id: u16,
     pub(crate) guest: GuestMemory,
+    /// Where the drive looks for the guest's memory, and for how many resets it has looked there.
+    window: Arc<Window>,
+    pub(super) era: u64,
     pub(crate) interrupts: Interrupts,
     pub(crate) doorbells: Doorbells,
     /// By identifier; the first is the admin queue's.
-    completions: Vec<Option<Completions>>,
-    admin: Option<AdminQueue>,
+    pub(super) completions: Vec<Option<Completions>>,
+    pub(super) admin: Option<AdminQueue>,
     /// By identifier; the first stays empty.
     pub(super) queues: Vec<Option<Box<IoQueue>>>,
     /// The command that deletes a queue whose commands are still under way. No other admin command is taken meanwhile.
@@ -72,7 +78,7 @@ pub(crate) struct Function {
     owed: VecDeque<Completion>,
     vectors: Vec<Vector>,
     /// Doorbells in the guest's memory, if it has given any.
-    shadow: Option<Shadow>,
+    pub(super) shadow: Option<Shadow>,
     /// Tail and head of each queue as they were seen in this turn.
     pub(super) seen: Vec<[u32; 2]>,
     /// Doorbells that came as messages.
@@ -80,15 +86,19 @@ pub(crate) struct Function {
     /// The guest's queues are not where it said: it has to reset its controller.
     has_failed: bool,
     pub(super) scratch: Vec<u64>,
+    /// Pages of a command that go to the drive.
+    pub(super) pages: Vec<u64>,
 }
 
 impl Function {
-    /// The function of controller `id`, of which a guest can have so many I/O queues.
-    pub(crate) fn new(id: u16, queues: u16, vectors: u16, doorbells: Doorbells) -> Self {
+    /// The function of controller `id`, of which a guest can have so many I/O queues. It lends the guest's memory by `window`.
+    pub(crate) fn new(id: u16, queues: u16, vectors: u16, doorbells: Doorbells, window: Arc<Window>) -> Self {
         let places = usize::from(queues) + 1;
         Function {
             id,
             guest: GuestMemory::default(),
+            window,
+            era: 0,
             interrupts: Interrupts::new(vectors),
             doorbells,
             completions: (0..places).map(|_| None).collect(),
@@ -104,7 +114,44 @@ impl Function {
             rung: 0,
             has_failed: false,
             scratch: Vec::new(),
+            pages: Vec::new(),
         }
+    }
+
+    /// Makes `bytes` of a file the guest's memory ([`GuestMemory::map`]).
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn map(
+        &mut self,
+        first: u64,
+        bytes: u64,
+        access: Access,
+        file: Option<(OwnedFd, u64)>,
+    ) -> Result<(), Errno> {
+        self.guest.map(first, bytes, access, file)?;
+        self.lend();
+        Ok(())
+    }
+
+    /// Takes memory away ([`GuestMemory::unmap`]).
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn unmap(&mut self, first: u64, bytes: u64) -> Result<(), Errno> {
+        self.guest.unmap(first, bytes)?;
+        self.lend();
+        Ok(())
+    }
+
+    /// Takes all memory away.
+    pub(crate) fn unmap_all(&mut self) {
+        self.guest.clear();
+        self.lend();
+    }
+
+    fn lend(&self) {
+        self.window.lend(&self.guest, self.era);
     }
 
     /// Whether the guest can ring doorbells that matter.
@@ -185,7 +232,7 @@ impl Function {
     /// The guest is gone, and its memory.
     pub(crate) fn unplug(&mut self, world: &mut World<'_>) {
         self.reset(world);
-        self.guest.clear();
+        self.unmap_all();
         self.interrupts.clear();
     }
 
@@ -193,6 +240,9 @@ impl Function {
         for queue in self.queues.iter_mut().filter_map(Option::take) {
             self.orphans.push(queue.leave());
         }
+        // What is under way finds the guest's memory no more.
+        self.era += 1;
+        self.lend();
         self.admin = None;
         self.completions.fill_with(|| None);
         self.deleting = None;
@@ -317,76 +367,6 @@ impl Function {
             live.controller.raise(event);
         }
         self.obey(world);
-    }
-
-    /// Looks where the doorbells of every queue are. One in the guest's memory that has moved is looked at again soon, and need not
-    /// be rung.
-    fn look(&mut self) -> Result<(), Unmapped> {
-        for id in 0..self.queues.len() {
-            let Some(entries) = self.entries(id) else { continue };
-            let seen = self.look_at(id)?;
-            if std::mem::replace(&mut self.seen[id], seen) != seen {
-                let events = [0, 1].map(|which| nvme::shadow::unasked(seen[which], entries[which]));
-                self.tell(id, events)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn ask_for_none(&mut self) -> Result<(), Unmapped> {
-        for id in 0..self.queues.len() {
-            if let Some(entries) = self.entries(id) {
-                let seen = self.seen[id];
-                self.tell(id, [0, 1].map(|which| nvme::shadow::unasked(seen[which], entries[which])))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Entries of the two queues of an identifier, if there is one of them; one that is not there counts as one of two.
-    fn entries(&self, id: usize) -> Option<[u32; 2]> {
-        let submissions = match id {
-            0 => self.admin.as_ref().map(|admin| admin.queue.entries()),
-            _ => self.queues[id].as_ref().map(|queue| queue.entries()),
-        };
-        let completions = self.completions[id].as_ref().map(|completions| completions.queue.entries());
-        let is_there = submissions.is_some() || completions.is_some();
-        is_there.then(|| [submissions.unwrap_or(2), completions.unwrap_or(2)])
-    }
-
-    fn look_at(&mut self, id: usize) -> Result<[u32; 2], Unmapped> {
-        let queue = QueueId(id as u16);
-        let doorbells = [Doorbell::SubmissionTail(queue), Doorbell::CompletionHead(queue)];
-        let registers = doorbells.map(|doorbell| self.doorbells.get(doorbell));
-        self.shadow.as_mut().map_or(Ok(registers), |shadow| shadow.look(&self.guest, queue, registers))
-    }
-
-    fn tell(&mut self, id: usize, events: [u32; 2]) -> Result<bool, Unmapped> {
-        self.shadow.as_mut().map_or(Ok(false), |shadow| shadow.tell(&self.guest, QueueId(id as u16), events))
-    }
-
-    /// Has the guest ring for what comes from now on, and where it waits for room, for what it takes; whether something has come
-    /// meanwhile, or cannot be told.
-    pub(crate) fn ask_for_rings(&mut self) -> bool {
-        let ask = |function: &mut Function| {
-            let mut told = false;
-            for id in 0..function.queues.len() {
-                let Some(entries) = function.entries(id) else { continue };
-                let [tail, head] = function.seen[id];
-                // A fused pair needs room for two.
-                let waits = function.room(QueueId(id as u16)) < 2;
-                let head = if waits { nvme::shadow::asked(head) } else { nvme::shadow::unasked(head, entries[1]) };
-                told |= function.tell(id, [nvme::shadow::asked(tail), head])?;
-            }
-            // The guest writes its doorbell, then reads the index; here it is the other way round.
-            fence(Ordering::SeqCst);
-            let mut has_come = false;
-            for id in (0..function.queues.len()).filter(|_| told) {
-                has_come |= function.entries(id).is_some() && function.look_at(id)? != function.seen[id];
-            }
-            Ok::<bool, Unmapped>(has_come)
-        };
-        ask(self).unwrap_or(true)
     }
 
     /// Looks which completions the guest has taken.

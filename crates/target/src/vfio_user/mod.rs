@@ -12,6 +12,7 @@ mod shadow;
 mod transfer;
 
 use crate::front::{Attend, Ended, Progress, ServeError, Ties, poll_within};
+use crate::lent::Window;
 use crate::metrics::Figures;
 use crate::port::{Port, PortShape};
 use crate::session::World;
@@ -65,6 +66,8 @@ pub struct VfioUser {
     listener: UnixListener,
     path: PathBuf,
     doorbells: DoorbellPath,
+    /// Where the drive finds its guest's memory.
+    pub(crate) window: Arc<Window>,
     pub(crate) ties: Ties,
 }
 
@@ -87,7 +90,14 @@ impl VfioUser {
             Ok(listener)
         };
         let listener = listen().map_err(|error| ServeError::Socket { path: path.to_owned(), error })?;
-        Ok(VfioUser { poll, listener, path: path.to_owned(), doorbells, ties: Ties::new(pairs, waker) })
+        Ok(VfioUser {
+            poll,
+            listener,
+            path: path.to_owned(),
+            doorbells,
+            window: Arc::default(),
+            ties: Ties::new(pairs, waker),
+        })
     }
 
     /// Serves in the turns that it is given until it is stopped; then the drive is durable.
@@ -176,7 +186,7 @@ impl Loop {
         let doorbells = Doorbells::new(queues)?;
         let bus =
             Bus::new(vendor, vectors, doorbells.end().next_power_of_two(), server.doorbells == DoorbellPath::Mapped);
-        let function = Function::new(id, queues, vectors, doorbells);
+        let function = Function::new(id, queues, vectors, doorbells, server.window.clone());
         Ok(Loop {
             server,
             port,

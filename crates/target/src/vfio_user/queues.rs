@@ -3,13 +3,14 @@
 use super::function::Function;
 use super::transfer::Place;
 use crate::copies::{Copying, Ranges};
-use crate::guest::Unmapped;
+use crate::guest::{Access, Tenure, Unmapped};
+use crate::lent;
 use crate::orphan::Orphan;
 use crate::port::{Moved, QueuePair};
 use crate::session::World;
 use nvme::spec::{Completion, Fuse, Opcode, Status, Submission};
 use nvme::{Admission, AsynchronousEvent, Guarded, Movement, SubmissionQueue};
-use units::QueueId;
+use units::{HostAddress, QueueId};
 use zerocopy::IntoBytes;
 
 /// Commands taken from one queue before the others have their turn: as many as a slot's pair has at most.
@@ -21,6 +22,22 @@ struct Flight {
     admission: Admission,
     /// How far it is, where it is a copy that is made here.
     copying: Option<Box<Copying>>,
+    /// The piece of the guest's memory that the drive itself reaches for its data, if it does.
+    lent: Option<Tenure>,
+}
+
+/// How a command that was let pass goes on.
+struct Admitted {
+    admission: Admission,
+    copying: Option<Box<Copying>>,
+    lent: Option<Tenure>,
+}
+
+impl Admitted {
+    /// One whose data, where it brings any, are in its slot.
+    fn by_slot(admission: Admission) -> Self {
+        Admitted { admission, copying: None, lent: None }
+    }
 }
 
 pub(super) struct IoQueue {
@@ -153,8 +170,8 @@ impl Function {
             }
         }
         match admitted {
-            Ok((admission, copying)) => {
-                let flight = Flight { submission, admission, copying };
+            Ok(Admitted { admission, copying, lent }) => {
+                let flight = Flight { submission, admission, copying, lent };
                 if submission.fuse() == Fuse::First {
                     queue.half = Some((slot, flight));
                     return Ok(());
@@ -178,9 +195,11 @@ impl Function {
         let live = world.subsystem.controllers.get(&self.controller_id()).ok_or(Status::COMMAND_SEQUENCE_ERROR);
         match live.and_then(|live| live.controller.translate(&command, &admission)) {
             Ok(entry) => {
+                // The pages are those of the command that was admitted last, which is this one.
+                let moved = if flight.lent.is_some() { Moved::Pages(&self.pages) } else { Moved::of(&admission) };
                 queue.flights[usize::from(slot)] = Some(flight);
                 world.subsystem.served.begin(world.now, (queue.pair.id(), slot), submission.namespace());
-                world.port.submit(&mut queue.pair, slot, entry, Moved::of(&admission));
+                world.port.submit(&mut queue.pair, slot, entry, moved);
                 Ok(())
             }
             Err(status) => self.refuse(world, queue, slot, &submission, status),
@@ -207,7 +226,7 @@ impl Function {
         queue: &mut IoQueue,
         slot: u16,
         submission: &Submission,
-    ) -> Result<(Admission, Option<Box<Copying>>), Status> {
+    ) -> Result<Admitted, Status> {
         let live = world.subsystem.controllers.get(&self.controller_id());
         let controller = &live.ok_or(Status::COMMAND_SEQUENCE_ERROR)?.controller;
         let admission = controller.admit(submission)?;
@@ -215,21 +234,31 @@ impl Function {
         let (bytes, to_host) = (admission.bytes(), matches!(admission.movement, Movement::ToHost(_)));
         if admission.movement == Movement::Nothing {
             world.port.put_zeros(&queue.pair, slot, &admission)?;
-            return Ok((admission, None));
+            return Ok(Admitted::by_slot(admission));
         }
         place.find(&self.guest, submission, bytes as u64, to_host)?;
+        let is_plain = submission.fuse() == Fuse::Normal && !world.port.shape().tags;
+        if is_plain && matches!(admission.opcode, Opcode::Read | Opcode::Write) && place.pages(&mut self.pages) {
+            let needed = Access { read: !to_host, write: to_host };
+            let lent = self.guest.holds(&self.pages, needed).filter(|_| self.name_pages());
+            if lent.is_some() {
+                return Ok(Admitted { lent, ..Admitted::by_slot(admission) });
+            }
+        }
         if to_host {
-            return Ok((admission, None));
+            return Ok(Admitted::by_slot(admission));
         }
         self.scratch.resize(bytes.div_ceil(8), 0);
         let into = &mut self.scratch.as_mut_bytes()[..bytes];
         place.read(&self.guest, into).map_err(|Unmapped| Status::DATA_TRANSFER_ERROR)?;
         if admission.opcode.brings_ranges() {
             match Copying::take_ranges(controller, submission, &admission, self.scratch.clone())? {
-                Ranges::Copying(copying) => return Ok((admission, Some(copying))),
+                Ranges::Copying(copying) => {
+                    return Ok(Admitted { copying: Some(copying), ..Admitted::by_slot(admission) });
+                }
                 Ranges::Drive(words) => world.port.put_ranges(&queue.pair, slot, &words),
             }
-            return Ok((admission, None));
+            return Ok(Admitted::by_slot(admission));
         }
         match &admission.guarded {
             Some(guarded) => {
@@ -244,7 +273,17 @@ impl Function {
                 world.port.clear_tags(&queue.pair, slot, bytes);
             }
         }
-        Ok((admission, None))
+        Ok(Admitted::by_slot(admission))
+    }
+
+    /// Turns the pages of a command into what the drive calls them; whether it has a name for each.
+    fn name_pages(&mut self) -> bool {
+        let era = self.era;
+        self.pages.iter_mut().all(|page| {
+            let name = lent::name(HostAddress(*page), era);
+            *page = name.map_or(*page, |name| name.0);
+            name.is_some()
+        })
     }
 
     /// Takes what the drive has completed, as far as there is room to say so.
@@ -283,7 +322,12 @@ impl Function {
                 Err(failed) => status = failed,
             }
         }
-        if let Some(guarded) = admission.checked().filter(|_| status.is_success()) {
+        if let Some(tenure) = flight.lent {
+            // The drive has moved them. What was taken away meanwhile got nothing, or gave nothing.
+            if status.is_success() && !self.guest.still_has(tenure) {
+                status = Status::DATA_TRANSFER_ERROR;
+            }
+        } else if let Some(guarded) = admission.checked().filter(|_| status.is_success()) {
             status = self.hand_over(world, queue, slot, &submission, &guarded).err().unwrap_or(status);
         } else if matches!(admission.movement, Movement::ToHost(_)) && status.is_success() {
             self.scratch.resize(bytes.div_ceil(8), 0);

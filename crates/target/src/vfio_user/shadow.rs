@@ -1,7 +1,10 @@
-//! Doorbells in the guest's memory, beside the registers: what they say, and what the guest is asked to ring for.
+//! Where the doorbells stand: in the registers, or in the guest's memory beside them; and what the guest is asked to ring for.
 
+use super::function::Function;
 use crate::guest::{GuestMemory, Unmapped};
 use nvme::shadow;
+use nvme::spec::registers::Doorbell;
+use std::sync::atomic::{Ordering, fence};
 use units::{HostAddress, QueueId};
 
 /// The two pages of a guest, and what is known of them.
@@ -63,5 +66,77 @@ impl Shadow {
     /// A queue is new: its tail, or where `completions` its head, begins with the register.
     pub(super) fn renew(&mut self, queue: QueueId, completions: bool) {
         self.queues[queue.index()].used[usize::from(completions)] = false;
+    }
+}
+
+impl Function {
+    /// Looks where the doorbells of every queue are. One in the guest's memory that has moved is looked at again soon, and need not
+    /// be rung.
+    pub(super) fn look(&mut self) -> Result<(), Unmapped> {
+        for id in 0..self.queues.len() {
+            let Some(entries) = self.entries(id) else { continue };
+            let seen = self.look_at(id)?;
+            if std::mem::replace(&mut self.seen[id], seen) != seen {
+                let events = [0, 1].map(|which| shadow::unasked(seen[which], entries[which]));
+                self.tell(id, events)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn ask_for_none(&mut self) -> Result<(), Unmapped> {
+        for id in 0..self.queues.len() {
+            if let Some(entries) = self.entries(id) {
+                let seen = self.seen[id];
+                self.tell(id, [0, 1].map(|which| shadow::unasked(seen[which], entries[which])))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Entries of the two queues of an identifier, if there is one of them; one that is not there counts as one of two.
+    fn entries(&self, id: usize) -> Option<[u32; 2]> {
+        let submissions = match id {
+            0 => self.admin.as_ref().map(|admin| admin.queue.entries()),
+            _ => self.queues[id].as_ref().map(|queue| queue.entries()),
+        };
+        let completions = self.completions[id].as_ref().map(|completions| completions.queue.entries());
+        let is_there = submissions.is_some() || completions.is_some();
+        is_there.then(|| [submissions.unwrap_or(2), completions.unwrap_or(2)])
+    }
+
+    pub(super) fn look_at(&mut self, id: usize) -> Result<[u32; 2], Unmapped> {
+        let queue = QueueId(id as u16);
+        let doorbells = [Doorbell::SubmissionTail(queue), Doorbell::CompletionHead(queue)];
+        let registers = doorbells.map(|doorbell| self.doorbells.get(doorbell));
+        self.shadow.as_mut().map_or(Ok(registers), |shadow| shadow.look(&self.guest, queue, registers))
+    }
+
+    fn tell(&mut self, id: usize, events: [u32; 2]) -> Result<bool, Unmapped> {
+        self.shadow.as_mut().map_or(Ok(false), |shadow| shadow.tell(&self.guest, QueueId(id as u16), events))
+    }
+
+    /// Has the guest ring for what comes from now on, and where it waits for room, for what it takes; whether something has come
+    /// meanwhile, or cannot be told.
+    pub(crate) fn ask_for_rings(&mut self) -> bool {
+        let ask = |function: &mut Function| {
+            let mut told = false;
+            for id in 0..function.queues.len() {
+                let Some(entries) = function.entries(id) else { continue };
+                let [tail, head] = function.seen[id];
+                // A fused pair needs room for two.
+                let waits = function.room(QueueId(id as u16)) < 2;
+                let head = if waits { shadow::asked(head) } else { shadow::unasked(head, entries[1]) };
+                told |= function.tell(id, [shadow::asked(tail), head])?;
+            }
+            // The guest writes its doorbell, then reads the index; here it is the other way round.
+            fence(Ordering::SeqCst);
+            let mut has_come = false;
+            for id in (0..function.queues.len()).filter(|_| told) {
+                has_come |= function.entries(id).is_some() && function.look_at(id)? != function.seen[id];
+            }
+            Ok::<bool, Unmapped>(has_come)
+        };
+        ask(self).unwrap_or(true)
     }
 }

@@ -86,6 +86,22 @@ impl Place {
         walk.end()
     }
 
+    /// The pages where data lie that begin with a page: every page but the last is all of the transfer's. False where they lie
+    /// otherwise.
+    pub(crate) fn pages(&self, pages: &mut Vec<u64>) -> bool {
+        pages.clear();
+        let Some(plan) = &self.plan else { return false };
+        let count = plan.bytes().0.div_ceil(PAGE_BYTES);
+        for page in 0..count {
+            let at = plan.resolve(Bytes(page * PAGE_BYTES), Bytes(1), &self.list).first.at;
+            if !at.0.is_multiple_of(PAGE_BYTES) {
+                return false;
+            }
+            pages.push(at.0);
+        }
+        count > 0
+    }
+
     /// Brings the data here.
     pub(crate) fn read(&self, guest: &GuestMemory, to: &mut [u8]) -> Result<(), Unmapped> {
         self.each(|at, range| guest.read(at, &mut to[range]))

@@ -1,0 +1,167 @@
+//! Where a guest lends its memory to the drive: data of a plain read or write then go straight between its pages and the drive, as on
+//! a bus, and not by way of a slot's buffer.
+//!
+//! The drive knows a page of the guest by an address of its own, `| 1 | era | address in the guest |`. Whoever ends an era, as every
+//! reset does, or takes memory away, has the word of this module that nothing of the guest is touched by it afterwards.
+
+use crate::guest::GuestMemory;
+use nvme::HostMemory;
+use nvme::spec::PAGE_BYTES;
+use std::sync::{Arc, PoisonError, RwLock};
+use units::HostAddress;
+
+/// Bits of an address in the guest: as many as processors of today have for memory.
+const ADDRESS_BITS: u32 = 52;
+/// Addresses from here on are a guest's.
+const LENT: u64 = 1 << 63;
+/// Eras that addresses can tell apart.
+const ERAS: u64 = 1 << (63 - ADDRESS_BITS);
+
+/// A guest's memory as the drive may reach it now.
+#[derive(Default)]
+pub(crate) struct Window(RwLock<Lent>);
+
+#[derive(Default)]
+struct Lent {
+    era: u64,
+    memory: GuestMemory,
+}
+
+impl Window {
+    /// From now on the drive reaches this memory, by addresses of this era. What it was doing in another it does not go on with.
+    pub(crate) fn lend(&self, memory: &GuestMemory, era: u64) {
+        // A thread that died while it read has changed nothing here.
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Lent { era: era % ERAS, memory: memory.clone() };
+    }
+}
+
+/// What the drive calls a page at an address of the guest in an era, if it has a name for it.
+pub(crate) fn name(at: HostAddress, era: u64) -> Option<HostAddress> {
+    (at.0 <= (1 << ADDRESS_BITS) - PAGE_BYTES).then_some(HostAddress(LENT | (era % ERAS) << ADDRESS_BITS | at.0))
+}
+
+/// All that a drive reaches: its slots, rings and lists, and behind the window a guest's memory.
+pub(crate) struct Reach {
+    own: Arc<dyn HostMemory>,
+    window: Arc<Window>,
+}
+
+impl Reach {
+    pub(crate) fn new(own: Arc<dyn HostMemory>, window: Arc<Window>) -> Self {
+        Reach { own, window }
+    }
+
+    /// Does something to the guest's memory, if it is lent by this address; none where it is the drive's own.
+    #[inline]
+    fn guest<R>(&self, at: HostAddress, lost: R, act: impl FnOnce(&GuestMemory, HostAddress) -> R) -> Option<R> {
+        if at.0 & LENT == 0 {
+            return None;
+        }
+        let lent = self.window.0.read().unwrap_or_else(PoisonError::into_inner);
+        let is_of_now = (at.0 & !LENT) >> ADDRESS_BITS == lent.era;
+        Some(if is_of_now { act(&lent.memory, HostAddress(at.0 & ((1 << ADDRESS_BITS) - 1))) } else { lost })
+    }
+}
+
+impl HostMemory for Reach {
+    #[inline]
+    fn read_words(&self, at: HostAddress, words: &mut [u64]) {
+        self.own.read_words(at, words);
+    }
+
+    #[inline]
+    fn write_words(&self, at: HostAddress, words: &[u64]) {
+        self.own.write_words(at, words);
+    }
+
+    fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) {
+        match self.guest(at, false, |guest, at| {
+            guest.read_sectors(at, payload);
+            true
+        }) {
+            None => self.own.read_sectors(at, payload),
+            // What is not there reads as on a bus.
+            Some(false) => payload.fill(u64::MAX),
+            Some(true) => {}
+        }
+    }
+
+    fn write_sectors(&self, at: HostAddress, payload: &[u64]) {
+        if self.guest(at, (), |guest, at| guest.write_sectors(at, payload)).is_none() {
+            self.own.write_sectors(at, payload);
+        }
+    }
+
+    fn read_tags(&self, at: HostAddress, tags: &mut [u64]) {
+        self.own.read_tags(at, tags);
+    }
+
+    fn write_tags(&self, at: HostAddress, tags: &[u64]) {
+        self.own.write_tags(at, tags);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::guest::Access;
+    use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+    use std::os::fd::OwnedFd;
+    use std::sync::Mutex;
+
+    /// A memory of one sector, whatever the address.
+    struct Sector(Mutex<[u64; 64]>);
+
+    impl HostMemory for Sector {
+        fn read_words(&self, _: HostAddress, words: &mut [u64]) {
+            words.copy_from_slice(&self.0.lock().unwrap()[..words.len()]);
+        }
+        fn write_words(&self, _: HostAddress, words: &[u64]) {
+            self.0.lock().unwrap()[..words.len()].copy_from_slice(words);
+        }
+        fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) {
+            self.read_words(at, payload);
+        }
+        fn write_sectors(&self, at: HostAddress, payload: &[u64]) {
+            self.write_words(at, payload);
+        }
+    }
+
+    fn file() -> OwnedFd {
+        let file = memfd_create("guest", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING).unwrap();
+        ftruncate(&file, 8192).unwrap();
+        fcntl_add_seals(&file, SealFlags::SHRINK).unwrap();
+        file
+    }
+
+    #[test]
+    fn the_drive_reaches_a_guest_in_its_era_and_while_it_lends() {
+        let (window, mut guest) = (Arc::new(Window::default()), GuestMemory::default());
+        let reach = Reach::new(Arc::new(Sector(Mutex::new([3; 64]))), window.clone());
+        guest.map(4096, 8192, Access { read: true, write: true }, Some((file(), 0))).unwrap();
+        let at = HostAddress(8192);
+        let place = name(at, 7).expect("a low address");
+        let held = |reach: &Reach| {
+            let mut sector = [0; 64];
+            reach.read_sectors(place, &mut sector);
+            sector
+        };
+        reach.write_sectors(place, &[9; 64]);
+        assert_eq!(held(&reach), [u64::MAX; 64], "nothing is lent yet");
+        window.lend(&guest, 7);
+        reach.write_sectors(place, &[5; 64]);
+        assert_eq!(held(&reach), [5; 64]);
+        let mut sector = [0; 64];
+        reach.read_sectors(HostAddress(8192), &mut sector);
+        assert_eq!(sector, [3; 64], "its own memory is as it was");
+        window.lend(&guest, 8);
+        reach.write_sectors(place, &[6; 64]);
+        assert_eq!(held(&reach), [u64::MAX; 64], "the era is over");
+        guest.read_sectors(at, &mut sector);
+        assert_eq!(sector, [5; 64]);
+        guest.clear();
+        window.lend(&guest, 7);
+        assert_eq!(held(&reach), [u64::MAX; 64], "its memory is gone");
+        assert_eq!(name(HostAddress(1 << 52), 7), None);
+    }
+}
