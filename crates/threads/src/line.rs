@@ -13,9 +13,9 @@ const WORD: usize = u64::BITS as usize;
 pub(crate) struct Line {
     /// A bit each.
     waiting: Vec<u64>,
-    /// Where the round is: the word, and its seats that have not been passed.
+    /// Where the round is: the word, and its seats that have been passed.
     word: usize,
-    ahead: u64,
+    passed: u64,
 }
 
 impl Line {
@@ -36,17 +36,17 @@ impl Line {
         // The word that the round begins in is looked at twice: what it has passed there comes last.
         for _ in 0..=self.waiting.len() {
             let word = &mut self.waiting[self.word];
-            let found = *word & self.ahead;
+            let found = *word & !self.passed;
             if found != 0 {
                 let bit = found.trailing_zeros();
                 *word &= !(1 << bit);
-                // All behind it; twice, for a shift by all bits is none.
-                self.ahead = u64::MAX << bit << 1;
+                self.passed = u64::MAX >> (u64::BITS - 1 - bit);
                 return Some(self.word * WORD + bit as usize);
             }
             self.word = if self.word + 1 < self.waiting.len() { self.word + 1 } else { 0 };
-            self.ahead = u64::MAX;
+            self.passed = 0;
         }
+        self.word = 0;
         None
     }
 }
@@ -71,10 +71,8 @@ mod tests {
                 }
                 let expected = waiting.range(next..).next().or(waiting.first()).copied();
                 prop_assert_eq!(line.take(), expected);
-                if let Some(taken) = expected {
-                    waiting.remove(&taken);
-                    next = taken + 1;
-                }
+                next = expected.map_or(0, |taken| taken + 1);
+                expected.map(|taken| waiting.remove(&taken));
             }
         }
     }

@@ -64,7 +64,10 @@ impl<V: Vocabulary> Seats<V> {
         assert!(seat.inbox.len() < seat.inbox_max, "{to} was sent more than was admitted towards it");
         seat.stage.prefetch(message);
         seat.inbox.push((now, *message));
-        self.line.join(at);
+        // Behind others it stands in line already.
+        if seat.inbox.len() == 1 {
+            self.line.join(at);
+        }
         true
     }
 
