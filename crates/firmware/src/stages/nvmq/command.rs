@@ -139,17 +139,23 @@ const NOWHERE: Namespace = Namespace { base: Lba(0), sectors: 0 };
 
 /// The commands of a thread, by slot. A slot is free again when its command is over.
 pub(super) struct Slots {
+    /// As many as there have been at a time.
     commands: Vec<Command>,
     free: Vec<u16>,
+    count: usize,
 }
 
 impl Slots {
     pub(super) fn new(count: usize) -> Self {
-        Slots { commands: (0..count).map(|_| Command::free()).collect(), free: (0..count as u16).rev().collect() }
+        Slots { commands: Vec::new(), free: (0..count as u16).rev().collect(), count }
     }
     /// Begins a command, in place: most of what one may have, most have not.
     pub(super) fn begin(&mut self, card: Card, opcode: Opcode) -> (u16, &mut Command) {
         let slot = self.free.pop().expect("no more commands are admitted than there are slots");
+        // Slots are first taken in order.
+        if usize::from(slot) == self.commands.len() {
+            self.commands.push(Command::free());
+        }
         let command = &mut self.commands[usize::from(slot)];
         command.begin(card, opcode);
         (slot, command)
@@ -171,6 +177,6 @@ impl Slots {
         command
     }
     pub(super) fn used(&self) -> usize {
-        self.commands.len() - self.free.len()
+        self.count - self.free.len()
     }
 }
