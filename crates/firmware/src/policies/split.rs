@@ -149,7 +149,8 @@ const BLOCK_BITS: u32 = 6;
 /// The widest fold that [`Ranks`] has tables for, which take some hundred KiB then.
 const TABLED_BITS: u32 = 12;
 
-/// Finds pages by their ranks as [`page_of_rank`] does, and ranks as [`rank_of`] does, by tables where the threads are few but no power of two.
+/// Finds pages by their ranks as [`page_of_rank`] does, and ranks as [`rank_of`] does, by tables where the threads are few but no
+/// power of two.
 #[derive(Debug)]
 pub struct Ranks {
     split: AddressSplit,
