@@ -127,14 +127,17 @@ impl Drive {
     }
 
     /// The flash array.
+    #[inline]
     pub fn geometry(&self) -> &Geometry {
         &self.shape.geometry
     }
     /// What it was built from.
+    #[inline]
     pub fn shape(&self) -> &DriveShape {
         &self.shape
     }
     /// The namespace of an NVMe identifier, which counts from 1.
+    #[inline]
     pub fn namespace(&self, id: u32) -> Option<&Namespace> {
         self.namespaces.get((id as usize).checked_sub(1)?)
     }
@@ -147,10 +150,12 @@ impl Drive {
         self.pages
     }
     /// Sectors of a page.
+    #[inline]
     pub fn sectors_per_page(&self) -> u32 {
         self.sectors_per_page
     }
     /// Words from one sector to the next: payload, and tag and seal where there are any.
+    #[inline]
     pub fn sector_words(&self) -> usize {
         self.shape.sector_words + if self.shape.tags { TAG_WORDS } else { 0 }
     }
@@ -177,11 +182,13 @@ impl Drive {
         self.geometry().shape().page.0 as usize / 8
     }
     /// The channel of a physical page, as an index.
+    #[inline]
     pub fn channel_of(&self, ppn: Ppn) -> usize {
         let geometry = self.geometry();
         geometry.die_of(geometry.block_of(ppn)).0.index()
     }
     /// The page that a sector of the drive lies in.
+    #[inline]
     pub fn page_of(&self, sector: u64) -> Lpn {
         // A page is a power of two of bytes, and so of sectors.
         Lpn((sector >> self.sectors_per_page.trailing_zeros()) as u32)

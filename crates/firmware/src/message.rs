@@ -81,6 +81,21 @@ pub struct Card {
     pub ranges: u16,
 }
 
+impl Card {
+    /// No command's.
+    pub(crate) const NONE: Card = Card {
+        key: CommandKey::NONE,
+        sectors: 0,
+        tickets: [NO_TICKET; 2],
+        sector: 0,
+        prp1: HostAddress(0),
+        prp2: HostAddress(0),
+        opcode: 0,
+        fua: false,
+        ranges: 0,
+    };
+}
+
 /// A command goes to the NVMQ thread that owns its range already, instead of waiting for the lock.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(8))]

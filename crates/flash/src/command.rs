@@ -47,6 +47,7 @@ pub struct Transaction {
 
 impl Transaction {
     /// The pages in use.
+    #[inline]
     pub fn pages(&self) -> &[PageSlot] {
         &self.slots[..usize::from(self.slot_count)]
     }

@@ -70,11 +70,19 @@ pub(crate) fn apply(ppn: Ppn, words: &mut [u64]) {
     }
 }
 
+/// Words of a line of memory: as many are combined at a time.
+const LINE: usize = 8;
+
 /// Scrambles words of a page on their way to the cells, or brings them back on their way from them.
 pub(crate) fn combine(ppn: Ppn, from: &[u64], to: &mut [u64]) {
     let keys = period(ppn);
     for (to, from) in to.chunks_mut(PERIOD).zip(from.chunks(PERIOD)) {
-        to.iter_mut().zip(from).zip(keys).for_each(|((to, from), key)| *to = from ^ key);
+        let ((to, to_rest), (from, from_rest)) = (to.as_chunks_mut::<LINE>(), from.as_chunks::<LINE>());
+        let (keys, keys_rest) = keys.split_at(to.len() * LINE);
+        for ((to, from), keys) in to.iter_mut().zip(from).zip(keys.as_chunks::<LINE>().0) {
+            *to = std::array::from_fn(|at| from[at] ^ keys[at]);
+        }
+        to_rest.iter_mut().zip(from_rest).zip(keys_rest).for_each(|((to, from), key)| *to = from ^ key);
     }
 }
 

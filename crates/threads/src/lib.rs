@@ -17,6 +17,7 @@ mod bell;
 mod beside;
 mod clock;
 mod layout;
+mod line;
 mod ring;
 mod run;
 mod seats;

@@ -1,7 +1,8 @@
 //! The stages that live on one thread: their inboxes, and who goes next.
 
+use crate::line::Line;
 use crate::run::StageUsage;
-use stage::{Part, ReadyStages, Stage, Vocabulary};
+use stage::{Part, Stage, Vocabulary};
 use units::{StageId, Time};
 
 /// A stage and what waits for it.
@@ -12,7 +13,6 @@ pub(crate) struct Seat<V: Vocabulary> {
     inbox_max: usize,
     /// The time of the alarm that rang, if the stage has not been woken yet.
     rang: Option<Time>,
-    in_line: bool,
     pub(crate) usage: StageUsage,
 }
 
@@ -27,13 +27,13 @@ pub(crate) struct Seats<V: Vocabulary> {
     seats: Vec<Seat<V>>,
     /// The seat of each stage of the plan.
     places: Vec<u16>,
-    line: ReadyStages,
+    line: Line,
 }
 
 impl<V: Vocabulary> Seats<V> {
     /// No stage yet, of a plan of so many.
     pub(crate) fn new(stages: usize) -> Self {
-        Seats { seats: Vec::new(), places: vec![ELSEWHERE; stages], line: ReadyStages::with_capacity(stages) }
+        Seats { seats: Vec::new(), places: vec![ELSEWHERE; stages], line: Line::default() }
     }
 
     pub(crate) fn install(&mut self, id: StageId, part: Part<V>) {
@@ -42,7 +42,8 @@ impl<V: Vocabulary> Seats<V> {
         let stage = part.stage.expect("the plan was checked");
         let usage = StageUsage::default();
         self.places[id.index()] = self.seats.len() as u16;
-        self.seats.push(Seat { id, stage, inbox: Vec::new(), inbox_max, rang: None, in_line: false, usage });
+        self.seats.push(Seat { id, stage, inbox: Vec::new(), inbox_max, rang: None, usage });
+        self.line.add(self.seats.len() - 1);
     }
 
     /// How many stages live here.
@@ -58,47 +59,34 @@ impl<V: Vocabulary> Seats<V> {
     /// Puts a message into an inbox, if the stage lives here; whether it does.
     #[inline]
     pub(crate) fn accept(&mut self, to: StageId, message: &V::Message, now: Time) -> bool {
-        let Some(seat) = self.seats.get_mut(usize::from(self.places[to.index()])) else { return false };
+        let at = usize::from(self.places[to.index()]);
+        let Some(seat) = self.seats.get_mut(at) else { return false };
         assert!(seat.inbox.len() < seat.inbox_max, "{to} was sent more than was admitted towards it");
         seat.stage.prefetch(message);
         seat.inbox.push((now, *message));
-        Self::line_up(&mut self.line, seat);
+        // Behind others it stands in line already.
+        if seat.inbox.len() == 1 {
+            self.line.join(at);
+        }
         true
     }
 
     /// The alarm of a stage that lives here rings.
     pub(crate) fn ring(&mut self, id: StageId, at: Time) {
-        let seat = &mut self.seats[usize::from(self.places[id.index()])];
-        seat.rang = Some(at);
-        Self::line_up(&mut self.line, seat);
+        let seat = usize::from(self.places[id.index()]);
+        self.seats[seat].rang = Some(at);
+        self.line.join(seat);
     }
 
     /// The seat of who goes next, taken out of line.
+    #[inline]
     pub(crate) fn next(&mut self) -> Option<usize> {
-        let seat = usize::from(self.places[self.line.take()?.index()]);
-        self.seats[seat].in_line = false;
-        Some(seat)
-    }
-
-    /// Back to the end of the line if anything waits for the stage still.
-    pub(crate) fn step_back(&mut self, seat: usize) {
-        let seat = &mut self.seats[seat];
-        if !seat.inbox.is_empty() || seat.rang.is_some() {
-            Self::line_up(&mut self.line, seat);
-        }
+        self.line.take()
     }
 
     /// What each stage did.
     pub(crate) fn usages(&self) -> impl Iterator<Item = (StageId, StageUsage)> + '_ {
         self.seats.iter().map(|seat| (seat.id, seat.usage))
-    }
-
-    #[inline]
-    fn line_up(line: &mut ReadyStages, seat: &mut Seat<V>) {
-        if !seat.in_line {
-            seat.in_line = true;
-            line.push(seat.id);
-        }
     }
 }
 

@@ -31,12 +31,34 @@ impl<'a, V: Vocabulary, P: Probe<V>> Turns<'a, V, P> {
         if let Some(set_for) = seat.take_alarm() {
             turns += self.take_cut(seat, set_for, None, |stage, turn| stage.on_wake(turn));
         }
+        if self.probe.is_some() {
+            return turns + self.serve_observed(seat, batch);
+        }
+        for (arrived, message) in batch {
+            let mut turn = Turn::in_real_time(seat.id, self.now, &self.shared.prices, &mut self.outbox);
+            seat.stage.on_message(&mut turn, *message);
+            seat.usage.waited += self.now.since(*arrived);
+            turns += 1;
+            if self.outbox.has_more {
+                self.settle(seat);
+                turns += self.go_on(seat);
+                if self.shared.is_over() {
+                    break;
+                }
+            }
+        }
+        turns
+    }
+
+    /// The same for messages where somebody wants to know of each turn.
+    #[cold]
+    fn serve_observed(&mut self, seat: &mut Seat<V>, batch: &Inbox<V>) -> u32 {
+        let mut turns = 0;
         for (arrived, message) in batch {
             if self.shared.is_over() {
                 break;
             }
-            let subject = self.probe.as_ref().and_then(|_| V::subject(message));
-            turns += self.take_cut(seat, *arrived, subject, |stage, turn| stage.on_message(turn, *message));
+            turns += self.take_cut(seat, *arrived, V::subject(message), |stage, turn| stage.on_message(turn, *message));
         }
         turns
     }
@@ -55,8 +77,13 @@ impl<'a, V: Vocabulary, P: Probe<V>> Turns<'a, V, P> {
         subject: Option<u32>,
         act: impl FnOnce(&mut dyn Stage<V>, &mut Turn<'_, V>),
     ) -> u32 {
-        let mut turns = 1;
         self.take(seat, arrived, subject, act);
+        1 + self.go_on(seat)
+    }
+
+    /// The turns that go on with one that was cut; how many.
+    fn go_on(&mut self, seat: &mut Seat<V>) -> u32 {
+        let mut turns = 0;
         while let Some(subject) = self.goes_on.take() {
             self.take(seat, self.now, subject, |stage, turn| stage.on_wake(turn));
             turns += 1;

@@ -1,4 +1,4 @@
-//! What one thread does: takes what arrived and what rings, gives each stage in line its turns, sends what they left.
+//! What one thread does: takes what arrived and what rings, gives the stages in line their turns, sends what they left.
 
 use crate::alarms::Alarms;
 use crate::bell::BellSpring;
@@ -31,6 +31,9 @@ const ROUNDS_PER_ASK: u32 = 8;
 /// meanwhile is theirs by their turns.
 const SERVED_PER_LOOK: usize = 8;
 
+/// Turns after which the clock is read at the latest, between two stages.
+const TURNS_PER_LOOK: u32 = 64;
+
 /// One thread with its stages and its ends of the rings.
 pub(crate) struct Worker<'a, V: Vocabulary, P> {
     index: usize,
@@ -47,6 +50,8 @@ pub(crate) struct Worker<'a, V: Vocabulary, P> {
     accounted: Time,
     /// The seats served since then, with how many turns.
     served: Vec<(usize, u32)>,
+    /// The sum of those turns.
+    turns_served: u32,
     /// Whether it has a processor of its own.
     spins: bool,
     idle_rounds: u32,
@@ -85,6 +90,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             batch: Vec::new(),
             accounted: Time::ZERO,
             served: Vec::with_capacity(SERVED_PER_LOOK),
+            turns_served: 0,
             spins,
             idle_rounds: 0,
             usage: ThreadUsage::default(),
@@ -143,7 +149,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         }
     }
 
-    /// Serves each stage in line once at most; whether any was.
+    /// Serves as many stages in line as there are, at most; whether any was.
     fn round(&mut self) -> bool {
         let mut served = false;
         for _ in 0..self.seats.len() {
@@ -163,7 +169,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
 
     /// Reads the clock, and accounts for the time since it did so last.
     fn look(&mut self) {
-        let turns: u64 = self.served.iter().map(|&(_, turns)| u64::from(turns)).sum();
+        let turns = u64::from(std::mem::take(&mut self.turns_served));
         if turns == 0 {
             return self.served.clear();
         }
@@ -185,9 +191,9 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         seat.usage.turns += u64::from(turns);
         self.batch.clear();
         self.deliver(id);
-        self.seats.step_back(at);
         self.served.push((at, turns));
-        if self.served.len() == SERVED_PER_LOOK {
+        self.turns_served += turns;
+        if self.served.len() == SERVED_PER_LOOK || self.turns_served >= TURNS_PER_LOOK {
             self.look();
         }
     }

@@ -4,30 +4,43 @@ use super::Bench;
 use anyhow::{Context, ensure};
 use rig::config::{Layers, Resolved};
 
+/// On what the firmware runs: threads of this machine, and whether each group has one firmware thread, as many as one core needs,
+/// or as many as the evaluation of DeepFlash has on 12 cores of 4 hardware threads.
+const STAFFS: [(u16, bool); 3] = [(1, false), (2, false), (1, true)];
+
+/// The groups of DeepFlash that have more than one thread there.
+const GROUPS: [&str; 5] = ["nvmq", "ilock", "cache", "trans", "fcmd"];
+
 /// Requests a second of DeepFlash behind queue pairs in this process, 4 KB at random on a drive that was written before: without
-/// payload and with every byte copied and kept, on one thread and on two.
+/// payload and with every byte copied and kept.
 pub(super) fn speed(bench: &mut Bench<'_>) -> anyhow::Result<()> {
     let all = [("none", "randread"), ("none", "randwrite"), ("full", "randread"), ("full", "randwrite")];
-    for threads in [1, 2] {
+    for staff in STAFFS {
         for (payload, workload) in all {
             let ios = bench.repeat(2_000_000, 2_000);
-            let iops = measure(workload, payload, ios, threads)?;
-            bench.put(name(workload, payload, threads), iops, "1/s", ios);
+            let iops = measure(workload, payload, ios, staff)?;
+            bench.put(name(workload, payload, staff), iops, "1/s", ios);
         }
     }
     Ok(())
 }
 
-fn name(workload: &str, payload: &str, threads: u16) -> String {
+fn name(workload: &str, payload: &str, (threads, is_lean): (u16, bool)) -> String {
+    let firmware = if is_lean { "deepflash of one thread a group" } else { "deepflash" };
     let threads = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
-    format!("deepflash, {workload}, payload {payload}, {threads}")
+    format!("{firmware}, {workload}, payload {payload}, {threads}")
 }
 
 /// Writes every page once, then measures.
-fn measure(workload: &str, payload: &str, ios: u64, threads: u16) -> anyhow::Result<f64> {
-    let pages = sectors(&layers(workload, payload, ios)?.resolve()?)? / 8;
-    let mut phases = layers("seqwrite", payload, pages)?.resolve()?.phases();
-    let resolved = layers(workload, payload, ios)?.resolve()?;
+fn measure(workload: &str, payload: &str, ios: u64, (threads, is_lean): (u16, bool)) -> anyhow::Result<f64> {
+    let layers = |workload, ios| {
+        let layers = layers(workload, payload, ios)?;
+        let lean = |layers: Layers, group: &&str| layers.set(&format!("threads.{group}=1"));
+        GROUPS.iter().filter(|_| is_lean).try_fold(layers, lean).map_err(anyhow::Error::from)
+    };
+    let pages = sectors(&layers(workload, ios)?.resolve()?)? / 8;
+    let mut phases = layers("seqwrite", pages)?.resolve()?.phases();
+    let resolved = layers(workload, ios)?.resolve()?;
     phases.extend(resolved.phases());
     let summaries = resolved.run_on_threads(&resolved.plan(), phases, threads)?;
     let summary = summaries.last().context("the second phase")?;

@@ -149,7 +149,8 @@ const BLOCK_BITS: u32 = 6;
 /// The widest fold that [`Ranks`] has tables for, which take some hundred KiB then.
 const TABLED_BITS: u32 = 12;
 
-/// Finds pages by their ranks as [`page_of_rank`] does, and ranks as [`rank_of`] does, by tables where the threads are few but no power of two.
+/// Finds pages by their ranks as [`page_of_rank`] does, and ranks as [`rank_of`] does, by tables where the threads are few but no
+/// power of two.
 #[derive(Debug)]
 pub struct Ranks {
     split: AddressSplit,
@@ -217,9 +218,9 @@ impl Ranks {
     /// Where the tables have what a thread has of a block of such a run.
     fn in_block(&self, thread: u16, at: u32, folded: u32) -> usize {
         let (thread, threads) = (u32::from(thread), u32::from(self.threads));
-        let place = ((at ^ folded >> BLOCK_BITS) << BLOCK_BITS) % threads;
+        let place = ((at ^ (folded >> BLOCK_BITS)) << BLOCK_BITS) % threads;
         let first = if thread >= place { thread - place } else { thread + threads - place };
-        (first << BLOCK_BITS | folded % (1 << BLOCK_BITS)) as usize
+        ((first << BLOCK_BITS) | folded % (1 << BLOCK_BITS)) as usize
     }
 
     /// The page of a number among those of a thread.

@@ -119,6 +119,8 @@ pub(crate) struct Bgc {
     /// Places in the window without a page.
     vacant: Vec<usize>,
     victims: Vec<Option<Victim>>,
+    /// How many of them have pages that have not been looked at.
+    waiting: u32,
     /// The victim that gets the next vacant places.
     turn_in_window: usize,
     /// What TRANS threads wait for.
@@ -166,6 +168,7 @@ impl Bgc {
             vacant: (0..window.len()).rev().collect(),
             window,
             victims: (0..victims).map(|_| None).collect(),
+            waiting: 0,
             turn_in_window: 0,
             asked: VecDeque::new(),
             moved: 0,
@@ -217,6 +220,7 @@ impl Bgc {
 
     fn begin(&mut self, turn: &mut Turn<'_>, victim: Victim) {
         let at = self.victims.iter().position(Option::is_none).expect("the caller looked");
+        self.waiting += u32::from(victim.next < self.tables.groups.pages());
         self.victims[at] = Some(victim);
         self.fill_window(turn, at);
     }
@@ -243,6 +247,7 @@ impl Bgc {
     fn fill_window(&mut self, turn: &mut Turn<'_>, at: usize) {
         let Some(mut victim) = self.victims[at].take() else { return };
         let pages = self.tables.groups.pages();
+        let waited = victim.next < pages;
         while victim.next < pages && !self.vacant.is_empty() {
             if let Some(from) = self.source(turn, &victim) {
                 let place = self.vacant.pop().expect("one is vacant");
@@ -256,6 +261,7 @@ impl Bgc {
             }
             victim.next += 1;
         }
+        self.waiting -= u32::from(waited && victim.next >= pages);
         let is_empty = victim.under_way == 0 && victim.next >= pages;
         self.victims[at] = Some(victim);
         if is_empty {
@@ -274,7 +280,7 @@ impl Bgc {
             self.erase(turn, at);
         }
         let waits = |victim: &Option<Victim>| victim.as_ref().is_some_and(|victim| victim.next < pages);
-        while !self.vacant.is_empty() {
+        while self.waiting > 0 && !self.vacant.is_empty() {
             let (before, behind) = self.victims.split_at(self.turn_in_window);
             let next = behind.iter().position(waits).map(|at| self.turn_in_window + at);
             let Some(next) = next.or_else(|| before.iter().position(waits)) else { break };

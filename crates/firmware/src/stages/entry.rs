@@ -11,15 +11,15 @@ use units::{Bytes, HostAddress, Lpn, QueueId, SECTOR_BYTES};
 /// The top bit of a CQ buffer's D-tail: the queue is held for a command that runs alone.
 pub(crate) const HELD: u64 = 1 << 63;
 
-/// The card of an entry of a queue, without tickets.
-pub(crate) fn card(drive: &Drive, queue: QueueId, entry: &Submission) -> Card {
+/// The card of an entry of a queue, without tickets; and its opcode, if there is such a one.
+pub(crate) fn card(drive: &Drive, queue: QueueId, entry: &Submission) -> (Card, Option<Opcode>) {
     let base = drive.namespace(entry.namespace());
     let scale = drive.shape().format.sectors();
-    let opcode = Opcode::try_from(entry.opcode());
-    let ranged = opcode.is_ok_and(|opcode| opcode.has_range() || opcode == Opcode::Copy);
+    let opcode = Opcode::try_from(entry.opcode()).ok();
+    let ranged = opcode.is_some_and(|opcode| opcode.has_range() || opcode == Opcode::Copy);
     // How much a Copy writes, its ranges will say: what counts is where.
     let sectors = match opcode {
-        Ok(opcode) if opcode.has_range() => u64::from(entry.block_count()) * scale,
+        Some(opcode) if opcode.has_range() => u64::from(entry.block_count()) * scale,
         _ => 0,
     };
     // A range outside the namespace is marked by an impossible first sector and refused when it is parsed.
@@ -32,7 +32,7 @@ pub(crate) fn card(drive: &Drive, queue: QueueId, entry: &Submission) -> Card {
         _ if ranged => u64::MAX,
         _ => 0,
     };
-    Card {
+    let card = Card {
         key: CommandKey::new(queue, entry.command_id()),
         tickets: [NO_TICKET; 2],
         sector,
@@ -43,11 +43,12 @@ pub(crate) fn card(drive: &Drive, queue: QueueId, entry: &Submission) -> Card {
         // Of a Dataset Management the front end says it, never a host.
         fua: drive.shape().write_through || entry.fua() && !drive.shape().protected,
         ranges: match opcode {
-            Ok(Opcode::DatasetManagement) => entry.dsm_range_count() as u16,
-            Ok(Opcode::Copy) => entry.copy_range_count() as u16,
+            Some(Opcode::DatasetManagement) => entry.dsm_range_count() as u16,
+            Some(Opcode::Copy) => entry.copy_range_count() as u16,
             _ => 0,
         },
-    }
+    };
+    (card, opcode)
 }
 
 /// The opcode of an entry, if the drive does that and the entry says it rightly. A half of a fused pair is not for this.

@@ -110,16 +110,19 @@ impl AdminOpcode {
 
 impl Opcode {
     /// Whether the command has a first block and a number of blocks of its own (NVM §3.2).
+    #[inline]
     pub const fn has_range(self) -> bool {
         !matches!(self, Opcode::Flush | Opcode::DatasetManagement | Opcode::Copy)
     }
 
     /// Whether the data that the command brings are ranges, and not blocks.
+    #[inline]
     pub const fn brings_ranges(self) -> bool {
         matches!(self, Opcode::DatasetManagement | Opcode::Copy)
     }
 
     /// Whether the command may change what the media holds (effects log LBCC, Base §5.16.1.6).
+    #[inline]
     pub const fn changes_media(self) -> bool {
         matches!(
             self,

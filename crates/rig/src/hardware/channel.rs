@@ -172,7 +172,9 @@ impl ChannelStage {
         }
         self.under_way[tag] = Some(UnderWay { transaction, media: [Media::Good; PLANES_MAX], key, level: 0 });
         self.submit(turn, transaction);
-        self.set_alarm(turn);
+        if self.timed {
+            self.set_alarm(turn);
+        }
     }
 
     fn set_alarm(&self, turn: &mut Turn<'_>) {

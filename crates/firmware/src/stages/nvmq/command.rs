@@ -67,13 +67,15 @@ pub(super) struct Command {
     /// Of a Dataset Management command or Copy: its namespace; of the former, whether it deallocates.
     pub(super) namespace: Namespace,
     pub(super) deallocates: bool,
+    /// Whether its slot is free.
+    over: bool,
 }
 
 impl Command {
-    pub(super) fn new(card: Card, opcode: Opcode) -> Self {
+    fn free() -> Self {
         Command {
-            card,
-            opcode,
+            card: Card::NONE,
+            opcode: Opcode::Flush,
             status: Status::SUCCESS,
             first_page: 0,
             segments: [Segment::default(); 2],
@@ -84,16 +86,30 @@ impl Command {
             plan: None,
             walk: None,
             listed: 0,
-            stretch: (card.sector, u64::from(card.sectors)),
+            stretch: (0, 0),
             rest: (0, 0),
             next_range: 0,
             copying: CopyCursor::default(),
             step: None,
             write: None,
             wrote: false,
-            namespace: Namespace { base: Lba(0), sectors: 0 },
+            namespace: NOWHERE,
             deallocates: false,
+            over: true,
         }
+    }
+
+    /// A command begins where one was over. Its segments are set with its range; until then it has none.
+    fn begin(&mut self, card: Card, opcode: Opcode) {
+        (self.card, self.opcode, self.status, self.over) = (card, opcode, Status::SUCCESS, false);
+        self.stretch = (card.sector, u64::from(card.sectors));
+        (self.first_page, self.segment_count, self.segments_left) = (0, 0, 0);
+        (self.under_way, self.starving) = (0, false);
+        (self.plan, self.walk, self.listed) = (None, None, 0);
+        (self.rest, self.next_range) = ((0, 0), 0);
+        (self.copying, self.step) = (CopyCursor::default(), None);
+        (self.write, self.wrote) = (None, false);
+        (self.namespace, self.deallocates) = (NOWHERE, false);
     }
 
     /// The segment that a page belongs to.
@@ -118,33 +134,49 @@ impl Command {
     }
 }
 
+/// No namespace.
+const NOWHERE: Namespace = Namespace { base: Lba(0), sectors: 0 };
+
 /// The commands of a thread, by slot. A slot is free again when its command is over.
 pub(super) struct Slots {
-    commands: Vec<Option<Command>>,
+    /// As many as there have been at a time.
+    commands: Vec<Command>,
     free: Vec<u16>,
+    count: usize,
 }
 
 impl Slots {
     pub(super) fn new(count: usize) -> Self {
-        Slots { commands: (0..count).map(|_| None).collect(), free: (0..count as u16).rev().collect() }
+        Slots { commands: Vec::new(), free: (0..count as u16).rev().collect(), count }
     }
-    pub(super) fn insert(&mut self, command: Command) -> u16 {
+    /// Begins a command, in place: most of what one may have, most have not.
+    pub(super) fn begin(&mut self, card: Card, opcode: Opcode) -> (u16, &mut Command) {
         let slot = self.free.pop().expect("no more commands are admitted than there are slots");
-        self.commands[usize::from(slot)] = Some(command);
-        slot
+        // Slots are first taken in order.
+        if usize::from(slot) == self.commands.len() {
+            self.commands.push(Command::free());
+        }
+        let command = &mut self.commands[usize::from(slot)];
+        command.begin(card, opcode);
+        (slot, command)
     }
     pub(super) fn remove(&mut self, slot: u16) {
-        assert!(self.commands[usize::from(slot)].is_some(), "a command is in its slot until it is over");
-        self.commands[usize::from(slot)] = None;
+        self.get_mut(slot).over = true;
         self.free.push(slot);
     }
+    #[inline]
     pub(super) fn get(&self, slot: u16) -> &Command {
-        self.commands[usize::from(slot)].as_ref().expect("a command is in its slot until it is over")
+        let command = &self.commands[usize::from(slot)];
+        assert!(!command.over, "a command is in its slot until it is over");
+        command
     }
+    #[inline]
     pub(super) fn get_mut(&mut self, slot: u16) -> &mut Command {
-        self.commands[usize::from(slot)].as_mut().expect("a command is in its slot until it is over")
+        let command = &mut self.commands[usize::from(slot)];
+        assert!(!command.over, "a command is in its slot until it is over");
+        command
     }
     pub(super) fn used(&self) -> usize {
-        self.commands.len() - self.free.len()
+        self.count - self.free.len()
     }
 }

@@ -6,7 +6,7 @@ use crate::message::*;
 use crate::stages::copy::{self, CopyCursor};
 use crate::stages::entry::{self, HELD};
 use crate::tables::{ENTRY_WORDS, LIST_WORDS};
-use crate::{LOCK_REGION, Note, Tables, Turn, Work};
+use crate::{Drive, LOCK_REGION, Note, Tables, Turn, Work};
 use nvme::spec::{DsmRange, Fuse, Opcode, Status, Submission};
 use units::{Bytes, HostAddress, Lpn, QueueId, SECTOR_BYTES};
 
@@ -48,6 +48,60 @@ pub(super) struct Home {
     alone: u16,
 }
 
+/// The lock regions that a command is ordered by: none where it is refused or has no range.
+fn regions(drive: &Drive, card: &Card, opcode: Option<Opcode>) -> Option<[u64; 2]> {
+    let ordered = opcode.is_some_and(Opcode::has_range);
+    let fits = card.sector != u64::MAX && card.sectors > 0 && card.sectors <= drive.shape().transfer_sectors;
+    (ordered && fits).then(|| {
+        let last = card.sector + u64::from(card.sectors) - 1;
+        [card.sector / REGION_SECTORS, last / REGION_SECTORS]
+    })
+}
+
+/// Fills in what follows from a command's range: where its data lie, and its segments.
+pub(super) fn set_range(drive: &Drive, command: &mut Command) -> Result<(), Status> {
+    if matches!(command.opcode, Opcode::Read | Opcode::Write | Opcode::Compare) {
+        let plan = entry::data_plan(drive, &command.card)?;
+        command.walk = plan.walk();
+        command.plan = Some(plan);
+    }
+    match regions(drive, &command.card, Some(command.opcode)) {
+        Some(regions) => set_segments(drive, command, regions),
+        None => command.rest = command.stretch,
+    }
+    Ok(())
+}
+
+fn set_segments(drive: &Drive, command: &mut Command, [first, last]: [u64; 2]) {
+    let (sector, sectors) = command.stretch;
+    command.first_page = drive.page_of(sector).0;
+    let end = drive.page_of(sector + sectors - 1).0 + 1 - command.first_page;
+    let border = if first == last { end } else { drive.page_of(last * REGION_SECTORS).0 - command.first_page };
+    command.segments = [Segment::new(0, border), Segment::new(border, end)];
+    command.segment_count = 1 + u8::from(first != last);
+    command.segments_left = command.segment_count;
+}
+
+/// Fills in what a command's entry says beyond its card.
+fn fill_in(drive: &Drive, command: &mut Command, entry: &Submission) -> Result<(), Status> {
+    let namespace = || *drive.namespace(entry.namespace()).expect("it was checked");
+    match command.opcode {
+        Opcode::Flush => {}
+        Opcode::DatasetManagement => {
+            command.namespace = namespace();
+            command.deallocates = entry.dsm_deallocates();
+            command.plan = Some(entry::ranges_plan(&command.card, command.opcode)?);
+        }
+        Opcode::Copy => {
+            command.namespace = namespace();
+            command.copying = CopyCursor::new(command.card.sector);
+            command.plan = Some(entry::ranges_plan(&command.card, command.opcode)?);
+        }
+        _ => set_range(drive, command)?,
+    }
+    Ok(())
+}
+
 impl Nvmq {
     fn home(&mut self, queue: QueueId) -> &mut Home {
         &mut self.homes[self.counts.threads.quotient(queue.0.into()) as usize]
@@ -69,33 +123,35 @@ impl Nvmq {
 
     /// Deals the entries that stand in the SQ buffer, in the order of the queue, to the threads that take them.
     fn deal(&mut self, turn: &mut Turn<'_>, queue: QueueId) {
-        let Home { arrived, dealt: before, .. } = *self.home(queue);
+        let at = self.counts.threads.quotient(queue.0.into()) as usize;
+        let Home { arrived, dealt: before, mut held, .. } = self.homes[at];
         let count = (arrived - before) as u16;
         let mut dealt = 0;
-        while dealt < count && !self.home(queue).held {
+        while dealt < count && !held {
             turn.spend(Work::DealEntry);
-            let position = self.home(queue).dealt + u64::from(dealt);
-            let place = self.tables.place(queue, position);
+            let position = before + u64::from(dealt);
             let entry = self.entry(queue, position);
-            let card = entry::card(&self.drive, queue, &entry);
-            if entry.fuse() == Fuse::First && dealt + 1 == count {
+            let (card, opcode) = entry::card(&self.drive, queue, &entry);
+            let fuse = entry.fuse();
+            if fuse == Fuse::First && dealt + 1 == count {
                 // The one behind it may be its second half: it is told when that is here.
                 break;
             }
-            let paired = entry.fuse() == Fuse::First && self.entry(queue, position + 1).fuse() == Fuse::Second;
-            if paired || self.runs_alone(&card) {
-                let home = self.home(queue);
-                (home.held, home.alone) = (true, 1 + u16::from(paired));
+            let paired = fuse == Fuse::First && self.entry(queue, position + 1).fuse() == Fuse::Second;
+            if paired || self.runs_alone(&card, opcode) {
+                held = true;
+                (self.homes[at].held, self.homes[at].alone) = (true, 1 + u16::from(paired));
                 break;
             }
             // Half a pair is refused. It has no tickets, and is not marked as what runs alone either.
-            let tickets = if entry.fuse() == Fuse::Normal { self.deal_tickets(&card) } else { [0; 2] };
-            self.tables.tickets.set(place, u64::from(tickets[0]) | u64::from(tickets[1]) << 32);
+            let tickets = if fuse == Fuse::Normal { self.deal_tickets(at, &card, opcode) } else { [0; 2] };
+            let tickets = u64::from(tickets[0]) | u64::from(tickets[1]) << 32;
+            self.tables.tickets.set(self.tables.place(queue, position), tickets);
             dealt += 1;
         }
         self.hand_out(turn, queue, dealt);
-        self.home(queue).dealt += u64::from(dealt);
-        if self.home(queue).held {
+        self.homes[at].dealt += u64::from(dealt);
+        if held {
             self.hold(turn, queue);
         }
     }
@@ -161,24 +217,14 @@ impl Nvmq {
     }
 
     /// Whether a command may reach over more than two lock regions: it runs alone in its queue, without tickets.
-    fn runs_alone(&self, card: &Card) -> bool {
-        match Opcode::try_from(card.opcode) {
-            Ok(Opcode::DatasetManagement | Opcode::Copy) => true,
-            Ok(Opcode::WriteZeroes | Opcode::WriteUncorrectable | Opcode::Verify) => {
+    fn runs_alone(&self, card: &Card, opcode: Option<Opcode>) -> bool {
+        match opcode {
+            Some(Opcode::DatasetManagement | Opcode::Copy) => true,
+            Some(Opcode::WriteZeroes | Opcode::WriteUncorrectable | Opcode::Verify) => {
                 card.sector != u64::MAX && card.sectors > self.drive.shape().transfer_sectors
             }
             _ => false,
         }
-    }
-
-    /// The lock regions that a command is ordered by: none where it is refused or has no range.
-    fn regions(&self, card: &Card) -> Option<[u64; 2]> {
-        let ordered = Opcode::try_from(card.opcode).is_ok_and(Opcode::has_range);
-        let fits = card.sector != u64::MAX && card.sectors > 0 && card.sectors <= self.drive.shape().transfer_sectors;
-        (ordered && fits).then(|| {
-            let last = card.sector + u64::from(card.sectors) - 1;
-            [card.sector / REGION_SECTORS, last / REGION_SECTORS]
-        })
     }
 
     /// The ILOCK thread of a region.
@@ -186,9 +232,8 @@ impl Nvmq {
         self.counts.lock_threads.remainder(region as u32) as usize
     }
 
-    fn deal_tickets(&mut self, card: &Card) -> [u32; 2] {
-        let Some([first, last]) = self.regions(card) else { return [NO_TICKET; 2] };
-        let queue = self.counts.threads.quotient(card.key.queue().0.into()) as usize;
+    fn deal_tickets(&mut self, queue: usize, card: &Card, opcode: Option<Opcode>) -> [u32; 2] {
+        let Some([first, last]) = regions(&self.drive, card, opcode) else { return [NO_TICKET; 2] };
         let [one, other] = [first, last].map(|region| self.lock_thread(region));
         let one = self.tickets.deal(queue, one);
         [one, if first == last { NO_TICKET } else { self.tickets.deal(queue, other) }]
@@ -202,11 +247,11 @@ impl Nvmq {
             let place = self.tables.place(take.queue, head);
             turn.spend(Work::ParseCommand);
             let mut words = [0; ENTRY_WORDS];
-            words[0] = turn.load(&self.tables.sq_buffer, place * ENTRY_WORDS);
+            turn.load(&self.tables.sq_buffer, place * ENTRY_WORDS);
             self.tables.sq_buffer.read(place * ENTRY_WORDS, &mut words);
             let tickets = self.tables.tickets.get(place);
-            let mut card = entry::card(&self.drive, take.queue, &Submission(words));
             let entry = Submission(words);
+            let (mut card, _) = entry::card(&self.drive, take.queue, &entry);
             if tickets != u64::MAX && entry.fuse() == Fuse::Normal {
                 card.tickets = [tickets as u32, (tickets >> 32) as u32];
             }
@@ -223,20 +268,24 @@ impl Nvmq {
 
     fn start_pair(&mut self, turn: &mut Turn<'_>, first: (Card, Submission), second: (Card, Submission)) {
         let pair = entry::pair(&self.drive, [(first.0, &first.1), (second.0, &second.1)]);
-        let writes = pair.and_then(|pair| {
+        let begun = pair.and_then(|pair| {
             let both = |status| (status, Some(Status::ABORTED_FAILED_FUSED));
             if self.tables.groups.is_read_only() {
                 return Err((Status::ABORTED_FAILED_FUSED, Some(Status::WRITE_FAULT)));
             }
-            let mut command = Command::new(pair.compare, Opcode::Compare);
-            self.set_range(&mut command).map_err(both)?;
-            let plan = entry::data_plan(&self.drive, &pair.write).map_err(both)?;
-            command.write = Some(Box::new((pair.write, plan)));
-            Ok(command)
+            let (slot, command) = self.slots.begin(pair.compare, Opcode::Compare);
+            let plan = set_range(&self.drive, command).and_then(|()| entry::data_plan(&self.drive, &pair.write));
+            match plan {
+                Ok(plan) => command.write = Some(Box::new((pair.write, plan))),
+                Err(status) => {
+                    self.slots.remove(slot);
+                    return Err(both(status));
+                }
+            }
+            Ok(slot)
         });
-        match writes {
-            Ok(command) => {
-                let slot = self.slots.insert(command);
+        match begun {
+            Ok(slot) => {
                 self.publish_activity();
                 self.request_locks(turn, slot);
             }
@@ -256,9 +305,9 @@ impl Nvmq {
                 self.skip_tickets(turn, &card);
                 self.post(turn, card.key, status);
             }
-            Ok(command) => {
+            Ok(slot) => {
+                let command = self.slots.get(slot);
                 let (opcode, segments) = (command.opcode, command.segment_count);
-                let slot = self.slots.insert(command);
                 self.publish_activity();
                 match opcode {
                     Opcode::Flush => self.start_flush(turn, slot),
@@ -270,7 +319,7 @@ impl Nvmq {
     }
 
     fn skip_tickets(&mut self, turn: &mut Turn<'_>, card: &Card) {
-        let Some(regions) = self.regions(card) else { return };
+        let Some(regions) = regions(&self.drive, card, Opcode::try_from(card.opcode).ok()) else { return };
         for (region, ticket) in regions.into_iter().zip(card.tickets) {
             if ticket != NO_TICKET {
                 let thread = self.lock_thread(region);
@@ -279,52 +328,18 @@ impl Nvmq {
         }
     }
 
-    fn parse(&self, card: &Card, entry: &Submission) -> Result<Command, Status> {
+    /// Begins the command that an entry asks for; its slot.
+    fn parse(&mut self, card: &Card, entry: &Submission) -> Result<u16, Status> {
         let opcode = entry::check(&self.drive, card, entry)?;
         if opcode.changes_media() && self.tables.groups.is_read_only() {
             return Err(Status::WRITE_FAULT);
         }
-        let mut command = Command::new(*card, opcode);
-        match opcode {
-            Opcode::Flush => {}
-            Opcode::DatasetManagement => {
-                command.namespace = *self.drive.namespace(entry.namespace()).expect("it was checked");
-                command.deallocates = entry.dsm_deallocates();
-                command.plan = Some(entry::ranges_plan(card, opcode)?);
-            }
-            Opcode::Copy => {
-                command.namespace = *self.drive.namespace(entry.namespace()).expect("it was checked");
-                command.copying = CopyCursor::new(card.sector);
-                command.plan = Some(entry::ranges_plan(card, opcode)?);
-            }
-            _ => self.set_range(&mut command)?,
+        let (slot, command) = self.slots.begin(*card, opcode);
+        let filled = fill_in(&self.drive, command, entry);
+        if filled.is_err() {
+            self.slots.remove(slot);
         }
-        Ok(command)
-    }
-
-    /// Fills in what follows from a command's range: where its data lie, and its segments.
-    pub(super) fn set_range(&self, command: &mut Command) -> Result<(), Status> {
-        let card = command.card;
-        if matches!(command.opcode, Opcode::Read | Opcode::Write | Opcode::Compare) {
-            let plan = entry::data_plan(&self.drive, &card)?;
-            command.walk = plan.walk();
-            command.plan = Some(plan);
-        }
-        match self.regions(&card) {
-            Some(regions) => self.set_segments(command, regions),
-            None => command.rest = command.stretch,
-        }
-        Ok(())
-    }
-
-    fn set_segments(&self, command: &mut Command, [first, last]: [u64; 2]) {
-        let (sector, sectors) = command.stretch;
-        command.first_page = self.drive.page_of(sector).0;
-        let end = self.drive.page_of(sector + sectors - 1).0 + 1 - command.first_page;
-        let border = if first == last { end } else { self.drive.page_of(last * REGION_SECTORS).0 - command.first_page };
-        command.segments = [Segment::new(0, border), Segment::new(border, end)];
-        command.segment_count = 1 + u8::from(first != last);
-        command.segments_left = command.segment_count;
+        filled.map(|()| slot)
     }
 
     /// Starts the fetch of the next part of a PRP list, if any is missing.

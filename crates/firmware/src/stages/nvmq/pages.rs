@@ -2,6 +2,7 @@
 
 use super::Nvmq;
 use super::command::Command;
+use super::intake::set_range;
 use super::ranges::{Left, Member};
 use crate::message::*;
 use crate::policies::trans_of;
@@ -114,11 +115,10 @@ impl Nvmq {
     /// A command comes here because this thread owns its range.
     pub(super) fn on_forward(&mut self, turn: &mut Turn<'_>, forward: Forward) {
         let opcode = Opcode::try_from(forward.card.opcode).expect("it was parsed before it was forwarded");
-        let mut command = Command::new(forward.card, opcode);
-        if let Err(status) = self.set_range(&mut command) {
+        let (slot, command) = self.slots.begin(forward.card, opcode);
+        if let Err(status) = set_range(&self.drive, command) {
             command.fail(status);
         }
-        let slot = self.slots.insert(command);
         self.publish_activity();
         if let Some((record, running)) = self.ranges.arrive(forward.lock, forward.card.key, slot) {
             self.enter(turn, slot, 0, record, running);
