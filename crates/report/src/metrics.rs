@@ -83,6 +83,8 @@ const METRICS: &[Metric] = &[
     ("lock waits", Unit::Count, |run| run.locks.as_ref().map(|locks| locks.waits as f64)),
     ("lock wait mean", Unit::Nanos, |run| run.locks.as_ref()?.wait_mean),
     ("lock inquiry mean", Unit::Nanos, |run| run.locks.as_ref()?.inquiry_mean),
+    ("lock line mean", Unit::Nanos, |run| run.locks.as_ref()?.line_mean),
+    ("lock turn mean", Unit::Nanos, |run| run.locks.as_ref()?.turn_mean),
     ("flash reads", Unit::Count, |run| run.flash.as_ref().map(|flash| flash.reads as f64)),
     ("flash programs", Unit::Count, |run| run.flash.as_ref().map(|flash| flash.programs as f64)),
     ("flash erases", Unit::Count, |run| run.flash.as_ref().map(|flash| flash.erases as f64)),

@@ -81,7 +81,14 @@ fn parts() -> Summary {
             evictions: 480_000,
             ..Cache::of(Lookups { hits: 840_000, misses: 560_000 }, Lookups { hits: 400_000, misses: 200_000 })
         }),
-        locks: Some(Locks { acquires: 2_000_000, waits: 24_000, wait_mean: Some(3_400.0), inquiry_mean: Some(120.0) }),
+        locks: Some(Locks {
+            acquires: 2_000_000,
+            waits: 24_000,
+            wait_mean: Some(3_400.0),
+            inquiry_mean: Some(120.0),
+            line_mean: Some(30.0),
+            turn_mean: Some(80.0),
+        }),
         flash: Some(Flash {
             reads: 760_000,
             programs: 915_000,

@@ -223,7 +223,12 @@ fn processor_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
         let share = locks.waits as f64 / locks.acquires.max(1) as f64;
         let waited = locks.wait_mean.filter(|_| locks.waits > 0);
         let wait = waited.map(|mean| format!(" ({} on average)", nanos(mean))).unwrap_or_default();
-        let inquiry = locks.inquiry_mean.map(|mean| format!("; an inquiry takes {}", nanos(mean))).unwrap_or_default();
+        let mut inquiry =
+            locks.inquiry_mean.map(|mean| format!("; an inquiry takes {}", nanos(mean))).unwrap_or_default();
+        if let (Some(line), Some(turn)) = (locks.line_mean, locks.turn_mean) {
+            inquiry +=
+                &format!(", {} of it in line and {} at the thread that holds the lock", nanos(line), nanos(turn));
+        }
         let taken = count(locks.acquires as f64);
         lines.push(("locks", format!("{taken} taken, {} of them after a wait{wait}{inquiry}", percent(share))));
     }

@@ -63,6 +63,8 @@ struct Live {
     cursor: Time,
     after: u8,
     times: [Times; PARTS.len()],
+    /// Its last turn at a thread that does nothing but hold locks.
+    locking: Times,
 }
 
 /// Time of a command that counts as a part's.
@@ -74,8 +76,12 @@ struct Times {
     line: u64,
 }
 
-const RESTING: Live =
-    Live { cursor: Time::ZERO, after: QUEUEING as u8, times: [Times { part: 0, line: 0 }; PARTS.len()] };
+const RESTING: Live = Live {
+    cursor: Time::ZERO,
+    after: QUEUEING as u8,
+    times: [Times { part: 0, line: 0 }; PARTS.len()],
+    locking: Times { part: 0, line: 0 },
+};
 
 /// Mean parts of a latency.
 #[derive(Clone, Debug, Default)]
@@ -113,6 +119,10 @@ pub(crate) struct Counts {
     pub(crate) lock_waits: u64,
     pub(crate) lock_time: Span,
     pub(crate) lock_wait_time: Span,
+    /// Answers whose turn at a thread of the locks was seen, what the requests stood in line for it, and the turns themselves.
+    pub(crate) lock_turns: u64,
+    pub(crate) lock_line: Span,
+    pub(crate) lock_turn: Span,
     /// What workers waited, by [`Wait`].
     pub(crate) waits: [Span; 3],
     pub(crate) groups_reclaimed: u64,
@@ -135,6 +145,9 @@ impl Counts {
         self.lock_waits += other.lock_waits;
         self.lock_time += other.lock_time;
         self.lock_wait_time += other.lock_wait_time;
+        self.lock_turns += other.lock_turns;
+        self.lock_line += other.lock_line;
+        self.lock_turn += other.lock_turn;
         self.groups_reclaimed += other.groups_reclaimed;
         self.pages_moved += other.pages_moved;
         self.foreground += other.foreground;
@@ -379,6 +392,18 @@ impl Meter {
         self.live.get_mut(index)
     }
 
+    /// The turn of the request that this turn brings the answer to. Firmware that holds its locks in the same thread has none.
+    fn count_lock_turn(&mut self) {
+        let Some(Counted { key, .. }) = self.last else { return };
+        let Some(&mut Live { locking, .. }) = self.live(key) else { return };
+        if locking.part > 0 {
+            let counts = &mut self.window.counts;
+            counts.lock_turns += 1;
+            counts.lock_line += Span::from_picos(locking.line);
+            counts.lock_turn += Span::from_picos(locking.part);
+        }
+    }
+
     /// A part of what the last turn counted for was another part's work.
     fn divide(&mut self, part: LatencyPart, share: f64) {
         let Some(Counted { key, part: from, work, line }) = self.last else { return };
@@ -446,6 +471,7 @@ impl Meter {
                     counts.lock_waits += 1;
                     counts.lock_wait_time += inquiry;
                 }
+                self.count_lock_turn();
             }
             Note::Waited { key, on, since, until } => self.on_waited(key, on, since, until),
             Note::StructureLocked { waited } => {
@@ -528,6 +554,12 @@ impl Probe<Firmware> for Meter {
                     let times = &mut live.times[usize::from(share.turn)];
                     times.line += line;
                     times.part += work;
+                    if usize::from(share.turn) == ILOCK {
+                        live.locking = Times {
+                            line: record.started.since(record.arrived).picos(),
+                            part: record.ended.since(record.started).picos(),
+                        };
+                    }
                     self.last = Some(Counted { key, part: share.turn, work, line });
                 }
             }

@@ -170,6 +170,8 @@ fn locks(counts: &Counts) -> Locks {
         waits: counts.lock_waits,
         wait_mean: mean(counts.lock_wait_time, counts.lock_waits).or(Some(0.0)),
         inquiry_mean: mean(counts.lock_time, counts.locks),
+        line_mean: mean(counts.lock_line, counts.lock_turns),
+        turn_mean: mean(counts.lock_turn, counts.lock_turns),
     }
 }
 

@@ -64,6 +64,17 @@ fn forwarding_and_small_units_spare_the_wait_for_a_range() {
 }
 
 #[test]
+fn an_inquiry_has_its_line_and_its_turn_within_it() {
+    let device = deepflash();
+    let locks = run(&device, 1.0, all(&device), 4096).locks.expect("it locks");
+    let (line, turn) = (locks.line_mean.expect("ILOCK has threads"), locks.turn_mean.expect("ILOCK has threads"));
+    let inquiry = locks.inquiry_mean.expect("it asked");
+    // No read waits for another here. The answer's publishing alone is most of a turn.
+    assert_eq!(locks.waits, 0);
+    assert!(line > 0.0 && turn > 300.0 && line + turn <= inquiry, "{locks:?}");
+}
+
+#[test]
 fn with_tags_looked_up_reads_that_miss_pass_the_buffer_by() {
     let asked = |non_blocking| {
         let mut device = deepflash();
