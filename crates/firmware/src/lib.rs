@@ -36,8 +36,8 @@ pub(crate) use spares::Spares;
 pub use spares::spare_left;
 pub use stages::trans::write_points;
 pub use tables::{
-    Backup, BlockGroups, COMPLETION_VALID, Flaw, Frames, GroupState, HybridMap, Journal, Mapping, PageMap, Tables,
-    journal,
+    Backup, BlockGroups, COMPLETION_VALID, Flaw, Frames, GroupState, HybridMap, Journal, Mapping, PageMap, Past,
+    Tables, journal,
 };
 pub use work::Work;
 

@@ -241,7 +241,7 @@ impl Device {
 
     fn draw_prepared(
         &self,
-        prepare: &mut dyn FnMut(&Arc<Drive>, &Tables),
+        prepare: &mut dyn FnMut(&Arc<Drive>, &mut Tables),
     ) -> Result<(Drawing, Arc<Drive>), BuildError> {
         self.settings.check(self.drive.geometry.shape().page)?;
         self.timing.validate(&self.drive.geometry)?;

@@ -15,7 +15,7 @@ use firmware::{BlockGroups, Drive, Mapping, Settings, Tables};
 use flash::{Contents, Labels};
 use hybrid::AtHome;
 use in_order::InOrder;
-use rule::Share;
+use rule::{Rule, Share};
 use std::sync::Arc;
 use units::ChannelId;
 
@@ -49,26 +49,23 @@ impl Precondition {
     /// overwrites and reclaim of the emptiest group, the valid share of the groups, ordered by age, falls exponentially from
     /// 1 to the share of the next victim; that one parameter follows from the over-provisioning (Desnoyers, SYSTOR 2012).
     /// Before a full overwrite has passed (`times < 1`), only that share of pages is taken out of its first place.
-    pub(crate) fn write(&self, drive: &Drive, settings: &Settings, tables: &Tables, contents: &mut [Contents]) {
-        let groups = &tables.groups;
-        let (labels, written): (Arc<dyn Labels>, _) = match (self.fill, &tables.mapping) {
+    pub(crate) fn write(&self, drive: &Drive, settings: &Settings, tables: &mut Tables, contents: &mut [Contents]) {
+        let groups = &tables.groups.clone();
+        let shares = || Share::of_all(drive, settings, groups);
+        let (labels, written) = match (self.fill, &tables.mapping) {
             (Fill::None, _) => return,
             (_, Mapping::Hybrid(map)) => {
                 let (home, written) = AtHome::write(settings, map, groups);
-                (Arc::new(home), written)
+                (Arc::new(home) as Arc<dyn Labels>, written)
             }
-            (Fill::Sequential, Mapping::Page(map)) => {
-                let rule = InOrder::new(groups, settings.split, Share::of_all(drive, settings, groups));
-                let mut written = rule::write(&rule, settings.split, drive.pages(), map, groups);
-                (Arc::new(Checkpointed::write(rule, (drive, settings), tables, &mut written)), written)
+            (Fill::Sequential, Mapping::Page(_)) => {
+                follow(InOrder::new(groups, settings.split, shares()), drive, settings, tables)
             }
-            (Fill::Random { times }, Mapping::Page(map)) => {
+            (Fill::Random { times }, Mapping::Page(_)) => {
                 // The oldest group's valid share; the first overwrites have not reached the steady state yet.
                 let oldest = victim_share(drive, groups).max((-times).exp());
-                let shares = Share::of_all(drive, settings, groups);
-                let rule = Aged::new(groups, settings.split, shares, self.seed, &|age| oldest.powf(age));
-                let mut written = rule::write(&rule, settings.split, drive.pages(), map, groups);
-                (Arc::new(Checkpointed::write(rule, (drive, settings), tables, &mut written)), written)
+                let rule = Aged::new(groups, settings.split, shares(), self.seed, &|age| oldest.powf(age));
+                follow(rule, drive, settings, tables)
             }
         };
         program(&written, drive, groups, &labels, contents);
@@ -79,6 +76,22 @@ impl Precondition {
             }
         }
     }
+}
+
+/// Makes a rule the past of a page map, with a checkpoint of it; what flash holds then, and how many pages of which group are
+/// programmed.
+fn follow<R: Rule + 'static>(
+    rule: R,
+    drive: &Drive,
+    settings: &Settings,
+    tables: &mut Tables,
+) -> (Arc<dyn Labels>, Vec<(u32, u32)>) {
+    let mut written = rule::write(&rule, &tables.groups);
+    let past = Arc::new(Checkpointed::write(rule, (drive, settings), tables, &mut written));
+    if let Mapping::Page(map) = &mut tables.mapping {
+        map.follow(past.clone());
+    }
+    (past, written)
 }
 
 /// Leaves so many pages of each group on flash, as the labels say.

@@ -57,7 +57,7 @@ impl Architecture for DeepFlash {
     fn parts(&self, settings: &Settings) -> PartCounts {
         parts(&settings.threads)
     }
-    fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawing, DrawError> {
+    fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError> {
         STAFF.draw(materials, prepare)
     }
 }
@@ -83,7 +83,7 @@ impl Architecture for BaseDeepFlash {
     fn parts(&self, settings: &Settings) -> PartCounts {
         parts(&settings.threads)
     }
-    fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawing, DrawError> {
+    fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError> {
         STAFF.draw(materials, prepare)
     }
 }

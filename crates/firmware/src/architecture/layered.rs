@@ -66,7 +66,7 @@ impl Architecture for Layered {
     fn settle(&self, settings: Settings) -> Settings {
         plain(settings)
     }
-    fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawing, DrawError> {
+    fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError> {
         STAFF.draw(materials, prepare)
     }
 }

@@ -50,7 +50,7 @@ impl Architecture for ManyLayered {
     fn settle(&self, settings: Settings) -> Settings {
         Settings { deal: BlockDeal::Channel, ..plain(settings) }
     }
-    fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawing, DrawError> {
+    fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError> {
         STAFF.draw(materials, prepare)
     }
 }

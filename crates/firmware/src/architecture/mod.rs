@@ -103,7 +103,7 @@ pub trait Architecture: Sync {
         true
     }
     /// Draws the device. `prepare` is called once the tables are laid out and before any stage reads them: preconditioning.
-    fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawing, DrawError>;
+    fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError>;
 }
 
 /// All of them.

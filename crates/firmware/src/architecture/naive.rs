@@ -71,7 +71,7 @@ impl Architecture for Naive {
     fn settle(&self, settings: Settings) -> Settings {
         plain(settings)
     }
-    fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawing, DrawError> {
+    fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError> {
         STAFF.draw(materials, prepare)
     }
 }

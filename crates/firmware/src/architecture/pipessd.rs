@@ -66,7 +66,7 @@ impl Architecture for PipeSsd {
         settings.reclaim.window = settings.reclaim.window.min(MOVES_MAX);
         settings
     }
-    fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawing, DrawError> {
+    fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError> {
         draw(&materials, prepare)
     }
 }
@@ -79,17 +79,17 @@ struct Stages {
     post: Slot<Poster>,
 }
 
-fn draw(materials: &Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawing, DrawError> {
+fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError> {
     let mut plan = Blueprint::default();
     let Materials { drive, settings, .. } = materials;
-    let tables = Tables::new(&mut plan.memory, drive, settings);
+    let mut tables = Tables::new(&mut plan.memory, drive, settings);
     if !matches!(tables.mapping, Mapping::Page(_)) {
         return Err(DrawError::PageMappingOnly);
     }
     let owned = tables.groups.owned(0).count();
     let points = write_points(tables.groups.dies() as usize, owned);
     super::check_room(drive, &tables, points as u64 + u64::from(RESERVED_GROUPS) + 2)?;
-    prepare(&tables);
+    prepare(&mut tables);
     let pipeline = Pipeline::new(&mut plan.memory, tables.cache_entries, usize::from(settings.frames));
     let hardware = Hardware::reserve(&mut plan, drive, false);
     let stages = Stages {

@@ -195,11 +195,15 @@ impl Bounds {
 impl Staff {
     /// Draws the device: every part that the settings count, on the thread where this seats it. `prepare` is called once the
     /// tables are laid out.
-    pub(super) fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawing, DrawError> {
+    pub(super) fn draw(
+        &self,
+        materials: Materials,
+        prepare: &mut dyn FnMut(&mut Tables),
+    ) -> Result<Drawing, DrawError> {
         let mut plan = Blueprint::default();
-        let tables = Tables::new(&mut plan.memory, &materials.drive, &materials.settings);
+        let mut tables = Tables::new(&mut plan.memory, &materials.drive, &materials.settings);
         check_room(&materials, &tables)?;
-        prepare(&tables);
+        prepare(&mut tables);
         let bounds = Bounds::of(&materials);
         let hardware = Hardware::reserve(&mut plan, &materials.drive, tables.backup.room() > 0);
         let crew = Crew::reserve(&mut plan, &materials);

@@ -55,7 +55,7 @@ impl Architecture for Tradition {
     fn keeps_queue_order(&self) -> bool {
         false
     }
-    fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawing, DrawError> {
+    fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError> {
         draw(&materials, prepare)
     }
 }
@@ -67,11 +67,13 @@ struct Groups {
     fil: Vec<Slot<Fcmd>>,
 }
 
-fn draw(materials: &Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawing, DrawError> {
+fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError> {
     let mut plan = Blueprint::default();
     let Materials { drive, settings, placement } = materials;
-    let tables = Tables::new(&mut plan.memory, drive, settings);
-    let Mapping::Page(map) = tables.mapping.clone() else { return Err(DrawError::PageMappingOnly) };
+    let mut tables = Tables::new(&mut plan.memory, drive, settings);
+    if !matches!(tables.mapping, Mapping::Page(_)) {
+        return Err(DrawError::PageMappingOnly);
+    }
     let workers = settings.parts.nvmq;
     let owned = tables.groups.owned(0).count();
     let dies = tables.groups.dies() as usize / usize::from(workers);
@@ -79,7 +81,7 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawi
     // Every worker's open groups, one more of each that is not mapped whole yet, and what reclaim works with.
     let spare = u64::from(RESERVED_GROUPS) + 2 + (points as u64 + 1) * u64::from(workers);
     super::check_room(drive, &tables, spare)?;
-    prepare(&tables);
+    prepare(&mut tables);
     let hardware = Hardware::reserve(&mut plan, drive, false);
     let pool = Pool::new(&mut plan, &tables, settings.cache.lines_per_lock);
     let groups = Groups {
@@ -87,6 +89,7 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&Tables)) -> Result<Drawi
         workers: reserve(&mut plan, materials, "worker"),
         fil: reserve(&mut plan, materials, "fil"),
     };
+    let Mapping::Page(map) = tables.mapping.clone() else { unreachable!("a past does not change the scheme") };
     let shared = Shared { drive: drive.clone(), settings: *settings, tables, map, pool, workers, points };
     let mut drawing = Drawing { blueprint: plan, hardware, tables: shared.tables.clone() };
     install_fetch(&mut drawing, materials, &groups);

@@ -149,7 +149,7 @@ const BLOCK_BITS: u32 = 6;
 /// The widest fold that [`Ranks`] has tables for, which take some hundred KiB then.
 const TABLED_BITS: u32 = 12;
 
-/// Finds pages by their ranks as [`page_of_rank`] does, by tables where the threads are few but no power of two.
+/// Finds pages by their ranks as [`page_of_rank`] does, and ranks as [`rank_of`] does, by tables where the threads are few but no power of two.
 #[derive(Debug)]
 pub struct Ranks {
     split: AddressSplit,
@@ -161,13 +161,15 @@ pub struct Ranks {
     /// The pages of a thread within a block, by what the first of them is in the block's own order, and the lower bits of what they
     /// are folded with.
     within: Vec<u8>,
+    /// The same as a bit for each page of the block.
+    among: Vec<u64>,
 }
 
 impl Ranks {
     /// Of so many threads.
     pub fn new(split: AddressSplit, threads: u16) -> Self {
         let (count, bits) = (u32::from(threads), bits(threads.into()));
-        let mut ranks = Ranks { split, threads, bits, before: Vec::new(), within: Vec::new() };
+        let mut ranks = Ranks { split, threads, bits, before: Vec::new(), within: Vec::new(), among: Vec::new() };
         if split == AddressSplit::Plain || count.is_power_of_two() || bits > TABLED_BITS {
             return ranks;
         }
@@ -184,10 +186,40 @@ impl Ranks {
         for (first, low) in (0..count).flat_map(|first| (0..block).map(move |low| (first, low))) {
             let pages = (0..block).filter(|page| (page ^ low) % count == first).map(|page| page as u8);
             let mut pages: Vec<u8> = pages.collect();
+            ranks.among.push(pages.iter().fold(0, |bits, page| bits | 1 << page));
             pages.resize(block.div_ceil(count) as usize, 0);
             ranks.within.append(&mut pages);
         }
         ranks
+    }
+
+    /// The thread of a page, and its number among those of the thread.
+    pub fn rank(&self, lpn: Lpn) -> (u16, u32) {
+        let thread = trans_of(self.split, lpn, self.threads);
+        if self.within.is_empty() {
+            return (thread, rank_of(self.split, lpn, self.threads));
+        }
+        let threads = u32::from(self.threads);
+        let (run, in_run) = (lpn.0 >> self.bits, ((1 << self.bits) + threads - 1 - u32::from(thread)) / threads);
+        let (at, page) = ((lpn.0 & ((1 << self.bits) - 1)) >> BLOCK_BITS, lpn.0 % (1 << BLOCK_BITS));
+        let folded = fold(run, self.bits);
+        let pages = self.among[self.in_block(thread, at, folded)] & ((1 << page) - 1);
+        (thread, run * in_run + u32::from(self.before(thread, folded)[at as usize]) + pages.count_ones())
+    }
+
+    /// How many pages of a thread lie before each block of a run whose pages are folded with this.
+    fn before(&self, thread: u16, folded: u32) -> &[u16] {
+        let blocks = 1 << (self.bits - BLOCK_BITS);
+        let (thread, high) = (usize::from(thread), (folded >> BLOCK_BITS) as usize);
+        &self.before[(thread * blocks + high) * (blocks + 1)..][..blocks + 1]
+    }
+
+    /// Where the tables have what a thread has of a block of such a run.
+    fn in_block(&self, thread: u16, at: u32, folded: u32) -> usize {
+        let (thread, threads) = (u32::from(thread), u32::from(self.threads));
+        let place = ((at ^ folded >> BLOCK_BITS) << BLOCK_BITS) % threads;
+        let first = if thread >= place { thread - place } else { thread + threads - place };
+        (first << BLOCK_BITS | folded % (1 << BLOCK_BITS)) as usize
     }
 
     /// The page of a number among those of a thread.
@@ -195,25 +227,21 @@ impl Ranks {
         if self.within.is_empty() {
             return page_of_rank(self.split, thread, rank, self.threads);
         }
-        let (thread, threads) = (u32::from(thread), u32::from(self.threads));
-        let (blocks, block) = (1 << (self.bits - BLOCK_BITS), 1u32 << BLOCK_BITS);
-        let in_run = ((1 << self.bits) + threads - 1 - thread) / threads;
+        let threads = u32::from(self.threads);
+        let in_run = ((1 << self.bits) + threads - 1 - u32::from(thread)) / threads;
         let (run, left) = (rank / in_run, rank % in_run);
         let folded = fold(run, self.bits);
-        let (high, low) = (folded >> BLOCK_BITS, folded % block);
-        let before = &self.before[((thread * blocks + high) * (blocks + 1)) as usize..][..blocks as usize + 1];
+        let before = self.before(thread, folded);
         // Blocks have the same number of a thread's pages but for one: the right one is near.
-        let mut at = ((left * threads) >> BLOCK_BITS).min(blocks - 1) as usize;
+        let mut at = ((left * threads) >> BLOCK_BITS).min((1 << (self.bits - BLOCK_BITS)) - 1) as usize;
         while u32::from(before[at]) > left {
             at -= 1;
         }
         while u32::from(before[at + 1]) <= left {
             at += 1;
         }
-        let place = ((at as u32 ^ high) << BLOCK_BITS) % threads;
-        let first = if thread >= place { thread - place } else { thread + threads - place };
-        let pages = (first * block + low) * block.div_ceil(threads);
-        let page = self.within[(pages + left - u32::from(before[at])) as usize];
+        let of_block = self.in_block(thread, at as u32, folded) * (1usize << BLOCK_BITS).div_ceil(self.threads.into());
+        let page = self.within[of_block + (left - u32::from(before[at])) as usize];
         Lpn(run << self.bits | (at as u32) << BLOCK_BITS | u32::from(page))
     }
 }
@@ -282,6 +310,7 @@ mod tests {
                     let thread = trans_of(split, lpn, threads);
                     assert_eq!(page_of_rank(split, thread, *mine, threads), lpn, "{split:?}, {threads} threads");
                     assert_eq!(ranks.page(thread, *mine), lpn, "{split:?}, {threads} threads");
+                    assert_eq!(ranks.rank(lpn), (thread, *mine), "{split:?}, {threads} threads, {lpn}");
                     *mine += 1;
                 }
             }

@@ -385,15 +385,20 @@ impl BlockGroups {
     }
     /// Marks the valid pages of an empty group, by position, without a price: preconditioning.
     pub fn fill(&self, group: u32, valid: &[bool]) {
-        self.valid_count.set(group as usize, valid.iter().filter(|is_valid| **is_valid).count() as u64);
+        let count = valid.iter().filter(|is_valid| **is_valid).count();
+        self.valid_count.set(group as usize, count as u64);
         for (plane, first) in self.blocks(group).enumerate() {
             let mut on_plane = valid.iter().skip(plane).step_by(self.planes.value() as usize);
             // The bits of a word are gathered before it is touched: a group is many pages, its words are few.
             let (mut ppn, end) = (first.0, first.0 + self.pages_per_block.value());
             while ppn < end {
                 let next = end.min((ppn / 64 + 1) * 64);
-                let gathered = (ppn % 64..).zip(on_plane.by_ref().take((next - ppn) as usize));
-                let bits = gathered.fold(0, |bits, (bit, &is_valid)| bits | u64::from(is_valid) << bit);
+                let bits = if count == valid.len() {
+                    (u64::MAX >> (64 - (next - ppn))) << (ppn % 64)
+                } else {
+                    let gathered = (ppn % 64..).zip(on_plane.by_ref().take((next - ppn) as usize));
+                    gathered.fold(0, |bits, (bit, &is_valid)| bits | u64::from(is_valid) << bit)
+                };
                 self.valid.set_bits(ppn as usize / 64, bits);
                 ppn = next;
             }

@@ -4,6 +4,7 @@ use super::hybrid::HybridMap;
 use crate::policies::MergeKind;
 use crate::{BlockGroups, Drive, MappingScheme, Settings, Turn};
 use stage::{LineId, SharedMemory, Words};
+use std::fmt::Debug;
 use std::sync::Arc;
 use units::{Lpn, Ppn};
 
@@ -87,7 +88,8 @@ impl Mapping {
     pub(crate) fn snapshot(&self, segment: u32, from: usize, words: &mut [u64]) {
         let Mapping::Page(map) = self else { return };
         let first = segment as usize * map.changes.per_segment + 2 * from;
-        let entry = |at: usize| if at < map.entries.len() { map.entries.get(at) } else { 0 };
+        let place = |at: usize| if at < map.entries.len() { map.get(Lpn(at as u32)) } else { None };
+        let entry = |at: usize| place(at).map_or(UNTOLD, entry_of);
         for (word, at) in words.iter_mut().zip((first..).step_by(2)) {
             *word = entry(at) | entry(at + 1) << 32;
         }
@@ -97,6 +99,12 @@ impl Mapping {
     pub(crate) fn take_changed(&self, word: usize) -> u64 {
         self.changes().bits.take_bits(word)
     }
+}
+
+/// Where a drive that was filled before the run left its pages: a rule, so that it needs neither time nor memory for a map.
+pub trait Past: Debug + Send + Sync {
+    /// Where a page was left. Every page was written.
+    fn place(&self, lpn: Lpn) -> Ppn;
 }
 
 /// What changed since the last checkpoint: a bit for each segment of [`segment_entries`] map entries.
@@ -120,17 +128,39 @@ impl Changes {
     }
 }
 
-/// The page map: four bytes a page, 0 for unmapped.
+/// The entry of a page that nothing was said of: it is where the past left it, and nowhere without a past.
+const UNTOLD: u64 = 0;
+
+/// The entry of a page that is nowhere whatever the past says. Other entries are the place plus one.
+const NOWHERE: u64 = u32::MAX as u64;
+
+/// The page map: four bytes a page.
 #[derive(Clone, Debug)]
 pub struct PageMap {
     entries: Words,
     changes: Changes,
+    past: Option<Arc<dyn Past>>,
 }
 
 impl PageMap {
     fn new(memory: &mut SharedMemory, drive: &Drive) -> Self {
         let pages = drive.pages() as usize;
-        PageMap { entries: memory.narrow(pages), changes: Changes::new(memory, drive, pages) }
+        PageMap { entries: memory.narrow(pages), changes: Changes::new(memory, drive, pages), past: None }
+    }
+
+    /// Gives it a past, before any stage has a copy of it.
+    pub fn follow(&mut self, past: Arc<dyn Past>) {
+        self.past = Some(past);
+    }
+
+    /// What an entry says.
+    #[inline]
+    fn tell(&self, lpn: Lpn, entry: u64) -> Option<Ppn> {
+        match entry {
+            UNTOLD => self.past.as_ref().map(|past| past.place(lpn)),
+            NOWHERE => None,
+            entry => Some(Ppn(entry as u32 - 1)),
+        }
     }
 
     /// Logical pages that it has entries for.
@@ -140,17 +170,17 @@ impl PageMap {
 
     /// Reads an entry.
     pub(crate) fn load(&self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn> {
-        turn.load(&self.entries, lpn.0 as usize).checked_sub(1).map(|ppn| Ppn(ppn as u32))
+        self.tell(lpn, turn.load(&self.entries, lpn.0 as usize))
     }
 
     /// Writes an entry.
     pub(crate) fn store(&self, turn: &mut Turn<'_>, lpn: Lpn, ppn: Option<Ppn>) {
-        turn.store(&self.entries, lpn.0 as usize, ppn.map_or(0, |ppn| u64::from(ppn.0) + 1));
+        turn.store(&self.entries, lpn.0 as usize, ppn.map_or(NOWHERE, entry_of));
         self.changes.mark(lpn.0 as usize);
     }
 
     fn get(&self, lpn: Lpn) -> Option<Ppn> {
-        self.entries.get(lpn.0 as usize).checked_sub(1).map(|ppn| Ppn(ppn as u32))
+        self.tell(lpn, self.entries.get(lpn.0 as usize))
     }
 
     /// Where a page is, without a price.
@@ -161,10 +191,12 @@ impl PageMap {
 
     /// Gives all places of pages, without a price: recovery.
     pub(crate) fn each_place(&self, mut each: impl FnMut(Ppn)) {
+        let mut lpn = Lpn(0);
         self.entries.each_narrow(|entry| {
-            if let Some(place) = entry.checked_sub(1) {
-                each(Ppn(place));
+            if let Some(place) = self.tell(lpn, entry.into()) {
+                each(place);
             }
+            lpn.0 += 1;
         });
     }
 
@@ -187,12 +219,18 @@ impl PageMap {
 
     /// Says that a page is nowhere, without a price: recovery.
     pub(crate) fn unset(&self, lpn: Lpn) {
-        self.entries.set(lpn.0 as usize, 0);
+        self.entries.set(lpn.0 as usize, NOWHERE);
     }
 
-    /// Says where a page is, without a price: preconditioning and recovery.
+    /// Says where a page is, without a price: recovery.
     #[inline]
-    pub fn set(&self, lpn: Lpn, ppn: Ppn) {
-        self.entries.set(lpn.0 as usize, u64::from(ppn.0) + 1);
+    pub(crate) fn set(&self, lpn: Lpn, ppn: Ppn) {
+        self.entries.set(lpn.0 as usize, entry_of(ppn));
     }
+}
+
+/// The entry of a page that is somewhere. Nor is this [`NOWHERE`]: a drive has fewer pages (see [`flash::Geometry`]).
+#[inline]
+fn entry_of(ppn: Ppn) -> u64 {
+    u64::from(ppn.0) + 1
 }

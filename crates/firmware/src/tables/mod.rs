@@ -16,7 +16,7 @@ pub use hybrid::HybridMap;
 pub(crate) use hybrid::Place;
 pub use journal::Journal;
 pub(crate) use lines::{Line, Pieces, Pipeline, Retired, Watcher};
-pub use mapping::{Mapping, PageMap};
+pub use mapping::{Mapping, PageMap, Past};
 
 use crate::{Drive, Settings};
 use stage::{LINE_BYTES, SharedMemory, Words};

@@ -71,6 +71,15 @@ impl Aged {
         let ranks = Ranks::new(split, shares.len() as u16);
         Aged { groups: groups.clone(), ranks, shares, threads, ordinals, seed }
     }
+
+    /// Where a page of a course is within its group.
+    #[inline]
+    fn place_in(&self, course: &Course, ordinal: u32, page: u32) -> Ppn {
+        let filled = &course.filled[ordinal as usize];
+        let nth = page - filled.before;
+        let position = if course.is_youngest(ordinal) { nth } else { course.positions.keyed(filled.keys).at(nth) };
+        self.groups.page(filled.group, position)
+    }
 }
 
 /// How many valid pages the groups before each have, oldest first; what rounding leaves over goes into the youngest.
@@ -165,6 +174,16 @@ impl Rule for Aged {
         &self.shares
     }
 
+    fn place(&self, thread: usize, rank: u32) -> Ppn {
+        let course = &self.threads[thread];
+        let page = course.order.place(rank);
+        let mut ordinal = course.near[(page >> course.cell_bits) as usize];
+        while course.before[ordinal as usize + 1] <= page {
+            ordinal += 1;
+        }
+        self.place_in(course, ordinal, page)
+    }
+
     fn places(&self, thread: usize, first: u32, places: &mut [Ppn]) {
         let course = &self.threads[thread];
         let mut pages: Vec<u32> = (first..).take(places.len()).collect();
@@ -172,10 +191,7 @@ impl Rule for Aged {
         let ordinals = course.groups_of(&pages);
         ordinals.iter().for_each(|&ordinal| prefetch_index(&course.filled[..], ordinal as usize));
         for ((place, page), ordinal) in places.iter_mut().zip(pages).zip(ordinals) {
-            let filled = &course.filled[ordinal as usize];
-            let nth = page - filled.before;
-            let position = if course.is_youngest(ordinal) { nth } else { course.positions.keyed(filled.keys).at(nth) };
-            *place = self.groups.page(filled.group, position);
+            *place = self.place_in(course, ordinal, page);
         }
     }
 

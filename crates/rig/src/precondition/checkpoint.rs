@@ -3,7 +3,7 @@
 
 use super::rule::{Rule, each_place};
 use firmware::journal::{COMMIT, HEAD, HEAD_WORDS, JOURNAL_OWNER, mark_of};
-use firmware::{BlockGroups, Drive, GroupState, Owners, Settings, Tables};
+use firmware::{BlockGroups, Drive, GroupState, Owners, Past, Ranks, Settings, Tables};
 use flash::{Labels, Oob};
 use units::{Lpn, Ppn};
 
@@ -17,6 +17,7 @@ pub(super) struct Checkpointed<R> {
     rule: R,
     groups: BlockGroups,
     owners: Owners,
+    ranks: Ranks,
     /// Logical pages of the drive.
     pages: u32,
     per_segment: u32,
@@ -53,6 +54,7 @@ impl<R: Rule> Checkpointed<R> {
             rule,
             groups: groups.clone(),
             owners: Owners::new(settings.split, settings.parts.trans),
+            ranks: Ranks::new(settings.split, settings.parts.trans),
             pages: drive.pages(),
             per_segment: tables.mapping.segment_entries() as u32,
             segments,
@@ -77,6 +79,13 @@ impl<R: Rule> Checkpointed<R> {
             let at = lpn.0 - first;
             payload[at as usize / 2] |= (u64::from(ppn.0) + 1) << (at % 2 * u32::BITS);
         });
+    }
+}
+
+impl<R: Rule> Past for Checkpointed<R> {
+    fn place(&self, lpn: Lpn) -> Ppn {
+        let (thread, rank) = self.ranks.rank(lpn);
+        self.rule.place(thread.into(), rank)
     }
 }
 

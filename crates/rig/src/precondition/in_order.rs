@@ -33,6 +33,16 @@ impl Rule for InOrder {
         &self.shares
     }
 
+    fn place(&self, thread: usize, rank: u32) -> Ppn {
+        let (share, planes) = (&self.shares[thread], self.groups.planes());
+        let in_stripe = share.points * self.groups.pages();
+        let (stripe, within) = (rank / in_stripe, rank % in_stripe);
+        let lanes = self.lanes(share, stripe);
+        let (chunk, plane) = (within / planes, within % planes);
+        let group = share.groups[(stripe * share.points + chunk % lanes) as usize];
+        self.groups.page(group, chunk / lanes * planes + plane)
+    }
+
     fn places(&self, thread: usize, first: u32, places: &mut [Ppn]) {
         let (share, planes, full) = (&self.shares[thread], self.groups.planes(), self.groups.pages());
         let (in_stripe, next_plane) = (share.points * full, self.groups.pages_per_block());

@@ -1,14 +1,12 @@
 //! A past as a rule: where each logical page was left, what each physical page holds, and the tables written from it.
 
-use firmware::{AddressSplit, BlockGroups, Drive, Owners, PageMap, Settings, shares, write_points};
+use firmware::{BlockGroups, Drive, Owners, Settings, shares, write_points};
 use flash::Labels;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 use units::{Lpn, Ppn};
 
-/// Logical pages of a piece of work.
-const PIECE_PAGES: u32 = 1 << 19;
 /// Groups of a piece of work.
 const PIECE_GROUPS: u32 = 1 << 10;
 
@@ -19,7 +17,9 @@ const PIECE_GROUPS: u32 = 1 << 10;
 pub(super) trait Rule: Labels {
     /// What the threads have.
     fn shares(&self) -> &[Share];
-    /// Where the pages of ranks from `first` on are: as many as there is room for.
+    /// Where the page of a rank is.
+    fn place(&self, thread: usize, rank: u32) -> Ppn;
+    /// The same of the ranks from `first` on: as many as there is room for.
     fn places(&self, thread: usize, first: u32, places: &mut [Ppn]);
     /// How many pages of a group are programmed: the first of it.
     fn written(&self, thread: usize, ordinal: u32) -> u32;
@@ -70,21 +70,8 @@ impl Share {
     }
 }
 
-/// Writes the tables of page mapping by a rule, on all cores of this machine, and says how many pages of which group are
-/// programmed.
-pub(super) fn write(
-    rule: &impl Rule,
-    split: AddressSplit,
-    pages: u32,
-    map: &PageMap,
-    groups: &BlockGroups,
-) -> Vec<(u32, u32)> {
-    let owners = Owners::new(split, rule.shares().len() as u16);
-    in_pieces(pages.div_ceil(PIECE_PAGES), |piece| {
-        let first = piece * PIECE_PAGES;
-        let lpns = first..pages.min(first.saturating_add(PIECE_PAGES));
-        each_place(rule, &owners, lpns, |lpn, ppn| map.set(lpn, ppn));
-    });
+/// Writes by a rule which pages of which group are valid, on all cores of this machine, and says how many of which are programmed.
+pub(super) fn write(rule: &impl Rule, groups: &BlockGroups) -> Vec<(u32, u32)> {
     for (thread, share) in rule.shares().iter().enumerate() {
         let count = share.groups.len() as u32;
         in_pieces(count.div_ceil(PIECE_GROUPS), |piece| {
