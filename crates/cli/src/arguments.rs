@@ -145,7 +145,7 @@ pub(crate) struct Shared {
     /// Requests measured in each phase
     #[arg(long, value_name = "N")]
     pub(crate) ios: Option<String>,
-    /// Virtual time measured in each phase, for example 1s
+    /// Time measured in each phase, for example 1s; virtual in the sim world. A bare number is of milliseconds
     #[arg(long, value_name = "TIME", conflicts_with = "ios")]
     pub(crate) duration: Option<String>,
     /// end: as many requests or as long as said; steady: in rounds, until the last five are alike (SNIA PTS)

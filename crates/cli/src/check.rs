@@ -160,7 +160,13 @@ impl CheckArguments {
         let checked = Checked { architectures, failure };
         shell.put(json, &serde_json::to_string_pretty(&checked)?)?;
         match checked.failure {
-            None => Ok(()),
+            None => {
+                let verdict = match &self.mutation {
+                    Some(name) => format!("none of {count} runs found the planted bug {name}: more runs may (--runs)"),
+                    None => format!("{count} runs held"),
+                };
+                Ok(shell.say(&format!("{verdict}\n"))?)
+            }
             Some(Found { after, error, repeat, smallest_error, smallest }) => Err(FaultFound {
                 message: format!("after {after} runs that held: {error}\nto repeat it: {repeat}"),
                 help: format!("the smallest run that fails: {smallest}\n{smallest_error}"),

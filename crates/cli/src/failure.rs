@@ -136,6 +136,10 @@ fn advice(error: &anyhow::Error) -> Option<String> {
     }
     match session(error)? {
         SessionError::Build(_) => None,
+        SessionError::Media(flash::MediaFault::WornOut { .. }) => Some(
+            "blocks stand device.erase_limit erases; with device.media.faults = true a worn block is retired instead"
+                .into(),
+        ),
         _ => Some(
             "this is a fault of the firmware or the model, not of the input; the same command and seed repeat it"
                 .into(),
@@ -155,6 +159,9 @@ fn advice_on_configuration(error: &ConfigError) -> Option<String> {
             "platform.device" => list("devices"),
             "platform.processor" => list("processors"),
             "workload.phases" => list("workloads"),
+            "device.user_bytes" => {
+                Some("device.user_bytes = \"derived\" follows the array, by device.over_provisioning".into())
+            }
             _ => None,
         },
         _ => None,
@@ -170,7 +177,7 @@ fn advice_on_trace(error: &TraceError) -> Option<String> {
             "--lenient counts such lines and skips them; --format NAME reads them as another format".into()
         }
         TraceError::OutOfBounds { .. } => {
-            "--device NAME takes a larger drive, --wrap folds addresses into this one".into()
+            "--device NAME takes a larger drive, --wrap takes addresses modulo the size of this one".into()
         }
         _ => return None,
     })

@@ -3,21 +3,24 @@
 use crate::Shell;
 use crate::arguments::Shared;
 use crate::failure::unusable;
-use crate::run::{Measurement, check_supported};
+use crate::run::{Measurement, ROUNDS_DECIDE, check_supported};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use host::{Pace, Phase};
 use report::{Replay, Summary};
 use rig::config::Resolved;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use units::{Bytes, SECTOR_BYTES};
 use workload::Source;
 use workload::replay::{Bounds, CountUnit, Devices, Event, FORMATS, Mode, Options, TimeUnit, Trace, format_named};
 
+/// What messages call a trace that comes from there.
+const STANDARD_INPUT: &str = "standard input";
+
 /// What `replay` is told.
 #[derive(Args)]
 pub(crate) struct ReplayArguments {
-    /// The trace: plain, or compressed with zstd, gzip or xz
+    /// The trace: plain, or compressed with zstd, gzip or xz; - is standard input
     trace: PathBuf,
     /// Configuration file
     #[arg(long, value_name = "FILE")]
@@ -43,7 +46,8 @@ pub(crate) struct ReplayArguments {
     /// Which event of a block trace is a request: queued by the application, or issued to the drive
     #[arg(long, value_enum, default_value_t = Point::Queued)]
     event: Point,
-    /// Where the devices of the trace go: each to a namespace of its own, all into one address space, or only the one of a number
+    /// Where the devices of the trace go: each to a namespace of its own, all into one address space, or only
+    /// the one at a place in their order, from 0
     #[arg(long, value_name = "separate|fold|N", default_value = "separate")]
     devices: String,
     /// Counts lines that cannot be used, and skips them
@@ -92,10 +96,13 @@ impl ReplayArguments {
         let (trace, namespaces) = self.fit(&resolved)?;
         self.shared.note_idle(shell, &["--workload", "--block-size"], "the trace says what is asked for")?;
         let phase = self.phase(&resolved, &trace)?;
+        if phase.rounds.is_some() {
+            self.shared.note_idle(shell, &["--ios", "--duration"], ROUNDS_DECIDE)?;
+        }
         let json = shell.json(self.shared.json.as_deref())?;
         self.introduce(shell, &trace, &namespaces)?;
         let mut device = resolved.plan();
-        device.drive.namespaces = namespaces;
+        device.drive.namespaces.clone_from(&namespaces);
         let requests = trace.summary().records;
         let expected = phase.ios.unwrap_or(requests).min(requests);
         let complete = |summary: &mut Summary| {
@@ -105,6 +112,7 @@ impl ReplayArguments {
                 mode: if self.mode == Timing::Timed { "timed" } else { "closed" }.into(),
                 requests: expected,
                 skipped: trace.summary().skipped,
+                ..described(&trace, &namespaces)
             });
         };
         let measurement = Measurement { resolved: &resolved, device, then_cut: false, expected, complete: &complete };
@@ -112,6 +120,9 @@ impl ReplayArguments {
     }
 
     fn name(&self) -> String {
+        if self.trace == Path::new("-") {
+            return STANDARD_INPUT.into();
+        }
         self.trace.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
@@ -138,7 +149,7 @@ impl ReplayArguments {
         Ok(phase)
     }
 
-    fn options(&self, bounds: Bounds) -> anyhow::Result<Options> {
+    fn options(&self) -> anyhow::Result<Options> {
         let devices = match self.devices.as_str() {
             "separate" => Devices::Separate,
             "fold" => Devices::Fold,
@@ -155,18 +166,22 @@ impl ReplayArguments {
             count_unit: if self.count_unit == Count::Pages { CountUnit::Pages } else { CountUnit::Sectors },
             event: if self.event == Point::Issued { Event::Issued } else { Event::Queued },
             devices,
-            bounds,
+            bounds: Bounds::Open,
             lenient: self.lenient,
         })
     }
 
-    fn open(&self, bounds: Bounds) -> anyhow::Result<Trace> {
-        Ok(Trace::open(&self.trace, &self.options(bounds)?)?)
+    fn open(&self) -> anyhow::Result<Trace> {
+        let options = self.options()?;
+        if self.trace == Path::new("-") {
+            return Ok(Trace::read(Path::new(STANDARD_INPUT), std::io::stdin(), &options)?);
+        }
+        Ok(Trace::open(&self.trace, &options)?)
     }
 
     /// The trace, and the namespaces of a drive that it fits: the drive's own if it has several, else one for each device.
     fn fit(&self, resolved: &Resolved) -> anyhow::Result<(Trace, Vec<u64>)> {
-        let trace = self.open(Bounds::Open)?;
+        let trace = self.open()?;
         let (ends, page) = (ends(&trace, self.devices == "fold"), resolved.device.geometry.shape().page);
         let own = &resolved.device.namespaces;
         let dealt = if own.len() > 1 { Some(own.clone()) } else { deal(&ends, resolved.device.user, page) };
@@ -181,20 +196,15 @@ impl ReplayArguments {
                 format!("{}: {} devices, but the drive has {} namespaces", self.name(), ends.len(), own.len());
             return Err(unusable(message, "leave device.namespace_bytes alone: the drive is dealt to the devices"));
         }
-        // Each device gets the same, and what lies past that is folded or refused.
+        // Each device gets the same, and what lies past that is refused or taken modulo that.
         let sectors = resolved.device.user.0 / ends.len() as u64 / page.0 * page.0 / SECTOR_BYTES;
         let namespaces = if own.len() > 1 { own.clone() } else { vec![sectors; ends.len()] };
-        let least = namespaces.iter().copied().min().unwrap_or(0);
-        if least == 0 {
+        if namespaces.contains(&0) {
             let message = format!("{}: {} devices are more than the drive has pages", self.name(), ends.len());
             return Err(unusable(message, "--devices fold puts them into one address space"));
         }
-        if self.wrap {
-            return Ok((self.open(Bounds::Wrap(least))?, namespaces));
-        }
-        if ends.len() == 1 || own.len() > 1 {
-            // Names the line that reaches farthest.
-            return Ok((self.open(Bounds::Refuse(least))?, namespaces));
+        if self.wrap || ends.len() == 1 || own.len() > 1 {
+            return Ok((trace.within(&namespaces, self.wrap)?, namespaces));
         }
         let needed: u64 = ends.iter().sum();
         let message = format!(
@@ -227,6 +237,28 @@ impl ReplayArguments {
             shell.warn(&format!("skipped {message}\n"))?;
         }
         Ok(())
+    }
+}
+
+/// What a result says of a trace and where it went.
+fn described(trace: &Trace, namespaces: &[u64]) -> Replay {
+    let summary = trace.summary();
+    let found = &summary.statistics;
+    Replay {
+        devices: summary.devices.len() as u64,
+        namespace_bytes: namespaces.iter().map(|sectors| sectors * SECTOR_BYTES).collect(),
+        assumed: summary.assumed.clone(),
+        wrapped: summary.wrapped,
+        reordered: summary.reordered,
+        read_fraction: found.read_fraction(),
+        read_bytes_mean: found.read_bytes_mean(),
+        write_bytes_mean: found.write_bytes_mean(),
+        randomness: found.randomness(),
+        unaligned_fraction: found.unaligned_fraction(),
+        touched_bytes: summary.unique_pages.saturating_mul(4096),
+        end_bytes: found.end.0 * SECTOR_BYTES,
+        span_ns: summary.timed.then(|| found.span().nanos()),
+        ..Replay::default()
     }
 }
 

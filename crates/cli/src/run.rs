@@ -12,12 +12,15 @@ use host::Phase;
 use report::{Summary, render_on};
 use rig::config::{Resolved, World};
 use rig::{Device, Recovery, Session};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use units::Span;
 
 /// Turns and die operations that a time line holds: what a browser still shows with ease.
 const TIMELINE_EVENTS: usize = 1_000_000;
+
+/// Why a length changes nothing where a run goes on until it is steady.
+pub(crate) const ROUNDS_DECIDE: &str = "rounds go on until the figures are steady (--round is their length)";
 
 /// What `run` is told.
 #[derive(Args)]
@@ -42,6 +45,9 @@ impl RunArguments {
         }
         let json = shell.json(self.shared.json.as_deref())?;
         let phases = resolved.phases();
+        if phases.iter().all(|phase| phase.rounds.is_some()) {
+            self.shared.note_idle(shell, &["--ios", "--duration"], ROUNDS_DECIDE)?;
+        }
         let expected = phases.iter().map(|phase| phase.ios.unwrap_or(0)).sum();
         let unlimited = phases.iter().any(|phase| phase.ios.is_none());
         let mut device = resolved.plan();
@@ -81,10 +87,32 @@ pub(crate) fn check_supported(shared: &Shared, resolved: &Resolved) -> anyhow::R
         let message = format!("--report {}: HTML reports come with a later version", folder.display());
         return Err(unusable(message, "--json FILE has all the figures"));
     }
+    if let Some(timeline) = &resolved.timeline {
+        let (shown, json) = (timeline.display(), shared.json.as_deref().filter(|&json| json != "-"));
+        if timeline == Path::new("-") {
+            return Err(unusable("--timeline is -; expected a file: standard output has the results", ""));
+        }
+        if json.is_some_and(|json| is_one_file(timeline, Path::new(json))) {
+            return Err(unusable(format!("--timeline and --json are both {shown}; expected two files"), ""));
+        }
+    }
+    if matches!(resolved.world, World::Threads { .. }) && resolved.plan().series.is_some() {
+        return Err(unusable("run.series_ms: expected none with --world threads; real threads keep no samples", ""));
+    }
     if matches!(resolved.world, World::Threads { .. }) && resolved.timeline.is_some() {
         return Err(unusable("--timeline: expected --world sim; real threads keep no record of their turns", ""));
     }
     Ok(())
+}
+
+/// Whether two paths lead to the same file, which need not be there yet.
+fn is_one_file(one: &Path, other: &Path) -> bool {
+    let whole = |path: &Path| {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let made = folder.canonicalize().map(|folder| folder.join(path.file_name().unwrap_or_default()));
+        path.canonicalize().or(made).unwrap_or_else(|_| path.into())
+    };
+    whole(one) == whole(other)
 }
 
 /// A device that is run and looked at.

@@ -302,9 +302,12 @@ impl Settings {
     }
 
     fn check_journal(&self, page: Bytes) -> Result<(), SettingsError> {
-        if self.parts.log > 0 && (self.journal.interval == Span::ZERO || self.journal.window == 0) {
-            let (key, value) = ("journal.interval_ms".into(), "0".into());
-            return Err(SettingsError { key, value, expected: "a positive interval and window".into() });
+        let nothing = [
+            ("journal.interval_ms", self.journal.interval == Span::ZERO),
+            ("journal.window", self.journal.window == 0),
+        ];
+        if let Some((key, _)) = nothing.into_iter().find(|&(_, is_zero)| is_zero && self.parts.log > 0) {
+            return Err(SettingsError { key: key.into(), value: "0".into(), expected: "more than 0".into() });
         }
         if !(self.journal.busy_share > 0.0 && self.journal.busy_share <= 1.0) {
             let (key, value) = ("journal.busy_share".into(), self.journal.busy_share.to_string());

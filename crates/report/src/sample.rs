@@ -136,6 +136,8 @@ fn parts() -> Summary {
             mode: "closed".into(),
             requests: 2_000_000,
             skipped: 3,
+            span_ns: Some(604_800_000_000_000),
+            ..Replay::default()
         }),
         ..Summary::default()
     }

@@ -396,6 +396,45 @@ pub struct Replay {
     pub requests: u64,
     /// Lines that were no request for this drive.
     pub skipped: u64,
+    /// Devices that it names.
+    #[serde(default)]
+    pub devices: u64,
+    /// The namespaces of the drive, bytes.
+    #[serde(default)]
+    pub namespace_bytes: Vec<u64>,
+    /// What its format leaves open and the reader assumed, in words.
+    #[serde(default)]
+    pub assumed: String,
+    /// Requests past the end of their namespace, taken modulo its size.
+    #[serde(default)]
+    pub wrapped: u64,
+    /// Requests behind later ones in the file, put in the order of time.
+    #[serde(default)]
+    pub reordered: u64,
+    /// Reads among reads and writes.
+    #[serde(default)]
+    pub read_fraction: f64,
+    /// Mean size of a read, bytes.
+    #[serde(default)]
+    pub read_bytes_mean: f64,
+    /// Mean size of a write, bytes.
+    #[serde(default)]
+    pub write_bytes_mean: f64,
+    /// Requests that do not continue the one before, as a share.
+    #[serde(default)]
+    pub randomness: f64,
+    /// Requests that begin or end off a boundary of 4 KiB, as a share.
+    #[serde(default)]
+    pub unaligned_fraction: f64,
+    /// Distinct 4 KiB pages that it touches, bytes.
+    #[serde(default)]
+    pub touched_bytes: u64,
+    /// How far it reaches, bytes.
+    #[serde(default)]
+    pub end_bytes: u64,
+    /// From its first request to its last, ns; nothing where it has no times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span_ns: Option<u64>,
 }
 
 impl Summary {
@@ -463,7 +502,9 @@ mod tests {
             "/samples/0",
             "at_ns length_ns iops bandwidth read_bandwidth write_bandwidth groups pages_moved journal_pages",
         ),
-        ("/trace", "name format mode requests skipped"),
+        ("/trace", "name format mode requests skipped devices namespace_bytes assumed wrapped reordered"),
+        ("/trace", "read_fraction read_bytes_mean write_bytes_mean randomness unaligned_fraction"),
+        ("/trace", "touched_bytes end_bytes span_ns"),
         ("", "space"),
         ("/wear", "erase_count_stddev"),
         ("/space", "logical_pages array_pages data_pages closed_pages closed_valid_pages group_pages"),

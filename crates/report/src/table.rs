@@ -49,6 +49,13 @@ fn headline(page: Page, summary: &Summary, out: &mut String) {
         how += &format!("; {state} after {}", of(steady.rounds, "round"));
     }
     *out += &page.wrap("  ", &how);
+    let failed = summary.media.as_ref().map_or(0, |media| media.failed_commands);
+    if failed > 0 {
+        // They are answered at once, so that what is printed above may be of them more than of flash.
+        let (failed, noun) = (count(failed as f64), if failed == 1 { "command" } else { "commands" });
+        let note = format!("{failed} {noun} failed with a media error since the run began; they count as requests");
+        *out += &page.wrap("  ", &note);
+    }
     if let Some(steady) = &summary.steady_state {
         *out += &page.wrap("  ", &rounds(steady));
     }
@@ -282,6 +289,9 @@ fn flash_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
         if media.damaged_sectors > 0 {
             line += &format!("; {}", of(media.damaged_sectors, "damaged sector"));
         }
+        if media.failed_operations > 0 {
+            line += &format!("; programs and erases that failed: {}", media.failed_operations);
+        }
         lines.push(("media", line));
     }
 }
@@ -298,6 +308,15 @@ mod tests {
     use super::*;
     use crate::Lookups;
     use crate::sample::sample;
+
+    #[test]
+    fn commands_that_failed_are_not_passed_over() {
+        let mut failing = sample();
+        assert!(!render_on(Page::PLAIN, &failing).contains("media error"));
+        failing.media.as_mut().expect("it has media").failed_commands = 39_571;
+        let text = render_on(Page::PLAIN, &failing);
+        assert!(text.contains("39.6 k commands failed with a media error since the run began"), "{text}");
+    }
 
     #[test]
     fn the_sample_looks_as_it_should() {

@@ -179,7 +179,7 @@ impl Service {
         }
         let served = desk.came_to.unwrap_or(Err(ServeError::Stuck));
         let ended = served?;
-        check_tables(&tables, drive.pages(), |_| None)?;
+        check_tables(&tables, drive.pages(), |_| None, |_| false)?;
         if let Some(file) = file {
             file.close().map_err(BuildError::from)?;
         }

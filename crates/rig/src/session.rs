@@ -1,5 +1,6 @@
 //! A run: phase after phase in one of the two worlds, each summed up, and what must hold at its end.
 
+mod agree;
 mod drain;
 
 use crate::array::{media_summary, space, wear};
@@ -27,6 +28,9 @@ use std::time::Instant;
 use thiserror::Error;
 use units::{CoreId, Lpn, Ppn, Span, StageId, Time};
 use workload::IoKind;
+
+use agree::ErasesAhead;
+pub(crate) use agree::check_tables;
 
 /// A run that went wrong.
 #[derive(Debug, Error)]
@@ -108,6 +112,8 @@ pub struct Session {
     /// What watches the power, and the energy there is when it fails.
     watch: Option<StageId>,
     power: Option<PowerBudget>,
+    /// How tables and flash counted erases at the beginning, where they are to be compared.
+    erases: Option<ErasesAhead>,
 }
 
 impl Session {
@@ -160,7 +166,7 @@ impl Session {
         let (core_slot, energy) = (processor.core_slot, processor.energy);
         let sim = Sim::with_probe(blueprint, processor, meter);
         let pages = drive.pages();
-        Session {
+        let mut session = Session {
             sim,
             tables,
             drive,
@@ -179,7 +185,11 @@ impl Session {
             fails,
             watch,
             power: device.power,
-        }
+            erases: None,
+        };
+        session.erases =
+            device.check.then(|| ErasesAhead::of(&session.tables, &session.channels().collect::<Vec<_>>()));
+        session
     }
 
     /// What happened to the sub-requests of a pipeline so far, as many steps as events are kept.
@@ -443,15 +453,17 @@ impl Session {
     pub fn check_invariants(&self) -> Result<(), SessionError> {
         let channels: Vec<&ChannelStage> = self.channels().collect();
         let geometry = channels[0].contents().geometry();
-        check_tables(&self.tables, self.pages, |ppn| {
+        let held = |ppn| {
             let (channel, _) = geometry.die_of(geometry.block_of(ppn));
             channels[channel.index()].contents().labelled(ppn)
-        })
+        };
+        let is_stale = |ppn| self.erases.as_ref().is_some_and(|erases| erases.is_ordered(&self.tables, &channels, ppn));
+        check_tables(&self.tables, self.pages, held, is_stale)
     }
 
     /// The same, in the midst of a run: flash is not looked at, for what it holds may be on its way.
     pub(crate) fn check_maps(&self) -> Result<(), SessionError> {
-        check_tables(&self.tables, self.pages, |_| None)
+        check_tables(&self.tables, self.pages, |_| None, |_| false)
     }
 
     /// The tables that the firmware's stages share, for checks between phases.
@@ -525,37 +537,6 @@ pub(crate) fn add_journal_wear(summary: &mut Summary, tables: &Tables) {
     if let Some(journal) = &mut summary.journal {
         (journal.erase_count_min, journal.erase_count_max) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
     }
-}
-
-/// Checks that the map, the valid pages and their counts agree, and that a mapped page holds its logical page, as far as
-/// `labelled` knows what a page holds.
-pub(crate) fn check_tables(
-    tables: &Tables,
-    pages: u32,
-    labelled: impl Fn(Ppn) -> Option<Lpn>,
-) -> Result<(), SessionError> {
-    let groups = &tables.groups;
-    let mut counted = vec![0u32; groups.count() as usize];
-    for lpn in (0..pages).map(Lpn) {
-        let Some(ppn) = tables.mapping.get(lpn) else { continue };
-        let fault = |what: &str| Err(SessionError::Invariant(format!("{lpn} is mapped to {ppn}, {what}")));
-        if !groups.is_valid(ppn) {
-            return fault("which is not valid");
-        }
-        counted[groups.of(ppn) as usize] += 1;
-        // A page whose program is still under way is not on flash yet.
-        if let Some(held) = labelled(ppn).filter(|&held| held != lpn) {
-            return fault(&format!("which holds {held}"));
-        }
-    }
-    for (group, &counted) in counted.iter().enumerate() {
-        let kept = groups.valid_count(group as u32);
-        if kept != counted {
-            let what = format!("group {group} counts {kept} valid pages, the map has {counted} there");
-            return Err(SessionError::Invariant(what));
-        }
-    }
-    Ok(())
 }
 
 fn list(unanswered: &[Unanswered]) -> String {

@@ -66,7 +66,7 @@ pub(crate) fn summarise(
         power_w: window.power(),
         bounds: window.bounds(seen.iops),
         cache: (labels.parts.cache > 0).then(|| cache(counts)),
-        locks: Some(locks(counts)),
+        locks: labels.architecture.has_locks().then(|| locks(counts)),
         write_amplification: amplification(&flash, outcome, labels.page),
         gc: Some(reclaim(counts, labels.planes)),
         journal: (labels.parts.log > 0).then(|| Journal {
@@ -77,9 +77,10 @@ pub(crate) fn summarise(
         flash: Some(flash),
         ..seen
     };
-    summary.breakdown = breakdown(&meter.window.breakdown(), summary.latency_mean());
+    let parts = |part: &str| part != "ilock" || labels.architecture.has_locks();
+    summary.breakdown = breakdown(&meter.window.breakdown(), summary.latency_mean(), parts);
     summary.breakdown_queueing = lines(&meter.window.breakdown());
-    summary.breakdown_slowest = breakdown(&meter.slowest(100), None);
+    summary.breakdown_slowest = breakdown(&meter.slowest(100), None, parts);
     summary.workers = window.workers(counts);
     summary
 }
@@ -133,15 +134,18 @@ fn direction(outcome: &PhaseOutcome, at: usize, seconds: f64) -> Direction {
     }
 }
 
-/// Mean parts of a latency. What a request waits in the host, or for its other commands, is the part that its last command does not have.
-fn breakdown(sums: &Breakdown, latency: Option<f64>) -> Named<f64> {
+/// Mean parts of a latency, of those that there are. What a request waits in the host, or for its other commands, is the part that its
+/// last command does not have.
+fn breakdown(sums: &Breakdown, latency: Option<f64>, is_there: impl Fn(&str) -> bool) -> Named<f64> {
     let commands = sums.commands.max(1) as f64;
     let mut named = Named::default();
     let mut sum = 0.0;
     for (part, total) in PARTS.iter().zip(sums.parts) {
         let mean = total as f64 / commands / 1e3;
         sum += mean;
-        named.set(*part, mean);
+        if is_there(part) {
+            named.set(*part, mean);
+        }
     }
     let host = latency.unwrap_or(0.0) - sum;
     if host > sum * 1e-6 {

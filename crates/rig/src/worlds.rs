@@ -48,7 +48,7 @@ pub fn run_on_threads(
         let words = std::mem::take(&mut ledger.last_words);
         return Err(stands_still(ledger.fault, words, Time::ZERO + run.wall));
     }
-    check_tables(&tables, drive.pages(), |_| None)?;
+    check_tables(&tables, drive.pages(), |_| None, |_| false)?;
     let sum_up = |outcome| as_the_host_saw(&labels, outcome, outcome.results.window().nanos());
     let mut summaries: Vec<Summary> = outcomes.iter().map(sum_up).collect();
     if let [only] = &mut summaries[..] {

@@ -308,6 +308,41 @@ fn the_end_of_the_drive_is_refused_or_wrapped() {
 }
 
 #[test]
+fn each_device_is_held_to_its_own_namespace() {
+    let text = "0 0 8 8 1\n1 1 1000 8 0\n2 0 100 8 1\n";
+    let trace = read(text.as_bytes(), &Options::default()).unwrap();
+    assert_eq!(trace.within(&[108, 1_008], false).unwrap().summary().wrapped, 0);
+    // Device 1 reaches farther and has room.
+    let error = trace.within(&[107, 2_000], false).unwrap_err().to_string();
+    assert!(error.contains("line 3: device 0 is addressed up to sector 108; expected at most 107"), "{error}");
+    let wrapped = trace.within(&[104, 600], true).unwrap();
+    let starts: Vec<u64> = replayed(&wrapped, Mode::Closed).iter().map(|io| io.lba.0).collect();
+    assert_eq!((starts, wrapped.summary().wrapped), (vec![8, 400, 96], 2), "each modulo the size of its own");
+    assert_eq!(wrapped.summary().statistics.end.0, 408, "what is said of the trace is of where it goes");
+    let folded = read(text.as_bytes(), &Options { devices: Devices::Fold, ..Options::default() }).unwrap();
+    let error = folded.within(&[2_048], false).unwrap_err().to_string();
+    assert!(error.contains("line 2: device 1 is addressed up to sector 3056"), "{error}");
+}
+
+#[test]
+fn requests_behind_later_ones_are_put_in_order_and_counted() {
+    let summary = |text: &str| read(text.as_bytes(), &Options::default()).unwrap().summary().clone();
+    let mixed = summary("5 0 8 8 1\n9 0 16 8 1\n6 0 24 8 1\n6 0 32 8 1\n9 0 40 8 1\n");
+    assert_eq!(mixed.reordered, 2);
+    assert!(mixed.to_string().contains("\n2 behind later ones in the file, put in the order of time"), "{mixed}");
+    assert_eq!(summary("5 0 8 8 1\n5 0 16 8 1\n6 0 24 8 1\n").reordered, 0);
+}
+
+#[test]
+fn a_line_without_end_counts_as_one() {
+    let text = format!("0,7,512,w,0.5\n{}\n0,x,512,w,0.6\n", "9".repeat(200_000));
+    let lenient = Options { format: format_named("spc"), lenient: true, ..Options::default() };
+    let trace = read(text.as_bytes(), &lenient).unwrap();
+    let places: Vec<&str> = trace.summary().messages.iter().map(|message| &message[..6]).collect();
+    assert_eq!((trace.summary().skipped, places), (2, vec!["line 2", "line 3"]));
+}
+
+#[test]
 fn bad_lines_are_named_or_counted() {
     let text = "0,7,512,w,0.5\n0,x,512,w,0.6\n\n0,7,0,w,0.7\n3,7,99999999999999,r,0.8\n0,7,512,r,0.9\n0,7,512,r\n";
     let strict = Options { format: format_named("spc"), ..Options::default() };

@@ -63,6 +63,19 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["run", "--report", "folder"], &["--report folder: HTML reports come with a later version"]),
     (&["run", "--json", "/nowhere/x.json"], &["--json /nowhere/x.json: ", "expected a file that can be written"]),
     (&["run", "--timeline", "/nowhere/x"], &["--timeline /nowhere/x: "]),
+    (
+        &["run", "--world", "threads", "--set", "run.series_ms=1"],
+        &["run.series_ms: expected none with --world threads"],
+    ),
+    (&["run", "--timeline", "-"], &["--timeline is -; expected a file"]),
+    (
+        &["run", "--timeline", "./one-file", "--json", "one-file"],
+        &["--timeline and --json are both ./one-file; expected two files"],
+    ),
+    (
+        &["run", "--set", "device.channels=3"],
+        &["device.user_bytes is \"1TB\"", "help: device.user_bytes = \"derived\" follows the array"],
+    ),
     (&["run", "missing.toml"], &["missing.toml: ", "expected a readable file"]),
     (&["replay", "missing.spc"], &["missing.spc: "]),
     (&["run", "--timing", "off"], &["--timing: run.timing is \"off\"; expected true (--timing on)"]),

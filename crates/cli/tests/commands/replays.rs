@@ -79,6 +79,11 @@ fn the_trace_is_introduced_before_the_result() {
     for part in ["66.7 % reads", "a namespace for each device: ", "replayed 3 requests of shown.spc (spc, closed)"] {
         assert!(out.contains(part), "{part}: {out}");
     }
+    let json = small(&["replay", argument(&path), "--json", "-"]).json();
+    let trace = &json["trace"];
+    assert_eq!((trace["devices"].as_u64(), trace["end_bytes"].as_u64()), (Some(2), Some(108 * 512)));
+    assert_eq!((trace["span_ns"].as_u64(), trace["write_bytes_mean"].as_f64()), (Some(200_000_000), Some(3584.0)));
+    assert_eq!(trace["namespace_bytes"].as_array().map(Vec::len), Some(2));
     let out = small(&["replay", argument(&file("units.mqsim", b"500 3 64 8 1\n900 1 72 16 0\n"))]).out;
     assert!(out.contains("assumed: "), "{out}");
 }

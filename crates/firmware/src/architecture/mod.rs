@@ -90,6 +90,10 @@ pub trait Architecture: Sync {
     fn keeps_queue_order(&self) -> bool {
         true
     }
+    /// Whether it has locks, on ranges or on cachelines.
+    fn has_locks(&self) -> bool {
+        true
+    }
     /// Whether it gives pages whose program failed another place, and uses blocks that fail no more.
     fn replaces_blocks(&self) -> bool {
         true

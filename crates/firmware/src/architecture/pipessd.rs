@@ -37,6 +37,9 @@ const GROUPS: &[ThreadGroup] = &[
 ];
 
 impl Architecture for PipeSsd {
+    fn has_locks(&self) -> bool {
+        false
+    }
     fn replaces_blocks(&self) -> bool {
         false
     }

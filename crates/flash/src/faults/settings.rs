@@ -2,7 +2,7 @@
 
 use super::draw::{Lot, share};
 use super::errors::ErrorModel;
-use crate::{Bch, Geometry};
+use crate::{Bch, BchError, Geometry};
 use thiserror::Error;
 use units::{BlockId, Bytes, Span};
 
@@ -86,6 +86,10 @@ impl FaultSettings {
         if let Some((field, value)) = positive.into_iter().find(|(_, value)| !value.is_finite() || *value < 0.0) {
             return refuse(field, value.to_string(), "a number from 0 on");
         }
+        let most = [("rber_base", errors.base, 0.5), ("days", self.days, 1e5), ("block_sigma", self.block_sigma, 10.0)];
+        if let Some((field, value, most)) = most.into_iter().find(|(_, value, most)| value > most) {
+            return refuse(field, value.to_string(), &format!("a number from 0 to {most}"));
+        }
         let shares = [
             ("weak", self.weak),
             ("program_failures", self.program_failures),
@@ -108,7 +112,11 @@ impl FaultSettings {
         }
         let code = match Bch::new(self.code_data, self.correctable) {
             Ok(code) => code,
-            Err(error) => return refuse("code_correctable", self.correctable.to_string(), &format!("a code: {error}")),
+            Err(BchError::Empty { .. }) => return refuse("code_correctable", "0".into(), "at least 1"),
+            Err(error) => {
+                let expected = format!("fewer, or a smaller code_data_bytes: {error}");
+                return refuse("code_correctable", self.correctable.to_string(), &expected);
+            }
         };
         let parity = code.parity_bytes() as u64 * (page / self.code_data.0);
         let room = geometry.shape().oob.0.saturating_sub((OOB_ENTRY + tags).0);

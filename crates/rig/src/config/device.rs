@@ -168,10 +168,14 @@ fn timing(from: &Layered) -> Result<Timing, ConfigError> {
 
 /// The energy that keeps the buffer when the power fails, where anything does.
 fn power(from: &Layered) -> Result<Option<PowerBudget>, ConfigError> {
+    let positive = |key: &str| match from.get::<f64>(key)? {
+        number if number > 0.0 => Ok(number),
+        _ => Err(from.refuse(key, "a number above 0")),
+    };
     let budget = PowerBudget {
-        energy_j: from.get("device.power.energy_j")?,
-        hold_w: from.get("device.power.hold_w")?,
-        die_w: from.get("device.power.die_w")?,
+        energy_j: positive("device.power.energy_j")?,
+        hold_w: positive("device.power.hold_w")?,
+        die_w: positive("device.power.die_w")?,
     };
     Ok(from.get::<bool>("device.power.protected")?.then_some(budget))
 }

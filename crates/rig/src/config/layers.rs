@@ -95,7 +95,13 @@ impl Layers {
                 let (key, found, expected) = ("threads".into(), value.into(), "GROUP=N, separated by commas".into());
                 return Err(ConfigError::Refused { at: origin, key, found, expected });
             };
-            self.flags.push(assign(&format!("threads.{}", group.trim()), count, origin.clone())?);
+            let key = format!("threads.{}", group.trim());
+            let (index, setting) = assign(&key, count, origin.clone())?;
+            if self.flags.iter().any(|(known, _)| *known == index) {
+                let expected = "each group once".into();
+                return Err(ConfigError::Refused { at: origin, key, found: "given twice".into(), expected });
+            }
+            self.flags.push((index, setting));
         }
         Ok(self)
     }
@@ -145,6 +151,10 @@ impl Layers {
 fn assign(key: &str, value: &str, origin: Origin) -> Result<(usize, Setting), ConfigError> {
     match schema().find(key) {
         Some(index) => Ok((index, Setting { value: Value::from_argument(value), origin })),
+        None if schema().is_table(key) => {
+            let expected = format!("one of its keys, as in {key}.KEY");
+            Err(ConfigError::Refused { at: origin, key: key.into(), found: "a table".into(), expected })
+        }
         None => Err(schema().unknown(key, origin)),
     }
 }

@@ -326,7 +326,8 @@ fn drive(from: &Layered, device: &Device, controller: &Controller, payload: Payl
 
 fn world(from: &Layered) -> Result<World, ConfigError> {
     let threads = from.within("run.world_threads", 1, 1024)?;
-    let timing: bool = from.get("run.timing")?;
+    let timing: bool =
+        from.get("run.timing").map_err(|_| from.refuse("run.timing", "true or false (--timing on or off)"))?;
     Ok(match from.get("run.world")? {
         WorldName::Sim if !timing => {
             return Err(from.refuse("run.timing", "true (--timing on): virtual time is made of these times"));

@@ -88,7 +88,7 @@ impl Schema {
     /// The key or table that looks most like a path: the same name elsewhere, its beginning, or a few letters away.
     fn nearest(&self, path: &str) -> Option<String> {
         let last = |path: &str| path.rsplit('.').next().map(str::to_string);
-        let known = self.keys.iter().map(|key| &key.path).chain(&self.tables);
+        let known = self.keys.iter().map(|key| &key.path).chain(&self.tables).filter(|known| *known != path);
         let depth = |path: &str| path.matches('.').count();
         let score = |key: &String| match key {
             _ if last(key) == last(path) => 1,

@@ -333,9 +333,8 @@ const REFUSALS: &[(&str, &str)] = &[
 
 const SEED_DATE: &str =
     "run.toml:2: run.seed is a date; expected a number, a text in quotes, true or false, or a list of these";
-const RUN_LIST: &str =
-    "run.toml:1: run is a table; expected a number, a text in quotes, true or false, or a list of these";
-const SEED_LARGE: &str = "run.toml:2: run.seed is a number beyond 64 bits; \
+const RUN_LIST: &str = "run.toml:1: run is a list of tables; expected one table, in single brackets, or a value";
+const SEED_LARGE: &str = "run.toml:2: run.seed is a number beyond 2^63 - 1; \
                           expected a number, a text in quotes, true or false, or a list of these";
 
 #[test]
@@ -356,6 +355,22 @@ fn words_of_the_command_line_are_refused_by_name() {
     assert_eq!(flag("--cores", "x"), "--cores: platform.cores is \"x\"; expected a whole number from 0 to 65535");
     assert_eq!(flag("--threads", "4"), "--threads: threads is 4; expected GROUP=N, separated by commas");
     assert_eq!(flag("--threads", "nvm=4"), "--threads: unknown key threads.nvm; did you mean threads.nvmq?");
+    assert_eq!(flag("--threads", "nvmq=4,nvmq=5"), "--threads: threads.nvmq is given twice; expected each group once");
+    assert_eq!(
+        flag("--timing", "maybe"),
+        "--timing: run.timing is \"maybe\"; expected true or false (--timing on or off)"
+    );
+    assert_eq!(set("platform=3"), "--set: platform is a table; expected one of its keys, as in platform.KEY");
+    assert_eq!(set("journal.window=0"), "--set: journal.window is 0; expected more than 0");
+    let media = |key: &str, value: &str| {
+        let faults = Layers::new().set("device.media.faults=true").unwrap();
+        let set = faults.set(&format!("device.media.{key}={value}")).and_then(Layers::resolve);
+        set.err().unwrap().to_string()
+    };
+    assert_eq!(media("rber_base", "2"), "--set: device.media.rber_base is 2; expected a number from 0 to 0.5");
+    assert_eq!(media("days", "1e300"), "--set: device.media.days is 1e300; expected a number from 0 to 100000");
+    assert_eq!(media("code_correctable", "0"), "--set: device.media.code_correctable is 0; expected at least 1");
+    assert_eq!(set("device.power.energy_j=-1"), "--set: device.power.energy_j is -1; expected a number above 0");
     let groups = "nvmq, ilock, cache, trans, log, bgc, fcmd";
     let foreign = format!("--threads: threads.hil is 1; expected a group of deepflash: {groups}");
     assert_eq!(flag("--threads", "hil=1"), foreign);

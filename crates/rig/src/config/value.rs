@@ -21,6 +21,8 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Integer(number) => write!(f, "{number}"),
+            // A number that nobody writes out is not written out.
+            Value::Float(number) if number.abs() >= 1e18 && number.is_finite() => write!(f, "{number:e}"),
             Value::Float(number) => toml::Value::Float(*number).fmt(f),
             Value::Flag(flag) => write!(f, "{flag}"),
             Value::Text(text) => toml::Value::String(text.clone()).fmt(f),
@@ -52,7 +54,7 @@ impl Value {
             DeValue::String(text) => Ok(Value::Text(text.to_string())),
             DeValue::Integer(digits) => {
                 let number = i64::from_str_radix(digits.as_str(), digits.radix());
-                number.map(Value::Integer).map_err(|_| "a number beyond 64 bits")
+                number.map(Value::Integer).map_err(|_| "a number beyond 2^63 - 1")
             }
             DeValue::Float(digits) => digits.as_str().parse().map(Value::Float).map_err(|_| "an unreadable number"),
             DeValue::Boolean(flag) => Ok(Value::Flag(*flag)),
@@ -109,6 +111,12 @@ impl Walk<'_> {
         if let DeValue::Table(table) = value.get_ref() {
             self.entries.push((position, Entry { path: path.clone(), line, value: None }));
             return self.table(&path, table);
+        }
+        let tables = matches!(value.get_ref(), DeValue::Array(values)
+            if !values.is_empty() && values.iter().all(|value| matches!(value.get_ref(), DeValue::Table(_))));
+        if tables {
+            let (found, expected) = ("a list of tables".into(), "one table, in single brackets, or a value".into());
+            return Err(ConfigError::Refused { at: (self.at)(line), key: path, found, expected });
         }
         match Value::of(value.get_ref()) {
             // It may be said everywhere and is for readers only.

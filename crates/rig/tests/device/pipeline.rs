@@ -130,6 +130,32 @@ proptest! {
     }
 }
 
+/// FTL gives a group out anew before its erase has come to its turn, and its pages hold what they held before until then. A check
+/// of flash against the map knows that, whenever it comes.
+#[test]
+fn a_group_that_waits_for_its_erase_is_no_contradiction() {
+    let mut device = small("pipessd").device();
+    (device.settings.cache.size, device.depth) = (Bytes(64 << 12), 16);
+    let sectors = device.drive.namespaces[0];
+    let phase = |seed| {
+        let recipe = Recipe::fixed("overwrite", Pattern::Random, 0.0, 4096);
+        let source = recipe.source(&Parameters::new(sectors, seed)).expect("a drawable workload");
+        Phase { ios: Some(sectors / 8), ..Phase::new("overwrite", Box::new(source), Pace::Closed) }
+    };
+    let phases = (0..12).map(phase).collect();
+    let mut session = Session::new(&device, "small", processor(), 1, phases, 0).expect("it can be built");
+    let (mut ordered, mut done, mut behind) = (0, 0, false);
+    while let Some(summary) = session.next_phase() {
+        let summary = summary.unwrap_or_else(|error| panic!("{error}"));
+        session.check_invariants().unwrap_or_else(|error| panic!("{error}"));
+        assert!(summary.locks.is_none() && summary.breakdown.get("ilock").is_none(), "it has no lock");
+        ordered += summary.gc.expect("it reclaims").blocks;
+        done += summary.flash.expect("in virtual time").erases;
+        behind |= ordered > done;
+    }
+    assert!(behind, "no phase ended with an erase still to come; {done} were done");
+}
+
 /// The worked example of docs/pipessd.md is what the program prints: `cargo run --release -p rig --example pipeline`.
 #[test]
 fn the_worked_example_is_what_the_program_does() {

@@ -4,6 +4,7 @@ mod commands;
 mod conversations;
 mod hostile;
 mod initiator;
+mod joining;
 mod kept;
 mod lasting;
 mod monitor;

@@ -129,7 +129,7 @@ pub enum TraceError {
     },
     /// A record past the end of the drive.
     #[error("{}: {position}: device {device} is addressed up to sector {end}; expected at most {capacity} \
-             (a larger drive, folding, or wrapping)", path.display())]
+             (or a larger drive, or addresses modulo its size)", path.display())]
     OutOfBounds {
         /// The file.
         path: PathBuf,

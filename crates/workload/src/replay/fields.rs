@@ -64,7 +64,7 @@ pub(super) fn number(field: &'static str, text: &str) -> Result<u64, Fault> {
 /// A decimal number of units in picoseconds, without passing through floating point: nanoseconds since 1970 have more
 /// digits than it keeps. Digits below a picosecond are dropped.
 pub(super) fn time(field: &'static str, text: &str, unit: TimeUnit) -> Result<i128, Fault> {
-    let fault = || Fault::new(field, text, "a time: digits, at most one point");
+    let fault = || Fault::new(field, text, "a time: up to 19 digits, and a fraction after a point");
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     // 19 digits, the range of a 64-bit number, keep every product below within 128 bits.

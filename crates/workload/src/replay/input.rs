@@ -86,7 +86,8 @@ impl Input {
     }
 
     /// The next line without its end; `None` at the end of the file. Bytes that are not UTF-8 become replacement
-    /// characters, which no numeric field accepts and any name may hold. A line too long for any format comes cut.
+    /// characters, which no numeric field accepts and any name may hold. A line too long for any format comes cut, and its rest not
+    /// at all.
     pub(super) fn line(&mut self, position: Position) -> Result<Option<std::borrow::Cow<'_, str>>, TraceError> {
         self.line.clear();
         let mut limited = self.reader.by_ref().take(LINE_BYTES_MAX);
@@ -94,7 +95,22 @@ impl Input {
         if read.map_err(|source| TraceError::Read { path: self.path.clone(), position, source })? == 0 {
             return Ok(None);
         }
+        if self.line.len() as u64 == LINE_BYTES_MAX && self.line.last() != Some(&b'\n') {
+            self.skip_line().map_err(|source| TraceError::Read { path: self.path.clone(), position, source })?;
+        }
         Ok(Some(String::from_utf8_lossy(self.line.trim_ascii_end())))
+    }
+
+    /// Passes over what is left of a line.
+    fn skip_line(&mut self) -> std::io::Result<()> {
+        loop {
+            let rest = self.reader.fill_buf()?;
+            let (end, length) = (rest.iter().position(|byte| *byte == b'\n'), rest.len());
+            self.reader.consume(end.map_or(length, |end| end + 1));
+            if end.is_some() || length == 0 {
+                return Ok(());
+            }
+        }
     }
 
     /// Appends up to `count` bytes; how many there were.

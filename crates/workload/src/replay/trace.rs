@@ -9,7 +9,7 @@ use crate::parameters::{CAPACITY_MAX, UnusableParameter, checked_number};
 use crate::statistics::Statistics;
 use std::fmt;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use units::{Bytes, Lba, SECTOR_BYTES, Time};
 
@@ -24,6 +24,17 @@ pub struct Trace {
     records: Arc<[Record]>,
     timed: bool,
     summary: TraceSummary,
+    path: PathBuf,
+    reaches: Arc<[Reach]>,
+}
+
+/// How far a device is addressed, and in which namespace that is.
+#[derive(Debug)]
+struct Reach {
+    name: String,
+    namespace: u16,
+    end: u64,
+    farthest: Position,
 }
 
 /// What a trace is and what was made of it.
@@ -43,8 +54,10 @@ pub struct TraceSummary {
     pub devices: Vec<String>,
     /// Distinct 4 KiB pages touched, each device's counted for itself.
     pub unique_pages: u64,
-    /// Records whose addresses were folded into the drive.
+    /// Records whose addresses were taken modulo the size of their namespace.
     pub wrapped: u64,
+    /// Records that stand behind later ones; they are replayed in the order of time.
+    pub reordered: u64,
     /// Whether the trace has times.
     pub timed: bool,
     /// Read fraction, sizes, randomness, alignment, span and end of what is replayed.
@@ -63,7 +76,12 @@ impl fmt::Display for TraceSummary {
         let (touched, end) = (Bytes(self.unique_pages.saturating_mul(4096)), Bytes(found.end.0 * SECTOR_BYTES));
         write!(f, "touches {touched}, up to {end}; ")?;
         if self.timed { write!(f, "spans {}", found.span()) } else { write!(f, "without times") }?;
-        for (count, what) in [(self.wrapped, "folded into the drive"), (self.skipped, "skipped as unusable")] {
+        let counts = [
+            (self.wrapped, "past the end, taken modulo the size"),
+            (self.reordered, "behind later ones in the file, put in the order of time"),
+            (self.skipped, "skipped as unusable"),
+        ];
+        for (count, what) in counts {
             if count > 0 {
                 write!(f, "\n{count} {what}")?;
             }
@@ -115,6 +133,45 @@ impl Trace {
     /// What was read.
     pub fn summary(&self) -> &TraceSummary {
         &self.summary
+    }
+
+    /// The trace on a drive whose namespaces have so many sectors: what reaches past an end is refused, or taken modulo the size.
+    /// A folded trace, or one device of a trace, has one namespace.
+    ///
+    /// # Errors
+    /// The record that reaches farthest past an end; with `wrap` only where a request is longer than its namespace.
+    pub fn within(&self, sectors: &[u64], wrap: bool) -> Result<Trace, TraceError> {
+        let past = |reach: &&Reach| reach.end > sectors[usize::from(reach.namespace)];
+        let refuse = |reach: &Reach| TraceError::OutOfBounds {
+            path: self.path.clone(),
+            position: reach.farthest,
+            device: reach.name.clone(),
+            end: reach.end,
+            capacity: sectors[usize::from(reach.namespace)],
+        };
+        let Some(farthest) = self.reaches.iter().filter(past).max_by_key(|reach| reach.end) else {
+            return Ok(self.clone());
+        };
+        if !wrap {
+            return Err(refuse(farthest));
+        }
+        let (mut records, mut wrapped) = (self.records.to_vec(), 0);
+        for record in &mut records {
+            let (length, capacity) = (u64::from(record.sectors), sectors[usize::from(record.device)]);
+            if record.lba + length <= capacity {
+                continue;
+            }
+            if length > capacity {
+                // Which line it was is no longer known; its namespace's farthest reach is past the end as well.
+                let there = self.reaches.iter().filter(|reach| reach.namespace == record.device);
+                return Err(refuse(there.max_by_key(|reach| reach.end).expect("a record has a device")));
+            }
+            record.lba = (record.lba % capacity).min(capacity - length);
+            wrapped += 1;
+        }
+        let (unique_pages, statistics) = (unique_pages(&records), statistics(&records, self.timed));
+        let summary = TraceSummary { wrapped, unique_pages, statistics, ..self.summary.clone() };
+        Ok(Trace { records: records.into(), summary, ..self.clone() })
     }
 
     /// The requests, from the first on.
@@ -238,7 +295,13 @@ impl Reading {
         if records.is_empty() {
             return Err(TraceError::NoRequests { path, format: self.format.name(), skipped: self.skipped });
         }
-        if !records.is_sorted_by_key(|record| record.at) {
+        let mut latest = i64::MIN;
+        let reordered = records.iter().filter(|record| {
+            latest = latest.max(record.at);
+            record.at < latest
+        });
+        let reordered = reordered.count() as u64;
+        if reordered > 0 {
             records.sort_by_key(|record| record.at);
         }
         let first = records[0].at;
@@ -247,13 +310,15 @@ impl Reading {
             Devices::Fold => folded(&mut records, &devices).map_err(unusable)?,
             _ => vec![0; devices.len()],
         };
-        let wrapped = bounded(&mut records, &devices, &bases, options.bounds).map_err(|past| {
-            let Past { device, end, capacity } = past;
-            let (device, position) = (device.name.clone(), device.farthest);
-            TraceError::OutOfBounds { path: path.clone(), position, device, end, capacity }
-        })?;
-        let mut statistics = Statistics::default();
-        records.iter().for_each(|record| statistics.observe(&record.io(timed.then(|| record.time(1.0)))));
+        let folds = options.devices == Devices::Fold;
+        let reach = |(at, (device, base)): (usize, (&Device, &u64))| Reach {
+            name: device.name.clone(),
+            namespace: if folds { 0 } else { at as u16 },
+            end: base + device.end,
+            farthest: device.farthest,
+        };
+        let reaches: Vec<Reach> = devices.iter().zip(&bases).enumerate().map(reach).collect();
+        let namespaces = if folds { 1 } else { devices.len() };
         let summary = TraceSummary {
             format: self.format.name(),
             assumed: self.format.assumed(options),
@@ -262,11 +327,17 @@ impl Reading {
             messages: self.messages,
             devices: devices.into_iter().map(|device| device.name).collect(),
             unique_pages: unique_pages(&records),
-            wrapped,
+            wrapped: 0,
+            reordered,
             timed,
-            statistics,
+            statistics: statistics(&records, timed),
         };
-        Ok(Trace { records: records.into(), timed, summary })
+        let trace = Trace { records: records.into(), timed, summary, path, reaches: reaches.into() };
+        match options.bounds {
+            Bounds::Open => Ok(trace),
+            Bounds::Refuse(sectors) => trace.within(&vec![sectors; namespaces], false),
+            Bounds::Wrap(sectors) => trace.within(&vec![sectors; namespaces], true),
+        }
     }
 }
 
@@ -321,40 +392,10 @@ fn folded(records: &mut [Record], devices: &[Device]) -> Result<Vec<u64>, Unusab
     Ok(bases)
 }
 
-/// The device that is addressed past the end.
-struct Past<'a> {
-    device: &'a Device,
-    end: u64,
-    capacity: u64,
-}
-
-/// Refuses or folds what lies past the end; how many were folded.
-fn bounded<'a>(records: &mut [Record], devices: &'a [Device], bases: &[u64], bounds: Bounds) -> Result<u64, Past<'a>> {
-    let ends = || devices.iter().zip(bases).map(|(device, base)| (device, base + device.end));
-    match bounds {
-        Bounds::Open => Ok(0),
-        Bounds::Refuse(capacity) => match ends().max_by_key(|(_, end)| *end) {
-            Some((device, end)) if end > capacity => Err(Past { device, end, capacity }),
-            _ => Ok(0),
-        },
-        Bounds::Wrap(capacity) => {
-            let mut wrapped = 0;
-            for record in records {
-                let sectors = u64::from(record.sectors);
-                if record.lba + sectors <= capacity {
-                    continue;
-                }
-                if sectors > capacity {
-                    // Which line it was is no longer known; its device's farthest reach is past the end as well.
-                    let (device, end) = ends().max_by_key(|(_, end)| *end).expect("a record has a device");
-                    return Err(Past { device, end, capacity });
-                }
-                record.lba = (record.lba % capacity).min(capacity - sectors);
-                wrapped += 1;
-            }
-            Ok(wrapped)
-        }
-    }
+fn statistics(records: &[Record], timed: bool) -> Statistics {
+    let mut statistics = Statistics::default();
+    records.iter().for_each(|record| statistics.observe(&record.io(timed.then(|| record.time(1.0)))));
+    statistics
 }
 
 /// By sorting the extents rather than keeping a set of pages: memory follows the records, not the space they span.

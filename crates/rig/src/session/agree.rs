@@ -1,0 +1,71 @@
+//! What must hold between the firmware's tables and flash.
+
+use super::SessionError;
+use crate::hardware::ChannelStage;
+use firmware::Tables;
+use flash::Contents;
+use units::{BlockId, Lpn, Ppn};
+
+/// Checks that the map, the valid pages and their counts agree, and that a mapped page holds its logical page, as far as
+/// `labelled` knows what a page holds, and where `is_stale` does not know that what it holds is of before.
+pub(crate) fn check_tables(
+    tables: &Tables,
+    pages: u32,
+    labelled: impl Fn(Ppn) -> Option<Lpn>,
+    is_stale: impl Fn(Ppn) -> bool,
+) -> Result<(), SessionError> {
+    let groups = &tables.groups;
+    let mut counted = vec![0u32; groups.count() as usize];
+    for lpn in (0..pages).map(Lpn) {
+        let Some(ppn) = tables.mapping.get(lpn) else { continue };
+        let fault = |what: &str| Err(SessionError::Invariant(format!("{lpn} is mapped to {ppn}, {what}")));
+        if !groups.is_valid(ppn) {
+            return fault("which is not valid");
+        }
+        counted[groups.of(ppn) as usize] += 1;
+        // A page whose program is still under way is not on flash yet.
+        if let Some(held) = labelled(ppn).filter(|&held| held != lpn && !is_stale(ppn)) {
+            return fault(&format!("which holds {held}"));
+        }
+    }
+    for (group, &counted) in counted.iter().enumerate() {
+        let kept = groups.valid_count(group as u32);
+        if kept != counted {
+            let what = format!("group {group} counts {kept} valid pages, the map has {counted} there");
+            return Err(SessionError::Invariant(what));
+        }
+    }
+    Ok(())
+}
+
+/// By how much the tables count more erases of each block than flash does, when a run begins.
+///
+/// Tables and flash begin with counts of their own (preconditioning counts erases that flash never saw), and from then on count alike;
+/// but an architecture may count an erase when it orders it and give the group out at once (PipeSSD's FTL). Until the erase has come to
+/// its turn the blocks hold what they held before.
+pub(super) struct ErasesAhead(Vec<i64>);
+
+impl ErasesAhead {
+    pub(super) fn of(tables: &Tables, channels: &[&ChannelStage]) -> ErasesAhead {
+        let geometry = channels[0].contents().geometry();
+        ErasesAhead((0..geometry.block_count()).map(|block| ahead(tables, channels, BlockId(block))).collect())
+    }
+
+    /// Whether an erase of the block of this page was counted that flash has not done yet.
+    pub(super) fn is_ordered(&self, tables: &Tables, channels: &[&ChannelStage], ppn: Ppn) -> bool {
+        let block = channels[0].contents().geometry().block_of(ppn);
+        ahead(tables, channels, block) > self.0[block.0 as usize]
+    }
+}
+
+fn ahead(tables: &Tables, channels: &[&ChannelStage], block: BlockId) -> i64 {
+    let geometry = channels[0].contents().geometry();
+    let counted = tables.groups.erase_count(tables.groups.of(geometry.page(block, 0)));
+    let done = contents_of(channels, block).erase_count(block).expect("the block is on its channel");
+    i64::from(counted) - i64::from(done)
+}
+
+fn contents_of<'a>(channels: &[&'a ChannelStage], block: BlockId) -> &'a Contents {
+    let (channel, _) = channels[0].contents().geometry().die_of(block);
+    channels[channel.index()].contents()
+}

@@ -1,0 +1,63 @@
+//! Connect (Base §6.3): every way in which one does not fit, and what its host is told of it.
+
+use super::conversations::{read, write};
+use super::initiator::{Attachment, Payload, Queue, Wishes, record};
+use super::{Running, SUBSYSTEM, Serving};
+use nvme::spec::fabrics::{
+    ANY_CONTROLLER, Connect, ConnectRecord, INCOMPATIBLE_FORMAT, INVALID_PARAMETERS, invalid_parameter,
+};
+use nvme::spec::{Status, Submission};
+
+const ADMIN: Connect = Connect { format: 0, queue: 0, last_entry: 31, without_flow_control: false, keep_alive_ms: 0 };
+const FIRST: Connect = Connect { queue: 1, ..ADMIN };
+// Where fields lie in the command, and in the data that come with it.
+const QUEUE: u64 = invalid_parameter(42, false);
+const ENTRIES: u64 = invalid_parameter(44, false);
+const CONTROLLER: u64 = invalid_parameter(16, true);
+const SUBSYSTEM_NAME: u64 = invalid_parameter(256, true);
+const HOST_NAME: u64 = invalid_parameter(512, true);
+
+/// What a Connect on a connection of its own is answered.
+fn answer(running: &Running, connect: Connect, record: &ConnectRecord) -> (Status, u64) {
+    let mut connection = Queue::greet(running.address, Wishes::default());
+    let (completion, _) = connection.command(Submission::connect(connect), Payload::Send(record.as_bytes()));
+    (completion.status(), completion.result())
+}
+
+#[test]
+fn a_connect_that_does_not_fit_is_refused_with_the_field_at_fault() {
+    let running = Serving::default().start();
+    let attachment = Attachment { queues: 1, keep_alive_ms: 0, ..running.host("host") };
+    let name = attachment.host.as_str();
+    let mut host = attachment.attach();
+    host.queues[0].done(write(0, 8), Payload::Send(&[7; 4096]));
+    let (own, any) = (record(SUBSYSTEM, name, host.controller), record(SUBSYSTEM, name, ANY_CONTROLLER));
+    let (mut nobody, mut endless, mut stranger) = (any.clone(), any.clone(), own.clone());
+    nobody.set_host([0; 256]);
+    endless.set_subsystem([b'n'; 256]);
+    stranger.set_host_id([0x5a; 16]);
+    let parameters = |field| (INVALID_PARAMETERS, field);
+    let cases = [
+        ("a format that is not known", Connect { format: 1, ..ADMIN }, any.clone(), (INCOMPATIBLE_FORMAT, 0)),
+        ("a queue of one entry", Connect { last_entry: 0, ..ADMIN }, any.clone(), parameters(ENTRIES)),
+        ("the longest queue there can be", Connect { last_entry: u16::MAX, ..ADMIN }, any.clone(), parameters(ENTRIES)),
+        ("another controller", ADMIN, record(SUBSYSTEM, name, 7), parameters(CONTROLLER)),
+        ("a host without name", ADMIN, nobody, parameters(HOST_NAME)),
+        ("a name without end", ADMIN, endless, parameters(SUBSYSTEM_NAME)),
+        ("a queue of no controller", FIRST, record(SUBSYSTEM, name, 0xfff0), parameters(CONTROLLER)),
+        ("a queue of another's controller", FIRST, stranger, parameters(HOST_NAME)),
+        ("a queue that was not granted", Connect { queue: 60_000, ..FIRST }, own.clone(), parameters(QUEUE)),
+        ("a queue that is there", FIRST, own.clone(), (Status::COMMAND_SEQUENCE_ERROR, 0)),
+    ];
+    for (what, connect, record, expected) in cases {
+        assert_eq!(answer(&running, connect, &record), expected, "{what}");
+    }
+    // A controller that is not enabled yet has no I/O queues (Base §3.5.2).
+    let (_admin, joined) = running.host("early").connect(0, 32, ANY_CONTROLLER);
+    let (_, early) = running.host("early").connect(1, 32, joined.result() as u16);
+    assert_eq!(early.status(), Status::COMMAND_SEQUENCE_ERROR, "before the controller is ready");
+    // None of it touched the host that was there, and others come in.
+    assert_eq!(host.queues[0].done(read(0, 8), Payload::Receive(4096)).1, [7; 4096]);
+    assert_eq!(answer(&running, ADMIN, &any).0, Status::SUCCESS);
+    running.end();
+}
