@@ -220,7 +220,7 @@ impl Ranks {
         let (thread, threads) = (u32::from(thread), u32::from(self.threads));
         let place = ((at ^ (folded >> BLOCK_BITS)) << BLOCK_BITS) % threads;
         let first = if thread >= place { thread - place } else { thread + threads - place };
-        ((first << BLOCK_BITS) | folded % (1 << BLOCK_BITS)) as usize
+        ((first << BLOCK_BITS) | (folded % (1 << BLOCK_BITS))) as usize
     }
 
     /// The page of a number among those of a thread.
