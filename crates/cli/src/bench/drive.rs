@@ -35,8 +35,7 @@ fn name(workload: &str, payload: &str, (threads, is_lean): (u16, bool)) -> Strin
 fn measure(workload: &str, payload: &str, ios: u64, (threads, is_lean): (u16, bool)) -> anyhow::Result<f64> {
     let layers = |workload, ios| {
         let layers = layers(workload, payload, ios)?;
-        let lean = |layers: Layers, group: &&str| layers.set(&format!("threads.{group}=1"));
-        GROUPS.iter().filter(|_| is_lean).try_fold(layers, lean).map_err(anyhow::Error::from)
+        if is_lean { one_thread_a_group(layers) } else { Ok(layers) }
     };
     let pages = sectors(&layers(workload, ios)?.resolve()?)? / 8;
     let mut phases = layers("seqwrite", pages)?.resolve()?.phases();
@@ -46,6 +45,11 @@ fn measure(workload: &str, payload: &str, ios: u64, (threads, is_lean): (u16, bo
     let summary = summaries.last().context("the second phase")?;
     ensure!(summary.ios == ios, "{workload}: {} requests of {ios}", summary.ios);
     Ok(summary.iops)
+}
+
+/// As many firmware threads as one core needs.
+pub(super) fn one_thread_a_group(layers: Layers) -> anyhow::Result<Layers> {
+    Ok(GROUPS.iter().try_fold(layers, |layers, group| layers.set(&format!("threads.{group}=1")))?)
 }
 
 /// Blocks of 512 B that the first namespace has.

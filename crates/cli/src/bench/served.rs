@@ -1,7 +1,7 @@
 //! A drive that is served to this process while something is measured.
 
 use super::Bench;
-use super::drive::sectors;
+use super::drive::{one_thread_a_group, sectors};
 use rig::config::Layers;
 use rig::{Door, Keys, Layout, Service, ServiceSettings};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -55,8 +55,8 @@ fn processor_time() -> Option<Duration> {
     times.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }
 
-/// The small drive on one thread, served at a door, with flash and link times or without, to hosts of these keys where there are any.
-/// `measure` is told the address, if there is one, and how many blocks the drive has.
+/// The small drive on one thread, with one firmware thread a group, served at a door, with flash and link times or without, to hosts of
+/// these keys where there are any. `measure` is told the address, if there is one, and how many blocks the drive has.
 pub(super) fn serve<T>(
     door: Door,
     keys: Option<Keys>,
@@ -96,5 +96,5 @@ fn layers(timing: &str) -> anyhow::Result<Layers> {
     ] {
         layers = layers.flag(flag, value)?;
     }
-    Ok(layers.set("cache.size_bytes=4MiB")?)
+    one_thread_a_group(layers.set("cache.size_bytes=4MiB")?)
 }
