@@ -26,7 +26,7 @@ pub(super) fn speed(bench: &mut Bench<'_>) -> anyhow::Result<()> {
 }
 
 fn name(workload: &str, payload: &str, (threads, is_lean): (u16, bool)) -> String {
-    let firmware = if is_lean { "deepflash of one thread a group" } else { "deepflash" };
+    let firmware = if is_lean { "lean" } else { "deepflash" };
     let threads = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
     format!("{firmware}, {workload}, payload {payload}, {threads}")
 }
