@@ -2,7 +2,7 @@
 //!
 //! Everything between a socket and the drive's rings is the code that serves: sessions, the PCIe function, the subsystem.
 
-use crate::guest::Access;
+use crate::guest::{Access, GuestMemory};
 use crate::orphan::Orphan;
 use crate::port::{Line, Port, PortShape};
 use crate::session::{Session, World};
@@ -295,10 +295,12 @@ impl Machine {
     }
 
     fn start(&mut self, world: &mut World<'_>) {
-        self.function.unmap_all();
+        self.function.change_memory(GuestMemory::clear);
         let everything = Access { read: true, write: true };
         let file = self.memory.try_clone().expect("a file descriptor");
-        self.function.map(MEMORY, MEMORY_BYTES, everything, Some((file, 0))).expect("it is a file of that size");
+        self.function
+            .change_memory(|memory| memory.map(MEMORY, MEMORY_BYTES, everything, Some((file, 0))))
+            .expect("it is a file of that size");
         self.function.reset(world);
         (self.tails, self.heads) = ([0; 2], [0; 2]);
         for queue in [0, 1] {

@@ -134,7 +134,7 @@ impl Course {
 
     /// The group that each of the thread's pages is in, in the order in which they were last written.
     fn groups_of(&self, pages: &[u32]) -> Vec<u32> {
-        let mut ordinals: Vec<u32> = pages.iter().map(|page| self.near[(page >> self.cell_bits) as usize]).collect();
+        let mut ordinals: Vec<u32> = pages.iter().map(|&page| self.near(page)).collect();
         if self.steps <= STEPS_MAX {
             for _ in 0..self.steps {
                 for (ordinal, page) in ordinals.iter_mut().zip(pages) {
@@ -143,12 +143,25 @@ impl Course {
             }
             return ordinals;
         }
-        for (ordinal, page) in ordinals.iter_mut().zip(pages) {
-            while self.before[*ordinal as usize + 1] <= *page {
-                *ordinal += 1;
-            }
+        for (ordinal, &page) in ordinals.iter_mut().zip(pages) {
+            *ordinal = self.walk(*ordinal, page);
         }
         ordinals
+    }
+
+    /// The first group of the cell of a page.
+    #[inline]
+    fn near(&self, page: u32) -> u32 {
+        self.near[(page >> self.cell_bits) as usize]
+    }
+
+    /// From a group before that of a page, or that one, to that one.
+    #[inline]
+    fn walk(&self, mut ordinal: u32, page: u32) -> u32 {
+        while self.before[ordinal as usize + 1] <= page {
+            ordinal += 1;
+        }
+        ordinal
     }
 
     /// The order of the positions of a group.
@@ -177,11 +190,7 @@ impl Rule for Aged {
     fn place(&self, thread: usize, rank: u32) -> Ppn {
         let course = &self.threads[thread];
         let page = course.order.place(rank);
-        let mut ordinal = course.near[(page >> course.cell_bits) as usize];
-        while course.before[ordinal as usize + 1] <= page {
-            ordinal += 1;
-        }
-        self.place_in(course, ordinal, page)
+        self.place_in(course, course.walk(course.near(page), page), page)
     }
 
     fn places(&self, thread: usize, first: u32, places: &mut [Ppn]) {

@@ -4,7 +4,7 @@ use super::config_space::{CONFIG_BYTES, ConfigSpace, Effect, MSIX_BAR, MSIX_BAR_
 use super::function::Function;
 use super::interrupts::{INDICES, MSIX_INDEX};
 use super::message::{Broken, DATA_MAX, FILES_MAX, HEADER_BYTES, Header, Request, body, version_body};
-use crate::guest::Access;
+use crate::guest::{Access, GuestMemory};
 use crate::session::World;
 use mio::net::UnixStream;
 use rustix::fd::{AsFd, BorrowedFd};
@@ -266,13 +266,13 @@ pub(crate) fn serve(
             if !files.is_empty() || !(access.read || access.write) {
                 return Err(Errno::INVAL);
             }
-            function.map(first, bytes, access, file)?;
+            function.change_memory(|memory| memory.map(first, bytes, access, file))?;
             Vec::new()
         }
         Request::Unmap { all, first, bytes } => {
             match all {
-                true => function.unmap_all(),
-                false => function.unmap(first, bytes)?,
+                true => function.change_memory(GuestMemory::clear),
+                false => function.change_memory(|memory| memory.unmap(first, bytes))?,
             }
             asked.to_vec()
         }

@@ -10,7 +10,7 @@ use super::interrupts::Interrupts;
 use super::queues::IoQueue;
 use super::shadow::Shadow;
 use super::transfer::Place;
-use crate::guest::{Access, GuestMemory, Unmapped};
+use crate::guest::{GuestMemory, Unmapped};
 use crate::lent::Window;
 use crate::orphan::Orphan;
 use crate::session::World;
@@ -20,9 +20,7 @@ use nvme::{
     AdminReply, AsynchronousEvent, Coalescer, CoalescingSettings, CommandError, CompletionQueue, DeviceEvent,
     Interrupt, SubmissionQueue,
 };
-use rustix::io::Errno;
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use units::{HostAddress, QueueId, Time};
 
@@ -118,36 +116,11 @@ impl Function {
         }
     }
 
-    /// Makes `bytes` of a file the guest's memory ([`GuestMemory::map`]).
-    ///
-    /// # Errors
-    /// As there.
-    pub(crate) fn map(
-        &mut self,
-        first: u64,
-        bytes: u64,
-        access: Access,
-        file: Option<(OwnedFd, u64)>,
-    ) -> Result<(), Errno> {
-        self.guest.map(first, bytes, access, file)?;
+    /// Changes the guest's memory, and what of it the drive reaches, before it says how that went.
+    pub(crate) fn change_memory<R>(&mut self, change: impl FnOnce(&mut GuestMemory) -> R) -> R {
+        let changed = change(&mut self.guest);
         self.lend();
-        Ok(())
-    }
-
-    /// Takes memory away ([`GuestMemory::unmap`]).
-    ///
-    /// # Errors
-    /// As there.
-    pub(crate) fn unmap(&mut self, first: u64, bytes: u64) -> Result<(), Errno> {
-        self.guest.unmap(first, bytes)?;
-        self.lend();
-        Ok(())
-    }
-
-    /// Takes all memory away.
-    pub(crate) fn unmap_all(&mut self) {
-        self.guest.clear();
-        self.lend();
+        changed
     }
 
     fn lend(&self) {
@@ -232,7 +205,7 @@ impl Function {
     /// The guest is gone, and its memory.
     pub(crate) fn unplug(&mut self, world: &mut World<'_>) {
         self.reset(world);
-        self.unmap_all();
+        self.change_memory(GuestMemory::clear);
         self.interrupts.clear();
     }
 
