@@ -64,7 +64,8 @@ pub(crate) fn join(
     }
     let names = (record.subsystem(), record.host());
     let asked = name(&names.0).ok_or(of_data(SUBSYSTEM_AT))?;
-    let host = name(&names.1).filter(|host| !host.is_empty()).ok_or(of_data(HOST_AT))?;
+    // A host without a name is let in where any is: the initiator of SPDK's `spdk_nvme_perf` says none unless told to.
+    let host = name(&names.1).ok_or(of_data(HOST_AT))?;
     let entries_max = if connect.queue == 0 { ADMIN_ENTRIES_MAX } else { port.shape().depth };
     if connect.last_entry == 0 || connect.last_entry >= entries_max {
         return Err(of_command(ENTRIES_AT));

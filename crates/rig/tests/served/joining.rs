@@ -32,9 +32,9 @@ fn a_connect_that_does_not_fit_is_refused_with_the_field_at_fault() {
     let mut host = attachment.attach();
     host.queues[0].done(write(0, 8), Payload::Send(&[7; 4096]));
     let (own, any) = (record(SUBSYSTEM, name, host.controller), record(SUBSYSTEM, name, ANY_CONTROLLER));
-    let (mut nobody, mut endless, mut stranger) = (any.clone(), any.clone(), own.clone());
-    nobody.set_host([0; 256]);
+    let (mut endless, mut endless_host, mut stranger) = (any.clone(), any.clone(), own.clone());
     endless.set_subsystem([b'n'; 256]);
+    endless_host.set_host([b'n'; 256]);
     stranger.set_host_id([0x5a; 16]);
     let parameters = |field| (INVALID_PARAMETERS, field);
     let cases = [
@@ -42,8 +42,8 @@ fn a_connect_that_does_not_fit_is_refused_with_the_field_at_fault() {
         ("a queue of one entry", Connect { last_entry: 0, ..ADMIN }, any.clone(), parameters(ENTRIES)),
         ("the longest queue there can be", Connect { last_entry: u16::MAX, ..ADMIN }, any.clone(), parameters(ENTRIES)),
         ("another controller", ADMIN, record(SUBSYSTEM, name, 7), parameters(CONTROLLER)),
-        ("a host without name", ADMIN, nobody, parameters(HOST_NAME)),
         ("a name without end", ADMIN, endless, parameters(SUBSYSTEM_NAME)),
+        ("a host's name without end", ADMIN, endless_host, parameters(HOST_NAME)),
         ("a queue of no controller", FIRST, record(SUBSYSTEM, name, 0xfff0), parameters(CONTROLLER)),
         ("a queue of another's controller", FIRST, stranger, parameters(HOST_NAME)),
         ("a queue that was not granted", Connect { queue: 60_000, ..FIRST }, own.clone(), parameters(QUEUE)),
