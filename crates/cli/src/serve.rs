@@ -7,7 +7,7 @@ use crate::keys::read_keys;
 use crate::run::check_supported;
 use clap::Args;
 use rig::config::{Layers, Payload, Resolved, World};
-use rig::{Door, DoorbellPath, Layout, Recovery, Service, ServiceError, ServiceSettings};
+use rig::{Door, DoorbellPath, Layout, Recovery, Service, ServiceError, ServiceSettings, Trust};
 use serde::Serialize;
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
@@ -28,6 +28,10 @@ pub(crate) struct ServeArguments {
     /// Lets the monitor send the guest's doorbell writes instead of mapping the doorbells, which have to be watched
     #[arg(long, requires = "vfio_user")]
     send_doorbells: bool,
+    /// Maps all of the guest's memory, not only what cannot shrink (sealed memfds): faster with hugetlbfs and other files, but a
+    /// monitor that shrinks such a file ends this process
+    #[arg(long, requires = "vfio_user")]
+    trust_monitor: bool,
     /// Keeps the drive's contents in a sparse file, and finds them there when it is served again
     #[arg(long, value_name = "FILE")]
     media: Option<PathBuf>,
@@ -119,7 +123,8 @@ impl ServeArguments {
     fn door(&self) -> anyhow::Result<Door> {
         if let Some(socket) = &self.vfio_user {
             let doorbells = if self.send_doorbells { DoorbellPath::Sent } else { DoorbellPath::Mapped };
-            return Ok(Door::VfioUser { socket: socket.clone(), doorbells });
+            let trust = if self.trust_monitor { Trust::Monitor } else { Trust::Seals };
+            return Ok(Door::VfioUser { socket: socket.clone(), doorbells, trust });
         }
         let Some(text) = &self.tcp else {
             return Err(unusable(

@@ -61,6 +61,9 @@ pub trait Labels: Debug + Send + Sync {
     }
 }
 
+/// Words of a sector of which every byte is kept.
+const WHOLE_SECTOR: u32 = (SECTOR_BYTES / 8) as u32;
+
 /// In the table of logical pages: not programmed. Zero, so that a fresh table is zeroed memory that nobody has touched.
 const ERASED: u32 = 0;
 /// In the table of logical pages: programmed or erased in part. Other entries are the logical page plus one.
@@ -135,7 +138,7 @@ impl Contents {
     /// with blocks that stand `erases_max` erases.
     pub fn for_channel(geometry: &Geometry, channel: ChannelId, sector_words: u32, erases_max: u32) -> Self {
         assert!(u32::from(channel.0) < geometry.shape().channels, "{channel} is not on this array");
-        assert!(u64::from(sector_words) <= SECTOR_BYTES / 8, "a sector has 64 words, not {sector_words}");
+        assert!(sector_words <= WHOLE_SECTOR, "a sector has 64 words, not {sector_words}");
         let channels = geometry.shape().channels;
         let blocks = (geometry.block_count() / channels) as usize;
         let pages = (geometry.page_count() / channels) as usize;
@@ -179,6 +182,12 @@ impl Contents {
         // Until something is programmed, all follows from the rule, and the table is not looked at.
         if !self.chunks.is_empty() {
             prefetch_index(&self.lpns, self.page_index(block, page));
+            // Where every byte is kept a turn is long enough to look further on.
+            let whole = self.sector_words == WHOLE_SECTOR;
+            let chunk = if whole { (self.blocks[block].chunk as usize).checked_sub(1) } else { None };
+            if let Some(chunk) = chunk.map(|index| &self.chunks[index]).filter(|chunk| page >= chunk.first) {
+                prefetch_index(&chunk.entries[..], (page - chunk.first) as usize);
+            }
         }
     }
 
@@ -213,7 +222,7 @@ impl Contents {
 
     /// Whether every byte of a page's data is kept.
     pub fn keeps_every_byte(&self, ppn: Ppn) -> bool {
-        u64::from(self.sector_words) * 8 == SECTOR_BYTES || self.geometry.block_of(ppn) >= self.whole_from
+        self.sector_words == WHOLE_SECTOR || self.geometry.block_of(ppn) >= self.whole_from
     }
 
     /// How many words are kept of a page that is not kept whole.

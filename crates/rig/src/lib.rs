@@ -43,7 +43,7 @@ pub use session::{Session, SessionError};
 pub use table_slots::{TABLE_BYTES_MAX, slot_of, table_in};
 pub use target::{
     Door, DoorbellPath, Ended, Keys, KnownHost, Metrics, Pair, Patience, Secret, SecretError, ServeError, Stop, TlsKey,
-    TlsKeyError,
+    TlsKeyError, Trust,
 };
 pub use threads::Layout;
 pub use timeline::Drawn;

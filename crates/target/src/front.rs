@@ -1,5 +1,6 @@
 //! What every front end is: something that listens, serves a drive, and ends.
 
+use crate::guest::Trust;
 use crate::lent::Reach;
 use crate::metrics::{Metrics, Shared};
 use crate::port::{Line, PortShape, Wake};
@@ -213,6 +214,8 @@ pub enum Door {
         socket: PathBuf,
         /// How doorbells come.
         doorbells: DoorbellPath,
+        /// What is mapped of the guest's memory.
+        trust: Trust,
     },
 }
 
@@ -232,8 +235,8 @@ impl Front {
     pub fn listen(door: &Door, pairs: u16) -> Result<Front, ServeError> {
         Ok(match door {
             Door::Tcp { address, advertised } => Front::Tcp(Box::new(Server::listen(*address, *advertised, pairs)?)),
-            Door::VfioUser { socket, doorbells } => {
-                Front::VfioUser(Box::new(VfioUser::listen(socket, *doorbells, pairs)?))
+            Door::VfioUser { socket, doorbells, trust } => {
+                Front::VfioUser(Box::new(VfioUser::listen(socket, *doorbells, *trust, pairs)?))
             }
         })
     }

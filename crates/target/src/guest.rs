@@ -1,11 +1,11 @@
 //! A guest's memory, as its virtual machine monitor shares it: pieces of files, at the addresses that the guest uses.
 //!
-//! Nothing here trusts the monitor: an access is checked against the maps, and a file that could shrink while it is mapped,
-//! which would kill whoever touches it, is read and written by calls instead.
+//! Nothing here trusts the monitor, unless it is told to: an access is checked against the maps, and a file that could shrink while it is
+//! mapped, which would kill whoever touches it, is read and written by calls instead.
 
 use nvme::HostMemory;
 use nvme::spec::PAGE_BYTES;
-use rustix::fs::{SealFlags, fcntl_get_seals};
+use rustix::fs::{SealFlags, fcntl_get_seals, fstatfs};
 use rustix::io::Errno;
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -30,12 +30,48 @@ pub(crate) struct Access {
     pub(crate) write: bool,
 }
 
+/// Which of a guest's memory is mapped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Trust {
+    /// Sealed files, which cannot shrink. Others are reached by calls.
+    #[default]
+    Seals,
+    /// Every file: a monitor that shrinks one ends this process.
+    Monitor,
+}
+
+/// How the bytes of a file are reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// They are mapped here.
+    Mapped,
+    /// By calls for the file.
+    File,
+    /// They are mapped here, and reached by calls for this process's memory, which fail where an access would end it: a file of huge
+    /// pages cannot be written by calls.
+    OwnMemory,
+}
+
+/// What the kernel calls files of huge pages (HUGETLBFS_MAGIC of linux/magic.h).
+const HUGE_PAGES: u64 = 0x9584_58f6;
+
+impl Way {
+    fn of(file: &OwnedFd, trust: Trust) -> Way {
+        let cannot_shrink = || fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK));
+        if trust == Trust::Monitor || cannot_shrink() {
+            return Way::Mapped;
+        }
+        let is_huge = fstatfs(file).is_ok_and(|about| about.f_type as u64 == HUGE_PAGES);
+        if is_huge { Way::OwnMemory } else { Way::File }
+    }
+}
+
 /// Where the bytes of a piece are.
 enum Backing {
-    /// Mapped here: a sealed file, which cannot shrink.
+    /// Mapped here.
     Mapped(MmapRegion),
-    /// In a file, from this offset on.
-    File(File, u64),
+    /// In a file, from this offset on. Where that is this process's memory, they are mapped there for as long.
+    File { file: File, start: u64, _there: Option<MmapRegion> },
     /// With the monitor alone: it would have to be asked, and is not.
     Nowhere,
 }
@@ -60,6 +96,7 @@ pub(crate) struct GuestMemory {
     /// By address; they do not overlap. A copy shares them.
     maps: Vec<Arc<Map>>,
     made: u64,
+    trust: Trust,
 }
 
 /// The last address of a range, if it has one.
@@ -68,6 +105,11 @@ fn last_of(first: u64, bytes: u64) -> Option<u64> {
 }
 
 impl GuestMemory {
+    /// None yet, of which so much will be mapped.
+    pub(crate) fn new(trust: Trust) -> Self {
+        GuestMemory { trust, ..GuestMemory::default() }
+    }
+
     /// Makes `bytes` of a file, from `offset` on, the guest's memory from `first` on.
     ///
     /// # Errors
@@ -78,6 +120,18 @@ impl GuestMemory {
         bytes: u64,
         access: Access,
         file: Option<(OwnedFd, u64)>,
+    ) -> Result<(), Errno> {
+        let file = file.map(|(file, offset)| (Way::of(&file, self.trust), file, offset));
+        self.map_by(first, bytes, access, file)
+    }
+
+    /// The same for a file that is reached this way.
+    fn map_by(
+        &mut self,
+        first: u64,
+        bytes: u64,
+        access: Access,
+        file: Option<(Way, OwnedFd, u64)>,
     ) -> Result<(), Errno> {
         let last = last_of(first, bytes).ok_or(Errno::INVAL)?;
         if !first.is_multiple_of(PAGE_BYTES) || !bytes.is_multiple_of(PAGE_BYTES) {
@@ -91,7 +145,7 @@ impl GuestMemory {
             return Err(Errno::NOSPC);
         }
         let backing = match file {
-            Some((file, offset)) => Backing::of(file, offset, bytes)?,
+            Some((way, file, offset)) => Backing::of(way, file, offset, bytes)?,
             None => Backing::Nowhere,
         };
         self.maps.insert(place, Arc::new(Map { first, last, access, backing, number: self.made }));
@@ -150,7 +204,7 @@ impl GuestMemory {
             match &map.backing {
                 _ if !map.access.read => return Err(Unmapped),
                 Backing::Mapped(region) => region.as_volatile_slice().read_slice(part, offset).map_err(|_| Unmapped)?,
-                Backing::File(file, start) => {
+                Backing::File { file, start, .. } => {
                     file.read_exact_at(part, start + offset as u64).map_err(|_| Unmapped)?;
                 }
                 Backing::Nowhere => return Err(Unmapped),
@@ -172,7 +226,9 @@ impl GuestMemory {
                 Backing::Mapped(region) => {
                     region.as_volatile_slice().write_slice(part, offset).map_err(|_| Unmapped)?;
                 }
-                Backing::File(file, start) => file.write_all_at(part, start + offset as u64).map_err(|_| Unmapped)?,
+                Backing::File { file, start, .. } => {
+                    file.write_all_at(part, start + offset as u64).map_err(|_| Unmapped)?
+                }
                 Backing::Nowhere => return Err(Unmapped),
             }
             done += take;
@@ -239,20 +295,23 @@ impl GuestMemory {
 }
 
 impl Backing {
-    fn of(file: OwnedFd, offset: u64, bytes: u64) -> Result<Backing, Errno> {
-        let sealed = fcntl_get_seals(&file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK));
+    fn of(way: Way, file: OwnedFd, offset: u64, bytes: u64) -> Result<Backing, Errno> {
         let file = File::from(file);
         let about = file.metadata().map_err(|_| Errno::BADF)?;
         let end = offset.checked_add(bytes).filter(|end| *end <= about.len());
         if !about.is_file() || end.is_none() {
             return Err(Errno::INVAL);
         }
-        if !sealed {
-            return Ok(Backing::File(file, offset));
+        if way == Way::File {
+            return Ok(Backing::File { file, start: offset, _there: None });
         }
         let length = usize::try_from(bytes).map_err(|_| Errno::NOMEM)?;
-        let region = MmapRegion::from_file(FileOffset::new(file, offset), length);
-        region.map(Backing::Mapped).map_err(|_| Errno::ACCESS)
+        let region = MmapRegion::from_file(FileOffset::new(file, offset), length).map_err(|_| Errno::ACCESS)?;
+        if way == Way::Mapped {
+            return Ok(Backing::Mapped(region));
+        }
+        let memory = File::options().read(true).write(true).open("/proc/self/mem").map_err(|_| Errno::ACCESS)?;
+        Ok(Backing::File { file: memory, start: region.as_ptr().addr() as u64, _there: Some(region) })
     }
 }
 
@@ -322,14 +381,28 @@ mod tests {
     }
 
     #[test]
+    fn what_cannot_shrink_is_mapped_and_the_rest_only_where_the_monitor_is_trusted() {
+        let way = |sealed, trust| Way::of(&file(4096, sealed), trust);
+        assert_eq!((way(true, Trust::Seals), way(false, Trust::Seals)), (Way::Mapped, Way::File));
+        assert_eq!((way(true, Trust::Monitor), way(false, Trust::Monitor)), (Way::Mapped, Way::Mapped));
+    }
+
+    #[test]
     fn a_file_that_shrinks_under_its_reader_reads_as_unmapped() {
-        let shrinking = file(8192, false);
-        let mut guest = GuestMemory::default();
-        guest.map(0, 8192, ALL, Some((shrinking.try_clone().unwrap(), 0))).unwrap();
-        guest.store(HostAddress(4096), &[7]).unwrap();
-        ftruncate(&shrinking, 0).unwrap();
-        let mut words = [0];
-        assert_eq!(guest.load(HostAddress(4096), &mut words), Err(Unmapped));
+        for way in [Way::File, Way::OwnMemory] {
+            let shrinking = file(8192, false);
+            let mut guest = GuestMemory::default();
+            guest.map_by(0, 8192, ALL, Some((way, shrinking.try_clone().unwrap(), 0))).unwrap();
+            guest.store(HostAddress(4096), &[7]).unwrap();
+            ftruncate(&shrinking, 0).unwrap();
+            let mut words = [0];
+            assert_eq!(guest.load(HostAddress(4096), &mut words), Err(Unmapped), "{way:?}");
+            assert_eq!(
+                guest.store(HostAddress(4096), &words).is_ok(),
+                way == Way::File,
+                "a call makes it longer again"
+            );
+        }
     }
 
     #[test]
@@ -350,11 +423,12 @@ mod tests {
         /// Mapped and by calls, over the edges of pieces, against a plain array.
         #[test]
         fn bytes_land_where_they_are_put(
-            sealed: [bool; 3], at in 0usize..12288, bytes in prop::collection::vec(any::<u8>(), 0..6000),
+            ways in prop::array::uniform3(prop::sample::select(&[Way::Mapped, Way::File, Way::OwnMemory][..])),
+            at in 0usize..12288, bytes in prop::collection::vec(any::<u8>(), 0..6000),
         ) {
             let mut guest = GuestMemory::default();
-            for (index, sealed) in sealed.into_iter().enumerate() {
-                guest.map(index as u64 * 4096, 4096, ALL, Some((file(4096, sealed), 0))).unwrap();
+            for (index, way) in ways.into_iter().enumerate() {
+                guest.map_by(index as u64 * 4096, 4096, ALL, Some((way, file(4096, true), 0))).unwrap();
             }
             let fits = at + bytes.len() <= 12288;
             prop_assert_eq!(guest.write(HostAddress(at as u64), &bytes).is_ok(), fits);

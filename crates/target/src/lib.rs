@@ -44,6 +44,7 @@ mod vfio_user;
 
 pub use auth::{Keys, KnownHost, Pair, Secret, SecretError};
 pub use front::{Attendant, Door, Ended, Front, Patience, Progress, ServeError, Stop};
+pub use guest::Trust;
 pub use kept::KeepTable;
 pub use metrics::{Figures, Metrics};
 pub use pdu::{CAPSULE_MAX, HOST_DATA_MAX};

@@ -204,7 +204,7 @@ impl Rehearsal {
         let doorbells = Doorbells::new(queues).expect("memory to share");
         let mut machine = Machine {
             bus: Bus::new(0, SHAPE.pairs, doorbells.end().next_power_of_two(), true),
-            function: Function::new(1, queues, SHAPE.pairs, doorbells, Arc::default()),
+            function: Function::new(1, queues, SHAPE.pairs, doorbells, Default::default()),
             memory: memory(),
             tails: [0; 2],
             heads: [0; 2],

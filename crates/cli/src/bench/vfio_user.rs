@@ -7,7 +7,7 @@ use anyhow::{Context, ensure};
 use nvme::spec::{DataPointer, Submission};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rig::{Door, DoorbellPath};
+use rig::{Door, DoorbellPath, Trust};
 use std::time::Instant;
 use units::HostAddress;
 
@@ -35,7 +35,7 @@ pub(super) fn speed(bench: &mut Bench<'_>) -> anyhow::Result<()> {
 fn measure(bells: Bells, depth: u16, ios: u64) -> anyhow::Result<([Speed; 2], f64)> {
     let socket = std::env::temp_dir().join(format!("flashloom-bench-{}-{depth}.sock", std::process::id()));
     let doorbells = if bells == Bells::Mapped { DoorbellPath::Mapped } else { DoorbellPath::Sent };
-    let door = Door::VfioUser { socket: socket.clone(), doorbells };
+    let door = Door::VfioUser { socket: socket.clone(), doorbells, trust: Trust::Seals };
     serve(door, None, "off", |_, blocks| {
         let mut machine = Machine::start(&socket, bells)?;
         let pages = blocks / u64::from(BLOCKS);

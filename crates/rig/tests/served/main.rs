@@ -17,7 +17,9 @@ mod worn;
 
 use initiator::{Attachment, Wishes};
 use rig::config::Layers;
-use rig::{Device, Door, DoorbellPath, Ended, Keys, Layout, Patience, Service, ServiceError, ServiceSettings, Stop};
+use rig::{
+    Device, Door, DoorbellPath, Ended, Keys, Layout, Patience, Service, ServiceError, ServiceSettings, Stop, Trust,
+};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -85,7 +87,7 @@ impl Serving {
         static SOCKETS: AtomicU32 = AtomicU32::new(0);
         let name = format!("flashloom-{}-{}", std::process::id(), SOCKETS.fetch_add(1, Ordering::Relaxed));
         let socket = std::env::temp_dir().join(name);
-        let service = self.listen(Door::VfioUser { socket: socket.clone(), doorbells });
+        let service = self.listen(Door::VfioUser { socket: socket.clone(), doorbells, trust: Trust::Seals });
         Plugged { socket, stop: service.stop(), thread: std::thread::spawn(move || service.run()) }
     }
 

@@ -89,12 +89,18 @@ pub(crate) struct Function {
 }
 
 impl Function {
-    /// The function of controller `id`, of which a guest can have so many I/O queues. It lends the guest's memory by `window`.
-    pub(crate) fn new(id: u16, queues: u16, vectors: u16, doorbells: Doorbells, window: Arc<Window>) -> Self {
+    /// The function of controller `id`, of which a guest can have so many I/O queues. It lends the guest's memory by a window.
+    pub(crate) fn new(
+        id: u16,
+        queues: u16,
+        vectors: u16,
+        doorbells: Doorbells,
+        (guest, window): (GuestMemory, Arc<Window>),
+    ) -> Self {
         let places = usize::from(queues) + 1;
         Function {
             id,
-            guest: GuestMemory::default(),
+            guest,
             window,
             era: 0,
             interrupts: Interrupts::new(vectors),

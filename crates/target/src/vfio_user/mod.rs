@@ -12,6 +12,7 @@ mod shadow;
 mod transfer;
 
 use crate::front::{Attend, Ended, Progress, ServeError, Ties, poll_within};
+use crate::guest::{GuestMemory, Trust};
 use crate::lent::Window;
 use crate::metrics::Figures;
 use crate::port::{Port, PortShape};
@@ -66,6 +67,7 @@ pub struct VfioUser {
     listener: UnixListener,
     path: PathBuf,
     doorbells: DoorbellPath,
+    trust: Trust,
     /// Where the drive finds its guest's memory.
     pub(crate) window: Arc<Window>,
     pub(crate) ties: Ties,
@@ -76,7 +78,7 @@ impl VfioUser {
     ///
     /// # Errors
     /// A path that cannot be listened at.
-    pub fn listen(path: &Path, doorbells: DoorbellPath, pairs: u16) -> Result<VfioUser, ServeError> {
+    pub fn listen(path: &Path, doorbells: DoorbellPath, trust: Trust, pairs: u16) -> Result<VfioUser, ServeError> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         let listen = || {
@@ -95,6 +97,7 @@ impl VfioUser {
             listener,
             path: path.to_owned(),
             doorbells,
+            trust,
             window: Arc::default(),
             ties: Ties::new(pairs, waker),
         })
@@ -186,7 +189,8 @@ impl Loop {
         let doorbells = Doorbells::new(queues)?;
         let bus =
             Bus::new(vendor, vectors, doorbells.end().next_power_of_two(), server.doorbells == DoorbellPath::Mapped);
-        let function = Function::new(id, queues, vectors, doorbells, server.window.clone());
+        let memory = (GuestMemory::new(server.trust), server.window.clone());
+        let function = Function::new(id, queues, vectors, doorbells, memory);
         Ok(Loop {
             server,
             port,
