@@ -242,6 +242,16 @@ impl HostMemory for Memory {
         }
     }
 
+    fn write_data(&self, at: HostAddress, bytes: &[u8]) {
+        let written = at.0.checked_sub(PAYLOAD_BASE).and_then(|first| match &self.payload {
+            Payload::Bytes(region) => region.as_volatile_slice().write_slice(bytes, usize::try_from(first).ok()?).ok(),
+            Payload::Words(_) => None,
+        });
+        if written.is_none() {
+            self.stray();
+        }
+    }
+
     fn read_tags(&self, at: HostAddress, tags: &mut [u64]) {
         match self.tags_at(at, tags.len()) {
             Some(cells) => tags.iter_mut().zip(cells).for_each(|(tag, cell)| *tag = cell.load(Ordering::Relaxed)),
@@ -319,10 +329,17 @@ mod tests {
         assert_eq!((sent[0], &sent[1..]), (7, words[64..].as_bytes()));
         memory.append_data(payload + 1024, 512, &mut sent);
         assert_eq!((sent.len(), &sent[513..], memory.strays()), (1025, &[u8::MAX; 512][..], 1));
+        memory.write_data(payload + 509, &[1, 2, 3, 4]);
+        memory.read_data(payload, &mut bytes);
+        assert_eq!(bytes[508..], [words[63].as_bytes()[4], 1, 2, 3]);
+        memory.write_data(payload + 509, &words.as_bytes()[509..513]);
         let mut beyond = [0; 128];
         memory.read_sectors(payload + 512, &mut beyond);
         memory.write_sectors(payload + 512, &beyond);
         assert_eq!((beyond, memory.strays()), ([u64::MAX; 128], 3));
+        memory.write_data(payload + 1020, &[9; 8]);
+        memory.write_data(HostAddress(payload.0 - 4), &[9; 8]);
+        assert_eq!(memory.strays(), 5);
         memory.read_sectors(payload, &mut held);
         assert_eq!(held, words[..64], "a write that does not fit changes nothing");
     }

@@ -53,6 +53,23 @@ pub trait HostMemory: Send + Sync {
         self.read_data(at, &mut to[start..]);
     }
 
+    /// Writes data into such a memory, from any byte of it on.
+    fn write_data(&self, at: HostAddress, bytes: &[u8]) {
+        let mut done = 0;
+        while done < bytes.len() {
+            let here = at.0.wrapping_add(done as u64);
+            let (sector, from) = (HostAddress(here & !511), (here & 511) as usize);
+            let take = (bytes.len() - done).min(512 - from);
+            let (mut held, mut words) = ([0; 512], [0; 64]);
+            self.read_data(sector, &mut held);
+            held[from..from + take].copy_from_slice(&bytes[done..done + take]);
+            let halves = held.as_chunks::<8>().0;
+            words.iter_mut().zip(halves).for_each(|(word, bytes)| *word = u64::from_le_bytes(*bytes));
+            self.write_sectors(sector, &words);
+            done += take;
+        }
+    }
+
     /// Reads bytes wherever they lie: admin data and Dataset Management ranges, which need only be dword aligned.
     fn read_bytes(&self, at: HostAddress, bytes: &mut [u8]) {
         let mut word = [0u64];

@@ -92,6 +92,12 @@ impl HostMemory for Reach {
         }
     }
 
+    fn write_data(&self, at: HostAddress, bytes: &[u8]) {
+        if self.guest(at, (), |guest, at| guest.write_data(at, bytes)).is_none() {
+            self.own.write_data(at, bytes);
+        }
+    }
+
     fn read_tags(&self, at: HostAddress, tags: &mut [u64]) {
         self.own.read_tags(at, tags);
     }

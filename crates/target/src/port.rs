@@ -216,6 +216,11 @@ impl Port {
         self.memory.write_sectors(self.shape.buffer(pair.id(), slot), words);
     }
 
+    /// Puts a piece of them there, from byte `at` on.
+    fn put_bytes(&self, pair: &QueuePair, slot: u16, at: usize, bytes: &[u8]) {
+        self.memory.write_data(self.shape.buffer(pair.id(), slot) + at as u64, bytes);
+    }
+
     /// Puts the tags of as many sectors of a slot's buffer beside them.
     pub(crate) fn put_tags(&self, pair: &QueuePair, slot: u16, tags: &[u64]) {
         self.memory.write_tags(self.shape.buffer(pair.id(), slot), tags);
@@ -332,17 +337,29 @@ impl Moved<'_> {
     }
 }
 
-/// Data of one command as it gathers, in the words that a drive keeps.
+/// Data of one command as they gather.
 #[derive(Debug)]
 pub(crate) struct Gathered {
+    /// In the words that a drive keeps; empty where they go straight into a slot.
     words: Vec<u64>,
     bytes: usize,
     received: usize,
 }
 
 impl Gathered {
+    /// To be looked at before they go anywhere.
     pub(crate) fn new(bytes: usize) -> Self {
         Gathered { words: vec![0; bytes.div_ceil(8)], bytes, received: 0 }
+    }
+
+    /// To be put into the command's slot as they come.
+    pub(crate) fn in_slot(bytes: usize) -> Self {
+        Gathered { words: Vec::new(), bytes, received: 0 }
+    }
+
+    /// Whether they are in the slot, as far as they came.
+    pub(crate) fn is_in_slot(&self) -> bool {
+        self.words.is_empty()
     }
 
     pub(crate) fn expected(&self) -> usize {
@@ -357,13 +374,16 @@ impl Gathered {
         self.received == self.bytes
     }
 
-    /// Adds what comes next; `false` where it is more than was expected.
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> bool {
-        let end = self.received + bytes.len();
+    /// Adds what comes next, for a command in a slot where it has one; `false` where it is more than was expected.
+    pub(crate) fn push(&mut self, slot: Option<(&Port, &QueuePair, u16)>, bytes: &[u8]) -> bool {
+        let (at, end) = (self.received, self.received + bytes.len());
         if end > self.bytes {
             return false;
         }
-        self.words.as_mut_bytes()[self.received..end].copy_from_slice(bytes);
+        match slot.filter(|_| self.is_in_slot()) {
+            Some((port, pair, slot)) => port.put_bytes(pair, slot, at, bytes),
+            None => self.words.as_mut_bytes()[at..end].copy_from_slice(bytes),
+        }
         self.received = end;
         true
     }

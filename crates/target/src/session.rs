@@ -54,8 +54,8 @@ pub(crate) struct Pending {
     pub(crate) stand: Stand,
 }
 
-/// What kind a command is, and its data where it has any; or how it fails.
-pub(crate) type Admitted = Result<(Kind, Option<Gathered>), Status>;
+/// What kind a command is, and its data where it has any, with where the first of them are in the input; or how it fails.
+pub(crate) type Admitted = Result<(Kind, Option<(Gathered, Range<usize>)>), Status>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
@@ -252,13 +252,18 @@ impl Session {
             if damaged { Err(Status::TRANSIENT_TRANSPORT_ERROR) } else { self.admit(world, &submission, data) };
         let is_io = matches!(self.attached, Attached::Io(_));
         let refused = if is_io { self.fuse(world, tag, &submission, &admitted) } else { None };
-        let (kind, gathered) = match (refused, admitted) {
+        let (kind, brought) = match (refused, admitted) {
             (None, Ok(admitted)) => admitted,
             (Some(status), _) | (None, Err(status)) => {
                 self.fail(world, tag, &submission, status);
                 return Ok(());
             }
         };
+        let slot = if let Attached::Io(pair) = &self.attached { Some((&*world.port, pair, tag)) } else { None };
+        let gathered = brought.map(|(mut gathered, here)| {
+            gathered.push(slot, &self.input[here]);
+            gathered
+        });
         let waits = gathered.as_ref().is_some_and(|data| !data.is_whole());
         if waits {
             let bytes = gathered.as_ref().map_or(0, Gathered::expected) as u32;
@@ -285,7 +290,8 @@ impl Session {
         if gathered.is_whole() || part.offset as usize != gathered.received() {
             return Err(Violation::OUT_OF_RANGE);
         }
-        if !gathered.push(&self.input[data]) {
+        let slot = if let Attached::Io(pair) = &self.attached { Some((&*world.port, pair, part.tag)) } else { None };
+        if !gathered.push(slot, &self.input[data]) {
             return Err(Violation::OUT_OF_RANGE);
         }
         if part.last != gathered.is_whole() {
@@ -553,11 +559,10 @@ impl Session {
     }
 }
 
-/// Puts data that have gathered into a slot.
+/// Puts data that have gathered into a slot, if they are not there.
 fn put(port: &Port, pair: &QueuePair, slot: u16, guarded: Option<&Guarded>, data: &Gathered) -> Result<(), Status> {
     let Some(guarded) = guarded else {
-        port.put(pair, slot, data.words());
-        port.clear_tags(pair, slot, data.bytes().len());
+        port.clear_tags(pair, slot, data.expected());
         return Ok(());
     };
     let (blocks, metadata) = apart(guarded, data.bytes());

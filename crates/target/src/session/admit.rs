@@ -8,7 +8,7 @@ use nvme::spec::{Sgl, Status, Submission};
 use std::ops::Range;
 
 impl Session {
-    /// What kind of command it is, and its data where it has any: those in its capsule, or none of them yet.
+    /// What kind of command it is, and its data where it has any, with what of them is in its capsule.
     pub(super) fn admit(&self, world: &World<'_>, submission: &Submission, data: Range<usize>) -> Admitted {
         let (kind, movement) = self.classify(world, submission)?;
         let guarded = match kind {
@@ -26,7 +26,7 @@ impl Session {
         data: Range<usize>,
         (kind, movement): (Kind, Movement),
         beside: u64,
-    ) -> Result<(Kind, Option<Gathered>), Status> {
+    ) -> Admitted {
         match (movement, if movement == Movement::Nothing { None } else { Some(submission.sgl()?) }) {
             (Movement::Nothing, _) | (_, None) => Ok((kind, None)),
             (Movement::ToHost(bytes), Some(Sgl::Transport { bytes: room })) if u64::from(room) >= bytes.0 + beside => {
@@ -34,13 +34,11 @@ impl Session {
             }
             (Movement::ToHost(_), Some(Sgl::InCapsule { .. })) => Err(Status::SGL_TYPE_INVALID),
             (Movement::FromHost(bytes), Some(sgl)) if brings(kind, sgl, (bytes.0 + beside) as usize) => {
-                let mut gathered = Gathered::new(sgl.bytes() as usize);
-                if let Sgl::InCapsule { offset, bytes } = sgl {
-                    let end = offset.checked_add(bytes.into()).filter(|end| *end <= data.len() as u64);
-                    let end = end.ok_or(Status::SGL_OFFSET_INVALID)?;
-                    gathered.push(&self.input[data.start + offset as usize..data.start + end as usize]);
-                }
-                Ok((kind, Some(gathered)))
+                let gathered = gathered(kind, sgl.bytes() as usize);
+                let Sgl::InCapsule { offset, bytes } = sgl else { return Ok((kind, Some((gathered, 0..0)))) };
+                let end = offset.checked_add(bytes.into()).filter(|end| *end <= data.len() as u64);
+                let end = end.ok_or(Status::SGL_OFFSET_INVALID)?;
+                Ok((kind, Some((gathered, data.start + offset as usize..data.start + end as usize))))
             }
             _ => Err(Status::SGL_LENGTH_INVALID),
         }
@@ -68,6 +66,16 @@ impl Session {
                 Ok((Kind::Io(admission), admission.movement))
             }
         }
+    }
+}
+
+/// Data of a command, none of which are here yet. Blocks alone go straight into its slot.
+fn gathered(kind: Kind, bytes: usize) -> Gathered {
+    match kind {
+        Kind::Io(admission) if !admission.opcode.brings_ranges() && admission.guarded.is_none() => {
+            Gathered::in_slot(bytes)
+        }
+        _ => Gathered::new(bytes),
     }
 }
 
