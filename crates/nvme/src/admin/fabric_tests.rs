@@ -58,6 +58,7 @@ fn a_storage_controller_says_what_a_host_over_a_fabric_requires() {
     let mut controller = connected(over_a_fabric(Role::Storage));
     let page = IdentifyController::from_bytes(&identified(&mut controller, identify::CONTROLLER, 0));
     assert_eq!((page.command_capsule() * 16, page.response_capsule(), page.descriptors_max()), (64 + 8192, 1, 1));
+    assert_eq!(page.attributes() & 1, 1, "host identifiers are of 128 bits");
     assert_eq!((page.keep_alive(), page.sgls() & 3, page.sharing(), page.controller_type()), (1, 1, 2, 1));
     let namespace = IdentifyNamespace::from_bytes(&identified(&mut controller, identify::NAMESPACE, 1));
     assert_eq!(namespace.sharing(), 1, "another host may have it too");

@@ -3,6 +3,7 @@
 use super::AdminReply;
 use crate::spec::{ALL_NAMESPACES, FeatureId, FeatureSelect, Status, Submission};
 use crate::{Controller, ControllerSettings, DeviceEvent};
+use std::collections::BTreeMap;
 use units::Span;
 
 /// The value of every feature.
@@ -12,6 +13,9 @@ pub(crate) struct Features {
     values: [u32; FeatureId::ALL.len()],
     /// Composite temperature to be told above, and below, in kelvin.
     temperatures: [u16; 2],
+    /// How long reading a block may be tried again, in tenths of a second, by namespace; without one, for all others. 0 is for ever. The
+    /// tables of retries that flash has take less than the shortest of these times, so that each is kept.
+    retry_limits: BTreeMap<Option<u32>, u16>,
     /// Vectors exempt from coalescing.
     exempt: Box<[bool]>,
     volatile_write_cache: bool,
@@ -28,6 +32,12 @@ const WARNINGS: u32 = 0xff;
 /// Changeable, neither saveable nor of a namespace (Base §5.15, result of Select 3).
 const CAPABILITIES: u64 = 1 << 2;
 
+/// The same of a feature that each namespace has.
+const NAMESPACE_CAPABILITIES: u64 = CAPABILITIES | 1 << 1;
+
+/// DULBE of Error Recovery: reads of deallocated blocks are errors, which no namespace offers (NVM §4.1.3.2).
+const DEALLOCATED_ARE_ERRORS: u32 = 1 << 16;
+
 /// The bits of dword 11 that a feature of a single value keeps.
 const fn kept_bits(feature: FeatureId) -> u32 {
     match feature {
@@ -39,6 +49,7 @@ const fn kept_bits(feature: FeatureId) -> u32 {
         FeatureId::NumberOfQueues
         | FeatureId::KeepAliveTimer
         | FeatureId::TemperatureThreshold
+        | FeatureId::ErrorRecovery
         | FeatureId::AsynchronousEventConfiguration
         | FeatureId::HostIdentifier
         | FeatureId::InterruptVectorConfiguration => u32::MAX,
@@ -59,6 +70,7 @@ impl Features {
         Features {
             values: std::array::from_fn(|at| value(&FeatureId::ALL[at])),
             temperatures: [settings.temperatures[0], 0],
+            retry_limits: BTreeMap::new(),
             exempt: vec![false; usize::from(settings.vectors)].into(),
             volatile_write_cache: settings.volatile_write_cache,
             keep_alive: settings.keep_alive,
@@ -93,6 +105,24 @@ impl Features {
             }
             _ => self.values[Self::place(feature)],
         }
+    }
+
+    /// Error Recovery of a namespace; without one, of those that no host said anything of.
+    fn error_recovery(&self, namespace: Option<u32>) -> u32 {
+        let own = namespace.and_then(|_| self.retry_limits.get(&namespace));
+        own.or_else(|| self.retry_limits.get(&None)).copied().unwrap_or(0).into()
+    }
+
+    /// Changes it; without a namespace, of all.
+    fn set_error_recovery(&mut self, namespace: Option<u32>, value: u32) -> Result<(), Status> {
+        if value & DEALLOCATED_ARE_ERRORS != 0 {
+            return Err(Status::INVALID_FIELD);
+        }
+        if namespace.is_none() {
+            self.retry_limits.clear();
+        }
+        self.retry_limits.insert(namespace, value as u16);
+        Ok(())
     }
 
     /// Health warnings that the host wants to be told of.
@@ -158,7 +188,16 @@ impl Controller {
         if feature == FeatureId::HostIdentifier {
             return Ok(AdminReply::data(self.host_id.to_vec()));
         }
-        let result = match FeatureSelect::of(submission).ok_or(Status::INVALID_FIELD)? {
+        let select = FeatureSelect::of(submission).ok_or(Status::INVALID_FIELD)?;
+        if feature == FeatureId::ErrorRecovery {
+            let namespace = self.feature_namespace(submission)?;
+            return Ok(AdminReply::success(match select {
+                FeatureSelect::Current => self.features.error_recovery(namespace).into(),
+                FeatureSelect::Default | FeatureSelect::Saved => 0,
+                FeatureSelect::Capabilities => NAMESPACE_CAPABILITIES,
+            }));
+        }
+        let result = match select {
             FeatureSelect::Current => u64::from(self.features.value(feature, dword11)),
             FeatureSelect::Default | FeatureSelect::Saved => {
                 u64::from(Features::new(&self.settings).value(feature, dword11))
@@ -173,14 +212,16 @@ impl Controller {
         if submission.dword(10) >> 31 != 0 {
             return Err(Status::FEATURE_NOT_SAVEABLE);
         }
-        match submission.namespace() {
-            0 | ALL_NAMESPACES => {}
-            id if self.namespaces.of(self.settings.controller_id, id).is_some() => {
-                return Err(Status::FEATURE_NOT_NAMESPACE_SPECIFIC);
-            }
-            _ => return Err(Status::INVALID_NAMESPACE),
-        }
+        let namespace = self.feature_namespace(submission)?;
         let mut value = submission.dword(11);
+        if feature == FeatureId::ErrorRecovery {
+            self.features.set_error_recovery(namespace, value)?;
+            self.events.push_back(DeviceEvent::FeatureChanged(feature));
+            return Ok(AdminReply::success(0));
+        }
+        if namespace.is_some() {
+            return Err(Status::FEATURE_NOT_NAMESPACE_SPECIFIC);
+        }
         let mut result = 0;
         if feature == FeatureId::NumberOfQueues {
             value = self.grant_queues(value)?;
@@ -197,6 +238,15 @@ impl Controller {
             return Ok(AdminReply::Held);
         }
         Ok(AdminReply::success(result))
+    }
+
+    /// The namespace that a feature is asked of, if it is one and not all.
+    fn feature_namespace(&self, submission: &Submission) -> Result<Option<u32>, Status> {
+        match submission.namespace() {
+            0 | ALL_NAMESPACES => Ok(None),
+            id if self.namespaces.of(self.settings.controller_id, id).is_some() => Ok(Some(id)),
+            _ => Err(Status::INVALID_NAMESPACE),
+        }
     }
 
     /// Number of Queues: what was asked for and what is granted, both from zero (Base §5.27.1.5).

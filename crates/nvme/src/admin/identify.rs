@@ -29,6 +29,8 @@ const ABORT_LIMIT: u8 = 3;
 /// CNTRLTYPE of a controller with namespaces, and of one for discovery.
 const IO_CONTROLLER: u8 = 1;
 const DISCOVERY_CONTROLLER: u8 = 2;
+/// CTRATT: host identifiers of 128 bits, as Connect brings them.
+const WIDE_HOST_IDENTIFIERS: u32 = 1;
 /// CTRATT: traffic-based keep alive.
 const TRAFFIC_KEEPS_ALIVE: u32 = 1 << 6;
 /// SGLS: SGLs without alignment, offsets into the capsule, transport descriptors.
@@ -120,7 +122,11 @@ impl Controller {
             .set_controller_type(if settings.is_discovery() { DISCOVERY_CONTROLLER } else { IO_CONTROLLER })
             .set_sharing(u8::from(settings.is_shared()) << 1)
             .set_notices(settings.notices())
-            .set_attributes(if settings.keep_alive.is_some() { TRAFFIC_KEEPS_ALIVE } else { 0 } | self.groups())
+            .set_attributes(
+                if settings.keep_alive.is_some() { TRAFFIC_KEEPS_ALIVE } else { 0 }
+                    | if settings.is_shared() { WIDE_HOST_IDENTIFIERS } else { 0 }
+                    | self.groups(),
+            )
             .set_endurance_groups(self.has_group().into())
             .set_optional_admin_commands(self.optional_admin_commands())
             .set_unallocated(unallocated)

@@ -16,6 +16,8 @@ const CHANGES_INVENTORY: u32 = 1 << 3;
 const ALONE_IN_NAMESPACE: u32 = 1 << 16;
 /// Feature effects: supported, with the controller as its scope (Base §5.16.1.18).
 const CONTROLLER_FEATURE: u32 = 1 | 1 << 21;
+/// The same with each namespace as its scope.
+const NAMESPACE_FEATURE: u32 = 1 | 1 << 20;
 
 impl Controller {
     pub(super) fn get_log_page(&mut self, submission: &Submission) -> Result<Vec<u8>, Status> {
@@ -77,7 +79,11 @@ impl Controller {
             log_page::DISCOVERY => Ok(self.discovery()),
             log_page::EFFECTS => Ok(self.effects()),
             log_page::FEATURES => {
-                Ok(table(256, FeatureId::ALL.iter().map(|feature| (*feature as usize, CONTROLLER_FEATURE))))
+                let effects = |feature: &FeatureId| match feature {
+                    FeatureId::ErrorRecovery => NAMESPACE_FEATURE,
+                    _ => CONTROLLER_FEATURE,
+                };
+                Ok(table(256, FeatureId::ALL.iter().map(|feature| (*feature as usize, effects(feature)))))
             }
             _ => Err(Status::INVALID_LOG_PAGE),
         }

@@ -313,6 +313,25 @@ fn features_are_what_they_were_set_to() {
 }
 
 #[test]
+fn error_recovery_is_of_a_namespace_or_of_all() {
+    let mut controller = ready();
+    let of = |namespace, select| Submission::get_features(FeatureId::ErrorRecovery, select).with_dword(1, namespace);
+    let mut held = |namespace| result(&mut controller, of(namespace, FeatureSelect::Current));
+    assert_eq!((held(0), held(1), held(u32::MAX)), (0, 0, 0));
+    let set = |namespace, value| Submission::set_features(FeatureId::ErrorRecovery, value).with_dword(1, namespace);
+    for (namespace, value, expected) in [(1, 50, [0, 50]), (u32::MAX, 20, [20, 20]), (1, 0, [20, 0])] {
+        result(&mut controller, set(namespace, value));
+        let held = [u32::MAX, 1].map(|of_which| result(&mut controller, of(of_which, FeatureSelect::Current)));
+        assert_eq!(held, expected, "{value} for {namespace:#x}");
+    }
+    assert_eq!(result(&mut controller, of(1, FeatureSelect::Default)), 0);
+    assert_eq!(result(&mut controller, of(1, FeatureSelect::Capabilities)), 0b110);
+    assert_eq!(status(&mut controller, set(1, 1 << 16)), Status::INVALID_FIELD, "errors for deallocated blocks");
+    assert_eq!(status(&mut controller, set(7, 1)), Status::INVALID_NAMESPACE);
+    assert_eq!(status(&mut controller, of(7, FeatureSelect::Current)), Status::INVALID_NAMESPACE);
+}
+
+#[test]
 fn the_keep_alive_timer_rounds_up_to_its_granularity() {
     let mut settings = example();
     settings.keep_alive = Some(Span::from_millis(1_000));

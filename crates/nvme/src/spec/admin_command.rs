@@ -13,6 +13,8 @@ pub enum FeatureId {
     PowerManagement = 0x02,
     /// When a temperature is an event, Base §5.27.1.3.
     TemperatureThreshold = 0x04,
+    /// How long an error of a namespace may be recovered from, NVM §4.1.3.2.
+    ErrorRecovery = 0x05,
     /// Whether writes may complete in volatile memory, Base §5.27.1.4.
     VolatileWriteCache = 0x06,
     /// I/O queues granted, Base §5.27.1.5.
@@ -39,6 +41,7 @@ impl FeatureId {
         FeatureId::Arbitration,
         FeatureId::PowerManagement,
         FeatureId::TemperatureThreshold,
+        FeatureId::ErrorRecovery,
         FeatureId::VolatileWriteCache,
         FeatureId::NumberOfQueues,
         FeatureId::InterruptCoalescing,
