@@ -328,7 +328,7 @@ impl Loop {
             session.announce(&mut world);
         });
         let mut left = TURN_BYTES;
-        while connection.readable && left > 0 && !connection.session.is_backed_up() {
+        while connection.readable && left > 0 && !connection.session.is_stalled() {
             let bytes = connection.receive();
             did |= bytes > 0;
             left = left.saturating_sub(bytes);

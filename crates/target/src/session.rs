@@ -27,7 +27,10 @@ use std::ops::Range;
 use units::{QueueId, Time};
 
 /// Above this much output that the host has not taken, nothing more is read or reaped for it.
-const BACKLOG_MAX: usize = 256 << 10;
+const BACKLOG_MAX: usize = 128 << 10;
+
+/// Units worked through before the drive has its turn again: their data are still near then.
+const UNITS_A_TURN: u32 = 32;
 
 /// Where everything is that connections share.
 pub(crate) struct World<'a> {
@@ -187,13 +190,15 @@ impl Session {
         Encoder { to: &mut self.output, agreed: self.agreed.unwrap_or_default() }
     }
 
-    /// Works through the units that are there whole, until the host has to take answers first.
+    /// Works through units that are there whole: so many, and until the host has to take answers first.
     pub(crate) fn work(&mut self, world: &mut World<'_>) {
+        let mut left = UNITS_A_TURN;
         while !self.is_ending {
-            if self.is_backed_up() {
+            if self.is_backed_up() || left == 0 {
                 self.is_stalled = true;
                 return;
             }
+            left -= 1;
             match parse(&self.input[self.taken..self.filled], self.agreed) {
                 Ok(None) => return,
                 Ok(Some((unit, bytes))) => {
@@ -208,7 +213,12 @@ impl Session {
         }
     }
 
-    /// Whether work was left because of output that has gone out meanwhile: then there is work without any event.
+    /// Whether units were left that are there whole.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.is_stalled
+    }
+
+    /// Whether work was left, and not because of output that is still there: then there is work without any event.
     pub(crate) fn is_eased(&self) -> bool {
         self.is_stalled && !self.is_backed_up()
     }
