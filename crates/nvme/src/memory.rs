@@ -149,6 +149,24 @@ pub(crate) mod tests {
 
     proptest! {
         #[test]
+        fn data_land_from_any_byte_on_and_touch_nothing_else(
+            at in 0usize..1536, bytes in prop::collection::vec(any::<u8>(), 0..1200),
+        ) {
+            let memory = SmallMemory::with_words(192);
+            let before: Vec<u8> = (0..1536u32).map(|byte| byte as u8).collect();
+            memory.write_data(HostAddress(0), &before);
+            memory.write_data(HostAddress(at as u64), &bytes);
+            let mut held = [0; 1536];
+            memory.read_data(HostAddress(0), &mut held);
+            let end = (at + bytes.len()).min(1536);
+            prop_assert_eq!(&held[..at], &before[..at]);
+            prop_assert_eq!(&held[at..end], &bytes[..end - at]);
+            prop_assert_eq!(&held[end..], &before[end..]);
+        }
+    }
+
+    proptest! {
+        #[test]
         fn bytes_land_where_they_are_put_and_touch_nothing_else(
             at in 0usize..40, bytes in prop::collection::vec(any::<u8>(), 0..40),
         ) {

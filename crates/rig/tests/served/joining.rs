@@ -4,7 +4,7 @@ use super::conversations::{read, write};
 use super::initiator::{Attachment, Payload, Queue, Wishes, record};
 use super::{Running, SUBSYSTEM, Serving};
 use nvme::spec::fabrics::{
-    ANY_CONTROLLER, Connect, ConnectRecord, INCOMPATIBLE_FORMAT, INVALID_PARAMETERS, invalid_parameter,
+    ANY_CONTROLLER, Connect, ConnectRecord, INCOMPATIBLE_FORMAT, INVALID_HOST, INVALID_PARAMETERS, invalid_parameter,
 };
 use nvme::spec::{Status, Submission};
 
@@ -60,4 +60,17 @@ fn a_connect_that_does_not_fit_is_refused_with_the_field_at_fault() {
     assert_eq!(host.queues[0].done(read(0, 8), Payload::Receive(4096)).1, [7; 4096]);
     assert_eq!(answer(&running, ADMIN, &any).0, Status::SUCCESS);
     running.end();
+}
+
+#[test]
+fn a_host_without_a_name_comes_in_only_where_any_host_does() {
+    let mut nobody = record(SUBSYSTEM, "nobody", ANY_CONTROLLER);
+    nobody.set_host([0; 256]);
+    for (allowed, expected) in
+        [(vec![], Status::SUCCESS), (vec!["nqn.2026-11.org.flashloom:friend".into()], INVALID_HOST)]
+    {
+        let running = Serving { allowed, ..Serving::default() }.start();
+        assert_eq!(answer(&running, ADMIN, &nobody).0, expected);
+        running.end();
+    }
 }
