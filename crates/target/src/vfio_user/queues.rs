@@ -13,8 +13,8 @@ use nvme::{Admission, AsynchronousEvent, Guarded, Movement, SubmissionQueue};
 use units::{HostAddress, QueueId};
 use zerocopy::IntoBytes;
 
-/// Commands taken from one queue before the others have their turn: as many as a slot's pair has at most.
-const TURN_COMMANDS: usize = 128;
+/// Commands taken from one queue before the others, and the drive, have their turn: their data are still near then.
+const TURN_COMMANDS: usize = 32;
 
 /// A command that the drive works on.
 struct Flight {
