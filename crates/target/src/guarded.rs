@@ -3,7 +3,6 @@
 use crate::port::{Port, QueuePair};
 use nvme::spec::{Opcode, Status};
 use nvme::{Admission, Guarded, METADATA_BYTES, join, split};
-use zerocopy::IntoBytes;
 
 /// Data and metadata of blocks that came as one.
 pub(crate) fn apart(guarded: &Guarded, came: &[u8]) -> (Vec<u8>, Vec<u8>) {
@@ -32,9 +31,7 @@ impl Port {
         [data, metadata]: [&[u8]; 2],
     ) -> Result<(), Status> {
         let tags = guarded.accept(data, metadata)?;
-        let mut words = vec![0u64; data.len().div_ceil(8)];
-        words.as_mut_bytes()[..data.len()].copy_from_slice(data);
-        self.put(pair, slot, &words);
+        self.put_bytes(pair, slot, 0, data);
         self.put_tags(pair, slot, &tags);
         Ok(())
     }

@@ -217,7 +217,7 @@ impl Port {
     }
 
     /// Puts a piece of them there, from byte `at` on.
-    fn put_bytes(&self, pair: &QueuePair, slot: u16, at: usize, bytes: &[u8]) {
+    pub(crate) fn put_bytes(&self, pair: &QueuePair, slot: u16, at: usize, bytes: &[u8]) {
         self.memory.write_data(self.shape.buffer(pair.id(), slot) + at as u64, bytes);
     }
 

@@ -46,6 +46,13 @@ pub(crate) enum Attached {
     Io(QueuePair),
 }
 
+impl Attached {
+    /// The slot that a command's data may go to, on an I/O queue.
+    fn slot<'a>(&'a self, port: &'a Port, tag: u16) -> Option<(&'a Port, &'a QueuePair, u16)> {
+        if let Attached::Io(pair) = self { Some((port, pair, tag)) } else { None }
+    }
+}
+
 /// A command that is not answered yet.
 pub(crate) struct Pending {
     pub(crate) submission: Submission,
@@ -269,7 +276,7 @@ impl Session {
                 return Ok(());
             }
         };
-        let slot = if let Attached::Io(pair) = &self.attached { Some((&*world.port, pair, tag)) } else { None };
+        let slot = self.attached.slot(world.port, tag);
         let gathered = brought.map(|(mut gathered, here)| {
             gathered.push(slot, &self.input[here]);
             gathered
@@ -300,7 +307,7 @@ impl Session {
         if gathered.is_whole() || part.offset as usize != gathered.received() {
             return Err(Violation::OUT_OF_RANGE);
         }
-        let slot = if let Attached::Io(pair) = &self.attached { Some((&*world.port, pair, part.tag)) } else { None };
+        let slot = self.attached.slot(world.port, part.tag);
         if !gathered.push(slot, &self.input[data]) {
             return Err(Violation::OUT_OF_RANGE);
         }
