@@ -77,25 +77,26 @@ enum Backing {
 }
 
 /// A piece: addresses `first` to `last`, both of them in it.
+#[derive(Clone)]
 struct Map {
     first: u64,
     last: u64,
     access: Access,
-    backing: Backing,
-    /// Pieces made before it.
-    number: u64,
+    /// A copy shares it.
+    backing: Arc<Backing>,
+    tenure: Tenure,
 }
 
-/// A piece, to ask later whether it has been there all the time.
+/// The time in which a piece is there, from its making or its renewal on: those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tenure(u64);
+pub(crate) struct Tenure(pub(crate) u64);
 
 /// All of a guest's memory that its device may reach.
 #[derive(Clone, Default)]
 pub(crate) struct GuestMemory {
-    /// By address; they do not overlap. A copy shares them.
-    maps: Vec<Arc<Map>>,
-    made: u64,
+    /// By address; they do not overlap.
+    maps: Vec<Map>,
+    tenures: u64,
     trust: Trust,
 }
 
@@ -148,8 +149,8 @@ impl GuestMemory {
             Some((way, file, offset)) => Backing::of(way, file, offset, bytes)?,
             None => Backing::Nowhere,
         };
-        self.maps.insert(place, Arc::new(Map { first, last, access, backing, number: self.made }));
-        self.made += 1;
+        let tenure = self.begin_tenure();
+        self.maps.insert(place, Map { first, last, access, backing: Arc::new(backing), tenure });
         Ok(())
     }
 
@@ -159,7 +160,7 @@ impl GuestMemory {
     /// A range that is empty, or that ends in the middle of a piece; nothing is taken then.
     pub(crate) fn unmap(&mut self, first: u64, bytes: u64) -> Result<(), Errno> {
         let last = last_of(first, bytes).ok_or(Errno::INVAL)?;
-        let meets = |map: &Arc<Map>| map.first <= last && map.last >= first;
+        let meets = |map: &Map| map.first <= last && map.last >= first;
         if self.maps.iter().any(|map| meets(map) && (map.first < first || map.last > last)) {
             return Err(Errno::INVAL);
         }
@@ -172,18 +173,35 @@ impl GuestMemory {
         self.maps.clear();
     }
 
+    fn begin_tenure(&mut self) -> Tenure {
+        self.tenures += 1;
+        Tenure(self.tenures - 1)
+    }
+
+    /// Ends the time of every piece; another begins.
+    pub(crate) fn renew(&mut self) {
+        for index in 0..self.maps.len() {
+            self.maps[index].tenure = self.begin_tenure();
+        }
+    }
+
     /// The piece that holds all of these pages, if it is one that is mapped here and its device may do this there.
     pub(crate) fn holds(&self, pages: &[u64], needed: Access) -> Option<Tenure> {
         let (map, ..) = self.find(*pages.first()?, 1).ok()?;
-        let is_mapped = matches!(map.backing, Backing::Mapped(_));
+        let is_mapped = matches!(*map.backing, Backing::Mapped(_));
         let may = (map.access.read || !needed.read) && (map.access.write || !needed.write);
         let within = |page: &u64| *page >= map.first && last_of(*page, PAGE_BYTES).is_some_and(|last| last <= map.last);
-        (is_mapped && may && pages.iter().all(within)).then_some(Tenure(map.number))
+        (is_mapped && may && pages.iter().all(within)).then_some(map.tenure)
     }
 
     /// Whether a piece is still there.
     pub(crate) fn still_has(&self, tenure: Tenure) -> bool {
-        self.maps.iter().any(|map| map.number == tenure.0)
+        self.maps.iter().any(|map| map.tenure == tenure)
+    }
+
+    /// The piece that holds an address now.
+    pub(crate) fn tenure(&self, at: HostAddress) -> Option<Tenure> {
+        Some(self.find(at.0, 1).ok()?.0.tenure)
     }
 
     /// The piece that holds an address, where in it that is, and how many of `length` bytes it holds from there on.
@@ -201,7 +219,7 @@ impl GuestMemory {
             let here = at.0.checked_add(done as u64).ok_or(Unmapped)?;
             let (map, offset, take) = self.find(here, bytes.len() - done)?;
             let part = &mut bytes[done..done + take];
-            match &map.backing {
+            match &*map.backing {
                 _ if !map.access.read => return Err(Unmapped),
                 Backing::Mapped(region) => region.as_volatile_slice().read_slice(part, offset).map_err(|_| Unmapped)?,
                 Backing::File { file, start, .. } => {
@@ -221,7 +239,7 @@ impl GuestMemory {
             let here = at.0.checked_add(done as u64).ok_or(Unmapped)?;
             let (map, offset, take) = self.find(here, bytes.len() - done)?;
             let part = &bytes[done..done + take];
-            match &map.backing {
+            match &*map.backing {
                 _ if !map.access.write => return Err(Unmapped),
                 Backing::Mapped(region) => {
                     region.as_volatile_slice().write_slice(part, offset).map_err(|_| Unmapped)?;
@@ -240,7 +258,7 @@ impl GuestMemory {
     pub(crate) fn load(&self, at: HostAddress, words: &mut [u64]) -> Result<(), Unmapped> {
         // Rings and lists mostly lie in one piece, which then is looked for once.
         let (map, offset, there) = self.find(at.0, size_of_val(words))?;
-        if let Backing::Mapped(region) = &map.backing
+        if let Backing::Mapped(region) = &*map.backing
             && map.access.read
             && there == size_of_val(words)
         {
@@ -253,7 +271,7 @@ impl GuestMemory {
         for (index, word) in words.iter_mut().enumerate() {
             let here = at.0.checked_add(8 * index as u64).ok_or(Unmapped)?;
             let (map, offset, _) = self.find(here, 8)?;
-            *word = match &map.backing {
+            *word = match &*map.backing {
                 Backing::Mapped(region) if map.access.read => {
                     region.as_volatile_slice().load(offset, Ordering::Acquire).map_err(|_| Unmapped)?
                 }
@@ -270,7 +288,7 @@ impl GuestMemory {
     /// Writes words in ascending order, each after what was written before it; `at` is 8-byte aligned.
     pub(crate) fn store(&self, at: HostAddress, words: &[u64]) -> Result<(), Unmapped> {
         let (map, offset, there) = self.find(at.0, size_of_val(words))?;
-        if let Backing::Mapped(region) = &map.backing
+        if let Backing::Mapped(region) = &*map.backing
             && map.access.write
             && there == size_of_val(words)
         {
@@ -283,7 +301,7 @@ impl GuestMemory {
         for (index, word) in words.iter().enumerate() {
             let here = at.0.checked_add(8 * index as u64).ok_or(Unmapped)?;
             let (map, offset, _) = self.find(here, 8)?;
-            match &map.backing {
+            match &*map.backing {
                 Backing::Mapped(region) if map.access.write => {
                     region.as_volatile_slice().store(*word, offset, Ordering::Release).map_err(|_| Unmapped)?;
                 }

@@ -1,10 +1,11 @@
 //! Where a guest lends its memory to the drive: data of a plain read or write then go straight between its pages and the drive, as on
 //! a bus, and not by way of a slot's buffer.
 //!
-//! The drive knows a page of the guest by an address of its own, `| 1 | era | address in the guest |`. Whoever ends an era, as every
-//! reset does, or takes memory away, has the word of this module that nothing of the guest is touched by it afterwards.
+//! The drive knows a page of the guest by an address of its own, `| 1 | tenure of its piece | address in the guest |`. Whoever ends a
+//! tenure, by a reset or as memory is taken away, has the word of this module that the drive touches nothing by it afterwards, also
+//! where other memory has come to that address.
 
-use crate::guest::GuestMemory;
+use crate::guest::{GuestMemory, Tenure};
 use nvme::HostMemory;
 use nvme::spec::PAGE_BYTES;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -14,30 +15,29 @@ use units::HostAddress;
 const ADDRESS_BITS: u32 = 52;
 /// Addresses from here on are a guest's.
 const LENT: u64 = 1 << 63;
-/// Eras that addresses can tell apart.
-const ERAS: u64 = 1 << (63 - ADDRESS_BITS);
+/// Tenures that addresses can tell apart: a command would have to be under way while so many begin.
+const TENURES: u64 = 1 << (63 - ADDRESS_BITS);
 
 /// A guest's memory as the drive may reach it now.
 #[derive(Default)]
-pub(crate) struct Window(RwLock<Lent>);
-
-#[derive(Default)]
-struct Lent {
-    era: u64,
-    memory: GuestMemory,
-}
+pub(crate) struct Window(RwLock<GuestMemory>);
 
 impl Window {
-    /// From now on the drive reaches this memory, by addresses of this era. What it was doing in another it does not go on with.
-    pub(crate) fn lend(&self, memory: &GuestMemory, era: u64) {
+    /// From now on the drive reaches this memory, and what it was doing in any other it does not go on with.
+    pub(crate) fn lend(&self, memory: &GuestMemory) {
         // A thread that died while it read has changed nothing here.
-        *self.0.write().unwrap_or_else(PoisonError::into_inner) = Lent { era: era % ERAS, memory: memory.clone() };
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = memory.clone();
     }
 }
 
-/// What the drive calls a page at an address of the guest in an era, if it has a name for it.
-pub(crate) fn name(at: HostAddress, era: u64) -> Option<HostAddress> {
-    (at.0 <= (1 << ADDRESS_BITS) - PAGE_BYTES).then_some(HostAddress(LENT | (era % ERAS) << ADDRESS_BITS | at.0))
+/// What tells addresses of a tenure from others.
+fn tag(tenure: Tenure) -> u64 {
+    LENT | (tenure.0 % TENURES) << ADDRESS_BITS
+}
+
+/// What the drive calls a page at an address of the guest in a tenure, if it has a name for it.
+pub(crate) fn name(at: HostAddress, tenure: Tenure) -> Option<HostAddress> {
+    (at.0 <= (1 << ADDRESS_BITS) - PAGE_BYTES).then_some(HostAddress(tag(tenure) | at.0))
 }
 
 /// All that a drive reaches: its slots, rings and lists, and behind the window a guest's memory.
@@ -57,9 +57,10 @@ impl Reach {
         if at.0 & LENT == 0 {
             return None;
         }
-        let lent = self.window.0.read().unwrap_or_else(PoisonError::into_inner);
-        let is_of_now = (at.0 & !LENT) >> ADDRESS_BITS == lent.era;
-        Some(if is_of_now { act(&lent.memory, HostAddress(at.0 & ((1 << ADDRESS_BITS) - 1))) } else { lost })
+        let guest = self.window.0.read().unwrap_or_else(PoisonError::into_inner);
+        let place = HostAddress(at.0 & ((1 << ADDRESS_BITS) - 1));
+        let is_there = guest.tenure(place).is_some_and(|tenure| tag(tenure) | place.0 == at.0);
+        Some(if is_there { act(&guest, place) } else { lost })
     }
 }
 
@@ -141,33 +142,53 @@ mod tests {
     }
 
     #[test]
-    fn the_drive_reaches_a_guest_in_its_era_and_while_it_lends() {
+    fn the_drive_reaches_a_piece_of_a_guest_in_its_tenure_and_while_it_is_lent() {
+        const ALL: Access = Access { read: true, write: true };
         let (window, mut guest) = (Arc::new(Window::default()), GuestMemory::default());
         let reach = Reach::new(Arc::new(Sector(Mutex::new([3; 64]))), window.clone());
-        guest.map(4096, 8192, Access { read: true, write: true }, Some((file(), 0))).unwrap();
+        guest.map(4096, 8192, ALL, Some((file(), 0))).unwrap();
         let at = HostAddress(8192);
-        let place = name(at, 7).expect("a low address");
-        let held = |reach: &Reach| {
+        let of_guest = |guest: &GuestMemory| {
             let mut sector = [0; 64];
-            reach.read_sectors(place, &mut sector);
+            guest.read_sectors(at, &mut sector);
             sector
         };
-        reach.write_sectors(place, &[9; 64]);
-        assert_eq!(held(&reach), [u64::MAX; 64], "nothing is lent yet");
-        window.lend(&guest, 7);
-        reach.write_sectors(place, &[5; 64]);
-        assert_eq!(held(&reach), [5; 64]);
-        let mut sector = [0; 64];
-        reach.read_sectors(HostAddress(8192), &mut sector);
-        assert_eq!(sector, [3; 64], "its own memory is as it was");
-        window.lend(&guest, 8);
-        reach.write_sectors(place, &[6; 64]);
-        assert_eq!(held(&reach), [u64::MAX; 64], "the era is over");
-        guest.read_sectors(at, &mut sector);
-        assert_eq!(sector, [5; 64]);
+        let place = |guest: &GuestMemory| name(at, guest.tenure(at).expect("it is mapped")).expect("a low address");
+        let first = place(&guest);
+        let held = |at| {
+            let mut sector = [0; 64];
+            reach.read_sectors(at, &mut sector);
+            sector
+        };
+        reach.write_sectors(first, &[9; 64]);
+        assert_eq!(held(first), [u64::MAX; 64], "nothing is lent yet");
+        window.lend(&guest);
+        reach.write_sectors(first, &[5; 64]);
+        assert_eq!(held(first), [5; 64]);
+        assert_eq!(held(at), [3; 64], "its own memory is as it was");
+        guest.renew();
+        window.lend(&guest);
+        reach.write_sectors(first, &[6; 64]);
+        assert_eq!(held(first), [u64::MAX; 64], "the tenure is over");
+        assert_eq!(of_guest(&guest), [5; 64]);
+        // Other memory at the same address is not what the drive was given, and what lies beside it is as it was.
+        let (second, beside) =
+            (place(&guest), name(HostAddress(4096), guest.tenure(HostAddress(4096)).unwrap()).unwrap());
+        guest.map(12288, 4096, ALL, Some((file(), 0))).unwrap();
+        let next = name(HostAddress(12288), guest.tenure(HostAddress(12288)).unwrap()).unwrap();
+        guest.unmap(4096, 8192).unwrap();
+        guest.map(4096, 8192, ALL, Some((file(), 0))).unwrap();
+        window.lend(&guest);
+        for gone in [second, beside] {
+            reach.write_sectors(gone, &[7; 64]);
+            assert_eq!(held(gone), [u64::MAX; 64]);
+        }
+        assert_eq!(of_guest(&guest), [0; 64]);
+        reach.write_sectors(next, &[8; 64]);
+        assert_eq!(held(next), [8; 64]);
         guest.clear();
-        window.lend(&guest, 7);
-        assert_eq!(held(&reach), [u64::MAX; 64], "its memory is gone");
-        assert_eq!(name(HostAddress(1 << 52), 7), None);
+        window.lend(&guest);
+        assert_eq!(held(next), [u64::MAX; 64], "its memory is gone");
+        assert_eq!(name(HostAddress(1 << 52), Tenure(7)), None);
     }
 }

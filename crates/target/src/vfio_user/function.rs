@@ -58,9 +58,8 @@ struct Vector {
 pub(crate) struct Function {
     id: u16,
     pub(crate) guest: GuestMemory,
-    /// Where the drive looks for the guest's memory, and for how many resets it has looked there.
+    /// Where the drive looks for the guest's memory.
     window: Arc<Window>,
-    pub(super) era: u64,
     pub(crate) interrupts: Interrupts,
     pub(crate) doorbells: Doorbells,
     /// By identifier; the first is the admin queue's.
@@ -102,7 +101,6 @@ impl Function {
             id,
             guest,
             window,
-            era: 0,
             interrupts: Interrupts::new(vectors),
             doorbells,
             completions: (0..places).map(|_| None).collect(),
@@ -125,12 +123,8 @@ impl Function {
     /// Changes the guest's memory, and what of it the drive reaches, before it says how that went.
     pub(crate) fn change_memory<R>(&mut self, change: impl FnOnce(&mut GuestMemory) -> R) -> R {
         let changed = change(&mut self.guest);
-        self.lend();
+        self.window.lend(&self.guest);
         changed
-    }
-
-    fn lend(&self) {
-        self.window.lend(&self.guest, self.era);
     }
 
     /// Whether the guest can ring doorbells that matter.
@@ -220,8 +214,7 @@ impl Function {
             self.orphans.push(queue.leave());
         }
         // What is under way finds the guest's memory no more.
-        self.era += 1;
-        self.lend();
+        self.change_memory(GuestMemory::renew);
         self.admin = None;
         self.completions.fill_with(|| None);
         self.deleting = None;

@@ -240,7 +240,7 @@ impl Function {
         let is_plain = submission.fuse() == Fuse::Normal && !world.port.shape().tags;
         if is_plain && matches!(admission.opcode, Opcode::Read | Opcode::Write) && place.pages(&mut self.pages) {
             let needed = Access { read: !to_host, write: to_host };
-            let lent = self.guest.holds(&self.pages, needed).filter(|_| self.name_pages());
+            let lent = self.guest.holds(&self.pages, needed).filter(|tenure| self.name_pages(*tenure));
             if lent.is_some() {
                 return Ok(Admitted { lent, ..Admitted::by_slot(admission) });
             }
@@ -277,10 +277,9 @@ impl Function {
     }
 
     /// Turns the pages of a command into what the drive calls them; whether it has a name for each.
-    fn name_pages(&mut self) -> bool {
-        let era = self.era;
+    fn name_pages(&mut self, tenure: Tenure) -> bool {
         self.pages.iter_mut().all(|page| {
-            let name = lent::name(HostAddress(*page), era);
+            let name = lent::name(HostAddress(*page), tenure);
             *page = name.map_or(*page, |name| name.0);
             name.is_some()
         })
