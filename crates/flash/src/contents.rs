@@ -186,7 +186,9 @@ impl Contents {
             let whole = self.sector_words == WHOLE_SECTOR;
             let chunk = if whole { (self.blocks[block].chunk as usize).checked_sub(1) } else { None };
             if let Some(chunk) = chunk.map(|index| &self.chunks[index]).filter(|chunk| page >= chunk.first) {
-                prefetch_index(&chunk.entries[..], (page - chunk.first) as usize);
+                let index = (page - chunk.first) as usize;
+                prefetch_index(&chunk.entries[..], index);
+                self.slabs.prefetch(chunk.room, index * self.page_words);
             }
         }
     }

@@ -99,6 +99,12 @@ mod tests {
         assert_eq!((states.len(), states.contains(&0)), (PERIOD, false));
     }
 
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn wide_registers_are_used_where_there_are_any() {
+        assert_eq!(matches!(Arch::new(), Arch::Scalar), !std::arch::is_x86_feature_detected!("avx2"));
+    }
+
     fn stream_of(ppn: u32, words: usize) -> Vec<u64> {
         let mut cells = vec![0; words];
         combine(Ppn(ppn), &vec![0; words], &mut cells);

@@ -3,8 +3,13 @@
 //! A page of the array that is touched at random is far from the caches, and with memory of its own for each block its address is as
 //! far: this machine would look up a page of 4 KiB for each. Large pieces can lie in huge pages.
 
+use prefetch_index::prefetch_index;
+
 /// Words of a piece at most, unless one block needs more: 32 MiB. What is never touched of it is never resident.
 const SLAB_WORDS: usize = 4 << 20;
+
+/// Where the lines of a page begin that are brought near ahead: those behind them come by themselves once two were asked for.
+const LEADING_LINES: [usize; 2] = [0, 8];
 
 /// Where the payload of a block is.
 #[derive(Clone, Copy, Debug, Default)]
@@ -47,6 +52,14 @@ impl Slabs {
     #[inline]
     pub(crate) fn cells(&self, room: Room, from: usize, words: usize) -> &[u64] {
         if words == 0 { &[] } else { &self.slabs[room.slab][room.at + from..][..words] }
+    }
+
+    /// Brings near the beginning of words of a room.
+    #[inline]
+    pub(crate) fn prefetch(&self, room: Room, from: usize) {
+        if let Some(slab) = self.slabs.get(room.slab) {
+            LEADING_LINES.iter().for_each(|line| prefetch_index(slab, room.at + from + line));
+        }
     }
 
     /// The same, to be written.
