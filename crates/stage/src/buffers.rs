@@ -5,33 +5,62 @@
     reason = "held while bytes are copied only: who may touch a buffer is decided by who has its number"
 )]
 
+use bytes::BytesMut;
 use std::sync::{Arc, PoisonError, RwLock};
+use zerocopy::FromBytes;
 
-/// Buffers of the same length, all zero at first. One that was never written takes no memory.
+/// Where a buffer may begin: pages of memory that is copied whole then have as few pages of this machine under them as they can.
+const ALIGNED_TO: usize = 4096;
+
+/// Buffers of the same length, all zero at first. They lie in one piece, so that they can lie in huge pages; what nobody has touched
+/// of it takes no memory.
 #[derive(Clone, Debug)]
-pub struct Buffers {
-    buffers: Arc<[RwLock<Box<[u64]>>]>,
-    words: usize,
-}
+pub struct Buffers(Arc<[RwLock<BytesMut>]>);
 
 impl Buffers {
     pub(crate) fn new(count: usize, words: usize) -> Self {
-        Buffers { buffers: (0..count).map(|_| RwLock::default()).collect(), words }
+        let bytes = words * size_of::<u64>();
+        let stride = bytes.next_multiple_of(crate::memory::LINE_BYTES);
+        let mut piece = BytesMut::zeroed(count * stride + ALIGNED_TO);
+        drop(piece.split_to(piece.as_ptr().align_offset(ALIGNED_TO)));
+        let mut take = || {
+            let mut buffer = piece.split_to(stride);
+            buffer.truncate(bytes);
+            RwLock::new(buffer)
+        };
+        Buffers((0..count).map(|_| take()).collect())
     }
 
-    /// Shows a buffer to a reader; one that was never written is empty.
+    /// Shows a buffer to a reader.
     #[inline]
     pub fn look<R>(&self, index: usize, look: impl FnOnce(&[u64]) -> R) -> R {
-        look(&self.buffers[index].read().unwrap_or_else(PoisonError::into_inner))
+        let buffer = self.0[index].read().unwrap_or_else(PoisonError::into_inner);
+        look(<[u64]>::ref_from_bytes(&buffer).expect("it is made of whole words"))
     }
 
     /// Lets a writer change a buffer.
     #[inline]
     pub fn change<R>(&self, index: usize, change: impl FnOnce(&mut [u64]) -> R) -> R {
-        let mut buffer = self.buffers[index].write().unwrap_or_else(PoisonError::into_inner);
-        if buffer.is_empty() {
-            *buffer = vec![0; self.words].into_boxed_slice();
+        let mut buffer = self.0[index].write().unwrap_or_else(PoisonError::into_inner);
+        change(<[u64]>::mut_from_bytes(&mut buffer).expect("it is made of whole words"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buffers_begin_as_zero_on_a_page_and_do_not_meet() {
+        for words in [1, 512, 528] {
+            let buffers = Buffers::new(3, words);
+            let starts = [0, 1, 2].map(|index| buffers.look(index, |held| held.as_ptr().addr()));
+            assert_eq!(starts[0] % ALIGNED_TO, 0);
+            for number in [2, 0, 1] {
+                assert!(buffers.look(number, |held| held == vec![0; words]));
+                buffers.change(number, |held| held.fill(number as u64 + 1));
+            }
+            assert!((0..3).all(|number| buffers.look(number, |held| held == vec![number as u64 + 1; words])));
         }
-        change(&mut buffer)
     }
 }

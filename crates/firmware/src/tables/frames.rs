@@ -156,10 +156,9 @@ impl Frames {
     pub fn read(&self, frame: u32, from: usize, payload: &mut [u64]) {
         debug_assert!(from + payload.len() <= self.words(frame));
         match self.long(frame) {
-            Some(long) => long.look(frame as usize, |held| match held {
-                [] => payload.fill(0),
-                held => payload.copy_from_slice(&held[from..from + payload.len()]),
-            }),
+            Some(long) => {
+                long.look(frame as usize, |held| payload.copy_from_slice(&held[from..from + payload.len()]));
+            }
             None => self.words.read(self.first(frame) + FRAME_HEADER_WORDS + from, payload),
         }
     }
@@ -183,13 +182,7 @@ impl Frames {
             self.words.read(self.first(frame) + FRAME_HEADER_WORDS + from, scratch);
             return reader(scratch);
         };
-        long.look(frame as usize, |payload| match payload.get(from..from + scratch.len()) {
-            Some(words) => reader(words),
-            None => {
-                scratch.fill(0);
-                reader(scratch)
-            }
-        })
+        long.look(frame as usize, |payload| reader(&payload[from..from + scratch.len()]))
     }
 
     /// Lets a writer fill payload words from `from` on, as many as `scratch` has. It finds there whatever there was.
@@ -235,10 +228,7 @@ impl Frames {
             return self.write(to, 0, words);
         };
         long.change(to as usize, |target| {
-            long.look(from as usize, |payload| match payload {
-                [] => target.fill(0),
-                payload => target.copy_from_slice(payload),
-            });
+            long.look(from as usize, |payload| target.copy_from_slice(payload));
         });
     }
 
