@@ -68,6 +68,9 @@ run.world = "threads"
 run.payload = "full"
 run.precondition = "none"
 "#;
+/// Groups of DeepFlash of which the evaluation has more threads than share a processor here.
+const GROUPS: [&str; 5] = ["nvmq", "ilock", "cache", "trans", "fcmd"];
+
 /// Flags that say what a host of ours would ask for.
 const IDLE: &[&str] = &["--workload", "--block-size", "--ios", "--duration", "--until", "--round"];
 
@@ -150,6 +153,8 @@ impl ServeArguments {
 
     fn resolve(&self) -> anyhow::Result<Resolved> {
         let lowest = Layers::new().text("serve", SERVED)?;
+        let drawn = self.shared.over(lowest.clone(), &self.config)?.resolve()?;
+        let lowest = lowest.text("serve", &few_threads(&drawn))?;
         let resolved = self.shared.over(lowest, &self.config)?.resolve()?;
         check_supported(&self.shared, &resolved)?;
         if !matches!(resolved.world, World::Threads { .. }) {
@@ -193,8 +198,10 @@ impl ServeArguments {
         recovery: Option<&Recovery>,
         (address, metrics): (Option<SocketAddr>, Option<SocketAddr>),
     ) -> anyhow::Result<()> {
+        let threads = resolved.settings.threads.iter().map(|(group, count)| format!("{group}={count}"));
+        let threads = threads.collect::<Vec<_>>().join(",");
         let mut rows = vec![
-            ("firmware", resolved.architecture.name().to_owned()),
+            ("firmware", format!("{}; threads {threads}", resolved.architecture.name())),
             ("device", format!("{}: {}", resolved.device.name, resolved.device.summary)),
             ("subsystem", self.nqn.clone()),
         ];
@@ -214,6 +221,18 @@ impl ServeArguments {
         shell.announce(&rows.iter().map(|(name, text)| format!("{name:<10} {text}\n")).collect::<String>())?;
         Ok(())
     }
+}
+
+/// As many firmware threads of a group of DeepFlash as there are threads of this machine, at most: more of them have less to do each time
+/// they are served, and none waits for another's processor. In the other architectures their number is what they are about.
+fn few_threads(drawn: &Resolved) -> String {
+    let World::Threads { threads, .. } = drawn.world else { return String::new() };
+    let groups = drawn.settings.threads.iter().filter(|(group, _)| GROUPS.contains(group));
+    let is_deepflash = drawn.settings.threads.iter().any(|(group, _)| group == GROUPS[0]);
+    groups
+        .filter(|_| is_deepflash)
+        .map(|(group, drawn)| format!("threads.{group} = {}\n", drawn.min(threads)))
+        .collect()
 }
 
 /// What was in a file when it was served again.

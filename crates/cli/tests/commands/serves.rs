@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 struct Served {
     process: Child,
     out: BufReader<ChildStdout>,
+    firmware: String,
     address: SocketAddr,
 }
 
@@ -22,14 +23,18 @@ fn serve(flags: &[&str]) -> Served {
     command.args(["serve", "--tcp", "127.0.0.1:0", "--device", "small"]).args(flags);
     let mut process = command.stdout(Stdio::piped()).spawn().expect("the program starts");
     let mut out = BufReader::new(process.stdout.take().expect("it is piped"));
+    let mut firmware = String::new();
     let address = loop {
         let mut line = String::new();
         assert_ne!(out.read_line(&mut line).expect("text"), 0, "it ended before it listened");
+        if let Some(said) = line.strip_prefix("firmware") {
+            firmware = said.trim().to_owned();
+        }
         if let Some(address) = line.strip_prefix("listening") {
             break address.trim().parse().expect("an address");
         }
     };
-    Served { process, out, address }
+    Served { process, out, firmware, address }
 }
 
 fn ends(mut served: Served, signal: &str) -> String {
@@ -39,6 +44,15 @@ fn ends(mut served: Served, signal: &str) -> String {
     served.out.read_to_string(&mut rest).expect("text");
     assert_eq!(served.process.wait().expect("it ends").code(), Some(0), "{rest}");
     rest
+}
+
+#[test]
+fn a_group_has_as_many_threads_as_there_are_here_unless_more_are_asked_for() {
+    let threads = |flags: &[&str]| serve(flags).firmware.clone();
+    assert_eq!(threads(&[]), "deepflash; threads nvmq=1,ilock=1,cache=1,trans=1,log=1,bgc=1,fcmd=1");
+    let more = threads(&["--set", "run.world_threads=2", "--threads", "trans=3,log=0"]);
+    assert_eq!(more, "deepflash; threads nvmq=2,ilock=2,cache=2,trans=3,log=0,bgc=1,fcmd=2");
+    assert_eq!(threads(&["--architecture", "layered"]), "layered; threads hil=1,ftl=1,fcmd=16");
 }
 
 #[test]
@@ -91,7 +105,7 @@ fn with_json_on_standard_output_the_address_is_told_beside_it() {
     };
     TcpStream::connect(address).expect("it listens");
     let out = BufReader::new(process.stdout.take().expect("it is piped"));
-    let rest = ends(Served { process, out, address }, "-TERM");
+    let rest = ends(Served { process, out, firmware: String::new(), address }, "-TERM");
     let json: serde_json::Value = serde_json::from_str(&rest).expect("JSON and nothing else");
     assert_eq!(json["protocol_violations"].as_u64(), Some(0));
 }
