@@ -26,6 +26,7 @@ case $transport in
     sent) door="--vfio-user $work/socket --send-doorbells" ;;
     *) sed -n 2,4p "$0"; exit 2 ;;
 esac
+: >"$work/served"
 "$flashloom" serve $door --metrics 127.0.0.1:0 --nqn $name --timing off --queues 4 --set device.tags=true >"$work/served" 2>&1 &
 server=$!
 for _ in $(seq 600); do grep -q '^listening' "$work/served" && break; sleep 0.1; done

@@ -12,8 +12,12 @@ use zerocopy::FromBytes;
 /// Where a buffer may begin: pages of memory that is copied whole then have as few pages of this machine under them as they can.
 const ALIGNED_TO: usize = 4096;
 
-/// Buffers of the same length, all zero at first. They lie in one piece, so that they can lie in huge pages; what nobody has touched
-/// of it takes no memory.
+/// Bytes of a piece at most, unless one buffer needs more. A system may refuse to lend more at once than it has, though little of it
+/// would ever be touched.
+const PIECE_BYTES: usize = 32 << 20;
+
+/// Buffers of the same length, all zero at first. They lie in large pieces, so that they can lie in huge pages; what nobody has
+/// touched of them takes no memory.
 #[derive(Clone, Debug)]
 pub struct Buffers(Arc<[RwLock<BytesMut>]>);
 
@@ -21,9 +25,14 @@ impl Buffers {
     pub(crate) fn new(count: usize, words: usize) -> Self {
         let bytes = words * size_of::<u64>();
         let stride = bytes.next_multiple_of(crate::memory::LINE_BYTES);
-        let mut piece = BytesMut::zeroed(count * stride + ALIGNED_TO);
-        drop(piece.split_to(piece.as_ptr().align_offset(ALIGNED_TO)));
+        let at_once = (PIECE_BYTES / stride).clamp(1, count.max(1));
+        let mut piece = BytesMut::new();
         let mut take = || {
+            if piece.is_empty() {
+                piece = BytesMut::zeroed(at_once * stride + ALIGNED_TO);
+                drop(piece.split_to(piece.as_ptr().align_offset(ALIGNED_TO)));
+                piece.truncate(at_once * stride);
+            }
             let mut buffer = piece.split_to(stride);
             buffer.truncate(bytes);
             RwLock::new(buffer)
@@ -52,7 +61,7 @@ mod tests {
 
     #[test]
     fn buffers_begin_as_zero_on_a_page_and_do_not_meet() {
-        for words in [1, 512, 528] {
+        for words in [1, 512, 528, PIECE_BYTES / 8 / 2, PIECE_BYTES / 8 + 1] {
             let buffers = Buffers::new(3, words);
             let starts = [0, 1, 2].map(|index| buffers.look(index, |held| held.as_ptr().addr()));
             assert_eq!(starts[0] % ALIGNED_TO, 0);
