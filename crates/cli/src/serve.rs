@@ -15,6 +15,7 @@ use signal_hook::iterator::Signals;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 use std::thread;
+use units::Bytes;
 
 /// What `serve` is told.
 #[derive(Args)]
@@ -35,6 +36,9 @@ pub(crate) struct ServeArguments {
     /// Keeps the drive's contents in a sparse file, and finds them there when it is served again
     #[arg(long, value_name = "FILE")]
     media: Option<PathBuf>,
+    /// Takes the memory of all pages and of the buffer before it listens, so that the system clears none while hosts wait
+    #[arg(long)]
+    preallocate: bool,
     /// Shows the drive's figures over HTTP here, as Prometheus reads them
     #[arg(long, value_name = "ADDR:PORT")]
     metrics: Option<String>,
@@ -188,6 +192,10 @@ impl ServeArguments {
         let mut device = resolved.plan();
         resolved.draw(&device)?;
         device.media.clone_from(&self.media);
+        device.preallocates = self.preallocate;
+        if self.preallocate {
+            check_memory(device.memory_when_full())?;
+        }
         Ok(Service::listen(device, settings)?)
     }
 
@@ -233,6 +241,20 @@ fn few_threads(drawn: &Resolved) -> String {
         .filter(|_| is_deepflash)
         .map(|(group, drawn)| format!("threads.{group} = {}\n", drawn.min(threads)))
         .collect()
+}
+
+/// That this machine has so much memory to give, where it tells (proc(5)).
+fn check_memory(needed: Bytes) -> anyhow::Result<()> {
+    let Ok(told) = std::fs::read_to_string("/proc/meminfo") else { return Ok(()) };
+    let available = told.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kibibytes = available.and_then(|text| text.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    match kibibytes.map(|count| Bytes(count * 1024)) {
+        Some(available) if available < needed => Err(unusable(
+            format!("--preallocate takes {needed}; expected at most {available}, which this machine has left"),
+            "without it memory is taken as the drive is written; --media FILE keeps the pages in a file",
+        )),
+        _ => Ok(()),
+    }
 }
 
 /// What was in a file when it was served again.

@@ -217,6 +217,13 @@ impl Contents {
         self
     }
 
+    /// Takes the memory of all its pages now, unless a store keeps them.
+    pub fn set_memory_aside(&mut self) {
+        if self.store.is_none() {
+            self.slabs.set_aside(self.lpns.len() * self.page_words);
+        }
+    }
+
     /// Words from one sector to the next in a page that is not kept whole.
     pub fn words_from_sector_to_sector(&self) -> usize {
         self.sector_words as usize + self.tag_words

@@ -4,6 +4,7 @@
 //! far: this machine would look up a page of 4 KiB for each. Large pieces can lie in huge pages.
 
 use prefetch_index::prefetch_index;
+use std::hint::black_box;
 
 /// Words of a piece at most, unless one block needs more: 32 MiB. What is never touched of it is never resident.
 const SLAB_WORDS: usize = 4 << 20;
@@ -23,6 +24,8 @@ pub(crate) struct Room {
 pub(crate) struct Slabs {
     slabs: Vec<Vec<u64>>,
     slab_words: usize,
+    /// Pieces that memory is set aside for already.
+    ready: Vec<Vec<u64>>,
     used: usize,
     taken: usize,
 }
@@ -30,7 +33,17 @@ pub(crate) struct Slabs {
 impl Slabs {
     /// For blocks that have about so many words together.
     pub(crate) fn for_words(words: usize) -> Self {
-        Slabs { slabs: Vec::new(), slab_words: words.min(SLAB_WORDS), used: 0, taken: 0 }
+        Slabs { slabs: Vec::new(), slab_words: words.min(SLAB_WORDS), ready: Vec::new(), used: 0, taken: 0 }
+    }
+
+    /// Takes the memory for so many words now, and not when they are first written.
+    pub(crate) fn set_aside(&mut self, words: usize) {
+        for _ in 0..words.div_ceil(self.slab_words.max(1)) {
+            let mut slab = vec![0; self.slab_words];
+            // That they are zero already is nothing that the compiler may know: written, they are there.
+            black_box(&mut slab[..]).fill(0);
+            self.ready.push(slab);
+        }
     }
 
     /// Room for so many words, which are zero where nobody wrote.
@@ -39,7 +52,8 @@ impl Slabs {
             return Room::default();
         }
         if self.slabs.last().is_none_or(|slab| slab.len() - self.used < words) {
-            self.slabs.push(vec![0; self.slab_words.max(words)]);
+            let ready = self.ready.pop().filter(|slab| slab.len() >= words);
+            self.slabs.push(ready.unwrap_or_else(|| vec![0; self.slab_words.max(words)]));
             self.used = 0;
         }
         let room = Room { slab: self.slabs.len() - 1, at: self.used };
@@ -83,6 +97,7 @@ mod tests {
         const WORDS: usize = 1000;
         let mut slabs = Slabs::for_words(WORDS);
         let sizes = [3, WORDS - 4, 0, 2, WORDS + 1, 1];
+        slabs.set_aside(2 * WORDS);
         let rooms = sizes.map(|words| slabs.take(words));
         for (number, (room, words)) in (1..).zip(rooms.into_iter().zip(sizes)) {
             assert!(slabs.cells(room, 0, words).iter().all(|&word| word == 0));

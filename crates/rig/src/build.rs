@@ -81,6 +81,8 @@ pub struct Device {
     pub series: Option<Span>,
     /// The file that keeps what the pages hold; none if memory does. It may have the pages of an earlier run.
     pub media: Option<PathBuf>,
+    /// Whether all memory for pages and frames is taken before it begins, so that the system clears none while hosts wait.
+    pub preallocates: bool,
     /// Power cuts that the host must be ready for.
     pub cuts: Option<host::PowerCuts>,
     /// Whether dies tell when they were busy, for a time line.
@@ -467,7 +469,13 @@ impl Device {
         }
         let sealed = drive.shape().tags.then(|| drive.sector_words());
         let upsets = Upsets { chance: self.memory_flips, seed: self.precondition.seed };
-        for (index, contents) in contents.into_iter().enumerate() {
+        if self.preallocates {
+            tables.frames.set_memory_aside();
+        }
+        for (index, mut contents) in contents.into_iter().enumerate() {
+            if self.preallocates {
+                contents.set_memory_aside();
+            }
             let channel = Channel::new(&self.drive.geometry, &self.timing, ChannelId(index as u16));
             let media = self.media(contents, &tables);
             let (frames, done) = (tables.frames.clone(), hardware.finished[index]);
@@ -483,6 +491,13 @@ impl Device {
         let watch = hardware.power.map(|watch| watch.slot.id());
         let channels = hardware.channels.iter().map(|slot| slot.id()).collect();
         Ok(Built { blueprint, tables, drive, ledger, media: tally, file, host, link, watch, channels, parts })
+    }
+
+    /// The memory that pages and buffer take when all of them are written.
+    pub fn memory_when_full(&self) -> Bytes {
+        let pages = if self.media.is_some() { 0 } else { self.drive.geometry.page_count() as u64 };
+        let page = self.drive.geometry.shape().page.0 / SECTOR_BYTES * self.drive.sector_words as u64 * 8;
+        Bytes(pages * page) + self.settings.cache.size
     }
 
     /// The pages of a channel, failing as they are set to. The journal's blocks do not fail.

@@ -47,6 +47,7 @@ impl Resolved {
             check: self.host.check,
             series: self.host.series,
             media: None,
+            preallocates: false,
             cuts: None,
             narrate: self.timeline.is_some(),
         }

@@ -6,6 +6,7 @@
 )]
 
 use bytes::BytesMut;
+use std::hint::black_box;
 use std::sync::{Arc, PoisonError, RwLock};
 use zerocopy::FromBytes;
 
@@ -40,6 +41,11 @@ impl Buffers {
         Buffers((0..count).map(|_| take()).collect())
     }
 
+    /// Takes the memory of all of them now, and not when they are first written.
+    pub fn set_memory_aside(&self) {
+        (0..self.0.len()).for_each(|index| self.change(index, |words| black_box(words).fill(0)));
+    }
+
     /// Shows a buffer to a reader.
     #[inline]
     pub fn look<R>(&self, index: usize, look: impl FnOnce(&[u64]) -> R) -> R {
@@ -65,6 +71,7 @@ mod tests {
             let buffers = Buffers::new(3, words);
             let starts = [0, 1, 2].map(|index| buffers.look(index, |held| held.as_ptr().addr()));
             assert_eq!(starts[0] % ALIGNED_TO, 0);
+            buffers.set_memory_aside();
             for number in [2, 0, 1] {
                 assert!(buffers.look(number, |held| held == vec![0; words]));
                 buffers.change(number, |held| held.fill(number as u64 + 1));

@@ -56,6 +56,17 @@ fn a_group_has_as_many_threads_as_there_are_here_unless_more_are_asked_for() {
 }
 
 #[test]
+fn memory_is_taken_before_it_listens_if_there_is_so_much() {
+    drop(serve(&["--preallocate"]));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flashloom"));
+    command.args(["serve", "--tcp", "127.0.0.1:0", "--device", "mlc-1tb", "--preallocate"]);
+    let refused = command.output().expect("the program starts");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(said.contains("--preallocate takes 1.1 TB; expected at most "), "{said}");
+    assert_eq!(refused.status.code(), Some(2));
+}
+
+#[test]
 fn it_ends_in_good_order_on_either_signal() {
     for signal in ["-TERM", "-INT"] {
         let served = serve(&[]);

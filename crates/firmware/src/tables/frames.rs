@@ -248,6 +248,11 @@ impl Frames {
         })
     }
 
+    /// Takes the memory of the frames that are copied as a whole now, and not when they are first written.
+    pub fn set_memory_aside(&self) {
+        self.long.iter().for_each(Buffers::set_memory_aside);
+    }
+
     /// Brings a frame near.
     #[inline]
     pub fn prefetch(&self, frame: u32) {

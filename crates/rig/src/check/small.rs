@@ -186,6 +186,7 @@ impl Small {
             series: None,
             media: None,
             cuts: None,
+            preallocates: false,
             narrate: false,
         }
     }
