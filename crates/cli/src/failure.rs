@@ -3,7 +3,7 @@
 use crate::Shell;
 use lab::LabError;
 use rig::config::ConfigError;
-use rig::{PlanError, ServiceError, SessionError};
+use rig::{BuildError, MediaFileError, PlanError, ServiceError, SessionError};
 use std::io;
 use thiserror::Error;
 use workload::replay::TraceError;
@@ -135,6 +135,9 @@ fn advice(error: &anyhow::Error) -> Option<String> {
         return advice_on_trace(error);
     }
     match session(error)? {
+        SessionError::Build(BuildError::MediaFile(MediaFileError::OtherDrive { .. })) => {
+            Some("a file is served with the --architecture, --device, --threads and --set that it was made with".into())
+        }
         SessionError::Build(_) => None,
         SessionError::Media(flash::MediaFault::WornOut { .. }) => Some(
             "blocks stand device.erase_limit erases; with device.media.faults = true a worn block is retired instead"

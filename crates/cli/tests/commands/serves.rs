@@ -56,6 +56,18 @@ fn a_group_has_as_many_threads_as_there_are_here_unless_more_are_asked_for() {
 }
 
 #[test]
+fn a_file_of_a_drive_with_other_threads_is_refused_with_advice() {
+    let file = std::env::temp_dir().join(format!("flashloom-serve-{}.media", std::process::id()));
+    let media = ["--media", file.to_str().expect("UTF-8")];
+    ends(serve(&[&media[..], &["--threads", "trans=2"]].concat()), "-TERM");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flashloom"));
+    let refused = command.args(["serve", "--tcp", "127.0.0.1:0", "--device", "small"]).args(media).output();
+    std::fs::remove_file(&file).expect("it is there");
+    let said = String::from_utf8(refused.expect("the program starts").stderr).expect("text");
+    assert!(said.contains("threads of address translation is 2; expected 1") && said.contains("--threads"), "{said}");
+}
+
+#[test]
 fn memory_is_taken_before_it_listens_if_there_is_so_much() {
     drop(serve(&["--preallocate"]));
     let mut command = Command::new(env!("CARGO_BIN_EXE_flashloom"));
