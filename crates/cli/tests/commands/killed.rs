@@ -297,6 +297,9 @@ struct Tally {
     turned_off: u64,
 }
 
+/// The threads of the evaluation: more that can be in the midst of something than a served drive has by itself.
+const MANY: &str = "nvmq=18,ilock=6,cache=8,trans=6,fcmd=8";
+
 fn rounds(architecture: &str, count: u64, seed: u64, tally: &mut Tally) -> (u64, u64) {
     let name = format!("flashloom-killed-{architecture}-{}.media", std::process::id());
     let file = Scratch(std::env::temp_dir().join(name));
@@ -309,6 +312,9 @@ fn rounds(architecture: &str, count: u64, seed: u64, tally: &mut Tally) -> (u64,
         let life = Duration::from_micros(draw.random_range(0..150_000));
         let through_set = format!("cache.write_through={through}");
         let mut flags = vec!["--architecture", architecture, "--set", &through_set, "--set", "cache.size_bytes=1MiB"];
+        if architecture == "deepflash" {
+            flags.extend(["--threads", MANY]);
+        }
         if fast {
             flags.extend(["--timing", "off"]);
         }
