@@ -76,7 +76,7 @@ run.precondition = "none"
 const GROUPS: [&str; 5] = ["nvmq", "ilock", "cache", "trans", "fcmd"];
 
 /// Flags that say what a host of ours would ask for.
-const IDLE: &[&str] = &["--workload", "--block-size", "--ios", "--duration", "--until", "--round"];
+const IDLE: &[&str] = &["--workload", "--block-size", "--depth", "--ios", "--duration", "--until", "--round"];
 
 /// What is known when a service has ended.
 #[derive(Serialize)]

@@ -27,13 +27,14 @@ pub struct Patience {
     pub to_connect: Span,
     /// Until a host takes an answer.
     pub to_take: Span,
-    /// Until the drive has answered everything when the server ends.
+    /// Until the drive has answered everything when the server ends, what is in its buffer on flash too: gigabytes that are worn in take
+    /// minutes.
     pub to_end: Span,
 }
 
 impl Default for Patience {
     fn default() -> Self {
-        Patience { to_connect: Span::from_secs(10), to_take: Span::from_secs(30), to_end: Span::from_secs(20) }
+        Patience { to_connect: Span::from_secs(10), to_take: Span::from_secs(30), to_end: Span::from_secs(600) }
     }
 }
 

@@ -11,8 +11,8 @@ use nvme::spec::PAGE_BYTES;
 use std::sync::{Arc, PoisonError, RwLock};
 use units::HostAddress;
 
-/// Bits of an address in the guest: as many as processors of today have for memory.
-const ADDRESS_BITS: u32 = 52;
+/// Bits of an address in the guest: memory of 64 TiB. What lies higher goes by a slot's buffer.
+const ADDRESS_BITS: u32 = 46;
 /// Addresses from here on are a guest's.
 const LENT: u64 = 1 << 63;
 /// Tenures that addresses can tell apart: a command would have to be under way while so many begin.
@@ -189,6 +189,6 @@ mod tests {
         guest.clear();
         window.lend(&guest);
         assert_eq!(held(next), [u64::MAX; 64], "its memory is gone");
-        assert_eq!(name(HostAddress(1 << 52), Tenure(7)), None);
+        assert_eq!(name(HostAddress(1 << ADDRESS_BITS), Tenure(7)), None);
     }
 }

@@ -139,6 +139,7 @@ impl Served {
     /// come once.
     pub(crate) fn health(&self, now: Time, drive: DriveHealth) -> HealthPage {
         let minutes = |span: Span| u128::from(span.picos() / Span::from_secs(60).picos());
+        let busy = self.busy + if self.outstanding > 0 { now.since(self.busy_since) } else { Span::ZERO };
         let mut page = HealthPage::default();
         page.set_critical_warning(drive.warnings())
             .set_available_spare(drive.available_spare)
@@ -148,7 +149,7 @@ impl Served {
             .set_data_units_written(u128::from(self.sectors_written.div_ceil(1000)))
             .set_host_reads(self.reads.into())
             .set_host_writes(self.writes.into())
-            .set_busy_minutes(minutes(self.busy))
+            .set_busy_minutes(minutes(busy))
             .set_power_cycles(1)
             .set_power_on_hours(minutes(now.since(Time::ZERO)) / 60)
             .set_media_errors(self.media_errors.into());

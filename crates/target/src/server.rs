@@ -312,6 +312,8 @@ impl Loop {
         let strangers = (0..CONNECTIONS_MAX).filter(|at| idle(&self.connections[*at]));
         let oldest = strangers.min_by_key(|at| self.connections[*at].as_ref().map(|connection| connection.serial))?;
         self.close(oldest);
+        // What went with it, before its place is another's.
+        self.close_doomed();
         Some(oldest)
     }
 
@@ -355,6 +357,11 @@ impl Loop {
                 self.close(at);
             }
         }
+        self.close_doomed();
+    }
+
+    /// Closes what went with a controller.
+    fn close_doomed(&mut self) {
         while let Some(doomed) = self.subsystem.doomed.pop() {
             self.close(doomed);
         }

@@ -353,6 +353,7 @@ impl Subsystem {
     /// Ends a controller; its connections are doomed.
     pub(crate) fn end(&mut self, id: u16) {
         if let Some(live) = self.controllers.remove(&id) {
+            self.forget_waiting(id);
             self.doomed.push(live.admin);
             self.doomed.extend(live.queues.into_values());
             self.namespaces.leave(id);
@@ -364,11 +365,12 @@ impl Subsystem {
     /// given back.
     pub(crate) fn obey(&mut self, port: &mut Port, id: u16, now: Time) -> Vec<DeviceEvent> {
         let mut told = Vec::new();
-        while let Some(live) = self.controllers.get_mut(&id) {
-            let Some(event) = live.controller.next_event() else { break };
+        while let Some(event) = self.controllers.get_mut(&id).and_then(|live| live.controller.next_event()) {
             if event == DeviceEvent::Stop {
-                self.settling.retain(|settling| settling.controller != id);
+                // A flush of before says nothing of what is written after.
+                self.forget_waiting(id);
             }
+            let Some(live) = self.controllers.get_mut(&id) else { break };
             match event {
                 DeviceEvent::StartOverMessages => live.controller.on_started(),
                 DeviceEvent::Stop if live.controller.settings().transport == Transport::Memory => told.push(event),
