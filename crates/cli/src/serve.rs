@@ -72,8 +72,9 @@ run.world = "threads"
 run.payload = "full"
 run.precondition = "none"
 "#;
+
 /// Groups of DeepFlash of which the evaluation has more threads than share a processor here.
-const GROUPS: [&str; 5] = ["nvmq", "ilock", "cache", "trans", "fcmd"];
+pub(crate) const GROUPS: [&str; 5] = ["nvmq", "ilock", "cache", "trans", "fcmd"];
 
 /// Flags that say what a host of ours would ask for.
 const IDLE: &[&str] = &["--workload", "--block-size", "--depth", "--ios", "--duration", "--until", "--round"];

@@ -1,15 +1,13 @@
 //! The whole firmware on threads of this machine, with flash and link that take no time: what the firmware itself costs.
 
 use super::Bench;
+use crate::serve::GROUPS;
 use anyhow::{Context, ensure};
 use rig::config::{Layers, Resolved};
 
 /// On what the firmware runs: threads of this machine, and whether each group has one firmware thread, as many as one core needs,
 /// or as many as the evaluation of DeepFlash has on 12 cores of 4 hardware threads.
 const STAFFS: [(u16, bool); 3] = [(1, false), (2, false), (1, true)];
-
-/// The groups of DeepFlash that have more than one thread there.
-const GROUPS: [&str; 5] = ["nvmq", "ilock", "cache", "trans", "fcmd"];
 
 /// Requests a second of DeepFlash behind queue pairs in this process, 4 KB at random on a drive that was written before: without
 /// payload and with every byte copied and kept.
