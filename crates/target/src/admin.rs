@@ -86,8 +86,9 @@ impl Session {
         self.return_tag(tag);
     }
 
-    /// Tells the host of an admin queue what happened without its asking.
+    /// Answers what had to wait, and tells the host of an admin queue what happened without its asking.
     pub(crate) fn announce(&mut self, world: &mut World<'_>) {
+        self.retry(world);
         if self.is_joined() && self.joined.queue == 0 {
             for event in world.subsystem.obey(world.port, self.joined.controller, world.now) {
                 self.tell(event);

@@ -1,5 +1,6 @@
 //! Connect: what makes a connection the queue of a controller (Base §6.3), and what discovery tells (§5.16.1.23).
 
+use crate::orphan::Host;
 use crate::port::Port;
 use crate::subsystem::{ConnectionId, NewController, Subsystem};
 use crate::tls::Parties;
@@ -9,6 +10,7 @@ use nvme::spec::fabrics::{
     INCOMPATIBLE_FORMAT, INVALID_HOST, INVALID_PARAMETERS, NAME_BYTES, invalid_parameter, name,
 };
 use std::net::SocketAddr;
+use std::sync::Arc;
 use units::Time;
 
 /// Most entries of an admin queue.
@@ -29,8 +31,9 @@ pub(crate) struct Arrival<'a> {
 }
 
 /// What a connection has become.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Joined {
+    pub(crate) host: Arc<Host>,
     pub(crate) controller: u16,
     pub(crate) queue: u16,
     pub(crate) entries: u16,
@@ -66,6 +69,7 @@ pub(crate) fn join(
     let asked = name(&names.0).ok_or(of_data(SUBSYSTEM_AT))?;
     // A host without a name is let in where any is: the initiator of SPDK's `spdk_nvme_perf` says none unless told to.
     let host = name(&names.1).ok_or(of_data(HOST_AT))?;
+    let host = Arc::new(Host { name: host.into(), id: record.host_id() });
     let entries_max = if connect.queue == 0 { ADMIN_ENTRIES_MAX } else { port.shape().depth };
     if connect.last_entry == 0 || connect.last_entry >= entries_max {
         return Err(of_command(ENTRIES_AT));
@@ -75,32 +79,39 @@ pub(crate) fn join(
     if !is_discovery && asked != subsystem.settings.controller.subsystem {
         return Err(of_data(SUBSYSTEM_AT));
     }
-    if !is_discovery && !subsystem.allows(host) {
+    if !is_discovery && !subsystem.allows(&host.name) {
         return Err((INVALID_HOST, 0));
     }
-    if arrival.parties.is_some_and(|parties| parties.host != host || parties.subsystem != asked) {
+    if arrival.parties.is_some_and(|parties| parties.host != host.name || parties.subsystem != asked) {
         return Err((INVALID_HOST, 0));
     }
     if connect.queue != 0 {
-        return join_queue(subsystem, arrival, connect, record, host).map(|controller| Joined {
-            controller,
-            queue: connect.queue,
-            entries,
-        });
+        let controller = join_queue(subsystem, arrival, connect, record, &host)?;
+        return Ok(Joined { host, controller, queue: connect.queue, entries });
     }
     if record.controller() != ANY_CONTROLLER {
         return Err(of_data(CONTROLLER_AT));
     }
-    let discovery = is_discovery.then(|| ways(subsystem, &arrival, host));
+    let discovery = is_discovery.then(|| ways(subsystem, &arrival, &host.name));
     let new = NewController {
-        host: host.into(),
-        host_id: record.host_id(),
+        host: host.clone(),
         keep_alive_ms: connect.keep_alive_ms,
         admin: arrival.connection,
         discovery,
     };
     let controller = subsystem.create(new, arrival.now).ok_or((CONTROLLER_BUSY, 0))?;
-    Ok(Joined { controller, queue: 0, entries })
+    Ok(Joined { host, controller, queue: 0, entries })
+}
+
+/// Whether a Connect is answered later: a queue does not begin before what its host asked for through others that are gone
+/// is over.
+pub(crate) fn must_wait(subsystem: &Subsystem, connect: Connect, record: &ConnectRecord) -> bool {
+    let names = record.host();
+    connect.queue != 0
+        && name(&names).is_some_and(|name| {
+            let host = Host { name: name.into(), id: record.host_id() };
+            subsystem.is_haunted_by(&host)
+        })
 }
 
 fn join_queue(
@@ -108,11 +119,11 @@ fn join_queue(
     arrival: Arrival<'_>,
     connect: Connect,
     record: &ConnectRecord,
-    host: &str,
+    host: &Host,
 ) -> Result<u16, Refusal> {
     let id = record.controller();
     let live = subsystem.controllers.get_mut(&id).ok_or(of_data(CONTROLLER_AT))?;
-    if live.host != host || live.host_id != record.host_id() {
+    if *live.host != *host {
         return Err(of_data(HOST_AT));
     }
     if !live.controller.is_ready() {

@@ -1,30 +1,98 @@
-//! Queue pairs of hosts that are gone: what the drive still works on there is waited for before another host has them.
+//! Queue pairs whose queues are gone: what the drive still works on there is waited for before another queue has them, and
+//! before a controller of that host says that it has stopped or started. Otherwise an old write could land on a newer one.
 
-use crate::port::QueuePair;
-use crate::session::World;
+use crate::port::{Port, QueuePair};
+use crate::served::Served;
+use crate::subsystem::Subsystem;
 use nvme::spec::Opcode;
+use std::sync::Arc;
+use units::Time;
 
-/// A pair whose connection is gone while the drive still works on its commands.
+/// Who a host says it is. All controllers in memory are of the host without a name.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Host {
+    pub(crate) name: String,
+    pub(crate) id: [u8; 16],
+}
+
+/// What a controller waits for with its answer to the host.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transition {
+    Starting,
+    Stopping,
+}
+
+/// A pair whose queue is gone while the drive still works on its commands.
 pub(crate) struct Orphan {
-    pub(crate) pair: QueuePair,
+    pair: QueuePair,
+    host: Arc<Host>,
     under_way: Vec<(u16, Opcode)>,
 }
 
 impl Orphan {
-    /// A pair with the slots and opcodes of what is under way there.
-    pub(crate) fn new(pair: QueuePair, under_way: Vec<(u16, Opcode)>) -> Self {
-        Orphan { pair, under_way }
+    /// A pair of a host, with the slots and opcodes of what is under way there.
+    pub(crate) fn new(pair: QueuePair, host: Arc<Host>, under_way: Vec<(u16, Opcode)>) -> Self {
+        Orphan { pair, host, under_way }
     }
 
     /// Takes what the drive has completed; whether that was all.
-    pub(crate) fn drain(&mut self, world: &mut World<'_>) -> bool {
-        while let Some(completion) = world.port.reap(&mut self.pair) {
+    fn drain(&mut self, port: &mut Port, served: &mut Served, now: Time) -> bool {
+        while let Some(completion) = port.reap(&mut self.pair) {
             let slot = completion.command_id();
             let at = self.under_way.iter().position(|(tag, _)| *tag == slot).expect("the drive was asked for it");
             let (_, opcode) = self.under_way.swap_remove(at);
-            world.subsystem.served.end(world.now, self.pair.id(), opcode, 0, &completion);
+            served.end(now, self.pair.id(), opcode, 0, &completion);
             self.pair.give_back(slot);
         }
         self.under_way.is_empty()
+    }
+}
+
+impl Subsystem {
+    /// Waits for what is under way on a pair.
+    pub(crate) fn adopt(&mut self, orphan: Orphan) {
+        self.orphans.push(orphan);
+    }
+
+    /// Whether nothing is under way that queues which are gone have asked for.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.orphans.is_empty()
+    }
+
+    /// Whether the drive still works for queues of this host that are gone, or are about to go.
+    pub(crate) fn is_haunted_by(&self, host: &Host) -> bool {
+        !self.doomed.is_empty() || self.orphans.iter().any(|orphan| *orphan.host == *host)
+    }
+
+    /// Takes what the drive has completed of it.
+    pub(crate) fn drain(&mut self, port: &mut Port, now: Time) {
+        for mut orphan in std::mem::take(&mut self.orphans) {
+            if orphan.drain(port, &mut self.served, now) {
+                port.return_pair(orphan.pair);
+            } else {
+                self.orphans.push(orphan);
+            }
+        }
+    }
+
+    /// Goes on with the stop or the start of a controller, if nothing of its host from before is under way any more;
+    /// whether it did. The controller may ask for something then.
+    pub(crate) fn advance(&mut self, id: u16) -> bool {
+        let Some(live) = self.controllers.get(&id).filter(|live| live.transition.is_some()) else { return false };
+        if self.is_haunted_by(&live.host) {
+            return false;
+        }
+        let live = self.controllers.get_mut(&id).expect("it was found");
+        match live.transition.take() {
+            Some(Transition::Starting) => live.controller.on_started(),
+            Some(Transition::Stopping) => live.controller.on_stopped(),
+            None => {}
+        }
+        true
+    }
+
+    /// Whether a controller is about to stop or to start.
+    pub(crate) fn is_in_transition(&self, id: u16) -> bool {
+        self.controllers.get(&id).is_some_and(|live| live.transition.is_some())
     }
 }

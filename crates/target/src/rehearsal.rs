@@ -3,7 +3,6 @@
 //! Everything between a socket and the drive's rings is the code that serves: sessions, the PCIe function, the subsystem.
 
 use crate::guest::{Access, GuestMemory};
-use crate::orphan::Orphan;
 use crate::port::{Line, Port, PortShape};
 use crate::session::{Session, World};
 use crate::subsystem::{DriveHealth, MediaHealth, Subsystem, SubsystemSettings};
@@ -148,15 +147,9 @@ impl Rehearsal {
         self.subsystem.reap(&mut self.port, self.now);
     }
 
-    fn drain(&mut self, mut orphans: Vec<Orphan>) {
-        while let Some(mut orphan) = orphans.pop() {
+    fn drain(&mut self) {
+        while !self.subsystem.is_drained() {
             self.pass();
-            let mut world = World { subsystem: &mut self.subsystem, port: &mut self.port, now: self.now };
-            if orphan.drain(&mut world) {
-                world.port.return_pair(orphan.pair);
-            } else {
-                orphans.push(orphan);
-            }
         }
     }
 
@@ -188,9 +181,13 @@ impl Rehearsal {
                 }
             }
             self.subsystem.expire(self.now);
+            while let Some(doomed) = self.subsystem.doomed.pop() {
+                let gone = std::mem::replace(&mut sessions[doomed], Session::new(doomed, address));
+                gone.leave(&mut self.subsystem);
+            }
         }
-        let orphans = sessions.into_iter().filter_map(|session| session.leave(&mut self.subsystem)).collect();
-        self.drain(orphans);
+        sessions.into_iter().for_each(|session| session.leave(&mut self.subsystem));
+        self.drain();
         assert_eq!(self.port.free_pairs(), usize::from(SHAPE.pairs) - 1, "a queue pair is lost");
         answered
     }
@@ -219,7 +216,7 @@ impl Rehearsal {
         }
         let mut world = World { subsystem: &mut self.subsystem, port: &mut self.port, now: self.now };
         machine.function.unplug(&mut world);
-        while !machine.function.is_drained() {
+        while !self.subsystem.is_drained() {
             self.pass();
             let mut world = World { subsystem: &mut self.subsystem, port: &mut self.port, now: self.now };
             machine.function.work(&mut world);

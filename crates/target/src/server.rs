@@ -2,7 +2,6 @@
 
 use crate::front::{Attend, Ended, Patience, Progress, ServeError, Ties, poll_within};
 use crate::metrics::Figures;
-use crate::orphan::Orphan;
 use crate::port::{Port, PortShape};
 use crate::session::{Session, World};
 use crate::subsystem::{Subsystem, SubsystemSettings};
@@ -93,8 +92,9 @@ struct Loop {
     /// What connections are secured by, where they have to be.
     tls: Option<Tls>,
     connections: Vec<Option<Connection>>,
-    orphans: Vec<Orphan>,
     events: Events,
+    /// Somebody may wait to be accepted.
+    knocked: bool,
     began: Instant,
     /// When connections, hosts and figures were last looked after.
     tended: Time,
@@ -134,8 +134,8 @@ impl Loop {
             subsystem,
             tls,
             connections: Vec::new(),
-            orphans: Vec::new(),
             events: Events::with_capacity(256),
+            knocked: false,
             began: Instant::now(),
             tended: Time::ZERO,
             ending: None,
@@ -163,7 +163,7 @@ impl Loop {
         self.wait(at_most)?;
         self.reap(self.now());
         self.port.ring();
-        if let Some(durable) = self.subsystem.is_durable().filter(|_| self.orphans.is_empty()) {
+        if let Some(durable) = self.subsystem.is_durable().filter(|_| self.subsystem.is_drained()) {
             self.ended.durable = durable;
             return Ok(Progress::Ended(self.ended));
         }
@@ -202,11 +202,10 @@ impl Loop {
     fn work(&mut self, is_quiet: bool) -> bool {
         let now = self.now();
         let mut did = false;
-        let mut strangers = false;
         for event in &self.events {
             match event.token() {
                 WAKER => {}
-                LISTENER => strangers = true,
+                LISTENER => self.knocked = true,
                 Token(token) => {
                     if let Some(Some(connection)) = self.connections.get_mut(token - FIRST_CONNECTION) {
                         connection.readable |= event.is_readable() || event.is_read_closed();
@@ -215,11 +214,12 @@ impl Loop {
                 }
             }
         }
-        if strangers {
-            self.accept(now);
-            did = true;
-        }
         let tends = is_quiet || now.since(self.tended) >= TEND_EVERY;
+        if self.knocked && tends {
+            let accepted = self.ended.connections;
+            self.accept(now);
+            did |= self.ended.connections > accepted;
+        }
         if tends {
             self.tended = now;
             self.subsystem.watch(now);
@@ -234,7 +234,7 @@ impl Loop {
             self.close_what_is_over(now);
             self.publish();
         }
-        did
+        did | self.close_doomed()
     }
 
     /// Leaves the figures where whoever watches finds them. A thread that died while it read them has changed nothing.
@@ -251,30 +251,28 @@ impl Loop {
 
     /// Takes completions of the drive to the connections that wait for them; whether there were any.
     fn reap(&mut self, now: Time) -> bool {
-        let Loop { subsystem, port, connections, orphans, .. } = self;
+        let Loop { subsystem, port, connections, .. } = self;
         subsystem.reap(port, now);
         let mut world = World { subsystem, port, now };
         for connection in connections.iter_mut().flatten() {
             connection.note_beginning(now, |session| session.reap(&mut world));
         }
-        if orphans.is_empty() {
-            return world.port.has_rung();
-        }
-        let mut kept = Vec::new();
-        for mut orphan in orphans.drain(..) {
-            if orphan.drain(&mut world) {
-                world.port.return_pair(orphan.pair);
-            } else {
-                kept.push(orphan);
-            }
-        }
-        *orphans = kept;
         world.port.has_rung()
     }
 
     fn accept(&mut self, now: Time) {
-        // An error of accept is that of the connection which is not there any more.
-        while let Ok((mut stream, _)) = self.server.listener.accept() {
+        loop {
+            let mut stream = match self.server.listener.accept() {
+                Ok((stream, _)) => stream,
+                // It is told when somebody comes, not that somebody still waits: those behind are looked for later.
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return self.knocked = false,
+                // The connection was given up while it waited; there may be another behind it.
+                Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {
+                    continue;
+                }
+                // No descriptor is left, or no memory.
+                Err(_) => return,
+            };
             self.ended.connections += 1;
             let (Ok(dialled), Some(at)) = (stream.local_addr(), self.place()) else { continue };
             let token = Token(at + FIRST_CONNECTION);
@@ -357,21 +355,22 @@ impl Loop {
                 self.close(at);
             }
         }
-        self.close_doomed();
     }
 
-    /// Closes what went with a controller.
-    fn close_doomed(&mut self) {
+    /// Closes what went with a controller, or with its queues; whether there was anything. A controller that stops goes on
+    /// in the next turn.
+    fn close_doomed(&mut self) -> bool {
+        let mut did = false;
         while let Some(doomed) = self.subsystem.doomed.pop() {
             self.close(doomed);
+            did = true;
         }
+        did
     }
 
     fn close(&mut self, at: usize) {
         let Some(connection) = self.connections.get_mut(at).and_then(Option::take) else { return };
-        if let Some(orphan) = connection.session.leave(&mut self.subsystem) {
-            self.orphans.push(orphan);
-        }
+        connection.session.leave(&mut self.subsystem);
     }
 }
 

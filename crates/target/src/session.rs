@@ -8,9 +8,10 @@
 //! ```
 
 mod admit;
+mod attach;
 
 use crate::auth::Dialogue;
-use crate::connect::{Arrival, Joined, Refusal, join};
+use crate::connect::Joined;
 use crate::copies::{Copying, Ranges};
 use crate::fused::{Fused, Stand};
 use crate::guarded::{apart, together};
@@ -19,11 +20,11 @@ use crate::pdu::{Agreed, Encoder, UNIT_MAX, Unit, Violation, parse};
 use crate::port::{Gathered, Moved, Port, QueuePair};
 use crate::subsystem::{ConnectionId, Subsystem};
 use crate::tls::Parties;
-use nvme::spec::fabrics::{self, ConnectRecord, FabricsCommand};
 use nvme::spec::{Completion, Fuse, Opcode, Status, Submission};
 use nvme::{Admission, CommandError, Guarded, Movement};
 use std::net::SocketAddr;
 use std::ops::Range;
+use std::sync::Arc;
 use units::{QueueId, Time};
 
 /// Above this much output that the host has not taken, nothing more is read or reaped for it.
@@ -120,7 +121,7 @@ impl Session {
             output: Vec::new(),
             sent: 0,
             attached: Attached::Nothing,
-            joined: Joined { controller: 0, queue: 0, entries: 1 },
+            joined: Joined { host: Arc::default(), controller: 0, queue: 0, entries: 1 },
             dialogue: None,
             head: 0,
             without_flow_control: false,
@@ -332,11 +333,7 @@ impl Session {
             return self.fail(world, tag, &submission, status);
         }
         match pending.kind {
-            Kind::Connect => {
-                let data = data.expect("a Connect gathers its data");
-                self.pending[usize::from(tag)] = None;
-                self.connect(world, tag, &submission, &ConnectRecord::from_bytes(data.bytes()));
-            }
+            Kind::Connect => self.connect(world, tag, &submission, data.expect("a Connect gathers its data")),
             Kind::Admin => self.administer(world, tag, &submission, data.as_ref().map_or(&[], Gathered::bytes)),
             Kind::Prove => {
                 let dialogue = self.dialogue.as_mut().expect("it was classified as one");
@@ -405,41 +402,6 @@ impl Session {
             to.extend_from_slice(&data[..shown]);
             to.resize(to.len() + bytes - shown, 0);
         });
-    }
-
-    fn connect(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission, record: &ConnectRecord) {
-        let Ok(FabricsCommand::Connect(connect)) = FabricsCommand::of(submission) else {
-            unreachable!("it was classified as one")
-        };
-        let pair = if connect.queue == 0 { None } else { world.port.take_pair() };
-        let (connection, parties) = (self.connection, self.parties.as_ref());
-        let arrival = Arrival { connection, dialled: self.dialled, parties, now: world.now };
-        let joined: Result<Joined, Refusal> = if connect.queue != 0 && pair.is_none() {
-            Err((fabrics::CONTROLLER_BUSY, 0))
-        } else {
-            join(world.subsystem, world.port, arrival, connect, record)
-        };
-        self.tags.push(tag);
-        match joined {
-            Err((status, result)) => {
-                if let Some(pair) = pair {
-                    world.port.return_pair(pair);
-                }
-                self.respond(submission.command_id(), result, status);
-            }
-            Ok(joined) => {
-                self.joined = joined;
-                self.head = 1;
-                self.without_flow_control = connect.without_flow_control;
-                let tags = if pair.is_some() { world.port.shape().depth } else { joined.entries };
-                self.pending = vec_of_none(tags.into());
-                self.tags = if pair.is_some() { Vec::new() } else { (0..tags).rev().collect() };
-                self.attached = pair.map_or(Attached::Admin, Attached::Io);
-                self.dialogue = world.subsystem.dialogue(joined.controller);
-                let first = if self.dialogue.is_some() { fabrics::AUTHENTICATE_FIRST } else { 0 };
-                self.respond(submission.command_id(), first | u64::from(joined.controller), Status::SUCCESS);
-            }
-        }
     }
 
     /// Takes what the drive has completed, as far as the host takes its answers. It comes before [`Session::work`].
@@ -544,14 +506,11 @@ impl Session {
         }
     }
 
-    /// The connection is gone: its pair, if it has one, and the commands that the drive still works on there.
-    pub(crate) fn leave(mut self, subsystem: &mut Subsystem) -> Option<Orphan> {
+    /// The connection is gone: the subsystem waits for the commands that the drive still works on there.
+    pub(crate) fn leave(mut self, subsystem: &mut Subsystem) {
         match std::mem::replace(&mut self.attached, Attached::Nothing) {
-            Attached::Nothing => None,
-            Attached::Admin => {
-                subsystem.end(self.joined.controller);
-                None
-            }
+            Attached::Nothing => {}
+            Attached::Admin => subsystem.end(self.joined.controller),
             Attached::Io(mut pair) => {
                 // A reset has taken the queue from its controller already, and another connection may be it by now.
                 if let Some(live) = subsystem.controllers.get_mut(&self.joined.controller)
@@ -559,18 +518,18 @@ impl Session {
                 {
                     live.queues.remove(&self.joined.queue);
                 }
-                let mut orphan = Vec::new();
+                let mut under_way = Vec::new();
                 for (tag, pending) in self.pending.into_iter().enumerate() {
                     match &pending {
                         Some(pending @ Pending { kind: Kind::Io(admission), .. }) if pending.is_under_way() => {
-                            orphan.push((tag as u16, admission.opcode));
+                            under_way.push((tag as u16, admission.opcode));
                         }
                         // The drive knows nothing of it.
                         Some(_) => pair.give_back(tag as u16),
                         None => {}
                     }
                 }
-                Some(Orphan::new(pair, orphan))
+                subsystem.adopt(Orphan::new(pair, self.joined.host, under_way));
             }
         }
     }

@@ -4,6 +4,7 @@ use crate::auth::{Dialogue, Keys};
 use crate::chores::{Chores, TestResult};
 use crate::kept::KeepTable;
 use crate::metrics::Figures;
+use crate::orphan::{Host, Orphan, Transition};
 use crate::port::{Moved, Port, QueuePair};
 use crate::served::Served;
 use nvme::spec::fabrics::DISCOVERY_SUBSYSTEM;
@@ -11,6 +12,7 @@ use nvme::spec::log_page::warning;
 use nvme::spec::{ALL_NAMESPACES, AdminOpcode, Completion, Opcode, Status, Submission, log_page};
 use nvme::{AdminReply, Controller, ControllerSettings, DeviceEvent, Namespaces, Role, Transport};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use units::{Bytes, Span, Time};
 
 /// Controllers alive at once, of all hosts together: each is memory, and a host can make as many as it likes.
@@ -108,13 +110,14 @@ const LOOK_EVERY: Span = Span::from_secs(1);
 /// A controller that a host has connected to.
 pub(crate) struct Live {
     pub(crate) controller: Controller,
-    pub(crate) host: String,
-    pub(crate) host_id: [u8; 16],
+    pub(crate) host: Arc<Host>,
     pub(crate) admin: ConnectionId,
     /// Connections of its I/O queues.
     pub(crate) queues: BTreeMap<u16, ConnectionId>,
     /// I/O queues it may have.
     pub(crate) granted: u16,
+    /// What it waits for until nothing of before is under way.
+    pub(crate) transition: Option<Transition>,
     last_heard: Time,
     patience: Option<Span>,
 }
@@ -161,6 +164,8 @@ pub(crate) struct Subsystem {
     pub(crate) served: Served,
     /// Connections that are to be closed.
     pub(crate) doomed: Vec<ConnectionId>,
+    /// What is under way for queues that are gone.
+    pub(crate) orphans: Vec<Orphan>,
     drive: DriveHealth,
     looked_at: Time,
     next_controller: u16,
@@ -196,6 +201,7 @@ impl Subsystem {
             controllers: BTreeMap::new(),
             served,
             doomed: Vec::new(),
+            orphans: Vec::new(),
             drive: DriveHealth::NEW,
             looked_at: Time::ZERO,
             next_controller: 1,
@@ -218,9 +224,9 @@ impl Subsystem {
     /// nothing.
     pub(crate) fn dialogue(&self, controller: u16) -> Option<Dialogue> {
         let Live { controller, host, .. } = self.controllers.get(&controller)?;
-        let secrets = self.settings.keys.as_ref()?.secrets(host)?.clone();
+        let secrets = self.settings.keys.as_ref()?.secrets(&host.name)?.clone();
         let is_storage = matches!(controller.settings().role, Role::Storage);
-        is_storage.then(|| Dialogue::new(secrets, host, &self.settings.controller.subsystem))
+        is_storage.then(|| Dialogue::new(secrets, &host.name, &self.settings.controller.subsystem))
     }
 
     /// Makes a controller for a host; nothing if there are too many. `discovery` has the entries of a discovery
@@ -246,10 +252,10 @@ impl Subsystem {
         if controller.settings().role == Role::Storage {
             self.introduce(id, &mut controller);
         }
-        controller.on_connected(live.host_id, live.keep_alive_ms);
-        let NewController { host, host_id, admin, .. } = live;
+        controller.on_connected(live.host.id, live.keep_alive_ms);
+        let NewController { host, admin, .. } = live;
         let queues = BTreeMap::new();
-        let live = Live { controller, host, host_id, admin, queues, granted: 0, last_heard: now, patience };
+        let live = Live { controller, host, admin, queues, granted: 0, transition: None, last_heard: now, patience };
         self.controllers.insert(id, live);
         Some(id)
     }
@@ -277,11 +283,11 @@ impl Subsystem {
         self.forget_waiting(id);
         let live = Live {
             controller,
-            host: String::new(),
-            host_id: [0; 16],
+            host: Arc::default(),
             admin: 0,
             queues: BTreeMap::new(),
             granted: 0,
+            transition: None,
             last_heard: Time::ZERO,
             patience: None,
         };
@@ -365,18 +371,27 @@ impl Subsystem {
     /// given back.
     pub(crate) fn obey(&mut self, port: &mut Port, id: u16, now: Time) -> Vec<DeviceEvent> {
         let mut told = Vec::new();
-        while let Some(event) = self.controllers.get_mut(&id).and_then(|live| live.controller.next_event()) {
+        loop {
+            let Some(event) = self.controllers.get_mut(&id).and_then(|live| live.controller.next_event()) else {
+                // A function in memory says itself when it has forgotten its queues.
+                if self.is_over_messages(id) && self.advance(id) {
+                    continue;
+                }
+                break;
+            };
             if event == DeviceEvent::Stop {
                 // A flush of before says nothing of what is written after.
                 self.forget_waiting(id);
             }
             let Some(live) = self.controllers.get_mut(&id) else { break };
             match event {
-                DeviceEvent::StartOverMessages => live.controller.on_started(),
-                DeviceEvent::Stop if live.controller.settings().transport == Transport::Memory => told.push(event),
+                DeviceEvent::StartOverMessages | DeviceEvent::Start { .. } => {
+                    live.transition = Some(Transition::Starting);
+                    told.push(event);
+                }
                 DeviceEvent::Stop => {
+                    live.transition = Some(Transition::Stopping);
                     self.doomed.extend(std::mem::take(&mut live.queues).into_values());
-                    live.controller.on_stopped();
                     told.push(event);
                 }
                 DeviceEvent::ShutDown { .. } => self.flush(port, Flush::ShutDown(id), now),
@@ -399,6 +414,10 @@ impl Subsystem {
             }
         }
         told
+    }
+
+    fn is_over_messages(&self, id: u16) -> bool {
+        self.controllers.get(&id).is_some_and(|live| live.controller.settings().transport != Transport::Memory)
     }
 
     /// Resets every controller: over a fabric its connections end with it.
@@ -447,6 +466,7 @@ impl Subsystem {
 
     /// Takes the completion of its own flush, and begins the next one if somebody waits for it.
     pub(crate) fn reap(&mut self, port: &mut Port, now: Time) {
+        self.drain(port, now);
         while let Some(completion) = port.reap(&mut self.own) {
             let slot = completion.command_id();
             self.own.give_back(slot);
@@ -543,8 +563,7 @@ impl Subsystem {
 
 /// What a controller is made from.
 pub(crate) struct NewController {
-    pub(crate) host: String,
-    pub(crate) host_id: [u8; 16],
+    pub(crate) host: Arc<Host>,
     pub(crate) keep_alive_ms: u32,
     pub(crate) admin: ConnectionId,
     pub(crate) discovery: Option<Vec<nvme::spec::fabrics::DiscoveryEntry>>,

@@ -294,3 +294,36 @@ fn what_leaving_hosts_held_is_free_for_the_next() {
     host.queues[1].done(read(0, 8), Payload::Receive(4096));
     assert!(running.end().connections >= 24);
 }
+
+/// Writes that wait in the drive when a host resets its controller, or goes and comes again, come before what it writes then.
+#[test]
+fn old_writes_never_land_on_newer_ones() {
+    // Most of them wait: the drive has room for few.
+    let set = &["cache.size_bytes=256KiB", "firmware.commands=32"];
+    let running = Serving { set, ..Serving::default() }.start();
+    let attachment = running.host("host");
+    let mut host = attachment.attach();
+    for round in 1..=6 {
+        for at in 1..120 {
+            host.queues[0].send(write(at * 64, 16), &Payload::Send(&[0xee; 8192]));
+        }
+        host.queues[0].send(write(0, 8), &Payload::Send(&[0xee; 4096]));
+        // Its last write has come when something sent after it on another connection is answered.
+        host.queues[1].done(read(0, 8), Payload::Receive(4096));
+        if round % 2 == 0 {
+            host.disable();
+            host.enable(&attachment);
+        } else {
+            drop(host);
+            running.wait_for_connections(0);
+            host = attachment.attach();
+        }
+        host.queues[0].done(write(0, 8), Payload::Send(&[round; 4096]));
+        for _ in 0..20 {
+            let (_, data) = host.queues[1].done(read(0, 8), Payload::Receive(4096));
+            assert_eq!(data[0], round, "an old write has landed on a newer one");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+    running.end();
+}

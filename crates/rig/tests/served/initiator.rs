@@ -6,7 +6,7 @@ use nvme::spec::{Completion, FeatureId, Sgl, Status, Submission};
 use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Longer than anything takes that works.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -280,22 +280,42 @@ impl Attachment {
         let wide = Submission::property_get(Property { offset: registers::CAP, bytes: 8 });
         let (capabilities, _) = admin.done(wide, Payload::None);
         assert_ne!(capabilities & registers::CAP_NVM, 0);
-        for value in [0x46_0060, 0x46_0061] {
-            admin.done(Submission::property_set(narrow(registers::CC), value), Payload::None);
-        }
-        let (status, _) = admin.done(Submission::property_get(narrow(registers::CSTS)), Payload::None);
-        assert_eq!(status, 1, "ready");
-        let mut queues = Vec::new();
-        if self.queues > 0 {
-            let asked = u32::from(self.queues) - 1;
+        admin.done(Submission::property_set(narrow(registers::CC), 0x46_0060), Payload::None);
+        let mut host = Host { admin, queues: Vec::new(), controller };
+        host.enable(self);
+        host
+    }
+}
+
+impl Host {
+    /// Enables the controller and connects its queues.
+    pub(crate) fn enable(&mut self, attachment: &Attachment) {
+        self.configure(0x46_0061, 1);
+        if attachment.queues > 0 {
+            let asked = u32::from(attachment.queues) - 1;
             let set = Submission::set_features(FeatureId::NumberOfQueues, asked << 16 | asked);
-            let (granted, _) = admin.done(set, Payload::None);
-            for queue in 1..=self.queues.min(granted as u16 + 1) {
-                let (queue, completion) = self.connect(queue, 128, controller);
+            let (granted, _) = self.admin.done(set, Payload::None);
+            for queue in 1..=attachment.queues.min(granted as u16 + 1) {
+                let (queue, completion) = attachment.connect(queue, 128, self.controller);
                 assert_eq!(completion.status(), Status::SUCCESS);
-                queues.push(queue);
+                self.queues.push(queue);
             }
         }
-        Host { admin, queues, controller }
+    }
+
+    /// Resets the controller; its queues are gone when it says so.
+    pub(crate) fn disable(&mut self) {
+        self.configure(0x46_0060, 0);
+        self.queues.clear();
+    }
+
+    /// Writes CC and waits until CSTS is `wanted`.
+    fn configure(&mut self, value: u64, wanted: u64) {
+        let narrow = |offset| Property { offset, bytes: 4 };
+        self.admin.done(Submission::property_set(narrow(registers::CC), value), Payload::None);
+        let began = Instant::now();
+        while self.admin.done(Submission::property_get(narrow(registers::CSTS)), Payload::None).0 != wanted {
+            assert!(began.elapsed() < PATIENCE, "CSTS never becomes {wanted}");
+        }
     }
 }

@@ -12,7 +12,6 @@ use super::shadow::Shadow;
 use super::transfer::Place;
 use crate::guest::{GuestMemory, Unmapped};
 use crate::lent::Window;
-use crate::orphan::Orphan;
 use crate::session::World;
 use nvme::spec::registers::Doorbell;
 use nvme::spec::{AdminOpcode, Completion, PAGE_BYTES, Status, Submission};
@@ -41,13 +40,6 @@ pub(super) struct AdminQueue {
     tail: u32,
 }
 
-/// What the controller waits for: that the drive has answered everything that was asked through queues that are gone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Transition {
-    Starting,
-    Stopping,
-}
-
 /// A vector's coalescing, and when its interrupt is due.
 #[derive(Default)]
 struct Vector {
@@ -69,8 +61,6 @@ pub(crate) struct Function {
     pub(super) queues: Vec<Option<Box<IoQueue>>>,
     /// The command that deletes a queue whose commands are still under way. No other admin command is taken meanwhile.
     deleting: Option<(QueueId, u16)>,
-    orphans: Vec<Orphan>,
-    transition: Option<Transition>,
     /// Completions of the admin queue that are yet to be posted.
     owed: VecDeque<Completion>,
     vectors: Vec<Vector>,
@@ -107,8 +97,6 @@ impl Function {
             admin: None,
             queues: (0..places).map(|_| None).collect(),
             deleting: None,
-            orphans: Vec::new(),
-            transition: None,
             owed: VecDeque::new(),
             vectors: (0..vectors).map(|_| Vector::default()).collect(),
             shadow: None,
@@ -135,11 +123,6 @@ impl Function {
     /// Whether the guest has doorbells in its memory.
     pub(crate) fn has_shadow(&self) -> bool {
         self.shadow.is_some()
-    }
-
-    /// Whether the drive still works on what queues that are gone have asked.
-    pub(crate) fn is_drained(&self) -> bool {
-        self.orphans.is_empty()
     }
 
     /// When an interrupt that was put off is due.
@@ -198,7 +181,6 @@ impl Function {
     /// A reset of the function: its controller is as new. What the drive works on is waited for before it starts again.
     pub(crate) fn reset(&mut self, world: &mut World<'_>) {
         self.drop_queues(world);
-        self.transition = None;
         world.subsystem.plug(self.id);
     }
 
@@ -211,7 +193,7 @@ impl Function {
 
     fn drop_queues(&mut self, world: &mut World<'_>) {
         for queue in self.queues.iter_mut().filter_map(Option::take) {
-            self.orphans.push(queue.leave());
+            world.subsystem.adopt(queue.leave(Arc::default()));
         }
         // What is under way finds the guest's memory no more.
         self.change_memory(GuestMemory::renew);
@@ -223,23 +205,12 @@ impl Function {
         self.has_failed = false;
         self.shadow = None;
         self.doorbells.clear();
-        self.drain(world);
-    }
-
-    fn drain(&mut self, world: &mut World<'_>) {
-        for mut orphan in std::mem::take(&mut self.orphans) {
-            if orphan.drain(world) {
-                world.port.return_pair(orphan.pair);
-            } else {
-                self.orphans.push(orphan);
-            }
-        }
+        world.subsystem.drain(world.port, world.now);
     }
 
     /// Does what there is to do; whether there was anything.
     pub(crate) fn work(&mut self, world: &mut World<'_>) -> bool {
-        self.drain(world);
-        self.settle(world);
+        self.advance(world);
         let mut did = false;
         if self.admin.is_some() && !self.has_failed {
             match self.serve(world) {
@@ -270,18 +241,10 @@ impl Function {
     }
 
     /// Goes on with a start or a stop as soon as nothing is under way.
-    fn settle(&mut self, world: &mut World<'_>) {
-        if !self.orphans.is_empty() {
-            return;
+    fn advance(&mut self, world: &mut World<'_>) {
+        if world.subsystem.advance(self.id) {
+            self.obey(world);
         }
-        let Some(transition) = self.transition.take() else { return };
-        if let Some(live) = world.subsystem.controllers.get_mut(&self.id) {
-            match transition {
-                Transition::Starting => live.controller.on_started(),
-                Transition::Stopping => live.controller.on_stopped(),
-            }
-        }
-        self.obey(world);
     }
 
     /// Does what the controller asks for.
@@ -292,12 +255,8 @@ impl Function {
                     let queue = SubmissionQueue::new(submissions, submission_entries);
                     self.admin = Some(AdminQueue { queue, tail: 0 });
                     self.create_completions(ADMIN, completions, completion_entries, Some(0));
-                    self.transition = Some(Transition::Starting);
                 }
-                DeviceEvent::Stop => {
-                    self.drop_queues(world);
-                    self.transition = Some(Transition::Stopping);
-                }
+                DeviceEvent::Stop => self.drop_queues(world),
                 DeviceEvent::CompletionQueueCreated { queue, base, entries, vector } => {
                     self.create_completions(queue, base, entries, vector);
                 }
@@ -373,7 +332,7 @@ impl Function {
                     continue;
                 }
             }
-            let is_ready = self.transition.is_none();
+            let is_ready = !world.subsystem.is_in_transition(self.id);
             if !is_ready || !self.owed.is_empty() || self.deleting.is_some() {
                 return Ok(did);
             }

@@ -298,12 +298,12 @@ impl Loop {
         self.client = None;
         let now = self.now();
         self.work(now);
-        if self.function.is_drained() && !is_asked {
+        if self.subsystem.is_drained() && !is_asked {
             self.ending = Some((patience, true));
             self.subsystem.make_durable(&mut self.port, now);
             self.port.ring();
         }
-        if let Some(durable) = self.subsystem.is_durable().filter(|_| self.function.is_drained()) {
+        if let Some(durable) = self.subsystem.is_durable().filter(|_| self.subsystem.is_drained()) {
             self.ended.durable = durable;
             return Ok(Progress::Ended(self.ended));
         }

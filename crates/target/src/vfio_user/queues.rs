@@ -5,11 +5,12 @@ use super::transfer::Place;
 use crate::copies::{Copying, Ranges};
 use crate::guest::{Access, Tenure, Unmapped};
 use crate::lent;
-use crate::orphan::Orphan;
+use crate::orphan::{Host, Orphan};
 use crate::port::{Moved, QueuePair};
 use crate::session::World;
 use nvme::spec::{Completion, Fuse, Opcode, Status, Submission};
 use nvme::{Admission, AsynchronousEvent, Guarded, Movement, SubmissionQueue};
+use std::sync::Arc;
 use units::{HostAddress, QueueId};
 use zerocopy::IntoBytes;
 
@@ -65,12 +66,12 @@ impl IoQueue {
     }
 
     /// Its pair, with what is under way there.
-    pub(super) fn leave(mut self) -> Orphan {
+    pub(super) fn leave(mut self, host: Arc<Host>) -> Orphan {
         self.drop_half();
         let flights = (0..).zip(self.flights);
         let under_way =
             flights.filter_map(|(slot, flight)| flight.map(|flight| (slot, flight.admission.opcode))).collect();
-        Orphan::new(self.pair, under_way)
+        Orphan::new(self.pair, host, under_way)
     }
 
     /// Gives up the first half of a pair whose second has not come: the drive knows nothing of it.
