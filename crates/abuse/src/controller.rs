@@ -37,6 +37,7 @@ pub(crate) fn settings() -> ControllerSettings {
         event_requests_max: 4,
         error_log_entries: 8,
         burst_log2: 3,
+        weighted_arbitration: true,
         commands: Opcode::ALL.to_vec(),
         volatile_write_cache: true,
         atomic_write_blocks: 8,

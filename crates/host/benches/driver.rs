@@ -68,6 +68,7 @@ fn measure(kind: IoKind, check: bool, ios: u64) {
         entries: 64,
         depth: 32,
         vectors: QUEUES,
+        priorities: vec![nvme::spec::QueuePriority::Urgent],
         block_sectors: 1,
         sector_words: 2,
         max_transfer: Bytes::kib(128),

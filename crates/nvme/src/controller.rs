@@ -262,7 +262,7 @@ impl Controller {
     fn capabilities(&self) -> u64 {
         u64::from(self.settings.queue_entries_max - 1)
             | registers::CAP_CONTIGUOUS
-            | registers::CAP_WEIGHTED
+            | if self.settings.weighted_arbitration { registers::CAP_WEIGHTED } else { 0 }
             | self.ready_half_seconds(0xff) << 24
             | registers::CAP_NVM
             | if self.settings.managed_namespaces > 0 { registers::CAP_SUBSYSTEM_RESET } else { 0 }
@@ -303,7 +303,7 @@ impl Controller {
         let asked = self.configuration;
         let arbitration = match asked.arbitration() {
             0 => Some(Arbitration::RoundRobin),
-            Configuration::WEIGHTED => Some(Arbitration::Weighted),
+            Configuration::WEIGHTED if self.settings.weighted_arbitration => Some(Arbitration::Weighted),
             _ => None,
         };
         let aligned = [self.submissions, self.completions].iter().all(|at| at.is_multiple_of(PAGE_BYTES));

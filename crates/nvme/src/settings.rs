@@ -55,6 +55,8 @@ pub struct ControllerSettings {
     pub error_log_entries: u8,
     /// Arbitration burst that suits the device, as a power of two: 0 to 6.
     pub burst_log2: u8,
+    /// Whether the device end serves queues by their classes where a host asks for that.
+    pub weighted_arbitration: bool,
     /// I/O commands that the device end carries out.
     pub commands: Vec<Opcode>,
     /// Whether writes may complete in volatile memory.
@@ -194,6 +196,7 @@ pub(crate) mod tests {
             event_requests_max: 4,
             error_log_entries: 8,
             burst_log2: 3,
+            weighted_arbitration: true,
             commands: Opcode::ALL.to_vec(),
             volatile_write_cache: true,
             atomic_write_blocks: 8,

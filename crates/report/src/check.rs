@@ -37,7 +37,7 @@ pub enum Inconsistency {
     },
     /// Percentiles fall, or a mean is above the maximum, or a latency is there for no request or missing for some.
     #[error("the latencies of {0} contradict each other")]
-    Latency(&'static str),
+    Latency(String),
     /// A rate that is negative, infinite or not a number.
     #[error("{of} is {value}")]
     Rate {
@@ -78,8 +78,13 @@ impl Summary {
         if parts != self.ios {
             found.push(Inconsistency::Requests { ios: self.ios, parts });
         }
-        let wrong = directions.into_iter().filter(|(_, direction)| !sound(direction));
-        found.extend(wrong.map(|(name, _)| Inconsistency::Latency(name)));
+        let classes: u64 = self.classes.iter().map(|(_, class)| class.ios).sum();
+        if !self.classes.is_empty() && classes != self.ios {
+            found.push(Inconsistency::Requests { ios: self.ios, parts: classes });
+        }
+        let rows = directions.into_iter().chain(self.classes.iter());
+        let wrong = rows.filter(|(_, direction)| !sound(direction));
+        found.extend(wrong.map(|(name, _)| Inconsistency::Latency(name.to_owned())));
     }
 
     /// Every share of time, with what it is of.
@@ -136,7 +141,7 @@ mod tests {
 
         let mut wrong = sample();
         wrong.read.latency.as_mut().unwrap().p90 = 1.0;
-        assert_eq!(wrong.check(), [Inconsistency::Latency("read")]);
+        assert_eq!(wrong.check(), [Inconsistency::Latency("read".to_owned())]);
 
         let mut wrong = sample();
         wrong.iops = f64::NAN;

@@ -50,6 +50,9 @@ pub struct Summary {
     pub write: Direction,
     /// Everything else: flush, deallocate, write zeroes.
     pub other: Direction,
+    /// All commands by the class of their queue, where queues compete by class.
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub classes: Named<Direction>,
     /// Commands outstanding, averaged over time.
     pub queue_depth_mean: f64,
     /// Mean latency of a request by where it went, ns, in the order a request passes; sums to the mean latency of all requests.

@@ -89,15 +89,17 @@ fn rounds(steady: &SteadyState) -> String {
 
 /// Pages at least this wide show every percentile.
 const ALL_PERCENTILES: usize = 96;
+/// The same where there are rows of classes, whose names are longer.
+const ALL_WITH_CLASSES: usize = 104;
 
 fn latencies(page: Page, summary: &Summary, out: &mut String) {
-    let wide = page.width >= ALL_PERCENTILES;
+    let wide = page.width >= if summary.classes.is_empty() { ALL_PERCENTILES } else { ALL_WITH_CLASSES };
     let header = ["", "IOPS", "bandwidth", "mean", "p50", "p90", "p99", "p99.9", "p99.99", "max"];
     let shown = |column: &usize| wide || !["p90", "p99.9"].contains(&header[*column]);
     let mut table = page.table(&(0..header.len()).filter(shown).map(|column| header[column]).collect::<Vec<_>>());
     let directions: [(&str, &Direction); 3] =
         [("read", &summary.read), ("write", &summary.write), ("other", &summary.other)];
-    for (name, direction) in directions {
+    for (name, direction) in directions.into_iter().chain(summary.classes.iter()) {
         let Some(latency) = &direction.latency else { continue };
         let Latency { mean, p50, p90, p99, p999, p9999, max } = *latency;
         let mut row = vec![name.to_owned(), count(direction.iops), bandwidth(direction.bandwidth)];

@@ -5,7 +5,7 @@ use crate::hardware::LinkStage;
 use host::{DriverSettings, Layout};
 use nvme::spec::registers::{self, AdminQueueAttributes, Configuration};
 use nvme::spec::{DataPointer, FeatureId, Status, Submission};
-use nvme::{AdminReply, Controller, DeviceEvent};
+use nvme::{AdminReply, Arbitration, Controller, DeviceEvent};
 use units::QueueId;
 
 /// Entries of the admin queues.
@@ -17,12 +17,17 @@ pub(crate) fn bring_up(
     link: &mut LinkStage,
     driver: &DriverSettings,
     layout: &Layout,
+    arbitration: Arbitration,
 ) -> Result<(), BuildError> {
     let attributes = AdminQueueAttributes::new(ADMIN_ENTRIES, ADMIN_ENTRIES);
     controller.write_property(registers::AQA, attributes.0);
     controller.write_property_pair(registers::ASQ, layout.admin().0);
     controller.write_property_pair(registers::ACQ, layout.admin().0 + nvme::spec::PAGE_BYTES);
-    controller.write_property(registers::CC, Configuration::ENABLE.0);
+    let arbitration = match arbitration {
+        Arbitration::RoundRobin => 0,
+        Arbitration::Weighted => Configuration::WEIGHTED,
+    };
+    controller.write_property(registers::CC, Configuration::ENABLE.with_arbitration(arbitration).0);
     drain(controller, link);
     if !controller.is_ready() {
         return Err(BuildError::BringUp("the controller did not become ready".into()));
@@ -45,7 +50,7 @@ pub(crate) fn bring_up(
         command(controller, link, completions)?;
         let submissions =
             Submission::create_submission_queue(queue, driver.entries, layout.submission_queue(queue), queue);
-        command(controller, link, submissions)?;
+        command(controller, link, submissions.with_priority(driver.priority_of(queue)))?;
     }
     Ok(())
 }

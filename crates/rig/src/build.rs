@@ -15,7 +15,7 @@ use firmware::architecture::{Architecture, DrawError, Drawing, Materials, Placem
 use firmware::{Blueprint, Drive, DriveError, DriveShape, Firmware, MappingScheme, Settings, Tables};
 use flash::{Channel, Contents, FaultSettings, FaultSettingsError, FaultyMedia, Timing};
 use host::{Driver, DriverSettings, Initial, Phase};
-use nvme::spec::Opcode;
+use nvme::spec::{Opcode, QueuePriority};
 use nvme::{
     Arbiter, Arbitration, ArbitrationShares, CoalescingSettings, ControllerSettings, HostMemory, NamespaceSettings,
     Protection, Role, Transport,
@@ -75,6 +75,8 @@ pub struct Device {
     pub depth: u32,
     /// Interrupt vectors.
     pub vectors: u16,
+    /// Classes that queues are created in, in turn, where they compete by class.
+    pub priorities: Vec<QueuePriority>,
     /// Whether reads are judged by the oracle.
     pub check: bool,
     /// The interval of the time series, if one is wanted.
@@ -211,6 +213,7 @@ impl Device {
             entries: self.queue_entries,
             depth: self.depth,
             vectors: self.vectors,
+            priorities: self.priorities.clone(),
             block_sectors: self.drive.format.sectors() as u32,
             sector_words: self.drive.sector_words as u32,
             max_transfer: Bytes(u64::from(self.drive.transfer_sectors) * SECTOR_BYTES),
@@ -222,6 +225,14 @@ impl Device {
             series: self.series,
             media_errors: self.faults.is_some() || self.drive.tags && self.memory_flips > 0.0,
             cuts: self.cuts,
+        }
+    }
+
+    /// What the host counts: requests by the class of their queue too, where queues compete by class.
+    fn tally(&self) -> Tally {
+        match self.controller.arbitration {
+            Arbitration::RoundRobin => Tally::default(),
+            Arbitration::Weighted => Tally::telling(self.priorities.clone()),
         }
     }
 
@@ -288,10 +299,10 @@ impl Device {
         let settings = self.driver_settings(&drive);
         let layout = settings.layout()?;
         let memory = Arc::new(layout.memory()?);
-        let driver = Driver::new(settings.clone(), memory.clone(), Tally::default())?;
+        let driver = Driver::new(settings.clone(), memory.clone(), self.tally())?;
         let (mut link, pending) = self.link(&drawing, &drive, memory.clone());
         let mut controller = nvme::Controller::new(self.controller_settings());
-        bring_up(&mut controller, &mut link, &settings, &layout)?;
+        bring_up(&mut controller, &mut link, &settings, &layout, self.controller.arbitration)?;
         let ledger = Arc::new(Mutex::new(Ledger::default()));
         let host = HostStage::new(driver, memory, drawing.hardware.doorbells, pending, phases, pauses, ledger.clone());
         self.assemble(Prepared { drawing, drive, contents, file }, link, Box::new(host), ledger)
@@ -338,7 +349,7 @@ impl Device {
             host.inspect_mut().and_then(|stage| stage.downcast_mut()).expect("a run with power cuts has this host");
         let (mut link, pending) = self.link(&drawing, &drive, stage.memory());
         let mut controller = nvme::Controller::new(self.controller_settings());
-        bring_up(&mut controller, &mut link, &settings, &layout)?;
+        bring_up(&mut controller, &mut link, &settings, &layout, self.controller.arbitration)?;
         stage.power_on(drawing.hardware.doorbells, pending, phases, ledger.clone());
         self.assemble(Prepared { drawing, drive, contents, file }, link, host, ledger)
     }
@@ -528,6 +539,7 @@ impl Device {
             event_requests_max: 4,
             error_log_entries: 64,
             burst_log2: 6,
+            weighted_arbitration: true,
             commands: Opcode::ALL.to_vec(),
             volatile_write_cache: self.has_volatile_cache(),
             atomic_write_blocks: (u64::from(self.drive.geometry.shape().page.0 as u32) / SECTOR_BYTES / scale).max(1)

@@ -44,6 +44,7 @@ impl Resolved {
             queue_entries: self.host.entries,
             depth: self.host.depth,
             vectors: self.host.vectors,
+            priorities: self.host.priorities.clone(),
             check: self.host.check,
             series: self.host.series,
             media: None,

@@ -228,6 +228,8 @@ fn identified(mut controller: ControllerSettings, subsystem: &str) -> Controller
     let name = fingerprint(subsystem.as_bytes());
     controller.queue_entries_max = DEPTH.into();
     controller.managed_namespaces = NAMESPACES_MAX;
+    // Queues of all hosts share the drive in one circle: the classes of one would be at the cost of the others.
+    controller.weighted_arbitration = false;
     controller.subsystem = subsystem.into();
     controller.serial = format!("FL{:016X}", name as u64);
     for (namespace, number) in controller.namespaces.iter_mut().zip(1u128..) {

@@ -1,6 +1,6 @@
 //! From counters before and after a phase to the summary that people and scripts read.
 
-use crate::hardware::{PhaseOutcome, Steadiness};
+use crate::hardware::{PhaseOutcome, Row, Steadiness};
 use crate::meter::{Breakdown, Counts, LookUps, Meter, PARTS};
 use crate::session::Snapshot;
 use firmware::PartCounts;
@@ -88,7 +88,11 @@ pub(crate) fn summarise(
 /// What the host's end of the link knows of a phase, in either world.
 pub(crate) fn as_the_host_saw(labels: &Labels, outcome: &PhaseOutcome, wall_ns: u64) -> Summary {
     let seconds = outcome.results.window().secs_f64().max(1e-12);
-    let [read, write, other] = [0, 1, 2].map(|at| direction(outcome, at, seconds));
+    let [read, write, other] = outcome.tally.directions.each_ref().map(|row| direction(row, seconds));
+    let mut classes = Named::default();
+    for (class, row) in &outcome.tally.classes {
+        classes.set(class.word(), direction(row, seconds));
+    }
     let ios = read.ios + write.ios + other.ios;
     Summary {
         version: env!("CARGO_PKG_VERSION").into(),
@@ -109,6 +113,7 @@ pub(crate) fn as_the_host_saw(labels: &Labels, outcome: &PhaseOutcome, wall_ns: 
         read,
         write,
         other,
+        classes,
         ..Summary::default()
     }
 }
@@ -124,13 +129,12 @@ fn steady_state(steadiness: &Steadiness) -> SteadyState {
     }
 }
 
-fn direction(outcome: &PhaseOutcome, at: usize, seconds: f64) -> Direction {
-    let tally = &outcome.tally;
+fn direction(row: &Row, seconds: f64) -> Direction {
     Direction {
-        ios: tally.ios[at],
-        iops: tally.ios[at] as f64 / seconds,
-        bandwidth: tally.bytes[at] as f64 / seconds,
-        latency: tally.latency[at].latency(),
+        ios: row.ios,
+        iops: row.ios as f64 / seconds,
+        bandwidth: row.bytes as f64 / seconds,
+        latency: row.latency.latency(),
     }
 }
 
@@ -189,7 +193,7 @@ fn reclaim(counts: &Counts, planes: u64) -> GarbageCollection {
 
 /// Pages programmed for each page's worth of bytes that the host wrote in the same time.
 fn amplification(flash: &Flash, outcome: &PhaseOutcome, page: u64) -> Option<f64> {
-    let written = outcome.tally.bytes[1] as f64 / page as f64;
+    let written = outcome.tally.directions[1].bytes as f64 / page as f64;
     (written > 0.0).then(|| flash.programs as f64 / written)
 }
 

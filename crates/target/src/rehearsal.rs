@@ -348,6 +348,7 @@ mod tests {
             event_requests_max: 4,
             error_log_entries: 8,
             burst_log2: 0,
+            weighted_arbitration: false,
             commands: vec![Opcode::Flush, Opcode::Write, Opcode::Read],
             volatile_write_cache: true,
             atomic_write_blocks: 1,

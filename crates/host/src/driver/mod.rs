@@ -45,8 +45,9 @@ pub trait Observe {
     fn submitted(&mut self, _queue: QueueId, _command: u16, _at: Time) {}
     /// A command's completion was taken out, so long after the command was submitted.
     fn reaped(&mut self, _queue: QueueId, _command: u16, _at: Time, _kind: IoKind, _latency: Span) {}
-    /// A request is complete, so long after it arrived; `counted` if that was within the phase's window.
-    fn finished(&mut self, _kind: IoKind, _bytes: Bytes, _at: Time, _latency: Span, _counted: bool) {}
+    /// A request is complete, by its last command on this queue, so long after it arrived; `counted` if that was within the phase's
+    /// window.
+    fn finished(&mut self, _queue: QueueId, _kind: IoKind, _bytes: Bytes, _latency: Span, _counted: bool) {}
 }
 
 impl Observe for () {}
@@ -485,7 +486,7 @@ impl<O: Observe> Driver<O> {
         if request.outstanding == 0 && request.sent == io.sectors {
             let arrival = request.arrival;
             self.requests_free.push(slot.request);
-            self.finish(&io, arrival, now);
+            self.finish(queue, &io, arrival, now);
         }
     }
 
@@ -527,7 +528,7 @@ impl<O: Observe> Driver<O> {
     }
 
     /// Counts a request that is complete.
-    fn finish(&mut self, io: &Io, arrival: Time, now: Time) {
+    fn finish(&mut self, queue: QueueId, io: &Io, arrival: Time, now: Time) {
         let Some(course) = &mut self.course else { return };
         let phase = self.results.phases.last_mut().expect("a phase under way has results");
         let (bytes, latency) = (Bytes(u64::from(io.sectors) * SECTOR_BYTES), now.since(arrival));
@@ -544,7 +545,7 @@ impl<O: Observe> Driver<O> {
         }
         course.completed();
         self.open(now);
-        self.observer.finished(io.kind, bytes, now, latency, counted);
+        self.observer.finished(queue, io.kind, bytes, latency, counted);
     }
 }
 

@@ -1,6 +1,6 @@
 //! What the driver is told once: queues, transfer size, checking; and where in the host's memory it then puts things.
 
-use nvme::spec::{COMPLETION_BYTES, DsmRange, PAGE_BYTES, SUBMISSION_BYTES};
+use nvme::spec::{COMPLETION_BYTES, DsmRange, PAGE_BYTES, QueuePriority, SUBMISSION_BYTES};
 use thiserror::Error;
 use units::{Bytes, HostAddress, Lba, QueueId, SECTOR_BYTES, Span};
 
@@ -23,6 +23,8 @@ pub struct DriverSettings {
     pub depth: u32,
     /// Interrupt vectors for I/O, 1 or more, numbered from 1; queue `q` interrupts by 1 + (q - 1) mod `vectors`.
     pub vectors: u16,
+    /// Classes that queues are created in, in turn, where they compete by class; 1 or more.
+    pub priorities: Vec<QueuePriority>,
     /// Sectors of a logical block: 1, or 8 for blocks of 4 KiB. Requests that are not whole blocks are refused.
     pub block_sectors: u32,
     /// Words kept of each sector: 0 (none), 1 or 2 (a fingerprint), up to 64 (every byte).
@@ -62,8 +64,10 @@ pub struct PowerCuts {
 /// Settings that contradict each other or the specification.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SettingsError {
-    /// No queue, vector, or namespace, or one without a start.
-    #[error("the driver needs at least one queue, one vector and one namespace, each with its start")]
+    /// No queue, vector, class of queues, or namespace, or one without a start.
+    #[error(
+        "the driver needs at least one queue, one vector, one class of queues and one namespace, each with its start"
+    )]
     Nothing,
     /// The ring's size is not one that NVMe knows (Base §3.3.1).
     #[error("a queue has 2 to 65536 entries, not {0}")]
@@ -107,6 +111,7 @@ impl DriverSettings {
     pub fn layout(&self) -> Result<Layout, SettingsError> {
         if self.queues == 0
             || self.vectors == 0
+            || self.priorities.is_empty()
             || self.namespaces.is_empty()
             || self.starts.len() != self.namespaces.len()
         {
@@ -148,6 +153,11 @@ impl DriverSettings {
     /// The vector of a queue.
     pub fn vector_of(&self, queue: QueueId) -> u16 {
         1 + (queue.0 - 1) % self.vectors
+    }
+
+    /// The class of a queue.
+    pub fn priority_of(&self, queue: QueueId) -> QueuePriority {
+        self.priorities[(queue.index() - 1) % self.priorities.len()]
     }
 }
 

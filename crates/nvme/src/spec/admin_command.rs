@@ -102,6 +102,16 @@ pub enum QueuePriority {
 }
 
 impl QueuePriority {
+    /// Its name.
+    pub const fn word(self) -> &'static str {
+        match self {
+            QueuePriority::Urgent => "urgent",
+            QueuePriority::High => "high",
+            QueuePriority::Medium => "medium",
+            QueuePriority::Low => "low",
+        }
+    }
+
     /// From the two low bits of `bits`.
     pub const fn from_bits(bits: u32) -> Self {
         match bits & 3 {

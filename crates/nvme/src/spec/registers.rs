@@ -78,6 +78,10 @@ impl Configuration {
     pub const fn page_size(self) -> u32 {
         self.0 >> 7 & 0xf
     }
+    /// The same with another arbitration.
+    pub const fn with_arbitration(self, arbitration: u32) -> Configuration {
+        Configuration(self.0 & !(7 << 11) | arbitration << 11)
+    }
     /// AMS, the arbitration the host wants.
     pub const fn arbitration(self) -> u32 {
         self.0 >> 11 & 7

@@ -9,6 +9,7 @@ use firmware::{
 };
 use flash::{Geometry, Shape, Suspend};
 use host::{Pace, Phase};
+use nvme::spec::QueuePriority;
 use nvme::{Arbitration, ArbitrationShares, CoalescingSettings};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -157,6 +158,9 @@ impl Draw {
         // A drive with hybrid mapping can only be filled by writing.
         let fill = if device.settings.mapping == MappingScheme::Page { fill } else { Fill::None };
         device.precondition = Precondition { fill, seed };
+        // Classes count under weighted arbitration only; drawn apart as tags are.
+        let class = |at: u64| QueuePriority::from_bits(Draw::new(seed ^ (at << 32 | 0xc1a5)).within(0..=3));
+        device.priorities = (1..=4).map(class).collect();
         // Tags and seals take no time: with a stream of their own they leave every other draw as it was.
         device.drive.tags = device.drive.sector_words > 0 && Draw::new(!seed).coin();
         if device.drive.tags {

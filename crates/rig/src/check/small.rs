@@ -8,6 +8,7 @@ use firmware::{
 };
 use flash::{CellKind, CommandCycles, Geometry, Shape, Suspend, Timing};
 use host::{Pace, Phase};
+use nvme::spec::QueuePriority;
 use nvme::{Arbitration, ArbitrationShares, CoalescingSettings};
 use sim::{Hops, LinePrices, Processor};
 use stage::Price;
@@ -182,6 +183,7 @@ impl Small {
             queue_entries: 64,
             depth: self.depth,
             vectors: self.queues as u16,
+            priorities: vec![QueuePriority::Urgent],
             check: true,
             series: None,
             media: None,

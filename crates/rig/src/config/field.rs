@@ -224,6 +224,7 @@ words! {
     VictimPolicy, "reclaim.victim" { Greedy "greedy", CostBenefit "cost_benefit" }
     flash::CellKind, "device.kind" { Slc "slc", Mlc "mlc", Tlc "tlc" }
     nvme::Arbitration, "controller.arbitration" { RoundRobin "round_robin", Weighted "weighted" }
+    nvme::spec::QueuePriority, "host.priorities" { Urgent "urgent", High "high", Medium "medium", Low "low" }
     host::Pace, "workload.pace" { Closed "closed", Timed "timed" }
     super::Payload, "run.payload" { None "none", Fingerprint "fingerprint", Full "full" }
     super::resolved::Until, "run.until" { End "end", Steady "steady" }

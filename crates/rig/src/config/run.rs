@@ -73,6 +73,7 @@ pub(super) fn host(
         entries: from.within("host.entries", 2, controller.queue_entries)?,
         depth: from.get("host.depth")?,
         vectors: from.within("host.vectors", 1, 2_047)?,
+        priorities: from.get("host.priorities")?,
         block_sectors: device.format.sectors() as u32,
         sector_words: payload.sector_words(),
         max_transfer: controller.transfer_max,
@@ -86,7 +87,7 @@ pub(super) fn host(
         cuts: None,
     };
     settings.layout().map_err(|error| match error {
-        SettingsError::Nothing => from.refuse("host.queues", "at least 1"),
+        SettingsError::Nothing => from.refuse("host.priorities", "at least one of urgent, high, medium, low"),
         SettingsError::Entries(_) => from.refuse("host.entries", "2 to 65536"),
         SettingsError::Depth { entries, .. } => {
             from.refuse("host.depth", format!("1 to {}: one less than host.entries", entries - 1))

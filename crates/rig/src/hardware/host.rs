@@ -6,11 +6,12 @@ use super::PendingInterrupts;
 use super::rounds::{RoundsUnderWay, Steadiness};
 use firmware::{CommandKey, DoorbellWrite, DoorbellsWritten, Firmware, HostPort, Message, Note, Turn};
 use host::{Driver, MediaFailure, Memory, Observe, Phase, PhaseResults};
+use nvme::spec::QueuePriority;
 use nvme::spec::registers::Doorbell;
 use report::Histogram;
 use stage::{Address, Stage};
 use std::any::Any;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -24,12 +25,37 @@ const PATIENCE: Span = Span::from_secs(20);
 /// How many commands without an answer are named.
 const UNANSWERED_MAX: usize = 8;
 
+/// Requests counted together.
+#[derive(Default)]
+pub(crate) struct Row {
+    pub(crate) latency: Histogram,
+    pub(crate) bytes: u64,
+    pub(crate) ios: u64,
+}
+
+impl Row {
+    fn count(&mut self, bytes: Bytes, latency: Span) {
+        self.latency.record(latency);
+        self.bytes += bytes.0;
+        self.ios += 1;
+    }
+
+    fn join(&mut self, other: &Row) {
+        self.latency.merge(&other.latency);
+        self.bytes += other.bytes;
+        self.ios += other.ios;
+    }
+}
+
 /// What the host saw of a phase.
+#[derive(Default)]
 pub(crate) struct Tally {
-    /// Latencies of reads, writes and others.
-    pub(crate) latency: [Histogram; 3],
-    pub(crate) bytes: [u64; 3],
-    pub(crate) ios: [u64; 3],
+    /// Reads, writes and others.
+    pub(crate) directions: [Row; 3],
+    /// All of them by the class of their queue, where queues compete by class.
+    pub(crate) classes: BTreeMap<QueuePriority, Row>,
+    /// The classes of queues, in turn; none where they are not told apart.
+    priorities: Vec<QueuePriority>,
     /// Commands answered.
     answered: u64,
     /// Requests completed, counted or not.
@@ -38,32 +64,30 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
+    /// One that tells requests on queues of these classes apart, which queues are in in turn; or none.
+    pub(crate) fn telling(priorities: Vec<QueuePriority>) -> Self {
+        Tally { priorities, ..Tally::default() }
+    }
+
     /// Requests counted.
     fn counted(&self) -> u64 {
-        self.ios.iter().sum()
+        self.directions.iter().map(|row| row.ios).sum()
     }
 
     /// What was counted so far; it is counted anew.
     fn take_counted(&mut self) -> Tally {
-        let fresh = Tally { answered: self.answered, finished: self.finished, ..Tally::default() };
+        let fresh =
+            Tally { answered: self.answered, finished: self.finished, ..Tally::telling(self.priorities.clone()) };
         let notes = std::mem::take(&mut self.notes);
         std::mem::replace(self, Tally { notes, ..fresh })
     }
 
     /// Adds what another counted.
     pub(crate) fn join(&mut self, other: &Tally) {
-        for at in 0..3 {
-            self.latency[at].merge(&other.latency[at]);
-            self.bytes[at] += other.bytes[at];
-            self.ios[at] += other.ios[at];
+        self.directions.iter_mut().zip(&other.directions).for_each(|(row, more)| row.join(more));
+        for (class, more) in &other.classes {
+            self.classes.entry(*class).or_default().join(more);
         }
-    }
-}
-
-impl Default for Tally {
-    fn default() -> Self {
-        let latency = [Histogram::new(), Histogram::new(), Histogram::new()];
-        Tally { latency, bytes: [0; 3], ios: [0; 3], answered: 0, finished: 0, notes: Vec::new() }
     }
 }
 
@@ -84,16 +108,17 @@ impl Observe for Tally {
         self.answered += 1;
         self.notes.push(Note::Reaped { key: CommandKey::new(queue, command), counted: false });
     }
-    fn finished(&mut self, kind: IoKind, bytes: Bytes, _at: Time, latency: Span, is_counted: bool) {
+    fn finished(&mut self, queue: QueueId, kind: IoKind, bytes: Bytes, latency: Span, is_counted: bool) {
         if let Some(Note::Reaped { counted, .. }) = self.notes.last_mut() {
             *counted = is_counted;
         }
         self.finished += 1;
         if is_counted {
-            let direction = direction(kind);
-            self.latency[direction].record(latency);
-            self.bytes[direction] += bytes.0;
-            self.ios[direction] += 1;
+            self.directions[direction(kind)].count(bytes, latency);
+            if !self.priorities.is_empty() {
+                let class = self.priorities[(queue.index() - 1) % self.priorities.len()];
+                self.classes.entry(class).or_default().count(bytes, latency);
+            }
         }
     }
 }

@@ -13,7 +13,7 @@ mod upsets;
 pub(crate) use channel::{ChannelStage, ChannelWays, Fate};
 pub(crate) use front::FrontStage;
 pub use host::Unanswered;
-pub(crate) use host::{Halt, HostStage, LastWords, Ledger, PhaseOutcome, Tally};
+pub(crate) use host::{Halt, HostStage, LastWords, Ledger, PhaseOutcome, Row, Tally};
 pub(crate) use interrupts::PendingInterrupts;
 pub use link::LinkTiming;
 pub(crate) use link::{LinkStage, LinkUsage, LinkWays};

@@ -1,5 +1,6 @@
 //! Whole devices, every architecture, against the oracle.
 
+mod classes;
 mod energy;
 mod golden;
 mod many_queues;

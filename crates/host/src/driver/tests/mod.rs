@@ -12,6 +12,7 @@ fn settings() -> DriverSettings {
         entries: 8,
         depth: 7,
         vectors: 2,
+        priorities: vec![nvme::spec::QueuePriority::Urgent],
         block_sectors: 1,
         sector_words: 2,
         max_transfer: Bytes::kib(32),
@@ -208,7 +209,7 @@ impl Observe for Watch {
     fn reaped(&mut self, queue: QueueId, command: u16, _at: Time, _kind: IoKind, _latency: Span) {
         self.outstanding.retain(|other| *other != (queue, command));
     }
-    fn finished(&mut self, _kind: IoKind, _bytes: Bytes, _at: Time, latency: Span, _counted: bool) {
+    fn finished(&mut self, _queue: QueueId, _kind: IoKind, _bytes: Bytes, latency: Span, _counted: bool) {
         self.latencies.push(latency);
     }
 }

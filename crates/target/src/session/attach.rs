@@ -1,0 +1,62 @@
+//! A Connect that has come whole: the connection becomes a queue, now or when what came before is over.
+
+use super::{Attached, Kind, Pending, Session, World, vec_of_none};
+use crate::connect::{Arrival, Joined, Refusal, join, must_wait};
+use crate::port::Gathered;
+use nvme::spec::fabrics::{self, ConnectRecord, FabricsCommand};
+use nvme::spec::{Status, Submission};
+
+impl Session {
+    /// Tries a Connect again that has to wait.
+    pub(crate) fn retry(&mut self, world: &mut World<'_>) {
+        let waits = |pending: &Pending| {
+            pending.kind == Kind::Connect && pending.gathered.as_ref().is_some_and(Gathered::is_whole)
+        };
+        if matches!(self.attached, Attached::Nothing) && self.pending[0].as_ref().is_some_and(waits) {
+            self.start(world, 0);
+        }
+    }
+
+    pub(super) fn connect(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission, data: Gathered) {
+        let Ok(FabricsCommand::Connect(connect)) = FabricsCommand::of(submission) else {
+            unreachable!("it was classified as one")
+        };
+        let record = &ConnectRecord::from_bytes(data.bytes());
+        let place = &mut self.pending[usize::from(tag)];
+        if must_wait(world.subsystem, connect, record) {
+            place.as_mut().expect("it is not answered yet").gathered = Some(data);
+            return;
+        }
+        *place = None;
+        let pair = if connect.queue == 0 { None } else { world.port.take_pair() };
+        let (connection, parties) = (self.connection, self.parties.as_ref());
+        let arrival = Arrival { connection, dialled: self.dialled, parties, now: world.now };
+        let joined: Result<Joined, Refusal> = if connect.queue != 0 && pair.is_none() {
+            Err((fabrics::CONTROLLER_BUSY, 0))
+        } else {
+            join(world.subsystem, world.port, arrival, connect, record)
+        };
+        self.tags.push(tag);
+        match joined {
+            Err((status, result)) => {
+                if let Some(pair) = pair {
+                    world.port.return_pair(pair);
+                }
+                self.respond(submission.command_id(), result, status);
+            }
+            Ok(joined) => {
+                self.head = 1;
+                self.without_flow_control = connect.without_flow_control;
+                let tags = if pair.is_some() { world.port.shape().depth } else { joined.entries };
+                self.pending = vec_of_none(tags.into());
+                self.tags = if pair.is_some() { Vec::new() } else { (0..tags).rev().collect() };
+                self.attached = pair.map_or(Attached::Admin, Attached::Io);
+                self.dialogue = world.subsystem.dialogue(joined.controller);
+                let first = if self.dialogue.is_some() { fabrics::AUTHENTICATE_FIRST } else { 0 };
+                let result = first | u64::from(joined.controller);
+                self.joined = joined;
+                self.respond(submission.command_id(), result, Status::SUCCESS);
+            }
+        }
+    }
+}
