@@ -438,7 +438,9 @@ impl Controller {
     pub fn on_erased(&mut self, namespace: u32, erased: bool) {
         let Some((command_id, left)) = &mut self.erasing else { return };
         let command_id = *command_id;
-        left.remove(&namespace);
+        if !left.remove(&namespace) {
+            return;
+        }
         let status = match (erased, left.is_empty()) {
             (false, _) => Status::WRITE_FAULT,
             (true, true) => Status::SUCCESS,

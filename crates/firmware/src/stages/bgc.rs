@@ -21,7 +21,7 @@ mod tag;
 
 use crate::message::*;
 use crate::policies::{pick_victim, survey, trans_of};
-use crate::stages::rest::Rest;
+use crate::stages::rest::{Rest, look_after};
 use crate::{Drive, Firmware, Flaw, GroupState, Mapping, MappingScheme, Mutation, Note, Settings, Tables, Turn, Work};
 use flash::Operation;
 use stage::{Accepts, Address, Stage};
@@ -29,9 +29,6 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use tag::Tag;
 use units::{Lpn, Ppn, Span, Time};
-
-/// How often an idle drive is looked at.
-const LOOK_EVERY: Span = Span::from_millis(1);
 
 /// How often a busy drive is looked at for groups to be moved because of their wear.
 const LEVEL_EVERY: Span = Span::from_millis(4);
@@ -474,7 +471,7 @@ impl Bgc {
             }
             Some(_) => {}
         }
-        turn.wake_at(now + LOOK_EVERY);
+        turn.wake_at(now + look_after(rest.map_or(Span::ZERO, |since| now.since(since))));
     }
 
     /// Moves what a group with a flaw holds, busy or not, if there is room for that without the groups kept for reclaim.

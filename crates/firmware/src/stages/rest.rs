@@ -1,7 +1,15 @@
 //! Whether the drive has anything to do for its host, and since when not.
 
 use crate::Tables;
-use units::Time;
+use units::{Span, Time};
+
+/// How often a drive is looked at that is busy, or was a moment ago.
+const LOOK_EVERY: Span = Span::from_millis(1);
+
+/// A drive that has rested is looked at again after this part of its rest, at the latest after [`LOOK_SELDOM`]: what there was to do is
+/// done, and only commands make more.
+const PART_OF_REST: u64 = 8;
+const LOOK_SELDOM: Span = Span::from_millis(250);
 
 /// What a thread that looks at the drive now and then knows of its rest.
 #[derive(Debug, Default)]
@@ -20,6 +28,11 @@ impl Rest {
         self.since = is_idle(tables, threads).then(|| self.since.filter(|_| is_quiet).unwrap_or(now));
         self.since
     }
+}
+
+/// After how long to look again at a drive that has rested for so long.
+pub(crate) fn look_after(rested: Span) -> Span {
+    Span::from_picos(rested.picos() / PART_OF_REST).clamp(LOOK_EVERY, LOOK_SELDOM)
 }
 
 /// Whether no thread that runs commands has one.

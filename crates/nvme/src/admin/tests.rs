@@ -405,6 +405,19 @@ fn event_requests_are_held_until_there_is_something_to_tell() {
     assert_eq!(result(&mut controller, Submission::abort(QueueId(1), 3)), 1);
 }
 
+/// A reset forgets a Format whose erasing goes on; its end is not that of the next one.
+#[test]
+fn the_end_of_another_erasing_does_not_end_a_format() {
+    let mut controller = ready_with(ControllerSettings { managed_namespaces: 4, ..example() });
+    assert_eq!(controller.admin(&Submission::format_nvm(1, 0, 0).with_command_id(7)), AdminReply::Held);
+    while controller.next_event().is_some() {}
+    controller.on_erased(2, false);
+    assert_eq!(controller.next_event(), None);
+    controller.on_erased(1, true);
+    let done = DeviceEvent::HeldCommandDone { command_id: 7, result: 0, status: Status::SUCCESS };
+    assert_eq!(controller.next_event(), Some(done));
+}
+
 #[derive(Clone, Debug)]
 enum Step {
     Admin(Submission),

@@ -7,16 +7,14 @@
 use super::poll::Poll;
 use crate::message::*;
 use crate::policies::{pick_victim, survey};
+use crate::stages::rest::look_after;
 use crate::stages::trans::{self, Places};
 use crate::tables::Pipeline;
 use crate::{Drive, Firmware, GroupState, Note, Settings, Tables, Turn, Work};
 use stage::{Accepts, Address, LineId, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use units::{Lpn, Ppn, Span, Time};
-
-/// How often an idle drive is looked at.
-const LOOK_EVERY: Span = Span::from_millis(1);
+use units::{Lpn, Ppn, Time};
 
 /// Where FTL can send.
 pub(crate) struct Ways {
@@ -199,7 +197,7 @@ impl Ftl {
         if self.victim.is_some() {
             turn.wake_at(turn.now() + self.poll.wait());
         } else if self.settings.reclaim.background {
-            turn.wake_at(turn.now() + LOOK_EVERY);
+            turn.wake_at(turn.now() + look_after(turn.now().since(self.last_at)));
         }
     }
 
