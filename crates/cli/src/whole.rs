@@ -289,7 +289,7 @@ impl Shares<'_> {
             programs: all().map(|(_, flash)| flash.programs).sum(),
             erases: all().map(|(_, flash)| flash.erases).sum(),
             channel_utilisation: side_by_side(all().map(|(share, flash)| (*share, &flash.channel_utilisation[..]))),
-            die_utilisation_mean: all().map(|(share, flash)| share * flash.die_utilisation_mean).sum(),
+            die_utilisation_mean: all().map(|(share, flash)| Some(share * flash.die_utilisation_mean?)).sum(),
         }
     }
 

@@ -10,6 +10,7 @@
 
 pub mod architecture;
 pub mod boot;
+mod counter;
 mod drive;
 mod message;
 mod mutation;
@@ -22,6 +23,7 @@ mod stages;
 mod tables;
 mod work;
 
+pub use counter::{Counter, Sums};
 pub use drive::{Drive, DriveError, DriveShape, LbaFormat, Namespace};
 pub use message::*;
 pub use mutation::{MUTATIONS, Mutation, Planted};
@@ -60,6 +62,11 @@ impl stage::Vocabulary for Firmware {
     }
     fn lock_granted(lock: u32) -> Message {
         Message::LockGranted(lock)
+    }
+    const COUNTERS: usize = Counter::COUNT;
+    #[inline]
+    fn count(note: &Note, at: units::Time, counters: &stage::Counters) {
+        note.count(at, at, |counter, amount| counters.add(counter as usize, amount));
     }
 }
 

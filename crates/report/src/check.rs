@@ -98,7 +98,7 @@ impl Summary {
         if let Some(flash) = &self.flash {
             let channels = flash.channel_utilisation.iter().enumerate();
             shares.extend(channels.map(|(channel, share)| (format!("channel {channel}"), *share)));
-            shares.push(("the dies".to_owned(), flash.die_utilisation_mean));
+            shares.extend(flash.die_utilisation_mean.map(|share| ("the dies".to_owned(), share)));
         }
         shares.extend(self.cache.iter().map(|cache| ("the cache (hit ratio)".to_owned(), cache.hit_ratio)));
         shares

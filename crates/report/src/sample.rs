@@ -94,7 +94,7 @@ fn parts() -> Summary {
             programs: 915_000,
             erases: 320,
             channel_utilisation: vec![0.86, 0.79, 0.81],
-            die_utilisation_mean: 0.71,
+            die_utilisation_mean: Some(0.71),
         }),
         write_amplification: Some(1.83),
         gc: Some(GarbageCollection { blocks: 320, pages_moved: 41_000, foreground_ns: 1_200_000 }),

@@ -272,9 +272,11 @@ pub struct Flash {
     /// Blocks erased.
     pub erases: u64,
     /// Share of its time that each channel's bus carries something, in channel order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub channel_utilisation: Vec<f64>,
-    /// Share of its time that a die reads, programs or erases, averaged over the dies.
-    pub die_utilisation_mean: f64,
+    /// Share of its time that a die reads, programs or erases, averaged over the dies; absent where nobody timed them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub die_utilisation_mean: Option<f64>,
 }
 
 /// Garbage collection.

@@ -253,11 +253,11 @@ fn is_filling(cache: &Cache) -> bool {
 fn flash_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
     if let Some(flash) = &summary.flash {
         let [reads, programs, erases] = [flash.reads, flash.programs, flash.erases].map(|number| count(number as f64));
-        let dies = percent(flash.die_utilisation_mean);
         let channels =
             spread(&flash.channel_utilisation).map(|spread| format!(", channels {spread}")).unwrap_or_default();
-        let busy = format!("dies {dies} busy{channels}");
-        lines.push(("flash", format!("{reads} pages read, {programs} programmed, {erases} blocks erased; {busy}")));
+        let dies = flash.die_utilisation_mean.map(|dies| format!("; dies {} busy{channels}", percent(dies)));
+        let busy = dies.unwrap_or_default();
+        lines.push(("flash", format!("{reads} pages read, {programs} programmed, {erases} blocks erased{busy}")));
     }
     if let Some(amplification) = summary.write_amplification {
         lines.push(("writes", format!("{} bytes programmed for each byte written", number(amplification))));

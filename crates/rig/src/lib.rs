@@ -25,6 +25,7 @@ mod reopen;
 mod samples;
 mod serve;
 mod session;
+mod standing;
 mod summary;
 mod table_slots;
 mod timeline;

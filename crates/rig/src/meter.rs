@@ -7,7 +7,7 @@
 
 use crate::samples::Samples;
 use firmware::architecture::ThreadGroup;
-use firmware::{CommandKey, Firmware, LatencyPart, Note, PipelineStep, Wait};
+use firmware::{CommandKey, Firmware, LatencyPart, Note, PipelineStep, Sums, Wait};
 use stage::{Probe, TurnRecord};
 use std::collections::BTreeMap;
 use units::{Lpn, Span, StageId, Time};
@@ -94,65 +94,26 @@ pub struct Breakdown {
     pub lines: [u128; PARTS.len()],
 }
 
-/// Look-ups of pages in the data cache.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct LookUps {
-    pub(crate) hits: u64,
-    pub(crate) misses: u64,
-}
-
-impl LookUps {
-    fn count(&mut self, hit: bool) {
-        self.hits += u64::from(hit);
-        self.misses += u64::from(!hit);
-    }
-}
-
 /// What the notes add up to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Counts {
-    /// Look-ups in the data cache: for reads, for writes.
-    pub(crate) looked_up: [LookUps; 2],
-    pub(crate) bypasses: u64,
-    pub(crate) evictions: u64,
-    pub(crate) locks: u64,
-    pub(crate) lock_waits: u64,
-    pub(crate) lock_time: Span,
-    pub(crate) lock_wait_time: Span,
+    /// What can be counted without knowing whose it is.
+    pub(crate) sums: Sums,
     /// Answers whose turn at a thread of the locks was seen, what the requests stood in line for it, and the turns themselves.
     pub(crate) lock_turns: u64,
     pub(crate) lock_line: Span,
     pub(crate) lock_turn: Span,
     /// What workers waited, by [`Wait`].
     pub(crate) waits: [Span; 3],
-    pub(crate) groups_reclaimed: u64,
-    pub(crate) pages_moved: u64,
-    pub(crate) foreground: Span,
-    pub(crate) checkpoints: u64,
-    pub(crate) journal_pages: u64,
 }
 
 impl Counts {
     fn add(&mut self, other: &Counts) {
-        for (sum, count) in self.looked_up.iter_mut().zip(other.looked_up) {
-            sum.hits += count.hits;
-            sum.misses += count.misses;
-        }
+        self.sums.join(&other.sums);
         self.waits.iter_mut().zip(other.waits).for_each(|(sum, wait)| *sum += wait);
-        self.bypasses += other.bypasses;
-        self.evictions += other.evictions;
-        self.locks += other.locks;
-        self.lock_waits += other.lock_waits;
-        self.lock_time += other.lock_time;
-        self.lock_wait_time += other.lock_wait_time;
         self.lock_turns += other.lock_turns;
         self.lock_line += other.lock_line;
         self.lock_turn += other.lock_turn;
-        self.groups_reclaimed += other.groups_reclaimed;
-        self.pages_moved += other.pages_moved;
-        self.foreground += other.foreground;
-        self.checkpoints += other.checkpoints;
-        self.journal_pages += other.journal_pages;
     }
 }
 
@@ -431,7 +392,8 @@ impl Meter {
 
     #[inline]
     fn on_note(&mut self, at: Time, note: Note) {
-        let counts = &mut self.window.counts;
+        let (arrived, sums) = (self.arrived, &mut self.window.counts.sums);
+        note.count(arrived, at, |counter, amount| sums.add(counter, amount));
         match note {
             Note::Submitted(key) => {
                 if let Some(live) = self.live(key.0) {
@@ -462,40 +424,17 @@ impl Meter {
                     self.window.classes[class].add(&times);
                 }
             }
-            Note::LockAnswered { asked, waited } => {
-                // What happens after the answer came is not the lock's doing: how busy the asker is.
-                let inquiry = self.arrived.since(asked);
-                counts.locks += 1;
-                counts.lock_time += inquiry;
-                if waited {
-                    counts.lock_waits += 1;
-                    counts.lock_wait_time += inquiry;
-                }
-                self.count_lock_turn();
-            }
+            Note::LockAnswered { .. } => self.count_lock_turn(),
             Note::Waited { key, on, since, until } => self.on_waited(key, on, since, until),
-            Note::StructureLocked { waited } => {
-                counts.locks += 1;
-                counts.lock_time += waited;
-                counts.lock_waits += u64::from(waited > Span::ZERO);
-                counts.lock_wait_time += waited;
-            }
             Note::TurnShare { part, share } => self.divide(part, share),
-            Note::CacheLookedUp { hit, write } => counts.looked_up[usize::from(write)].count(hit),
-            Note::CacheBypass => counts.bypasses += 1,
-            Note::CacheEviction => counts.evictions += 1,
-            Note::GroupReclaimed { moved, on_demand, since } => {
-                counts.groups_reclaimed += 1;
-                counts.pages_moved += u64::from(moved);
-                if on_demand {
-                    counts.foreground += at.since(since);
-                }
-            }
-            Note::CheckpointCommitted { pages, .. } => {
-                counts.checkpoints += 1;
-                counts.journal_pages += u64::from(pages);
-            }
-            Note::DieBusy { .. } | Note::Pipeline { .. } => {}
+            Note::StructureLocked { .. }
+            | Note::CacheLookedUp { .. }
+            | Note::CacheBypass
+            | Note::CacheEviction
+            | Note::GroupReclaimed { .. }
+            | Note::CheckpointCommitted { .. }
+            | Note::DieBusy { .. }
+            | Note::Pipeline { .. } => {}
         }
     }
 }

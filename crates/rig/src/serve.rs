@@ -6,11 +6,12 @@ use crate::hardware::MediaTally;
 use crate::kept_namespaces::KeptNamespaces;
 use crate::recovery::Recovery;
 use crate::session::{SessionError, check_tables};
+use crate::standing::Watch;
 use firmware::{GroupState, Tables, spare_left};
 use host::Memory;
 use nvme::ControllerSettings;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use target::{
     Attendant, Door, DriveHealth, Ended, Front, MediaHealth, Metrics, PortShape, Progress, ServeError, Stop,
@@ -72,6 +73,8 @@ pub struct Service {
     controller: ControllerSettings,
     namespaces: KeptNamespaces,
     recovery: Option<Recovery>,
+    /// Looks at the device's counters as soon as it runs.
+    watch: Arc<OnceLock<Watch>>,
 }
 
 impl Service {
@@ -94,7 +97,7 @@ impl Service {
             }
         };
         let server = Front::listen(&settings.door, device.drive.queues as u16)?;
-        Ok(Service { server, device, settings, prepared, controller, namespaces, recovery })
+        Ok(Service { server, device, settings, prepared, controller, namespaces, recovery, watch: Arc::default() })
     }
 
     /// What recovery did, where a file had the drive's pages.
@@ -117,7 +120,9 @@ impl Service {
     /// # Errors
     /// An address that cannot be listened on.
     pub fn metrics(&self, address: SocketAddr) -> Result<Metrics, ServiceError> {
-        Ok(self.server.metrics(address)?)
+        let watch = self.watch.clone();
+        let further = move || watch.get().map_or_else(String::new, |watch| watch.look().page());
+        Ok(self.server.metrics(address)?.with(Box::new(further)))
     }
 
     /// Waits for hosts as long as this.
@@ -133,7 +138,7 @@ impl Service {
     /// A device that cannot be built, a drive that dies or leaves commands unanswered, tables that contradict each other
     /// at the end.
     pub fn run(self) -> Result<Ended, ServiceError> {
-        let Service { server, device, settings, prepared, controller, namespaces, .. } = self;
+        let Service { server, device, settings, prepared, controller, namespaces, watch, .. } = self;
         let shape = PortShape {
             pairs: device.drive.queues as u16,
             depth: DEPTH,
@@ -151,6 +156,8 @@ impl Service {
         let Built { blueprint, tables, drive, ledger, host, file, media, .. } =
             device.build_served(line.clone(), server.reach(memory.clone()), &shape, prepared)?;
         let mut threads = Threads::new(blueprint, settings.layout);
+        // Nobody else sets it.
+        let _ = watch.set(Watch::new(threads.counters(), media.clone()));
         let bell = threads.bell(host);
         line.attach(Box::new(move || bell.ring()));
         let subsystem = SubsystemSettings {

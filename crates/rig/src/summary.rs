@@ -1,10 +1,10 @@
 //! From counters before and after a phase to the summary that people and scripts read.
 
 use crate::hardware::{PhaseOutcome, Row, Steadiness};
-use crate::meter::{Breakdown, Counts, LookUps, Meter, PARTS};
+use crate::meter::{Breakdown, Counts, Meter, PARTS};
 use crate::session::Snapshot;
-use firmware::PartCounts;
 use firmware::architecture::{Architecture, ThreadGroup};
+use firmware::{Counter, PartCounts, Sums};
 use report::{
     Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Lookups, Named, Oracle,
     SteadyState, Summary, Workers,
@@ -65,18 +65,15 @@ pub(crate) fn summarise(
         completions: window.completions(&meter.window.completed),
         power_w: window.power(),
         bounds: window.bounds(seen.iops),
-        cache: (labels.parts.cache > 0).then(|| cache(counts)),
-        locks: labels.architecture.has_locks().then(|| locks(counts)),
-        write_amplification: amplification(&flash, outcome, labels.page),
-        gc: Some(reclaim(counts, labels.planes)),
-        journal: (labels.parts.log > 0).then(|| Journal {
-            checkpoints: counts.checkpoints,
-            pages: counts.journal_pages,
-            ..Journal::default()
-        }),
+        write_amplification: amplification(flash.programs, outcome, labels.page),
         flash: Some(flash),
         ..seen
     };
+    add_sums(&mut summary, labels, &counts.sums);
+    if let Some(locks) = &mut summary.locks {
+        locks.line_mean = mean(counts.lock_line, counts.lock_turns);
+        locks.turn_mean = mean(counts.lock_turn, counts.lock_turns);
+    }
     let parts = |part: &str| part != "ilock" || labels.architecture.has_locks();
     summary.breakdown = breakdown(&meter.window.breakdown(), summary.latency_mean(), parts);
     summary.breakdown_queueing = lines(&meter.window.breakdown());
@@ -165,36 +162,44 @@ fn lines(sums: &Breakdown) -> Named<f64> {
     means.map(|(part, total)| (*part, total as f64 / commands / 1e3)).collect()
 }
 
-fn cache(counts: &Counts) -> Cache {
-    let [read, write] = counts.looked_up;
-    let lookups = |of: LookUps| Lookups { hits: of.hits, misses: of.misses };
-    Cache { bypasses: counts.bypasses, evictions: counts.evictions, ..Cache::of(lookups(read), lookups(write)) }
+/// What the firmware's notes come to, of the parts that it has.
+pub(crate) fn add_sums(summary: &mut Summary, labels: &Labels, sums: &Sums) {
+    let get = |counter| sums.get(counter);
+    let lookups = |hits, misses| Lookups { hits: get(hits), misses: get(misses) };
+    summary.cache = (labels.parts.cache > 0).then(|| Cache {
+        bypasses: get(Counter::Bypasses),
+        evictions: get(Counter::Evictions),
+        ..Cache::of(lookups(Counter::ReadHits, Counter::ReadMisses), lookups(Counter::WriteHits, Counter::WriteMisses))
+    });
+    summary.locks = labels.architecture.has_locks().then(|| Locks {
+        acquires: get(Counter::Locks),
+        waits: get(Counter::LockWaits),
+        wait_mean: mean(sums.span(Counter::LockWaitTime), get(Counter::LockWaits)).or(Some(0.0)),
+        inquiry_mean: mean(sums.span(Counter::LockTime), get(Counter::Locks)),
+        line_mean: None,
+        turn_mean: None,
+    });
+    summary.gc = Some(GarbageCollection {
+        blocks: get(Counter::Reclaims) * labels.planes,
+        pages_moved: get(Counter::PagesMoved),
+        foreground_ns: sums.span(Counter::ForegroundTime).nanos(),
+    });
+    summary.journal = (labels.parts.log > 0).then(|| Journal {
+        checkpoints: get(Counter::Checkpoints),
+        pages: get(Counter::JournalPages),
+        ..Journal::default()
+    });
 }
 
-fn locks(counts: &Counts) -> Locks {
-    let mean = |time: Span, count: u64| (count > 0).then(|| time.nanos_f64() / count as f64);
-    Locks {
-        acquires: counts.locks,
-        waits: counts.lock_waits,
-        wait_mean: mean(counts.lock_wait_time, counts.lock_waits).or(Some(0.0)),
-        inquiry_mean: mean(counts.lock_time, counts.locks),
-        line_mean: mean(counts.lock_line, counts.lock_turns),
-        turn_mean: mean(counts.lock_turn, counts.lock_turns),
-    }
-}
-
-fn reclaim(counts: &Counts, planes: u64) -> GarbageCollection {
-    GarbageCollection {
-        blocks: counts.groups_reclaimed * planes,
-        pages_moved: counts.pages_moved,
-        foreground_ns: counts.foreground.nanos(),
-    }
+/// A mean in nanoseconds, of anything at all.
+fn mean(time: Span, count: u64) -> Option<f64> {
+    (count > 0).then(|| time.nanos_f64() / count as f64)
 }
 
 /// Pages programmed for each page's worth of bytes that the host wrote in the same time.
-fn amplification(flash: &Flash, outcome: &PhaseOutcome, page: u64) -> Option<f64> {
+pub(crate) fn amplification(programs: u64, outcome: &PhaseOutcome, page: u64) -> Option<f64> {
     let written = outcome.tally.directions[1].bytes as f64 / page as f64;
-    (written > 0.0).then(|| flash.programs as f64 / written)
+    (written > 0.0).then(|| programs as f64 / written)
 }
 
 impl Window<'_> {
@@ -292,7 +297,7 @@ impl Window<'_> {
             channel_utilisation: pairs()
                 .map(|(before, after)| share(after.bus_busy.saturating_sub(before.bus_busy)))
                 .collect(),
-            die_utilisation_mean: dies.iter().sum::<f64>() / dies.len().max(1) as f64,
+            die_utilisation_mean: Some(dies.iter().sum::<f64>() / dies.len().max(1) as f64),
         }
     }
 
@@ -309,7 +314,7 @@ impl Window<'_> {
         let issued = (slots(self.after) - slots(self.before)) as f64 / capacity;
         let mut resources = vec![
             ("flash buses".to_string(), busiest),
-            ("flash dies".to_string(), flash.die_utilisation_mean),
+            ("flash dies".to_string(), flash.die_utilisation_mean.unwrap_or(0.0)),
             ("host link".to_string(), link(|usage| usage.to_host).max(link(|usage| usage.from_host))),
             ("core issue slots".to_string(), issued.min(1.0)),
         ];

@@ -2,11 +2,13 @@
 
 use crate::array::{media_summary, space, wear};
 use crate::build::{Built, Device};
+use crate::hardware::PhaseOutcome;
 use crate::session::{SessionError, add_journal_wear, check_tables, judge, stands_still};
-use crate::summary::{Labels, as_the_host_saw};
+use crate::standing::{Standing, Watch};
+use crate::summary::{Labels, add_sums, amplification, as_the_host_saw};
 use firmware::architecture::ThreadGroup;
 use host::Phase;
-use report::{Group, Named, Summary};
+use report::{Flash, Group, Named, Summary};
 use threads::{Layout, Outcome, Threads};
 use units::{Span, Time};
 
@@ -40,7 +42,9 @@ pub fn run_on_threads(
         planes: device.drive.geometry.shape().planes_per_die.into(),
         page: device.drive.geometry.shape().page.0,
     };
-    let run = Threads::new(blueprint, layout).run(Some(deadline));
+    let threads = Threads::new(blueprint, layout);
+    ledger.lock().expect("nobody panics with the ledger").watch = Some(Watch::new(threads.counters(), media.clone()));
+    let run = threads.run(Some(deadline));
     let mut ledger = ledger.lock().expect("nobody panics with the ledger");
     let outcomes = std::mem::take(&mut ledger.phases);
     outcomes.iter().try_for_each(judge)?;
@@ -49,7 +53,7 @@ pub fn run_on_threads(
         return Err(stands_still(ledger.fault, words, Time::ZERO + run.wall));
     }
     check_tables(&tables, drive.pages(), |_| None, |_| false)?;
-    let sum_up = |outcome| as_the_host_saw(&labels, outcome, outcome.results.window().nanos());
+    let sum_up = |outcome| sum_up(&labels, outcome);
     let mut summaries: Vec<Summary> = outcomes.iter().map(sum_up).collect();
     if let [only] = &mut summaries[..] {
         only.wall_ns = run.wall.nanos();
@@ -63,6 +67,18 @@ pub fn run_on_threads(
         last.media = whole.map(|outcome| media_summary(media.counts(), outcome, &tables));
     }
     Ok(summaries)
+}
+
+/// A phase as the host saw it, with what the device counted meanwhile.
+fn sum_up(labels: &Labels, outcome: &PhaseOutcome) -> Summary {
+    let mut summary = as_the_host_saw(labels, outcome, outcome.results.window().nanos());
+    if let Some(Standing { sums, media }) = outcome.counted {
+        add_sums(&mut summary, labels, &sums);
+        let (reads, programs, erases) = (media.reads, media.programs, media.erases);
+        summary.flash = Some(Flash { reads, programs, erases, ..Flash::default() });
+        summary.write_amplification = amplification(programs, outcome, labels.page);
+    }
+    summary
 }
 
 /// What the groups of the firmware did in the whole run.

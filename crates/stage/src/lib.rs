@@ -15,6 +15,7 @@
 
 mod blueprint;
 mod buffers;
+mod counters;
 mod discipline;
 mod guarded;
 mod lock;
@@ -27,9 +28,10 @@ mod vocabulary;
 
 pub use blueprint::{Accepts, Address, Blueprint, Edge, Fault, Part, Place, Slot};
 pub use buffers::Buffers;
+pub use counters::Counters;
 pub use discipline::ReadyStages;
 pub use guarded::Guarded;
 pub use lock::{Acquired, Lock, Waiters};
 pub use memory::{Access, Coherence, LINE_BYTES, LineId, SharedMemory, Words};
-pub use turn::{Cost, NoCoherence, Outbox, Price, Turn};
+pub use turn::{Cost, NoCoherence, Outbox, Price, Recorder, Turn};
 pub use vocabulary::{NoProbe, Probe, Stage, TurnRecord, Vocabulary};

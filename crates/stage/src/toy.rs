@@ -1,6 +1,7 @@
 //! The least vocabulary, and a stage that does nothing: what tests of this crate draw plans and take turns with.
 
-use crate::{Accepts, Stage, Turn, Vocabulary};
+use crate::{Accepts, Counters, Stage, Turn, Vocabulary};
+use units::Time;
 
 pub(crate) struct Words;
 
@@ -17,6 +18,10 @@ impl Vocabulary for Words {
     }
     fn lock_granted(_lock: u32) -> u8 {
         0
+    }
+    const COUNTERS: usize = 1;
+    fn count(note: &u8, _at: Time, counters: &Counters) {
+        counters.add(0, (*note).into());
     }
 }
 

@@ -1,9 +1,10 @@
 //! One call into a stage: what it may do to the world, and what that costs.
 
-use crate::Vocabulary;
 use crate::blueprint::Address;
 use crate::lock::{Acquired, Lock};
 use crate::memory::{Access, Coherence, LineId, Words};
+use crate::{Counters, Vocabulary};
+use std::sync::Arc;
 use units::{Span, StageId, Time};
 
 /// What one piece of work takes: issue slots, which the hardware threads of a core share, and time in which the
@@ -51,8 +52,18 @@ pub struct Outbox<V: Vocabulary> {
     pub halt: bool,
     /// Whether anything but messages was asked for: most turns ask for nothing else, and are not searched for it.
     pub has_more: bool,
-    /// Whether there is no recorder: notes are dropped where they are made. It stays as it is from turn to turn.
-    pub drops_notes: bool,
+    /// What becomes of notes. It stays as it is from turn to turn.
+    pub recorder: Recorder,
+}
+
+/// What becomes of notes.
+#[derive(Clone, Debug, Default)]
+pub enum Recorder {
+    /// They are kept for whoever records them.
+    #[default]
+    Keeps,
+    /// They are counted where they are made, and dropped.
+    Counts(Arc<Counters>),
 }
 
 impl<V: Vocabulary> Default for Outbox<V> {
@@ -65,7 +76,7 @@ impl<V: Vocabulary> Default for Outbox<V> {
             goes_on: None,
             halt: false,
             has_more: false,
-            drops_notes: false,
+            recorder: Recorder::Keeps,
         }
     }
 }
@@ -164,9 +175,12 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
     /// Tells the recorder.
     #[inline]
     pub fn note(&mut self, note: V::Note) {
-        if !self.outbox.drops_notes {
-            self.outbox.notes.push(note);
-            self.outbox.has_more = true;
+        match &self.outbox.recorder {
+            Recorder::Keeps => {
+                self.outbox.notes.push(note);
+                self.outbox.has_more = true;
+            }
+            Recorder::Counts(counters) => V::count(&note, self.started, counters),
         }
     }
 
@@ -280,13 +294,15 @@ mod tests {
     }
 
     #[test]
-    fn notes_that_nobody_hears_are_not_made() {
-        for drops_notes in [false, true] {
-            let mut outbox = Outbox::<Words> { drops_notes, ..Outbox::default() };
+    fn notes_are_kept_or_counted() {
+        let counters = Arc::new(Counters::new(Words::COUNTERS));
+        for (recorder, counts) in [(Recorder::Keeps, false), (Recorder::Counts(counters.clone()), true)] {
+            let mut outbox = Outbox::<Words> { recorder, ..Outbox::default() };
             Turn::in_real_time(StageId(0), Time::ZERO, &[], &mut outbox).note(7);
-            assert_eq!((outbox.notes.is_empty(), outbox.has_more), (drops_notes, !drops_notes));
+            assert_eq!((outbox.notes.is_empty(), outbox.has_more), (counts, !counts));
+            assert_eq!(counters.get(0), if counts { 7 } else { 0 });
             outbox.clear();
-            assert_eq!(outbox.drops_notes, drops_notes, "it stays as it is");
+            assert_eq!(matches!(outbox.recorder, Recorder::Counts(_)), counts, "it stays as it is");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The words one firmware speaks, and what an executor lets an observer see of them.
 
-use crate::{Cost, LineId, Turn};
+use crate::{Cost, Counters, LineId, Turn};
 use std::any::Any;
 use std::fmt::Debug;
 use units::{StageId, Time};
@@ -21,6 +21,10 @@ pub trait Vocabulary: Sized + 'static {
     fn subject(message: &Self::Message) -> Option<u32>;
     /// What a stage hears when a lock it waited for is its own.
     fn lock_granted(lock: u32) -> Self::Message;
+    /// How many counters [`Vocabulary::count`] adds to.
+    const COUNTERS: usize = 0;
+    /// Counts a note where nobody records it, at the time the turn began.
+    fn count(_note: &Self::Note, _at: Time, _counters: &Counters) {}
 }
 
 /// A firmware thread, or a piece of hardware, that handles messages one turn at a time.

@@ -46,7 +46,7 @@ pub use auth::{Keys, KnownHost, Pair, Secret, SecretError};
 pub use front::{Attendant, Door, Ended, Front, Patience, Progress, ServeError, Stop};
 pub use guest::Trust;
 pub use kept::KeepTable;
-pub use metrics::{Figures, Metrics};
+pub use metrics::{Figures, Further, Metrics, figure};
 pub use pdu::{CAPSULE_MAX, HOST_DATA_MAX};
 pub use port::{Line, PortShape, Wake};
 pub use server::Server;

@@ -80,18 +80,23 @@ const LINES: &[Line] = lines! {
 impl Figures {
     /// The page.
     pub fn page(&self) -> String {
-        let line = |line: &Line| {
-            let Line { name, kind, help, value } = line;
-            format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {}\n", value(self))
-        };
-        LINES.iter().map(line).collect()
+        LINES.iter().map(|line| figure(line.name, line.kind, line.help, (line.value)(self))).collect()
     }
 }
+
+/// One figure, as the page shows it: `kind` is `counter` or `gauge`.
+pub fn figure(name: &str, kind: &str, help: &str, value: u64) -> String {
+    format!("# HELP {name} {help}\n# TYPE {name} {kind}\n{name} {value}\n")
+}
+
+/// What else the page says, by whoever knows more of the drive than its front end: figures as [`figure`] has them.
+pub type Further = Box<dyn Fn() -> String + Send>;
 
 /// A page that can be asked for until this is dropped.
 pub struct Metrics {
     listener: TcpListener,
     figures: Shared,
+    further: Option<Further>,
     over: Arc<AtomicBool>,
 }
 
@@ -101,7 +106,13 @@ impl Metrics {
     /// # Errors
     /// An address that cannot be listened on.
     pub(crate) fn listen(address: SocketAddr, figures: Shared) -> io::Result<Metrics> {
-        Ok(Metrics { listener: TcpListener::bind(address)?, figures, over: Arc::default() })
+        Ok(Metrics { listener: TcpListener::bind(address)?, figures, further: None, over: Arc::default() })
+    }
+
+    /// Says more than the front end knows.
+    #[must_use]
+    pub fn with(self, further: Further) -> Self {
+        Metrics { further: Some(further), ..self }
     }
 
     /// Where it listens.
@@ -151,7 +162,8 @@ impl Metrics {
         let (status, page) = match asked[..] {
             [b"GET", b"/metrics" | b"/"] => {
                 // The figures are plain numbers: a thread that died while it held them has left them whole.
-                ("200 OK", self.figures.lock().unwrap_or_else(PoisonError::into_inner).page())
+                let figures = *self.figures.lock().unwrap_or_else(PoisonError::into_inner);
+                ("200 OK", figures.page() + &self.further.as_ref().map_or_else(String::new, |further| further()))
             }
             [b"GET", _] => ("404 Not Found", "the figures are at /metrics\n".into()),
             _ => ("400 Bad Request", "expected GET /metrics\n".into()),
@@ -182,13 +194,15 @@ mod tests {
     fn the_page_has_every_figure_and_other_requests_their_status() {
         let figures = Shared::default();
         let metrics = Metrics::listen("127.0.0.1:0".parse().unwrap(), figures.clone()).expect("a free port");
+        let metrics = metrics.with(Box::new(|| figure("more", "gauge", "More.", 9)));
         let (address, end) = (metrics.address().unwrap(), metrics.ender().unwrap());
         let thread = std::thread::spawn(|| metrics.run());
         *figures.lock().unwrap() = Figures { reads: 7, bytes_read: 28_672, ..Figures::default() };
         let page = get(address, "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n");
         assert!(page.starts_with("HTTP/1.1 200 OK\r\n"), "{page}");
         let body = page.split_once("\r\n\r\n").expect("a body").1;
-        assert_eq!(body.lines().filter(|line| !line.starts_with('#')).count(), LINES.len());
+        assert_eq!(body.lines().filter(|line| !line.starts_with('#')).count(), LINES.len() + 1);
+        assert!(body.ends_with("\n# TYPE more gauge\nmore 9\n"), "{body}");
         assert!(body.contains("\n# TYPE flashloom_reads_total counter\nflashloom_reads_total 7\n"), "{body}");
         assert!(body.contains("\nflashloom_read_bytes_total 28672\n"), "{body}");
         assert!(get(address, "GET /else HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));

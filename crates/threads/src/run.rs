@@ -9,7 +9,7 @@ use crate::ring::{Receiver, Sender, ring};
 use crate::seats::Seats;
 use crate::sleep::Sleeper;
 use crate::worker::{Ends, Worker};
-use stage::{Blueprint, Edge, NoProbe, Part, Price, Probe, Vocabulary};
+use stage::{Blueprint, Counters, Edge, NoProbe, Part, Price, Probe, Vocabulary};
 use std::panic::resume_unwind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,6 +62,8 @@ pub(crate) struct Shared {
     pub(crate) sleepers: Vec<Arc<Sleeper>>,
     /// By which observers are told what turns cost.
     pub(crate) prices: Vec<Price>,
+    /// What the stages of each thread note, where nobody observes them.
+    pub(crate) counters: Vec<Arc<Counters>>,
     over: AtomicBool,
     halted: AtomicBool,
 }
@@ -106,6 +108,7 @@ pub struct Threads<V: Vocabulary> {
     /// By thread.
     bells: Vec<Vec<BellSpring>>,
     prices: Vec<Price>,
+    counters: Vec<Arc<Counters>>,
 }
 
 impl<V: Vocabulary> Threads<V> {
@@ -117,7 +120,13 @@ impl<V: Vocabulary> Threads<V> {
         let sleepers = (0..layout.threads).map(|_| Arc::default()).collect();
         let bells = (0..layout.threads).map(|_| Vec::new()).collect();
         let prices = vec![Price::default(); V::WORK.len()];
-        Threads { layout, homes, parts: plan.into_parts(), rooms, sleepers, bells, prices }
+        let counters = (0..layout.threads).map(|_| Arc::new(Counters::new(V::COUNTERS))).collect();
+        Threads { layout, homes, parts: plan.into_parts(), rooms, sleepers, bells, prices, counters }
+    }
+
+    /// What the stages of each thread note is counted here while they run, where nobody observes them.
+    pub fn counters(&self) -> Vec<Arc<Counters>> {
+        self.counters.clone()
     }
 
     /// The same with a price for each kind of work. Work takes the time that it takes all the same: an observer is told the sums
@@ -169,7 +178,7 @@ impl<V: Vocabulary> Threads<V> {
         mut probe: impl FnMut(usize) -> Option<P>,
         beside: Option<(usize, &mut dyn Beside)>,
     ) -> (Outcome, Vec<P>) {
-        let Threads { layout, homes, parts, rooms, sleepers, bells, prices } = self;
+        let Threads { layout, homes, parts, rooms, sleepers, bells, prices, counters } = self;
         let mut seats: Vec<Seats<V>> = (0..layout.threads).map(|_| Seats::new(parts.len())).collect();
         let mut stages = vec![StageUsage::default(); parts.len()];
         for (id, part) in parts.into_iter().enumerate() {
@@ -183,6 +192,7 @@ impl<V: Vocabulary> Threads<V> {
             homes,
             sleepers,
             prices,
+            counters,
             over: AtomicBool::new(false),
             halted: AtomicBool::new(false),
         };

@@ -3,7 +3,7 @@
 use crate::alarms::Alarms;
 use crate::run::Shared;
 use crate::seats::{Inbox, Seat};
-use stage::{Outbox, Probe, Stage, Turn, TurnRecord, Vocabulary};
+use stage::{Outbox, Probe, Recorder, Stage, Turn, TurnRecord, Vocabulary};
 use units::Time;
 
 /// What the turns of one thread share.
@@ -20,8 +20,13 @@ pub(crate) struct Turns<'a, V: Vocabulary, P> {
 }
 
 impl<'a, V: Vocabulary, P: Probe<V>> Turns<'a, V, P> {
-    pub(crate) fn new(shared: &'a Shared, alarms: Alarms, probe: Option<P>) -> Self {
-        let outbox = Outbox { drops_notes: probe.is_none(), ..Outbox::default() };
+    /// Turns of the thread `index`: notes go to its observer, or are counted where it has none.
+    pub(crate) fn new(shared: &'a Shared, index: usize, alarms: Alarms, probe: Option<P>) -> Self {
+        let recorder = match &probe {
+            Some(_) => Recorder::Keeps,
+            None => Recorder::Counts(shared.counters[index].clone()),
+        };
+        let outbox = Outbox { recorder, ..Outbox::default() };
         Turns { shared, alarms, probe, now: Time::ZERO, outbox, goes_on: None }
     }
 

@@ -83,7 +83,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             index,
             shared,
             seats,
-            turns: Turns::new(shared, alarms, probe),
+            turns: Turns::new(shared, index, alarms, probe),
             incoming: ends.incoming,
             bells,
             outgoing: ends.outgoing,

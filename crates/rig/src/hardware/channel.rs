@@ -355,6 +355,7 @@ impl ChannelStage {
     fn erase(&mut self, turn: &mut Turn<'_>, slot: PageSlot) -> Media {
         let block = BlockId(slot.ppn.0 / self.contents().geometry().shape().pages_per_block);
         let outcome = self.media_mut(slot.ppn).0.erase(block);
+        self.ways.tally.erased();
         outcome.map_or_else(|fault| self.failed(turn, fault), |()| Media::Good)
     }
 

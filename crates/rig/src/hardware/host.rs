@@ -4,6 +4,7 @@
 
 use super::PendingInterrupts;
 use super::rounds::{RoundsUnderWay, Steadiness};
+use crate::standing::{Standing, Watch};
 use firmware::{CommandKey, DoorbellWrite, DoorbellsWritten, Firmware, HostPort, Message, Note, Turn};
 use host::{Driver, MediaFailure, Memory, Observe, Phase, PhaseResults};
 use nvme::spec::QueuePriority;
@@ -149,6 +150,14 @@ pub(crate) struct Ledger {
     pub(crate) last_words: LastWords,
     /// Requests completed since the run began, for whoever watches it.
     pub(crate) completed: Arc<AtomicU64>,
+    /// Who looks at the device's counters, where the host is to note what they showed.
+    pub(crate) watch: Option<Watch>,
+}
+
+impl Ledger {
+    fn look(&self) -> Option<Standing> {
+        self.watch.as_ref().map(Watch::look)
+    }
 }
 
 /// What a host knows in the midst of a phase that does not end.
@@ -184,6 +193,8 @@ pub(crate) struct PhaseOutcome {
     pub(crate) steadiness: Option<Steadiness>,
     pub(crate) results: PhaseResults,
     pub(crate) tally: Tally,
+    /// What the device counted in the measured part, where somebody watched and that was in one piece.
+    pub(crate) counted: Option<Standing>,
     pub(crate) sectors_checked: u64,
     pub(crate) mismatches: u64,
     /// Commands answered with a media error since the run began.
@@ -203,6 +214,8 @@ pub(crate) struct HostStage {
     /// Whether the run is to stop where a phase opens or ends, and not only at the end of the last one.
     pauses: bool,
     opened: bool,
+    /// Where the device stood then.
+    stood: Option<Standing>,
     running: bool,
     rounds: Option<RoundsUnderWay>,
     /// When it is looked at whether anything was answered since the last look, and what had been answered then.
@@ -235,6 +248,7 @@ impl HostStage {
             phases,
             pauses,
             opened: false,
+            stood: None,
             running: false,
             rounds: None,
             look_at: Time::ZERO,
@@ -313,6 +327,7 @@ impl HostStage {
             self.stop(turn, Halt::Finished, self.pauses || self.phases.is_empty());
         } else if opened && !self.opened {
             self.opened = true;
+            self.stood = self.ledger.lock().expect("nobody panics with the ledger").look();
             if let Some(rounds) = &mut self.rounds {
                 rounds.open(turn.now());
             }
@@ -357,18 +372,23 @@ impl HostStage {
         let results = self.driver.results();
         let last = results.phases.last().expect("a phase was running").clone();
         let (measured, steadiness) = self.rounds.take().map(RoundsUnderWay::measured).unzip();
+        let is_whole = measured.is_none();
         let (measured, tally) = measured.flatten().unwrap_or((last, tally));
+        let mut ledger = self.ledger.lock().expect("nobody panics with the ledger");
+        let stood = self.stood.take().filter(|_| is_whole);
+        let counted = stood.and_then(|stood| Some(ledger.look()?.since(stood)));
         let outcome = PhaseOutcome {
             steadiness,
             results: measured,
             tally,
+            counted,
             sectors_checked,
             mismatches: results.mismatches,
             media_errors: results.media_errors,
             problems: results.problems,
             first_problem: results.first_problem.as_ref().map(ToString::to_string),
         };
-        self.ledger.lock().expect("nobody panics with the ledger").phases.push(outcome);
+        ledger.phases.push(outcome);
     }
 
     pub(crate) fn last_words(&self) -> LastWords {

@@ -23,6 +23,8 @@ pub(crate) struct MediaCounts {
     /// Pages read, and pages programmed.
     pub(crate) reads: u64,
     pub(crate) programs: u64,
+    /// Blocks erased.
+    pub(crate) erases: u64,
 }
 
 impl MediaCounts {
@@ -37,6 +39,7 @@ impl MediaCounts {
             damaged: self.damaged - earlier.damaged,
             reads: self.reads - earlier.reads,
             programs: self.programs - earlier.programs,
+            erases: self.erases - earlier.erases,
         }
     }
 }
@@ -52,6 +55,7 @@ pub(crate) struct MediaTally {
     damaged: AtomicU64,
     reads: AtomicU64,
     programs: AtomicU64,
+    erases: AtomicU64,
     /// Logical pages that could not be read, now or before they were moved.
     lost: Mutex<BTreeSet<Lpn>>,
 }
@@ -70,6 +74,10 @@ impl MediaTally {
 
     pub(crate) fn programmed(&self) {
         self.programs.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn erased(&self) {
+        self.erases.fetch_add(1, Ordering::Relaxed);
     }
 
     pub(crate) fn retried(&self, pages: u8) {
@@ -108,6 +116,7 @@ impl MediaTally {
             damaged: load(&self.damaged),
             reads: load(&self.reads),
             programs: load(&self.programs),
+            erases: load(&self.erases),
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::config::Layers;
 use crate::meter::{PARTS, QUEUEING};
 use crate::session::Session;
+use firmware::Counter;
 use firmware::architecture::ARCHITECTURES;
 use std::collections::BTreeMap;
 use units::Time;
@@ -86,8 +87,8 @@ fn reclaiming_and_checkpoints_have_tracks_of_their_own() {
     ];
     let session = run("deepflash", &sets);
     let picture = session.picture(&session.meter().events);
-    let counts = &session.meter().window.counts;
-    assert_eq!(picture.reclaimed.len() as u64, counts.groups_reclaimed);
-    assert_eq!(picture.checkpoints.len() as u64, counts.checkpoints);
+    let counts = &session.meter().window.counts.sums;
+    assert_eq!(picture.reclaimed.len() as u64, counts.get(Counter::Reclaims));
+    assert_eq!(picture.checkpoints.len() as u64, counts.get(Counter::Checkpoints));
     assert!(picture.reclaimed.len() > 1 && picture.checkpoints.len() > 1);
 }

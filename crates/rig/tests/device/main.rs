@@ -1,6 +1,7 @@
 //! Whole devices, every architecture, against the oracle.
 
 mod classes;
+mod counted;
 mod energy;
 mod golden;
 mod many_queues;

@@ -327,3 +327,21 @@ fn old_writes_never_land_on_newer_ones() {
     }
     running.end();
 }
+
+#[test]
+fn the_page_of_figures_tells_what_the_firmware_does() {
+    let running = Serving::default().start();
+    let mut host = running.host("host").attach();
+    for at in 0..32 {
+        host.queues[0].done(write(at * 8, 8), Payload::Send(&[1; 4096]));
+    }
+    host.queues[0].done(Submission::flush(1), Payload::None);
+    host.queues[0].done(read(0, 8), Payload::Receive(4096));
+    let figures = ["cache_write_hits", "cache_write_misses", "cache_read_hits", "cache_read_misses", "locks"];
+    let [hits, misses, read_hits, read_misses, locks] =
+        figures.map(|name| running.figure(&format!("flashloom_{name}_total")));
+    assert_eq!((hits + misses, read_hits + read_misses), (32, 1));
+    assert!(locks >= 33, "{locks}");
+    assert!(running.figure("flashloom_flash_pages_programmed_total") >= 32);
+    running.end();
+}

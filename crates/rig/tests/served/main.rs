@@ -156,13 +156,18 @@ impl Running {
         }
     }
 
-    /// Connections open now, as the service's own page says.
+    /// Connections open now.
     fn connections(&self) -> u64 {
+        self.figure("flashloom_connections")
+    }
+
+    /// A figure, as the service's own page says.
+    fn figure(&self, name: &str) -> u64 {
         let mut stream = TcpStream::connect(self.metrics).expect("the page is served");
         stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("it reads");
         let mut page = String::new();
         stream.read_to_string(&mut page).expect("text");
-        let figure = page.lines().find_map(|line| line.strip_prefix("flashloom_connections ")).expect("the figure");
+        let figure = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).expect("the figure");
         figure.parse().expect("a count")
     }
 

@@ -1,0 +1,136 @@
+//! What notes add up to: the same sums in both worlds, whoever keeps them.
+
+use crate::Note;
+use units::{Span, Time};
+
+macro_rules! counters {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// A sum over notes.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Counter { $($(#[$doc])* $name),* }
+
+        impl Counter {
+            /// How many there are.
+            pub const COUNT: usize = [$(Counter::$name),*].len();
+        }
+    };
+}
+
+counters! {
+    /// Look-ups of pages that are read, which the data cache held.
+    ReadHits,
+    /// The same that it did not hold.
+    ReadMisses,
+    /// Look-ups of pages that are written, which the data cache held.
+    WriteHits,
+    /// The same that it did not hold.
+    WriteMisses,
+    /// Writes that went past a busy entry of the cache.
+    Bypasses,
+    /// Entries of the cache whose page was sent to flash.
+    Evictions,
+    /// Answers of locks.
+    Locks,
+    /// Picoseconds until they came.
+    LockTime,
+    /// Those of them that had to wait for a release.
+    LockWaits,
+    /// Picoseconds until these came.
+    LockWaitTime,
+    /// Groups of blocks reclaimed.
+    Reclaims,
+    /// Pages moved for that.
+    PagesMoved,
+    /// Picoseconds in which a TRANS thread stood still for it.
+    ForegroundTime,
+    /// Checkpoints committed.
+    Checkpoints,
+    /// Pages written for them.
+    JournalPages,
+}
+
+impl Note {
+    /// What a note adds to which counters: of a turn that was over, or under way, `at` a time, and whose message had `arrived` before.
+    #[inline]
+    pub fn count(&self, arrived: Time, at: Time, mut add: impl FnMut(Counter, u64)) {
+        let mut locked = |time: Span, waited: bool| {
+            add(Counter::Locks, 1);
+            add(Counter::LockTime, time.picos());
+            if waited {
+                add(Counter::LockWaits, 1);
+                add(Counter::LockWaitTime, time.picos());
+            }
+        };
+        match *self {
+            // What happens after the answer came is not the lock's doing: how busy the asker is.
+            Note::LockAnswered { asked, waited } => locked(arrived.since(asked), waited),
+            Note::StructureLocked { waited } => locked(waited, waited > Span::ZERO),
+            Note::CacheLookedUp { hit, write } => {
+                let [hits, misses] = match write {
+                    false => [Counter::ReadHits, Counter::ReadMisses],
+                    true => [Counter::WriteHits, Counter::WriteMisses],
+                };
+                add(if hit { hits } else { misses }, 1);
+            }
+            Note::CacheBypass => add(Counter::Bypasses, 1),
+            Note::CacheEviction => add(Counter::Evictions, 1),
+            Note::GroupReclaimed { moved, on_demand, since } => {
+                add(Counter::Reclaims, 1);
+                add(Counter::PagesMoved, moved.into());
+                if on_demand {
+                    add(Counter::ForegroundTime, at.since(since).picos());
+                }
+            }
+            Note::CheckpointCommitted { pages, .. } => {
+                add(Counter::Checkpoints, 1);
+                add(Counter::JournalPages, pages.into());
+            }
+            Note::Submitted(_)
+            | Note::Taken { .. }
+            | Note::Completed(_)
+            | Note::Reaped { .. }
+            | Note::Waited { .. }
+            | Note::TurnShare { .. }
+            | Note::Pipeline { .. }
+            | Note::DieBusy { .. } => {}
+        }
+    }
+}
+
+/// Sums of all counters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sums([u64; Counter::COUNT]);
+
+impl Sums {
+    /// What `of` says of each.
+    pub fn of(of: impl FnMut(usize) -> u64) -> Self {
+        Sums(std::array::from_fn(of))
+    }
+
+    /// A sum.
+    pub fn get(&self, counter: Counter) -> u64 {
+        self.0[counter as usize]
+    }
+
+    /// A sum of picoseconds.
+    pub fn span(&self, counter: Counter) -> Span {
+        Span::from_picos(self.get(counter))
+    }
+
+    /// Adds to a sum.
+    #[inline]
+    pub fn add(&mut self, counter: Counter, amount: u64) {
+        self.0[counter as usize] += amount;
+    }
+
+    /// Adds all of another.
+    pub fn join(&mut self, other: &Sums) {
+        self.0.iter_mut().zip(other.0).for_each(|(sum, more)| *sum = sum.wrapping_add(more));
+    }
+
+    /// What came since `earlier`.
+    #[must_use]
+    pub fn since(&self, earlier: &Sums) -> Sums {
+        Sums(std::array::from_fn(|at| self.0[at].wrapping_sub(earlier.0[at])))
+    }
+}

@@ -1,0 +1,74 @@
+//! Where a device stands while it runs on threads: what its firmware has counted, and what its flash has done.
+
+use crate::hardware::{MediaCounts, MediaTally};
+use firmware::{Counter, Sums};
+use stage::Counters;
+use std::sync::Arc;
+
+/// What was counted up to a moment. Threads go on while they are read: what is under way may be in one count and not yet in another.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Standing {
+    pub(crate) sums: Sums,
+    pub(crate) media: MediaCounts,
+}
+
+impl Standing {
+    /// What came since.
+    pub(crate) fn since(self, earlier: Standing) -> Standing {
+        Standing { sums: self.sums.since(&earlier.sums), media: self.media.since(earlier.media) }
+    }
+}
+
+impl Standing {
+    /// Its figures for whoever watches a served drive.
+    pub(crate) fn page(&self) -> String {
+        let of = |counter: Counter| self.sums.get(counter);
+        let media = &self.media;
+        [
+            ("cache_read_hits", "Look-ups of pages to read that the data cache held.", of(Counter::ReadHits)),
+            (
+                "cache_read_misses",
+                "Look-ups of pages to read that the data cache did not hold.",
+                of(Counter::ReadMisses),
+            ),
+            ("cache_write_hits", "Look-ups of pages to write that the data cache held.", of(Counter::WriteHits)),
+            ("cache_write_misses", "Look-ups of pages to write that it did not hold.", of(Counter::WriteMisses)),
+            ("cache_bypasses", "Writes that went past a busy entry of the data cache.", of(Counter::Bypasses)),
+            ("cache_evictions", "Entries of the data cache put out to flash.", of(Counter::Evictions)),
+            ("locks", "Locks answered.", of(Counter::Locks)),
+            ("lock_waits", "Locks that had to wait for a release.", of(Counter::LockWaits)),
+            ("flash_pages_read", "Pages read from flash.", media.reads),
+            ("flash_pages_programmed", "Pages programmed to flash.", media.programs),
+            ("flash_blocks_erased", "Blocks of flash erased.", media.erases),
+            ("flash_read_retries", "Pages read again at another level.", media.retries),
+            ("flash_failures", "Programs and erases that failed.", media.failed),
+            ("groups_reclaimed", "Groups of blocks reclaimed.", of(Counter::Reclaims)),
+            ("pages_moved", "Pages moved to reclaim groups.", of(Counter::PagesMoved)),
+            ("checkpoints", "Checkpoints of the map committed.", of(Counter::Checkpoints)),
+            ("journal_pages", "Pages written for them.", of(Counter::JournalPages)),
+        ]
+        .into_iter()
+        .map(|(name, help, value)| target::figure(&format!("flashloom_{name}_total"), "counter", help, value))
+        .collect()
+    }
+}
+
+/// Whoever looks at a device's counters.
+pub(crate) struct Watch {
+    counters: Vec<Arc<Counters>>,
+    media: Arc<MediaTally>,
+}
+
+impl Watch {
+    /// Of a device with these counters, one set a thread.
+    pub(crate) fn new(counters: Vec<Arc<Counters>>, media: Arc<MediaTally>) -> Self {
+        Watch { counters, media }
+    }
+
+    /// Where it stands now.
+    pub(crate) fn look(&self) -> Standing {
+        let mut sums = Sums::default();
+        self.counters.iter().for_each(|counters| sums.join(&Sums::of(|at| counters.get(at))));
+        Standing { sums, media: self.media.counts() }
+    }
+}

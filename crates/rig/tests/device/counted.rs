@@ -1,0 +1,37 @@
+//! What the firmware counts is the same in both worlds: one request after another looks up the same pages and takes the same locks.
+//! Which pages of one request come first is up to the world, and with it which are hit and evicted.
+
+use firmware::architecture::ARCHITECTURES;
+use report::Summary;
+use rig::check::small::{Small, mixed};
+use rig::{Layout, run_on_threads};
+use units::Span;
+
+#[test]
+fn both_worlds_count_the_same() {
+    for &architecture in ARCHITECTURES {
+        let name = architecture.name();
+        let small = Small { architecture, queues: 1, depth: 1, ..Small::default() };
+        let phase = || mixed("mixed", 3, small.sectors(), 3_000);
+        let mut session = small.session(vec![phase()]);
+        let modelled = session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{name}: {error}"));
+        let layout = Layout { threads: 2, pin: false };
+        let mut device = small.device();
+        device.timed = false;
+        let real = run_on_threads(&device, "small", 3, vec![phase()], layout, Span::from_secs(300));
+        let real = real.unwrap_or_else(|error| panic!("{name}: {error}")).remove(0);
+        assert!(real.check().is_empty(), "{name}: {:?}", real.check());
+        let lookups =
+            |of: &Summary| of.cache.as_ref().map(|cache| [&cache.reads, &cache.writes].map(|of| of.hits + of.misses));
+        assert_eq!(lookups(&real), lookups(&modelled), "{name}");
+        let taken = |of: &Summary| of.locks.as_ref().map(|locks| locks.acquires);
+        let is_near = |(real, modelled): (u64, u64)| real.abs_diff(modelled) * 10 <= modelled;
+        assert!(taken(&real).zip(taken(&modelled)).is_none_or(is_near), "{name}: {:?}", real.locks);
+        assert_eq!(real.locks.is_some(), modelled.locks.is_some(), "{name}");
+        let flash = |of: &Summary| of.flash.as_ref().map(|flash| (flash.reads, flash.programs)).expect("it has flash");
+        let (real, modelled) = (flash(&real), flash(&modelled));
+        // Flash that takes no time leaves the firmware less of it for work beside requests.
+        let is_some = |real: u64, modelled: u64| real > 0 && real * 10 <= modelled * 11;
+        assert!(is_some(real.0, modelled.0) && is_some(real.1, modelled.1), "{name}: {real:?} {modelled:?}");
+    }
+}
