@@ -14,6 +14,9 @@ use std::path::PathBuf;
 use units::{Bytes, Span};
 use workload::{Parameters, Recipe};
 
+/// The most threads of this machine that a run may ask for.
+pub(super) const THREADS_MAX: u16 = 1024;
+
 /// Everything a run is built from.
 #[derive(Clone)]
 pub struct Resolved {
@@ -325,7 +328,7 @@ fn drive(from: &Layered, device: &Device, controller: &Controller, payload: Payl
 }
 
 fn world(from: &Layered) -> Result<World, ConfigError> {
-    let threads = from.within("run.world_threads", 1, 1024)?;
+    let threads = from.within("run.world_threads", 1, THREADS_MAX)?;
     let timing: bool =
         from.get("run.timing").map_err(|_| from.refuse("run.timing", "true or false (--timing on or off)"))?;
     Ok(match from.get("run.world")? {

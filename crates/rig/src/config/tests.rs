@@ -147,6 +147,32 @@ fn higher_layers_win_and_every_value_knows_its_own() {
 }
 
 #[test]
+fn groups_have_few_threads_unless_the_user_says_how_many() {
+    let threads = |layers: Layers, groups: &[&str]| {
+        let resolved = layers.resolve_with_few_threads(groups).unwrap();
+        let of = |group| resolved.settings.threads.of(group);
+        (of("nvmq"), of("trans"), row(&resolved, "threads.nvmq").origin.to_string())
+    };
+    let drawn = threads(Layers::new(), &[]);
+    assert!(drawn.0 > 2 && drawn.1 > 2, "{drawn:?}");
+    assert_eq!(threads(Layers::new(), &["nvmq", "trans"]), (1, 1, drawn.2.clone()));
+    let said = Layers::new().set("threads.trans=3").unwrap().set("run.world_threads=2").unwrap();
+    assert_eq!(threads(said, &["nvmq", "trans"]), (2, 3, drawn.2));
+    let other = Layers::new().flag("--architecture", "layered").unwrap();
+    let few = other.clone().resolve_with_few_threads(&["nvmq", "fcmd"]).unwrap();
+    assert_eq!(few.settings.threads.of("fcmd"), other.resolve().unwrap().settings.threads.of("fcmd"));
+}
+
+#[test]
+fn what_is_said_of_a_key_is_told_where_it_is_not_the_default() {
+    let text = "[host]\ndepth = 16\nentries = 64\n[workload]\npace = \"timed\"\n";
+    let layers = Layers::new().text("run.toml", text).unwrap().flag("--depth", "4").unwrap();
+    let layers = layers.set("host.depth=16").unwrap();
+    let said = layers.said(&["host.depth", "host.entries"]);
+    assert_eq!(said, ["run.toml:3: host.entries = 64", "--set host.depth=16"]);
+}
+
+#[test]
 fn of_two_ways_to_say_a_thing_the_higher_layer_wins() {
     let resolved = resolve("[device]\nover_provisioning = 0.25\n").unwrap();
     assert_eq!(resolved.device.user, Bytes(((1u64 << 40) as f64 / 1.25) as u64 / 4096 * 4096));
