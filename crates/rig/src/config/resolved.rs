@@ -2,7 +2,7 @@
 
 use super::layered::{Layered, Setting};
 use super::schema::Key;
-use super::{ConfigError, Device, Origin, device, firmware_keys, processor, run};
+use super::{ConfigError, Device, Origin, device, firmware_keys, longest, processor, run};
 use crate::build::check_failures;
 use crate::power::PowerError;
 use firmware::architecture::{Architecture, DrawError, Placement};
@@ -182,6 +182,7 @@ impl Resolved {
     ) -> Result<Self, ConfigError> {
         let from = &layered;
         from.check_given()?;
+        longest::check(from)?;
         let device = device::Device::read(from, device_name)?;
         let processor = processor::read(from, processor_name)?;
         // Nothing reads where prices come from but people.
