@@ -205,9 +205,24 @@ fn traces_that_cannot_be_used_are_refused_with_their_line() {
             &["unit.spc: unit is ns; expected none: spc fixes its unit of time"],
         ),
         ("speed.spc", b"0,7,3584,w,0.5\n", &["--mode", "timed", "--speed", "0"], &["--speed is 0; expected a number"]),
-        ("speed.spc", b"0,7,3584,w,0.5\n", &["--mode", "timed", "--speed", "-1"], &["--speed is -1; expected a number"]),
-        ("speed.spc", b"0,7,3584,w,0.5\n", &["--mode", "timed", "--speed", "nan"], &["--speed is NaN; expected a number"]),
-        ("speed.spc", b"0,7,3584,w,0.5\n", &["--mode", "timed", "--speed", "inf"], &["--speed is inf; expected a number"]),
+        (
+            "speed.spc",
+            b"0,7,3584,w,0.5\n",
+            &["--mode", "timed", "--speed", "-1"],
+            &["--speed is -1; expected a number"],
+        ),
+        (
+            "speed.spc",
+            b"0,7,3584,w,0.5\n",
+            &["--mode", "timed", "--speed", "nan"],
+            &["--speed is NaN; expected a number"],
+        ),
+        (
+            "speed.spc",
+            b"0,7,3584,w,0.5\n",
+            &["--mode", "timed", "--speed", "inf"],
+            &["--speed is inf; expected a number"],
+        ),
         ("speed.spc", b"0,7,3584,w,0.5\n", &["--speed", "2"], &["--speed is 2; expected --mode timed beside it"]),
         (
             "times.lis",
