@@ -115,6 +115,7 @@ struct Served {
     protocol_violations: u64,
     keep_alive_expiries: u64,
     durable: bool,
+    outlived: bool,
 }
 
 impl ServeArguments {
@@ -151,12 +152,16 @@ impl ServeArguments {
             protocol_violations: ended.violations,
             keep_alive_expiries: ended.expired,
             durable: ended.durable,
+            outlived: ended.outlived,
         };
         let durable = if served.durable { "everything is durable" } else { "what was in the buffer is lost" };
         shell.say(&format!(
             "ended      {} connections, {} broke the protocol, {} hosts fell silent; {durable}\n",
             served.connections, served.protocol_violations, served.keep_alive_expiries
         ))?;
+        if served.outlived {
+            shell.say("it was served as long as a drive can be (160 days); serve it again\n")?;
+        }
         shell.put(json, &serde_json::to_string_pretty(&served).expect("numbers always serialise"))
     }
 

@@ -233,6 +233,7 @@ impl Loop {
             self.ended.expired += self.subsystem.expire(now) as u64;
             self.close_what_is_over(now);
             self.publish();
+            self.ended.outlived = self.server.ties.stop_in_time(now);
         }
         did
     }

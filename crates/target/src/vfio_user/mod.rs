@@ -322,9 +322,10 @@ impl Loop {
         if now >= patience { Err(ServeError::Stuck) } else { Ok(Progress::Idle) }
     }
 
-    /// Leaves the figures where whoever watches finds them.
+    /// Leaves the figures where whoever watches finds them, and ends in time.
     fn publish(&mut self, now: Time) {
         self.published = now;
+        self.ended.outlived = self.server.ties.stop_in_time(now);
         let figures = Figures {
             connections: self.client.iter().count() as u64,
             accepted: self.ended.connections,

@@ -23,3 +23,16 @@ fn figures_are_published_where_no_turn_may_wait() {
         attended.turn(Duration::ZERO).expect("the system lets it poll");
     }
 }
+
+/// Far ahead, where a host's longest keep alive still has room.
+#[test]
+fn a_drive_ends_while_its_time_has_room() {
+    let (mut attended, _monitor) = attended("late");
+    let past = Duration::from_secs(160 * 86_400);
+    attended.began = attended.began.checked_sub(past).expect("the system counts from long before");
+    assert!(Span::from_millis(u32::MAX.into()).picos().checked_add(attended.now().picos()).is_some());
+    for _ in 0..2 * TURNS_PER_POLL {
+        attended.turn(Duration::ZERO).expect("the system lets it poll");
+    }
+    assert!(attended.ending.is_some() && attended.ended.outlived);
+}
