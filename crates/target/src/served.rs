@@ -249,6 +249,25 @@ mod tests {
         assert_eq!(served.awaited, 0);
     }
 
+    /// Commands side by side count once, and what is still under way up to now.
+    #[test]
+    fn busy_is_the_time_with_any_command_at_the_drive() {
+        let mut served = Served::new(1, 4, 1);
+        let after = |minutes: u64| Time::ZERO + Span::from_secs(60 * minutes);
+        let over = |slot| Completion::new(0, 0, QueueId(1), slot, false, Status::SUCCESS);
+        let busy = |served: &Served, minutes: u64| served.health(after(minutes), DriveHealth::NEW).busy_minutes();
+        assert_eq!(busy(&served, 10), 0);
+        served.begin(after(10), (QueueId(1), 0), 1);
+        served.begin(after(12), (QueueId(1), 1), 1);
+        assert_eq!(busy(&served, 13), 3);
+        served.end(after(14), QueueId(1), Opcode::Read, 512, &over(0));
+        served.end(after(17), QueueId(1), Opcode::Read, 512, &over(1));
+        assert_eq!([17, 90].map(|minutes| busy(&served, minutes)), [7, 7]);
+        served.begin(after(100), (QueueId(1), 2), 1);
+        assert_eq!([100, 101, 105].map(|minutes| busy(&served, minutes)), [7, 8, 12]);
+        assert_eq!(served.health(after(125), DriveHealth::NEW).power_on_hours(), 2);
+    }
+
     #[test]
     fn latencies_fall_into_the_bucket_of_their_threshold() {
         let mut served = Served::new(2, 4, 1);

@@ -16,6 +16,9 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use units::{Span, Time};
 
+#[cfg(test)]
+mod tests;
+
 /// Connections at once; one more takes the place of one that is no queue yet, or is closed as soon as it is accepted.
 const CONNECTIONS_MAX: usize = 256;
 

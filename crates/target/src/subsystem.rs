@@ -76,7 +76,7 @@ pub struct MediaHealth {
 }
 
 impl DriveHealth {
-    const NEW: DriveHealth = DriveHealth {
+    pub(crate) const NEW: DriveHealth = DriveHealth {
         percentage_used: 0,
         available_spare: 100,
         read_only: false,

@@ -36,3 +36,19 @@ fn a_drive_ends_while_its_time_has_room() {
     }
     assert!(attended.ending.is_some() && attended.ended.outlived);
 }
+
+/// The drive behind it never answers.
+#[test]
+fn a_drive_that_does_not_answer_is_given_up_after_ten_minutes_and_not_before() {
+    let (mut attended, _monitor) = attended("stuck");
+    attended.server.ties.stop.stop();
+    let mut waited = |seconds| {
+        let now = Instant::now();
+        attended.began = now.checked_sub(Duration::from_secs(seconds)).expect("the system counts from long before");
+        attended.turn(Duration::ZERO)
+    };
+    for seconds in [0, 1, 30, 595] {
+        assert!(matches!(waited(seconds), Ok(Progress::Idle)), "after {seconds} s");
+    }
+    assert!(matches!(waited(601), Err(ServeError::Stuck)));
+}
