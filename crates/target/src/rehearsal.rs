@@ -6,7 +6,7 @@ use crate::guest::{Access, GuestMemory};
 use crate::orphan::Orphan;
 use crate::port::{Line, Port, PortShape};
 use crate::session::{Session, World};
-use crate::subsystem::{DriveHealth, MediaHealth, Subsystem, SubsystemSettings};
+use crate::subsystem::{DriveHealth, MediaHealth, PowerCycles, Subsystem, SubsystemSettings};
 use crate::vfio_user::{Bus, Doorbells, Function, Header, MESSAGE_MAX, Request, serve};
 use nvme::spec::registers::{self, AdminQueueAttributes, Configuration, Doorbell};
 use nvme::spec::{COMPLETION_BYTES, Completion, SUBMISSION_BYTES, Status, Submission};
@@ -108,6 +108,7 @@ pub(crate) fn open_to_all(controller: ControllerSettings) -> SubsystemSettings {
         allowed: Vec::new(),
         keys: None,
         health: Box::new(health),
+        unit_blocks: 8,
     }
 }
 
@@ -240,7 +241,8 @@ impl Rehearsal {
 
 /// How its drive is.
 fn health() -> DriveHealth {
-    DriveHealth { percentage_used: 7, available_spare: 100, read_only: false, media: MediaHealth::default() }
+    let (media, power) = (MediaHealth::default(), PowerCycles::FIRST);
+    DriveHealth { percentage_used: 7, available_spare: 100, read_only: false, media, power }
 }
 
 /// What a monitor may share.
