@@ -204,26 +204,6 @@ fn traces_that_cannot_be_used_are_refused_with_their_line() {
             &["--unit", "ns"],
             &["unit.spc: unit is ns; expected none: spc fixes its unit of time"],
         ),
-        ("speed.spc", b"0,7,3584,w,0.5\n", &["--mode", "timed", "--speed", "0"], &["--speed is 0; expected a number"]),
-        (
-            "speed.spc",
-            b"0,7,3584,w,0.5\n",
-            &["--mode", "timed", "--speed", "-1"],
-            &["--speed is -1; expected a number"],
-        ),
-        (
-            "speed.spc",
-            b"0,7,3584,w,0.5\n",
-            &["--mode", "timed", "--speed", "nan"],
-            &["--speed is NaN; expected a number"],
-        ),
-        (
-            "speed.spc",
-            b"0,7,3584,w,0.5\n",
-            &["--mode", "timed", "--speed", "inf"],
-            &["--speed is inf; expected a number"],
-        ),
-        ("speed.spc", b"0,7,3584,w,0.5\n", &["--speed", "2"], &["--speed is 2; expected --mode timed beside it"]),
         (
             "times.lis",
             b"0 16 0 1\n512 3 0 2\n",
@@ -241,6 +221,19 @@ fn traces_that_cannot_be_used_are_refused_with_their_line() {
             assert!(ended.err.contains(message), "{name} without {message:?}:\n{}", ended.err);
         }
     }
+}
+
+#[test]
+fn a_trace_is_played_at_no_speed_that_is_no_number_above_zero() {
+    let path = file("speed.spc", b"0,7,3584,w,0.5\n");
+    let refused = |words: &[&str], message: &str| {
+        let ended = flashloom(&[&["replay", argument(&path), "--device", "small"], words].concat());
+        assert!(ended.code == 2 && ended.out.is_empty() && ended.err.contains(message), "{message}: {ended:?}");
+    };
+    for (speed, shown) in [("0", "0"), ("-1", "-1"), ("nan", "NaN"), ("inf", "inf")] {
+        refused(&["--mode", "timed", "--speed", speed], &format!("--speed is {shown}; expected a number"));
+    }
+    refused(&["--speed", "2"], "--speed is 2; expected --mode timed beside it");
 }
 
 /// Runs one command line in this process; its exit code.
