@@ -12,6 +12,8 @@ const LONGEST: &[(&str, Span)] = &[
     ("processor.stall_per_slot_ns", Span::from_micros(1)),
     // A command meets hundreds of these, and waits behind those of others.
     ("processor.", Span::from_micros(100)),
+    // Taken for each bit that is corrected, again at each level of a retry.
+    ("device.media.decode_bit_ns", Span::from_millis(1)),
     ("device.", Span::from_secs(1)),
     ("flash.", Span::from_secs(1)),
     ("pipeline.", Span::from_secs(1)),

@@ -154,6 +154,7 @@ fn no_time_of_the_hardware_is_so_long_that_the_drive_seems_to_stand_still() {
         ("device.link.latency_ns", "1000000001"),
         ("device.timing.program_msb_us", "1000001"),
         ("device.media.decode_us", "\"1.1s\""),
+        ("device.media.decode_bit_ns", "\"1.1ms\""),
         ("flash.gather_us", "4294967295"),
         ("pipeline.poll_ns", "4294967295"),
         ("processor.lines.memory_ns", "4294967295"),
