@@ -240,3 +240,8 @@ impl Shared {
         ]
     }
 }
+
+/// Says which settings of files and `--set` change nothing here, as [`Layers::said`] found them.
+pub(crate) fn note_idle_keys(shell: &mut Shell<'_>, said: &[String], why: &str) -> std::io::Result<()> {
+    said.iter().try_for_each(|said| shell.warn(&format!("note: {said} changes nothing: {why}\n")))
+}

@@ -91,6 +91,8 @@ impl SweepArguments {
             let flag = if self.quick { "--quick" } else { "--traces" };
             return Err(unusable(format!("{flag}: expected no such flag where a file has a table [place]"), ""));
         }
+        // Results go to files, whoever reads what is said of them.
+        shell.owe_files();
         let json = shell.json(json.as_deref())?;
         let found = {
             let runs = Runs::searching(shell.watched, placing.name());
@@ -131,6 +133,8 @@ fn side_by_side(jobs: Option<u16>) -> usize {
 impl Carried {
     /// Carries experiments out, one after another. With `on`, one that cannot be does not keep the others from it.
     fn carry_out(&self, shell: &mut Shell<'_>, all: &[Experiment], quick: bool, on: bool) -> anyhow::Result<()> {
+        // Results go to files, whoever reads what is said of them.
+        shell.owe_files();
         let json = shell.json(self.json.as_deref())?;
         let (mut results, mut failed): (Vec<Value>, Vec<(String, LabError)>) = (Vec::new(), Vec::new());
         for experiment in all {

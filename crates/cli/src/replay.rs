@@ -1,14 +1,14 @@
 //! `replay`: a drive fed from a recorded trace.
 
 use crate::Shell;
-use crate::arguments::Shared;
+use crate::arguments::{Shared, note_idle_keys};
 use crate::failure::unusable;
 use crate::run::{Measurement, ROUNDS_DECIDE, check_supported};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use host::{Pace, Phase};
 use report::{Replay, Summary};
-use rig::config::Resolved;
+use rig::config::{Layers, Resolved};
 use std::path::{Path, PathBuf};
 use units::{Bytes, SECTOR_BYTES};
 use workload::Source;
@@ -16,6 +16,22 @@ use workload::replay::{Bounds, CountUnit, Devices, Event, FORMATS, Mode, Options
 
 /// What messages call a trace that comes from there.
 const STANDARD_INPUT: &str = "standard input";
+
+/// Why what asks for something changes nothing here.
+const TRACE_SAYS: &str = "the trace says what is asked for";
+
+/// Keys of a workload that a trace takes the place of.
+const TRACE_KEYS: &[&str] = &[
+    "workload.phases",
+    "workload.block_bytes",
+    "workload.alignment_bytes",
+    "workload.read_fraction",
+    "workload.zipf_theta",
+    "workload.streams",
+    "workload.per_second",
+    "workload.region_start_bytes",
+    "workload.region_bytes",
+];
 
 /// What `replay` is told.
 #[derive(Args)]
@@ -32,8 +48,8 @@ pub(crate) struct ReplayArguments {
     #[arg(long, value_enum, default_value_t = Timing::Closed)]
     mode: Timing,
     /// How much faster than recorded a timed replay goes
-    #[arg(long, value_name = "FACTOR", default_value_t = 1.0)]
-    speed: f64,
+    #[arg(long, value_name = "FACTOR")]
+    speed: Option<f64>,
     /// Workers, each with a queue of its own
     #[arg(long, value_name = "N", default_value = "16", conflicts_with = "queues")]
     workers: String,
@@ -87,14 +103,17 @@ fn formats() -> Vec<&'static str> {
 
 impl ReplayArguments {
     pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
+        self.check_speed()?;
         let mut layers = self.shared.layers(&self.config)?;
         if self.shared.queues.is_none() {
             layers = layers.flag("--workers", &self.workers)?;
         }
+        let idle = idle_keys(&layers);
         let resolved = layers.resolve()?;
         check_supported(&self.shared, &resolved)?;
         let (trace, namespaces) = self.fit(&resolved)?;
-        self.shared.note_idle(shell, &["--workload", "--block-size"], "the trace says what is asked for")?;
+        self.shared.note_idle(shell, &["--workload", "--block-size"], TRACE_SAYS)?;
+        idle.iter().try_for_each(|(said, why)| note_idle_keys(shell, said, why))?;
         let phase = self.phase(&resolved, &trace)?;
         if phase.rounds.is_some() {
             self.shared.note_idle(shell, &["--ios", "--duration"], ROUNDS_DECIDE)?;
@@ -126,11 +145,22 @@ impl ReplayArguments {
         self.trace.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
+    /// Queues that are kept full have no speed to be played at. Whether it is a number to play a trace at, the trace says.
+    fn check_speed(&self) -> anyhow::Result<()> {
+        match self.speed {
+            Some(speed) if self.mode == Timing::Closed => {
+                let message = format!("--speed is {speed}; expected --mode timed beside it");
+                Err(unusable(message, "without --mode timed the queues are kept full, whatever times the trace has"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The trace as one phase, all of it counted unless the user says how much.
     fn phase(&self, resolved: &Resolved, trace: &Trace) -> anyhow::Result<Phase> {
         let (mode, pace) = match self.mode {
             Timing::Closed => (Mode::Closed, Pace::Closed),
-            Timing::Timed => (Mode::Timed { speed: self.speed }, Pace::Timed),
+            Timing::Timed => (Mode::Timed { speed: self.speed.unwrap_or(1.0) }, Pace::Timed),
         };
         let help = if trace.summary().timed { "" } else { "--mode closed needs no times" };
         let source = trace.source(mode).map_err(|error| unusable(format!("--{error}"), help))?;
@@ -238,6 +268,15 @@ impl ReplayArguments {
         }
         Ok(())
     }
+}
+
+/// What files and assignments say of keys that a replay does not read, and why it does not.
+fn idle_keys(layers: &Layers) -> [(Vec<String>, &'static str); 3] {
+    [
+        (layers.said(TRACE_KEYS), TRACE_SAYS),
+        (layers.said(&["workload.pace"]), "--mode says when requests are sent"),
+        (layers.said(&["workload.ios", "workload.duration_ms"]), "--ios or --duration cuts a replay short"),
+    ]
 }
 
 /// What a result says of a trace and where it went.

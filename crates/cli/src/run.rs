@@ -150,6 +150,9 @@ impl Measurement<'_> {
             Some(path) => Some((path, Output::open(&path.display().to_string(), "--timeline")?)),
             None => None,
         };
+        if timeline.is_some() {
+            shell.owe_files();
+        }
         shell.say(&self.introduction())?;
         match self.resolved.world {
             World::Sim => self.simulate(shell, phases, timeline, done)?,

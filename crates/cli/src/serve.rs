@@ -1,7 +1,7 @@
 //! `serve`: the drive in real time, behind a front end that real hosts connect to.
 
 use crate::Shell;
-use crate::arguments::Shared;
+use crate::arguments::{Shared, note_idle_keys};
 use crate::failure::unusable;
 use crate::keys::read_keys;
 use crate::run::check_supported;
@@ -46,16 +46,16 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "NQN", default_value = "nqn.2026-11.org.flashloom:drive")]
     nqn: String,
     /// Lets in only hosts of this name; can be given often
-    #[arg(long, value_name = "NQN")]
+    #[arg(long, value_name = "NQN", conflicts_with = "vfio_user")]
     allow_host: Vec<String>,
     /// Lets in only the hosts of this file, which have to prove that they know their secrets (DH-HMAC-CHAP), or connect under TLS
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", conflicts_with = "vfio_user")]
     keys: Option<PathBuf>,
     /// Lets --tcp listen at an address that other machines reach: whoever reaches it can read and write the drive
     #[arg(long)]
     allow_remote: bool,
     /// The address that discovery tells, where address translation hides the one that hosts dial
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", conflicts_with = "vfio_user")]
     advertise: Option<String>,
     /// Configuration file
     #[arg(long, value_name = "FILE")]
@@ -73,11 +73,40 @@ run.payload = "full"
 run.precondition = "none"
 "#;
 
-/// Groups of DeepFlash of which the evaluation has more threads than share a processor here.
+/// Groups of DeepFlash of which the evaluation has more threads than share a processor here: of each there are as many as this machine
+/// lends at most, unless more are asked for, for they have less to do each time they are served, and none waits for another's processor.
+/// In the other architectures their number is what they are about.
 pub(crate) const GROUPS: [&str; 5] = ["nvmq", "ilock", "cache", "trans", "fcmd"];
 
 /// Flags that say what a host of ours would ask for.
 const IDLE: &[&str] = &["--workload", "--block-size", "--depth", "--ios", "--duration", "--until", "--round"];
+
+/// Why these change nothing here.
+const HOSTS_SAY: &str = "hosts say what they want";
+
+/// Keys that say the same.
+const IDLE_KEYS: &[&str] = &[
+    "workload.phases",
+    "workload.block_bytes",
+    "workload.alignment_bytes",
+    "workload.read_fraction",
+    "workload.zipf_theta",
+    "workload.streams",
+    "workload.per_second",
+    "workload.region_start_bytes",
+    "workload.region_bytes",
+    "workload.pace",
+    "workload.ios",
+    "workload.duration_ms",
+    "workload.warm_up_ios",
+    "workload.warm_up_ms",
+    "run.until",
+    "run.round",
+    "run.rounds_max",
+    "host.entries",
+    "host.depth",
+    "host.vectors",
+];
 
 /// What is known when a service has ended.
 #[derive(Serialize)]
@@ -86,13 +115,17 @@ struct Served {
     protocol_violations: u64,
     keep_alive_expiries: u64,
     durable: bool,
+    outlived: bool,
 }
 
 impl ServeArguments {
     pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
         let door = self.door()?;
-        let resolved = self.resolve()?;
-        self.shared.note_idle(shell, IDLE, "hosts say what they want")?;
+        let layers = self.shared.over(Layers::new().text("serve", SERVED)?, &self.config)?;
+        let idle = idle_keys(&layers);
+        let resolved = self.resolve(layers)?;
+        self.shared.note_idle(shell, IDLE, HOSTS_SAY)?;
+        idle.iter().try_for_each(|(said, why)| note_idle_keys(shell, said, why))?;
         let json = shell.json(self.shared.json.as_deref())?;
         let service = self.service(&resolved, door)?;
         let stop = service.stop();
@@ -119,12 +152,16 @@ impl ServeArguments {
             protocol_violations: ended.violations,
             keep_alive_expiries: ended.expired,
             durable: ended.durable,
+            outlived: ended.outlived,
         };
         let durable = if served.durable { "everything is durable" } else { "what was in the buffer is lost" };
         shell.say(&format!(
             "ended      {} connections, {} broke the protocol, {} hosts fell silent; {durable}\n",
             served.connections, served.protocol_violations, served.keep_alive_expiries
         ))?;
+        if served.outlived {
+            shell.say("it was served as long as a drive can be (160 days); serve it again\n")?;
+        }
         shell.put(json, &serde_json::to_string_pretty(&served).expect("numbers always serialise"))
     }
 
@@ -156,11 +193,8 @@ impl ServeArguments {
         Ok(address)
     }
 
-    fn resolve(&self) -> anyhow::Result<Resolved> {
-        let lowest = Layers::new().text("serve", SERVED)?;
-        let drawn = self.shared.over(lowest.clone(), &self.config)?.resolve()?;
-        let lowest = lowest.text("serve", &few_threads(&drawn))?;
-        let resolved = self.shared.over(lowest, &self.config)?.resolve()?;
+    fn resolve(&self, layers: Layers) -> anyhow::Result<Resolved> {
+        let resolved = layers.resolve_with_few_threads(&GROUPS)?;
         check_supported(&self.shared, &resolved)?;
         if !matches!(resolved.world, World::Threads { .. }) {
             return Err(unusable(
@@ -232,16 +266,13 @@ impl ServeArguments {
     }
 }
 
-/// As many firmware threads of a group of DeepFlash as there are threads of this machine, at most: more of them have less to do each time
-/// they are served, and none waits for another's processor. In the other architectures their number is what they are about.
-fn few_threads(drawn: &Resolved) -> String {
-    let World::Threads { threads, .. } = drawn.world else { return String::new() };
-    let groups = drawn.settings.threads.iter().filter(|(group, _)| GROUPS.contains(group));
-    let is_deepflash = drawn.settings.threads.iter().any(|(group, _)| group == GROUPS[0]);
-    groups
-        .filter(|_| is_deepflash)
-        .map(|(group, drawn)| format!("threads.{group} = {}\n", drawn.min(threads)))
-        .collect()
+/// What files and assignments say of keys that are not read here, and why they are not.
+fn idle_keys(layers: &Layers) -> [(Vec<String>, &'static str); 3] {
+    [
+        (layers.said(IDLE_KEYS), HOSTS_SAY),
+        (layers.said(&["controller.queue_entries"]), "a queue that is served has room for 128 commands"),
+        (layers.said(&["run.check"]), "what hosts wrote, only they know"),
+    ]
 }
 
 /// That this machine has so much memory to give, where it tells (proc(5)).

@@ -16,18 +16,20 @@ pub struct Shell<'a> {
     pub(crate) watched: bool,
     /// Whether results for people are left out, because standard output carries JSON.
     hushed: bool,
+    /// Whether files were named for results: these are written to the end, whoever stops reading the streams before.
+    owes: bool,
 }
 
 impl<'a> Shell<'a> {
     /// The streams of this process.
     pub fn of_terminal(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Self {
         let watched = io::stderr().is_terminal();
-        Shell { out, err, page: Page::of_terminal(), watched, hushed: false }
+        Shell { out, err, page: Page::of_terminal(), watched, hushed: false, owes: false }
     }
 
     /// Streams that nobody watches.
     pub fn plain(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Self {
-        Shell { out, err, page: Page::PLAIN, watched: false, hushed: false }
+        Shell { out, err, page: Page::PLAIN, watched: false, hushed: false, owes: false }
     }
 
     /// A result for people.
@@ -35,8 +37,8 @@ impl<'a> Shell<'a> {
         if self.hushed {
             return Ok(());
         }
-        self.out.write_all(text.as_bytes())?;
-        self.out.flush()
+        let said = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        self.or_unread(said)
     }
 
     /// What somebody has to know while the command runs: a result for people, and beside the results where those are JSON.
@@ -46,7 +48,21 @@ impl<'a> Shell<'a> {
 
     /// A message beside the results.
     pub(crate) fn warn(&mut self, text: &str) -> io::Result<()> {
-        self.err.write_all(text.as_bytes())
+        let said = self.err.write_all(text.as_bytes());
+        self.or_unread(said)
+    }
+
+    /// From now on it does not end when nobody reads its words any more: there are files to be written.
+    pub(crate) fn owe_files(&mut self) {
+        self.owes = true;
+    }
+
+    /// What became of words, where those that nobody reads are no reason to end.
+    fn or_unread(&self, said: io::Result<()>) -> io::Result<()> {
+        match said {
+            Err(error) if self.owes && error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            said => said,
+        }
     }
 
     /// A message's text with an attribute, where messages are coloured.
@@ -76,7 +92,11 @@ impl<'a> Shell<'a> {
                 self.hushed = true;
                 Json::Out
             }
-            Some(path) => Json::File(Output::open(path, "--json")?, path.into()),
+            Some(path) => {
+                let file = Output::open(path, "--json")?;
+                self.owe_files();
+                Json::File(file, path.into())
+            }
         })
     }
 

@@ -133,7 +133,7 @@ pub struct TimingError {
 }
 
 /// Longer than any operation of any part; keeps sums of times far from overflow.
-const LONGEST: Span = Span::from_secs(10);
+const LONGEST: Span = Span::from_secs(1);
 const CYCLES_MAX: u32 = 1_000;
 
 impl Timing {
@@ -157,7 +157,7 @@ impl Timing {
             ("suspend_erase_latency", suspend.erase_latency),
             ("resume_overhead", suspend.resume_overhead),
         ] {
-            expect(span <= LONGEST, field, span, "at most 10 s")?;
+            expect(span <= LONGEST, field, span, "at most 1 s")?;
         }
         let busy = self.cache_program_busy;
         expect(busy <= shortest_program, "cache_program_busy", busy, "no longer than the shortest program")?;
@@ -195,7 +195,7 @@ fn expect(holds: bool, field: &'static str, value: impl ToString, expected: &'st
 }
 
 fn operation(field: &'static str, span: Span) -> Result<(), TimingError> {
-    expect(span > Span::ZERO && span <= LONGEST, field, span, "more than nothing and at most 10 s")
+    expect(span > Span::ZERO && span <= LONGEST, field, span, "more than nothing and at most 1 s")
 }
 
 /// A [`Timing`] made ready for one geometry: every phase's length by its number of planes, computed once.

@@ -1,13 +1,15 @@
 //! The pages of a drive in a sparse file: what was written is in it when the process ends, however it ends.
 //!
 //! ```text
-//! header, one page | namespaces: two slots of a page | blocks: 16 bytes each | page records: 32 bytes each | payload
+//! header, one page, with the power cycles at its end | namespaces: two slots of a page | blocks: 16 bytes each |
+//! page records: 32 bytes each | payload
 //! ```
 //! A page's payload is written before its record, a block's record is all that an erase writes: whenever the process ends, each page
 //! and each block is as it was before or after. What is not sound when it is read back is told from its check values. The operating
 //! system has what was written at once, so it outlasts the process; only closing the file waits until it outlasts the machine.
 
 mod making;
+mod switch;
 
 use crate::table_slots::{SLOTS_BYTES, TableSlots};
 use flash::{Contents, Geometry, PageStore, StoreFailed, StoredBlock, StoredPage};
@@ -135,7 +137,7 @@ impl MediaFile {
     ) -> Result<(MediaFile, bool), MediaFileError> {
         let name = path.display().to_string();
         let system = |error| MediaFileError::System { file: name.clone(), error };
-        assert!(identity.len() as u64 + TEXT_AT < HEADER_BYTES, "the header has room for what names a drive");
+        assert!(identity.len() as u64 + TEXT_AT < switch::AT, "the header has room for what names a drive");
         let foreign = |found: &str| MediaFileError::Foreign { file: name.clone(), found: found.into() };
         let layout = Layout::of(geometry, page_words);
         let of = |file| MediaFile { file: Arc::new(file), path: path.into(), layout, geometry: geometry.clone() };
@@ -265,14 +267,6 @@ impl MediaFile {
     /// The record of something is damaged.
     pub(crate) fn damaged(&self, what: impl Into<String>) -> MediaFileError {
         MediaFileError::Damaged { file: self.name(), what: what.into() }
-    }
-
-    /// A drive has ended in order: waits until what it left outlasts the machine.
-    ///
-    /// # Errors
-    /// A file that cannot be written.
-    pub(crate) fn close(&self) -> Result<(), MediaFileError> {
-        self.file.sync_all().map_err(|error| MediaFileError::System { file: self.name(), error })
     }
 
     fn page_at(&self, ppn: Ppn) -> u64 {

@@ -4,6 +4,7 @@ use crate::array::wear;
 use crate::build::{BuildError, Built, Device, Prepared};
 use crate::hardware::MediaTally;
 use crate::kept_namespaces::KeptNamespaces;
+use crate::media_file::MediaFile;
 use crate::recovery::Recovery;
 use crate::session::{SessionError, check_tables};
 use crate::standing::Watch;
@@ -14,8 +15,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use target::{
-    Attendant, Door, DriveHealth, Ended, Front, MediaHealth, Metrics, PortShape, Progress, ServeError, Stop,
-    SubsystemSettings,
+    Attendant, Door, DriveHealth, Ended, Front, MediaHealth, Metrics, PortShape, PowerCycles, Progress, ServeError,
+    Stop, SubsystemSettings,
 };
 use thiserror::Error;
 use threads::{Beside, Layout, Threads};
@@ -160,13 +161,17 @@ impl Service {
         let _ = watch.set(Watch::new(threads.counters(), media.clone()));
         let bell = threads.bell(host);
         line.attach(Box::new(move || bell.ring()));
+        // Counted when it is sure to be served: who cannot listen has not switched it on.
+        let power = file.as_ref().map_or(Ok(PowerCycles::FIRST), MediaFile::switch_on).map_err(BuildError::from)?;
+        let block = Bytes(device.drive.format.sectors() * SECTOR_BYTES);
         let subsystem = SubsystemSettings {
             controller,
             namespaces: namespaces.namespaces,
             keep: namespaces.keep,
             allowed: settings.allowed,
             keys: settings.keys,
-            health: health(tables.clone(), drive.clone(), media, &device),
+            health: health(tables.clone(), drive.clone(), media, power, &device),
+            unit_blocks: (device.drive.geometry.shape().page.0 / block.0).max(1),
         };
         let mut desk = FrontDesk { attendant: Some(server.attend(subsystem, memory, shape)?), came_to: None };
         let ran = thread::scope(|scope| {
@@ -260,6 +265,7 @@ fn health(
     tables: Tables,
     drive: Arc<firmware::Drive>,
     tally: Arc<MediaTally>,
+    power: PowerCycles,
     device: &Device,
 ) -> Box<dyn Fn() -> DriveHealth + Send> {
     let (settings, erases_max) = (device.settings, f64::from(device.erases_max.max(1)));
@@ -272,6 +278,7 @@ fn health(
         // What all blocks together take until each has had its erases, on average.
         let all = pages(drive.geometry().page_count().into());
         DriveHealth {
+            power,
             percentage_used: (wear.erase_count_mean * 100.0 / erases_max).min(255.0) as u8,
             available_spare: (spare_left(&drive, &settings, &tables) * 100.0) as u8,
             read_only: groups.is_read_only(),

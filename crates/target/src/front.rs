@@ -18,9 +18,18 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use thiserror::Error;
-use units::Span;
+use units::{Span, Time};
 
-/// How long hosts are waited for.
+/// How long a drive is served. Its time is counted in 64 bits of picoseconds, which are over after 213 days; it ends before that as far
+/// as the longest time lies ahead that anything is put off for: a host's keep alive of 32 bits of milliseconds.
+const LIFETIME: Span = Span::from_secs(160 * 86_400);
+
+const _: () = {
+    let left = u64::MAX - LIFETIME.picos();
+    assert!(Span::from_millis(u32::MAX as u64).picos() < left, "no deadline lies behind the end of time");
+};
+
+/// How long hosts are waited for, and how long they are served.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
     /// Until a connection has become a queue.
@@ -30,11 +39,18 @@ pub struct Patience {
     /// Until the drive has answered everything when the server ends, what is in its buffer on flash too: gigabytes that are worn in take
     /// minutes.
     pub to_end: Span,
+    /// Until the drive ends by itself, in good order, to be served anew: no longer than by default, before its time has no room left.
+    pub to_live: Span,
 }
 
 impl Default for Patience {
     fn default() -> Self {
-        Patience { to_connect: Span::from_secs(10), to_take: Span::from_secs(30), to_end: Span::from_secs(600) }
+        Patience {
+            to_connect: Span::from_secs(10),
+            to_take: Span::from_secs(30),
+            to_end: Span::from_secs(600),
+            to_live: LIFETIME,
+        }
     }
 }
 
@@ -79,6 +95,8 @@ pub struct Ended {
     pub expired: u64,
     /// Whether all that was written is on flash.
     pub durable: bool,
+    /// Whether it ended because it was served as long as a drive can be ([`Patience::to_live`]).
+    pub outlived: bool,
 }
 
 /// Ends a server from another thread.
@@ -126,6 +144,15 @@ impl Ties {
             patience: Patience::default(),
             figures: Shared::default(),
         }
+    }
+
+    /// Lets the front end stop where it was served as long as a drive can be; whether it was.
+    pub(crate) fn stop_in_time(&self, now: Time) -> bool {
+        let is_over = now.since(Time::ZERO) >= self.patience.to_live;
+        if is_over {
+            self.stop.stop();
+        }
+        is_over
     }
 }
 
@@ -291,7 +318,7 @@ impl Front {
             Front::Tcp(server) => &mut server.ties,
             Front::VfioUser(server) => &mut server.ties,
         };
-        ties.patience = patience;
+        ties.patience = Patience { to_live: patience.to_live.min(LIFETIME), ..patience };
         self
     }
 

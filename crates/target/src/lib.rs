@@ -50,6 +50,6 @@ pub use metrics::{Figures, Further, Metrics, figure};
 pub use pdu::{CAPSULE_MAX, HOST_DATA_MAX};
 pub use port::{Line, PortShape, Wake};
 pub use server::Server;
-pub use subsystem::{DriveHealth, MediaHealth, SubsystemSettings};
+pub use subsystem::{DriveHealth, MediaHealth, PowerCycles, SubsystemSettings};
 pub use tls::{TlsKey, TlsKeyError};
 pub use vfio_user::{DoorbellPath, VfioUser};

@@ -5,7 +5,7 @@
 use crate::guest::{Access, GuestMemory};
 use crate::port::{Line, Port, PortShape};
 use crate::session::{Session, World};
-use crate::subsystem::{DriveHealth, MediaHealth, Subsystem, SubsystemSettings};
+use crate::subsystem::{DriveHealth, MediaHealth, PowerCycles, Subsystem, SubsystemSettings};
 use crate::vfio_user::{Bus, Doorbells, Function, Header, MESSAGE_MAX, Request, serve};
 use nvme::spec::registers::{self, AdminQueueAttributes, Configuration, Doorbell};
 use nvme::spec::{COMPLETION_BYTES, Completion, SUBMISSION_BYTES, Status, Submission};
@@ -22,7 +22,7 @@ pub const MEMORY: u64 = 0x10_0000;
 /// Bytes of the machine's memory.
 pub const MEMORY_BYTES: u64 = 256 << 10;
 
-const SHAPE: PortShape = PortShape {
+pub(crate) const SHAPE: PortShape = PortShape {
     pairs: 4,
     depth: 4,
     tags: true,
@@ -35,7 +35,15 @@ const SHAPE: PortShape = PortShape {
 const ENTRIES: u32 = 8;
 
 /// The rings' memory.
-struct Plain(Box<[AtomicU64]>);
+pub(crate) struct Plain(Box<[AtomicU64]>);
+
+impl Plain {
+    /// As much as the rings and buffers of the shape take.
+    pub(crate) fn new() -> Self {
+        let words = (SHAPE.payload.0 + SHAPE.payload_bytes().0) / 8;
+        Plain(<[AtomicU64]>::new_box_zeroed_with_elems(words as usize).expect("a few MiB of memory"))
+    }
+}
 
 impl HostMemory for Plain {
     fn read_words(&self, at: HostAddress, words: &mut [u64]) {
@@ -90,6 +98,19 @@ pub enum Step<'a> {
     Poke(u64, u64),
 }
 
+/// A subsystem of such controllers that lets every host in and keeps nothing.
+pub(crate) fn open_to_all(controller: ControllerSettings) -> SubsystemSettings {
+    SubsystemSettings {
+        namespaces: Namespaces::new(&controller),
+        keep: None,
+        controller,
+        allowed: Vec::new(),
+        keys: None,
+        health: Box::new(health),
+        unit_blocks: 8,
+    }
+}
+
 impl Rehearsal {
     /// A front end of a controller that has these settings but for those that the transport decides.
     pub fn new(mut controller: ControllerSettings) -> Self {
@@ -100,9 +121,7 @@ impl Rehearsal {
         controller.transport = Transport::Memory;
         controller.memory_sgls = true;
         controller.shadow_doorbells = true;
-        let words = (SHAPE.payload.0 + SHAPE.payload_bytes().0) / 8;
-        let words = <[AtomicU64]>::new_box_zeroed_with_elems(words as usize).expect("a few MiB of memory");
-        let memory = Arc::new(Plain(words));
+        let memory = Arc::new(Plain::new());
         let line = Arc::new(Line::new(SHAPE.pairs));
         let answering = |queue| Answering {
             submissions: SubmissionQueue::new(SHAPE.submissions(queue), SHAPE.entries()),
@@ -111,15 +130,7 @@ impl Rehearsal {
         };
         let drive = (1..=SHAPE.pairs).map(QueueId).map(answering).collect();
         let mut port = Port::new(memory.clone(), SHAPE, line.clone());
-        let settings = SubsystemSettings {
-            namespaces: Namespaces::new(&controller),
-            keep: None,
-            controller,
-            allowed: Vec::new(),
-            keys: None,
-            health: Box::new(health),
-        };
-        let subsystem = Subsystem::new(settings, &mut port);
+        let subsystem = Subsystem::new(open_to_all(controller), &mut port);
         Rehearsal { memory, line, drive, port, subsystem, now: Time::ZERO }
     }
 
@@ -227,7 +238,8 @@ impl Rehearsal {
 
 /// How its drive is.
 fn health() -> DriveHealth {
-    DriveHealth { percentage_used: 7, available_spare: 100, read_only: false, media: MediaHealth::default() }
+    let (media, power) = (MediaHealth::default(), PowerCycles::FIRST);
+    DriveHealth { percentage_used: 7, available_spare: 100, read_only: false, media, power }
 }
 
 /// What a monitor may share.
@@ -327,13 +339,13 @@ impl Machine {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use nvme::spec::{Opcode, log_page};
     use nvme::{NamespaceSettings, Role};
     use std::sync::Mutex;
 
-    fn settings() -> ControllerSettings {
+    pub(crate) fn settings() -> ControllerSettings {
         ControllerSettings {
             vendor: 0,
             serial: "1".into(),

@@ -2,7 +2,7 @@
 
 use crate::subsystem::{DriveHealth, SPARE_THRESHOLD};
 use nvme::spec::log_page::{EnduranceGroupPage, HealthPage, OcpHealthPage};
-use nvme::spec::{Completion, Opcode};
+use nvme::spec::{Completion, Opcode, Submission};
 use units::{QueueId, Span, Time};
 
 /// Where the latencies of OCP's monitor part: 5, 10, 25 and 100 ms; commands below the first are not counted.
@@ -48,6 +48,8 @@ pub(crate) struct Served {
     pub(crate) media_errors: u64,
     pub(crate) outstanding: u32,
     unaligned: u64,
+    /// Blocks of the drive in the unit that it maps.
+    unit_blocks: u64,
     /// Commands outstanding, by slot of each queue pair, and how many by namespace.
     flights: Vec<Flight>,
     depth: usize,
@@ -61,11 +63,19 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Nothing yet, of so many queue pairs of a depth and namespaces of hosts.
-    pub(crate) fn new(pairs: u16, depth: u16, namespaces: u32) -> Self {
+    /// Nothing yet, of so many queue pairs of a depth and namespaces of hosts, on a drive that maps so many blocks together.
+    pub(crate) fn new(pairs: u16, depth: u16, namespaces: u32, unit_blocks: u64) -> Self {
         let depth = usize::from(depth);
         let flights = vec![Flight::default(); usize::from(pairs) * depth];
-        Served { flights, depth, by_namespace: vec![0; namespaces as usize + 1], ..Served::default() }
+        Served { flights, depth, by_namespace: vec![0; namespaces as usize + 1], unit_blocks, ..Served::default() }
+    }
+
+    /// A host's command goes to the firmware as `entry`. OCP counts writes that do not begin at a unit (SMART-20); how long they are does
+    /// not matter.
+    pub(crate) fn begin_for_host(&mut self, now: Time, place: (QueueId, u16), namespace: u32, entry: &Submission) {
+        let is_write = entry.opcode() == Opcode::Write as u8;
+        self.unaligned += u64::from(is_write && !entry.slba().is_multiple_of(self.unit_blocks.max(1)));
+        self.begin(now, place, namespace);
     }
 
     /// A command for a namespace of hosts goes to the firmware by a slot of a queue pair; 0 is the front end's own.
@@ -135,8 +145,7 @@ impl Served {
         }
     }
 
-    /// The page, `now` after the drive was started. It has no thermometer: its temperature stays 0, and its power has
-    /// come once.
+    /// The page, `now` after the drive was started. It has no thermometer: its temperature stays 0.
     pub(crate) fn health(&self, now: Time, drive: DriveHealth) -> HealthPage {
         let minutes = |span: Span| u128::from(span.picos() / Span::from_secs(60).picos());
         let busy = self.busy + if self.outstanding > 0 { now.since(self.busy_since) } else { Span::ZERO };
@@ -150,7 +159,8 @@ impl Served {
             .set_host_reads(self.reads.into())
             .set_host_writes(self.writes.into())
             .set_busy_minutes(minutes(busy))
-            .set_power_cycles(1)
+            .set_power_cycles(drive.power.count.into())
+            .set_unsafe_shutdowns(drive.power.unsafe_shutdowns.into())
             .set_power_on_hours(minutes(now.since(Time::ZERO)) / 60)
             .set_media_errors(self.media_errors.into());
         page
@@ -190,6 +200,7 @@ impl Served {
             .set_erases_max(media.erases.1)
             .set_erases_min(media.erases.0)
             .set_major(2)
+            .set_incomplete_shutdowns(drive.power.unsafe_shutdowns.min(u32::MAX.into()) as u32)
             .set_free_blocks(media.free_blocks)
             .set_capacitor(0xffff)
             .set_unaligned(self.unaligned)
@@ -235,7 +246,7 @@ mod tests {
 
     #[test]
     fn those_that_came_before_are_waited_for_and_no_others() {
-        let mut served = Served::new(1, 4, 1);
+        let mut served = Served::new(1, 4, 1, 8);
         let over = |slot| Completion::new(0, 0, QueueId(1), slot, false, Status::SUCCESS);
         served.begin(Time::ZERO, (QueueId(1), 0), 1);
         served.begin(Time::ZERO, (QueueId(1), 1), 1);
@@ -249,9 +260,40 @@ mod tests {
         assert_eq!(served.awaited, 0);
     }
 
+    /// Commands side by side count once, and what is still under way up to now.
+    #[test]
+    fn busy_is_the_time_with_any_command_at_the_drive() {
+        let mut served = Served::new(1, 4, 1, 8);
+        let after = |minutes: u64| Time::ZERO + Span::from_secs(60 * minutes);
+        let over = |slot| Completion::new(0, 0, QueueId(1), slot, false, Status::SUCCESS);
+        let busy = |served: &Served, minutes: u64| served.health(after(minutes), DriveHealth::NEW).busy_minutes();
+        assert_eq!(busy(&served, 10), 0);
+        served.begin(after(10), (QueueId(1), 0), 1);
+        served.begin(after(12), (QueueId(1), 1), 1);
+        assert_eq!(busy(&served, 13), 3);
+        served.end(after(14), QueueId(1), Opcode::Read, 512, &over(0));
+        served.end(after(17), QueueId(1), Opcode::Read, 512, &over(1));
+        assert_eq!([17, 90].map(|minutes| busy(&served, minutes)), [7, 7]);
+        served.begin(after(100), (QueueId(1), 2), 1);
+        assert_eq!([100, 101, 105].map(|minutes| busy(&served, minutes)), [7, 8, 12]);
+        assert_eq!(served.health(after(125), DriveHealth::NEW).power_on_hours(), 2);
+    }
+
+    #[test]
+    fn writes_that_begin_within_a_unit_are_counted() {
+        let mut served = Served::new(1, 4, 1, 8);
+        let nowhere = nvme::spec::DataPointer { prp1: units::HostAddress(0), prp2: units::HostAddress(0) };
+        for (slba, blocks) in [(0, 8), (8, 3), (1, 8), (12, 4), (16, 16)] {
+            for command in [Submission::write(1, slba, blocks, nowhere), Submission::read(1, slba, blocks, nowhere)] {
+                served.begin_for_host(Time::ZERO, (QueueId(1), 0), 1, &command);
+            }
+        }
+        assert_eq!(served.ocp_health(&DriveHealth::NEW).unaligned(), 2);
+    }
+
     #[test]
     fn latencies_fall_into_the_bucket_of_their_threshold() {
-        let mut served = Served::new(2, 4, 1);
+        let mut served = Served::new(2, 4, 1, 8);
         for (slot, (opcode, millis)) in
             [(Opcode::Read, 4), (Opcode::Read, 5), (Opcode::Write, 99), (Opcode::Read, 400)].into_iter().enumerate()
         {

@@ -15,6 +15,9 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 use units::{Span, Time};
 
+#[cfg(test)]
+mod tests;
+
 /// Connections at once; one more takes the place of one that is no queue yet, or is closed as soon as it is accepted.
 const CONNECTIONS_MAX: usize = 256;
 
@@ -233,6 +236,7 @@ impl Loop {
             self.ended.expired += self.subsystem.expire(now) as u64;
             self.close_what_is_over(now);
             self.publish();
+            self.ended.outlived = self.server.ties.stop_in_time(now);
         }
         did | self.close_doomed()
     }

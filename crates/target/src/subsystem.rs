@@ -41,6 +41,8 @@ pub struct SubsystemSettings {
     pub keys: Option<Keys>,
     /// How the drive is. It looks at every block, so it is not asked all the time.
     pub health: Box<dyn Fn() -> DriveHealth + Send>,
+    /// Blocks of the drive in the unit that it maps.
+    pub unit_blocks: u64,
 }
 
 /// How the drive is, beyond what goes through the front end.
@@ -54,6 +56,22 @@ pub struct DriveHealth {
     pub read_only: bool,
     /// What its media have done.
     pub media: MediaHealth,
+    /// How often it was switched on.
+    pub power: PowerCycles,
+}
+
+/// How often a drive was switched on and off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PowerCycles {
+    /// Times that it was switched on, this one included.
+    pub count: u64,
+    /// Times before this one that it did not end in order.
+    pub unsafe_shutdowns: u64,
+}
+
+impl PowerCycles {
+    /// Of a drive that nothing is known of before this time.
+    pub const FIRST: PowerCycles = PowerCycles { count: 1, unsafe_shutdowns: 0 };
 }
 
 /// What the media of the drive have done and what they are like.
@@ -78,7 +96,7 @@ pub struct MediaHealth {
 }
 
 impl DriveHealth {
-    const NEW: DriveHealth = DriveHealth {
+    pub(crate) const NEW: DriveHealth = DriveHealth {
         percentage_used: 0,
         available_spare: 100,
         read_only: false,
@@ -92,6 +110,7 @@ impl DriveHealth {
             erases: (0, 0),
             free_blocks: 100,
         },
+        power: PowerCycles::FIRST,
     };
 
     /// Bits of the critical warning (Base §5.16.1.3).
@@ -191,7 +210,8 @@ impl Subsystem {
         let own = port.take_pair().expect("the port has a pair for the subsystem itself");
         let namespaces = settings.namespaces.clone();
         let shape = port.shape();
-        let served = Served::new(shape.pairs, shape.depth, settings.controller.managed_namespaces.max(1));
+        let namespaces_max = settings.controller.managed_namespaces.max(1);
+        let served = Served::new(shape.pairs, shape.depth, namespaces_max, settings.unit_blocks);
         Subsystem {
             kept: namespaces.table(),
             namespaces,

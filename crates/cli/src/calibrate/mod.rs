@@ -50,6 +50,9 @@ pub(crate) struct Measured {
 impl CalibrateArguments {
     pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
         let out = self.out.as_deref().map(|path| Output::open(path, "--out")).transpose()?;
+        if out.is_some() {
+            shell.owe_files();
+        }
         let json = shell.json(self.json.as_deref())?;
         let measured = self.measure()?;
         shell.say(&text(shell, &measured))?;

@@ -77,6 +77,12 @@ const REFUSED: &[(&[&str], &[&str])] = &[
         &["device.user_bytes is \"1TB\"", "help: device.user_bytes = \"derived\" follows the array"],
     ),
     (&["run", "missing.toml"], &["missing.toml: ", "expected a readable file"]),
+    (&["run", "/dev/zero"], &["/dev/zero: it goes on beyond 16 MiB; expected a text file"]),
+    (&["run", "--device", "/dev/zero"], &["/dev/zero: it goes on beyond 16 MiB"]),
+    (&["run", "--processor", "/dev/zero"], &["/dev/zero: it goes on beyond 16 MiB"]),
+    (&["run", "--workload", "/dev/zero"], &["/dev/zero: it goes on beyond 16 MiB"]),
+    (&["sweep", "/dev/zero"], &["/dev/zero: it goes on beyond 16 MiB"]),
+    (&["serve", "--tcp", "127.0.0.1:0", "--device", "small", "--keys", "/dev/zero"], &["/dev/zero: it goes on beyond"]),
     (&["replay", "missing.spc"], &["missing.spc: "]),
     (&["run", "--timing", "off"], &["--timing: run.timing is \"off\"; expected true (--timing on)"]),
     (&["serve"], &["nothing to listen at; expected --tcp ADDR:PORT", "help: for example --tcp 127.0.0.1:4420"]),
@@ -105,6 +111,9 @@ const REFUSED: &[(&[&str], &[&str])] = &[
         &["--set: device.media.erase_failures is 0.1; expected 0: pipessd does not replace blocks that fail"],
     ),
     (&["serve", "--tcp", "127.0.0.1:0", "--vfio-user", "x"], &["--vfio-user", "cannot be used with"]),
+    (&["serve", "--vfio-user", "x", "--keys", "keys.toml"], &["--vfio-user", "cannot be used with", "--keys"]),
+    (&["serve", "--vfio-user", "x", "--allow-host", "nqn.a"], &["--vfio-user", "cannot be used with", "--allow-host"]),
+    (&["serve", "--vfio-user", "x", "--advertise", "[::1]:1"], &["--vfio-user", "cannot be used with", "--advertise"]),
     (&["serve", "--tcp", "127.0.0.1:0", "--metrics", "x"], &["--metrics x; expected an address and a port"]),
     (&["serve", "--tcp", "127.0.0.1:0", "--nqn", "drive"], &["\"drive\" is no NVMe qualified name; expected nqn."]),
     (&["serve", "--tcp", "127.0.0.1:0", "--allow-host", "me"], &["\"me\" is no NVMe qualified name"]),
@@ -195,7 +204,6 @@ fn traces_that_cannot_be_used_are_refused_with_their_line() {
             &["--unit", "ns"],
             &["unit.spc: unit is ns; expected none: spc fixes its unit of time"],
         ),
-        ("speed.spc", b"0,7,3584,w,0.5\n", &["--mode", "timed", "--speed", "0"], &["speed is 0; expected a number"]),
         (
             "times.lis",
             b"0 16 0 1\n512 3 0 2\n",
@@ -213,6 +221,19 @@ fn traces_that_cannot_be_used_are_refused_with_their_line() {
             assert!(ended.err.contains(message), "{name} without {message:?}:\n{}", ended.err);
         }
     }
+}
+
+#[test]
+fn a_trace_is_played_at_no_speed_that_is_no_number_above_zero() {
+    let path = file("speed.spc", b"0,7,3584,w,0.5\n");
+    let refused = |words: &[&str], message: &str| {
+        let ended = flashloom(&[&["replay", argument(&path), "--device", "small"], words].concat());
+        assert!(ended.code == 2 && ended.out.is_empty() && ended.err.contains(message), "{message}: {ended:?}");
+    };
+    for (speed, shown) in [("0", "0"), ("-1", "-1"), ("nan", "NaN"), ("inf", "inf")] {
+        refused(&["--mode", "timed", "--speed", speed], &format!("--speed is {shown}; expected a number"));
+    }
+    refused(&["--speed", "2"], "--speed is 2; expected --mode timed beside it");
 }
 
 /// Runs one command line in this process; its exit code.

@@ -101,6 +101,23 @@ fn a_timed_replay_keeps_the_recorded_times() {
     assert!((20_000_000..21_000_000).contains(&timed) && (2_000_000..3_000_000).contains(&fast), "{timed} {fast}");
 }
 
+/// A file that says all keys as they are by default is no reason for a word.
+#[test]
+fn what_a_replay_does_not_read_is_said() {
+    let path = file("said.spc", b"0,8,4096,w,0.5\n0,80,4096,R,0.51\n");
+    let paced = file("paced.toml", b"[workload]\npace = \"timed\"\nblock_bytes = \"own\"\n");
+    let words = ["replay", argument(&path), "--config", argument(&paced), "--set", "workload.pace=timed"];
+    let ended = small_with_messages(&[&words[..], &["--set", "workload.ios=1", "--json", "-"]].concat());
+    assert_eq!((ended.json()["trace"]["mode"].as_str(), ended.json()["ios"].as_u64()), (Some("closed"), Some(2)));
+    let notes: Vec<&str> = ended.err.lines().collect();
+    let expected = [
+        "paced.toml:2: workload.pace = \"timed\" changes nothing: --mode says when requests are sent",
+        "note: --set workload.pace=\"timed\" changes nothing: --mode says when requests are sent",
+        "note: --set workload.ios=1 changes nothing: --ios or --duration cuts a replay short",
+    ];
+    assert!(notes.len() == 3 && notes.iter().zip(expected).all(|(note, end)| note.ends_with(end)), "{}", ended.err);
+}
+
 #[test]
 fn unusable_lines_are_skipped_and_counted_where_asked() {
     let path = file("skipped.spc", b"0,7,3584,w,0.5\nnoise\n0,8,4096,R,0.6\n");

@@ -50,6 +50,30 @@ fn a_file_keeps_what_it_held_until_there_is_something_to_put_there() {
 }
 
 #[test]
+fn files_are_written_where_nobody_reads_what_is_printed() {
+    let (json, timeline) = (file("unread.json", b""), file("unread.timeline", b""));
+    for words in [["--json", argument(&json)], ["--timeline", argument(&timeline)]] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_flashloom"));
+        command.args(["run", "--ios", "50"]).args(words).args(SMALL);
+        let ended = command.stdout(writer).status().expect("the binary starts");
+        assert_eq!(ended.code(), Some(0));
+    }
+    let whole: Value = serde_json::from_slice(&std::fs::read(&json).unwrap()).expect("the whole result");
+    assert_eq!(whole["ios"], 100);
+    assert!(std::fs::metadata(&timeline).unwrap().len() > 1000);
+}
+
+#[test]
+fn what_real_time_does_not_know_is_absent() {
+    let json = small(&["run", "--world", "threads", "--timing", "off", "--ios", "200", "--json", "-"]).json();
+    for key in ["bounds", "cores", "digest", "power_w"] {
+        assert!(json.get(key).is_none(), "{key}: {json}");
+    }
+}
+
+#[test]
 fn one_phase_is_one_object_on_standard_output() {
     let json = small(&["run", "--workload", "mixed", "--ios", "3000", "--json", "-"]).json();
     check_keys(&json);

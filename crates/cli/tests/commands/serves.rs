@@ -133,6 +133,33 @@ fn with_json_on_standard_output_the_address_is_told_beside_it() {
     assert_eq!(json["protocol_violations"].as_u64(), Some(0));
 }
 
+/// What a key of our own host says is not taken in silence where other hosts come.
+#[test]
+fn keys_that_change_nothing_are_said() {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_flashloom"));
+    command.args(["serve", "--tcp", "127.0.0.1:0", "--device", "small", "--set", "host.entries=64"]);
+    command.args(["--set", "host.depth=4", "--set", "controller.queue_entries=2000", "--set", "run.check=true"]);
+    let mut process = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts");
+    let mut out = BufReader::new(process.stdout.take().expect("it is piped"));
+    let mut said = process.stderr.take().expect("it is piped");
+    let mut line = String::new();
+    while !line.starts_with("listening") {
+        line.clear();
+        assert_ne!(out.read_line(&mut line).expect("text"), 0, "it ended before it listened");
+    }
+    let address = line.trim_start_matches("listening").trim().parse().expect("an address");
+    ends(Served { process, out, firmware: String::new(), address }, "-TERM");
+    let mut notes = String::new();
+    said.read_to_string(&mut notes).expect("text");
+    let expected = [
+        "note: --set host.entries=64 changes nothing: hosts say what they want",
+        "note: --set host.depth=4 changes nothing: hosts say what they want",
+        "note: --set controller.queue_entries=2000 changes nothing: a queue that is served has room for 128 commands",
+        "note: --set run.check=true changes nothing: what hosts wrote, only they know",
+    ];
+    assert_eq!(notes.lines().collect::<Vec<_>>(), expected);
+}
+
 #[test]
 fn a_port_that_is_taken_is_named() {
     let served = serve(&[]);

@@ -159,11 +159,13 @@ layout! {
         minor, set_minor: u16 = 101;
         /// Major version.
         major, set_major: u8 = 103;
+        /// Shutdowns that did not bring everything to flash.
+        incomplete_shutdowns, set_incomplete_shutdowns: u32 = 112;
         /// Free blocks, in per cent.
         free_blocks, set_free_blocks: u8 = 120;
         /// FFFFh: there is no capacitor to tell of.
         capacitor, set_capacitor: u16 = 128;
-        /// Commands that do not begin or end at a page of the drive.
+        /// Writes that do not begin at a mapping unit of the drive (indirection unit); their length does not matter.
         unaligned, set_unaligned: u64 = 136;
         /// Version of this page's layout.
         version, set_version: u16 = 494;

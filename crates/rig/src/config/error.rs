@@ -1,6 +1,7 @@
 //! A configuration that cannot be used: where, which key, what was found, what was expected.
 
 use super::Origin;
+use super::text::LONGEST_MIB;
 use firmware::architecture::ARCHITECTURES;
 use thiserror::Error;
 
@@ -14,6 +15,12 @@ pub enum ConfigError {
         file: String,
         /// Why not.
         reason: String,
+    },
+    /// A file that is too long to be one of ours.
+    #[error("{file}: it goes on beyond {} MiB; expected a text file no longer than that", LONGEST_MIB)]
+    TooLong {
+        /// Its path.
+        file: String,
     },
     /// Not TOML.
     #[error("{file}:{line}:{column}: {message}")]

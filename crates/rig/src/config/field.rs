@@ -143,7 +143,7 @@ impl Field for Bytes {
 }
 
 /// The unit that a key ends in; one that may hold other things than a time ends in none, and takes a time with its unit only.
-fn unit_of(key: &str) -> Option<(&'static str, f64)> {
+pub(super) fn unit_of(key: &str) -> Option<(&'static str, f64)> {
     let suffix = key.rsplit('_').next()?;
     SPANS.iter().find(|(name, _)| *name == suffix).copied()
 }

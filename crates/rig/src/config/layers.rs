@@ -2,7 +2,7 @@
 
 use super::catalogue::Source;
 use super::layered::{Layer, Layered, Setting, layer};
-use super::resolved::Resolved;
+use super::resolved::{Resolved, THREADS_MAX};
 use super::schema::schema;
 use super::text::{self, Named};
 use super::value::Value;
@@ -118,11 +118,36 @@ impl Layers {
         Ok(self)
     }
 
+    /// What files and `--set` say of these keys, as they say it, for who has to tell that it changes nothing. What a file says as the
+    /// defaults do is left out: one that `describe --toml` wrote says everything.
+    pub fn said(&self, keys: &[&str]) -> Vec<String> {
+        let is_one = |index: usize| keys.contains(&&*schema().keys[index].path);
+        let in_files = self.files.iter().flatten().filter(|(index, it)| it.value != schema().keys[*index].default);
+        let said = in_files.chain(&self.sets).filter(|(index, _)| is_one(*index));
+        said.map(|(index, Setting { value, origin })| {
+            let key = &schema().keys[*index].path;
+            match origin {
+                Origin::Set => format!("--set {key}={value}"),
+                origin => format!("{}: {key} = {value}", origin.place()),
+            }
+        })
+        .collect()
+    }
+
     /// Lays everything over the device, processor and architecture that were chosen, and checks it.
     ///
     /// # Errors
     /// The first key that is missing, of the wrong type, or refused by what it is for.
     pub fn resolve(self) -> Result<Resolved, ConfigError> {
+        self.resolve_with_few_threads(&[])
+    }
+
+    /// The same, for an architecture that has all of these groups with at most as many threads of each as the threads world has of this
+    /// machine's, where the user does not say how many.
+    ///
+    /// # Errors
+    /// As [`Layers::resolve`].
+    pub fn resolve_with_few_threads(self, groups: &[&str]) -> Result<Resolved, ConfigError> {
         let user: Layer = self.files.into_iter().flatten().chain(self.flags).chain(self.sets).collect();
         let mut chosen = Layered::defaults();
         chosen.lay(user.clone());
@@ -142,10 +167,25 @@ impl Layers {
         let at = |line| Origin::Processor { name: name.clone(), file: file.clone(), line };
         layered.lay_file("processor", file, layer(file, text, Some("processor"), at)?);
         layered.lay(firmware_keys::architecture_layer(&layered, architecture)?);
+        if groups.iter().all(|group| architecture.groups().iter().any(|known| known.name == *group)) {
+            let threads = chosen.within("run.world_threads", 1, THREADS_MAX)?;
+            layered.lay(few_threads(&layered, groups, threads)?);
+        }
         layered.lay(user);
         layered.settle_alternatives();
         Resolved::read(layered, architecture, &device.name, &processor.name)
     }
+}
+
+/// No more than `most` threads of these groups.
+fn few_threads(layered: &Layered, groups: &[&str], most: u16) -> Result<Layer, ConfigError> {
+    let few = |group: &&str| {
+        let key = format!("threads.{group}");
+        let count: u16 = layered.get(&key)?;
+        let origin = layered.setting(&key).origin.clone();
+        assign(&key, &count.min(most).to_string(), origin)
+    };
+    groups.iter().map(few).collect()
 }
 
 fn assign(key: &str, value: &str, origin: Origin) -> Result<(usize, Setting), ConfigError> {

@@ -15,6 +15,7 @@ mod field;
 mod firmware_keys;
 mod layered;
 mod layers;
+mod longest;
 mod media;
 mod origin;
 mod processor;

@@ -2,7 +2,7 @@
 
 use super::layered::{Layered, Setting};
 use super::schema::Key;
-use super::{ConfigError, Device, Origin, device, firmware_keys, processor, run};
+use super::{ConfigError, Device, Origin, device, firmware_keys, longest, processor, run};
 use crate::build::check_failures;
 use crate::power::PowerError;
 use firmware::architecture::{Architecture, DrawError, Placement};
@@ -13,6 +13,9 @@ use sim::Processor;
 use std::path::PathBuf;
 use units::{Bytes, Span};
 use workload::{Parameters, Recipe};
+
+/// The most threads of this machine that a run may ask for.
+pub(super) const THREADS_MAX: u16 = 1024;
 
 /// Everything a run is built from.
 #[derive(Clone)]
@@ -179,6 +182,7 @@ impl Resolved {
     ) -> Result<Self, ConfigError> {
         let from = &layered;
         from.check_given()?;
+        longest::check(from)?;
         let device = device::Device::read(from, device_name)?;
         let processor = processor::read(from, processor_name)?;
         // Nothing reads where prices come from but people.
@@ -325,7 +329,7 @@ fn drive(from: &Layered, device: &Device, controller: &Controller, payload: Payl
 }
 
 fn world(from: &Layered) -> Result<World, ConfigError> {
-    let threads = from.within("run.world_threads", 1, 1024)?;
+    let threads = from.within("run.world_threads", 1, THREADS_MAX)?;
     let timing: bool =
         from.get("run.timing").map_err(|_| from.refuse("run.timing", "true or false (--timing on or off)"))?;
     Ok(match from.get("run.world")? {

@@ -1,8 +1,9 @@
 //! A drive whose pages a file keeps: served again it has what it had, and a file that is not its own is refused by name.
 
 use crate::Serving;
-use crate::conversations::{NOWHERE, read, write};
+use crate::conversations::{NOWHERE, log, read, write};
 use crate::initiator::{Host, Payload};
+use nvme::spec::log_page::{self, HealthPage, OcpHealthPage};
 use nvme::spec::{DsmRange, Opcode, Submission};
 use rig::{BuildError, Layout, Service, ServiceError, ServiceSettings, SessionError};
 use std::fs::OpenOptions;
@@ -83,6 +84,32 @@ fn served_again_a_drive_has_what_it_had() {
             running.end();
         }
     }
+}
+
+/// A copy of the file of a drive that is served is what is left of one whose process was killed.
+#[test]
+fn power_cycles_and_ends_without_order_are_kept_with_the_pages() {
+    let (scratch, copy) = (Scratch::new("cycles"), Scratch::new("cycles-copy"));
+    let told = |file: &Path, copies: bool| {
+        let running = serving("deepflash", file).start();
+        let mut host = running.host("host").attach();
+        host.queues[0].done(write(3, 8), Payload::Send(&[1; 4096]));
+        host.queues[0].done(write(16, 3), Payload::Send(&[1; 3 * 512]));
+        let health = HealthPage::from_bytes(&log(&mut host.admin, log_page::HEALTH, 512));
+        let ocp = OcpHealthPage::from_bytes(&log(&mut host.admin, log_page::OCP_HEALTH, 512));
+        if copies {
+            std::fs::copy(file, &copy.0).expect("room for a copy");
+        }
+        running.end();
+        assert_eq!(ocp.unaligned(), 1, "since it was switched on");
+        assert_eq!(u128::from(ocp.incomplete_shutdowns()), health.unsafe_shutdowns());
+        (health.power_cycles(), health.unsafe_shutdowns())
+    };
+    assert_eq!(told(&scratch.0, false), (1, 0));
+    assert_eq!(told(&scratch.0, true), (2, 0));
+    assert_eq!(told(&scratch.0, false), (3, 0));
+    assert_eq!(told(&copy.0, false), (3, 1));
+    assert_eq!(told(&copy.0, false), (4, 1));
 }
 
 #[test]

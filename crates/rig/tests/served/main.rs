@@ -3,6 +3,7 @@
 mod commands;
 mod conversations;
 mod hostile;
+mod in_time;
 mod initiator;
 mod joining;
 mod kept;
@@ -54,8 +55,8 @@ struct Serving {
 
 impl Default for Serving {
     fn default() -> Self {
-        let patience =
-            Patience { to_connect: Span::from_secs(20), to_take: Span::from_secs(20), to_end: Span::from_secs(20) };
+        let long = Span::from_secs(20);
+        let patience = Patience { to_connect: long, to_take: long, to_end: long, ..Patience::default() };
         Serving {
             allowed: Vec::new(),
             keys: None,

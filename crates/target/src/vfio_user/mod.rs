@@ -9,6 +9,8 @@ mod interrupts;
 mod message;
 mod queues;
 mod shadow;
+#[cfg(test)]
+mod tests;
 mod transfer;
 
 use crate::front::{Attend, Ended, Progress, ServeError, Ties, poll_within};
@@ -51,6 +53,9 @@ const AT_LEAST_EVERY: Duration = Duration::from_millis(1);
 
 /// Turns of work between two looks at the sockets.
 const TURNS_PER_POLL: u32 = 64;
+
+/// How often the figures are left for whoever watches, where there is always work.
+const PUBLISH_EVERY: Span = Span::from_millis(1);
 
 /// How a guest's doorbells come here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,6 +140,8 @@ struct Loop {
     began: Instant,
     /// When there was last something to do.
     busy: Time,
+    /// When the figures were last left for whoever watches.
+    published: Time,
     turns: u32,
     /// The server is stopped: until when the drive may still answer, and whether it was asked to make all durable.
     ending: Option<(Time, bool)>,
@@ -157,6 +164,10 @@ impl Attend for Loop {
         }
         if self.turns.is_multiple_of(TURNS_PER_POLL) {
             self.watch(now);
+            // A drive that is never idle never waits.
+            if now.since(self.published) >= PUBLISH_EVERY {
+                self.publish(now);
+            }
             self.poll(Duration::ZERO)?;
         }
         if !did && !at_most.is_zero() {
@@ -201,6 +212,7 @@ impl Loop {
             events: Events::with_capacity(16),
             began: Instant::now(),
             busy: Time::ZERO,
+            published: Time::ZERO,
             turns: 0,
             ending: None,
             ended: Ended::default(),
@@ -213,7 +225,7 @@ impl Loop {
 
     /// Waits until something happens, but not longer than `at_most`, and only as long as a doorbell may stay unseen.
     fn wait(&mut self, now: Time, at_most: Duration) -> Result<(), ServeError> {
-        self.publish();
+        self.publish(now);
         self.watch(now);
         let idle = now.since(self.busy);
         let is_mapped = self.server.doorbells == DoorbellPath::Mapped;
@@ -310,8 +322,10 @@ impl Loop {
         if now >= patience { Err(ServeError::Stuck) } else { Ok(Progress::Idle) }
     }
 
-    /// Leaves the figures where whoever watches finds them.
-    fn publish(&self) {
+    /// Leaves the figures where whoever watches finds them, and ends in time.
+    fn publish(&mut self, now: Time) {
+        self.published = now;
+        self.ended.outlived = self.server.ties.stop_in_time(now);
         let figures = Figures {
             connections: self.client.iter().count() as u64,
             accepted: self.ended.connections,

@@ -199,7 +199,8 @@ impl Function {
                 // The pages are those of the command that was admitted last, which is this one.
                 let moved = if flight.lent.is_some() { Moved::Pages(&self.pages) } else { Moved::of(&admission) };
                 queue.flights[usize::from(slot)] = Some(flight);
-                world.subsystem.served.begin(world.now, (queue.pair.id(), slot), submission.namespace());
+                let place = (queue.pair.id(), slot);
+                world.subsystem.served.begin_for_host(world.now, place, submission.namespace(), &entry);
                 world.port.submit(&mut queue.pair, slot, entry, moved);
                 Ok(())
             }

@@ -1,0 +1,62 @@
+//! How often a file's drive was switched on, and how often it had not been switched off before: the last words of the header.
+//!
+//! ```text
+//! times switched on 8 | of these without an end in order 8 | is on 8
+//! ```
+//! They lie in one sector and are written at once. A file that none were written to yet has zeros there.
+
+use super::{HEADER_BYTES, MediaFile, MediaFileError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use target::PowerCycles;
+
+/// Where they begin: at the header's last sector.
+pub(super) const AT: u64 = HEADER_BYTES - 512;
+const BYTES: usize = 24;
+
+impl MediaFile {
+    /// The drive is switched on: how often it was, this time included, and how often it had not ended in order.
+    ///
+    /// # Errors
+    /// A file that cannot be written, or that says what nobody wrote.
+    pub(crate) fn switch_on(&self) -> Result<PowerCycles, MediaFileError> {
+        let (before, was_on) = self.switched().map_err(|error| self.system(error))?;
+        if was_on > 1 || before.unsafe_shutdowns > before.count {
+            return Err(self.damaged("the power cycles"));
+        }
+        let unsafe_shutdowns = before.unsafe_shutdowns + was_on;
+        let now = PowerCycles { count: before.count.saturating_add(1), unsafe_shutdowns };
+        self.switch(now, 1).map_err(|error| self.system(error))?;
+        Ok(now)
+    }
+
+    /// The drive has ended in order: waits until what it left outlasts the machine, and then until that does that it ended so.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub(crate) fn close(&self) -> Result<(), MediaFileError> {
+        let close = || {
+            self.file.sync_all()?;
+            let (cycles, _) = self.switched()?;
+            self.switch(cycles, 0)
+        };
+        close().map_err(|error| self.system(error))
+    }
+
+    fn system(&self, error: io::Error) -> MediaFileError {
+        MediaFileError::System { file: self.name(), error }
+    }
+
+    fn switched(&self) -> io::Result<(PowerCycles, u64)> {
+        let mut words = [0; BYTES];
+        self.file.read_exact_at(&mut words, AT)?;
+        let word = |at: usize| u64::from_le_bytes(words[at..at + 8].try_into().expect("eight bytes"));
+        Ok((PowerCycles { count: word(0), unsafe_shutdowns: word(8) }, word(16)))
+    }
+
+    fn switch(&self, cycles: PowerCycles, is_on: u64) -> io::Result<()> {
+        let words = [cycles.count, cycles.unsafe_shutdowns, is_on].map(u64::to_le_bytes).concat();
+        self.file.write_all_at(&words, AT)?;
+        self.file.sync_all()
+    }
+}

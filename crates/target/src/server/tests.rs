@@ -1,0 +1,42 @@
+//! The loop in turns that a test gives it.
+
+use super::*;
+use crate::rehearsal::tests::settings;
+use crate::rehearsal::{Plain, SHAPE, open_to_all};
+
+/// A loop that listens, before a drive that never answers.
+fn attended() -> Loop {
+    let address = "127.0.0.1:0".parse().expect("an address");
+    let server = Server::listen(address, None, SHAPE.pairs).expect("a free port");
+    Loop::new(server, open_to_all(settings()), Arc::new(Plain::new()), SHAPE).expect("nothing to set up")
+}
+
+/// Lets so many seconds be over since it began.
+fn pass(attended: &mut Loop, seconds: u64) {
+    let past = Duration::from_secs(seconds);
+    attended.began = Instant::now().checked_sub(past).expect("the system counts from long before");
+}
+
+#[test]
+fn a_drive_that_does_not_answer_is_given_up_after_ten_minutes_and_not_before() {
+    let mut attended = attended();
+    attended.server.ties.stop.stop();
+    for seconds in [0, 1, 30, 595] {
+        pass(&mut attended, seconds);
+        assert!(matches!(attended.turn(Duration::ZERO), Ok(Progress::Idle)), "after {seconds} s");
+    }
+    pass(&mut attended, 601);
+    assert!(matches!(attended.turn(Duration::ZERO), Err(ServeError::Stuck)));
+}
+
+#[test]
+fn a_drive_ends_while_its_time_has_room() {
+    let mut attended = attended();
+    pass(&mut attended, 160 * 86_400 - 60);
+    attended.turn(Duration::ZERO).expect("the system lets it poll");
+    assert!(!attended.server.ties.stop.is_asked());
+    pass(&mut attended, 160 * 86_400);
+    attended.turn(Duration::ZERO).expect("the system lets it poll");
+    attended.turn(Duration::ZERO).expect("the system lets it poll");
+    assert!(attended.ending.is_some() && attended.ended.outlived);
+}

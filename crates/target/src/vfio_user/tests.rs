@@ -1,0 +1,54 @@
+//! The loop in turns that a test gives it.
+
+use super::*;
+use crate::rehearsal::tests::settings;
+use crate::rehearsal::{Plain, SHAPE, open_to_all};
+
+/// A loop at a socket of its own, with a monitor that says nothing.
+fn attended(name: &str) -> (Loop, std::os::unix::net::UnixStream) {
+    let path = std::env::temp_dir().join(format!("flashloom-{name}-{}", std::process::id()));
+    let server = VfioUser::listen(&path, DoorbellPath::Sent, Trust::Seals, SHAPE.pairs).expect("a free path");
+    let stream = std::os::unix::net::UnixStream::connect(&path).expect("it listens");
+    (Loop::new(server, open_to_all(settings()), Arc::new(Plain::new()), SHAPE).expect("memory to share"), stream)
+}
+
+/// Turns that may wait are those of a drive that is idle.
+#[test]
+fn figures_are_published_where_no_turn_may_wait() {
+    let (mut attended, _monitor) = attended("figures");
+    let figures = attended.server.ties.figures.clone();
+    let began = Instant::now();
+    while figures.lock().expect("nobody panics with it").accepted == 0 {
+        assert!(began.elapsed() < Duration::from_secs(20), "the figures stand still");
+        attended.turn(Duration::ZERO).expect("the system lets it poll");
+    }
+}
+
+/// Far ahead, where a host's longest keep alive still has room.
+#[test]
+fn a_drive_ends_while_its_time_has_room() {
+    let (mut attended, _monitor) = attended("late");
+    let past = Duration::from_secs(160 * 86_400);
+    attended.began = attended.began.checked_sub(past).expect("the system counts from long before");
+    assert!(Span::from_millis(u32::MAX.into()).picos().checked_add(attended.now().picos()).is_some());
+    for _ in 0..2 * TURNS_PER_POLL {
+        attended.turn(Duration::ZERO).expect("the system lets it poll");
+    }
+    assert!(attended.ending.is_some() && attended.ended.outlived);
+}
+
+/// The drive behind it never answers.
+#[test]
+fn a_drive_that_does_not_answer_is_given_up_after_ten_minutes_and_not_before() {
+    let (mut attended, _monitor) = attended("stuck");
+    attended.server.ties.stop.stop();
+    let mut waited = |seconds| {
+        let now = Instant::now();
+        attended.began = now.checked_sub(Duration::from_secs(seconds)).expect("the system counts from long before");
+        attended.turn(Duration::ZERO)
+    };
+    for seconds in [0, 1, 30, 595] {
+        assert!(matches!(waited(seconds), Ok(Progress::Idle)), "after {seconds} s");
+    }
+    assert!(matches!(waited(601), Err(ServeError::Stuck)));
+}
