@@ -1,6 +1,7 @@
 //! What continuous integration runs, the same on a laptop: `cargo xtask ci`, or one of its steps.
 #![allow(clippy::print_stdout, clippy::print_stderr)] // A command line talks to its user.
 
+mod profiled;
 mod step;
 mod tidy;
 mod totals;
@@ -19,15 +20,8 @@ fn main() -> ExitCode {
         [] | ["help" | "--help" | "-h"] => print!("{}", help()),
         ["ci"] => return run(STEPS),
         ["ci", "--help" | "-h"] => print!("{}", help()),
-        ["tables"] => {
-            return match tidy::fill(&root()) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(reason) => {
-                    eprintln!("xtask: {reason}");
-                    ExitCode::FAILURE
-                }
-            };
-        }
+        ["tables"] => return told(tidy::fill(&root())),
+        ["profiled"] => return told(profiled::build(&root()).map(|program| println!("==> {}", program.display()))),
         [name] if chosen(name).is_some() => return run(chosen(name).as_slice()),
         [name, "--help" | "-h"] if chosen(name).is_some() => {
             chosen(name).into_iter().for_each(|step| print!("{}", step.help()));
@@ -45,7 +39,18 @@ fn help() -> String {
     text.push_str("stopping at the first that fails\n");
     STEPS.iter().for_each(|step| text.push_str(&format!("  {:<7} {}\n", step.name, step.summary)));
     text.push_str("\n  tables  writes the tables of docs/ that show results/ anew; `tidy` finds those that differ\n");
+    text.push_str(
+        "  profiled  builds a program that is arranged by what its own benchmarks count: minutes, and faster\n",
+    );
     text
+}
+
+fn told(outcome: Result<(), String>) -> ExitCode {
+    if let Err(reason) = outcome {
+        eprintln!("xtask: {reason}");
+        return ExitCode::FAILURE;
+    }
+    ExitCode::SUCCESS
 }
 
 /// Runs steps in order until one fails. The last line counts the tests, where tests ran: a machine may read it.

@@ -56,7 +56,7 @@ pub struct Summary {
     /// Commands outstanding, averaged over time.
     pub queue_depth_mean: f64,
     /// Mean latency of a request by where it went, ns, in the order a request passes; sums to the mean latency of all requests.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub breakdown: Named<f64>,
     /// The queueing in it, ns, by the part whose threads requests stood in line for; sums to it.
     #[serde(default, skip_serializing_if = "Named::is_empty")]
@@ -68,7 +68,7 @@ pub struct Summary {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub workers: Option<Workers>,
     /// Groups of firmware threads, in pipeline order.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub groups: Named<Group>,
     /// Commands that each thread of a group completed, in the order of its threads; groups that complete none are absent.
     #[serde(default, skip_serializing_if = "Named::is_empty")]
@@ -517,7 +517,7 @@ mod tests {
     ];
     /// What there is even of a run that did nothing.
     const ALWAYS: &str = "version architecture device processor world seed simulated_ns wall_ns ios iops bandwidth read write \
-        other queue_depth_mean breakdown groups";
+        other queue_depth_mean";
 
     fn keys(value: &Value) -> BTreeSet<&str> {
         value.as_object().expect("an object").keys().map(String::as_str).collect()

@@ -5,9 +5,24 @@ use crate::serve::GROUPS;
 use anyhow::{Context, ensure};
 use rig::config::{Layers, Resolved};
 
-/// On what the firmware runs: threads of this machine, and whether each group has one firmware thread, as many as one core needs,
-/// or as many as the evaluation of DeepFlash has on 12 cores of 4 hardware threads.
-const STAFFS: [(u16, bool); 3] = [(1, false), (2, false), (1, true)];
+/// On what a device runs.
+#[derive(Clone, Copy)]
+struct Staff {
+    /// Threads of this machine.
+    threads: u16,
+    /// Whether each group has one firmware thread, as many as one core needs, or as many as the evaluation of DeepFlash has on 12
+    /// cores of 4 hardware threads.
+    is_lean: bool,
+    /// Whether host, link and flash have the last of the threads for themselves, and the firmware the others.
+    is_apart: bool,
+}
+
+const STAFFS: [Staff; 4] = [
+    Staff { threads: 1, is_lean: false, is_apart: false },
+    Staff { threads: 2, is_lean: false, is_apart: false },
+    Staff { threads: 1, is_lean: true, is_apart: false },
+    Staff { threads: 2, is_lean: true, is_apart: true },
+];
 
 /// Requests a second of DeepFlash behind queue pairs in this process, 4 KB at random on a drive that was written before: without
 /// payload and with every byte copied and kept.
@@ -17,29 +32,40 @@ pub(super) fn speed(bench: &mut Bench<'_>) -> anyhow::Result<()> {
         for (payload, workload) in all {
             let ios = bench.repeat(2_000_000, 2_000);
             let iops = measure(workload, payload, ios, staff)?;
-            bench.put(name(workload, payload, staff), iops, "1/s", ios);
+            bench.put(staff.name(workload, payload), iops, "1/s", ios);
         }
     }
     Ok(())
 }
 
-fn name(workload: &str, payload: &str, (threads, is_lean): (u16, bool)) -> String {
-    let firmware = if is_lean { "lean" } else { "deepflash" };
-    let threads = if threads == 1 { "1 thread".to_owned() } else { format!("{threads} threads") };
-    format!("{firmware}, {workload}, payload {payload}, {threads}")
+impl Staff {
+    fn name(self, workload: &str, payload: &str) -> String {
+        let Staff { threads, is_lean, is_apart } = self;
+        let firmware = if is_lean { "lean" } else { "deepflash" };
+        let threads = match (is_apart, threads) {
+            (true, _) => "1 thread, host and flash on another".to_owned(),
+            (false, 1) => "1 thread".to_owned(),
+            (false, threads) => format!("{threads} threads"),
+        };
+        format!("{firmware}, {workload}, payload {payload}, {threads}")
+    }
+
+    fn layers(self, workload: &str, payload: &str, ios: u64) -> anyhow::Result<Layers> {
+        let mut layers = layers(workload, payload, ios)?;
+        if self.is_apart {
+            layers = layers.flag("--cores", "1")?;
+        }
+        if self.is_lean { one_thread_a_group(layers) } else { Ok(layers) }
+    }
 }
 
 /// Writes every page once, then measures.
-fn measure(workload: &str, payload: &str, ios: u64, (threads, is_lean): (u16, bool)) -> anyhow::Result<f64> {
-    let layers = |workload, ios| {
-        let layers = layers(workload, payload, ios)?;
-        if is_lean { one_thread_a_group(layers) } else { Ok(layers) }
-    };
-    let pages = sectors(&layers(workload, ios)?.resolve()?)? / 8;
-    let mut phases = layers("seqwrite", pages)?.resolve()?.phases();
-    let resolved = layers(workload, ios)?.resolve()?;
+fn measure(workload: &str, payload: &str, ios: u64, staff: Staff) -> anyhow::Result<f64> {
+    let pages = sectors(&staff.layers(workload, payload, ios)?.resolve()?)? / 8;
+    let mut phases = staff.layers("seqwrite", payload, pages)?.resolve()?.phases();
+    let resolved = staff.layers(workload, payload, ios)?.resolve()?;
     phases.extend(resolved.phases());
-    let summaries = resolved.run_on_threads(&resolved.plan(), phases, threads)?;
+    let summaries = resolved.run_on_threads(&resolved.plan(), phases, staff.threads)?;
     let summary = summaries.last().context("the second phase")?;
     ensure!(summary.ios == ios, "{workload}: {} requests of {ios}", summary.ios);
     Ok(summary.iops)

@@ -67,9 +67,13 @@ fn files_are_written_where_nobody_reads_what_is_printed() {
 
 #[test]
 fn what_real_time_does_not_know_is_absent() {
-    let json = small(&["run", "--world", "threads", "--timing", "off", "--ios", "200", "--json", "-"]).json();
-    for key in ["bounds", "cores", "digest", "power_w"] {
+    let one = ["run", "--world", "threads", "--timing", "off", "--workload", "mixed", "--ios", "200", "--json", "-"];
+    let json = small(&one).json();
+    for key in ["bounds", "breakdown", "cores", "digest", "power_w"] {
         assert!(json.get(key).is_none(), "{key}: {json}");
+    }
+    for key in ["cache", "locks", "flash", "gc", "groups", "journal", "wear"] {
+        assert!(json.get(key).is_some(), "{key}: {json}");
     }
 }
 
