@@ -139,6 +139,10 @@ fn advice(error: &anyhow::Error) -> Option<String> {
             Some("a file is served with the --architecture, --device, --threads and --set that it was made with".into())
         }
         SessionError::Build(_) => None,
+        SessionError::Media(flash::MediaFault::StoreFailed { .. }) => Some(
+            "the file of --media could not be written or read: see whether its disk is full or fails; what was durable is there still"
+                .into(),
+        ),
         SessionError::Media(flash::MediaFault::WornOut { .. }) => Some(
             "blocks stand device.erase_limit erases; with device.media.faults = true a worn block is retired instead"
                 .into(),

@@ -104,6 +104,9 @@ const IDLE_KEYS: &[&str] = &[
     "run.round",
     "run.rounds_max",
     "host.entries",
+    "controller.arbitration",
+    "controller.weights",
+    "host.priorities",
     "host.depth",
     "host.vectors",
 ];

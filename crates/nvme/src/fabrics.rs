@@ -12,6 +12,7 @@ const READABLE: &[Property] = &[
     Property { offset: registers::VS, bytes: 4 },
     Property { offset: registers::CC, bytes: 4 },
     Property { offset: registers::CSTS, bytes: 4 },
+    Property { offset: registers::NSSR, bytes: 4 },
     Property { offset: registers::CRTO, bytes: 4 },
 ];
 

@@ -199,8 +199,9 @@ impl Namespaces {
         let length = length.ok_or(if blocks == 0 { Status::INVALID_FIELD } else { Status::INSUFFICIENT_CAPACITY })?;
         let free = self.spaces.iter().position(Option::is_none).ok_or(Status::NAMESPACE_ID_UNAVAILABLE)?;
         let granule = GRANULE_BYTES / unit;
-        let length = length.checked_next_multiple_of(granule).ok_or(Status::INSUFFICIENT_CAPACITY)?;
         let (home, first) = self.gap(length, granule).ok_or(Status::INSUFFICIENT_CAPACITY)?;
+        // The end of the drive may lie within a granule.
+        let length = length.next_multiple_of(granule).min(self.homes[home as usize - 1] - first);
         self.created += 1;
         self.changes += 1;
         // Identifiers of the drive's own namespaces are counted in the same place, from 1.
@@ -223,12 +224,12 @@ impl Namespaces {
             taken.sort_unstable();
             let mut at = 0u64;
             for (first, end) in taken {
-                if at + length <= first {
+                if at.checked_add(length)? <= first {
                     return Some((home, at));
                 }
                 at = end.next_multiple_of(granule);
             }
-            (at + length <= blocks).then_some((home, at))
+            (at.checked_add(length)? <= blocks).then_some((home, at))
         })
     }
 
@@ -378,6 +379,18 @@ mod tests {
         let mut namespaces = Namespaces::new(&settings);
         namespaces.enter(1);
         namespaces
+    }
+
+    /// What the drive tells as its capacity can be one namespace, wherever its end lies.
+    #[test]
+    fn a_namespace_may_be_as_large_as_the_drive() {
+        let blocks = 10 * 2048 + 100;
+        let mut all = drive(blocks);
+        all.begin_change(1, Change::Deleted).unwrap();
+        all.on_erased(1, true);
+        assert_eq!(all.create(blocks + 1, Format::plain(512)), Err(Status::INSUFFICIENT_CAPACITY));
+        assert_eq!(all.create(blocks, Format::plain(512)), Ok(1));
+        assert_eq!(all.bytes(), [u128::from(blocks) * 512, 0]);
     }
 
     #[test]

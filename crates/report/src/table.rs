@@ -65,8 +65,10 @@ fn headline(page: Page, summary: &Summary, out: &mut String) {
         let skipped =
             if trace.skipped > 0 { format!(", {} skipped", of(trace.skipped, "line")) } else { String::new() };
         let requests = count(trace.requests as f64);
-        let replayed =
-            format!("replayed {requests} requests of {} ({}, {}){skipped}", trace.name, trace.format, trace.mode);
+        let replayed = format!(
+            "replayed from {} ({}, {}), which has {requests} requests{skipped}",
+            trace.name, trace.format, trace.mode
+        );
         *out += &page.wrap("  ", &replayed);
     }
 }

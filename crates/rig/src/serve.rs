@@ -240,6 +240,8 @@ fn identified(mut controller: ControllerSettings, subsystem: &str) -> Controller
     let name = fingerprint(subsystem.as_bytes());
     controller.queue_entries_max = DEPTH.into();
     controller.managed_namespaces = NAMESPACES_MAX;
+    // A reset waits for what is under way: as much as all queues hold, on flash that is worn in.
+    controller.ready_within = READY_WITHIN;
     // Queues of all hosts share the drive in one circle: the classes of one would be at the cost of the others.
     controller.weighted_arbitration = false;
     controller.subsystem = subsystem.into();
@@ -249,6 +251,9 @@ fn identified(mut controller: ControllerSettings, subsystem: &str) -> Controller
     }
     controller
 }
+
+/// How long a reset of a served drive can take: five seconds were seen with a gibibyte of writes under way.
+const READY_WITHIN: Span = Span::from_secs(60);
 
 /// Namespaces that hosts can have of a served drive.
 pub(crate) const NAMESPACES_MAX: u32 = 16;

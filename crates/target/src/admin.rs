@@ -33,12 +33,18 @@ impl Session {
             self.return_tag(tag);
             return self.respond(submission.command_id(), 0, Status::COMMAND_SEQUENCE_ERROR);
         };
+        let is_grant = FeatureId::of(submission) == Some(FeatureId::NumberOfQueues);
+        if is_grant && submission.opcode() == AdminOpcode::SetFeatures as u8 && !live.queues.is_empty() {
+            // Over a fabric it is Connect that makes queues, of which the controller knows nothing.
+            self.return_tag(tag);
+            return self.respond(submission.command_id(), 0, Status::COMMAND_SEQUENCE_ERROR);
+        }
         let reply = match submission.opcode() {
             fabrics::OPCODE => live.controller.fabrics(submission),
             _ => world.subsystem.administer(id, submission, data, world.now),
         };
         let live = world.subsystem.controllers.get_mut(&id).expect("it was found");
-        if FeatureId::of(submission) == Some(FeatureId::NumberOfQueues) {
+        if is_grant {
             note_grant(&reply, submission, &mut live.granted);
         }
         let told = world.subsystem.obey(world.port, id, world.now);

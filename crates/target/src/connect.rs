@@ -4,6 +4,7 @@ use crate::orphan::Host;
 use crate::port::Port;
 use crate::subsystem::{ConnectionId, NewController, Subsystem};
 use crate::tls::Parties;
+use nvme::Role;
 use nvme::spec::Status;
 use nvme::spec::fabrics::{
     self, ANY_CONTROLLER, CONTROLLER_BUSY, Connect, ConnectRecord, DISCOVERY_SUBSYSTEM, DiscoveryEntry,
@@ -85,6 +86,9 @@ pub(crate) fn join(
     if arrival.parties.is_some_and(|parties| parties.host != host.name || parties.subsystem != asked) {
         return Err((INVALID_HOST, 0));
     }
+    if connect.queue != 0 && is_discovery {
+        return Err(of_command(QUEUE_AT));
+    }
     if connect.queue != 0 {
         let controller = join_queue(subsystem, arrival, connect, record, &host)?;
         return Ok(Joined { host, controller, queue: connect.queue, entries });
@@ -125,6 +129,10 @@ fn join_queue(
     let live = subsystem.controllers.get_mut(&id).ok_or(of_data(CONTROLLER_AT))?;
     if *live.host != *host {
         return Err(of_data(HOST_AT));
+    }
+    // A discovery controller has no I/O queues (Base §3.1.2.3), and what is asked of one is asked for by its name.
+    if !matches!(live.controller.settings().role, Role::Storage) {
+        return Err(of_command(QUEUE_AT));
     }
     if !live.controller.is_ready() {
         return Err((Status::COMMAND_SEQUENCE_ERROR, 0));

@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a client may take to ask, and to take its answer: one is served at a time.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -148,11 +148,17 @@ impl Metrics {
     }
 
     fn answer(&self, mut client: TcpStream) -> io::Result<()> {
-        client.set_read_timeout(Some(PATIENCE))?;
         client.set_write_timeout(Some(PATIENCE))?;
         let mut request = vec![0; REQUEST_MAX];
         let mut length = 0;
+        let began = Instant::now();
         while length < request.len() && !request[..length].windows(4).any(|end| end == b"\r\n\r\n") {
+            // However little at a time it sends.
+            let left = PATIENCE.saturating_sub(began.elapsed());
+            if left.is_zero() || self.over.load(Ordering::Acquire) {
+                return Ok(());
+            }
+            client.set_read_timeout(Some(left))?;
             match client.read(&mut request[length..])? {
                 0 => break,
                 bytes => length += bytes,

@@ -15,7 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use units::{Bytes, Span, Time};
 
-/// Controllers alive at once, of all hosts together: each is memory, and a host can make as many as it likes.
+/// Storage controllers alive at once, and as many for discovery, of all hosts together: each is memory, and a host can make as
+/// many as it likes.
 const CONTROLLERS_MAX: usize = 64;
 
 /// Granularity of the keep alive timer.
@@ -252,7 +253,10 @@ impl Subsystem {
     /// Makes a controller for a host; nothing if there are too many. `discovery` has the entries of a discovery
     /// controller's log.
     pub(crate) fn create(&mut self, mut live: NewController, now: Time) -> Option<u16> {
-        if self.controllers.len() >= CONTROLLERS_MAX {
+        // Discovery is open to hosts that the subsystem does not let in: they take no places of those that it does.
+        let is_like =
+            |other: &Live| matches!(other.controller.settings().role, Role::Storage) != live.discovery.is_some();
+        if self.controllers.values().filter(|other| is_like(other)).count() >= CONTROLLERS_MAX {
             return None;
         }
         let id = self.free_identifier();

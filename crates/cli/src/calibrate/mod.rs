@@ -68,7 +68,8 @@ impl CalibrateArguments {
     fn measure(&self) -> anyhow::Result<Measured> {
         let (ios, repeats) = if self.quick { (3_000, 50) } else { (400_000, 2_000) };
         let processors = available_parallelism().map_or(1, usize::from);
-        let hops = if self.quick { 100 } else { 100_000 };
+        // In fewer the start of the threads would be what is measured.
+        let hops = if self.quick { 20_000 } else { 100_000 };
         let hop = (processors > 1).then(|| hop(hops)).transpose()?;
         let resolved = layers(ios)?.resolve()?;
         let work = measure_work(&resolved.plan(), resolved.phases(), &priors(&resolved), PATIENCE)?;

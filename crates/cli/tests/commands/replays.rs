@@ -76,7 +76,9 @@ fn the_trace_is_introduced_before_the_result() {
     let out = small(&["replay", argument(&path)]).out;
     let introduced = out.find("3 requests to 2 device(s) (spc)").unwrap();
     assert!(introduced < out.find("IOPS").unwrap(), "{out}");
-    for part in ["66.7 % reads", "a namespace for each device: ", "replayed 3 requests of shown.spc (spc, closed)"] {
+    for part in
+        ["66.7 % reads", "a namespace for each device: ", "replayed from shown.spc (spc, closed), which has 3 requests"]
+    {
         assert!(out.contains(part), "{part}: {out}");
     }
     let json = small(&["replay", argument(&path), "--json", "-"]).json();

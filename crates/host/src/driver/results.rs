@@ -44,6 +44,9 @@ impl Tally {
     }
 }
 
+/// Intervals of a time series; what completes after them is in none.
+const INTERVALS_MAX: usize = 1_000_000;
+
 /// What completed within one interval of the time series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Interval {
@@ -139,6 +142,9 @@ impl PhaseResults {
 
     pub(super) fn plot(&mut self, interval: Span, kind: IoKind, bytes: Bytes, latency: Span, now: Time) {
         let index = (now.since(self.began).picos() / interval.picos()) as usize;
+        if index >= INTERVALS_MAX {
+            return;
+        }
         if self.series.len() <= index {
             self.series.resize(index + 1, Interval::default());
         }

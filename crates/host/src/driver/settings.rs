@@ -9,6 +9,8 @@ use crate::oracle::Initial;
 
 /// The longest transfer of one command: its PRP list then fits one page (512 entries besides PRP1).
 pub const TRANSFER_MAX: Bytes = Bytes::mib(2);
+/// The shortest interval of a time series.
+pub(super) const SERIES_MIN: Span = Span::from_micros(1);
 /// What the rig gets for the admin queues and their data.
 pub const ADMIN_BYTES: Bytes = Bytes::kib(64);
 
@@ -89,8 +91,8 @@ pub enum SettingsError {
     /// Blocks are 512 B or 4 KiB.
     #[error("a logical block has 1 or 8 sectors, not {0}")]
     Block(u32),
-    /// The time series needs an interval.
-    #[error("the interval of the time series is zero")]
+    /// The time series needs an interval, and not more of them than anybody looks at.
+    #[error("the interval of the time series is less than {SERIES_MIN}")]
     Series,
 }
 
@@ -133,7 +135,7 @@ impl DriverSettings {
         if self.block_sectors != 1 && self.block_sectors != 8 {
             return Err(SettingsError::Block(self.block_sectors));
         }
-        if self.series == Some(Span::ZERO) {
+        if self.series.is_some_and(|interval| interval < SERIES_MIN) {
             return Err(SettingsError::Series);
         }
         let paged = |bytes: u64| bytes.next_multiple_of(PAGE_BYTES);

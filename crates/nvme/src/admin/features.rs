@@ -224,6 +224,9 @@ impl Controller {
         }
         let mut result = 0;
         if feature == FeatureId::NumberOfQueues {
+            if self.settings.is_discovery() {
+                return Err(Status::INVALID_FIELD);
+            }
             value = self.grant_queues(value)?;
             result = u64::from(value);
         }

@@ -5,7 +5,8 @@ use super::resolved::{Controller, Payload, Phase, Precondition, Until};
 use super::text;
 use super::{ConfigError, Device};
 use host::{DriverSettings, Initial, Rounds, SettingsError};
-use nvme::{ArbitrationShares, CoalescingSettings};
+use nvme::spec::QueuePriority;
+use nvme::{Arbitration, ArbitrationShares, CoalescingSettings};
 use std::path::Path;
 use units::{Bytes, Lba, SECTOR_BYTES, Span};
 use workload::{Parameters, Pattern, Recipe, Region, UnusableParameter, WORKLOADS, Workload};
@@ -67,13 +68,21 @@ pub(super) fn host(
     payload: Payload,
     precondition: Precondition,
 ) -> Result<DriverSettings, ConfigError> {
+    let priorities: Vec<QueuePriority> = from.get("host.priorities")?;
+    if controller.arbitration == Arbitration::RoundRobin
+        && priorities.iter().any(|class| *class != QueuePriority::Urgent)
+    {
+        return Err(
+            from.refuse("host.priorities", "controller.arbitration = \"weighted\" beside it, or urgent queues only")
+        );
+    }
     let initial = if precondition == Precondition::None { Initial::Fresh } else { Initial::Preconditioned };
     let settings = DriverSettings {
         queues: from.within("host.queues", 1, controller.queues)?,
         entries: from.within("host.entries", 2, controller.queue_entries)?,
         depth: from.get("host.depth")?,
         vectors: from.within("host.vectors", 1, 2_047)?,
-        priorities: from.get("host.priorities")?,
+        priorities,
         block_sectors: device.format.sectors() as u32,
         sector_words: payload.sector_words(),
         max_transfer: controller.transfer_max,
@@ -95,7 +104,7 @@ pub(super) fn host(
         SettingsError::Transfer(_) => from.refuse("controller.transfer_bytes", error.to_string()),
         SettingsError::Words(_) => from.refuse("run.check", "false, or run.payload = \"fingerprint\" or \"full\""),
         SettingsError::Block(_) => from.refuse("device.lba_bytes", error.to_string()),
-        SettingsError::Series => from.refuse("run.series_ms", "more than 0, or \"none\""),
+        SettingsError::Series => from.refuse("run.series_ms", "at least 0.001, or \"none\""),
     })?;
     if u64::from(settings.queues) * u64::from(settings.depth) > OUTSTANDING_MAX {
         let expected = format!("no more than {OUTSTANDING_MAX} commands on all {} queues", settings.queues);

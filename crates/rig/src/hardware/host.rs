@@ -75,6 +75,12 @@ impl Tally {
         self.directions.iter().map(|row| row.ios).sum()
     }
 
+    /// All of it; what follows is told apart in the same way.
+    fn take(&mut self) -> Tally {
+        let fresh = Tally::telling(self.priorities.clone());
+        std::mem::replace(self, fresh)
+    }
+
     /// What was counted so far; it is counted anew.
     fn take_counted(&mut self) -> Tally {
         let fresh =
@@ -262,7 +268,7 @@ impl HostStage {
     /// The power is cut: what is outstanding is never answered, and the phase is over.
     pub(crate) fn power_cut(&mut self, now: Time) {
         self.driver.on_power_cut(now);
-        self.finished_before += std::mem::take(self.driver.observer()).finished;
+        self.finished_before += self.driver.observer().take().finished;
         self.writes.clear();
         self.phases.clear();
         (self.opened, self.running, self.rounds) = (false, false, None);
@@ -367,7 +373,7 @@ impl HostStage {
     /// Puts the phase that is over into the ledger.
     fn close(&mut self) {
         let sectors_checked = self.driver.sectors_checked();
-        let tally = std::mem::take(self.driver.observer());
+        let tally = self.driver.observer().take();
         self.finished_before += tally.finished;
         let results = self.driver.results();
         let last = results.phases.last().expect("a phase was running").clone();

@@ -13,11 +13,13 @@ fn shares(small: &Small, arbitration: Arbitration, priorities: &[QueuePriority])
     device.controller.shares = ArbitrationShares { burst: 64, weights: [8, 4, 2] };
     device.priorities = priorities.to_vec();
     device.settings.commands = 8;
-    let phase = mixed("mixed", 1, small.sectors(), 12_000);
-    let mut session = Session::new(&device, "small", processor(), 1, vec![phase], 0).expect("it can be built");
+    let phases = vec![mixed("first", 1, small.sectors(), 2_000), mixed("mixed", 1, small.sectors(), 12_000)];
+    let mut session = Session::new(&device, "small", processor(), 1, phases, 0).expect("it can be built");
+    let first = session.next_phase().expect("two phases").unwrap_or_else(|error| panic!("{error}"));
     let summary = session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{error}"));
     session.check_invariants().unwrap_or_else(|error| panic!("{error}"));
     assert!(summary.check().is_empty(), "{:?}", summary.check());
+    assert_eq!(first.classes.iter().count(), summary.classes.iter().count(), "every phase tells them apart");
     summary.classes.iter().map(|(name, class)| (name.to_owned(), class.ios as f64 / summary.ios as f64)).collect()
 }
 

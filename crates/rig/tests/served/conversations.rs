@@ -7,7 +7,7 @@ use nvme::spec::fabrics::{
 };
 use nvme::spec::identify::{self, IdentifyController, IdentifyNamespace};
 use nvme::spec::log_page::{self, ErrorEntry, HealthPage};
-use nvme::spec::{DataPointer, DsmRange, Opcode, Status, Submission, registers};
+use nvme::spec::{DataPointer, DsmRange, FeatureId, Opcode, Status, Submission, registers};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::time::{Duration, Instant};
@@ -343,5 +343,23 @@ fn the_page_of_figures_tells_what_the_firmware_does() {
     assert_eq!((hits + misses, read_hits + read_misses), (32, 1));
     assert!(locks >= 33, "{locks}");
     assert!(running.figure("flashloom_flash_pages_programmed_total") >= 32);
+    running.end();
+}
+
+/// Discovery is open to all: it must not be a way to the drive.
+#[test]
+fn a_discovery_controller_has_no_io_queues() {
+    let running = Serving { allowed: vec!["nqn.x:friend".into()], ..Serving::default() }.start();
+    let mut stranger = running.host("stranger");
+    stranger.subsystem = DISCOVERY_SUBSYSTEM.into();
+    stranger.queues = 0;
+    let mut host = stranger.attach();
+    let set = Submission::set_features(FeatureId::NumberOfQueues, 3 << 16 | 3);
+    assert_eq!(host.admin.command(set, Payload::None).0.status(), Status::INVALID_FIELD);
+    let (_, refused) = stranger.connect(1, 32, host.controller);
+    assert_eq!((refused.status(), refused.result()), (INVALID_PARAMETERS, 42));
+    stranger.subsystem = SUBSYSTEM.into();
+    let (_, refused) = stranger.connect(1, 32, host.controller);
+    assert_eq!(refused.status(), INVALID_HOST);
     running.end();
 }
