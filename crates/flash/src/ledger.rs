@@ -68,6 +68,9 @@ pub struct Usage {
     pub bus_busy: Span,
     /// How long the array of each die worked.
     pub die_busy: Vec<Span>,
+    /// How long each die was taken by a transaction that it worked on or moved the data of: its phases in the array and on the bus added
+    /// up, without what it waited for the bus. By cache commands both go on at once, and count twice.
+    pub die_held: Vec<Span>,
     /// Pages read.
     pub pages_read: u64,
     /// Pages programmed.
@@ -91,7 +94,8 @@ pub(crate) struct Ledger {
 
 impl Ledger {
     pub(crate) fn new(dies: usize) -> Self {
-        Ledger { usage: Usage { die_busy: vec![Span::ZERO; dies], ..Usage::default() }, phases: None }
+        let none = vec![Span::ZERO; dies];
+        Ledger { usage: Usage { die_busy: none.clone(), die_held: none, ..Usage::default() }, phases: None }
     }
 
     pub(crate) fn enter(&mut self, record: PhaseRecord) {
@@ -100,6 +104,7 @@ impl Ledger {
             _ => &mut self.usage.bus_busy,
         };
         *busy += record.to - record.from;
+        self.usage.die_held[record.die.index()] += record.to - record.from;
         if let Some(phases) = &mut self.phases {
             phases.push(record);
         }

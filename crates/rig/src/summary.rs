@@ -203,6 +203,20 @@ pub(crate) fn amplification(programs: u64, outcome: &PhaseOutcome, page: u64) ->
 }
 
 impl Window<'_> {
+    /// Share of its time that a die is taken, averaged: while its page goes over the bus it cannot work on another, unless by cache
+    /// commands.
+    fn dies(&self, flash: &Flash) -> f64 {
+        let pairs = || self.before.channels.iter().zip(&self.after.channels);
+        let of_array = flash.die_utilisation_mean.unwrap_or(0.0);
+        if pairs().any(|(before, after)| after.cached > before.cached) {
+            return of_array;
+        }
+        let sum = |at: &flash::Usage| at.die_held.iter().copied().sum::<Span>();
+        let held: Span = pairs().map(|(before, after)| sum(after).saturating_sub(sum(before))).sum();
+        let dies = self.after.channels.iter().map(|channel| channel.die_held.len()).sum::<usize>().max(1);
+        (held.secs_f64() / self.length / dies as f64).clamp(of_array, 1.0)
+    }
+
     fn has(&self, group: &str) -> bool {
         self.parts.iter().any(|(of, _)| *of == group)
     }
@@ -314,7 +328,7 @@ impl Window<'_> {
         let issued = (slots(self.after) - slots(self.before)) as f64 / capacity;
         let mut resources = vec![
             ("flash buses".to_string(), busiest),
-            ("flash dies".to_string(), flash.die_utilisation_mean.unwrap_or(0.0)),
+            ("flash dies".to_string(), self.dies(&flash)),
             ("host link".to_string(), link(|usage| usage.to_host).max(link(|usage| usage.from_host))),
             ("core issue slots".to_string(), issued.min(1.0)),
         ];

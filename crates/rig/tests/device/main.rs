@@ -16,7 +16,10 @@ mod rings;
 mod swarm;
 
 use firmware::architecture::ARCHITECTURES;
-use rig::check::small::{self, Small, mixed};
+use host::{Pace, Phase};
+use rig::check::small::{self, Small, mixed, processor};
+use rig::{Device, Fill, Precondition, Session};
+use workload::{Parameters, Pattern, Recipe};
 
 /// A run of a small device: every answer is right, tables agree at the end, and the same seed gives the same digest.
 #[test]
@@ -36,4 +39,22 @@ fn every_architecture_answers_rightly_and_repeats() {
         assert_eq!(run(1), run(1), "{} repeats", architecture.name());
         assert_ne!(run(1), run(2), "{} depends on its seed", architecture.name());
     }
+}
+
+/// However many more requests wait, dies that are full set the bound: their pages' way over the bus is theirs too.
+#[test]
+fn dies_that_are_full_are_named_as_the_limit() {
+    let small = Small { queues: 8, depth: 32, ..Small::default() };
+    let reads = Recipe::fixed("reads", Pattern::Random, 1.0, 4096);
+    let source = reads.source(&Parameters::new(small.sectors(), 1)).expect("a drawable workload");
+    let phase = Phase { ios: Some(20_000), ..Phase::new("reads", Box::new(source), Pace::Closed) };
+    let device = Device { precondition: Precondition { fill: Fill::Sequential, seed: 1 }, ..small.device() };
+    let mut session = Session::new(&device, "small", processor(), 1, vec![phase], 0).expect("it can be built");
+    let summary = session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{error}"));
+    let tightest = &summary.bounds[0];
+    assert_eq!(tightest.resource, "flash dies", "{:?}", summary.bounds);
+    assert!(tightest.utilisation > 0.8, "{:?}", summary.bounds);
+    assert!(
+        summary.flash.expect("it has flash").die_utilisation_mean.is_some_and(|array| array < tightest.utilisation)
+    );
 }
