@@ -61,6 +61,17 @@ fn starts(namespaces: &[u64]) -> Vec<Lba> {
     starts.map(Lba).collect()
 }
 
+/// The classes of queues, as a list or as words with commas between them.
+fn priorities(from: &Layered) -> Result<Vec<QueuePriority>, ConfigError> {
+    const KEY: &str = "host.priorities";
+    let Ok(text) = from.get::<String>(KEY) else { return from.get(KEY) };
+    let class = |word: &str| {
+        let known = (0..4).map(QueuePriority::from_bits).find(|class| class.word() == word.trim());
+        known.ok_or_else(|| from.refuse(KEY, "a list, each one of urgent, high, medium, low"))
+    };
+    text.split(',').map(class).collect()
+}
+
 pub(super) fn host(
     from: &Layered,
     device: &Device,
@@ -68,7 +79,7 @@ pub(super) fn host(
     payload: Payload,
     precondition: Precondition,
 ) -> Result<DriverSettings, ConfigError> {
-    let priorities: Vec<QueuePriority> = from.get("host.priorities")?;
+    let priorities = priorities(from)?;
     if controller.arbitration == Arbitration::RoundRobin
         && priorities.iter().any(|class| *class != QueuePriority::Urgent)
     {

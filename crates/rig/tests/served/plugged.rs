@@ -158,13 +158,17 @@ fn a_guest_with_doorbells_in_its_memory_need_not_ring_while_the_drive_looks() {
                 (0..15).for_each(|_| assert_eq!(machine.reap(1).status(), Status::SUCCESS));
             }
             if path == DoorbellPath::Sent {
-                // The drive sleeps when it has asked to be told.
-                machine.await_event(QueueId(2));
+                // The drive sleeps when it has asked to be told. It may have seen the last head just then, and be awake once more.
                 let rings = machine.rings;
-                let write = Submission::write_zeroes(1, 0, 8);
-                machine.push(2, write);
-                assert_eq!(machine.rings, rings + 1);
-                assert_eq!(machine.reap(2).status(), Status::SUCCESS);
+                for _ in 0..100 {
+                    machine.await_event(QueueId(2));
+                    machine.push(2, Submission::write_zeroes(1, 0, 8));
+                    assert_eq!(machine.reap(2).status(), Status::SUCCESS);
+                    if machine.rings > rings {
+                        break;
+                    }
+                }
+                assert!(machine.rings > rings, "a drive that sleeps is rung for");
             }
         }
         drop(machine);
