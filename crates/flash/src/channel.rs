@@ -7,6 +7,7 @@ use crate::pending::{PendingId, PendingTable};
 use crate::timers::Timers;
 use crate::timing::Lengths;
 use crate::{Geometry, Operation, Timing, Transaction};
+use prefetch_index::prefetch_index;
 use std::collections::VecDeque;
 use units::{ChannelId, DieId, Span, Time};
 
@@ -134,6 +135,11 @@ impl Channel {
         let id = self.pending.insert(transaction, now, duration);
         self.with_die(transaction.die, |die, around| die.enqueue(id, now, around));
         self.grant(now);
+    }
+
+    /// Brings near what is known of a die. Changes nothing.
+    pub fn prefetch(&self, die: DieId) {
+        prefetch_index(&self.dies[..], die.index());
     }
 
     /// When to poll next; nothing while all is idle. It is when the first transaction ends whose last phase has begun, or, where

@@ -135,6 +135,15 @@ impl Window {
         sum
     }
 
+    /// Counts a command that is over.
+    fn count(&mut self, times: &[Times; PARTS.len()]) {
+        let class = latency_class(times.iter().map(|times| times.part).sum());
+        if self.classes.len() <= class {
+            self.classes.resize_with(class + 1, Breakdown::default);
+        }
+        self.classes[class].add(times);
+    }
+
     fn clear(&mut self) {
         self.classes.clear();
         self.counts = Counts::default();
@@ -348,9 +357,15 @@ impl Meter {
 
     #[inline]
     fn live(&mut self, key: u32) -> Option<&mut Live> {
-        let key = CommandKey(key);
-        let index = (key.queue().index().wrapping_sub(1)) * self.depth + usize::from(key.id());
+        let index = self.place(key);
         self.live.get_mut(index)
+    }
+
+    /// Where a command stands among those that are live.
+    #[inline]
+    fn place(&self, key: u32) -> usize {
+        let key = CommandKey(key);
+        (key.queue().index().wrapping_sub(1)) * self.depth + usize::from(key.id())
     }
 
     /// The turn of the request that this turn brings the answer to. Firmware that holds its locks in the same thread has none.
@@ -412,16 +427,12 @@ impl Meter {
                 }
             }
             Note::Reaped { key, counted } => {
-                let Some(live) = self.live(key.0) else { return };
+                let place = self.place(key.0);
+                let Some(live) = self.live.get_mut(place) else { return };
                 live.advance(at, COMPLETION as u8);
                 if counted {
                     live.times[QUEUEING].part += live.times.iter().map(|times| times.line).sum::<u64>();
-                    let times = live.times;
-                    let class = latency_class(times.iter().map(|times| times.part).sum());
-                    if self.window.classes.len() <= class {
-                        self.window.classes.resize_with(class + 1, Breakdown::default);
-                    }
-                    self.window.classes[class].add(&times);
+                    self.window.count(&live.times);
                 }
             }
             Note::LockAnswered { .. } => self.count_lock_turn(),

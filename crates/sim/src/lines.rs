@@ -5,8 +5,9 @@ use prefetch_index::prefetch_index;
 use stage::{Access, Coherence, LineId};
 use units::{Span, StageId, Time};
 
-/// One line that some core holds.
+/// One line that some core holds; never in two lines of this machine's memory.
 #[derive(Clone, Copy, Debug)]
+#[repr(align(32))]
 struct Held {
     line: u64,
     /// Cores with a copy, a bit each.
@@ -47,12 +48,6 @@ impl Lines {
     pub(crate) fn of_core(&mut self, core: u16) -> &mut Self {
         self.me = 1 << (core & 63);
         self
-    }
-
-    /// Brings near what is known of a line.
-    #[inline]
-    pub(crate) fn prefetch(&self, LineId(line): LineId) {
-        prefetch_index(&self.held, self.place(line));
     }
 
     /// Where what is known of a line stands.
@@ -104,6 +99,11 @@ impl Coherence for Lines {
         self.taken[stage.index()].0 += 1;
         self.waits += wait;
         stall
+    }
+
+    #[inline]
+    fn prefetch(&self, LineId(line): LineId) {
+        prefetch_index(&self.held, self.place(line));
     }
 }
 

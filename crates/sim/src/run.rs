@@ -5,7 +5,9 @@ use crate::core::{CoreUsage, Cores, TurnUnderWay};
 use crate::lines::Lines;
 use crate::nodes::{Line, Nodes};
 use crate::processor::Processor;
-use stage::{Blueprint, Cost, NoCoherence, NoProbe, Outbox, Place, Price, Probe, Stage, Turn, TurnRecord, Vocabulary};
+use stage::{
+    Blueprint, Coherence, Cost, NoCoherence, NoProbe, Outbox, Place, Price, Probe, Stage, Turn, TurnRecord, Vocabulary,
+};
 use units::{Span, StageId, Time};
 
 /// What a stage did.

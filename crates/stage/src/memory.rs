@@ -28,6 +28,9 @@ pub enum Access {
 pub trait Coherence {
     /// How long `stage` waits for the line, if it accesses it at `at`.
     fn access(&mut self, stage: StageId, line: LineId, access: Access, at: Time) -> Span;
+
+    /// Brings near what is known of a line. Changes nothing.
+    fn prefetch(&self, _line: LineId) {}
 }
 
 #[derive(Debug)]

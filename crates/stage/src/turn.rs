@@ -204,6 +204,21 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
         words.set(index, value);
     }
 
+    /// Pays for reading a shared word that is known already.
+    #[inline]
+    pub fn pay_load(&mut self, words: &Words, index: usize) {
+        self.touch(words, index, Access::Read);
+    }
+
+    /// Brings near a word that this turn will access further on: a hint to this machine, which changes nothing in the modelled one.
+    #[inline]
+    pub fn prefetch(&self, words: &Words, index: usize) {
+        let line = words.prefetch(index);
+        if let Some(coherence) = &self.coherence {
+            coherence.prefetch(line);
+        }
+    }
+
     /// Adds to a shared word and returns what it was.
     #[inline]
     pub fn fetch_add(&mut self, words: &Words, index: usize, amount: u64) -> u64 {

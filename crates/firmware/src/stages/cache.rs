@@ -13,6 +13,7 @@ use crate::message::*;
 use crate::policies::trans_of;
 use crate::stages::Answers;
 use crate::{Firmware, Mutation, Note, Settings, Tables, Turn, Work};
+use prefetch_index::prefetch_index;
 use stage::{Accepts, Address, LineId, Stage};
 use std::collections::VecDeque;
 use units::Lpn;
@@ -437,7 +438,12 @@ impl Stage<Firmware> for Cache {
     }
 
     fn prefetch(&self, message: &Message) -> Option<LineId> {
-        let Message::CacheRequest(request) = message else { return None };
-        Some(self.tables.tags.prefetch(self.tag_place(self.place(request.lpn))))
+        let place = match message {
+            Message::CacheRequest(request) => self.place(request.lpn),
+            Message::PageDone(done) => done.requester.tag as usize,
+            _ => return None,
+        };
+        prefetch_index(&self.entries[..], place);
+        Some(self.tables.tags.prefetch(self.tag_place(place)))
     }
 }

@@ -7,11 +7,12 @@
 
 use crate::message::*;
 use crate::{Drive, FlashSettings, Turn, Work};
-use flash::{Operation, PLANES_MAX, PageSlot, Transaction, TransactionTag};
+use flash::{Operation, PLANES_MAX, PageAddress, PageSlot, Transaction, TransactionTag};
+use prefetch_index::prefetch_index;
 use stage::Address;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use units::{DieId, Time};
+use units::{DieId, Ppn, Time};
 
 /// Reads that a die serves in a row while a write waits.
 const READS_IN_A_ROW: u32 = 16;
@@ -36,6 +37,32 @@ struct Die {
     writes_under_way: u8,
     reads_in_a_row: u32,
     gathering: bool,
+}
+
+impl Die {
+    /// Whether nothing stands in line for it.
+    fn is_empty(&self) -> bool {
+        self.reads.is_empty() && self.writes.is_empty()
+    }
+
+    /// Whether it takes another read, but for writes that have waited too long.
+    fn takes_reads(&self, flash: FlashSettings) -> bool {
+        self.reads_under_way < depth(flash) && (self.writes_under_way == 0 || flash.suspend)
+    }
+}
+
+/// Transactions of one kind that a die takes at a time: one more than it works on where it takes cache commands.
+fn depth(flash: FlashSettings) -> u8 {
+    1 + u8::from(flash.cache_commands)
+}
+
+/// The first of a line that has one. A line that is empty begins anew where it first did, so that few of its places are ever cold.
+fn take_first(line: &mut VecDeque<Queued>) -> Queued {
+    let first = line.pop_front().expect("there is one");
+    if line.is_empty() {
+        line.clear();
+    }
+    first
 }
 
 /// A transaction that its channel has. Its requests stand in a table of their own, by its tag.
@@ -90,35 +117,61 @@ impl DieLines {
     pub(crate) fn submit(&mut self, turn: &mut Turn<'_>, request: FlashRequest) {
         turn.spend(Work::SplitAddress);
         let at = self.drive.geometry().address(request.ppn);
-        let local = u32::from(at.channel.0) / self.threads;
-        let die = local * self.drive.geometry().dies_per_channel() + u32::from(at.die.0);
+        let die = self.place(&at);
         let queued = Queued { request, plane: at.plane, page: at.page, since: turn.now() };
-        let lines = &mut self.dies[die as usize];
-        if request.operation == Operation::Read { &mut lines.reads } else { &mut lines.writes }.push_back(queued);
+        let state = &mut self.dies[die as usize];
+        let read = request.operation == Operation::Read;
+        if read && state.is_empty() && state.takes_reads(self.settings) {
+            // Nothing stands before it, so that it need not stand in line.
+            state.reads_in_a_row += 1;
+            return self.compose(turn, die, queued);
+        }
+        if read { &mut state.reads } else { &mut state.writes }.push_back(queued);
         self.dispatch(turn, die);
+    }
+
+    /// Where the die of a page stands among those of the thread.
+    fn place(&self, at: &PageAddress) -> u32 {
+        let local = u32::from(at.channel.0) / self.threads;
+        local * self.drive.geometry().dies_per_channel() + u32::from(at.die.0)
+    }
+
+    /// Brings near what is known of the die of a page.
+    pub(crate) fn prefetch_die(&self, ppn: Ppn) {
+        prefetch_index(&self.dies[..], self.place(&self.drive.geometry().address(ppn)) as usize);
+    }
+
+    /// Brings near what is known of a transaction.
+    pub(crate) fn prefetch_done(&self, tag: TransactionTag) {
+        prefetch_index(&self.requests[..], tag.0 as usize * PLANES_MAX);
+        if let Some(under_way) = self.under_way.get(tag.0 as usize) {
+            prefetch_index(&self.dies[..], under_way.die as usize);
+        }
     }
 
     /// Gives a die what it can take.
     fn dispatch(&mut self, turn: &mut Turn<'_>, die: u32) {
         let flash = self.settings;
-        let deep = 1 + u8::from(flash.cache_commands);
         loop {
             let state = &self.dies[die as usize];
             let write_waits = !state.writes.is_empty() && state.reads_in_a_row >= READS_IN_A_ROW;
             let reads = !state.reads.is_empty()
-                && state.reads_under_way < deep
-                && (state.writes_under_way == 0 || flash.suspend)
+                && state.takes_reads(flash)
                 && !(write_waits && state.writes_under_way == 0 && !self.waits_for_reads(die));
             let writes = !state.writes.is_empty()
-                && state.writes_under_way < deep
+                && state.writes_under_way < depth(flash)
                 && state.reads_under_way == 0
                 && (state.reads.is_empty() || write_waits || flash.suspend && state.writes_under_way == 0);
             if reads {
-                self.dies[die as usize].reads_in_a_row += 1;
-                self.compose(turn, die, true);
+                let state = &mut self.dies[die as usize];
+                state.reads_in_a_row += 1;
+                let first = take_first(&mut state.reads);
+                self.compose(turn, die, first);
             } else if writes && !self.waits_for_reads(die) && !self.waits_for_fellows(turn, die) {
-                self.dies[die as usize].reads_in_a_row = 0;
-                self.compose(turn, die, false);
+                let state = &mut self.dies[die as usize];
+                state.reads_in_a_row = 0;
+                let first = take_first(&mut state.writes);
+                self.compose(turn, die, first);
             } else {
                 return;
             }
@@ -168,13 +221,13 @@ impl DieLines {
         self.gathering.front().map_or(Time::NEVER, |&(until, _)| until)
     }
 
-    /// Composes one transaction from the head of a die's line and its fellows on other planes.
-    fn compose(&mut self, turn: &mut Turn<'_>, die: u32, read: bool) {
+    /// Composes one transaction from the request whose turn it is and, of its line, its fellows on other planes.
+    fn compose(&mut self, turn: &mut Turn<'_>, die: u32, first: Queued) {
         turn.spend(Work::ComposeTransaction);
         let multi_plane = self.settings.multi_plane;
         let state = &mut self.dies[die as usize];
+        let read = first.request.operation == Operation::Read;
         let line = if read { &mut state.reads } else { &mut state.writes };
-        let first = line.pop_front().expect("the caller looked");
         let tag = match self.free.pop() {
             Some(tag) => tag as usize,
             None => {

@@ -7,7 +7,7 @@ use crate::stages::dies::DieLines;
 use crate::stages::fence::Fences;
 use crate::{Firmware, Tables, Turn};
 use flash::Operation;
-use stage::{Accepts, Address, Stage};
+use stage::{Accepts, Address, LineId, Stage};
 use units::Ppn;
 
 /// Where an FCMD thread can send.
@@ -135,5 +135,14 @@ impl Stage<Firmware> for Fcmd {
 
     fn on_wake(&mut self, turn: &mut Turn<'_>) {
         self.dies.on_wake(turn);
+    }
+
+    fn prefetch(&self, message: &Message) -> Option<LineId> {
+        match message {
+            Message::FlashRequest(request) if !request.is_fence() => self.dies.prefetch_die(request.ppn),
+            Message::ChannelDone(done) => self.dies.prefetch_done(done.tag),
+            _ => {}
+        }
+        None
     }
 }

@@ -48,6 +48,9 @@ impl Fences {
     /// A frame is programmed, or will not be.
     pub(crate) fn programmed(&mut self, frame: u32) {
         self.under_way -= 1;
+        if self.waiting.is_empty() {
+            return;
+        }
         let behind = self.behind[frame as usize];
         for fence in &mut self.waiting {
             // Numbers go round; fences that wait are few.

@@ -74,6 +74,8 @@ pub struct BlockGroups {
     deal: BlockDeal,
     /// Groups after which the deal is turned by one: the least in which it comes out even.
     turn_after: Divisor,
+    /// Groups of each thread in so many.
+    between_turns: Divisor,
 }
 
 impl BlockGroups {
@@ -86,6 +88,7 @@ impl BlockGroups {
         let state = memory.narrow(count);
         let bad =
             drive.shape().bad_blocks.iter().map(|block| block.0 / planes).filter(|group| *group < groups - journal);
+        let turn_after = least_common_multiple(geometry.die_count(), settings.parts.trans.into()).max(1);
         let mut factory = vec![0u64; if drive.shape().bad_blocks.is_empty() { 0 } else { count.div_ceil(64) }];
         for group in bad {
             factory[group as usize / 64] |= 1 << (group % 64);
@@ -108,7 +111,8 @@ impl BlockGroups {
             flaws: memory.wide(count),
             health: memory.wide(3),
             deal: settings.deal,
-            turn_after: Divisor::new(least_common_multiple(geometry.die_count(), settings.parts.trans.into()).max(1)),
+            turn_after: Divisor::new(turn_after),
+            between_turns: Divisor::new(turn_after / u32::from(settings.parts.trans).max(1)),
         }
     }
 
@@ -140,6 +144,24 @@ impl BlockGroups {
             }
         };
         (group < self.groups - self.journal && !self.is_factory_bad(group)).then(owner)
+    }
+    /// Whether the deal alone says whose a group is: round robin, and none is bad from the factory.
+    fn is_even(&self) -> bool {
+        self.deal == BlockDeal::Interleaved && self.factory.is_empty()
+    }
+    /// The group at a place among those of a TRANS thread, in their order, where the deal alone says so.
+    #[inline]
+    pub fn dealt(&self, thread: u32, place: u32) -> Option<u32> {
+        let (turns, within) = self.between_turns.divide(place);
+        let turned = self.threads.remainder(turns);
+        let first = if thread >= turned { thread - turned } else { thread + self.threads.value() - turned };
+        self.is_even().then(|| turns * self.turn_after.value() + within * self.threads.value() + first)
+    }
+    /// The place of a group among those of its TRANS thread, where the deal alone says so.
+    #[inline]
+    pub fn dealt_place(&self, group: u32) -> Option<u32> {
+        let (turns, within) = self.turn_after.divide(group);
+        self.is_even().then(|| turns * self.between_turns.value() + self.threads.quotient(within))
     }
     /// Whether a block of a group was bad from the factory: it is nobody's.
     fn is_factory_bad(&self, group: u32) -> bool {
@@ -337,6 +359,11 @@ impl BlockGroups {
     /// Whether a page holds what its logical page's map entry points to.
     pub fn is_valid(&self, ppn: Ppn) -> bool {
         self.valid.get(ppn.0 as usize / 64) >> (ppn.0 % 64) & 1 == 1
+    }
+    /// Brings near what changes when a page becomes valid, or is valid no more.
+    pub(crate) fn prefetch(&self, turn: &Turn<'_>, ppn: Ppn) {
+        turn.prefetch(&self.valid_count, self.of(ppn) as usize);
+        self.valid.prefetch(ppn.0 as usize / 64);
     }
     /// A page was written.
     pub(crate) fn validate(&self, turn: &mut Turn<'_>, ppn: Ppn) {

@@ -173,6 +173,11 @@ impl PageMap {
         self.tell(lpn, turn.load(&self.entries, lpn.0 as usize))
     }
 
+    /// Pays for reading an entry that is known already.
+    pub(crate) fn pay_load(&self, turn: &mut Turn<'_>, lpn: Lpn) {
+        turn.pay_load(&self.entries, lpn.0 as usize);
+    }
+
     /// Writes an entry.
     pub(crate) fn store(&self, turn: &mut Turn<'_>, lpn: Lpn, ppn: Option<Ppn>) {
         turn.store(&self.entries, lpn.0 as usize, ppn.map_or(NOWHERE, entry_of));

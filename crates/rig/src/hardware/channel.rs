@@ -410,6 +410,7 @@ impl Stage<Firmware> for ChannelStage {
 
     fn prefetch(&self, message: &Message) -> Option<LineId> {
         if let Message::ChannelRequest(request) = message {
+            self.channel.prefetch(request.transaction.die);
             for slot in request.transaction.pages() {
                 self.contents().prefetch(slot.ppn);
             }

@@ -21,6 +21,12 @@ impl InOrder {
         InOrder { groups: groups.clone(), ranks, ordinals: Share::ordinals(&shares, groups.count()), shares }
     }
 
+    /// The group of a thread at a place in its order: reckoned where it can be, for a table of all groups is seldom near.
+    fn group(&self, thread: usize, ordinal: u32) -> u32 {
+        let listed = || self.shares[thread].groups[ordinal as usize];
+        self.groups.dealt(thread as u32, ordinal).unwrap_or_else(listed)
+    }
+
     /// How many groups of a thread the stripe of this number has.
     fn lanes(&self, share: &Share, stripe: u32) -> u32 {
         let used = share.pages.div_ceil(self.groups.pages());
@@ -39,7 +45,7 @@ impl Rule for InOrder {
         let (stripe, within) = (rank / in_stripe, rank % in_stripe);
         let lanes = self.lanes(share, stripe);
         let (chunk, plane) = (within / planes, within % planes);
-        let group = share.groups[(stripe * share.points + chunk % lanes) as usize];
+        let group = self.group(thread, stripe * share.points + chunk % lanes);
         self.groups.page(group, chunk / lanes * planes + plane)
     }
 
@@ -53,7 +59,7 @@ impl Rule for InOrder {
         let mut left = places.iter_mut();
         // A chunk, the pages of one row on all planes of a group, at a time.
         while left.len() > 0 {
-            let group = share.groups[(stripe * share.points + lane) as usize];
+            let group = self.group(thread, stripe * share.points + lane);
             let mut ppn = self.groups.page(group, row * planes + plane);
             for place in left.by_ref().take((planes - plane) as usize) {
                 *place = ppn;
@@ -92,8 +98,8 @@ impl Labels for InOrder {
     fn label(&self, ppn: Ppn) -> Lpn {
         let (group, position) = (self.groups.of(ppn), self.groups.position(ppn));
         let thread = self.groups.owner(group).expect("the journal's groups are not filled");
-        let (share, planes, ordinal) =
-            (&self.shares[thread as usize], self.groups.planes(), self.ordinals[group as usize]);
+        let ordinal = self.groups.dealt_place(group).unwrap_or_else(|| self.ordinals[group as usize]);
+        let (share, planes) = (&self.shares[thread as usize], self.groups.planes());
         let (stripe, lane) = (ordinal / share.points, ordinal % share.points);
         let chunk = position / planes * self.lanes(share, stripe) + lane;
         let rank = stripe * share.points * self.groups.pages() + chunk * planes + position % planes;

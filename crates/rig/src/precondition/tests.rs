@@ -119,6 +119,26 @@ const SPLITS: [[&str; 2]; 5] = [
 ];
 
 #[test]
+fn the_deal_alone_says_whose_a_group_is() {
+    for threads in 1..=5u32 {
+        let count = format!("threads.trans={threads}");
+        let groups = filled(Fill::Sequential, 1, &[&count]).tables.groups;
+        for thread in 0..threads {
+            let owned = (0..groups.count()).filter(|&group| groups.owner(group) == Some(thread));
+            for (group, place) in owned.zip(0..) {
+                assert_eq!(groups.dealt(thread, place), Some(group), "place {place} of thread {thread} of {threads}");
+                assert_eq!(groups.dealt_place(group), Some(place), "group {group} of {threads} threads");
+            }
+        }
+    }
+    let bad: &[&str] = &["threads.trans=3", "device.media.faults=true", "device.media.factory_bad=0.05"];
+    for other in [&["threads.trans=3", "firmware.block_deal=channel"], bad] {
+        let groups = filled(Fill::Sequential, 1, other).tables.groups;
+        assert_eq!((groups.dealt(0, 0), groups.dealt_place(0)), (None, None), "{other:?}");
+    }
+}
+
+#[test]
 fn a_drive_filled_in_order_is_as_if_written_page_by_page() {
     for sets in SPLITS {
         let filled = filled(Fill::Sequential, 1, &sets);

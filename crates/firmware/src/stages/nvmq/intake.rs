@@ -8,6 +8,7 @@ use crate::stages::entry::{self, HELD};
 use crate::tables::{ENTRY_WORDS, LIST_WORDS};
 use crate::{Drive, LOCK_REGION, Note, Tables, Turn, Work};
 use nvme::spec::{DsmRange, Fuse, Opcode, Status, Submission};
+use stage::LineId;
 use units::{Bytes, HostAddress, Lpn, QueueId, SECTOR_BYTES};
 
 /// Entries dealt to one thread at a time; a fused pair is dealt together.
@@ -237,6 +238,14 @@ impl Nvmq {
         let [one, other] = [first, last].map(|region| self.lock_thread(region));
         let one = self.tickets.deal(queue, one);
         [one, if first == last { NO_TICKET } else { self.tickets.deal(queue, other) }]
+    }
+
+    /// Brings near the entry that is taken next from a queue's SQ buffer.
+    pub(super) fn prefetch_entry(&self, queue: QueueId) -> LineId {
+        let head = self.tables.sq_head.get(Tables::line(queue.index()));
+        let place = self.tables.place(queue, head);
+        self.tables.tickets.prefetch(place);
+        self.tables.sq_buffer.prefetch(place * ENTRY_WORDS)
     }
 
     /// Takes entries from a queue's SQ buffer and starts their commands.

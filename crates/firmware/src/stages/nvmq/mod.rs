@@ -195,6 +195,7 @@ impl Stage<Firmware> for Nvmq {
                 None
             }
             Message::LockReply(reply) => self.prefetch_tag(reply.slot),
+            Message::Take(take) => Some(self.prefetch_entry(take.queue)),
             _ => None,
         }
     }

@@ -90,7 +90,7 @@ impl Ftl {
 
     fn serve(&mut self, turn: &mut Turn<'_>, mut sub: SubRequest) {
         if let Some(lpn) = page_to_program(&sub) {
-            sub.write = self.places.place(turn, lpn).expect("a page map has a place while it need not stop");
+            sub.write = self.places.place(turn, lpn).expect("a page map has a place while it need not stop").to;
             sub.sequence = self.own(lpn, sub.write);
         }
         if sub.needs_content && sub.roadbook.is_some_and(|roadbook| !roadbook.hit) {

@@ -15,8 +15,8 @@
 //! Every logical block without a data group has a free group promised, and log groups are opened only from what is left
 //! beyond those and the reserve. So a merge always finds its groups, and always ends with one more that a log can have.
 
-use super::Places;
 use super::free::FreeGroups;
+use super::{Placed, Places};
 use crate::message::{MergeStep, ReclaimRequest};
 use crate::policies::{LogFill, MergeKind, pick_log};
 use crate::tables::{HybridMap, Place, RESERVED_GROUPS};
@@ -339,7 +339,7 @@ impl Places for HybridPlaces {
         false
     }
 
-    fn place(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn> {
+    fn place(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Placed> {
         turn.spend(Work::AllocatePage);
         let place = self.map.place(lpn);
         // Looked up first: a log entry hides the older ones of its page.
@@ -354,7 +354,7 @@ impl Places for HybridPlaces {
             self.groups.invalidate(turn, old);
         }
         self.groups.validate(turn, to);
-        Some(to)
+        Some(Placed { to, before: None })
     }
 
     fn place_moved(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn> {

@@ -30,7 +30,7 @@ pub(crate) trait Places: Send {
     /// Whether nothing may be served for the host before something is reclaimed.
     fn must_stop(&self) -> bool;
     /// Gives a page that the host writes its next place, and maps it there; none if something must be reclaimed first.
-    fn place(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn>;
+    fn place(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Placed>;
     /// A place for a page that is moved; it is mapped there later. None if it is not to be moved any more.
     fn place_moved(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn>;
     /// A page is somewhere else now, or nowhere.
@@ -45,6 +45,13 @@ pub(crate) trait Places: Send {
     fn retire(&mut self, group: u32);
     /// What is worth doing in the background.
     fn tidy(&mut self, turn: &mut Turn<'_>) -> Option<MergeStep>;
+}
+
+/// A page's new place.
+pub(crate) struct Placed {
+    pub(crate) to: Ppn,
+    /// The place that it had, where the map has one entry for each page.
+    pub(crate) before: Option<Ppn>,
 }
 
 /// The places of thread `index`, under the mapping that is set.
@@ -194,11 +201,7 @@ impl Trans {
     }
 
     fn write(&mut self, turn: &mut Turn<'_>, request: &TransRequest) -> bool {
-        let before = match &self.tables.mapping {
-            Mapping::Page(map) => map.place(request.lpn),
-            Mapping::Hybrid(_) => None,
-        };
-        let Some(to) = self.places.place(turn, request.lpn) else { return false };
+        let Some(Placed { to, before }) = self.places.place(turn, request.lpn) else { return false };
         let frame = request.frame as usize;
         if self.before.len() <= frame {
             self.before.resize(frame + 1, 0);
@@ -490,6 +493,9 @@ impl Stage<Firmware> for Trans {
 
     fn prefetch(&self, message: &Message) -> Option<LineId> {
         let Message::TransRequest(request) = message else { return None };
+        if request.operation == TransOperation::Write {
+            self.tables.frames.prefetch(request.frame);
+        }
         Some(self.tables.mapping.prefetch(request.lpn))
     }
 }

@@ -4,8 +4,8 @@
 //! No die is to be waited for while others have nothing to do. So a group is opened where no other is being filled, whoever's,
 //! as far as there is such a die; and a die whose line is longer than usual sits out.
 
-use super::Places;
 use super::free::FreeGroups;
+use super::{Placed, Places};
 use crate::message::{MergeStep, ReclaimRequest};
 use crate::policies::shares;
 use crate::tables::{Backup, PageMap, RESERVED_GROUPS};
@@ -117,6 +117,20 @@ impl PagePlaces {
         ppn
     }
 
+    /// A page was at one place, or nowhere, and is at another now, or nowhere.
+    fn exchange(&self, turn: &mut Turn<'_>, lpn: Lpn, old: Option<Ppn>, to: Option<Ppn>) {
+        let miscounts = self.mutation == Some(Mutation::WrongCount) && lpn.0.is_multiple_of(16);
+        if let Some(old) = old.filter(|_| !miscounts) {
+            self.groups.invalidate(turn, old);
+        }
+        if old.is_some() || to.is_some() {
+            self.map.store(turn, lpn, to);
+        }
+        if let Some(to) = to {
+            self.groups.validate(turn, to);
+        }
+    }
+
     /// Lets dies with long lines sit out.
     fn choose(&mut self, turn: &mut Turn<'_>) {
         for passed in 0.. {
@@ -199,11 +213,17 @@ impl Places for PagePlaces {
         self.free.len() <= self.reserve()
     }
 
-    fn place(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn> {
+    fn place(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Placed> {
+        // Looked at first, so that what is known of the old place is near when it is superseded.
+        let before = self.map.place(lpn);
+        if let Some(before) = before {
+            self.groups.prefetch(turn, before);
+        }
         let to = self.allocate(turn, self.reserve());
         turn.spend(Work::UpdateMap);
-        self.remap(turn, lpn, Some(to));
-        Some(to)
+        self.map.pay_load(turn, lpn);
+        self.exchange(turn, lpn, before, Some(to));
+        Some(Placed { to, before })
     }
 
     fn place_moved(&mut self, turn: &mut Turn<'_>, _lpn: Lpn) -> Option<Ppn> {
@@ -217,16 +237,7 @@ impl Places for PagePlaces {
 
     fn remap(&mut self, turn: &mut Turn<'_>, lpn: Lpn, to: Option<Ppn>) {
         let old = self.map.load(turn, lpn);
-        let miscounts = self.mutation == Some(Mutation::WrongCount) && lpn.0.is_multiple_of(16);
-        if let Some(old) = old.filter(|_| !miscounts) {
-            self.groups.invalidate(turn, old);
-        }
-        if old.is_some() || to.is_some() {
-            self.map.store(turn, lpn, to);
-        }
-        if let Some(to) = to {
-            self.groups.validate(turn, to);
-        }
+        self.exchange(turn, lpn, old, to);
     }
 
     fn wanted(&mut self, _turn: &mut Turn<'_>, waiting: Option<Lpn>, under_way: u32) -> Option<ReclaimRequest> {
