@@ -241,6 +241,19 @@ impl Shared {
     }
 }
 
+/// Keys that say what a workload asks a drive for: nobody reads them where a trace or a host says it.
+pub(crate) const ASKING_KEYS: &[&str] = &[
+    "workload.phases",
+    "workload.block_bytes",
+    "workload.alignment_bytes",
+    "workload.read_fraction",
+    "workload.zipf_theta",
+    "workload.streams",
+    "workload.per_second",
+    "workload.region_start_bytes",
+    "workload.region_bytes",
+];
+
 /// Says which settings of files and `--set` change nothing here, as [`Layers::said`] found them.
 pub(crate) fn note_idle_keys(shell: &mut Shell<'_>, said: &[String], why: &str) -> std::io::Result<()> {
     said.iter().try_for_each(|said| shell.warn(&format!("note: {said} changes nothing: {why}\n")))

@@ -1,7 +1,7 @@
 //! `replay`: a drive fed from a recorded trace.
 
 use crate::Shell;
-use crate::arguments::{Shared, note_idle_keys};
+use crate::arguments::{ASKING_KEYS, Shared, note_idle_keys};
 use crate::failure::unusable;
 use crate::run::{Measurement, ROUNDS_DECIDE, check_supported};
 use clap::builder::PossibleValuesParser;
@@ -19,19 +19,6 @@ const STANDARD_INPUT: &str = "standard input";
 
 /// Why what asks for something changes nothing here.
 const TRACE_SAYS: &str = "the trace says what is asked for";
-
-/// Keys of a workload that a trace takes the place of.
-const TRACE_KEYS: &[&str] = &[
-    "workload.phases",
-    "workload.block_bytes",
-    "workload.alignment_bytes",
-    "workload.read_fraction",
-    "workload.zipf_theta",
-    "workload.streams",
-    "workload.per_second",
-    "workload.region_start_bytes",
-    "workload.region_bytes",
-];
 
 /// What `replay` is told.
 #[derive(Args)]
@@ -273,7 +260,7 @@ impl ReplayArguments {
 /// What files and assignments say of keys that a replay does not read, and why it does not.
 fn idle_keys(layers: &Layers) -> [(Vec<String>, &'static str); 3] {
     [
-        (layers.said(TRACE_KEYS), TRACE_SAYS),
+        (layers.said(ASKING_KEYS), TRACE_SAYS),
         (layers.said(&["workload.pace"]), "--mode says when requests are sent"),
         (layers.said(&["workload.ios", "workload.duration_ms"]), "--ios or --duration cuts a replay short"),
     ]

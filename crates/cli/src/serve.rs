@@ -1,7 +1,7 @@
 //! `serve`: the drive in real time, behind a front end that real hosts connect to.
 
 use crate::Shell;
-use crate::arguments::{Shared, note_idle_keys};
+use crate::arguments::{ASKING_KEYS, Shared, note_idle_keys};
 use crate::failure::unusable;
 use crate::keys::read_keys;
 use crate::run::check_supported;
@@ -84,17 +84,8 @@ const IDLE: &[&str] = &["--workload", "--block-size", "--depth", "--ios", "--dur
 /// Why these change nothing here.
 const HOSTS_SAY: &str = "hosts say what they want";
 
-/// Keys that say the same.
+/// Keys that say the same, beside [`ASKING_KEYS`].
 const IDLE_KEYS: &[&str] = &[
-    "workload.phases",
-    "workload.block_bytes",
-    "workload.alignment_bytes",
-    "workload.read_fraction",
-    "workload.zipf_theta",
-    "workload.streams",
-    "workload.per_second",
-    "workload.region_start_bytes",
-    "workload.region_bytes",
     "workload.pace",
     "workload.ios",
     "workload.duration_ms",
@@ -272,7 +263,7 @@ impl ServeArguments {
 /// What files and assignments say of keys that are not read here, and why they are not.
 fn idle_keys(layers: &Layers) -> [(Vec<String>, &'static str); 3] {
     [
-        (layers.said(IDLE_KEYS), HOSTS_SAY),
+        (layers.said(&[ASKING_KEYS, IDLE_KEYS].concat()), HOSTS_SAY),
         (layers.said(&["controller.queue_entries"]), "a queue that is served has room for 128 commands"),
         (layers.said(&["run.check"]), "what hosts wrote, only they know"),
     ]

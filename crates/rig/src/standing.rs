@@ -17,9 +17,7 @@ impl Standing {
     pub(crate) fn since(self, earlier: Standing) -> Standing {
         Standing { sums: self.sums.since(&earlier.sums), media: self.media.since(earlier.media) }
     }
-}
 
-impl Standing {
     /// Its figures for whoever watches a served drive.
     pub(crate) fn page(&self) -> String {
         let of = |counter: Counter| self.sums.get(counter);

@@ -21,7 +21,7 @@ mod tag;
 
 use crate::message::*;
 use crate::policies::{pick_victim, survey, trans_of};
-use crate::stages::rest::{Rest, look_after};
+use crate::stages::rest::Rest;
 use crate::{Drive, Firmware, Flaw, GroupState, Mapping, MappingScheme, Mutation, Note, Settings, Tables, Turn, Work};
 use flash::Operation;
 use stage::{Accepts, Address, Stage};
@@ -471,7 +471,7 @@ impl Bgc {
             }
             Some(_) => {}
         }
-        turn.wake_at(now + look_after(rest.map_or(Span::ZERO, |since| now.since(since))));
+        turn.wake_at(self.rest.next_look(now));
     }
 
     /// Moves what a group with a flaw holds, busy or not, if there is room for that without the groups kept for reclaim.

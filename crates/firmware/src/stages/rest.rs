@@ -28,6 +28,11 @@ impl Rest {
         self.since = is_idle(tables, threads).then(|| self.since.filter(|_| is_quiet).unwrap_or(now));
         self.since
     }
+
+    /// When to look again.
+    pub(crate) fn next_look(&self, now: Time) -> Time {
+        now + look_after(self.since.map_or(Span::ZERO, |since| now.since(since)))
+    }
 }
 
 /// After how long to look again at a drive that has rested for so long.

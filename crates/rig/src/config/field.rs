@@ -2,6 +2,7 @@
 
 use super::value::Value;
 use firmware::{AddressSplit, BlockDeal, MappingScheme, QueueAllocation, VictimPolicy};
+use nvme::spec::QueuePriority;
 use units::{Bytes, Span};
 
 /// A type that keys hold. The key tells the unit by its suffix.
@@ -197,7 +198,7 @@ impl Field for MappingScheme {
 
 /// Choices that are words.
 macro_rules! words {
-    ($($choice:ty, $key:literal { $($variant:ident $word:literal),* })*) => {
+    ($($choice:ty, $key:literal { $($variant:ident $word:expr),* })*) => {
         /// Keys that hold one of a few words, with these words.
         pub const CHOICES: &[(&str, &[&str])] = &[$(($key, &[$($word),*])),*];
 
@@ -224,7 +225,12 @@ words! {
     VictimPolicy, "reclaim.victim" { Greedy "greedy", CostBenefit "cost_benefit" }
     flash::CellKind, "device.kind" { Slc "slc", Mlc "mlc", Tlc "tlc" }
     nvme::Arbitration, "controller.arbitration" { RoundRobin "round_robin", Weighted "weighted" }
-    nvme::spec::QueuePriority, "host.priorities" { Urgent "urgent", High "high", Medium "medium", Low "low" }
+    QueuePriority, "host.priorities" {
+        Urgent QueuePriority::Urgent.word(),
+        High QueuePriority::High.word(),
+        Medium QueuePriority::Medium.word(),
+        Low QueuePriority::Low.word()
+    }
     host::Pace, "workload.pace" { Closed "closed", Timed "timed" }
     super::Payload, "run.payload" { None "none", Fingerprint "fingerprint", Full "full" }
     super::resolved::Until, "run.until" { End "end", Steady "steady" }

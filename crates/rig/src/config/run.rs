@@ -1,8 +1,10 @@
 //! What a run does: the host's queues, the controller's features, the phases of the workload.
 
+use super::field::Field;
 use super::layered::Layered;
 use super::resolved::{Controller, Payload, Phase, Precondition, Until};
 use super::text;
+use super::value::Value;
 use super::{ConfigError, Device};
 use host::{DriverSettings, Initial, Rounds, SettingsError};
 use nvme::spec::QueuePriority;
@@ -66,8 +68,8 @@ fn priorities(from: &Layered) -> Result<Vec<QueuePriority>, ConfigError> {
     const KEY: &str = "host.priorities";
     let Ok(text) = from.get::<String>(KEY) else { return from.get(KEY) };
     let class = |word: &str| {
-        let known = (0..4).map(QueuePriority::from_bits).find(|class| class.word() == word.trim());
-        known.ok_or_else(|| from.refuse(KEY, "a list, each one of urgent, high, medium, low"))
+        let known = QueuePriority::read(&Value::Text(word.trim().into()), KEY);
+        known.ok_or_else(|| from.refuse(KEY, Vec::<QueuePriority>::expected(KEY)))
     };
     text.split(',').map(class).collect()
 }

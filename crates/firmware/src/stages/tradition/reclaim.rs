@@ -13,12 +13,12 @@
 use super::worker::{Step, Worker};
 use crate::message::*;
 use crate::policies::{pick_victim, survey};
-use crate::stages::rest::{Rest, look_after};
+use crate::stages::rest::Rest;
 use crate::{GroupState, Note, Turn, VictimPolicy, Work};
 use flash::Operation;
 use nvme::spec::Status;
 use std::collections::VecDeque;
-use units::{Lpn, Ppn, Span, Time};
+use units::{Lpn, Ppn, Time};
 
 /// The tag of erases.
 const ERASE: u32 = u32::MAX - 1;
@@ -339,7 +339,7 @@ impl Worker {
         }
         let now = turn.now();
         let rest = self.reclaim.rest.look(now, &self.shared.tables, self.shared.workers);
-        turn.wake_at(now + look_after(rest.map_or(Span::ZERO, |since| now.since(since))));
+        turn.wake_at(self.reclaim.rest.next_look(now));
         if self.step == Step::Idle && rest.is_some_and(|since| now.since(since) >= settings.idle) {
             let survey = survey(&self.shared.tables.groups, 0);
             let enough = f64::from(survey.free) >= settings.background_free * f64::from(survey.owned);
