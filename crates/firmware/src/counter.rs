@@ -51,7 +51,7 @@ counters! {
 
 impl Note {
     /// What a note adds to which counters: of a turn that was over, or under way, `at` a time, and whose message had `arrived` before.
-    #[inline]
+    #[inline(always)]
     pub fn count(&self, arrived: Time, at: Time, mut add: impl FnMut(Counter, u64)) {
         let mut locked = |time: Span, waited: bool| {
             add(Counter::Locks, 1);

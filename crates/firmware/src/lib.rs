@@ -64,7 +64,7 @@ impl stage::Vocabulary for Firmware {
         Message::LockGranted(lock)
     }
     const COUNTERS: usize = Counter::COUNT;
-    #[inline]
+    #[inline(always)]
     fn count(note: &Note, at: units::Time, counters: &stage::Counters) {
         note.count(at, at, |counter, amount| counters.add(counter as usize, amount));
     }

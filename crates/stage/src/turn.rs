@@ -93,6 +93,11 @@ impl<V: Vocabulary> Outbox<V> {
         self.halt = false;
         self.has_more = false;
     }
+
+    fn keep(&mut self, note: V::Note) {
+        self.notes.push(note);
+        self.has_more = true;
+    }
 }
 
 /// One call into a stage. Everything a stage can do to the world is a method here.
@@ -172,15 +177,23 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
         self.outbox.has_more = true;
     }
 
-    /// Tells the recorder.
-    #[inline]
+    /// Tells the recorder. Inlined, because of most notes there is nothing to count.
+    #[inline(always)]
     pub fn note(&mut self, note: V::Note) {
         match &self.outbox.recorder {
-            Recorder::Keeps => {
-                self.outbox.notes.push(note);
-                self.outbox.has_more = true;
-            }
+            Recorder::Keeps => self.outbox.keep(note),
             Recorder::Counts(counters) => V::count(&note, self.started, counters),
+        }
+    }
+
+    /// Tells the recorder all of them, in order, and leaves none.
+    pub fn note_all(&mut self, notes: &mut Vec<V::Note>) {
+        match &self.outbox.recorder {
+            Recorder::Keeps => {
+                self.outbox.has_more |= !notes.is_empty();
+                self.outbox.notes.append(notes);
+            }
+            Recorder::Counts(counters) => notes.drain(..).for_each(|note| V::count(&note, self.started, counters)),
         }
     }
 
@@ -313,9 +326,15 @@ mod tests {
         let counters = Arc::new(Counters::new(Words::COUNTERS));
         for (recorder, counts) in [(Recorder::Keeps, false), (Recorder::Counts(counters.clone()), true)] {
             let mut outbox = Outbox::<Words> { recorder, ..Outbox::default() };
-            Turn::in_real_time(StageId(0), Time::ZERO, &[], &mut outbox).note(7);
-            assert_eq!((outbox.notes.is_empty(), outbox.has_more), (counts, !counts));
-            assert_eq!(counters.get(0), if counts { 7 } else { 0 });
+            Turn::in_real_time(StageId(0), Time::ZERO, &[], &mut outbox).note_all(&mut Vec::new());
+            assert!(outbox.notes.is_empty() && !outbox.has_more);
+            let mut turn = Turn::in_real_time(StageId(0), Time::ZERO, &[], &mut outbox);
+            turn.note(7);
+            let mut others = vec![1, 2];
+            turn.note_all(&mut others);
+            assert!(others.is_empty());
+            assert_eq!(outbox.notes, if counts { vec![] } else { vec![7, 1, 2] });
+            assert_eq!((outbox.has_more, counters.get(0)), if counts { (false, 10) } else { (true, 0) });
             outbox.clear();
             assert_eq!(matches!(outbox.recorder, Recorder::Counts(_)), counts, "it stays as it is");
         }

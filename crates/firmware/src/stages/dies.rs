@@ -152,7 +152,7 @@ impl DieLines {
     /// Gives a die what it can take.
     fn dispatch(&mut self, turn: &mut Turn<'_>, die: u32) {
         let flash = self.settings;
-        loop {
+        while !self.dies[die as usize].is_empty() {
             let state = &self.dies[die as usize];
             let write_waits = !state.writes.is_empty() && state.reads_in_a_row >= READS_IN_A_ROW;
             let reads = !state.reads.is_empty()

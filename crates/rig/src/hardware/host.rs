@@ -321,9 +321,7 @@ impl HostStage {
             turn.send(self.doorbells, DoorbellsWritten { first, second });
         }
         self.writes.clear();
-        for note in self.driver.observer().notes.drain(..) {
-            turn.note(note);
-        }
+        turn.note_all(&mut self.driver.observer().notes);
         // Whoever reads it needs it only about right.
         self.completed.store(self.finished_before + self.driver.observer().finished, Ordering::Relaxed);
         let opened = self.driver.results().phases.last().is_some_and(|phase| phase.opened.is_some());
