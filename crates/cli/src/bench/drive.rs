@@ -15,14 +15,43 @@ struct Staff {
     is_lean: bool,
     /// Whether host, link and flash have the last of the threads for themselves, and the firmware the others.
     is_apart: bool,
+    buffer: Buffer,
 }
 
-const STAFFS: [Staff; 4] = [
-    Staff { threads: 1, is_lean: false, is_apart: false },
-    Staff { threads: 2, is_lean: false, is_apart: false },
-    Staff { threads: 1, is_lean: true, is_apart: false },
-    Staff { threads: 2, is_lean: true, is_apart: true },
+const STAFFS: [Staff; 5] = [
+    Staff { threads: 1, is_lean: false, is_apart: false, buffer: Buffer::Passed },
+    Staff { threads: 2, is_lean: false, is_apart: false, buffer: Buffer::Passed },
+    Staff { threads: 1, is_lean: true, is_apart: false, buffer: Buffer::Passed },
+    Staff { threads: 2, is_lean: true, is_apart: true, buffer: Buffer::Passed },
+    Staff { threads: 1, is_lean: true, is_apart: false, buffer: Buffer::HoldsAll },
 ];
+
+/// What the buffer of a small drive is to those who read and write all over it.
+#[derive(Clone, Copy)]
+pub(crate) enum Buffer {
+    /// A tenth of the drive: reads come from flash, and each write pushes one out to a drive that is full.
+    Passed,
+    /// More than the drive: what was written once stays there, and flash has nothing to do.
+    HoldsAll,
+}
+
+impl Buffer {
+    /// The setting that makes it so.
+    pub(crate) fn setting(self) -> &'static str {
+        match self {
+            Buffer::Passed => "cache.size_bytes=4MiB",
+            Buffer::HoldsAll => "cache.size_bytes=64MiB",
+        }
+    }
+
+    /// What is said of it where something was measured.
+    pub(crate) fn said(self) -> &'static str {
+        match self {
+            Buffer::Passed => "",
+            Buffer::HoldsAll => ", all in the buffer",
+        }
+    }
+}
 
 /// Requests a second of DeepFlash behind queue pairs in this process, 4 KB at random on a drive that was written before: without
 /// payload and with every byte copied and kept.
@@ -40,18 +69,18 @@ pub(super) fn speed(bench: &mut Bench<'_>) -> anyhow::Result<()> {
 
 impl Staff {
     fn name(self, workload: &str, payload: &str) -> String {
-        let Staff { threads, is_lean, is_apart } = self;
+        let Staff { threads, is_lean, is_apart, buffer } = self;
         let firmware = if is_lean { "lean" } else { "deepflash" };
         let threads = match (is_apart, threads) {
             (true, _) => "1 thread, host and flash on another".to_owned(),
             (false, 1) => "1 thread".to_owned(),
             (false, threads) => format!("{threads} threads"),
         };
-        format!("{firmware}, {workload}, payload {payload}, {threads}")
+        format!("{firmware}, {workload}, payload {payload}, {threads}{}", buffer.said())
     }
 
     fn layers(self, workload: &str, payload: &str, ios: u64) -> anyhow::Result<Layers> {
-        let mut layers = layers(workload, payload, ios)?;
+        let mut layers = layers(workload, payload, ios)?.set(self.buffer.setting())?;
         if self.is_apart {
             layers = layers.flag("--cores", "1")?;
         }
@@ -81,7 +110,7 @@ pub(super) fn sectors(resolved: &Resolved) -> anyhow::Result<u64> {
     resolved.plan().drive.namespaces.first().copied().context("a namespace")
 }
 
-/// The small drive, four queues of 32 commands, and a buffer that writes pass.
+/// The small drive, four queues of 32 commands, and a buffer that is passed.
 pub(crate) fn layers(workload: &str, payload: &str, ios: u64) -> anyhow::Result<Layers> {
     let flags = [
         ("--device", "small"),
@@ -97,5 +126,5 @@ pub(crate) fn layers(workload: &str, payload: &str, ios: u64) -> anyhow::Result<
         layers = layers.flag(flag, value)?;
     }
     let ios = ios.to_string();
-    Ok(layers.flag("--ios", &ios)?.set("workload.warm_up_ios=0")?.set("cache.size_bytes=4MiB")?)
+    Ok(layers.flag("--ios", &ios)?.set("workload.warm_up_ios=0")?.set(Buffer::Passed.setting())?)
 }

@@ -1,7 +1,7 @@
 //! A drive that is served to this process while something is measured.
 
 use super::Bench;
-use super::drive::{one_thread_a_group, sectors};
+use super::drive::{Buffer, one_thread_a_group, sectors};
 use rig::config::Layers;
 use rig::{Door, Keys, Layout, Service, ServiceSettings};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -55,15 +55,16 @@ fn processor_time() -> Option<Duration> {
     times.split(' ').next()?.parse().ok().map(Duration::from_nanos)
 }
 
-/// The small drive on one thread, with one firmware thread a group, served at a door, with flash and link times or without, to hosts of
-/// these keys where there are any. `measure` is told the address, if there is one, and how many blocks the drive has.
+/// The small drive with such a buffer on one thread, with one firmware thread a group, served at a door, with flash and link times or
+/// without, to hosts of these keys where there are any. `measure` is told the address, if there is one, and how many blocks the drive has.
 pub(super) fn serve<T>(
     door: Door,
     keys: Option<Keys>,
     timing: &str,
+    buffer: Buffer,
     measure: impl FnOnce(Option<SocketAddr>, u64) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let resolved = layers(timing)?.resolve()?;
+    let resolved = layers(timing, buffer)?.resolve()?;
     let blocks = sectors(&resolved)?;
     let settings = ServiceSettings {
         door,
@@ -84,7 +85,7 @@ pub(super) fn serve<T>(
     })
 }
 
-fn layers(timing: &str) -> anyhow::Result<Layers> {
+fn layers(timing: &str, buffer: Buffer) -> anyhow::Result<Layers> {
     let mut layers = Layers::new();
     for (flag, value) in [
         ("--device", "small"),
@@ -96,5 +97,5 @@ fn layers(timing: &str) -> anyhow::Result<Layers> {
     ] {
         layers = layers.flag(flag, value)?;
     }
-    one_thread_a_group(layers.set("cache.size_bytes=4MiB")?)
+    one_thread_a_group(layers.set(buffer.setting())?)
 }

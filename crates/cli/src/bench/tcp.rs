@@ -2,6 +2,7 @@
 //! with the same bytes and has no drive, and under TLS.
 
 use super::Bench;
+use super::drive::Buffer;
 use super::secured;
 use super::served::{BLOCKS, BYTES, SUBSYSTEM, Speed, loopback, serve};
 use anyhow::{Context, bail, ensure};
@@ -64,7 +65,7 @@ impl Dial {
 
 /// Reads a second of a served drive without flash times, all of which was written before.
 fn served(dial: Dial, depth: u16, reads: u64) -> anyhow::Result<Speed> {
-    serve(loopback(), (dial.keys)()?, "off", |address, blocks| {
+    serve(loopback(), (dial.keys)()?, "off", Buffer::Passed, |address, blocks| {
         let mut streams = attach(dial, address.context("TCP has an address")?, depth.max(32))?;
         fill(&mut streams, blocks)?;
         Speed::of(reads, || read_all(&mut streams, depth, reads, blocks, |_| ()))
@@ -73,7 +74,7 @@ fn served(dial: Dial, depth: u16, reads: u64) -> anyhow::Result<Speed> {
 
 /// How long each of so many random reads took, one after the other, of a served drive with its flash times.
 pub(super) fn latencies(reads: u64) -> anyhow::Result<Vec<Duration>> {
-    serve(loopback(), None, "on", |address, blocks| {
+    serve(loopback(), None, "on", Buffer::Passed, |address, blocks| {
         let mut streams = attach(Dial::PLAIN, address.context("TCP has an address")?, 32)?;
         fill(&mut streams, blocks)?;
         let (mut began, mut latencies) = (Instant::now(), Vec::new());

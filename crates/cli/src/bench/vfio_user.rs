@@ -1,6 +1,7 @@
 //! vfio-user: 4 KB random reads and writes by a driver of our own that polls, through shared memory and each kind of doorbells.
 
 use super::Bench;
+use super::drive::Buffer;
 use super::machine::{Bells, DATA, Machine};
 use super::served::{BLOCKS, BYTES, Speed, serve};
 use anyhow::{Context, ensure};
@@ -11,19 +12,21 @@ use rig::{Door, DoorbellPath, Trust};
 use std::time::Instant;
 use units::HostAddress;
 
-/// Requests a second at three depths, of a drive that was written before; at two of them with doorbells as messages too, and how
-/// many of these a request takes.
+/// Requests a second at three depths, of a drive that was written before, whose buffer is small or holds it all; of the small one, at
+/// two depths, with doorbells as messages too, and how many of these a request takes.
 pub(super) fn speed(bench: &mut Bench<'_>) -> anyhow::Result<()> {
-    for depth in [1u16, 32, 128] {
-        let ios = bench.repeat(if depth == 1 { 100_000 } else { 500_000 }, 300);
-        let ([reads, writes], _) = measure(Bells::Mapped, depth, ios)?;
-        reads.put(bench, &format!("reads, depth {depth}"), ios);
-        writes.put(bench, &format!("writes, depth {depth}"), ios);
+    for buffer in [Buffer::Passed, Buffer::HoldsAll] {
+        for depth in [1u16, 32, 128] {
+            let ios = bench.repeat(if depth == 1 { 100_000 } else { 500_000 }, 300);
+            let ([reads, writes], _) = measure(Bells::Mapped, depth, ios, buffer)?;
+            reads.put(bench, &format!("reads, depth {depth}{}", buffer.said()), ios);
+            writes.put(bench, &format!("writes, depth {depth}{}", buffer.said()), ios);
+        }
     }
     for (bells, how) in [(Bells::Sent, "sent"), (Bells::Shadowed, "in memory")] {
         for depth in [1u16, 32] {
             let ios = bench.repeat(50_000, 300);
-            let ([reads, _], sent) = measure(bells, depth, ios)?;
+            let ([reads, _], sent) = measure(bells, depth, ios, Buffer::Passed)?;
             bench.put(format!("reads, depth {depth}, doorbells {how}"), reads.per_second, "1/s", ios);
             bench.put(format!("messages a read, depth {depth}, doorbells {how}"), sent, "", ios);
         }
@@ -32,11 +35,11 @@ pub(super) fn speed(bench: &mut Bench<'_>) -> anyhow::Result<()> {
 }
 
 /// Reads, writes, and doorbells that were sent for each read.
-fn measure(bells: Bells, depth: u16, ios: u64) -> anyhow::Result<([Speed; 2], f64)> {
+fn measure(bells: Bells, depth: u16, ios: u64, buffer: Buffer) -> anyhow::Result<([Speed; 2], f64)> {
     let socket = std::env::temp_dir().join(format!("flashloom-bench-{}-{depth}.sock", std::process::id()));
     let doorbells = if bells == Bells::Mapped { DoorbellPath::Mapped } else { DoorbellPath::Sent };
     let door = Door::VfioUser { socket: socket.clone(), doorbells, trust: Trust::Seals };
-    serve(door, None, "off", |_, blocks| {
+    serve(door, None, "off", buffer, |_, blocks| {
         let mut machine = Machine::start(&socket, bells)?;
         let pages = blocks / u64::from(BLOCKS);
         run(&mut machine, 128, pages, |number, at| Submission::write(1, number * u64::from(BLOCKS), BLOCKS, at))?;
