@@ -380,6 +380,11 @@ impl Controller {
         }
     }
 
+    /// Whether its host may be in the midst of something: the controller was enabled, and not shut down since.
+    pub fn needs_power(&self) -> bool {
+        self.state != State::Disabled && self.shutdown != Shutdown::Done
+    }
+
     /// The device cannot go on: CSTS.CFS is set until the host resets it.
     pub fn on_fatal(&mut self) {
         if self.state != State::Disabled {

@@ -15,8 +15,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use target::{
-    Attendant, Door, DriveHealth, Ended, Front, MediaHealth, Metrics, PortShape, PowerCycles, Progress, ServeError,
-    Stop, SubsystemSettings,
+    Attendant, Door, DriveHealth, Ended, Front, KeepShutDown, MediaHealth, Metrics, PortShape, PowerCycles, Progress,
+    ServeError, Stop, SubsystemSettings,
 };
 use thiserror::Error;
 use threads::{Beside, Layout, Threads};
@@ -168,6 +168,7 @@ impl Service {
             controller,
             namespaces: namespaces.namespaces,
             keep: namespaces.keep,
+            keep_shut_down: file.clone().map(keep_shut_down),
             allowed: settings.allowed,
             keys: settings.keys,
             health: health(tables.clone(), drive.clone(), media, power, &device),
@@ -232,6 +233,14 @@ impl Beside for FrontDesk {
     fn waker(&self) -> Box<dyn Fn() + Send + Sync> {
         self.attendant.as_ref().map_or_else(|| Box::new(|| {}) as _, Attendant::waker)
     }
+}
+
+/// Has a file say whether hosts have shut its drive down. One that cannot be written says what it said last: at worst a shutdown is
+/// counted that was safe, for it was written when the drive was switched on.
+fn keep_shut_down(file: MediaFile) -> KeepShutDown {
+    Box::new(move |is_down| {
+        let _ = if is_down { file.close() } else { file.open_again() };
+    })
 }
 
 /// The controller under the subsystem's name: its namespaces' identifiers must differ from those of any other subsystem

@@ -144,6 +144,7 @@ fn strides(piece: Piece, blocks: u64, apart: u64) -> impl Iterator<Item = Piece>
 impl Subsystem {
     /// Has a namespace erased for a controller.
     pub(crate) fn erase(&mut self, port: &mut Port, controller: u16, namespace: u32, piece: Piece, now: Time) {
+        self.wake();
         self.chores.end_test(TestResult::Formatted, now);
         let erasing = Erasing { controller, namespace, piece, sent: 0, is_good: true, is_flushing: false };
         self.chores.erasing.push_back(erasing);

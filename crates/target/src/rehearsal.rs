@@ -103,6 +103,7 @@ pub(crate) fn open_to_all(controller: ControllerSettings) -> SubsystemSettings {
     SubsystemSettings {
         namespaces: Namespaces::new(&controller),
         keep: None,
+        keep_shut_down: None,
         controller,
         allowed: Vec::new(),
         keys: None,

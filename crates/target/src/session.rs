@@ -385,7 +385,7 @@ impl Session {
         let entry = live.ok_or(Status::COMMAND_SEQUENCE_ERROR);
         match entry.and_then(|live| live.controller.translate(&command, &admission)) {
             Ok(entry) => {
-                world.subsystem.served.begin_for_host(world.now, (pair.id(), tag), command.namespace(), &entry);
+                world.subsystem.begin_for_host(world.now, (pair.id(), tag), command.namespace(), &entry);
                 world.port.submit(pair, tag, entry, Moved::of(&admission));
             }
             Err(status) => {

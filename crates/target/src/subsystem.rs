@@ -6,6 +6,7 @@ use crate::kept::KeepTable;
 use crate::metrics::Figures;
 use crate::orphan::{Host, Orphan, Transition};
 use crate::port::{Moved, Port, QueuePair};
+use crate::rest::KeepShutDown;
 use crate::served::Served;
 use nvme::spec::fabrics::DISCOVERY_SUBSYSTEM;
 use nvme::spec::log_page::warning;
@@ -36,6 +37,8 @@ pub struct SubsystemSettings {
     pub namespaces: Namespaces,
     /// What keeps them, if anything does.
     pub keep: Option<KeepTable>,
+    /// What keeps whether hosts have shut the drive down, if anything does.
+    pub keep_shut_down: Option<KeepShutDown>,
     /// Names of the hosts that may connect; none is all.
     pub allowed: Vec<String>,
     /// The secrets of hosts: those without one are refused, the others have to prove who they are. `None` asks for no proof.
@@ -203,6 +206,8 @@ pub(crate) struct Subsystem {
     /// Who waits for one until commands are over that were under way.
     settling: Vec<Settling>,
     is_durable: Option<bool>,
+    /// Its hosts have shut it down.
+    pub(crate) is_resting: bool,
 }
 
 impl Subsystem {
@@ -231,6 +236,7 @@ impl Subsystem {
             to_flush: BTreeSet::new(),
             settling: Vec::new(),
             is_durable: None,
+            is_resting: false,
         }
     }
 
@@ -412,6 +418,7 @@ impl Subsystem {
                 DeviceEvent::StartOverMessages | DeviceEvent::Start { .. } => {
                     live.transition = Some(Transition::Starting);
                     told.push(event);
+                    self.wake();
                 }
                 DeviceEvent::Stop => {
                     live.transition = Some(Transition::Stopping);
@@ -512,6 +519,9 @@ impl Subsystem {
                 Flush::ShutDown(id) => {
                     if let Some(live) = self.controllers.get_mut(&id) {
                         live.controller.on_shut_down();
+                    }
+                    if completion.status().is_success() {
+                        self.rest(id);
                     }
                 }
                 Flush::Settle(Settling { controller, command_id }) => {

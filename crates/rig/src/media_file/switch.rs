@@ -43,6 +43,18 @@ impl MediaFile {
         close().map_err(|error| self.system(error))
     }
 
+    /// The drive is used again after [`MediaFile::close`], without having been switched off.
+    ///
+    /// # Errors
+    /// A file that cannot be written.
+    pub(crate) fn open_again(&self) -> Result<(), MediaFileError> {
+        let open = || {
+            let (cycles, _) = self.switched()?;
+            self.switch(cycles, 1)
+        };
+        open().map_err(|error| self.system(error))
+    }
+
     fn system(&self, error: io::Error) -> MediaFileError {
         MediaFileError::System { file: self.name(), error }
     }

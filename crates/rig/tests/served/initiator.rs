@@ -309,6 +309,11 @@ impl Host {
         self.queues.clear();
     }
 
+    /// Shuts the controller down; power may go when it says so.
+    pub(crate) fn shut_down(&mut self) {
+        self.configure(0x46_4061, 9);
+    }
+
     /// Writes CC and waits until CSTS is `wanted`.
     fn configure(&mut self, value: u64, wanted: u64) {
         let narrow = |offset| Property { offset, bytes: 4 };

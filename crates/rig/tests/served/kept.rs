@@ -112,6 +112,47 @@ fn power_cycles_and_ends_without_order_are_kept_with_the_pages() {
     assert_eq!(told(&copy.0, false), (4, 1));
 }
 
+/// How often the drive of a copy of a file was not switched off before it lost its power: the copy is what a killed process leaves.
+fn unsafe_shutdowns_of_a_copy(file: &Path) -> u128 {
+    let copy = Scratch::new("shut-down-copy");
+    std::fs::copy(file, &copy.0).expect("room for a copy");
+    let running = serving("deepflash", &copy.0).start();
+    let mut host = running.host("host").attach();
+    let health = HealthPage::from_bytes(&log(&mut host.admin, log_page::HEALTH, 512));
+    running.end();
+    health.unsafe_shutdowns()
+}
+
+#[test]
+fn power_that_goes_after_a_shutdown_is_no_unsafe_one() {
+    let scratch = Scratch::new("shut-down");
+    let running = serving("deepflash", &scratch.0).start();
+    let (mut first, mut second) = (running.host("first").attach(), running.host("second").attach());
+    first.queues[0].done(write(0, 8), Payload::Send(&pattern(1, 0)));
+    second.queues[0].done(write(8, 8), Payload::Send(&pattern(1, 1)));
+    let after = |what: &str, counted| {
+        assert_eq!(unsafe_shutdowns_of_a_copy(&scratch.0), counted, "{what}");
+    };
+    after("both use it", 1);
+    first.shut_down();
+    after("one uses it still", 1);
+    second.shut_down();
+    after("both have shut it down", 0);
+    second.queues[0].done(write(16, 8), Payload::Send(&pattern(1, 2)));
+    after("a command came after that", 1);
+    second.disable();
+    after("disabled without a shutdown", 1);
+    let mut third = running.host("third").attach();
+    third.shut_down();
+    after("the only one has shut it down", 0);
+    drop((first, second, third));
+    after("nobody came since", 0);
+    let _fourth = running.host("fourth").attach();
+    after("another has enabled it", 1);
+    running.end();
+    after("it was ended", 0);
+}
+
 #[test]
 fn a_file_that_is_not_its_own_or_not_whole_is_refused_by_name() {
     let scratch = Scratch::new("refused");

@@ -200,7 +200,7 @@ impl Function {
                 let moved = if flight.lent.is_some() { Moved::Pages(&self.pages) } else { Moved::of(&admission) };
                 queue.flights[usize::from(slot)] = Some(flight);
                 let place = (queue.pair.id(), slot);
-                world.subsystem.served.begin_for_host(world.now, place, submission.namespace(), &entry);
+                world.subsystem.begin_for_host(world.now, place, submission.namespace(), &entry);
                 world.port.submit(&mut queue.pair, slot, entry, moved);
                 Ok(())
             }
