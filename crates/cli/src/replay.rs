@@ -43,12 +43,12 @@ pub(crate) struct ReplayArguments {
     /// Unit of time, for formats that leave it open
     #[arg(long, value_parser = PossibleValuesParser::new(["ps", "ns", "us", "ms", "s"]))]
     unit: Option<String>,
-    /// What request sizes are counted in: 512 B sectors, or 4 KiB pages as in some conversions
-    #[arg(long, value_enum, default_value_t = Count::Sectors)]
-    count_unit: Count,
-    /// Which event of a block trace is a request: queued by the application, or issued to the drive
-    #[arg(long, value_enum, default_value_t = Point::Queued)]
-    event: Point,
+    /// What request sizes of mqsim, ssdsim and disksim are counted in: 512 B sectors [default], or 4 KiB pages as in some conversions
+    #[arg(long, value_enum)]
+    count_unit: Option<Count>,
+    /// Which event of blkparse and blktrace is a request: queued by the application [default], or issued to the drive
+    #[arg(long, value_enum)]
+    event: Option<Point>,
     /// Where the devices of the trace go: each to a namespace of its own, all into one address space, or only
     /// the one at a place in their order, from 0
     #[arg(long, value_name = "separate|fold|N", default_value = "separate")]
@@ -180,8 +180,14 @@ impl ReplayArguments {
         Ok(Options {
             format: format_named(&self.format),
             unit: self.unit.as_deref().and_then(TimeUnit::named),
-            count_unit: if self.count_unit == Count::Pages { CountUnit::Pages } else { CountUnit::Sectors },
-            event: if self.event == Point::Issued { Event::Issued } else { Event::Queued },
+            count_unit: self.count_unit.map(|unit| match unit {
+                Count::Sectors => CountUnit::Sectors,
+                Count::Pages => CountUnit::Pages,
+            }),
+            event: self.event.map(|event| match event {
+                Point::Queued => Event::Queued,
+                Point::Issued => Event::Issued,
+            }),
             devices,
             bounds: Bounds::Open,
             lenient: self.lenient,

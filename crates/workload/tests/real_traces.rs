@@ -54,9 +54,9 @@ fn every_real_trace_gives_its_manifests_figures() {
     };
     let mut wrong = Vec::new();
     for (file, format, records, span, reads, mean, end, pages, devices) in ROWS {
-        let count_unit = if file.contains("4Kpages") { CountUnit::Pages } else { CountUnit::Sectors };
+        let count_unit = file.contains("4Kpages").then_some(CountUnit::Pages);
         // The manifest counted that trace by what the drive was asked: 1,694 D events, of 1,695 Q events.
-        let event = if format == "blkparse" { Event::Issued } else { Event::Queued };
+        let event = (format == "blkparse").then_some(Event::Issued);
         let trace = Trace::open(&folder.join(file), &Options { count_unit, event, ..Options::default() }).unwrap();
         let summary = trace.summary();
         let statistics = &summary.statistics;
@@ -94,7 +94,8 @@ fn a_real_binary_block_trace_is_read() {
     assert_eq!(queued.summary().format, "blktrace");
     let event = Event::Issued;
     let issued =
-        Trace::open(&path, &Options { event, format: format_named("blktrace"), ..Options::default() }).unwrap();
+        Trace::open(&path, &Options { event: Some(event), format: format_named("blktrace"), ..Options::default() })
+            .unwrap();
     for trace in [&queued, &issued] {
         let statistics = &trace.summary().statistics;
         assert_eq!((trace.summary().records, statistics.reads, statistics.read_sectors), (963, 963, 7_704));

@@ -249,13 +249,13 @@ fn options_set_units_events_and_devices() {
     let columns = "0 5 8 2 1\n3 4 0 1 0\n";
     let micros = Options { unit: Some(TimeUnit::Microseconds), ..Options::default() };
     assert_eq!(timed(columns, &micros)[1], (W, 0, 0, 1, 3_000));
-    let pages = Options { count_unit: CountUnit::Pages, ..Options::default() };
+    let pages = Options { count_unit: Some(CountUnit::Pages), ..Options::default() };
     assert_eq!(timed(columns, &pages)[0], (R, 1, 8, 16, 0));
     let fold = Options { devices: Devices::Fold, ..Options::default() };
     assert_eq!(timed(columns, &fold), [(R, 0, 2_048 + 8, 2, 0), (W, 0, 0, 1, 3)]);
     let only = Options { devices: Devices::Only(1), ..Options::default() };
     assert_eq!(timed(columns, &only), [(R, 0, 8, 2, 0)]);
-    let issued = Options { event: Event::Issued, ..Options::default() };
+    let issued = Options { event: Some(Event::Issued), ..Options::default() };
     let blkparse = samples().into_iter().find(|sample| sample.0 == "blkparse").unwrap().1;
     assert_eq!(replayed(&read(&blkparse, &issued).unwrap(), Mode::Closed).len(), 1);
     let trace = read(columns.as_bytes(), &micros).unwrap();
@@ -266,6 +266,8 @@ fn options_set_units_events_and_devices() {
     for (text, options, field) in [
         (columns, Options { devices: Devices::Only(2), ..Options::default() }, "device"),
         ("0,0,512,r,1\n", micros, "unit"),
+        ("0,0,512,r,1\n", pages, "count-unit"),
+        (columns, issued, "event"),
     ] {
         let TraceError::Option { option, .. } = read(text.as_bytes(), &options).unwrap_err() else { panic!("{field}") };
         assert_eq!(option.field, field);
@@ -384,7 +386,10 @@ fn every_option() -> Vec<Options> {
         (true, Devices::Fold, Bounds::Wrap(1_000)),
         (true, Devices::Only(0), Bounds::Refuse(1 << 40)),
     ] {
-        all.push(Options { lenient, devices, bounds, count_unit: CountUnit::Pages, ..Options::default() });
+        // Most formats refuse a unit of sizes; then the reader has no promise to keep.
+        for count_unit in [None, Some(CountUnit::Pages)] {
+            all.push(Options { lenient, devices, bounds, count_unit, ..Options::default() });
+        }
     }
     all
 }

@@ -199,12 +199,6 @@ fn traces_that_cannot_be_used_are_refused_with_their_line() {
             &["--devices is all; expected separate, fold or the number"],
         ),
         (
-            "unit.spc",
-            b"0,7,3584,w,0.5\n",
-            &["--unit", "ns"],
-            &["unit.spc: unit is ns; expected none: spc fixes its unit of time"],
-        ),
-        (
             "times.lis",
             b"0 16 0 1\n512 3 0 2\n",
             &["--format", "arc", "--mode", "timed"],
@@ -213,6 +207,32 @@ fn traces_that_cannot_be_used_are_refused_with_their_line() {
         ("cut.zst", &[0x28, 0xb5, 0x2f, 0xfd, 0x24], &[], &["cut.zst: line 1: cannot be read on"]),
         ("bad.vscsi", &[1; 33], &["--format", "vscsi"], &["bad.vscsi: record 1 at byte 0 (vscsi): "]),
     ];
+    refuse(cases);
+}
+
+#[test]
+fn what_a_format_fixes_is_no_option() {
+    let open = "spc leaves nothing open there, as mqsim, ssdsim, disksim";
+    let spc = b"0,7,3584,w,0.5\n";
+    refuse(&[
+        ("unit.spc", spc, &["--unit", "ns"], &[&format!("unit.spc: unit is ns; expected none: {open}, fio-iolog do")]),
+        (
+            "counts.spc",
+            spc,
+            &["--count-unit", "sectors"],
+            &[&format!("counts.spc: count-unit is sectors; expected none: {open} do")],
+        ),
+        (
+            "events.mqsim",
+            b"0 0 8 8 1\n",
+            &["--event", "queued"],
+            &["event is queued; expected none: mqsim leaves nothing open there, as blkparse, blktrace do"],
+        ),
+    ]);
+}
+
+/// Traces that a replay does not take, and what it says of each.
+fn refuse(cases: &[Case<'_>]) {
     for (name, bytes, words, messages) in cases {
         let path = file(name, bytes);
         let ended = flashloom(&[&["replay", argument(&path), "--device", "small"], *words].concat());

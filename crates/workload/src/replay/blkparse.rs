@@ -3,7 +3,7 @@
 //! blkparse(1) and `blkparse_fmt.c` of blktrace.
 
 use super::fields::{blanks, number};
-use super::{Event, Fault, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};
+use super::{Event, Fault, Flow, Format, Opening, Options, ParseLine, Parser, Sink, TimeUnit};
 use crate::io::IoKind;
 
 pub(super) struct Blkparse;
@@ -20,10 +20,19 @@ impl Format for Blkparse {
         "text of blkparse; Q events, or D on request"
     }
     fn parser(&self, options: &Options) -> Parser {
-        Parser::Lines(Box::new(Lines { action: if options.event == Event::Queued { "Q" } else { "D" } }))
+        Parser::Lines(Box::new(Lines {
+            action: if options.event.unwrap_or_default() == Event::Queued { "Q" } else { "D" },
+        }))
+    }
+    fn openings(&self) -> &'static [Opening] {
+        &[Opening::Event]
     }
     fn assumed(&self, options: &Options) -> String {
-        let event = if options.event == Event::Queued { "Q (as queued)" } else { "D (as issued to the drive)" };
+        let event = if options.event.unwrap_or_default() == Event::Queued {
+            "Q (as queued)"
+        } else {
+            "D (as issued to the drive)"
+        };
         format!("{event} events are replayed")
     }
 }

@@ -1,7 +1,7 @@
 //! The kernel's binary block trace, one file a CPU, in the byte order of the machine that wrote it: a 48-byte `struct
 //! blk_io_trace` and its payload, again and again. Source: `include/uapi/linux/blktrace_api.h`.
 
-use super::{Event, Fault, Flow, Format, Options, ParseRecord, Parser, Sink, TimeUnit};
+use super::{Event, Fault, Flow, Format, Opening, Options, ParseRecord, Parser, Sink, TimeUnit};
 use crate::io::IoKind;
 
 pub(super) struct Blktrace;
@@ -33,12 +33,15 @@ impl Format for Blktrace {
         "binary file of blktrace, one CPU; Q events, or D on request"
     }
     fn parser(&self, options: &Options) -> Parser {
-        let action = if options.event == Event::Queued { QUEUED } else { ISSUED };
+        let action = if options.event.unwrap_or_default() == Event::Queued { QUEUED } else { ISSUED };
         Parser::Records(Box::new(Records { action, device: String::new() }))
     }
     fn sniff(&self, head: &super::Head) -> super::Confidence {
         let signed = head.bytes.first_chunk().is_some_and(|magic| byte_order(*magic).is_some());
         if signed { super::Confidence::Certain } else { super::Confidence::No }
+    }
+    fn openings(&self) -> &'static [Opening] {
+        &[Opening::Event]
     }
     fn assumed(&self, options: &Options) -> String {
         super::blkparse::Blkparse.assumed(options)

@@ -2,7 +2,7 @@
 //! means read. They differ in the unit of time only, and cannot be told apart with certainty.
 
 use super::fields::blanks;
-use super::{Confidence, CountUnit, Fault, Flow, Head, Options, ParseLine, Parser, Sink, TimeUnit};
+use super::{Confidence, CountUnit, Fault, Flow, Head, Opening, Options, ParseLine, Parser, Sink, TimeUnit};
 use crate::io::IoKind;
 
 /// What a format of the family allows in its last columns.
@@ -16,6 +16,9 @@ pub(super) enum Tail {
     Flags,
 }
 
+/// What the family leaves open.
+pub(super) const OPENINGS: &[Opening] = &[Opening::Unit, Opening::CountUnit];
+
 struct Lines {
     unit: TimeUnit,
     pages: bool,
@@ -24,14 +27,14 @@ struct Lines {
 
 /// A parser of the family, with the unit of time that the format has unless told otherwise.
 pub(super) fn parser(options: &Options, usual: TimeUnit, tail: Tail) -> Parser {
-    let pages = options.count_unit == CountUnit::Pages;
+    let pages = options.count_unit == Some(CountUnit::Pages);
     Parser::Lines(Box::new(Lines { unit: options.unit.unwrap_or(usual), pages, tail }))
 }
 
 /// What the reader assumes, in words.
 pub(super) fn assumed(options: &Options, usual: TimeUnit, name: &str) -> String {
     let unit = options.unit.unwrap_or(usual).name();
-    let count = if options.count_unit == CountUnit::Pages { "4 KiB pages" } else { "sectors" };
+    let count = if options.count_unit == Some(CountUnit::Pages) { "4 KiB pages" } else { "sectors" };
     format!("read as {name}: time in {unit}, size in {count}; mqsim, ssdsim and disksim have the same shape")
 }
 

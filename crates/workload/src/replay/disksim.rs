@@ -1,7 +1,7 @@
 //! DiskSim's ASCII traces, in milliseconds with a fraction. Source: `disksim_iotrace.c`.
 
 use super::columns::{self, Tail};
-use super::{Confidence, Format, Head, Options, Parser, TimeUnit};
+use super::{Confidence, Format, Head, Opening, Options, Parser, TimeUnit};
 
 pub(super) struct Disksim;
 
@@ -21,8 +21,8 @@ impl Format for Disksim {
         let fit = super::fit(self.parser(&Options::default()), head);
         if columns::has_fractions(head) { fit } else { columns::at_most_possible(fit) }
     }
-    fn unit_is_open(&self) -> bool {
-        true
+    fn openings(&self) -> &'static [Opening] {
+        columns::OPENINGS
     }
     fn assumed(&self, options: &Options) -> String {
         columns::assumed(options, USUAL, self.name())

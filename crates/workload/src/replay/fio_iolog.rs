@@ -4,7 +4,7 @@
 //! cannot express that, so prefer 3.)
 
 use super::fields::blanks;
-use super::{Fault, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};
+use super::{Fault, Flow, Format, Opening, Options, ParseLine, Parser, Sink, TimeUnit};
 use crate::io::IoKind;
 
 pub(super) struct FioIolog;
@@ -38,8 +38,8 @@ impl Format for FioIolog {
         let signed = SIGNATURES.iter().any(|(signature, _)| head.bytes.starts_with(signature.as_bytes()));
         if signed { super::Confidence::Certain } else { super::Confidence::No }
     }
-    fn unit_is_open(&self) -> bool {
-        true
+    fn openings(&self) -> &'static [Opening] {
+        &[Opening::Unit]
     }
     fn assumed(&self, options: &Options) -> String {
         let unit = options.unit.unwrap_or(TimeUnit::Microseconds).name();

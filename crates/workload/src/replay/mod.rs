@@ -24,7 +24,7 @@ mod vscsi;
 
 pub use error::{Fault, Position, TraceError};
 pub use input::Head;
-pub use options::{Bounds, CountUnit, Devices, Event, Options, TimeUnit};
+pub use options::{Bounds, CountUnit, Devices, Event, Opening, Options, TimeUnit};
 pub use sink::Sink;
 pub use trace::{Mode, Replay, Trace, TraceSummary};
 
@@ -44,9 +44,9 @@ pub trait Format: Sync {
         fit(self.parser(&Options::default()), head)
     }
 
-    /// Whether the format leaves its unit of time open, so that the user may say.
-    fn unit_is_open(&self) -> bool {
-        false
+    /// What the format leaves open, so that the user may say.
+    fn openings(&self) -> &'static [Opening] {
+        &[]
     }
 
     /// What the format does not say and the reader assumes; empty where it assumes nothing.

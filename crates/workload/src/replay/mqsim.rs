@@ -2,7 +2,7 @@
 //! of MQSim, "Defining a Trace-based Workload".
 
 use super::columns::{self, Tail};
-use super::{Confidence, Format, Head, Options, Parser, TimeUnit};
+use super::{Confidence, Format, Head, Opening, Options, Parser, TimeUnit};
 
 pub(super) struct Mqsim;
 
@@ -22,8 +22,8 @@ impl Format for Mqsim {
         let fit = super::fit(self.parser(&Options::default()), head);
         columns::at_most_possible(fit)
     }
-    fn unit_is_open(&self) -> bool {
-        true
+    fn openings(&self) -> &'static [Opening] {
+        columns::OPENINGS
     }
     fn assumed(&self, options: &Options) -> String {
         columns::assumed(options, USUAL, self.name())

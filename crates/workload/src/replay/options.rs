@@ -10,15 +10,46 @@ pub struct Options {
     /// The unit of time, for formats that leave it open.
     pub unit: Option<TimeUnit>,
     /// What DiskSim, MQSim and SSDsim traces count a request's size in.
-    pub count_unit: CountUnit,
+    pub count_unit: Option<CountUnit>,
     /// Which event of a block trace is replayed.
-    pub event: Event,
+    pub event: Option<Event>,
     /// Where the trace's devices go.
     pub devices: Devices,
     /// What happens to records past the end of the drive.
     pub bounds: Bounds,
     /// Whether lines or records that cannot be used are counted and skipped rather than refused.
     pub lenient: bool,
+}
+
+/// What a format leaves open, so that whoever replays a trace of it may say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Opening {
+    /// [`Options::unit`].
+    Unit,
+    /// [`Options::count_unit`].
+    CountUnit,
+    /// [`Options::event`].
+    Event,
+}
+
+impl Opening {
+    /// As the command line names it.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Opening::Unit => "unit",
+            Opening::CountUnit => "count-unit",
+            Opening::Event => "event",
+        }
+    }
+}
+
+impl Options {
+    /// What is said of each thing that a format may leave open, in words.
+    pub(super) fn said(&self) -> [(Opening, Option<&'static str>); 3] {
+        let count_unit = self.count_unit.map(|unit| if unit == CountUnit::Pages { "pages" } else { "sectors" });
+        let event = self.event.map(|event| if event == Event::Issued { "issued" } else { "queued" });
+        [(Opening::Unit, self.unit.map(TimeUnit::name)), (Opening::CountUnit, count_unit), (Opening::Event, event)]
+    }
 }
 
 /// A unit of time.

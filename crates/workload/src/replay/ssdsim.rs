@@ -1,7 +1,7 @@
 //! SSDsim's traces, in nanoseconds; some carry a hash of the content as a sixth column. Source: the readme of SSDsim.
 
 use super::columns::{self, Tail};
-use super::{Confidence, Format, Head, Options, Parser, TimeUnit};
+use super::{Confidence, Format, Head, Opening, Options, Parser, TimeUnit};
 
 pub(super) struct Ssdsim;
 
@@ -22,8 +22,8 @@ impl Format for Ssdsim {
         let hashed = head.lines().first().is_some_and(|line| line.split_ascii_whitespace().count() == 6);
         if hashed { fit } else { columns::at_most_possible(fit) }
     }
-    fn unit_is_open(&self) -> bool {
-        true
+    fn openings(&self) -> &'static [Opening] {
+        columns::OPENINGS
     }
     fn assumed(&self, options: &Options) -> String {
         columns::assumed(options, USUAL, self.name())

@@ -201,14 +201,16 @@ fn chosen(path: &Path, head: &Head, options: &Options) -> Result<&'static dyn Fo
         TraceError::Unrecognised { path: path.into(), formats: names.join(", ") }
     };
     let format = options.format.or_else(|| recognise(head)).ok_or_else(unrecognised)?;
-    match options.unit {
-        Some(unit) if !format.unit_is_open() => {
-            let expected = format!("none: {} fixes its unit of time", format.name());
-            let option = UnusableParameter::new("unit", unit.name(), expected);
-            Err(TraceError::Option { path: path.into(), option })
+    for (opening, said) in options.said() {
+        if let Some(said) = said.filter(|_| !format.openings().contains(&opening)) {
+            let others = FORMATS.iter().filter(|other| other.openings().contains(&opening));
+            let others = others.map(|other| other.name()).collect::<Vec<_>>().join(", ");
+            let expected = format!("none: {} leaves nothing open there, as {others} do", format.name());
+            let option = UnusableParameter::new(opening.name(), said, expected);
+            return Err(TraceError::Option { path: path.into(), option });
         }
-        _ => Ok(format),
     }
+    Ok(format)
 }
 
 /// A trace being read.
