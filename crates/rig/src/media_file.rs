@@ -1,15 +1,18 @@
 //! The pages of a drive in a sparse file: what was written is in it when the process ends, however it ends.
 //!
 //! ```text
-//! header, one page, with the power cycles at its end | namespaces: two slots of a page | blocks: 16 bytes each |
-//! page records: 32 bytes each | payload
+//! header, one page, with the power cycles and what the drive has done at its end | namespaces: two slots of a page |
+//! blocks: 16 bytes each | page records: 32 bytes each | payload
 //! ```
 //! A page's payload is written before its record, a block's record is all that an erase writes: whenever the process ends, each page
 //! and each block is as it was before or after. What is not sound when it is read back is told from its check values. The operating
 //! system has what was written at once, so it outlasts the process; only closing the file waits until it outlasts the machine.
 
 mod making;
+mod past;
 mod switch;
+
+pub(crate) use past::Past;
 
 use crate::table_slots::{SLOTS_BYTES, TableSlots};
 use flash::{Contents, Geometry, PageStore, StoreFailed, StoredBlock, StoredPage};

@@ -2,9 +2,9 @@
 
 use crate::array::wear;
 use crate::build::{BuildError, Built, Device, Prepared};
-use crate::hardware::MediaTally;
+use crate::hardware::{MediaCounts, MediaTally};
 use crate::kept_namespaces::KeptNamespaces;
-use crate::media_file::MediaFile;
+use crate::media_file::{MediaFile, Past};
 use crate::recovery::Recovery;
 use crate::session::{SessionError, check_tables};
 use crate::standing::Watch;
@@ -15,8 +15,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use target::{
-    Attendant, Door, DriveHealth, Ended, Front, KeepShutDown, MediaHealth, Metrics, PortShape, PowerCycles, Progress,
-    ServeError, Stop, SubsystemSettings,
+    Attendant, Door, DriveHealth, Ended, Front, KeepLifetime, KeepShutDown, MediaHealth, Metrics, PortShape,
+    PowerCycles, Progress, ServeError, Stop, SubsystemSettings,
 };
 use thiserror::Error;
 use threads::{Beside, Layout, Threads};
@@ -74,6 +74,7 @@ pub struct Service {
     controller: ControllerSettings,
     namespaces: KeptNamespaces,
     recovery: Option<Recovery>,
+    past: Past,
     /// Looks at the device's counters as soon as it runs.
     watch: Arc<OnceLock<Watch>>,
 }
@@ -89,16 +90,28 @@ impl Service {
         device.vectors = device.drive.queues as u16;
         let controller = identified(device.controller_settings(), &settings.subsystem);
         let mut namespaces = KeptNamespaces::fresh(&controller);
+        let mut past = Past::default();
         let (prepared, recovery) = match device.open_media()? {
             None => (None, None),
             Some(kept) => {
                 namespaces = KeptNamespaces::open(&kept.file, &controller)?;
+                past = kept.file.past().map_err(BuildError::from)?;
                 let (prepared, recovery) = device.reopen(kept, &settings.processor)?;
                 (Some(prepared), recovery)
             }
         };
         let server = Front::listen(&settings.door, device.drive.queues as u16)?;
-        Ok(Service { server, device, settings, prepared, controller, namespaces, recovery, watch: Arc::default() })
+        Ok(Service {
+            server,
+            device,
+            settings,
+            prepared,
+            controller,
+            namespaces,
+            recovery,
+            past,
+            watch: Arc::default(),
+        })
     }
 
     /// What recovery did, where a file had the drive's pages.
@@ -139,7 +152,7 @@ impl Service {
     /// A device that cannot be built, a drive that dies or leaves commands unanswered, tables that contradict each other
     /// at the end.
     pub fn run(self) -> Result<Ended, ServiceError> {
-        let Service { server, device, settings, prepared, controller, namespaces, watch, .. } = self;
+        let Service { server, device, settings, prepared, controller, namespaces, past, watch, .. } = self;
         let shape = PortShape {
             pairs: device.drive.queues as u16,
             depth: DEPTH,
@@ -168,10 +181,12 @@ impl Service {
             controller,
             namespaces: namespaces.namespaces,
             keep: namespaces.keep,
+            lifetime: past.lifetime,
+            keep_lifetime: file.clone().map(|file| keep_lifetime(file, past.media, media.clone())),
             keep_shut_down: file.clone().map(keep_shut_down),
             allowed: settings.allowed,
             keys: settings.keys,
-            health: health(tables.clone(), drive.clone(), media, power, &device),
+            health: health(tables.clone(), drive.clone(), (past.media, media), power, &device),
             unit_blocks: (device.drive.geometry.shape().page.0 / block.0).max(1),
         };
         let mut desk = FrontDesk { attendant: Some(server.attend(subsystem, memory, shape)?), came_to: None };
@@ -235,6 +250,14 @@ impl Beside for FrontDesk {
     }
 }
 
+/// Has a file keep what its drive has done, of which the media did `past` before. What a full or broken disk does not take is lost: these
+/// are counts, and the next are taken a second later.
+fn keep_lifetime(file: MediaFile, past: MediaCounts, tally: Arc<MediaTally>) -> KeepLifetime {
+    Box::new(move |lifetime| {
+        let _ = file.keep_past(&Past { lifetime: *lifetime, media: past.and(tally.counts()) });
+    })
+}
+
 /// Has a file say whether hosts have shut its drive down. One that cannot be written says what it said last: at worst a shutdown is
 /// counted that was safe, for it was written when the drive was switched on.
 fn keep_shut_down(file: MediaFile) -> KeepShutDown {
@@ -278,14 +301,14 @@ fn fingerprint(bytes: &[u8]) -> u128 {
 fn health(
     tables: Tables,
     drive: Arc<firmware::Drive>,
-    tally: Arc<MediaTally>,
+    (past, tally): (MediaCounts, Arc<MediaTally>),
     power: PowerCycles,
     device: &Device,
 ) -> Box<dyn Fn() -> DriveHealth + Send> {
     let (settings, erases_max) = (device.settings, f64::from(device.erases_max.max(1)));
     Box::new(move || {
         let wear = wear(&tables);
-        let (groups, counts) = (&tables.groups, tally.counts());
+        let (groups, counts) = (&tables.groups, past.and(tally.counts()));
         let count = |state| (0..groups.count()).filter(|&group| groups.state(group) == state).count() as u64;
         let shape = drive.geometry().shape();
         let pages = |pages: u64| u128::from(pages) * u128::from(shape.page.0);

@@ -7,7 +7,8 @@ use nvme::Piece;
 use nvme::spec::log_page::SelfTestPage;
 use nvme::spec::{ALL_NAMESPACES, Completion, Opcode, Status, Submission};
 use std::collections::{BTreeMap, VecDeque};
-use units::{Span, Time};
+use std::time::Duration;
+use units::Time;
 
 /// Blocks of the drive that one command erases or verifies; as many as a command can name.
 const STRIDE: u64 = 1 << 16;
@@ -78,9 +79,16 @@ pub(crate) struct Chores {
     is_stale: bool,
     /// The service ends: nothing more is asked.
     is_ending: bool,
+    /// How long the drive was on before it was started.
+    powered: Duration,
 }
 
 impl Chores {
+    /// Nothing yet, of a drive that was on for so long before it was started.
+    pub(crate) fn after(powered: Duration) -> Self {
+        Chores { powered, ..Chores::default() }
+    }
+
     /// The log page of self-tests.
     pub(crate) fn self_test_page(&self) -> Vec<u8> {
         let mut page = SelfTestPage::default();
@@ -109,7 +117,7 @@ impl Chores {
             TestResult::Failed(_) => 7,
         };
         result[0] = (1 + u8::from(test.extended)) << 4 | code;
-        let hours = now.since(Time::ZERO).picos() / Span::from_secs(3600).picos();
+        let hours = (self.powered + Duration::from_nanos(now.since(Time::ZERO).nanos())).as_secs() / 3600;
         result[4..12].copy_from_slice(&hours.to_le_bytes());
         result[12..16].copy_from_slice(&test.namespace.to_le_bytes());
         if let TestResult::Failed(status) = how {

@@ -3,6 +3,7 @@
 //! Everything between a socket and the drive's rings is the code that serves: sessions, the PCIe function, the subsystem.
 
 use crate::guest::{Access, GuestMemory};
+use crate::lifetime::Lifetime;
 use crate::port::{Line, Port, PortShape};
 use crate::session::{Session, World};
 use crate::subsystem::{DriveHealth, MediaHealth, PowerCycles, Subsystem, SubsystemSettings};
@@ -103,6 +104,8 @@ pub(crate) fn open_to_all(controller: ControllerSettings) -> SubsystemSettings {
     SubsystemSettings {
         namespaces: Namespaces::new(&controller),
         keep: None,
+        lifetime: Lifetime::default(),
+        keep_lifetime: None,
         keep_shut_down: None,
         controller,
         allowed: Vec::new(),

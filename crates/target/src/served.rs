@@ -1,8 +1,10 @@
-//! What the drive has done for its hosts since it was started, as log pages tell it.
+//! What the drive has done for its hosts, since it was started and before, as log pages tell it.
 
+use crate::lifetime::Lifetime;
 use crate::subsystem::{DriveHealth, SPARE_THRESHOLD};
 use nvme::spec::log_page::{EnduranceGroupPage, HealthPage, OcpHealthPage};
 use nvme::spec::{Completion, Opcode, Submission};
+use std::time::Duration;
 use units::{QueueId, Span, Time};
 
 /// Where the latencies of OCP's monitor part: 5, 10, 25 and 100 ms; commands below the first are not counted.
@@ -60,6 +62,8 @@ pub(crate) struct Served {
     latencies: [Buckets; 3],
     busy_since: Time,
     busy: Span,
+    /// What it had done before it was started.
+    before: Lifetime,
 }
 
 impl Served {
@@ -68,6 +72,31 @@ impl Served {
         let depth = usize::from(depth);
         let flights = vec![Flight::default(); usize::from(pairs) * depth];
         Served { flights, depth, by_namespace: vec![0; namespaces as usize + 1], unit_blocks, ..Served::default() }
+    }
+
+    /// It had done this before it was started.
+    pub(crate) fn after(self, before: Lifetime) -> Self {
+        Served { before, ..self }
+    }
+
+    /// What it has done in all its life, but for the time that took since it was started.
+    fn counted(&self) -> Lifetime {
+        let before = self.before;
+        Lifetime {
+            sectors_read: before.sectors_read.saturating_add(self.sectors_read),
+            sectors_written: before.sectors_written.saturating_add(self.sectors_written),
+            reads: before.reads.saturating_add(self.reads),
+            writes: before.writes.saturating_add(self.writes),
+            media_errors: before.media_errors.saturating_add(self.media_errors),
+            ..before
+        }
+    }
+
+    /// What it has done in all its life, `now` after it was started.
+    pub(crate) fn lifetime(&self, now: Time) -> Lifetime {
+        let busy = self.busy + if self.outstanding > 0 { now.since(self.busy_since) } else { Span::ZERO };
+        let [busy, powered] = [busy, now.since(Time::ZERO)].map(|span| Duration::from_nanos(span.nanos()));
+        Lifetime { busy: self.before.busy + busy, powered: self.before.powered + powered, ..self.counted() }
     }
 
     /// A host's command goes to the firmware as `entry`. OCP counts writes that do not begin at a unit (SMART-20); how long they are does
@@ -147,27 +176,28 @@ impl Served {
 
     /// The page, `now` after the drive was started. It has no thermometer: its temperature stays 0.
     pub(crate) fn health(&self, now: Time, drive: DriveHealth) -> HealthPage {
-        let minutes = |span: Span| u128::from(span.picos() / Span::from_secs(60).picos());
-        let busy = self.busy + if self.outstanding > 0 { now.since(self.busy_since) } else { Span::ZERO };
+        let life = self.lifetime(now);
+        let minutes = |time: Duration| u128::from(time.as_secs() / 60);
         let mut page = HealthPage::default();
         page.set_critical_warning(drive.warnings())
             .set_available_spare(drive.available_spare)
             .set_spare_threshold(SPARE_THRESHOLD)
             .set_percentage_used(drive.percentage_used)
-            .set_data_units_read(u128::from(self.sectors_read.div_ceil(1000)))
-            .set_data_units_written(u128::from(self.sectors_written.div_ceil(1000)))
-            .set_host_reads(self.reads.into())
-            .set_host_writes(self.writes.into())
-            .set_busy_minutes(minutes(busy))
+            .set_data_units_read(u128::from(life.sectors_read.div_ceil(1000)))
+            .set_data_units_written(u128::from(life.sectors_written.div_ceil(1000)))
+            .set_host_reads(life.reads.into())
+            .set_host_writes(life.writes.into())
+            .set_busy_minutes(minutes(life.busy))
             .set_power_cycles(drive.power.count.into())
             .set_unsafe_shutdowns(drive.power.unsafe_shutdowns.into())
-            .set_power_on_hours(minutes(now.since(Time::ZERO)) / 60)
-            .set_media_errors(self.media_errors.into());
+            .set_power_on_hours(minutes(life.powered) / 60)
+            .set_media_errors(life.media_errors.into());
         page
     }
 
     /// The page of the one endurance group, which is the drive; `unallocated` bytes of its `capacity` no namespace has.
     pub(crate) fn endurance(&self, drive: &DriveHealth, [capacity, unallocated]: [u128; 2]) -> EnduranceGroupPage {
+        let life = self.counted();
         let billions = |bytes: u128| bytes.div_ceil(1_000_000_000);
         let sectors = |sectors: u64| billions(u128::from(sectors) * u128::from(units::SECTOR_BYTES));
         let mut page = EnduranceGroupPage::default();
@@ -176,12 +206,12 @@ impl Served {
             .set_spare_threshold(SPARE_THRESHOLD)
             .set_percentage_used(drive.percentage_used)
             .set_endurance_estimate(billions(drive.media.endurance))
-            .set_data_units_read(sectors(self.sectors_read))
-            .set_data_units_written(sectors(self.sectors_written))
+            .set_data_units_read(sectors(life.sectors_read))
+            .set_data_units_written(sectors(life.sectors_written))
             .set_media_units_written(billions(drive.media.written))
-            .set_host_reads(self.reads.into())
-            .set_host_writes(self.writes.into())
-            .set_media_errors(self.media_errors.into())
+            .set_host_reads(life.reads.into())
+            .set_host_writes(life.writes.into())
+            .set_media_errors(life.media_errors.into())
             .set_capacity(capacity)
             .set_unallocated(unallocated);
         page

@@ -3,6 +3,7 @@
 use crate::auth::{Dialogue, Keys};
 use crate::chores::{Chores, TestResult};
 use crate::kept::KeepTable;
+use crate::lifetime::{KeepLifetime, Lifetime};
 use crate::metrics::Figures;
 use crate::orphan::{Host, Orphan, Transition};
 use crate::port::{Moved, Port, QueuePair};
@@ -37,6 +38,10 @@ pub struct SubsystemSettings {
     pub namespaces: Namespaces,
     /// What keeps them, if anything does.
     pub keep: Option<KeepTable>,
+    /// What the drive had done before it was switched on this time.
+    pub lifetime: Lifetime,
+    /// What keeps what it has done, if anything does.
+    pub keep_lifetime: Option<KeepLifetime>,
     /// What keeps whether hosts have shut the drive down, if anything does.
     pub keep_shut_down: Option<KeepShutDown>,
     /// Names of the hosts that may connect; none is all.
@@ -206,6 +211,8 @@ pub(crate) struct Subsystem {
     /// Who waits for one until commands are over that were under way.
     settling: Vec<Settling>,
     is_durable: Option<bool>,
+    /// What it has done, as that was kept last.
+    pub(crate) kept_lifetime: Lifetime,
     /// Its hosts have shut it down.
     pub(crate) is_resting: bool,
 }
@@ -217,11 +224,12 @@ impl Subsystem {
         let namespaces = settings.namespaces.clone();
         let shape = port.shape();
         let namespaces_max = settings.controller.managed_namespaces.max(1);
-        let served = Served::new(shape.pairs, shape.depth, namespaces_max, settings.unit_blocks);
+        let lifetime = settings.lifetime;
+        let served = Served::new(shape.pairs, shape.depth, namespaces_max, settings.unit_blocks).after(lifetime);
         Subsystem {
             kept: namespaces.table(),
             namespaces,
-            chores: Chores::default(),
+            chores: Chores::after(lifetime.powered),
             flush_slot: None,
             settings,
             controllers: BTreeMap::new(),
@@ -236,6 +244,7 @@ impl Subsystem {
             to_flush: BTreeSet::new(),
             settling: Vec::new(),
             is_durable: None,
+            kept_lifetime: lifetime,
             is_resting: false,
         }
     }
@@ -514,6 +523,7 @@ impl Subsystem {
     }
 
     fn on_flushed(&mut self, port: &mut Port, now: Time, completion: &Completion) {
+        self.keep_lifetime(now);
         for flush in std::mem::take(&mut self.flushing) {
             match flush {
                 Flush::ShutDown(id) => {
@@ -544,6 +554,7 @@ impl Subsystem {
             return;
         }
         self.looked_at = now;
+        self.keep_news(now);
         let before = self.drive.warnings();
         self.drive = (self.settings.health)();
         if self.drive.warnings() != before {

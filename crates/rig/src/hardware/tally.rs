@@ -28,6 +28,21 @@ pub(crate) struct MediaCounts {
 }
 
 impl MediaCounts {
+    /// What was counted then and now.
+    pub(crate) fn and(self, later: MediaCounts) -> MediaCounts {
+        MediaCounts {
+            bits: self.bits.saturating_add(later.bits),
+            words: self.words.saturating_add(later.words),
+            retries: self.retries.saturating_add(later.retries),
+            uncorrectable: self.uncorrectable.saturating_add(later.uncorrectable),
+            failed: self.failed.saturating_add(later.failed),
+            damaged: self.damaged.saturating_add(later.damaged),
+            reads: self.reads.saturating_add(later.reads),
+            programs: self.programs.saturating_add(later.programs),
+            erases: self.erases.saturating_add(later.erases),
+        }
+    }
+
     /// What was counted since.
     pub(crate) fn since(self, earlier: MediaCounts) -> MediaCounts {
         MediaCounts {

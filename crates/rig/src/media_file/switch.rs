@@ -1,4 +1,4 @@
-//! How often a file's drive was switched on, and how often it had not been switched off before: the last words of the header.
+//! How often a file's drive was switched on, and how often it had not been switched off before: in the last sector of the header.
 //!
 //! ```text
 //! times switched on 8 | of these without an end in order 8 | is on 8
@@ -55,7 +55,7 @@ impl MediaFile {
         open().map_err(|error| self.system(error))
     }
 
-    fn system(&self, error: io::Error) -> MediaFileError {
+    pub(super) fn system(&self, error: io::Error) -> MediaFileError {
         MediaFileError::System { file: self.name(), error }
     }
 

@@ -3,12 +3,13 @@
 use crate::Serving;
 use crate::conversations::{NOWHERE, log, read, write};
 use crate::initiator::{Host, Payload};
-use nvme::spec::log_page::{self, HealthPage, OcpHealthPage};
+use nvme::spec::log_page::{self, EnduranceGroupPage, HealthPage, OcpHealthPage};
 use nvme::spec::{DsmRange, Opcode, Submission};
 use rig::{BuildError, Layout, Service, ServiceError, ServiceSettings, SessionError};
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// A file name that no other test of this process or another has.
 pub(crate) struct Scratch(pub(crate) PathBuf);
@@ -110,6 +111,49 @@ fn power_cycles_and_ends_without_order_are_kept_with_the_pages() {
     assert_eq!(told(&scratch.0, false), (3, 0));
     assert_eq!(told(&copy.0, false), (3, 1));
     assert_eq!(told(&copy.0, false), (4, 1));
+}
+
+/// What a drive has done outlasts its process: both that of one that ended and that of one that was killed a while later.
+#[test]
+fn what_a_drive_has_done_is_kept_with_the_pages() {
+    let (scratch, copy) = (Scratch::new("lifetime"), Scratch::new("lifetime-copy"));
+    let done = |file: &Path, copies: bool| {
+        let running = serving("deepflash", file).start();
+        let mut host = running.host("host").attach();
+        let health = HealthPage::from_bytes(&log(&mut host.admin, log_page::HEALTH, 512));
+        let ocp = OcpHealthPage::from_bytes(&log(&mut host.admin, log_page::OCP_HEALTH, 512));
+        let group = Submission::get_log_page(log_page::ENDURANCE_GROUP, 0, 128, NOWHERE).with_dword(11, 1 << 16);
+        let group = EnduranceGroupPage::from_bytes(&host.admin.done(group, Payload::Receive(512)).1);
+        for page in 0..3 {
+            host.queues[0].done(write(page * 8, 8), Payload::Send(&pattern(1, page)));
+        }
+        host.queues[0].done(read(0, 8), Payload::Receive(4096));
+        host.queues[0].done(Submission::new(Opcode::Flush as u8, 1), Payload::None);
+        if copies {
+            // It is kept within a second, and an idle drive keeps nothing more for a minute.
+            std::thread::sleep(Duration::from_millis(2500));
+            std::fs::copy(file, &copy.0).expect("room for a copy");
+        }
+        running.end();
+        assert_eq!((group.host_reads(), group.host_writes()), (health.host_reads(), health.host_writes()));
+        (health.host_writes(), health.host_reads(), health.data_units_written(), ocp.media_written())
+    };
+    let fresh = done(&scratch.0, false);
+    assert_eq!((fresh.0, fresh.1, fresh.2), (0, 0, 0));
+    let (writes, reads, units, programmed) = done(&scratch.0, true);
+    assert_eq!((writes, reads, units), (3, 1, 1));
+    assert!(programmed >= fresh.3 + 3 * 4096, "the media took what was flushed: {programmed}");
+    let ended = done(&scratch.0, false);
+    assert_eq!(ended.0, 6);
+    assert!(ended.3 > programmed, "{ended:?}");
+    assert_eq!(done(&copy.0, false).0, 6, "of one that was killed");
+    let file = OpenOptions::new().write(true).open(&scratch.0).expect("it is there");
+    // The record's first count, behind the power cycles and its sum.
+    file.write_all_at(&[7], 4096 - 512 + 40).expect("it can be written");
+    let said = refusal(serving("deepflash", &scratch.0));
+    assert!(said.contains("the record of what the drive has done is damaged"), "{said}");
+    file.write_all_at(&[0; 96], 4096 - 512 + 32).expect("it can be written");
+    assert_eq!(done(&scratch.0, false).0, 0, "made before there was such a record");
 }
 
 /// How often the drive of a copy of a file was not switched off before it lost its power: the copy is what a killed process leaves.

@@ -1,0 +1,69 @@
+//! What a drive has done in all its life, this time that it is on and those before: kept with it, as health pages are to tell it.
+
+use crate::subsystem::Subsystem;
+use std::time::Duration;
+use units::Time;
+
+/// What front ends have counted since the drive was made. A life is longer than what the drive's own time can tell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Lifetime {
+    /// Sectors of completed Read and Compare commands.
+    pub sectors_read: u64,
+    /// Sectors of completed Write commands.
+    pub sectors_written: u64,
+    /// Read and Compare commands completed.
+    pub reads: u64,
+    /// Write commands completed.
+    pub writes: u64,
+    /// Commands that lost data.
+    pub media_errors: u64,
+    /// How long commands were at the drive.
+    pub busy: Duration,
+    /// How long it was on.
+    pub powered: Duration,
+}
+
+/// Keeps with the drive what it has done.
+pub type KeepLifetime = Box<dyn FnMut(&Lifetime) + Send>;
+
+/// A drive that nobody uses says seldom that it is still on.
+const IDLE: Duration = Duration::from_secs(60);
+
+impl Lifetime {
+    /// Whether more has come since `kept` than a while without commands.
+    fn is_news_to(&self, kept: &Lifetime) -> bool {
+        let at_that_time = Lifetime { powered: kept.powered, ..*self };
+        at_that_time != *kept || self.powered >= kept.powered + IDLE
+    }
+}
+
+impl Subsystem {
+    /// Keeps what the drive has done up to now.
+    pub(crate) fn keep_lifetime(&mut self, now: Time) {
+        let lifetime = self.served.lifetime(now);
+        if let Some(keep) = &mut self.settings.keep_lifetime {
+            keep(&lifetime);
+        }
+        self.kept_lifetime = lifetime;
+    }
+
+    /// The same where something has happened since it was kept last.
+    pub(crate) fn keep_news(&mut self, now: Time) {
+        if self.served.lifetime(now).is_news_to(&self.kept_lifetime) {
+            self.keep_lifetime(now);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commands_are_kept_soon_and_idle_time_seldom() {
+        let kept = Lifetime { powered: Duration::from_secs(100), ..Lifetime::default() };
+        let after = |seconds: u64, reads| Lifetime { powered: Duration::from_secs(100 + seconds), reads, ..kept };
+        assert_eq!([after(1, 0), after(59, 0), after(60, 0)].map(|now| now.is_news_to(&kept)), [false, false, true]);
+        assert!(after(1, 1).is_news_to(&kept));
+    }
+}
