@@ -271,6 +271,8 @@ fn keep_shut_down(file: MediaFile) -> KeepShutDown {
 fn identified(mut controller: ControllerSettings, subsystem: &str) -> ControllerSettings {
     let name = fingerprint(subsystem.as_bytes());
     controller.queue_entries_max = DEPTH.into();
+    // One of the device's is the front end's own.
+    controller.io_queues_max -= 1;
     controller.managed_namespaces = NAMESPACES_MAX;
     // A reset waits for what is under way: as much as all queues hold, on flash that is worn in.
     controller.ready_within = READY_WITHIN;

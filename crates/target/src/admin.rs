@@ -1,5 +1,6 @@
 //! What an admin queue answers: the controller's own answers, as a connection carries them.
 
+use crate::port::Port;
 use crate::session::{Session, World};
 use nvme::spec::fabrics;
 use nvme::spec::{AdminOpcode, FeatureId, Sgl, Status, Submission};
@@ -39,6 +40,9 @@ impl Session {
             self.return_tag(tag);
             return self.respond(submission.command_id(), 0, Status::COMMAND_SEQUENCE_ERROR);
         }
+        if is_grant && submission.opcode() == AdminOpcode::GetFeatures as u8 && live.granted == 0 {
+            live.controller.offer_queues(queues_left(world.port));
+        }
         let reply = match submission.opcode() {
             fabrics::OPCODE => live.controller.fabrics(submission),
             _ => world.subsystem.administer(id, submission, data, world.now),
@@ -54,14 +58,13 @@ impl Session {
         }
     }
 
-    /// The command as the controller is to see it: no host gets more than half of the queues that are left, so that
-    /// another can still come.
+    /// The command as the controller is to see it: no host gets more queues than it may have.
     fn adjusted(&self, world: &mut World<'_>, submission: &Submission) -> Submission {
         let opcode = AdminOpcode::try_from(submission.opcode());
         match opcode {
             Ok(AdminOpcode::SetFeatures) if FeatureId::of(submission) == Some(FeatureId::NumberOfQueues) => {
                 let asked = submission.dword(11);
-                let most = (world.port.free_pairs() as u32 / 2).max(1) - 1;
+                let most = u32::from(queues_left(world.port)) - 1;
                 let pair = [asked & 0xffff, asked >> 16];
                 if !pair.contains(&0xffff) {
                     let [submissions, completions] = pair.map(|asked| asked.min(most));
@@ -119,6 +122,11 @@ impl Session {
 
 /// The longest answer that a host may ask to be filled up.
 const TRANSFER_MAX: usize = 128 << 10;
+
+/// Queues that a host may have now: at most half of those that are left, so that another can still come.
+fn queues_left(port: &Port) -> u16 {
+    (port.free_pairs() / 2).max(1) as u16
+}
 
 /// What Set Features granted is what Connect checks queues against.
 fn note_grant(reply: &AdminReply, submission: &Submission, granted: &mut u16) {

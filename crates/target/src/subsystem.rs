@@ -142,7 +142,7 @@ pub(crate) struct Live {
     pub(crate) admin: ConnectionId,
     /// Connections of its I/O queues.
     pub(crate) queues: BTreeMap<u16, ConnectionId>,
-    /// I/O queues it may have.
+    /// I/O queues that it was granted since its last reset.
     pub(crate) granted: u16,
     /// What it waits for until nothing of before is under way.
     pub(crate) transition: Option<Transition>,
@@ -431,6 +431,7 @@ impl Subsystem {
                 }
                 DeviceEvent::Stop => {
                     live.transition = Some(Transition::Stopping);
+                    live.granted = 0;
                     self.doomed.extend(std::mem::take(&mut live.queues).into_values());
                     told.push(event);
                 }

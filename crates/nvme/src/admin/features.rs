@@ -91,6 +91,12 @@ impl Features {
         self.values[Self::place(FeatureId::KeepAliveTimer)] = milliseconds.div_ceil(step).saturating_mul(step);
     }
 
+    /// What Number of Queues says from now on.
+    fn offer_queues(&mut self, queues: u16) {
+        let last = u32::from(queues.max(1) - 1);
+        self.values[Self::place(FeatureId::NumberOfQueues)] = last << 16 | last;
+    }
+
     fn place(feature: FeatureId) -> usize {
         FeatureId::ALL.iter().position(|known| *known == feature).expect("every feature is in the list")
     }
@@ -250,6 +256,12 @@ impl Controller {
             id if self.namespaces.of(self.settings.controller_id, id).is_some() => Ok(Some(id)),
             _ => Err(Status::INVALID_NAMESPACE),
         }
+    }
+
+    /// So many queues of each kind would be granted to a host that has not said yet how many it wants, which is what it is told if it asks:
+    /// where others share the queues, that changes (Base §5.27.1.5).
+    pub fn offer_queues(&mut self, queues: u16) {
+        self.features.offer_queues(queues);
     }
 
     /// Number of Queues: what was asked for and what is granted, both from zero (Base §5.27.1.5).

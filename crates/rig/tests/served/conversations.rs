@@ -1,13 +1,13 @@
 //! What hosts do, and what they must find.
 
-use super::initiator::{Attachment, Payload, Queue, Wishes};
+use super::initiator::{Attachment, Host, Payload, Queue, Wishes};
 use super::{Running, SUBSYSTEM, Serving};
 use nvme::spec::fabrics::{
     ANY_CONTROLLER, DISCOVERY_SUBSYSTEM, DiscoveryEntry, DiscoveryHeader, INVALID_HOST, INVALID_PARAMETERS, Property,
 };
 use nvme::spec::identify::{self, IdentifyController, IdentifyNamespace};
 use nvme::spec::log_page::{self, ErrorEntry, HealthPage};
-use nvme::spec::{DataPointer, DsmRange, FeatureId, Opcode, Status, Submission, registers};
+use nvme::spec::{DataPointer, DsmRange, FeatureId, FeatureSelect, Opcode, Status, Submission, registers};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::time::{Duration, Instant};
@@ -343,6 +343,37 @@ fn the_page_of_figures_tells_what_the_firmware_does() {
     assert_eq!((hits + misses, read_hits + read_misses), (32, 1));
     assert!(locks >= 33, "{locks}");
     assert!(running.figure("flashloom_flash_pages_programmed_total") >= 32);
+    running.end();
+}
+
+/// Number of Queues says before it is set what would be granted, and then what was: half of those that are left.
+#[test]
+fn a_host_is_told_as_many_queues_as_it_would_be_granted() {
+    let running = Serving::default().start();
+    let both = |last: u64| last << 16 | last;
+    let told = |host: &mut Host| {
+        let get = Submission::get_features(FeatureId::NumberOfQueues, FeatureSelect::Current);
+        host.admin.done(get, Payload::None).0
+    };
+    let set = |host: &mut Host, last: u32| {
+        host.admin.done(Submission::set_features(FeatureId::NumberOfQueues, last << 16 | last), Payload::None).0
+    };
+    let attached = |name: &str, queues| Attachment { queues, ..running.host(name) }.attach();
+    let mut first = attached("first", 0);
+    assert_eq!((told(&mut first), set(&mut first, 63), told(&mut first)), (both(3), both(3), both(3)), "4 of 8");
+    assert_eq!((set(&mut first, 0), told(&mut first)), (both(0), both(0)), "as it asked");
+    let second = attached("second", 4);
+    let mut third = attached("third", 0);
+    assert_eq!((told(&mut third), set(&mut third, 63)), (both(1), both(1)), "2 of 4");
+    drop(second);
+    let began = Instant::now();
+    while running.connections() > 2 {
+        assert!(began.elapsed() < Duration::from_secs(20), "it never goes");
+    }
+    assert_eq!(told(&mut third), both(1), "what was granted");
+    third.disable();
+    third.enable(&Attachment { queues: 0, ..running.host("third") });
+    assert_eq!((told(&mut third), set(&mut third, 63)), (both(3), both(3)), "a reset forgets it");
     running.end();
 }
 
