@@ -156,6 +156,8 @@ pub struct Controller {
     pub(crate) settling: Vec<u16>,
     /// Log pages that the device end has written.
     pub(crate) pages: BTreeMap<u8, Vec<u8>>,
+    /// Bytes of the drive in use, where the device end has said.
+    pub(crate) used: Option<u64>,
     attributes: AdminQueueAttributes,
     submissions: u64,
     completions: u64,
@@ -183,6 +185,7 @@ impl Controller {
             settling: Vec::new(),
             pages: BTreeMap::new(),
             was_reset: false,
+            used: None,
             features: Features::new(&settings),
             queues: QueueTable::new(settings.io_queues_max),
             requests: EventRequests::new(settings.event_requests_max),
@@ -432,6 +435,11 @@ impl Controller {
     /// Takes the namespaces before a host has seen any.
     pub fn with_namespaces(&mut self, namespaces: Namespaces) {
         self.namespaces = namespaces;
+    }
+
+    /// So many bytes of the drive are in use, of all namespaces.
+    pub fn set_used(&mut self, bytes: u64) {
+        self.used = Some(bytes);
     }
 
     /// A log page that the device end writes: what the host reads of it from now on.

@@ -186,6 +186,29 @@ impl Namespaces {
         [all, all.saturating_sub(used)].map(|blocks| u128::from(blocks) * u128::from(self.unit))
     }
 
+    /// The namespace that has all of the drive, if one does.
+    fn whole(&self) -> Option<&Space> {
+        let [_, unallocated] = self.bytes();
+        let mut spaces = self.spaces.iter().flatten();
+        spaces.next().filter(|_| spaces.next().is_none() && unallocated == 0)
+    }
+
+    /// Blocks in use of all namespaces, where so many bytes of the drive are: in the blocks of the namespace that has all of it, or else
+    /// in those of the drive.
+    pub fn used_blocks(&self, bytes: u64) -> u64 {
+        let [all, _] = self.bytes();
+        let unit = self.whole().map_or(self.unit, |space| space.settings.block_bytes);
+        bytes.min(all.try_into().unwrap_or(u64::MAX)) / u64::from(unit)
+    }
+
+    /// Blocks in use of a namespace (NUSE), where so many bytes of the drive are. Of one that has only a part of the drive nobody
+    /// knows, short of looking at all of the map: it says all of its blocks, as one may that does not promise more than it has
+    /// (NVM §4.1.5.1).
+    pub(crate) fn used_of(&self, settings: &NamespaceSettings, bytes: Option<u64>) -> u64 {
+        let is_whole = self.whole().is_some_and(|space| space.settings == *settings);
+        bytes.filter(|_| is_whole).map_or(settings.blocks, |bytes| self.used_blocks(bytes).min(settings.blocks))
+    }
+
     /// Whether a namespace can have blocks like these.
     pub(crate) fn has_format(&self, format: Format) -> bool {
         format.block_bytes >= self.unit && (self.metadata || !format.metadata)

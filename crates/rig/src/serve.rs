@@ -299,7 +299,8 @@ fn fingerprint(bytes: &[u8]) -> u128 {
     })
 }
 
-/// How the drive is. Endurance is the share of their erases that blocks have had on average, at most what the page can say.
+/// How the drive is. The share of the endurance that is used is that of their erases that blocks have had on average, at most what the page
+/// can say. What can be written is as often all groups that hold data as their cells can be erased.
 fn health(
     tables: Tables,
     drive: Arc<firmware::Drive>,
@@ -307,15 +308,17 @@ fn health(
     power: PowerCycles,
     device: &Device,
 ) -> Box<dyn Fn() -> DriveHealth + Send> {
-    let (settings, erases_max) = (device.settings, f64::from(device.erases_max.max(1)));
+    let (settings, erases_limit) = (device.settings, device.erases_max);
+    let erases_max = f64::from(erases_limit.max(1));
     Box::new(move || {
         let wear = wear(&tables);
         let (groups, counts) = (&tables.groups, past.and(tally.counts()));
         let count = |state| (0..groups.count()).filter(|&group| groups.state(group) == state).count() as u64;
         let shape = drive.geometry().shape();
         let pages = |pages: u64| u128::from(pages) * u128::from(shape.page.0);
-        // What all blocks together take until each has had its erases, on average.
-        let all = pages(drive.geometry().page_count().into());
+        let data: Vec<u32> = (0..groups.count()).filter(|&group| groups.owner(group).is_some()).collect();
+        let valid: u64 = data.iter().map(|&group| u64::from(groups.valid_count(group))).sum();
+        let all = pages(data.len() as u64 * u64::from(groups.pages()));
         DriveHealth {
             power,
             percentage_used: (wear.erase_count_mean * 100.0 / erases_max).min(255.0) as u8,
@@ -324,7 +327,8 @@ fn health(
             media: MediaHealth {
                 written: pages(counts.programs),
                 read: pages(counts.reads),
-                endurance: (all as f64 * (erases_max - wear.erase_count_mean).max(0.0)) as u128,
+                endurance: all * u128::from(erases_limit),
+                used: valid * shape.page.0,
                 bad_blocks: count(GroupState::Retired) * u64::from(groups.planes()),
                 uncorrectable: counts.uncorrectable,
                 retries: counts.retries,

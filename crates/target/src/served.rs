@@ -198,7 +198,6 @@ impl Served {
     /// The page of the one endurance group, which is the drive; `unallocated` bytes of its `capacity` no namespace has.
     pub(crate) fn endurance(&self, drive: &DriveHealth, [capacity, unallocated]: [u128; 2]) -> EnduranceGroupPage {
         let life = self.counted();
-        let billions = |bytes: u128| bytes.div_ceil(1_000_000_000);
         let sectors = |sectors: u64| billions(u128::from(sectors) * u128::from(units::SECTOR_BYTES));
         let mut page = EnduranceGroupPage::default();
         page.set_critical_warning(drive.warnings())
@@ -217,8 +216,9 @@ impl Served {
         page
     }
 
-    /// OCP's health page. There is no capacitor, no link of its own and no throttling to tell of.
-    pub(crate) fn ocp_health(&self, drive: &DriveHealth) -> OcpHealthPage {
+    /// OCP's health page, where so many blocks of namespaces are in use. There is no capacitor, no link of its own and no throttling to
+    /// tell of.
+    pub(crate) fn ocp_health(&self, drive: &DriveHealth, used_blocks: u64) -> OcpHealthPage {
         let media = &drive.media;
         let mut page = OcpHealthPage::default();
         page.set_media_written(media.written)
@@ -234,6 +234,8 @@ impl Served {
             .set_free_blocks(media.free_blocks)
             .set_capacitor(0xffff)
             .set_unaligned(self.unaligned)
+            .set_used(used_blocks)
+            .set_endurance_estimate(billions(media.endurance))
             .set_version(3)
             .set_guid(OCP_HEALTH_GUID);
         page
@@ -263,6 +265,11 @@ impl Served {
         page[0x1f0..].copy_from_slice(&OCP_LATENCY_GUID);
         page
     }
+}
+
+/// Endurance is told in these, rounded up (Base §5.16.1.10).
+fn billions(bytes: u128) -> u128 {
+    bytes.div_ceil(1_000_000_000)
 }
 
 /// GUIDs of the pages (OCP Datacenter NVMe SSD Specification 2.0 §4.8.2 and §4.8.4), lowest byte first.
@@ -318,7 +325,7 @@ mod tests {
                 served.begin_for_host(Time::ZERO, (QueueId(1), 0), 1, &command);
             }
         }
-        assert_eq!(served.ocp_health(&DriveHealth::NEW).unaligned(), 2);
+        assert_eq!(served.ocp_health(&DriveHealth::NEW, 0).unaligned(), 2);
     }
 
     #[test]

@@ -90,8 +90,10 @@ pub struct MediaHealth {
     pub written: u128,
     /// Bytes read.
     pub read: u128,
-    /// Bytes that can be programmed before the endurance is used up; 0 is not known.
+    /// Bytes that can be programmed in the life of the drive; 0 is not known.
     pub endurance: u128,
+    /// Bytes of logical pages that are on flash, zeroes that a deallocation left among them.
+    pub used: u64,
     /// Blocks that are used no more.
     pub bad_blocks: u64,
     /// Pages that could not be read.
@@ -113,6 +115,7 @@ impl DriveHealth {
             written: 0,
             read: 0,
             endurance: 0,
+            used: 0,
             bad_blocks: 0,
             uncorrectable: 0,
             retries: 0,
@@ -340,6 +343,7 @@ impl Subsystem {
             log_page::HEALTH if is_log => self.refresh_health(id, now),
             page if is_log && PAGES.contains(&page) => self.refresh_page(id, page),
             _ if submission.opcode() == AdminOpcode::DeviceSelfTest as u8 => self.refresh_page(id, log_page::SELF_TEST),
+            _ if submission.opcode() == AdminOpcode::Identify as u8 => self.refresh_used(id),
             _ => {}
         }
         let status = Status::COMMAND_SEQUENCE_ERROR;
@@ -369,7 +373,10 @@ impl Subsystem {
             log_page::ENDURANCE_GROUP => {
                 self.served.endurance(&self.drive, self.namespaces.bytes()).as_bytes().to_vec()
             }
-            log_page::OCP_HEALTH => self.served.ocp_health(&self.drive).as_bytes().to_vec(),
+            log_page::OCP_HEALTH => {
+                let used_blocks = self.namespaces.used_blocks(self.drive.media.used);
+                self.served.ocp_health(&self.drive, used_blocks).as_bytes().to_vec()
+            }
             _ => self.served.ocp_latency(),
         }
     }
@@ -381,6 +388,13 @@ impl Subsystem {
             self.controllers.get_mut(&id).filter(|live| live.controller.settings().role == Role::Storage)
         {
             live.controller.set_page(page, bytes);
+        }
+    }
+
+    fn refresh_used(&mut self, id: u16) {
+        self.drive = (self.settings.health)();
+        if let Some(live) = self.controllers.get_mut(&id) {
+            live.controller.set_used(self.drive.media.used);
         }
     }
 

@@ -188,7 +188,7 @@ impl Controller {
             .set_atomic_boundary_power_fail(atomic)
             .set_size(settings.blocks)
             .set_capacity(settings.blocks)
-            .set_used(settings.blocks)
+            .set_used(self.namespaces.used_of(settings, self.used))
             .set_sharing(u8::from(self.settings.is_shared()))
             .set_deallocated(DEALLOCATED_READS_ZERO)
             .set_bytes(u128::from(settings.blocks) * u128::from(settings.block_bytes))

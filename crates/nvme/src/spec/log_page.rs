@@ -101,7 +101,8 @@ layout! {
         spare_threshold, set_spare_threshold: u8 = 4;
         /// Of the endurance, in per cent.
         percentage_used, set_percentage_used: u8 = 5;
-        /// Billions of bytes that can be written until the endurance is used up; 0 is not told.
+        /// Billions of bytes that can be written in the life of the group if the drive itself writes no more than its hosts do; 0 is not
+        /// told.
         endurance_estimate, set_endurance_estimate: u128 = 32;
         /// Billions of bytes read by hosts, rounded up.
         data_units_read, set_data_units_read: u128 = 48;
@@ -167,6 +168,10 @@ layout! {
         capacitor, set_capacitor: u16 = 128;
         /// Writes that do not begin at a mapping unit of the drive (indirection unit); their length does not matter.
         unaligned, set_unaligned: u64 = 136;
+        /// Logical blocks in use, of all namespaces (SMART-22, Total NUSE).
+        used, set_used: u64 = 152;
+        /// The same as that of the endurance group's page (SMART-24).
+        endurance_estimate, set_endurance_estimate: u128 = 176;
         /// Version of this page's layout.
         version, set_version: u16 = 494;
         /// What says that it is this page.

@@ -187,6 +187,33 @@ fn self_tests_read_the_drive_and_say_what_they_found() {
     running.end();
 }
 
+/// OCP Datacenter NVMe SSD Specification 2.0 §4.8.2: SMART-22 is what Identify says of the only namespace, SMART-24 what the endurance
+/// group's page says.
+#[test]
+fn what_is_used_and_what_can_be_written_are_told_alike() {
+    let running = Serving::default().start();
+    let mut host = running.host("host").attach();
+    let told = |host: &mut Host| {
+        let ocp = OcpHealthPage::from_bytes(&log(&mut host.admin, log_page::OCP_HEALTH, 512));
+        let group = Submission::get_log_page(log_page::ENDURANCE_GROUP, 0, 128, NOWHERE).with_dword(11, 1 << 16);
+        let group = EnduranceGroupPage::from_bytes(&host.admin.done(group, Payload::Receive(512)).1);
+        assert_eq!(ocp.endurance_estimate(), group.endurance_estimate());
+        (ocp.used(), namespace(&mut host.admin, 1).used(), ocp.endurance_estimate())
+    };
+    let (.., endurance) = told(&mut host);
+    // 4 x 2 x 2 x 32 blocks of 32 pages of 4 KiB, those of the journal not counted, and 100,000 erases of each.
+    let all = 4 * 2 * 2 * 32 * 32 * 4096 * 100_000u128;
+    assert!((all / 2..=all).contains(&(endurance * 1_000_000_000)), "{endurance}");
+    assert_eq!(told(&mut host), (0, 0, endurance));
+    for at in [0, 9, 64] {
+        write_to(&mut host, 1, at * 8, 8, &[7; 4096]);
+    }
+    write_to(&mut host, 1, 9 * 8 + 3, 1, &[8; 512]);
+    host.queues[0].done(Submission::new(Opcode::Flush as u8, 1), Payload::None);
+    assert_eq!(told(&mut host), (3 * 8, 3 * 8, endurance));
+    running.end();
+}
+
 #[test]
 fn the_pages_of_the_media_have_true_figures() {
     let running = Serving::default().start();
