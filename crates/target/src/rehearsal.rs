@@ -213,14 +213,7 @@ impl Rehearsal {
     /// If the front end loses a queue pair, or the system has no memory to share.
     pub fn run_machine<'a>(&mut self, steps: impl Iterator<Item = Step<'a>>) {
         let queues = SHAPE.pairs - 1;
-        let doorbells = Doorbells::new(queues).expect("memory to share");
-        let mut machine = Machine {
-            bus: Bus::new(0, SHAPE.pairs, doorbells.end().next_power_of_two(), true),
-            function: Function::new(1, queues, SHAPE.pairs, doorbells, Default::default()),
-            memory: memory(),
-            tails: [0; 2],
-            heads: [0; 2],
-        };
+        let mut machine = Machine::new();
         self.subsystem.plug(1);
         for step in [Step::Start].into_iter().chain(steps) {
             let mut world = World { subsystem: &mut self.subsystem, port: &mut self.port, now: self.now };
@@ -268,6 +261,18 @@ fn ring(queue: u16, completions: bool) -> HostAddress {
 }
 
 impl Machine {
+    fn new() -> Self {
+        let queues = SHAPE.pairs - 1;
+        let doorbells = Doorbells::new(queues).expect("memory to share");
+        Machine {
+            bus: Bus::new(0, SHAPE.pairs, doorbells.end().next_power_of_two(), true),
+            function: Function::new(1, queues, SHAPE.pairs, doorbells, Default::default()),
+            memory: memory(),
+            tails: [0; 2],
+            heads: [0; 2],
+        }
+    }
+
     fn take(&mut self, step: Step<'_>, world: &mut World<'_>) {
         match step {
             Step::Start => self.start(world),
@@ -315,6 +320,11 @@ impl Machine {
             .change_memory(|memory| memory.map(MEMORY, MEMORY_BYTES, everything, Some((file, 0))))
             .expect("it is a file of that size");
         self.function.reset(world);
+        self.enable(world);
+    }
+
+    /// What a driver does with a controller that is disabled: admin queues, then an I/O queue.
+    fn enable(&mut self, world: &mut World<'_>) {
         (self.tails, self.heads) = ([0; 2], [0; 2]);
         for queue in [0, 1] {
             let zeroes = [0; (ENTRIES as u64 * COMPLETION_BYTES / 8) as usize];
@@ -404,6 +414,99 @@ pub(crate) mod tests {
         rehearsal.run_machine(steps.into_iter());
         let figures = rehearsal.subsystem.figures();
         assert_eq!((figures.reads, figures.writes, figures.percentage_used), (1, 1, 7));
+    }
+
+    /// A machine that has started, with its front end.
+    struct Started {
+        rehearsal: Rehearsal,
+        machine: Machine,
+    }
+
+    impl Started {
+        fn new() -> Self {
+            let mut rehearsal = Rehearsal::new(settings());
+            rehearsal.subsystem.plug(1);
+            let mut started = Started { rehearsal, machine: Machine::new() };
+            started.with(|machine, world| machine.start(world));
+            started.settle();
+            started
+        }
+
+        fn with<R>(&mut self, act: impl FnOnce(&mut Machine, &mut World<'_>) -> R) -> R {
+            let Rehearsal { subsystem, port, now, .. } = &mut self.rehearsal;
+            act(&mut self.machine, &mut World { subsystem, port, now: *now })
+        }
+
+        /// The front end and the drive do all that there is to do.
+        fn settle(&mut self) {
+            for _ in 0..8 {
+                self.with(|machine, world| machine.function.work(world));
+                self.rehearsal.pass();
+            }
+        }
+
+        /// So many writes of a block each are put into the I/O queue and rung; nobody looks yet.
+        fn write(&mut self, count: u64) {
+            for lba in 0..count {
+                let at = nvme::spec::DataPointer { prp1: HostAddress(MEMORY + 0x8000), prp2: HostAddress(0) };
+                self.with(|machine, world| machine.submit(world, 1, Submission::write(1, lba, 1, at)));
+            }
+        }
+
+        fn set(&mut self, register: u32, value: u32) {
+            self.with(|machine, world| machine.function.write_registers(world, register.into(), &value.to_le_bytes()));
+        }
+
+        fn get(&mut self, register: u32) -> u32 {
+            let mut bytes = [0; 4];
+            self.with(|machine, world| machine.function.read_registers(world, register.into(), &mut bytes));
+            u32::from_le_bytes(bytes)
+        }
+
+        /// Commands at the drive, writes that it has done, and queue pairs that no queue has.
+        fn count(&self) -> (u64, u64, usize) {
+            let figures = self.rehearsal.subsystem.figures();
+            (figures.outstanding, figures.writes, self.rehearsal.port.free_pairs())
+        }
+    }
+
+    /// Commands of a queue that was rung lie in memory when CC.EN falls: `fetched` of them are at the drive then. The others are never
+    /// done, not even when queues of the same names lie over them again.
+    fn reset_with_commands_rung(rung: u64, fetched: u64) {
+        let pairs = usize::from(SHAPE.pairs) - 1;
+        let mut started = Started::new();
+        assert_eq!(started.count(), (0, 0, pairs - 1));
+        started.write(rung);
+        if fetched > 0 {
+            started.with(|machine, world| machine.function.work(world));
+        }
+        assert_eq!(started.count(), (fetched, 0, pairs - 1), "before the reset");
+        started.set(registers::CC, 0);
+        started.with(|machine, world| machine.function.work(world));
+        let is_ready = started.get(registers::CSTS) & registers::CSTS_READY;
+        assert_eq!(is_ready, u32::from(fetched > 0), "ready until nothing is under way");
+        started.settle();
+        assert_eq!((started.count(), started.get(registers::CSTS)), ((0, fetched, pairs), 0), "after the reset");
+        let is_gone = started.with(|machine, _| {
+            let doorbell = machine.function.doorbells.get(Doorbell::SubmissionTail(QueueId(1)));
+            doorbell == 0 && !machine.function.is_enabled()
+        });
+        assert!(is_gone, "the queues are gone, and what was rung");
+        started.with(|machine, world| machine.enable(world));
+        started.settle();
+        assert_eq!(started.count(), (0, fetched, pairs - 1), "queues of the same names and nothing rung");
+        started.write(1);
+        started.settle();
+        assert_eq!(started.count(), (0, fetched + 1, pairs - 1), "the new command and no other");
+        let mut completion = Completion([0; 2]);
+        started.machine.function.guest.read_words(ring(1, true), &mut completion.0);
+        assert!(completion.phase() && completion.status() == Status::SUCCESS && completion.sq_head() == 1);
+    }
+
+    #[test]
+    fn what_was_rung_before_a_reset_and_not_fetched_is_never_done() {
+        reset_with_commands_rung(3, 0);
+        reset_with_commands_rung(7, u64::from(SHAPE.depth));
     }
 
     /// Deletes the namespace, or detaches it: what the subsystem has of it then, under one that keeps tables or cannot.
