@@ -53,7 +53,7 @@ pub struct Summary {
     /// All commands by the class of their queue, where queues compete by class.
     #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub classes: Named<Direction>,
-    /// Commands outstanding, averaged over time.
+    /// Commands outstanding, averaged over time; a request beyond what a command moves (MDTS) is several.
     pub queue_depth_mean: f64,
     /// Mean latency of a request by where it went, ns, in the order a request passes; sums to the mean latency of all requests.
     #[serde(default, skip_serializing_if = "Named::is_empty")]

@@ -346,6 +346,36 @@ fn the_page_of_figures_tells_what_the_firmware_does() {
     running.end();
 }
 
+/// Whatever pages it has: the figure of commands at the drive is not one of pages.
+#[test]
+fn a_command_of_several_pages_is_counted_once() {
+    // They are at the drive while the figure is looked at.
+    let set =
+        &["cache.write_through=true", "device.timing.program_lsb_us=300000", "device.timing.program_msb_us=300000"];
+    let running = Serving { set, ..Serving::default() }.start();
+    let mut host = running.host("host").attach();
+    for at in 0..3 {
+        host.queues[0].send(write(at * 16, 16), &Payload::Send(&[7; 2 * 4096]));
+    }
+    let outstanding = || running.figure("flashloom_commands_outstanding");
+    let (began, mut most) = (Instant::now(), 0);
+    while most < 3 {
+        most = most.max(outstanding());
+        assert!(began.elapsed() < Duration::from_secs(20), "{most} of 3");
+    }
+    for _ in 0..3 {
+        most = most.max(outstanding());
+        let (completion, _) = host.queues[0].finish().expect("it is answered");
+        assert_eq!(completion.status(), Status::SUCCESS);
+    }
+    while outstanding() > 0 {
+        assert!(began.elapsed() < Duration::from_secs(20), "something is left");
+    }
+    assert_eq!(most, 3);
+    assert_eq!(running.figure("flashloom_writes_total"), 3);
+    running.end();
+}
+
 /// Number of Queues says before it is set what would be granted, and then what was: half of those that are left.
 #[test]
 fn a_host_is_told_as_many_queues_as_it_would_be_granted() {

@@ -244,6 +244,19 @@ fn long_requests_are_split_and_complete_once() {
 }
 
 #[test]
+fn the_queue_depth_counts_the_commands_of_a_long_request() {
+    let depth = |sectors| {
+        let mut world = World::new(DriverSettings { queues: 1, ..settings() }, None, Watch::default());
+        world.run(phase(listed(vec![io(IoKind::Write, 0, sectors)])));
+        assert_eq!(world.driver.observer().latencies.len(), 1);
+        world.driver.results().phases[0].queue_depth()
+    };
+    assert!((0.0..=1.0).contains(&depth(64)), "{}", depth(64));
+    // Sixteen commands, of which a queue takes seven at a time.
+    assert!((2.0..=7.0).contains(&depth(1_000)), "{}", depth(1_000));
+}
+
+#[test]
 fn timed_requests_go_when_they_arrive_and_wait_when_there_is_no_room() {
     // One slot: the second request arrives while the first is under way, the third long after.
     let settings = DriverSettings { queues: 1, entries: 2, depth: 1, ..settings() };
