@@ -12,8 +12,9 @@ use serde::Serialize;
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
+use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
 use units::Bytes;
 
@@ -225,7 +226,11 @@ impl ServeArguments {
         if self.preallocate {
             check_memory(device.memory_when_full())?;
         }
-        Ok(Service::listen(device, settings)?)
+        let service = Service::listen(device, settings)?;
+        Ok(match self.media.clone() {
+            Some(file) => service.on_full(Box::new(move || warn_of_full(&file))),
+            None => service,
+        })
     }
 
     fn introduce(
@@ -258,6 +263,16 @@ impl ServeArguments {
         shell.announce(&rows.iter().map(|(name, text)| format!("{name:<10} {text}\n")).collect::<String>())?;
         Ok(())
     }
+}
+
+/// The drive's thread says so: the one that has the shell waits for it. Where nobody reads it, SMART says the same.
+fn warn_of_full(file: &Path) {
+    let text = format!(
+        "warning: the disk of {} is almost full: the drive takes no more writes, and goes on reading\n\
+         help: end it, make room there, and serve it again\n",
+        file.display()
+    );
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// What files and assignments say of keys that are not read here, and why they are not.

@@ -43,8 +43,8 @@ pub use serve::{SERVICE_THREAD, Service, ServiceError, ServiceSettings};
 pub use session::{Session, SessionError};
 pub use table_slots::{TABLE_BYTES_MAX, slot_of, table_in};
 pub use target::{
-    Door, DoorbellPath, Ended, Keys, KnownHost, Metrics, Pair, Patience, Secret, SecretError, ServeError, Stop, TlsKey,
-    TlsKeyError, Trust,
+    Door, DoorbellPath, Ended, HasRoom, Keys, KnownHost, Metrics, Pair, Patience, Secret, SecretError, ServeError,
+    Stop, TlsKey, TlsKeyError, Trust,
 };
 pub use threads::Layout;
 pub use timeline::Drawn;

@@ -10,6 +10,7 @@
 
 mod making;
 mod past;
+mod room;
 mod switch;
 
 pub(crate) use past::Past;

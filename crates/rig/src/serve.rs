@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::thread;
 use target::{
-    Attendant, Door, DriveHealth, Ended, Front, KeepLifetime, KeepShutDown, MediaHealth, Metrics, PortShape,
+    Attendant, Door, DriveHealth, Ended, Front, HasRoom, KeepLifetime, KeepShutDown, MediaHealth, Metrics, PortShape,
     PowerCycles, Progress, ServeError, Stop, SubsystemSettings,
 };
 use thiserror::Error;
@@ -75,6 +75,8 @@ pub struct Service {
     namespaces: KeptNamespaces,
     recovery: Option<Recovery>,
     past: Past,
+    has_room: Option<HasRoom>,
+    on_full: Option<Box<dyn FnOnce() + Send>>,
     /// Looks at the device's counters as soon as it runs.
     watch: Arc<OnceLock<Watch>>,
 }
@@ -90,12 +92,15 @@ impl Service {
         device.vectors = device.drive.queues as u16;
         let controller = identified(device.controller_settings(), &settings.subsystem);
         let mut namespaces = KeptNamespaces::fresh(&controller);
-        let mut past = Past::default();
+        let (mut past, mut has_room) = (Past::default(), None);
+        let reserve = reserve(&device);
         let (prepared, recovery) = match device.open_media()? {
             None => (None, None),
             Some(kept) => {
                 namespaces = KeptNamespaces::open(&kept.file, &controller)?;
                 past = kept.file.past().map_err(BuildError::from)?;
+                let file = kept.file.clone();
+                has_room = Some(Box::new(move || file.has_room(reserve)) as HasRoom);
                 let (prepared, recovery) = device.reopen(kept, &settings.processor)?;
                 (Some(prepared), recovery)
             }
@@ -110,6 +115,8 @@ impl Service {
             namespaces,
             recovery,
             past,
+            has_room,
+            on_full: None,
             watch: Arc::default(),
         })
     }
@@ -146,13 +153,29 @@ impl Service {
         self
     }
 
+    /// Asks this whether there is room for more pages, not the disk of its file.
+    #[must_use]
+    pub fn with_room(mut self, has_room: HasRoom) -> Self {
+        self.has_room = Some(has_room);
+        self
+    }
+
+    /// Does this when the disk of its file has no room for more writes: from then on the drive is read-only.
+    #[must_use]
+    pub fn on_full(mut self, say: Box<dyn FnOnce() + Send>) -> Self {
+        self.on_full = Some(say);
+        self
+    }
+
     /// Serves until it is stopped.
     ///
     /// # Errors
     /// A device that cannot be built, a drive that dies or leaves commands unanswered, tables that contradict each other
     /// at the end.
     pub fn run(self) -> Result<Ended, ServiceError> {
-        let Service { server, device, settings, prepared, controller, namespaces, past, watch, .. } = self;
+        let Service {
+            server, device, settings, prepared, controller, namespaces, past, has_room, on_full, watch, ..
+        } = self;
         let shape = PortShape {
             pairs: device.drive.queues as u16,
             depth: DEPTH,
@@ -181,6 +204,7 @@ impl Service {
             controller,
             namespaces: namespaces.namespaces,
             keep: namespaces.keep,
+            has_room: has_room.map(|has_room| telling(has_room, on_full)),
             lifetime: past.lifetime,
             keep_lifetime: file.clone().map(|file| keep_lifetime(file, past.media, media.clone())),
             keep_shut_down: file.clone().map(keep_shut_down),
@@ -248,6 +272,24 @@ impl Beside for FrontDesk {
     fn waker(&self) -> Box<dyn Fn() + Send + Sync> {
         self.attendant.as_ref().map_or_else(|| Box::new(|| {}) as _, Attendant::waker)
     }
+}
+
+/// What may still come to flash when no more writes are taken: what is under way in all queues, what the buffer holds, and what the
+/// firmware moves and notes by itself.
+fn reserve(device: &Device) -> u64 {
+    let under_way = u64::from(device.drive.queues) * u64::from(DEPTH) * u64::from(device.drive.transfer_sectors);
+    under_way * SECTOR_BYTES + device.settings.cache.size.0 + (64 << 20)
+}
+
+/// Tells once of room that is over.
+fn telling(mut has_room: HasRoom, mut on_full: Option<Box<dyn FnOnce() + Send>>) -> HasRoom {
+    Box::new(move || {
+        let has_room = has_room();
+        if let Some(say) = on_full.take_if(|_| !has_room) {
+            say();
+        }
+        has_room
+    })
 }
 
 /// Has a file keep what its drive has done, of which the media did `past` before. What a full or broken disk does not take is lost: these

@@ -154,7 +154,7 @@ impl Subsystem {
     pub(crate) fn erase(&mut self, port: &mut Port, controller: u16, namespace: u32, piece: Piece, now: Time) {
         self.wake();
         self.chores.end_test(TestResult::Formatted, now);
-        let erasing = Erasing { controller, namespace, piece, sent: 0, is_good: true, is_flushing: false };
+        let erasing = Erasing { controller, namespace, piece, sent: 0, is_good: !self.is_full(), is_flushing: false };
         self.chores.erasing.push_back(erasing);
         self.go_on(port, now);
     }

@@ -104,6 +104,7 @@ pub(crate) fn open_to_all(controller: ControllerSettings) -> SubsystemSettings {
     SubsystemSettings {
         namespaces: Namespaces::new(&controller),
         keep: None,
+        has_room: None,
         lifetime: Lifetime::default(),
         keep_lifetime: None,
         keep_shut_down: None,

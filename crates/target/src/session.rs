@@ -381,8 +381,9 @@ impl Session {
             unreachable!("an I/O command on another queue")
         };
         let (command, admission) = Copying::now(&pending.copying, pending.submission, admission);
+        let taken = world.subsystem.take(&command, admission.opcode, admission.bytes());
         let live = world.subsystem.controllers.get(&self.joined.controller);
-        let entry = live.ok_or(Status::COMMAND_SEQUENCE_ERROR);
+        let entry = taken.and(live.ok_or(Status::COMMAND_SEQUENCE_ERROR));
         match entry.and_then(|live| live.controller.translate(&command, &admission)) {
             Ok(entry) => {
                 world.subsystem.begin_for_host(world.now, (pair.id(), tag), command.namespace(), &entry);

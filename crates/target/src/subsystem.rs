@@ -8,6 +8,7 @@ use crate::metrics::Figures;
 use crate::orphan::{Host, Orphan, Transition};
 use crate::port::{Moved, Port, QueuePair};
 use crate::rest::KeepShutDown;
+use crate::room::{HasRoom, Room};
 use crate::served::Served;
 use nvme::spec::fabrics::DISCOVERY_SUBSYSTEM;
 use nvme::spec::log_page::warning;
@@ -38,6 +39,8 @@ pub struct SubsystemSettings {
     pub namespaces: Namespaces,
     /// What keeps them, if anything does.
     pub keep: Option<KeepTable>,
+    /// What says whether there is room for more writes, where it can run out.
+    pub has_room: Option<HasRoom>,
     /// What the drive had done before it was switched on this time.
     pub lifetime: Lifetime,
     /// What keeps what it has done, if anything does.
@@ -214,6 +217,8 @@ pub(crate) struct Subsystem {
     /// Who waits for one until commands are over that were under way.
     settling: Vec<Settling>,
     is_durable: Option<bool>,
+    /// Whether there is room for more writes.
+    pub(crate) room: Room,
     /// What it has done, as that was kept last.
     pub(crate) kept_lifetime: Lifetime,
     /// Its hosts have shut it down.
@@ -247,6 +252,7 @@ impl Subsystem {
             to_flush: BTreeSet::new(),
             settling: Vec::new(),
             is_durable: None,
+            room: Room::new(),
             kept_lifetime: lifetime,
             is_resting: false,
         }
@@ -382,7 +388,7 @@ impl Subsystem {
     }
 
     fn refresh_page(&mut self, id: u16, page: u8) {
-        self.drive = (self.settings.health)();
+        self.drive = self.look();
         let bytes = self.page(page);
         if let Some(live) =
             self.controllers.get_mut(&id).filter(|live| live.controller.settings().role == Role::Storage)
@@ -392,7 +398,7 @@ impl Subsystem {
     }
 
     fn refresh_used(&mut self, id: u16) {
-        self.drive = (self.settings.health)();
+        self.drive = self.look();
         if let Some(live) = self.controllers.get_mut(&id) {
             live.controller.set_used(self.drive.media.used);
         }
@@ -570,8 +576,9 @@ impl Subsystem {
         }
         self.looked_at = now;
         self.keep_news(now);
+        self.ask_for_room();
         let before = self.drive.warnings();
-        self.drive = (self.settings.health)();
+        self.drive = self.look();
         if self.drive.warnings() != before {
             let ids: Vec<u16> = self.controllers.keys().copied().collect();
             ids.into_iter().for_each(|id| self.show_health(id, now));
@@ -580,7 +587,7 @@ impl Subsystem {
 
     /// Puts true figures into a controller's health page.
     pub(crate) fn refresh_health(&mut self, id: u16, now: Time) {
-        self.drive = (self.settings.health)();
+        self.drive = self.look();
         self.show_health(id, now);
     }
 

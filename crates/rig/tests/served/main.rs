@@ -72,9 +72,14 @@ impl Default for Serving {
 
 impl Serving {
     fn start(self) -> Running {
+        self.start_with(|service| service)
+    }
+
+    /// The same with a service that is set up further.
+    fn start_with(self, further: impl FnOnce(Service) -> Service) -> Running {
         let address = "127.0.0.1:0".parse().expect("an address");
         let advertised = self.advertised;
-        let service = self.listen(Door::Tcp { address, advertised });
+        let service = further(self.listen(Door::Tcp { address, advertised }));
         let (address, stop) = (service.address().expect("TCP has one"), service.stop());
         let metrics = service.metrics("127.0.0.1:0".parse().expect("an address")).expect("a free port");
         let page = metrics.address().expect("it listens");

@@ -3,8 +3,11 @@
 use crate::Serving;
 use crate::conversations::{log, read, write};
 use crate::initiator::Payload;
+use crate::kept::{Scratch, serving};
 use nvme::spec::log_page::{self, ErrorEntry, HealthPage, warning};
 use nvme::spec::{Opcode, Status, Submission};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 const FLUSH: Submission = Submission::new(Opcode::Flush as u8, 1);
 
@@ -53,4 +56,46 @@ fn a_drive_that_is_worn_out_says_so_unasked_and_keeps_what_it_has() {
     assert_eq!(health.critical_warning(), warning::SPARE | warning::READ_ONLY);
     assert_eq!((health.available_spare(), health.spare_threshold()), (0, 10));
     assert!(!running.end().durable, "what was in the buffer is lost");
+}
+
+/// The disk under the pages fills up: what came before stays and is made durable, nothing more is taken, and hosts are told.
+#[test]
+fn a_drive_whose_disk_is_full_takes_no_more_writes_and_loses_nothing() {
+    for architecture in ["deepflash", "naive", "pipessd", "tradition"] {
+        let scratch = Scratch::new(&format!("full-{architecture}"));
+        let (has_room, warnings) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU32::new(0)));
+        let (asked, warned) = (has_room.clone(), warnings.clone());
+        let running = serving(architecture, &scratch.0).start_with(move |service| {
+            let say = move || {
+                warned.fetch_add(1, Ordering::SeqCst);
+            };
+            service.with_room(Box::new(move || asked.load(Ordering::SeqCst))).on_full(Box::new(say))
+        });
+        let mut host = running.host("host").attach();
+        let held = host.admin.send(Submission::asynchronous_event_request(), &Payload::None);
+        host.queues[0].done(write(0, 8), Payload::Send(&[5; 4096]));
+        has_room.store(false, Ordering::SeqCst);
+        // It looks once a second.
+        let (event, _) = host.admin.finish().expect("an event");
+        assert_eq!((event.command_id(), event.result() >> 16), (held, u64::from(log_page::HEALTH)), "{architecture}");
+        let health = HealthPage::from_bytes(&log(&mut host.admin, log_page::HEALTH, 512));
+        assert_eq!(health.critical_warning(), warning::READ_ONLY, "{architecture}");
+        let queue = &mut host.queues[0];
+        let zeroes = Submission::write_zeroes(1, 0, 8);
+        for (submission, payload) in [(write(0, 8), Payload::Send(&[6; 4096])), (zeroes, Payload::None)] {
+            assert_eq!(queue.command(submission, payload).0.status(), Status::WRITE_FAULT, "{architecture}");
+        }
+        queue.done(FLUSH, Payload::None);
+        assert!(queue.done(read(0, 8), Payload::Receive(4096)).1 == [5; 4096], "{architecture}");
+        has_room.store(true, Ordering::SeqCst);
+        let late = queue.command(write(8, 8), Payload::Send(&[7; 4096])).0;
+        assert_eq!(late.status(), Status::WRITE_FAULT, "{architecture}: until it is served again");
+        assert!(running.end().durable, "{architecture}");
+        assert_eq!(warnings.load(Ordering::SeqCst), 1, "{architecture}");
+        let running = serving(architecture, &scratch.0).start();
+        let mut host = running.host("host").attach();
+        assert!(host.queues[0].done(read(0, 8), Payload::Receive(4096)).1 == [5; 4096], "{architecture}");
+        host.queues[0].done(write(0, 8), Payload::Send(&[8; 4096]));
+        running.end();
+    }
 }

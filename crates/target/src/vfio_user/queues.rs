@@ -193,8 +193,9 @@ impl Function {
     ) -> Result<(), Unmapped> {
         let submission = flight.submission;
         let (command, admission) = Copying::now(&flight.copying, submission, flight.admission);
+        let taken = world.subsystem.take(&command, admission.opcode, admission.bytes());
         let live = world.subsystem.controllers.get(&self.controller_id()).ok_or(Status::COMMAND_SEQUENCE_ERROR);
-        match live.and_then(|live| live.controller.translate(&command, &admission)) {
+        match taken.and(live).and_then(|live| live.controller.translate(&command, &admission)) {
             Ok(entry) => {
                 // The pages are those of the command that was admitted last, which is this one.
                 let moved = if flight.lent.is_some() { Moved::Pages(&self.pages) } else { Moved::of(&admission) };

@@ -1,0 +1,17 @@
+//! Whether the disk under a file has room for what its drive may still have to keep: a sparse file takes room as pages are programmed.
+
+use super::MediaFile;
+use rustix::fs::fstatvfs;
+use std::os::unix::fs::MetadataExt;
+
+/// Bytes of a block in what a file says of itself (stat(2)).
+const BLOCK: u64 = 512;
+
+impl MediaFile {
+    /// Whether there is room for so many more bytes, or for all that the file lacks. Where nobody can tell there is.
+    pub(crate) fn has_room(&self, reserve: u64) -> bool {
+        let (Ok(disk), Ok(about)) = (fstatvfs(&*self.file), self.file.metadata()) else { return true };
+        let lacking = self.layout.end.saturating_sub(about.blocks().saturating_mul(BLOCK));
+        disk.f_bavail.saturating_mul(disk.f_frsize) >= lacking.min(reserve)
+    }
+}
