@@ -220,15 +220,7 @@ impl Service {
             let drive = stages.spawn_scoped(scope, || threads.run_beside(None, host, &mut desk));
             drive.map(|drive| drive.join().map(drop))
         });
-        let fault = ledger.lock().map_or(None, |ledger| ledger.fault);
-        if let Some(fault) = fault {
-            return Err(SessionError::Media(fault).into());
-        }
-        if let Err(panic) = ran.map_err(ServeError::from)? {
-            let said = panic.downcast_ref::<String>().map(String::as_str);
-            let said = said.or(panic.downcast_ref::<&str>().copied()).unwrap_or("without a word");
-            return Err(ServiceError::Died(said.into()));
-        }
+        check_end(ledger.lock().map_or(None, |ledger| ledger.fault), ran.map_err(ServeError::from)?)?;
         let served = desk.came_to.unwrap_or(Err(ServeError::Stuck));
         let ended = served?;
         check_tables(&tables, drive.pages(), |_| None, |_| false)?;
@@ -237,6 +229,18 @@ impl Service {
         }
         Ok(ended)
     }
+}
+
+/// Whether a drive's thread ended as it should: neither did its media refuse, nor did it panic.
+fn check_end(fault: Option<flash::MediaFault>, ended: thread::Result<()>) -> Result<(), ServiceError> {
+    if let Some(fault) = fault {
+        return Err(SessionError::Media(fault).into());
+    }
+    ended.map_err(|panic| {
+        let said = panic.downcast_ref::<String>().map(String::as_str);
+        let said = said.or(panic.downcast_ref::<&str>().copied()).unwrap_or("without a word");
+        ServiceError::Died(said.into())
+    })
 }
 
 /// The front end on the drive's thread, and what came of it.

@@ -32,6 +32,7 @@ mod lent;
 mod lifetime;
 mod metrics;
 mod orphan;
+mod pages;
 mod pdu;
 mod port;
 mod proof;

@@ -6,6 +6,7 @@ use crate::kept::KeepTable;
 use crate::lifetime::{KeepLifetime, Lifetime};
 use crate::metrics::Figures;
 use crate::orphan::{Host, Orphan, Transition};
+use crate::pages::PAGES;
 use crate::port::{Moved, Port, QueuePair};
 use crate::rest::KeepShutDown;
 use crate::room::{HasRoom, Room};
@@ -138,9 +139,6 @@ impl DriveHealth {
 /// Spare capacity below which there is a warning, in per cent.
 pub(crate) const SPARE_THRESHOLD: u8 = 10;
 
-/// How often the drive is asked how it is, so that hosts hear of it that do not ask.
-const LOOK_EVERY: Span = Span::from_secs(1);
-
 /// A controller that a host has connected to.
 pub(crate) struct Live {
     pub(crate) controller: Controller,
@@ -167,9 +165,6 @@ impl Live {
         Some(self.last_heard + patience)
     }
 }
-
-/// Log pages that the subsystem writes for its controllers.
-const PAGES: [u8; 4] = [log_page::SELF_TEST, log_page::ENDURANCE_GROUP, log_page::OCP_HEALTH, log_page::OCP_LATENCY];
 
 /// A command of a controller that has turned the volatile write cache off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -200,8 +195,8 @@ pub(crate) struct Subsystem {
     pub(crate) doomed: Vec<ConnectionId>,
     /// What is under way for queues that are gone.
     pub(crate) orphans: Vec<Orphan>,
-    drive: DriveHealth,
-    looked_at: Time,
+    pub(crate) drive: DriveHealth,
+    pub(crate) looked_at: Time,
     next_controller: u16,
     pub(crate) own: QueuePair,
     /// The namespaces of all controllers.
@@ -373,37 +368,6 @@ impl Subsystem {
         }
     }
 
-    fn page(&self, page: u8) -> Vec<u8> {
-        match page {
-            log_page::SELF_TEST => self.chores.self_test_page(),
-            log_page::ENDURANCE_GROUP => {
-                self.served.endurance(&self.drive, self.namespaces.bytes()).as_bytes().to_vec()
-            }
-            log_page::OCP_HEALTH => {
-                let used_blocks = self.namespaces.used_blocks(self.drive.media.used);
-                self.served.ocp_health(&self.drive, used_blocks).as_bytes().to_vec()
-            }
-            _ => self.served.ocp_latency(),
-        }
-    }
-
-    fn refresh_page(&mut self, id: u16, page: u8) {
-        self.drive = self.look();
-        let bytes = self.page(page);
-        if let Some(live) =
-            self.controllers.get_mut(&id).filter(|live| live.controller.settings().role == Role::Storage)
-        {
-            live.controller.set_page(page, bytes);
-        }
-    }
-
-    fn refresh_used(&mut self, id: u16) {
-        self.drive = self.look();
-        if let Some(live) = self.controllers.get_mut(&id) {
-            live.controller.set_used(self.drive.media.used);
-        }
-    }
-
     /// Identifiers are not used again soon, so that a host that lost its controller does not find another's.
     fn free_identifier(&mut self) -> u16 {
         loop {
@@ -566,35 +530,6 @@ impl Subsystem {
         }
         if let Some(next) = self.to_flush.pop_first() {
             self.flush(port, next, now);
-        }
-    }
-
-    /// Asks the drive how it is, now and then; hosts are told of a new warning where they wait for such an event.
-    pub(crate) fn watch(&mut self, now: Time) {
-        if now.since(self.looked_at) < LOOK_EVERY {
-            return;
-        }
-        self.looked_at = now;
-        self.keep_news(now);
-        self.ask_for_room();
-        let before = self.drive.warnings();
-        self.drive = self.look();
-        if self.drive.warnings() != before {
-            let ids: Vec<u16> = self.controllers.keys().copied().collect();
-            ids.into_iter().for_each(|id| self.show_health(id, now));
-        }
-    }
-
-    /// Puts true figures into a controller's health page.
-    pub(crate) fn refresh_health(&mut self, id: u16, now: Time) {
-        self.drive = self.look();
-        self.show_health(id, now);
-    }
-
-    fn show_health(&mut self, id: u16, now: Time) {
-        let page = self.served.health(now, self.drive);
-        if let Some(live) = self.controllers.get_mut(&id) {
-            live.controller.set_health(page);
         }
     }
 
