@@ -168,9 +168,9 @@ layout! {
         capacitor, set_capacitor: u16 = 128;
         /// Writes that do not begin at a mapping unit of the drive (indirection unit); their length does not matter.
         unaligned, set_unaligned: u64 = 136;
-        /// Logical blocks in use, of all namespaces (SMART-22, Total NUSE).
+        /// Logical blocks in use, of all namespaces (Total NUSE).
         used, set_used: u64 = 152;
-        /// The same as that of the endurance group's page (SMART-24).
+        /// The same as that of the endurance group's page (Endurance Estimate).
         endurance_estimate, set_endurance_estimate: u128 = 176;
         /// Version of this page's layout.
         version, set_version: u16 = 494;

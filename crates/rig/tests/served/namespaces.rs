@@ -187,8 +187,8 @@ fn self_tests_read_the_drive_and_say_what_they_found() {
     running.end();
 }
 
-/// OCP Datacenter NVMe SSD Specification 2.0 §4.8.2: SMART-22 is what Identify says of the only namespace, SMART-24 what the endurance
-/// group's page says.
+/// Total NUSE and Endurance Estimate of OCP's page (Datacenter NVMe SSD Specification 2.0 §4.8.2) are what Identify says of the only
+/// namespace and what the endurance group's page says.
 #[test]
 fn what_is_used_and_what_can_be_written_are_told_alike() {
     let running = Serving::default().start();
