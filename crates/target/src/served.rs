@@ -99,7 +99,7 @@ impl Served {
         Lifetime { busy: self.before.busy + busy, powered: self.before.powered + powered, ..self.counted() }
     }
 
-    /// A host's command goes to the firmware as `entry`. OCP counts writes that do not begin at a unit (Unaligned I/O); how long they are does
+    /// A host's command goes to the firmware as `entry`. OCP counts writes that do not begin at a unit; how long they are does
     /// not matter.
     pub(crate) fn begin_for_host(&mut self, now: Time, place: (QueueId, u16), namespace: u32, entry: &Submission) {
         let is_write = entry.opcode() == Opcode::Write as u8;
