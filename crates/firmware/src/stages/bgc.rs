@@ -20,7 +20,7 @@
 mod tag;
 
 use crate::message::*;
-use crate::policies::{pick_victim, survey, trans_of};
+use crate::policies::{AtRest, pick_victim, survey, trans_of};
 use crate::stages::rest::Rest;
 use crate::{Drive, Firmware, Flaw, GroupState, Mapping, MappingScheme, Mutation, Note, Settings, Tables, Turn, Work};
 use flash::Operation;
@@ -133,6 +133,8 @@ pub(crate) struct Bgc {
     levels_next: u8,
     /// The TRANS thread to look at next in the background.
     turn_of: u8,
+    /// What to look for there, by TRANS thread.
+    at_rest: Vec<AtRest>,
 }
 
 impl Accepts<ReclaimRequest> for Bgc {}
@@ -155,6 +157,7 @@ impl Bgc {
     ) -> Self {
         let window = vec![None; usize::from(settings.reclaim.window)];
         let victims = Bgc::victims(&settings);
+        let at_rest = (0..settings.parts.trans.into()).map(AtRest::new).collect();
         Bgc {
             index,
             drive,
@@ -174,6 +177,7 @@ impl Bgc {
             levels_from: Time::ZERO,
             levels_next: 0,
             turn_of: index,
+            at_rest,
         }
     }
 
@@ -183,7 +187,7 @@ impl Bgc {
             let Some(ReclaimRequest { trans, merge }) = self.asked.pop_front() else { return };
             if let Some(step) = merge {
                 self.merge(turn, trans, step);
-            } else if !self.choose(turn, trans, true) {
+            } else if !self.choose(turn, trans) {
                 turn.send(
                     self.ways.reclaimed[usize::from(trans)],
                     Reclaimed { trans, asked: true, first: None, sound: true },
@@ -192,15 +196,14 @@ impl Bgc {
         }
     }
 
-    /// Chooses a victim of a TRANS thread and begins; `false` if none has garbage.
-    fn choose(&mut self, turn: &mut Turn<'_>, trans: u8, on_demand: bool) -> bool {
+    /// Begins to reclaim a group that a TRANS thread waits for; `false` if none has garbage.
+    fn choose(&mut self, turn: &mut Turn<'_>, trans: u8) -> bool {
         turn.spend(Work::PickVictim);
-        let groups = &self.tables.groups;
-        let Some(group) = pick_victim(groups, trans.into(), self.settings.reclaim.victim) else {
-            return false;
-        };
-        self.reclaim(turn, trans, group, on_demand);
-        true
+        let victim = pick_victim(&self.tables.groups, trans.into(), self.settings.reclaim.victim);
+        if let Some(group) = victim {
+            self.reclaim(turn, trans, group, true);
+        }
+        victim.is_some()
     }
 
     fn reclaim(&mut self, turn: &mut Turn<'_>, trans: u8, group: u32, on_demand: bool) {
@@ -535,13 +538,9 @@ impl Bgc {
                 self.ask_trans(turn, trans.into(), TransOperation::Tidy, Lpn(trans.into()), 0, Tag::Tidy);
                 return;
             }
-            let survey = survey(&self.tables.groups, trans.into());
-            if let Some(group) = survey.due(self.settings.reclaim.wear_gap) {
+            if let Some(group) = self.at_rest[usize::from(trans)].pick(&self.tables.groups, &self.settings.reclaim) {
+                turn.spend(Work::PickVictim);
                 self.reclaim(turn, trans, group, false);
-                return;
-            }
-            let enough = f64::from(survey.free) >= self.settings.reclaim.background_free * f64::from(survey.owned);
-            if !enough && self.choose(turn, trans, false) {
                 return;
             }
         }

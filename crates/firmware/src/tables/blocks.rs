@@ -47,6 +47,13 @@ const READ_ONLY: usize = 1;
 /// In the same: pages whose program failed and that are not programmed at another place yet.
 const REPLACING: usize = 2;
 
+/// Words that are kept of each TRANS thread's groups, in [`BlockGroups::summary`].
+const KEPT: usize = 2;
+/// Of these: how many are not free.
+const TAKEN: usize = 0;
+/// How often one has become worth looking at.
+const CHANGES: usize = 1;
+
 /// States, valid pages and wear of all groups. Written by the TRANS thread that owns the group; BGC reads, and marks its victims.
 #[derive(Clone, Debug)]
 pub struct BlockGroups {
@@ -63,6 +70,8 @@ pub struct BlockGroups {
     flaws: Words,
     /// Groups that have a flaw, and whether the media are read-only.
     health: Words,
+    /// What the groups of each TRANS thread come to, for who would have to look through them.
+    summary: Words,
     groups: u32,
     journal: u32,
     /// A bit for each group with a bad block from the factory; nothing if there is none.
@@ -76,6 +85,9 @@ pub struct BlockGroups {
     turn_after: Divisor,
     /// Groups of each thread in so many.
     between_turns: Divisor,
+    least_garbage: u32,
+    /// Whether cold groups are moved, whatever garbage they have.
+    levels: bool,
 }
 
 impl BlockGroups {
@@ -94,6 +106,10 @@ impl BlockGroups {
             factory[group as usize / 64] |= 1 << (group % 64);
             state.set(group as usize, GroupState::Retired as u64);
         }
+        let retired: u32 = factory.iter().map(|bits| bits.count_ones()).sum();
+        let in_group = geometry.shape().pages_per_block * planes;
+        let (all, mapped) = (u64::from(groups - journal - retired) * u64::from(in_group), u64::from(drive.pages()));
+        let least_garbage = in_group - (u64::from(in_group) * mapped / all.max(mapped).max(1)) as u32;
         BlockGroups {
             state,
             factory: factory.into(),
@@ -110,9 +126,12 @@ impl BlockGroups {
             incoming: memory.narrow(count),
             flaws: memory.wide(count),
             health: memory.wide(3),
+            summary: memory.wide(KEPT * usize::from(settings.parts.trans).max(1)),
             deal: settings.deal,
             turn_after: Divisor::new(turn_after),
             between_turns: Divisor::new(turn_after / u32::from(settings.parts.trans).max(1)),
+            least_garbage: least_garbage.max(1),
+            levels: settings.reclaim.wear_gap > 0,
         }
     }
 
@@ -204,9 +223,30 @@ impl BlockGroups {
     pub fn planes(&self) -> u32 {
         self.planes.value()
     }
-    /// Groups that a TRANS thread owns.
-    pub(crate) fn owned(&self, trans: u32) -> impl Iterator<Item = u32> + '_ {
-        (0..self.groups).filter(move |&group| self.owner(group) == Some(trans))
+    /// Groups that a TRANS thread owns, in their order.
+    pub(crate) fn owned(&self, trans: u32) -> impl Iterator<Item = u32> + Clone + '_ {
+        let is_even = self.is_even();
+        let turns = self.groups.div_ceil(self.turn_after.value());
+        let places = if is_even { turns * self.between_turns.value() } else { self.groups };
+        let group = move |place| self.dealt(trans, place).unwrap_or(place);
+        let is_its = move |&group: &u32| {
+            if is_even { group < self.groups - self.journal } else { self.owner(group) == Some(trans) }
+        };
+        (0..places).map(group).filter(is_its)
+    }
+    /// Pages of a group that hold nothing valid, from which on it is worth moving the rest while there is still room. Once there is none
+    /// all that is not mapped is garbage, so the best victim has this share at least: whoever waits gets one no worse.
+    pub(crate) fn least_garbage(&self) -> u32 {
+        self.least_garbage
+    }
+    /// How often a group of a TRANS thread has come to [`BlockGroups::least_garbage`], got a flaw, or was erased. Looking through all
+    /// groups takes long; as long as this stays the same there is none worth reclaiming that was not there before.
+    pub(crate) fn changes(&self, trans: u32) -> u64 {
+        self.summary.get(trans as usize * KEPT + CHANGES)
+    }
+    /// How many groups of a TRANS thread are not free.
+    pub(crate) fn taken(&self, trans: u32) -> u32 {
+        self.summary.get(trans as usize * KEPT + TAKEN) as u32
     }
     /// The first block of a group.
     pub fn first_block(&self, group: u32) -> BlockId {
@@ -229,7 +269,20 @@ impl BlockGroups {
     }
     /// Sets a group's state.
     pub fn set_state(&self, group: u32, state: GroupState) {
+        let before = self.state(group);
         self.state.set(group as usize, state as u64);
+        let Some(owner) = self.owner(group) else { return };
+        match (before, state) {
+            (GroupState::Free, GroupState::Free) => {}
+            (GroupState::Free, _) => self.keep(owner, TAKEN, 1),
+            (_, GroupState::Free) => {
+                self.keep(owner, TAKEN, u64::MAX);
+                // It has worn.
+                self.keep(owner, CHANGES, 1);
+            }
+            (_, GroupState::Closed) => self.may_be_worth_it(group),
+            _ => {}
+        }
     }
     /// Valid pages of a group.
     pub fn valid_count(&self, group: u32) -> u32 {
@@ -278,6 +331,7 @@ impl BlockGroups {
     pub(crate) fn mark(&self, group: u32, flaw: Flaw) {
         if self.owner(group).is_some() && self.flaws.fetch_bits(group as usize, flaw as u64) == 0 {
             self.health.fetch_add(FLAWED, 1);
+            self.may_be_worth_it(group);
         }
     }
     /// Whether a group has a flaw.
@@ -349,7 +403,10 @@ impl BlockGroups {
     }
     /// A page that was moved to this place is mapped there, or will not be.
     pub(crate) fn arrived(&self, to: Ppn) {
-        self.incoming.fetch_add(self.of(to) as usize, u64::MAX);
+        let group = self.of(to);
+        if self.incoming.fetch_add(group as usize, u64::MAX) == 1 {
+            self.may_be_worth_it(group);
+        }
     }
     /// Whether all pages that were moved to a full group have arrived: only then its valid pages are all that it holds.
     pub(crate) fn is_settled(&self, group: u32) -> bool {
@@ -379,6 +436,7 @@ impl BlockGroups {
     pub(crate) fn exchange_valid(&self, turn: &mut Turn<'_>, old: Option<Ppn>, new: Option<Ppn>) {
         if let Some(old) = old {
             turn.fetch_add(&self.valid_count, self.of(old) as usize, u64::MAX);
+            self.became_garbage(old);
             self.valid.clear_bits(old.0 as usize / 64, 1 << (old.0 % 64));
         }
         if let Some(new) = new {
@@ -437,6 +495,28 @@ impl BlockGroups {
         // One TRANS thread owns the group, so a load and a store do.
         let count = turn.load(&self.valid_count, group);
         turn.store(&self.valid_count, group, if more { count + 1 } else { count - 1 });
+        if !more {
+            self.became_garbage(ppn);
+        }
+    }
+    /// A page is valid no more.
+    #[inline]
+    fn became_garbage(&self, ppn: Ppn) {
+        let group = self.of(ppn);
+        if self.valid_count(group) == self.pages() - self.least_garbage {
+            self.may_be_worth_it(group);
+        }
+    }
+    /// A group is not what it was when it was looked at.
+    fn may_be_worth_it(&self, group: u32) {
+        let has_garbage = || self.valid_count(group) <= self.pages() - self.least_garbage;
+        let is_worth_it = self.levels || self.has_flaw(group) || has_garbage();
+        if let Some(owner) = self.owner(group).filter(|_| is_worth_it) {
+            self.keep(owner, CHANGES, 1);
+        }
+    }
+    fn keep(&self, owner: u32, what: usize, change: u64) {
+        self.summary.fetch_add(owner as usize * KEPT + what, change);
     }
 }
 

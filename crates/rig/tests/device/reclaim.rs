@@ -1,12 +1,12 @@
 //! Reclaim, wear and the journal: overwritten many times, a drive keeps every page, spreads its wear, and uses idle time.
 
 use crate::small::{Small, processor};
-use firmware::ReclaimSettings;
 use firmware::architecture::ARCHITECTURES;
+use firmware::{MappingScheme, ReclaimSettings};
 use flash::MediaFault;
 use host::{Pace, Phase};
 use report::Summary;
-use rig::{Device, Session, SessionError};
+use rig::{Device, Fill, Session, SessionError};
 use units::{Bytes, Span};
 use workload::{Arrivals, Parameters, Pattern, Recipe, Share};
 
@@ -73,11 +73,42 @@ fn in_idle_periods_groups_are_reclaimed_before_anybody_waits() {
     }
 }
 
+/// A full drive has few free groups, and nothing to reclaim: moving whole groups would wear it and gain nothing. That holds for a drive
+/// that has garbage, too, once no group has enough.
+#[test]
+fn a_drive_that_nobody_writes_comes_to_rest() {
+    for &architecture in ARCHITECTURES {
+        let moved = |mapping, fill, ios| {
+            let small = Small { architecture, mapping, fill, queues: 1, depth: 1, ..Small::default() };
+            let mut device = small.device();
+            device.settings.reclaim.background_free = 0.9;
+            // Some reads, and a minute of rest.
+            let rare = Arrivals::Bursty { per_second: 10_000.0, lead_ms: 0.0, on_ms: 1.0, off_ms: 60_000.0 };
+            let recipe = Recipe { arrivals: rare, ..Recipe::fixed("reads", Pattern::Random, 1.0, 4096) };
+            let source = recipe.source(&Parameters::new(small.sectors(), 1)).expect("a drawable workload");
+            let phase = Phase { ios: Some(ios), ..Phase::new("reads", Box::new(source), Pace::Timed) };
+            good(&device, phase).gc.expect("it reclaims").pages_moved
+        };
+        let states = [
+            // Its last groups are not written to their end: these may be moved, once.
+            (MappingScheme::Page, Fill::Sequential),
+            (MappingScheme::Hybrid { log_blocks: 1, data_blocks: 8 }, Fill::Sequential),
+            (MappingScheme::Page, Fill::Random { times: 2.0 }),
+        ];
+        for (mapping, fill) in states {
+            let [soon, later] = [40, 400].map(|ios| moved(mapping, fill, ios));
+            let name = architecture.name();
+            assert_eq!(soon, later, "{name}, {mapping:?}, {fill:?}: pages moved in minutes, and in tens of them");
+            assert_eq!(soon > 1_000, fill != Fill::Sequential, "{name}, {mapping:?}, {fill:?}: {soon} pages moved");
+        }
+    }
+}
+
 /// One read at a time leaves moments in which no thread has a command; they are no rest, however often a look falls into one.
 #[test]
 fn reads_one_after_another_leave_no_time_to_reclaim_in() {
     for &architecture in ARCHITECTURES {
-        let fill = rig::Fill::Random { times: 2.0 };
+        let fill = Fill::Random { times: 2.0 };
         let small = Small { architecture, fill, queues: 1, depth: 1, ..Small::default() };
         let blocks = |background, arrivals, ios| {
             let mut device = small.device();

@@ -6,7 +6,7 @@
 
 use super::poll::Poll;
 use crate::message::*;
-use crate::policies::{pick_victim, survey};
+use crate::policies::{AtRest, pick_victim};
 use crate::stages::rest::look_after;
 use crate::stages::trans::{self, Places};
 use crate::tables::Pipeline;
@@ -49,6 +49,7 @@ pub(crate) struct Ftl {
     /// The logical page of each physical one, plus 1: made when reclaim first asks, so that a drive without reclaim is spared it.
     owners: Vec<u32>,
     last_at: Time,
+    at_rest: AtRest,
     poll: Poll,
 }
 
@@ -70,6 +71,7 @@ impl Ftl {
             held: VecDeque::new(),
             owners: Vec::new(),
             last_at: Time::ZERO,
+            at_rest: AtRest::new(0),
             poll: Poll::new(settings.pipeline.poll),
         }
     }
@@ -131,10 +133,13 @@ impl Ftl {
     }
 
     fn choose(&mut self, turn: &mut Turn<'_>, on_demand: bool) -> bool {
-        turn.spend(Work::PickVictim);
         let (groups, settings) = (&self.tables.groups, &self.settings.reclaim);
-        let cold = if on_demand { None } else { survey(groups, 0).due(settings.wear_gap) };
-        let Some(group) = cold.or_else(|| pick_victim(groups, 0, settings.victim)) else { return false };
+        let victim =
+            if on_demand { pick_victim(groups, 0, settings.victim) } else { self.at_rest.pick(groups, settings) };
+        if on_demand || victim.is_some() {
+            turn.spend(Work::PickVictim);
+        }
+        let Some(group) = victim else { return false };
         groups.set_state(group, GroupState::Victim);
         self.victim = Some(Victim { group, next: 0, moved: 0, on_demand, since: turn.now() });
         if self.owners.is_empty() {
@@ -203,15 +208,11 @@ impl Ftl {
 
     /// In the background: whether the drive is idle long enough, and whether anything is worth reclaiming.
     fn look(&mut self, turn: &mut Turn<'_>) {
-        let settings = self.settings.reclaim;
-        if self.victim.is_some() || !settings.background || turn.now().since(self.last_at) < settings.idle {
+        let (settings, rested) = (self.settings.reclaim, turn.now().since(self.last_at));
+        if self.victim.is_some() || !settings.background || rested < settings.idle {
             return;
         }
-        let survey = survey(&self.tables.groups, 0);
-        let enough = f64::from(survey.free) >= settings.background_free * f64::from(survey.owned);
-        if !enough || survey.due(settings.wear_gap).is_some() {
-            self.choose(turn, false);
-        }
+        self.choose(turn, false);
     }
 }
 

@@ -12,7 +12,7 @@
 
 use super::worker::{Step, Worker};
 use crate::message::*;
-use crate::policies::{pick_victim, survey};
+use crate::policies::{AtRest, pick_victim};
 use crate::stages::rest::Rest;
 use crate::{GroupState, Note, Turn, VictimPolicy, Work};
 use flash::Operation;
@@ -59,8 +59,10 @@ pub(super) struct Reclaim {
     moved: u32,
     erases_left: u32,
     since: Time,
-    in_background: bool,
+    /// The group that was chosen while the drive was idle, if nobody waits for room.
+    in_background: Option<u32>,
     rest: Rest,
+    at_rest: AtRest,
 }
 
 impl Reclaim {
@@ -76,8 +78,9 @@ impl Reclaim {
             moved: 0,
             erases_left: 0,
             since: Time::ZERO,
-            in_background: false,
+            in_background: None,
             rest: Rest::default(),
+            at_rest: AtRest::new(0),
         }
     }
 }
@@ -162,7 +165,7 @@ impl Worker {
 
     /// Chooses a victim and takes a group for what is valid there, under both locks.
     fn start(&mut self, turn: &mut Turn<'_>) {
-        let on_demand = !self.reclaim.in_background;
+        let on_demand = self.reclaim.in_background.is_none();
         if self.shared.tables.groups.is_read_only() {
             self.give_up(turn);
             return;
@@ -175,7 +178,7 @@ impl Worker {
         }
         turn.spend(Work::PickVictim);
         let groups = self.shared.tables.groups.clone();
-        let Some(group) = self.choose(on_demand) else {
+        let Some(group) = self.choose() else {
             if on_demand {
                 assert!(self.shared.pool.was_cut(), "worker{} has no room and there is no garbage", self.index);
                 groups.set_read_only();
@@ -197,7 +200,7 @@ impl Worker {
 
     /// Nothing is reclaimed: the page goes on without room, as far as a drive that takes no more writes can.
     fn give_up(&mut self, turn: &mut Turn<'_>) {
-        let on_demand = !self.reclaim.in_background;
+        let on_demand = self.reclaim.in_background.is_none();
         self.stop(turn);
         if on_demand {
             self.begin_page(turn);
@@ -208,20 +211,22 @@ impl Worker {
 
     fn stop(&mut self, turn: &mut Turn<'_>) {
         self.reclaim.phase = Phase::Resting;
-        self.reclaim.in_background = false;
+        self.reclaim.in_background = None;
         turn.unlock(&self.shared.pool.free);
         turn.unlock(&self.shared.pool.reclaim);
     }
 
-    /// In the background a cold group goes first where wear differs too much. After a power cut in the midst of a reclaim there may
-    /// be less room than a group has valid pages: then it is the one that has fewest, if there is room for these.
-    fn choose(&self, on_demand: bool) -> Option<u32> {
+    /// What was chosen in the background, if it is still there. After a power cut in the midst of a reclaim there may be less room than a
+    /// group has valid pages: then, where a page waits, it is the one that has fewest, if there is room for these.
+    fn choose(&self) -> Option<u32> {
         let (groups, settings) = (&self.shared.tables.groups, &self.shared.settings.reclaim);
-        let cold = if on_demand { None } else { survey(groups, 0).due(settings.wear_gap) };
-        let usual = cold.or_else(|| pick_victim(groups, 0, settings.victim));
         let room = self.points.room() + self.shared.pool.room();
         let fits = |group: &u32| groups.valid_count(*group) <= room;
-        usual.filter(fits).or_else(|| pick_victim(groups, 0, VictimPolicy::Greedy).filter(fits))
+        if let Some(group) = self.reclaim.in_background {
+            return Some(group).filter(|&group| groups.state(group) == GroupState::Closed).filter(fits);
+        }
+        let usual = pick_victim(groups, 0, settings.victim).filter(fits);
+        usual.or_else(|| pick_victim(groups, 0, VictimPolicy::Greedy).filter(fits))
     }
 
     /// Starts the move of further valid pages; when there is none left, the erase.
@@ -314,7 +319,7 @@ impl Worker {
     /// The victim is erased: back into the pool with it.
     fn end(&mut self, turn: &mut Turn<'_>) {
         let (group, moved, since) = (self.reclaim.group, self.reclaim.moved, self.reclaim.since);
-        let on_demand = !self.reclaim.in_background;
+        let on_demand = self.reclaim.in_background.is_none();
         self.shared.pool.give_back(turn, group);
         turn.note(Note::GroupReclaimed { moved, on_demand, since });
         if self.shared.pool.is_short() {
@@ -340,13 +345,12 @@ impl Worker {
         let now = turn.now();
         let rest = self.reclaim.rest.look(now, &self.shared.tables, self.shared.workers);
         turn.wake_at(self.reclaim.rest.next_look(now));
-        if self.step == Step::Idle && rest.is_some_and(|since| now.since(since) >= settings.idle) {
-            let survey = survey(&self.shared.tables.groups, 0);
-            let enough = f64::from(survey.free) >= settings.background_free * f64::from(survey.owned);
-            if !enough || survey.due(settings.wear_gap).is_some() {
-                self.reclaim.in_background = true;
-                self.ask_to_reclaim(turn);
-            }
+        if self.step != Step::Idle || rest.is_none_or(|since| now.since(since) < settings.idle) {
+            return;
+        }
+        self.reclaim.in_background = self.reclaim.at_rest.pick(&self.shared.tables.groups, &settings);
+        if self.reclaim.in_background.is_some() {
+            self.ask_to_reclaim(turn);
         }
     }
 }

@@ -222,11 +222,11 @@ impl HybridPlaces {
         LogFill { written, valid: self.groups.valid_count(group), in_place: in_place.is_some(), opened }
     }
 
-    /// The log group to merge: of one set, or of all.
-    fn pick(&self, set: Option<u32>) -> Option<u32> {
+    /// The log group to merge, of those that may be.
+    fn pick(&self, may_be: impl Fn(&Log) -> bool) -> Option<u32> {
         let first = self.map.share(self.trans()).slots.start;
         let logs = (first..).zip(&self.logs).filter_map(|(slot, log)| log.as_ref().map(|log| (slot, log)));
-        let candidates = logs.filter(|(_, log)| set.is_none_or(|set| log.set == set));
+        let candidates = logs.filter(|(_, log)| may_be(log));
         pick_log(candidates.map(|(slot, log)| (slot, self.fill(log))), self.groups.pages())
     }
 
@@ -240,17 +240,17 @@ impl HybridPlaces {
     fn pick_for(&self, lpn: Lpn) -> Option<u32> {
         let set = self.map.place(lpn).set;
         let all_open = self.map.logs(set).count() as u32 >= self.map.logs_per_set();
-        self.pick(all_open.then_some(set))
+        self.pick(|log| !all_open || log.set == set)
     }
 
     /// What is merged before a write must wait for it: a set whose log groups are full, or any when no more can be opened.
     fn pick_ahead(&mut self) -> Option<u32> {
         while let Some(set) = self.full_sets.pop_front() {
             if self.is_full(set) {
-                return self.pick(Some(set));
+                return self.pick(|log| log.set == set);
             }
         }
-        if self.spare() == 0 { self.pick(None) } else { None }
+        if self.spare() == 0 { self.pick(|_| true) } else { None }
     }
 
     fn begin(&mut self, turn: &mut Turn<'_>, slot: u32) -> MergeStep {
@@ -318,15 +318,18 @@ impl HybridPlaces {
     /// The block whose data group was erased least, if the wear differs too much and it can go to a group that is worn more
     /// (static wear levelling): else the free groups are used up first anyway.
     fn coldest(&self) -> Option<(u32, u32)> {
+        let gap = self.reclaim.wear_gap;
+        if gap == 0 {
+            return None;
+        }
         let wear = |group: u32| self.groups.erase_count(group);
         let blocks = self.map.share(self.trans()).blocks.clone();
         let data = blocks.filter_map(|block| self.map.data_unpriced(block).map(|group| (wear(group), block)));
         let (least, block) = data.min()?;
         let most = self.groups.owned(self.index.into()).map(wear).max()?;
         let set = self.map.place_in(self.trans(), block, 0).set;
-        let gap = self.reclaim.wear_gap;
         let pays = self.free.least_wear(self.map.lane(self.trans(), set)).is_some_and(|wear| wear > least);
-        (gap > 0 && most - least > gap && pays).then_some((block, set))
+        (most - least > gap && pays).then_some((block, set))
     }
 }
 
@@ -428,7 +431,9 @@ impl Places for HybridPlaces {
             return Some(self.replace(turn, block, group, 0));
         }
         let enough = f64::from(self.spare()) >= self.reclaim.background_free * f64::from(self.owned);
-        let slot = if enough { None } else { self.pick(None) };
+        // A log group that takes further pages is merged only if that moves none: the more it takes, the more a merge is worth.
+        let is_worth_it = |log: &Log| log.written == self.groups.pages() || self.groups.valid_count(log.group) == 0;
+        let slot = if enough { None } else { self.pick(is_worth_it) };
         slot.map(|slot| self.begin(turn, slot))
     }
 }
