@@ -73,8 +73,25 @@ pub struct LockSettings {
     pub unit: Bytes,
     /// Whether a request for a held range goes to its owner instead of waiting.
     pub forwarding: bool,
+    /// By how many commands an owner may be ahead of who asks, for a request to be forwarded to it.
+    pub forwarding_lead: u16,
     /// Where instances share the buffer and the mapping: regions of each, with a lock of its own.
     pub regions: u16,
+}
+
+impl LockSettings {
+    fn check(&self, page: Bytes) -> Result<(), SettingsError> {
+        if !self.unit.0.is_power_of_two() || self.unit < page || self.unit > LOCK_REGION {
+            return refuse("lock.unit_bytes", self.unit.0.to_string(), "a power of two from the page size to 1 MiB");
+        }
+        if self.forwarding_lead == 0 {
+            return refuse("lock.forwarding_lead", "0".into(), "1 to 65535");
+        }
+        if !(1..=64).contains(&self.regions) {
+            return refuse("lock.regions", self.regions.to_string(), "1 to 64");
+        }
+        Ok(())
+    }
 }
 
 /// The burst buffer (DeepFlash §4.3, §5.3).
@@ -215,6 +232,10 @@ pub struct SettingsError {
     pub expected: String,
 }
 
+fn refuse(key: &str, value: String, expected: &str) -> Result<(), SettingsError> {
+    Err(SettingsError { key: key.into(), value, expected: expected.into() })
+}
+
 /// Bytes of the regions that ILOCK threads are dealt: no lock range reaches over more than one.
 pub const LOCK_REGION: Bytes = Bytes::mib(1);
 
@@ -232,17 +253,8 @@ impl Settings {
 
     /// Checks the relations that every architecture needs.
     pub fn check(&self, page: Bytes) -> Result<(), SettingsError> {
-        let refuse = |key: &str, value: String, expected: &str| {
-            Err(SettingsError { key: key.into(), value, expected: expected.into() })
-        };
         self.threads.check()?;
-        let unit = self.lock.unit;
-        if !unit.0.is_power_of_two() || unit < page || unit > LOCK_REGION {
-            return refuse("lock.unit_bytes", unit.0.to_string(), "a power of two from the page size to 1 MiB");
-        }
-        if !(1..=64).contains(&self.lock.regions) {
-            return refuse("lock.regions", self.lock.regions.to_string(), "1 to 64");
-        }
+        self.lock.check(page)?;
         if self.commands < 2 || self.commands > 8192 {
             return refuse("firmware.commands", self.commands.to_string(), "2 to 8192");
         }

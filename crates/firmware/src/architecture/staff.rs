@@ -360,7 +360,7 @@ impl Site<'_> {
             let nvmq = connect(plan, slot, &groups.nvmq, 2 * bounds.commands);
             let joins = connect(plan, slot, &groups.nvmq, 2 * bounds.commands);
             let (queues, lock) = (materials.drive.shape().queues, materials.settings.lock);
-            let ilock = Ilock::new(index as u8, nvmq, joins, lock.forwarding, lock.unit, queues);
+            let ilock = Ilock::new(index as u8, nvmq, joins, lock, queues);
             crew.seat(slot, Part::Ilock, ilock);
         }
     }

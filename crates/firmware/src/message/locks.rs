@@ -71,6 +71,8 @@ pub struct LockRequest {
     pub waits: bool,
     /// Its slot at that thread.
     pub slot: u16,
+    /// How many commands that thread has under way.
+    pub under_way: u16,
 }
 
 /// A ticket that was dealt will not be used.
@@ -133,4 +135,8 @@ pub struct LockRelease {
     pub lock: LockId,
     /// Grants and forwards served.
     pub served: u32,
+    /// Who held it.
+    pub nvmq: u8,
+    /// How many commands that thread has under way.
+    pub under_way: u16,
 }

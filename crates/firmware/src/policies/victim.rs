@@ -11,6 +11,8 @@ pub(crate) fn pick_victim(groups: &BlockGroups, owner: u32, policy: VictimPolicy
 #[derive(Debug)]
 pub(crate) struct AtRest {
     owner: u32,
+    /// With fewer free groups nothing is reclaimed here: they are for what is reclaimed on demand.
+    kept: u32,
     /// How many there are, counted when first asked.
     owned: Option<u32>,
     /// Whether too few groups were free, and how often anything had changed, when they were last looked through.
@@ -18,9 +20,9 @@ pub(crate) struct AtRest {
 }
 
 impl AtRest {
-    /// For the groups of a TRANS thread.
-    pub(crate) fn new(owner: u32) -> Self {
-        AtRest { owner, owned: None, seen: None }
+    /// For the groups of a TRANS thread, of which so many free ones are kept for what is reclaimed on demand.
+    pub(crate) fn new(owner: u32, kept: u32) -> Self {
+        AtRest { owner, kept, owned: None, seen: None }
     }
 
     /// A group that is due whatever garbage it has, or else, as long as too few are free, the best one that has enough of it. All groups
@@ -31,7 +33,7 @@ impl AtRest {
         let is_short = f64::from(free) < settings.background_free * f64::from(owned);
         let may_be_due = settings.wear_gap > 0 || groups.flawed() > 0;
         let now = (is_short, groups.changes(self.owner));
-        if !(is_short || may_be_due) || self.seen.replace(now) == Some(now) {
+        if free < self.kept || !(is_short || may_be_due) || self.seen.replace(now) == Some(now) {
             return None;
         }
         let due = if may_be_due { survey(groups, self.owner).due(settings.wear_gap) } else { None };

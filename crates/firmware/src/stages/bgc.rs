@@ -22,6 +22,7 @@ mod tag;
 use crate::message::*;
 use crate::policies::{AtRest, pick_victim, survey, trans_of};
 use crate::stages::rest::Rest;
+use crate::tables::RESERVED_GROUPS;
 use crate::{Drive, Firmware, Flaw, GroupState, Mapping, MappingScheme, Mutation, Note, Settings, Tables, Turn, Work};
 use flash::Operation;
 use stage::{Accepts, Address, Stage};
@@ -157,7 +158,7 @@ impl Bgc {
     ) -> Self {
         let window = vec![None; usize::from(settings.reclaim.window)];
         let victims = Bgc::victims(&settings);
-        let at_rest = (0..settings.parts.trans.into()).map(AtRest::new).collect();
+        let at_rest = (0..settings.parts.trans.into()).map(|trans| AtRest::new(trans, RESERVED_GROUPS + 1)).collect();
         Bgc {
             index,
             drive,
@@ -487,7 +488,7 @@ impl Bgc {
             .filter(|trans| u16::from(*trans) % self.settings.parts.bgc == self.index.into());
         // Closed groups first: what is open may soon be closed anyway.
         let found = mine.map(|trans| (trans, survey(groups, trans.into()))).find_map(|(trans, survey)| {
-            let group = survey.flawed.filter(|_| survey.free > crate::tables::RESERVED_GROUPS + 1)?;
+            let group = survey.flawed.filter(|_| survey.free > RESERVED_GROUPS + 1)?;
             Some((trans, group))
         });
         let Some((trans, group)) = found else { return };
@@ -515,7 +516,7 @@ impl Bgc {
         let in_turn = (0..threads).map(|step| (self.levels_next + step) % threads);
         let mine = in_turn.filter(|trans| trans % parts == self.index);
         let found = mine.map(|trans| (trans, survey(&self.tables.groups, trans.into()))).find_map(|(trans, survey)| {
-            let group = survey.due(settings.wear_gap).filter(|_| survey.free > crate::tables::RESERVED_GROUPS)?;
+            let group = survey.due(settings.wear_gap).filter(|_| survey.free > RESERVED_GROUPS)?;
             Some((trans, group))
         });
         if let Some((trans, group)) = found {

@@ -98,6 +98,11 @@ impl HeldRanges {
         node.owner
     }
 
+    /// Who holds one.
+    pub(super) fn owner(&self, number: u16) -> u8 {
+        self.nodes[usize::from(number)].owner
+    }
+
     /// One is given back so many times; if nobody holds it any more, what it covered.
     pub(super) fn give_back(&mut self, number: u16, served: u32) -> Option<LockedRange> {
         let node = &mut self.nodes[usize::from(number)];

@@ -2,8 +2,9 @@
 //! what the work on them is priced as; here they stand in chains by lock region, which finds the same ranges faster.
 //!
 //! A request for a free range makes the asking NVMQ thread its owner. A request for a held range waits, or, with forwarding,
-//! is sent on to the owner; where it reaches beyond what is held, what the owner holds grows. A node lives until its owner has
-//! given back every grant and forward that was counted on it, so an owner can release while a forward is still on its way to it.
+//! is sent on to the owner, unless that has far more to do than who asks; where it reaches beyond what is held, what the owner holds
+//! grows. A node lives until its owner has given back every grant and forward that was counted on it, so an owner can release while a
+//! forward is still on its way to it.
 //!
 //! Order: the requests of one submission queue are admitted in the order of their tickets. A request that arrives before its
 //! predecessor, because another thread took it, is kept until the gap is closed.
@@ -12,17 +13,19 @@ use crate::message::{
     LockId, LockJoin, LockRelease, LockReply, LockRequest, LockSkip, LockedRange, Message, NO_TICKET, next_ticket,
 };
 use crate::stages::held::{HeldRanges, Met};
-use crate::{Firmware, Turn, Work};
+use crate::{Firmware, LockSettings, Turn, Work};
 use stage::{Accepts, Address, Stage};
 use std::collections::VecDeque;
-use units::{Bytes, QueueId};
+use units::QueueId;
 
 /// One ILOCK thread, for its share of the lock regions.
 pub(crate) struct Ilock {
     thread: u8,
     nvmq: Vec<Address<LockReply>>,
     joins: Vec<Address<LockJoin>>,
-    forwarding: bool,
+    settings: LockSettings,
+    /// The commands that each NVMQ thread had under way when it was last heard of.
+    under_way: Vec<u16>,
     held: HeldRanges,
     /// Requests for held ranges, in the order they were admitted.
     waiting: VecDeque<LockRequest>,
@@ -42,17 +45,17 @@ impl Ilock {
         thread: u8,
         nvmq: Vec<Address<LockReply>>,
         joins: Vec<Address<LockJoin>>,
-        forwarding: bool,
-        unit: Bytes,
+        settings: LockSettings,
         queues: u32,
     ) -> Self {
         let next_ticket = vec![0; queues as usize + 1];
         Ilock {
             thread,
+            under_way: vec![0; nvmq.len()],
             nvmq,
             joins,
-            forwarding,
-            held: HeldRanges::new(unit),
+            settings,
+            held: HeldRanges::new(settings.unit),
             waiting: VecDeque::new(),
             next_ticket,
             early: Vec::new(),
@@ -83,6 +86,7 @@ impl Ilock {
 
     fn admit(&mut self, turn: &mut Turn<'_>, request: LockRequest) {
         turn.spend_times(Work::SearchLock, self.depth());
+        self.under_way[usize::from(request.nvmq)] = request.under_way;
         let behind = self.waiting.iter().any(|earlier| earlier.range.meets(request.range));
         match self.held.met_by(request.range) {
             None if !behind => self.grant(turn, request, false),
@@ -93,7 +97,17 @@ impl Ilock {
 
     /// Whether a request need not wait for the last range that it meets, because its owner can serve it: what lies before is free.
     fn may_share(&self, request: &LockRequest, met: Met) -> bool {
-        self.forwarding && !request.waits && met.alone
+        self.settings.forwarding
+            && !request.waits
+            && met.alone
+            && self.has_time(self.held.owner(met.number), request.nvmq)
+    }
+
+    /// Whether an owner has not so much more to do than who asks that a request had better wait. An owner that is behind keeps its ranges
+    /// longer, so that more requests meet them: if all were forwarded, the slowest thread would come to own whatever is hot.
+    fn has_time(&self, owner: u8, asker: u8) -> bool {
+        let under_way = |thread: u8| u32::from(self.under_way[usize::from(thread)]);
+        owner == asker || under_way(owner) < under_way(asker) + u32::from(self.settings.forwarding_lead)
     }
 
     /// Sends a request on to the owner of a range that it meets; where it reaches beyond that, the range grows.
@@ -126,6 +140,7 @@ impl Ilock {
 
     fn release(&mut self, turn: &mut Turn<'_>, release: LockRelease) {
         turn.spend_times(Work::SearchLock, self.depth());
+        self.under_way[usize::from(release.nvmq)] = release.under_way;
         let Some(freed) = self.held.give_back(release.lock.number, release.served) else { return };
         turn.spend(Work::RemoveLock);
         self.serve_waiting(turn, freed);

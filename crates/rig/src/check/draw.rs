@@ -53,6 +53,7 @@ impl Draw {
         let lock = LockSettings {
             unit: self.of(&[Bytes::kib(4), Bytes::kib(256), Bytes::mib(1)]),
             forwarding: self.coin(),
+            forwarding_lead: self.of(&[1, 16, u16::MAX]),
             regions: self.of(&[1, 2, 4]),
         };
         let parts = architecture.parts(&Settings { threads, lock, ..Small::default().settings() });

@@ -63,6 +63,18 @@ fn forwarding_and_small_units_spare_the_wait_for_a_range() {
     assert!(fine < coarse / 2, "1 MiB {coarse}, a page {fine}");
 }
 
+/// Where all that is asked for lies in a few ranges, the slowest owner would keep what it has and be forwarded ever more.
+#[test]
+fn an_owner_that_is_behind_is_forwarded_no_more() {
+    let iops = |lead| {
+        let mut device = Small { fill: Fill::Sequential, queues: 4, depth: 48, ..Small::default() }.device();
+        (device.settings.lock.forwarding, device.settings.lock.forwarding_lead) = (true, lead);
+        run(&device, 0.0, 4 * 512, 4096).iops
+    };
+    let [none, some] = [u16::MAX, 16].map(iops);
+    assert!(some > 1.3 * none, "any lead {none}, 16 commands {some}");
+}
+
 #[test]
 fn an_inquiry_has_its_line_and_its_turn_within_it() {
     let device = deepflash();

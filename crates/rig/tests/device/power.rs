@@ -19,19 +19,19 @@ const FOUND: &[(Mutation, u64, u64)] = &[
     (Mutation::LoseEvicted, 0, 16),
     (Mutation::AnswerEarly, 0, 16),
     (Mutation::FlushEarly, 0, 16),
-    (Mutation::EraseUnfenced, 688, 16),
+    (Mutation::EraseUnfenced, 5056, 16),
     (Mutation::ShortScan, 0, 16),
     (Mutation::OldestWins, 0, 16),
     (Mutation::VersionsAnew, 24, 16),
     (Mutation::WrongCount, 0, 16),
-    (Mutation::ForgetDiscard, 8, 16),
+    (Mutation::ForgetDiscard, 0, 16),
     (Mutation::DrainHalf, 0, 16),
     (Mutation::ReuseBeforeCheckpoint, 48, 16),
     (Mutation::DropCheckpointTail, 16, 16),
-    (Mutation::CommitUnfenced, 240, 16),
-    (Mutation::TrustTornCheckpoint, 40, 16),
+    (Mutation::CommitUnfenced, 128, 16),
+    (Mutation::TrustTornCheckpoint, 0, 16),
     (Mutation::MisdirectRead, 0, 16),
-    (Mutation::KeepReplacedNumber, 320, 16),
+    (Mutation::KeepReplacedNumber, 336, 16),
     (Mutation::FillBadGroup, 0, 16),
 ];
 
@@ -51,6 +51,17 @@ fn what_was_promised_survives_power_cuts() {
     assert_eq!(outcome.totals.len(), ARCHITECTURES.len(), "every architecture has its turn");
     for (architecture, totals) in &outcome.totals {
         assert!(totals.torn_pages > 0 && totals.erases > 0, "nothing to lose on {architecture}: {totals:?}");
+    }
+}
+
+/// Runs that once failed, as long as what is drawn from a seed stays what it is.
+#[test]
+fn what_once_failed_holds() {
+    // A cut amid the reclaim of eight groups left no room to reclaim as many again.
+    for seed in [9_597] {
+        if let Err(failure) = Case::of_seed(seed).run() {
+            panic!("{failure}");
+        }
     }
 }
 

@@ -86,6 +86,7 @@ impl Nvmq {
                 segment: index as u8,
                 waits: command.segment_count > 1 || command.card.tickets[index] == NO_TICKET,
                 slot,
+                under_way: self.slots.used() as u16,
                 key: command.card.key,
             };
             turn.send(self.ways.locks[thread], request);
@@ -538,7 +539,10 @@ impl Nvmq {
     fn leave(&mut self, turn: &mut Turn<'_>, record: u16, segment: u8, key: CommandKey) {
         match self.ranges.leave(record, key, segment) {
             Left::Alone(lock, served) => {
-                turn.send(self.ways.releases[usize::from(lock.thread)], LockRelease { lock, served, key });
+                turn.send(
+                    self.ways.releases[usize::from(lock.thread)],
+                    LockRelease { lock, served, key, nvmq: self.index, under_way: self.slots.used() as u16 },
+                );
             }
             Left::Shared => {
                 while let Some((slot, segment)) = self.ranges.next_runnable(record) {

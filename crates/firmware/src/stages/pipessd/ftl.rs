@@ -71,7 +71,7 @@ impl Ftl {
             held: VecDeque::new(),
             owners: Vec::new(),
             last_at: Time::ZERO,
-            at_rest: AtRest::new(0),
+            at_rest: AtRest::new(0, 0),
             poll: Poll::new(settings.pipeline.poll),
         }
     }

@@ -80,7 +80,7 @@ impl Reclaim {
             since: Time::ZERO,
             in_background: None,
             rest: Rest::default(),
-            at_rest: AtRest::new(0),
+            at_rest: AtRest::new(0, 0),
         }
     }
 }

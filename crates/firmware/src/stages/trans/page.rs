@@ -53,6 +53,8 @@ pub(super) struct PagePlaces {
     closings: u32,
     /// Groups to have reclaimed at a time: no more than a quarter of the spare ones, for each keeps one free.
     victims: u32,
+    /// Whether a power cut left fewer free groups than victims need, and they have not become enough since.
+    is_short: bool,
     /// BGC found no garbage, and no group was closed since.
     barren: bool,
     backup: Backup,
@@ -76,7 +78,7 @@ impl PagePlaces {
         for point in &open {
             tables.die_points.fetch_add(groups.die(point.group) as usize, 1);
         }
-        PagePlaces {
+        let mut places = PagePlaces {
             index,
             map,
             planes: groups.planes(),
@@ -92,10 +94,13 @@ impl PagePlaces {
             groups,
             free,
             victims,
+            is_short: false,
             barren: false,
             backup,
             mutation: settings.mutation,
-        }
+        };
+        places.is_short = places.must_stop();
+        places
     }
 
     fn allocate(&mut self, turn: &mut Turn<'_>, reserve: usize) -> Ppn {
@@ -242,7 +247,9 @@ impl Places for PagePlaces {
 
     fn wanted(&mut self, _turn: &mut Turn<'_>, waiting: Option<Lpn>, under_way: u32) -> Option<ReclaimRequest> {
         let low = self.free.len() + under_way as usize <= self.low_water() && !self.barren;
-        let wanted = under_way < self.victims && (low || under_way == 0 && waiting.is_some());
+        // What was reserved for several victims may be taken by what was moved before the cut: then one after another is.
+        let most = if self.is_short { 1 } else { self.victims };
+        let wanted = under_way < most && (low || under_way == 0 && waiting.is_some());
         wanted.then_some(ReclaimRequest { trans: self.index, merge: None })
     }
 
@@ -254,6 +261,7 @@ impl Places for PagePlaces {
         };
         self.groups.erased(group);
         self.free.insert(group);
+        self.is_short &= self.must_stop();
         self.backup.has_free(self.index, self.free.len());
         true
     }
