@@ -28,7 +28,7 @@ const FOUND: &[(Mutation, u64, u64)] = &[
     (Mutation::DrainHalf, 0, 16),
     (Mutation::ReuseBeforeCheckpoint, 48, 16),
     (Mutation::DropCheckpointTail, 16, 16),
-    (Mutation::CommitUnfenced, 128, 16),
+    (Mutation::CommitUnfenced, 424, 16),
     (Mutation::TrustTornCheckpoint, 0, 16),
     (Mutation::MisdirectRead, 0, 16),
     (Mutation::KeepReplacedNumber, 336, 16),
