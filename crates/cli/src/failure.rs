@@ -186,6 +186,12 @@ fn advice_on_trace(error: &TraceError) -> Option<String> {
         TraceError::OutOfBounds { .. } => {
             "--device NAME takes a larger drive, --wrap takes addresses modulo the size of this one".into()
         }
+        TraceError::TooWide { .. } => "--wrap takes addresses modulo each device's share; --devices N replays one of \
+             them; --device NAME takes a larger drive"
+            .into(),
+        TraceError::TooManyDevices { .. } => "--devices fold puts them into one address space; without \
+             device.namespace_bytes the drive is dealt to the devices"
+            .into(),
         _ => return None,
     })
 }

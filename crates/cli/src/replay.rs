@@ -215,32 +215,22 @@ impl ReplayArguments {
             return Ok((trace, namespaces));
         }
         if own.len() > 1 && own.len() < ends.len() {
-            let message =
-                format!("{}: {} devices, but the drive has {} namespaces", self.name(), ends.len(), own.len());
-            return Err(unusable(message, "leave device.namespace_bytes alone: the drive is dealt to the devices"));
+            return Err(trace.too_many_devices(own.len(), "namespaces").into());
         }
         // Each device gets the same, and what lies past that is refused or taken modulo that.
         let sectors = resolved.device.user.0 / ends.len() as u64 / page.0 * page.0 / SECTOR_BYTES;
         let namespaces = if own.len() > 1 { own.clone() } else { vec![sectors; ends.len()] };
-        if namespaces.contains(&0) {
-            let message = format!("{}: {} devices are more than the drive has pages", self.name(), ends.len());
-            return Err(unusable(message, "--devices fold puts them into one address space"));
+        if own.len() <= 1 && sectors == 0 {
+            let pages = (resolved.device.user.0 / page.0) as usize;
+            return Err(trace.too_many_devices(pages, "pages").into());
         }
         if self.wrap || ends.len() == 1 || own.len() > 1 {
             return Ok((trace.within(&namespaces, self.wrap)?, namespaces));
         }
-        let needed: u64 = ends.iter().sum();
-        let message = format!(
-            "{}: its {} devices reach over {} together; expected at most {}, the drive's capacity",
-            self.trace.display(),
-            ends.len(),
-            Bytes(needed.saturating_mul(SECTOR_BYTES)),
-            resolved.device.user
-        );
-        Err(unusable(
-            message,
-            "--wrap takes addresses modulo each device's share; --devices N replays one of them; --device NAME takes a larger drive",
-        ))
+        // As `deal` counts them: in whole pages, and one at least.
+        let whole = |end: &u64| end.max(&1).next_multiple_of(page.0 / SECTOR_BYTES);
+        let needed = ends.iter().map(whole).fold(0, u64::saturating_add);
+        Err(trace.too_wide(needed, resolved.device.user.0 / SECTOR_BYTES).into())
     }
 
     /// What was found in the file.

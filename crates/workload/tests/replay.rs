@@ -279,6 +279,7 @@ fn devices_that_exceed_any_address_space_do_not_fold() {
     let text = "0 0 36028797018963952 8 1\n0 1 36028797018963952 8 1\n";
     let error = read(text.as_bytes(), &Options { devices: Devices::Fold, ..Options::default() }).unwrap_err();
     assert!(matches!(error, TraceError::Option { .. }), "{error}");
+    assert!(error.to_string().contains("line 2: device 1 is addressed up to sector 36028797018963960"), "{error}");
     assert_eq!(read(text.as_bytes(), &Options::default()).unwrap().summary().devices, ["0", "1"]);
 }
 

@@ -187,9 +187,19 @@ fn traces_that_cannot_be_used_are_refused_with_their_line() {
         ),
         (
             "wide.spc",
-            b"0,99999,512,w,0.5\n1,99999,512,R,0.6\n",
+            b"0,99998,512,w,0.5\n1,100000,512,R,0.6\n1,8,512,R,0.7\n",
             &[],
-            &["wide.spc: its 2 devices reach over", "help: --wrap"],
+            &[
+                "wide.spc: line 2: device 1 is addressed up to sector 100001, and all 2 devices together need 200008; \
+                 expected at most",
+                "help: --wrap",
+            ],
+        ),
+        (
+            "many.spc",
+            b"0,8,512,w,0.5\n1,8,512,R,0.6\n2,8,512,R,0.7\n",
+            &["--set", "device.namespace_bytes=[4096,\"rest\"]"],
+            &["many.spc: line 3: device 2 is one of 3; expected at most 2, the drive's namespaces", "help: --devices fold"],
         ),
         ("only.spc", b"0,7,3584,w,0.5\n", &["--devices", "3"], &["only.spc: device is 3; expected below 1"]),
         (

@@ -142,6 +142,42 @@ pub enum TraceError {
         /// The drive's sectors.
         capacity: u64,
     },
+    /// Devices that need more together than the drive has.
+    #[error("{}: {position}: device {device} is addressed up to sector {end}, and all {devices} devices together need \
+             {needed}; expected at most {capacity}, the drive's capacity", path.display())]
+    TooWide {
+        /// The file.
+        path: PathBuf,
+        /// The record that reaches farthest.
+        position: Position,
+        /// The name, in the trace, of the device that it addresses.
+        device: String,
+        /// Where that device ends.
+        end: u64,
+        /// How many devices there are.
+        devices: usize,
+        /// Sectors of a drive that would hold them.
+        needed: u64,
+        /// Sectors of this one.
+        capacity: u64,
+    },
+    /// A device for which the drive has no place.
+    #[error("{}: {position}: device {device} is one of {devices}; expected at most {most}, the drive's {places}",
+            path.display())]
+    TooManyDevices {
+        /// The file.
+        path: PathBuf,
+        /// The record that reaches farthest of those that address it.
+        position: Position,
+        /// The name, in the trace, of the first device without a place.
+        device: String,
+        /// How many devices there are.
+        devices: usize,
+        /// How many the drive takes.
+        most: usize,
+        /// What a device needs one of, in words.
+        places: &'static str,
+    },
     /// An option that does not fit the trace.
     #[error("{}: {option}", path.display())]
     Option {

@@ -174,6 +174,28 @@ impl Trace {
         Ok(Trace { records: records.into(), summary, ..self.clone() })
     }
 
+    /// The refusal of a drive of `capacity` sectors by devices that `needed` would hold side by side: no one record is to blame,
+    /// and the one named reaches farthest.
+    pub fn too_wide(&self, needed: u64, capacity: u64) -> TraceError {
+        let farthest = self.reaches.iter().max_by_key(|reach| reach.end).expect("a trace has a device");
+        TraceError::TooWide {
+            path: self.path.clone(),
+            position: farthest.farthest,
+            device: farthest.name.clone(),
+            end: farthest.end,
+            devices: self.reaches.len(),
+            needed,
+            capacity,
+        }
+    }
+
+    /// The refusal of a drive that has `most` of the `places` of which each device needs one, fewer than there are devices.
+    pub fn too_many_devices(&self, most: usize, places: &'static str) -> TraceError {
+        let first = &self.reaches[most];
+        let (path, position, device) = (self.path.clone(), first.farthest, first.name.clone());
+        TraceError::TooManyDevices { path, position, device, devices: self.reaches.len(), most, places }
+    }
+
     /// The requests, from the first on.
     ///
     /// # Errors
@@ -378,10 +400,15 @@ fn folded(records: &mut [Record], devices: &[Device]) -> Result<Vec<u64>, Unusab
     let mut bases = Vec::with_capacity(devices.len());
     let mut base = 0;
     for device in devices {
-        bases.push(base);
+        let begins = base;
+        bases.push(begins);
         base += device.end.next_multiple_of(FOLD_SECTORS);
-        if base > CAPACITY_MAX {
-            let expected = format!("one space of at most {CAPACITY_MAX} sectors; these devices span more");
+        if begins + device.end > CAPACITY_MAX {
+            let Device { name, end, farthest } = device;
+            let expected = format!(
+                "one space of at most {CAPACITY_MAX} sectors; {farthest}: device {name} is addressed up to sector {end}, which \
+                 begins at {begins} of that space"
+            );
             return Err(UnusableParameter::new("devices", "fold", expected));
         }
     }
