@@ -3,26 +3,18 @@
 use crate::port::Port;
 use crate::session::{Session, World};
 use nvme::spec::fabrics;
-use nvme::spec::{AdminOpcode, FeatureId, Sgl, Status, Submission};
+use nvme::spec::{AdminOpcode, FeatureId, Status, Submission};
 use nvme::{AdminReply, DeviceEvent, Movement};
 use units::Bytes;
 
-/// The two low bits of an opcode say which way data go (Base §3.3.3.1): 10b is to the host.
-const TO_HOST: u8 = 2;
-
 impl Session {
-    /// What an admin command moves: what it brings, or as much as its SGL has room for, to the host.
-    pub(crate) fn admin_movement(&self, submission: &Submission) -> Movement {
-        let brought = AdminOpcode::brings(submission);
-        if brought > 0 {
-            return Movement::FromHost(Bytes(brought as u64));
+    /// What an admin command moves: what it brings, or what it asks for. Of one that does neither nobody looks at the SGL.
+    pub(crate) fn admin_movement(submission: &Submission) -> Movement {
+        match (AdminOpcode::brings(submission) as u64, AdminOpcode::asks_for(submission)) {
+            (0, 0) => Movement::Nothing,
+            (0, asked) => Movement::ToHost(Bytes(asked)),
+            (brought, _) => Movement::FromHost(Bytes(brought)),
         }
-        let room = submission.sgl().map_or(0, Sgl::bytes);
-        let is_command = submission.opcode() != fabrics::OPCODE;
-        if is_command && submission.opcode() & 3 == TO_HOST && room > 0 {
-            return Movement::ToHost(Bytes(room.into()));
-        }
-        Movement::Nothing
     }
 
     /// Answers a command of the admin queue.
@@ -82,10 +74,10 @@ impl Session {
             AdminReply::Held => return,
             AdminReply::Complete { result, status } => self.respond(command, result, status),
             AdminReply::Transfer { data, result } => {
-                let bytes = submission.sgl().map_or(0, Sgl::bytes) as usize;
-                let most = data.len().max(TRANSFER_MAX);
-                if bytes == 0 || bytes > most {
-                    self.respond(command, 0, Status::SGL_LENGTH_INVALID);
+                // As many as its SGL has room for: they were compared before.
+                let bytes = AdminOpcode::asks_for(submission) as usize;
+                if bytes > data.len().max(TRANSFER_MAX) {
+                    self.respond(command, 0, Status::INVALID_FIELD);
                 } else {
                     self.fill(command, bytes, &data);
                     self.respond(command, result, Status::SUCCESS);

@@ -23,7 +23,7 @@ impl Controller {
     pub(super) fn get_log_page(&mut self, submission: &Submission) -> Result<Vec<u8>, Status> {
         let id = submission.dword(10) as u8;
         let retain_event = submission.dword(10) >> 15 & 1 != 0;
-        let bytes = (u64::from(submission.dword(11) & 0xffff) << 16 | u64::from(submission.dword(10) >> 16)) * 4 + 4;
+        let bytes = submission.log_bytes();
         let offset = u64::from(submission.dword(13)) << 32 | u64::from(submission.dword(12));
         // The group stands in LSI, and there is one.
         if id == log_page::ENDURANCE_GROUP && submission.dword(11) >> 16 != 1 {

@@ -198,6 +198,11 @@ impl Submission {
             .with_dword(13, (offset >> 32) as u32)
     }
 
+    /// How long a part of a page Get Log Page asks for (Base §5.16, NUMDL and NUMDU), in bytes.
+    pub const fn log_bytes(&self) -> u64 {
+        ((self.dword(11) as u64 & 0xffff) << 16 | self.dword(10) as u64 >> 16) * 4 + 4
+    }
+
     /// Abort (Base §5.1) of one command of one queue; result bit 0 is set if it was not aborted.
     pub fn abort(queue: QueueId, command_id: u16) -> Self {
         Submission::admin(AdminOpcode::Abort).with_dword(10, u32::from(queue.0) | u32::from(command_id) << 16)
@@ -262,6 +267,7 @@ mod tests {
     fn a_log_page_s_length_and_offset_span_their_dwords() {
         let get = Submission::get_log_page(0x05, 0x1_0000_0004, 0x2_0001, DataPointer::default());
         assert_eq!([10, 11, 12, 13].map(|n| get.dword(n)), [0x0000_0005, 2, 4, 1]);
+        assert_eq!(get.log_bytes(), 0x8_0004);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The opcodes of the NVM command set and of the admin commands, each a list that the effects log is made from.
 
-use super::Submission;
+use super::{FeatureId, FeatureSelect, Submission, identify};
 use thiserror::Error;
 
 /// An opcode that its list does not have.
@@ -103,6 +103,21 @@ impl AdminOpcode {
         match submission.opcode() {
             code if code == AdminOpcode::NamespaceManagement as u8 && select == 0 => 4096,
             code if code == AdminOpcode::NamespaceAttachment as u8 && select <= 1 => 4096,
+            _ => 0,
+        }
+    }
+
+    /// Bytes that the host asks for with a command of the code; none with most. It gets as many, zeroes after what there is.
+    pub const fn asks_for(submission: &Submission) -> u64 {
+        match submission.opcode() {
+            code if code == AdminOpcode::Identify as u8 => identify::IDENTIFY_BYTES as u64,
+            code if code == AdminOpcode::GetLogPage as u8 => submission.log_bytes(),
+            // One feature is data, and not a value; what may be done to it is a value.
+            code if code == AdminOpcode::GetFeatures as u8 => {
+                let is_host = submission.dword(10) as u8 == FeatureId::HostIdentifier as u8;
+                let is_value = matches!(FeatureSelect::of(submission), None | Some(FeatureSelect::Capabilities));
+                if is_host && !is_value { 16 } else { 0 }
+            }
             _ => 0,
         }
     }

@@ -174,6 +174,7 @@ fn every_command_does_its_work_and_every_mistake_has_its_status() {
         (read(0, 8).with_dword(0, 0x102), Payload::Receive(4096), Status::INVALID_FIELD),
         (write(0, 8), Payload::Send(&pattern[..512]), Status::SGL_LENGTH_INVALID),
         (read(0, 8), Payload::Receive(512), Status::SGL_LENGTH_INVALID),
+        (read(0, 8), Payload::Receive(4097), Status::SGL_LENGTH_INVALID),
         (Submission::keep_alive(), Payload::None, Status::INVALID_OPCODE),
     ];
     let count = mistakes.len();
@@ -185,6 +186,27 @@ fn every_command_does_its_work_and_every_mistake_has_its_status() {
     let health = HealthPage::from_bytes(&log(admin, log_page::HEALTH, 512));
     assert_eq!((health.host_writes(), health.host_reads(), health.media_errors()), (1, 3, 0));
     assert_eq!((health.data_units_written(), health.power_cycles()), (1, 1));
+    running.end();
+}
+
+/// Identify says that no SGL is longer than its data (SGLS bit 18), and a shorter one never is right.
+#[test]
+fn an_sgl_is_just_as_long_as_what_an_admin_command_moves() {
+    let running = Serving::default().start();
+    let admin = &mut running.host("host").attach().admin;
+    let whole = Submission::identify(identify::CONTROLLER, 0, NOWHERE);
+    let page = admin.done(whole, Payload::Receive(4096)).1;
+    assert_eq!(IdentifyController::from_bytes(&page).sgls() >> 18 & 1, 0);
+    let part = |bytes: u32| Submission::get_log_page(log_page::HEALTH, 0, bytes / 4, NOWHERE);
+    let who = Submission::get_features(FeatureId::HostIdentifier, FeatureSelect::Current).with_dword(11, 1);
+    for (submission, bytes) in [(whole, 4096), (part(512), 512), (part(4), 4), (part(16_384), 16_384), (who, 16)] {
+        assert_eq!(admin.done(submission, Payload::Receive(bytes)).1.len(), bytes);
+        for wrong in [bytes - 4, bytes + 4, 2 * bytes] {
+            let (completion, _) = admin.command(submission, Payload::Receive(wrong));
+            assert_eq!(completion.status(), Status::SGL_LENGTH_INVALID, "{wrong} of {bytes}: {submission:x?}");
+        }
+        assert_eq!(admin.command(submission, Payload::None).0.status(), Status::SGL_LENGTH_INVALID);
+    }
     running.end();
 }
 

@@ -19,7 +19,8 @@ impl Session {
         self.gathering(submission, data, (kind, movement), beside)
     }
 
-    /// The same for a command whose movement is known; `beside` are the bytes of metadata that go with the data.
+    /// The same for a command whose movement is known; `beside` are the bytes of metadata that go with the data. An SGL is just as
+    /// long as both: Identify announces no longer ones (SGLS bit 18; Base §4.1.2, figure 275).
     fn gathering(
         &self,
         submission: &Submission,
@@ -29,7 +30,7 @@ impl Session {
     ) -> Admitted {
         match (movement, if movement == Movement::Nothing { None } else { Some(submission.sgl()?) }) {
             (Movement::Nothing, _) | (_, None) => Ok((kind, None)),
-            (Movement::ToHost(bytes), Some(Sgl::Transport { bytes: room })) if u64::from(room) >= bytes.0 + beside => {
+            (Movement::ToHost(bytes), Some(Sgl::Transport { bytes: room })) if u64::from(room) == bytes.0 + beside => {
                 Ok((kind, None))
             }
             (Movement::ToHost(_), Some(Sgl::InCapsule { .. })) => Err(Status::SGL_TYPE_INVALID),
@@ -59,7 +60,7 @@ impl Session {
             (_, None) => Err(Status::COMMAND_SEQUENCE_ERROR),
             _ if is_fabrics && let Some(kind) = self.classify_proof(submission) => kind,
             _ if !self.is_joined() => Err(fabrics::AUTHENTICATION_REQUIRED),
-            (Attached::Admin, Some(_)) => Ok((Kind::Admin, self.admin_movement(submission))),
+            (Attached::Admin, Some(_)) => Ok((Kind::Admin, Self::admin_movement(submission))),
             (Attached::Io(_), Some(_)) if is_fabrics => Err(Status::INVALID_OPCODE),
             (Attached::Io(_), Some(live)) => {
                 let admission = live.controller.admit(submission)?;
