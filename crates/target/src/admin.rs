@@ -2,6 +2,7 @@
 
 use crate::port::Port;
 use crate::session::{Session, World};
+use crate::subsystem::Granted;
 use nvme::spec::fabrics;
 use nvme::spec::{AdminOpcode, FeatureId, Status, Submission};
 use nvme::{AdminReply, DeviceEvent, Movement};
@@ -32,8 +33,11 @@ impl Session {
             self.return_tag(tag);
             return self.respond(submission.command_id(), 0, Status::COMMAND_SEQUENCE_ERROR);
         }
-        if is_grant && submission.opcode() == AdminOpcode::GetFeatures as u8 && live.granted == 0 {
-            live.controller.offer_queues(queues_left(world.port));
+        let is_settled = matches!(live.granted, Granted::Settled(_));
+        if is_grant && submission.opcode() == AdminOpcode::GetFeatures as u8 && !is_settled {
+            let left = queues_left(world.port);
+            live.granted = Granted::Told(left);
+            live.controller.offer_queues(left);
         }
         let reply = match submission.opcode() {
             fabrics::OPCODE => live.controller.fabrics(submission),
@@ -116,14 +120,14 @@ impl Session {
 const TRANSFER_MAX: usize = 128 << 10;
 
 /// Queues that a host may have now: at most half of those that are left, so that another can still come.
-fn queues_left(port: &Port) -> u16 {
+pub(crate) fn queues_left(port: &Port) -> u16 {
     (port.free_pairs() / 2).max(1) as u16
 }
 
 /// What Set Features granted is what Connect checks queues against.
-fn note_grant(reply: &AdminReply, submission: &Submission, granted: &mut u16) {
+fn note_grant(reply: &AdminReply, submission: &Submission, granted: &mut Granted) {
     let is_set = submission.opcode() == AdminOpcode::SetFeatures as u8;
     if let (true, AdminReply::Complete { result, status: Status::SUCCESS }) = (is_set, reply) {
-        *granted = (*result as u16).saturating_add(1);
+        *granted = Granted::Settled((*result as u16).saturating_add(1));
     }
 }

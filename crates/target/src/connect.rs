@@ -2,7 +2,7 @@
 
 use crate::orphan::Host;
 use crate::port::Port;
-use crate::subsystem::{ConnectionId, NewController, Subsystem};
+use crate::subsystem::{ConnectionId, Granted, NewController, Subsystem};
 use crate::tls::Parties;
 use nvme::Role;
 use nvme::spec::Status;
@@ -28,6 +28,8 @@ pub(crate) struct Arrival<'a> {
     pub(crate) dialled: SocketAddr,
     /// Who the connection is for, where it is secured.
     pub(crate) parties: Option<&'a Parties>,
+    /// I/O queues that a host was told of if it asked before this Connect.
+    pub(crate) queues_left: u16,
     pub(crate) now: Time,
 }
 
@@ -137,11 +139,20 @@ fn join_queue(
     if !live.controller.is_ready() {
         return Err((Status::COMMAND_SEQUENCE_ERROR, 0));
     }
-    if connect.queue > live.granted {
+    // A host need not set Number of Queues: it may have what it would be told if it asked.
+    let granted = match live.granted {
+        Granted::Settled(granted) | Granted::Told(granted) => granted,
+        Granted::Nothing => arrival.queues_left,
+    };
+    if connect.queue > granted {
         return Err(of_command(QUEUE_AT));
     }
     if live.queues.contains_key(&connect.queue) {
         return Err((Status::COMMAND_SEQUENCE_ERROR, 0));
+    }
+    if live.granted != Granted::Settled(granted) {
+        live.granted = Granted::Settled(granted);
+        live.controller.offer_queues(granted);
     }
     live.queues.insert(connect.queue, arrival.connection);
     live.heard(arrival.now);

@@ -139,6 +139,17 @@ impl DriveHealth {
 /// Spare capacity below which there is a warning, in per cent.
 pub(crate) const SPARE_THRESHOLD: u8 = 10;
 
+/// How many I/O queues a controller may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Granted {
+    /// Nobody has asked.
+    Nothing,
+    /// What Get Features told last: it changes as others take queues, until the host sets it or connects one.
+    Told(u16),
+    /// What Set Features granted, or what was told when the first queue connected.
+    Settled(u16),
+}
+
 /// A controller that a host has connected to.
 pub(crate) struct Live {
     pub(crate) controller: Controller,
@@ -146,8 +157,8 @@ pub(crate) struct Live {
     pub(crate) admin: ConnectionId,
     /// Connections of its I/O queues.
     pub(crate) queues: BTreeMap<u16, ConnectionId>,
-    /// I/O queues that it was granted since its last reset.
-    pub(crate) granted: u16,
+    /// I/O queues that it may have since its last reset.
+    pub(crate) granted: Granted,
     /// What it waits for until nothing of before is under way.
     pub(crate) transition: Option<Transition>,
     last_heard: Time,
@@ -298,7 +309,7 @@ impl Subsystem {
         controller.on_connected(live.host.id, live.keep_alive_ms);
         let NewController { host, admin, .. } = live;
         let queues = BTreeMap::new();
-        let live = Live { controller, host, admin, queues, granted: 0, transition: None, last_heard: now, patience };
+        let live = Live { controller, host, admin, queues, granted: Granted::Nothing, transition: None, last_heard: now, patience };
         self.controllers.insert(id, live);
         Some(id)
     }
@@ -329,7 +340,7 @@ impl Subsystem {
             host: Arc::default(),
             admin: 0,
             queues: BTreeMap::new(),
-            granted: 0,
+            granted: Granted::Nothing,
             transition: None,
             last_heard: Time::ZERO,
             patience: None,
@@ -415,7 +426,7 @@ impl Subsystem {
                 }
                 DeviceEvent::Stop => {
                     live.transition = Some(Transition::Stopping);
-                    live.granted = 0;
+                    live.granted = Granted::Nothing;
                     self.doomed.extend(std::mem::take(&mut live.queues).into_values());
                     told.push(event);
                 }

@@ -429,6 +429,35 @@ fn a_host_is_told_as_many_queues_as_it_would_be_granted() {
     running.end();
 }
 
+/// A host that does not set Number of Queues connects as many as it is told, or would be.
+#[test]
+fn queues_connect_without_being_asked_for_as_many_as_are_told() {
+    let running = Serving::default().start();
+    let get = Submission::get_features(FeatureId::NumberOfQueues, FeatureSelect::Current);
+    let (both, mut attached) = (|last: u64| last << 16 | last, Vec::new());
+    for (name, asks, queues) in [("first", true, 4), ("second", false, 2)] {
+        let attachment = Attachment { queues: 0, ..running.host(name) };
+        let mut host = attachment.attach();
+        if asks {
+            assert_eq!(host.admin.done(get, Payload::None).0, both(queues - 1), "half of those that are left");
+        }
+        for queue in 1..=queues {
+            let (connection, completion) = attachment.connect(queue as u16, 128, host.controller);
+            assert_eq!(completion.status(), Status::SUCCESS, "{name}: {queue} of {queues}");
+            host.queues.push(connection);
+            assert_eq!(host.admin.done(get, Payload::None).0, both(queues - 1), "{name} with {queue}");
+        }
+        let (_, refused) = attachment.connect(queues as u16 + 1, 128, host.controller);
+        assert_eq!((refused.status(), refused.result()), (INVALID_PARAMETERS, 42), "{name}");
+        let set = host.admin.command(Submission::set_features(FeatureId::NumberOfQueues, 0), Payload::None).0;
+        assert_eq!(set.status(), Status::COMMAND_SEQUENCE_ERROR, "its queues are there already");
+        host.queues[0].done(read(0, 8), Payload::Receive(4096));
+        // The next host finds what this one left.
+        attached.push(host);
+    }
+    running.end();
+}
+
 /// Discovery is open to all: it must not be a way to the drive.
 #[test]
 fn a_discovery_controller_has_no_io_queues() {

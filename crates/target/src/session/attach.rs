@@ -1,6 +1,7 @@
 //! A Connect that has come whole: the connection becomes a queue, now or when what came before is over.
 
 use super::{Attached, Kind, Pending, Session, World, vec_of_none};
+use crate::admin::queues_left;
 use crate::connect::{Arrival, Joined, Refusal, join, must_wait};
 use crate::port::Gathered;
 use nvme::spec::fabrics::{self, ConnectRecord, FabricsCommand};
@@ -28,9 +29,10 @@ impl Session {
             return;
         }
         *place = None;
+        let queues_left = queues_left(world.port);
         let pair = if connect.queue == 0 { None } else { world.port.take_pair() };
         let (connection, parties) = (self.connection, self.parties.as_ref());
-        let arrival = Arrival { connection, dialled: self.dialled, parties, now: world.now };
+        let arrival = Arrival { connection, dialled: self.dialled, parties, queues_left, now: world.now };
         let joined: Result<Joined, Refusal> = if connect.queue != 0 && pair.is_none() {
             Err((fabrics::CONTROLLER_BUSY, 0))
         } else {
