@@ -130,3 +130,19 @@ fn commands_are_found_where_they_stand() {
     ];
     assert_eq!(shown("a.md", text), expected);
 }
+
+#[test]
+fn the_page_on_serving_lists_every_feature() {
+    let text = std::fs::read_to_string(root().join("docs/serve.md")).expect("the page");
+    let (_, from) = text.split_once("; features ").expect("a list of features");
+    let (list, _) = from.split_once(';').expect("an end of the list");
+    let number = |text: &str| u8::from_str_radix(text.trim_end_matches('h'), 16).expect("a number as 0Bh");
+    let listed: Vec<u8> = list
+        .split(", ")
+        .flat_map(|part| {
+            let (first, last) = part.split_once(" to ").unwrap_or((part, part));
+            number(first)..=number(last)
+        })
+        .collect();
+    assert_eq!(listed, nvme::spec::FeatureId::ALL.iter().map(|feature| *feature as u8).collect::<Vec<_>>());
+}

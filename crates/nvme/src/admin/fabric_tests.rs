@@ -66,8 +66,13 @@ fn a_storage_controller_says_what_a_host_over_a_fabric_requires() {
     assert_eq!(data(&mut controller, sets)[..9], [1, 0, 0, 0, 0, 0, 0, 0, 0]);
     assert_eq!(controller.keep_alive_timeout(), Some(Span::from_secs(5)));
     result(&mut controller, Submission::keep_alive());
-    let who = Submission::get_features(FeatureId::HostIdentifier, FeatureSelect::Current);
-    assert_eq!(data(&mut controller, with_data(who)), [5; 16]);
+    let who = |select| Submission::get_features(FeatureId::HostIdentifier, select).with_dword(11, 1);
+    assert_eq!(data(&mut controller, with_data(who(FeatureSelect::Current))), [5; 16]);
+    assert_eq!(result(&mut controller, who(FeatureSelect::Capabilities)), 0, "a value: it cannot be changed or saved");
+    let reserved = who(FeatureSelect::Current).with_dword(10, FeatureId::HostIdentifier as u32 | 4 << 8);
+    for wrong in [reserved, who(FeatureSelect::Current).with_dword(11, 0)] {
+        assert_eq!(status(&mut controller, with_data(wrong)), Status::INVALID_FIELD, "{wrong:x?}");
+    }
     let notices = Submission::set_features(FeatureId::AsynchronousEventConfiguration, page.notices());
     assert_eq!(result(&mut controller, notices), 0);
     let changed = Submission::get_log_page(log_page::CHANGED_NAMESPACES, 0, 1024, DataPointer::default());

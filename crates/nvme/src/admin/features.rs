@@ -35,6 +35,9 @@ const CAPABILITIES: u64 = 1 << 2;
 /// The same of a feature that each namespace has.
 const NAMESPACE_CAPABILITIES: u64 = CAPABILITIES | 1 << 1;
 
+/// EXHID of Host Identifier: 128 bits, the only kind that there is over a fabric (Base §5.27.1.25).
+const EXTENDED_HOST_ID: u32 = 1;
+
 /// DULBE of Error Recovery: reads of deallocated blocks are errors, which no namespace offers (NVM §4.1.3.2).
 const DEALLOCATED_ARE_ERRORS: u32 = 1 << 16;
 
@@ -191,10 +194,15 @@ impl Controller {
         let feature = FeatureId::of(submission).ok_or(Status::INVALID_FIELD)?;
         let dword11 = submission.dword(11);
         self.features.check(feature, dword11)?;
-        if feature == FeatureId::HostIdentifier {
-            return Ok(AdminReply::data(self.host_id.to_vec()));
-        }
         let select = FeatureSelect::of(submission).ok_or(Status::INVALID_FIELD)?;
+        if feature == FeatureId::HostIdentifier {
+            return match select {
+                // Connect says who the host is, so that it cannot be changed, and a reset leaves it.
+                FeatureSelect::Capabilities => Ok(AdminReply::success(0)),
+                _ if dword11 & EXTENDED_HOST_ID == 0 => Err(Status::INVALID_FIELD),
+                _ => Ok(AdminReply::data(self.host_id.to_vec())),
+            };
+        }
         if feature == FeatureId::ErrorRecovery {
             let namespace = self.feature_namespace(submission)?;
             return Ok(AdminReply::success(match select {

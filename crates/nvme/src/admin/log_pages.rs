@@ -29,7 +29,12 @@ impl Controller {
         if id == log_page::ENDURANCE_GROUP && submission.dword(11) >> 16 != 1 {
             return Err(Status::INVALID_FIELD);
         }
-        let mut page = self.log_page(id, submission.namespace())?;
+        let mut page = self.log_page(id)?;
+        // All are of the controller or the subsystem, health too (LPA bit 0), and such are asked for without a namespace
+        // (Base §5.16.1).
+        if ![0, ALL_NAMESPACES].contains(&submission.namespace()) {
+            return Err(Status::INVALID_FIELD);
+        }
         // An index offset (OT) is for pages that have one; none here does. Of command sets (CSI) there is NVM alone.
         let (index_offset, command_set) = (submission.dword(14) >> 23 & 1, submission.dword(14) >> 24);
         if offset % 4 != 0 || offset >= page.len() as u64 || index_offset != 0 || command_set != 0 {
@@ -48,7 +53,7 @@ impl Controller {
         Ok(page)
     }
 
-    fn log_page(&self, id: u8, namespace: u32) -> Result<Vec<u8>, Status> {
+    fn log_page(&self, id: u8) -> Result<Vec<u8>, Status> {
         if let Some(page) = self.pages.get(&id) {
             return Ok(page.clone());
         }
@@ -61,8 +66,6 @@ impl Controller {
                 Ok(table(256, all.map(|id| (usize::from(*id), SUPPORTED))))
             }
             log_page::ERRORS => Ok(self.errors.page()),
-            // Health of one namespace is not told apart (LPA bit 0).
-            log_page::HEALTH if namespace != 0 && namespace != ALL_NAMESPACES => Err(Status::INVALID_FIELD),
             log_page::HEALTH => {
                 let mut health = self.health.clone();
                 Ok(health.set_error_entries(u128::from(self.errors.count())).as_bytes().to_vec())

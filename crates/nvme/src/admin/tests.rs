@@ -5,7 +5,7 @@ use crate::settings::tests::example;
 use crate::spec::identify::{self, IdentifyController, IdentifyNamespace};
 use crate::spec::log_page::{self, ErrorEntry, HealthPage, warning};
 use crate::spec::registers::{self, AdminQueueAttributes, Configuration};
-use crate::spec::{DataPointer, FeatureId, FeatureSelect, Opcode, QueuePriority};
+use crate::spec::{ALL_NAMESPACES, DataPointer, FeatureId, FeatureSelect, Opcode, QueuePriority};
 use crate::{Arbitration, CoalescingSettings, ControllerSettings};
 use proptest::prelude::*;
 use units::{HostAddress, Span};
@@ -370,6 +370,17 @@ fn logs_carry_true_figures() {
     for (id, offset, expected) in [(0x42, 0, Status::INVALID_LOG_PAGE), (2, 512, Status::INVALID_FIELD)] {
         let get = Submission::get_log_page(id, offset, 1, NOWHERE);
         assert_eq!(status(&mut controller, get), expected);
+    }
+}
+
+#[test]
+fn no_log_page_is_of_one_namespace() {
+    let mut controller = ready();
+    controller.set_page(log_page::OCP_HEALTH, vec![0; 512]);
+    for id in log_page::ALL.iter().copied().chain([log_page::OCP_HEALTH]) {
+        let of = |namespace| Submission::get_log_page(id, 0, 1, NOWHERE).with_dword(1, namespace);
+        assert_eq!([0, ALL_NAMESPACES].map(|all| data(&mut controller, of(all)).len()), [4, 4], "{id:#x}");
+        assert_eq!([1, 77].map(|one| status(&mut controller, of(one))), [Status::INVALID_FIELD; 2], "{id:#x}");
     }
 }
 
