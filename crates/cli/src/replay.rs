@@ -7,12 +7,12 @@ use crate::run::{Measurement, ROUNDS_DECIDE, check_supported};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use host::{Pace, Phase};
-use report::{Replay, Summary};
+use report::{Addresses, Replay, Summary};
 use rig::config::{Layers, Resolved};
 use std::path::{Path, PathBuf};
 use units::{Bytes, SECTOR_BYTES};
 use workload::Source;
-use workload::replay::{Bounds, CountUnit, Devices, Event, FORMATS, Mode, Options, TimeUnit, Trace, format_named};
+use workload::replay::{Bounds, CountUnit, Devices, Event, FORMATS, Mode, Options, TimeUnit, Trace, TraceSummary, format_named};
 
 /// What messages call a trace that comes from there.
 const STANDARD_INPUT: &str = "standard input";
@@ -98,7 +98,8 @@ impl ReplayArguments {
         let idle = idle_keys(&layers);
         let resolved = layers.resolve()?;
         check_supported(&self.shared, &resolved)?;
-        let (trace, namespaces) = self.fit(&resolved)?;
+        let recorded = self.open()?;
+        let (trace, namespaces) = self.fit(&recorded, &resolved)?;
         self.shared.note_idle(shell, &["--workload", "--block-size"], TRACE_SAYS)?;
         idle.iter().try_for_each(|(said, why)| note_idle_keys(shell, said, why))?;
         let phase = self.phase(&resolved, &trace)?;
@@ -106,7 +107,7 @@ impl ReplayArguments {
             self.shared.note_idle(shell, &["--ios", "--duration"], ROUNDS_DECIDE)?;
         }
         let json = shell.json(self.shared.json.as_deref())?;
-        self.introduce(shell, &trace, &namespaces)?;
+        self.introduce(shell, (&recorded, &trace), &namespaces)?;
         let mut device = resolved.plan();
         device.drive.namespaces.clone_from(&namespaces);
         let requests = trace.summary().records;
@@ -114,11 +115,9 @@ impl ReplayArguments {
         let complete = |summary: &mut Summary| {
             summary.trace = Some(Replay {
                 name: self.name(),
-                format: trace.summary().format.into(),
                 mode: if self.mode == Timing::Timed { "timed" } else { "closed" }.into(),
-                requests: expected,
-                skipped: trace.summary().skipped,
-                ..described(&trace, &namespaces)
+                replayed: summary.ios,
+                ..described(recorded.summary(), trace.summary(), &namespaces)
             });
         };
         let measurement = Measurement { resolved: &resolved, device, then_cut: false, expected, complete: &complete };
@@ -202,17 +201,16 @@ impl ReplayArguments {
         Ok(Trace::open(&self.trace, &options)?)
     }
 
-    /// The trace, and the namespaces of a drive that it fits: the drive's own if it has several, else one for each device.
-    fn fit(&self, resolved: &Resolved) -> anyhow::Result<(Trace, Vec<u64>)> {
-        let trace = self.open()?;
-        let (ends, page) = (ends(&trace, self.devices == "fold"), resolved.device.geometry.shape().page);
+    /// The trace as the drive gets it, and the namespaces that it fits: the drive's own if it has several, else one for each device.
+    fn fit(&self, trace: &Trace, resolved: &Resolved) -> anyhow::Result<(Trace, Vec<u64>)> {
+        let (ends, page) = (ends(trace, self.devices == "fold"), resolved.device.geometry.shape().page);
         let own = &resolved.device.namespaces;
         let dealt = if own.len() > 1 { Some(own.clone()) } else { deal(&ends, resolved.device.user, page) };
         if let Some(namespaces) = dealt
             && namespaces.len() >= ends.len()
             && namespaces.iter().zip(&ends).all(|(sectors, end)| end <= sectors)
         {
-            return Ok((trace, namespaces));
+            return Ok((trace.clone(), namespaces));
         }
         if own.len() > 1 && own.len() < ends.len() {
             return Err(trace.too_many_devices(own.len(), "namespaces").into());
@@ -233,11 +231,20 @@ impl ReplayArguments {
         Err(trace.too_wide(needed, resolved.device.user.0 / SECTOR_BYTES).into())
     }
 
-    /// What was found in the file.
-    fn introduce(&self, shell: &mut Shell<'_>, trace: &Trace, namespaces: &[u64]) -> anyhow::Result<()> {
-        let summary = trace.summary();
+    /// What was found in the file, and what became of it on the drive.
+    fn introduce(
+        &self,
+        shell: &mut Shell<'_>,
+        (recorded, trace): (&Trace, &Trace),
+        namespaces: &[u64],
+    ) -> anyhow::Result<()> {
+        let summary = TraceSummary { wrapped: trace.summary().wrapped, ..recorded.summary().clone() };
         let mut text = format!("{}\n", shell.strong(&self.name()));
         text += &summary.to_string().lines().map(|line| format!("  {line}\n")).collect::<String>();
+        if summary.wrapped > 0 {
+            let Addresses { touched_bytes, end_bytes, .. } = addresses(trace.summary());
+            text += &format!("  on the drive: touches {}, up to {}\n", Bytes(touched_bytes), Bytes(end_bytes));
+        }
         if summary.devices.len() > 1 && namespaces.len() > 1 {
             let sizes: Vec<String> =
                 namespaces.iter().map(|sectors| Bytes(sectors * SECTOR_BYTES).to_string()).take(4).collect();
@@ -262,25 +269,36 @@ fn idle_keys(layers: &Layers) -> [(Vec<String>, &'static str); 3] {
     ]
 }
 
-/// What a result says of a trace and where it went.
-fn described(trace: &Trace, namespaces: &[u64]) -> Replay {
-    let summary = trace.summary();
-    let found = &summary.statistics;
+/// What a result says of a trace as its file records it, and where it went.
+fn described(recorded: &TraceSummary, replayed: &TraceSummary, namespaces: &[u64]) -> Replay {
+    let found = &recorded.statistics;
     Replay {
-        devices: summary.devices.len() as u64,
+        format: recorded.format.into(),
+        requests: recorded.records,
+        skipped: recorded.skipped,
+        devices: recorded.devices.len() as u64,
         namespace_bytes: namespaces.iter().map(|sectors| sectors * SECTOR_BYTES).collect(),
-        assumed: summary.assumed.clone(),
-        wrapped: summary.wrapped,
-        reordered: summary.reordered,
+        assumed: recorded.assumed.clone(),
+        wrapped: replayed.wrapped,
+        reordered: recorded.reordered,
         read_fraction: found.read_fraction(),
         read_bytes_mean: found.read_bytes_mean(),
         write_bytes_mean: found.write_bytes_mean(),
+        span_ns: recorded.timed.then(|| found.span().nanos()),
+        addresses: addresses(recorded),
+        on_drive: (replayed.wrapped > 0).then(|| addresses(replayed)),
+        ..Replay::default()
+    }
+}
+
+/// What the requests of a trace address.
+fn addresses(summary: &TraceSummary) -> Addresses {
+    let found = &summary.statistics;
+    Addresses {
         randomness: found.randomness(),
         unaligned_fraction: found.unaligned_fraction(),
         touched_bytes: summary.unique_pages.saturating_mul(4096),
         end_bytes: found.end.0 * SECTOR_BYTES,
-        span_ns: summary.timed.then(|| found.span().nanos()),
-        ..Replay::default()
     }
 }
 

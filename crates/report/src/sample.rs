@@ -135,7 +135,9 @@ fn parts() -> Summary {
             format: "msr".into(),
             mode: "closed".into(),
             requests: 2_000_000,
+            replayed: 2_000_000,
             skipped: 3,
+            on_drive: Some(Addresses::default()),
             span_ns: Some(604_800_000_000_000),
             ..Replay::default()
         }),

@@ -388,7 +388,8 @@ pub struct SteadyState {
     pub rise: Option<f64>,
 }
 
-/// The trace that fed a run.
+/// The trace that fed a run. Unless it says otherwise a field is of all requests to the devices that were chosen, as the file
+/// records them: however few of them the run took, whatever was wrapped.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Replay {
     /// The file's name, without its directory.
@@ -397,11 +398,14 @@ pub struct Replay {
     pub format: String,
     /// `closed` or `timed`.
     pub mode: String,
-    /// Requests taken from it.
+    /// Requests there are.
     pub requests: u64,
-    /// Lines that were no request for this drive.
+    /// Requests that this run counted: fewer where it was cut short, more where it began the trace again.
+    #[serde(default)]
+    pub replayed: u64,
+    /// Lines of the file, of whatever device, that could not be used.
     pub skipped: u64,
-    /// Devices that it names.
+    /// Devices that are addressed.
     #[serde(default)]
     pub devices: u64,
     /// The namespaces of the drive, bytes.
@@ -425,21 +429,32 @@ pub struct Replay {
     /// Mean size of a write, bytes.
     #[serde(default)]
     pub write_bytes_mean: f64,
+    /// From its first request to its last, ns, at the recorded speed; nothing where it has no times.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub span_ns: Option<u64>,
+    /// Where the file has its requests.
+    #[serde(flatten)]
+    pub addresses: Addresses,
+    /// Where they are on the drive, if any was wrapped.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_drive: Option<Addresses>,
+}
+
+/// What requests address.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Addresses {
     /// Requests that do not continue the one before, as a share.
     #[serde(default)]
     pub randomness: f64,
     /// Requests that begin or end off a boundary of 4 KiB, as a share.
     #[serde(default)]
     pub unaligned_fraction: f64,
-    /// Distinct 4 KiB pages that it touches, bytes.
+    /// Distinct 4 KiB pages that they touch, bytes.
     #[serde(default)]
     pub touched_bytes: u64,
-    /// How far it reaches, bytes.
+    /// How far they reach, bytes.
     #[serde(default)]
     pub end_bytes: u64,
-    /// From its first request to its last, ns; nothing where it has no times.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub span_ns: Option<u64>,
 }
 
 impl Summary {
@@ -507,9 +522,10 @@ mod tests {
             "/samples/0",
             "at_ns length_ns iops bandwidth read_bandwidth write_bandwidth groups pages_moved journal_pages",
         ),
-        ("/trace", "name format mode requests skipped devices namespace_bytes assumed wrapped reordered"),
+        ("/trace", "name format mode requests replayed on_drive skipped devices namespace_bytes assumed wrapped reordered"),
         ("/trace", "read_fraction read_bytes_mean write_bytes_mean randomness unaligned_fraction"),
         ("/trace", "touched_bytes end_bytes span_ns"),
+        ("/trace/on_drive", "randomness unaligned_fraction touched_bytes end_bytes"),
         ("", "space"),
         ("/wear", "erase_count_stddev"),
         ("/space", "logical_pages array_pages data_pages closed_pages closed_valid_pages group_pages"),

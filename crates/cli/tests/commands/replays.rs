@@ -86,8 +86,36 @@ fn the_trace_is_introduced_before_the_result() {
     assert_eq!((trace["devices"].as_u64(), trace["end_bytes"].as_u64()), (Some(2), Some(108 * 512)));
     assert_eq!((trace["span_ns"].as_u64(), trace["write_bytes_mean"].as_f64()), (Some(200_000_000), Some(3584.0)));
     assert_eq!(trace["namespace_bytes"].as_array().map(Vec::len), Some(2));
+    assert!(trace.get("on_drive").is_none(), "nothing was wrapped: {trace}");
     let out = small(&["replay", argument(&file("units.mqsim", b"500 3 64 8 1\n900 1 72 16 0\n"))]).out;
     assert!(out.contains("assumed: "), "{out}");
+}
+
+/// However few requests are replayed and wherever they go: what is said of the trace is of the trace.
+#[test]
+fn what_is_said_of_a_trace_says_what_it_is_of() {
+    let path = file("bases.spc", b"0,8,4096,w,0.5\n0,9999992,4096,R,0.6\n0,19999992,8192,R,0.9\n");
+    let ended = |words: &[&str]| small(&[&["replay", argument(&path), "--wrap"], words].concat());
+    let json = |words: &[&str]| ended(&[words, &["--json", "-"]].concat()).json();
+    let (whole, cut) = (json(&[]), json(&["--ios", "2"]));
+    let trace = &cut["trace"];
+    let counts = ["requests", "replayed", "wrapped", "span_ns", "touched_bytes", "end_bytes"];
+    let of = |name: &str| trace[name].as_u64().unwrap();
+    assert_eq!(counts.map(of), [3, 2, 2, 400_000_000, 4 * 4096, 20_000_008 * 512], "{trace}");
+    assert_eq!((trace["read_bytes_mean"].as_f64(), trace["read_fraction"].as_f64()), (Some(6144.0), Some(2.0 / 3.0)));
+    let drive = trace["namespace_bytes"][0].as_u64().unwrap();
+    assert!(trace["on_drive"]["end_bytes"].as_u64().is_some_and(|end| end <= drive), "{trace}");
+    let short = json(&["--duration", "1ms"]);
+    for other in [whole, short] {
+        let mut other = other["trace"].clone();
+        assert!(other["replayed"].as_u64().is_some_and(|replayed| (1..=3).contains(&replayed)), "{other}");
+        other["replayed"] = 2.into();
+        assert_eq!(other, *trace, "how much is replayed changes nothing else");
+    }
+    let out = ended(&["--ios", "2"]).out;
+    for said in ["up to 10.2 GB", "on the drive: touches ", "which has 3 requests"] {
+        assert!(out.contains(said), "{said}: {out}");
+    }
 }
 
 #[test]
@@ -171,6 +199,7 @@ fn a_trace_begins_again_until_rounds_are_steady() {
     let json = small(&steady).json();
     assert_eq!(json["steady_state"]["reached"], true, "{json}");
     assert!(json["ios"].as_u64().is_some_and(|ios| ios >= 1_000), "{json}");
+    assert_eq!((json["trace"]["requests"].as_u64(), &json["trace"]["replayed"]), (Some(2), &json["ios"]));
     let timed = flashloom(&[&steady[..], &["--mode", "timed"], &crate::shell::SMALL].concat());
     assert_eq!(timed.code, 2);
     assert!(timed.err.contains("--until is steady; expected end with --mode timed"), "{timed:?}");
