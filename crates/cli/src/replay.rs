@@ -12,7 +12,9 @@ use rig::config::{Layers, Resolved};
 use std::path::{Path, PathBuf};
 use units::{Bytes, SECTOR_BYTES};
 use workload::Source;
-use workload::replay::{Bounds, CountUnit, Devices, Event, FORMATS, Mode, Options, TimeUnit, Trace, TraceSummary, format_named};
+use workload::replay::{
+    Bounds, CountUnit, Devices, Event, FORMATS, Mode, Options, TimeUnit, Trace, TraceSummary, format_named,
+};
 
 /// What messages call a trace that comes from there.
 const STANDARD_INPUT: &str = "standard input";

@@ -33,7 +33,7 @@ pub use metrics::{Figure, Unit, figures};
 pub use named::Named;
 pub use page::Page;
 pub use summary::{
-    Addresses, Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Lookups, Media, Oracle, Replay,
-    Space, SteadyState, Summary, Wear, Workers,
+    Addresses, Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Lookups, Media, Oracle,
+    Replay, Space, SteadyState, Summary, Wear, Workers,
 };
 pub use table::{render, render_on};

@@ -522,7 +522,10 @@ mod tests {
             "/samples/0",
             "at_ns length_ns iops bandwidth read_bandwidth write_bandwidth groups pages_moved journal_pages",
         ),
-        ("/trace", "name format mode requests replayed on_drive skipped devices namespace_bytes assumed wrapped reordered"),
+        (
+            "/trace",
+            "name format mode requests replayed on_drive skipped devices namespace_bytes assumed wrapped reordered",
+        ),
         ("/trace", "read_fraction read_bytes_mean write_bytes_mean randomness unaligned_fraction"),
         ("/trace", "touched_bytes end_bytes span_ns"),
         ("/trace/on_drive", "randomness unaligned_fraction touched_bytes end_bytes"),

@@ -309,7 +309,16 @@ impl Subsystem {
         controller.on_connected(live.host.id, live.keep_alive_ms);
         let NewController { host, admin, .. } = live;
         let queues = BTreeMap::new();
-        let live = Live { controller, host, admin, queues, granted: Granted::Nothing, transition: None, last_heard: now, patience };
+        let live = Live {
+            controller,
+            host,
+            admin,
+            queues,
+            granted: Granted::Nothing,
+            transition: None,
+            last_heard: now,
+            patience,
+        };
         self.controllers.insert(id, live);
         Some(id)
     }

@@ -199,7 +199,10 @@ fn traces_that_cannot_be_used_are_refused_with_their_line() {
             "many.spc",
             b"0,8,512,w,0.5\n1,8,512,R,0.6\n2,8,512,R,0.7\n",
             &["--set", "device.namespace_bytes=[4096,\"rest\"]"],
-            &["many.spc: line 3: device 2 is one of 3; expected at most 2, the drive's namespaces", "help: --devices fold"],
+            &[
+                "many.spc: line 3: device 2 is one of 3; expected at most 2, the drive's namespaces",
+                "help: --devices fold",
+            ],
         ),
         ("only.spc", b"0,7,3584,w,0.5\n", &["--devices", "3"], &["only.spc: device is 3; expected below 1"]),
         (
