@@ -130,18 +130,22 @@ fn parts() -> Summary {
             pages_moved: 24,
             journal_pages: 2,
         }],
-        trace: Some(Replay {
-            name: "web_0.csv".into(),
-            format: "msr".into(),
-            mode: "closed".into(),
-            requests: 2_000_000,
-            replayed: 2_000_000,
-            skipped: 3,
-            on_drive: Some(Addresses::default()),
-            span_ns: Some(604_800_000_000_000),
-            ..Replay::default()
-        }),
+        trace: Some(replay()),
         ..Summary::default()
+    }
+}
+
+fn replay() -> Replay {
+    Replay {
+        name: "web_0.csv".into(),
+        format: "msr".into(),
+        mode: "closed".into(),
+        requests: 2_000_000,
+        replayed: 2_000_000,
+        skipped: 3,
+        on_drive: Some(Addresses::default()),
+        span_ns: Some(604_800_000_000_000),
+        ..Replay::default()
     }
 }
 
