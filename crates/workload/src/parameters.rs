@@ -102,5 +102,11 @@ pub(crate) fn checked_number(field: &str, found: f64, low: f64, high: f64) -> Re
     if found >= low && found <= high {
         return Ok(found);
     }
-    Err(UnusableParameter::new(field, found, format!("a number from {low} to {high}")))
+    Err(UnusableParameter::new(field, short_number(found), format!("a number from {low} to {high}")))
+}
+
+/// A number as short as it can be written without loss: plain decimals of 1e300 are three hundred digits.
+pub fn short_number(number: f64) -> String {
+    let (plain, scientific) = (number.to_string(), format!("{number:e}"));
+    if plain.len() > 20 && scientific.len() < plain.len() { scientific } else { plain }
 }

@@ -355,9 +355,30 @@ fn bad_lines_are_named_or_counted() {
     let summary = trace.summary();
     assert_eq!((summary.records, summary.skipped, summary.messages.len()), (2, 4, 4));
     assert_eq!(summary.devices, ["0"], "a device of skipped lines only is none");
-    assert!(summary.messages[1].starts_with("line 4: size is"), "{:?}", summary.messages);
+    assert!(summary.messages[1].starts_with("line 4: Size is"), "{:?}", summary.messages);
     let none = read(b"a\nb\n", &Options { lenient: true, ..strict }).unwrap_err();
     assert!(matches!(none, TraceError::NoRequests { skipped: 2, .. }), "{none}");
+}
+
+/// Whoever refuses a field, its parser or what all formats have in common.
+#[test]
+fn messages_name_fields_as_their_format_does() {
+    let cases = [
+        ("spc", "0,7,x,w,0.5\n", "Size is \"x\""),
+        ("spc", "0,7,0,w,0.5\n", "Size is \"0\""),
+        ("spc", "0,36028797018963968,512,w,0.5\n", "LBA is \"36028797018963968\""),
+        ("spc", "0,7,512,w,0.5\n0,7,512,w,99999999\n", "Timestamp is \"99999998 s after the first\""),
+        ("msr", "128166372003061629,hm,1,Read,4096,0,100\n", "Size is \"0\""),
+        ("alibaba", "419,W,8192,0,1577808000000046\n", "length is \"0\""),
+        ("mqsim", "500 3 64 0 1\n", "size is \"0\""),
+        ("arc", "23 0 0 0\n", "blocks is \"0\""),
+        ("arc", "36028797018963967 8 0 0\n", "start is \"36028797018963967\""),
+    ];
+    for (format, text, expected) in cases {
+        let options = Options { format: format_named(format), ..Options::default() };
+        let error = read(text.as_bytes(), &options).unwrap_err().to_string();
+        assert!(error.contains(expected), "{format}: {error} without {expected}");
+    }
 }
 
 #[test]
@@ -377,7 +398,7 @@ fn files_that_are_no_traces_are_refused() {
         assert!(matches!(cut, TraceError::Truncated { .. }), "{cut}");
     }
     let span = "0,0,512,r,0\n0,0,512,r,99999999\n0,0,512,r,1\n";
-    assert!(error(span.as_bytes()).to_string().contains("line 2 (spc): time is \"99999999 s"));
+    assert!(error(span.as_bytes()).to_string().contains("line 2 (spc): Timestamp is \"99999999 s"));
 }
 
 fn every_option() -> Vec<Options> {

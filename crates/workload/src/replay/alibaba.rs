@@ -2,7 +2,7 @@
 //! of public readers of these traces; no README of the distribution was at hand.
 
 use super::fields::commas;
-use super::{Fault, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};
+use super::{Fault, FieldNames, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};
 
 pub(super) struct Alibaba;
 
@@ -14,6 +14,9 @@ impl Format for Alibaba {
     }
     fn summary(&self) -> &'static str {
         "Alibaba block traces: device,R|W,offset,length,us"
+    }
+    fn fields(&self) -> FieldNames {
+        FieldNames { time: "timestamp", address: "offset", size: "length" }
     }
     fn parser(&self, _options: &Options) -> Parser {
         Parser::Lines(Box::new(Lines))

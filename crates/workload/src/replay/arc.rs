@@ -1,7 +1,7 @@
 //! The traces of the ARC paper (FAST '03), `.lis`: `start blocks ignored request`; 512 B blocks, reads only, no times.
 
 use super::fields::blanks;
-use super::{Fault, Flow, Format, Options, ParseLine, Parser, Sink};
+use super::{Fault, FieldNames, Flow, Format, Options, ParseLine, Parser, Sink};
 use crate::io::IoKind;
 
 pub(super) struct Arc;
@@ -14,6 +14,9 @@ impl Format for Arc {
     }
     fn summary(&self) -> &'static str {
         "ARC .lis: start block, blocks, ignored, request; reads without times"
+    }
+    fn fields(&self) -> FieldNames {
+        FieldNames { time: "time", address: "start", size: "blocks" }
     }
     fn parser(&self, _options: &Options) -> Parser {
         Parser::Lines(Box::new(Lines))

@@ -3,7 +3,7 @@
 //! blkparse(1) and `blkparse_fmt.c` of blktrace.
 
 use super::fields::{blanks, number};
-use super::{Event, Fault, Flow, Format, Opening, Options, ParseLine, Parser, Sink, TimeUnit};
+use super::{Event, Fault, FieldNames, Flow, Format, Opening, Options, ParseLine, Parser, Sink, TimeUnit};
 use crate::io::IoKind;
 
 pub(super) struct Blkparse;
@@ -18,6 +18,9 @@ impl Format for Blkparse {
     }
     fn summary(&self) -> &'static str {
         "text of blkparse; Q events, or D on request"
+    }
+    fn fields(&self) -> FieldNames {
+        FieldNames { time: "time", address: "sector", size: "sectors" }
     }
     fn parser(&self, options: &Options) -> Parser {
         Parser::Lines(Box::new(Lines {

@@ -1,7 +1,7 @@
 //! DiskSim's ASCII traces, in milliseconds with a fraction. Source: `disksim_iotrace.c`.
 
 use super::columns::{self, Tail};
-use super::{Confidence, Format, Head, Opening, Options, Parser, TimeUnit};
+use super::{Confidence, FieldNames, Format, Head, Opening, Options, Parser, TimeUnit};
 
 pub(super) struct Disksim;
 
@@ -13,6 +13,9 @@ impl Format for Disksim {
     }
     fn summary(&self) -> &'static str {
         "DiskSim: ms device block blocks flags"
+    }
+    fn fields(&self) -> FieldNames {
+        FieldNames { time: "time", address: "sector", size: "size" }
     }
     fn parser(&self, options: &Options) -> Parser {
         columns::parser(options, USUAL, Tail::Flags)

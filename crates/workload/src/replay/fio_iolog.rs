@@ -4,7 +4,7 @@
 //! cannot express that, so prefer 3.)
 
 use super::fields::blanks;
-use super::{Fault, Flow, Format, Opening, Options, ParseLine, Parser, Sink, TimeUnit};
+use super::{Fault, FieldNames, Flow, Format, Opening, Options, ParseLine, Parser, Sink, TimeUnit};
 use crate::io::IoKind;
 
 pub(super) struct FioIolog;
@@ -30,6 +30,9 @@ impl Format for FioIolog {
     }
     fn summary(&self) -> &'static str {
         "fio's write_iolog, version 2 or 3"
+    }
+    fn fields(&self) -> FieldNames {
+        FieldNames { time: "timestamp", address: "offset", size: "length" }
     }
     fn parser(&self, options: &Options) -> Parser {
         Parser::Lines(Box::new(Lines { unit: options.unit.unwrap_or(TimeUnit::Microseconds), version: None }))

@@ -2,7 +2,7 @@
 //! sectors. A process name may hold blanks, so fields are counted from both ends. Source: README of the distribution.
 
 use super::fields::{number, time};
-use super::{Fault, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};
+use super::{Fault, FieldNames, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};
 use crate::io::IoKind;
 
 pub(super) struct Fiu;
@@ -18,6 +18,9 @@ impl Format for Fiu {
     }
     fn summary(&self) -> &'static str {
         "FIU IODedup and SRCMap: ns pid process lba sectors R|W major minor md5"
+    }
+    fn fields(&self) -> FieldNames {
+        FieldNames { time: "ts", address: "lba", size: "size" }
     }
     fn parser(&self, _options: &Options) -> Parser {
         Parser::Lines(Box::<Lines>::default())

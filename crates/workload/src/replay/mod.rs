@@ -25,7 +25,7 @@ mod vscsi;
 pub use error::{Fault, Position, TraceError};
 pub use input::Head;
 pub use options::{Bounds, CountUnit, Devices, Event, Opening, Options, TimeUnit};
-pub use sink::Sink;
+pub use sink::{FieldNames, Sink};
 pub use trace::{Mode, Replay, Trace, TraceSummary};
 
 /// A trace format.
@@ -42,6 +42,11 @@ pub trait Format: Sync {
     /// How well the beginning of a file fits.
     fn sniff(&self, head: &Head) -> Confidence {
         fit(self.parser(&Options::default()), head)
+    }
+
+    /// What it calls the fields of a request.
+    fn fields(&self) -> FieldNames {
+        FieldNames::default()
     }
 
     /// What the format leaves open, so that the user may say.
@@ -153,7 +158,7 @@ fn recognise(head: &Head) -> Option<&'static dyn Format> {
 
 /// Parses the beginning of a file on trial: a format whose fields are strict recognises itself.
 fn fit(parser: Parser, head: &Head) -> Confidence {
-    let (mut sink, mut faults) = (Sink::new(), 0);
+    let (mut sink, mut faults) = (Sink::new(FieldNames::default()), 0);
     match parser {
         Parser::Lines(mut parser) => {
             for line in head.lines().iter().filter(|line| !line.trim().is_empty()) {

@@ -2,7 +2,7 @@
 //! of MQSim, "Defining a Trace-based Workload".
 
 use super::columns::{self, Tail};
-use super::{Confidence, Format, Head, Opening, Options, Parser, TimeUnit};
+use super::{Confidence, FieldNames, Format, Head, Opening, Options, Parser, TimeUnit};
 
 pub(super) struct Mqsim;
 
@@ -14,6 +14,9 @@ impl Format for Mqsim {
     }
     fn summary(&self) -> &'static str {
         "MQSim: time device sector sectors type; ns unless told otherwise"
+    }
+    fn fields(&self) -> FieldNames {
+        FieldNames { time: "time", address: "sector", size: "size" }
     }
     fn parser(&self, options: &Options) -> Parser {
         columns::parser(options, USUAL, Tail::Type)

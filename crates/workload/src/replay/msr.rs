@@ -3,7 +3,7 @@
 //! 1601); offsets and sizes are bytes. Source: README of the distribution.
 
 use super::fields::commas;
-use super::{Fault, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};
+use super::{Fault, FieldNames, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};
 
 pub(super) struct Msr;
 
@@ -18,6 +18,9 @@ impl Format for Msr {
     }
     fn summary(&self) -> &'static str {
         "MSR Cambridge CSV: FILETIME,host,disk,Read|Write,offset,size,response"
+    }
+    fn fields(&self) -> FieldNames {
+        FieldNames { time: "Timestamp", address: "Offset", size: "Size" }
     }
     fn parser(&self, _options: &Options) -> Parser {
         Parser::Lines(Box::<Lines>::default())

@@ -29,6 +29,23 @@ pub(super) struct Device {
     pub(super) farthest: Position,
 }
 
+/// What the description of a format calls the fields that a sink looks at, so that a message says the same word whoever refuses.
+#[derive(Clone, Copy, Debug)]
+pub struct FieldNames {
+    /// When a request came.
+    pub time: &'static str,
+    /// Where it begins.
+    pub address: &'static str,
+    /// How long it is.
+    pub size: &'static str,
+}
+
+impl Default for FieldNames {
+    fn default() -> Self {
+        FieldNames { time: "time", address: "address", size: "size" }
+    }
+}
+
 /// Collects the requests of a trace.
 #[derive(Debug)]
 pub struct Sink {
@@ -37,16 +54,17 @@ pub struct Sink {
     pub(super) position: Position,
     /// Whether any record carries a time.
     pub(super) timed: bool,
+    names: FieldNames,
     by_number: BTreeMap<u64, u16>,
     by_name: BTreeMap<String, u16>,
     first: i128,
 }
 
 impl Sink {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(names: FieldNames) -> Self {
         let (records, devices, position) = (Vec::new(), Vec::new(), Position::Line(0));
         let (by_number, by_name) = (BTreeMap::new(), BTreeMap::new());
-        Sink { records, devices, position, timed: false, by_number, by_name, first: 0 }
+        Sink { records, devices, position, timed: false, names, by_number, by_name, first: 0 }
     }
 
     /// The index of the device of that number.
@@ -85,7 +103,8 @@ impl Sink {
         start: u64,
         bytes: u64,
     ) -> Result<(), Fault> {
-        let end = start.checked_add(bytes).ok_or_else(|| Fault::new("size", bytes, "an end below 2^64 bytes"))?;
+        let end =
+            start.checked_add(bytes).ok_or_else(|| Fault::new(self.names.size, bytes, "an end below 2^64 bytes"))?;
         let first = start / SECTOR_BYTES;
         let sectors = if bytes == 0 { 0 } else { end.div_ceil(SECTOR_BYTES) - first };
         self.push(kind, device, at, first, sectors)
@@ -101,11 +120,12 @@ impl Sink {
         sectors: u64,
     ) -> Result<(), Fault> {
         if sectors == 0 && kind.addresses() {
-            return Err(Fault::new("size", 0, "more than zero"));
+            return Err(Fault::new(self.names.size, 0, "more than zero"));
         }
-        let length = u32::try_from(sectors).map_err(|_| Fault::new("size", sectors, "fewer than 2^32 sectors"))?;
+        let length =
+            u32::try_from(sectors).map_err(|_| Fault::new(self.names.size, sectors, "fewer than 2^32 sectors"))?;
         let end = lba.checked_add(sectors).filter(|end| *end <= CAPACITY_MAX);
-        let end = end.ok_or_else(|| Fault::new("address", lba, "an end below 2^55 sectors"))?;
+        let end = end.ok_or_else(|| Fault::new(self.names.address, lba, "an end below 2^55 sectors"))?;
         if self.records.is_empty() {
             self.first = at.unwrap_or(0);
         }
@@ -115,7 +135,7 @@ impl Sink {
         let at = i64::try_from(since).ok().filter(|at| at.unsigned_abs() < 1 << 62);
         let at = at.ok_or_else(|| {
             let found = format!("{} s after the first", since / TimeUnit::Seconds.picos());
-            Fault::new("time", found, "at most 53 days from the first (is the unit right?)")
+            Fault::new(self.names.time, found, "at most 53 days from the first (is the unit right?)")
         })?;
         let reached = &mut self.devices[usize::from(device)];
         if end > reached.end {

@@ -3,7 +3,7 @@
 //! the trace, and holds in the UMass ones.
 
 use super::fields::commas;
-use super::{Fault, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};
+use super::{Fault, FieldNames, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};
 use units::SECTOR_BYTES;
 
 pub(super) struct Spc;
@@ -15,7 +15,10 @@ impl Format for Spc {
         "spc"
     }
     fn summary(&self) -> &'static str {
-        "UMass Financial and WebSearch: ASU,LBA,size,opcode,seconds"
+        "UMass Financial and WebSearch: ASU,LBA,Size,Opcode,Timestamp in seconds"
+    }
+    fn fields(&self) -> FieldNames {
+        FieldNames { time: "Timestamp", address: "LBA", size: "Size" }
     }
     fn parser(&self, _options: &Options) -> Parser {
         Parser::Lines(Box::new(Lines))

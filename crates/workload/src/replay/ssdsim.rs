@@ -1,7 +1,7 @@
 //! SSDsim's traces, in nanoseconds; some carry a hash of the content as a sixth column. Source: the readme of SSDsim.
 
 use super::columns::{self, Tail};
-use super::{Confidence, Format, Head, Opening, Options, Parser, TimeUnit};
+use super::{Confidence, FieldNames, Format, Head, Opening, Options, Parser, TimeUnit};
 
 pub(super) struct Ssdsim;
 
@@ -13,6 +13,9 @@ impl Format for Ssdsim {
     }
     fn summary(&self) -> &'static str {
         "SSDsim: ns device sector sectors type [hash]"
+    }
+    fn fields(&self) -> FieldNames {
+        FieldNames { time: "time", address: "sector", size: "size" }
     }
     fn parser(&self, options: &Options) -> Parser {
         columns::parser(options, USUAL, Tail::TypeAndHash)

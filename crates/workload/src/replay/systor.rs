@@ -2,7 +2,7 @@
 //! bytes. Source: README of the distribution, as public readers of these traces follow it.
 
 use super::fields::commas;
-use super::{Fault, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};
+use super::{Fault, FieldNames, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};
 
 pub(super) struct Systor;
 
@@ -14,6 +14,9 @@ impl Format for Systor {
     }
     fn summary(&self) -> &'static str {
         "SYSTOR '17: seconds,response,R|W,LUN,offset,size"
+    }
+    fn fields(&self) -> FieldNames {
+        FieldNames { time: "Timestamp", address: "Offset", size: "Size" }
     }
     fn parser(&self, _options: &Options) -> Parser {
         Parser::Lines(Box::new(Lines))

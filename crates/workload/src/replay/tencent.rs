@@ -3,7 +3,7 @@
 //! hand.
 
 use super::fields::commas;
-use super::{Fault, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};
+use super::{Fault, FieldNames, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};
 
 pub(super) struct Tencent;
 
@@ -15,6 +15,9 @@ impl Format for Tencent {
     }
     fn summary(&self) -> &'static str {
         "Tencent block traces: seconds,sector,sectors,0|1,volume"
+    }
+    fn fields(&self) -> FieldNames {
+        FieldNames { time: "timestamp", address: "offset", size: "size" }
     }
     fn parser(&self, _options: &Options) -> Parser {
         Parser::Lines(Box::new(Lines))

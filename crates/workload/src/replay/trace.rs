@@ -122,7 +122,7 @@ impl Trace {
     fn of((input, head): (Input, Head), options: &Options) -> Result<Self, TraceError> {
         let format = chosen(&input.path, &head, options)?;
         let mut reading = Reading { input, format, lenient: options.lenient, skipped: 0, messages: Vec::new() };
-        let mut sink = Sink::new();
+        let mut sink = Sink::new(format.fields());
         match format.parser(options) {
             Parser::Lines(mut parser) => reading.lines(parser.as_mut(), &mut sink)?,
             Parser::Records(mut parser) => reading.records(parser.as_mut(), &mut sink)?,
