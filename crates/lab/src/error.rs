@@ -92,6 +92,20 @@ pub enum LabError {
         /// Its expression.
         value: String,
     },
+    /// A metric that has its figures, but no value.
+    #[error(
+        "{file}:{line}: metric {metric}: {value} divides by zero in every run; expected a divisor that one run at least has above it"
+    )]
+    DividesByZero {
+        /// The file.
+        file: String,
+        /// From one.
+        line: usize,
+        /// The metric.
+        metric: String,
+        /// Its expression.
+        value: String,
+    },
     /// Results that cannot be kept.
     #[error("{path}: {reason}; expected a place that can be written")]
     Unwritable {

@@ -56,6 +56,11 @@ impl Expression {
         }
     }
 
+    /// Whether it has no value although no figure lacks: of finite figures that is a division by zero.
+    pub(crate) fn divides_by_zero(&self, scopes: &Scopes<'_>) -> bool {
+        matches!(self.list(scopes).as_deref(), Some([value]) if !value.is_finite())
+    }
+
     /// Whether one of these paths is in it.
     pub(crate) fn needs(&self, paths: &[&str]) -> bool {
         match self {
@@ -287,6 +292,21 @@ mod tests {
             "groups.*.use * list",
         ] {
             assert_eq!(value(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_division_by_zero_is_told_from_a_figure_that_lacks() {
+        let run = json!({"iops": 10.0, "writes": 0, "list": [1, 2]});
+        for (text, expected) in [
+            ("iops / writes", true),
+            ("writes / writes", true),
+            ("sum(list / writes)", true),
+            ("iops / nothing", false),
+            ("list / writes", false),
+            ("iops / 2", false),
+        ] {
+            assert_eq!(Expression::parse(text).unwrap().divides_by_zero(&[&run]), expected, "{text}");
         }
     }
 

@@ -31,6 +31,7 @@ pub(crate) fn row_value(metric: &Metric, ran: &Ran<'_>) -> Option<f64> {
 /// The table of all runs.
 pub(crate) fn table(experiment: &Experiment, ran: &[Ran<'_>]) -> Result<Columns, LabError> {
     let mut rows = Vec::new();
+    let mut divides = vec![false; experiment.metrics.len()];
     for ran in ran {
         let config = configuration(ran.point);
         for summary in &ran.phases {
@@ -45,22 +46,24 @@ pub(crate) fn table(experiment: &Experiment, ran: &[Ran<'_>]) -> Result<Columns,
             };
             for scopes in scopes {
                 let mut row = head.clone();
-                for metric in &experiment.metrics {
+                for (metric, divides) in experiment.metrics.iter().zip(&mut divides) {
                     let value = metric.value.value(&scopes);
+                    *divides |= metric.value.divides_by_zero(&scopes);
                     row.insert(metric.name.clone(), value.map_or(Value::Null, number));
                 }
                 rows.push(row);
             }
         }
     }
-    for metric in &experiment.metrics {
+    for (metric, divides) in experiment.metrics.iter().zip(divides) {
         relate(experiment, metric, &mut rows);
         if !rows.is_empty() && rows.iter().all(|row| row[&metric.name].is_null()) {
-            return Err(LabError::Absent {
-                file: experiment.file.clone(),
-                line: metric.line,
-                metric: metric.name.clone(),
-                value: metric.written.clone(),
+            let (file, line) = (experiment.file.clone(), metric.line);
+            let (metric, value) = (metric.name.clone(), metric.written.clone());
+            return Err(if divides {
+                LabError::DividesByZero { file, line, metric, value }
+            } else {
+                LabError::Absent { file, line, metric, value }
             });
         }
     }

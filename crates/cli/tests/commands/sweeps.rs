@@ -70,6 +70,23 @@ fn a_sweep_says_when_and_where_it_was_made_and_how_a_trace_differs() {
     assert_eq!(again["sweep-oltp"]["runs_kept_from_before"], 4, "what was finished is not run again");
 }
 
+#[test]
+fn a_metric_that_divides_by_zero_is_told_from_one_that_no_run_has() {
+    for (value, said) in [
+        ("iops / write.ios", "metric ratio: iops / write.ios divides by zero in every run; expected a divisor"),
+        ("iops / write.oops", "metric ratio: no run has iops / write.oops; expected figures"),
+    ] {
+        let (head, _) = SWEEP.split_once("[[metric]]").unwrap();
+        let text =
+            format!("{head}[[metric]]\nname = \"ratio\"\nvalue = \"{value}\"\n").replace("financial1", "randread");
+        let sweep = file("sweep-ratio.toml", text.as_bytes());
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sweep-of-ratio");
+        let ended = flashloom(&["sweep", argument(&sweep), "--out", argument(&folder)]);
+        assert!(ended.code == 2 && ended.err.contains(said), "{said}: {}", ended.err);
+        assert!(ended.err.contains("sweep-ratio.toml:18: "), "{}", ended.err);
+    }
+}
+
 const SEARCH: &str = r#"
 [place]
 architecture = "deepflash"
