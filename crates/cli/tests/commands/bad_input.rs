@@ -84,6 +84,9 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["sweep", "/dev/zero"], &["/dev/zero: it goes on beyond 16 MiB"]),
     (&["serve", "--tcp", "127.0.0.1:0", "--device", "small", "--keys", "/dev/zero"], &["/dev/zero: it goes on beyond"]),
     (&["replay", "missing.spc"], &["missing.spc: "]),
+    // More than the type of the key holds, and less: the range is the same.
+    (&["replay", "missing.spc", "--workers", "100000"], &["--workers: host.queues is 100000; expected 1 to 64"]),
+    (&["run", "--cores", "-1"], &["--cores: platform.cores is -1; expected 1 to 60"]),
     (&["run", "--timing", "off"], &["--timing: run.timing is \"off\"; expected true (--timing on)"]),
     (&["serve"], &["nothing to listen at; expected --tcp ADDR:PORT", "help: for example --tcp 127.0.0.1:4420"]),
     (&["serve", "--tcp", "4420"], &["--tcp 4420; expected an address and a port"]),

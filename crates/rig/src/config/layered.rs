@@ -121,9 +121,21 @@ impl Layered {
     where
         T: Field + PartialOrd + std::fmt::Display,
     {
-        let value: T = self.get(key)?;
-        let expected = || format!("{least} to {most}");
-        if value >= least && value <= most { Ok(value) } else { Err(self.refuse(key, expected())) }
+        self.within_those(key, least, most, "")
+    }
+
+    /// The same, where `whose` says after the bounds what they are of.
+    pub(super) fn within_those<T>(&self, key: &str, least: T, most: T, whose: &str) -> Result<T, ConfigError>
+    where
+        T: Field + PartialOrd + std::fmt::Display,
+    {
+        let value = &self.setting(key).value;
+        match T::read(value, key) {
+            Some(value) if value >= least && value <= most => Ok(value),
+            // A number that its type does not hold is beyond the bounds as well.
+            None if !matches!(value, Value::Integer(_)) => Err(self.refuse(key, T::expected(key))),
+            _ => Err(self.refuse(key, format!("{least} to {most}{whose}"))),
+        }
     }
 
     /// A key's value, or `None` where it holds this word.

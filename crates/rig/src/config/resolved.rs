@@ -188,11 +188,8 @@ impl Resolved {
         // Nothing reads where prices come from but people.
         from.get::<String>("processor.summary")?;
         from.get::<String>("processor.fit")?;
-        let cores: u16 = from.get("platform.cores")?;
-        if cores == 0 || cores > processor.cores {
-            let expected = format!("1 to {}: what {processor_name} has", processor.cores);
-            return Err(from.refuse("platform.cores", expected));
-        }
+        let whose = format!(": what {processor_name} has");
+        let cores: u16 = from.within_those("platform.cores", 1, processor.cores, &whose)?;
         let settings = firmware_keys::settings(from, architecture, device.geometry.shape().page)?;
         check_device_can(from, &device, &settings)?;
         if let Some(faults) = &device.faults {

@@ -277,7 +277,7 @@ fn namespaces_share_what_hosts_see() {
 const REFUSALS: &[(&str, &str)] = &[
     ("[platform]\ncores = 61", "run.toml:2: platform.cores is 61; expected 1 to 60: what in-order-1ghz has"),
     ("[platform]\ncores = \"many\"", "run.toml:2: platform.cores is \"many\"; expected a whole number from 0 to 65535"),
-    ("[platform]\n\ncores = -1", "run.toml:3: platform.cores is -1; expected a whole number from 0 to 65535"),
+    ("[platform]\n\ncores = -1", "run.toml:3: platform.cores is -1; expected 1 to 60: what in-order-1ghz has"),
     ("cores = 4", "run.toml:1: unknown key cores; did you mean platform.cores?"),
     ("[threads]\nnvmw = 4", "run.toml:2: unknown key threads.nvmw; did you mean threads.nvmq?"),
     ("\n[devcie]", "run.toml:2: unknown key devcie; did you mean device?"),
