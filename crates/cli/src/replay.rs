@@ -3,7 +3,7 @@
 use crate::Shell;
 use crate::arguments::{ASKING_KEYS, Shared, note_idle_keys};
 use crate::failure::unusable;
-use crate::run::{Measurement, ROUNDS_DECIDE, check_supported};
+use crate::run::{Measurement, ROUND_KEYS, check_supported, note_rounds};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use host::{Pace, Phase};
@@ -97,7 +97,7 @@ impl ReplayArguments {
         if self.shared.queues.is_none() {
             layers = layers.flag("--workers", &self.workers)?;
         }
-        let idle = idle_keys(&layers);
+        let (idle, rounds) = (idle_keys(&layers), layers.said(ROUND_KEYS));
         let resolved = layers.resolve()?;
         check_supported(&self.shared, &resolved)?;
         let recorded = self.open()?;
@@ -105,9 +105,7 @@ impl ReplayArguments {
         self.shared.note_idle(shell, &["--workload", "--block-size"], TRACE_SAYS)?;
         idle.iter().try_for_each(|(said, why)| note_idle_keys(shell, said, why))?;
         let phase = self.phase(&resolved, &trace)?;
-        if phase.rounds.is_some() {
-            self.shared.note_idle(shell, &["--ios", "--duration"], ROUNDS_DECIDE)?;
-        }
+        note_rounds(shell, &self.shared, &rounds, phase.rounds.is_some())?;
         let json = shell.json(self.shared.json.as_deref())?;
         self.introduce(shell, (&recorded, &trace), &namespaces)?;
         let mut device = resolved.plan();
@@ -137,7 +135,7 @@ impl ReplayArguments {
     fn check_speed(&self) -> anyhow::Result<()> {
         match self.speed {
             Some(speed) if self.mode == Timing::Closed => {
-                let message = format!("--speed is {speed}; expected --mode timed beside it");
+                let message = format!("--speed is {}; expected --mode timed beside it", workload::short_number(speed));
                 Err(unusable(message, "without --mode timed the queues are kept full, whatever times the trace has"))
             }
             _ => Ok(()),

@@ -1,7 +1,7 @@
 //! `run`: a workload on a drive, phase after phase.
 
 use crate::Shell;
-use crate::arguments::Shared;
+use crate::arguments::{Shared, note_idle_keys};
 use crate::failure::{is_fault, unusable};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -12,6 +12,7 @@ use host::Phase;
 use report::{Summary, render_on};
 use rig::config::{Resolved, World};
 use rig::{Device, Recovery, Session};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use units::Span;
@@ -19,8 +20,20 @@ use units::Span;
 /// Turns and die operations that a time line holds: what a browser still shows with ease.
 const TIMELINE_EVENTS: usize = 1_000_000;
 
-/// Why a length changes nothing where a run goes on until it is steady.
-pub(crate) const ROUNDS_DECIDE: &str = "rounds go on until the figures are steady (--round is their length)";
+/// Keys that say how long rounds are and how many there may be.
+pub(crate) const ROUND_KEYS: &[&str] = &["run.round", "run.rounds_max"];
+
+/// Says what changes nothing: a length where rounds go on until the figures are steady, or else what is said of rounds; `said` is what
+/// files and assignments say of [`ROUND_KEYS`].
+pub(crate) fn note_rounds(shell: &mut Shell<'_>, shared: &Shared, said: &[String], steady: bool) -> io::Result<()> {
+    if steady {
+        let why = "rounds go on until the figures are steady (--round is their length)";
+        return shared.note_idle(shell, &["--ios", "--duration"], why);
+    }
+    let why = "there are rounds with --until steady only";
+    shared.note_idle(shell, &["--round"], why)?;
+    note_idle_keys(shell, said, why)
+}
 
 /// What `run` is told.
 #[derive(Args)]
@@ -38,16 +51,16 @@ pub(crate) struct RunArguments {
 impl RunArguments {
     pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
         let files: Vec<PathBuf> = self.config.iter().cloned().collect();
-        let resolved = self.shared.layers(&files)?.resolve()?;
+        let layers = self.shared.layers(&files)?;
+        let rounds = layers.said(ROUND_KEYS);
+        let resolved = layers.resolve()?;
         check_supported(&self.shared, &resolved)?;
         if self.then_cut && !matches!(resolved.world, World::Sim) {
             return Err(unusable("--then-cut: expected --world sim; power is cut in virtual time", ""));
         }
         let json = shell.json(self.shared.json.as_deref())?;
         let phases = resolved.phases();
-        if phases.iter().all(|phase| phase.rounds.is_some()) {
-            self.shared.note_idle(shell, &["--ios", "--duration"], ROUNDS_DECIDE)?;
-        }
+        note_rounds(shell, &self.shared, &rounds, phases.iter().all(|phase| phase.rounds.is_some()))?;
         let expected = phases.iter().map(|phase| phase.ios.unwrap_or(0)).sum();
         let unlimited = phases.iter().any(|phase| phase.ios.is_none());
         let mut device = resolved.plan();
@@ -60,6 +73,15 @@ impl RunArguments {
             complete: &|_| {},
         };
         measurement.report(shell, json, phases)
+    }
+}
+
+/// Why a phase counted nothing, if it did not. One that lasts for a time has requests without end, so that its warm-up is over before.
+fn reason_for_nothing(phase: &Phase) -> &'static str {
+    if phase.duration.is_some() {
+        "no request of a phase completed in the time that counts (--duration, workload.duration_ms)"
+    } else {
+        "a phase ended before its warm-up did (workload.warm_up_*)"
     }
 }
 
@@ -154,14 +176,13 @@ impl Measurement<'_> {
             shell.owe_files();
         }
         shell.say(&self.introduction())?;
+        let reasons: Vec<&str> = phases.iter().map(reason_for_nothing).collect();
         match self.resolved.world {
             World::Sim => self.simulate(shell, phases, timeline, done)?,
             World::Threads { threads, .. } => self.run_threads(shell, phases, threads, done)?,
         }
-        if done.iter().any(|summary| summary.ios == 0) {
-            shell.warn(
-                "note: a phase ended before its warm-up did, so that nothing was counted (workload.warm_up_*)\n",
-            )?;
+        if let Some((_, reason)) = done.iter().zip(reasons).find(|(summary, _)| summary.ios == 0) {
+            shell.warn(&format!("note: {reason}, so that nothing was counted\n"))?;
         }
         Ok(())
     }

@@ -266,10 +266,11 @@ fn a_trace_is_played_at_no_speed_that_is_no_number_above_zero() {
         let ended = flashloom(&[&["replay", argument(&path), "--device", "small"], words].concat());
         assert!(ended.code == 2 && ended.out.is_empty() && ended.err.contains(message), "{message}: {ended:?}");
     };
-    for (speed, shown) in [("0", "0"), ("-1", "-1"), ("nan", "NaN"), ("inf", "inf")] {
+    for (speed, shown) in [("0", "0"), ("-1", "-1"), ("nan", "NaN"), ("inf", "inf"), ("1e300", "1e300")] {
         refused(&["--mode", "timed", "--speed", speed], &format!("--speed is {shown}; expected a number"));
     }
     refused(&["--speed", "2"], "--speed is 2; expected --mode timed beside it");
+    refused(&["--speed", "1e300"], "--speed is 1e300; expected --mode timed beside it");
 }
 
 /// Runs one command line in this process; its exit code.

@@ -191,6 +191,15 @@ fn replays_repeat_themselves_and_workers_matter() {
     assert!(one <= 1.0 && (7.0..=8.0).contains(&eight), "{one} {eight}");
 }
 
+#[test]
+fn a_replay_that_counted_nothing_says_why() {
+    let path = file("brief.spc", b"0,8,4096,R,0.5\n0,64,4096,R,0.6\n");
+    let ended = small_with_messages(&["replay", argument(&path), "--duration", "1us", "--json", "-"]);
+    assert_eq!(ended.json()["ios"], 0);
+    let why = "note: no request of a phase completed in the time that counts (--duration, workload.duration_ms), so that nothing";
+    assert!(ended.err.starts_with(why) && !ended.err.contains("warm-up"), "{}", ended.err);
+}
+
 /// A trace of two requests, again and again.
 #[test]
 fn a_trace_begins_again_until_rounds_are_steady() {

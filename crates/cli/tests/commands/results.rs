@@ -281,6 +281,16 @@ fn rounds_go_on_until_the_last_five_are_alike() {
     assert!(phases.iter().all(|phase| phase["simulated_ns"].as_u64().unwrap() >= 5_000_000), "{json}");
 }
 
+#[test]
+fn what_is_said_of_rounds_is_said_to_change_nothing_without_them() {
+    let words = ["run", "--workload", "randread", "--ios", "50", "--round", "20", "--set", "run.rounds_max=6"];
+    let ended = flashloom(&[&words[..], &crate::shell::SMALL].concat());
+    let notes: Vec<&str> = ended.err.lines().collect();
+    let expected = ["--round 20", "--set run.rounds_max=6"]
+        .map(|said| format!("note: {said} changes nothing: there are rounds with --until steady only"));
+    assert_eq!((ended.code, notes), (0, expected.iter().map(String::as_str).collect()));
+}
+
 /// One request a round: the latencies of single requests are never alike.
 #[test]
 fn a_drive_that_does_not_settle_is_said_to_be_so() {
