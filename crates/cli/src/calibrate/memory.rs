@@ -20,7 +20,7 @@ pub(crate) struct Memory {
 /// Measures, with so many thousand repetitions where one is short.
 pub(crate) fn measure(repeats: u64, several: bool) -> Memory {
     Memory {
-        transfer: several.then(|| transfer(repeats * 20)),
+        transfer: several.then(|| transfer_side_by_side(repeats * 20)),
         memory: memory(repeats * 100),
         atomic: atomic(repeats * 1_000),
     }
@@ -37,6 +37,23 @@ fn per(repeats: u64, mut act: impl FnMut(u64)) -> f64 {
         began.elapsed().as_nanos() as f64 / each as f64
     };
     (0..BATCHES).map(batch).fold(f64::INFINITY, f64::min)
+}
+
+/// What no line takes on its way between two processors, in ns: two threads that take so long had one processor in turn.
+const IN_TURN: f64 = 10_000.0;
+/// How often it is tried to have two.
+const TRIES: usize = 16;
+
+/// The time of a line between two threads that run at a time, if a busy machine lets them.
+fn transfer_side_by_side(repeats: u64) -> f64 {
+    let mut least = f64::INFINITY;
+    for _ in 0..TRIES {
+        least = least.min(transfer(repeats));
+        if least < IN_TURN {
+            break;
+        }
+    }
+    least
 }
 
 /// Half of the time in which a line goes to another thread and comes back.
