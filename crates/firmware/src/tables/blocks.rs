@@ -85,7 +85,8 @@ pub struct BlockGroups {
     turn_after: Divisor,
     /// Groups of each thread in so many.
     between_turns: Divisor,
-    least_garbage: u32,
+    /// Valid pages of a group that has [`BlockGroups::least_garbage`].
+    most_valid: u32,
     /// Whether cold groups are moved, whatever garbage they have.
     levels: bool,
 }
@@ -109,7 +110,7 @@ impl BlockGroups {
         let retired: u32 = factory.iter().map(|bits| bits.count_ones()).sum();
         let in_group = geometry.shape().pages_per_block * planes;
         let (all, mapped) = (u64::from(groups - journal - retired) * u64::from(in_group), u64::from(drive.pages()));
-        let least_garbage = in_group - (u64::from(in_group) * mapped / all.max(mapped).max(1)) as u32;
+        let most_valid = ((u64::from(in_group) * mapped / all.max(mapped).max(1)) as u32).min(in_group - 1);
         BlockGroups {
             state,
             factory: factory.into(),
@@ -130,7 +131,7 @@ impl BlockGroups {
             deal: settings.deal,
             turn_after: Divisor::new(turn_after),
             between_turns: Divisor::new(turn_after / u32::from(settings.parts.trans).max(1)),
-            least_garbage: least_garbage.max(1),
+            most_valid,
             levels: settings.reclaim.wear_gap > 0,
         }
     }
@@ -237,7 +238,7 @@ impl BlockGroups {
     /// Pages of a group that hold nothing valid, from which on it is worth moving the rest while there is still room. Once there is none
     /// all that is not mapped is garbage, so the best victim has this share at least: whoever waits gets one no worse.
     pub(crate) fn least_garbage(&self) -> u32 {
-        self.least_garbage
+        self.pages() - self.most_valid
     }
     /// How often a group of a TRANS thread has come to [`BlockGroups::least_garbage`], got a flaw, or was erased. Looking through all
     /// groups takes long; as long as this stays the same there is none worth reclaiming that was not there before.
@@ -435,8 +436,9 @@ impl BlockGroups {
     /// What a page held at one place is at another from now on, or nowhere: where several threads write the counts.
     pub(crate) fn exchange_valid(&self, turn: &mut Turn<'_>, old: Option<Ppn>, new: Option<Ppn>) {
         if let Some(old) = old {
-            turn.fetch_add(&self.valid_count, self.of(old) as usize, u64::MAX);
-            self.became_garbage(old);
+            let group = self.of(old);
+            let before = turn.fetch_add(&self.valid_count, group as usize, u64::MAX);
+            self.became_garbage(group, before - 1);
             self.valid.clear_bits(old.0 as usize / 64, 1 << (old.0 % 64));
         }
         if let Some(new) = new {
@@ -491,25 +493,25 @@ impl BlockGroups {
     }
 
     fn count_valid(&self, turn: &mut Turn<'_>, ppn: Ppn, more: bool) {
-        let group = self.of(ppn) as usize;
+        let group = self.of(ppn);
         // One TRANS thread owns the group, so a load and a store do.
-        let count = turn.load(&self.valid_count, group);
-        turn.store(&self.valid_count, group, if more { count + 1 } else { count - 1 });
+        let before = turn.load(&self.valid_count, group as usize);
+        let count = if more { before + 1 } else { before - 1 };
+        turn.store(&self.valid_count, group as usize, count);
         if !more {
-            self.became_garbage(ppn);
+            self.became_garbage(group, count);
         }
     }
-    /// A page is valid no more.
+    /// A page of a group is valid no more, and so many still are.
     #[inline]
-    fn became_garbage(&self, ppn: Ppn) {
-        let group = self.of(ppn);
-        if self.valid_count(group) == self.pages() - self.least_garbage {
+    fn became_garbage(&self, group: u32, valid: u64) {
+        if valid == u64::from(self.most_valid) {
             self.may_be_worth_it(group);
         }
     }
     /// A group is not what it was when it was looked at.
     fn may_be_worth_it(&self, group: u32) {
-        let has_garbage = || self.valid_count(group) <= self.pages() - self.least_garbage;
+        let has_garbage = || self.valid_count(group) <= self.most_valid;
         let is_worth_it = self.levels || self.has_flaw(group) || has_garbage();
         if let Some(owner) = self.owner(group).filter(|_| is_worth_it) {
             self.keep(owner, CHANGES, 1);
