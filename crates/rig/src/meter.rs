@@ -406,10 +406,10 @@ impl Meter {
     }
 
     #[inline]
-    fn on_note(&mut self, at: Time, note: Note) {
+    fn on_note(&mut self, at: Time, note: &Note) {
         let (arrived, sums) = (self.arrived, &mut self.window.counts.sums);
         note.count(arrived, at, |counter, amount| sums.add(counter, amount));
-        match note {
+        match *note {
             Note::Submitted(key) => {
                 if let Some(live) = self.live(key.0) {
                     *live = Live { cursor: at, after: FETCH as u8, ..RESTING };
@@ -523,9 +523,9 @@ impl Probe<Firmware> for Meter {
     }
 
     #[inline]
-    fn note(&mut self, stage: StageId, at: Time, note: Note) {
+    fn note(&mut self, stage: StageId, at: Time, note: &Note) {
         if self.watches() {
-            self.watch(stage, at, &note);
+            self.watch(stage, at, note);
         }
         if let Note::Completed(_) = note {
             self.window.completed[stage.index()] += 1;

@@ -209,9 +209,22 @@ impl<V: Vocabulary> Cores<V> {
         &mut self.cores[usize::from(core)].ready
     }
 
-    /// The place of a hardware thread without a turn; the one that ran `stage` last, if it is free, so that nothing is switched.
+    /// The first place of a core, or of what is none.
+    pub(crate) fn first_place(&self, core: u16) -> u16 {
+        (usize::from(core) * self.width) as u16
+    }
+
+    /// The place of a hardware thread without a turn; the one that ran `stage` last, if it is free, so that nothing is switched: that is
+    /// `place`, if no other ran there since.
     #[inline(always)]
-    pub(crate) fn idle_context(&self, core: u16, stage: StageId) -> Option<usize> {
+    pub(crate) fn idle_context(&self, core: u16, stage: StageId, place: usize) -> Option<usize> {
+        if self.last[place] == stage && self.ends[place / SPAN][place % SPAN] == IDLE {
+            return Some(place);
+        }
+        self.search_idle_context(core, stage)
+    }
+
+    fn search_idle_context(&self, core: u16, stage: StageId) -> Option<usize> {
         if self.cores[usize::from(core)].busy == self.threads as u32 {
             return None;
         }

@@ -75,13 +75,12 @@ impl<M: Copy> Nodes<M> {
     /// Puts a node that is in no line, and has no next, at the end of one. True if it is the only one there.
     #[inline]
     pub(crate) fn append(&mut self, line: &mut Line, place: u32) -> bool {
+        // Lines are empty about as often as not: what depends on it is chosen, not branched to. A node that is alone is its own last.
         let alone = line.is_empty();
-        if alone {
-            line.head = place;
-        } else {
-            self.nodes[line.tail as usize].next = place;
-        }
+        let (last, next) = if alone { (place, NONE) } else { (line.tail, place) };
+        line.head = if alone { place } else { line.head };
         line.tail = place;
+        self.nodes[last as usize].next = next;
         alone
     }
 

@@ -6,7 +6,8 @@ use crate::lines::Lines;
 use crate::nodes::{Line, Nodes};
 use crate::processor::Processor;
 use stage::{
-    Blueprint, Coherence, Cost, NoCoherence, NoProbe, Outbox, Place, Price, Probe, Stage, Turn, TurnRecord, Vocabulary,
+    Blueprint, Coherence, Cost, LineId, NoCoherence, NoProbe, Outbox, Place, Price, Probe, Stage, Turn, TurnRecord,
+    Vocabulary,
 };
 use units::{Span, StageId, Time};
 
@@ -41,6 +42,8 @@ struct Seat<V: Vocabulary> {
     rang: Time,
     /// Its core; what is no core is hardware.
     core: u16,
+    /// The hardware thread that ran it last, or the first of its core.
+    place: u16,
     /// Has a turn under way or stands in line for one.
     taken: bool,
     usage: StageUsage,
@@ -106,6 +109,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             };
             seats.push(Seat {
                 core,
+                place: 0,
                 stage: part.stage.expect("the plan was checked"),
                 inbox: Line::EMPTY,
                 inbox_len: 0,
@@ -138,6 +142,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             seats,
         };
         for seat in 0..sim.seats.len() {
+            sim.seats[seat].place = sim.cores.first_place(sim.seats[seat].core);
             sim.alarms.set(StageId(seat as u16), Time::ZERO);
         }
         sim
@@ -215,7 +220,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         }
         seat.taken = true;
         let core = seat.core;
-        match self.cores.idle_context(core, stage) {
+        match self.cores.idle_context(core, stage, seat.place.into()) {
             Some(place) => {
                 self.begin(stage, core, place);
                 self.cores.schedule(core, self.now);
@@ -282,7 +287,9 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         if self.cores.enter(place, stage) {
             cost.add(self.processor.switch);
         }
-        let usage = &mut self.seats[stage.index()].usage;
+        let seat = &mut self.seats[stage.index()];
+        seat.place = place as u16;
+        let usage = &mut seat.usage;
         usage.sent_away += abroad;
         usage.slots += cost.slots;
         let turn = TurnUnderWay { arrived, started: self.now, subject, sends, leaves_more: self.outbox.has_more };
@@ -305,9 +312,8 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             self.messages.append(&mut line, node);
             let seat = &self.seats[to.index()];
             abroad += u64::from(seat.core != home && seat.core != hardware);
-            if let Some(shared) = seat.stage.prefetch(message) {
-                self.lines.prefetch(shared);
-            }
+            // Where no line is named any will do: that is cheaper than to ask.
+            self.lines.prefetch(seat.stage.prefetch(message).unwrap_or(LineId(0)));
         }
         self.outbox.sends.clear();
         (line, count, abroad)
@@ -329,7 +335,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         let TurnUnderWay { arrived, started, subject, sends, leaves_more } = *self.cores.turn(place);
         self.probe.turn(&TurnRecord { stage, arrived, started, ended: now }, subject);
         if leaves_more {
-            for &note in &self.cores.leaves(place).notes {
+            for note in &self.cores.leaves(place).notes {
                 self.probe.note(stage, now, note);
             }
         }
@@ -441,7 +447,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     #[inline]
     fn settle_hardware(&mut self, stage: StageId) -> Option<Time> {
         let outbox = &mut self.hardware_outbox;
-        for &note in &outbox.notes {
+        for note in &outbox.notes {
             self.probe.note(stage, self.now, note);
         }
         outbox.notes.clear();
@@ -466,7 +472,10 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
                 self.messages.append(&mut self.at_once, node);
                 continue;
             }
-            if let Some(shared) = seat.stage.prefetch(message) {
+            // Who is free begins at once.
+            if seat.taken
+                && let Some(shared) = seat.stage.prefetch(message)
+            {
                 self.lines.prefetch(shared);
             }
             self.deliver(node, to);

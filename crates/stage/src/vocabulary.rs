@@ -73,7 +73,7 @@ pub trait Probe<V: Vocabulary> {
     /// What the turn cost by the prices of the run, and how many messages it left. Only threads that were given prices tell.
     fn cost(&mut self, _stage: StageId, _cost: Cost, _sends: usize) {}
     /// A stage noted something.
-    fn note(&mut self, stage: StageId, at: Time, note: V::Note);
+    fn note(&mut self, stage: StageId, at: Time, note: &V::Note);
 }
 
 /// Observes nothing, at no cost.
@@ -81,5 +81,5 @@ pub struct NoProbe;
 
 impl<V: Vocabulary> Probe<V> for NoProbe {
     fn turn(&mut self, _record: &TurnRecord, _subject: Option<u32>) {}
-    fn note(&mut self, _stage: StageId, _at: Time, _note: V::Note) {}
+    fn note(&mut self, _stage: StageId, _at: Time, _note: &V::Note) {}
 }

@@ -138,7 +138,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Turns<'a, V, P> {
         let Some(probe) = &mut self.probe else { return };
         probe.turn(&TurnRecord { stage: seat.id, arrived, started, ended: self.now }, subject);
         probe.cost(seat.id, cost, self.outbox.sends.len() - sent_before);
-        self.outbox.notes.drain(..).for_each(|note| probe.note(seat.id, self.now, note));
+        self.outbox.notes.drain(..).for_each(|note| probe.note(seat.id, self.now, &note));
     }
 
     /// Does what a turn leaves beside its messages. Whom a lock is given to is told with them.

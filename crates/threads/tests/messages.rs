@@ -68,7 +68,7 @@ impl Probe<Toy> for Seen {
         self.turns += 1;
         self.subjects += u64::from(subject.is_some());
     }
-    fn note(&mut self, stage: StageId, _at: Time, note: u64) {
+    fn note(&mut self, stage: StageId, _at: Time, &note: &u64) {
         self.notes.push((stage, note));
     }
 }

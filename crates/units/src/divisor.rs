@@ -2,12 +2,12 @@
 
 /// A number to divide by, often: a quotient takes one multiplication, where a processor's division takes several times as long.
 ///
-/// The inverse is `2^64 / value`, rounded up. For dividends of 32 bits its high product is the exact quotient (Lemire, Kaser and Kurz,
-/// "Faster remainder by direct computation", 2019, §3).
+/// The inverse is `(2^64 - 1) / value`, rounded down. Its high product with the dividend and one more is the exact quotient for dividends
+/// of 32 bits: it falls short of `(dividend + 1) / value` by `2^-32` at most, which is no more than that is above a whole number, unless it
+/// is one (Robison, "N-bit unsigned division via N-bit multiply-add", 2005). So no value needs a case of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Divisor {
     value: u32,
-    /// Zero stands for `2^64`, the inverse of one.
     inverse: u64,
 }
 
@@ -18,7 +18,7 @@ impl Divisor {
     /// If it is zero.
     pub const fn new(value: u32) -> Self {
         assert!(value > 0, "nothing is divided by zero");
-        Divisor { value, inverse: (u64::MAX / value as u64).wrapping_add(1) }
+        Divisor { value, inverse: u64::MAX / value as u64 }
     }
 
     /// The number itself.
@@ -30,10 +30,7 @@ impl Divisor {
     /// `dividend / value`.
     #[inline]
     pub const fn quotient(self, dividend: u32) -> u32 {
-        if self.inverse == 0 {
-            return dividend;
-        }
-        ((self.inverse as u128 * dividend as u128) >> 64) as u32
+        ((self.inverse as u128 * (dividend as u64 + 1) as u128) >> 64) as u32
     }
 
     /// `dividend % value`.

@@ -76,5 +76,5 @@ impl Probe<Firmware> for Tally {
         }
     }
 
-    fn note(&mut self, _stage: StageId, _at: Time, _note: Note) {}
+    fn note(&mut self, _stage: StageId, _at: Time, _note: &Note) {}
 }
