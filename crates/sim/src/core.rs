@@ -210,8 +210,8 @@ impl<V: Vocabulary> Cores<V> {
     }
 
     /// The first place of a core, or of what is none.
-    pub(crate) fn first_place(&self, core: u16) -> u16 {
-        (usize::from(core) * self.width) as u16
+    pub(crate) fn first_place(&self, core: u16) -> u32 {
+        (usize::from(core) * self.width) as u32
     }
 
     /// The place of a hardware thread without a turn; the one that ran `stage` last, if it is free, so that nothing is switched: that is

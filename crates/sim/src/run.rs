@@ -43,7 +43,7 @@ struct Seat<V: Vocabulary> {
     /// Its core; what is no core is hardware.
     core: u16,
     /// The hardware thread that ran it last, or the first of its core.
-    place: u16,
+    place: u32,
     /// Has a turn under way or stands in line for one.
     taken: bool,
     usage: StageUsage,
@@ -220,7 +220,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         }
         seat.taken = true;
         let core = seat.core;
-        match self.cores.idle_context(core, stage, seat.place.into()) {
+        match self.cores.idle_context(core, stage, seat.place as usize) {
             Some(place) => {
                 self.begin(stage, core, place);
                 self.cores.schedule(core, self.now);
@@ -288,7 +288,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             cost.add(self.processor.switch);
         }
         let seat = &mut self.seats[stage.index()];
-        seat.place = place as u16;
+        seat.place = place as u32;
         let usage = &mut seat.usage;
         usage.sent_away += abroad;
         usage.slots += cost.slots;
