@@ -9,6 +9,7 @@ use crate::timing::Lengths;
 use crate::{Geometry, Operation, Timing, Transaction};
 use prefetch_index::prefetch_index;
 use std::collections::VecDeque;
+use std::sync::Arc;
 use units::{ChannelId, DieId, Span, Time};
 
 /// A transaction that is over, with the times of its phases.
@@ -75,7 +76,7 @@ pub struct Caught {
 pub struct Channel {
     id: ChannelId,
     geometry: Geometry,
-    lengths: Lengths,
+    lengths: Arc<Lengths>,
     dies: Vec<Die>,
     timers: Timers,
     bus: Bus,
@@ -108,8 +109,17 @@ impl Channel {
     /// A channel of idle dies. The timing must have passed [`Timing::validate`].
     pub fn new(geometry: &Geometry, timing: &Timing, id: ChannelId) -> Self {
         assert!(u32::from(id.0) < geometry.shape().channels, "{id} is not on this array");
+        Channel::with(geometry, Arc::new(Lengths::new(geometry, timing)), id)
+    }
+
+    /// All channels of an array, in their order. How long phases take they know from one table.
+    pub fn all(geometry: &Geometry, timing: &Timing) -> impl Iterator<Item = Channel> {
+        let (channels, lengths) = (0..geometry.shape().channels as u16, Arc::new(Lengths::new(geometry, timing)));
+        channels.map(move |id| Channel::with(geometry, lengths.clone(), ChannelId(id)))
+    }
+
+    fn with(geometry: &Geometry, lengths: Arc<Lengths>, id: ChannelId) -> Self {
         let dies = geometry.dies_per_channel();
-        let lengths = Lengths::new(geometry, timing);
         Channel {
             id,
             geometry: geometry.clone(),

@@ -1,5 +1,6 @@
 //! How many of everything an array has, and the only conversion between flat page numbers and places.
 
+use std::sync::Arc;
 use thiserror::Error;
 use units::{BlockId, Bytes, ChannelId, DieId, Divisor, Ppn};
 
@@ -76,12 +77,17 @@ pub enum GeometryError {
 /// Blocks are numbered so that neighbours lie on different planes, then channels, then dies: block `b` is plane
 /// `b % planes` of die `(b / planes) % dies`, and die `d` of the array is die `d / channels` of channel `d % channels`.
 /// Blocks dealt out in order therefore spread over planes and channels first.
+///
+/// Clones are one: whoever takes page numbers apart finds the counts near, because others did so.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Geometry {
+pub struct Geometry(Arc<Counts>);
+
+/// The shape, and the counts that page numbers are taken apart by.
+#[derive(Debug, PartialEq, Eq)]
+struct Counts {
     shape: Shape,
     blocks: u32,
     dies_per_channel: u32,
-    /// Counts that page numbers are taken apart by.
     pages: Divisor,
     planes: Divisor,
     dies: Divisor,
@@ -136,7 +142,7 @@ impl Geometry {
         if pages > limit {
             return Err(GeometryError::TooManyPages { pages, limit });
         }
-        Ok(Geometry {
+        Ok(Geometry(Arc::new(Counts {
             blocks: blocks as u32,
             dies_per_channel: dies as u32 / shape.channels,
             pages: Divisor::new(shape.pages_per_block),
@@ -144,76 +150,76 @@ impl Geometry {
             dies: Divisor::new(dies as u32),
             channels: Divisor::new(shape.channels),
             shape,
-        })
+        })))
     }
 
     /// The counts it was built from.
     #[inline]
     pub fn shape(&self) -> &Shape {
-        &self.shape
+        &self.0.shape
     }
     /// Dies on all channels.
     pub fn die_count(&self) -> u32 {
-        self.dies.value()
+        self.0.dies.value()
     }
     /// Dies on one channel.
     #[inline]
     pub fn dies_per_channel(&self) -> u32 {
-        self.dies_per_channel
+        self.0.dies_per_channel
     }
     /// Blocks of the array.
     pub fn block_count(&self) -> u32 {
-        self.blocks
+        self.0.blocks
     }
     /// Pages of the array.
     pub fn page_count(&self) -> u32 {
-        self.blocks * self.shape.pages_per_block
+        self.0.blocks * self.0.shape.pages_per_block
     }
     /// Bytes of data the array holds.
     pub fn capacity(&self) -> Bytes {
-        self.shape.page * u64::from(self.page_count())
+        self.0.shape.page * u64::from(self.page_count())
     }
     /// The block a page lies in.
     #[inline]
     pub fn block_of(&self, ppn: Ppn) -> BlockId {
-        BlockId(self.pages.quotient(ppn.0))
+        BlockId(self.0.pages.quotient(ppn.0))
     }
     /// A page's position in its block.
     #[inline]
     pub fn page_in_block(&self, ppn: Ppn) -> u32 {
-        self.pages.remainder(ppn.0)
+        self.0.pages.remainder(ppn.0)
     }
     /// The page at a position of a block.
     pub fn page(&self, block: BlockId, page: u32) -> Ppn {
-        debug_assert!(block.0 < self.blocks && page < self.shape.pages_per_block);
-        Ppn(block.0 * self.shape.pages_per_block + page)
+        debug_assert!(block.0 < self.0.blocks && page < self.0.shape.pages_per_block);
+        Ppn(block.0 * self.0.shape.pages_per_block + page)
     }
     /// Channel and die of a block, without the rest of the address.
     #[inline]
     pub fn die_of(&self, block: BlockId) -> (ChannelId, DieId) {
-        let (die, channel) = self.channels.divide(self.dies.remainder(self.planes.quotient(block.0)));
+        let (die, channel) = self.0.channels.divide(self.0.dies.remainder(self.0.planes.quotient(block.0)));
         (ChannelId(channel as u16), DieId(die as u16))
     }
     /// Channel of a block, and its index among the blocks of that channel, which counts from 0 without gaps.
     #[inline]
     pub fn block_in_channel(&self, block: BlockId) -> (ChannelId, usize) {
-        let (column, plane) = self.planes.divide(block.0);
-        let (row, channel) = self.channels.divide(column);
-        (ChannelId(channel as u16), (row * self.planes.value() + plane) as usize)
+        let (column, plane) = self.0.planes.divide(block.0);
+        let (row, channel) = self.0.channels.divide(column);
+        (ChannelId(channel as u16), (row * self.0.planes.value() + plane) as usize)
     }
     /// Takes a page number apart.
     #[inline]
     pub fn address(&self, ppn: Ppn) -> PageAddress {
-        let (block, page) = self.pages.divide(ppn.0);
-        let (column, plane) = self.planes.divide(block);
-        let (block, die) = self.dies.divide(column);
-        let (die, channel) = self.channels.divide(die);
+        let (block, page) = self.0.pages.divide(ppn.0);
+        let (column, plane) = self.0.planes.divide(block);
+        let (block, die) = self.0.dies.divide(column);
+        let (die, channel) = self.0.channels.divide(die);
         PageAddress { channel: ChannelId(channel as u16), die: DieId(die as u16), plane, block, page }
     }
     /// Puts a page number together; the inverse of [`Geometry::address`].
     pub fn ppn(&self, at: PageAddress) -> Ppn {
-        let die = u32::from(at.die.0) * self.shape.channels + u32::from(at.channel.0);
-        let block = (at.block * self.dies.value() + die) * self.shape.planes_per_die + at.plane;
+        let die = u32::from(at.die.0) * self.0.shape.channels + u32::from(at.channel.0);
+        let block = (at.block * self.0.dies.value() + die) * self.0.shape.planes_per_die + at.plane;
         self.page(BlockId(block), at.page)
     }
 }

@@ -186,7 +186,7 @@ fn look_at_wear(tables: &Tables, contents: &[Contents]) {
 /// A built device, ready to be run in either world.
 pub(crate) struct Built {
     pub(crate) blueprint: Blueprint,
-    pub(crate) tables: Tables,
+    pub(crate) tables: Arc<Tables>,
     pub(crate) drive: Arc<Drive>,
     pub(crate) ledger: Arc<Mutex<Ledger>>,
     pub(crate) media: Arc<MediaTally>,
@@ -483,13 +483,14 @@ impl Device {
         if self.preallocates {
             tables.frames.set_memory_aside();
         }
-        for (index, mut contents) in contents.into_iter().enumerate() {
+        let frames = Arc::new(tables.frames.clone());
+        let channels = Channel::all(&self.drive.geometry, &self.timing);
+        for (index, (channel, mut contents)) in channels.zip(contents).enumerate() {
             if self.preallocates {
                 contents.set_memory_aside();
             }
-            let channel = Channel::new(&self.drive.geometry, &self.timing, ChannelId(index as u16));
             let media = self.media(contents, &tables);
-            let (frames, done) = (tables.frames.clone(), hardware.finished[index]);
+            let (frames, done) = (frames.clone(), hardware.finished[index]);
             let (ledger, tally) = (ledger.clone(), tally.clone());
             let ways = ChannelWays { frames, done, ledger, tally, sealed, upsets };
             let stage = ChannelStage::new(index as u16, channel, media, ways, self.narrate);

@@ -11,7 +11,7 @@ use firmware::{Drive, Tables};
 use flash::{Channel, Contents};
 use sim::{Processor, Sim};
 use std::sync::{Arc, Mutex};
-use units::{ChannelId, Span, StageId, Time};
+use units::{Span, StageId, Time};
 
 /// What a recovery did.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,8 +56,8 @@ pub(crate) fn recover(
     let drawing = boot::draw(drive, &device.settings, tables);
     let BootDrawing { mut blueprint, boot, channels, finished, frames } = drawing;
     let ledger = Arc::new(Mutex::new(Ledger::default()));
-    for (index, contents) in contents.into_iter().enumerate() {
-        let channel = Channel::new(&device.drive.geometry, &device.timing, ChannelId(index as u16));
+    let frames = Arc::new(frames);
+    for (index, (channel, contents)) in Channel::all(&device.drive.geometry, &device.timing).zip(contents).enumerate() {
         let tally = Arc::new(MediaTally::default());
         let ways = ChannelWays {
             frames: frames.clone(),

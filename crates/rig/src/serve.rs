@@ -348,7 +348,7 @@ fn fingerprint(bytes: &[u8]) -> u128 {
 /// How the drive is. The share of the endurance that is used is that of their erases that blocks have had on average, at most what the page
 /// can say. What can be written is as often all groups that hold data as their cells can be erased.
 fn health(
-    tables: Tables,
+    tables: Arc<Tables>,
     drive: Arc<firmware::Drive>,
     (past, tally): (MediaCounts, Arc<MediaTally>),
     power: PowerCycles,

@@ -93,7 +93,7 @@ pub(crate) struct Remains {
 /// A run in virtual time.
 pub struct Session {
     sim: Sim<Firmware, Meter>,
-    tables: Tables,
+    tables: Arc<Tables>,
     drive: Arc<Drive>,
     channels: Vec<StageId>,
     host: StageId,

@@ -95,15 +95,9 @@ impl Processor {
         self.clock.cycles(Cycles(cycles))
     }
 
-    /// What it takes to fetch messages between the first `cores` cores, row by row, with hardware as one more core: from
-    /// hardware to hardware is no way at all.
+    /// What it takes to fetch messages between the first `cores` cores, by how far their numbers lie apart; and, last, from hardware.
     pub(crate) fn hop_table(&self, cores: u16) -> Box<[Span]> {
-        let hop = |from, to| match (from == cores, to == cores) {
-            (false, false) => self.hop(from, to),
-            (true, true) => Span::ZERO,
-            _ => self.hops.hardware,
-        };
-        (0..=cores).flat_map(|from| (0..=cores).map(move |to| hop(from, to))).collect()
+        (0..cores).map(|apart| self.hop(0, apart)).chain([self.hops.hardware]).collect()
     }
 
     /// Fetching a message that another core wrote.

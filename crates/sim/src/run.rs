@@ -30,7 +30,8 @@ pub struct StageUsage {
     pub fetches: u64,
 }
 
-/// A stage where it lives. What messages and turns touch stands in one line of this machine's memory, the figures in the next.
+/// A stage where it lives. What messages touch, and turns that end, stands in one line of this machine's memory, most figures in the
+/// next.
 #[repr(C, align(64))]
 struct Seat<V: Vocabulary> {
     stage: Box<dyn Stage<V>>,
@@ -46,6 +47,9 @@ struct Seat<V: Vocabulary> {
     place: u32,
     /// Has a turn under way or stands in line for one.
     taken: bool,
+    /// Time of turns that are over.
+    busy: Span,
+    /// All else that it did.
     usage: StageUsage,
 }
 
@@ -62,7 +66,7 @@ pub struct Sim<V: Vocabulary, P: Probe<V> = NoProbe> {
     seats: Vec<Seat<V>>,
     cores: Cores<V>,
     lines: Lines,
-    /// What taking a message costs, from a sender's core to a receiver's; the last of each stands for hardware.
+    /// What taking a message costs, by how far the sender's core is from the receiver's; the last stands for hardware.
     hops: Box<[Span]>,
     messages: Nodes<V::Message>,
     alarms: Alarms,
@@ -116,6 +120,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
                 inbox_max: part.inbox,
                 rang: Time::NEVER,
                 taken: false,
+                busy: Span::ZERO,
                 usage: StageUsage::default(),
             });
         }
@@ -231,7 +236,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
 
     /// Gives a stage on a core its turn: it happens now, and what it leaves behind leaves when the time it costs is over.
     fn begin(&mut self, stage: StageId, home: u16, place: usize) {
-        let (now, width) = (self.now, self.cores.len() + 1);
+        let (now, hardware) = (self.now, self.cores.len() as u16);
         let seat = &mut self.seats[stage.index()];
         if seat.rang != Time::NEVER {
             return self.begin_rung(stage, home, place);
@@ -241,7 +246,8 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         seat.inbox_len -= 1;
         let node = self.messages.free_first(&mut seat.inbox);
         let (arrived, subject) = (node.at, V::subject(&node.message));
-        let fetch = self.hops[usize::from(node.from) * width + usize::from(home)];
+        let way = if node.from == hardware { hardware } else { node.from.abs_diff(home) };
+        let fetch = self.hops[usize::from(way)];
         seat.stage.on_message(&mut turn, node.message);
         let mut cost = turn.finish();
         cost.add(self.processor.turn);
@@ -342,7 +348,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         self.send_all(sends);
         let goes_on = if leaves_more { self.settle(stage, core, place) } else { None };
         let seat = &mut self.seats[stage.index()];
-        seat.usage.busy += now - started;
+        seat.busy += now - started;
         if let Some(rest) = goes_on {
             return self.go_on(stage, core, place, rest);
         }
@@ -512,7 +518,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     pub fn stages(&self) -> impl Iterator<Item = StageUsage> + '_ {
         self.seats.iter().enumerate().map(|(index, seat)| {
             let (transfers, fetches) = self.lines.taken(index);
-            StageUsage { transfers, fetches, ..seat.usage }
+            StageUsage { busy: seat.busy, transfers, fetches, ..seat.usage }
         })
     }
     /// A stage, to be looked at.
@@ -531,7 +537,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     pub fn cores(&self) -> impl Iterator<Item = CoreUsage> + '_ {
         let of = |core: usize| self.seats.iter().filter(move |seat| usize::from(seat.core) == core);
         self.cores.usages(self.now).enumerate().map(move |(core, usage)| CoreUsage {
-            threads_active: usage.threads_active + of(core).map(|seat| seat.usage.busy).sum(),
+            threads_active: usage.threads_active + of(core).map(|seat| seat.busy).sum(),
             slots: of(core).map(|seat| seat.usage.slots).sum(),
             ..usage
         })

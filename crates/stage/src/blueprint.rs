@@ -252,6 +252,11 @@ impl<In> Clone for Address<In> {
     }
 }
 impl<In> Copy for Address<In> {}
+impl<In> PartialEq for Address<In> {
+    fn eq(&self, other: &Self) -> bool {
+        self.id == other.id
+    }
+}
 impl<In> fmt::Debug for Address<In> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.id.fmt(f)

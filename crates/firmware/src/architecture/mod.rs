@@ -34,7 +34,7 @@ pub struct Drawing {
     /// Where hardware goes.
     pub hardware: Hardware,
     /// The tables its stages share.
-    pub tables: Tables,
+    pub tables: Arc<Tables>,
 }
 
 /// Why a device cannot be drawn.

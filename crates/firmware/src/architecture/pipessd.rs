@@ -19,6 +19,7 @@ use crate::{
     write_points,
 };
 use stage::{Address, Place, Slot, Stage};
+use std::sync::Arc;
 
 /// The lock-free pipeline.
 pub(super) struct PipeSsd;
@@ -98,7 +99,7 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
         fil: reserve(&mut plan, materials, "fil"),
         post: reserve(&mut plan, materials, "post"),
     };
-    let mut drawing = Drawing { blueprint: plan, hardware, tables };
+    let mut drawing = Drawing { blueprint: plan, hardware, tables: Arc::new(tables) };
     install_front(&mut drawing, materials, &stages, &pipeline);
     install_back(&mut drawing, materials, &stages, &pipeline);
     let groups: Vec<&str> = GROUPS.iter().map(|group| group.name).collect();

@@ -11,12 +11,13 @@ use crate::stages::fcmd::{self, Fcmd};
 use crate::stages::ilock::Ilock;
 use crate::stages::layer::{AnyStage, Hold, Layer, Member, Part};
 use crate::stages::log::{self, Log};
-use crate::stages::nvmq::{Nvmq, Ways};
+use crate::stages::nvmq::{self, Nvmq};
 use crate::stages::trans::{self, Trans};
 use crate::tables::RESERVED_GROUPS;
 use crate::tables::{journal_groups, map_groups};
 use crate::{Blueprint, Firmware, Mapping, Tables};
 use stage::{Accepts, Address, Guarded, Place, Slot, Stage};
+use std::sync::Arc;
 
 /// A thread: its group, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -221,7 +222,7 @@ impl Staff {
             fcmd: self.seats(&crew, Part::Fcmd, parts.fcmd),
             shares: !self.shared.is_empty(),
         };
-        let mut drawing = Drawing { blueprint: plan, hardware, tables };
+        let mut drawing = Drawing { blueprint: plan, hardware, tables: Arc::new(tables) };
         let mut frames = FrameDeal { next: 0 };
         let mut site = Site { drawing: &mut drawing, materials: &materials, groups: &groups, bounds, crew };
         site.install_nvmq(&mut frames);
@@ -330,8 +331,11 @@ impl Site<'_> {
         let bounds = *bounds;
         let plan = &mut drawing.blueprint;
         let Bounds { commands, thread_pages: pages, .. } = bounds;
+        let (drive, tables) = (materials.drive.clone(), drawing.tables.clone());
+        let common = Arc::new(nvmq::Common::new(drive, materials.settings, &tables));
+        let mut last: Option<Arc<nvmq::Ways>> = None;
         for (index, &slot) in groups.nvmq.iter().enumerate() {
-            let ways = Ways {
+            let ways = nvmq::Ways {
                 link: plan.connect(slot, drawing.hardware.link, pages + 2 * commands),
                 posted: plan.connect(slot, drawing.hardware.link, commands),
                 takes: connect(plan, slot, &groups.nvmq, commands),
@@ -346,9 +350,11 @@ impl Site<'_> {
             let link = drawing.hardware.link;
             drawing.hardware.fetches.push(plan.connect(link, slot, commands));
             drawing.hardware.transfers.push(plan.connect(link, slot, pages + 2 * commands));
-            let (drive, tables) = (materials.drive.clone(), drawing.tables.clone());
+            // Threads that send to the same places know them from one list.
+            let ways = last.take().filter(|last| **last == ways).unwrap_or_else(|| Arc::new(ways));
+            last = Some(ways.clone());
             let frames = frames.take(materials.settings.frames.into());
-            crew.seat(slot, Part::Nvmq, Nvmq::new(index as u8, drive, materials.settings, tables, ways, frames));
+            crew.seat(slot, Part::Nvmq, Nvmq::new(index as u8, common.clone(), tables.clone(), ways, frames));
         }
     }
 

@@ -16,6 +16,7 @@ use crate::stages::tradition::worker::{self, Shared, Worker};
 use crate::tables::RESERVED_GROUPS;
 use crate::{Blueprint, Firmware, LatencyPart, Mapping, MappingScheme, PartCounts, Settings, Tables, write_points};
 use stage::{Place, Slot, Stage};
+use std::sync::Arc;
 
 /// N workers.
 pub(super) struct Tradition;
@@ -90,6 +91,7 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
         fil: reserve(&mut plan, materials, "fil"),
     };
     let Mapping::Page(map) = tables.mapping.clone() else { unreachable!("a past does not change the scheme") };
+    let tables = Arc::new(tables);
     let shared = Shared { drive: drive.clone(), settings: *settings, tables, map, pool, workers, points };
     let mut drawing = Drawing { blueprint: plan, hardware, tables: shared.tables.clone() };
     install_fetch(&mut drawing, materials, &groups);

@@ -110,7 +110,7 @@ pub(crate) struct Bgc {
     index: u8,
     drive: Arc<Drive>,
     settings: Settings,
-    tables: Tables,
+    tables: Arc<Tables>,
     ways: Ways,
     first_frame: u32,
     window: Vec<Option<Moving>>,
@@ -152,7 +152,7 @@ impl Bgc {
         index: u8,
         drive: Arc<Drive>,
         settings: Settings,
-        tables: Tables,
+        tables: Arc<Tables>,
         ways: Ways,
         first_frame: u32,
     ) -> Self {

@@ -16,6 +16,7 @@ use crate::{Firmware, Mutation, Note, Settings, Tables, Turn, Work};
 use prefetch_index::prefetch_index;
 use stage::{Accepts, Address, LineId, Stage};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use units::Lpn;
 
 /// No frame.
@@ -44,7 +45,7 @@ struct Flushing {
 pub(crate) struct Cache {
     index: u8,
     settings: Settings,
-    tables: Tables,
+    tables: Arc<Tables>,
     trans: Vec<Address<TransRequest>>,
     answers: Answers,
     entries: Vec<Entry>,
@@ -68,7 +69,7 @@ impl Cache {
     pub(crate) fn new(
         index: u8,
         settings: Settings,
-        tables: Tables,
+        tables: Arc<Tables>,
         trans: Vec<Address<TransRequest>>,
         answers: Answers,
         frames: std::ops::Range<u32>,

@@ -8,6 +8,7 @@ use crate::stages::fence::Fences;
 use crate::{Firmware, Tables, Turn};
 use flash::Operation;
 use stage::{Accepts, Address, LineId, Stage};
+use std::sync::Arc;
 use units::Ppn;
 
 /// Where an FCMD thread can send.
@@ -21,7 +22,7 @@ pub(crate) struct Ways {
 pub(crate) struct Fcmd {
     index: u8,
     dies: DieLines,
-    tables: Tables,
+    tables: Arc<Tables>,
     ways: Ways,
     /// The next ticket of each TRANS part.
     next_ticket: Vec<u32>,
@@ -35,7 +36,7 @@ impl Accepts<ChannelDone> for Fcmd {}
 
 impl Fcmd {
     /// Thread `index`, with the dies behind its channels.
-    pub(crate) fn new(index: u8, owners: u16, dies: DieLines, tables: Tables, ways: Ways) -> Self {
+    pub(crate) fn new(index: u8, owners: u16, dies: DieLines, tables: Arc<Tables>, ways: Ways) -> Self {
         let next_ticket = vec![0; owners.into()];
         let fences = Fences::default();
         Fcmd { index, dies, tables, ways, next_ticket, early: Vec::new(), fences }

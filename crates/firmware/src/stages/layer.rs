@@ -12,6 +12,7 @@ use crate::policies::trans_of;
 use crate::{Firmware, LatencyPart, Note, Settings, Tables, Turn};
 use stage::{Accepts, Guarded, LineId, Stage, Vocabulary};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use units::{Span, Time};
 
 /// A part that a thread runs.
@@ -80,7 +81,7 @@ impl Member {
 pub(crate) struct Layer {
     members: Vec<Member>,
     settings: Settings,
-    tables: Tables,
+    tables: Arc<Tables>,
     /// Calls that are still to be made, in order; the first may wait for its lock.
     calls: VecDeque<Message>,
     /// Messages that came while a lock was waited for.
@@ -94,7 +95,7 @@ pub(crate) struct Layer {
 impl<In> Accepts<In> for Layer {}
 
 impl Layer {
-    pub(crate) fn new(mut members: Vec<Member>, settings: Settings, tables: Tables) -> Self {
+    pub(crate) fn new(mut members: Vec<Member>, settings: Settings, tables: Arc<Tables>) -> Self {
         members.sort_by_key(|member| member.part);
         Layer {
             members,

@@ -38,7 +38,7 @@ enum Decoded {
 
 /// What a channel needs of the device around it.
 pub(crate) struct ChannelWays {
-    pub(crate) frames: Frames,
+    pub(crate) frames: Arc<Frames>,
     pub(crate) done: Address<ChannelDone>,
     /// Where the first thing that the media refuses is told.
     pub(crate) ledger: Arc<Mutex<Ledger>>,

@@ -102,7 +102,7 @@ impl Direction {
 
 pub(crate) struct LinkStage {
     drive: Arc<Drive>,
-    tables: Tables,
+    tables: Arc<Tables>,
     memory: Arc<dyn HostMemory>,
     timing: LinkTiming,
     fetches: Vec<Address<Fetch>>,
@@ -150,7 +150,7 @@ pub(crate) struct LinkWays {
 impl LinkStage {
     pub(crate) fn new(
         drive: Arc<Drive>,
-        tables: Tables,
+        tables: Arc<Tables>,
         memory: Arc<dyn HostMemory>,
         timing: LinkTiming,
         ways: LinkWays,

@@ -18,7 +18,8 @@ fn filled(fill: Fill, seed: u64, sets: &[&str]) -> Filled {
     let layers = Layers::new().flag("--device", "small").expect("a device");
     let layers = sets.iter().try_fold(layers, |layers, set| layers.set(set)).expect("keys");
     let device = layers.resolve().expect("a configuration").plan();
-    let (Drawing { mut tables, .. }, drive) = device.draw().expect("a device that can be built");
+    let (Drawing { tables, .. }, drive) = device.draw().expect("a device that can be built");
+    let mut tables = Tables::clone(&tables);
     let geometry = drive.geometry();
     let channels = (0..geometry.shape().channels as u16).map(ChannelId);
     let mut contents: Vec<Contents> = channels.map(|at| Contents::for_channel(geometry, at, 1, 100)).collect();

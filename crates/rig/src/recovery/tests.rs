@@ -7,7 +7,7 @@ use crate::check::small::{Small, mixed, processor};
 use crate::session::{Remains, Session};
 use flash::{ErrorModel, FaultSettings, Labels, Oob, ReadRetry};
 use host::PowerCuts;
-use units::{BlockId, Bytes, Lpn, Ppn};
+use units::{BlockId, Bytes, ChannelId, Lpn, Ppn};
 
 /// Every page of the array is programmed: as many as there are logical pages hold the newest copies, evenly spread, and the others old
 /// ones. So nothing is free, and no group is without pages that must be moved.

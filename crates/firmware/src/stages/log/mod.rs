@@ -58,7 +58,7 @@ pub(crate) struct Ways {
 pub(crate) struct Log {
     drive: Arc<Drive>,
     settings: Settings,
-    tables: Tables,
+    tables: Arc<Tables>,
     ways: Ways,
     free_frames: Vec<u32>,
     first_frame: u32,
@@ -88,7 +88,7 @@ pub(crate) struct Log {
 impl Accepts<PageDone> for Log {}
 
 impl Log {
-    pub(crate) fn new(drive: Arc<Drive>, settings: Settings, tables: Tables, ways: Ways) -> Self {
+    pub(crate) fn new(drive: Arc<Drive>, settings: Settings, tables: Arc<Tables>, ways: Ways) -> Self {
         let free_frames = (0..tables.frames.whole().len() as u32).rev().collect();
         let (groups, journal) = (tables.groups.journal(), &tables.journal);
         let segments = (0..journal.segments()).map(|segment| journal.place(segment).map(|group| group - groups.start));

@@ -5,7 +5,7 @@ use crate::message::Card;
 use crate::stages::copy::{CopyCursor, CopyStep};
 use nvme::prp::{ListWalk, PrpPlan};
 use nvme::spec::{Opcode, Status};
-use units::{Lba, Time};
+use units::Time;
 
 /// A part of a command's pages that lies in one lock region and is locked, worked and released as one.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,29 +32,41 @@ impl Segment {
     }
 }
 
-/// A command and how far it is.
+/// A command and how far it is. What every command touches at every step stands in one line of the processor's memory, its first
+/// segment and where its data lie in the next.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(super) struct Command {
     pub(super) card: Card,
-    pub(super) opcode: Opcode,
-    pub(super) status: Status,
     /// First page of the drive.
     pub(super) first_page: u32,
-    pub(super) segments: [Segment; 2],
+    pub(super) status: Status,
+    /// Pages under way.
+    pub(super) under_way: u16,
     pub(super) segment_count: u8,
     /// Segments not yet done.
     pub(super) segments_left: u8,
-    /// Pages under way.
-    pub(super) under_way: u16,
+    pub(super) opcode: Opcode,
     /// Stands in the line for frames.
     pub(super) starving: bool,
+    /// Whether its slot is free.
+    over: bool,
+    /// Whether there is more of it than every command has.
+    has_more: bool,
     pub(super) plan: Option<PrpPlan>,
+    pub(super) segments: [Segment; 2],
+    /// First sector and number of sectors that the segments cover.
+    pub(super) stretch: (u64, u64),
+    more: More,
+}
+
+/// What few commands have.
+#[derive(Clone, Debug, Default)]
+pub(super) struct More {
     /// The way along the PRP list, while entries are missing.
     pub(super) walk: Option<ListWalk>,
     /// List words gathered.
     pub(super) listed: u16,
-    /// First sector and number of sectors that the segments cover.
-    pub(super) stretch: (u64, u64),
     /// Of a command that runs alone: what is left of its current range after the stretch, and the next range.
     pub(super) rest: (u64, u64),
     pub(super) next_range: u16,
@@ -65,10 +77,8 @@ pub(super) struct Command {
     pub(super) write: Option<Box<(Card, PrpPlan)>>,
     pub(super) wrote: bool,
     /// Of a Dataset Management command or Copy: its namespace; of the former, whether it deallocates.
-    pub(super) namespace: Namespace,
+    pub(super) namespace: Option<Namespace>,
     pub(super) deallocates: bool,
-    /// Whether its slot is free.
-    over: bool,
 }
 
 impl Command {
@@ -84,18 +94,10 @@ impl Command {
             under_way: 0,
             starving: false,
             plan: None,
-            walk: None,
-            listed: 0,
             stretch: (0, 0),
-            rest: (0, 0),
-            next_range: 0,
-            copying: CopyCursor::default(),
-            step: None,
-            write: None,
-            wrote: false,
-            namespace: NOWHERE,
-            deallocates: false,
             over: true,
+            has_more: false,
+            more: More::default(),
         }
     }
 
@@ -105,11 +107,38 @@ impl Command {
         self.stretch = (card.sector, u64::from(card.sectors));
         (self.first_page, self.segment_count, self.segments_left) = (0, 0, 0);
         (self.under_way, self.starving) = (0, false);
-        (self.plan, self.walk, self.listed) = (None, None, 0);
-        (self.rest, self.next_range) = ((0, 0), 0);
-        (self.copying, self.step) = (CopyCursor::default(), None);
-        (self.write, self.wrote) = (None, false);
-        (self.namespace, self.deallocates) = (NOWHERE, false);
+        self.plan = None;
+        if self.has_more {
+            (self.has_more, self.more) = (false, More::default());
+        }
+    }
+
+    /// What it has that few commands have, if any.
+    #[inline]
+    pub(super) fn more(&self) -> Option<&More> {
+        self.has_more.then_some(&self.more)
+    }
+
+    /// The same, which it has from now on.
+    pub(super) fn more_mut(&mut self) -> &mut More {
+        self.has_more = true;
+        &mut self.more
+    }
+
+    /// Whether entries of its PRP list are missing.
+    #[inline]
+    pub(super) fn is_listing(&self) -> bool {
+        self.more().is_some_and(|more| more.walk.is_some())
+    }
+
+    /// Of a fused pair, its Write and where that one's data are.
+    pub(super) fn write(&self) -> Option<&(Card, PrpPlan)> {
+        self.more()?.write.as_deref()
+    }
+
+    /// The same, to be told what became of it; and whether it was come to.
+    pub(super) fn take_write(&mut self) -> (Option<Box<(Card, PrpPlan)>>, bool) {
+        if self.has_more { (self.more.write.take(), self.more.wrote) } else { (None, false) }
     }
 
     /// The segment that a page belongs to.
@@ -120,8 +149,8 @@ impl Command {
     /// Whether its pages change the media.
     pub(super) fn changes_media(&self) -> bool {
         match self.opcode {
-            Opcode::Copy => self.step.is_some_and(|step| step.deposits),
-            Opcode::Compare => self.write.is_some(),
+            Opcode::Copy => self.more().and_then(|more| more.step).is_some_and(|step| step.deposits),
+            Opcode::Compare => self.write().is_some(),
             opcode => opcode.changes_media(),
         }
     }
@@ -133,9 +162,6 @@ impl Command {
         }
     }
 }
-
-/// No namespace.
-const NOWHERE: Namespace = Namespace { base: Lba(0), sectors: 0 };
 
 /// The commands of a thread, by slot. A slot is free again when its command is over.
 pub(super) struct Slots {

@@ -6,7 +6,7 @@ use crate::message::*;
 use crate::stages::copy::{self, CopyCursor};
 use crate::stages::entry::{self, HELD};
 use crate::tables::{ENTRY_WORDS, LIST_WORDS};
-use crate::{Drive, LOCK_REGION, Note, Tables, Turn, Work};
+use crate::{Drive, LOCK_REGION, Namespace, Note, Tables, Turn, Work};
 use nvme::spec::{DsmRange, Fuse, Opcode, Status, Submission};
 use stage::LineId;
 use units::{Bytes, HostAddress, Lpn, QueueId, SECTOR_BYTES};
@@ -63,12 +63,14 @@ fn regions(drive: &Drive, card: &Card, opcode: Option<Opcode>) -> Option<[u64; 2
 pub(super) fn set_range(drive: &Drive, command: &mut Command) -> Result<(), Status> {
     if matches!(command.opcode, Opcode::Read | Opcode::Write | Opcode::Compare) {
         let plan = entry::data_plan(drive, &command.card)?;
-        command.walk = plan.walk();
+        if let Some(walk) = plan.walk() {
+            command.more_mut().walk = Some(walk);
+        }
         command.plan = Some(plan);
     }
     match regions(drive, &command.card, Some(command.opcode)) {
         Some(regions) => set_segments(drive, command, regions),
-        None => command.rest = command.stretch,
+        None => command.more_mut().rest = command.stretch,
     }
     Ok(())
 }
@@ -85,17 +87,18 @@ fn set_segments(drive: &Drive, command: &mut Command, [first, last]: [u64; 2]) {
 
 /// Fills in what a command's entry says beyond its card.
 fn fill_in(drive: &Drive, command: &mut Command, entry: &Submission) -> Result<(), Status> {
-    let namespace = || *drive.namespace(entry.namespace()).expect("it was checked");
+    let namespace = || drive.namespace(entry.namespace()).copied();
     match command.opcode {
         Opcode::Flush => {}
         Opcode::DatasetManagement => {
-            command.namespace = namespace();
-            command.deallocates = entry.dsm_deallocates();
+            let more = command.more_mut();
+            (more.namespace, more.deallocates) = (namespace(), entry.dsm_deallocates());
             command.plan = Some(entry::ranges_plan(&command.card, command.opcode)?);
         }
         Opcode::Copy => {
-            command.namespace = namespace();
-            command.copying = CopyCursor::new(command.card.sector);
+            let copying = CopyCursor::new(command.card.sector);
+            let more = command.more_mut();
+            (more.namespace, more.copying) = (namespace(), copying);
             command.plan = Some(entry::ranges_plan(&command.card, command.opcode)?);
         }
         _ => set_range(drive, command)?,
@@ -103,14 +106,19 @@ fn fill_in(drive: &Drive, command: &mut Command, entry: &Submission) -> Result<(
     Ok(())
 }
 
+/// The namespace of a command with ranges.
+fn namespace_of(command: &Command) -> Namespace {
+    command.more().and_then(|more| more.namespace).expect("ranges are of a namespace")
+}
+
 impl Nvmq {
     fn home(&mut self, queue: QueueId) -> &mut Home {
-        &mut self.homes[self.counts.threads.quotient(queue.0.into()) as usize]
+        &mut self.homes[self.common.counts.threads.quotient(queue.0.into()) as usize]
     }
 
     /// Starts the copy of a batch into the SQ buffer.
     pub(super) fn on_fetch(&mut self, turn: &mut Turn<'_>, fetch: Fetch) {
-        let home = self.counts.threads.quotient(fetch.queue.0.into()) as usize;
+        let home = self.common.counts.threads.quotient(fetch.queue.0.into()) as usize;
         let fetched = &mut self.homes[home].fetched;
         entry::copy_batch(turn, &self.tables, self.ways.link, self.index, fetched, &fetch);
     }
@@ -124,7 +132,7 @@ impl Nvmq {
 
     /// Deals the entries that stand in the SQ buffer, in the order of the queue, to the threads that take them.
     fn deal(&mut self, turn: &mut Turn<'_>, queue: QueueId) {
-        let at = self.counts.threads.quotient(queue.0.into()) as usize;
+        let at = self.common.counts.threads.quotient(queue.0.into()) as usize;
         let Home { arrived, dealt: before, mut held, .. } = self.homes[at];
         let count = (arrived - before) as u16;
         let mut dealt = 0;
@@ -132,7 +140,7 @@ impl Nvmq {
             turn.spend(Work::DealEntry);
             let position = before + u64::from(dealt);
             let entry = self.entry(queue, position);
-            let (card, opcode) = entry::card(&self.drive, queue, &entry);
+            let (card, opcode) = entry::card(&self.common.drive, queue, &entry);
             let fuse = entry.fuse();
             if fuse == Fuse::First && dealt + 1 == count {
                 // The one behind it may be its second half: it is told when that is here.
@@ -222,7 +230,7 @@ impl Nvmq {
         match opcode {
             Some(Opcode::DatasetManagement | Opcode::Copy) => true,
             Some(Opcode::WriteZeroes | Opcode::WriteUncorrectable | Opcode::Verify) => {
-                card.sector != u64::MAX && card.sectors > self.drive.shape().transfer_sectors
+                card.sector != u64::MAX && card.sectors > self.common.drive.shape().transfer_sectors
             }
             _ => false,
         }
@@ -230,11 +238,11 @@ impl Nvmq {
 
     /// The ILOCK thread of a region.
     pub(super) fn lock_thread(&self, region: u64) -> usize {
-        self.counts.lock_threads.remainder(region as u32) as usize
+        self.common.counts.lock_threads.remainder(region as u32) as usize
     }
 
     fn deal_tickets(&mut self, queue: usize, card: &Card, opcode: Option<Opcode>) -> [u32; 2] {
-        let Some([first, last]) = regions(&self.drive, card, opcode) else { return [NO_TICKET; 2] };
+        let Some([first, last]) = regions(&self.common.drive, card, opcode) else { return [NO_TICKET; 2] };
         let [one, other] = [first, last].map(|region| self.lock_thread(region));
         let one = self.tickets.deal(queue, one);
         [one, if first == last { NO_TICKET } else { self.tickets.deal(queue, other) }]
@@ -260,7 +268,7 @@ impl Nvmq {
             self.tables.sq_buffer.read(place * ENTRY_WORDS, &mut words);
             let tickets = self.tables.tickets.get(place);
             let entry = Submission(words);
-            let (mut card, _) = entry::card(&self.drive, take.queue, &entry);
+            let (mut card, _) = entry::card(&self.common.drive, take.queue, &entry);
             if tickets != u64::MAX && entry.fuse() == Fuse::Normal {
                 card.tickets = [tickets as u32, (tickets >> 32) as u32];
             }
@@ -276,16 +284,17 @@ impl Nvmq {
     }
 
     fn start_pair(&mut self, turn: &mut Turn<'_>, first: (Card, Submission), second: (Card, Submission)) {
-        let pair = entry::pair(&self.drive, [(first.0, &first.1), (second.0, &second.1)]);
+        let pair = entry::pair(&self.common.drive, [(first.0, &first.1), (second.0, &second.1)]);
         let begun = pair.and_then(|pair| {
             let both = |status| (status, Some(Status::ABORTED_FAILED_FUSED));
             if self.tables.groups.is_read_only() {
                 return Err((Status::ABORTED_FAILED_FUSED, Some(Status::WRITE_FAULT)));
             }
             let (slot, command) = self.slots.begin(pair.compare, Opcode::Compare);
-            let plan = set_range(&self.drive, command).and_then(|()| entry::data_plan(&self.drive, &pair.write));
+            let plan =
+                set_range(&self.common.drive, command).and_then(|()| entry::data_plan(&self.common.drive, &pair.write));
             match plan {
-                Ok(plan) => command.write = Some(Box::new((pair.write, plan))),
+                Ok(plan) => command.more_mut().write = Some(Box::new((pair.write, plan))),
                 Err(status) => {
                     self.slots.remove(slot);
                     return Err(both(status));
@@ -328,7 +337,7 @@ impl Nvmq {
     }
 
     fn skip_tickets(&mut self, turn: &mut Turn<'_>, card: &Card) {
-        let Some(regions) = regions(&self.drive, card, Opcode::try_from(card.opcode).ok()) else { return };
+        let Some(regions) = regions(&self.common.drive, card, Opcode::try_from(card.opcode).ok()) else { return };
         for (region, ticket) in regions.into_iter().zip(card.tickets) {
             if ticket != NO_TICKET {
                 let thread = self.lock_thread(region);
@@ -339,12 +348,12 @@ impl Nvmq {
 
     /// Begins the command that an entry asks for; its slot.
     fn parse(&mut self, card: &Card, entry: &Submission) -> Result<u16, Status> {
-        let opcode = entry::check(&self.drive, card, entry)?;
+        let opcode = entry::check(&self.common.drive, card, entry)?;
         if opcode.changes_media() && self.tables.groups.is_read_only() {
             return Err(Status::WRITE_FAULT);
         }
         let (slot, command) = self.slots.begin(*card, opcode);
-        let filled = fill_in(&self.drive, command, entry);
+        let filled = fill_in(&self.common.drive, command, entry);
         if filled.is_err() {
             self.slots.remove(slot);
         }
@@ -354,8 +363,9 @@ impl Nvmq {
     /// Starts the fetch of the next part of a PRP list, if any is missing.
     pub(super) fn fetch_list(&mut self, turn: &mut Turn<'_>, slot: u16) {
         let command = self.slots.get(slot);
-        let Some(run) = command.walk.and_then(|walk| walk.run()) else { return };
-        let local = self.tables.list(self.index, slot) as u64 + u64::from(command.listed);
+        let Some(more) = command.more() else { return };
+        let Some(run) = more.walk.and_then(|walk| walk.run()) else { return };
+        let local = self.tables.list(self.index, slot) as u64 + u64::from(more.listed);
         self.copy_list(turn, slot, local, run.at, run.words as u32 * 8);
     }
 
@@ -389,21 +399,22 @@ impl Nvmq {
         let mut fetched = [0; LIST_WORDS];
         let local = done.local as usize;
         self.tables.lists.read(local, &mut fetched[..words]);
-        let walk = command.walk.as_mut().expect("a list is fetched along its walk");
+        let more = command.more_mut();
+        let walk = more.walk.as_mut().expect("a list is fetched along its walk");
         match walk.take(&fetched[..words]) {
             Ok(entries) => {
                 let gathered = entries.len() as u16;
-                command.listed += gathered;
+                more.listed += gathered;
                 if walk.run().is_none() {
-                    command.walk = None;
+                    more.walk = None;
                 }
             }
             Err(status) => {
+                more.walk = None;
                 command.fail(status);
-                command.walk = None;
             }
         }
-        if self.slots.get(slot).walk.is_some() {
+        if self.slots.get(slot).is_listing() {
             self.fetch_list(turn, slot);
         } else {
             self.advance(turn, slot);
@@ -439,8 +450,8 @@ impl Nvmq {
     /// The ranges are here: all are checked before the first is touched.
     fn on_ranges(&mut self, turn: &mut Turn<'_>, slot: u16) {
         let command = self.slots.get(slot);
-        let scale = self.drive.shape().format.sectors();
-        let (size, deallocates) = (command.namespace.sectors, command.deallocates);
+        let scale = self.common.drive.shape().format.sectors();
+        let (size, deallocates) = (namespace_of(command).sectors, command.more().is_some_and(|more| more.deallocates));
         for index in 0..command.card.ranges {
             let range = self.range(slot, index);
             let end = range.slba.checked_mul(scale).and_then(|at| at.checked_add(u64::from(range.blocks) * scale));
@@ -459,10 +470,11 @@ impl Nvmq {
     }
 
     fn on_copy_ranges(&mut self, turn: &mut Turn<'_>, slot: u16) {
-        let Command { card, namespace, .. } = *self.slots.get(slot);
+        let command = self.slots.get(slot);
+        let (card, namespace) = (command.card, namespace_of(command));
         let list = self.tables.list(self.index, slot);
         let ranges = (0..card.ranges).map(|index| copy::range(&self.tables.lists, list, index));
-        if let Err(status) = copy::check(&self.drive, namespace, card.sector, ranges) {
+        if let Err(status) = copy::check(&self.common.drive, namespace, card.sector, ranges) {
             self.slots.get_mut(slot).fail(status);
         }
         self.next_stretch(turn, slot);
@@ -470,10 +482,12 @@ impl Nvmq {
 
     /// The next step of a Copy, which is a stretch of its own.
     fn next_copy(&self, slot: u16, command: &mut Command) {
-        let (list, namespace) = (self.tables.list(self.index, slot), command.namespace);
-        let range = |index| copy::sectors(&self.drive, namespace, copy::range(&self.tables.lists, list, index));
-        command.step = command.copying.next(self.drive.sectors_per_page(), command.card.ranges, range);
-        command.rest = command.step.map_or((0, 0), |step| (step.sector, u64::from(step.sectors)));
+        let (list, namespace, ranges) =
+            (self.tables.list(self.index, slot), namespace_of(command), command.card.ranges);
+        let range = |index| copy::sectors(&self.common.drive, namespace, copy::range(&self.tables.lists, list, index));
+        let more = command.more_mut();
+        more.step = more.copying.next(self.common.drive.sectors_per_page(), ranges, range);
+        more.rest = more.step.map_or((0, 0), |step| (step.sector, u64::from(step.sectors)));
     }
 
     fn range(&self, slot: u16, index: u16) -> DsmRange {
@@ -485,26 +499,29 @@ impl Nvmq {
 
     /// Goes on to the next stretch of a command that runs alone: what is left of its range up to the end of a lock region.
     pub(super) fn next_stretch(&mut self, turn: &mut Turn<'_>, slot: u16) {
-        let scale = self.drive.shape().format.sectors();
+        let scale = self.common.drive.shape().format.sectors();
         let mut command = self.slots.get(slot).clone();
         if command.opcode == Opcode::Copy && command.status == Status::SUCCESS {
             self.next_copy(slot, &mut command);
         }
-        while command.opcode != Opcode::Copy && command.rest.1 == 0 && command.next_range < command.card.ranges {
-            let range = self.range(slot, command.next_range);
-            command.rest = (command.namespace.base.0 + range.slba * scale, u64::from(range.blocks) * scale);
-            command.next_range += 1;
+        let ranges = if command.opcode == Opcode::Copy { 0 } else { command.card.ranges };
+        let more = command.more_mut();
+        while more.rest.1 == 0 && more.next_range < ranges {
+            let base = more.namespace.expect("ranges are of a namespace").base.0;
+            let range = self.range(slot, more.next_range);
+            more.rest = (base + range.slba * scale, u64::from(range.blocks) * scale);
+            more.next_range += 1;
         }
-        let (sector, sectors) = command.rest;
+        let (sector, sectors) = more.rest;
         if sectors == 0 || command.status != Status::SUCCESS {
             *self.slots.get_mut(slot) = command;
             self.complete(turn, slot);
             return;
         }
         let stretch = sectors.min(REGION_SECTORS - sector % REGION_SECTORS);
-        command.rest = (sector + stretch, sectors - stretch);
-        command.first_page = self.drive.page_of(sector).0;
-        let to = self.drive.page_of(sector + stretch - 1).0 + 1 - command.first_page;
+        command.more_mut().rest = (sector + stretch, sectors - stretch);
+        command.first_page = self.common.drive.page_of(sector).0;
+        let to = self.common.drive.page_of(sector + stretch - 1).0 + 1 - command.first_page;
         command.segments[0] = Segment::new(0, to);
         command.segment_count = 1;
         command.segments_left = 1;

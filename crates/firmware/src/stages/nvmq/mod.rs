@@ -23,6 +23,7 @@ use std::sync::Arc;
 use units::{Divisor, Lpn};
 
 /// Where an NVMQ thread can send.
+#[derive(PartialEq)]
 pub(crate) struct Ways {
     pub(crate) link: Address<Transfer>,
     pub(crate) posted: Address<Posted>,
@@ -64,14 +65,25 @@ impl Counts {
     }
 }
 
+/// What all threads go by. It is kept once: whichever thread has its turn finds it near.
+pub(crate) struct Common {
+    drive: Arc<Drive>,
+    settings: Settings,
+    counts: Counts,
+}
+
+impl Common {
+    pub(crate) fn new(drive: Arc<Drive>, settings: Settings, tables: &Tables) -> Self {
+        Common { counts: Counts::new(&drive, &settings, tables), drive, settings }
+    }
+}
+
 /// One NVMQ thread.
 pub(crate) struct Nvmq {
     index: u8,
-    counts: Counts,
-    drive: Arc<Drive>,
-    settings: Settings,
-    tables: Tables,
-    ways: Ways,
+    common: Arc<Common>,
+    tables: Arc<Tables>,
+    ways: Arc<Ways>,
     homes: Vec<Home>,
     tickets: Tickets,
     /// Whose turn it is to take entries, with dynamic allocation.
@@ -102,19 +114,17 @@ impl Nvmq {
     /// Thread `index`, with the frames it may use.
     pub(crate) fn new(
         index: u8,
-        drive: Arc<Drive>,
-        settings: Settings,
-        tables: Tables,
-        ways: Ways,
+        common: Arc<Common>,
+        tables: Arc<Tables>,
+        ways: Arc<Ways>,
         frames: std::ops::Range<u32>,
     ) -> Self {
-        let threads = u32::from(settings.parts.nvmq);
-        let homes = (drive.shape().queues + 1).div_ceil(threads) as usize;
+        let parts = common.settings.parts;
+        let homes = (common.drive.shape().queues + 1).div_ceil(parts.nvmq.into()) as usize;
         Nvmq {
             index,
-            counts: Counts::new(&drive, &settings, &tables),
             homes: vec![Home::default(); homes],
-            tickets: Tickets::new(homes, usize::from(settings.parts.ilock)),
+            tickets: Tickets::new(homes, usize::from(parts.ilock)),
             next_taker: usize::from(index),
             slots: Slots::new(tables.slots),
             kept: vec![Vec::new(); tables.slots],
@@ -123,22 +133,21 @@ impl Nvmq {
             starving: VecDeque::new(),
             served: None,
             reserved: 0,
-            drive,
-            settings,
+            common,
             tables,
             ways,
         }
     }
 
     fn dynamic(&self) -> bool {
-        self.settings.queues == QueueAllocation::Dynamic
+        self.common.settings.queues == QueueAllocation::Dynamic
     }
 
     /// A command is over: its completion goes into the CQ buffer, and its slot and share of the ranges are free.
     fn complete(&mut self, turn: &mut Turn<'_>, slot: u16) {
         let command = self.slots.get_mut(slot);
         let (key, status, starving) = (command.card.key, command.status, command.starving);
-        let (write, wrote) = (command.write.take(), command.wrote);
+        let (write, wrote) = command.take_write();
         self.slots.remove(slot);
         if starving {
             // Its pages found frames, or were given up, before its turn in the line came.

@@ -68,14 +68,14 @@ fn untag(tag: u32) -> (u16, Phase, u32) {
 impl Nvmq {
     /// Asks for the locks of a command's segments.
     pub(super) fn request_locks(&mut self, turn: &mut Turn<'_>, slot: u16) {
-        let unit = |page| self.counts.unit_pages.quotient(page);
+        let unit = |page| self.common.counts.unit_pages.quotient(page);
         for index in 0..usize::from(self.slots.get(slot).segment_count) {
             let command = self.slots.get(slot);
             let segment = &command.segments[index];
             let first = command.first_page + segment.from;
             let last = command.first_page + segment.to - 1;
-            let region =
-                u64::from(first) * u64::from(self.drive.sectors_per_page()) * SECTOR_BYTES / crate::LOCK_REGION.0;
+            let region = u64::from(first) * u64::from(self.common.drive.sectors_per_page()) * SECTOR_BYTES
+                / crate::LOCK_REGION.0;
             let thread = self.lock_thread(region);
             let request = LockRequest {
                 range: LockedRange { first: unit(first), last: unit(last) },
@@ -96,7 +96,7 @@ impl Nvmq {
 
     /// Whether no other command may touch the pages of this one meanwhile.
     fn excludes(&self, command: &Command) -> bool {
-        command.changes_media() && !self.settings.has(Mutation::ReleaseEarly)
+        command.changes_media() && !self.common.settings.has(Mutation::ReleaseEarly)
     }
 
     /// A range is this thread's, or another's to whom the command then goes.
@@ -117,7 +117,7 @@ impl Nvmq {
     pub(super) fn on_forward(&mut self, turn: &mut Turn<'_>, forward: Forward) {
         let opcode = Opcode::try_from(forward.card.opcode).expect("it was parsed before it was forwarded");
         let (slot, command) = self.slots.begin(forward.card, opcode);
-        if let Err(status) = set_range(&self.drive, command) {
+        if let Err(status) = set_range(&self.common.drive, command) {
             command.fail(status);
         }
         self.publish_activity();
@@ -160,8 +160,8 @@ impl Nvmq {
         for index in 0..usize::from(self.slots.get(slot).segment_count) {
             loop {
                 let command = self.slots.get_mut(slot);
-                let listing = command.walk.is_some();
-                let blocked = listing || command.under_way >= self.settings.page_window;
+                let listing = command.is_listing();
+                let blocked = listing || command.under_way >= self.common.settings.page_window;
                 let gives_up = command.status != Status::SUCCESS && !listing;
                 let segment = &mut command.segments[index];
                 if !segment.running {
@@ -186,7 +186,7 @@ impl Nvmq {
 
     /// The sectors of a page that a command touches: first, and one past the last.
     fn sectors_of(&self, command: &Command, page: u32) -> (u32, u32) {
-        let per_page = u64::from(self.drive.sectors_per_page());
+        let per_page = u64::from(self.common.drive.sectors_per_page());
         let start = u64::from(command.first_page + page) * per_page;
         let (sector, sectors) = command.stretch;
         let from = sector.max(start) - start;
@@ -200,7 +200,7 @@ impl Nvmq {
         let (page, opcode) = (command.segments[index].next, command.opcode);
         let lpn = Lpn(command.first_page + page);
         let (from, to) = self.sectors_of(command, page);
-        let whole = to - from == self.drive.sectors_per_page();
+        let whole = to - from == self.common.drive.sectors_per_page();
         let discards = whole && matches!(opcode, Opcode::WriteZeroes | Opcode::DatasetManagement);
         // A page that is unmapped holds a frame as well: frames are what bounds the pages under way.
         let frames = if opcode == Opcode::Compare { 2 } else { 1 };
@@ -237,20 +237,20 @@ impl Nvmq {
     /// What the buffer's tag of a page says: the page cached, and the page being evicted.
     fn look_up_tag(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> (Option<Lpn>, Option<Lpn>) {
         turn.spend(Work::LookUpTag);
-        let word = turn.load(&self.tables.tags, self.counts.cache_entry(lpn));
+        let word = turn.load(&self.tables.tags, self.common.counts.cache_entry(lpn));
         let page = |half: u64| (half as u32).checked_sub(1).map(Lpn);
         (page(word & 0xffff_ffff), page(word >> 32))
     }
 
     pub(super) fn prefetch_tag(&self, slot: u16) -> Option<LineId> {
-        let looks = self.tables.cache_entries > 0 && self.settings.cache.non_blocking;
-        looks.then(|| self.tables.tags.prefetch(self.counts.cache_entry(Lpn(self.slots.get(slot).first_page))))
+        let looks = self.tables.cache_entries > 0 && self.common.settings.cache.non_blocking;
+        looks.then(|| self.tables.tags.prefetch(self.common.counts.cache_entry(Lpn(self.slots.get(slot).first_page))))
     }
 
     fn read(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32, phase: Phase) {
         let lpn = Lpn(self.slots.get(slot).first_page + page);
         let requester = self.requester(slot, phase, page);
-        let buffered = match (self.tables.cache_entries, self.settings.cache.non_blocking) {
+        let buffered = match (self.tables.cache_entries, self.common.settings.cache.non_blocking) {
             (0, _) => false,
             (_, false) => true,
             (_, true) => {
@@ -278,7 +278,7 @@ impl Nvmq {
             self.ask_trans(turn, TransOperation::Write, lpn, frame, requester, slot);
             return;
         }
-        if self.settings.cache.non_blocking && self.settings.cache.bypass {
+        if self.common.settings.cache.non_blocking && self.common.settings.cache.bypass {
             let (cached, evicted) = self.look_up_tag(turn, lpn);
             if evicted.is_some() && evicted != Some(lpn) && cached != Some(lpn) {
                 turn.note(crate::Note::CacheLookedUp { hit: false, write: true });
@@ -311,7 +311,7 @@ impl Nvmq {
     ) {
         let key = self.slots.get(slot).card.key;
         // The thread of an entry is its number modulo the threads (DeepFlash §4.3).
-        let entry = self.counts.cache_entry(lpn);
+        let entry = self.common.counts.cache_entry(lpn);
         let thread = entry % self.ways.caches.len();
         turn.send(self.ways.caches[thread], CacheRequest { operation, lpn, frame, requester, key });
     }
@@ -327,7 +327,7 @@ impl Nvmq {
     ) {
         turn.spend(Work::FoldAddress);
         let key = self.slots.get(slot).card.key;
-        let thread = trans_of(self.settings.split, lpn, self.settings.parts.trans);
+        let thread = trans_of(self.common.settings.split, lpn, self.common.settings.parts.trans);
         turn.send(self.ways.trans[usize::from(thread)], TransRequest { operation, lpn, frame, requester, key });
     }
 
@@ -336,18 +336,20 @@ impl Nvmq {
         turn.spend(Work::StartDma);
         let command = self.slots.get(slot);
         let (from, to) = self.sectors_of(command, page);
-        let start = u64::from(command.first_page + page) * u64::from(self.drive.sectors_per_page()) + u64::from(from);
+        let start =
+            u64::from(command.first_page + page) * u64::from(self.common.drive.sectors_per_page()) + u64::from(from);
         let offset = Bytes((start - command.stretch.0) * SECTOR_BYTES);
         let bytes = Bytes(u64::from(to - from) * SECTOR_BYTES);
-        let plan = match (&command.plan, &command.write) {
-            (_, Some(write)) if phase == Phase::GatherPaired => &write.1,
-            (plan, _) => plan.as_ref().expect("a command that moves data has a plan"),
+        let plan = match command.write() {
+            Some((_, plan)) if phase == Phase::GatherPaired => plan,
+            _ => command.plan.as_ref().expect("a command that moves data has a plan"),
         };
-        let pieces = if command.listed == 0 {
+        let listed = command.more().map_or(0, |more| more.listed);
+        let pieces = if listed == 0 {
             plan.resolve(offset, bytes, &[])
         } else {
             let mut list = [0; crate::tables::LIST_WORDS];
-            let list = &mut list[..usize::from(command.listed)];
+            let list = &mut list[..usize::from(listed)];
             self.tables.lists.read(self.tables.list(self.index, slot), list);
             plan.resolve(offset, bytes, list)
         };
@@ -403,7 +405,7 @@ impl Nvmq {
     fn collect(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32) {
         turn.spend(Work::ServeEntry);
         let (from, _) = self.sectors_of(self.slots.get(slot), page);
-        let (first, place) = (from as usize * self.drive.sector_words(), self.kept_at(slot));
+        let (first, place) = (from as usize * self.common.drive.sector_words(), self.kept_at(slot));
         self.tables.frames.read(frame, first, &mut self.kept[usize::from(slot)][place.clone()]);
         self.displace(slot, page, place);
         self.give_back(turn, slot, page, frame);
@@ -412,16 +414,16 @@ impl Nvmq {
     /// Seals what is kept of a Copy's sectors anew, on the way out of their page or into it.
     fn displace(&mut self, slot: u16, page: u32, kept: std::ops::Range<usize>) {
         let command = self.slots.get(slot);
-        let first = u64::from(command.first_page + page) * u64::from(self.drive.sectors_per_page());
+        let first = u64::from(command.first_page + page) * u64::from(self.common.drive.sectors_per_page());
         let first = first + u64::from(self.sectors_of(command, page).0);
-        self.drive.displace(&mut self.kept[usize::from(slot)][kept], first);
+        self.common.drive.displace(&mut self.kept[usize::from(slot)][kept], first);
     }
 
     /// Where the sectors of a Copy's step are, or go, in what is kept for it.
     fn kept_at(&mut self, slot: u16) -> std::ops::Range<usize> {
-        let step = self.slots.get(slot).step.expect("a Copy is at a step");
-        let (at, sectors, words) = (step.at as usize, step.sectors as usize, self.drive.sector_words());
-        self.kept[usize::from(slot)].resize(self.drive.page_words(), 0);
+        let step = self.slots.get(slot).more().and_then(|more| more.step).expect("a Copy is at a step");
+        let (at, sectors, words) = (step.at as usize, step.sectors as usize, self.common.drive.sector_words());
+        self.kept[usize::from(slot)].resize(self.common.drive.page_words(), 0);
         at * words..(at + sectors) * words
     }
 
@@ -434,7 +436,7 @@ impl Nvmq {
             return;
         }
         let (from, to) = self.sectors_of(command, page);
-        let words = self.drive.sector_words();
+        let words = self.common.drive.sector_words();
         let (first, count) = (from as usize * words, (to - from) as usize * words);
         if opcode == Opcode::Copy {
             turn.spend(Work::ServeEntry);
@@ -461,15 +463,15 @@ impl Nvmq {
             Phase::CompareGather => {
                 turn.spend(Work::ComparePage);
                 let (from, to) = self.sectors_of(self.slots.get(slot), page);
-                let words = self.drive.sector_words();
+                let words = self.common.drive.sector_words();
                 let (from, count) = (from as usize * words, (to - from) as usize * words);
                 let equal = self.tables.frames.equal(frame, done.aside, from, count);
                 self.frames.push(frame);
                 let command = self.slots.get_mut(slot);
                 if !equal {
                     command.fail(Status::COMPARE_FAILURE);
-                } else if command.write.is_some() {
-                    command.wrote = true;
+                } else if command.write().is_some() {
+                    command.more_mut().wrote = true;
                     return self.move_page(turn, slot, page, done.aside, Phase::GatherPaired, 0);
                 }
                 self.give_back(turn, slot, page, done.aside);
@@ -522,7 +524,8 @@ impl Nvmq {
         command.segments[index].running = false;
         command.segments_left -= 1;
         let over = command.segments_left == 0;
-        let alone = command.rest.1 > 0 || command.card.ranges > 0 || command.card.tickets[0] == NO_TICKET;
+        let has_rest = command.more().is_some_and(|more| more.rest.1 > 0);
+        let alone = has_rest || command.card.ranges > 0 || command.card.tickets[0] == NO_TICKET;
         let key = command.card.key;
         let record = command.segments[index].record.take().expect("a running segment is under a range");
         if over {
@@ -558,7 +561,7 @@ impl Nvmq {
         let key = self.slots.get(slot).card.key;
         let requester = self.requester(slot, Phase::Flush, 0);
         // What is in a buffer that outlasts the power is as good as on flash.
-        if self.ways.caches.is_empty() || self.drive.shape().protected {
+        if self.ways.caches.is_empty() || self.common.drive.shape().protected {
             self.complete(turn, slot);
             return;
         }

@@ -25,7 +25,7 @@ pub(crate) struct Ways {
 pub(crate) struct Fetcher {
     drive: Arc<Drive>,
     settings: Settings,
-    tables: Tables,
+    tables: Arc<Tables>,
     pipeline: Pipeline,
     ways: Ways,
     pilot: Pilot,
@@ -54,7 +54,13 @@ impl Accepts<Transferred> for Fetcher {}
 impl Accepts<EventPulled> for Fetcher {}
 
 impl Fetcher {
-    pub(crate) fn new(drive: Arc<Drive>, settings: Settings, tables: Tables, pipeline: Pipeline, ways: Ways) -> Self {
+    pub(crate) fn new(
+        drive: Arc<Drive>,
+        settings: Settings,
+        tables: Arc<Tables>,
+        pipeline: Pipeline,
+        ways: Ways,
+    ) -> Self {
         let queues = drive.shape().queues as usize + 1;
         Fetcher {
             pilot: Pilot::new(tables.cache_entries),

@@ -16,6 +16,7 @@ use crate::tables::{Pipeline, Watcher};
 use crate::{Drive, Firmware, PipelineStep, Tables, Turn, Work};
 use flash::Operation;
 use stage::{Accepts, Address, Stage};
+use std::sync::Arc;
 use units::{Lpn, Ppn};
 
 /// What a page on flash is to FIL, in the lowest bits of a tag; the others are the slot, or the place in the window.
@@ -46,7 +47,7 @@ pub(crate) struct FilFrames {
 
 /// FIL.
 pub(crate) struct Fil {
-    tables: Tables,
+    tables: Arc<Tables>,
     pipeline: Pipeline,
     dies: DieLines,
     post: Address<SubRequest>,
@@ -70,7 +71,7 @@ impl Accepts<EventPulled> for Fil {}
 impl Fil {
     pub(crate) fn new(
         drive: &Drive,
-        tables: Tables,
+        tables: Arc<Tables>,
         pipeline: Pipeline,
         dies: DieLines,
         post: Address<SubRequest>,

@@ -36,7 +36,7 @@ struct Victim {
 pub(crate) struct Ftl {
     drive: Arc<Drive>,
     settings: Settings,
-    tables: Tables,
+    tables: Arc<Tables>,
     pipeline: Pipeline,
     ways: Ways,
     places: Box<dyn Places>,
@@ -56,7 +56,13 @@ pub(crate) struct Ftl {
 impl Accepts<SubRequest> for Ftl {}
 
 impl Ftl {
-    pub(crate) fn new(drive: Arc<Drive>, settings: Settings, tables: Tables, pipeline: Pipeline, ways: Ways) -> Self {
+    pub(crate) fn new(
+        drive: Arc<Drive>,
+        settings: Settings,
+        tables: Arc<Tables>,
+        pipeline: Pipeline,
+        ways: Ways,
+    ) -> Self {
         let first = u32::try_from(tables.first_version()).expect("a drive writes less than 2^32 pages");
         Ftl {
             places: trans::places(0, &settings, &tables),

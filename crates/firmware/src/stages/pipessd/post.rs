@@ -41,7 +41,7 @@ struct Progress {
 /// NVMe Post.
 pub(crate) struct Poster {
     drive: Arc<Drive>,
-    tables: Tables,
+    tables: Arc<Tables>,
     pipeline: Pipeline,
     ways: Ways,
     here: Vec<Option<Here>>,
@@ -63,7 +63,7 @@ impl Poster {
     /// With frames for comparisons.
     pub(crate) fn new(
         drive: Arc<Drive>,
-        tables: Tables,
+        tables: Arc<Tables>,
         pipeline: Pipeline,
         ways: Ways,
         spares: std::ops::Range<u32>,

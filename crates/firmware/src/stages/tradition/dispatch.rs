@@ -7,6 +7,7 @@ use crate::{Firmware, Tables, Turn, Work};
 use nvme::spec::{Fuse, Submission};
 use stage::{Accepts, Address, Stage};
 use std::collections::VecDeque;
+use std::sync::Arc;
 use units::QueueId;
 
 /// Where it can send.
@@ -45,7 +46,7 @@ struct Dealt {
 
 /// The fetching thread.
 pub(crate) struct Dispatch {
-    tables: Tables,
+    tables: Arc<Tables>,
     ways: Ways,
     /// Entries of each queue that are in its SQ buffer or on their way there.
     fetched: Vec<u64>,
@@ -62,7 +63,7 @@ impl Accepts<Transferred> for Dispatch {}
 impl Accepts<WorkerIdle> for Dispatch {}
 
 impl Dispatch {
-    pub(crate) fn new(tables: Tables, queues: u32, ways: Ways) -> Self {
+    pub(crate) fn new(tables: Arc<Tables>, queues: u32, ways: Ways) -> Self {
         let idle = (0..ways.workers.len() as u8).collect();
         let places = queues as usize + 1;
         let queues = vec![Dealt::default(); places];

@@ -64,7 +64,7 @@ pub(crate) struct Ways {
 pub(crate) struct Shared {
     pub(crate) drive: Arc<Drive>,
     pub(crate) settings: Settings,
-    pub(crate) tables: Tables,
+    pub(crate) tables: Arc<Tables>,
     pub(crate) map: PageMap,
     pub(crate) pool: Pool,
     pub(crate) workers: u16,

@@ -1,11 +1,12 @@
 //! Free groups by wear, the least worn first (dynamic wear levelling).
 
-use crate::{BlockGroups, GroupState};
+use crate::{GroupState, Tables};
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 /// The free groups of a TRANS thread, in classes of dies.
 pub(super) struct FreeGroups {
-    groups: BlockGroups,
+    tables: Arc<Tables>,
     /// Dies that follow each other are of one class.
     dies_per_class: u32,
     /// Wear and number.
@@ -15,9 +16,10 @@ pub(super) struct FreeGroups {
 
 impl FreeGroups {
     /// What is free among the groups of thread `index`. So many dies that follow each other are of one class; classes repeat.
-    pub(super) fn new(groups: &BlockGroups, index: u8, dies_per_class: u32, classes: u32) -> Self {
+    pub(super) fn new(tables: &Arc<Tables>, index: u8, dies_per_class: u32, classes: u32) -> Self {
+        let groups = &tables.groups;
         let classes = vec![BTreeSet::new(); classes as usize];
-        let mut free = FreeGroups { groups: groups.clone(), dies_per_class, classes, count: 0 };
+        let mut free = FreeGroups { tables: tables.clone(), dies_per_class, classes, count: 0 };
         for group in groups.owned(index.into()).filter(|&group| groups.state(group) == GroupState::Free) {
             free.insert(group);
         }
@@ -35,9 +37,9 @@ impl FreeGroups {
 
     /// A group is erased and free.
     pub(super) fn insert(&mut self, group: u32) {
-        self.groups.set_state(group, GroupState::Free);
-        let class = (self.groups.die(group) / self.dies_per_class) as usize % self.classes.len();
-        self.classes[class].insert((self.groups.erase_count(group), group));
+        self.tables.groups.set_state(group, GroupState::Free);
+        let class = (self.tables.groups.die(group) / self.dies_per_class) as usize % self.classes.len();
+        self.classes[class].insert((self.tables.groups.erase_count(group), group));
         self.count += 1;
     }
 
@@ -58,7 +60,7 @@ impl FreeGroups {
     pub(super) fn take(&mut self, class: u32) -> u32 {
         let class = self.class(class);
         let (_, group) = self.classes[class].pop_first().expect("the caller looked");
-        self.groups.set_state(group, GroupState::Open);
+        self.tables.groups.set_state(group, GroupState::Open);
         self.count -= 1;
         group
     }

@@ -20,7 +20,7 @@ use super::{Placed, Places};
 use crate::message::{MergeStep, ReclaimRequest};
 use crate::policies::{LogFill, MergeKind, pick_log};
 use crate::tables::{HybridMap, Place, RESERVED_GROUPS};
-use crate::{BlockGroups, GroupState, ReclaimSettings, Settings, Turn, Work};
+use crate::{BlockGroups, GroupState, ReclaimSettings, Settings, Tables, Turn, Work};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use units::{Lpn, Ppn};
@@ -73,9 +73,10 @@ pub(super) struct HybridPlaces {
 
 impl HybridPlaces {
     /// With the groups of thread `index` in whatever state they are: fresh, preconditioned, or found again after a power cut.
-    pub(super) fn new(index: u8, settings: &Settings, map: Arc<HybridMap>, groups: BlockGroups) -> Self {
+    pub(super) fn new(index: u8, settings: &Settings, map: Arc<HybridMap>, tables: &Arc<Tables>) -> Self {
+        let groups = tables.groups.clone();
         let share = map.share(index.into()).clone();
-        let free = FreeGroups::new(&groups, index, settings.parts.trans.into(), map.lanes());
+        let free = FreeGroups::new(tables, index, settings.parts.trans.into(), map.lanes());
         let promised = share.blocks.clone().filter(|&block| map.data_unpriced(block).is_none()).count() as u32;
         let mut places = HybridPlaces {
             index,

@@ -55,10 +55,10 @@ pub(crate) struct Placed {
 }
 
 /// The places of thread `index`, under the mapping that is set.
-pub(crate) fn places(index: u8, settings: &Settings, tables: &Tables) -> Box<dyn Places> {
+pub(crate) fn places(index: u8, settings: &Settings, tables: &Arc<Tables>) -> Box<dyn Places> {
     match &tables.mapping {
         Mapping::Page(map) => Box::new(PagePlaces::new(index, settings, map.clone(), tables)),
-        Mapping::Hybrid(map) => Box::new(HybridPlaces::new(index, settings, map.clone(), tables.groups.clone())),
+        Mapping::Hybrid(map) => Box::new(HybridPlaces::new(index, settings, map.clone(), tables)),
     }
 }
 
@@ -84,7 +84,7 @@ struct Moving {
 /// One TRANS thread.
 pub(crate) struct Trans {
     index: u8,
-    tables: Tables,
+    tables: Arc<Tables>,
     fcmd: Vec<Address<FlashRequest>>,
     answers: Answers,
     bgc: Address<ReclaimRequest>,
@@ -111,7 +111,7 @@ impl Accepts<Reclaimed> for Trans {}
 
 impl Trans {
     /// Thread `index`, with the groups it owns in whatever state they are: fresh or preconditioned.
-    pub(crate) fn new(index: u8, drive: Arc<Drive>, settings: &Settings, tables: Tables, ways: Ways) -> Self {
+    pub(crate) fn new(index: u8, drive: Arc<Drive>, settings: &Settings, tables: Arc<Tables>, ways: Ways) -> Self {
         let Ways { fcmd, answers, bgc, shared } = ways;
         let (places, sequence) = (places(index, settings, &tables), tables.first_version());
         let spares = Spares::of(&drive, settings, &tables, index.into());

@@ -8,9 +8,9 @@ use super::free::FreeGroups;
 use super::{Placed, Places};
 use crate::message::{MergeStep, ReclaimRequest};
 use crate::policies::shares;
-use crate::tables::{Backup, PageMap, RESERVED_GROUPS};
-use crate::{BlockGroups, Mutation, Settings, Tables, Turn, Work};
-use stage::Words;
+use crate::tables::{PageMap, RESERVED_GROUPS};
+use crate::{Mutation, Settings, Tables, Turn, Work};
+use std::sync::Arc;
 use units::{Lpn, Ppn};
 
 /// Groups that a TRANS thread keeps open at a time: one on each of its share of the dies. They are part of the space that is not
@@ -34,15 +34,13 @@ struct WritePoint {
 pub(super) struct PagePlaces {
     index: u8,
     map: PageMap,
-    groups: BlockGroups,
+    tables: Arc<Tables>,
     planes: u32,
     /// Groups to keep open at a time.
     points: usize,
     open: Vec<WritePoint>,
     /// Whose turn it is among them.
     cursor: usize,
-    die_points: Words,
-    die_lines: Words,
     /// The die on which a group was closed last.
     left: u32,
     /// Mean of the lines that were met in the last round over all of them, rounded up; above it a line is long.
@@ -57,15 +55,14 @@ pub(super) struct PagePlaces {
     is_short: bool,
     /// BGC found no garbage, and no group was closed since.
     barren: bool,
-    backup: Backup,
     mutation: Option<Mutation>,
 }
 
 impl PagePlaces {
     /// With the groups of thread `index` in whatever state they are: fresh or preconditioned.
-    pub(super) fn new(index: u8, settings: &Settings, map: PageMap, tables: &Tables) -> Self {
-        let (groups, backup) = (tables.groups.clone(), tables.backup.clone());
-        let free = FreeGroups::new(&groups, index, 1, groups.dies());
+    pub(super) fn new(index: u8, settings: &Settings, map: PageMap, tables: &Arc<Tables>) -> Self {
+        let (groups, backup) = (&tables.groups, &tables.backup);
+        let free = FreeGroups::new(tables, index, 1, groups.dies());
         let owned = groups.owned(index.into()).count();
         let threads = u32::from(settings.parts.trans);
         let points = write_points(groups.dies().div_ceil(threads) as usize, owned);
@@ -85,18 +82,15 @@ impl PagePlaces {
             points,
             open,
             cursor: 0,
-            die_points: tables.die_points.clone(),
             left: u32::from(index) * groups.dies() / threads,
-            die_lines: tables.die_lines.clone(),
             usual: 0,
             met: 0,
             closings: (owned - free.len()) as u32,
-            groups,
+            tables: tables.clone(),
             free,
             victims,
             is_short: false,
             barren: false,
-            backup,
             mutation: settings.mutation,
         };
         places.is_short = places.must_stop();
@@ -110,10 +104,10 @@ impl PagePlaces {
         }
         self.choose(turn);
         let point = &mut self.open[self.cursor];
-        let ppn = self.groups.page(point.group, point.next);
+        let ppn = self.tables.groups.page(point.group, point.next);
         point.next += 1;
         let WritePoint { group, next } = *point;
-        if next == self.groups.pages() {
+        if next == self.tables.groups.pages() {
             self.open.remove(self.cursor);
             self.close(turn, group);
         } else if next.is_multiple_of(self.planes) {
@@ -126,13 +120,13 @@ impl PagePlaces {
     fn exchange(&self, turn: &mut Turn<'_>, lpn: Lpn, old: Option<Ppn>, to: Option<Ppn>) {
         let miscounts = self.mutation == Some(Mutation::WrongCount) && lpn.0.is_multiple_of(16);
         if let Some(old) = old.filter(|_| !miscounts) {
-            self.groups.invalidate(turn, old);
+            self.tables.groups.invalidate(turn, old);
         }
         if old.is_some() || to.is_some() {
             self.map.store(turn, lpn, to);
         }
         if let Some(to) = to {
-            self.groups.validate(turn, to);
+            self.tables.groups.validate(turn, to);
         }
     }
 
@@ -147,7 +141,7 @@ impl PagePlaces {
             if !next.is_multiple_of(self.planes) {
                 return;
             }
-            let line = turn.load(&self.die_lines, self.groups.die(group) as usize);
+            let line = turn.load(&self.tables.die_lines, self.tables.groups.die(group) as usize);
             self.met += line;
             if line <= self.usual || passed == PASSES {
                 return;
@@ -157,33 +151,33 @@ impl PagePlaces {
     }
 
     fn close(&mut self, turn: &mut Turn<'_>, group: u32) {
-        self.groups.close(group, self.closings);
+        self.tables.groups.close(group, self.closings);
         self.closings += 1;
         self.barren = false;
-        self.left = self.groups.die(group);
-        turn.fetch_add(&self.die_points, self.left as usize, u64::MAX);
+        self.left = self.tables.groups.die(group);
+        turn.fetch_add(&self.tables.die_points, self.left as usize, u64::MAX);
     }
 
     /// Opens the least worn free group of a die, at the place in the turn where the cursor is.
     fn open_group(&mut self, turn: &mut Turn<'_>) {
         turn.spend(Work::OpenGroup);
         let die = self.choose_die(turn);
-        turn.fetch_add(&self.die_points, die as usize, 1);
+        turn.fetch_add(&self.tables.die_points, die as usize, 1);
         let group = self.free.take(die);
-        self.backup.has_free(self.index, self.free.len());
+        self.tables.backup.has_free(self.index, self.free.len());
         self.cursor = self.cursor.min(self.open.len());
         self.open.insert(self.cursor, WritePoint { group, next: 0 });
     }
 
     /// The die to fill a group on: from the one that was left last on, the first on which none is filled, or fewest are.
     fn choose_die(&mut self, turn: &mut Turn<'_>) -> u32 {
-        let dies = self.groups.dies();
+        let dies = self.tables.groups.dies();
         let mut best = None;
         for die in (self.left..dies).chain(0..self.left) {
             if !self.free.has(die) {
                 continue;
             }
-            let points = turn.load(&self.die_points, die as usize);
+            let points = turn.load(&self.tables.die_points, die as usize);
             if best.is_none_or(|(fewest, _)| points < fewest) {
                 best = Some((points, die));
             }
@@ -200,12 +194,16 @@ impl PagePlaces {
     /// [`RESERVED_GROUPS`], which is enough for another of the background too, and each further one a group. Beside them there are
     /// those for the buffer, until the power fails.
     fn reserve(&self) -> usize {
-        if self.backup.fails() { 0 } else { (RESERVED_GROUPS + self.victims - 1 + self.backup.room()) as usize }
+        if self.tables.backup.fails() {
+            0
+        } else {
+            (RESERVED_GROUPS + self.victims - 1 + self.tables.backup.room()) as usize
+        }
     }
 
     /// Free groups from which on reclaim is asked for.
     fn low_water(&self) -> usize {
-        (self.points + self.backup.room() as usize).max(self.reserve())
+        (self.points + self.tables.backup.room() as usize).max(self.reserve())
     }
 }
 
@@ -222,7 +220,7 @@ impl Places for PagePlaces {
         // Looked at first, so that what is known of the old place is near when it is superseded.
         let before = self.map.place(lpn);
         if let Some(before) = before {
-            self.groups.prefetch(turn, before);
+            self.tables.groups.prefetch(turn, before);
         }
         let to = self.allocate(turn, self.reserve());
         turn.spend(Work::UpdateMap);
@@ -234,7 +232,7 @@ impl Places for PagePlaces {
     fn place_moved(&mut self, turn: &mut Turn<'_>, _lpn: Lpn) -> Option<Ppn> {
         if self.open.is_empty() && self.free.len() == 0 {
             // Blocks failed faster than reclaim gained any.
-            self.groups.set_read_only();
+            self.tables.groups.set_read_only();
             return None;
         }
         Some(self.allocate(turn, 0))
@@ -259,10 +257,10 @@ impl Places for PagePlaces {
             self.barren = true;
             return false;
         };
-        self.groups.erased(group);
+        self.tables.groups.erased(group);
         self.free.insert(group);
         self.is_short &= self.must_stop();
-        self.backup.has_free(self.index, self.free.len());
+        self.tables.backup.has_free(self.index, self.free.len());
         true
     }
 
@@ -275,7 +273,7 @@ impl Places for PagePlaces {
     }
 
     fn retire(&mut self, group: u32) {
-        self.groups.retire(group);
+        self.tables.groups.retire(group);
     }
 
     fn tidy(&mut self, _turn: &mut Turn<'_>) -> Option<MergeStep> {
