@@ -155,7 +155,7 @@ impl HybridPlaces {
         let pages = self.groups.pages();
         let log = self.log(slot).as_mut().expect("it was just found");
         let fills = log.written < pages && position + 1 == pages;
-        log.in_place = log.in_place.filter(|_| position == place.offset);
+        log.in_place = log.in_place.filter(|&member| member == place.member && position == place.offset);
         log.written = log.written.max(position + 1);
         let group = log.group;
         if fills {
