@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nvme::HostMemory;
+use prefetch_index::prefetch_index;
 use thiserror::Error;
 use units::{Bytes, HostAddress, SECTOR_BYTES};
 use vm_memory::{Bytes as _, MmapRegion, VolatileMemory};
@@ -216,6 +217,11 @@ impl HostMemory for Memory {
             }
             None => self.stray(),
         }
+    }
+
+    #[inline]
+    fn prefetch(&self, at: HostAddress) {
+        prefetch_index(&self.control[..], (at.0.wrapping_sub(CONTROL_BASE) / 8) as usize);
     }
 
     #[inline]

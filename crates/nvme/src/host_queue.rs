@@ -4,6 +4,9 @@ use crate::HostMemory;
 use crate::spec::{COMPLETION_BYTES, Completion, SUBMISSION_BYTES, Submission};
 use units::{HostAddress, QueueId};
 
+/// What this machine brings near at a time.
+const LINE_BYTES: u64 = 64;
+
 /// A submission queue as the host sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct HostSubmissionQueue {
@@ -29,6 +32,8 @@ impl HostSubmissionQueue {
             return None;
         }
         memory.write_words(self.base + self.tail as u64 * SUBMISSION_BYTES, &submission.0);
+        // The last word of the next entry: where entries do not begin a line, its first is near already.
+        memory.prefetch(self.base + ((next as u64 + 1) * SUBMISSION_BYTES - 8));
         self.tail = next;
         Some(next)
     }
@@ -74,6 +79,7 @@ impl HostCompletionQueue {
             return None;
         }
         memory.read_words(at, &mut completion.0[..1]);
+        memory.prefetch(at + LINE_BYTES);
         self.phase ^= self.head == self.last;
         self.head = if self.head == self.last { 0 } else { self.head + 1 };
         Some(completion)

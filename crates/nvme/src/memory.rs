@@ -16,6 +16,12 @@ pub trait HostMemory: Send + Sync {
     /// ordering: the phase tag of a completion, in its last word, comes after the rest.
     fn write_words(&self, at: HostAddress, words: &[u64]);
 
+    /// Brings control structures near that will be written or read soon: a hint, for memory that is this machine's own.
+    #[inline]
+    fn prefetch(&self, at: HostAddress) {
+        let _ = at;
+    }
+
     /// Reads data into `payload`, which holds as many words for each 512-byte sector as the payload mode says: 0
     /// (lengths only), 1 (a fingerprint) or 64 (every byte).
     fn read_sectors(&self, at: HostAddress, payload: &mut [u64]);

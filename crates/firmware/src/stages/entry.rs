@@ -1,7 +1,7 @@
 //! From a queue's entries into the drive and back to its completions: the same for every firmware.
 
 use crate::message::{Card, CommandKey, Fetch, Lane, NO_TICKET, Posted, Transfer};
-use crate::tables::{COMPLETION_VALID, ENTRY_WORDS};
+use crate::tables::{COMPLETION_VALID, ENTRY_WORDS, LINE_WORDS};
 use crate::{Drive, Note, Tables, Turn, Work};
 use nvme::prp::PrpPlan;
 use nvme::spec::{COPY_RANGES_MAX, Completion, CopyRange, DsmRange, Fuse, Opcode, Status, Submission};
@@ -177,6 +177,7 @@ pub(crate) fn post(
     turn.store(&tables.cq_buffer, place + 1, rest);
     // Last: another command's announcement may make the link look here at any time.
     tables.cq_buffer.set(place, result | COMPLETION_VALID);
+    turn.prefetch(&tables.cq_buffer, place + LINE_WORDS);
     turn.note(Note::Completed(key));
     turn.send(link, Posted { index, key });
     held

@@ -22,7 +22,7 @@ use crate::{Drive, Settings};
 use stage::{LINE_BYTES, SharedMemory, Words};
 
 /// Words of a line: counters that different cores write lie a line apart.
-const LINE_WORDS: usize = LINE_BYTES / 8;
+pub(crate) const LINE_WORDS: usize = LINE_BYTES / 8;
 
 /// Words of a submission queue entry.
 pub(crate) const ENTRY_WORDS: usize = 8;

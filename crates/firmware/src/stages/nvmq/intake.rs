@@ -266,6 +266,7 @@ impl Nvmq {
             let mut words = [0; ENTRY_WORDS];
             turn.load(&self.tables.sq_buffer, place * ENTRY_WORDS);
             self.tables.sq_buffer.read(place * ENTRY_WORDS, &mut words);
+            turn.prefetch(&self.tables.sq_buffer, (place + 2) * ENTRY_WORDS - 1);
             let tickets = self.tables.tickets.get(place);
             let entry = Submission(words);
             let (mut card, _) = entry::card(&self.common.drive, take.queue, &entry);
