@@ -146,13 +146,13 @@ pub(crate) struct Shared {
     #[arg(long, value_name = "N")]
     pub(crate) ios: Option<String>,
     /// Time measured in each phase, for example 1s; virtual in the sim world. A bare number is of milliseconds
-    #[arg(long, value_name = "TIME", conflicts_with = "ios")]
+    #[arg(long, value_name = "TIME", conflicts_with = "ios", allow_hyphen_values = true)]
     pub(crate) duration: Option<String>,
     /// end: as many requests or as long as said; steady: in rounds, until the last five are alike (SNIA PTS)
     #[arg(long, value_name = "end|steady")]
     until: Option<String>,
     /// Length of a round with --until steady: requests, or virtual time such as 50ms
-    #[arg(long, value_name = "N|TIME")]
+    #[arg(long, value_name = "N|TIME", allow_hyphen_values = true)]
     round: Option<String>,
     /// What was written before the run: none, seq (every page once) or rand:TIMES (then so often at random)
     #[arg(long, value_name = "none|seq|rand:TIMES")]
@@ -180,7 +180,7 @@ pub(crate) struct Shared {
     pub(crate) report: Option<PathBuf>,
     /// Writes the machine-readable form of the result; - is standard output, which then carries nothing else
     #[arg(long, value_name = "FILE|-")]
-    pub(crate) json: Option<String>,
+    pub(crate) json: Option<PathBuf>,
 }
 
 impl Shared {

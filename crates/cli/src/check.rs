@@ -10,6 +10,7 @@ use indicatif::ProgressBar;
 use rig::check::{Case, Sweep, Totals, shrink, sweep};
 use serde::Serialize;
 use std::panic;
+use std::path::PathBuf;
 
 /// Cases that are tried unless something is said.
 const CASES: u64 = 200;
@@ -46,7 +47,7 @@ pub(crate) struct CheckArguments {
     jobs: Option<u16>,
     /// Writes the result as JSON; - is standard output
     #[arg(long, value_name = "FILE|-")]
-    json: Option<String>,
+    json: Option<PathBuf>,
 }
 
 /// What cases of an architecture came to.

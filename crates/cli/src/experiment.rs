@@ -57,7 +57,7 @@ pub(crate) struct Carried {
     set: Vec<String>,
     /// Writes the results as JSON, a list with one element for each experiment; - is standard output
     #[arg(long, value_name = "FILE|-")]
-    json: Option<String>,
+    json: Option<PathBuf>,
 }
 
 impl ExperimentArguments {

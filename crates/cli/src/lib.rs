@@ -38,6 +38,8 @@ pub use shell::Shell;
 
 /// Runs one command line, the program's name first; its exit code.
 pub fn run(arguments: impl IntoIterator<Item = OsString>, shell: &mut Shell<'_>) -> u8 {
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    shell.knows(&arguments);
     let parsed = parser().try_get_matches_from(arguments);
     let command = match parsed.and_then(|matches| arguments::Flashloom::from_arg_matches(&matches)) {
         Ok(parsed) => parsed.command,

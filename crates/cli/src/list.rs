@@ -9,6 +9,7 @@ use firmware::architecture::{ARCHITECTURES, Architecture, ThreadCounts};
 use lab::{EXPERIMENTS, Experiment, placements as placements_of_the_repository, sheets};
 use rig::config::{CHOICES, DEVICES, Layers, Named, PROCESSORS};
 use serde::Serialize;
+use std::path::PathBuf;
 use workload::WORKLOADS;
 use workload::replay::FORMATS;
 
@@ -20,7 +21,7 @@ pub(crate) struct ListArguments {
     what: String,
     /// Writes the list as JSON; - is standard output
     #[arg(long, value_name = "FILE|-")]
-    json: Option<String>,
+    json: Option<PathBuf>,
 }
 
 /// One thing to choose.

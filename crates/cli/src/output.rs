@@ -1,8 +1,70 @@
 //! A file that a flag names: opened before anything is computed for it, replaced only when there is something to put there.
 
-use std::fs::{File, OpenOptions, remove_file};
+use crate::failure::unusable;
+use std::ffi::{OsStr, OsString};
+use std::fs::{File, Metadata, OpenOptions, remove_file};
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+
+/// The files that a command line names: what is written must be none that is read, nor written twice.
+#[derive(Default)]
+pub(crate) struct Files {
+    /// The words after the verb.
+    words: Vec<OsString>,
+    /// What is written, in the order of opening, with the flag.
+    outputs: Vec<(FileId, String)>,
+}
+
+/// The same for all names of a file.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct FileId {
+    device: u64,
+    inode: u64,
+}
+
+impl Files {
+    /// Of this command line, the program's name first.
+    pub(crate) fn of(arguments: &[OsString]) -> Files {
+        Files { words: arguments.iter().skip(2).cloned().collect(), outputs: Vec::new() }
+    }
+
+    /// Opens a file that `flag` names.
+    pub(crate) fn open(&mut self, path: &Path, flag: &str) -> anyhow::Result<Output> {
+        let refused = |said: String| unusable(format!("{flag} {}: {said}", path.display()), "");
+        let output = open(path).map_err(|error| refused(format!("{error}; expected a file that can be written")))?;
+        let Some(id) = output.file.metadata().ok().and_then(|file| FileId::of(&file)) else { return Ok(output) };
+        if let Some((_, other)) = self.outputs.iter().find(|(known, _)| *known == id) {
+            return Err(refused(format!("{other} is the same file; expected two files")));
+        }
+        if let Some(word) = self.also_named(path, id) {
+            return Err(refused(format!("the command names this file as {word} too; expected a file of its own")));
+        }
+        self.outputs.push((id, format!("{flag} {}", path.display())));
+        Ok(output)
+    }
+
+    /// A word other than `path` itself that leads to a file.
+    fn also_named(&self, path: &Path, id: FileId) -> Option<String> {
+        let named = self.words.iter().map(|word| {
+            let bytes = word.as_encoded_bytes();
+            let equals = bytes.iter().position(|byte| *byte == b'=').map_or(0, |at| at + 1);
+            OsStr::from_bytes(&bytes[equals..])
+        });
+        let leads = |word: &&OsStr| std::fs::metadata(word).is_ok_and(|file| FileId::of(&file) == Some(id));
+        let (own, mut others): (Vec<&OsStr>, Vec<&OsStr>) = named.filter(leads).partition(|word| *word == path);
+        others.extend(own.into_iter().skip(1));
+        others.first().map(|word| word.to_string_lossy().into_owned())
+    }
+}
+
+impl FileId {
+    /// None of what is no file on a disk: a terminal or a pipe may be named twice.
+    fn of(file: &Metadata) -> Option<FileId> {
+        file.is_file().then(|| FileId { device: file.dev(), inode: file.ino() })
+    }
+}
 
 /// A file to be written at the end. Until [`Output::begin`] it keeps what it held; a file that was not there before is taken away
 /// again where nothing came to be written.
@@ -13,13 +75,6 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Opens a file that `flag` names.
-    pub(crate) fn open(path: &str, flag: &str) -> anyhow::Result<Output> {
-        open(Path::new(path)).map_err(|error| {
-            crate::failure::unusable(format!("{flag} {path}: {error}; expected a file that can be written"), "")
-        })
-    }
-
     /// The file, emptied, to be written.
     pub(crate) fn begin(&mut self) -> io::Result<&mut File> {
         self.made = None;

@@ -109,14 +109,8 @@ pub(crate) fn check_supported(shared: &Shared, resolved: &Resolved) -> anyhow::R
         let message = format!("--report {}: HTML reports come with a later version", folder.display());
         return Err(unusable(message, "--json FILE has all the figures"));
     }
-    if let Some(timeline) = &resolved.timeline {
-        let (shown, json) = (timeline.display(), shared.json.as_deref().filter(|&json| json != "-"));
-        if timeline == Path::new("-") {
-            return Err(unusable("--timeline is -; expected a file: standard output has the results", ""));
-        }
-        if json.is_some_and(|json| is_one_file(timeline, Path::new(json))) {
-            return Err(unusable(format!("--timeline and --json are both {shown}; expected two files"), ""));
-        }
+    if resolved.timeline.as_deref() == Some(Path::new("-")) {
+        return Err(unusable("--timeline is -; expected a file: standard output has the results", ""));
     }
     if matches!(resolved.world, World::Threads { .. }) && resolved.plan().series.is_some() {
         return Err(unusable("run.series_ms: expected none with --world threads; real threads keep no samples", ""));
@@ -125,16 +119,6 @@ pub(crate) fn check_supported(shared: &Shared, resolved: &Resolved) -> anyhow::R
         return Err(unusable("--timeline: expected --world sim; real threads keep no record of their turns", ""));
     }
     Ok(())
-}
-
-/// Whether two paths lead to the same file, which need not be there yet.
-fn is_one_file(one: &Path, other: &Path) -> bool {
-    let whole = |path: &Path| {
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let made = folder.canonicalize().map(|folder| folder.join(path.file_name().unwrap_or_default()));
-        path.canonicalize().or(made).unwrap_or_else(|_| path.into())
-    };
-    whole(one) == whole(other)
 }
 
 /// A device that is run and looked at.
@@ -155,7 +139,7 @@ impl Measurement<'_> {
     pub(crate) fn report(&self, shell: &mut Shell<'_>, json: Json, phases: Vec<Phase>) -> anyhow::Result<()> {
         let mut done = Vec::new();
         match self.take(shell, phases, &mut done) {
-            Ok(()) => shell.put(json, &Whole::of(done).to_json()),
+            Ok(recovery) => shell.put(json, &Whole::of(done, recovery.as_ref()).to_json()),
             Err(error) => {
                 if is_fault(&error) {
                     shell.put(json, &Faulty::new(self.resolved, &error, done).to_json())?;
@@ -165,26 +149,32 @@ impl Measurement<'_> {
         }
     }
 
-    fn take(&self, shell: &mut Shell<'_>, phases: Vec<Phase>, done: &mut Vec<Summary>) -> anyhow::Result<()> {
+    /// Runs all phases; the recovery from the power cut after them, if there is one.
+    fn take(
+        &self,
+        shell: &mut Shell<'_>,
+        phases: Vec<Phase>,
+        done: &mut Vec<Summary>,
+    ) -> anyhow::Result<Option<Recovery>> {
         // What cannot be is refused before anything is said.
         self.resolved.draw(&self.device)?;
         let timeline = match &self.resolved.timeline {
-            Some(path) => Some((path, Output::open(&path.display().to_string(), "--timeline")?)),
+            Some(path) => Some((path, shell.open(path, "--timeline")?)),
             None => None,
         };
-        if timeline.is_some() {
-            shell.owe_files();
-        }
         shell.say(&self.introduction())?;
         let reasons: Vec<&str> = phases.iter().map(reason_for_nothing).collect();
-        match self.resolved.world {
+        let recovery = match self.resolved.world {
             World::Sim => self.simulate(shell, phases, timeline, done)?,
-            World::Threads { threads, .. } => self.run_threads(shell, phases, threads, done)?,
-        }
+            World::Threads { threads, .. } => {
+                self.run_threads(shell, phases, threads, done)?;
+                None
+            }
+        };
         if let Some((_, reason)) = done.iter().zip(reasons).find(|(summary, _)| summary.ios == 0) {
             shell.warn(&format!("note: {reason}, so that nothing was counted\n"))?;
         }
-        Ok(())
+        Ok(recovery)
     }
 
     fn simulate(
@@ -193,7 +183,7 @@ impl Measurement<'_> {
         phases: Vec<Phase>,
         timeline: Option<(&PathBuf, Output)>,
         done: &mut Vec<Summary>,
-    ) -> anyhow::Result<()> {
+    ) -> anyhow::Result<Option<Recovery>> {
         let events_max = if timeline.is_some() { TIMELINE_EVENTS } else { 0 };
         let waiting = Progress::wait(shell.watched, "building and preconditioning the drive");
         let session = self.resolved.session(&self.device, phases, events_max);
@@ -213,14 +203,15 @@ impl Measurement<'_> {
         if self.device.check {
             session.check_invariants()?;
         }
-        if self.then_cut {
-            let waiting = Progress::wait(shell.watched, "recovering");
-            let began = Instant::now();
-            let recovery = session.lose_power(&self.device, self.resolved.processor.clone())?;
-            drop(waiting);
-            shell.say(&format!("\n{}", recovered(&recovery, began.elapsed())))?;
+        if !self.then_cut {
+            return Ok(None);
         }
-        Ok(())
+        let waiting = Progress::wait(shell.watched, "recovering");
+        let began = Instant::now();
+        let recovery = session.lose_power(&self.device, self.resolved.processor.clone())?;
+        drop(waiting);
+        shell.say(&format!("\n{}", recovered(&recovery, began.elapsed())))?;
+        Ok(Some(recovery))
     }
 
     fn run_threads(

@@ -28,11 +28,11 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "SOCKET", conflicts_with = "tcp")]
     vfio_user: Option<PathBuf>,
     /// Lets the monitor send the guest's doorbell writes instead of mapping the doorbells, which have to be watched
-    #[arg(long, requires = "vfio_user")]
+    #[arg(long, requires = "vfio_user", conflicts_with = "tcp")]
     send_doorbells: bool,
     /// Maps all of the guest's memory, not only what cannot shrink (sealed memfds): faster with hugetlbfs and other files, but a
     /// monitor that shrinks such a file ends this process
-    #[arg(long, requires = "vfio_user")]
+    #[arg(long, requires = "vfio_user", conflicts_with = "tcp")]
     trust_monitor: bool,
     /// Keeps the drive's contents in a sparse file, and finds them there when it is served again
     #[arg(long, value_name = "FILE")]

@@ -1,10 +1,12 @@
 //! Where a command's words go: results, messages, JSON, and whether anybody watches.
 
-use crate::output::Output;
+use crate::output::{Files, Output};
 use anyhow::Context;
 use clap::builder::StyledStr;
 use report::Page;
+use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 /// The two streams of a command.
 pub struct Shell<'a> {
@@ -18,18 +20,20 @@ pub struct Shell<'a> {
     hushed: bool,
     /// Whether files were named for results: these are written to the end, whoever stops reading the streams before.
     owes: bool,
+    /// The files of this command line.
+    files: Files,
 }
 
 impl<'a> Shell<'a> {
     /// The streams of this process.
     pub fn of_terminal(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Self {
         let watched = io::stderr().is_terminal();
-        Shell { out, err, page: Page::of_terminal(), watched, hushed: false, owes: false }
+        Shell { out, err, page: Page::of_terminal(), watched, hushed: false, owes: false, files: Files::default() }
     }
 
     /// Streams that nobody watches.
     pub fn plain(out: &'a mut dyn Write, err: &'a mut dyn Write) -> Self {
-        Shell { out, err, page: Page::PLAIN, watched: false, hushed: false, owes: false }
+        Shell { out, err, page: Page::PLAIN, watched: false, hushed: false, owes: false, files: Files::default() }
     }
 
     /// A result for people.
@@ -52,9 +56,21 @@ impl<'a> Shell<'a> {
         self.or_unread(said)
     }
 
+    /// What this command line names.
+    pub(crate) fn knows(&mut self, arguments: &[OsString]) {
+        self.files = Files::of(arguments);
+    }
+
     /// From now on it does not end when nobody reads its words any more: there are files to be written.
     pub(crate) fn owe_files(&mut self) {
         self.owes = true;
+    }
+
+    /// Opens a file that `flag` names, before anything is computed for it.
+    pub(crate) fn open(&mut self, path: &Path, flag: &str) -> anyhow::Result<Output> {
+        let output = self.files.open(path, flag)?;
+        self.owe_files();
+        Ok(output)
     }
 
     /// What became of words, where those that nobody reads are no reason to end.
@@ -85,18 +101,14 @@ impl<'a> Shell<'a> {
     }
 
     /// Opens where `--json` goes, before anything is computed for it. With `-`, results for people are left out.
-    pub(crate) fn json(&mut self, target: Option<&str>) -> anyhow::Result<Json> {
+    pub(crate) fn json(&mut self, target: Option<&Path>) -> anyhow::Result<Json> {
         Ok(match target {
             None => Json::Nowhere,
-            Some("-") => {
+            Some(path) if path == Path::new("-") => {
                 self.hushed = true;
                 Json::Out
             }
-            Some(path) => {
-                let file = Output::open(path, "--json")?;
-                self.owe_files();
-                Json::File(file, path.into())
-            }
+            Some(path) => Json::File(self.open(path, "--json")?, path.display().to_string()),
         })
     }
 

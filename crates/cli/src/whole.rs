@@ -4,8 +4,8 @@ use report::{
     Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Latency, Locks, Lookups, Media, Named,
     SteadyState, Summary, bounds,
 };
-use rig::SessionError;
 use rig::config::Resolved;
+use rig::{Recovery, SessionError};
 use serde::Serialize;
 
 /// What `--json` has: the keys of one summary, and below `phases` each phase's own where there are several.
@@ -13,17 +13,53 @@ use serde::Serialize;
 pub(crate) struct Whole {
     #[serde(flatten)]
     summary: Summary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recovery: Option<Recovered>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     phases: Vec<Summary>,
 }
 
-impl Whole {
-    /// The whole of the phases, of which there is at least one.
-    pub(crate) fn of(mut phases: Vec<Summary>) -> Whole {
-        if phases.len() == 1 {
-            return Whole { summary: phases.remove(0), phases };
+/// What a recovery after a power cut did.
+#[derive(Serialize)]
+struct Recovered {
+    /// From power on until the drive could take commands, ns of virtual time.
+    took_ns: u64,
+    /// The same for each step, ns.
+    steps: Named<u64>,
+    mapped: u64,
+    /// The number of the checkpoint that it began with; nothing where every page was read.
+    checkpoint: Option<u64>,
+    replayed: u64,
+    pages_read: u64,
+    torn_pages: u64,
+    groups_erased: u64,
+}
+
+impl Recovered {
+    fn new(recovery: &Recovery) -> Recovered {
+        let mut steps = Named::default();
+        recovery.steps.iter().for_each(|&(step, took)| steps.set(step, took.nanos()));
+        Recovered {
+            took_ns: recovery.took.nanos(),
+            steps,
+            mapped: recovery.mapped,
+            checkpoint: recovery.checkpoint,
+            replayed: recovery.replayed,
+            pages_read: recovery.pages_read,
+            torn_pages: recovery.torn_pages,
+            groups_erased: recovery.groups_erased,
         }
-        Whole { summary: combined(&phases), phases }
+    }
+}
+
+impl Whole {
+    /// The whole of the phases, of which there is at least one, and of the recovery from a power cut after them.
+    pub(crate) fn of(mut phases: Vec<Summary>, recovery: Option<&Recovery>) -> Whole {
+        let recovery = recovery.map(Recovered::new);
+        if phases.len() == 1 {
+            return Whole { summary: phases.remove(0), recovery, phases };
+        }
+        Whole { summary: combined(&phases), recovery, phases }
     }
 
     pub(crate) fn to_json(&self) -> String {

@@ -2,7 +2,7 @@
 //!
 //! # Invariants
 //! - Times in a [`Summary`] are nanoseconds and sizes bytes; keys are added, never renamed.
-//! - A part that an architecture does not have is absent, not zero.
+//! - A part that an architecture does not have is absent, not zero; a figure of nothing is null.
 //! - Nothing here prints or reads a clock: text is returned. Only [`Page::of_terminal`] looks at the environment.
 //!
 //! # What it leaves out
@@ -17,6 +17,7 @@ mod human;
 mod interval;
 mod metrics;
 mod named;
+mod or_nulls;
 mod page;
 #[cfg(test)]
 mod sample;

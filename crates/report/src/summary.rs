@@ -40,6 +40,12 @@ pub struct Summary {
     pub steady_state: Option<SteadyState>,
     /// Host commands completed in the measured part.
     pub ios: u64,
+    /// Requests since the run began that are not of whole blocks of the drive and were sent as the blocks they touch.
+    #[serde(default)]
+    pub rounded: u64,
+    /// Requests since the run began that were not sent: they name nothing, what lies beyond the end, or, to deallocate, less than a block.
+    #[serde(default)]
+    pub unsent: u64,
     /// Host commands completed a second.
     pub iops: f64,
     /// Host bytes moved a second, both directions.
@@ -91,8 +97,8 @@ pub struct Summary {
     /// The flash array.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flash: Option<Flash>,
-    /// Bytes programmed to flash for each byte that the host wrote; absent where it wrote none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Bytes programmed to flash for each byte that the host wrote; null where it wrote none.
+    #[serde(default)]
     pub write_amplification: Option<f64>,
     /// Garbage collection.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -126,8 +132,8 @@ pub struct Direction {
     pub iops: f64,
     /// Bytes moved a second.
     pub bandwidth: f64,
-    /// From submission to completion as the host sees it, ns; absent where no command went this way.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// From submission to completion as the host sees it, ns; each of its keys is null where no command went this way.
+    #[serde(default, with = "crate::or_nulls")]
     pub latency: Option<Latency>,
 }
 
@@ -501,7 +507,8 @@ mod tests {
         ("", "media data"),
         ("/read", "ios iops bandwidth latency"),
         ("/write", "ios iops bandwidth latency"),
-        ("/other", "ios iops bandwidth"),
+        ("/other", "ios iops bandwidth latency"),
+        ("/other/latency", "mean p50 p90 p99 p999 p9999 max"),
         ("/read/latency", "mean p50 p90 p99 p999 p9999 max"),
         ("/breakdown", "nvmq ilock cache trans fcmd flash dma queueing"),
         ("/groups/nvmq", "threads utilisation messages energy_j"),
@@ -516,7 +523,7 @@ mod tests {
         ("/media", "bit_errors corrected retries uncorrectable bad_blocks"),
         ("/data", "checked mismatches"),
         // Not in the contract's first edition.
-        ("", "version workload trace steady_state completions samples breakdown_queueing"),
+        ("", "version workload trace steady_state completions samples breakdown_queueing rounded unsent"),
         ("/media", "failed_operations failed_commands damaged_sectors"),
         (
             "/samples/0",
@@ -536,7 +543,7 @@ mod tests {
     ];
     /// What there is even of a run that did nothing.
     const ALWAYS: &str = "version architecture device processor world seed simulated_ns wall_ns ios iops bandwidth read write \
-        other queue_depth_mean";
+        other queue_depth_mean rounded unsent write_amplification";
 
     fn keys(value: &Value) -> BTreeSet<&str> {
         value.as_object().expect("an object").keys().map(String::as_str).collect()
@@ -559,7 +566,10 @@ mod tests {
     fn parts_that_a_run_does_not_have_are_absent() {
         let bare: Value = serde_json::from_str(&Summary::default().to_json()).unwrap();
         assert_eq!(keys(&bare), ALWAYS.split_whitespace().collect());
-        assert_eq!(bare["read"], json!({"ios": 0, "iops": 0.0, "bandwidth": 0.0}));
+        let nothing = ["mean", "p50", "p90", "p99", "p999", "p9999", "max"].map(|key| (key, Value::Null));
+        let nothing: BTreeMap<&str, Value> = nothing.into();
+        assert_eq!(bare["read"], json!({"ios": 0, "iops": 0.0, "bandwidth": 0.0, "latency": nothing}));
+        assert_eq!(Summary::from_json(&bare.to_string()).unwrap(), Summary::default());
     }
 
     #[test]

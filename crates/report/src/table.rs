@@ -56,6 +56,14 @@ fn headline(page: Page, summary: &Summary, out: &mut String) {
         let note = format!("{failed} {noun} failed with a media error since the run began; they count as requests");
         *out += &page.wrap("  ", &note);
     }
+    for (what, requests) in [
+        ("requests not of whole blocks of the drive, sent as the blocks they touch", summary.rounded),
+        ("requests not sent (empty, beyond the end, or less than a block to deallocate)", summary.unsent),
+    ] {
+        if requests > 0 {
+            *out += &page.wrap("  ", &format!("{what}: {requests} since the run began"));
+        }
+    }
     if let Some(steady) = &summary.steady_state {
         *out += &page.wrap("  ", &rounds(steady));
     }

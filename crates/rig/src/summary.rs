@@ -102,6 +102,8 @@ pub(crate) fn as_the_host_saw(labels: &Labels, outcome: &PhaseOutcome, wall_ns: 
         simulated_ns: (seconds * 1e9) as u64,
         wall_ns,
         ios,
+        rounded: outcome.rounded,
+        unsent: outcome.refused,
         iops: ios as f64 / seconds,
         bandwidth: read.bandwidth + write.bandwidth + other.bandwidth,
         queue_depth_mean: outcome.results.queue_depth(),

@@ -17,6 +17,7 @@ use crate::table::table;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde::Serialize;
+use std::path::PathBuf;
 
 /// What `bench` is told.
 #[derive(Args)]
@@ -29,7 +30,7 @@ pub(crate) struct BenchArguments {
     quick: bool,
     /// Writes the figures as JSON; - is standard output
     #[arg(long, value_name = "FILE|-")]
-    json: Option<String>,
+    json: Option<PathBuf>,
 }
 
 /// One figure.

@@ -7,7 +7,6 @@ mod memory;
 
 use crate::Shell;
 use crate::bench::{drive, messages};
-use crate::output::Output;
 use crate::table::table;
 use anyhow::Context;
 use clap::Args;
@@ -16,6 +15,7 @@ use rig::calibrate::{WorkTimes, measure_work};
 use rig::config::{Layers, Resolved};
 use serde_json::json;
 use std::io::Write;
+use std::path::PathBuf;
 use std::thread::available_parallelism;
 use units::Span;
 
@@ -27,13 +27,13 @@ const PATIENCE: Span = Span::from_secs(600);
 pub(crate) struct CalibrateArguments {
     /// Writes the processor file, for --processor
     #[arg(long, value_name = "FILE")]
-    out: Option<String>,
+    out: Option<PathBuf>,
     /// A small part of the work: whether it runs, not how fast
     #[arg(long)]
     quick: bool,
     /// Writes the figures as JSON; - is standard output
     #[arg(long, value_name = "FILE|-")]
-    json: Option<String>,
+    json: Option<PathBuf>,
 }
 
 /// All that a processor file needs of this machine, in ns.
@@ -49,17 +49,15 @@ pub(crate) struct Measured {
 
 impl CalibrateArguments {
     pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
-        let out = self.out.as_deref().map(|path| Output::open(path, "--out")).transpose()?;
-        if out.is_some() {
-            shell.owe_files();
-        }
+        let out = self.out.as_deref().map(|path| shell.open(path, "--out")).transpose()?;
         let json = shell.json(self.json.as_deref())?;
         let measured = self.measure()?;
         shell.say(&text(shell, &measured))?;
         if let (Some(mut out), Some(path)) = (out, &self.out) {
             out.begin()
                 .and_then(|out| out.write_all(file::text(&measured).as_bytes()))
-                .with_context(|| format!("{path}: cannot be written"))?;
+                .with_context(|| format!("{}: cannot be written", path.display()))?;
+            let path = path.display();
             shell.say(&format!("written to {path}: `--processor {path}` takes it\n"))?;
         }
         shell.put(json, &serde_json::to_string_pretty(&to_json(&measured))?)

@@ -24,10 +24,15 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["run", "--threads", "nvmw=3"], &["did you mean threads.nvmq?"]),
     (&["run", "--threads", "nvmq=0"], &["threads.nvmq is 0; expected 1 to 128"]),
     (&["run", "--block-size", "1000"], &["--block-size: workload.block_bytes is 1000; expected a multiple of 512"]),
+    (
+        &["run", "--set", "device.lba_bytes=4096", "--block-size", "512"],
+        &["--block-size: workload.block_bytes is 512; expected a multiple of device.lba_bytes, which is 4096"],
+    ),
     (&["run", "--queues", "0"], &["--queues: host.queues is 0; expected 1 to"]),
     (&["run", "--depth", "0"], &["--depth: host.depth is 0; expected 1 to 1023"]),
     (&["run", "--ios", "0"], &["--ios: workload.ios is 0; expected at least 1"]),
     (&["run", "--duration", "0s"], &["--duration: workload.duration_ms is \"0s\"; expected more than 0"]),
+    (&["run", "--duration", "-1s"], &["--duration: workload.duration_ms is \"-1s\"; expected"]),
     (&["run", "--until", "later"], &["--until: run.until is \"later\"; expected one of end, steady"]),
     (&["run", "--round", "0"], &["--round: run.round is 0; expected requests, at least 1, or a time above 0"]),
     (&["run", "--round", "0ms"], &["--round: run.round is \"0ms\"; expected requests, at least 1, or a time above 0"]),
@@ -70,11 +75,16 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["run", "--timeline", "-"], &["--timeline is -; expected a file"]),
     (
         &["run", "--timeline", "./one-file", "--json", "one-file"],
-        &["--timeline and --json are both ./one-file; expected two files"],
+        &["--json one-file: the command names this file as ./one-file too; expected a file of its own"],
     ),
     (
         &["run", "--set", "device.channels=3"],
         &["device.user_bytes is \"1TB\"", "help: device.user_bytes = \"derived\" follows the array"],
+    ),
+    (&["replay", "/"], &["/: is a directory"]),
+    (
+        &["serve", "--tcp", "127.0.0.1:0", "--trust-monitor"],
+        &["'--tcp <ADDR:PORT>' cannot be used with '--trust-monitor'"],
     ),
     (&["run", "missing.toml"], &["missing.toml: ", "expected a readable file"]),
     (&["run", "/dev/zero"], &["/dev/zero: it goes on beyond 16 MiB; expected a text file"]),
@@ -245,6 +255,46 @@ fn what_a_format_fixes_is_no_option() {
             &["event is queued; expected none: mqsim leaves nothing open there, as blkparse, blktrace do"],
         ),
     ]);
+}
+
+/// Nothing is lost that a command reads, or that is not its own.
+#[test]
+fn no_result_takes_the_place_of_an_input() {
+    let inputs = [
+        ("input.spc", "0,7,3584,w,0.5\n"),
+        ("input.toml", "[platform]\ndevice = \"small\"\n"),
+        ("input-device.toml", "[device]\n"),
+    ];
+    let [trace, config, device] = inputs.map(|(name, text)| file(name, text.as_bytes()));
+    let linked = config.with_file_name("linked.toml");
+    let _ = std::fs::remove_file(&linked);
+    std::fs::hard_link(&config, &linked).expect("files of one folder can be linked");
+    let [trace, config, device, linked] = [&trace, &config, &device, &linked].map(|path| argument(path));
+    let (set, equal) = (format!("platform.device={device}"), format!("--json={config}"));
+    for words in [
+        &["replay", trace, "--device", "small", "--json", trace][..],
+        &["run", config, &equal],
+        &["run", config, "--json", linked],
+        &["run", config, "--timeline", config],
+        &["sweep", config, "--json", config],
+        &["describe", "--set", &set, "--json", device],
+    ] {
+        let ended = flashloom(words);
+        assert!(ended.code == 2 && ended.out.is_empty() && ended.err.starts_with("error: "), "{words:?}: {ended:?}");
+    }
+    let ended = flashloom(&["run", config, "--json", linked]);
+    assert!(ended.err.contains(&format!("--json {linked}: the command names this file as {config} too")), "{ended:?}");
+    for (path, (_, text)) in [trace, config, device].iter().zip(inputs) {
+        assert_eq!(std::fs::read_to_string(path).expect("it is still there"), text, "{path}");
+    }
+}
+
+#[test]
+fn what_is_no_socket_is_not_taken_away_for_one() {
+    let path = file("no-socket", b"somebody's");
+    let ended = flashloom(&["serve", "--device", "small", "--vfio-user", argument(&path)]);
+    assert!(ended.code == 2 && ended.err.contains("expected a path where a socket can be made"), "{ended:?}");
+    assert_eq!(std::fs::read(&path).expect("it is still there"), b"somebody's");
 }
 
 /// Traces that a replay does not take, and what it says of each.

@@ -131,6 +131,26 @@ fn a_timed_replay_keeps_the_recorded_times() {
     assert!((20_000_000..21_000_000).contains(&timed) && (2_000_000..3_000_000).contains(&fast), "{timed} {fast}");
 }
 
+/// Traces know sectors of 512 bytes, whatever the drive's blocks are.
+#[test]
+fn on_a_drive_of_larger_blocks_requests_are_sent_as_the_blocks_they_touch() {
+    let path = file("odd.blkparse", b"259,2 0 1 0.000001 40 Q W 3 + 8 [fio]\n259,2 0 2 0.000002 40 Q D 3 + 4 [fio]\n");
+    let replay = |words: &[&str]| {
+        let blocks = ["--set", "device.lba_bytes=4096", "--payload", "full", "--set", "run.check=true"];
+        small(&[&["replay", argument(&path)], &blocks[..], words].concat())
+    };
+    let json = replay(&["--json", "-"]).json();
+    assert_eq!(["rounded", "unsent", "ios"].map(|key| json[key].as_u64().unwrap()), [1, 1, 1], "{json}");
+    let of_writes = |key: &str| json["write"][key].as_f64().unwrap();
+    assert_eq!((of_writes("bandwidth") / of_writes("iops")).round(), 8192.0);
+    let out = replay(&[]).out.split_whitespace().collect::<Vec<_>>().join(" ");
+    for said in
+        ["the blocks they touch: 1 since the run began", "less than a block to deallocate): 1 since the run began"]
+    {
+        assert!(out.contains(said), "{said}: {out}");
+    }
+}
+
 /// A file that says all keys as they are by default is no reason for a word.
 #[test]
 fn what_a_replay_does_not_read_is_said() {

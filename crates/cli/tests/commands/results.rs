@@ -88,6 +88,18 @@ fn one_phase_is_one_object_on_standard_output() {
 }
 
 #[test]
+fn what_recovery_did_stands_beside_the_run() {
+    let json = small(&["run", "--workload", "randwrite", "--ios", "3000", "--then-cut", "--json", "-"]).json();
+    let of = |key: &str| json["recovery"][key].as_u64().unwrap_or_else(|| panic!("{key}: {json}"));
+    let steps: u64 = json["recovery"]["steps"].as_object().unwrap().values().map(|step| step.as_u64().unwrap()).sum();
+    assert!(of("mapped") > 10_000 && of("pages_read") > 0 && steps.abs_diff(of("took_ns")) <= of("took_ns") / 100);
+    assert!(["torn_pages", "groups_erased", "replayed"].iter().all(|key| of(key) <= of("pages_read") + of("mapped")));
+    assert!(json["recovery"].get("checkpoint").is_some());
+    let figures = json["read"]["latency"].as_object().unwrap();
+    assert!(figures.len() == 7 && figures.values().all(Value::is_null), "nothing was read: {json}");
+}
+
+#[test]
 fn several_phases_are_one_object_with_each_of_them_below() {
     let json = small(&["run", "--ios", "2000", "--json", "-"]).json();
     check_keys(&json);

@@ -317,11 +317,12 @@ impl<O: Observe> Driver<O> {
     fn submit(&mut self, now: Time) {
         while let Some(&queue) = self.ready.front() {
             let Some(course) = &mut self.course else { return };
-            let (settings, refused) = (&self.settings, &mut self.results.refused);
+            let (settings, results) = (&self.settings, &mut self.results);
             let next = course.take(now, u32::from(queue.0) - 1, |io| {
-                let valid = is_valid(io, settings);
-                *refused += u64::from(!valid);
-                valid
+                let sent = in_whole_blocks(io, settings);
+                results.refused += u64::from(sent.is_none());
+                results.rounded += u64::from(sent.is_some_and(|sent| sent != io));
+                sent
             });
             let Some((io, arrival)) = next else { return };
             let request = Request { io, arrival, sent: 0, outstanding: 0 };
@@ -568,12 +569,22 @@ fn access(kind: IoKind) -> Option<Access> {
     }
 }
 
-/// Whether a request names a namespace and, unless it is a flush, whole blocks of it.
-fn is_valid(io: &Io, settings: &DriverSettings) -> bool {
-    let Some(sectors) = settings.namespaces.get(usize::from(io.device)) else { return false };
-    let end = io.lba.0.checked_add(u64::from(io.sectors));
-    let within = u64::from(settings.block_sectors - 1);
-    let whole = (io.lba.0 | u64::from(io.sectors)) & within == 0;
-    let inside = io.sectors > 0 && end.is_some_and(|end| end <= *sectors);
-    if io.kind.addresses() { inside && whole } else { io.sectors == 0 }
+/// A request as it is sent: of all blocks that it touches, or, where it deallocates, of those that lie in it whole, because nobody else's
+/// data may go. None of one that names no namespace, no block, or what lies beyond the end.
+fn in_whole_blocks(io: Io, settings: &DriverSettings) -> Option<Io> {
+    let sectors = *settings.namespaces.get(usize::from(io.device))?;
+    if !io.kind.addresses() {
+        return (io.sectors == 0).then_some(io);
+    }
+    let (first, block) = (io.lba.0, u64::from(settings.block_sectors));
+    let end = first.checked_add(u64::from(io.sectors)).filter(|end| io.sectors > 0 && *end <= sectors)?;
+    if (first | end) & (block - 1) == 0 {
+        return Some(io);
+    }
+    let (first, end) = match io.kind {
+        IoKind::Deallocate => (first.next_multiple_of(block), end - end % block),
+        _ => (first - first % block, end.next_multiple_of(block)),
+    };
+    let whole = end.checked_sub(first).filter(|whole| *whole > 0 && end <= sectors)?;
+    Some(Io { lba: Lba(first), sectors: u32::try_from(whole).ok()?, ..io })
 }

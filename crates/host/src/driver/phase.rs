@@ -82,15 +82,20 @@ impl Course {
         self.exhausted && self.next.is_none()
     }
 
-    /// The next request that is due, for a worker, with its arrival. `valid` says whether it can be sent at all; those that
-    /// cannot are skipped.
-    pub(super) fn take(&mut self, now: Time, worker: u32, mut valid: impl FnMut(&Io) -> bool) -> Option<(Io, Time)> {
+    /// The next request that is due, for a worker, with its arrival. `sent` says as what it is sent; those that cannot be are
+    /// skipped.
+    pub(super) fn take(
+        &mut self,
+        now: Time,
+        worker: u32,
+        mut sent: impl FnMut(Io) -> Option<Io>,
+    ) -> Option<(Io, Time)> {
         while self.next.is_none() && !self.exhausted {
             let over = self.phase.ios.is_some_and(|ios| self.taken >= ios) || now >= self.deadline();
             self.next = if over { None } else { self.phase.source.next_for(worker) };
             self.exhausted = self.next.is_none();
             self.taken += u64::from(self.next.is_some());
-            self.next = self.next.filter(&mut valid);
+            self.next = self.next.and_then(&mut sent);
         }
         let arrival = self.arrival()?.unwrap_or(now);
         if now >= self.deadline() || arrival >= self.deadline() {

@@ -245,8 +245,10 @@ pub struct Results {
     pub media_errors: u64,
     /// The same, one by one, where power cuts are announced.
     pub media_failures: Vec<MediaFailure>,
-    /// Requests not sent because they name no namespace, no sector, or sectors beyond the end.
+    /// Requests not sent because they name no namespace, no sector, or sectors beyond the end, or would deallocate less than a block.
     pub refused: u64,
+    /// Requests that were not of whole blocks and were sent as such.
+    pub rounded: u64,
 }
 
 impl Results {

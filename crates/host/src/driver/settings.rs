@@ -27,7 +27,7 @@ pub struct DriverSettings {
     pub vectors: u16,
     /// Classes that queues are created in, in turn, where they compete by class; 1 or more.
     pub priorities: Vec<QueuePriority>,
-    /// Sectors of a logical block: 1, or 8 for blocks of 4 KiB. Requests that are not whole blocks are refused.
+    /// Sectors of a logical block: 1, or 8 for blocks of 4 KiB. Requests that are not whole blocks are sent as the blocks they touch.
     pub block_sectors: u32,
     /// Words kept of each sector: 0 (none), 1 or 2 (a fingerprint), up to 64 (every byte).
     pub sector_words: u32,

@@ -179,6 +179,13 @@ fn phase(
         per_second: from.nth_unless("workload.per_second", "own", index, count)?,
     };
     recipe.source(&parameters).map_err(|error| unusable(from, &error))?;
+    for (key, said) in [("workload.block_bytes", parameters.block), ("workload.alignment_bytes", parameters.alignment)]
+    {
+        let block = device.format.sectors() * SECTOR_BYTES;
+        if said.is_some_and(|said| !said.0.is_multiple_of(block)) {
+            return Err(from.refuse(key, format!("a multiple of device.lba_bytes, which is {block}")));
+        }
+    }
     let (ios, duration) = (
         from.nth_unless("workload.ios", "none", index, count)?,
         from.nth_unless("workload.duration_ms", "none", index, count)?,

@@ -205,6 +205,9 @@ pub(crate) struct PhaseOutcome {
     pub(crate) mismatches: u64,
     /// Commands answered with a media error since the run began.
     pub(crate) media_errors: u64,
+    /// Requests since the run began that were sent as other blocks than they name, and that were not sent.
+    pub(crate) rounded: u64,
+    pub(crate) refused: u64,
     /// Completions that were wrong in any way, and the first of them.
     pub(crate) problems: u64,
     pub(crate) first_problem: Option<String>,
@@ -389,6 +392,8 @@ impl HostStage {
             sectors_checked,
             mismatches: results.mismatches,
             media_errors: results.media_errors,
+            rounded: results.rounded,
+            refused: results.refused,
             problems: results.problems,
             first_problem: results.first_problem.as_ref().map(ToString::to_string),
         };

@@ -30,6 +30,7 @@ use mio::net::{UnixListener, UnixStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use nvme::{HostMemory, Transport};
 use std::io;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -87,9 +88,13 @@ impl VfioUser {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         let listen = || {
-            let is_stale = std::os::unix::net::UnixStream::connect(path)
-                .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
-            if is_stale {
+            let is_socket = path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket());
+            // Files of any other kind refuse connections too, and are somebody's.
+            let refuses = || {
+                std::os::unix::net::UnixStream::connect(path)
+                    .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+            };
+            if is_socket && refuses() {
                 std::fs::remove_file(path)?;
             }
             let mut listener = UnixListener::bind(path)?;

@@ -2,7 +2,7 @@
 
 use super::error::{Position, TraceError};
 use std::fs::File;
-use std::io::{BufRead, BufReader, Cursor, Read};
+use std::io::{BufRead, BufReader, Cursor, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 /// How much of a file its format is recognised by.
@@ -53,7 +53,11 @@ pub(super) struct Input {
 impl Input {
     /// Opens a file and reads its head.
     pub(super) fn open(path: &Path) -> Result<(Self, Head), TraceError> {
-        let file = File::open(path).map_err(|source| TraceError::Open { path: path.into(), source })?;
+        let unusable = |source| TraceError::Open { path: path.into(), source };
+        let file = File::open(path).map_err(unusable)?;
+        if file.metadata().map_err(unusable)?.is_dir() {
+            return Err(unusable(ErrorKind::IsADirectory.into()));
+        }
         Input::new(path, file)
     }
 

@@ -310,6 +310,26 @@ fn bad_requests_are_refused_and_the_rest_goes_on() {
 }
 
 #[test]
+fn requests_that_are_not_of_whole_blocks_are_sent_as_the_blocks_they_touch() {
+    let settings = DriverSettings { block_sectors: 8, ..settings() };
+    let sent = |kind, lba, sectors| {
+        in_whole_blocks(io(kind, lba, sectors), &settings).map(|sent| (sent.lba.0, u64::from(sent.sectors)))
+    };
+    for kind in [IoKind::Read, IoKind::Write, IoKind::WriteZeroes, IoKind::Compare] {
+        assert_eq!(
+            [sent(kind, 8, 16), sent(kind, 9, 1), sent(kind, 4_095, 1)],
+            [(8, 16), (8, 8), (4_088, 8)].map(Some)
+        );
+        assert_eq!((sent(kind, 7, 10), sent(kind, 4_090, 8), sent(kind, 0, 0)), (Some((0, 24)), None, None));
+    }
+    assert_eq!(
+        (sent(IoKind::Deallocate, 7, 10), sent(IoKind::Deallocate, 7, 8)),
+        (Some((8, 8)), None),
+        "nobody else's data"
+    );
+}
+
+#[test]
 fn a_power_cut_leaves_what_was_under_way_open_and_the_phase_goes_on() {
     for steps in [1, 2, 3, 10, 50, 200] {
         let mut world = World::new(settings(), None, ());
