@@ -6,11 +6,11 @@ use crate::ledger::{Ledger, Phase, PhaseRecord, Usage};
 use crate::pending::{PendingId, PendingTable};
 use crate::timers::Timers;
 use crate::timing::Lengths;
-use crate::{Geometry, Operation, Timing, Transaction};
+use crate::{Geometry, Operation, PLANES_MAX, PageSlot, Timing, Transaction, TransactionTag};
 use prefetch_index::prefetch_index;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use units::{ChannelId, DieId, Span, Time};
+use units::{ChannelId, DieId, Ppn, Span, Time};
 
 /// A transaction that is over, with the times of its phases.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,6 +78,8 @@ pub struct Channel {
     geometry: Geometry,
     lengths: Arc<Lengths>,
     dies: Vec<Die>,
+    /// The program or erase that each die's array is at, as far as that is known; of no page where it is at none.
+    changing: Box<[(PendingId, Transaction)]>,
     timers: Timers,
     bus: Bus,
     pending: PendingTable,
@@ -88,6 +90,14 @@ pub struct Channel {
     shortest: Shortest,
     advanced_to: Time,
 }
+
+const NO_CHANGE: Transaction = Transaction {
+    operation: Operation::Program,
+    die: DieId(0),
+    tag: TransactionTag(0),
+    slot_count: 0,
+    slots: [PageSlot { ppn: Ppn(0), frame: 0 }; PLANES_MAX],
+};
 
 /// The shortest that phases of a channel can be: what is not yet begun ends no earlier.
 #[derive(Clone, Copy, Debug)]
@@ -126,6 +136,7 @@ impl Channel {
             shortest: Shortest::new(&lengths),
             lengths,
             dies: (0..dies as u16).map(|die| Die::new(DieId(die))).collect(),
+            changing: vec![(PendingId::default(), NO_CHANGE); dies as usize].into_boxed_slice(),
             timers: Timers::new(dies as usize),
             bus: Bus::new(dies as usize),
             pending: PendingTable::default(),
@@ -150,6 +161,18 @@ impl Channel {
     /// Brings near what is known of a die. Changes nothing.
     pub fn prefetch(&self, die: DieId) {
         prefetch_index(&self.dies[..], die.index());
+    }
+
+    /// The program or erase that the next array is done with; of no page where that is a read or none. What is known of it and of its
+    /// die is brought near.
+    pub fn prefetch_next(&self) -> &Transaction {
+        let die = self.timers.first();
+        let (id, transaction) = &self.changing[die];
+        if transaction.slot_count > 0 {
+            prefetch_index(&self.dies[..], die);
+            self.pending.prefetch(*id);
+        }
+        transaction
     }
 
     /// When to poll next; nothing while all is idle. It is when the first transaction ends whose last phase has begun, or, where
@@ -280,11 +303,18 @@ impl Channel {
             ledger: &mut self.ledger,
             lengths: &self.lengths,
         };
-        let die = &mut self.dies[id.index()];
+        let (die, changing) = (&mut self.dies[id.index()], &mut self.changing[id.index()]);
         let due = die.due();
         let result = change(die, &mut around);
         if die.due() != due {
             self.timers.set(id.index(), die.due());
+            changing.1.slot_count = 0;
+            if let Some(at_work) = die.at_work() {
+                let transaction = &around.pending[at_work].transaction;
+                if transaction.operation != Operation::Read {
+                    *changing = (at_work, *transaction);
+                }
+            }
         }
         result
     }

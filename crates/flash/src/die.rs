@@ -100,6 +100,14 @@ impl Die {
         self.array_end.min(self.pause_end)
     }
 
+    /// What its array works on.
+    pub(crate) fn at_work(&self) -> Option<PendingId> {
+        match self.array {
+            Array::Working(id) => Some(id),
+            Array::Empty | Array::Done(_) => None,
+        }
+    }
+
     pub(crate) fn enqueue(&mut self, id: PendingId, now: Time, around: &mut Surroundings) {
         match around.pending[id].transaction.operation {
             Operation::Read => self.reads.push(around.pending, id),

@@ -1,10 +1,11 @@
 //! Transactions under way, kept in one growing table, and first-in first-out queues threaded through it.
 
 use crate::Transaction;
+use prefetch_index::prefetch_index;
 use std::ops::{Index, IndexMut};
 use units::{Span, Time};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PendingId(u32);
 
 /// A transaction and what has become of it.
@@ -58,6 +59,11 @@ impl PendingTable {
         self[id].array = Time::NEVER;
         self[id].next = self.free;
         self.free = Some(id);
+    }
+
+    /// Brings an entry near.
+    pub(crate) fn prefetch(&self, id: PendingId) {
+        prefetch_index(&self.entries[..], id.0 as usize);
     }
 
     /// Those whose mem-op has begun and that are not over.

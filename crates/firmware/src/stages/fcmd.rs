@@ -140,7 +140,10 @@ impl Stage<Firmware> for Fcmd {
 
     fn prefetch(&self, message: &Message) -> Option<LineId> {
         match message {
-            Message::FlashRequest(request) if !request.is_fence() => self.dies.prefetch_die(request.ppn),
+            Message::FlashRequest(request) if !request.is_fence() => {
+                self.dies.prefetch_die(request.ppn);
+                self.fences.prefetch(request.frame);
+            }
             Message::ChannelDone(done) => self.dies.prefetch_done(done.tag),
             _ => {}
         }

@@ -4,6 +4,7 @@
 //! loses both.
 
 use crate::message::Requester;
+use prefetch_index::prefetch_index;
 use std::collections::VecDeque;
 
 /// A fence that something is still to be programmed before.
@@ -34,6 +35,11 @@ impl Fences {
         }
         self.behind[place] = self.raised;
         self.under_way += 1;
+    }
+
+    /// Brings near what is known of a frame.
+    pub(crate) fn prefetch(&self, frame: u32) {
+        prefetch_index(&self.behind[..], frame as usize);
     }
 
     /// A fence is raised; whether nothing is before it.

@@ -11,6 +11,7 @@ use flash::{
     Caught, Channel, Contents, FaultyMedia, Finished, MediaFault, Oob, Operation, PLANES_MAX, PageSlot, Reading,
     Transaction, TransactionTag, Usage, Verdict,
 };
+use prefetch_index::prefetch_index;
 use stage::{Address, LineId, Stage};
 use std::any::Any;
 use std::collections::VecDeque;
@@ -180,6 +181,15 @@ impl ChannelStage {
     fn set_alarm(&self, turn: &mut Turn<'_>) {
         let decoded = self.decoding.front().map_or(Time::NEVER, |&(at, _)| at);
         turn.wake_at(self.channel.next_event().unwrap_or(Time::NEVER).min(decoded));
+        // A change was asked for long ago.
+        let next = self.channel.prefetch_next();
+        for slot in next.pages() {
+            self.contents().prefetch(slot.ppn);
+            self.ways.frames.prefetch(slot.frame);
+        }
+        if next.slot_count > 0 {
+            prefetch_index(&self.under_way[..], next.tag.0 as usize);
+        }
     }
 
     /// Begins a transaction; where nothing takes time, that is all of it.

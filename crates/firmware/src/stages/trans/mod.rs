@@ -18,6 +18,7 @@ use crate::{Drive, Firmware, Flaw, Mapping, Mutation, Settings, Spares, Tables, 
 use hybrid::HybridPlaces;
 use page::PagePlaces;
 pub use page::write_points;
+use prefetch_index::prefetch_index;
 use stage::{Accepts, Address, LineId, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -495,6 +496,7 @@ impl Stage<Firmware> for Trans {
         let Message::TransRequest(request) = message else { return None };
         if request.operation == TransOperation::Write {
             self.tables.frames.prefetch(request.frame);
+            prefetch_index(&self.before[..], request.frame as usize);
         }
         Some(self.tables.mapping.prefetch(request.lpn))
     }
