@@ -7,7 +7,6 @@ use crate::pending::{PendingId, PendingTable};
 use crate::timers::Timers;
 use crate::timing::Lengths;
 use crate::{Geometry, Operation, PLANES_MAX, PageSlot, Timing, Transaction, TransactionTag};
-use prefetch_index::prefetch_index;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use units::{ChannelId, DieId, Ppn, Span, Time};
@@ -136,7 +135,7 @@ impl Channel {
             shortest: Shortest::new(&lengths),
             lengths,
             dies: (0..dies as u16).map(|die| Die::new(DieId(die))).collect(),
-            changing: vec![(PendingId::default(), NO_CHANGE); dies as usize].into_boxed_slice(),
+            changing: vec![(PendingId::FIRST, NO_CHANGE); dies as usize].into_boxed_slice(),
             timers: Timers::new(dies as usize),
             bus: Bus::new(dies as usize),
             pending: PendingTable::default(),
@@ -160,7 +159,9 @@ impl Channel {
 
     /// Brings near what is known of a die. Changes nothing.
     pub fn prefetch(&self, die: DieId) {
-        prefetch_index(&self.dies[..], die.index());
+        if let Some(die) = self.dies.get(die.index()) {
+            die.prefetch();
+        }
     }
 
     /// The program or erase that the next array is done with; of no page where that is a read or none. What is known of it and of its
@@ -169,7 +170,7 @@ impl Channel {
         let die = self.timers.first();
         let (id, transaction) = &self.changing[die];
         if transaction.slot_count > 0 {
-            prefetch_index(&self.dies[..], die);
+            self.dies[die].prefetch();
             self.pending.prefetch(*id);
         }
         transaction

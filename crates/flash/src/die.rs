@@ -16,6 +16,8 @@ use crate::bus::{Bus, Request};
 use crate::ledger::{Ledger, Phase, PhaseRecord};
 use crate::pending::{PendingId, PendingTable, Queue};
 use crate::timing::Lengths;
+use prefetch_index::prefetch_index;
+use std::slice::from_ref;
 use units::{DieId, Span, Time};
 
 /// What a die needs of the channel it is on.
@@ -46,31 +48,35 @@ enum Array {
     Done(PendingId),
 }
 
+/// Two lines of memory: what every phase asks for, then what some do.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Die {
-    id: DieId,
+    array_end: Time,
+    pause_end: Time,
+    array_from: Time,
+    array: Array,
     reads: Queue,
     changes: Queue,
     loading: Option<PendingId>,
-    /// When a load that must wait for the array is complete; never before its bus phase has begun.
-    loaded_at: Time,
-    array: Array,
-    array_from: Time,
-    array_end: Time,
     unloading: Option<PendingId>,
+    id: DieId,
     pause: Pause,
-    pause_end: Time,
-    /// When the running program has left the cache register.
-    cache_free: Time,
-    suspended: Option<PendingId>,
-    remaining: Span,
-    /// Reads served in this suspension.
-    served: u32,
     /// A suspend command waits for the bus; by the time it gets it there may be nothing left to suspend.
     suspend_asked: bool,
     /// A resume or a cache command waits for the bus.
     asked: bool,
+    /// When a load that must wait for the array is complete; never before its bus phase has begun.
+    loaded_at: Time,
+    /// When the running program has left the cache register.
+    cache_free: Time,
+    remaining: Span,
+    suspended: Option<PendingId>,
+    /// Reads served in this suspension.
+    served: u32,
 }
+
+const _: () = assert!(size_of::<Die>() == 128, "two lines");
 
 impl Die {
     pub(crate) fn new(id: DieId) -> Self {
@@ -93,6 +99,12 @@ impl Die {
             suspend_asked: false,
             asked: false,
         }
+    }
+
+    /// Brings it near.
+    pub(crate) fn prefetch(&self) {
+        prefetch_index(from_ref(&self.array_end), 0);
+        prefetch_index(from_ref(&self.loaded_at), 0);
     }
 
     /// When something happens in the die by itself.

@@ -2,14 +2,26 @@
 
 use crate::Transaction;
 use prefetch_index::prefetch_index;
+use std::num::NonZeroU32;
 use std::ops::{Index, IndexMut};
+use std::slice::from_ref;
 use units::{Span, Time};
 
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct PendingId(u32);
+/// A place in the table, counted from one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct PendingId(NonZeroU32);
+
+impl PendingId {
+    pub(crate) const FIRST: PendingId = PendingId(NonZeroU32::MIN);
+
+    fn place(self) -> usize {
+        self.0.get() as usize - 1
+    }
+}
 
 /// A transaction and what has become of it.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(crate) struct Pending {
     pub(crate) transaction: Transaction,
     pub(crate) submitted: Time,
@@ -52,7 +64,7 @@ impl PendingTable {
             return id;
         }
         self.entries.push(entry);
-        PendingId(self.entries.len() as u32 - 1)
+        PendingId(NonZeroU32::new(self.entries.len() as u32).expect("one was pushed"))
     }
 
     pub(crate) fn remove(&mut self, id: PendingId) {
@@ -63,7 +75,9 @@ impl PendingTable {
 
     /// Brings an entry near.
     pub(crate) fn prefetch(&self, id: PendingId) {
-        prefetch_index(&self.entries[..], id.0 as usize);
+        let entry = &self.entries[id.place()];
+        prefetch_index(from_ref(&entry.transaction), 0);
+        prefetch_index(from_ref(&entry.next), 0);
     }
 
     /// Those whose mem-op has begun and that are not over.
@@ -76,12 +90,12 @@ impl PendingTable {
 impl Index<PendingId> for PendingTable {
     type Output = Pending;
     fn index(&self, id: PendingId) -> &Pending {
-        &self.entries[id.0 as usize]
+        &self.entries[id.place()]
     }
 }
 impl IndexMut<PendingId> for PendingTable {
     fn index_mut(&mut self, id: PendingId) -> &mut Pending {
-        &mut self.entries[id.0 as usize]
+        &mut self.entries[id.place()]
     }
 }
 

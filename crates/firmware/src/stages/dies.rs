@@ -6,6 +6,7 @@
 //! for its fellows, because TRANS deals the planes of a die one after another.
 
 use crate::message::*;
+use crate::stages::waiting::{Line, Pick, Places};
 use crate::{Drive, FlashSettings, Turn, Work};
 use flash::{Operation, PLANES_MAX, PageAddress, PageSlot, Transaction, TransactionTag};
 use prefetch_index::prefetch_index;
@@ -30,9 +31,10 @@ struct Queued {
 
 /// A die as FCMD sees it.
 #[derive(Debug, Default)]
+#[repr(align(32))]
 struct Die {
-    reads: VecDeque<Queued>,
-    writes: VecDeque<Queued>,
+    reads: Line,
+    writes: Line,
     reads_under_way: u8,
     writes_under_way: u8,
     reads_in_a_row: u32,
@@ -56,15 +58,6 @@ fn depth(flash: FlashSettings) -> u8 {
     1 + u8::from(flash.cache_commands)
 }
 
-/// The first of a line that has one. A line that is empty begins anew where it first did, so that few of its places are ever cold.
-fn take_first(line: &mut VecDeque<Queued>) -> Queued {
-    let first = line.pop_front().expect("there is one");
-    if line.is_empty() {
-        line.clear();
-    }
-    first
-}
-
 /// A transaction that its channel has. Its requests stand in a table of their own, by its tag.
 #[derive(Clone, Copy, Debug)]
 struct UnderWay {
@@ -80,6 +73,8 @@ pub(crate) struct DieLines {
     settings: FlashSettings,
     channels: Vec<Address<ChannelRequest>>,
     dies: Vec<Die>,
+    /// What stands in the dies' lines.
+    waiting: Places<Queued>,
     under_way: Vec<UnderWay>,
     /// The requests of each transaction, with room for one a plane.
     requests: Vec<FlashRequest>,
@@ -105,6 +100,7 @@ impl DieLines {
             settings,
             channels,
             dies: (0..dies).map(|_| Die::default()).collect(),
+            waiting: Places::default(),
             under_way: Vec::new(),
             requests: Vec::new(),
             free: Vec::new(),
@@ -126,7 +122,7 @@ impl DieLines {
             state.reads_in_a_row += 1;
             return self.compose(turn, die, queued);
         }
-        if read { &mut state.reads } else { &mut state.writes }.push_back(queued);
+        if read { &mut state.reads } else { &mut state.writes }.push(&mut self.waiting, queued);
         self.dispatch(turn, die);
     }
 
@@ -144,8 +140,13 @@ impl DieLines {
     /// Brings near what is known of a transaction.
     pub(crate) fn prefetch_done(&self, tag: TransactionTag) {
         prefetch_index(&self.requests[..], tag.0 as usize * PLANES_MAX);
-        if let Some(under_way) = self.under_way.get(tag.0 as usize) {
-            prefetch_index(&self.dies[..], under_way.die as usize);
+        let Some(under_way) = self.under_way.get(tag.0 as usize) else { return };
+        let die = under_way.die as usize;
+        if under_way.operation == Operation::Read {
+            prefetch_index(&self.dies[..], die);
+        } else {
+            // It has stood there for as long as a program takes.
+            self.dies[die].writes.prefetch(&self.waiting);
         }
     }
 
@@ -165,12 +166,12 @@ impl DieLines {
             if reads {
                 let state = &mut self.dies[die as usize];
                 state.reads_in_a_row += 1;
-                let first = take_first(&mut state.reads);
+                let first = state.reads.pop(&mut self.waiting);
                 self.compose(turn, die, first);
             } else if writes && !self.waits_for_reads(die) && !self.waits_for_fellows(turn, die) {
                 let state = &mut self.dies[die as usize];
                 state.reads_in_a_row = 0;
-                let first = take_first(&mut state.writes);
+                let first = state.writes.pop(&mut self.waiting);
                 self.compose(turn, die, first);
             } else {
                 return;
@@ -181,8 +182,8 @@ impl DieLines {
     /// Whether the next write is an erase and reads came before it: they may want what it erases.
     fn waits_for_reads(&self, die: u32) -> bool {
         let state = &self.dies[die as usize];
-        let write = state.writes[0];
-        let older = state.reads.front().is_some_and(|read| read.since <= write.since);
+        let write = state.writes.first(&self.waiting);
+        let older = state.reads.iter(&self.waiting).next().is_some_and(|read| read.since <= write.since);
         write.request.operation == Operation::Erase && older
     }
 
@@ -190,14 +191,15 @@ impl DieLines {
     fn waits_for_fellows(&mut self, turn: &mut Turn<'_>, die: u32) -> bool {
         let planes = self.drive.geometry().shape().planes_per_die;
         let state = &mut self.dies[die as usize];
-        let first = state.writes[0];
+        let first = *state.writes.first(&self.waiting);
         let until = first.since + self.settings.gather;
         // The line is looked through last: it may be long.
         if first.request.operation != Operation::Program || !self.settings.multi_plane || turn.now() >= until {
             return false;
         }
         let most = planes - first.plane;
-        let fellows = state.writes.iter().filter(|other| other.page == first.page).take(most as usize).count();
+        let fellows = state.writes.iter(&self.waiting).filter(|other| other.page == first.page);
+        let fellows = fellows.take(most as usize).count();
         if fellows as u32 >= most {
             return false;
         }
@@ -240,26 +242,28 @@ impl DieLines {
         requests[0] = first.request;
         let mut slots = [PageSlot::default(); PLANES_MAX];
         slots[0] = PageSlot { ppn: first.request.ppn, frame: first.request.frame };
-        let (mut planes, mut count, mut at) = (1u32 << first.plane, 1, 0);
+        let (mut planes, mut count) = (1u32 << first.plane, 1);
         // A block is programmed in order: nothing of a plane may be taken past an earlier request of that plane.
         let mut passed = 0;
         let all = (1u32 << self.drive.geometry().shape().planes_per_die) - 1;
-        while multi_plane && count < PLANES_MAX && planes | passed != all && at < line.len().min(FELLOWS_WITHIN) {
-            let other = &line[at];
-            let fits = other.request.operation == first.request.operation
-                && (planes | passed) >> other.plane & 1 == 0
-                && other.page == first.page;
-            if fits {
-                let other = *other;
-                line.remove(at);
+        if multi_plane && planes != all {
+            line.take_from(&mut self.waiting, FELLOWS_WITHIN, |other| {
+                if count == PLANES_MAX || planes | passed == all {
+                    return Pick::Enough;
+                }
+                let fits = other.request.operation == first.request.operation
+                    && (planes | passed) >> other.plane & 1 == 0
+                    && other.page == first.page;
+                if !fits {
+                    passed |= 1 << other.plane;
+                    return Pick::Leave;
+                }
                 slots[count] = PageSlot { ppn: other.request.ppn, frame: other.request.frame };
                 requests[count] = other.request;
                 planes |= 1 << other.plane;
                 count += 1;
-            } else {
-                passed |= 1 << other.plane;
-                at += 1;
-            }
+                Pick::Take
+            });
         }
         let under_way = if read { &mut state.reads_under_way } else { &mut state.writes_under_way };
         *under_way += 1;

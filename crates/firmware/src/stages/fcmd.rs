@@ -38,7 +38,7 @@ impl Fcmd {
     /// Thread `index`, with the dies behind its channels.
     pub(crate) fn new(index: u8, owners: u16, dies: DieLines, tables: Arc<Tables>, ways: Ways) -> Self {
         let next_ticket = vec![0; owners.into()];
-        let fences = Fences::default();
+        let fences = Fences::new(tables.frames.count());
         Fcmd { index, dies, tables, ways, next_ticket, early: Vec::new(), fences }
     }
 

@@ -17,23 +17,25 @@ struct Fence {
 }
 
 /// The pages that one thread has to be programmed, each in a frame of its own, and the fences among them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Fences {
     /// For each frame that is being programmed, the number of the first fence behind it.
-    behind: Vec<u32>,
+    behind: Box<[u32]>,
     under_way: u32,
     raised: u32,
     waiting: VecDeque<Fence>,
 }
 
 impl Fences {
+    /// Among pages in so many frames.
+    pub(crate) fn new(frames: u32) -> Fences {
+        let behind = vec![0; frames as usize].into_boxed_slice();
+        Fences { behind, under_way: 0, raised: 0, waiting: VecDeque::new() }
+    }
+
     /// A frame is to be programmed.
     pub(crate) fn program(&mut self, frame: u32) {
-        let place = frame as usize;
-        if self.behind.len() <= place {
-            self.behind.resize(place + 1, 0);
-        }
-        self.behind[place] = self.raised;
+        self.behind[frame as usize] = self.raised;
         self.under_way += 1;
     }
 
@@ -81,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_fence_waits_for_what_came_before_it_only() {
-        let mut fences = Fences::default();
+        let mut fences = Fences::new(10);
         assert!(fences.raise(requester(0)), "nothing is before it");
         fences.program(3);
         fences.program(5);

@@ -17,6 +17,7 @@ pub(crate) mod request;
 pub(crate) mod rest;
 pub(crate) mod tradition;
 pub(crate) mod trans;
+mod waiting;
 
 use crate::Turn;
 use crate::message::{Asker, PageDone, Requester};

@@ -121,6 +121,7 @@ impl Trans {
         }
         Trans {
             index,
+            before: vec![0; tables.frames.count() as usize],
             tables,
             spares,
             tickets: shared.then(|| vec![0; fcmd.len()]),
@@ -132,7 +133,6 @@ impl Trans {
             sequence,
             mutation: settings.mutation,
             moving: Vec::new(),
-            before: Vec::new(),
             reclaiming: 0,
             held: VecDeque::new(),
         }
@@ -204,9 +204,6 @@ impl Trans {
     fn write(&mut self, turn: &mut Turn<'_>, request: &TransRequest) -> bool {
         let Some(Placed { to, before }) = self.places.place(turn, request.lpn) else { return false };
         let frame = request.frame as usize;
-        if self.before.len() <= frame {
-            self.before.resize(frame + 1, 0);
-        }
         self.before[frame] = before.map_or(0, |place| place.0 + 1);
         self.label(request.lpn, request.frame);
         self.ask_flash(turn, flash::Operation::Program, to, request);
