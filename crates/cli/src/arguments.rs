@@ -157,7 +157,7 @@ pub(crate) struct Shared {
     /// What was written before the run: none, seq (every page once) or rand:TIMES (then so often at random)
     #[arg(long, value_name = "none|seq|rand:TIMES")]
     precondition: Option<String>,
-    /// What pages keep of their data: none (lengths only), fingerprint (8 B a sector) or full
+    /// What pages keep of their data: none (lengths only), fingerprint (8 B a sector) or full; what is read of it is judged
     #[arg(long, value_name = "none|fingerprint|full")]
     payload: Option<String>,
     /// Seed of every draw

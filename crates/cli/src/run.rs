@@ -200,7 +200,7 @@ impl Measurement<'_> {
         if let Some((path, file)) = timeline {
             self.draw(shell, &session, &path.display().to_string(), file)?;
         }
-        if self.device.check {
+        if self.device.audit {
             session.check_invariants()?;
         }
         if !self.then_cut {

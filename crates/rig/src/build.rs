@@ -79,6 +79,8 @@ pub struct Device {
     pub priorities: Vec<QueuePriority>,
     /// Whether reads are judged by the oracle.
     pub check: bool,
+    /// Whether the firmware's tables are compared with what the flash holds when the run is over.
+    pub audit: bool,
     /// The interval of the time series, if one is wanted.
     pub series: Option<Span>,
     /// The file that keeps what the pages hold; none if memory does. It may have the pages of an earlier run.

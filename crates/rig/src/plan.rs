@@ -46,6 +46,7 @@ impl Resolved {
             vectors: self.host.vectors,
             priorities: self.host.priorities.clone(),
             check: self.host.check,
+            audit: self.audit,
             series: self.host.series,
             media: None,
             preallocates: false,

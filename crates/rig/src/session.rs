@@ -188,7 +188,7 @@ impl Session {
             erases: None,
         };
         session.erases =
-            device.check.then(|| ErasesAhead::of(&session.tables, &session.channels().collect::<Vec<_>>()));
+            device.audit.then(|| ErasesAhead::of(&session.tables, &session.channels().collect::<Vec<_>>()));
         session
     }
 

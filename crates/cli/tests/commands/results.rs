@@ -139,11 +139,18 @@ fn people_read_standard_output_while_json_goes_to_a_file() {
 }
 
 #[test]
-fn data_are_checked_where_asked() {
-    let checked = ["--payload", "fingerprint", "--set", "run.check=true"];
-    let json = small(&[&["run", "--workload", "mixed", "--ios", "2000", "--json", "-"], &checked[..]].concat()).json();
-    assert_eq!(json["data"]["mismatches"].as_u64(), Some(0));
-    assert!(json["data"]["checked"].as_u64().unwrap() > 1000, "{json}");
+fn data_are_checked_where_there_are_any() {
+    for world in ["sim", "threads"] {
+        let run = ["run", "--workload", "mixed", "--ios", "2000", "--world", world, "--json", "-"];
+        for more in [&["--payload", "fingerprint"][..], &["--payload", "full", "--set", "run.check=true"]] {
+            let json = small(&[&run, more].concat()).json();
+            assert_eq!(json["data"]["mismatches"].as_u64(), Some(0));
+            assert!(json["data"]["checked"].as_u64().unwrap() > 1000, "{json}");
+        }
+        for more in [&[][..], &["--payload", "full", "--set", "run.check=false"]] {
+            assert!(small(&[&run, more].concat()).json().get("data").is_none());
+        }
+    }
 }
 
 #[test]

@@ -48,6 +48,8 @@ pub struct Resolved {
     pub seed: u64,
     /// Where the firmware runs.
     pub world: World,
+    /// Whether the firmware's tables are compared with what the flash holds when the run is over.
+    pub audit: bool,
     /// Where a trace of the run goes, if one is wanted.
     pub timeline: Option<PathBuf>,
     layered: Layered,
@@ -212,6 +214,7 @@ impl Resolved {
             architecture,
             phases: run::phases(from, &device, host.queues.into(), seed)?,
             world: world(from)?,
+            audit: from.get_unless("run.check", "auto")?.unwrap_or(false),
             timeline: from.get_unless::<String>("run.timeline_file", "none")?.map(PathBuf::from),
             device,
             drive,

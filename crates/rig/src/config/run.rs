@@ -100,7 +100,7 @@ pub(super) fn host(
         sector_words: payload.sector_words(),
         max_transfer: controller.transfer_max,
         in_order: true,
-        check: from.get("run.check")?,
+        check: from.get_unless("run.check", "auto")?.unwrap_or(payload.sector_words() > 0),
         namespaces: device.namespaces.clone(),
         starts: starts(&device.namespaces),
         initial,

@@ -363,7 +363,7 @@ const REFUSALS: &[(&str, &str)] = &[
         "[run]\ncheck = true",
         "run.toml:2: run.check is true; expected false, or run.payload = \"fingerprint\" or \"full\"",
     ),
-    ("[run]\ncheck = 1", "run.toml:2: run.check is 1; expected true or false"),
+    ("[run]\ncheck = 1", "run.toml:2: run.check is 1; expected true or false, or \"auto\""),
     (
         "[run]\nprecondition = \"rand\"",
         "run.toml:2: run.precondition is \"rand\"; expected none, seq, or rand:TIMES with up to 100 times all pages",
