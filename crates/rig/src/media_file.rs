@@ -38,7 +38,7 @@ const TEXT_AT: u64 = 24;
 #[derive(Debug, Error)]
 pub enum MediaFileError {
     /// The system refuses.
-    #[error("{file}: {error}")]
+    #[error("{file}: {error}; expected a file that can be read and written")]
     System {
         /// The file.
         file: String,

@@ -52,7 +52,7 @@ impl Fault {
 #[derive(Debug, Error)]
 pub enum TraceError {
     /// The file cannot be opened.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {source}; expected a trace that can be read", path.display())]
     Open {
         /// The file.
         path: PathBuf,
