@@ -267,6 +267,7 @@ fn data_come_and_go_by_lists_of_pieces() {
     // A list that is longer than its data is right, whatever comes behind.
     machine.done(1, with(sgl::piece(HostAddress(BUFFERS), 1 << 20)));
     assert!(machine.ram.get(BUFFERS, 4096) == copy[..4096]);
+    assert_eq!(plugged.end().violations, 0);
 }
 
 #[test]
