@@ -2,6 +2,7 @@
 
 use crate::Shell;
 use crate::arguments::Shared;
+use crate::failure::unusable;
 use crate::picture::{Group, Link, picture};
 use crate::table::table;
 use clap::Args;
@@ -12,7 +13,7 @@ use serde::Serialize;
 use serde_json::json;
 use stage::Place;
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use units::{Bytes, Span};
 
 /// What `describe` is told.
@@ -31,8 +32,12 @@ pub(crate) struct DescribeArguments {
 impl DescribeArguments {
     pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
         let files: Vec<PathBuf> = self.config.iter().cloned().collect();
+        if self.toml && self.shared.json.as_deref() == Some(Path::new("-")) {
+            return Err(unusable("--toml: expected --json FILE beside it; both would go to standard output", ""));
+        }
         let resolved = self.shared.layers(&files)?.resolve()?;
         let drawing = resolved.draw(&resolved.plan())?;
+        shell.follows(&resolved);
         let json = shell.json(self.shared.json.as_deref())?;
         let description = Description::of(&resolved, &drawing);
         let text = if self.toml { resolved.to_toml() } else { description.text(shell) };

@@ -8,11 +8,13 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// The files that a command line names: what is written must be none that is read, nor written twice.
+/// The files that a command names: what is written must be none that is read, nor written twice.
 #[derive(Default)]
 pub(crate) struct Files {
-    /// The words after the verb.
+    /// The words of the command line after the verb.
     words: Vec<OsString>,
+    /// The files that its configuration names.
+    configured: Vec<OsString>,
     /// What is written, in the order of opening, with the flag.
     outputs: Vec<(FileId, String)>,
 }
@@ -27,7 +29,12 @@ struct FileId {
 impl Files {
     /// Of this command line, the program's name first.
     pub(crate) fn of(arguments: &[OsString]) -> Files {
-        Files { words: arguments.iter().skip(2).cloned().collect(), outputs: Vec::new() }
+        Files { words: arguments.iter().skip(2).cloned().collect(), ..Files::default() }
+    }
+
+    /// And with a configuration that names these.
+    pub(crate) fn configured(&mut self, names: impl Iterator<Item = String>) {
+        self.configured = names.map(OsString::from).collect();
     }
 
     /// Opens a file that `flag` names.
@@ -38,15 +45,15 @@ impl Files {
         if let Some((_, other)) = self.outputs.iter().find(|(known, _)| *known == id) {
             return Err(refused(format!("{other} is the same file; expected two files")));
         }
-        if let Some(word) = self.also_named(path, id) {
-            return Err(refused(format!("the command names this file as {word} too; expected a file of its own")));
+        if let Some((who, word)) = self.also_named(path, id) {
+            return Err(refused(format!("the {who} names this file as {word} too; expected a file of its own")));
         }
         self.outputs.push((id, format!("{flag} {}", path.display())));
         Ok(output)
     }
 
-    /// A word other than `path` itself that leads to a file.
-    fn also_named(&self, path: &Path, id: FileId) -> Option<String> {
+    /// A word other than `path` itself that leads to a file, and whose word it is.
+    fn also_named(&self, path: &Path, id: FileId) -> Option<(&'static str, String)> {
         let named = self.words.iter().map(|word| {
             let bytes = word.as_encoded_bytes();
             let equals = bytes.iter().position(|byte| *byte == b'=').map_or(0, |at| at + 1);
@@ -55,7 +62,9 @@ impl Files {
         let leads = |word: &&OsStr| std::fs::metadata(word).is_ok_and(|file| FileId::of(&file) == Some(id));
         let (own, mut others): (Vec<&OsStr>, Vec<&OsStr>) = named.filter(leads).partition(|word| *word == path);
         others.extend(own.into_iter().skip(1));
-        others.first().map(|word| word.to_string_lossy().into_owned())
+        let configured = self.configured.iter().map(OsString::as_os_str).find(leads);
+        let found = others.first().map(|word| ("command", *word)).or(configured.map(|word| ("configuration", word)));
+        found.map(|(who, word)| (who, word.to_string_lossy().into_owned()))
     }
 }
 

@@ -106,6 +106,7 @@ impl ReplayArguments {
         idle.iter().try_for_each(|(said, why)| note_idle_keys(shell, said, why))?;
         let phase = self.phase(&resolved, &trace)?;
         note_rounds(shell, &self.shared, &rounds, phase.rounds.is_some())?;
+        shell.follows(&resolved);
         let json = shell.json(self.shared.json.as_deref())?;
         self.introduce(shell, (&recorded, &trace), &namespaces)?;
         let mut device = resolved.plan();

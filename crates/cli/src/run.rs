@@ -58,6 +58,7 @@ impl RunArguments {
         if self.then_cut && !matches!(resolved.world, World::Sim) {
             return Err(unusable("--then-cut: expected --world sim; power is cut in virtual time", ""));
         }
+        shell.follows(&resolved);
         let json = shell.json(self.shared.json.as_deref())?;
         let phases = resolved.phases();
         note_rounds(shell, &self.shared, &rounds, phases.iter().all(|phase| phase.rounds.is_some()))?;

@@ -121,6 +121,7 @@ impl ServeArguments {
         let resolved = self.resolve(layers)?;
         self.shared.note_idle(shell, IDLE, HOSTS_SAY)?;
         idle.iter().try_for_each(|(said, why)| note_idle_keys(shell, said, why))?;
+        shell.follows(&resolved);
         let json = shell.json(self.shared.json.as_deref())?;
         let service = self.service(&resolved, door)?;
         let stop = service.stop();

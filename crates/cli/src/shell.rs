@@ -4,6 +4,7 @@ use crate::output::{Files, Output};
 use anyhow::Context;
 use clap::builder::StyledStr;
 use report::Page;
+use rig::config::Resolved;
 use std::ffi::OsString;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -41,7 +42,7 @@ impl<'a> Shell<'a> {
         if self.hushed {
             return Ok(());
         }
-        let said = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        let said = self.write_out(text);
         self.or_unread(said)
     }
 
@@ -61,6 +62,11 @@ impl<'a> Shell<'a> {
         self.files = Files::of(arguments);
     }
 
+    /// The configuration of this command, before anything is opened to be written.
+    pub(crate) fn follows(&mut self, resolved: &Resolved) {
+        self.files.configured(resolved.files_read());
+    }
+
     /// From now on it does not end when nobody reads its words any more: there are files to be written.
     pub(crate) fn owe_files(&mut self) {
         self.owes = true;
@@ -71,6 +77,11 @@ impl<'a> Shell<'a> {
         let output = self.files.open(path, flag)?;
         self.owe_files();
         Ok(output)
+    }
+
+    fn write_out(&mut self, text: &str) -> io::Result<()> {
+        let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
+        written.map_err(|error| io::Error::new(error.kind(), format!("standard output: {error}")))
     }
 
     /// What became of words, where those that nobody reads are no reason to end.
@@ -116,10 +127,7 @@ impl<'a> Shell<'a> {
     pub(crate) fn put(&mut self, json: Json, text: &str) -> anyhow::Result<()> {
         match json {
             Json::Nowhere => Ok(()),
-            Json::Out => {
-                writeln!(self.out, "{text}")?;
-                Ok(self.out.flush()?)
-            }
+            Json::Out => Ok(self.write_out(&format!("{text}\n"))?),
             Json::File(mut file, path) => {
                 file.begin().and_then(|file| writeln!(file, "{text}")).with_context(|| format!("--json {path}"))
             }

@@ -2,6 +2,9 @@
 
 use crate::shell::{argument, file, flashloom};
 use proptest::prelude::*;
+use rig::config::DEVICES;
+use std::fs::File;
+use std::process::Command;
 
 /// Words after the verb, and what the message says.
 const REFUSED: &[(&[&str], &[&str])] = &[
@@ -72,6 +75,7 @@ const REFUSED: &[(&[&str], &[&str])] = &[
         &["run", "--world", "threads", "--set", "run.series_ms=1"],
         &["run.series_ms: expected none with --world threads"],
     ),
+    (&["describe", "--toml", "--json", "-"], &["--toml: expected --json FILE beside it"]),
     (&["run", "--timeline", "-"], &["--timeline is -; expected a file"]),
     (
         &["run", "--timeline", "./one-file", "--json", "one-file"],
@@ -260,16 +264,21 @@ fn what_a_format_fixes_is_no_option() {
 /// Nothing is lost that a command reads, or that is not its own.
 #[test]
 fn no_result_takes_the_place_of_an_input() {
+    let small = DEVICES.iter().find(|device| device.name == "small").expect("an embedded device").text;
+    let device = file("input-device.toml", small.as_bytes());
+    let naming = format!("[platform]\ndevice = \"{}\"\n", argument(&device));
     let inputs = [
         ("input.spc", "0,7,3584,w,0.5\n"),
         ("input.toml", "[platform]\ndevice = \"small\"\n"),
-        ("input-device.toml", "[device]\n"),
+        ("input-device.toml", small),
+        ("naming.toml", &naming),
     ];
-    let [trace, config, device] = inputs.map(|(name, text)| file(name, text.as_bytes()));
+    let [trace, config, device, naming] = inputs.map(|(name, text)| file(name, text.as_bytes()));
     let linked = config.with_file_name("linked.toml");
     let _ = std::fs::remove_file(&linked);
     std::fs::hard_link(&config, &linked).expect("files of one folder can be linked");
-    let [trace, config, device, linked] = [&trace, &config, &device, &linked].map(|path| argument(path));
+    let [trace, config, device, naming, linked] =
+        [&trace, &config, &device, &naming, &linked].map(|path| argument(path));
     let (set, equal) = (format!("platform.device={device}"), format!("--json={config}"));
     for words in [
         &["replay", trace, "--device", "small", "--json", trace][..],
@@ -278,13 +287,18 @@ fn no_result_takes_the_place_of_an_input() {
         &["run", config, "--timeline", config],
         &["sweep", config, "--json", config],
         &["describe", "--set", &set, "--json", device],
+        &["describe", naming, "--json", device],
+        &["run", naming, "--timeline", device],
+        &["replay", trace, "--config", naming, "--json", device],
     ] {
         let ended = flashloom(words);
         assert!(ended.code == 2 && ended.out.is_empty() && ended.err.starts_with("error: "), "{words:?}: {ended:?}");
     }
     let ended = flashloom(&["run", config, "--json", linked]);
     assert!(ended.err.contains(&format!("--json {linked}: the command names this file as {config} too")), "{ended:?}");
-    for (path, (_, text)) in [trace, config, device].iter().zip(inputs) {
+    let ended = flashloom(&["run", naming, "--json", device]);
+    assert!(ended.err.contains(&format!("the configuration names this file as {device} too")), "{ended:?}");
+    for (path, (_, text)) in [trace, config, device, naming].iter().zip(inputs) {
         assert_eq!(std::fs::read_to_string(path).expect("it is still there"), text, "{path}");
     }
 }
@@ -401,5 +415,16 @@ proptest! {
         let mut words: Vec<String> = ["replay", argument(&path), "--device", "small", "--wrap", "--ios", "50"].map(String::from).into();
         words.extend(lenient.then(|| "--lenient".to_owned()));
         prop_assert!(code(&words) <= 2);
+    }
+}
+
+#[test]
+fn a_full_disk_behind_standard_output_is_told() {
+    let full = File::options().write(true).open("/dev/full").expect("a device that is always full");
+    for words in [&["list", "devices"][..], &["list", "devices", "--json", "-"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flashloom"));
+        let output = command.args(words).stdout(full.try_clone().expect("a descriptor")).output().expect("it starts");
+        let told = String::from_utf8(output.stderr).expect("text");
+        assert!(output.status.code() == Some(2) && told.starts_with("error: standard output: "), "{told}");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::layered::{Layered, Setting};
 use super::schema::Key;
-use super::{ConfigError, Device, Origin, device, firmware_keys, longest, processor, run};
+use super::{ConfigError, DEVICES, Device, Origin, PROCESSORS, device, firmware_keys, longest, processor, run};
 use crate::build::check_failures;
 use crate::power::PowerError;
 use firmware::architecture::{Architecture, DrawError, Placement};
@@ -12,7 +12,7 @@ use nvme::{Arbitration, ArbitrationShares, CoalescingSettings};
 use sim::Processor;
 use std::path::PathBuf;
 use units::{Bytes, Span};
-use workload::{Parameters, Recipe};
+use workload::{Parameters, Recipe, Workload};
 
 /// The most threads of this machine that a run may ask for.
 pub(super) const THREADS_MAX: u16 = 1024;
@@ -234,6 +234,17 @@ impl Resolved {
     /// The keys that this architecture has.
     fn shown(&self) -> impl Iterator<Item = (&'static Key, &Setting)> {
         self.layered.iter().filter(|(key, _)| !firmware_keys::is_foreign(&key.path, self.architecture))
+    }
+
+    /// The files beside the configuration that it was read from: device, processor and workloads, where they are no embedded ones.
+    pub fn files_read(&self) -> impl Iterator<Item = String> {
+        const READ: &str = "it was read before";
+        let named = |key| self.layered.get::<String>(key).expect(READ);
+        let device = Some(named("platform.device")).filter(|name| DEVICES.iter().all(|known| known.name != name));
+        let processor =
+            Some(named("platform.processor")).filter(|name| PROCESSORS.iter().all(|known| known.name != name));
+        let phases = run::names(&self.layered, "workload.phases").expect(READ).into_iter();
+        device.into_iter().chain(processor).chain(phases.filter(|name| Workload::named(name).is_none()))
     }
 
     /// Every key with its value and origin, in the order of `default.toml`.

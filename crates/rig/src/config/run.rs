@@ -138,13 +138,18 @@ pub(super) fn precondition(from: &Layered) -> Result<Precondition, ConfigError> 
     }
 }
 
+/// A list of names, or a text of them separated by commas.
+pub(super) fn names(from: &Layered, key: &str) -> Result<Vec<String>, ConfigError> {
+    match from.get::<String>(key) {
+        Ok(text) => Ok(text.split(',').map(|name| name.trim().to_string()).collect()),
+        Err(_) => from.get(key),
+    }
+}
+
 /// The phases in order. Each draws a stream of its own.
 pub(super) fn phases(from: &Layered, device: &Device, queues: u32, seed: u64) -> Result<Vec<Phase>, ConfigError> {
     const KEY: &str = "workload.phases";
-    let names: Vec<String> = match from.get::<String>(KEY) {
-        Ok(text) => text.split(',').map(|name| name.trim().to_string()).collect(),
-        Err(_) => from.get(KEY)?,
-    };
+    let names = names(from, KEY)?;
     if names.is_empty() || names.len() > 1_000 {
         return Err(from.refuse(KEY, "1 to 1000 workloads"));
     }
