@@ -6,7 +6,7 @@ use crate::failure::unusable;
 use crate::run::{Measurement, ROUND_KEYS, check_supported, note_rounds};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
-use host::{Pace, Phase};
+use host::{Pace, Phase, Rounds};
 use report::{Addresses, Replay, Summary};
 use rig::config::{Layers, Resolved};
 use std::path::{Path, PathBuf};
@@ -105,7 +105,7 @@ impl ReplayArguments {
         self.shared.note_idle(shell, &["--workload", "--block-size"], TRACE_SAYS)?;
         idle.iter().try_for_each(|(said, why)| note_idle_keys(shell, said, why))?;
         let phase = self.phase(&resolved, &trace)?;
-        note_rounds(shell, &self.shared, &rounds, phase.rounds.is_some())?;
+        note_rounds(shell, &self.shared, &rounds, resolved.phases[0].rounds.is_some())?;
         shell.follows(&resolved);
         let json = shell.json(self.shared.json.as_deref())?;
         self.introduce(shell, (&recorded, &trace), &namespaces)?;
@@ -162,7 +162,7 @@ impl ReplayArguments {
         }
         let mut phase = Phase::new(self.name(), Box::new(source), pace);
         phase.ios = said.ios.filter(|_| self.shared.ios.is_some());
-        phase.duration = said.duration.filter(|_| self.shared.duration.is_some());
+        phase.rounds = Rounds::one(None, said.duration.filter(|_| self.shared.duration.is_some()));
         Ok(phase)
     }
 

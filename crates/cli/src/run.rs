@@ -61,25 +61,21 @@ impl RunArguments {
         shell.follows(&resolved);
         let json = shell.json(self.shared.json.as_deref())?;
         let phases = resolved.phases();
-        note_rounds(shell, &self.shared, &rounds, phases.iter().all(|phase| phase.rounds.is_some()))?;
-        let expected = phases.iter().map(|phase| phase.ios.unwrap_or(0)).sum();
-        let unlimited = phases.iter().any(|phase| phase.ios.is_none());
+        note_rounds(shell, &self.shared, &rounds, resolved.phases.iter().all(|phase| phase.rounds.is_some()))?;
+        let length =
+            |phase: &rig::config::Phase| Some(phase.ios.filter(|_| phase.rounds.is_none())? + phase.warm_up_ios);
+        let expected = resolved.phases.iter().map(length).sum::<Option<u64>>().unwrap_or(0);
         let mut device = resolved.plan();
         device.drive.keeps_journal = self.then_cut;
-        let measurement = Measurement {
-            resolved: &resolved,
-            device,
-            then_cut: self.then_cut,
-            expected: if unlimited { 0 } else { expected },
-            complete: &|_| {},
-        };
+        let measurement =
+            Measurement { resolved: &resolved, device, then_cut: self.then_cut, expected, complete: &|_| {} };
         measurement.report(shell, json, phases)
     }
 }
 
-/// Why a phase counted nothing, if it did not. One that lasts for a time has requests without end, so that its warm-up is over before.
+/// Why a phase counted nothing, if it did not.
 fn reason_for_nothing(phase: &Phase) -> &'static str {
-    if phase.duration.is_some() {
+    if phase.rounds.is_some_and(|rounds| rounds.duration.is_some()) {
         "no request of a phase completed in the time that counts (--duration, workload.duration_ms)"
     } else {
         "a phase ended before its warm-up did (workload.warm_up_*)"

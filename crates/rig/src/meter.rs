@@ -211,6 +211,8 @@ pub(crate) struct Meter {
     /// What a time line is made of, up to a limit, if one is wanted.
     pub(crate) events: Vec<Event>,
     events_max: usize,
+    /// Whether events are kept: not of what is still answered after the measured part.
+    pub(crate) keeps: bool,
     /// The steps of a pipeline's sub-requests from the run's beginning on, up to the same limit.
     pub(crate) steps: Vec<Step>,
     opened: bool,
@@ -249,6 +251,7 @@ impl Meter {
             window: Window { completed: vec![0; parts.len()], ..Window::default() },
             events: Vec::new(),
             events_max,
+            keeps: true,
             steps: Vec::new(),
             opened: false,
             arrived: Time::ZERO,
@@ -300,7 +303,7 @@ impl Meter {
         if self.events.len() == self.events_max && !self.opened {
             self.keep_under_way();
         }
-        if self.events.len() < self.events_max {
+        if self.events.len() < self.events_max && self.keeps {
             self.events.push(event);
         }
     }

@@ -8,7 +8,7 @@ use crate::session::{Session, SessionError};
 use crate::worlds::run_on_threads;
 use firmware::DriveShape;
 use firmware::architecture::Drawing;
-use host::Phase;
+use host::{Phase, Rounds};
 use report::Summary;
 use threads::Layout;
 use units::Span;
@@ -77,8 +77,11 @@ impl Resolved {
         // More threads than the machine has would wait for each other pinned to one of its cores.
         let pin = usize::from(threads) <= std::thread::available_parallelism().map_or(1, usize::from);
         let layout = Layout { threads: threads.into(), pin };
-        let measured: Span = phases.iter().filter_map(|phase| phase.duration).sum();
-        let ended = run_on_threads(device, &self.device.name, self.seed, phases, layout, PATIENCE + measured);
+        let rounds = phases.iter().filter_map(|phase| phase.rounds);
+        let longest =
+            rounds.filter_map(|Rounds { duration, most, .. }| Some(duration?.picos().saturating_mul(most.into())));
+        let patience = longest.fold(PATIENCE.picos(), u64::saturating_add);
+        let ended = run_on_threads(device, &self.device.name, self.seed, phases, layout, Span::from_picos(patience));
         ended.map_err(|error| self.blame(error))
     }
 
@@ -120,18 +123,17 @@ fn fill(precondition: config::Precondition) -> Fill {
 }
 
 impl config::Phase {
-    /// The phase for the driver. `ios` are those that count: the warm-up comes on top.
+    /// The phase for the driver.
     fn start(&self) -> Phase {
         let source = self.recipe.source(&self.parameters).expect("it was tried when it was resolved");
         Phase {
             name: self.name.clone(),
             source: Box::new(source),
             pace: self.pace,
-            ios: self.ios.filter(|_| self.rounds.is_none()).map(|ios| ios.saturating_add(self.warm_up_ios)),
-            duration: self.duration.filter(|_| self.rounds.is_none()),
+            ios: None,
             warm_up_ios: self.warm_up_ios,
             warm_up: self.warm_up,
-            rounds: self.rounds,
+            rounds: self.rounds.or(Rounds::one(self.ios, self.duration)),
         }
     }
 }

@@ -205,6 +205,7 @@ impl Session {
 
     fn run_phase(&mut self) -> Result<Summary, SessionError> {
         let mut before = self.snapshot();
+        self.sim.probe_mut().keeps = true;
         if let Some(samples) = &mut self.sim.probe_mut().samples {
             samples.begin(before.at);
         }
@@ -221,8 +222,9 @@ impl Session {
                     self.sim.probe_mut().reset();
                     before = self.snapshot();
                 }
-                Some(Halt::Round) => {
+                Some(halt @ (Halt::Round | Halt::Closed)) => {
                     drop(ledger);
+                    self.sim.probe_mut().keeps = halt == Halt::Round;
                     let after = self.snapshot();
                     rounds.push_back(Round {
                         counted: self.sim.probe_mut().take_window(),
@@ -285,7 +287,7 @@ impl Session {
                         return Ok(ended);
                     }
                 }
-                Some(Halt::Opened | Halt::Round) => {}
+                Some(Halt::Opened | Halt::Round | Halt::Closed) => {}
                 Some(Halt::Stalled) | None => {
                     drop(ledger);
                     return Err(self.stuck());

@@ -169,7 +169,7 @@ impl<O: Observe> Driver<O> {
         Some(over)
     }
 
-    /// Sends no more requests of this phase.
+    /// Sends no more requests of this phase, and counts none.
     pub fn stop(&mut self) {
         if let Some(course) = &mut self.course {
             course.stop();
@@ -288,19 +288,17 @@ impl<O: Observe> Driver<O> {
     /// Adds the time since the last call to the phase's mean queue depth.
     fn account(&mut self, now: Time) {
         let Some(phase) = self.results.phases.last_mut() else { return };
-        let until = self.course.as_ref().map_or(now, |course| now.min(course.deadline()));
         if phase.opened.is_some() {
-            phase.depth_picos += u128::from(until.since(self.accounted).picos()) * u128::from(self.outstanding);
+            phase.depth_picos += u128::from(now.since(self.accounted).picos()) * u128::from(self.outstanding);
         }
         self.accounted = now;
     }
 
     /// Opens the window of the phase once the warm-up is over.
     fn open(&mut self, now: Time) {
-        let (Some(course), Some(phase)) = (&mut self.course, self.results.phases.last_mut()) else { return };
+        let (Some(course), Some(phase)) = (&self.course, self.results.phases.last_mut()) else { return };
         if phase.opened.is_none() && course.is_warm(now) {
             (phase.opened, phase.until) = (Some(now), now);
-            course.open(now);
         }
     }
 
@@ -533,13 +531,11 @@ impl<O: Observe> Driver<O> {
         let Some(course) = &mut self.course else { return };
         let phase = self.results.phases.last_mut().expect("a phase under way has results");
         let (bytes, latency) = (Bytes(u64::from(io.sectors) * SECTOR_BYTES), now.since(arrival));
-        let late = now > course.deadline();
-        let counted = phase.opened.is_some() && !late;
+        let counted = phase.opened.is_some() && course.counts();
         if counted {
             phase.count(io.kind, bytes, latency, now);
         } else {
             phase.outside += 1;
-            phase.until = if late { course.deadline() } else { phase.until };
         }
         if let Some(interval) = self.settings.series {
             phase.plot(interval, io.kind, bytes, latency, now);

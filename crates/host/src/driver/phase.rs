@@ -22,32 +22,42 @@ pub struct Phase {
     pub pace: Pace,
     /// No more requests than this, if given.
     pub ios: Option<u64>,
-    /// No requests later than this after counting began, if given; completions after that are not counted.
-    pub duration: Option<Span>,
     /// Counting begins when so many requests have completed,
     pub warm_up_ios: u64,
     /// and so much time has passed.
     pub warm_up: Span,
-    /// Runs round after round until the figures are steady, if given.
+    /// Counts round after round, if given, and sends requests until the last is over; else all requests count.
     pub rounds: Option<Rounds>,
 }
 
-/// How long a round of a phase is, by requests or by time, whichever is over first, and how many there are at most.
+/// How long a round of a phase is, by requests counted or by time, whichever is over first, and how many there are at most. Queues
+/// stay as full as the phase keeps them to the end of the last round; what completes after it does not count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rounds {
     /// Requests of a round.
     pub ios: Option<u64>,
     /// Time of a round.
     pub duration: Option<Span>,
-    /// The most rounds.
+    /// The most rounds. One is a phase of a fixed length; of more, fewer do once the figures are steady.
     pub most: u32,
+}
+
+impl Rounds {
+    /// One round of exactly so many requests or so much time, if either is given.
+    pub fn one(ios: Option<u64>, duration: Option<Span>) -> Option<Rounds> {
+        (ios.is_some() || duration.is_some()).then_some(Rounds { ios, duration, most: 1 })
+    }
+
+    /// Whether it is one of a fixed length.
+    pub fn is_one(&self) -> bool {
+        self.most == 1
+    }
 }
 
 impl Phase {
     /// All requests of a source, counted from the first.
     pub fn new(name: impl Into<String>, source: Box<dyn Source>, pace: Pace) -> Phase {
-        let (ios, duration, rounds) = (None, None, None);
-        Phase { name: name.into(), source, pace, ios, duration, warm_up_ios: 0, warm_up: Span::ZERO, rounds }
+        Phase { name: name.into(), source, pace, ios: None, warm_up_ios: 0, warm_up: Span::ZERO, rounds: None }
     }
 }
 
@@ -55,26 +65,18 @@ impl Phase {
 pub(super) struct Course {
     phase: Phase,
     began: Time,
-    opened: Option<Time>,
     next: Option<Io>,
     taken: u64,
     exhausted: bool,
     completed: u64,
+    /// Requests that may still count.
+    countable: u64,
 }
 
 impl Course {
     pub(super) fn new(phase: Phase, began: Time) -> Course {
-        Course { phase, began, opened: None, next: None, taken: 0, exhausted: false, completed: 0 }
-    }
-
-    /// When the phase's duration is over.
-    pub(super) fn deadline(&self) -> Time {
-        self.phase.duration.zip(self.opened).map_or(Time::NEVER, |(duration, opened)| opened + duration)
-    }
-
-    /// Counting begins.
-    pub(super) fn open(&mut self, now: Time) {
-        self.opened = Some(now);
+        let countable = phase.rounds.filter(Rounds::is_one).and_then(|round| round.ios).unwrap_or(u64::MAX);
+        Course { phase, began, next: None, taken: 0, exhausted: false, completed: 0, countable }
     }
 
     /// Whether no request will come any more.
@@ -91,16 +93,13 @@ impl Course {
         mut sent: impl FnMut(Io) -> Option<Io>,
     ) -> Option<(Io, Time)> {
         while self.next.is_none() && !self.exhausted {
-            let over = self.phase.ios.is_some_and(|ios| self.taken >= ios) || now >= self.deadline();
+            let over = self.phase.ios.is_some_and(|ios| self.taken >= ios);
             self.next = if over { None } else { self.phase.source.next_for(worker) };
             self.exhausted = self.next.is_none();
             self.taken += u64::from(self.next.is_some());
             self.next = self.next.and_then(&mut sent);
         }
         let arrival = self.arrival()?.unwrap_or(now);
-        if now >= self.deadline() || arrival >= self.deadline() {
-            (self.next, self.exhausted) = (None, true);
-        }
         if arrival > now {
             return None;
         }
@@ -113,9 +112,19 @@ impl Course {
         Some(at.filter(|_| self.phase.pace == Pace::Timed).map(|at| self.began + at.since(Time::ZERO)))
     }
 
-    /// No request will come any more.
+    /// No request will come any more, and none counts.
     pub(super) fn stop(&mut self) {
-        (self.next, self.exhausted) = (None, true);
+        (self.next, self.exhausted, self.countable) = (None, true, 0);
+    }
+
+    /// Whether a request that completes after the warm-up counts. After the last that does the phase is over.
+    pub(super) fn counts(&mut self) -> bool {
+        match self.countable {
+            0 => return false,
+            1 => self.stop(),
+            _ => self.countable -= 1,
+        }
+        true
     }
 
     /// Notes a completed request.

@@ -67,11 +67,11 @@ pub struct PhaseResults {
     pub began: Time,
     /// When the warm-up was over and counting began; `None` if that never came.
     pub opened: Option<Time>,
-    /// The last counted completion, or the end of the phase's duration where that came first.
+    /// The last counted completion, or the end of the round.
     pub until: Time,
     /// Requests of each [`IoKind`] completed within the window.
     pub kinds: [Tally; KINDS],
-    /// Requests completed in the warm-up or after the duration.
+    /// Requests completed in the warm-up or after the last round.
     pub outside: u64,
     /// Completions from the beginning on, warm-up included, one element an interval; empty unless asked for.
     pub series: Vec<Interval>,

@@ -3,7 +3,7 @@
 //! Approximation: the host takes no time. It handles an interrupt and rings its doorbells at the instant they reach it.
 
 use super::PendingInterrupts;
-use super::rounds::{RoundsUnderWay, Steadiness};
+use super::rounds::{Measured, RoundsUnderWay, Steadiness};
 use crate::standing::{Standing, Watch};
 use firmware::{CommandKey, DoorbellWrite, DoorbellsWritten, Firmware, HostPort, Message, Note, Turn};
 use host::{Driver, MediaFailure, Memory, Observe, Phase, PhaseResults};
@@ -137,6 +137,8 @@ pub(crate) enum Halt {
     Opened,
     /// A round of a phase is over, and another begins.
     Round,
+    /// The last round of a phase is over; what is outstanding is still to be answered.
+    Closed,
     /// A phase is over.
     Finished,
     /// Commands are outstanding, but none was answered for [`PATIENCE`].
@@ -199,7 +201,7 @@ pub(crate) struct PhaseOutcome {
     pub(crate) steadiness: Option<Steadiness>,
     pub(crate) results: PhaseResults,
     pub(crate) tally: Tally,
-    /// What the device counted in the measured part, where somebody watched and that was in one piece.
+    /// What the device counted in the measured part, where somebody watched.
     pub(crate) counted: Option<Standing>,
     pub(crate) sectors_checked: u64,
     pub(crate) mismatches: u64,
@@ -223,7 +225,7 @@ pub(crate) struct HostStage {
     /// Whether the run is to stop where a phase opens or ends, and not only at the end of the last one.
     pauses: bool,
     opened: bool,
-    /// Where the device stood then.
+    /// Where the device stood then, or when the last round was over.
     stood: Option<Standing>,
     running: bool,
     rounds: Option<RoundsUnderWay>,
@@ -339,8 +341,8 @@ impl HostStage {
                 rounds.open(turn.now());
             }
             self.stop(turn, Halt::Opened, self.pauses);
-        } else if self.end_round(turn.now()) {
-            self.stop(turn, Halt::Round, self.pauses);
+        } else if let Some(halt) = self.end_round(turn.now()) {
+            self.stop(turn, halt, self.pauses);
         } else {
             let until = self.rounds.as_ref().map_or(Time::NEVER, RoundsUnderWay::until);
             turn.wake_at(self.driver.next_arrival().unwrap_or(Time::NEVER).min(self.look_at).min(until));
@@ -348,16 +350,20 @@ impl HostStage {
     }
 
     /// Whether a round is over; what it delivered is kept, and after the last no more requests are sent.
-    fn end_round(&mut self, now: Time) -> bool {
-        let Some(rounds) = &mut self.rounds else { return false };
+    fn end_round(&mut self, now: Time) -> Option<Halt> {
+        let rounds = self.rounds.as_mut()?;
         if !rounds.is_over(now, self.driver.observer().counted()) {
-            return false;
+            return None;
         }
-        let Some(results) = self.driver.begin_window(now) else { return false };
-        if rounds.take(now, results, self.driver.observer().take_counted()) {
-            self.driver.stop();
+        let results = self.driver.begin_window(now)?;
+        let tally = self.driver.observer().take_counted();
+        let stands = self.ledger.lock().expect("nobody panics with the ledger").look();
+        let stood = [std::mem::replace(&mut self.stood, stands), stands];
+        if !rounds.take(now, Measured { results, tally, stood }) {
+            return Some(Halt::Round);
         }
-        true
+        self.driver.stop();
+        Some(Halt::Closed)
     }
 
     /// Whether commands are outstanding and none was answered since the last look. Firmware that works in idle times never
@@ -378,17 +384,17 @@ impl HostStage {
         self.finished_before += tally.finished;
         let results = self.driver.results();
         let last = results.phases.last().expect("a phase was running").clone();
-        let (measured, steadiness) = self.rounds.take().map(RoundsUnderWay::measured).unzip();
-        let is_whole = measured.is_none();
-        let (measured, tally) = measured.flatten().unwrap_or((last, tally));
+        let series = last.series.clone();
+        let (measured, steadiness) = self.rounds.take().map_or((None, None), RoundsUnderWay::measured);
         let mut ledger = self.ledger.lock().expect("nobody panics with the ledger");
-        let stood = self.stood.take().filter(|_| is_whole);
-        let counted = stood.and_then(|stood| Some(ledger.look()?.since(stood)));
+        let whole = Measured { results: last, tally, stood: [self.stood.take(), ledger.look()] };
+        let Measured { results: mut seen, tally, stood: [from, until] } = measured.unwrap_or(whole);
+        seen.series = series;
         let outcome = PhaseOutcome {
             steadiness,
-            results: measured,
+            results: seen,
             tally,
-            counted,
+            counted: until.zip(from).map(|(until, from)| until.since(from)),
             sectors_checked,
             mismatches: results.mismatches,
             media_errors: results.media_errors,

@@ -1,6 +1,8 @@
-//! Rounds of a phase: when each is over, what it delivered, and whether the last of them are steady.
+//! Rounds of a phase: when each is over, what it delivered, and whether the last of them are steady. A phase of a fixed length is
+//! one round.
 
 use super::Tally;
+use crate::standing::Standing;
 use host::{PhaseResults, Rounds};
 use std::collections::VecDeque;
 use units::Time;
@@ -15,13 +17,20 @@ pub(crate) struct Steadiness {
     pub(crate) window: Option<Window>,
 }
 
+/// The measured part of a phase: what the host saw, and where the device stood at its ends, where somebody watched.
+pub(crate) struct Measured {
+    pub(crate) results: PhaseResults,
+    pub(crate) tally: Tally,
+    pub(crate) stood: [Option<Standing>; 2],
+}
+
 /// The rounds of a phase under way. The measured part is the window of the rule: the last rounds, joined.
 pub(crate) struct RoundsUnderWay {
     rounds: Rounds,
     began: Time,
     state: SteadyState,
     steadiness: Steadiness,
-    last: VecDeque<(PhaseResults, Tally)>,
+    last: VecDeque<Measured>,
     over: bool,
 }
 
@@ -49,12 +58,12 @@ impl RoundsUnderWay {
     }
 
     /// Takes a round; whether it was the last.
-    pub(crate) fn take(&mut self, now: Time, results: PhaseResults, tally: Tally) -> bool {
-        let iops = results.iops();
+    pub(crate) fn take(&mut self, now: Time, round: Measured) -> bool {
+        let iops = round.results.iops();
         let steady = self.state.round(iops);
         self.steadiness.iops.push(iops);
         self.steadiness.window = self.state.window();
-        self.last.push_back((results, tally));
+        self.last.push_back(round);
         if self.last.len() > workload::STEADY_WINDOW {
             self.last.pop_front();
         }
@@ -63,13 +72,14 @@ impl RoundsUnderWay {
         self.over
     }
 
-    /// The measured part, and what the rounds came to; nothing if no round was over.
-    pub(crate) fn measured(self) -> (Option<(PhaseResults, Tally)>, Steadiness) {
-        let joined = self.last.into_iter().reduce(|(mut results, mut tally), (next, more)| {
-            results.join(&next);
-            tally.join(&more);
-            (results, tally)
+    /// The measured part, nothing if no round was over; and what more rounds than one came to.
+    pub(crate) fn measured(self) -> (Option<Measured>, Option<Steadiness>) {
+        let joined = self.last.into_iter().reduce(|mut measured, next| {
+            measured.results.join(&next.results);
+            measured.tally.join(&next.tally);
+            measured.stood[1] = next.stood[1];
+            measured
         });
-        (joined, self.steadiness)
+        (joined, Some(self.steadiness).filter(|_| !self.rounds.is_one()))
     }
 }

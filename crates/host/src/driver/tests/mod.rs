@@ -286,15 +286,16 @@ fn phases_count_from_warm_up_to_their_limit() {
     let mut world = World::new(DriverSettings { series: Some(Span::from_millis(1)), ..settings() }, None, ());
     let endless = || Box::new(Mixed::new(u32::MAX, PLAIN));
     world.run(Phase { ios: Some(500), warm_up_ios: 100, ..phase(endless()) });
-    let span = Span::from_millis(20);
-    world.run(Phase { duration: Some(span), warm_up: Span::from_millis(5), ..phase(endless()) });
+    world.run(Phase { rounds: Rounds::one(Some(400), None), warm_up: Span::from_millis(5), ..phase(endless()) });
     let [first, second] = &world.driver.results().phases[..] else { panic!("two phases") };
     assert_eq!((first.outside, first.kinds.iter().map(|tally| tally.ios).sum::<u64>()), (100, 400));
     let plotted = |phase: &PhaseResults| phase.series.iter().map(|at| at.reads.ios + at.writes.ios).sum::<u64>();
     assert_eq!(plotted(first), 500);
-    assert_eq!(second.window(), span, "counted from the end of the warm-up");
-    assert_eq!(plotted(second), second.outside + second.kinds.iter().map(|tally| tally.ios).sum::<u64>());
-    assert!(second.series.len() >= 25 && second.iops() > 0.0);
+    let counted = second.kinds.iter().map(|tally| tally.ios).sum::<u64>();
+    assert_eq!((counted, plotted(second)), (400, second.outside + 400));
+    assert!(second.series.len() >= 5 && second.iops() > 0.0);
+    let full = settings().depth as f64 * f64::from(settings().queues);
+    assert!(second.queue_depth() > 0.9 * full, "queues stay full to the end of the round");
 }
 
 #[test]
