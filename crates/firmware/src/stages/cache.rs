@@ -28,8 +28,8 @@ struct Entry {
     frame: u32,
     /// Holds the page being evicted, or none.
     evicting: u32,
-    /// A flush waits for it to be empty.
-    flush: bool,
+    /// Evictions that a flush waits for: of what it held when the flush began, however often it is written meanwhile.
+    flush: u8,
 }
 
 /// A flush under way.
@@ -37,7 +37,7 @@ struct Entry {
 struct Flushing {
     requester: Requester,
     key: CommandKey,
-    /// Entries that must still become empty.
+    /// Entries of which something is still to reach flash.
     left: u32,
 }
 
@@ -75,7 +75,7 @@ impl Cache {
         frames: std::ops::Range<u32>,
         spares: std::ops::Range<u32>,
     ) -> Self {
-        let entries = frames.map(|frame| Entry { frame, evicting: NONE, flush: false }).collect();
+        let entries = frames.map(|frame| Entry { frame, evicting: NONE, flush: 0 }).collect();
         let (waiting, flushes) = (VecDeque::new(), VecDeque::new());
         let spares = spares.rev().collect();
         Cache {
@@ -298,11 +298,12 @@ impl Cache {
         self.spares.push(self.entries[place].evicting);
         self.entries[place].evicting = NONE;
         self.set_tag(turn, place, cached, None);
-        if self.entries[place].flush {
-            match cached {
-                Some(lpn) => self.evict(turn, place, lpn, None, CommandKey::NONE),
-                None => self.count_flushed(turn, place, true),
-            }
+        let waits = self.entries[place].flush;
+        self.entries[place].flush = waits.saturating_sub(1);
+        match (waits, cached) {
+            (2, Some(lpn)) => self.evict(turn, place, lpn, None, CommandKey::NONE),
+            (1, _) => self.count_flushed(turn),
+            _ => debug_assert_eq!(waits, 0, "what is cached leaves by eviction alone"),
         }
         self.retry(turn, place);
         self.flush_more(turn);
@@ -360,7 +361,7 @@ impl Cache {
         }
     }
 
-    /// Marks every entry that holds something; each becomes empty by its own eviction, as spare frames allow.
+    /// Marks every entry that holds something: what it holds leaves by its own evictions, as spare frames allow.
     fn begin_flush(&mut self, turn: &mut Turn<'_>) {
         while self.flushing.is_none() {
             let Some(request) = self.flushes.pop_front() else { return };
@@ -375,10 +376,9 @@ impl Cache {
             let mut left = 0;
             for place in 0..drained {
                 let (cached, evicted) = self.tag_unpriced(place);
-                if cached.is_some() || evicted.is_some() {
-                    self.entries[place].flush = true;
-                    left += 1;
-                }
+                let waits = u8::from(cached.is_some()) + u8::from(evicted.is_some());
+                self.entries[place].flush = waits;
+                left += u32::from(waits > 0);
             }
             if left == 0 || self.settings.has(Mutation::FlushEarly) {
                 self.answer(turn, &request, 0);
@@ -398,7 +398,7 @@ impl Cache {
         while self.flush_cursor < self.entries.len() && !self.spares.is_empty() {
             let place = self.flush_cursor;
             self.flush_cursor += 1;
-            if !self.entries[place].flush || self.entries[place].evicting != NONE {
+            if self.entries[place].flush == 0 || self.entries[place].evicting != NONE {
                 continue;
             }
             if let (Some(lpn), _) = self.tag(turn, place) {
@@ -407,11 +407,8 @@ impl Cache {
         }
     }
 
-    /// An entry has become empty: one less for the flush.
-    fn count_flushed(&mut self, turn: &mut Turn<'_>, place: usize, empty: bool) {
-        if !empty || !std::mem::take(&mut self.entries[place].flush) {
-            return;
-        }
+    /// What the flush waits for of an entry is on flash.
+    fn count_flushed(&mut self, turn: &mut Turn<'_>) {
         let Some(flushing) = &mut self.flushing else { return };
         flushing.left -= 1;
         if flushing.left == 0 {

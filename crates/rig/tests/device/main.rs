@@ -3,6 +3,7 @@
 mod classes;
 mod counted;
 mod energy;
+mod flush;
 mod golden;
 mod many_queues;
 mod mapping;
