@@ -3,12 +3,12 @@
 use crate::small::{Small, mixed, processor};
 use firmware::architecture::{ARCHITECTURES, Architecture};
 use flash::{ErrorModel, FaultSettings, ReadRetry};
-use host::{Pace, Phase};
+use host::{Pace, Phase, Rounds};
 use report::{Media, Summary};
 use rig::{Device, Fill, Session, run_on_threads};
 use threads::Layout;
 use units::{Bytes, Span};
-use workload::{Parameters, Pattern, Recipe};
+use workload::{Arrivals, Parameters, Pattern, Recipe};
 
 /// Flash at the end of its life: of 9,200 bits of a word 14 are wrong on average, and of reads from worn blocks more.
 fn worn() -> FaultSettings {
@@ -145,6 +145,32 @@ fn a_drive_without_spare_blocks_takes_no_more_writes_and_keeps_what_it_has() {
             assert!((2_800..4_200).contains(&failed), "{name}: {failed} of 7,000 commands failed");
             assert!(second.data.expect("it is checked").checked > 10_000, "{name}: reads go on");
         }
+    }
+}
+
+/// Checkpoints wear the journal's own blocks, of which none replaces another.
+#[test]
+fn a_drive_with_a_worn_out_journal_takes_no_more_writes_and_keeps_what_it_has() {
+    for architecture in that_replace_blocks() {
+        let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
+        let mut device = Device { faults: Some(failing(0.0, 0.0)), erases_max: 2, ..small.device() };
+        let journal = &mut device.settings.journal;
+        (journal.interval, journal.only_when_idle, journal.busy_share) = (Span::from_millis(1), false, 1.0);
+        device.settings.cache.size = Bytes(4096 * u64::from(device.settings.parts.cache.max(2)));
+        let name = architecture.name();
+        let arrivals = Arrivals::Poisson { per_second: 3_000.0 };
+        let recipe = Recipe { arrivals, ..Recipe::fixed("writes", Pattern::Random, 0.0, 4096) };
+        let writes = Box::new(recipe.source(&Parameters::new(2_048, 1)).expect("a drawable workload"));
+        let rounds = Rounds::one(None, Some(Span::from_secs(2)));
+        let phases = vec![Phase { rounds, ..Phase::new("writes", writes, Pace::Timed) }, reads(small.sectors(), 4_000)];
+        let mut session = Session::new(&device, "small", processor(), 1, phases, 0).expect("it can be built");
+        let written = session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{name}: {error}"));
+        let read = session.next_phase().expect("another").unwrap_or_else(|error| panic!("{name}: {error}"));
+        session.check_invariants().unwrap_or_else(|error| panic!("{name}: {error}"));
+        let journal = written.journal.as_ref().expect("it writes checkpoints");
+        assert_eq!(journal.erase_count_max, 2, "{name}: {journal:?}");
+        assert!(session.tables().groups.is_read_only(), "{name}: {journal:?}");
+        assert!(read.data.expect("it is checked").checked > 10_000, "{name}: reads go on");
     }
 }
 

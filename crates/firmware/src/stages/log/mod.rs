@@ -46,6 +46,8 @@ enum Phase {
     Commit,
     /// The commit is being written.
     Committing,
+    /// A block of the journal is worn out: there will be no more checkpoints.
+    WornOut,
 }
 
 /// Where LOG can send.
@@ -220,7 +222,7 @@ impl Log {
                     self.write(turn, Page::Commit);
                     self.phase = Phase::Committing;
                 }
-                Phase::Resting | Phase::Signing(_) | Phase::Fencing(_) | Phase::Committing => return,
+                Phase::Resting | Phase::Signing(_) | Phase::Fencing(_) | Phase::Committing | Phase::WornOut => return,
             }
         }
     }
@@ -313,12 +315,23 @@ impl Log {
         turn.send(self.ways.fcmd[thread], request);
     }
 
+    /// The newest whole checkpoint stays, for a group is only erased when it holds nothing of that. Nothing more may change.
+    fn wear_out(&mut self) {
+        self.phase = Phase::WornOut;
+        self.tables.groups.set_read_only();
+        self.erasing.clear();
+    }
+
     fn on_page_done(&mut self, turn: &mut Turn<'_>, done: PageDone) {
+        if done.media != Media::Good && !matches!(done.requester.tag, SIGN | FENCE) {
+            self.wear_out();
+        }
         match (done.requester.tag, self.phase) {
             (SIGN, Phase::Signing(writer)) => return self.sign(turn, writer + 1),
             // Some page that a segment points to may be on its way to another place.
             (FENCE, Phase::Fencing(1)) if self.tables.groups.replacing() > 0 => return self.raise_fences(turn),
             (FENCE, Phase::Fencing(left)) => self.phase = Phase::Fencing(left - 1),
+            (SIGN | FENCE, _) => debug_assert_eq!(self.phase, Phase::WornOut),
             (ERASE, _) => {
                 self.unerased -= 1;
                 if self.unerased == 0 {
