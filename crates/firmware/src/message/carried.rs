@@ -93,7 +93,7 @@ pub struct SubRequest {
     /// From FTL on: where the victim is to be programmed, or [`NOWHERE`].
     pub write: Ppn,
     /// From FTL on: the number of that write.
-    pub sequence: u32,
+    pub sequence: u64,
     /// From FIL on: the frame that the page was read into; the highest number is none.
     pub frame: u32,
 }
@@ -110,7 +110,7 @@ pub enum ReclaimOrder {
         /// Its new place.
         to: Ppn,
         /// The number of that write.
-        sequence: u32,
+        sequence: u64,
     },
     /// The group of this page is erased once all that came before has been read there.
     Erase(Ppn),

@@ -30,6 +30,26 @@ impl Labels for Crammed {
     }
 }
 
+/// A drive that is switched on over these pages in the first blocks, with requests to come, and what its recovery did.
+fn again(device: &Device, small: &Small, labels: Arc<dyn Labels>, blocks: u32) -> (Session, Recovery) {
+    let phase = || mixed("mixed", 1, small.sectors(), 500);
+    let session = Session::new(device, "small", processor(), 1, vec![phase()], 0).expect("it can be built");
+    let Remains { host, .. } = session.cut(&mut || Fate::Done).expect("nothing was wrong before it began");
+    let geometry = &device.drive.geometry;
+    let mut contents: Vec<Contents> =
+        (0..geometry.shape().channels as u16).map(|channel| device.fresh(ChannelId(channel))).collect();
+    contents.iter_mut().for_each(|channel| channel.follow(labels.clone()));
+    for block in (0..blocks).map(BlockId) {
+        let (ChannelId(channel), _) = geometry.die_of(block);
+        let pages = geometry.shape().pages_per_block;
+        contents[usize::from(channel)].precondition(block, pages).expect("it is fresh");
+    }
+    let risen = device.rise(&processor(), contents, Time::NEVER, &mut || Fate::Done).expect("it can be recovered");
+    let Risen::Up(prepared, recovery) = risen else { panic!("the power stays on") };
+    let session = Session::again(device, processor(), 1, *prepared, host, vec![phase()]).expect("it can be built");
+    (session, recovery)
+}
+
 /// What a power cut left has no room for the pages of any group: the drive takes no more writes, and what it holds is read.
 #[test]
 fn a_drive_without_any_room_is_only_read() {
@@ -54,28 +74,45 @@ fn a_drive_without_any_room_is_only_read() {
         erase_failures: 0.0,
         factory_bad: 0.0,
     });
-    let phase = || mixed("mixed", 1, small.sectors(), 500);
-    let session = Session::new(&device, "small", processor(), 1, vec![phase()], 0).expect("it can be built");
-    let Remains { host, .. } = session.cut(&mut || Fate::Done).expect("nothing was wrong before it began");
     let geometry = &device.drive.geometry;
     let labels = Crammed { logical: small.sectors() / 8, physical: geometry.page_count().into() };
-    let labels: Arc<dyn Labels> = Arc::new(labels);
-    let mut contents: Vec<Contents> =
-        (0..geometry.shape().channels as u16).map(|channel| device.fresh(ChannelId(channel))).collect();
-    contents.iter_mut().for_each(|channel| channel.follow(labels.clone()));
-    for block in (0..geometry.block_count()).map(BlockId) {
-        let (ChannelId(channel), _) = geometry.die_of(block);
-        let pages = geometry.shape().pages_per_block;
-        contents[usize::from(channel)].precondition(block, pages).expect("it is fresh");
-    }
-    let risen = device.rise(&processor(), contents, Time::NEVER, &mut || Fate::Done).expect("it can be recovered");
-    let Risen::Up(prepared, recovery) = risen else { panic!("the power stays on") };
+    let (mut session, recovery) = again(&device, &small, Arc::new(labels), geometry.block_count());
     assert_eq!((recovery.mapped, recovery.groups_erased), (small.sectors() / 8, 0));
-    let phases = vec![phase()];
-    let mut session = Session::again(&device, processor(), 1, *prepared, host, phases).expect("it can be built");
     session.run_before(Time::NEVER).expect("every read is right");
     let refused = session.check_media_errors(0).expect("only writes fail");
     assert!(refused > 100 && session.failures().2, "{refused} writes were refused");
     assert_eq!(session.reclaimed(), 0);
     session.check_maps().expect("nothing changed");
+}
+
+/// Every logical page once, in the order of physical pages, by the last writes that 32 bits can number.
+#[derive(Debug)]
+struct LateInLife {
+    logical: u32,
+}
+
+impl Labels for LateInLife {
+    fn label(&self, ppn: Ppn) -> Lpn {
+        Lpn(ppn.0)
+    }
+
+    fn entry(&self, ppn: Ppn) -> Oob {
+        Oob { lpn: self.label(ppn), owner: 0, sequence: u64::from(u32::MAX - self.logical + ppn.0) }
+    }
+}
+
+#[test]
+fn writes_are_numbered_for_as_long_as_a_drive_lives() {
+    for architecture in ["pipessd", "tradition"] {
+        let architecture = firmware::architecture::find(architecture).expect("it is listed");
+        let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
+        let mut device = small.device();
+        device.cuts = Some(PowerCuts { volatile: device.has_volatile_cache(), through_every: 0, through_from: None });
+        let pages = device.drive.geometry.shape().pages_per_block;
+        let logical = (small.sectors() / 8) as u32 / pages * pages;
+        let (mut session, recovery) = again(&device, &small, Arc::new(LateInLife { logical }), logical / pages);
+        assert_eq!(recovery.mapped, u64::from(logical));
+        session.run_before(Time::NEVER).expect("every read is right");
+        session.check_maps().expect("all is in order");
+    }
 }

@@ -36,7 +36,7 @@ struct Moving {
     lpn: Lpn,
     from: Ppn,
     to: Ppn,
-    sequence: u32,
+    sequence: u64,
 }
 
 /// The frames that FIL has: one a slot to read into, one for each move under way.
@@ -149,7 +149,7 @@ impl Fil {
             let lpn = line.lpn.expect("a dirty line holds a page");
             self.victims[slot] = line.frame;
             // What could not be read when the line was filled is written back as a page that is lost.
-            self.tables.frames.label_moved(line.frame, lpn, 0, sub.sequence.into());
+            self.tables.frames.label_moved(line.frame, lpn, 0, sub.sequence);
             let mut out = Vec::new();
             self.order.ready_program(sub.write, tag(VICTIM, slot), &mut out);
             self.act(turn, &out);
@@ -262,7 +262,7 @@ impl Fil {
             MOVE_READ => {
                 turn.spend(Work::MovePage);
                 let Moving { lpn, from, to, sequence } = self.moves[index].expect("it is being moved");
-                self.tables.frames.label_moved(frame, lpn, 0, sequence.into());
+                self.tables.frames.label_moved(frame, lpn, 0, sequence);
                 self.order.read(from, &mut out);
                 self.order.ready_program(to, tag(MOVE_PROGRAM, index), &mut out);
             }

@@ -40,7 +40,7 @@ pub(crate) struct Ftl {
     pipeline: Pipeline,
     ways: Ways,
     places: Box<dyn Places>,
-    sequence: u32,
+    sequence: u64,
     victim: Option<Victim>,
     /// Steps of reclaim that were ordered.
     ordered: u64,
@@ -63,7 +63,7 @@ impl Ftl {
         pipeline: Pipeline,
         ways: Ways,
     ) -> Self {
-        let first = u32::try_from(tables.first_version()).expect("a drive writes less than 2^32 pages");
+        let sequence = tables.first_version();
         Ftl {
             places: trans::places(0, &settings, &tables),
             drive,
@@ -71,7 +71,7 @@ impl Ftl {
             tables,
             pipeline,
             ways,
-            sequence: first,
+            sequence,
             victim: None,
             ordered: 0,
             held: VecDeque::new(),
@@ -109,11 +109,11 @@ impl Ftl {
     }
 
     /// Notes whose page a place is, and numbers the write.
-    fn own(&mut self, lpn: Lpn, at: Ppn) -> u32 {
+    fn own(&mut self, lpn: Lpn, at: Ppn) -> u64 {
         if let Some(owner) = self.owners.get_mut(at.0 as usize) {
             *owner = lpn.0 + 1;
         }
-        self.sequence = self.sequence.checked_add(1).expect("a run writes less than 2^32 pages");
+        self.sequence += 1;
         self.sequence
     }
 
