@@ -316,10 +316,9 @@ impl Session {
             return Err(Violation::field(1));
         }
         if part.damaged {
-            let submission = self.pending[usize::from(part.tag)].take().expect("it was found there").submission;
-            self.fail(world, part.tag, &submission, Status::TRANSIENT_TRANSPORT_ERROR);
-            self.lose_half(world, part.tag);
-        } else if part.last {
+            self.spoil(world, part.tag);
+        }
+        if part.last {
             self.start(world, part.tag);
         }
         Ok(())
@@ -329,8 +328,10 @@ impl Session {
     fn start(&mut self, world: &mut World<'_>, tag: u16) {
         let pending = self.pending[usize::from(tag)].as_mut().expect("it was put there");
         let (submission, data) = (pending.submission, pending.gathered.take());
-        if let Stand::Doomed(status) = pending.stand {
-            return self.fail(world, tag, &submission, status);
+        match pending.stand {
+            Stand::Free | Stand::Ready => {}
+            Stand::Doomed(status) => return self.fail(world, tag, &submission, status),
+            Stand::Forgotten => return self.return_tag(tag),
         }
         match pending.kind {
             Kind::Connect => self.connect(world, tag, &submission, data.expect("a Connect gathers its data")),
