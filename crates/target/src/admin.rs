@@ -102,9 +102,10 @@ impl Session {
         }
     }
 
-    /// A held command completes, or a reset has forgotten all of them.
+    /// A held command completes, or a reset has forgotten all of them. Behind a termination the host is told nothing.
     fn tell(&mut self, event: DeviceEvent) {
         match event {
+            _ if self.is_ending => {}
             DeviceEvent::HeldCommandDone { command_id, result, status } => {
                 let is_it = |pending: &Pending| pending.is_held(command_id);
                 let tag = self.pending.iter().position(|pending| pending.as_ref().is_some_and(is_it));

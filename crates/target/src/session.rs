@@ -406,11 +406,12 @@ impl Session {
         });
     }
 
-    /// Takes what the drive has completed, as far as the host takes its answers. It comes before [`Session::work`].
+    /// Takes what the drive has completed, as far as the host takes its answers. It comes before [`Session::work`]. Behind a
+    /// termination nothing is answered: what comes back then frees its slot.
     pub(crate) fn reap(&mut self, world: &mut World<'_>) {
         self.is_stalled = false;
         loop {
-            if self.is_backed_up() {
+            if self.is_backed_up() && !self.is_ending {
                 self.is_stalled = true;
                 return;
             }
@@ -427,6 +428,9 @@ impl Session {
         let bytes = admission.bytes();
         let Attached::Io(pair) = &mut self.attached else { unreachable!("it was reaped from there") };
         world.subsystem.served.end(world.now, pair.id(), admission.opcode, bytes, completion);
+        if self.is_ending {
+            return pair.give_back(slot);
+        }
         let command = pending.submission.command_id();
         let mut status = completion.status();
         if let Some(copying) = pending.copying.as_mut().filter(|_| status.is_success()) {

@@ -70,3 +70,29 @@ fn data_for_a_command_that_a_reset_has_forgotten_are_taken_and_thrown_away() {
     }
     assert_eq!(running.end().violations, 0);
 }
+
+/// Reads are at the drive when the host breaks the protocol: their data and answers would come behind the termination.
+#[test]
+fn nothing_follows_a_termination() {
+    let running = Serving::default().start();
+    for _ in 0..8 {
+        let mut host = Attachment { queues: 1, ..running.host("host") }.attach();
+        let queue = &mut host.queues[0];
+        let mut bytes = Vec::new();
+        for id in 100..120u16 {
+            let read = read(0, 64).with_sgl(Sgl::Transport { bytes: 64 * 512 }).with_command_id(id);
+            bytes.extend(unit(4, 0, 72, 0, 72, &read.0.map(u64::to_le_bytes).concat()));
+        }
+        bytes.extend(unit(0x55, 0, 24, 0, 24, &[0; 16]));
+        queue.stream.write_all(&bytes).expect("the connection is open");
+        let mut back = Vec::new();
+        queue.stream.read_to_end(&mut back).expect("it is closed in good order");
+        let mut kinds = Vec::new();
+        while let [kind, _, _, _, length @ ..] = &back[..] {
+            kinds.push(*kind);
+            back.drain(..u32::from_le_bytes(length[..4].try_into().unwrap()) as usize);
+        }
+        assert_eq!(kinds.iter().position(|kind| *kind == 3), Some(kinds.len() - 1), "{kinds:?}");
+    }
+    assert_eq!(running.end().violations, 8);
+}

@@ -13,7 +13,8 @@ impl Session {
         let waits = |pending: &Pending| {
             pending.kind == Kind::Connect && pending.gathered.as_ref().is_some_and(Gathered::is_whole)
         };
-        if matches!(self.attached, Attached::Nothing) && self.pending[0].as_ref().is_some_and(waits) {
+        if !self.is_ending && matches!(self.attached, Attached::Nothing) && self.pending[0].as_ref().is_some_and(waits)
+        {
             self.start(world, 0);
         }
     }
