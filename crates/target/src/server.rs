@@ -205,7 +205,8 @@ impl Loop {
                 (!connection.session.output().is_empty()).then(|| connection.took + to_take)
             }
         });
-        waits.chain(self.subsystem.next_expiry()).min()
+        let proves = Some(self.subsystem.proves_from).filter(|at| *at > self.now());
+        waits.chain(self.subsystem.next_expiry()).chain(proves).min()
     }
 
     /// Does what there is to do; whether there was anything. What has time is done now and then, or where `is_quiet`.

@@ -96,6 +96,8 @@ pub(crate) struct Session {
     pub(crate) joined: Joined,
     /// What the host has to prove, where hosts have to.
     pub(crate) dialogue: Option<Dialogue>,
+    /// Commands that are here whole and are tried again later.
+    postponed: Vec<u16>,
     head: u16,
     without_flow_control: bool,
     pub(crate) pending: Vec<Option<Pending>>,
@@ -123,6 +125,7 @@ impl Session {
             attached: Attached::Nothing,
             joined: Joined { host: Arc::default(), controller: 0, queue: 0, entries: 1 },
             dialogue: None,
+            postponed: Vec::new(),
             head: 0,
             without_flow_control: false,
             pending: vec_of_none(1),
@@ -324,6 +327,19 @@ impl Session {
         Ok(())
     }
 
+    /// A command is tried again later, with its data.
+    pub(crate) fn postpone(&mut self, tag: u16, data: Gathered) {
+        self.pending[usize::from(tag)].as_mut().expect("it is not answered yet").gathered = Some(data);
+        self.postponed.push(tag);
+    }
+
+    /// Tries again what was postponed.
+    pub(crate) fn retry(&mut self, world: &mut World<'_>) {
+        if !self.is_ending {
+            std::mem::take(&mut self.postponed).into_iter().for_each(|tag| self.start(world, tag));
+        }
+    }
+
     /// Everything that a command brings is here.
     fn start(&mut self, world: &mut World<'_>, tag: u16) {
         let pending = self.pending[usize::from(tag)].as_mut().expect("it was put there");
@@ -336,13 +352,7 @@ impl Session {
         match pending.kind {
             Kind::Connect => self.connect(world, tag, &submission, data.expect("a Connect gathers its data")),
             Kind::Admin => self.administer(world, tag, &submission, data.as_ref().map_or(&[], Gathered::bytes)),
-            Kind::Prove => {
-                let dialogue = self.dialogue.as_mut().expect("it was classified as one");
-                dialogue.take(data.expect("a message gathers").bytes());
-                self.is_ending |= dialogue.has_failed();
-                self.return_tag(tag);
-                self.respond(submission.command_id(), 0, Status::SUCCESS);
-            }
+            Kind::Prove => self.prove(world, tag, &submission, data.expect("a message gathers")),
             Kind::Hear(room) => self.hear(world, tag, &submission, room as usize),
             Kind::Io(admission) => {
                 let Attached::Io(pair) = &self.attached else { unreachable!("an I/O command on another queue") };

@@ -208,6 +208,8 @@ pub(crate) struct Subsystem {
     pub(crate) orphans: Vec<Orphan>,
     pub(crate) drive: DriveHealth,
     pub(crate) looked_at: Time,
+    /// From when on a message about who a host is is worked on again.
+    pub(crate) proves_from: Time,
     next_controller: u16,
     pub(crate) own: QueuePair,
     /// The namespaces of all controllers.
@@ -252,6 +254,7 @@ impl Subsystem {
             orphans: Vec::new(),
             drive: DriveHealth::NEW,
             looked_at: Time::ZERO,
+            proves_from: Time::ZERO,
             next_controller: 1,
             own,
             flushing: BTreeSet::new(),

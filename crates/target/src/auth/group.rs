@@ -2,6 +2,7 @@
 
 use num_bigint::BigUint;
 use std::sync::OnceLock;
+use units::Span;
 
 /// A group that both ends know; the null group has no exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,7 +26,15 @@ pub(crate) const GROUPS: [Group; 6] = [
 /// Bytes of an exponent: twice the strength of the largest group (RFC 7919 §5.2).
 pub(crate) const EXPONENT_BYTES: usize = 50;
 
+/// What a power in the group of 8,192 bits took where it was measured, rounded up.
+const LARGEST_POWER: Span = Span::from_millis(20);
+
 impl Group {
+    /// What a power takes, about: exponents are equally long, so it goes by the square of the bits.
+    pub(crate) fn cost(self) -> Span {
+        LARGEST_POWER * u64::from(self.bits).pow(2) / 8192u64.pow(2)
+    }
+
     /// Bytes of its values.
     pub(crate) fn bytes(self) -> usize {
         self.bits as usize / 8
