@@ -174,8 +174,9 @@ impl Subsystem {
 
     /// Asks the drive for what can be asked now.
     pub(crate) fn go_on(&mut self, port: &mut Port, now: Time) {
-        while let Some((errand, submission)) = self.next_errand(now) {
-            let Some(slot) = self.own.take_slot() else { return };
+        // What is to be done next counts as begun, so there is a slot for it first.
+        while let Some(slot) = self.own.take_slot() {
+            let Some((errand, submission)) = self.next_errand(now) else { return self.own.give_back(slot) };
             self.chores.errands.insert(slot, errand);
             self.served.begin(now, (self.own.id(), slot), 0);
             port.submit(&mut self.own, slot, submission, Moved::Nothing);
@@ -246,5 +247,39 @@ impl Subsystem {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::port::Line;
+    use crate::rehearsal::tests::settings;
+    use crate::rehearsal::{Plain, SHAPE, open_to_all};
+    use std::sync::Arc;
+
+    /// A subsystem on its port, before a drive that never answers.
+    fn subsystem() -> (Subsystem, Port) {
+        let mut port = Port::new(Arc::new(Plain::new()), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
+        (Subsystem::new(open_to_all(settings()), &mut port), port)
+    }
+
+    #[test]
+    fn what_finds_no_slot_is_begun_when_there_is_one() {
+        let (mut subsystem, mut port) = subsystem();
+        let take_all =
+            |subsystem: &mut Subsystem| -> Vec<u16> { std::iter::from_fn(|| subsystem.own.take_slot()).collect() };
+        let slots = take_all(&mut subsystem);
+        let piece = Piece { home: 1, first: 0, blocks: 2 * STRIDE };
+        subsystem.erase(&mut port, 1, 1, piece, Time::ZERO);
+        assert!(subsystem.chores.is_idle() && subsystem.chores.erasing[0].sent == 0, "nothing is under way");
+        slots.into_iter().for_each(|slot| subsystem.own.give_back(slot));
+        subsystem.reap(&mut port, Time::ZERO);
+        assert_eq!((subsystem.chores.errands.len(), subsystem.chores.erasing[0].sent), (2, 2 * STRIDE));
+        let slots = take_all(&mut subsystem);
+        subsystem.make_durable(&mut port, Time::ZERO);
+        subsystem.own.give_back(slots[0]);
+        subsystem.reap(&mut port, Time::ZERO);
+        assert!(take_all(&mut subsystem).is_empty(), "the flush has it");
     }
 }
