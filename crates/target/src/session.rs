@@ -354,21 +354,21 @@ impl Session {
             Kind::Admin => self.administer(world, tag, &submission, data.as_ref().map_or(&[], Gathered::bytes)),
             Kind::Prove => self.prove(world, tag, &submission, data.expect("a message gathers")),
             Kind::Hear(room) => self.hear(world, tag, &submission, room as usize),
-            Kind::Io(admission) => {
+            Kind::Io(ref mut admission) => {
                 let Attached::Io(pair) = &self.attached else { unreachable!("an I/O command on another queue") };
                 let put = match data {
                     Some(data) if admission.opcode.brings_ranges() => {
                         let live = world.subsystem.controllers.get(&self.joined.controller);
                         let controller = live.map(|live| &live.controller).ok_or(Status::COMMAND_SEQUENCE_ERROR);
                         let ranges = controller
-                            .and_then(|it| Copying::take_ranges(it, &submission, &admission, data.words().to_vec()));
+                            .and_then(|it| Copying::take_ranges(it, &submission, admission, data.words().to_vec()));
                         ranges.map(|ranges| match ranges {
                             Ranges::Copying(copying) => pending.copying = Some(copying),
                             Ranges::Drive(words) => world.port.put_ranges(pair, tag, &words),
                         })
                     }
                     Some(data) => put(world.port, pair, tag, admission.guarded.as_ref(), &data),
-                    None => world.port.put_zeros(pair, tag, &admission),
+                    None => world.port.put_zeros(pair, tag, admission),
                 };
                 if let Err(status) = put {
                     self.fail(world, tag, &submission, status);
