@@ -159,7 +159,7 @@ fn obey(controller: &mut Controller) {
             DeviceEvent::ShutDown { .. } => controller.on_shut_down(),
             DeviceEvent::CompletionQueueCreated { entries, .. }
             | DeviceEvent::SubmissionQueueCreated { entries, .. } => assert!((2..=64).contains(&entries)),
-            DeviceEvent::Erase { namespace, piece } => {
+            DeviceEvent::Erase { namespace, piece, .. } => {
                 assert!((1..=2).contains(&piece.home) && piece.first + piece.blocks <= BLOCKS);
                 let mut namespaces = controller.namespaces().clone();
                 namespaces.on_erased(namespace, true);

@@ -90,6 +90,8 @@ pub enum DeviceEvent {
         namespace: u32,
         /// Where it lies.
         piece: Piece,
+        /// Whether it is gone then.
+        deletes: bool,
     },
     /// The host has turned its volatile write cache off: make durable what was answered before this or is under way, then call
     /// [`Controller::on_settled`]. Later commands ask for it themselves.

@@ -245,8 +245,9 @@ impl Subsystem {
         Some(id)
     }
 
-    /// What a controller waited for is forgotten.
+    /// A controller is reset, or gone: what it waited for is forgotten.
     fn forget_waiting(&mut self, id: u16) {
+        self.chores.on_reset(id);
         let is_its = |flush: &Flush| match flush {
             Flush::ShutDown(of) => *of == id,
             Flush::Settle(settling) => settling.controller == id,
@@ -371,9 +372,12 @@ impl Subsystem {
                     self.settling.push(Settling { controller: id, command_id });
                     self.settle(port, now);
                 }
-                DeviceEvent::Erase { namespace, piece } => self.erase(port, id, namespace, piece, now),
-                DeviceEvent::SelfTest { extended, namespace } => self.begin_test(port, extended, namespace, now),
-                DeviceEvent::SelfTestEnded => self.chores.end_test(TestResult::Ended, now),
+                DeviceEvent::Erase { namespace, piece, deletes } => {
+                    self.chores.on_erasing(namespace, deletes);
+                    self.erase(port, id, namespace, piece, now);
+                }
+                DeviceEvent::SelfTest { extended, namespace } => self.begin_test(port, id, extended, namespace, now),
+                DeviceEvent::SelfTestEnded => self.chores.end_test(TestResult::Ended),
                 DeviceEvent::SubsystemReset => self.reset_all(),
                 // What features say is read where it is needed.
                 DeviceEvent::FeatureChanged(_) => {}
