@@ -345,6 +345,8 @@ impl Controller {
         self.erasing = None;
         self.settling.clear();
         self.changed.clear();
+        // Who comes next was told of no warning.
+        self.health.set_critical_warning(0);
         self.features.reset(&self.settings);
         self.queues = QueueTable::new(self.settings.io_queues_max);
         self.requests = EventRequests::new(self.settings.event_requests_max);

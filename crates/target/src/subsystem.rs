@@ -127,6 +127,8 @@ pub(crate) struct Subsystem {
     pub(crate) orphans: Vec<Orphan>,
     pub(crate) drive: DriveHealth,
     pub(crate) looked_at: Time,
+    /// How often hosts had the drive looked at since.
+    pub(crate) looks: u32,
     /// From when on a message about who a host is is worked on again.
     pub(crate) proves_from: Time,
     next_controller: u16,
@@ -173,6 +175,7 @@ impl Subsystem {
             orphans: Vec::new(),
             drive: DriveHealth::NEW,
             looked_at: Time::ZERO,
+            looks: 0,
             proves_from: Time::ZERO,
             next_controller: 1,
             own,

@@ -426,6 +426,28 @@ fn event_requests_are_held_until_there_is_something_to_tell() {
     assert_eq!(result(&mut controller, Submission::abort(QueueId(1), 3)), 1);
 }
 
+/// Requests and events go with a reset, and what comes next may be another host's driver.
+#[test]
+fn a_warning_that_stands_is_told_again_after_a_reset() {
+    let mut controller = ready();
+    let mut hot = HealthPage::default();
+    hot.set_temperature(343);
+    for id in [1, 2] {
+        let request = Submission::asynchronous_event_request().with_command_id(id);
+        assert_eq!(controller.admin(&request), AdminReply::Held);
+        controller.set_health(hot.clone());
+        let event = controller.next_event();
+        let done = DeviceEvent::HeldCommandDone { command_id: id, result: 0x02_01_01, status: Status::SUCCESS };
+        assert_eq!(event, Some(done));
+        controller.write_property(registers::CC, 0);
+        while controller.next_event().is_some() {}
+        controller.on_stopped();
+        controller.write_property(registers::CC, Configuration::ENABLE.0);
+        controller.on_started();
+        while controller.next_event().is_some() {}
+    }
+}
+
 /// A reset forgets a Format whose erasing goes on; its end is not that of the next one.
 #[test]
 fn the_end_of_another_erasing_does_not_end_a_format() {
