@@ -85,7 +85,7 @@ pub struct SubRequest {
     /// What went wrong so far.
     pub status: Status,
     /// How many sub-requests its command has.
-    pub of: u32,
+    pub of: u64,
     /// What it will find on its cacheline; none where it passes all of them.
     pub roadbook: Option<Roadbook>,
     /// From FTL on: where the page is to be read, or [`NOWHERE`].

@@ -38,8 +38,8 @@ pub(crate) struct Fetcher {
     commands: VecDeque<Request>,
     first: u64,
     /// Sub-requests that the first of them has, once that is known.
-    of: Option<u32>,
-    sent: u32,
+    of: Option<u64>,
+    sent: u64,
     /// The page that the first was at, where it is to be brought to flash as well.
     through: Option<Lpn>,
     /// The next line that a flush looks at.
@@ -216,17 +216,17 @@ impl Fetcher {
     }
 
     /// How many sub-requests the first command has: one at least, which tells Post of it.
-    fn count(&self) -> u32 {
+    fn count(&self) -> u64 {
         let request = &self.commands[0];
         let pages = match request.opcode {
             _ if request.status != Status::SUCCESS => 0,
             // And the fence behind them.
-            Opcode::Flush => self.pilot.dirty_count() + 1,
+            Opcode::Flush => u64::from(self.pilot.dirty_count()) + 1,
             _ => request.pages(&self.drive, &self.tables.lists),
         };
         let through = match request.opcode {
             _ if !request.card.fua || !request.changes_media() => 0,
-            Opcode::Copy => request.clone().deposits(&self.drive, &self.tables.lists),
+            Opcode::Copy => u64::from(request.clone().deposits(&self.drive, &self.tables.lists)),
             _ => pages,
         };
         (pages + through).max(1)

@@ -34,7 +34,7 @@ struct Here {
 /// A command whose sub-requests are not all here yet.
 #[derive(Clone, Copy, Debug)]
 struct Progress {
-    done: u32,
+    done: u64,
     status: Status,
 }
 
