@@ -93,7 +93,7 @@ pub(crate) fn controller(bytes: &[u8]) {
 
 /// An I/O command that is let pass, and its ranges, as the drive is to see them: within its own blocks.
 fn carry(controller: &Controller, submission: &Submission, input: &mut Reader<'_>) {
-    let Ok(admission) = controller.admit(submission) else { return };
+    let Ok(mut admission) = controller.admit(submission) else { return };
     let (opcode, movement) = (admission.opcode, admission.movement);
     let entry = controller.translate(submission, &admission).expect("its namespace has not changed since");
     if let Some(guarded) = admission.guarded {
@@ -116,7 +116,9 @@ fn carry(controller: &Controller, submission: &Submission, input: &mut Reader<'_
         let mut words: Vec<u64> = (0..bytes.0 / 8).map(|_| input.long()).collect();
         if admission.copies {
             copy(controller, submission, &admission, &words);
-        } else if controller.translate_ranges(submission, &mut words).is_ok() && opcode == Opcode::DatasetManagement {
+        } else if controller.translate_ranges(submission, &mut admission, &mut words).is_ok()
+            && opcode == Opcode::DatasetManagement
+        {
             for range in words.chunks_exact(2).map(|words| DsmRange::decode([words[0], words[1]])) {
                 assert!(range.slba + u64::from(range.blocks) <= BLOCKS, "{range:x?}");
             }
@@ -157,7 +159,7 @@ fn obey(controller: &mut Controller) {
             DeviceEvent::ShutDown { .. } => controller.on_shut_down(),
             DeviceEvent::CompletionQueueCreated { entries, .. }
             | DeviceEvent::SubmissionQueueCreated { entries, .. } => assert!((2..=64).contains(&entries)),
-            DeviceEvent::Erase { namespace, piece } => {
+            DeviceEvent::Erase { namespace, piece, .. } => {
                 assert!((1..=2).contains(&piece.home) && piece.first + piece.blocks <= BLOCKS);
                 let mut namespaces = controller.namespaces().clone();
                 namespaces.on_erased(namespace, true);

@@ -90,6 +90,8 @@ pub enum DeviceEvent {
         namespace: u32,
         /// Where it lies.
         piece: Piece,
+        /// Whether it is gone then.
+        deletes: bool,
     },
     /// The host has turned its volatile write cache off: make durable what was answered before this or is under way, then call
     /// [`Controller::on_settled`]. Later commands ask for it themselves.
@@ -343,6 +345,8 @@ impl Controller {
         self.erasing = None;
         self.settling.clear();
         self.changed.clear();
+        // Who comes next was told of no warning.
+        self.health.set_critical_warning(0);
         self.features.reset(&self.settings);
         self.queues = QueueTable::new(self.settings.io_queues_max);
         self.requests = EventRequests::new(self.settings.event_requests_max);

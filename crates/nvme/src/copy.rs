@@ -68,7 +68,7 @@ impl Controller {
         admission: &Admission,
         words: &[u64],
     ) -> Result<GuardedCopy, Status> {
-        self.translate_ranges(command, &mut words.to_vec())?;
+        self.namespaces.translate_ranges(self.settings().controller_id, command, &mut words.to_vec())?;
         let space = self.namespaces.of(self.settings().controller_id, command.namespace());
         let format = admission.format.ok_or(Status::INVALID_FIELD)?;
         if space.is_none() || (information(command, READ_SHIFT) ^ information(command, WRITE_SHIFT)) & ACTION != 0 {

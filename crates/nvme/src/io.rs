@@ -175,7 +175,10 @@ impl Controller {
             return Err(Status::FORMAT_IN_PROGRESS);
         }
         let entry = self.through(submission.opcode(), self.namespaces.translate(own, submission)?);
-        Ok(entry.with_dword(0, entry.dword(0) & !0xff | admission.carried() as u32))
+        let entry = entry.with_dword(0, entry.dword(0) & !0xff | admission.carried() as u32);
+        let ranges = admission.bytes() / (DsmRange::WORDS * 8);
+        let has_ranges = admission.opcode == Opcode::DatasetManagement;
+        Ok(if has_ranges { entry.with_dword(10, ranges as u32 - 1) } else { entry })
     }
 
     /// While the volatile write cache is off whatever changes blocks goes through, as if each command said so. To the drive a
@@ -190,12 +193,21 @@ impl Controller {
         }
     }
 
-    /// The ranges of such a command as the drive is to see them, in the words they came in.
+    /// The ranges of such a command as the drive is to see them, instead of those that came; of Dataset Management these may be more.
     ///
     /// # Errors
     /// The status it fails with: blocks lie outside the namespace, or a range is too long.
-    pub fn translate_ranges(&self, submission: &Submission, words: &mut [u64]) -> Result<(), Status> {
-        self.namespaces.translate_ranges(self.settings.controller_id, submission, words)
+    pub fn translate_ranges(
+        &self,
+        submission: &Submission,
+        admission: &mut Admission,
+        words: &mut Vec<u64>,
+    ) -> Result<(), Status> {
+        self.namespaces.translate_ranges(self.settings.controller_id, submission, words)?;
+        if admission.opcode == Opcode::DatasetManagement {
+            admission.movement = Movement::FromHost(Bytes(words.len() as u64 * 8));
+        }
+        Ok(())
     }
 
     /// A fused pair takes effect whole or not at all only within what is written atomically.

@@ -103,6 +103,12 @@ pub struct Namespaces {
     changes: u64,
 }
 
+/// The longest stretch of blocks of the drive that a range is cut into: one that begins at a page goes on at one.
+const STRETCH_MAX: u64 = 1 << 31;
+
+/// Ranges of a Dataset Management command (NVM §3.2.3).
+const DSM_RANGES_MAX: usize = 256;
+
 impl Namespaces {
     /// Those that the settings name: each is a namespace of the drive, whole.
     pub fn new(settings: &ControllerSettings) -> Self {
@@ -354,7 +360,7 @@ impl Namespaces {
         &self,
         controller: u16,
         submission: &Submission,
-        words: &mut [u64],
+        words: &mut Vec<u64>,
     ) -> Result<(), Status> {
         let missing = self.missing(submission.namespace());
         let space = self.of(controller, submission.namespace()).ok_or(missing)?;
@@ -362,13 +368,23 @@ impl Namespaces {
         let inside = |slba: u64, count: u64| slba.checked_add(count).is_some_and(|end| end <= blocks);
         if submission.opcode() == Opcode::DatasetManagement as u8 {
             let count = submission.dsm_range_count() as usize;
-            for words in words.chunks_exact_mut(DsmRange::WORDS).take(count) {
-                let range = DsmRange::decode([words[0], words[1]]);
-                let length = range.blocks.checked_mul(scale).filter(|_| inside(range.slba, range.blocks.into()));
-                let length = length.ok_or(Status::LBA_OUT_OF_RANGE)?;
-                let slba = space.first + range.slba * u64::from(scale);
-                words.copy_from_slice(&DsmRange { blocks: length, slba, ..range }.encode());
+            let ranges = words.chunks_exact(DsmRange::WORDS).take(count);
+            let ranges: Vec<DsmRange> = ranges.map(|words| DsmRange::decode([words[0], words[1]])).collect();
+            if ranges.iter().any(|range| !inside(range.slba, range.blocks.into())) {
+                return Err(Status::LBA_OUT_OF_RANGE);
             }
+            words.clear();
+            for range in ranges {
+                let (slba, blocks) = (range.slba * u64::from(scale), u64::from(range.blocks) * u64::from(scale));
+                // In blocks of the drive it may be longer than a range can be. One of no blocks stays one.
+                for first in (0..blocks.max(1)).step_by(STRETCH_MAX as usize) {
+                    let stretch = (blocks - first).min(STRETCH_MAX) as u32;
+                    let stretch = DsmRange { blocks: stretch, slba: space.first + slba + first, ..range };
+                    words.extend_from_slice(&stretch.encode());
+                }
+            }
+            // Deallocation is advice (NVM §3.2.3.1): what no list has room for stays as it is.
+            words.truncate(DSM_RANGES_MAX * DsmRange::WORDS);
             return Ok(());
         }
         let mut total = 0;
@@ -477,16 +493,38 @@ mod tests {
         assert!(entry.zeroes_may_deallocate());
         assert_eq!(all.translate(1, &Submission::flush(1)), Err(Status::INVALID_FIELD), "not attached");
         let trim = Submission::dataset_management(second, 1, DataPointer::default());
-        let mut words = DsmRange { attributes: 5, blocks: 2, slba: 510 }.encode();
+        let mut words = DsmRange { attributes: 5, blocks: 2, slba: 510 }.encode().to_vec();
         assert_eq!(all.translate_ranges(1, &trim, &mut words), Ok(()));
-        assert_eq!(DsmRange::decode(words), DsmRange { attributes: 5, blocks: 16, slba: 2048 + 4080 });
+        assert_eq!(words, DsmRange { attributes: 5, blocks: 16, slba: 2048 + 4080 }.encode());
         let copy = Submission::copy(second, 511, 1, DataPointer::default());
-        let mut words = CopyRange { slba: 1, blocks: 1 }.encode();
+        let mut words = CopyRange { slba: 1, blocks: 1 }.encode().to_vec();
         assert_eq!(all.translate_ranges(1, &copy, &mut words), Ok(()));
-        assert_eq!(CopyRange::decode(words), CopyRange { slba: 2048 + 8, blocks: 8 });
-        let mut beyond = CopyRange { slba: 1, blocks: 2 }.encode();
+        assert_eq!(words, CopyRange { slba: 2048 + 8, blocks: 8 }.encode());
+        let mut beyond = CopyRange { slba: 1, blocks: 2 }.encode().to_vec();
         assert_eq!(all.translate_ranges(1, &copy, &mut beyond), Err(Status::LBA_OUT_OF_RANGE));
         assert_eq!(all.translate(1, &copy).unwrap().slba(), 2048 + 4088);
+    }
+
+    #[test]
+    fn ranges_longer_than_the_drive_can_name_are_cut() {
+        let mut all = drive((5 << 32) + 2048);
+        all.begin_change(1, Change::Formatted(Format::plain(4096))).unwrap();
+        all.on_erased(1, true);
+        let blocks = all.allocated(1).unwrap().settings.blocks;
+        let range = |blocks, slba| DsmRange { attributes: 1, blocks, slba }.encode();
+        let trim = Submission::dataset_management(1, 3, DataPointer::default());
+        let mut words = [range(0, blocks), range((1 << 29) + 1, 3), range(7, blocks - 7)].concat();
+        assert_eq!(all.translate_ranges(1, &trim, &mut words), Ok(()));
+        let cut = [range(0, 8 * blocks), range(1 << 31, 24), range(1 << 31, 24 + (1 << 31)), range(8, 24 + (1 << 32))];
+        assert_eq!(words, [&cut.concat()[..], &range(56, 8 * blocks - 56)].concat());
+        let one = Submission::dataset_management(1, 1, DataPointer::default());
+        let beyond = u32::try_from(blocks - 2).unwrap();
+        assert_eq!(all.translate_ranges(1, &one, &mut range(beyond, 3).to_vec()), Err(Status::LBA_OUT_OF_RANGE));
+        assert_eq!(all.translate_ranges(1, &one, &mut range(beyond, 2).to_vec()), Ok(()));
+        let all_of_it = Submission::dataset_management(1, 256, DataPointer::default());
+        let mut words = range(beyond, 0).repeat(256);
+        assert_eq!(all.translate_ranges(1, &all_of_it, &mut words), Ok(()));
+        assert_eq!(words.len(), 512, "as many as a list holds");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! What an admin queue answers: the controller's own answers, as a connection carries them.
 
+use crate::fused::Stand;
 use crate::port::Port;
-use crate::session::{Session, World};
+use crate::session::{Pending, Session, World};
 use crate::subsystem::Granted;
 use nvme::spec::fabrics;
 use nvme::spec::{AdminOpcode, FeatureId, Status, Submission};
@@ -101,17 +102,29 @@ impl Session {
         }
     }
 
-    /// A held command completes, or a reset has forgotten all of them.
+    /// A held command completes, or a reset has forgotten all of them. Behind a termination the host is told nothing.
     fn tell(&mut self, event: DeviceEvent) {
-        let DeviceEvent::HeldCommandDone { command_id, result, status } = event else {
-            let held = (0..self.pending.len()).filter(|&tag| self.pending[tag].is_some());
-            return held.collect::<Vec<_>>().into_iter().for_each(|tag| self.return_tag(tag as u16));
-        };
-        let is_it = |pending: &crate::session::Pending| pending.is_held(command_id);
-        let tag = self.pending.iter().position(|pending| pending.as_ref().is_some_and(is_it));
-        if let Some(tag) = tag {
-            self.return_tag(tag as u16);
-            self.respond(command_id, result, status);
+        match event {
+            _ if self.is_ending => {}
+            DeviceEvent::HeldCommandDone { command_id, result, status } => {
+                let is_it = |pending: &Pending| pending.is_held(command_id);
+                let tag = self.pending.iter().position(|pending| pending.as_ref().is_some_and(is_it));
+                if let Some(tag) = tag {
+                    self.return_tag(tag as u16);
+                    self.respond(command_id, result, status);
+                }
+            }
+            DeviceEvent::Stop => (0..self.pending.len()).for_each(|tag| self.forget(tag as u16)),
+            _ => {}
+        }
+    }
+
+    /// A reset forgets a command. Its tag is free when the data are here that were asked for: the host may still send them.
+    fn forget(&mut self, tag: u16) {
+        match &mut self.pending[usize::from(tag)] {
+            Some(pending) if pending.gathered.is_some() => pending.stand = Stand::Forgotten,
+            Some(_) => self.return_tag(tag),
+            None => {}
         }
     }
 }

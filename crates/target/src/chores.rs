@@ -44,7 +44,11 @@ pub(crate) enum TestResult {
     Passed,
     /// By a Device Self-test command.
     Ended,
-    /// By a Format, or the end of a namespace.
+    /// By a reset of its controller.
+    Reset,
+    /// Its namespace is deleted.
+    Deleted,
+    /// By a Format.
     Formatted,
     /// Blocks could not be read: the namespace of the drive's, and the status.
     Failed(Status),
@@ -53,6 +57,8 @@ pub(crate) enum TestResult {
 /// A self-test under way.
 #[derive(Debug)]
 struct Test {
+    /// Who asked for it.
+    controller: u16,
     extended: bool,
     namespace: u32,
     /// What is still to be read, and how much that was.
@@ -79,8 +85,9 @@ pub(crate) struct Chores {
     is_stale: bool,
     /// The service ends: nothing more is asked.
     is_ending: bool,
-    /// How long the drive was on before it was started.
+    /// How long the drive was on before it was started, and when these were last looked at.
     powered: Duration,
+    now: Time,
 }
 
 impl Chores {
@@ -106,18 +113,20 @@ impl Chores {
     }
 
     /// The self-test is over, if one runs.
-    pub(crate) fn end_test(&mut self, how: TestResult, now: Time) {
+    pub(crate) fn end_test(&mut self, how: TestResult) {
         let Some(test) = self.test.take() else { return };
         self.is_stale = self.errands.values().any(|errand| *errand == Errand::Verify);
         let mut result = [0; RESULT_BYTES];
         let code = match how {
             TestResult::Passed => 0,
             TestResult::Ended => 1,
+            TestResult::Reset => 2,
+            TestResult::Deleted => 3,
             TestResult::Formatted => 4,
             TestResult::Failed(_) => 7,
         };
         result[0] = (1 + u8::from(test.extended)) << 4 | code;
-        let hours = (self.powered + Duration::from_nanos(now.since(Time::ZERO).nanos())).as_secs() / 3600;
+        let hours = (self.powered + Duration::from_nanos(self.now.since(Time::ZERO).nanos())).as_secs() / 3600;
         result[4..12].copy_from_slice(&hours.to_le_bytes());
         result[12..16].copy_from_slice(&test.namespace.to_le_bytes());
         if let TestResult::Failed(status) = how {
@@ -127,6 +136,20 @@ impl Chores {
         }
         self.results.push_front(result);
         self.results.truncate(RESULTS);
+    }
+
+    /// A controller is reset: a short self-test that it was asked for ends, an extended one goes on (Base §8.6).
+    pub(crate) fn on_reset(&mut self, controller: u16) {
+        if self.test.as_ref().is_some_and(|test| test.controller == controller && !test.extended) {
+            self.end_test(TestResult::Reset);
+        }
+    }
+
+    /// The contents of a namespace go: so does a self-test that reads it.
+    pub(crate) fn on_erasing(&mut self, namespace: u32, deletes: bool) {
+        if self.test.as_ref().is_some_and(|test| [ALL_NAMESPACES, namespace].contains(&test.namespace)) {
+            self.end_test(if deletes { TestResult::Deleted } else { TestResult::Formatted });
+        }
     }
 
     /// Asks nothing more of the drive: a namespace whose contents were going keeps some of them.
@@ -153,14 +176,13 @@ impl Subsystem {
     /// Has a namespace erased for a controller.
     pub(crate) fn erase(&mut self, port: &mut Port, controller: u16, namespace: u32, piece: Piece, now: Time) {
         self.wake();
-        self.chores.end_test(TestResult::Formatted, now);
         let erasing = Erasing { controller, namespace, piece, sent: 0, is_good: !self.is_full(), is_flushing: false };
         self.chores.erasing.push_back(erasing);
         self.go_on(port, now);
     }
 
     /// Begins a self-test: a sample of each namespace is read, or all of it; without a namespace, nothing of any.
-    pub(crate) fn begin_test(&mut self, port: &mut Port, extended: bool, namespace: u32, now: Time) {
+    pub(crate) fn begin_test(&mut self, port: &mut Port, controller: u16, extended: bool, namespace: u32, now: Time) {
         let pieces = self.namespaces.pieces().filter(|(id, _)| namespace == ALL_NAMESPACES || *id == namespace);
         let left: VecDeque<Piece> = pieces
             .flat_map(|(_, piece)| {
@@ -168,21 +190,23 @@ impl Subsystem {
                 strides(piece, if extended { STRIDE } else { SAMPLE }, apart)
             })
             .collect();
-        self.chores.test = Some(Test { extended, namespace, steps: left.len(), left });
+        self.chores.test = Some(Test { controller, extended, namespace, steps: left.len(), left });
         self.go_on(port, now);
     }
 
     /// Asks the drive for what can be asked now.
     pub(crate) fn go_on(&mut self, port: &mut Port, now: Time) {
-        while let Some((errand, submission)) = self.next_errand(now) {
-            let Some(slot) = self.own.take_slot() else { return };
+        self.chores.now = now;
+        // What is to be done next counts as begun, so there is a slot for it first.
+        while let Some(slot) = self.own.take_slot() {
+            let Some((errand, submission)) = self.next_errand() else { return self.own.give_back(slot) };
             self.chores.errands.insert(slot, errand);
             self.served.begin(now, (self.own.id(), slot), 0);
             port.submit(&mut self.own, slot, submission, Moved::Nothing);
         }
     }
 
-    fn next_errand(&mut self, now: Time) -> Option<(Errand, Submission)> {
+    fn next_errand(&mut self) -> Option<(Errand, Submission)> {
         if self.chores.is_ending {
             return None;
         }
@@ -210,7 +234,7 @@ impl Subsystem {
         }
         let test = self.chores.test.as_mut()?;
         let Some(piece) = test.left.front() else {
-            self.chores.end_test(TestResult::Passed, now);
+            self.chores.end_test(TestResult::Passed);
             return None;
         };
         Some((Errand::Verify, Submission::verify(piece.home, piece.first, piece.blocks as u32)))
@@ -229,7 +253,7 @@ impl Subsystem {
         match errand {
             Errand::Verify if std::mem::take(&mut self.chores.is_stale) => {}
             Errand::Verify => match &mut self.chores.test {
-                Some(_) if !status.is_success() => self.chores.end_test(TestResult::Failed(status), now),
+                Some(_) if !status.is_success() => self.chores.end_test(TestResult::Failed(status)),
                 Some(test) => drop(test.left.pop_front()),
                 None => {}
             },
@@ -246,5 +270,93 @@ impl Subsystem {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::port::Line;
+    use crate::rehearsal::tests::settings;
+    use crate::rehearsal::{Plain, SHAPE, open_to_all};
+    use crate::subsystem::NewController;
+    use nvme::AdminReply;
+    use nvme::spec::{AdminOpcode, registers};
+    use std::sync::Arc;
+
+    /// A subsystem on its port, before a drive that never answers.
+    fn subsystem() -> (Subsystem, Port) {
+        let mut port = Port::new(Arc::new(Plain::new()), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
+        (Subsystem::new(open_to_all(settings()), &mut port), port)
+    }
+
+    #[test]
+    fn what_finds_no_slot_is_begun_when_there_is_one() {
+        let (mut subsystem, mut port) = subsystem();
+        let take_all =
+            |subsystem: &mut Subsystem| -> Vec<u16> { std::iter::from_fn(|| subsystem.own.take_slot()).collect() };
+        let slots = take_all(&mut subsystem);
+        let piece = Piece { home: 1, first: 0, blocks: 2 * STRIDE };
+        subsystem.erase(&mut port, 1, 1, piece, Time::ZERO);
+        assert!(subsystem.chores.is_idle() && subsystem.chores.erasing[0].sent == 0, "nothing is under way");
+        slots.into_iter().for_each(|slot| subsystem.own.give_back(slot));
+        subsystem.reap(&mut port, Time::ZERO);
+        assert_eq!((subsystem.chores.errands.len(), subsystem.chores.erasing[0].sent), (2, 2 * STRIDE));
+        let slots = take_all(&mut subsystem);
+        subsystem.make_durable(&mut port, Time::ZERO);
+        subsystem.own.give_back(slots[0]);
+        subsystem.reap(&mut port, Time::ZERO);
+        assert!(take_all(&mut subsystem).is_empty(), "the flush has it");
+    }
+
+    /// A host's controller, enabled.
+    fn enabled(subsystem: &mut Subsystem, port: &mut Port) -> u16 {
+        let new = NewController { host: Arc::default(), keep_alive_ms: 0, admin: 0, discovery: None };
+        let id = subsystem.create(new, Time::ZERO).expect("there is room");
+        configure(subsystem, port, id, 0x46_0061);
+        id
+    }
+
+    fn configure(subsystem: &mut Subsystem, port: &mut Port, id: u16, value: u32) {
+        let live = subsystem.controllers.get_mut(&id).expect("it lives");
+        live.controller.write_property(registers::CC, value);
+        subsystem.obey(port, id, Time::ZERO);
+    }
+
+    fn ask(subsystem: &mut Subsystem, port: &mut Port, id: u16, command: Submission) {
+        let reply = subsystem.administer(id, &command, &[], Time::ZERO);
+        let is_good = |status: Status| status.is_success();
+        assert!(!matches!(reply, AdminReply::Complete { status, .. } if !is_good(status)), "{reply:?}");
+        subsystem.obey(port, id, Time::ZERO);
+    }
+
+    /// What the log says of the test that runs, and of the newest result (Base §5.16.1.7).
+    fn told(subsystem: &Subsystem) -> (u8, u8) {
+        let page = subsystem.chores.self_test_page();
+        (page[0], page[4])
+    }
+
+    #[test]
+    fn a_self_test_says_what_ended_it() {
+        let (mut subsystem, mut port) = subsystem();
+        let (own, other) = (enabled(&mut subsystem, &mut port), enabled(&mut subsystem, &mut port));
+        for (code, disturbed, expected) in [(1, other, (1, 0x0f)), (1, own, (0, 0x12)), (2, own, (2, 0x12))] {
+            subsystem.chores.test = None;
+            ask(&mut subsystem, &mut port, own, Submission::device_self_test(code));
+            configure(&mut subsystem, &mut port, disturbed, 0x46_0060);
+            configure(&mut subsystem, &mut port, disturbed, 0x46_0061);
+            assert_eq!(told(&subsystem), expected, "test {code}, controller {disturbed}");
+        }
+        let format = Submission::new(AdminOpcode::FormatNvm as u8, 1);
+        ask(&mut subsystem, &mut port, other, format);
+        assert_eq!(told(&subsystem), (0, 0x24));
+        subsystem.on_erased(1, true);
+        subsystem.controllers.get_mut(&other).expect("it lives").controller.on_erased(1, true);
+        ask(&mut subsystem, &mut port, own, Submission::device_self_test(2));
+        ask(&mut subsystem, &mut port, other, Submission::delete_namespace(1));
+        assert_eq!(told(&subsystem), (0, 0x23));
+        ask(&mut subsystem, &mut port, own, Submission::device_self_test(1));
+        subsystem.end(own);
+        assert_eq!(subsystem.chores.results[0][0], 0x12, "a controller that is gone is reset");
     }
 }

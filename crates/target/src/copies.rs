@@ -26,7 +26,7 @@ impl Copying {
     pub(crate) fn take_ranges(
         controller: &Controller,
         submission: &Submission,
-        admission: &Admission,
+        admission: &mut Admission,
         mut words: Vec<u64>,
     ) -> Result<Ranges, Status> {
         if admission.copies {
@@ -34,7 +34,7 @@ impl Copying {
             let step = copy.read().expect("a copy has blocks");
             return Ok(Ranges::Copying(Box::new(Copying { copy, step })));
         }
-        controller.translate_ranges(submission, &mut words)?;
+        controller.translate_ranges(submission, admission, &mut words)?;
         Ok(Ranges::Drive(words))
     }
 

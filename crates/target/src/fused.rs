@@ -13,6 +13,8 @@ pub(crate) enum Stand {
     Ready,
     /// It fails when its data have come: they were asked for.
     Doomed(Status),
+    /// A reset came before its data, which still come: nobody waits for an answer.
+    Forgotten,
 }
 
 /// Halves of pairs that the drive has not heard of.
@@ -68,6 +70,16 @@ impl Session {
         }
     }
 
+    /// Some of a command's data were damaged, which ends no connection: the host sends the rest of what it was asked for, and then
+    /// the command fails.
+    pub(crate) fn spoil(&mut self, world: &mut World<'_>, tag: u16) {
+        let pending = self.pending[usize::from(tag)].as_mut().expect("its data gather");
+        if pending.stand == Stand::Free {
+            pending.stand = Stand::Doomed(Status::TRANSIENT_TRANSPORT_ERROR);
+            self.lose_half(world, tag);
+        }
+    }
+
     /// The data of half a pair are in its slot. The drive hears of it when those of the other half are, too.
     pub(crate) fn submit_fused(&mut self, world: &mut World<'_>, tag: u16) {
         let is_ready = |pending: &Option<Pending>| pending.as_ref().is_some_and(|half| half.stand == Stand::Ready);
@@ -79,7 +91,7 @@ impl Session {
         }
     }
 
-    /// Half a pair fails because its data were damaged: so does the other.
+    /// Half a pair fails for itself: so does the other.
     pub(crate) fn lose_half(&mut self, world: &mut World<'_>, tag: u16) {
         self.fused.first = self.fused.first.filter(|first| *first != tag);
         if let Some(at) = self.fused.pairs.iter().position(|pair| pair.contains(&tag)) {

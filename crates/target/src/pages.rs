@@ -1,6 +1,6 @@
 //! What hosts read of the drive itself: log pages that the subsystem writes for its controllers, and health, of which it tells unasked.
 
-use crate::subsystem::Subsystem;
+use crate::subsystem::{Live, Subsystem};
 use nvme::Role;
 use nvme::spec::log_page;
 use units::{Span, Time};
@@ -11,6 +11,9 @@ pub(crate) const PAGES: [u8; 4] =
 
 /// How often the drive is asked how it is, so that hosts hear of it that do not ask.
 const LOOK_EVERY: Span = Span::from_secs(1);
+
+/// How often it is asked in such a time at most. It goes through all its groups for an answer, on the thread that serves all hosts.
+const LOOKS_MAX: u32 = 16;
 
 impl Subsystem {
     /// A page as it is to be read now.
@@ -30,18 +33,18 @@ impl Subsystem {
 
     /// Puts true figures into such a page of a controller.
     pub(crate) fn refresh_page(&mut self, id: u16, page: u8) {
-        self.drive = self.look();
+        if matches!(page, log_page::ENDURANCE_GROUP | log_page::OCP_HEALTH) {
+            self.refresh();
+        }
         let bytes = self.page(page);
-        if let Some(live) =
-            self.controllers.get_mut(&id).filter(|live| live.controller.settings().role == Role::Storage)
-        {
+        if let Some(live) = self.storage(id) {
             live.controller.set_page(page, bytes);
         }
     }
 
     /// Tells a controller how much of the drive is in use.
     pub(crate) fn refresh_used(&mut self, id: u16) {
-        self.drive = self.look();
+        self.refresh();
         if let Some(live) = self.controllers.get_mut(&id) {
             live.controller.set_used(self.drive.media.used);
         }
@@ -55,24 +58,119 @@ impl Subsystem {
         self.looked_at = now;
         self.keep_news(now);
         self.ask_for_room();
-        let before = self.drive.warnings();
-        self.drive = self.look();
-        if self.drive.warnings() != before {
-            let ids: Vec<u16> = self.controllers.keys().copied().collect();
-            ids.into_iter().for_each(|id| self.show_health(id, now));
+        self.looks = 0;
+        self.refresh();
+        // Each controller knows what its host was told: one that is new, or that another's host has asked before, was told nothing.
+        let ids: Vec<u16> = self.controllers.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.show_health(id, now));
+    }
+
+    /// Asks the drive how it is, unless hosts have had that done too often of late: then it is as it was.
+    fn refresh(&mut self) {
+        if self.looks < LOOKS_MAX {
+            self.looks += 1;
+            self.drive = self.look();
         }
     }
 
     /// Puts true figures into a controller's health page.
     pub(crate) fn refresh_health(&mut self, id: u16, now: Time) {
-        self.drive = self.look();
+        self.refresh();
         self.show_health(id, now);
     }
 
     fn show_health(&mut self, id: u16, now: Time) {
         let page = self.served.health(now, self.drive);
-        if let Some(live) = self.controllers.get_mut(&id) {
+        if let Some(live) = self.storage(id) {
             live.controller.set_health(page);
+        }
+    }
+
+    /// A controller that is no discovery controller: those have no such pages.
+    fn storage(&mut self, id: u16) -> Option<&mut Live> {
+        self.controllers.get_mut(&id).filter(|live| live.controller.settings().role == Role::Storage)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::health::DriveHealth;
+    use crate::port::{Line, Port};
+    use crate::rehearsal::tests::settings;
+    use crate::rehearsal::{Plain, SHAPE, open_to_all};
+    use crate::subsystem::NewController;
+    use nvme::DeviceEvent;
+    use nvme::spec::{DataPointer, Submission, registers};
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    /// A subsystem of a drive whose spare capacity is as given; how often the drive was looked at is counted.
+    fn subsystem() -> (Subsystem, Port, [Arc<AtomicU32>; 2]) {
+        let mut port = Port::new(Arc::new(Plain::new()), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
+        let [spare, looks] = [100, 0].map(|value| Arc::new(AtomicU32::new(value)));
+        let (left, counted) = (spare.clone(), looks.clone());
+        let health = move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            DriveHealth { available_spare: left.load(Ordering::Relaxed) as u8, ..DriveHealth::NEW }
+        };
+        let mut settings = open_to_all(settings());
+        settings.health = Box::new(health);
+        (Subsystem::new(settings, &mut port), port, [spare, looks])
+    }
+
+    fn at(seconds: u64) -> Time {
+        Time::ZERO + Span::from_secs(seconds)
+    }
+
+    /// A host's controller, enabled, with event requests held.
+    fn waiting(subsystem: &mut Subsystem, port: &mut Port) -> u16 {
+        let new = NewController { host: Arc::default(), keep_alive_ms: 0, admin: 0, discovery: None };
+        let id = subsystem.create(new, Time::ZERO).expect("there is room");
+        let live = subsystem.controllers.get_mut(&id).expect("it lives");
+        live.controller.write_property(registers::CC, 0x46_0061);
+        subsystem.obey(port, id, Time::ZERO);
+        for command in [1, 2] {
+            let request = Submission::asynchronous_event_request().with_command_id(command);
+            subsystem.administer(id, &request, &[], Time::ZERO);
+        }
+        id
+    }
+
+    #[test]
+    fn every_host_is_told_of_a_warning_whenever_it_comes_and_whoever_asked_before() {
+        let (mut subsystem, mut port, [spare, _]) = subsystem();
+        let first = waiting(&mut subsystem, &mut port);
+        let second = waiting(&mut subsystem, &mut port);
+        subsystem.watch(at(1));
+        spare.store(5, Ordering::Relaxed);
+        let health = Submission::get_log_page(log_page::HEALTH, 0, 128, DataPointer::default());
+        subsystem.administer(second, &health, &[], at(1));
+        subsystem.watch(at(2));
+        let late = waiting(&mut subsystem, &mut port);
+        subsystem.watch(at(3));
+        for id in [first, second, late] {
+            let told = subsystem.obey(&mut port, id, at(3));
+            assert!(matches!(told[..], [DeviceEvent::HeldCommandDone { result: 0x02_02_01, .. }]), "{id}: {told:?}");
+        }
+        for id in [first, second, late] {
+            subsystem.administer(id, &health, &[], at(3));
+            subsystem.watch(at(4));
+            assert_eq!(subsystem.obey(&mut port, id, at(4)), [], "it is told once");
+        }
+    }
+
+    #[test]
+    fn a_host_that_asks_all_the_time_has_the_drive_looked_at_now_and_then() {
+        let (mut subsystem, mut port, [spare, looks]) = subsystem();
+        let id = waiting(&mut subsystem, &mut port);
+        for second in 1..=3 {
+            subsystem.watch(at(second));
+            spare.store(100 - second as u32, Ordering::Relaxed);
+            subsystem.refresh_health(id, at(second));
+            assert_eq!(u64::from(subsystem.drive.available_spare), 100 - second, "as it is");
+            (0..1000).for_each(|_| subsystem.refresh_used(id));
+            assert_eq!(u64::from(looks.load(Ordering::Relaxed)), second * u64::from(LOOKS_MAX));
         }
     }
 }

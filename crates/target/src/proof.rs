@@ -1,5 +1,6 @@
 //! Messages about who a host is, as commands of a connection bring them. `auth` has what they say.
 
+use crate::port::Gathered;
 use crate::session::{Kind, Session, World};
 use nvme::Movement;
 use nvme::spec::dhchap;
@@ -26,6 +27,20 @@ impl Session {
         Some(if is_sound { Ok((kind, movement(units::Bytes(bytes.into())))) } else { Err(Status::INVALID_FIELD) })
     }
 
+    /// Hears what the host says of who it is. Powers of large numbers take a while, of the thread that serves all hosts: it is at most a
+    /// fifth that goes to them.
+    pub(crate) fn prove(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission, data: Gathered) {
+        if world.now < world.subsystem.proves_from {
+            return self.postpone(tag, data);
+        }
+        let dialogue = self.dialogue.as_mut().expect("it was classified as one");
+        dialogue.take(data.bytes());
+        world.subsystem.proves_from = world.now + dialogue.take_spent() * 5;
+        self.is_ending |= dialogue.has_failed();
+        self.return_tag(tag);
+        self.respond(submission.command_id(), 0, Status::SUCCESS);
+    }
+
     /// Gives the host what it is to hear about who it is. Where it failed, that is the last.
     pub(crate) fn hear(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission, room: usize) {
         let dialogue = self.dialogue.as_mut().expect("it was classified as one");
@@ -38,5 +53,88 @@ impl Session {
                 self.respond(submission.command_id(), 0, Status::SUCCESS);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::auth::{Keys, KnownHost, Pair, Secret};
+    use crate::port::{Line, Port};
+    use crate::rehearsal::tests::settings;
+    use crate::rehearsal::{Plain, SHAPE, open_to_all};
+    use crate::subsystem::Subsystem;
+    use nvme::spec::Sgl;
+    use nvme::spec::dhchap::{COMMON, Negotiate, Offer, message};
+    use nvme::spec::fabrics::{ANY_CONTROLLER, Connect, ConnectRecord};
+    use std::sync::Arc;
+    use units::{Span, Time};
+
+    const HOST: &str = "nqn.2026-11.org.flashloom:known";
+
+    /// A command capsule with its data.
+    fn capsule(command: Submission, data: &[u8]) -> Vec<u8> {
+        let entry = command.with_sgl(Sgl::InCapsule { offset: 0, bytes: data.len() as u32 });
+        let mut unit = vec![4, 0, 72, 72];
+        unit.extend((72 + data.len() as u32).to_le_bytes());
+        unit.extend(entry.0.map(u64::to_le_bytes).concat());
+        [&unit, data].concat()
+    }
+
+    /// Begins a conversation in the largest group.
+    fn negotiation() -> Vec<u8> {
+        let (mut head, mut offer) = (Negotiate::default(), Offer::default());
+        head.set_kind(COMMON).set_id(message::NEGOTIATE).set_offers(1);
+        offer.set_protocol(1).set_hash_count(1).set_hashes([1; 30]).set_group_count(1).set_groups([5; 30]);
+        let message = [head.as_bytes(), offer.as_bytes()].concat();
+        let security = Authentication {
+            protocol: dhchap::PROTOCOL,
+            specific: dhchap::PROTOCOL_SPECIFIC,
+            bytes: message.len() as u32,
+        };
+        capsule(Submission::authentication_send(security), &message)
+    }
+
+    #[test]
+    fn powers_leave_most_of_the_time_to_other_hosts() {
+        let secrets = Pair {
+            host: Secret::parse("DHHC-1:00:ia6zGodOr4SEG0Zzaw398rpY0wqipUWj4jWjUh4HWUz6aQ2n:").expect("a secret"),
+            controller: None,
+        };
+        let mut keys = Keys::default();
+        keys.admit(HOST.into(), KnownHost { secrets: Some(secrets), tls: None });
+        let mut port = Port::new(Arc::new(Plain::new()), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
+        let mut subsystem = Subsystem::new(open_to_all(settings()), &mut port);
+        subsystem.settings.keys = Some(keys);
+        let field = |text: &str| std::array::from_fn(|at| text.as_bytes().get(at).copied().unwrap_or(0));
+        let mut record = ConnectRecord::default();
+        record.set_controller(ANY_CONTROLLER).set_host(field(HOST));
+        record.set_subsystem(field(&subsystem.settings.controller.subsystem));
+        let connect = Connect { format: 0, queue: 0, last_entry: 31, without_flow_control: false, keep_alive_ms: 0 };
+        let mut greeting = vec![0; 128];
+        (greeting[2], greeting[4]) = (128, 128);
+        greeting.extend(capsule(Submission::connect(connect), record.as_bytes()));
+        let mut sessions = [0, 1].map(|at| Session::new(at, "127.0.0.1:4420".parse().expect("an address")));
+        let mut now = Time::ZERO;
+        // What comes back of what comes in.
+        let mut turn = |session: &mut Session, now: Time, bytes: &[u8]| {
+            session.room()[..bytes.len()].copy_from_slice(bytes);
+            session.filled(bytes.len());
+            let mut world = World { subsystem: &mut subsystem, port: &mut port, now };
+            session.work(&mut world);
+            session.announce(&mut world);
+            let answered = session.output().len();
+            session.sent(answered);
+            answered
+        };
+        let [first, second] = &mut sessions;
+        assert_eq!(turn(first, now, &greeting), 128 + 24);
+        assert_eq!(turn(second, now, &greeting), 128 + 24);
+        assert_eq!(turn(first, now, &negotiation()), 24);
+        assert_eq!(turn(second, now, &negotiation()), 0, "it waits");
+        now += Span::from_millis(99);
+        assert_eq!(turn(second, now, &[]), 0, "20 ms were spent a moment ago");
+        now += Span::from_millis(1);
+        assert_eq!(turn(second, now, &[]), 24);
     }
 }

@@ -3,10 +3,11 @@
 //! Everything between a socket and the drive's rings is the code that serves: sessions, the PCIe function, the subsystem.
 
 use crate::guest::{Access, GuestMemory};
+use crate::health::{DriveHealth, MediaHealth, PowerCycles};
 use crate::lifetime::Lifetime;
 use crate::port::{Line, Port, PortShape};
 use crate::session::{Session, World};
-use crate::subsystem::{DriveHealth, MediaHealth, PowerCycles, Subsystem, SubsystemSettings};
+use crate::subsystem::{Subsystem, SubsystemSettings};
 use crate::vfio_user::{Bus, Doorbells, Function, Header, MESSAGE_MAX, Request, serve};
 use nvme::spec::registers::{self, AdminQueueAttributes, Configuration, Doorbell};
 use nvme::spec::{COMPLETION_BYTES, Completion, SUBMISSION_BYTES, Status, Submission};

@@ -1,6 +1,7 @@
 //! A drive whose pages are kept where room can run out: it takes no more writes while there is room left for all that it took.
 
-use crate::subsystem::{DriveHealth, Subsystem};
+use crate::health::DriveHealth;
+use crate::subsystem::Subsystem;
 use nvme::spec::{Fuse, Opcode, Status, Submission};
 
 /// Says whether what keeps the drive's pages has room for more than what the drive may have taken already. Once it has not, it is not

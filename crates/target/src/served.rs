@@ -1,7 +1,7 @@
 //! What the drive has done for its hosts, since it was started and before, as log pages tell it.
 
+use crate::health::{DriveHealth, SPARE_THRESHOLD};
 use crate::lifetime::Lifetime;
-use crate::subsystem::{DriveHealth, SPARE_THRESHOLD};
 use nvme::spec::log_page::{EnduranceGroupPage, HealthPage, OcpHealthPage};
 use nvme::spec::{Completion, Opcode, Submission};
 use std::time::Duration;

@@ -6,9 +6,10 @@ use crate::port::{Port, PortShape};
 use crate::session::{Session, World};
 use crate::subsystem::{Subsystem, SubsystemSettings};
 use crate::tls::{Stream, Tls};
-use mio::net::TcpListener;
+use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use nvme::HostMemory;
+use rustix::net::sockopt;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
@@ -20,6 +21,12 @@ mod tests;
 
 /// Connections at once; one more takes the place of one that is no queue yet, or is closed as soon as it is accepted.
 const CONNECTIONS_MAX: usize = 256;
+
+/// A host that vanished without a word is asked so long after its last, so often, so far apart; each is let go two minutes after it
+/// was there last. One without a keep alive timeout would hold its controller for ever.
+const ASKED_AFTER: Duration = Duration::from_secs(60);
+const ASKED_EVERY: Duration = Duration::from_secs(15);
+const ASKED_TIMES: u32 = 4;
 
 /// How often hosts that are silent, connections that are over and the figures are looked after while there is work.
 const TEND_EVERY: Span = Span::from_millis(1);
@@ -198,7 +205,8 @@ impl Loop {
                 (!connection.session.output().is_empty()).then(|| connection.took + to_take)
             }
         });
-        waits.chain(self.subsystem.next_expiry()).min()
+        let proves = Some(self.subsystem.proves_from).filter(|at| *at > self.now());
+        waits.chain(self.subsystem.next_expiry()).chain(proves).min()
     }
 
     /// Does what there is to do; whether there was anything. What has time is done now and then, or where `is_quiet`.
@@ -284,8 +292,10 @@ impl Loop {
             if self.server.poll.registry().register(&mut stream, token, interest).is_err() {
                 continue;
             }
-            // Without it answers would wait for the host's acknowledgements; a socket that refuses is only slower.
+            // Without these answers would wait for the host's acknowledgements, and a host that vanished would stay: a socket that
+            // refuses serves all the same.
             let _ = stream.set_nodelay(true);
+            let _ = notice_silence(&stream);
             let session = Session::new(at, self.server.advertised.unwrap_or(dialled));
             self.connections[at] = Some(Connection {
                 stream: Stream::new(stream, self.tls.as_ref()),
@@ -376,6 +386,17 @@ impl Loop {
         let Some(connection) = self.connections.get_mut(at).and_then(Option::take) else { return };
         connection.session.leave(&mut self.subsystem);
     }
+}
+
+/// Has the system find out that nobody is at the other end any more, of a connection at rest as of one with data under way.
+fn notice_silence(stream: &TcpStream) -> io::Result<()> {
+    sockopt::set_socket_keepalive(stream, true)?;
+    sockopt::set_tcp_keepidle(stream, ASKED_AFTER)?;
+    sockopt::set_tcp_keepintvl(stream, ASKED_EVERY)?;
+    sockopt::set_tcp_keepcnt(stream, ASKED_TIMES)?;
+    let patience = ASKED_AFTER + ASKED_EVERY * ASKED_TIMES;
+    sockopt::set_tcp_user_timeout(stream, patience.as_millis() as u32)?;
+    Ok(())
 }
 
 impl Connection {

@@ -96,6 +96,8 @@ pub(crate) struct Session {
     pub(crate) joined: Joined,
     /// What the host has to prove, where hosts have to.
     pub(crate) dialogue: Option<Dialogue>,
+    /// Commands that are here whole and are tried again later.
+    postponed: Vec<u16>,
     head: u16,
     without_flow_control: bool,
     pub(crate) pending: Vec<Option<Pending>>,
@@ -123,6 +125,7 @@ impl Session {
             attached: Attached::Nothing,
             joined: Joined { host: Arc::default(), controller: 0, queue: 0, entries: 1 },
             dialogue: None,
+            postponed: Vec::new(),
             head: 0,
             without_flow_control: false,
             pending: vec_of_none(1),
@@ -316,48 +319,56 @@ impl Session {
             return Err(Violation::field(1));
         }
         if part.damaged {
-            let submission = self.pending[usize::from(part.tag)].take().expect("it was found there").submission;
-            self.fail(world, part.tag, &submission, Status::TRANSIENT_TRANSPORT_ERROR);
-            self.lose_half(world, part.tag);
-        } else if part.last {
+            self.spoil(world, part.tag);
+        }
+        if part.last {
             self.start(world, part.tag);
         }
         Ok(())
+    }
+
+    /// A command is tried again later, with its data.
+    pub(crate) fn postpone(&mut self, tag: u16, data: Gathered) {
+        self.pending[usize::from(tag)].as_mut().expect("it is not answered yet").gathered = Some(data);
+        self.postponed.push(tag);
+    }
+
+    /// Tries again what was postponed.
+    pub(crate) fn retry(&mut self, world: &mut World<'_>) {
+        if !self.is_ending {
+            std::mem::take(&mut self.postponed).into_iter().for_each(|tag| self.start(world, tag));
+        }
     }
 
     /// Everything that a command brings is here.
     fn start(&mut self, world: &mut World<'_>, tag: u16) {
         let pending = self.pending[usize::from(tag)].as_mut().expect("it was put there");
         let (submission, data) = (pending.submission, pending.gathered.take());
-        if let Stand::Doomed(status) = pending.stand {
-            return self.fail(world, tag, &submission, status);
+        match pending.stand {
+            Stand::Free | Stand::Ready => {}
+            Stand::Doomed(status) => return self.fail(world, tag, &submission, status),
+            Stand::Forgotten => return self.return_tag(tag),
         }
         match pending.kind {
             Kind::Connect => self.connect(world, tag, &submission, data.expect("a Connect gathers its data")),
             Kind::Admin => self.administer(world, tag, &submission, data.as_ref().map_or(&[], Gathered::bytes)),
-            Kind::Prove => {
-                let dialogue = self.dialogue.as_mut().expect("it was classified as one");
-                dialogue.take(data.expect("a message gathers").bytes());
-                self.is_ending |= dialogue.has_failed();
-                self.return_tag(tag);
-                self.respond(submission.command_id(), 0, Status::SUCCESS);
-            }
+            Kind::Prove => self.prove(world, tag, &submission, data.expect("a message gathers")),
             Kind::Hear(room) => self.hear(world, tag, &submission, room as usize),
-            Kind::Io(admission) => {
+            Kind::Io(ref mut admission) => {
                 let Attached::Io(pair) = &self.attached else { unreachable!("an I/O command on another queue") };
                 let put = match data {
                     Some(data) if admission.opcode.brings_ranges() => {
                         let live = world.subsystem.controllers.get(&self.joined.controller);
                         let controller = live.map(|live| &live.controller).ok_or(Status::COMMAND_SEQUENCE_ERROR);
                         let ranges = controller
-                            .and_then(|it| Copying::take_ranges(it, &submission, &admission, data.words().to_vec()));
+                            .and_then(|it| Copying::take_ranges(it, &submission, admission, data.words().to_vec()));
                         ranges.map(|ranges| match ranges {
                             Ranges::Copying(copying) => pending.copying = Some(copying),
                             Ranges::Drive(words) => world.port.put_ranges(pair, tag, &words),
                         })
                     }
                     Some(data) => put(world.port, pair, tag, admission.guarded.as_ref(), &data),
-                    None => world.port.put_zeros(pair, tag, &admission),
+                    None => world.port.put_zeros(pair, tag, admission),
                 };
                 if let Err(status) = put {
                     self.fail(world, tag, &submission, status);
@@ -405,11 +416,12 @@ impl Session {
         });
     }
 
-    /// Takes what the drive has completed, as far as the host takes its answers. It comes before [`Session::work`].
+    /// Takes what the drive has completed, as far as the host takes its answers. It comes before [`Session::work`]. Behind a
+    /// termination nothing is answered: what comes back then frees its slot.
     pub(crate) fn reap(&mut self, world: &mut World<'_>) {
         self.is_stalled = false;
         loop {
-            if self.is_backed_up() {
+            if self.is_backed_up() && !self.is_ending {
                 self.is_stalled = true;
                 return;
             }
@@ -426,6 +438,9 @@ impl Session {
         let bytes = admission.bytes();
         let Attached::Io(pair) = &mut self.attached else { unreachable!("it was reaped from there") };
         world.subsystem.served.end(world.now, pair.id(), admission.opcode, bytes, completion);
+        if self.is_ending {
+            return pair.give_back(slot);
+        }
         let command = pending.submission.command_id();
         let mut status = completion.status();
         if let Some(copying) = pending.copying.as_mut().filter(|_| status.is_success()) {

@@ -2,6 +2,7 @@
 
 use crate::auth::{Dialogue, Keys};
 use crate::chores::{Chores, TestResult};
+use crate::health::DriveHealth;
 use crate::kept::KeepTable;
 use crate::lifetime::{KeepLifetime, Lifetime};
 use crate::metrics::Figures;
@@ -12,7 +13,6 @@ use crate::rest::KeepShutDown;
 use crate::room::{HasRoom, Room};
 use crate::served::Served;
 use nvme::spec::fabrics::DISCOVERY_SUBSYSTEM;
-use nvme::spec::log_page::warning;
 use nvme::spec::{ALL_NAMESPACES, AdminOpcode, Completion, Opcode, Status, Submission, log_page};
 use nvme::{AdminReply, Controller, ControllerSettings, DeviceEvent, Namespaces, Role, Transport};
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,87 +57,6 @@ pub struct SubsystemSettings {
     /// Blocks of the drive in the unit that it maps.
     pub unit_blocks: u64,
 }
-
-/// How the drive is, beyond what goes through the front end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DriveHealth {
-    /// How much of the endurance is used, in per cent.
-    pub percentage_used: u8,
-    /// How much of the spare capacity is left, in per cent.
-    pub available_spare: u8,
-    /// Whether it takes no more writes.
-    pub read_only: bool,
-    /// What its media have done.
-    pub media: MediaHealth,
-    /// How often it was switched on.
-    pub power: PowerCycles,
-}
-
-/// How often a drive was switched on and off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PowerCycles {
-    /// Times that it was switched on, this one included.
-    pub count: u64,
-    /// Times before this one that it did not end in order.
-    pub unsafe_shutdowns: u64,
-}
-
-impl PowerCycles {
-    /// Of a drive that nothing is known of before this time.
-    pub const FIRST: PowerCycles = PowerCycles { count: 1, unsafe_shutdowns: 0 };
-}
-
-/// What the media of the drive have done and what they are like.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MediaHealth {
-    /// Bytes programmed.
-    pub written: u128,
-    /// Bytes read.
-    pub read: u128,
-    /// Bytes that can be programmed in the life of the drive; 0 is not known.
-    pub endurance: u128,
-    /// Bytes of logical pages that are on flash, zeroes that a deallocation left among them.
-    pub used: u64,
-    /// Blocks that are used no more.
-    pub bad_blocks: u64,
-    /// Pages that could not be read.
-    pub uncorrectable: u64,
-    /// Pages that were read again at another level.
-    pub retries: u64,
-    /// The fewest and the most erases of a block.
-    pub erases: (u32, u32),
-    /// Free blocks, in per cent.
-    pub free_blocks: u8,
-}
-
-impl DriveHealth {
-    pub(crate) const NEW: DriveHealth = DriveHealth {
-        percentage_used: 0,
-        available_spare: 100,
-        read_only: false,
-        media: MediaHealth {
-            written: 0,
-            read: 0,
-            endurance: 0,
-            used: 0,
-            bad_blocks: 0,
-            uncorrectable: 0,
-            retries: 0,
-            erases: (0, 0),
-            free_blocks: 100,
-        },
-        power: PowerCycles::FIRST,
-    };
-
-    /// Bits of the critical warning (Base §5.16.1.3).
-    pub(crate) fn warnings(self) -> u8 {
-        let spare = if self.available_spare < SPARE_THRESHOLD { warning::SPARE } else { 0 };
-        spare | if self.read_only { warning::READ_ONLY } else { 0 }
-    }
-}
-
-/// Spare capacity below which there is a warning, in per cent.
-pub(crate) const SPARE_THRESHOLD: u8 = 10;
 
 /// How many I/O queues a controller may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,6 +127,10 @@ pub(crate) struct Subsystem {
     pub(crate) orphans: Vec<Orphan>,
     pub(crate) drive: DriveHealth,
     pub(crate) looked_at: Time,
+    /// How often hosts had the drive looked at since.
+    pub(crate) looks: u32,
+    /// From when on a message about who a host is is worked on again.
+    pub(crate) proves_from: Time,
     next_controller: u16,
     pub(crate) own: QueuePair,
     /// The namespaces of all controllers.
@@ -252,6 +175,8 @@ impl Subsystem {
             orphans: Vec::new(),
             drive: DriveHealth::NEW,
             looked_at: Time::ZERO,
+            looks: 0,
+            proves_from: Time::ZERO,
             next_controller: 1,
             own,
             flushing: BTreeSet::new(),
@@ -323,8 +248,9 @@ impl Subsystem {
         Some(id)
     }
 
-    /// What a controller waited for is forgotten.
+    /// A controller is reset, or gone: what it waited for is forgotten.
     fn forget_waiting(&mut self, id: u16) {
+        self.chores.on_reset(id);
         let is_its = |flush: &Flush| match flush {
             Flush::ShutDown(of) => *of == id,
             Flush::Settle(settling) => settling.controller == id,
@@ -449,9 +375,12 @@ impl Subsystem {
                     self.settling.push(Settling { controller: id, command_id });
                     self.settle(port, now);
                 }
-                DeviceEvent::Erase { namespace, piece } => self.erase(port, id, namespace, piece, now),
-                DeviceEvent::SelfTest { extended, namespace } => self.begin_test(port, extended, namespace, now),
-                DeviceEvent::SelfTestEnded => self.chores.end_test(TestResult::Ended, now),
+                DeviceEvent::Erase { namespace, piece, deletes } => {
+                    self.chores.on_erasing(namespace, deletes);
+                    self.erase(port, id, namespace, piece, now);
+                }
+                DeviceEvent::SelfTest { extended, namespace } => self.begin_test(port, id, extended, namespace, now),
+                DeviceEvent::SelfTestEnded => self.chores.end_test(TestResult::Ended),
                 DeviceEvent::SubsystemReset => self.reset_all(),
                 // What features say is read where it is needed.
                 DeviceEvent::FeatureChanged(_) => {}
@@ -500,8 +429,15 @@ impl Subsystem {
 
     fn flush(&mut self, port: &mut Port, who: Flush, now: Time) {
         self.to_flush.insert(who);
-        if self.flushing.is_empty() {
-            let slot = self.own.take_slot().expect("no other flush is under way");
+        self.begin_flush(port, now);
+    }
+
+    /// Begins a flush for all who wait for one, if none is under way and there is a slot for it.
+    fn begin_flush(&mut self, port: &mut Port, now: Time) {
+        if !self.flushing.is_empty() || self.to_flush.is_empty() {
+            return;
+        }
+        if let Some(slot) = self.own.take_slot() {
             self.flushing = std::mem::take(&mut self.to_flush);
             self.flush_slot = Some(slot);
             self.served.begin(now, (self.own.id(), slot), 0);
@@ -524,6 +460,7 @@ impl Subsystem {
             }
         }
         self.settle(port, now);
+        self.begin_flush(port, now);
         self.go_on(port, now);
     }
 
@@ -548,9 +485,7 @@ impl Subsystem {
                 Flush::Nobody => {}
             }
         }
-        if let Some(next) = self.to_flush.pop_first() {
-            self.flush(port, next, now);
-        }
+        self.begin_flush(port, now);
     }
 
     /// What a watcher may know of it.

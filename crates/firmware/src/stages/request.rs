@@ -273,15 +273,16 @@ impl Request {
         }
     }
 
-    /// How many pages it has from its beginning, once nothing is wanted any more.
-    pub(crate) fn pages(&self, drive: &Drive, lists: &Words) -> u32 {
+    /// How many pages it has from its beginning, once nothing is wanted any more. Ranges may overlap: they can have more than the drive.
+    pub(crate) fn pages(&self, drive: &Drive, lists: &Words) -> u64 {
         if self.opcode == Opcode::Copy {
             let mut rest = self.clone();
             let steps = std::iter::from_fn(|| rest.next_step(drive, lists));
-            return u32::from(self.step.is_some()) + steps.count() as u32;
+            return u64::from(self.step.is_some()) + steps.count() as u64;
         }
         let later = (self.next_range..self.card.ranges).map(|index| self.stretch_of(drive, self.range(lists, index)));
-        later.chain([self.stretch]).map(|stretch| end_page(drive, stretch) - drive.page_of(stretch.0).0).sum()
+        let pages = |stretch| u64::from(end_page(drive, stretch) - drive.page_of(stretch.0).0);
+        later.chain([self.stretch]).map(pages).sum()
     }
 
     /// How many of the steps of a Copy write.
@@ -380,4 +381,64 @@ fn pieces(plan: &PrpPlan, offset: Bytes, bytes: u64, list: &[u64]) -> ([HostAddr
     let pieces = plan.resolve(offset, Bytes(bytes), list);
     let second = pieces.second.map_or((HostAddress(0), 0), |piece| (piece.at, piece.bytes.0 as u32));
     ([pieces.first.at, second.0], [pieces.first.bytes.0 as u32, second.1])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::DriveShape;
+    use crate::drive::LbaFormat;
+    use crate::stages::entry::card;
+    use flash::{CellKind, Geometry, Shape};
+    use nvme::spec::DataPointer;
+    use stage::SharedMemory;
+    use units::QueueId;
+
+    /// A drive of two tebibytes, of which a namespace has half.
+    fn drive() -> Drive {
+        let shape = Shape {
+            channels: 16,
+            packages_per_channel: 1,
+            dies_per_package: 8,
+            planes_per_die: 4,
+            blocks_per_plane: 2048,
+            pages_per_block: 512,
+            page: Bytes(4096),
+            oob: Bytes(224),
+            kind: CellKind::Mlc,
+        };
+        let shape = DriveShape {
+            geometry: Geometry::new(shape).expect("an array"),
+            namespaces: vec![1 << 31],
+            format: LbaFormat::B512,
+            bad_blocks: Vec::new(),
+            queues: 1,
+            queue_entries: 64,
+            transfer_sectors: 2048,
+            sector_words: 1,
+            tags: false,
+            write_through: false,
+            protected: false,
+            keeps_journal: false,
+        };
+        Drive::new(shape, 0).expect("a drive")
+    }
+
+    /// Sixteen times all of a namespace of 2^28 pages: as many pages as 32 bits count, which is 0 again.
+    #[test]
+    fn ranges_that_overlap_have_more_pages_than_the_drive() {
+        let (drive, lists) = (drive(), SharedMemory::default().wide(256 * DsmRange::WORDS));
+        let pointer = DataPointer { prp1: HostAddress(0x1000), prp2: HostAddress(0) };
+        for (ranges, pages) in [(1, 1 << 28), (16, 1 << 32), (256, 1 << 36)] {
+            for at in 0..ranges as usize {
+                let range = DsmRange { attributes: 0, blocks: 1 << 31, slba: 0 };
+                lists.write(at * DsmRange::WORDS, &range.encode());
+            }
+            let entry = Submission::dataset_management(1, ranges, pointer);
+            let (card, _) = card(&drive, QueueId(1), &entry);
+            let mut request = Request::new(&drive, card, &entry, 0);
+            request.take(&drive, &lists, 0, 0);
+            assert_eq!((request.status, request.pages(&drive, &lists)), (Status::SUCCESS, pages), "{ranges} ranges");
+        }
+    }
 }

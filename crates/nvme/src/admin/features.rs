@@ -41,6 +41,9 @@ const EXTENDED_HOST_ID: u32 = 1;
 /// DULBE of Error Recovery: reads of deallocated blocks are errors, which no namespace offers (NVM §4.1.3.2).
 const DEALLOCATED_ARE_ERRORS: u32 = 1 << 16;
 
+/// TMPSEL of Temperature Threshold: which temperature is meant (Base §5.27.1.3).
+const TEMPERATURES: u32 = 0xf << 16;
+
 /// The bits of dword 11 that a feature of a single value keeps.
 const fn kept_bits(feature: FeatureId) -> u32 {
     match feature {
@@ -160,14 +163,18 @@ impl Features {
             FeatureId::KeepAliveTimer => self.keep_alive.is_some(),
             FeatureId::HostIdentifier => self.has_host,
             FeatureId::InterruptVectorConfiguration => usize::from(dword11 as u16) < self.exempt.len(),
-            // TMPSEL 0 is the composite temperature, the only sensor; THSEL 0 is over and 1 under.
-            FeatureId::TemperatureThreshold => dword11 >> 16 & 0xf == 0 && dword11 >> 20 & 3 <= 1,
+            // TMPSEL 0 is the composite temperature, the only one there is; THSEL 0 is over and 1 under.
+            FeatureId::TemperatureThreshold => dword11 & TEMPERATURES == 0 && dword11 >> 20 & 3 <= 1,
             _ => true,
         };
         if there { Ok(()) } else { Err(Status::INVALID_FIELD) }
     }
 
-    fn set(&mut self, feature: FeatureId, dword11: u32) -> Result<(), Status> {
+    fn set(&mut self, feature: FeatureId, mut dword11: u32) -> Result<(), Status> {
+        if feature == FeatureId::TemperatureThreshold && dword11 & TEMPERATURES == TEMPERATURES {
+            // All temperatures there are, which can be set at once and not read (Base §5.27.1.3).
+            dword11 &= !TEMPERATURES;
+        }
         self.check(feature, dword11)?;
         match feature {
             FeatureId::TemperatureThreshold => self.temperatures[(dword11 >> 20 & 1) as usize] = dword11 as u16,

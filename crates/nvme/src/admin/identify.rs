@@ -77,7 +77,8 @@ impl Controller {
             identify::INDEPENDENT_NAMESPACE => {
                 namespace()?;
                 let mut space = IndependentNamespace::default();
-                space.set_state(NAMESPACE_READY).set_sharing(u8::from(self.settings.is_shared())).as_bytes().to_vec()
+                space.set_state(NAMESPACE_READY).set_sharing(u8::from(self.settings.is_shared()));
+                space.set_endurance_group(self.has_group().into()).as_bytes().to_vec()
             }
             identify::COMMAND_SETS if self.names_this(submission) => 1u64.to_le_bytes().to_vec(),
             // What the NVM command set says of a namespace is all zero: guards have 16 bits, and tags no storage part.

@@ -114,7 +114,8 @@ impl Controller {
         }
         for &namespace in &ids {
             let piece = self.namespaces.begin_change(namespace, change).expect("it was looked at");
-            self.events.push_back(DeviceEvent::Erase { namespace, piece });
+            let deletes = change == Change::Deleted;
+            self.events.push_back(DeviceEvent::Erase { namespace, piece, deletes });
         }
         self.events.push_back(DeviceEvent::NamespacesChanged);
         self.erasing = Some((submission.command_id(), BTreeSet::from_iter(ids)));

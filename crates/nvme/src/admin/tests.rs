@@ -130,6 +130,11 @@ fn identify_tells_what_the_settings_say() {
     for cns in [identify::COMMAND_SET_CONTROLLER, identify::COMMAND_SET_NAMESPACE, identify::INDEPENDENT_NAMESPACE] {
         assert_eq!(data(&mut controller, Submission::identify(cns, 1, NOWHERE)).len(), 4096);
     }
+    let mut group = |of: u8, at| data(&mut controller, Submission::identify(of, 1, NOWHERE))[at];
+    assert_eq!((group(identify::NAMESPACE, 102), group(identify::INDEPENDENT_NAMESPACE, 12)), (0, 0));
+    controller.set_page(log_page::ENDURANCE_GROUP, vec![0; 512]);
+    let mut group = |of: u8, at| data(&mut controller, Submission::identify(of, 1, NOWHERE))[at];
+    assert_eq!((group(identify::NAMESPACE, 102), group(identify::INDEPENDENT_NAMESPACE, 12)), (1, 1));
     for namespace in [0, 2, u32::MAX] {
         let identify = Submission::identify(identify::NAMESPACE, namespace, NOWHERE);
         assert_eq!(status(&mut controller, identify), Status::INVALID_NAMESPACE);
@@ -283,6 +288,8 @@ fn features_are_what_they_were_set_to() {
         (FeatureId::InterruptVectorConfiguration, 7, 0x1_0007, 0x1_0007),
         (FeatureId::InterruptVectorConfiguration, 8, 0x8, 0x8),
         (FeatureId::TemperatureThreshold, 1 << 20, 1 << 20 | 280, 280),
+        (FeatureId::TemperatureThreshold, 1 << 20, 0x1f << 16 | 270, 270),
+        (FeatureId::TemperatureThreshold, 0, 0xf << 16 | 360, 360),
         (FeatureId::WriteAtomicity, 0, 1, 1),
     ] {
         result(&mut controller, Submission::set_features(feature, value));
@@ -301,6 +308,9 @@ fn features_are_what_they_were_set_to() {
         (set(FeatureId::KeepAliveTimer, 5000), Status::INVALID_FIELD),
         (set(FeatureId::InterruptVectorConfiguration, 65), Status::INVALID_FIELD),
         (set(FeatureId::NumberOfQueues, 0xffff), Status::INVALID_FIELD),
+        (set(FeatureId::TemperatureThreshold, 0x2f << 16), Status::INVALID_FIELD),
+        (set(FeatureId::TemperatureThreshold, 1 << 16), Status::INVALID_FIELD),
+        (get(FeatureId::TemperatureThreshold, 0xf << 16), Status::INVALID_FIELD),
         (set(FeatureId::AsynchronousEventConfiguration, 1 << 9), Status::INVALID_FIELD),
         (set(FeatureId::Arbitration, 0).with_dword(10, 1 << 31 | 1), Status::FEATURE_NOT_SAVEABLE),
         (set(FeatureId::Arbitration, 0).with_dword(10, 0x7f), Status::INVALID_FIELD),
@@ -414,6 +424,28 @@ fn event_requests_are_held_until_there_is_something_to_tell() {
     assert_eq!(result(&mut controller, Submission::abort(QueueId(0), 3)), 0);
     assert_eq!(controller.next_event(), done(3, 0, Status::ABORT_REQUESTED));
     assert_eq!(result(&mut controller, Submission::abort(QueueId(1), 3)), 1);
+}
+
+/// Requests and events go with a reset, and what comes next may be another host's driver.
+#[test]
+fn a_warning_that_stands_is_told_again_after_a_reset() {
+    let mut controller = ready();
+    let mut hot = HealthPage::default();
+    hot.set_temperature(343);
+    for id in [1, 2] {
+        let request = Submission::asynchronous_event_request().with_command_id(id);
+        assert_eq!(controller.admin(&request), AdminReply::Held);
+        controller.set_health(hot.clone());
+        let event = controller.next_event();
+        let done = DeviceEvent::HeldCommandDone { command_id: id, result: 0x02_01_01, status: Status::SUCCESS };
+        assert_eq!(event, Some(done));
+        controller.write_property(registers::CC, 0);
+        while controller.next_event().is_some() {}
+        controller.on_stopped();
+        controller.write_property(registers::CC, Configuration::ENABLE.0);
+        controller.on_started();
+        while controller.next_event().is_some() {}
+    }
 }
 
 /// A reset forgets a Format whose erasing goes on; its end is not that of the next one.

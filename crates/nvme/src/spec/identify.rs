@@ -219,6 +219,8 @@ layout! {
     IndependentNamespace[4096] {
         /// Bit 0: several controllers may have it at once (NMIC).
         sharing, set_sharing: u8 = 1;
+        /// Its endurance group; 0 is none (ENDGID).
+        endurance_group, set_endurance_group: u16 = 12;
         /// Bit 0: the namespace is ready (NSTAT).
         state, set_state: u8 = 14;
     }

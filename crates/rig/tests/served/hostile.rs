@@ -19,7 +19,7 @@ const RANGE: u16 = 4;
 const LIMIT: u16 = 5;
 const PARAMETER: u16 = 6;
 
-fn unit(kind: u8, flags: u8, header: u8, begin: u8, whole: u32, rest: &[u8]) -> Vec<u8> {
+pub(crate) fn unit(kind: u8, flags: u8, header: u8, begin: u8, whole: u32, rest: &[u8]) -> Vec<u8> {
     let mut unit = vec![kind, flags, header, begin];
     unit.extend_from_slice(&whole.to_le_bytes());
     unit.extend_from_slice(rest);

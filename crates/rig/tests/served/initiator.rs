@@ -125,6 +125,14 @@ impl Queue {
         self.send_unit(4, 0, &entry, inline);
     }
 
+    /// The identifier of a command that the test sends by hand and waits for.
+    pub(crate) fn expect_next(&mut self) -> u16 {
+        let id = self.next_id;
+        self.next_id += 1;
+        self.flights.insert(id, Flight::default());
+        id
+    }
+
     fn read(&mut self, bytes: usize) -> Result<Vec<u8>, Over> {
         let mut buffer = vec![0; bytes];
         match self.stream.read_exact(&mut buffer) {

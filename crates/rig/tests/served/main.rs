@@ -2,6 +2,7 @@
 
 mod commands;
 mod conversations;
+mod damaged;
 mod hostile;
 mod in_time;
 mod initiator;

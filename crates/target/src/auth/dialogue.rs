@@ -7,9 +7,14 @@ use nvme::spec::Status;
 use nvme::spec::dhchap::{
     COMMON, Challenge, DHCHAP, FAILED, Negotiate, Offer, Outcome, Reply, Success1, explanation, message,
 };
+use units::Span;
 
 /// PROTOCOL of an [`Offer`].
 const DH_HMAC_CHAP: u8 = 1;
+
+/// Conversations that a host may begin before it has proved to be who it says: each may cost the thread that serves all hosts a power
+/// in a large group.
+const BEGINNINGS_MAX: u32 = 3;
 
 /// Where the conversation is.
 #[derive(Debug)]
@@ -44,6 +49,10 @@ pub(crate) struct Dialogue {
     transaction: u16,
     outgoing: Option<Vec<u8>>,
     is_proved: bool,
+    /// Conversations begun since the last that proved it.
+    beginnings: u32,
+    /// What powers have taken since that was asked for.
+    spent: Span,
 }
 
 /// A message that does not fit, by its explanation.
@@ -54,7 +63,28 @@ impl Dialogue {
     pub(crate) fn new(secrets: Pair, host: &str, subsystem: &str) -> Self {
         let (host, subsystem) = (host.into(), subsystem.into());
         let state = State::Silent;
-        Dialogue { secrets, host, subsystem, state, transaction: 0, outgoing: None, is_proved: false }
+        Dialogue {
+            secrets,
+            host,
+            subsystem,
+            state,
+            transaction: 0,
+            outgoing: None,
+            is_proved: false,
+            beginnings: 0,
+            spent: Span::ZERO,
+        }
+    }
+
+    /// What powers have taken since this was asked for, about.
+    pub(crate) fn take_spent(&mut self) -> Span {
+        std::mem::take(&mut self.spent)
+    }
+
+    /// It is proved who the host is.
+    fn succeed(&mut self) {
+        self.state = State::Silent;
+        (self.is_proved, self.beginnings) = (true, 0);
     }
 
     /// Whether the host is who it says.
@@ -75,9 +105,7 @@ impl Dialogue {
             ([COMMON, message::NEGOTIATE, ..], _) => self.negotiate(bytes),
             ([DHCHAP, message::REPLY, ..], State::Challenged(asked)) => self.judge(bytes, &asked),
             ([DHCHAP, message::SUCCESS2, ..], State::Answered) => {
-                self.state = State::Silent;
-                self.is_proved = true;
-                return;
+                return self.succeed();
             }
             ([COMMON, message::FAILURE2, ..], _) => {
                 self.outgoing = None;
@@ -109,6 +137,10 @@ impl Dialogue {
     fn negotiate(&mut self, bytes: &[u8]) -> Result<Vec<u8>, Refused> {
         let wishes = Negotiate::from_bytes(bytes);
         self.transaction = wishes.transaction();
+        if self.beginnings == BEGINNINGS_MAX {
+            return Err(explanation::MESSAGE);
+        }
+        self.beginnings += 1;
         let offers = bytes.get(Negotiate::BYTES..).unwrap_or_default().chunks_exact(Offer::BYTES);
         let mut offers = offers.take(wishes.offers().into()).map(Offer::from_bytes);
         let offer = offers.find(|offer| offer.protocol() == DH_HMAC_CHAP).ok_or(explanation::PROTOCOL)?;
@@ -132,6 +164,7 @@ impl Dialogue {
         }
         asked.sequence = u32::from_le_bytes(sequence).max(1);
         let value = group.public(&asked.exponent);
+        self.spent += group.cost();
         let mut head = Challenge::default();
         head.set_kind(DHCHAP).set_id(message::CHALLENGE).set_transaction(self.transaction);
         head.set_length(hash.bytes() as u8).set_hash(hash.id()).set_group(group.id);
@@ -151,6 +184,7 @@ impl Dialogue {
         let parts = bytes.get(Reply::BYTES..whole).filter(|_| is_sound).ok_or(explanation::PAYLOAD)?;
         let (response, parts) = parts.split_at(length);
         let (challenge, value) = parts.split_at(length);
+        self.spent += asked.group.cost();
         let shared = match asked.group.bytes() {
             0 => None,
             _ => Some(asked.group.shared(&asked.exponent, value).ok_or(explanation::PAYLOAD)?),
@@ -165,8 +199,7 @@ impl Dialogue {
         head.set_kind(DHCHAP).set_id(message::SUCCESS1).set_transaction(asked.transaction);
         head.set_length(length as u8);
         if reply.challenges() == 0 {
-            self.state = State::Silent;
-            self.is_proved = true;
+            self.succeed();
             return Ok(head.as_bytes().to_vec());
         }
         let secret = self.secrets.controller.as_ref().ok_or(explanation::AUTHENTICATION)?;

@@ -1,6 +1,8 @@
 //! The Diffie-Hellman groups of DH-HMAC-CHAP (Base figure 452): those of RFC 7919, whose primes are made from e.
 
 use num_bigint::BigUint;
+use std::sync::OnceLock;
+use units::Span;
 
 /// A group that both ends know; the null group has no exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,14 +26,28 @@ pub(crate) const GROUPS: [Group; 6] = [
 /// Bytes of an exponent: twice the strength of the largest group (RFC 7919 §5.2).
 pub(crate) const EXPONENT_BYTES: usize = 50;
 
+/// What a power in the group of 8,192 bits took where it was measured, rounded up.
+const LARGEST_POWER: Span = Span::from_millis(20);
+
 impl Group {
+    /// What a power takes, about: exponents are equally long, so it goes by the square of the bits.
+    pub(crate) fn cost(self) -> Span {
+        LARGEST_POWER * u64::from(self.bits).pow(2) / 8192u64.pow(2)
+    }
+
     /// Bytes of its values.
     pub(crate) fn bytes(self) -> usize {
         self.bits as usize / 8
     }
 
+    /// The prime, which is worked out when it is first asked for.
+    fn prime(self) -> &'static BigUint {
+        static PRIMES: [OnceLock<BigUint>; GROUPS.len()] = [const { OnceLock::new() }; GROUPS.len()];
+        PRIMES[usize::from(self.id)].get_or_init(|| self.work_out())
+    }
+
     /// p = 2^b - 2^(b-64) + (floor(2^(b-130) e) + offset) 2^64 - 1.
-    fn prime(self) -> BigUint {
+    fn work_out(self) -> BigUint {
         let one = || BigUint::from(1u8);
         let middle = euler(self.bits - 130) + self.offset;
         (one() << self.bits) - (one() << (self.bits - 64)) + (middle << 64) - one()
@@ -42,14 +58,14 @@ impl Group {
         if self.bits == 0 {
             return Vec::new();
         }
-        self.padded(&BigUint::from(2u8).modpow(&BigUint::from_bytes_be(exponent), &self.prime()))
+        self.padded(&BigUint::from(2u8).modpow(&BigUint::from_bytes_be(exponent), self.prime()))
     }
 
     /// What both ends know of their exponents; `None` for a value of the other end that gives one's own away.
     pub(crate) fn shared(self, exponent: &[u8], theirs: &[u8]) -> Option<Vec<u8>> {
         let (prime, theirs) = (self.prime(), BigUint::from_bytes_be(theirs));
-        let is_safe = theirs > BigUint::from(1u8) && theirs < &prime - 1u8;
-        is_safe.then(|| self.padded(&theirs.modpow(&BigUint::from_bytes_be(exponent), &prime)))
+        let is_safe = theirs > BigUint::from(1u8) && theirs < prime - 1u8;
+        is_safe.then(|| self.padded(&theirs.modpow(&BigUint::from_bytes_be(exponent), prime)))
     }
 
     fn padded(self, value: &BigUint) -> Vec<u8> {
@@ -91,8 +107,8 @@ mod tests {
             assert!(text.starts_with("ffffffffffffffffadf85458a2bb4a9aafdc5620273d3cf1"), "{text}");
             assert!(text.ends_with(end), "{text}");
             if group.bits < 4096 {
-                let half = (&prime - 1u8) >> 1;
-                assert_eq!(BigUint::from(4u8).modpow(&half, &prime), BigUint::from(1u8));
+                let half = (prime - 1u8) >> 1;
+                assert_eq!(BigUint::from(4u8).modpow(&half, prime), BigUint::from(1u8));
             }
         }
     }
@@ -104,7 +120,7 @@ mod tests {
         let shared = group.shared(&mine, &group.public(&theirs));
         assert_eq!(shared, group.shared(&theirs, &group.public(&mine)));
         assert_eq!(shared.expect("a good value").len(), 256);
-        for weak in [BigUint::ZERO, BigUint::from(1u8), group.prime() - 1u8, group.prime()] {
+        for weak in [BigUint::ZERO, BigUint::from(1u8), group.prime() - 1u8, group.prime().clone()] {
             assert_eq!(group.shared(&mine, &weak.to_bytes_be()), None);
         }
         assert!(GROUPS[5].public(&mine).is_empty());

@@ -40,3 +40,20 @@ fn a_drive_ends_while_its_time_has_room() {
     attended.turn(Duration::ZERO).expect("the system lets it poll");
     assert!(attended.ending.is_some() && attended.ended.outlived);
 }
+
+/// Where the other end is gone without a word, no packet comes that a server could wait for: the system has to ask.
+#[test]
+fn hosts_that_vanish_are_found_out_by_the_system() {
+    let mut attended = attended();
+    let _host = std::net::TcpStream::connect(attended.server.address()).expect("it listens");
+    while attended.connections.is_empty() {
+        attended.turn(Duration::from_millis(10)).expect("the system lets it poll");
+    }
+    let Some(Connection { stream: Stream::Plain(socket), .. }) = &attended.connections[0] else {
+        panic!("a connection without TLS")
+    };
+    assert_eq!(sockopt::socket_keepalive(socket), Ok(true));
+    let (idle, every) = (sockopt::tcp_keepidle(socket).unwrap(), sockopt::tcp_keepintvl(socket).unwrap());
+    assert_eq!(idle + every * sockopt::tcp_keepcnt(socket).unwrap(), Duration::from_secs(120));
+    assert_eq!(sockopt::tcp_user_timeout(socket), Ok(120_000));
+}

@@ -1,6 +1,6 @@
 //! A Connect that has come whole: the connection becomes a queue, now or when what came before is over.
 
-use super::{Attached, Kind, Pending, Session, World, vec_of_none};
+use super::{Attached, Session, World, vec_of_none};
 use crate::admin::queues_left;
 use crate::connect::{Arrival, Joined, Refusal, join, must_wait};
 use crate::port::Gathered;
@@ -8,27 +8,15 @@ use nvme::spec::fabrics::{self, ConnectRecord, FabricsCommand};
 use nvme::spec::{Status, Submission};
 
 impl Session {
-    /// Tries a Connect again that has to wait.
-    pub(crate) fn retry(&mut self, world: &mut World<'_>) {
-        let waits = |pending: &Pending| {
-            pending.kind == Kind::Connect && pending.gathered.as_ref().is_some_and(Gathered::is_whole)
-        };
-        if matches!(self.attached, Attached::Nothing) && self.pending[0].as_ref().is_some_and(waits) {
-            self.start(world, 0);
-        }
-    }
-
     pub(super) fn connect(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission, data: Gathered) {
         let Ok(FabricsCommand::Connect(connect)) = FabricsCommand::of(submission) else {
             unreachable!("it was classified as one")
         };
         let record = &ConnectRecord::from_bytes(data.bytes());
-        let place = &mut self.pending[usize::from(tag)];
         if must_wait(world.subsystem, connect, record) {
-            place.as_mut().expect("it is not answered yet").gathered = Some(data);
-            return;
+            return self.postpone(tag, data);
         }
-        *place = None;
+        self.pending[usize::from(tag)] = None;
         let queues_left = queues_left(world.port);
         let pair = if connect.queue == 0 { None } else { world.port.take_pair() };
         let (connection, parties) = (self.connection, self.parties.as_ref());

@@ -232,7 +232,7 @@ impl Function {
     ) -> Result<Admitted, Status> {
         let live = world.subsystem.controllers.get(&self.controller_id());
         let controller = &live.ok_or(Status::COMMAND_SEQUENCE_ERROR)?.controller;
-        let admission = controller.admit(submission)?;
+        let mut admission = controller.admit(submission)?;
         let place = &mut queue.places[usize::from(slot)];
         let (bytes, to_host) = (admission.bytes(), matches!(admission.movement, Movement::ToHost(_)));
         if admission.movement == Movement::Nothing {
@@ -255,7 +255,7 @@ impl Function {
         let into = &mut self.scratch.as_mut_bytes()[..bytes];
         place.read(&self.guest, into).map_err(|Unmapped| Status::DATA_TRANSFER_ERROR)?;
         if admission.opcode.brings_ranges() {
-            match Copying::take_ranges(controller, submission, &admission, self.scratch.clone())? {
+            match Copying::take_ranges(controller, submission, &mut admission, self.scratch.clone())? {
                 Ranges::Copying(copying) => {
                     return Ok(Admitted { copying: Some(copying), ..Admitted::by_slot(admission) });
                 }

@@ -215,21 +215,22 @@ impl Fetcher {
         }
     }
 
-    /// How many sub-requests the first command has: one at least, which tells Post of it.
+    /// How many sub-requests the first command has: one at least, which tells Post of it. Ranges to deallocate can overlap and have more
+    /// pages than that counts; those beyond stay as they are, for to deallocate is advice.
     fn count(&self) -> u32 {
         let request = &self.commands[0];
         let pages = match request.opcode {
             _ if request.status != Status::SUCCESS => 0,
             // And the fence behind them.
-            Opcode::Flush => self.pilot.dirty_count() + 1,
+            Opcode::Flush => u64::from(self.pilot.dirty_count()) + 1,
             _ => request.pages(&self.drive, &self.tables.lists),
         };
         let through = match request.opcode {
             _ if !request.card.fua || !request.changes_media() => 0,
-            Opcode::Copy => request.clone().deposits(&self.drive, &self.tables.lists),
+            Opcode::Copy => u64::from(request.clone().deposits(&self.drive, &self.tables.lists)),
             _ => pages,
         };
-        (pages + through).max(1)
+        u32::try_from(pages + through).unwrap_or(u32::MAX).max(1)
     }
 
     fn send_task(&mut self, turn: &mut Turn<'_>, slot: u16, task: &PageTask) {

@@ -135,3 +135,22 @@ fn others_are_told_why_not() {
         assert!(dialogue.give(4096).is_err(), "it is over");
     }
 }
+
+/// Each beginning may cost a power in a large group, and whoever knows a host's name can begin.
+#[test]
+fn who_only_begins_is_let_go_and_who_proves_it_may_begin_again() {
+    let (host, mut endless) = (Host { groups: vec![5], ..Host::default() }, dialogue(None));
+    for _ in 0..BEGINNINGS_MAX {
+        endless.take(&host.negotiate());
+        assert!(endless.give(4096).is_ok() && endless.take_spent() == GROUPS[4].cost());
+    }
+    endless.take(&host.negotiate());
+    assert_eq!((explanation_of(&mut endless), endless.take_spent()), (explanation::MESSAGE, Span::ZERO));
+    let (host, mut known) = (Host::default(), dialogue(None));
+    for _ in 0..4 * BEGINNINGS_MAX {
+        known.take(&host.negotiate());
+        let (reply, _) = host.reply(&known.give(4096).expect("a challenge"));
+        known.take(&reply);
+        assert!(known.is_proved() && known.give(4096).is_ok());
+    }
+}
