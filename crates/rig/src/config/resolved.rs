@@ -192,6 +192,10 @@ impl Resolved {
         from.get::<String>("processor.fit")?;
         let whose = format!(": what {processor_name} has");
         let cores: u16 = from.within_those("platform.cores", 1, processor.cores, &whose)?;
+        let controller = run::controller(from)?;
+        let (payload, precondition) = (from.get("run.payload")?, run::precondition(from)?);
+        // Before the firmware's settings, some of which must fit the page: an impossible page is not theirs to name.
+        let drive = drive(from, &device, &controller, payload)?;
         let settings = firmware_keys::settings(from, architecture, device.geometry.shape().page)?;
         check_device_can(from, &device, &settings)?;
         if let Some(faults) = &device.faults {
@@ -205,9 +209,6 @@ impl Resolved {
                 .map_err(|error| from.refuse(&format!("device.power.{}", error.field), error.expected))?;
         }
         let placement = firmware_keys::placement(from, architecture, settings.threads, cores)?;
-        let controller = run::controller(from)?;
-        let (payload, precondition) = (from.get("run.payload")?, run::precondition(from)?);
-        let drive = drive(from, &device, &controller, payload)?;
         let host = run::host(from, &device, &controller, payload, precondition)?;
         let seed = from.get("run.seed")?;
         Ok(Resolved {
