@@ -183,7 +183,7 @@ impl Shares<'_> {
         self.phases.iter().map(|(_, phase)| of(phase)).sum()
     }
 
-    /// What was counted in each phase, and of the last what counts from the run's beginning.
+    /// What was counted in each phase, and the blocks that are bad after the last.
     fn media(&self, last: Option<&Media>) -> Option<Media> {
         let count = |of: fn(&Media) -> u64| self.count(|phase| phase.media.as_ref().map_or(0, of));
         last.map(|last| Media {
@@ -192,7 +192,9 @@ impl Shares<'_> {
             retries: count(|media| media.retries),
             uncorrectable: count(|media| media.uncorrectable),
             failed_operations: count(|media| media.failed_operations),
-            ..last.clone()
+            failed_commands: count(|media| media.failed_commands),
+            damaged_sectors: count(|media| media.damaged_sectors),
+            bad_blocks: last.bad_blocks,
         })
     }
 

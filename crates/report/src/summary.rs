@@ -48,7 +48,7 @@ pub struct Summary {
     pub unsent: u64,
     /// Host commands completed a second.
     pub iops: f64,
-    /// Host bytes moved a second, both directions.
+    /// Host bytes moved a second, both directions, by commands without a media error.
     pub bandwidth: f64,
     /// Reads.
     pub read: Direction,
@@ -359,7 +359,7 @@ pub struct Media {
     /// Programs of a page and erases of a block that failed.
     #[serde(default)]
     pub failed_operations: u64,
-    /// Commands answered with a media error since the run began.
+    /// Commands answered with a media error; they are among the requests, their bytes in no bandwidth.
     #[serde(default)]
     pub failed_commands: u64,
     /// Sectors that were not as they were sealed: a bit had flipped, or they were others than those asked for.

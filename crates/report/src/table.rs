@@ -53,7 +53,7 @@ fn headline(page: Page, summary: &Summary, out: &mut String) {
     if failed > 0 {
         // They are answered at once, so that what is printed above may be of them more than of flash.
         let (failed, noun) = (count(failed as f64), if failed == 1 { "command" } else { "commands" });
-        let note = format!("{failed} {noun} failed with a media error since the run began; they count as requests");
+        let note = format!("{failed} {noun} failed with a media error; they count as requests, and their bytes not");
         *out += &page.wrap("  ", &note);
     }
     for (what, requests) in [
@@ -327,7 +327,7 @@ mod tests {
         assert!(!render_on(Page::PLAIN, &failing).contains("media error"));
         failing.media.as_mut().expect("it has media").failed_commands = 39_571;
         let text = render_on(Page::PLAIN, &failing);
-        assert!(text.contains("39.6 k commands failed with a media error since the run began"), "{text}");
+        assert!(text.contains("39.6 k commands failed with a media error; they count as requests"), "{text}");
     }
 
     #[test]

@@ -50,7 +50,7 @@ pub(crate) fn media_summary(counts: MediaCounts, outcome: &PhaseOutcome, tables:
         uncorrectable: counts.uncorrectable,
         bad_blocks: retired * u64::from(groups.planes()),
         failed_operations: counts.failed,
-        failed_commands: outcome.media_errors,
+        failed_commands: outcome.results.media_errors,
         damaged_sectors: counts.damaged,
     }
 }
