@@ -12,7 +12,7 @@ use nvme::{Arbitration, ArbitrationShares, CoalescingSettings};
 use sim::Processor;
 use std::path::PathBuf;
 use units::{Bytes, Span};
-use workload::{Parameters, Recipe, Workload};
+use workload::{Arrivals, Parameters, Recipe, Workload};
 
 /// The most threads of this machine that a run may ask for.
 pub(super) const THREADS_MAX: u16 = 1024;
@@ -93,6 +93,13 @@ pub struct Phase {
     pub warm_up: Span,
     /// Rounds until the figures are steady, in place of requests and duration.
     pub rounds: Option<Rounds>,
+}
+
+impl Phase {
+    /// Whether requests have times at which they arrive: the workload's, or a rate that the run sets.
+    pub fn has_arrivals(&self) -> bool {
+        self.parameters.per_second.is_some() || self.recipe.arrivals != Arrivals::Closed
+    }
 }
 
 /// What a page holds of the data written to it.
