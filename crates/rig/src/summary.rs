@@ -1,7 +1,8 @@
 //! From counters before and after a phase to the summary that people and scripts read.
 
 use crate::hardware::{PhaseOutcome, Row, Steadiness};
-use crate::meter::{Breakdown, Counts, Meter, PARTS};
+use crate::latency::LatencyParts;
+use crate::meter::{Breakdown, Counts, Meter};
 use crate::session::Snapshot;
 use firmware::architecture::{Architecture, ThreadGroup};
 use firmware::{Counter, PartCounts, Sums};
@@ -74,10 +75,9 @@ pub(crate) fn summarise(
         locks.line_mean = mean(counts.lock_line, counts.lock_turns);
         locks.turn_mean = mean(counts.lock_turn, counts.lock_turns);
     }
-    let parts = |part: &str| part != "ilock" || labels.architecture.has_locks();
-    summary.breakdown = breakdown(&meter.window.breakdown(), summary.latency_mean(), parts);
-    summary.breakdown_queueing = lines(&meter.window.breakdown());
-    summary.breakdown_slowest = breakdown(&meter.slowest(100), None, parts);
+    summary.breakdown = breakdown(&meter.window.breakdown(), summary.latency_mean(), &meter.latency);
+    summary.breakdown_queueing = lines(&meter.window.breakdown(), &meter.latency);
+    summary.breakdown_slowest = breakdown(&meter.slowest(100), None, &meter.latency);
     summary.workers = window.workers(counts);
     summary
 }
@@ -139,16 +139,16 @@ fn direction(row: &Row, seconds: f64) -> Direction {
 
 /// Mean parts of a latency, of those that there are. What a request waits in the host, or for its other commands, is the part that its
 /// last command does not have.
-fn breakdown(sums: &Breakdown, latency: Option<f64>, is_there: impl Fn(&str) -> bool) -> Named<f64> {
+fn breakdown(sums: &Breakdown, latency: Option<f64>, parts: &LatencyParts) -> Named<f64> {
+    let counted: u128 = parts.iter().map(|(place, _)| sums.parts[place]).sum();
+    assert_eq!(counted, sums.parts.iter().sum(), "no time goes to a part that the architecture does not have");
     let commands = sums.commands.max(1) as f64;
     let mut named = Named::default();
     let mut sum = 0.0;
-    for (part, total) in PARTS.iter().zip(sums.parts) {
-        let mean = total as f64 / commands / 1e3;
+    for (place, name) in parts.iter() {
+        let mean = sums.parts[place] as f64 / commands / 1e3;
         sum += mean;
-        if is_there(part) {
-            named.set(*part, mean);
-        }
+        named.set(name, mean);
     }
     let host = latency.unwrap_or(0.0) - sum;
     if host > sum * 1e-6 {
@@ -158,10 +158,10 @@ fn breakdown(sums: &Breakdown, latency: Option<f64>, is_there: impl Fn(&str) -> 
 }
 
 /// Mean time in line before firmware threads, by the part whose thread it was.
-fn lines(sums: &Breakdown) -> Named<f64> {
+fn lines(sums: &Breakdown, parts: &LatencyParts) -> Named<f64> {
     let commands = sums.commands.max(1) as f64;
-    let means = PARTS.iter().zip(sums.lines).filter(|(_, total)| *total > 0);
-    means.map(|(part, total)| (*part, total as f64 / commands / 1e3)).collect()
+    let totals = parts.iter().map(|(place, name)| (name, sums.lines[place])).filter(|(_, total)| *total > 0);
+    totals.map(|(name, total)| (name, total as f64 / commands / 1e3)).collect()
 }
 
 /// What the firmware's notes come to, of the parts that it has.

@@ -4,8 +4,8 @@
 #[path = "../../examples/pipeline/story.rs"]
 mod worked;
 
-use crate::small::{Small, processor};
-use firmware::architecture::find;
+use crate::small::{Small, mixed, processor};
+use firmware::architecture::{ARCHITECTURES, find};
 use flash::{CellKind, Geometry, Shape};
 use host::{Pace, Phase};
 use proptest::prelude::*;
@@ -148,7 +148,7 @@ fn a_group_that_waits_for_its_erase_is_no_contradiction() {
     while let Some(summary) = session.next_phase() {
         let summary = summary.unwrap_or_else(|error| panic!("{error}"));
         session.check_invariants().unwrap_or_else(|error| panic!("{error}"));
-        assert!(summary.locks.is_none() && summary.breakdown.get("ilock").is_none(), "it has no lock");
+        assert!(summary.locks.is_none(), "it has no lock");
         ordered += summary.gc.expect("it reclaims").blocks;
         done += summary.flash.expect("in virtual time").erases;
         behind |= ordered > done;
@@ -203,6 +203,32 @@ fn the_pipeline_has_no_lock_and_no_way_back() {
     assert!(!drawing.blueprint.is_loop_free(&["fetch", "worker", "fil"]));
 }
 
+/// A part of the latency has the name of what the architecture has: nothing of DeepFlash's groups, and nothing of none.
+#[test]
+fn the_parts_of_a_latency_are_those_of_the_architecture() {
+    let own = [
+        ("pipessd", "fetch ftl fil post flash dma queueing completion"),
+        ("tradition", "fetch worker lock fil flash dma queueing completion"),
+    ];
+    let of_deepflash = "fetch nvmq ilock cache trans fcmd flash dma queueing completion";
+    for architecture in ARCHITECTURES {
+        let name = architecture.name();
+        let small = small(name);
+        let mut session = small.session(vec![mixed("mixed", 1, small.sectors(), 2_000)]);
+        let summary = session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(summary.check(), [], "{name}");
+        let expected = own.iter().find(|(of, _)| *of == name).map_or(of_deepflash, |(_, parts)| parts);
+        for parts in [&summary.breakdown, &summary.breakdown_slowest] {
+            let names = parts.iter().map(|(part, _)| part).filter(|part| *part != "host");
+            assert_eq!(names.collect::<Vec<_>>().join(" "), expected, "{name}");
+        }
+        let nothing = summary.breakdown.iter().find(|(part, time)| *part != "lock" && **time == 0.0);
+        assert_eq!(nothing, None, "{name}: {:?}", summary.breakdown);
+        let lines: Vec<&str> = summary.breakdown_queueing.iter().map(|(part, _)| part).collect();
+        assert!(lines.iter().all(|part| expected.split(' ').any(|known| known == *part)), "{name}: {lines:?}");
+    }
+}
+
 /// More workers than busy lines: most of a slow request's time goes by in line, behind a worker that waits for flash.
 #[test]
 fn workers_stand_in_line_behind_one_that_waits_for_flash() {
@@ -223,7 +249,7 @@ fn workers_stand_in_line_behind_one_that_waits_for_flash() {
     assert!(waits(&apart) < waits(&together), "{:?} {:?}", apart.workers, together.workers);
     assert!(together.iops < apart.iops, "{} {}", together.iops, apart.iops);
     let share = |parts: &report::Named<f64>| {
-        parts.get("ilock").expect("a part") / parts.iter().map(|(_, part)| part).sum::<f64>()
+        parts.get("lock").expect("a part") / parts.iter().map(|(_, part)| part).sum::<f64>()
     };
     let (slowest, all) = (share(&together.breakdown_slowest), share(&together.breakdown));
     assert!(slowest > all && slowest > 0.2, "{slowest} of the slowest, {all} of all");
