@@ -2,7 +2,7 @@
 
 use report::{
     Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Latency, Locks, Lookups, Media, Named,
-    SteadyState, Summary, bounds,
+    SteadyState, Summary, Workers, bounds,
 };
 use rig::config::Resolved;
 use rig::{Recovery, SessionError};
@@ -138,6 +138,7 @@ fn combined(phases: &[Summary]) -> Summary {
         breakdown: shares.breakdown(|phase| &phase.breakdown),
         breakdown_queueing: shares.breakdown(|phase| &phase.breakdown_queueing),
         groups: shares.groups(),
+        workers: last.workers.map(|_| shares.workers()),
         completions: completions(phases),
         cores: last.cores.as_ref().map(|_| shares.cores()),
         power_w: last.power_w.map(|_| shares.mean(|phase| phase.power_w.unwrap_or(0.0))),
@@ -261,6 +262,18 @@ impl Shares<'_> {
             }
         }
         named
+    }
+
+    fn workers(&self) -> Workers {
+        let all = || self.phases.iter().filter_map(|(share, phase)| Some((share, phase.workers.as_ref()?)));
+        let mean = |of: fn(&Workers) -> f64| all().map(|(share, workers)| share * of(workers)).sum();
+        Workers {
+            work: mean(|workers| workers.work),
+            lock_wait: mean(|workers| workers.lock_wait),
+            flash_wait: mean(|workers| workers.flash_wait),
+            link_wait: mean(|workers| workers.link_wait),
+            idle: mean(|workers| workers.idle),
+        }
     }
 
     fn cores(&self) -> Cores {

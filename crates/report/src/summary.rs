@@ -151,6 +151,9 @@ pub struct Group {
     pub energy_j: Option<f64>,
 }
 
+/// The bound that workers set by the time for which they have a command, whether they work or wait.
+pub const WORKERS_HELD: &str = "WORKER threads held";
+
 /// Shares of the time of workers that each carry one command at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workers {
@@ -158,7 +161,7 @@ pub struct Workers {
     pub work: f64,
     /// For a lock that another holds.
     pub lock_wait: f64,
-    /// For flash.
+    /// For flash, the pages that they move to make room included.
     pub flash_wait: f64,
     /// For the host link.
     pub link_wait: f64,

@@ -8,7 +8,7 @@ use firmware::architecture::{Architecture, ThreadGroup};
 use firmware::{Counter, PartCounts, Sums};
 use report::{
     Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Lookups, Named, Oracle,
-    SteadyState, Summary, Workers,
+    SteadyState, Summary, WORKERS_HELD, Workers,
 };
 use sim::EnergyPrices;
 use units::Span;
@@ -59,15 +59,17 @@ pub(crate) fn summarise(
     let window = Window { before, after, groups: labels.architecture.groups(), parts, core_slot, energy, length };
     let flash = window.flash();
     let counts = &meter.window.counts;
+    let workers = window.workers(counts);
     let seen = as_the_host_saw(labels, outcome, (after.wall - before.wall).as_nanos() as u64);
     let mut summary = Summary {
         groups: window.groups(),
         cores: Some(window.cores()),
         completions: window.completions(&meter.window.completed),
         power_w: window.power(),
-        bounds: window.bounds(seen.iops),
+        bounds: window.bounds(seen.iops, workers.as_ref()),
         write_amplification: amplification(flash.programs, outcome, labels.page),
         flash: Some(flash),
+        workers,
         ..seen
     };
     add_sums(&mut summary, labels, &counts.sums);
@@ -78,7 +80,6 @@ pub(crate) fn summarise(
     summary.breakdown = breakdown(&meter.window.breakdown(), summary.latency_mean(), &meter.latency);
     summary.breakdown_queueing = lines(&meter.window.breakdown(), &meter.latency);
     summary.breakdown_slowest = breakdown(&meter.slowest(100), None, &meter.latency);
-    summary.workers = window.workers(counts);
     summary
 }
 
@@ -248,8 +249,7 @@ impl Window<'_> {
 
     fn workers(&self, counts: &Counts) -> Option<Workers> {
         let threads = self.members("worker").count() as f64;
-        let waits: Span = counts.waits.into_iter().sum();
-        (waits > Span::ZERO).then(|| {
+        (threads > 0.0).then(|| {
             let share = |time: Span| time.secs_f64() / self.length / threads;
             let work = self.members("worker").map(|stage| self.busy(stage)).sum::<f64>() / threads;
             let [lock_wait, flash_wait, link_wait] = counts.waits.map(share);
@@ -319,7 +319,7 @@ impl Window<'_> {
 
     /// What each resource alone would allow. Work can move between the threads of a group and between cores only as their
     /// split and placement let it, so the busiest channel counts for the buses, and means for the rest.
-    fn bounds(&self, iops: f64) -> Vec<Bound> {
+    fn bounds(&self, iops: f64, workers: Option<&Workers>) -> Vec<Bound> {
         let flash = self.flash();
         let busiest = flash.channel_utilisation.iter().copied().fold(0.0, f64::max);
         let link = |of: fn(&crate::hardware::LinkUsage) -> Span| {
@@ -342,6 +342,8 @@ impl Window<'_> {
                 resources.push((format!("busiest {} thread", name.to_uppercase()), most));
             }
         }
+        // A worker that waits has its command all the same, and takes no other.
+        resources.extend(workers.map(|workers| (WORKERS_HELD.to_string(), 1.0 - workers.idle)));
         report::bounds(iops, &resources)
     }
 }

@@ -9,7 +9,8 @@ use firmware::architecture::{ARCHITECTURES, find};
 use flash::{CellKind, Geometry, Shape};
 use host::{Pace, Phase};
 use proptest::prelude::*;
-use rig::{Device, Session};
+use report::WORKERS_HELD;
+use rig::{Device, Fill, Session};
 use units::{Bytes, Lba, Span};
 use workload::{Io, IoKind, Parameters, Pattern, Recipe, Source};
 
@@ -201,6 +202,28 @@ fn the_pipeline_has_no_lock_and_no_way_back() {
     assert!(drawing.blueprint.is_loop_free(&["fetch", "ftl", "fil", "post"]));
     let (drawing, _) = small("tradition").device().draw().expect("it can be drawn");
     assert!(!drawing.blueprint.is_loop_free(&["fetch", "worker", "fil"]));
+}
+
+/// A worker that waits takes no other request: with more requests than workers it is held all the time, whatever it waits for.
+#[test]
+fn workers_are_held_while_they_wait() {
+    let run = |depth, queues| {
+        let small = Small { depth, queues, fill: Fill::Random { times: 1.0 }, ..small("tradition") };
+        let source = Recipe::fixed("writes", Pattern::Random, 0.0, 4096).source(&Parameters::new(small.sectors(), 1));
+        let source = Box::new(source.expect("a drawable workload"));
+        let phase = Phase { ios: Some(6_000), warm_up_ios: 2_000, ..Phase::new("writes", source, Pace::Closed) };
+        let mut session = small.session(vec![phase]);
+        let summary = session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{error}"));
+        assert!(summary.gc.as_ref().is_some_and(|gc| gc.blocks > 100), "{:?}", summary.gc);
+        assert!(summary.bounds.iter().all(|bound| bound.iops_bound >= summary.iops), "{:?}", summary.bounds);
+        let held = summary.bounds.iter().find(|bound| bound.resource == WORKERS_HELD).expect("it has workers");
+        let workers = summary.workers.expect("it has workers");
+        assert!(workers.work < 0.1 && (held.utilisation + workers.idle - 1.0).abs() < 1e-9, "{workers:?}");
+        (held.utilisation, held.resource == summary.bounds[0].resource)
+    };
+    let (all, one) = (run(16, 4), run(1, 1));
+    assert!(all.0 > 0.98 && all.1, "four workers for 64 requests: {all:?}");
+    assert!(one.0 < 0.3, "four workers for one request: {one:?}");
 }
 
 /// A part of the latency has the name of what the architecture has: nothing of DeepFlash's groups, and nothing of none.
