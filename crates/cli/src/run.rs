@@ -8,10 +8,11 @@ use crate::progress::Progress;
 use crate::shell::Json;
 use crate::whole::{Faulty, Whole};
 use clap::Args;
-use host::Phase;
+use host::{Pace, Phase};
 use report::{Summary, render_on};
 use rig::config::{Resolved, World};
 use rig::{Device, Recovery, Session};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -33,6 +34,16 @@ pub(crate) fn note_rounds(shell: &mut Shell<'_>, shared: &Shared, said: &[String
     let why = "there are rounds with --until steady only";
     shared.note_idle(shell, &["--round"], why)?;
     note_idle_keys(shell, said, why)
+}
+
+/// Says where the times at which a workload's requests arrive are not asked for.
+fn note_arrivals(shell: &mut Shell<'_>, resolved: &Resolved) -> io::Result<()> {
+    let idle = resolved.phases.iter().filter(|phase| phase.pace == Pace::Closed && phase.has_arrivals());
+    let names: BTreeSet<&str> = idle.map(|phase| phase.name.as_str()).collect();
+    names.into_iter().try_for_each(|name| {
+        let why = "the pace is the closed loop, which keeps queues full (--set workload.pace=timed follows them)";
+        shell.warn(&format!("note: the arrival times of workload {name} change nothing: {why}\n"))
+    })
 }
 
 /// What `run` is told.
@@ -62,6 +73,7 @@ impl RunArguments {
         let json = shell.json(self.shared.json.as_deref())?;
         let phases = resolved.phases();
         note_rounds(shell, &self.shared, &rounds, resolved.phases.iter().all(|phase| phase.rounds.is_some()))?;
+        note_arrivals(shell, &resolved)?;
         let length =
             |phase: &rig::config::Phase| Some(phase.ios.filter(|_| phase.rounds.is_none())? + phase.warm_up_ios);
         let expected = resolved.phases.iter().map(length).sum::<Option<u64>>().unwrap_or(0);

@@ -2,7 +2,7 @@
 
 use report::{
     Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Latency, Locks, Lookups, Media, Named,
-    SteadyState, Summary, bounds,
+    SteadyState, Summary, Workers, bounds,
 };
 use rig::config::Resolved;
 use rig::{Recovery, SessionError};
@@ -138,6 +138,7 @@ fn combined(phases: &[Summary]) -> Summary {
         breakdown: shares.breakdown(|phase| &phase.breakdown),
         breakdown_queueing: shares.breakdown(|phase| &phase.breakdown_queueing),
         groups: shares.groups(),
+        workers: last.workers.map(|_| shares.workers()),
         completions: completions(phases),
         cores: last.cores.as_ref().map(|_| shares.cores()),
         power_w: last.power_w.map(|_| shares.mean(|phase| phase.power_w.unwrap_or(0.0))),
@@ -183,7 +184,7 @@ impl Shares<'_> {
         self.phases.iter().map(|(_, phase)| of(phase)).sum()
     }
 
-    /// What was counted in each phase, and of the last what counts from the run's beginning.
+    /// What was counted in each phase, and the blocks that are bad after the last.
     fn media(&self, last: Option<&Media>) -> Option<Media> {
         let count = |of: fn(&Media) -> u64| self.count(|phase| phase.media.as_ref().map_or(0, of));
         last.map(|last| Media {
@@ -192,7 +193,9 @@ impl Shares<'_> {
             retries: count(|media| media.retries),
             uncorrectable: count(|media| media.uncorrectable),
             failed_operations: count(|media| media.failed_operations),
-            ..last.clone()
+            failed_commands: count(|media| media.failed_commands),
+            damaged_sectors: count(|media| media.damaged_sectors),
+            bad_blocks: last.bad_blocks,
         })
     }
 
@@ -259,6 +262,18 @@ impl Shares<'_> {
             }
         }
         named
+    }
+
+    fn workers(&self) -> Workers {
+        let all = || self.phases.iter().filter_map(|(share, phase)| Some((share, phase.workers.as_ref()?)));
+        let mean = |of: fn(&Workers) -> f64| all().map(|(share, workers)| share * of(workers)).sum();
+        Workers {
+            work: mean(|workers| workers.work),
+            lock_wait: mean(|workers| workers.lock_wait),
+            flash_wait: mean(|workers| workers.flash_wait),
+            link_wait: mean(|workers| workers.link_wait),
+            idle: mean(|workers| workers.idle),
+        }
     }
 
     fn cores(&self) -> Cores {

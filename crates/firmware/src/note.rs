@@ -14,14 +14,17 @@ pub enum Wait {
     Link,
 }
 
-/// The parts of a request's latency that firmware threads work on.
+/// The parts of a request's latency that firmware threads work on, as DeepFlash calls them; [`crate::architecture::Architecture`] says
+/// which of them there are, and by what name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatencyPart {
-    /// NVMe queue handling.
+    /// Taking commands from the host.
+    Fetch,
+    /// NVMe queue handling: who has the command.
     Nvmq,
-    /// Index locks.
+    /// Locks.
     Ilock,
-    /// The burst buffer.
+    /// The data cache.
     Cache,
     /// Address translation.
     Trans,

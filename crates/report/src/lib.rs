@@ -15,6 +15,7 @@ mod csv;
 mod histogram;
 mod human;
 mod interval;
+mod limits;
 mod metrics;
 mod named;
 mod or_nulls;
@@ -35,6 +36,6 @@ pub use named::Named;
 pub use page::Page;
 pub use summary::{
     Addresses, Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Lookups, Media, Oracle,
-    Replay, Space, SteadyState, Summary, Wear, Workers,
+    Replay, Space, SteadyState, Summary, WORKERS_HELD, Wear, Workers,
 };
 pub use table::{render, render_on};

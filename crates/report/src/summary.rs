@@ -48,7 +48,7 @@ pub struct Summary {
     pub unsent: u64,
     /// Host commands completed a second.
     pub iops: f64,
-    /// Host bytes moved a second, both directions.
+    /// Host bytes moved a second, both directions, by commands without a media error.
     pub bandwidth: f64,
     /// Reads.
     pub read: Direction,
@@ -151,6 +151,9 @@ pub struct Group {
     pub energy_j: Option<f64>,
 }
 
+/// The bound that workers set by the time for which they have a command, whether they work or wait.
+pub const WORKERS_HELD: &str = "WORKER threads held";
+
 /// Shares of the time of workers that each carry one command at a time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Workers {
@@ -158,7 +161,7 @@ pub struct Workers {
     pub work: f64,
     /// For a lock that another holds.
     pub lock_wait: f64,
-    /// For flash.
+    /// For flash, the pages that they move to make room included.
     pub flash_wait: f64,
     /// For the host link.
     pub link_wait: f64,
@@ -359,7 +362,7 @@ pub struct Media {
     /// Programs of a page and erases of a block that failed.
     #[serde(default)]
     pub failed_operations: u64,
-    /// Commands answered with a media error since the run began.
+    /// Commands answered with a media error; they are among the requests, their bytes in no bandwidth.
     #[serde(default)]
     pub failed_commands: u64,
     /// Sectors that were not as they were sealed: a bit had flipped, or they were others than those asked for.

@@ -1,11 +1,10 @@
 //! What a person reads after a run: what was reached, where the time went, what limits it, and how each part fared.
 
 use crate::human::{bandwidth, bar, count, nanos, number, of, percent};
+use crate::limits::sentence;
 use crate::page::{bar_cell, cells, put};
-use crate::{Bound, Cache, Direction, Latency, Page, SteadyState, Summary};
+use crate::{Cache, Direction, Latency, Page, SteadyState, Summary};
 
-/// From here on a resource counts as the limit: arrivals are not evenly spaced, so waiting grows steeply before it is full.
-const NEAR: f64 = 0.8;
 /// How many of the bounds are shown.
 const BOUNDS_SHOWN: usize = 6;
 
@@ -53,7 +52,7 @@ fn headline(page: Page, summary: &Summary, out: &mut String) {
     if failed > 0 {
         // They are answered at once, so that what is printed above may be of them more than of flash.
         let (failed, noun) = (count(failed as f64), if failed == 1 { "command" } else { "commands" });
-        let note = format!("{failed} {noun} failed with a media error since the run began; they count as requests");
+        let note = format!("{failed} {noun} failed with a media error; they count as requests, and their bytes not");
         *out += &page.wrap("  ", &note);
     }
     for (what, requests) in [
@@ -149,8 +148,8 @@ fn breakdown(page: Page, summary: &Summary, out: &mut String) {
 }
 
 fn limits(page: Page, summary: &Summary, out: &mut String) {
-    let Some(tightest) = summary.bounds.first() else { return };
-    *out += &format!("{}\n{}", page.strong("What limits this run"), page.wrap("  ", &sentence(tightest)));
+    let Some(sentence) = sentence(summary) else { return };
+    *out += &format!("{}\n{}", page.strong("What limits this run"), page.wrap("  ", &sentence));
     let mut table = page.table(&["resource", "busy", "IOPS it alone would allow", ""]);
     for bound in summary.bounds.iter().take(BOUNDS_SHOWN) {
         let mut row = cells(&[&bound.resource, &percent(bound.utilisation), &count(bound.iops_bound)]);
@@ -158,21 +157,6 @@ fn limits(page: Page, summary: &Summary, out: &mut String) {
         table.add_row(row);
     }
     put(out, &table);
-}
-
-/// What the tightest bound means. A name that ends in a single `s` is a plural: `flash buses`, but `bus` and `class`.
-fn sentence(tightest: &Bound) -> String {
-    let Bound { resource, utilisation, iops_bound } = tightest;
-    let plural = resource.ends_with('s') && !resource.ends_with("ss") && !resource.ends_with("us");
-    let (limit, pronoun, are) = if plural { ("limit", "they", "are") } else { ("limits", "it", "is") };
-    let (busy, allowed) = (percent(*utilisation), count(*iops_bound));
-    if *utilisation >= NEAR {
-        return format!("The {resource} {limit} this run: alone {pronoun} would allow {allowed} IOPS ({busy} busy).");
-    }
-    format!(
-        "Nothing is near its limit: the {resource} {are} the busiest ({busy}) and alone would allow {allowed} IOPS. \
-         More requests in flight may raise the rate."
-    )
 }
 
 fn groups(page: Page, summary: &Summary, out: &mut String) {
@@ -221,6 +205,14 @@ fn processor_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
         let spread =
             spread(&cores.utilisation).map(|spread| format!("; each {spread} of its time")).unwrap_or_default();
         lines.push(("cores", format!("{} of {} busy on average{spread}", number(cores.active_mean), cores.count)));
+    }
+    if let Some(workers) = &summary.workers {
+        let [work, lock, flash, link, idle] =
+            [workers.work, workers.lock_wait, workers.flash_wait, workers.link_wait, workers.idle].map(percent);
+        let line = format!(
+            "{work} of their time working, waiting {lock} for locks, {flash} for flash, {link} for the host link; {idle} idle"
+        );
+        lines.push(("workers", line));
     }
     if let Some(power) = summary.power_w {
         let each = (summary.iops > 0.0).then(|| format!(", {} µJ a request", number(power / summary.iops * 1e6)));
@@ -318,8 +310,8 @@ fn spread(shares: &[f64]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Lookups;
     use crate::sample::sample;
+    use crate::{Lookups, Workers};
 
     #[test]
     fn commands_that_failed_are_not_passed_over() {
@@ -327,7 +319,7 @@ mod tests {
         assert!(!render_on(Page::PLAIN, &failing).contains("media error"));
         failing.media.as_mut().expect("it has media").failed_commands = 39_571;
         let text = render_on(Page::PLAIN, &failing);
-        assert!(text.contains("39.6 k commands failed with a media error since the run began"), "{text}");
+        assert!(text.contains("39.6 k commands failed with a media error; they count as requests"), "{text}");
     }
 
     #[test]
@@ -347,6 +339,16 @@ mod tests {
             let widest = text.lines().max_by_key(|line| line.chars().count()).unwrap();
             assert!(widest.chars().count() <= width, "wider than {width}: {widest}");
         }
+    }
+
+    #[test]
+    fn workers_show_what_they_do_and_wait_for() {
+        assert!(!render_on(Page::PLAIN, &sample()).contains("workers"));
+        let workers = Workers { work: 0.025, lock_wait: 0.005, flash_wait: 0.926, link_wait: 0.004, idle: 0.04 };
+        let text = render_on(Page::PLAIN, &Summary { workers: Some(workers), ..sample() });
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = "workers 2.5 % of their time working, waiting 0.5 % for locks, 93 % for flash, 0.4 % for the host link; 4.0 % idle";
+        assert!(words.contains(line), "{text}");
     }
 
     #[test]
@@ -371,17 +373,5 @@ mod tests {
     fn an_empty_run_still_renders() {
         let text = render_on(Page::PLAIN, &Summary::default());
         assert!(text.contains("0 IOPS") && !text.contains("NaN") && !text.contains("limits"), "{text}");
-    }
-
-    #[test]
-    fn the_sentence_fits_number_and_load() {
-        let bound = |resource: &str, utilisation| Bound { resource: resource.into(), utilisation, iops_bound: 1.36e6 };
-        let buses = "The flash buses limit this run: alone they would allow 1.36 M IOPS (86 % busy).";
-        assert_eq!(sentence(&bound("flash buses", 0.86)), buses);
-        assert!(sentence(&bound("host link", 0.9)).starts_with("The host link limits this run: alone it would"));
-        assert!(sentence(&bound("bus", 0.9)).starts_with("The bus limits"));
-        assert!(
-            sentence(&bound("dies", 0.4)).starts_with("Nothing is near its limit: the dies are the busiest (40 %)")
-        );
     }
 }

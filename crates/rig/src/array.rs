@@ -22,7 +22,13 @@ pub(crate) fn wear(tables: &Tables) -> report::Wear {
 pub(crate) fn space(tables: &Tables, logical_pages: u32) -> report::Space {
     let groups = &tables.groups;
     let in_use = data(groups).filter(|&group| groups.state(group) != GroupState::Retired).count() as u64;
-    let closed: Vec<u32> = data(groups).filter(|&group| groups.state(group) == GroupState::Closed).collect();
+    let full = tables.mapping.full_groups();
+    let is_closed = |group: &u32| match groups.state(*group) {
+        GroupState::Closed => true,
+        GroupState::Open => full.contains(group),
+        _ => false,
+    };
+    let closed: Vec<u32> = data(groups).filter(is_closed).collect();
     let pages = u64::from(groups.pages());
     report::Space {
         logical_pages: logical_pages.into(),
@@ -50,7 +56,7 @@ pub(crate) fn media_summary(counts: MediaCounts, outcome: &PhaseOutcome, tables:
         uncorrectable: counts.uncorrectable,
         bad_blocks: retired * u64::from(groups.planes()),
         failed_operations: counts.failed,
-        failed_commands: outcome.media_errors,
+        failed_commands: outcome.results.media_errors,
         damaged_sectors: counts.damaged,
     }
 }

@@ -15,6 +15,7 @@ pub mod check;
 pub mod config;
 mod hardware;
 mod kept_namespaces;
+mod latency;
 mod media_file;
 mod meter;
 mod plan;

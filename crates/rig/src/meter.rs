@@ -5,22 +5,13 @@
 //! queueing; the turn itself belongs to the stage's group. Pages of one command run side by side: each instant is counted once, for
 //! the turn that ends it, so the parts of a command sum to its latency exactly.
 
+use crate::latency::{COMPLETION, DMA, FCMD, FETCH, FLASH, ILOCK, LatencyParts, NVMQ, PARTS, QUEUEING, place_of};
 use crate::samples::Samples;
 use firmware::architecture::ThreadGroup;
 use firmware::{CommandKey, Firmware, LatencyPart, Note, PipelineStep, Sums, Wait};
 use stage::{Probe, TurnRecord};
 use std::collections::BTreeMap;
 use units::{Lpn, Span, StageId, Time};
-
-/// Parts of a latency, in the order a command meets them.
-pub(crate) const PARTS: [&str; 10] =
-    ["fetch", "nvmq", "ilock", "cache", "trans", "fcmd", "flash", "dma", "queueing", "completion"];
-
-pub(crate) const FETCH: usize = 0;
-pub(crate) const NVMQ: usize = 1;
-pub(crate) const ILOCK: usize = 2;
-pub(crate) const QUEUEING: usize = 8;
-pub(crate) const COMPLETION: usize = 9;
 
 /// Where time goes while a group has a command and while it is between the group's turn and the next.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,29 +20,22 @@ pub(crate) struct Share {
     pub(crate) after: u8,
 }
 
-/// The part of the list that work of firmware threads counts as.
-fn part_of(part: LatencyPart) -> Option<u8> {
-    let name = match part {
-        LatencyPart::Nvmq => "nvmq",
-        LatencyPart::Ilock => "ilock",
-        LatencyPart::Cache => "cache",
-        LatencyPart::Trans => "trans",
-        LatencyPart::Fcmd => "fcmd",
-        LatencyPart::Other => return None,
-    };
-    PARTS.iter().position(|part| *part == name).map(|part| part as u8)
+impl Share {
+    /// Where time goes of a command that this stage has taken: where fetching is all that the stage does, it goes on with that.
+    pub(crate) fn taken(self) -> u8 {
+        if usize::from(self.turn) == FETCH { FETCH as u8 } else { NVMQ as u8 }
+    }
 }
 
 /// The parts of a stage by its group; time after an FCMD turn is spent waiting for the die.
 fn share(groups: &[ThreadGroup], group: &str) -> Share {
-    let part = |name: &str| PARTS.iter().position(|part| *part == name).expect("a part of the list") as u8;
-    let both = |part: u8| Share { turn: part, after: part };
+    let both = |part: usize| Share { turn: part as u8, after: part as u8 };
     let of_threads = groups.iter().find(|of_threads| of_threads.name == group);
     match (group, of_threads.map_or(LatencyPart::Other, |group| group.part)) {
-        ("channel", _) => both(part("flash")),
-        ("link", _) => both(part("dma")),
-        (_, LatencyPart::Fcmd) => Share { turn: part("fcmd"), after: part("flash") },
-        (_, work) => both(part_of(work).unwrap_or(QUEUEING as u8)),
+        ("channel", _) => both(FLASH),
+        ("link", _) => both(DMA),
+        (_, LatencyPart::Fcmd) => Share { turn: FCMD as u8, after: FLASH as u8 },
+        (_, work) => both(place_of(work).unwrap_or(QUEUEING)),
     }
 }
 
@@ -62,7 +46,7 @@ struct Live {
     /// Up to here its time is accounted for.
     cursor: Time,
     after: u8,
-    times: [Times; PARTS.len()],
+    times: [Times; PARTS],
     /// Its last turn at a thread that does nothing but hold locks.
     locking: Times,
 }
@@ -79,7 +63,7 @@ struct Times {
 const RESTING: Live = Live {
     cursor: Time::ZERO,
     after: QUEUEING as u8,
-    times: [Times { part: 0, line: 0 }; PARTS.len()],
+    times: [Times { part: 0, line: 0 }; PARTS],
     locking: Times { part: 0, line: 0 },
 };
 
@@ -89,9 +73,9 @@ pub struct Breakdown {
     /// Commands counted.
     pub commands: u64,
     /// Time of all of them in each part.
-    pub parts: [u128; PARTS.len()],
+    pub parts: [u128; PARTS],
     /// Their queueing, by the part whose thread they waited for.
-    pub lines: [u128; PARTS.len()],
+    pub lines: [u128; PARTS],
 }
 
 /// What the notes add up to.
@@ -136,7 +120,7 @@ impl Window {
     }
 
     /// Counts a command that is over.
-    fn count(&mut self, times: &[Times; PARTS.len()]) {
+    fn count(&mut self, times: &[Times; PARTS]) {
         let class = latency_class(times.iter().map(|times| times.part).sum());
         if self.classes.len() <= class {
             self.classes.resize_with(class + 1, Breakdown::default);
@@ -204,6 +188,8 @@ impl Event {
 /// The observer of a run.
 pub(crate) struct Meter {
     pub(crate) shares: Vec<Share>,
+    /// The parts of a latency that there are.
+    pub(crate) latency: LatencyParts,
     /// Commands by queue and identifier.
     live: Vec<Live>,
     depth: usize,
@@ -235,16 +221,18 @@ struct Counted {
 }
 
 impl Meter {
-    /// `parts` are the stages with their groups, `groups` those of the firmware's threads.
+    /// `parts` are the stages with their groups, `groups` those of the firmware's threads, `latency` the parts that these work on.
     pub(crate) fn new(
         parts: &[(&'static str, String)],
         groups: &[ThreadGroup],
+        latency: LatencyParts,
         queues: usize,
         depth: usize,
         events_max: usize,
     ) -> Self {
         Meter {
             shares: parts.iter().map(|(group, _)| share(groups, group)).collect(),
+            latency,
             samples: None,
             live: vec![RESTING; queues * depth],
             depth,
@@ -386,14 +374,14 @@ impl Meter {
     /// A part of what the last turn counted for was another part's work.
     fn divide(&mut self, part: LatencyPart, share: f64) {
         let Some(Counted { key, part: from, work, line }) = self.last else { return };
-        let Some(to) = part_of(part) else { return };
+        let Some(to) = place_of(part) else { return };
         let Some(live) = self.live(key) else { return };
         let moved = |counted: u64, sum: u64| ((counted as f64 * share) as u64).min(sum);
         let source = &mut live.times[usize::from(from)];
         let (work, line) = (moved(work, source.part), moved(line, source.line));
         source.part -= work;
         source.line -= line;
-        let target = &mut live.times[usize::from(to)];
+        let target = &mut live.times[to];
         target.part += work;
         target.line += line;
     }
@@ -409,7 +397,7 @@ impl Meter {
     }
 
     #[inline]
-    fn on_note(&mut self, at: Time, note: &Note) {
+    fn on_note(&mut self, stage: StageId, at: Time, note: &Note) {
         let (arrived, sums) = (self.arrived, &mut self.window.counts.sums);
         note.count(arrived, at, |counter, amount| sums.add(counter, amount));
         match *note {
@@ -419,9 +407,10 @@ impl Meter {
                 }
             }
             Note::Taken { key, .. } => {
+                let after = self.shares[stage.index()].taken();
                 if let Some(live) = self.live(key.0) {
                     live.advance(at, FETCH as u8);
-                    live.after = NVMQ as u8;
+                    live.after = after;
                 }
             }
             Note::Completed(key) => {
@@ -460,7 +449,7 @@ impl Breakdown {
         self.lines.iter_mut().zip(other.lines).for_each(|(sum, line)| *sum += line);
     }
 
-    fn add(&mut self, times: &[Times; PARTS.len()]) {
+    fn add(&mut self, times: &[Times; PARTS]) {
         self.commands += 1;
         self.lines.iter_mut().zip(times).for_each(|(sum, times)| *sum += u128::from(times.line));
         self.parts.iter_mut().zip(times).for_each(|(sum, times)| *sum += u128::from(times.part));
@@ -533,6 +522,6 @@ impl Probe<Firmware> for Meter {
         if let Note::Completed(_) = note {
             self.window.completed[stage.index()] += 1;
         }
-        self.on_note(at, note);
+        self.on_note(stage, at, note);
     }
 }

@@ -9,6 +9,7 @@ use crate::hardware::{
     ChannelStage, Fate, Halt, HostStage, LastWords, LinkStage, LinkUsage, MediaCounts, MediaTally, PhaseOutcome,
     Unanswered,
 };
+use crate::latency::LatencyParts;
 use crate::meter::{Meter, Step, Window};
 use crate::power::{Drained, PowerBudget};
 use crate::recovery::Recovery;
@@ -158,6 +159,7 @@ impl Session {
         let mut meter = Meter::new(
             &parts,
             device.architecture.groups(),
+            LatencyParts::of(device.architecture, device.settings.parts),
             device.drive.queues as usize,
             device.depth as usize,
             events_max,

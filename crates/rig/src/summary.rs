@@ -1,13 +1,14 @@
 //! From counters before and after a phase to the summary that people and scripts read.
 
 use crate::hardware::{PhaseOutcome, Row, Steadiness};
-use crate::meter::{Breakdown, Counts, Meter, PARTS};
+use crate::latency::LatencyParts;
+use crate::meter::{Breakdown, Counts, Meter};
 use crate::session::Snapshot;
 use firmware::architecture::{Architecture, ThreadGroup};
 use firmware::{Counter, PartCounts, Sums};
 use report::{
     Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Lookups, Named, Oracle,
-    SteadyState, Summary, Workers,
+    SteadyState, Summary, WORKERS_HELD, Workers,
 };
 use sim::EnergyPrices;
 use units::Span;
@@ -58,15 +59,17 @@ pub(crate) fn summarise(
     let window = Window { before, after, groups: labels.architecture.groups(), parts, core_slot, energy, length };
     let flash = window.flash();
     let counts = &meter.window.counts;
+    let workers = window.workers(counts);
     let seen = as_the_host_saw(labels, outcome, (after.wall - before.wall).as_nanos() as u64);
     let mut summary = Summary {
         groups: window.groups(),
         cores: Some(window.cores()),
         completions: window.completions(&meter.window.completed),
         power_w: window.power(),
-        bounds: window.bounds(seen.iops),
+        bounds: window.bounds(seen.iops, workers.as_ref()),
         write_amplification: amplification(flash.programs, outcome, labels.page),
         flash: Some(flash),
+        workers,
         ..seen
     };
     add_sums(&mut summary, labels, &counts.sums);
@@ -74,11 +77,9 @@ pub(crate) fn summarise(
         locks.line_mean = mean(counts.lock_line, counts.lock_turns);
         locks.turn_mean = mean(counts.lock_turn, counts.lock_turns);
     }
-    let parts = |part: &str| part != "ilock" || labels.architecture.has_locks();
-    summary.breakdown = breakdown(&meter.window.breakdown(), summary.latency_mean(), parts);
-    summary.breakdown_queueing = lines(&meter.window.breakdown());
-    summary.breakdown_slowest = breakdown(&meter.slowest(100), None, parts);
-    summary.workers = window.workers(counts);
+    summary.breakdown = breakdown(&meter.window.breakdown(), summary.latency_mean(), &meter.latency);
+    summary.breakdown_queueing = lines(&meter.window.breakdown(), &meter.latency);
+    summary.breakdown_slowest = breakdown(&meter.slowest(100), None, &meter.latency);
     summary
 }
 
@@ -139,16 +140,16 @@ fn direction(row: &Row, seconds: f64) -> Direction {
 
 /// Mean parts of a latency, of those that there are. What a request waits in the host, or for its other commands, is the part that its
 /// last command does not have.
-fn breakdown(sums: &Breakdown, latency: Option<f64>, is_there: impl Fn(&str) -> bool) -> Named<f64> {
+fn breakdown(sums: &Breakdown, latency: Option<f64>, parts: &LatencyParts) -> Named<f64> {
+    let counted: u128 = parts.iter().map(|(place, _)| sums.parts[place]).sum();
+    assert_eq!(counted, sums.parts.iter().sum(), "no time goes to a part that the architecture does not have");
     let commands = sums.commands.max(1) as f64;
     let mut named = Named::default();
     let mut sum = 0.0;
-    for (part, total) in PARTS.iter().zip(sums.parts) {
-        let mean = total as f64 / commands / 1e3;
+    for (place, name) in parts.iter() {
+        let mean = sums.parts[place] as f64 / commands / 1e3;
         sum += mean;
-        if is_there(part) {
-            named.set(*part, mean);
-        }
+        named.set(name, mean);
     }
     let host = latency.unwrap_or(0.0) - sum;
     if host > sum * 1e-6 {
@@ -158,10 +159,10 @@ fn breakdown(sums: &Breakdown, latency: Option<f64>, is_there: impl Fn(&str) -> 
 }
 
 /// Mean time in line before firmware threads, by the part whose thread it was.
-fn lines(sums: &Breakdown) -> Named<f64> {
+fn lines(sums: &Breakdown, parts: &LatencyParts) -> Named<f64> {
     let commands = sums.commands.max(1) as f64;
-    let means = PARTS.iter().zip(sums.lines).filter(|(_, total)| *total > 0);
-    means.map(|(part, total)| (*part, total as f64 / commands / 1e3)).collect()
+    let totals = parts.iter().map(|(place, name)| (name, sums.lines[place])).filter(|(_, total)| *total > 0);
+    totals.map(|(name, total)| (name, total as f64 / commands / 1e3)).collect()
 }
 
 /// What the firmware's notes come to, of the parts that it has.
@@ -248,8 +249,7 @@ impl Window<'_> {
 
     fn workers(&self, counts: &Counts) -> Option<Workers> {
         let threads = self.members("worker").count() as f64;
-        let waits: Span = counts.waits.into_iter().sum();
-        (waits > Span::ZERO).then(|| {
+        (threads > 0.0).then(|| {
             let share = |time: Span| time.secs_f64() / self.length / threads;
             let work = self.members("worker").map(|stage| self.busy(stage)).sum::<f64>() / threads;
             let [lock_wait, flash_wait, link_wait] = counts.waits.map(share);
@@ -319,7 +319,7 @@ impl Window<'_> {
 
     /// What each resource alone would allow. Work can move between the threads of a group and between cores only as their
     /// split and placement let it, so the busiest channel counts for the buses, and means for the rest.
-    fn bounds(&self, iops: f64) -> Vec<Bound> {
+    fn bounds(&self, iops: f64, workers: Option<&Workers>) -> Vec<Bound> {
         let flash = self.flash();
         let busiest = flash.channel_utilisation.iter().copied().fold(0.0, f64::max);
         let link = |of: fn(&crate::hardware::LinkUsage) -> Span| {
@@ -342,6 +342,8 @@ impl Window<'_> {
                 resources.push((format!("busiest {} thread", name.to_uppercase()), most));
             }
         }
+        // A worker that waits has its command all the same, and takes no other.
+        resources.extend(workers.map(|workers| (WORKERS_HELD.to_string(), 1.0 - workers.idle)));
         report::bounds(iops, &resources)
     }
 }

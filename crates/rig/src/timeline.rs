@@ -80,7 +80,7 @@ impl Session {
 
     fn picture(&self, events: &[Event]) -> Picture<'_> {
         let mut picture = Picture {
-            commands: Commands::new(&self.meter().shares),
+            commands: Commands::new(&self.meter().shares, &self.meter().latency),
             threads: BTreeMap::new(),
             dies: BTreeMap::new(),
             reclaimed: Vec::new(),
@@ -98,7 +98,7 @@ impl Session {
                 }
                 Event::Note { stage, at, note } => {
                     let channel = self.channel_stages().iter().position(|id| id == stage);
-                    picture.note(channel.unwrap_or_default(), *at, note);
+                    picture.note(*stage, channel.unwrap_or_default(), *at, note);
                 }
             }
         }
@@ -172,9 +172,9 @@ impl Picture<'_> {
         self.until = self.until.max(record.ended);
     }
 
-    /// A note, if of a die then of this channel's.
-    fn note(&mut self, channel: usize, at: Time, note: &Note) {
-        self.commands.note(at, note);
+    /// A note of a stage, if of a die then of this channel's.
+    fn note(&mut self, stage: StageId, channel: usize, at: Time, note: &Note) {
+        self.commands.note(stage, at, note);
         self.until = self.until.max(at);
         match *note {
             Note::DieBusy { die, operation, ppn, key, from } => {

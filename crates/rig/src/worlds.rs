@@ -6,6 +6,7 @@ use crate::hardware::PhaseOutcome;
 use crate::session::{SessionError, add_journal_wear, check_tables, judge, stands_still};
 use crate::standing::{Standing, Watch};
 use crate::summary::{Labels, add_sums, amplification, as_the_host_saw};
+use firmware::Tables;
 use firmware::architecture::ThreadGroup;
 use host::Phase;
 use report::{Flash, Group, Named, Summary};
@@ -53,7 +54,8 @@ pub fn run_on_threads(
         return Err(stands_still(ledger.fault, words, Time::ZERO + run.wall));
     }
     check_tables(&tables, drive.pages(), |_| None, |_| false)?;
-    let sum_up = |outcome| sum_up(&labels, outcome);
+    let fails = device.faults.is_some() || device.memory_flips > 0.0;
+    let sum_up = |outcome| sum_up(&labels, outcome, fails.then_some(&*tables));
     let mut summaries: Vec<Summary> = outcomes.iter().map(sum_up).collect();
     if let [only] = &mut summaries[..] {
         only.wall_ns = run.wall.nanos();
@@ -63,20 +65,20 @@ pub fn run_on_threads(
         last.wear = Some(wear(&tables));
         last.space = Some(space(&tables, drive.pages()));
         add_journal_wear(last, &tables);
-        let whole = outcomes.last().filter(|_| device.faults.is_some() || device.memory_flips > 0.0);
-        last.media = whole.map(|outcome| media_summary(media.counts(), outcome, &tables));
     }
     Ok(summaries)
 }
 
-/// A phase as the host saw it, with what the device counted meanwhile.
-fn sum_up(labels: &Labels, outcome: &PhaseOutcome) -> Summary {
+/// A phase as the host saw it, with what the device counted meanwhile; of flash that fails as well, with the blocks that were bad when
+/// the run was over.
+fn sum_up(labels: &Labels, outcome: &PhaseOutcome, failing: Option<&Tables>) -> Summary {
     let mut summary = as_the_host_saw(labels, outcome, outcome.results.window().nanos());
     if let Some(Standing { sums, media }) = outcome.counted {
         add_sums(&mut summary, labels, &sums);
         let (reads, programs, erases) = (media.reads, media.programs, media.erases);
         summary.flash = Some(Flash { reads, programs, erases, ..Flash::default() });
         summary.write_amplification = amplification(programs, outcome, labels.page);
+        summary.media = failing.map(|tables| media_summary(media, outcome, tables));
     }
     summary
 }

@@ -310,6 +310,38 @@ fn what_is_said_of_rounds_is_said_to_change_nothing_without_them() {
     assert_eq!((ended.code, notes), (0, expected.iter().map(String::as_str).collect()));
 }
 
+#[test]
+fn arrivals_are_said_to_change_nothing_in_a_closed_loop() {
+    let notes = |more: &[&str]| {
+        let words = ["run", "--workload", "bursty,randwrite", "--ios", "50"];
+        let ended = flashloom(&[&words[..], more, &crate::shell::SMALL].concat());
+        assert_eq!(ended.code, 0, "{}", ended.err);
+        ended.err
+    };
+    let expected = |name| {
+        format!(
+            "note: the arrival times of workload {name} change nothing: the pace is the closed loop, which keeps queues \
+             full (--set workload.pace=timed follows them)\n"
+        )
+    };
+    assert_eq!(notes(&[]), expected("bursty"));
+    assert_eq!(notes(&["--set", "workload.per_second=1000"]), expected("bursty") + &expected("randwrite"));
+    assert_eq!(notes(&["--set", "workload.pace=timed"]), "");
+}
+
+#[test]
+fn what_requests_wait_for_is_said_to_limit_a_run() {
+    let said = |words: &[&str]| {
+        let ended = small(&[&["run", "--ios", "1500"], words].concat());
+        ended.out.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let workers = said(&["--architecture", "tradition", "--workload", "mixed"]);
+    assert!(workers.contains("The WORKER threads limit this run: each carries one request at a time"), "{workers}");
+    assert!(workers.contains("WORKER threads held 100 %") && workers.contains("for the host link; 0"), "{workers}");
+    let locks = said(&["--architecture", "base_deepflash", "--workload", "seqwrite"]);
+    assert!(locks.contains("Requests wait for index locks"), "{locks}");
+}
+
 /// One request a round: the latencies of single requests are never alike.
 #[test]
 fn a_drive_that_does_not_settle_is_said_to_be_so() {

@@ -13,7 +13,7 @@ mod tradition;
 pub use groups::{THREADS_MAX, ThreadCounts, ThreadGroup};
 pub use layout::{Hardware, Placement, PlacementError, PowerWatch};
 
-use crate::{Blueprint, Drive, PartCounts, Settings, Tables};
+use crate::{Blueprint, Drive, LatencyPart, PartCounts, Settings, Tables};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -72,6 +72,17 @@ pub trait Architecture: Sync {
     fn summary(&self) -> &'static str;
     /// Its groups of threads, in the order a request meets them.
     fn groups(&self) -> &'static [ThreadGroup];
+    /// The parts of a request's latency that its threads work on, each with its name, in the order a request meets them.
+    fn latency_parts(&self) -> &'static [(LatencyPart, &'static str)] {
+        &[
+            (LatencyPart::Fetch, "fetch"),
+            (LatencyPart::Nvmq, "nvmq"),
+            (LatencyPart::Ilock, "ilock"),
+            (LatencyPart::Cache, "cache"),
+            (LatencyPart::Trans, "trans"),
+            (LatencyPart::Fcmd, "fcmd"),
+        ]
+    }
     /// How many of each part its threads run, given threads and locks.
     fn parts(&self, settings: &Settings) -> PartCounts;
     /// Cores that it runs on unless a run says otherwise; none if the platform's default does.

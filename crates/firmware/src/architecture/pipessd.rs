@@ -31,7 +31,7 @@ const ONE: &str = "the pipeline has four stages, of one thread each";
 const MOVES_MAX: u16 = 64;
 
 const GROUPS: &[ThreadGroup] = &[
-    ThreadGroup::new("fetch", 1, LatencyPart::Nvmq, "NVMe Fetch: cuts commands, and the pilot").within(1, 1, ONE),
+    ThreadGroup::new("fetch", 1, LatencyPart::Fetch, "NVMe Fetch: cuts commands, and the pilot").within(1, 1, ONE),
     ThreadGroup::new("ftl", 1, LatencyPart::Trans, "FTL: translation of misses, reclaim").within(1, 1, ONE),
     ThreadGroup::new("fil", 1, LatencyPart::Fcmd, "FIL: the waitlist and all flash channels").within(1, 1, ONE),
     ThreadGroup::new("post", 1, LatencyPart::Cache, "NVMe Post: the data cache and completions").within(1, 1, ONE),
@@ -55,6 +55,14 @@ impl Architecture for PipeSsd {
     }
     fn groups(&self) -> &'static [ThreadGroup] {
         GROUPS
+    }
+    fn latency_parts(&self) -> &'static [(LatencyPart, &'static str)] {
+        &[
+            (LatencyPart::Fetch, "fetch"),
+            (LatencyPart::Trans, "ftl"),
+            (LatencyPart::Fcmd, "fil"),
+            (LatencyPart::Cache, "post"),
+        ]
     }
     fn parts(&self, _settings: &Settings) -> PartCounts {
         PartCounts { nvmq: 1, ilock: 0, cache: 1, trans: 1, log: 0, bgc: 1, fcmd: 1 }

@@ -22,7 +22,7 @@ use std::sync::Arc;
 pub(super) struct Tradition;
 
 const GROUPS: &[ThreadGroup] = &[
-    ThreadGroup::new("fetch", 1, LatencyPart::Nvmq, "fetches commands and wakes idle workers").within(1, 1, ""),
+    ThreadGroup::new("fetch", 1, LatencyPart::Fetch, "fetches commands and wakes idle workers").within(1, 1, ""),
     ThreadGroup::new("worker", 4, LatencyPart::Nvmq, "carry one command each: Tradition-N has N"),
     ThreadGroup::new("fil", 1, LatencyPart::Fcmd, "poll flash channels: one all of them, or one each"),
 ];
@@ -36,6 +36,14 @@ impl Architecture for Tradition {
     }
     fn groups(&self) -> &'static [ThreadGroup] {
         GROUPS
+    }
+    fn latency_parts(&self) -> &'static [(LatencyPart, &'static str)] {
+        &[
+            (LatencyPart::Fetch, "fetch"),
+            (LatencyPart::Nvmq, "worker"),
+            (LatencyPart::Ilock, "lock"),
+            (LatencyPart::Fcmd, "fil"),
+        ]
     }
     fn parts(&self, settings: &Settings) -> PartCounts {
         let threads = &settings.threads;

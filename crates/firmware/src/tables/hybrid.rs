@@ -19,6 +19,7 @@ use super::{RESERVED_GROUPS, Tables};
 use crate::policies::{MergeKind, Striping, page_of_rank, rank_of, shares, trans_of};
 use crate::{AddressSplit, BlockGroups, Drive, Settings, Turn};
 use stage::{LineId, SharedMemory, Words};
+use std::collections::BTreeSet;
 use std::ops::Range;
 use units::{Lpn, Ppn};
 
@@ -331,6 +332,22 @@ impl HybridMap {
         let blocks = self.share(trans).blocks.clone().zip(groups);
         let filled = blocks.map(|(block, group)| (group, block, self.fill(trans, block, group)));
         filled.filter(|&(.., pages)| pages > 0).collect()
+    }
+
+    /// The data groups that can take no page of their block any more. Nobody closes them: a page may come to its offset late.
+    pub(super) fn full_data(&self) -> BTreeSet<u32> {
+        let (planes, mut full) = (self.groups.planes(), BTreeSet::new());
+        for share in &self.shares {
+            for block in share.blocks.clone() {
+                let Some(group) = self.data_unpriced(block) else { continue };
+                let pages = self.striping.filled(block - share.blocks.start, share.pages);
+                let rows = |plane| u64::from((pages + planes - 1 - plane) / planes);
+                if (0..planes).all(|plane| self.written.get((group * planes + plane) as usize) >= rows(plane)) {
+                    full.insert(group);
+                }
+            }
+        }
+        full
     }
 
     /// Gives a block its data group, without a price: recovery.

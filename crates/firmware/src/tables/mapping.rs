@@ -4,6 +4,7 @@ use super::hybrid::HybridMap;
 use crate::policies::MergeKind;
 use crate::{BlockGroups, Drive, MappingScheme, Settings, Turn};
 use stage::{LineId, SharedMemory, Words};
+use std::collections::BTreeSet;
 use std::fmt::Debug;
 use std::sync::Arc;
 use units::{Lpn, Ppn};
@@ -46,6 +47,14 @@ impl Mapping {
         match self {
             Mapping::Page(_) => Default::default(),
             Mapping::Hybrid(map) => map.merges(),
+        }
+    }
+
+    /// Groups that the map knows to be full although they are open: with hybrid mapping those of data, which are never closed.
+    pub fn full_groups(&self) -> BTreeSet<u32> {
+        match self {
+            Mapping::Page(_) => BTreeSet::new(),
+            Mapping::Hybrid(map) => map.full_data(),
         }
     }
 

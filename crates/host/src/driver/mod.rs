@@ -61,6 +61,8 @@ struct Request {
     sent: u32,
     /// Commands not yet answered.
     outstanding: u32,
+    /// Sectors of commands answered with a media error.
+    failed: u32,
 }
 
 /// The driver. One belongs to one controller with one or more namespaces.
@@ -323,7 +325,7 @@ impl<O: Observe> Driver<O> {
                 sent
             });
             let Some((io, arrival)) = next else { return };
-            let request = Request { io, arrival, sent: 0, outstanding: 0 };
+            let request = Request { io, arrival, sent: 0, outstanding: 0, failed: 0 };
             let index = self.requests_free.pop().unwrap_or_else(|| {
                 self.requests.push(request);
                 (self.requests.len() - 1) as u32
@@ -483,9 +485,9 @@ impl<O: Observe> Driver<O> {
         let request = &mut self.requests[slot.request as usize];
         request.outstanding -= 1;
         if request.outstanding == 0 && request.sent == io.sectors {
-            let arrival = request.arrival;
+            let (arrival, moved) = (request.arrival, Io { sectors: io.sectors - request.failed, ..io });
             self.requests_free.push(slot.request);
-            self.finish(queue, &io, arrival, now);
+            self.finish(queue, &moved, arrival, now);
         }
     }
 
@@ -502,7 +504,10 @@ impl<O: Observe> Driver<O> {
         let is_media =
             [Status::WRITE_FAULT, Status::UNRECOVERED_READ].iter().any(|media| (status.0 ^ media.0) & 0x7ff == 0);
         if self.settings.media_errors && is_media {
-            self.results.media_errors += 1;
+            self.requests[slot.request as usize].failed += slot.sectors;
+            let is_late = self.course.as_ref().is_some_and(Course::is_counted);
+            let phase = self.results.phases.last_mut().filter(|phase| phase.opened.is_some() && !is_late);
+            phase.into_iter().for_each(|phase| phase.media_errors += 1);
             if self.settings.cuts.is_some() {
                 let (kind, device) = (io.kind, io.device);
                 let failure = MediaFailure { kind, device, lba: slot.lba, sectors: slot.sectors };
@@ -526,7 +531,7 @@ impl<O: Observe> Driver<O> {
         }
     }
 
-    /// Counts a request that is complete.
+    /// Counts a request that is complete, as what it moved.
     fn finish(&mut self, queue: QueueId, io: &Io, arrival: Time, now: Time) {
         let Some(course) = &mut self.course else { return };
         let phase = self.results.phases.last_mut().expect("a phase under way has results");

@@ -117,6 +117,11 @@ impl Course {
         (self.next, self.exhausted, self.countable) = (None, true, 0);
     }
 
+    /// Whether all that counts has completed.
+    pub(super) fn is_counted(&self) -> bool {
+        self.countable == 0
+    }
+
     /// Whether a request that completes after the warm-up counts. After the last that does the phase is over.
     pub(super) fn counts(&mut self) -> bool {
         match self.countable {

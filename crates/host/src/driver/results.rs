@@ -15,7 +15,7 @@ pub const KINDS: usize = 6;
 pub struct Tally {
     /// Requests.
     pub ios: u64,
-    /// What they moved or addressed.
+    /// What they moved or addressed, without commands answered with a media error.
     pub bytes: Bytes,
     /// Their latencies in picoseconds, added up.
     pub latency_picos: u128,
@@ -71,6 +71,8 @@ pub struct PhaseResults {
     pub until: Time,
     /// Requests of each [`IoKind`] completed within the window.
     pub kinds: [Tally; KINDS],
+    /// Commands answered with a media error within the window, where those are expected.
+    pub media_errors: u64,
     /// Requests completed in the warm-up or after the last round.
     pub outside: u64,
     /// Completions from the beginning on, warm-up included, one element an interval; empty unless asked for.
@@ -88,6 +90,7 @@ impl PhaseResults {
             opened: None,
             until: began,
             kinds: [Tally::default(); KINDS],
+            media_errors: 0,
             outside: 0,
             series: Vec::new(),
             depth_picos: 0,
@@ -98,6 +101,7 @@ impl PhaseResults {
     pub fn join(&mut self, next: &PhaseResults) {
         self.until = next.until;
         self.outside = next.outside;
+        self.media_errors += next.media_errors;
         self.depth_picos += next.depth_picos;
         for (sum, tally) in self.kinds.iter_mut().zip(&next.kinds) {
             sum.join(tally);
@@ -241,9 +245,7 @@ pub struct Results {
     /// Compares that found a difference. While a write is under way that is as good an answer as any, so it is no
     /// problem.
     pub compare_failures: u64,
-    /// Commands answered with a media error, where those are expected.
-    pub media_errors: u64,
-    /// The same, one by one, where power cuts are announced.
+    /// Commands answered with a media error, where power cuts are announced.
     pub media_failures: Vec<MediaFailure>,
     /// Requests not sent because they name no namespace, no sector, or sectors beyond the end, or would deallocate less than a block.
     pub refused: u64,

@@ -12,7 +12,7 @@ use nvme::{Arbitration, ArbitrationShares, CoalescingSettings};
 use sim::Processor;
 use std::path::PathBuf;
 use units::{Bytes, Span};
-use workload::{Parameters, Recipe, Workload};
+use workload::{Arrivals, Parameters, Recipe, Workload};
 
 /// The most threads of this machine that a run may ask for.
 pub(super) const THREADS_MAX: u16 = 1024;
@@ -93,6 +93,13 @@ pub struct Phase {
     pub warm_up: Span,
     /// Rounds until the figures are steady, in place of requests and duration.
     pub rounds: Option<Rounds>,
+}
+
+impl Phase {
+    /// Whether requests have times at which they arrive: the workload's, or a rate that the run sets.
+    pub fn has_arrivals(&self) -> bool {
+        self.parameters.per_second.is_some() || self.recipe.arrivals != Arrivals::Closed
+    }
 }
 
 /// What a page holds of the data written to it.
@@ -192,6 +199,10 @@ impl Resolved {
         from.get::<String>("processor.fit")?;
         let whose = format!(": what {processor_name} has");
         let cores: u16 = from.within_those("platform.cores", 1, processor.cores, &whose)?;
+        let controller = run::controller(from)?;
+        let (payload, precondition) = (from.get("run.payload")?, run::precondition(from)?);
+        // Before the firmware's settings, some of which must fit the page: an impossible page is not theirs to name.
+        let drive = drive(from, &device, &controller, payload)?;
         let settings = firmware_keys::settings(from, architecture, device.geometry.shape().page)?;
         check_device_can(from, &device, &settings)?;
         if let Some(faults) = &device.faults {
@@ -205,9 +216,6 @@ impl Resolved {
                 .map_err(|error| from.refuse(&format!("device.power.{}", error.field), error.expected))?;
         }
         let placement = firmware_keys::placement(from, architecture, settings.threads, cores)?;
-        let controller = run::controller(from)?;
-        let (payload, precondition) = (from.get("run.payload")?, run::precondition(from)?);
-        let drive = drive(from, &device, &controller, payload)?;
         let host = run::host(from, &device, &controller, payload, precondition)?;
         let seed = from.get("run.seed")?;
         Ok(Resolved {

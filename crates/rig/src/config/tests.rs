@@ -308,6 +308,10 @@ const REFUSALS: &[(&str, &str)] = &[
         "run.toml:2: device.page_bytes is \"8k\"; expected 512 to 4096: a page is moved by one DMA",
     ),
     (
+        "[device]\npage_bytes = \"8k\"\noob_bytes = 448\nuser_bytes = \"derived\"\n[platform]\narchitecture = \"naive\"",
+        "run.toml:2: device.page_bytes is \"8k\"; expected 512 to 4096: a page is moved by one DMA",
+    ),
+    (
         "[device]\nuser_bytes = \"2TB\"",
         "run.toml:2: device.user_bytes is \"2TB\"; expected 4096 to 1099511627776 bytes: a page up to the whole array",
     ),

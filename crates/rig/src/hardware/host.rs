@@ -205,8 +205,6 @@ pub(crate) struct PhaseOutcome {
     pub(crate) counted: Option<Standing>,
     pub(crate) sectors_checked: u64,
     pub(crate) mismatches: u64,
-    /// Commands answered with a media error since the run began.
-    pub(crate) media_errors: u64,
     /// Requests since the run began that were sent as other blocks than they name, and that were not sent.
     pub(crate) rounded: u64,
     pub(crate) refused: u64,
@@ -397,7 +395,6 @@ impl HostStage {
             counted: until.zip(from).map(|(until, from)| until.since(from)),
             sectors_checked,
             mismatches: results.mismatches,
-            media_errors: results.media_errors,
             rounded: results.rounded,
             refused: results.refused,
             problems: results.problems,

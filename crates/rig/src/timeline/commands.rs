@@ -2,7 +2,8 @@
 //!
 //! The cuts are the meter's: every instant belongs to one part, so that the parts of a command lie side by side below it.
 
-use crate::meter::{COMPLETION, FETCH, ILOCK, NVMQ, PARTS, QUEUEING, Share};
+use crate::latency::{COMPLETION, FETCH, ILOCK, LatencyParts, PARTS, QUEUEING};
+use crate::meter::Share;
 use crate::timeline::Lanes;
 use firmware::{CommandKey, Note, Wait};
 use nvme::spec::Opcode;
@@ -11,7 +12,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::num::NonZeroU64;
 use trace::{Timeline, TrackId};
-use units::{QueueId, Time};
+use units::{QueueId, StageId, Time};
 
 /// A command under way, or over.
 struct Command {
@@ -69,14 +70,15 @@ impl Command {
 pub(crate) struct Commands<'a> {
     /// The parts of a stage's turns.
     shares: &'a [Share],
+    parts: &'a LatencyParts,
     live: BTreeMap<CommandKey, Command>,
     over: Vec<Command>,
     submitted: u64,
 }
 
 impl<'a> Commands<'a> {
-    pub(crate) fn new(shares: &'a [Share]) -> Self {
-        Commands { shares, live: BTreeMap::new(), over: Vec::new(), submitted: 0 }
+    pub(crate) fn new(shares: &'a [Share], parts: &'a LatencyParts) -> Self {
+        Commands { shares, parts, live: BTreeMap::new(), over: Vec::new(), submitted: 0 }
     }
 
     /// The number of the command that work since `from` is for; none if it was submitted before the time line begins.
@@ -97,13 +99,14 @@ impl<'a> Commands<'a> {
         }
     }
 
-    pub(crate) fn note(&mut self, at: Time, note: &Note) {
+    pub(crate) fn note(&mut self, stage: StageId, at: Time, note: &Note) {
         match *note {
             Note::Submitted(key) => self.submit(at, key),
             Note::Taken { key, opcode, sector, sectors } => {
                 let Some(command) = self.live.get_mut(&key) else { return };
                 command.pass(at, FETCH, false);
-                (command.after, command.entry) = (NVMQ, Some((opcode, sector, sectors)));
+                let after = self.shares[stage.index()].taken();
+                (command.after, command.entry) = (after.into(), Some((opcode, sector, sectors)));
             }
             Note::Completed(key) => {
                 let Some(command) = self.live.get_mut(&key) else { return };
@@ -154,20 +157,26 @@ impl<'a> Commands<'a> {
             self.over.push(command);
         }
         self.over.sort_by_key(|command| command.number);
-        let waits = PARTS.map(|part| format!("wait for {part}"));
+        let names = self.parts.names();
+        let waits = names.map(|name| format!("wait for {name}"));
         let mut queues: BTreeMap<QueueId, Vec<&Command>> = BTreeMap::new();
         self.over.iter().for_each(|command| queues.entry(command.key.queue()).or_default().push(command));
         for (queue, commands) in queues {
             let mut lanes = Lanes::new(timeline.track(Some(parent), &format!("queue {}", queue.0)));
             for command in commands {
                 let lane = lanes.take(timeline, command.submitted, command.cursor);
-                draw_command(timeline, lane, command, &waits);
+                draw_command(timeline, lane, command, (&names, &waits));
             }
         }
     }
 }
 
-fn draw_command<W: Write>(timeline: &mut Timeline<W>, lane: TrackId, command: &Command, waits: &[String; PARTS.len()]) {
+fn draw_command<W: Write>(
+    timeline: &mut Timeline<W>,
+    lane: TrackId,
+    command: &Command,
+    (names, waits): (&[&'static str; PARTS], &[String; PARTS]),
+) {
     let &Command { key, number, submitted, cursor, entry, .. } = command;
     let mut args = vec![("command", number.get()), ("identifier", key.id().into())];
     if let Some((_, sector, sectors)) = entry.filter(|(.., sectors)| *sectors > 0) {
@@ -175,7 +184,7 @@ fn draw_command<W: Write>(timeline: &mut Timeline<W>, lane: TrackId, command: &C
     }
     timeline.slice(lane, command.name(), submitted, cursor, &args, Some(number));
     for &Cut { from, to, part, queueing } in &command.cuts {
-        let name = if queueing && part != QUEUEING { waits[part].as_str() } else { PARTS[part] };
+        let name = if queueing && part != QUEUEING { waits[part].as_str() } else { names[part] };
         timeline.slice(lane, name, from, to, &[], None);
     }
 }

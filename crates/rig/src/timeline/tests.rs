@@ -1,7 +1,7 @@
 //! The picture and the sums of a run are of the same events: what one shows, the other counted.
 
 use crate::config::Layers;
-use crate::meter::{PARTS, QUEUEING};
+use crate::latency::{PARTS, QUEUEING};
 use crate::session::Session;
 use firmware::Counter;
 use firmware::architecture::ARCHITECTURES;
@@ -27,10 +27,10 @@ fn run(architecture: &str, sets: &[&str]) -> Session {
 }
 
 /// Work and queueing by parts, as the cuts of the picture add up.
-fn cut(session: &Session) -> [[u128; PARTS.len()]; 2] {
+fn cut(session: &Session) -> [[u128; PARTS]; 2] {
     let picture = session.picture(&session.meter().events);
     assert_eq!(picture.commands.over(), session.meter().window.breakdown().commands);
-    let [mut work, mut lines] = [[0; PARTS.len()]; 2];
+    let [mut work, mut lines] = [[0; PARTS]; 2];
     for (part, queueing, time) in picture.commands.cuts() {
         let sums = if queueing { &mut lines } else { &mut work };
         sums[part] += u128::from(time.picos());
@@ -53,7 +53,7 @@ fn the_cuts_of_all_commands_add_up_to_the_mean_latency_in_every_architecture() {
         let session = run(architecture.name(), &[]);
         let [work, _] = cut(&session);
         let sums = session.meter().window.breakdown();
-        let total = |parts: [u128; PARTS.len()]| parts.iter().sum::<u128>();
+        let total = |parts: [u128; PARTS]| parts.iter().sum::<u128>();
         assert_eq!(total(work), total(sums.parts), "{}", architecture.name());
     }
 }

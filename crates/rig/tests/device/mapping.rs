@@ -4,7 +4,7 @@ use crate::small::{Small, mixed};
 use firmware::architecture::ARCHITECTURES;
 use firmware::{MappingScheme, MergeKind};
 use host::{Pace, Phase};
-use rig::Session;
+use rig::{Fill, Session};
 use units::Bytes;
 use workload::{Arrivals, Parameters, Pattern, Recipe};
 
@@ -19,6 +19,12 @@ fn stream(seed: u64, sectors: u64, ios: u64) -> Phase {
     let recipe = Recipe::fixed("stream", Pattern::Sequential { streams: Some(1) }, 0.0, 16 << 10);
     let source = recipe.source(&Parameters::new(sectors, seed)).expect("a drawable workload");
     Phase { ios: Some(ios), ..Phase::new("stream", Box::new(source), Pace::Closed) }
+}
+
+/// Writes pages all over the drive at random.
+fn writes(seed: u64, sectors: u64, ios: u64) -> Phase {
+    let source = Recipe::fixed("writes", Pattern::Random, 0.0, 4096).source(&Parameters::new(sectors, seed));
+    Phase { ios: Some(ios), ..Phase::new("writes", Box::new(source.expect("a drawable workload")), Pace::Closed) }
 }
 
 /// Deallocates all over the drive: what is in the log groups is void.
@@ -73,6 +79,26 @@ fn an_idle_drive_merges_in_the_background() {
     assert!(busy.foreground_ns > 0 && idle.blocks > 100, "{busy:?} {idle:?}");
     assert!(idle.foreground_ns < busy.foreground_ns / 20, "{busy:?} {idle:?}");
     session.check_invariants().expect("the tables agree");
+}
+
+/// What was rewritten lies in groups that merges filled: all of it but what is in log groups that are still open.
+#[test]
+fn rewritten_data_count_as_closed() {
+    for (ratio, fill) in RATIOS.into_iter().flat_map(|ratio| [(ratio, Fill::Sequential), (ratio, Fill::None)]) {
+        let small = Small { mapping: hybrid(ratio), fill, ..Small::default() };
+        let pages = small.sectors() / 8;
+        let mut session = small.session(vec![stream(1, small.sectors(), pages), writes(2, small.sectors(), 4 * pages)]);
+        let mut last = None;
+        while let Some(outcome) = session.next_phase() {
+            last = Some(outcome.expect("right answers"));
+        }
+        let merges = session.tables().mapping.merges()[MergeKind::Full as usize];
+        let space = last.and_then(|summary| summary.space).expect("two phases");
+        assert!(merges > 100, "{ratio:?} {fill:?}: {merges} merges");
+        assert!(space.closed_valid_pages > pages * 3 / 5, "{ratio:?} {fill:?}: {space:?} of {pages} logical pages");
+        assert!(space.closed_valid_pages <= space.logical_pages, "{ratio:?} {fill:?}: {space:?}");
+        assert!((space.closed_valid_pages..=space.data_pages).contains(&space.closed_pages), "{ratio:?}: {space:?}");
+    }
 }
 
 #[test]

@@ -4,12 +4,13 @@
 #[path = "../../examples/pipeline/story.rs"]
 mod worked;
 
-use crate::small::{Small, processor};
-use firmware::architecture::find;
+use crate::small::{Small, mixed, processor};
+use firmware::architecture::{ARCHITECTURES, find};
 use flash::{CellKind, Geometry, Shape};
 use host::{Pace, Phase};
 use proptest::prelude::*;
-use rig::{Device, Session};
+use report::WORKERS_HELD;
+use rig::{Device, Fill, Session};
 use units::{Bytes, Lba, Span};
 use workload::{Io, IoKind, Parameters, Pattern, Recipe, Source};
 
@@ -148,7 +149,7 @@ fn a_group_that_waits_for_its_erase_is_no_contradiction() {
     while let Some(summary) = session.next_phase() {
         let summary = summary.unwrap_or_else(|error| panic!("{error}"));
         session.check_invariants().unwrap_or_else(|error| panic!("{error}"));
-        assert!(summary.locks.is_none() && summary.breakdown.get("ilock").is_none(), "it has no lock");
+        assert!(summary.locks.is_none(), "it has no lock");
         ordered += summary.gc.expect("it reclaims").blocks;
         done += summary.flash.expect("in virtual time").erases;
         behind |= ordered > done;
@@ -203,6 +204,54 @@ fn the_pipeline_has_no_lock_and_no_way_back() {
     assert!(!drawing.blueprint.is_loop_free(&["fetch", "worker", "fil"]));
 }
 
+/// A worker that waits takes no other request: with more requests than workers it is held all the time, whatever it waits for.
+#[test]
+fn workers_are_held_while_they_wait() {
+    let run = |depth, queues| {
+        let small = Small { depth, queues, fill: Fill::Random { times: 1.0 }, ..small("tradition") };
+        let source = Recipe::fixed("writes", Pattern::Random, 0.0, 4096).source(&Parameters::new(small.sectors(), 1));
+        let source = Box::new(source.expect("a drawable workload"));
+        let phase = Phase { ios: Some(6_000), warm_up_ios: 2_000, ..Phase::new("writes", source, Pace::Closed) };
+        let mut session = small.session(vec![phase]);
+        let summary = session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{error}"));
+        assert!(summary.gc.as_ref().is_some_and(|gc| gc.blocks > 100), "{:?}", summary.gc);
+        assert!(summary.bounds.iter().all(|bound| bound.iops_bound >= summary.iops), "{:?}", summary.bounds);
+        let held = summary.bounds.iter().find(|bound| bound.resource == WORKERS_HELD).expect("it has workers");
+        let workers = summary.workers.expect("it has workers");
+        assert!(workers.work < 0.1 && (held.utilisation + workers.idle - 1.0).abs() < 1e-9, "{workers:?}");
+        (held.utilisation, held.resource == summary.bounds[0].resource)
+    };
+    let (all, one) = (run(16, 4), run(1, 1));
+    assert!(all.0 > 0.98 && all.1, "four workers for 64 requests: {all:?}");
+    assert!(one.0 < 0.3, "four workers for one request: {one:?}");
+}
+
+/// A part of the latency has the name of what the architecture has: nothing of DeepFlash's groups, and nothing of none.
+#[test]
+fn the_parts_of_a_latency_are_those_of_the_architecture() {
+    let own = [
+        ("pipessd", "fetch ftl fil post flash dma queueing completion"),
+        ("tradition", "fetch worker lock fil flash dma queueing completion"),
+    ];
+    let of_deepflash = "fetch nvmq ilock cache trans fcmd flash dma queueing completion";
+    for architecture in ARCHITECTURES {
+        let name = architecture.name();
+        let small = small(name);
+        let mut session = small.session(vec![mixed("mixed", 1, small.sectors(), 2_000)]);
+        let summary = session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(summary.check(), [], "{name}");
+        let expected = own.iter().find(|(of, _)| *of == name).map_or(of_deepflash, |(_, parts)| parts);
+        for parts in [&summary.breakdown, &summary.breakdown_slowest] {
+            let names = parts.iter().map(|(part, _)| part).filter(|part| *part != "host");
+            assert_eq!(names.collect::<Vec<_>>().join(" "), expected, "{name}");
+        }
+        let nothing = summary.breakdown.iter().find(|(part, time)| *part != "lock" && **time == 0.0);
+        assert_eq!(nothing, None, "{name}: {:?}", summary.breakdown);
+        let lines: Vec<&str> = summary.breakdown_queueing.iter().map(|(part, _)| part).collect();
+        assert!(lines.iter().all(|part| expected.split(' ').any(|known| known == *part)), "{name}: {lines:?}");
+    }
+}
+
 /// More workers than busy lines: most of a slow request's time goes by in line, behind a worker that waits for flash.
 #[test]
 fn workers_stand_in_line_behind_one_that_waits_for_flash() {
@@ -223,7 +272,7 @@ fn workers_stand_in_line_behind_one_that_waits_for_flash() {
     assert!(waits(&apart) < waits(&together), "{:?} {:?}", apart.workers, together.workers);
     assert!(together.iops < apart.iops, "{} {}", together.iops, apart.iops);
     let share = |parts: &report::Named<f64>| {
-        parts.get("ilock").expect("a part") / parts.iter().map(|(_, part)| part).sum::<f64>()
+        parts.get("lock").expect("a part") / parts.iter().map(|(_, part)| part).sum::<f64>()
     };
     let (slowest, all) = (share(&together.breakdown_slowest), share(&together.breakdown));
     assert!(slowest > all && slowest > 0.2, "{slowest} of the slowest, {all} of all");

@@ -14,7 +14,7 @@ use super::worker::{Step, Worker};
 use crate::message::*;
 use crate::policies::{AtRest, pick_victim};
 use crate::stages::rest::Rest;
-use crate::{GroupState, Note, Turn, VictimPolicy, Work};
+use crate::{GroupState, Note, Turn, VictimPolicy, Wait, Work};
 use flash::Operation;
 use nvme::spec::Status;
 use std::collections::VecDeque;
@@ -194,8 +194,19 @@ impl Worker {
         let reclaim = &mut self.reclaim;
         (reclaim.group, reclaim.next, reclaim.moved, reclaim.since) = (group, 0, 0, turn.now());
         reclaim.phase = Phase::Moving;
-        self.step = Step::Reclaim;
         self.move_more(turn);
+        self.wait_for_flash(turn);
+    }
+
+    /// Whether a reclaim waits for pages to be read or programmed, or for erases.
+    fn awaits_flash(&self) -> bool {
+        matches!(self.reclaim.phase, Phase::Moving | Phase::Erasing)
+    }
+
+    fn wait_for_flash(&mut self, turn: &mut Turn<'_>) {
+        if self.awaits_flash() {
+            self.wait(turn, Step::Reclaim);
+        }
     }
 
     /// Nothing is reclaimed: the page goes on without room, as far as a drive that takes no more writes can.
@@ -260,6 +271,14 @@ impl Worker {
 
     /// A page of the victim is read or programmed, or a block erased.
     pub(super) fn on_moved(&mut self, turn: &mut Turn<'_>, done: PageDone) {
+        if self.awaits_flash() {
+            self.waited(turn, Wait::Flash);
+        }
+        self.move_on(turn, done);
+        self.wait_for_flash(turn);
+    }
+
+    fn move_on(&mut self, turn: &mut Turn<'_>, done: PageDone) {
         if done.requester.tag == ERASE {
             self.reclaim.erases_left -= 1;
             if self.reclaim.erases_left == 0 {
@@ -302,6 +321,7 @@ impl Worker {
     fn settle(&mut self, turn: &mut Turn<'_>, place: usize) {
         self.map_moved(turn, place);
         self.settle_next(turn);
+        self.wait_for_flash(turn);
     }
 
     /// Maps a page to its new place, under the lock of its line.

@@ -206,7 +206,7 @@ impl Worker {
     }
 
     /// What it waited for has come.
-    fn waited(&mut self, turn: &mut Turn<'_>, on: Wait) {
+    pub(super) fn waited(&mut self, turn: &mut Turn<'_>, on: Wait) {
         let key = self.key();
         turn.note(Note::Waited { key, on, since: self.since, until: turn.now() });
     }

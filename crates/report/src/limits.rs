@@ -1,0 +1,153 @@
+//! What limits a run, in words: a resource that is full, workers that are all taken, or what requests wait for while nothing is full.
+
+use crate::human::{count, percent};
+use crate::{Bound, Summary, WORKERS_HELD, Workers};
+
+/// From here on a resource counts as the limit: arrivals are not evenly spaced, so waiting grows steeply before it is full.
+const NEAR: f64 = 0.8;
+/// From here on a wait is what a request's time goes into.
+const MOST: f64 = 0.5;
+/// Parts of a latency that say nothing of waiting: at a die or the link a request is served as well; queueing is told line by line;
+/// what waits in the host waits for requests before it.
+const UNTOLD: [&str; 5] = ["flash", "dma", "queueing", "completion", "host"];
+
+/// What the tightest bound means; nothing where there are no bounds.
+pub(crate) fn sentence(summary: &Summary) -> Option<String> {
+    let tightest = summary.bounds.first()?;
+    let held = summary.workers.filter(|_| tightest.resource == WORKERS_HELD);
+    Some(match (tightest.utilisation >= NEAR, held, wait(summary)) {
+        (true, Some(workers), _) => taken(tightest, &workers),
+        (true, None, _) => full(tightest),
+        (false, _, Some((what, share))) => waiting(tightest, &what, share),
+        (false, _, None) => nothing(tightest),
+    })
+}
+
+/// A name that ends in a single `s` is a plural: `flash buses`, but `bus` and `class`; what is held is what the name begins with.
+fn is_plural(resource: &str) -> bool {
+    let resource = resource.trim_end_matches(" held");
+    resource.ends_with('s') && !resource.ends_with("ss") && !resource.ends_with("us")
+}
+
+fn full(Bound { resource, utilisation, iops_bound }: &Bound) -> String {
+    let (limit, pronoun) = if is_plural(resource) { ("limit", "they") } else { ("limits", "it") };
+    let (busy, allowed) = (percent(*utilisation), count(*iops_bound));
+    format!("The {resource} {limit} this run: alone {pronoun} would allow {allowed} IOPS ({busy} busy).")
+}
+
+fn taken(Bound { utilisation, iops_bound, .. }: &Bound, workers: &Workers) -> String {
+    let [held, work, lock, flash, link] =
+        [*utilisation, workers.work, workers.lock_wait, workers.flash_wait, workers.link_wait].map(percent);
+    format!(
+        "The WORKER threads limit this run: each carries one request at a time and is held {held} of its time ({work} \
+         working, waiting {lock} for locks, {flash} for flash, {link} for the host link), which allows {} IOPS. More of \
+         them (--threads worker=N) may raise the rate; more requests in flight would wait for one.",
+        count(*iops_bound)
+    )
+}
+
+fn waiting(tightest: &Bound, what: &str, share: f64) -> String {
+    format!("Requests wait {what} {} of their time. Of the resources {}.", percent(share), busiest(tightest))
+}
+
+fn nothing(tightest: &Bound) -> String {
+    format!("Nothing is near its limit: {}. More requests in flight may raise the rate.", busiest(tightest))
+}
+
+fn busiest(Bound { resource, utilisation, iops_bound }: &Bound) -> String {
+    let are = if is_plural(resource) { "are" } else { "is" };
+    let (busy, allowed) = (percent(*utilisation), count(*iops_bound));
+    format!("the {resource} {are} the busiest ({busy}) and alone would allow {allowed} IOPS")
+}
+
+/// What requests wait for most of their time, and the share. Of a part that is what exceeds all that threads do for a request, for
+/// whichever part they do it; a line before threads is nothing but waiting.
+fn wait(summary: &Summary) -> Option<(String, f64)> {
+    let latency: f64 = summary.breakdown.iter().map(|(_, time)| time).sum();
+    let busy: f64 = summary.groups.iter().map(|(_, group)| group.utilisation * f64::from(group.threads)).sum();
+    let work = busy / summary.iops * 1e9;
+    let parts = summary.breakdown.iter().filter(|(part, _)| !UNTOLD.contains(part));
+    let parts = parts.map(|(part, time)| (waiting_in(part), time - work));
+    let lines = summary.breakdown_queueing.iter().map(|(part, time)| (format!("in line for {part}"), *time));
+    let (what, time) = parts.chain(lines).max_by(|(_, a), (_, b)| a.total_cmp(b))?;
+    (time >= MOST * latency).then(|| (what, time / latency))
+}
+
+/// What requests wait for that wait in a part, as the object of a sentence.
+fn waiting_in(part: &str) -> String {
+    match part {
+        "fetch" => "to be fetched".into(),
+        "ilock" => "for index locks".into(),
+        "lock" => "for locks".into(),
+        "cache" => "for the data cache".into(),
+        _ => format!("in {part}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::sample;
+    use crate::{Group, bounds};
+
+    fn told(resource: &str, utilisation: f64) -> String {
+        sentence(&Summary { bounds: bounds(1e6, &[(resource.into(), utilisation)]), ..sample() }).expect("a bound")
+    }
+
+    #[test]
+    fn the_sentence_fits_number_and_load() {
+        let buses = "The flash buses limit this run: alone they would allow 1.16 M IOPS (86 % busy).";
+        assert_eq!(told("flash buses", 0.86), buses);
+        assert!(told("host link", 0.9).starts_with("The host link limits this run: alone it would"));
+        assert!(told("bus", 0.9).starts_with("The bus limits"));
+        assert!(told("dies", 0.4).starts_with("Nothing is near its limit: the dies are the busiest (40 %)"));
+        assert!(sentence(&Summary::default()).is_none());
+    }
+
+    #[test]
+    fn workers_that_are_all_taken_are_the_limit_however_little_they_do() {
+        let workers = Workers { work: 0.025, lock_wait: 0.005, flash_wait: 0.966, link_wait: 0.004, idle: 0.0 };
+        let resources = [("flash dies".to_owned(), 0.21), (WORKERS_HELD.to_owned(), 1.0)];
+        let run = Summary { workers: Some(workers), bounds: bounds(10_600.0, &resources), ..sample() };
+        let said = sentence(&run).expect("a bound");
+        assert!(said.starts_with("The WORKER threads limit this run: each carries one request"), "{said}");
+        assert!(
+            said.contains("held 100 % of its time (2.5 % working, waiting 0.5 % for locks, 97 % for flash"),
+            "{said}"
+        );
+        assert!(said.contains("allows 10.6 k IOPS") && said.contains("--threads worker=N"), "{said}");
+        let idle = Summary { bounds: bounds(10_600.0, &[(WORKERS_HELD.to_owned(), 0.3)]), ..run };
+        let said = sentence(&idle).expect("a bound");
+        assert!(
+            said.starts_with("Nothing is near its limit: the WORKER threads held are the busiest (30 %)"),
+            "{said}"
+        );
+    }
+
+    /// A run in which a part, or a line, has this share of the latency; threads work a hundredth of it.
+    fn with_share(part: &str, line: Option<&str>, share: f64) -> String {
+        let group = Group { threads: 4, utilisation: 0.0025, ..Group::default() };
+        let run = Summary {
+            iops: 1e3,
+            breakdown: [(part, share * 1e6), ("flash", (1.0 - share) * 1e6)].into_iter().collect(),
+            breakdown_queueing: line.map(|line| (line, share * 1e6)).into_iter().collect(),
+            groups: [("nvmq", group)].into_iter().collect(),
+            bounds: bounds(1e3, &[("flash dies".into(), 0.02)]),
+            ..sample()
+        };
+        sentence(&run).expect("a bound")
+    }
+
+    #[test]
+    fn what_requests_wait_for_is_said_where_nothing_is_busy() {
+        let ilock = "Requests wait for index locks 92 % of their time. Of the resources the flash dies are the busiest \
+                     (2.0 %) and alone would allow 50.0 k IOPS.";
+        assert_eq!(with_share("ilock", None, 0.93), ilock);
+        assert!(with_share("nvmq", None, 0.8).starts_with("Requests wait in nvmq 79 % of their time"));
+        assert!(with_share("fetch", None, 0.8).starts_with("Requests wait to be fetched 79 % of their time"));
+        assert!(with_share("queueing", Some("trans"), 0.6).starts_with("Requests wait in line for trans 60 %"));
+        for served in [with_share("ilock", None, 0.5), with_share("dma", None, 0.9), with_share("host", None, 0.9)] {
+            assert!(served.starts_with("Nothing is near its limit"), "{served}");
+        }
+    }
+}

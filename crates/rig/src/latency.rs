@@ -1,0 +1,58 @@
+//! The parts of a latency: their places in the meter's sums, and what an architecture calls those that it has.
+
+use firmware::architecture::Architecture;
+use firmware::{LatencyPart, PartCounts};
+
+/// How many places there are.
+pub(crate) const PARTS: usize = 10;
+
+pub(crate) const FETCH: usize = 0;
+pub(crate) const NVMQ: usize = 1;
+pub(crate) const ILOCK: usize = 2;
+const CACHE: usize = 3;
+const TRANS: usize = 4;
+pub(crate) const FCMD: usize = 5;
+pub(crate) const FLASH: usize = 6;
+pub(crate) const DMA: usize = 7;
+pub(crate) const QUEUEING: usize = 8;
+pub(crate) const COMPLETION: usize = 9;
+
+/// The place of what firmware threads work on; none of work beside requests.
+pub(crate) fn place_of(part: LatencyPart) -> Option<usize> {
+    match part {
+        LatencyPart::Fetch => Some(FETCH),
+        LatencyPart::Nvmq => Some(NVMQ),
+        LatencyPart::Ilock => Some(ILOCK),
+        LatencyPart::Cache => Some(CACHE),
+        LatencyPart::Trans => Some(TRANS),
+        LatencyPart::Fcmd => Some(FCMD),
+        LatencyPart::Other => None,
+    }
+}
+
+/// The parts of one architecture: places and names, in the order a request meets them.
+#[derive(Clone, Debug)]
+pub(crate) struct LatencyParts(Vec<(usize, &'static str)>);
+
+impl LatencyParts {
+    /// Of an architecture that runs so many of each part.
+    pub(crate) fn of(architecture: &dyn Architecture, counts: PartCounts) -> Self {
+        let is_there = |part| part != LatencyPart::Cache || counts.cache > 0;
+        let firmware = architecture.latency_parts().iter().filter(|(part, _)| is_there(*part));
+        let firmware = firmware.filter_map(|&(part, name)| Some((place_of(part)?, name)));
+        let hardware = [(FLASH, "flash"), (DMA, "dma"), (QUEUEING, "queueing"), (COMPLETION, "completion")];
+        LatencyParts(firmware.chain(hardware).collect())
+    }
+
+    /// Places and names, in the order a request meets them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (usize, &'static str)> {
+        self.0.iter().copied()
+    }
+
+    /// Names by their places; none of a part that there is not.
+    pub(crate) fn names(&self) -> [&'static str; PARTS] {
+        let mut names = [""; PARTS];
+        self.iter().for_each(|(place, name)| names[place] = name);
+        names
+    }
+}
