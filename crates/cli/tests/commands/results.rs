@@ -342,6 +342,26 @@ fn what_requests_wait_for_is_said_to_limit_a_run() {
     assert!(locks.contains("Requests wait for index locks"), "{locks}");
 }
 
+/// Queues are full to the end of the measured part, so that their depth is rate times latency; and a time is as long as was said.
+#[test]
+fn a_phase_is_measured_with_full_queues_and_for_as_long_as_was_said() {
+    let measured = |words: &[&str]| -> Value {
+        serde_json::from_str(&small(&[&["run", "--json", "-"], words].concat()).out).expect("a summary")
+    };
+    for length in [["--ios", "20000"], ["--duration", "200ms"]] {
+        let run = measured(&[&["--workload", "randwrite", "--queues", "4", "--depth", "32"], &length[..]].concat());
+        let [depth, iops] = ["queue_depth_mean", "iops"].map(|key| run[key].as_f64().expect("a number"));
+        let little = iops * run["write"]["latency"]["mean"].as_f64().expect("a number") / 1e9;
+        assert!((depth - 128.0).abs() < 0.1, "{length:?}: {depth} outstanding");
+        assert!((little / depth - 1.0).abs() < 0.1, "{length:?}: {little} by Little's law");
+    }
+    // The last of them is answered some time before the end.
+    let paced =
+        ["--set", "workload.pace=timed", "--set", "workload.warm_up_ios=0", "--set", "workload.per_second=1000"];
+    let sparse = measured(&[&["--workload", "randwrite", "--duration", "900ms"], &paced[..]].concat());
+    assert_eq!(sparse["simulated_ns"], 900_000_000, "{sparse}");
+}
+
 /// One request a round: the latencies of single requests are never alike.
 #[test]
 fn a_drive_that_does_not_settle_is_said_to_be_so() {
