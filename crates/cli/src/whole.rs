@@ -142,6 +142,7 @@ fn combined(phases: &[Summary]) -> Summary {
         completions: completions(phases),
         cores: last.cores.as_ref().map(|_| shares.cores()),
         power_w: last.power_w.map(|_| shares.mean(|phase| phase.power_w.unwrap_or(0.0))),
+        polling_w: last.polling_w.map(|_| shares.mean(|phase| phase.polling_w.unwrap_or(0.0))),
         bounds: shares.bounds(iops),
         cache: last.cache.as_ref().map(|_| shares.cache()),
         locks: last.locks.as_ref().map(|_| shares.locks()),

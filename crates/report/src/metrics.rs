@@ -78,6 +78,7 @@ const METRICS: &[Metric] = &[
     ("cores", Unit::Count, |run| run.cores.as_ref().map(|cores| f64::from(cores.count))),
     ("cores active mean", Unit::Number, |run| run.cores.as_ref().map(|cores| cores.active_mean)),
     ("power", Unit::Watts, |run| run.power_w),
+    ("polling", Unit::Watts, |run| run.polling_w),
     ("tightest bound iops", Unit::Iops, |run| run.bounds.first().map(|bound| bound.iops_bound)),
     ("cache hits", Unit::Share, |run| run.cache.as_ref().map(|cache| cache.hit_ratio)),
     ("lock waits", Unit::Count, |run| run.locks.as_ref().map(|locks| locks.waits as f64)),

@@ -67,6 +67,7 @@ pub(crate) fn sample() -> Summary {
         groups: groups.into_iter().collect(),
         completions: [("nvmq", vec![1_010_000, 990_000])].into_iter().collect(),
         power_w: Some(12.3),
+        polling_w: Some(4.2),
         bounds: bounds(iops, &resources.map(|(name, utilisation)| (name.to_owned(), utilisation))),
         ..parts()
     }

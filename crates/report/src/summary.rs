@@ -85,6 +85,9 @@ pub struct Summary {
     /// Mean power of the processor, W.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub power_w: Option<f64>,
+    /// Of it, what hardware threads took that found no message and looked again, W.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub polling_w: Option<f64>,
     /// What limits this run, tightest first; nothing where nobody models resources, as in real time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub bounds: Vec<Bound>,
@@ -539,7 +542,7 @@ mod tests {
         ("/trace", "read_fraction read_bytes_mean write_bytes_mean randomness unaligned_fraction"),
         ("/trace", "touched_bytes end_bytes span_ns"),
         ("/trace/on_drive", "randomness unaligned_fraction touched_bytes end_bytes"),
-        ("", "space"),
+        ("", "space polling_w"),
         ("/wear", "erase_count_stddev"),
         ("/space", "logical_pages array_pages data_pages closed_pages closed_valid_pages group_pages"),
         ("/steady_state", "reached rounds iops excursion rise"),

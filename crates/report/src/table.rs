@@ -216,7 +216,10 @@ fn processor_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
     }
     if let Some(power) = summary.power_w {
         let each = (summary.iops > 0.0).then(|| format!(", {} µJ a request", number(power / summary.iops * 1e6)));
-        lines.push(("power", format!("{} W{}", number(power), each.unwrap_or_default())));
+        let polling = summary.polling_w.filter(|&polling| polling > 0.0);
+        let polling = polling.map(|polling| format!(", of which {} W poll for messages", number(polling)));
+        lines
+            .push(("power", format!("{} W{}{}", number(power), each.unwrap_or_default(), polling.unwrap_or_default())));
     }
     if let Some(cache) = &summary.cache {
         let (ratio, hits, looked) = (percent(cache.hit_ratio), cache.hits as f64, (cache.hits + cache.misses) as f64);

@@ -19,7 +19,7 @@ use firmware::{Drive, Firmware, Tables};
 use flash::{Contents, Usage};
 use host::{MediaFailure, Phase};
 use report::Summary;
-use sim::{CoreUsage, EnergyPrices, Processor, Sim, StageUsage};
+use sim::{CoreUsage, Processor, Sim, StageUsage};
 
 use stage::{Place, Stage};
 use std::collections::VecDeque;
@@ -27,7 +27,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 use thiserror::Error;
-use units::{CoreId, Lpn, Ppn, Span, StageId, Time};
+use units::{CoreId, Lpn, Ppn, StageId, Time};
 use workload::IoKind;
 
 use agree::ErasesAhead;
@@ -105,8 +105,6 @@ pub struct Session {
     labels: Labels,
     pages: u32,
     left: usize,
-    core_slot: Span,
-    energy: Option<EnergyPrices>,
     media: Arc<MediaTally>,
     /// Whether flash fails.
     fails: bool,
@@ -165,7 +163,6 @@ impl Session {
             events_max,
         );
         meter.samples = device.series.map(|interval| Samples::new(interval, &parts, &places));
-        let (core_slot, energy) = (processor.core_slot, processor.energy);
         let sim = Sim::with_probe(blueprint, processor, meter);
         let pages = drive.pages();
         let mut session = Session {
@@ -181,8 +178,6 @@ impl Session {
             labels,
             pages,
             left,
-            core_slot,
-            energy,
             media,
             fails,
             watch,
@@ -424,7 +419,7 @@ impl Session {
             after,
             outcome,
             self.sim.probe(),
-            (self.core_slot, self.energy),
+            self.sim.processor(),
         );
         summary.digest = Some(format!("{:016x}", self.sim.digest()));
         summary.wear = Some(wear(&self.tables));

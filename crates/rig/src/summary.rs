@@ -10,7 +10,7 @@ use report::{
     Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Lookups, Named, Oracle,
     SteadyState, Summary, WORKERS_HELD, Workers,
 };
-use sim::EnergyPrices;
+use sim::Processor;
 use units::Span;
 
 /// From how busy on one thread may limit a run.
@@ -41,8 +41,7 @@ struct Window<'a> {
     after: &'a Snapshot,
     groups: &'static [ThreadGroup],
     parts: &'a [(&'static str, String)],
-    core_slot: Span,
-    energy: Option<EnergyPrices>,
+    processor: &'a Processor,
     length: f64,
 }
 
@@ -53,10 +52,10 @@ pub(crate) fn summarise(
     after: &Snapshot,
     outcome: &PhaseOutcome,
     meter: &Meter,
-    (core_slot, energy): (Span, Option<EnergyPrices>),
+    processor: &Processor,
 ) -> Summary {
     let length = (after.at - before.at).secs_f64().max(1e-12);
-    let window = Window { before, after, groups: labels.architecture.groups(), parts, core_slot, energy, length };
+    let window = Window { before, after, groups: labels.architecture.groups(), parts, processor, length };
     let flash = window.flash();
     let counts = &meter.window.counts;
     let workers = window.workers(counts);
@@ -66,6 +65,7 @@ pub(crate) fn summarise(
         cores: Some(window.cores()),
         completions: window.completions(&meter.window.completed),
         power_w: window.power(),
+        polling_w: window.polling(),
         bounds: window.bounds(seen.iops, workers.as_ref()),
         write_amplification: amplification(flash.programs, outcome, labels.page),
         flash: Some(flash),
@@ -271,7 +271,7 @@ impl Window<'_> {
 
     /// Joules of what the threads of a group did, without the power of their cores.
     fn energy_of(&self, group: &str) -> Option<f64> {
-        let prices = self.energy?;
+        let prices = self.processor.energy?;
         let joules = self.members(group).map(|stage| {
             let (before, after) = (&self.before.stages[stage], &self.after.stages[stage]);
             let moved = after.transfers + after.sent_away - before.transfers - before.sent_away;
@@ -282,11 +282,17 @@ impl Window<'_> {
         Some(joules.sum())
     }
 
-    /// Watts of the whole processor: what its threads did, and its cores in use and shared parts whatever they did.
+    /// Watts of the whole processor: what its threads did, what they polled, and its cores in use and shared parts whatever they did.
     fn power(&self) -> Option<f64> {
-        let prices = self.energy?;
+        let prices = self.processor.energy?;
         let done: f64 = self.groups.iter().filter_map(|group| self.energy_of(group.name)).sum();
-        Some(done / self.length + self.after.cores.len() as f64 * prices.core + prices.base)
+        Some(done / self.length + self.polling()? + self.after.cores.len() as f64 * prices.core + prices.base)
+    }
+
+    /// Watts of hardware threads that found no message and looked again.
+    fn polling(&self) -> Option<f64> {
+        let polled = |at: &Snapshot| at.cores.iter().map(|core| core.polled).sum::<u64>();
+        Some((polled(self.after) - polled(self.before)) as f64 * self.processor.energy?.instruction / self.length)
     }
 
     fn cores(&self) -> Cores {
@@ -296,6 +302,14 @@ impl Window<'_> {
         };
         let utilisation: Vec<f64> = (0..self.after.cores.len()).map(share).collect();
         Cores { count: utilisation.len() as u32, active_mean: utilisation.iter().sum(), utilisation }
+    }
+
+    /// The share of the time that hardware threads on which firmware lives had a turn under way, their mean.
+    fn threads_active(&self) -> f64 {
+        let active = |at: &Snapshot| at.cores.iter().map(|core| core.threads_active).sum::<Span>();
+        let threads: u32 = self.after.cores.iter().map(|core| core.threads).sum();
+        let active = active(self.after).saturating_sub(active(self.before)).secs_f64();
+        (active / self.length / f64::from(threads.max(1))).min(1.0)
     }
 
     fn flash(&self) -> Flash {
@@ -326,13 +340,14 @@ impl Window<'_> {
             of(&self.after.link).saturating_sub(of(&self.before.link)).secs_f64() / self.length
         };
         let slots = |at: &Snapshot| at.cores.iter().map(|core| core.slots).sum::<u64>();
-        let capacity = self.length / self.core_slot.secs_f64() * self.after.cores.len().max(1) as f64;
+        let capacity = self.length / self.processor.core_slot.secs_f64() * self.after.cores.len().max(1) as f64;
         let issued = (slots(self.after) - slots(self.before)) as f64 / capacity;
         let mut resources = vec![
             ("flash buses".to_string(), busiest),
             ("flash dies".to_string(), self.dies(&flash)),
             ("host link".to_string(), link(|usage| usage.to_host).max(link(|usage| usage.from_host))),
             ("core issue slots".to_string(), issued.min(1.0)),
+            ("hardware threads".to_string(), self.threads_active()),
         ];
         for (name, group) in self.groups().iter() {
             resources.push((format!("{} threads", name.to_uppercase()), group.utilisation));

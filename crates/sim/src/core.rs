@@ -2,7 +2,7 @@
 
 use crate::nodes::Line;
 use crate::timetable::{SPAN, Timetable, earliest};
-use stage::{Cost, Lock, Outbox, ReadyStages, Vocabulary};
+use stage::{Cost, Lock, Outbox, Price, ReadyStages, Vocabulary};
 use units::{Span, StageId, Time};
 
 /// Full issue capacity of a core, in the unit that turns' demands are counted in.
@@ -78,23 +78,29 @@ impl<V: Vocabulary> Leaves<V> {
 /// What a core did.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CoreUsage {
+    /// Hardware threads that stages live on.
+    pub threads: u32,
     /// Time with at least one turn under way.
     pub active: Span,
     /// Time of all its hardware threads with a turn under way, added up.
     pub threads_active: Span,
-    /// Instructions issued.
+    /// Instructions issued by turns.
     pub slots: u64,
+    /// Instructions issued by hardware threads that polled.
+    pub polled: u64,
 }
 
 /// A core. How far its turns are is kept as progress: picoseconds of work, as if each were alone, that every turn has made so far.
 /// All are slowed alike, so one number does for all; while nobody is slowed it is the time less what was lost so far.
 struct Core {
     ready: ReadyStages,
+    /// Hardware threads that stages live on: those without a turn poll.
+    hosts: u64,
     /// Hardware threads with a turn under way.
     busy: u32,
     /// The hardware thread whose turn is over first, as found when it was last put down when that is.
     first: u32,
-    /// The sum over all turns under way.
+    /// The sum over all turns under way and all hardware threads that poll.
     demand: u64,
     /// By how much progress lies behind the time; while turns are slowed, by how much it did when they were not.
     behind: u64,
@@ -103,21 +109,29 @@ struct Core {
     /// Time with a turn under way until it was last idle, and since when it has one again.
     active: Span,
     active_since: Time,
+    /// Progress of all turns that began, up to their ends, added up.
+    turns: u64,
 }
 
 impl Core {
     /// Progress by now.
     #[inline]
     fn progress(&mut self, now: Time) -> u64 {
+        let progress = self.progress_at(now);
+        if self.demand > WHOLE {
+            self.slowed = (progress, now);
+        }
+        progress
+    }
+
+    /// The same, for who only looks.
+    #[inline]
+    fn progress_at(&self, now: Time) -> u64 {
         if self.demand <= WHOLE {
             return now.picos() - self.behind;
         }
         let (progress, since) = self.slowed;
-        if since == now {
-            return progress;
-        }
-        self.slowed = (progress + scale_down((now - since).picos(), self.demand), now);
-        self.slowed.0
+        if since == now { progress } else { progress + scale_down((now - since).picos(), self.demand) }
     }
 
     /// Changes the sum of demands, where so much progress is made by now.
@@ -143,24 +157,30 @@ pub(crate) struct Cores<V: Vocabulary> {
     width: usize,
     /// The least times between two instructions of a thread and of the core.
     slots: (Span, Span),
+    /// The part of its core's slots that a hardware thread without a turn uses, of [`WHOLE`].
+    polling: u64,
     /// When the next turn of each core is over.
     over: Timetable,
 }
 
 impl<V: Vocabulary> Cores<V> {
-    /// Cores for so many stages each; `slots` are the least times between two instructions of a thread and of the core.
-    pub(crate) fn new(threads: usize, stages: &[usize], slots: (Span, Span)) -> Self {
+    /// Cores for so many stages each; `slots` are the least times between two instructions of a thread and of the core, `poll` what
+    /// a hardware thread without a turn does over and over.
+    pub(crate) fn new(threads: usize, stages: &[usize], slots: (Span, Span), poll: Price) -> Self {
         assert!(threads > 0, "a core has a hardware thread");
         let width = threads.next_multiple_of(SPAN);
-        let core = |&stages| Core {
+        let polling = demand(poll.slots, alone(poll.slots, poll.stall, slots), slots);
+        let core = |&stages: &usize| Core {
             ready: ReadyStages::with_capacity(stages),
+            hosts: stages.min(threads) as u64,
             busy: 0,
             first: 0,
-            demand: 0,
+            demand: polling * stages.min(threads) as u64,
             behind: 0,
             slowed: (0, Time::ZERO),
             active: Span::ZERO,
             active_since: Time::ZERO,
+            turns: 0,
         };
         Cores {
             contexts: vec![Context::IDLE; stages.len() * width],
@@ -172,6 +192,7 @@ impl<V: Vocabulary> Cores<V> {
             threads,
             width,
             slots,
+            polling,
         }
     }
 
@@ -254,16 +275,17 @@ impl<V: Vocabulary> Cores<V> {
     /// A turn of this cost begins.
     #[inline(always)]
     pub(crate) fn begin(&mut self, home: u16, place: usize, turn: TurnUnderWay, cost: Cost) {
-        let (now, (thread_slot, core_slot)) = (turn.started, self.slots);
-        let alone = cost.slots * thread_slot.picos() + cost.stall.picos();
-        let demand = scale_down(cost.slots * core_slot.picos(), alone.max(1));
+        let now = turn.started;
+        let alone = alone(cost.slots, cost.stall, self.slots);
+        let demand = demand(cost.slots, alone, self.slots);
         let core = &mut self.cores[usize::from(home)];
         let progress = core.progress(now);
-        core.set_demand(core.demand + demand, now, progress);
+        core.set_demand(core.demand + demand - self.polling, now, progress);
         if core.busy == 0 {
             core.active_since = now;
         }
         core.busy += 1;
+        core.turns += alone;
         self.ends[place / SPAN][place % SPAN] = progress + alone;
         self.contexts[place] = Context { turn, demand };
     }
@@ -279,7 +301,7 @@ impl<V: Vocabulary> Cores<V> {
             return None;
         }
         *end = CLOSING;
-        let demand = core.demand - self.contexts[place].demand;
+        let demand = core.demand - self.contexts[place].demand + self.polling;
         core.set_demand(demand, now, progress);
         core.busy -= 1;
         if core.busy == 0 {
@@ -321,17 +343,38 @@ impl<V: Vocabulary> Cores<V> {
     pub(crate) fn usages(&self, now: Time) -> impl Iterator<Item = CoreUsage> + '_ {
         self.cores.iter().enumerate().map(move |(home, core)| {
             let first = home * self.width;
-            let under_way =
-                (first..first + self.threads).filter(move |&place| self.ends[place / SPAN][place % SPAN] < CLOSING);
-            let started = |place: usize| self.contexts[place].turn.started;
+            let end = move |place: usize| self.ends[place / SPAN][place % SPAN];
+            let under_way = move || (first..first + self.threads).filter(move |&place| end(place) < CLOSING);
             let active = if core.busy > 0 { now - core.active_since } else { Span::ZERO };
+            let ahead: u64 = under_way().map(|place| end(place) - core.progress_at(now)).sum();
+            // What is no turn's progress is a poller's: that of all hardware threads that stages live on.
+            let polled = core.hosts * core.progress_at(now) + ahead - core.turns;
             CoreUsage {
+                threads: core.hosts as u32,
                 active: core.active + active,
-                threads_active: under_way.map(|place| now - started(place)).sum(),
+                threads_active: under_way().map(|place| now - self.contexts[place].turn.started).sum(),
                 slots: 0,
+                polled: scale_polled(polled, self.polling, self.slots.1),
             }
         })
     }
+}
+
+/// How many picoseconds a thread takes that has its core for itself; `slots` are the least times between two instructions.
+#[inline]
+fn alone(count: u64, stall: Span, (thread_slot, _): (Span, Span)) -> u64 {
+    count * thread_slot.picos() + stall.picos()
+}
+
+/// The part of a core's slots that it uses then, of [`WHOLE`].
+#[inline]
+fn demand(count: u64, alone: u64, (_, core_slot): (Span, Span)) -> u64 {
+    scale_down(count * core_slot.picos(), alone.max(1))
+}
+
+/// Instructions of so much progress of threads that poll.
+fn scale_polled(progress: u64, polling: u64, core_slot: Span) -> u64 {
+    (u128::from(progress) * u128::from(polling) / u128::from(WHOLE * core_slot.picos())) as u64
 }
 
 /// How long it takes all turns to make so much progress.

@@ -30,6 +30,9 @@ pub struct Processor {
     pub send: Price,
     /// Putting another stage onto a hardware thread.
     pub switch: Price,
+    /// One look at its inboxes by a hardware thread that finds them empty, which it does over and over; of no slots where it sleeps
+    /// instead. What it issues the other threads of its core cannot.
+    pub poll: Price,
     /// What messages cost on their way.
     pub hops: Hops,
     /// What shared lines cost.
@@ -72,7 +75,7 @@ pub struct Hops {
     pub further: Span,
     /// Fetching what hardware wrote; and how long a message to hardware, for which nobody waits, is under way.
     pub hardware: Span,
-    /// What the sender waits for to publish a message to another core: taking the inbox's lines from whoever holds them.
+    /// What the sender waits for to publish a message to another core: taking the word that all senders of the inbox count on.
     pub publish: Span,
 }
 

@@ -127,7 +127,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         let threads = usize::from(processor.threads_per_core);
         let slots = (processor.thread_slot, processor.core_slot);
         let mut sim = Sim {
-            cores: Cores::new(threads, &stages_on, slots),
+            cores: Cores::new(threads, &stages_on, slots, processor.poll),
             lines: Lines::new(processor.lines, seats.len()),
             messages: Nodes::new(),
             alarms: Alarms::new(seats.iter().map(|seat: &Seat<V>| usize::from(seat.core) == core_count)),

@@ -70,6 +70,7 @@ fn processor(slots: u64, stall: Span) -> Processor {
         turn: Price::default(),
         send: Price::default(),
         switch: Price::default(),
+        poll: Price::default(),
         hops: Hops {
             same_core: Span::ZERO,
             first: Span::ZERO,
@@ -85,20 +86,26 @@ fn processor(slots: u64, stall: Span) -> Processor {
 
 /// How long `workers` stages on one core take for `turns` turns each, and the digest.
 fn run(workers: usize, turns: u32, slots: u64, stall: Span) -> (Span, u64) {
+    let sim = run_some(workers, workers, turns, processor(slots, stall));
+    (sim.now() - Time::ZERO, sim.digest())
+}
+
+/// Of `stages` stages on one core the first `workers` take `turns` turns each, and the others none.
+fn run_some(stages: usize, workers: usize, turns: u32, processor: Processor) -> Sim<Words> {
     let mut plan = Blueprint::<Words>::default();
     let starter = plan.reserve("starter", "starter".into(), Place::Hardware, 0);
-    let slots_of: Vec<_> = (0..workers)
+    let slots_of: Vec<_> = (0..stages)
         .map(|at| plan.reserve::<Worker>("worker", format!("worker{at}"), Place::Core(CoreId(0)), 2))
         .collect();
-    let addresses = slots_of.iter().map(|&worker| plan.connect(starter, worker, 1)).collect();
+    let addresses = slots_of[..workers].iter().map(|&worker| plan.connect(starter, worker, 1)).collect();
     plan.install(starter, Starter { workers: addresses, balls: turns });
     for worker in slots_of {
         let again = Some(plan.connect(worker, worker, 1));
         plan.install(worker, Worker { again });
     }
-    let mut sim = Sim::new(plan, processor(slots, stall));
+    let mut sim = Sim::new(plan, processor);
     assert!(!sim.run(), "it ends by running dry");
-    (sim.now() - Time::ZERO, sim.digest())
+    sim
 }
 
 #[test]
@@ -117,6 +124,25 @@ fn two_threads_fill_a_core_and_four_share_it() {
 fn a_stall_leaves_the_slots_to_others() {
     assert_eq!(run(1, 10, 100, nanos(800)).0, nanos(10_000));
     assert_eq!(run(4, 10, 100, nanos(800)).0, nanos(10_000), "four of 10 % each do not slow one another");
+}
+
+/// Hardware threads without a turn look for messages all the time, every other cycle, where a stage lives on them.
+#[test]
+fn threads_that_poll_take_slots_from_those_that_work() {
+    let polls = Price { slots: 3, stall: Span::ZERO };
+    // Stages, of which some work, and how long ten turns of 100 instructions take.
+    for (stages, workers, elapsed) in
+        [(1, 1, 2_000), (2, 1, 2_000), (3, 1, 3_000), (4, 1, 4_000), (9, 1, 4_000), (4, 3, 4_000)]
+    {
+        let sim = run_some(stages, workers, 10, Processor { poll: polls, ..processor(100, Span::ZERO) });
+        assert_eq!(sim.now() - Time::ZERO, nanos(elapsed), "{workers} of {stages} work");
+        let core = sim.cores().next().expect("a core");
+        let issued = if stages == 1 { elapsed / 2 } else { elapsed };
+        assert_eq!((core.slots, core.polled), (workers as u64 * 1_000, issued - workers as u64 * 1_000));
+    }
+    let seldom = Price { slots: 1, stall: nanos(8) };
+    let sim = run_some(4, 1, 10, Processor { poll: seldom, ..processor(100, Span::ZERO) });
+    assert_eq!(sim.now() - Time::ZERO, nanos(2_000), "a tenth each is left over by one that works");
 }
 
 #[test]

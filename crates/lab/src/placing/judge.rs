@@ -21,6 +21,8 @@ pub(super) struct Judged {
     pub(super) limits: Vec<String>,
     /// The tightest group of each workload, by its number in the file.
     pub(super) tightest: Vec<usize>,
+    /// Thread time that a request takes of each group, where it takes most.
+    pub(super) takes: Vec<f64>,
 }
 
 impl Judged {
@@ -115,7 +117,8 @@ impl<'a> Judge<'a> {
         let seeds: Vec<Option<u64>> = seeds.map_or(vec![None], |seeds| seeds.iter().copied().map(Some).collect());
         let ran: Vec<Vec<Value>> = seeds.iter().map(|seed| self.ran(seats, *seed)).collect::<Result<_, _>>()?;
         let groups = self.placing.place.groups.get_ref();
-        let mut judged = Judged { iops: Vec::new(), limits: Vec::new(), tightest: Vec::new() };
+        let mut judged =
+            Judged { iops: Vec::new(), limits: Vec::new(), tightest: Vec::new(), takes: vec![0.0; groups.len()] };
         for phase in 0..self.placing.place.workloads.get_ref().len() {
             let iops = ran.iter().map(|phases| phases[phase]["iops"].as_f64().expect("every summary has it"));
             judged.iops.push(iops.sum::<f64>() / ran.len() as f64);
@@ -123,6 +126,11 @@ impl<'a> Judge<'a> {
             let mut resources = bounds.iter().filter_map(|bound| bound["resource"].as_str());
             judged.limits.push(resources.clone().next().unwrap_or_default().to_owned());
             judged.tightest.extend(resources.find_map(|resource| group_of(resource, groups)));
+            for (takes, group) in judged.takes.iter_mut().zip(groups) {
+                let figure = |key: &str| ran[0][phase]["groups"][group][key].as_f64().unwrap_or_default();
+                let iops = ran[0][phase]["iops"].as_f64().unwrap_or_default();
+                *takes = takes.max(figure("threads") * figure("utilisation") / iops.max(1.0));
+            }
         }
         judged.tightest.sort_unstable();
         judged.tightest.dedup();

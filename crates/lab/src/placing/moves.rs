@@ -6,10 +6,32 @@ use std::collections::BTreeMap;
 /// Threads of each group that is searched, in the order of the file.
 pub(super) type Counts = Vec<u16>;
 
-/// One thread more in one of some groups, on a free hardware thread.
+/// One thread more in one of some groups, where there is room for it.
 pub(super) fn added(counts: &[u16], free: u16, takers: &[usize]) -> Vec<Counts> {
     let takers = takers.iter().filter(|_| free > 0);
     takers.map(|to| changed(counts, &[], *to)).collect()
+}
+
+/// One thread less in any group: a thread that polls takes slots of those beside it.
+pub(super) fn fewer(counts: &[u16]) -> Vec<Counts> {
+    let without = |group: usize| {
+        let mut counts = counts.to_vec();
+        counts[group] -= 1;
+        counts
+    };
+    givers(counts).map(without).collect()
+}
+
+/// So many threads, dealt to the groups by what each takes, but one to each at least.
+pub(super) fn proportional(takes: &[f64], threads: u16) -> Counts {
+    let mut counts = vec![1; takes.len()];
+    for _ in takes.len()..threads.into() {
+        // Whose threads have most to do gets the next.
+        let load = |group: &usize| takes[*group] / f64::from(counts[*group]);
+        let most = (0..takes.len()).max_by(|one, other| load(one).total_cmp(&load(other))).expect("there are groups");
+        counts[most] += 1;
+    }
+    counts
 }
 
 /// One thread that changes to one of some groups.
@@ -21,7 +43,7 @@ pub(super) fn exchanged(counts: &[u16], takers: &[usize]) -> Vec<Counts> {
     exchanged.collect()
 }
 
-/// Two threads more in one of some groups, each from another group or from a free hardware thread: where one alone brings nothing, as
+/// Two threads more in one of some groups, each from another group or from the room there is: where one alone brings nothing, as
 /// with channels that are dealt to threads.
 pub(super) fn doubled(counts: &[u16], free: u16, takers: &[usize]) -> Vec<Counts> {
     // Where a thread can come from: a group, or none.
@@ -110,6 +132,9 @@ mod tests {
         assert!(added(&counts, 0, &[0, 2]).is_empty());
         assert_eq!(exchanged(&counts, &[0, 1, 2]), [[2, 2, 2], [2, 1, 3], [4, 1, 1], [3, 2, 1]]);
         assert_eq!(exchanged(&counts, &[2]), [[2, 1, 3]]);
+        assert_eq!(fewer(&counts), [[2, 1, 2], [3, 1, 1]]);
+        assert_eq!(proportional(&[6.0, 1.0, 3.1], 10), [6, 1, 3]);
+        assert_eq!(proportional(&[6.0, 1.0, 3.1], 2), [1, 1, 1]);
         assert_eq!(doubled(&counts, 0, &[0, 1, 2]), [[1, 3, 2], [1, 1, 4], [2, 3, 1]]);
         assert_eq!(doubled(&counts, 1, &[0]), [[5, 1, 1]]);
         assert_eq!(doubled(&counts, 2, &[1]), [[1, 3, 2], [2, 3, 1], [2, 3, 2], [3, 3, 1], [3, 3, 2]]);

@@ -1,7 +1,7 @@
 //! A local search: from the placement of fewer cores uphill, until no neighbour is better.
 
 use super::judge::{Judge, Judged};
-use super::moves::{Counts, Draws, added, dealt, doubled, exchanged, swapped};
+use super::moves::{Counts, Draws, added, dealt, doubled, exchanged, fewer, proportional, swapped};
 use super::{Placing, PlacingOrders};
 use crate::LabError;
 use crate::placement::{Placement, Placements, Seats};
@@ -14,6 +14,8 @@ const BETTER: f64 = 1.01;
 const SWAPS: usize = 16;
 /// Placements that are judged again by longer runs.
 const VERIFIED: usize = 3;
+/// Threads on a core that has fewer hardware threads: these share it, as they would if the groups outnumbered the cores.
+const SHARING: u16 = 4;
 /// Placements judged on one number of cores before the search gives up.
 const JUDGED_MAX: usize = 2_000;
 
@@ -54,7 +56,9 @@ impl<'a> Search<'a> {
         let workloads = || self.placing.place.workloads.get_ref().iter().cloned();
         let ended = match is_over {
             true => {
-                format!("no exchange, no two more for the tightest groups and none of {SWAPS} swaps was better by 1 %")
+                format!(
+                    "no exchange, no two more for the tightest groups, no thread less and none of {SWAPS} swaps was better by 1 %"
+                )
             }
             false => format!("{JUDGED_MAX} placements were judged"),
         };
@@ -99,17 +103,26 @@ impl<'a> Search<'a> {
         let deal = |counts: &Counts| dealt(groups, counts, fixed, cores);
         let all: Vec<usize> = (0..groups.len()).collect();
         let first = deal(&self.counts);
-        let hardware = cores.saturating_mul(self.judge.width(&first)?);
+        let each_most = self.judge.width(&first)?.max(SHARING);
+        let room = cores.saturating_mul(each_most);
         let mut best = self.judge.first(&first)?;
+        // Where threads poll, how many live on each core matters as much as what they do.
+        let splits: Vec<Counts> = (1..=each_most).map(|each| proportional(&best.takes, each * cores)).collect();
+        let seated: Vec<Seats> = splits.iter().map(deal).collect();
+        if let Some(index) = self.better(&seated, best.score())? {
+            best = self.judge.known[&seated[index]].clone();
+            self.counts.clone_from(&splits[index]);
+        }
         // The cheap changes come first; after each that is better it begins with them again.
         let mut kind = 0;
         while self.judge.known.len() < JUDGED_MAX {
-            let free = hardware.saturating_sub(self.counts.iter().sum());
+            let free = room.saturating_sub(self.counts.iter().sum());
             let neighbours = match kind {
                 0 => added(&self.counts, free, &best.tightest),
                 1 => exchanged(&self.counts, &best.tightest),
                 2 => doubled(&self.counts, free, &best.tightest),
                 3 => exchanged(&self.counts, &all),
+                4 => fewer(&self.counts),
                 _ => return Ok(true),
             };
             let seated: Vec<Seats> = neighbours.iter().map(deal).collect();

@@ -236,6 +236,7 @@ pub fn processor() -> Processor {
         turn: price(50),
         send: price(20),
         switch: price(20),
+        poll: price(0),
         hops: Hops {
             same_core: nanos(50),
             first: nanos(100),

@@ -32,6 +32,7 @@ pub(super) fn read(from: &Layered, name: &str) -> Result<Processor, ConfigError>
         turn: price(from, "turn")?,
         send: price(from, "send")?,
         switch: price(from, "switch")?,
+        poll: plain_price(from, "poll")?,
         hops: Hops {
             same_core: from.get("processor.hops.same_core_ns")?,
             first: from.get("processor.hops.first_ns")?,
@@ -64,11 +65,17 @@ fn energy(from: &Layered) -> Result<Option<EnergyPrices>, ConfigError> {
     Ok((prices.instruction > 0.0).then_some(prices))
 }
 
+/// With the memory time that goes with each instruction.
 fn price(from: &Layered, what: &str) -> Result<Price, ConfigError> {
-    let slots = from.within(&format!("processor.{what}.slots"), 0, 1_000_000)?;
-    let stall: Span = from.get(&format!("processor.{what}.stall_ns"))?;
+    let Price { slots, stall } = plain_price(from, what)?;
     let stall_per_slot: Span = from.get("processor.stall_per_slot_ns")?;
     Ok(Price { slots, stall: stall + stall_per_slot * slots })
+}
+
+/// As the file has it.
+fn plain_price(from: &Layered, what: &str) -> Result<Price, ConfigError> {
+    let slots = from.within(&format!("processor.{what}.slots"), 0, 1_000_000)?;
+    Ok(Price { slots, stall: from.get(&format!("processor.{what}.stall_ns"))? })
 }
 
 fn lines_held(from: &Layered) -> Result<u32, ConfigError> {

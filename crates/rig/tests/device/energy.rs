@@ -4,13 +4,17 @@ use crate::small::{Small, mixed, processor};
 use firmware::architecture::ARCHITECTURES;
 use report::Summary;
 use rig::Session;
-use sim::EnergyPrices;
+use sim::{EnergyPrices, Processor};
+use stage::Price;
+use units::Span;
 
 const NOTHING: EnergyPrices = EnergyPrices { instruction: 0.0, transfer: 0.0, memory: 0.0, core: 0.0, base: 0.0 };
 
 fn run(small: &Small, energy: Option<EnergyPrices>) -> Summary {
-    let mut processor = processor();
-    processor.energy = energy;
+    run_on(small, Processor { energy, ..processor() })
+}
+
+fn run_on(small: &Small, processor: Processor) -> Summary {
     let phase = mixed("mixed", 1, small.sectors(), 2_000);
     let mut session =
         Session::new(&small.device(), "small", processor, 1, vec![phase], 0).expect("a device that can be built");
@@ -43,5 +47,20 @@ fn power_is_what_threads_did_and_the_cores_they_are_on() {
         let whole = instructions.power_w.expect("it has a power");
         let mean = once / (instructions.simulated_ns as f64 / 1e9);
         assert!((whole / mean - 1.0).abs() < 0.05, "{}: {whole} W, {mean} W", architecture.name());
+        assert_eq!(instructions.polling_w, Some(0.0), "its threads sleep");
     }
+}
+
+/// A core on which enough threads live issues all it can, and what it issues is work or polling.
+#[test]
+fn threads_that_poll_take_what_work_leaves() {
+    let small = Small::default();
+    let mut processor = processor();
+    processor.energy = Some(EnergyPrices { instruction: 1e-9, ..NOTHING });
+    processor.poll = Price { slots: 3, stall: Span::ZERO };
+    let summary = run_on(&small, processor);
+    let cores = f64::from(summary.cores.as_ref().expect("it has cores").count);
+    let (power, polling) = (summary.power_w.expect("it has a power"), summary.polling_w.expect("and polls"));
+    assert!(polling > 0.0 && polling < power, "{polling} W of {power} W");
+    assert!((power / cores - 1.0).abs() < 0.01, "an instruction of 1 nJ a nanosecond on {cores} cores: {power} W");
 }
