@@ -106,8 +106,9 @@ impl Line {
     ) {
         let (mut before, mut at, mut left) = (NONE, self.first, 0);
         while left < most {
-            let Some(&Place { waits, next }) = places.all.get(at as usize) else { return };
-            match wanted(&waits) {
+            let Some(Place { waits, next }) = places.all.get(at as usize) else { return };
+            let next = *next;
+            match wanted(waits) {
                 Pick::Enough => return,
                 Pick::Leave => {
                     before = at;
