@@ -94,10 +94,10 @@ impl Course {
     ) -> Option<(Io, Time)> {
         while self.next.is_none() && !self.exhausted {
             let over = self.phase.ios.is_some_and(|ios| self.taken >= ios);
-            self.next = if over { None } else { self.phase.source.next_for(worker) };
-            self.exhausted = self.next.is_none();
-            self.taken += u64::from(self.next.is_some());
-            self.next = self.next.and_then(&mut sent);
+            match if over { None } else { self.phase.source.next_for(worker) } {
+                Some(io) => (self.taken, self.next) = (self.taken + 1, sent(io)),
+                None => self.exhausted = true,
+            }
         }
         let arrival = self.arrival()?.unwrap_or(now);
         if arrival > now {
