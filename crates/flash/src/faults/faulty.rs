@@ -105,6 +105,7 @@ impl FaultyMedia {
     }
 
     /// What the pages hold, without errors.
+    #[inline]
     pub fn contents(&self) -> &Contents {
         &self.contents
     }
@@ -115,6 +116,7 @@ impl FaultyMedia {
     }
 
     /// How pages fail; none if they do not.
+    #[inline]
     pub fn settings(&self) -> Option<&FaultSettings> {
         self.faults.as_ref().map(|faults| &faults.settings)
     }
