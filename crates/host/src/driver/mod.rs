@@ -580,6 +580,7 @@ fn access(kind: IoKind) -> Option<Access> {
 
 /// A request as it is sent: of all blocks that it touches, or, where it deallocates, of those that lie in it whole, because nobody else's
 /// data may go. None of one that names no namespace, no block, or what lies beyond the end.
+#[inline]
 fn in_whole_blocks(io: Io, settings: &DriverSettings) -> Option<Io> {
     let sectors = *settings.namespaces.get(usize::from(io.device))?;
     if !io.kind.addresses() {
