@@ -118,6 +118,7 @@ impl DieLines {
     }
 
     /// Puts a request into its die's line.
+    #[inline]
     pub(crate) fn submit(&mut self, turn: &mut Turn<'_>, request: &FlashRequest) {
         turn.spend(Work::SplitAddress);
         let at = self.drive.geometry().address(request.ppn);
@@ -141,11 +142,13 @@ impl DieLines {
     }
 
     /// Brings near what is known of the die of a page.
+    #[inline]
     pub(crate) fn prefetch_die(&self, ppn: Ppn) {
         prefetch_index(&self.dies[..], self.place(&self.drive.geometry().address(ppn)) as usize);
     }
 
     /// Brings near what is known of a transaction.
+    #[inline]
     pub(crate) fn prefetch_done(&self, tag: TransactionTag) {
         prefetch_index(&self.requests[..], tag.0 as usize * PLANES_MAX);
         let Some(under_way) = self.under_way.get(tag.0 as usize) else { return };
@@ -294,6 +297,7 @@ impl DieLines {
     }
 
     /// A transaction is over. [`DieLines::finished_page`] names its pages, and [`DieLines::go_on`] must follow.
+    #[inline]
     pub(crate) fn finish(&mut self, turn: &mut Turn<'_>, done: &ChannelDone) -> Finished {
         turn.spend(Work::CompleteTransaction);
         let UnderWay { die, count, operation } = self.under_way[done.tag.0 as usize];
@@ -307,11 +311,13 @@ impl DieLines {
     }
 
     /// What was asked for of a page of a finished transaction; the first is 0.
+    #[inline]
     pub(crate) fn finished_page(&self, finished: &Finished, at: usize) -> FlashRequest {
         self.requests[finished.tag.0 as usize * PLANES_MAX + at]
     }
 
     /// Gives a die that has become free what it can take.
+    #[inline]
     pub(crate) fn go_on(&mut self, turn: &mut Turn<'_>, finished: &Finished) {
         self.free.push(finished.tag.0);
         self.dispatch(turn, finished.die);

@@ -68,6 +68,7 @@ pub(crate) fn card(drive: &Drive, queue: QueueId, entry: &Submission) -> Card {
 }
 
 /// The opcode of an entry, if the drive does that and the entry says it rightly. A half of a fused pair is not for this.
+#[inline]
 pub(crate) fn check(drive: &Drive, card: &Card, entry: &Submission) -> Result<Opcode, Status> {
     if entry.fuse() != Fuse::Normal {
         return Err(Status::ABORTED_MISSING_FUSED);
@@ -177,6 +178,7 @@ pub(crate) fn copy_batch(
 }
 
 /// Puts a completion into the CQ buffer and tells the link; whether its queue is held for a command that runs alone.
+#[inline]
 pub(crate) fn post(
     turn: &mut Turn<'_>,
     tables: &Tables,

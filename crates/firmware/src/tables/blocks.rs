@@ -216,6 +216,7 @@ impl BlockGroups {
         (block as usize, page)
     }
     /// The die that a group lies on.
+    #[inline]
     pub(crate) fn die(&self, group: u32) -> u32 {
         self.dies.remainder(group)
     }
@@ -319,6 +320,7 @@ impl BlockGroups {
     }
 
     /// What is to be told of a page whose flash said this: a weak or unreadable page marks its group.
+    #[inline]
     pub(crate) fn heard(&self, ppn: Ppn, media: Media) -> Media {
         match media {
             Media::Weak => {

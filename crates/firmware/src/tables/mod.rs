@@ -139,6 +139,7 @@ impl Tables {
         index * LINE_WORDS
     }
     /// Shows how many commands a thread has under way, which only that thread says. Each time is a sign of life.
+    #[inline]
     pub(crate) fn show_activity(&self, thread: usize, under_way: u32) {
         let word = Tables::line(thread);
         let signs = (self.active.get(word) >> 32) + 1;
@@ -153,6 +154,7 @@ impl Tables {
         self.active.get(Tables::line(thread)) >> 32
     }
     /// The place of entry `count` of a queue's SQ or CQ buffer ring.
+    #[inline]
     pub fn place(&self, queue: units::QueueId, count: u64) -> usize {
         queue.index() * self.ring + (count as usize & (self.ring - 1))
     }

@@ -149,7 +149,7 @@ impl Nvmq {
         let part = &mut self.slots.get_mut(slot).segments[usize::from(segment)];
         part.record = Some(record);
         part.running = running;
-        if segment == 0 {
+        if segment == 0 && self.slots.get(slot).is_listing() {
             self.fetch_list(turn, slot);
         }
         self.advance(turn, slot);
@@ -185,6 +185,7 @@ impl Nvmq {
     }
 
     /// The sectors of a page that a command touches: first, and one past the last.
+    #[inline]
     fn sectors_of(&self, command: &Command, page: u32) -> (u32, u32) {
         let per_page = u64::from(self.common.drive.sectors_per_page());
         let start = u64::from(command.first_page + page) * per_page;
@@ -235,6 +236,7 @@ impl Nvmq {
     }
 
     /// What the buffer's tag of a page says: the page cached, and the page being evicted.
+    #[inline]
     fn look_up_tag(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> (Option<Lpn>, Option<Lpn>) {
         turn.spend(Work::LookUpTag);
         let word = turn.load(&self.tables.tags, self.tables.cache_entry(lpn));
