@@ -125,8 +125,8 @@ pub struct Contents {
     chunks_free: [Vec<u32>; 2],
     slabs: Slabs,
     labels: Option<Arc<dyn Labels>>,
-    /// Every byte of the pages of this block and those behind it is kept, whatever is kept of others.
-    whole_from: BlockId,
+    /// Every byte of this page and of those behind it is kept, whatever is kept of others.
+    whole_from: Ppn,
     /// Blocks in which an operation failed, by their index.
     bad: BTreeSet<usize>,
     /// Where payload is, if not in the chunks.
@@ -157,7 +157,7 @@ impl Contents {
             chunks_free: Default::default(),
             slabs: Slabs::for_words(pages * page_words),
             labels: None,
-            whole_from: BlockId(u32::MAX),
+            whole_from: Ppn(u32::MAX),
             bad: BTreeSet::new(),
             store: None,
         }
@@ -196,7 +196,7 @@ impl Contents {
     /// Keeps every byte of the pages of this block and of all behind it: firmware's own pages, which are of no use in part.
     #[must_use]
     pub fn keeping_whole(mut self, from: BlockId) -> Self {
-        self.whole_from = from;
+        self.whole_from = Ppn(from.0.saturating_mul(self.geometry.shape().pages_per_block));
         self
     }
 
@@ -231,7 +231,7 @@ impl Contents {
 
     /// Whether every byte of a page's data is kept.
     pub fn keeps_every_byte(&self, ppn: Ppn) -> bool {
-        self.sector_words == WHOLE_SECTOR || self.geometry.block_of(ppn) >= self.whole_from
+        self.sector_words == WHOLE_SECTOR || ppn >= self.whole_from
     }
 
     /// How many words are kept of a page that is not kept whole.
@@ -248,7 +248,7 @@ impl Contents {
     /// How many words are kept of a page.
     #[inline]
     pub fn words_of(&self, ppn: Ppn) -> usize {
-        if self.geometry.block_of(ppn) < self.whole_from { self.page_words } else { self.whole_words() }
+        if ppn < self.whole_from { self.page_words } else { self.whole_words() }
     }
 
     fn whole_words(&self) -> usize {
@@ -427,7 +427,7 @@ impl Contents {
     fn read_ruled(&self, ppn: Ppn, payload: &mut [u64]) -> Oob {
         let labels = self.labels.as_ref().expect("what was preconditioned follows a rule");
         let oob = labels.entry(ppn);
-        if self.geometry.block_of(ppn) < self.whole_from {
+        if ppn < self.whole_from {
             self.precondition_payload(oob.lpn, payload);
         } else {
             labels.payload(ppn, payload);

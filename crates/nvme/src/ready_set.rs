@@ -55,6 +55,7 @@ impl ReadySet {
         found.map(|index| QueueId(index as u16))
     }
 
+    #[inline]
     fn first_from(&self, from: usize) -> Option<usize> {
         let word = from / WORD;
         let here = self.words.get(word)? & (u64::MAX << (from % WORD));

@@ -453,7 +453,7 @@ impl Device {
             transfers: hardware.transfers.clone(),
             interrupts: hardware.interrupts,
             pending: pending.clone(),
-            tally: Arc::new(MediaTally::default()),
+            tally: Arc::new(MediaTally::new(drive.geometry().shape().channels)),
         };
         let queues = self.drive.queues as usize + 1;
         let arbiter = Arbiter::new(queues, self.controller.arbitration, self.controller.shares);

@@ -58,7 +58,7 @@ pub(crate) fn recover(
     let ledger = Arc::new(Mutex::new(Ledger::default()));
     let frames = Arc::new(frames);
     for (index, (channel, contents)) in Channel::all(&device.drive.geometry, &device.timing).zip(contents).enumerate() {
-        let tally = Arc::new(MediaTally::default());
+        let tally = Arc::new(MediaTally::new(device.drive.geometry.shape().channels));
         let ways = ChannelWays {
             frames: frames.clone(),
             done: finished[index],

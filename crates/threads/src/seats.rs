@@ -61,7 +61,9 @@ impl<V: Vocabulary> Seats<V> {
     pub(crate) fn accept(&mut self, to: StageId, message: &V::Message, now: Time) -> bool {
         let at = usize::from(self.places[to.index()]);
         let Some(seat) = self.seats.get_mut(at) else { return false };
-        assert!(seat.inbox.len() < seat.inbox_max, "{to} was sent more than was admitted towards it");
+        if seat.inbox.len() >= seat.inbox_max {
+            overfull(to);
+        }
         seat.stage.prefetch(message);
         seat.inbox.push((now, *message));
         // Behind others it stands in line already.
@@ -88,6 +90,12 @@ impl<V: Vocabulary> Seats<V> {
     pub(crate) fn usages(&self) -> impl Iterator<Item = (StageId, StageUsage)> + '_ {
         self.seats.iter().map(|seat| (seat.id, seat.usage))
     }
+}
+
+/// Apart, and by value: whom a message goes to need not stand in memory for it.
+#[cold]
+fn overfull(to: StageId) -> ! {
+    panic!("{to} was sent more than was admitted towards it");
 }
 
 impl<V: Vocabulary> Seat<V> {

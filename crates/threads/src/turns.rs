@@ -141,15 +141,22 @@ impl<'a, V: Vocabulary, P: Probe<V>> Turns<'a, V, P> {
         self.outbox.notes.drain(..).for_each(|note| probe.note(seat.id, self.now, &note));
     }
 
-    /// Does what a turn leaves beside its messages. Whom a lock is given to is told with them.
-    fn settle(&mut self, seat: &Seat<V>) {
-        if let Some(at) = self.outbox.wake_at.take() {
-            self.alarms.set(seat.id, at);
-        }
+    /// Whom a lock is given to is told with what the turn sent.
+    fn unlock(&mut self) {
         for lock in self.outbox.unlocks.drain(..) {
             if let Some(next) = lock.release() {
                 self.outbox.sends.push((next, V::lock_granted(lock.id())));
             }
+        }
+    }
+
+    /// Does what a turn leaves beside its messages.
+    fn settle(&mut self, seat: &Seat<V>) {
+        if let Some(at) = self.outbox.wake_at.take() {
+            self.alarms.set(seat.id, at);
+        }
+        if !self.outbox.unlocks.is_empty() {
+            self.unlock();
         }
         self.goes_on = self.outbox.goes_on.take();
         if std::mem::take(&mut self.outbox.halt) {

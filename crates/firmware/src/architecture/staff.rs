@@ -332,7 +332,7 @@ impl Site<'_> {
         let plan = &mut drawing.blueprint;
         let Bounds { commands, thread_pages: pages, .. } = bounds;
         let (drive, tables) = (materials.drive.clone(), drawing.tables.clone());
-        let common = Arc::new(nvmq::Common::new(drive, materials.settings, &tables));
+        let common = Arc::new(nvmq::Common::new(drive, materials.settings));
         let mut last: Option<Arc<nvmq::Ways>> = None;
         for (index, &slot) in groups.nvmq.iter().enumerate() {
             let ways = nvmq::Ways {

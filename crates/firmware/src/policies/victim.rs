@@ -60,12 +60,12 @@ fn pick_among(groups: &BlockGroups, owner: u32, policy: VictimPolicy, garbage: u
         VictimPolicy::Greedy => {
             // A group that is no better than the best so far is not asked about.
             let (mut best, mut least) = (None, most + 1);
-            for group in groups.owned(owner) {
+            groups.owned(owner).for_each(|group| {
                 let valid = groups.valid_count(group);
                 if valid < least && is_candidate(group) {
                     (best, least) = (Some(group), valid);
                 }
-            }
+            });
             best
         }
         VictimPolicy::CostBenefit => {

@@ -17,7 +17,7 @@ use prefetch_index::prefetch_index;
 use stage::{Accepts, Address, LineId, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use units::Lpn;
+use units::{Divisor, Lpn};
 
 /// No frame.
 const NONE: u32 = u32::MAX;
@@ -44,6 +44,8 @@ struct Flushing {
 /// One CACHE thread.
 pub(crate) struct Cache {
     index: u8,
+    /// CACHE threads, among which entries are dealt.
+    threads: Divisor,
     settings: Settings,
     tables: Arc<Tables>,
     trans: Vec<Address<TransRequest>>,
@@ -51,8 +53,8 @@ pub(crate) struct Cache {
     entries: Vec<Entry>,
     /// Frames for evictions.
     spares: Vec<u32>,
-    /// Requests that wait for an entry's eviction or for a spare frame, in the order they came.
-    waiting: VecDeque<CacheRequest>,
+    /// Requests that wait for an entry's eviction or for a spare frame, in the order they came, each with the place of its entry.
+    waiting: VecDeque<(usize, CacheRequest)>,
     flushing: Option<Flushing>,
     /// The next entry for the flush to look at.
     flush_cursor: usize,
@@ -80,6 +82,7 @@ impl Cache {
         let spares = spares.rev().collect();
         Cache {
             index,
+            threads: Divisor::new(settings.parts.cache.into()),
             settings,
             tables,
             trans,
@@ -96,16 +99,12 @@ impl Cache {
 
     /// A page's entry among this thread's.
     fn place(&self, lpn: Lpn) -> usize {
-        lpn.0 as usize % self.tables.cache_entries / self.threads()
+        self.threads.quotient(self.tables.cache_entry(lpn) as u32) as usize
     }
 
     /// The place of an entry in the tag table.
     fn tag_place(&self, place: usize) -> usize {
-        place * self.threads() + usize::from(self.index)
-    }
-
-    fn threads(&self) -> usize {
-        usize::from(self.settings.parts.cache)
+        place * self.threads.value() as usize + usize::from(self.index)
     }
 
     fn tag(&self, turn: &mut Turn<'_>, place: usize) -> (Option<Lpn>, Option<Lpn>) {
@@ -312,7 +311,7 @@ impl Cache {
     /// An eviction found no place on flash. Its page stays where reads find it; what waits for room is refused.
     fn on_stuck(&mut self, turn: &mut Turn<'_>) {
         self.stuck = true;
-        for request in std::mem::take(&mut self.waiting) {
+        for (_, request) in std::mem::take(&mut self.waiting) {
             let served = self.serve(turn, &request);
             debug_assert!(served, "a buffer that is stuck lets nobody wait");
         }
@@ -330,10 +329,9 @@ impl Cache {
         }
         let mut at = 0;
         while at < self.waiting.len() {
-            let request = self.waiting[at];
-            let place = self.place(request.lpn);
+            let (place, request) = self.waiting[at];
             let may = place == free || self.entries[place].evicting == NONE && !self.spares.is_empty();
-            let behind = may && self.waiting.iter().take(at).any(|earlier| self.place(earlier.lpn) == place);
+            let behind = may && self.waiting.iter().take(at).any(|earlier| earlier.0 == place);
             if may && !behind && self.serve(turn, &request) {
                 self.waiting.remove(at);
             } else {
@@ -355,9 +353,9 @@ impl Cache {
         let place = self.place(request.lpn);
         // Reads never wait: the range lock keeps writes of the same page away.
         let behind = !matches!(request.operation, CacheOperation::Read | CacheOperation::Fill)
-            && self.waiting.iter().any(|earlier| self.place(earlier.lpn) == place);
+            && self.waiting.iter().any(|earlier| earlier.0 == place);
         if behind || !self.serve(turn, &request) {
-            self.waiting.push_back(request);
+            self.waiting.push_back((place, request));
         }
     }
 

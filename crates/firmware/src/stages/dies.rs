@@ -13,7 +13,7 @@ use prefetch_index::prefetch_index;
 use stage::Address;
 use std::collections::VecDeque;
 use std::sync::Arc;
-use units::{DieId, Ppn, Time};
+use units::{DieId, Divisor, Ppn, Time};
 
 /// Reads that a die serves in a row while a write waits.
 const READS_IN_A_ROW: u32 = 16;
@@ -51,6 +51,11 @@ impl Die {
     fn takes_reads(&self, flash: FlashSettings) -> bool {
         self.reads_under_way < depth(flash) && (self.writes_under_way == 0 || flash.suspend)
     }
+
+    /// Whether it takes another program or erase, but for reads that go first.
+    fn takes_writes(&self, flash: FlashSettings) -> bool {
+        self.writes_under_way < depth(flash) && self.reads_under_way == 0
+    }
 }
 
 /// Transactions of one kind that a die takes at a time: one more than it works on where it takes cache commands.
@@ -68,7 +73,9 @@ struct UnderWay {
 
 /// The dies of every channel whose number is the thread's own modulo the threads.
 pub(crate) struct DieLines {
-    threads: u32,
+    threads: Divisor,
+    /// Dies of a channel.
+    per_channel: Divisor,
     drive: Arc<Drive>,
     settings: FlashSettings,
     channels: Vec<Address<ChannelRequest>>,
@@ -95,7 +102,8 @@ impl DieLines {
     ) -> Self {
         let dies = channels.len() * drive.geometry().dies_per_channel() as usize;
         DieLines {
-            threads: threads.into(),
+            threads: Divisor::new(threads.into()),
+            per_channel: Divisor::new(drive.geometry().dies_per_channel()),
             drive,
             settings,
             channels,
@@ -110,17 +118,18 @@ impl DieLines {
     }
 
     /// Puts a request into its die's line.
-    pub(crate) fn submit(&mut self, turn: &mut Turn<'_>, request: FlashRequest) {
+    #[inline]
+    pub(crate) fn submit(&mut self, turn: &mut Turn<'_>, request: &FlashRequest) {
         turn.spend(Work::SplitAddress);
         let at = self.drive.geometry().address(request.ppn);
         let die = self.place(&at);
-        let queued = Queued { request, plane: at.plane, page: at.page, since: turn.now() };
+        let queued = Queued { request: *request, plane: at.plane, page: at.page, since: turn.now() };
         let state = &mut self.dies[die as usize];
         let read = request.operation == Operation::Read;
         if read && state.is_empty() && state.takes_reads(self.settings) {
             // Nothing stands before it, so that it need not stand in line.
             state.reads_in_a_row += 1;
-            return self.compose(turn, die, queued);
+            return self.compose(turn, die, &queued);
         }
         if read { &mut state.reads } else { &mut state.writes }.push(&mut self.waiting, queued);
         self.dispatch(turn, die);
@@ -128,16 +137,18 @@ impl DieLines {
 
     /// Where the die of a page stands among those of the thread.
     fn place(&self, at: &PageAddress) -> u32 {
-        let local = u32::from(at.channel.0) / self.threads;
-        local * self.drive.geometry().dies_per_channel() + u32::from(at.die.0)
+        let local = self.threads.quotient(at.channel.0.into());
+        local * self.per_channel.value() + u32::from(at.die.0)
     }
 
     /// Brings near what is known of the die of a page.
+    #[inline]
     pub(crate) fn prefetch_die(&self, ppn: Ppn) {
         prefetch_index(&self.dies[..], self.place(&self.drive.geometry().address(ppn)) as usize);
     }
 
     /// Brings near what is known of a transaction.
+    #[inline]
     pub(crate) fn prefetch_done(&self, tag: TransactionTag) {
         prefetch_index(&self.requests[..], tag.0 as usize * PLANES_MAX);
         let Some(under_way) = self.under_way.get(tag.0 as usize) else { return };
@@ -151,7 +162,17 @@ impl DieLines {
     }
 
     /// Gives a die what it can take.
+    #[inline]
     fn dispatch(&mut self, turn: &mut Turn<'_>, die: u32) {
+        let (state, flash) = (&self.dies[die as usize], self.settings);
+        // Most often it is busy, or nothing is in line for it.
+        if !state.is_empty() && (state.takes_reads(flash) || state.takes_writes(flash)) {
+            self.serve(turn, die);
+        }
+    }
+
+    /// The same of a die that may take something.
+    fn serve(&mut self, turn: &mut Turn<'_>, die: u32) {
         let flash = self.settings;
         while !self.dies[die as usize].is_empty() {
             let state = &self.dies[die as usize];
@@ -160,19 +181,18 @@ impl DieLines {
                 && state.takes_reads(flash)
                 && !(write_waits && state.writes_under_way == 0 && !self.waits_for_reads(die));
             let writes = !state.writes.is_empty()
-                && state.writes_under_way < depth(flash)
-                && state.reads_under_way == 0
+                && state.takes_writes(flash)
                 && (state.reads.is_empty() || write_waits || flash.suspend && state.writes_under_way == 0);
             if reads {
                 let state = &mut self.dies[die as usize];
                 state.reads_in_a_row += 1;
                 let first = state.reads.pop(&mut self.waiting);
-                self.compose(turn, die, first);
+                self.compose(turn, die, &first);
             } else if writes && !self.waits_for_reads(die) && !self.waits_for_fellows(turn, die) {
                 let state = &mut self.dies[die as usize];
                 state.reads_in_a_row = 0;
                 let first = state.writes.pop(&mut self.waiting);
-                self.compose(turn, die, first);
+                self.compose(turn, die, &first);
             } else {
                 return;
             }
@@ -224,7 +244,7 @@ impl DieLines {
     }
 
     /// Composes one transaction from the request whose turn it is and, of its line, its fellows on other planes.
-    fn compose(&mut self, turn: &mut Turn<'_>, die: u32, first: Queued) {
+    fn compose(&mut self, turn: &mut Turn<'_>, die: u32, first: &Queued) {
         turn.spend(Work::ComposeTransaction);
         let multi_plane = self.settings.multi_plane;
         let state = &mut self.dies[die as usize];
@@ -246,7 +266,7 @@ impl DieLines {
         // A block is programmed in order: nothing of a plane may be taken past an earlier request of that plane.
         let mut passed = 0;
         let all = (1u32 << self.drive.geometry().shape().planes_per_die) - 1;
-        if multi_plane && planes != all {
+        if multi_plane && planes != all && !line.is_empty() {
             line.take_from(&mut self.waiting, FELLOWS_WITHIN, |other| {
                 if count == PLANES_MAX || planes | passed == all {
                     return Pick::Enough;
@@ -270,14 +290,14 @@ impl DieLines {
         let operation = first.request.operation;
         self.under_way[tag] = UnderWay { die, count: count as u8, operation };
         let tag = TransactionTag(tag as u32);
-        let per_channel = self.drive.geometry().dies_per_channel();
-        let channel = self.channels[(die / per_channel) as usize];
-        let die = DieId((die % per_channel) as u16);
+        let (channel, die) = self.per_channel.divide(die);
+        let (channel, die) = (self.channels[channel as usize], DieId(die as u16));
         let transaction = Transaction { operation, die, tag, slot_count: count as u8, slots };
         turn.send(channel, ChannelRequest { transaction, key: first.request.key });
     }
 
     /// A transaction is over. [`DieLines::finished_page`] names its pages, and [`DieLines::go_on`] must follow.
+    #[inline]
     pub(crate) fn finish(&mut self, turn: &mut Turn<'_>, done: &ChannelDone) -> Finished {
         turn.spend(Work::CompleteTransaction);
         let UnderWay { die, count, operation } = self.under_way[done.tag.0 as usize];
@@ -291,11 +311,13 @@ impl DieLines {
     }
 
     /// What was asked for of a page of a finished transaction; the first is 0.
+    #[inline]
     pub(crate) fn finished_page(&self, finished: &Finished, at: usize) -> FlashRequest {
         self.requests[finished.tag.0 as usize * PLANES_MAX + at]
     }
 
     /// Gives a die that has become free what it can take.
+    #[inline]
     pub(crate) fn go_on(&mut self, turn: &mut Turn<'_>, finished: &Finished) {
         self.free.push(finished.tag.0);
         self.dispatch(turn, finished.die);

@@ -11,8 +11,19 @@ use units::{Bytes, HostAddress, Lpn, QueueId, SECTOR_BYTES};
 /// The top bit of a CQ buffer's D-tail: the queue is held for a command that runs alone.
 pub(crate) const HELD: u64 = 1 << 63;
 
-/// The card of an entry of a queue, without tickets; and its opcode, if there is such a one.
-pub(crate) fn card(drive: &Drive, queue: QueueId, entry: &Submission) -> (Card, Option<Opcode>) {
+/// What of an entry says where it is ordered.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reach {
+    /// Its opcode, if there is such a one.
+    pub(crate) opcode: Option<Opcode>,
+    /// Its first sector: impossible of a range outside the namespace, zero where there is no range.
+    pub(crate) sector: u64,
+    pub(crate) sectors: u32,
+}
+
+/// How far an entry reaches.
+#[inline]
+pub(crate) fn reach(drive: &Drive, entry: &Submission) -> Reach {
     let base = drive.namespace(entry.namespace());
     let scale = drive.shape().format.sectors();
     let opcode = Opcode::try_from(entry.opcode()).ok();
@@ -32,11 +43,17 @@ pub(crate) fn card(drive: &Drive, queue: QueueId, entry: &Submission) -> (Card, 
         _ if ranged => u64::MAX,
         _ => 0,
     };
-    let card = Card {
+    Reach { opcode, sector, sectors: sectors as u32 }
+}
+
+/// The card of an entry of a queue, without tickets.
+pub(crate) fn card(drive: &Drive, queue: QueueId, entry: &Submission) -> Card {
+    let Reach { opcode, sector, sectors } = reach(drive, entry);
+    Card {
         key: CommandKey::new(queue, entry.command_id()),
         tickets: [NO_TICKET; 2],
         sector,
-        sectors: sectors as u32,
+        sectors,
         prp1: entry.prp1(),
         prp2: entry.prp2(),
         opcode: entry.opcode(),
@@ -47,11 +64,11 @@ pub(crate) fn card(drive: &Drive, queue: QueueId, entry: &Submission) -> (Card, 
             Some(Opcode::Copy) => entry.copy_range_count() as u16,
             _ => 0,
         },
-    };
-    (card, opcode)
+    }
 }
 
 /// The opcode of an entry, if the drive does that and the entry says it rightly. A half of a fused pair is not for this.
+#[inline]
 pub(crate) fn check(drive: &Drive, card: &Card, entry: &Submission) -> Result<Opcode, Status> {
     if entry.fuse() != Fuse::Normal {
         return Err(Status::ABORTED_MISSING_FUSED);
@@ -161,6 +178,7 @@ pub(crate) fn copy_batch(
 }
 
 /// Puts a completion into the CQ buffer and tells the link; whether its queue is held for a command that runs alone.
+#[inline]
 pub(crate) fn post(
     turn: &mut Turn<'_>,
     tables: &Tables,

@@ -43,26 +43,26 @@ impl Fcmd {
     }
 
     /// Takes requests with a ticket in the order of their tickets, whichever came first.
-    fn in_order(&mut self, turn: &mut Turn<'_>, request: FlashRequest) {
+    fn in_order(&mut self, turn: &mut Turn<'_>, request: &FlashRequest) {
         let owner = usize::from(request.owner);
         if request.ticket == NO_TICKET {
             return self.submit(turn, request);
         }
         if request.ticket != self.next_ticket[owner] {
-            self.early.push(request);
+            self.early.push(*request);
             return;
         }
-        let mut next = Some(request);
-        while let Some(request) = next {
-            self.submit(turn, request);
-            let ticket = next_ticket(request.ticket);
-            self.next_ticket[owner] = ticket;
-            let early = self.early.iter().position(|early| (early.owner, early.ticket) == (request.owner, ticket));
-            next = early.map(|at| self.early.swap_remove(at));
+        self.submit(turn, request);
+        let mut next = next_ticket(request.ticket);
+        while let Some(at) = self.early.iter().position(|early| (early.owner, early.ticket) == (request.owner, next)) {
+            let early = self.early.swap_remove(at);
+            self.submit(turn, &early);
+            next = next_ticket(next);
         }
+        self.next_ticket[owner] = next;
     }
 
-    fn submit(&mut self, turn: &mut Turn<'_>, request: FlashRequest) {
+    fn submit(&mut self, turn: &mut Turn<'_>, request: &FlashRequest) {
         if request.is_fence() {
             if self.fences.raise(request.requester) {
                 self.lower(turn, request.requester);
@@ -127,7 +127,7 @@ impl Fcmd {
 impl Stage<Firmware> for Fcmd {
     fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
         match message {
-            Message::FlashRequest(request) => self.in_order(turn, request),
+            Message::FlashRequest(request) => self.in_order(turn, &request),
             Message::ChannelDone(done) => self.on_done(turn, done),
             other => unreachable!("fcmd{} was sent {other:?}", self.index),
         }

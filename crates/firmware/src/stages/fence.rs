@@ -34,12 +34,14 @@ impl Fences {
     }
 
     /// A frame is to be programmed.
+    #[inline]
     pub(crate) fn program(&mut self, frame: u32) {
         self.behind[frame as usize] = self.raised;
         self.under_way += 1;
     }
 
     /// Brings near what is known of a frame.
+    #[inline]
     pub(crate) fn prefetch(&self, frame: u32) {
         prefetch_index(&self.behind[..], frame as usize);
     }
@@ -54,6 +56,7 @@ impl Fences {
     }
 
     /// A frame is programmed, or will not be.
+    #[inline]
     pub(crate) fn programmed(&mut self, frame: u32) {
         self.under_way -= 1;
         if self.waiting.is_empty() {
@@ -67,6 +70,7 @@ impl Fences {
     }
 
     /// A fence that nothing is before any more: fences come down in the order they were raised.
+    #[inline]
     pub(crate) fn lowered(&mut self) -> Option<Requester> {
         self.waiting.pop_front_if(|fence| fence.left == 0).map(|fence| fence.requester)
     }

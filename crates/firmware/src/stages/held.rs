@@ -58,6 +58,7 @@ impl HeldRanges {
     }
 
     /// The last that a range meets.
+    #[inline]
     pub(super) fn met_by(&self, range: LockedRange) -> Option<Met> {
         let mut met: Option<(u32, Met)> = None;
         let mut number = self.chains[self.chain(range)];
@@ -75,6 +76,7 @@ impl HeldRanges {
     }
 
     /// One is held from now on, once; its number.
+    #[inline]
     pub(super) fn insert(&mut self, range: LockedRange, owner: u8) -> u16 {
         let chain = self.chain(range);
         let node = Held { range, owner, under_way: 1, next: self.chains[chain] };
@@ -91,6 +93,7 @@ impl HeldRanges {
     }
 
     /// One is held once more, and from now on with this range, which meets no other; its owner.
+    #[inline]
     pub(super) fn share(&mut self, number: u16, range: LockedRange) -> u8 {
         let node = &mut self.nodes[usize::from(number)];
         node.range = LockedRange { first: node.range.first.min(range.first), last: node.range.last.max(range.last) };
@@ -104,6 +107,7 @@ impl HeldRanges {
     }
 
     /// One is given back so many times; if nobody holds it any more, what it covered.
+    #[inline]
     pub(super) fn give_back(&mut self, number: u16, served: u32) -> Option<LockedRange> {
         let node = &mut self.nodes[usize::from(number)];
         node.under_way -= served;

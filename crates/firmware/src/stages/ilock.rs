@@ -63,35 +63,36 @@ impl Ilock {
     }
 
     /// Admits a ticket, and the early ones whose turn it makes.
-    fn in_order(&mut self, turn: &mut Turn<'_>, queue: QueueId, ticket: u32, request: Option<LockRequest>) {
+    fn in_order(&mut self, turn: &mut Turn<'_>, queue: QueueId, ticket: u32, request: Option<&LockRequest>) {
         if ticket == NO_TICKET {
             self.admit(turn, request.expect("only requests come without a ticket"));
             return;
         }
         if ticket != self.next_ticket[queue.index()] {
-            self.early.push((queue, ticket, request));
+            self.early.push((queue, ticket, request.copied()));
             return;
         }
-        let (mut ticket, mut request) = (ticket, request);
-        loop {
-            if let Some(request) = request {
-                self.admit(turn, request);
-            }
-            ticket = next_ticket(ticket);
-            let Some(at) = self.early.iter().position(|early| (early.0, early.1) == (queue, ticket)) else { break };
-            request = self.early.swap_remove(at).2;
+        if let Some(request) = request {
+            self.admit(turn, request);
         }
-        self.next_ticket[queue.index()] = ticket;
+        let mut next = next_ticket(ticket);
+        while let Some(at) = self.early.iter().position(|early| (early.0, early.1) == (queue, next)) {
+            if let (_, _, Some(request)) = self.early.swap_remove(at) {
+                self.admit(turn, &request);
+            }
+            next = next_ticket(next);
+        }
+        self.next_ticket[queue.index()] = next;
     }
 
-    fn admit(&mut self, turn: &mut Turn<'_>, request: LockRequest) {
+    fn admit(&mut self, turn: &mut Turn<'_>, request: &LockRequest) {
         turn.spend_times(Work::SearchLock, self.depth());
         self.under_way[usize::from(request.nvmq)] = request.under_way;
         let behind = self.waiting.iter().any(|earlier| earlier.range.meets(request.range));
         match self.held.met_by(request.range) {
             None if !behind => self.grant(turn, request, false),
-            Some(met) if !behind && self.may_share(&request, met) => self.share(turn, request, met, false),
-            _ => self.waiting.push_back(request),
+            Some(met) if !behind && self.may_share(request, met) => self.share(turn, request, met, false),
+            _ => self.waiting.push_back(*request),
         }
     }
 
@@ -111,7 +112,7 @@ impl Ilock {
     }
 
     /// Sends a request on to the owner of a range that it meets; where it reaches beyond that, the range grows.
-    fn share(&mut self, turn: &mut Turn<'_>, request: LockRequest, met: Met, waited: bool) {
+    fn share(&mut self, turn: &mut Turn<'_>, request: &LockRequest, met: Met, waited: bool) {
         let owner = self.held.share(met.number, request.range);
         let lock = LockId { thread: self.thread, number: met.number };
         if owner != request.nvmq {
@@ -119,7 +120,7 @@ impl Ilock {
             let join = LockJoin { lock, extent: request.extent, key: request.key };
             turn.send(self.joins[usize::from(owner)], join);
         }
-        self.answer(turn, &request, owner, lock, waited);
+        self.answer(turn, request, owner, lock, waited);
     }
 
     /// Levels of a balanced tree of the nodes there are.
@@ -127,10 +128,10 @@ impl Ilock {
         usize::BITS - self.held.len().leading_zeros() + 1
     }
 
-    fn grant(&mut self, turn: &mut Turn<'_>, request: LockRequest, waited: bool) {
+    fn grant(&mut self, turn: &mut Turn<'_>, request: &LockRequest, waited: bool) {
         turn.spend(Work::InsertLock);
         let number = self.held.insert(request.range, request.nvmq);
-        self.answer(turn, &request, request.nvmq, LockId { thread: self.thread, number }, waited);
+        self.answer(turn, request, request.nvmq, LockId { thread: self.thread, number }, waited);
     }
 
     fn answer(&mut self, turn: &mut Turn<'_>, request: &LockRequest, owner: u8, lock: LockId, waited: bool) {
@@ -164,13 +165,13 @@ impl Ilock {
             match self.held.met_by(request.range) {
                 None => {
                     self.waiting.remove(at);
-                    self.grant(turn, request, true);
+                    self.grant(turn, &request, true);
                     changed.push(request.range);
                 }
                 Some(met) if self.may_share(&request, met) => {
                     self.waiting.remove(at);
                     turn.spend_times(Work::SearchLock, self.depth());
-                    self.share(turn, request, met, true);
+                    self.share(turn, &request, met, true);
                     changed.push(request.range);
                 }
                 Some(_) => at += 1,
@@ -182,7 +183,7 @@ impl Ilock {
 impl Stage<Firmware> for Ilock {
     fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
         match message {
-            Message::LockRequest(request) => self.in_order(turn, request.key.queue(), request.ticket, Some(request)),
+            Message::LockRequest(request) => self.in_order(turn, request.key.queue(), request.ticket, Some(&request)),
             Message::LockSkip(skip) => self.in_order(turn, skip.key.queue(), skip.ticket, None),
             Message::LockRelease(release) => self.release(turn, release),
             other => unreachable!("ILOCK was sent {other:?}"),

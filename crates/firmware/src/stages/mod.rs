@@ -39,6 +39,7 @@ pub(crate) struct Answers {
 
 impl Answers {
     /// Tells a requester.
+    #[inline]
     pub(crate) fn tell(&self, turn: &mut Turn<'_>, requester: Requester, done: PageDone) {
         let index = usize::from(requester.index);
         let to = match requester.group {

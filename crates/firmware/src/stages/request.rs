@@ -435,7 +435,7 @@ mod tests {
                 lists.write(at * DsmRange::WORDS, &range.encode());
             }
             let entry = Submission::dataset_management(1, ranges, pointer);
-            let (card, _) = card(&drive, QueueId(1), &entry);
+            let card = card(&drive, QueueId(1), &entry);
             let mut request = Request::new(&drive, card, &entry, 0);
             request.take(&drive, &lists, 0, 0);
             assert_eq!((request.status, request.pages(&drive, &lists)), (Status::SUCCESS, pages), "{ranges} ranges");

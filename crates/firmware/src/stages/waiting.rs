@@ -78,6 +78,7 @@ impl Line {
         prefetch_index(&places.all[..], self.first as usize);
     }
 
+    #[inline]
     pub(crate) fn push<T: Copy>(&mut self, places: &mut Places<T>, waits: T) {
         let at = places.take(waits);
         match self.last {
@@ -88,6 +89,7 @@ impl Line {
     }
 
     /// Takes the first, which there must be.
+    #[inline]
     pub(crate) fn pop<T: Copy>(&mut self, places: &mut Places<T>) -> T {
         let first = self.first;
         self.first = places.all[first as usize].next;
@@ -98,6 +100,7 @@ impl Line {
     }
 
     /// Takes those that `wanted` says, in their order, until it leaves `most`.
+    #[inline]
     pub(crate) fn take_from<T: Copy>(
         &mut self,
         places: &mut Places<T>,
@@ -106,8 +109,9 @@ impl Line {
     ) {
         let (mut before, mut at, mut left) = (NONE, self.first, 0);
         while left < most {
-            let Some(&Place { waits, next }) = places.all.get(at as usize) else { return };
-            match wanted(&waits) {
+            let Some(Place { waits, next }) = places.all.get(at as usize) else { return };
+            let next = *next;
+            match wanted(waits) {
                 Pick::Enough => return,
                 Pick::Leave => {
                     before = at;

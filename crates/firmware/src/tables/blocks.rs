@@ -173,9 +173,14 @@ impl BlockGroups {
     #[inline]
     pub fn dealt(&self, thread: u32, place: u32) -> Option<u32> {
         let (turns, within) = self.between_turns.divide(place);
-        let turned = self.threads.remainder(turns);
-        let first = if thread >= turned { thread - turned } else { thread + self.threads.value() - turned };
+        let first = self.first_of_turn(thread, turns);
         self.is_even().then(|| turns * self.turn_after.value() + within * self.threads.value() + first)
+    }
+    /// The first group that a thread is dealt in a turn of the deal, counted from the first of the turn.
+    #[inline]
+    fn first_of_turn(&self, thread: u32, turn: u32) -> u32 {
+        let turned = self.threads.remainder(turn);
+        if thread >= turned { thread - turned } else { thread + self.threads.value() - turned }
     }
     /// The place of a group among those of its TRANS thread, where the deal alone says so.
     #[inline]
@@ -211,6 +216,7 @@ impl BlockGroups {
         (block as usize, page)
     }
     /// The die that a group lies on.
+    #[inline]
     pub(crate) fn die(&self, group: u32) -> u32 {
         self.dies.remainder(group)
     }
@@ -226,14 +232,15 @@ impl BlockGroups {
     }
     /// Groups that a TRANS thread owns, in their order.
     pub(crate) fn owned(&self, trans: u32) -> impl Iterator<Item = u32> + Clone + '_ {
-        let is_even = self.is_even();
-        let turns = self.groups.div_ceil(self.turn_after.value());
-        let places = if is_even { turns * self.between_turns.value() } else { self.groups };
-        let group = move |place| self.dealt(trans, place).unwrap_or(place);
-        let is_its = move |&group: &u32| {
-            if is_even { group < self.groups - self.journal } else { self.owner(group) == Some(trans) }
-        };
-        (0..places).map(group).filter(is_its)
+        let (all, threads) = (self.groups - self.journal, self.threads.value());
+        let (even, other) = if self.is_even() { (0..all, 0..0) } else { (0..0, 0..all) };
+        // Turn by turn: that takes a division a turn, where asking for each place takes some a group.
+        let turns = even.step_by(self.turn_after.value() as usize).zip(0..);
+        let even = turns.flat_map(move |(begin, turn)| {
+            let first = begin + self.first_of_turn(trans, turn);
+            (first..all.min(begin + self.turn_after.value())).step_by(threads as usize)
+        });
+        even.chain(other.filter(move |&group| self.owner(group) == Some(trans)))
     }
     /// Pages of a group that hold nothing valid, from which on it is worth moving the rest while there is still room. Once there is none
     /// all that is not mapped is garbage, so the best victim has this share at least: whoever waits gets one no worse.
@@ -313,6 +320,7 @@ impl BlockGroups {
     }
 
     /// What is to be told of a page whose flash said this: a weak or unreadable page marks its group.
+    #[inline]
     pub(crate) fn heard(&self, ppn: Ppn, media: Media) -> Media {
         match media {
             Media::Weak => {

@@ -103,6 +103,7 @@ impl Frames {
     }
 
     /// Says that the frame holds what it should, and that all of it may be read.
+    #[inline]
     pub fn mark_sound(&self, frame: u32) {
         let (lpn, owner, sequence) = self.labelled(frame);
         if owner & (LOST | UNREADABLE) != 0 && owner != u16::MAX {
@@ -111,6 +112,7 @@ impl Frames {
     }
 
     /// Says whether sectors of the page, up to one past the last, answer reads with data or with an error.
+    #[inline]
     pub fn set_readable(&self, frame: u32, [from, to]: [u8; 2], readable: bool) {
         let bits = ((1u16 << to) - (1 << from)) << UNREADABLE_SHIFT;
         let (lpn, owner, sequence) = self.labelled(frame);
@@ -121,12 +123,14 @@ impl Frames {
     }
 
     /// Whether all of these sectors answer reads with data.
+    #[inline]
     pub fn is_readable(&self, frame: u32, [from, to]: [u8; 2]) -> bool {
         let bits = ((1u16 << to) - (1 << from)) << UNREADABLE_SHIFT;
         self.labelled(frame).1 & bits == 0
     }
 
     /// Whether what the frame should hold could not be read, now or before it was moved.
+    #[inline]
     pub fn is_lost(&self, frame: u32) -> bool {
         let (_, owner, _) = self.labelled(frame);
         // The journal's owner has all bits set.
@@ -134,6 +138,7 @@ impl Frames {
     }
 
     /// Writes the entry of a page that the host changed: it is not lost, and sectors that are unreadable stay so.
+    #[inline]
     pub fn label_written(&self, frame: u32, lpn: Lpn, writer: u16, sequence: u64) {
         let (_, owner, _) = self.labelled(frame);
         self.label(frame, lpn, writer & WRITER | owner & UNREADABLE, sequence);

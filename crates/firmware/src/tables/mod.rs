@@ -20,6 +20,7 @@ pub use mapping::{Mapping, PageMap, Past};
 
 use crate::{Drive, Settings};
 use stage::{LINE_BYTES, SharedMemory, Words};
+use units::{Divisor, Lpn};
 
 /// Words of a line: counters that different cores write lie a line apart.
 pub(crate) const LINE_WORDS: usize = LINE_BYTES / 8;
@@ -66,6 +67,8 @@ pub struct Tables {
     pub slots: usize,
     /// Entries of the burst buffer.
     pub cache_entries: usize,
+    /// The same to divide by; one where there are none.
+    entries: Divisor,
     /// Programs and erases that wait for a die or are under way on it, for each die: FCMD says, TRANS looks.
     pub die_lines: Words,
     /// Groups that TRANS threads fill on each die.
@@ -114,6 +117,7 @@ impl Tables {
             ring,
             slots,
             cache_entries,
+            entries: Divisor::new(cache_entries.max(1) as u32),
             die_lines: memory.narrow(drive.geometry().die_count() as usize),
             die_points: memory.narrow(drive.geometry().die_count() as usize),
             versions: memory.wide(1),
@@ -135,6 +139,7 @@ impl Tables {
         index * LINE_WORDS
     }
     /// Shows how many commands a thread has under way, which only that thread says. Each time is a sign of life.
+    #[inline]
     pub(crate) fn show_activity(&self, thread: usize, under_way: u32) {
         let word = Tables::line(thread);
         let signs = (self.active.get(word) >> 32) + 1;
@@ -149,8 +154,14 @@ impl Tables {
         self.active.get(Tables::line(thread)) >> 32
     }
     /// The place of entry `count` of a queue's SQ or CQ buffer ring.
+    #[inline]
     pub fn place(&self, queue: units::QueueId, count: u64) -> usize {
         queue.index() * self.ring + (count as usize & (self.ring - 1))
+    }
+    /// The entry of the buffer that a page may be in: its number modulo the buffer's size (DeepFlash §4.3).
+    #[inline]
+    pub(crate) fn cache_entry(&self, lpn: Lpn) -> usize {
+        self.entries.remainder(lpn.0) as usize
     }
     /// The first word of a command's list buffer.
     pub fn list(&self, nvmq: u8, slot: u16) -> usize {

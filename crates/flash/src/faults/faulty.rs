@@ -105,6 +105,7 @@ impl FaultyMedia {
     }
 
     /// What the pages hold, without errors.
+    #[inline]
     pub fn contents(&self) -> &Contents {
         &self.contents
     }
@@ -115,6 +116,7 @@ impl FaultyMedia {
     }
 
     /// How pages fail; none if they do not.
+    #[inline]
     pub fn settings(&self) -> Option<&FaultSettings> {
         self.faults.as_ref().map(|faults| &faults.settings)
     }
@@ -147,10 +149,13 @@ impl FaultyMedia {
             }
             other => other,
         };
-        let block = self.contents.geometry().block_of(ppn);
-        let Some(faults) = self.faults.as_mut().filter(|faults| block < faults.sound_from) else {
+        let Some(faults) = self.faults.as_mut() else {
             return Ok(PageRead { oob: oob?, verdict: PageRead::CLEAN });
         };
+        let block = self.contents.geometry().block_of(ppn);
+        if block >= faults.sound_from {
+            return Ok(PageRead { oob: oob?, verdict: PageRead::CLEAN });
+        }
         let (_, index) = self.contents.geometry().block_in_channel(block);
         faults.blocks[index].reads = faults.blocks[index].reads.saturating_add(1);
         let Some(oob) = oob? else { return Ok(PageRead { oob: None, verdict: PageRead::CLEAN }) };
@@ -188,9 +193,10 @@ impl FaultyMedia {
     /// As [`Contents`]; a block that was bad when the power was switched on; and a program that fails, after which the page cannot be
     /// read.
     pub fn program(&mut self, ppn: Ppn, now: Time, oob: Oob, payload: &[u64]) -> Result<(), MediaFault> {
-        let block = self.contents.geometry().block_of(ppn);
-        if let Some(faults) = self.faults.as_mut().filter(|faults| block < faults.sound_from) {
-            let (_, index) = self.contents.geometry().block_in_channel(block);
+        let geometry = self.contents.geometry();
+        let failing = self.faults.as_mut().map(|faults| (geometry.block_of(ppn), faults));
+        if let Some((block, faults)) = failing.filter(|(block, faults)| *block < faults.sound_from) {
+            let (_, index) = geometry.block_in_channel(block);
             faults.admit(block)?;
             let cycle = self.contents.erase_count(block)?;
             if faults.fails(faults.settings.program_failures, ppn.0, cycle, Lot::Program) {

@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use nvme::spec::registers::Doorbell;
-use nvme::spec::{COMPLETION_BYTES, Completion, DataPointer, DsmRange, Status, Submission};
+use nvme::spec::{COMPLETION_BYTES, Completion, DataPointer, DsmRange, PAGE_BYTES, Status, Submission};
 use nvme::{HostMemory, prp};
 use units::{Bytes, HostAddress, Lba, QueueId, SECTOR_BYTES, Span, Time, pattern};
 use workload::{Io, IoKind};
@@ -340,25 +340,25 @@ impl<O: Observe> Driver<O> {
 
     /// Sends commands of a request as far as its queue has room.
     fn send(&mut self, queue: QueueId, index: u32, now: Time) {
-        let request = self.requests[index as usize];
-        let moves = matches!(request.io.kind, IoKind::Read | IoKind::Write | IoKind::Compare);
+        let Request { io, sent: before, .. } = self.requests[index as usize];
+        let moves = matches!(io.kind, IoKind::Read | IoKind::Write | IoKind::Compare);
         let limit = if moves { (self.settings.max_transfer.0 / SECTOR_BYTES) as u32 } else { SECTORS_MAX };
-        let (mut sent, mut commands) = (request.sent, 0);
+        let (mut sent, mut commands) = (before, 0);
         let pair = &mut self.queues[queue.index() - 1];
         if !pair.moved {
             pair.moved = true;
             self.moved.push(queue);
         }
         loop {
-            let sectors = limit.min(request.io.sectors - sent);
-            self.command(queue, index, &request.io, request.io.lba + u64::from(sent), sectors, now);
+            let sectors = limit.min(io.sectors - sent);
+            self.command(queue, index, &io, io.lba + u64::from(sent), sectors, now);
             sent += sectors;
             commands += 1;
-            if sent == request.io.sectors || !self.queues[queue.index() - 1].has_room(self.settings.depth) {
+            if sent == io.sectors || !self.queues[queue.index() - 1].has_room(self.settings.depth) {
                 break;
             }
         }
-        self.queues[queue.index() - 1].partial = (sent < request.io.sectors).then_some(index);
+        self.queues[queue.index() - 1].partial = (sent < io.sectors).then_some(index);
         let request = &mut self.requests[index as usize];
         request.sent = sent;
         request.outstanding += commands;
@@ -392,8 +392,7 @@ impl<O: Observe> Driver<O> {
             }
             IoKind::Read | IoKind::Write | IoKind::Compare => {
                 let buffer = self.buffer(queue, command, lba);
-                queue::pages_of(buffer, u64::from(sectors) * SECTOR_BYTES, &mut self.pages);
-                let data = prp::build(&*self.memory, &self.pages, &[self.layout.list(queue, command)]);
+                let data = self.pointer(queue, command, buffer, u64::from(sectors) * SECTOR_BYTES);
                 if let Some(ticket) = ticket {
                     self.fill(buffer, io, &ticket);
                 }
@@ -412,6 +411,15 @@ impl<O: Observe> Driver<O> {
     /// Where a command's data lies: as far into its first page as its sectors are into theirs.
     fn buffer(&self, queue: QueueId, command: u16, lba: Lba) -> HostAddress {
         self.layout.buffer(queue, command) + lba.0 % 8 * SECTOR_BYTES
+    }
+
+    /// What the device is told of where so many bytes lie; of more than two pages there is a list.
+    fn pointer(&mut self, queue: QueueId, command: u16, buffer: HostAddress, bytes: u64) -> DataPointer {
+        if buffer.0 % PAGE_BYTES + bytes <= PAGE_BYTES {
+            return DataPointer { prp1: buffer, prp2: HostAddress(0) };
+        }
+        queue::pages_of(buffer, bytes, &mut self.pages);
+        prp::build(&*self.memory, &self.pages, &[self.layout.list(queue, command)])
     }
 
     /// Puts into a buffer what a write writes, what a compare should find, and for a read what the device has to
@@ -572,6 +580,7 @@ fn access(kind: IoKind) -> Option<Access> {
 
 /// A request as it is sent: of all blocks that it touches, or, where it deallocates, of those that lie in it whole, because nobody else's
 /// data may go. None of one that names no namespace, no block, or what lies beyond the end.
+#[inline]
 fn in_whole_blocks(io: Io, settings: &DriverSettings) -> Option<Io> {
     let sectors = *settings.namespaces.get(usize::from(io.device))?;
     if !io.kind.addresses() {

@@ -94,10 +94,10 @@ impl Course {
     ) -> Option<(Io, Time)> {
         while self.next.is_none() && !self.exhausted {
             let over = self.phase.ios.is_some_and(|ios| self.taken >= ios);
-            self.next = if over { None } else { self.phase.source.next_for(worker) };
-            self.exhausted = self.next.is_none();
-            self.taken += u64::from(self.next.is_some());
-            self.next = self.next.and_then(&mut sent);
+            match if over { None } else { self.phase.source.next_for(worker) } {
+                Some(io) => (self.taken, self.next) = (self.taken + 1, sent(io)),
+                None => self.exhausted = true,
+            }
         }
         let arrival = self.arrival()?.unwrap_or(now);
         if arrival > now {
@@ -107,6 +107,7 @@ impl Course {
     }
 
     /// When the request that waits to be sent arrives, if it has a time.
+    #[inline]
     pub(super) fn arrival(&self) -> Option<Option<Time>> {
         let at = self.next.as_ref()?.at;
         Some(at.filter(|_| self.phase.pace == Pace::Timed).map(|at| self.began + at.since(Time::ZERO)))
@@ -123,6 +124,7 @@ impl Course {
     }
 
     /// Whether a request that completes after the warm-up counts. After the last that does the phase is over.
+    #[inline]
     pub(super) fn counts(&mut self) -> bool {
         match self.countable {
             0 => return false,
@@ -138,6 +140,7 @@ impl Course {
     }
 
     /// Whether the warm-up is over.
+    #[inline]
     pub(super) fn is_warm(&self, now: Time) -> bool {
         self.completed >= self.phase.warm_up_ios && now.since(self.began) >= self.phase.warm_up
     }

@@ -66,6 +66,7 @@ impl Queue {
     }
 
     /// A command identifier below `depth` that is not in use, and its slot. There is room.
+    #[inline]
     pub(super) fn take(&mut self, depth: u32) -> (u16, &mut Slot) {
         let command = match self.free {
             NONE => {
@@ -95,16 +96,19 @@ impl Queue {
     }
 
     /// Whether one more command may be sent.
+    #[inline]
     pub(super) fn has_room(&self, depth: u32) -> bool {
         self.outstanding < depth && !self.is_full()
     }
 
     /// Whether the ring is full. With a device that reports its head it never is, for fewer commands are outstanding.
+    #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.ahead(self.submissions.tail()) == self.entries - 1
     }
 
     /// How far `position` lies after the head.
+    #[inline]
     fn ahead(&self, position: u16) -> u32 {
         let (head, position) = (u32::from(self.head), u32::from(position));
         if position >= head { position - head } else { position + self.entries - head }
@@ -121,6 +125,7 @@ impl Queue {
     }
 
     /// Takes back the identifier of an outstanding command, giving what its slot held.
+    #[inline]
     pub(super) fn release(&mut self, command: u16) -> Option<Slot> {
         let slot = self.slots.get_mut(usize::from(command)).filter(|slot| slot.outstanding)?;
         slot.outstanding = false;
@@ -132,16 +137,19 @@ impl Queue {
     }
 
     /// Puts a command into the ring, which has room.
+    #[inline]
     pub(super) fn push(&mut self, memory: &Memory, submission: Submission) {
         let tail = self.submissions.push(memory, submission);
         assert!(tail.is_some(), "a command for a ring without room");
     }
 
+    #[inline]
     pub(super) fn reap(&mut self, memory: &Memory) -> Option<Completion> {
         self.completions.reap(memory)
     }
 
     /// Takes over the head that a completion reports, if it lies between the last one and the tail.
+    #[inline]
     pub(super) fn fetched(&mut self, queue: QueueId, head: u16) -> Result<(), Problem> {
         let (was, tail) = (self.head, self.submissions.tail());
         if u32::from(head) >= self.entries || self.ahead(head) > self.ahead(tail) {
@@ -152,10 +160,12 @@ impl Queue {
         Ok(())
     }
 
+    #[inline]
     pub(super) fn tail(&self) -> u16 {
         self.submissions.tail()
     }
 
+    #[inline]
     pub(super) fn completion_head(&self) -> u16 {
         self.completions.head()
     }

@@ -188,12 +188,14 @@ impl Layout {
     }
 
     /// The PRP list, or the range, of a command.
+    #[inline]
     pub(super) fn list(&self, queue: QueueId, command: u16) -> HostAddress {
         let rings = ADMIN_BYTES.0 + self.queues * (self.ring_bytes + self.completion_bytes);
         self.admin() + (rings + self.slot(queue, command) * self.list_bytes)
     }
 
     /// The page-aligned buffer of a command.
+    #[inline]
     pub(super) fn buffer(&self, queue: QueueId, command: u16) -> HostAddress {
         Memory::payload_start() + self.slot(queue, command) * self.buffer_bytes
     }

@@ -4,7 +4,7 @@
 //! A page that cannot be decoded is read again at the next level of its retry table: another transaction of the same pages, under
 //! the tag of the first. FCMD is told when all pages are decoded or given up, and keeps the die for them until then.
 
-use crate::hardware::{Ledger, MediaTally, Upsets};
+use crate::hardware::{Ledger, MediaTally, Upsets, Work};
 use firmware::{ChannelDone, ChannelRequest, CommandKey, Firmware, FlashChannel, Frames, Media, Message, Note, Turn};
 use flash::Media as _;
 use flash::{
@@ -212,19 +212,20 @@ impl ChannelStage {
             let (key, ppn) = (self.under_way(tag).key, transaction.slots[0].ppn);
             turn.note(Note::DieBusy { die: die.0, operation, ppn, key, from });
         }
-        let mut again = Transaction { slot_count: 0, ..*transaction };
+        let level = self.under_way(transaction.tag).level;
+        let (mut again, mut slot_count) = ([PageSlot::default(); PLANES_MAX], 0);
         let mut decoding = Span::ZERO;
         for &slot in transaction.pages() {
             let media = match transaction.operation {
-                Operation::Read => match self.read(turn, transaction.tag, slot) {
+                Operation::Read => match self.read(turn, level, slot) {
                     Ok((media, time)) => {
                         decoding = decoding.max(time);
                         media
                     }
                     Err(time) => {
                         decoding = decoding.max(time);
-                        again.slots[usize::from(again.slot_count)] = slot;
-                        again.slot_count += 1;
+                        again[usize::from(slot_count)] = slot;
+                        slot_count += 1;
                         continue;
                     }
                 },
@@ -235,7 +236,10 @@ impl ChannelStage {
             let at = under_way.transaction.pages().iter().position(|page| page.ppn == slot.ppn);
             under_way.media[at.expect("what is read again is of the transaction")] = media;
         }
-        let decoded = if again.slot_count > 0 { Decoded::Retry(again) } else { Decoded::Done(transaction.tag) };
+        let decoded = match slot_count {
+            0 => Decoded::Done(transaction.tag),
+            _ => Decoded::Retry(Transaction { slot_count, slots: again, ..*transaction }),
+        };
         if decoding == Span::ZERO || !self.timed {
             self.on_decoded(turn, decoded);
         } else {
@@ -260,9 +264,9 @@ impl ChannelStage {
     }
 
     /// Reads a page and decodes it: what came of it and how long that takes, or only how long where it is to be read again.
-    fn read(&mut self, turn: &mut Turn<'_>, tag: TransactionTag, slot: PageSlot) -> Result<(Media, Span), Span> {
-        let reading = Reading { now: turn.now(), level: self.under_way(tag).level };
-        self.ways.tally.read();
+    fn read(&mut self, turn: &mut Turn<'_>, level: u32, slot: PageSlot) -> Result<(Media, Span), Span> {
+        let reading = Reading { now: turn.now(), level };
+        self.ways.tally.did(self.index, Work::Read);
         let (media, frames, payload) = self.media_mut(slot.ppn);
         let kept = payload.len();
         let read = match frames.fill(slot.frame, 0, payload, |payload| media.read(slot.ppn, reading, payload)) {
@@ -299,8 +303,8 @@ impl ChannelStage {
             }
             Verdict::Good { bits, worst, words, weak } => {
                 self.ways.tally.corrected(bits, words);
-                if let Some(Oob { lpn, owner, .. }) = read.oob {
-                    self.check_seals(slot, lpn, owner);
+                if let (Some(Oob { lpn, owner, .. }), Some(apart)) = (read.oob, self.ways.sealed) {
+                    self.check_seals(slot, lpn, owner, apart);
                 }
                 // It was lost at another place, and moved as such.
                 let lost = read.oob.is_some() && self.ways.frames.is_lost(slot.frame);
@@ -316,25 +320,31 @@ impl ChannelStage {
     }
 
     fn program(&mut self, turn: &mut Turn<'_>, slot: PageSlot) -> Media {
-        self.ways.tally.programmed();
-        let (lpn, owner, sequence) = self.ways.frames.labelled(slot.frame);
+        self.ways.tally.did(self.index, Work::Program);
+        let mut label = self.ways.frames.labelled(slot.frame);
+        let (lpn, owner, sequence) = label;
         if let Some(bit) = self.ways.upsets.bit(slot.ppn, sequence, self.contents().words_of(slot.ppn)) {
             let (frames, mut word) = (&self.ways.frames, [0]);
             frames.read(slot.frame, bit / 64, &mut word);
             frames.write(slot.frame, bit / 64, &[word[0] ^ 1 << (bit % 64)]);
         }
-        self.seal_unwritten(slot, lpn, owner);
-        self.check_seals(slot, lpn, owner);
+        if let Some(apart) = self.ways.sealed {
+            self.seal_unwritten(slot, lpn, owner, apart);
+            self.check_seals(slot, lpn, owner, apart);
+            label = self.ways.frames.labelled(slot.frame);
+        }
         let (media, frames, payload) = self.media_mut(slot.ppn);
-        let (lpn, owner, sequence) = frames.labelled(slot.frame);
+        let (lpn, owner, sequence) = label;
         let (oob, now) = (Oob { lpn, owner, sequence }, turn.now());
         let outcome = frames.lend(slot.frame, 0, payload, |payload| media.program(slot.ppn, now, oob, payload));
         outcome.map_or_else(|fault| self.failed(turn, fault), |()| Media::Good)
     }
 
     /// Seals sectors that nobody has written, so that on flash they have their place as all others have.
-    fn seal_unwritten(&mut self, slot: PageSlot, lpn: Lpn, owner: u16) {
-        let Some(apart) = self.ways.sealed.filter(|_| owner != u16::MAX) else { return };
+    fn seal_unwritten(&mut self, slot: PageSlot, lpn: Lpn, owner: u16, apart: usize) {
+        if owner == u16::MAX {
+            return;
+        }
         let (_, frames, payload) = self.media_mut(slot.ppn);
         let first = u64::from(lpn.0) * (payload.len() / apart) as u64;
         frames.read(slot.frame, 0, payload);
@@ -347,9 +357,11 @@ impl ChannelStage {
 
     /// Compares the sectors of a frame with their seals, between memory and flash. One that is not as it was sealed for this page is
     /// marked, so that it is never read as good. The journal's pages have check values of their own.
-    fn check_seals(&mut self, slot: PageSlot, lpn: Lpn, owner: u16) {
+    fn check_seals(&mut self, slot: PageSlot, lpn: Lpn, owner: u16, apart: usize) {
         let is_journal = owner == u16::MAX;
-        let Some(apart) = self.ways.sealed.filter(|_| !is_journal && !self.recovering) else { return };
+        if is_journal || self.recovering {
+            return;
+        }
         let (_, frames, payload) = self.media_mut(slot.ppn);
         let first = u64::from(lpn.0) * (payload.len() / apart) as u64;
         let broken = frames.lend(slot.frame, 0, payload, |payload| {
@@ -365,7 +377,7 @@ impl ChannelStage {
     fn erase(&mut self, turn: &mut Turn<'_>, slot: PageSlot) -> Media {
         let block = BlockId(slot.ppn.0 / self.contents().geometry().shape().pages_per_block);
         let outcome = self.media_mut(slot.ppn).0.erase(block);
-        self.ways.tally.erased();
+        self.ways.tally.did(self.index, Work::Erase);
         outcome.map_or_else(|fault| self.failed(turn, fault), |()| Media::Good)
     }
 

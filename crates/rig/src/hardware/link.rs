@@ -291,18 +291,19 @@ impl LinkStage {
         }
     }
 
-    fn on_transfer(&mut self, turn: &mut Turn<'_>, transfer: Transfer) {
+    fn on_transfer(&mut self, turn: &mut Turn<'_>, transfer: &Transfer) {
         if transfer.lane == Lane::Entries {
             self.on_fetched(turn, QueueId(transfer.token as u16), transfer.aside);
         }
+        if !self.timed {
+            return self.finish(turn, transfer);
+        }
         let bytes = u64::from(transfer.bytes[0]) + u64::from(transfer.bytes[1]);
-        self.start(turn, bytes, transfer.lane == Lane::ToHost, Job::Transfer(transfer));
+        self.start(turn, bytes, transfer.lane == Lane::ToHost, Job::Transfer(*transfer));
     }
 
+    /// A job of a direction begins, and is done in its time.
     fn start(&mut self, turn: &mut Turn<'_>, bytes: u64, to_host: bool, job: Job) {
-        if !self.timed {
-            return self.carry_out(turn, job);
-        }
         let (now, busy) = (turn.now(), self.occupies(bytes));
         let flights = if to_host { 1 } else { 2 };
         let direction = if to_host { &mut self.up } else { &mut self.down };
@@ -451,7 +452,9 @@ impl LinkStage {
             queue.posted += 1;
             entries += 1;
         }
-        if entries > 0 {
+        if entries > 0 && !self.timed {
+            self.finish_post(turn, id, entries);
+        } else if entries > 0 {
             let bytes = entries as u64 * nvme::spec::COMPLETION_BYTES;
             self.start(turn, bytes, true, Job::Post { queue: id, entries });
         }
@@ -525,7 +528,7 @@ impl Stage<Firmware> for LinkStage {
                     self.on_doorbell(turn, second);
                 }
             }
-            Message::Transfer(transfer) => self.on_transfer(turn, transfer),
+            Message::Transfer(transfer) => self.on_transfer(turn, &transfer),
             Message::Posted(posted) => self.on_posted(turn, posted),
             other => unreachable!("the link was sent {other:?}"),
         }

@@ -19,5 +19,5 @@ pub use link::LinkTiming;
 pub(crate) use link::{LinkStage, LinkUsage, LinkWays};
 pub(crate) use power::PowerStage;
 pub(crate) use rounds::Steadiness;
-pub(crate) use tally::{MediaCounts, MediaTally};
+pub(crate) use tally::{MediaCounts, MediaTally, Work};
 pub(crate) use upsets::Upsets;

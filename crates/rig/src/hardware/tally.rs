@@ -1,5 +1,6 @@
 //! Counts of what the media got wrong: words that all channels write, in either world.
 
+use stage::Counters;
 use std::collections::BTreeSet;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -59,23 +60,50 @@ impl MediaCounts {
     }
 }
 
+/// What a channel counts for every page, and by itself: its turns are on one thread at a time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Work {
+    /// A page was read.
+    Read,
+    /// One was programmed.
+    Program,
+    /// A block was erased.
+    Erase,
+}
+
+/// How many kinds of it there are.
+const WORKS: usize = 3;
+
 /// The counts of a device.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct MediaTally {
+    /// Of each channel, by [`Work`].
+    works: Box<[Counters]>,
     bits: AtomicU64,
     words: AtomicU64,
     retries: AtomicU64,
     uncorrectable: AtomicU64,
     failed: AtomicU64,
     damaged: AtomicU64,
-    reads: AtomicU64,
-    programs: AtomicU64,
-    erases: AtomicU64,
     /// Logical pages that could not be read, now or before they were moved.
     lost: Mutex<BTreeSet<Lpn>>,
 }
 
 impl MediaTally {
+    /// Nothing has happened yet on any of so many channels.
+    pub(crate) fn new(channels: u32) -> Self {
+        MediaTally {
+            works: (0..channels).map(|_| Counters::new(WORKS)).collect(),
+            bits: AtomicU64::default(),
+            words: AtomicU64::default(),
+            retries: AtomicU64::default(),
+            uncorrectable: AtomicU64::default(),
+            failed: AtomicU64::default(),
+            damaged: AtomicU64::default(),
+            lost: Mutex::default(),
+        }
+    }
+
     pub(crate) fn corrected(&self, bits: u32, words: u32) {
         if bits > 0 {
             self.bits.fetch_add(bits.into(), Ordering::Relaxed);
@@ -83,16 +111,9 @@ impl MediaTally {
         }
     }
 
-    pub(crate) fn read(&self) {
-        self.reads.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn programmed(&self) {
-        self.programs.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn erased(&self) {
-        self.erases.fetch_add(1, Ordering::Relaxed);
+    /// A channel has done something; only its stage says so.
+    pub(crate) fn did(&self, channel: u16, work: Work) {
+        self.works[usize::from(channel)].add(work as usize, 1);
     }
 
     pub(crate) fn retried(&self, pages: u8) {
@@ -122,6 +143,7 @@ impl MediaTally {
 
     pub(crate) fn counts(&self) -> MediaCounts {
         let load = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        let did = |work: Work| self.works.iter().map(|channel| channel.get(work as usize)).sum();
         MediaCounts {
             bits: load(&self.bits),
             words: load(&self.words),
@@ -129,9 +151,9 @@ impl MediaTally {
             uncorrectable: load(&self.uncorrectable),
             failed: load(&self.failed),
             damaged: load(&self.damaged),
-            reads: load(&self.reads),
-            programs: load(&self.programs),
-            erases: load(&self.erases),
+            reads: did(Work::Read),
+            programs: did(Work::Program),
+            erases: did(Work::Erase),
         }
     }
 }

@@ -102,6 +102,7 @@ impl Command {
     }
 
     /// A command begins where one was over. Its segments are set with its range; until then it has none.
+    #[inline]
     fn begin(&mut self, card: Card, opcode: Opcode) {
         (self.card, self.opcode, self.status, self.over) = (card, opcode, Status::SUCCESS, false);
         self.stretch = (card.sector, u64::from(card.sectors));
@@ -142,11 +143,13 @@ impl Command {
     }
 
     /// The segment that a page belongs to.
+    #[inline]
     pub(super) fn segment_of(&self, page: u32) -> usize {
         usize::from(self.segment_count > 1 && page >= self.segments[1].from)
     }
 
     /// Whether its pages change the media.
+    #[inline]
     pub(super) fn changes_media(&self) -> bool {
         match self.opcode {
             Opcode::Copy => self.more().and_then(|more| more.step).is_some_and(|step| step.deposits),
@@ -186,6 +189,7 @@ impl Slots {
         command.begin(card, opcode);
         (slot, command)
     }
+    #[inline]
     pub(super) fn remove(&mut self, slot: u16) {
         self.get_mut(slot).over = true;
         self.free.push(slot);

@@ -4,7 +4,7 @@ use super::Nvmq;
 use super::command::{Command, Segment};
 use crate::message::*;
 use crate::stages::copy::{self, CopyCursor};
-use crate::stages::entry::{self, HELD};
+use crate::stages::entry::{self, HELD, Reach};
 use crate::tables::{ENTRY_WORDS, LIST_WORDS};
 use crate::{Drive, LOCK_REGION, Namespace, Note, Tables, Turn, Work};
 use nvme::spec::{DsmRange, Fuse, Opcode, Status, Submission};
@@ -50,13 +50,10 @@ pub(super) struct Home {
 }
 
 /// The lock regions that a command is ordered by: none where it is refused or has no range.
-fn regions(drive: &Drive, card: &Card, opcode: Option<Opcode>) -> Option<[u64; 2]> {
+fn regions(drive: &Drive, Reach { opcode, sector, sectors }: Reach) -> Option<[u64; 2]> {
     let ordered = opcode.is_some_and(Opcode::has_range);
-    let fits = card.sector != u64::MAX && card.sectors > 0 && card.sectors <= drive.shape().transfer_sectors;
-    (ordered && fits).then(|| {
-        let last = card.sector + u64::from(card.sectors) - 1;
-        [card.sector / REGION_SECTORS, last / REGION_SECTORS]
-    })
+    let fits = sector != u64::MAX && sectors > 0 && sectors <= drive.shape().transfer_sectors;
+    (ordered && fits).then(|| [sector, sector + u64::from(sectors) - 1].map(|sector| sector / REGION_SECTORS))
 }
 
 /// Fills in what follows from a command's range: where its data lie, and its segments.
@@ -68,7 +65,8 @@ pub(super) fn set_range(drive: &Drive, command: &mut Command) -> Result<(), Stat
         }
         command.plan = Some(plan);
     }
-    match regions(drive, &command.card, Some(command.opcode)) {
+    let Card { sector, sectors, .. } = command.card;
+    match regions(drive, Reach { opcode: Some(command.opcode), sector, sectors }) {
         Some(regions) => set_segments(drive, command, regions),
         None => command.more_mut().rest = command.stretch,
     }
@@ -140,20 +138,20 @@ impl Nvmq {
             turn.spend(Work::DealEntry);
             let position = before + u64::from(dealt);
             let entry = self.entry(queue, position);
-            let (card, opcode) = entry::card(&self.common.drive, queue, &entry);
+            let reach = entry::reach(&self.common.drive, &entry);
             let fuse = entry.fuse();
             if fuse == Fuse::First && dealt + 1 == count {
                 // The one behind it may be its second half: it is told when that is here.
                 break;
             }
             let paired = fuse == Fuse::First && self.entry(queue, position + 1).fuse() == Fuse::Second;
-            if paired || self.runs_alone(&card, opcode) {
+            if paired || self.runs_alone(reach) {
                 held = true;
                 (self.homes[at].held, self.homes[at].alone) = (true, 1 + u16::from(paired));
                 break;
             }
             // Half a pair is refused. It has no tickets, and is not marked as what runs alone either.
-            let tickets = if fuse == Fuse::Normal { self.deal_tickets(at, &card, opcode) } else { [0; 2] };
+            let tickets = if fuse == Fuse::Normal { self.deal_tickets(at, reach) } else { [0; 2] };
             let tickets = u64::from(tickets[0]) | u64::from(tickets[1]) << 32;
             self.tables.tickets.set(self.tables.place(queue, position), tickets);
             dealt += 1;
@@ -226,11 +224,11 @@ impl Nvmq {
     }
 
     /// Whether a command may reach over more than two lock regions: it runs alone in its queue, without tickets.
-    fn runs_alone(&self, card: &Card, opcode: Option<Opcode>) -> bool {
-        match opcode {
+    fn runs_alone(&self, reach: Reach) -> bool {
+        match reach.opcode {
             Some(Opcode::DatasetManagement | Opcode::Copy) => true,
             Some(Opcode::WriteZeroes | Opcode::WriteUncorrectable | Opcode::Verify) => {
-                card.sector != u64::MAX && card.sectors > self.common.drive.shape().transfer_sectors
+                reach.sector != u64::MAX && reach.sectors > self.common.drive.shape().transfer_sectors
             }
             _ => false,
         }
@@ -241,8 +239,8 @@ impl Nvmq {
         self.common.counts.lock_threads.remainder(region as u32) as usize
     }
 
-    fn deal_tickets(&mut self, queue: usize, card: &Card, opcode: Option<Opcode>) -> [u32; 2] {
-        let Some([first, last]) = regions(&self.common.drive, card, opcode) else { return [NO_TICKET; 2] };
+    fn deal_tickets(&mut self, queue: usize, reach: Reach) -> [u32; 2] {
+        let Some([first, last]) = regions(&self.common.drive, reach) else { return [NO_TICKET; 2] };
         let [one, other] = [first, last].map(|region| self.lock_thread(region));
         let one = self.tickets.deal(queue, one);
         [one, if first == last { NO_TICKET } else { self.tickets.deal(queue, other) }]
@@ -269,7 +267,7 @@ impl Nvmq {
             turn.prefetch(&self.tables.sq_buffer, (place + 2) * ENTRY_WORDS - 1);
             let tickets = self.tables.tickets.get(place);
             let entry = Submission(words);
-            let (mut card, _) = entry::card(&self.common.drive, take.queue, &entry);
+            let mut card = entry::card(&self.common.drive, take.queue, &entry);
             if tickets != u64::MAX && entry.fuse() == Fuse::Normal {
                 card.tickets = [tickets as u32, (tickets >> 32) as u32];
             }
@@ -338,7 +336,8 @@ impl Nvmq {
     }
 
     fn skip_tickets(&mut self, turn: &mut Turn<'_>, card: &Card) {
-        let Some(regions) = regions(&self.common.drive, card, Opcode::try_from(card.opcode).ok()) else { return };
+        let (opcode, Card { sector, sectors, .. }) = (Opcode::try_from(card.opcode).ok(), *card);
+        let Some(regions) = regions(&self.common.drive, Reach { opcode, sector, sectors }) else { return };
         for (region, ticket) in regions.into_iter().zip(card.tickets) {
             if ticket != NO_TICKET {
                 let thread = self.lock_thread(region);

@@ -20,7 +20,7 @@ use ranges::OwnedRanges;
 use stage::{Accepts, Address, LineId, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use units::{Divisor, Lpn};
+use units::Divisor;
 
 /// Where an NVMQ thread can send.
 #[derive(PartialEq)]
@@ -44,24 +44,16 @@ struct Counts {
     lock_threads: Divisor,
     /// Pages of a lock unit.
     unit_pages: Divisor,
-    /// Entries of the buffer; one where there is none.
-    cache_entries: Divisor,
 }
 
 impl Counts {
-    fn new(drive: &Drive, settings: &Settings, tables: &Tables) -> Self {
+    fn new(drive: &Drive, settings: &Settings) -> Self {
         let unit_pages = settings.lock.unit.0 / drive.geometry().shape().page.0;
         Counts {
             threads: Divisor::new(settings.parts.nvmq.into()),
             lock_threads: Divisor::new(settings.parts.ilock.into()),
             unit_pages: Divisor::new(unit_pages as u32),
-            cache_entries: Divisor::new(tables.cache_entries.max(1) as u32),
         }
-    }
-
-    /// The entry of the buffer that a page may be in: its number modulo the buffer's size (DeepFlash §4.3).
-    fn cache_entry(&self, lpn: Lpn) -> usize {
-        self.cache_entries.remainder(lpn.0) as usize
     }
 }
 
@@ -73,8 +65,8 @@ pub(crate) struct Common {
 }
 
 impl Common {
-    pub(crate) fn new(drive: Arc<Drive>, settings: Settings, tables: &Tables) -> Self {
-        Common { counts: Counts::new(&drive, &settings, tables), drive, settings }
+    pub(crate) fn new(drive: Arc<Drive>, settings: Settings) -> Self {
+        Common { counts: Counts::new(&drive, &settings), drive, settings }
     }
 }
 

@@ -149,7 +149,7 @@ impl Nvmq {
         let part = &mut self.slots.get_mut(slot).segments[usize::from(segment)];
         part.record = Some(record);
         part.running = running;
-        if segment == 0 {
+        if segment == 0 && self.slots.get(slot).is_listing() {
             self.fetch_list(turn, slot);
         }
         self.advance(turn, slot);
@@ -185,6 +185,7 @@ impl Nvmq {
     }
 
     /// The sectors of a page that a command touches: first, and one past the last.
+    #[inline]
     fn sectors_of(&self, command: &Command, page: u32) -> (u32, u32) {
         let per_page = u64::from(self.common.drive.sectors_per_page());
         let start = u64::from(command.first_page + page) * per_page;
@@ -235,16 +236,17 @@ impl Nvmq {
     }
 
     /// What the buffer's tag of a page says: the page cached, and the page being evicted.
+    #[inline]
     fn look_up_tag(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> (Option<Lpn>, Option<Lpn>) {
         turn.spend(Work::LookUpTag);
-        let word = turn.load(&self.tables.tags, self.common.counts.cache_entry(lpn));
+        let word = turn.load(&self.tables.tags, self.tables.cache_entry(lpn));
         let page = |half: u64| (half as u32).checked_sub(1).map(Lpn);
         (page(word & 0xffff_ffff), page(word >> 32))
     }
 
     pub(super) fn prefetch_tag(&self, slot: u16) -> Option<LineId> {
         let looks = self.tables.cache_entries > 0 && self.common.settings.cache.non_blocking;
-        looks.then(|| self.tables.tags.prefetch(self.common.counts.cache_entry(Lpn(self.slots.get(slot).first_page))))
+        looks.then(|| self.tables.tags.prefetch(self.tables.cache_entry(Lpn(self.slots.get(slot).first_page))))
     }
 
     fn read(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32, phase: Phase) {
@@ -311,7 +313,7 @@ impl Nvmq {
     ) {
         let key = self.slots.get(slot).card.key;
         // The thread of an entry is its number modulo the threads (DeepFlash §4.3).
-        let entry = self.common.counts.cache_entry(lpn);
+        let entry = self.tables.cache_entry(lpn);
         let thread = entry % self.ways.caches.len();
         turn.send(self.ways.caches[thread], CacheRequest { operation, lpn, frame, requester, key });
     }

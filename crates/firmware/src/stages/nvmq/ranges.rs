@@ -65,6 +65,7 @@ pub(super) enum Left {
 
 impl OwnedRanges {
     /// Puts a command that is here under a range, and tells the record and whether it may run at once.
+    #[inline]
     pub(super) fn join(&mut self, lock: LockId, member: Member, slot: u16) -> (u16, bool) {
         let index = self.find(lock).unwrap_or_else(|| self.open(lock));
         let record = &mut self.records[usize::from(index)];
@@ -105,6 +106,7 @@ impl OwnedRanges {
         Some((index, running))
     }
 
+    #[inline]
     fn find(&self, lock: LockId) -> Option<u16> {
         let mut index = self.chains[chain(lock)];
         while let Some(record) = self.records.get(usize::from(index)) {
@@ -144,6 +146,7 @@ impl OwnedRanges {
     }
 
     /// A member's segment is done.
+    #[inline]
     pub(super) fn leave(&mut self, index: u16, key: CommandKey, segment: u8) -> Left {
         let record = &mut self.records[usize::from(index)];
         record.members.retain(|member| (member.key, member.segment) != (key, segment));

@@ -96,7 +96,7 @@ impl Fetcher {
             let mut words = [0; ENTRY_WORDS];
             self.tables.sq_buffer.read(place, &mut words);
             let entry = Submission(words);
-            let (card, _) = entry::card(&self.drive, queue, &entry);
+            let card = entry::card(&self.drive, queue, &entry);
             turn.note(Note::taken(&card));
             match self.halves[queue.index()].take() {
                 Some(first) => self.pair(turn, [first, (card, entry)]),

@@ -174,7 +174,7 @@ impl Worker {
         turn.load(&tables.sq_buffer, place);
         tables.sq_buffer.read(place, &mut words);
         let entry = Submission(words);
-        let (card, _) = entry::card(&self.shared.drive, queue, &entry);
+        let card = entry::card(&self.shared.drive, queue, &entry);
         turn.note(Note::taken(&card));
         (card, entry)
     }
