@@ -5,16 +5,18 @@ use crate::arguments::{ASKING_KEYS, Shared, note_idle_keys};
 use crate::failure::unusable;
 use crate::keys::read_keys;
 use crate::run::check_supported;
+use crate::shell::Json;
 use clap::Args;
 use rig::config::{Layers, Payload, Resolved, World};
-use rig::{Door, DoorbellPath, Layout, Recovery, Service, ServiceError, ServiceSettings, Trust};
+use rig::{Door, DoorbellPath, Ended, Layout, Recovery, Service, ServiceError, ServiceSettings, Trust};
 use serde::Serialize;
 use serde_json::json;
-use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
 use signal_hook::iterator::Signals;
 use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 use units::Bytes;
 
@@ -123,10 +125,12 @@ impl ServeArguments {
         idle.iter().try_for_each(|(said, why)| note_idle_keys(shell, said, why))?;
         shell.follows(&resolved);
         let json = shell.json(self.shared.json.as_deref())?;
+        let waits = |error| unusable(format!("signals cannot be waited for: {error}"), "");
+        // A write beyond the longest file that this process may have is then an error, as on a full disk, and not its end.
+        signal_hook::flag::register(SIGXFSZ, Arc::default()).map_err(waits)?;
         let service = self.service(&resolved, door)?;
         let stop = service.stop();
-        let mut signals = Signals::new([SIGINT, SIGTERM])
-            .map_err(|error| unusable(format!("signals cannot be waited for: {error}"), ""))?;
+        let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(waits)?;
         let handle = signals.handle();
         let metrics = self.metrics.as_ref().map(|text| self.local_address("--metrics", text)).transpose()?;
         let metrics = metrics.map(|address| service.metrics(address)).transpose()?;
@@ -142,23 +146,14 @@ impl ServeArguments {
                 end();
             }
             ended
-        })?;
-        let served = Served {
-            connections: ended.connections,
-            protocol_violations: ended.violations,
-            keep_alive_expiries: ended.expired,
-            durable: ended.durable,
-            outlived: ended.outlived,
+        });
+        let (ended, refused) = match ended {
+            Err(error @ ServiceError::NotKept { ended, .. }) => (ended, Some(error)),
+            ended => (ended?, None),
         };
-        let durable = if served.durable { "everything is durable" } else { "what was in the buffer is lost" };
-        shell.say(&format!(
-            "ended      {} connections, {} broke the protocol, {} hosts fell silent; {durable}\n",
-            served.connections, served.protocol_violations, served.keep_alive_expiries
-        ))?;
-        if served.outlived {
-            shell.say("it was served as long as a drive can be (160 days); serve it again\n")?;
-        }
-        shell.put(json, &serde_json::to_string_pretty(&served).expect("numbers always serialise"))
+        let told = tell(shell, json, &ended);
+        // Whether or not anybody reads what it did.
+        refused.map_or(told, |error| Err(error.into()))
     }
 
     fn door(&self) -> anyhow::Result<Door> {
@@ -229,7 +224,7 @@ impl ServeArguments {
         }
         let service = Service::listen(device, settings)?;
         Ok(match self.media.clone() {
-            Some(file) => service.on_full(Box::new(move || warn_of_full(&file))),
+            Some(file) => service.on_full(Box::new(move |refused| warn_of_full(&file, refused))),
             None => service,
         })
     }
@@ -266,12 +261,35 @@ impl ServeArguments {
     }
 }
 
+/// What was done until the end.
+fn tell(shell: &mut Shell<'_>, json: Json, ended: &Ended) -> anyhow::Result<()> {
+    let served = Served {
+        connections: ended.connections,
+        protocol_violations: ended.violations,
+        keep_alive_expiries: ended.expired,
+        durable: ended.durable,
+        outlived: ended.outlived,
+    };
+    let durable = if served.durable { "everything is durable" } else { "what was in the buffer is lost" };
+    shell.say(&format!(
+        "ended      {} connections, {} broke the protocol, {} hosts fell silent; {durable}\n",
+        served.connections, served.protocol_violations, served.keep_alive_expiries
+    ))?;
+    if served.outlived {
+        shell.say("it was served as long as a drive can be (160 days); serve it again\n")?;
+    }
+    shell.put(json, &serde_json::to_string_pretty(&served).expect("numbers always serialise"))
+}
+
 /// The drive's thread says so: the one that has the shell waits for it. Where nobody reads it, SMART says the same.
-fn warn_of_full(file: &Path) {
+fn warn_of_full(file: &Path, refused: Option<&str>) {
+    let why = refused.map_or_else(
+        || format!("the disk of {} is almost full", file.display()),
+        |error| format!("{} could not be written ({error})", file.display()),
+    );
     let text = format!(
-        "warning: the disk of {} is almost full: the drive takes no more writes, and goes on reading\n\
-         help: end it, make room there, and serve it again\n",
-        file.display()
+        "warning: {why}: the drive takes no more writes, and goes on reading\n\
+         help: end it, make room there, and serve it again\n"
     );
     let _ = std::io::stderr().write_all(text.as_bytes());
 }

@@ -131,6 +131,9 @@ pub enum BuildError {
     /// The host's driver.
     #[error(transparent)]
     Driver(#[from] host::SettingsError),
+    /// The drive's memory.
+    #[error(transparent)]
+    Tables(#[from] stage::NoMemory),
     /// The host's memory.
     #[error(transparent)]
     Memory(#[from] host::MemoryError),
@@ -272,7 +275,8 @@ impl Device {
         let shape = DriveShape { bad_blocks, protected, keeps_journal, ..self.drive.clone() };
         let drive = Arc::new(Drive::new(shape, 0)?);
         let materials = Materials { drive: drive.clone(), settings: self.settings, placement: self.placement.clone() };
-        let drawing = self.architecture.draw(materials, &mut |tables| prepare(&drive, tables))?;
+        let draw = || self.architecture.draw(materials, &mut |tables| prepare(&drive, tables));
+        let drawing = stage::with_memory(draw)??;
         if let Some(power) = &self.power {
             let needed = power.needed(&drawing.tables, &self.settings, &self.drive.geometry, &self.timing);
             power.check_energy(needed)?;

@@ -40,7 +40,7 @@ pub use plan::PlanError;
 pub use power::{Drained, PowerBudget, PowerError};
 pub use precondition::{Fill, Precondition};
 pub use recovery::Recovery;
-pub use serve::{SERVICE_THREAD, Service, ServiceError, ServiceSettings};
+pub use serve::{OnFull, SERVICE_THREAD, Service, ServiceError, ServiceSettings};
 pub use session::{Session, SessionError};
 pub use table_slots::{TABLE_BYTES_MAX, slot_of, table_in};
 pub use target::{

@@ -6,8 +6,10 @@
 //! ```
 //! A page's payload is written before its record, a block's record is all that an erase writes: whenever the process ends, each page
 //! and each block is as it was before or after. What is not sound when it is read back is told from its check values. The operating
-//! system has what was written at once, so it outlasts the process; only closing the file waits until it outlasts the machine.
+//! system has what was written at once, so it outlasts the process; only closing the file waits until it outlasts the machine. Once it has
+//! refused a write it takes no more (`aside`).
 
+mod aside;
 mod making;
 mod past;
 mod room;
@@ -16,13 +18,14 @@ mod switch;
 pub(crate) use past::Past;
 
 use crate::table_slots::{SLOTS_BYTES, TableSlots};
-use flash::{Contents, Geometry, PageStore, StoreFailed, StoredBlock, StoredPage};
+use aside::Aside;
+use flash::{Contents, Geometry, StoredBlock, StoredPage};
 use making::{Hindrance, Making};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use thiserror::Error;
 use units::{BlockId, ChannelId, Ppn};
 
@@ -125,6 +128,8 @@ pub(crate) struct MediaFile {
     path: PathBuf,
     layout: Layout,
     geometry: Geometry,
+    /// Why it takes no more pages, once it has refused one.
+    refused: Arc<OnceLock<String>>,
 }
 
 impl MediaFile {
@@ -144,7 +149,13 @@ impl MediaFile {
         assert!(identity.len() as u64 + TEXT_AT < switch::AT, "the header has room for what names a drive");
         let foreign = |found: &str| MediaFileError::Foreign { file: name.clone(), found: found.into() };
         let layout = Layout::of(geometry, page_words);
-        let of = |file| MediaFile { file: Arc::new(file), path: path.into(), layout, geometry: geometry.clone() };
+        let of = |file| MediaFile {
+            file: Arc::new(file),
+            path: path.into(),
+            layout,
+            geometry: geometry.clone(),
+            refused: Arc::default(),
+        };
         // Another may make the file while this one looks for it, or begin to; then it is there the next time.
         for _ in 0..ATTEMPTS {
             match OpenOptions::new().read(true).write(true).open(path) {
@@ -234,7 +245,7 @@ impl MediaFile {
     /// # Errors
     /// A file that cannot be read, or with records that nobody wrote so.
     pub(crate) fn restore(&self, mut contents: Contents, channel: ChannelId) -> Result<Contents, MediaFileError> {
-        contents = contents.kept_in(Box::new(self.clone()));
+        contents = contents.kept_in(Box::new(Aside::new(self.clone())));
         let system = |error| MediaFileError::System { file: self.name(), error };
         let damaged = |what: String| MediaFileError::Damaged { file: self.name(), what };
         let per_block = self.geometry.shape().pages_per_block;
@@ -325,34 +336,4 @@ fn decode(record: &[u8]) -> (StoredPage, u64) {
     let eight = |at: usize| u64::from_le_bytes(record[at..at + 8].try_into().expect("eight bytes"));
     let owner = u16::from_le_bytes([record[20], record[21]]);
     (StoredPage { mark: four(0), owner, sequence: eight(8), check: four(16), erases: four(4) }, eight(24))
-}
-
-impl PageStore for MediaFile {
-    fn write(&mut self, ppn: Ppn, page: StoredPage, payload: &[u64]) -> Result<(), StoreFailed> {
-        let block = self.geometry.block_of(ppn);
-        let bytes: Vec<u8> = payload.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let write = || {
-            if self.block(block)?.is_none() {
-                self.touch(block, StoredBlock { erases: page.erases, ..StoredBlock::default() })?;
-            }
-            self.file.write_all_at(&bytes, self.payload_at(ppn))?;
-            self.file.write_all_at(&encode(page, sum(payload)), self.page_at(ppn))
-        };
-        write().map_err(|_| StoreFailed)
-    }
-
-    fn read(&mut self, ppn: Ppn, payload: &mut [u64]) -> Result<(), StoreFailed> {
-        let (mut bytes, mut record) = (vec![0; payload.len() * 8], [0; PAGE_BYTES as usize]);
-        self.file.read_exact_at(&mut bytes, self.payload_at(ppn)).map_err(|_| StoreFailed)?;
-        self.file.read_exact_at(&mut record, self.page_at(ppn)).map_err(|_| StoreFailed)?;
-        for (word, bytes) in payload.iter_mut().zip(bytes.chunks_exact(8)) {
-            *word = u64::from_le_bytes(bytes.try_into().expect("eight bytes"));
-        }
-        let (_, expected) = decode(&record);
-        if sum(payload) == expected { Ok(()) } else { Err(StoreFailed) }
-    }
-
-    fn set_block(&mut self, block: BlockId, state: StoredBlock) -> Result<(), StoreFailed> {
-        self.touch(block, state).map_err(|_| StoreFailed)
-    }
 }

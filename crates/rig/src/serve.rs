@@ -45,6 +45,9 @@ pub struct ServiceSettings {
     pub processor: sim::Processor,
 }
 
+/// Told once that no more writes are taken: what refused one, or nothing where room was running out.
+pub type OnFull = Box<dyn FnOnce(Option<&str>) + Send>;
+
 /// A service that ended badly.
 #[derive(Debug, Error)]
 pub enum ServiceError {
@@ -57,6 +60,16 @@ pub enum ServiceError {
     /// The drive died under its hosts.
     #[error("the drive stopped: {0}")]
     Died(String),
+    /// Its file refused a write. It was read-only from then on, and ended in order.
+    #[error("{file}: {error}; what came to flash from then on is not in it")]
+    NotKept {
+        /// The file.
+        file: String,
+        /// What the system said.
+        error: String,
+        /// What was done until the end.
+        ended: Ended,
+    },
 }
 
 impl From<BuildError> for ServiceError {
@@ -76,7 +89,7 @@ pub struct Service {
     recovery: Option<Recovery>,
     past: Past,
     has_room: Option<HasRoom>,
-    on_full: Option<Box<dyn FnOnce() + Send>>,
+    on_full: Option<OnFull>,
     /// Looks at the device's counters as soon as it runs.
     watch: Arc<OnceLock<Watch>>,
 }
@@ -160,9 +173,9 @@ impl Service {
         self
     }
 
-    /// Does this when the disk of its file has no room for more writes: from then on the drive is read-only.
+    /// Does this when the disk of its file has no room for more writes, or refused one: from then on the drive is read-only.
     #[must_use]
-    pub fn on_full(mut self, say: Box<dyn FnOnce() + Send>) -> Self {
+    pub fn on_full(mut self, say: OnFull) -> Self {
         self.on_full = Some(say);
         self
     }
@@ -197,6 +210,9 @@ impl Service {
         let _ = watch.set(Watch::new(threads.counters(), media.clone()));
         let bell = threads.bell(host);
         line.attach(Box::new(move || bell.ring()));
+        if let Some(file) = file.clone() {
+            line.ask(Box::new(move || file.refused().is_none()));
+        }
         // Counted when it is sure to be served: who cannot listen has not switched it on.
         let power = file.as_ref().map_or(Ok(PowerCycles::FIRST), MediaFile::switch_on).map_err(BuildError::from)?;
         let block = Bytes(device.drive.format.sectors() * SECTOR_BYTES);
@@ -204,7 +220,7 @@ impl Service {
             controller,
             namespaces: namespaces.namespaces,
             keep: namespaces.keep,
-            has_room: has_room.map(|has_room| telling(has_room, on_full)),
+            has_room: has_room.map(|has_room| telling(has_room, file.clone(), on_full)),
             lifetime: past.lifetime,
             keep_lifetime: file.clone().map(|file| keep_lifetime(file, past.media, media.clone())),
             keep_shut_down: file.clone().map(keep_shut_down),
@@ -224,9 +240,11 @@ impl Service {
         let served = desk.came_to.unwrap_or(Err(ServeError::Stuck));
         let ended = served?;
         check_tables(&tables, drive.pages(), |_| None, |_| false)?;
-        if let Some(file) = file {
-            file.close().map_err(BuildError::from)?;
+        let Some(file) = file else { return Ok(ended) };
+        if let Some(error) = file.refused() {
+            return Err(ServiceError::NotKept { file: file.name(), error: error.into(), ended });
         }
+        file.close().map_err(BuildError::from)?;
         Ok(ended)
     }
 }
@@ -285,12 +303,13 @@ fn reserve(device: &Device) -> u64 {
     under_way * SECTOR_BYTES + device.settings.cache.size.0 + (64 << 20)
 }
 
-/// Tells once of room that is over.
-fn telling(mut has_room: HasRoom, mut on_full: Option<Box<dyn FnOnce() + Send>>) -> HasRoom {
+/// Tells once of room that is over, or of a file that takes no more.
+fn telling(mut has_room: HasRoom, file: Option<MediaFile>, mut on_full: Option<OnFull>) -> HasRoom {
     Box::new(move || {
-        let has_room = has_room();
+        let refused = file.as_ref().and_then(MediaFile::refused);
+        let has_room = refused.is_none() && has_room();
         if let Some(say) = on_full.take_if(|_| !has_room) {
-            say();
+            say(refused);
         }
         has_room
     })

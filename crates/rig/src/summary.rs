@@ -337,7 +337,8 @@ impl Window<'_> {
         let flash = self.flash();
         let busiest = flash.channel_utilisation.iter().copied().fold(0.0, f64::max);
         let link = |of: fn(&crate::hardware::LinkUsage) -> Span| {
-            of(&self.after.link).saturating_sub(of(&self.before.link)).secs_f64() / self.length
+            // The link is booked ahead: what the last commands booked may be more than the first ones had left.
+            (of(&self.after.link).saturating_sub(of(&self.before.link)).secs_f64() / self.length).min(1.0)
         };
         let slots = |at: &Snapshot| at.cores.iter().map(|core| core.slots).sum::<u64>();
         let capacity = self.length / self.processor.core_slot.secs_f64() * self.after.cores.len().max(1) as f64;

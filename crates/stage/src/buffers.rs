@@ -5,6 +5,7 @@
     reason = "held while bytes are copied only: who may touch a buffer is decided by who has its number"
 )]
 
+use crate::room::NoMemory;
 use bytes::BytesMut;
 use std::hint::black_box;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -30,6 +31,7 @@ impl Buffers {
         let mut piece = BytesMut::new();
         let mut take = || {
             if piece.is_empty() {
+                NoMemory::ask(at_once * stride + ALIGNED_TO);
                 piece = BytesMut::zeroed(at_once * stride + ALIGNED_TO);
                 drop(piece.split_to(piece.as_ptr().align_offset(ALIGNED_TO)));
                 piece.truncate(at_once * stride);

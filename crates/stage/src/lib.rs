@@ -20,6 +20,7 @@ mod discipline;
 mod guarded;
 mod lock;
 mod memory;
+mod room;
 mod sync;
 #[cfg(test)]
 mod toy;
@@ -33,5 +34,6 @@ pub use discipline::ReadyStages;
 pub use guarded::Guarded;
 pub use lock::{Acquired, Lock, Waiters};
 pub use memory::{Access, Coherence, LINE_BYTES, LineId, SharedMemory, Words};
+pub use room::{NoMemory, with_memory};
 pub use turn::{Cost, NoCoherence, Outbox, Price, Recorder, Turn};
 pub use vocabulary::{NoProbe, Probe, Stage, TurnRecord, Vocabulary};

@@ -1,5 +1,6 @@
 //! Shared memory: words that several stages read and write, the same in both worlds.
 
+use crate::room::NoMemory;
 use prefetch_index::prefetch_index;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
@@ -192,15 +193,17 @@ pub struct SharedMemory {
 }
 
 impl SharedMemory {
-    /// A table of 4-byte words, all zero.
+    /// A table of 4-byte words, all zero. Where there is no memory for it, [`crate::with_memory`] says so.
     pub fn narrow(&mut self, len: usize) -> Words {
-        let cells = <[AtomicU32]>::new_box_zeroed_with_elems(len).expect("the address space holds the table");
+        let cells = <[AtomicU32]>::new_box_zeroed_with_elems(len);
+        let cells = cells.unwrap_or_else(|_| NoMemory::unwind(len.saturating_mul(4)));
         self.table(Cells::Narrow(cells), len * 4)
     }
 
-    /// A table of 8-byte words, all zero.
+    /// A table of 8-byte words, all zero. Where there is no memory for it, [`crate::with_memory`] says so.
     pub fn wide(&mut self, len: usize) -> Words {
-        let cells = <[AtomicU64]>::new_box_zeroed_with_elems(len).expect("the address space holds the table");
+        let cells = <[AtomicU64]>::new_box_zeroed_with_elems(len);
+        let cells = cells.unwrap_or_else(|_| NoMemory::unwind(len.saturating_mul(8)));
         self.table(Cells::Wide(cells), len * 8)
     }
 

@@ -55,7 +55,7 @@ pub use kept::KeepTable;
 pub use lifetime::{KeepLifetime, Lifetime};
 pub use metrics::{Figures, Further, Metrics, figure};
 pub use pdu::{CAPSULE_MAX, HOST_DATA_MAX};
-pub use port::{Line, PortShape, Wake};
+pub use port::{Keeps, Line, PortShape, Wake};
 pub use rest::KeepShutDown;
 pub use room::HasRoom;
 pub use server::Server;

@@ -1,8 +1,8 @@
 //! In-process queue pairs: rings, doorbells and buffers in memory that front end and drive share, and who wakes whom.
 
 use nvme::spec::{
-    COMPLETION_BYTES, COPY_RANGES_MAX, Completion, CopyRange, DataPointer, DsmRange, PAGE_BYTES, SUBMISSION_BYTES,
-    Submission,
+    COMPLETION_BYTES, COPY_RANGES_MAX, Completion, CopyRange, DataPointer, DsmRange, Opcode, PAGE_BYTES,
+    SUBMISSION_BYTES, Status, Submission,
 };
 use nvme::{Admission, HostCompletionQueue, HostMemory, HostQueuePair, HostSubmissionQueue, Movement};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -102,18 +102,32 @@ pub struct Line {
     heads: Box<[AtomicU32]>,
     over: AtomicBool,
     drive: OnceLock<Wake>,
+    keeps: OnceLock<Keeps>,
 }
+
+/// Whether what keeps the drive's pages has taken all of them. Once it has not, it takes none.
+pub type Keeps = Box<dyn Fn() -> bool + Send + Sync>;
 
 impl Line {
     /// A line for so many pairs.
     pub fn new(pairs: u16) -> Self {
         let registers = || (0..pairs).map(|_| AtomicU32::new(0)).collect();
-        Line { tails: registers(), heads: registers(), over: AtomicBool::new(false), drive: OnceLock::new() }
+        let (drive, keeps) = (OnceLock::new(), OnceLock::new());
+        Line { tails: registers(), heads: registers(), over: AtomicBool::new(false), drive, keeps }
     }
 
     /// Says how the drive is woken. Only the first call counts.
     pub fn attach(&self, drive: Wake) {
         let _ = self.drive.set(drive);
+    }
+
+    /// Says what keeps the drive's pages, where that can fail. Only the first call counts.
+    pub fn ask(&self, keeps: Keeps) {
+        let _ = self.keeps.set(keeps);
+    }
+
+    fn keeps(&self) -> bool {
+        self.keeps.get().is_none_or(|keeps| keeps())
     }
 
     /// Queue pairs of the line.
@@ -160,6 +174,8 @@ pub(crate) struct Port {
 pub(crate) struct QueuePair {
     rings: HostQueuePair,
     slots: Vec<u16>,
+    /// Of each slot whether its command changes blocks, or makes changes durable.
+    changes: Vec<bool>,
 }
 
 impl QueuePair {
@@ -183,7 +199,7 @@ impl Port {
             let submissions = HostSubmissionQueue::new(shape.submissions(queue), shape.entries());
             let completions = HostCompletionQueue::new(shape.completions(queue), shape.entries());
             let rings = HostQueuePair::new(queue, submissions, completions);
-            QueuePair { rings, slots: (0..shape.depth).rev().collect() }
+            QueuePair { rings, slots: (0..shape.depth).rev().collect(), changes: vec![false; shape.depth.into()] }
         };
         let free = (1..=shape.pairs).rev().map(|id| pair(QueueId(id))).collect();
         Port { memory, shape, line, free, rung: false, pages: Vec::new() }
@@ -268,6 +284,8 @@ impl Port {
                 point(&*self.memory, list, &self.pages)
             }
         };
+        let opcode = Opcode::try_from(submission.opcode());
+        pair.changes[usize::from(slot)] = opcode.is_ok_and(|opcode| opcode.changes_media() || opcode == Opcode::Flush);
         let [first, second, _, _, _, fifth, sixth, seventh] = submission.0;
         let entry = Submission([first & !FLAGS, second, 0, 0, 0, fifth, sixth, seventh]);
         let entry = entry.with_pointer(data).with_command_id(slot);
@@ -276,13 +294,15 @@ impl Port {
         self.rung = true;
     }
 
-    /// Takes a completion; its identifier is the slot, which is the caller's until it gives it back.
+    /// Takes a completion; its identifier is the slot, which is the caller's until it gives it back. Where what keeps the drive's pages
+    /// has failed, changes did not come to last, whatever the drive believes.
     pub(crate) fn reap(&mut self, pair: &mut QueuePair) -> Option<Completion> {
         let completion = pair.rings.reap(&*self.memory)?;
         let head = u32::from(pair.rings.head());
         self.line.heads[usize::from(pair.id().0) - 1].store(head, Ordering::Release);
         self.rung = true;
-        Some(completion)
+        let changes = pair.changes[usize::from(completion.command_id())] && completion.status().is_success();
+        Some(if changes && !self.line.keeps() { completion.with_status(Status::WRITE_FAULT) } else { completion })
     }
 
     /// Whether there is anything new for the drive.

@@ -175,7 +175,14 @@ impl Recipe {
             let line = before.filter(|byte| **byte == b'\n').count();
             let key = text.lines().nth(line).and_then(|line| line.split_once('=')).map(|(key, _)| key.trim());
             let field = key.filter(|key| !key.is_empty()).unwrap_or("file").to_string();
-            RecipeError { line: line + 1, field, message: error.message().to_string() }
+            let message = error.message();
+            // Its place is the beginning of the table that lacks it, where another key stands.
+            match message.strip_prefix("missing field `").and_then(|rest| rest.split_once('`')) {
+                Some((missing, _)) => {
+                    RecipeError { line: line + 1, field: missing.into(), message: "is missing".into() }
+                }
+                None => RecipeError { line: line + 1, field, message: message.into() },
+            }
         })
     }
 
@@ -256,7 +263,8 @@ mod tests {
         let error = Recipe::from_toml(wrong).unwrap_err();
         assert_eq!((error.line, error.field.as_str()), (2, "read_fraction"), "{error}");
         assert!(error.message.contains("f64"), "{error}");
-        assert!(Recipe::from_toml("pattern = \"random\"\n").unwrap_err().message.contains("missing"));
+        let error = Recipe::from_toml("pattern = \"random\"\nread_fraction = 1\n").unwrap_err();
+        assert_eq!(error.to_string(), "line 1, field sizes: is missing", "not the key that stands there");
         assert!(Recipe::from_toml("=\u{0}").is_err());
     }
 

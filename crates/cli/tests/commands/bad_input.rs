@@ -428,3 +428,21 @@ fn a_full_disk_behind_standard_output_is_told() {
         assert!(output.status.code() == Some(2) && told.starts_with("error: standard output: "), "{told}");
     }
 }
+
+#[test]
+fn a_drive_that_this_machine_has_no_memory_for_is_refused_in_a_sentence() {
+    // KiB of address space: the map of a terabyte takes three times as much.
+    for (kibibytes, device) in [(300_000, "mlc-1tb"), (120_000, "small")] {
+        let mut command = Command::new("sh");
+        command
+            .args(["-c", &format!("ulimit -v {kibibytes}; exec \"$0\" run --ios 10 --payload full --device {device}")]);
+        let output = command.arg(env!("CARGO_BIN_EXE_flashloom")).output().expect("sh");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{device}: {said}");
+        assert!(
+            said.contains("of memory for a table of the drive, which this machine does not give"),
+            "{device}: {said}"
+        );
+        assert_eq!(said.lines().count(), 1, "{device}: {said}");
+    }
+}

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -245,7 +245,19 @@ impl Drop for Drive {
 impl Drive {
     /// Serves from a file, and is killed after so long if that is said.
     pub(crate) fn serve(file: &Path, flags: &[&str], life: Option<Duration>) -> Drive {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_flashloom"));
+        Drive::serve_by(Command::new(env!("CARGO_BIN_EXE_flashloom")), file, flags, life)
+    }
+
+    /// Serves from a file of which a process may have so many bytes.
+    pub(crate) fn serve_within(bytes: u64, file: &Path, flags: &[&str]) -> Drive {
+        let mut command = Command::new("sh");
+        // In blocks of 512 bytes (POSIX).
+        let limited = format!("ulimit -f {}; exec \"$0\" \"$@\"", bytes / 512);
+        command.args(["-c", &limited, env!("CARGO_BIN_EXE_flashloom")]);
+        Drive::serve_by(command, file, flags, None)
+    }
+
+    fn serve_by(mut command: Command, file: &Path, flags: &[&str], life: Option<Duration>) -> Drive {
         command.args(["serve", "--tcp", "127.0.0.1:0", "--device", "small", "--media"]).arg(file).args(flags);
         let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the program starts");
         let out = process.stdout.take().expect("it is piped");
@@ -279,6 +291,15 @@ impl Drive {
             wishes: Wishes::default(),
         };
         Some(attachment.attach())
+    }
+
+    pub(crate) fn id(&self) -> u32 {
+        self.process.lock().expect("nobody panics with it").id()
+    }
+
+    /// Waits until it has ended by itself.
+    pub(crate) fn wait(&self) -> ExitStatus {
+        self.process.lock().expect("nobody panics with it").wait().expect("it was started by this test")
     }
 
     /// Kills it after so long.

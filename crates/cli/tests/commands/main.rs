@@ -7,6 +7,7 @@ mod initiator;
 mod killed;
 mod killed_namespaces;
 mod real_traces;
+mod refused;
 mod replays;
 mod results;
 mod serves;

@@ -56,6 +56,13 @@ impl Completion {
         Status((self.0[1] >> 49) as u16)
     }
 
+    /// The same entry, but it went so.
+    #[must_use]
+    pub const fn with_status(mut self, status: Status) -> Self {
+        self.0[1] = self.0[1] & !(u64::MAX << 49) | (status.0 as u64) << 49;
+        self
+    }
+
     /// The same entry with this phase: known only when the entry's place in the queue is.
     #[inline]
     #[must_use]

@@ -282,7 +282,17 @@ const REFUSALS: &[(&str, &str)] = &[
     ("[threads]\nnvmw = 4", "run.toml:2: unknown key threads.nvmw; did you mean threads.nvmq?"),
     ("\n[devcie]", "run.toml:2: unknown key devcie; did you mean device?"),
     ("[run]\ncolour = 1", "run.toml:2: unknown key run.colour; expected one that `describe` lists"),
-    ("[platform]\ncores = ", "run.toml:2:9: string values must be quoted, expected literal string"),
+    (
+        "[platform]\ncores = ",
+        "run.toml:2:9: platform.cores has no value; expected a number, a text in quotes, true or false, or a list of these",
+    ),
+    ("host.depth = 'x", "run.toml:1:16: host.depth: invalid literal string, expected `'`"),
+    ("[host] # a table\ndepth = 4\ndepth = 5", "run.toml:3:1: host.depth: duplicate key"),
+    ("[host\ndepth = 4", "run.toml:1:6: unclosed table, expected `]`"),
+    (
+        "[host]\ndepth = 0x",
+        "run.toml:2: host.depth is a number without digits; expected a number, a text in quotes, true or false, or a list of these",
+    ),
     ("run = 3", "run.toml:1: run is 3; expected a table"),
     ("[run.seed]\nx = 1", "run.toml:1: run.seed is a table; expected a value"),
     ("[run]\nseed = 1979-05-27", SEED_DATE),

@@ -40,13 +40,35 @@ pub fn line_of(text: &str, position: usize) -> usize {
     text.as_bytes()[..position.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// What the parser says of a text, with the place.
+/// What the parser says of a text, with the place and the key, as far as there is one.
 pub fn syntax(file: &str, text: &str, error: &toml::de::Error) -> ConfigError {
     let start = error.span().map_or(0, |span| span.start).min(text.len());
     let before = String::from_utf8_lossy(&text.as_bytes()[..start]);
     let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
-    let message = error.message().lines().collect::<Vec<_>>().join(", ");
-    ConfigError::Syntax { file: file.into(), line: line_of(text, start), column, message }
+    let line = line_of(text, start);
+    let said = error.message().lines().collect::<Vec<_>>().join(", ");
+    // Of a field that is unknown or missing the parser says the name.
+    let message = match key_on(text, line).filter(|_| !said.contains("field `")) {
+        Some((key, "")) => {
+            format!("{key} has no value; expected a number, a text in quotes, true or false, or a list of these")
+        }
+        Some((key, _)) => format!("{key}: {said}"),
+        None => said,
+    };
+    ConfigError::Syntax { file: file.into(), line, column, message }
+}
+
+/// The key that a line gives a value, under the table that it stands in, and what is written for the value: as it looks, for what cannot
+/// be parsed.
+fn key_on(text: &str, line: usize) -> Option<(String, &str)> {
+    let (key, value) = text.lines().nth(line - 1)?.split_once('=')?;
+    let is_name = |c: char| c.is_alphanumeric() || "_-. \"'".contains(c);
+    let key = Some(key.trim()).filter(|key| !key.is_empty() && key.chars().all(is_name))?;
+    let bare = |line: &str| line.split('#').next().unwrap_or_default().trim().to_string();
+    let above = text.lines().take(line - 1).map(bare).filter(|line| line.starts_with('[')).last();
+    let table = above.map(|header| header.trim_matches(['[', ']']).trim().to_string());
+    let value = value.split('#').next().unwrap_or_default().trim();
+    Some((table.map_or_else(|| key.into(), |table| format!("{table}.{key}")), value))
 }
 
 #[cfg(test)]

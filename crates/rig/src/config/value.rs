@@ -3,6 +3,7 @@
 use super::text::{line_of, syntax};
 use super::{ConfigError, Origin};
 use std::fmt;
+use std::num::IntErrorKind;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -54,7 +55,10 @@ impl Value {
             DeValue::String(text) => Ok(Value::Text(text.to_string())),
             DeValue::Integer(digits) => {
                 let number = i64::from_str_radix(digits.as_str(), digits.radix());
-                number.map(Value::Integer).map_err(|_| "a number beyond 2^63 - 1")
+                number.map(Value::Integer).map_err(|error| match error.kind() {
+                    IntErrorKind::Empty => "a number without digits",
+                    _ => "a number beyond 2^63 - 1",
+                })
             }
             DeValue::Float(digits) => digits.as_str().parse().map(Value::Float).map_err(|_| "an unreadable number"),
             DeValue::Boolean(flag) => Ok(Value::Flag(*flag)),

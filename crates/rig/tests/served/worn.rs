@@ -66,7 +66,8 @@ fn a_drive_whose_disk_is_full_takes_no_more_writes_and_loses_nothing() {
         let (has_room, warnings) = (Arc::new(AtomicBool::new(true)), Arc::new(AtomicU32::new(0)));
         let (asked, warned) = (has_room.clone(), warnings.clone());
         let running = serving(architecture, &scratch.0).start_with(move |service| {
-            let say = move || {
+            let say = move |refused: Option<&str>| {
+                assert_eq!(refused, None);
                 warned.fetch_add(1, Ordering::SeqCst);
             };
             service.with_room(Box::new(move || asked.load(Ordering::SeqCst))).on_full(Box::new(say))

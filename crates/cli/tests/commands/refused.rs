@@ -1,0 +1,94 @@
+//! A served drive whose file refuses a write: it is read-only from then on, and its file is as it was at that instant.
+//!
+//! The longest file that the process may have is shorter than the drive's: pages behind that are refused (EFBIG), as by a full disk.
+
+use crate::initiator::{Host, Payload};
+use crate::killed::{Drive, NOWHERE, Scratch};
+use nvme::spec::log_page::{self, HealthPage, warning};
+use nvme::spec::{Opcode, Status, Submission};
+use std::process::Command;
+use std::time::Duration;
+
+const FLUSH: Submission = Submission::new(Opcode::Flush as u8, 1);
+const PAGE: usize = 4096;
+/// Pages that the host writes over and over: fewer than there are, so that the drive reclaims.
+const PAGES: u64 = 3_000;
+
+fn write(host: &mut Host, page: u64, data: u8) -> Status {
+    let command = Submission::write(1, page * 8, 8, NOWHERE).with_fua();
+    host.queues[0].command(command, Payload::Send(&[data; PAGE])).0.status()
+}
+
+fn read(host: &mut Host, page: u64) -> Vec<u8> {
+    host.queues[0].done(Submission::read(1, page * 8, 8, NOWHERE), Payload::Receive(PAGE)).1
+}
+
+fn critical_warning(host: &mut Host) -> u8 {
+    let health = Submission::get_log_page(log_page::HEALTH, 0, 128, NOWHERE);
+    HealthPage::from_bytes(&host.admin.done(health, Payload::Receive(512)).1).critical_warning()
+}
+
+/// Writes through until the file refuses; what each page holds for sure, and the page whose write failed.
+fn write_until_refused(host: &mut Host) -> (Vec<u8>, u64) {
+    let mut holds = vec![0; PAGES as usize];
+    for turn in 0..200_000u64 {
+        // A stride that meets every page.
+        let (page, data) = (turn * 1_237 % PAGES, 1 + (turn % 251) as u8);
+        match write(host, page, data) {
+            Status::SUCCESS => holds[page as usize] = data,
+            status => {
+                assert_eq!(status, Status::WRITE_FAULT);
+                return (holds, page);
+            }
+        }
+    }
+    panic!("the file takes all");
+}
+
+fn judge(host: &mut Host, holds: &[u8], but: u64) {
+    for (page, data) in (0..).zip(holds).filter(|(page, _)| *page != but) {
+        assert!(read(host, page) == [*data; PAGE], "page {page}");
+    }
+}
+
+/// Ends it in order; its exit code.
+fn end(drive: &Drive) -> i32 {
+    assert!(Command::new("kill").args(["-TERM", &drive.id().to_string()]).status().expect("kill").success());
+    drive.wait().code().expect("it ends by itself")
+}
+
+fn refused(architecture: &str, is_killed: bool) {
+    let name = format!("flashloom-refused-{architecture}-{}.media", std::process::id());
+    let file = Scratch(std::env::temp_dir().join(name));
+    let flags = ["--architecture", architecture, "--timing", "off", "--set", "cache.size_bytes=1MiB"];
+    assert_eq!(end(&Drive::serve(&file.0, &flags, None)), 0);
+    let length = std::fs::metadata(&file.0).expect("it was made").len();
+    let drive = Drive::serve_within(length - (4 << 20), &file.0, &flags);
+    let mut host = drive.attach().expect("it listens");
+    let (holds, but) = write_until_refused(&mut host);
+    assert!(holds.iter().any(|data| *data != 0), "{architecture}: some came before");
+    judge(&mut host, &holds, but);
+    // Of a page whose write failed nobody knows what it holds.
+    assert_eq!(write(&mut host, but, 9), Status::WRITE_FAULT, "{architecture}");
+    assert_eq!(host.queues[0].command(FLUSH, Payload::None).0.status(), Status::WRITE_FAULT, "{architecture}");
+    // It looks once a second.
+    std::thread::sleep(Duration::from_millis(1_500));
+    assert_eq!(critical_warning(&mut host), warning::READ_ONLY, "{architecture}");
+    judge(&mut host, &holds, but);
+    if !is_killed {
+        assert_eq!(end(&drive), 1, "{architecture}: its file has not all");
+    }
+    drop(drive);
+    let drive = Drive::serve(&file.0, &flags, None);
+    let mut host = drive.attach().expect("it is recovered");
+    judge(&mut host, &holds, but);
+    assert_eq!(write(&mut host, 0, 9), Status::SUCCESS, "{architecture}");
+    assert_eq!(end(&drive), 0, "{architecture}");
+}
+
+#[test]
+fn a_file_that_refuses_a_write_makes_the_drive_read_only_and_stays_as_it_was() {
+    for (architecture, is_killed) in [("deepflash", true), ("naive", false), ("pipessd", true), ("tradition", false)] {
+        refused(architecture, is_killed);
+    }
+}
