@@ -164,7 +164,7 @@ impl Session {
             device.depth as usize,
             events_max,
         );
-        meter.samples = device.series.map(|interval| Samples::new(interval, &parts, &places));
+        meter.samples = device.series.map(|interval| Box::new(Samples::new(interval, &parts, &places)));
         let (core_slot, energy) = (processor.core_slot, processor.energy);
         let sim = Sim::with_probe(blueprint, processor, meter);
         let pages = drive.pages();
