@@ -205,7 +205,7 @@ pub(crate) struct Meter {
     /// When the message of the turn that notes belong to came into its inbox.
     arrived: Time,
     /// The run interval by interval, where that is wanted.
-    pub(crate) samples: Option<Samples>,
+    pub(crate) samples: Option<Box<Samples>>,
     /// The turn that notes follow, if it counted for a command.
     last: Option<Counted>,
 }
@@ -322,6 +322,15 @@ impl Meter {
     #[inline]
     fn watches(&self) -> bool {
         self.events_max > 0 || self.samples.is_some()
+    }
+
+    /// Keeps what intervals and time lines show of a turn. Given a copy, the record that turns in general have needs no memory.
+    #[cold]
+    fn watch_turn(&mut self, record: TurnRecord, subject: Option<u32>) {
+        if let Some(samples) = &mut self.samples {
+            samples.turn(&record);
+        }
+        self.keep(Event::Turn(record, subject.map(CommandKey)));
     }
 
     /// Keeps what intervals and time lines show of a note.
@@ -473,9 +482,8 @@ impl Live {
     /// The time up to `until` that is not accounted for, which now is.
     #[inline]
     fn pass(&mut self, until: Time) -> u64 {
-        let passed = until.since(self.cursor).picos();
-        self.cursor = self.cursor.max(until);
-        passed
+        let until = until.max(self.cursor);
+        (until - std::mem::replace(&mut self.cursor, until)).picos()
     }
 }
 
@@ -506,11 +514,8 @@ impl Probe<Firmware> for Meter {
                 }
             }
         }
-        if (record.ended > record.started || subject.is_some()) && self.watches() {
-            if let Some(samples) = &mut self.samples {
-                samples.turn(record);
-            }
-            self.keep(Event::Turn(*record, subject.map(CommandKey)));
+        if self.watches() && (record.ended > record.started || subject.is_some()) {
+            self.watch_turn(*record, subject);
         }
     }
 

@@ -162,7 +162,7 @@ impl Session {
             device.depth as usize,
             events_max,
         );
-        meter.samples = device.series.map(|interval| Samples::new(interval, &parts, &places));
+        meter.samples = device.series.map(|interval| Box::new(Samples::new(interval, &parts, &places)));
         let sim = Sim::with_probe(blueprint, processor, meter);
         let pages = drive.pages();
         let mut session = Session {
@@ -412,15 +412,8 @@ impl Session {
     }
 
     fn sum_up(&self, before: &Snapshot, after: &Snapshot, outcome: &PhaseOutcome) -> Summary {
-        let mut summary = summarise(
-            &self.labels,
-            &self.parts,
-            before,
-            after,
-            outcome,
-            self.sim.probe(),
-            self.sim.processor(),
-        );
+        let mut summary =
+            summarise(&self.labels, &self.parts, before, after, outcome, self.sim.probe(), self.sim.processor());
         summary.digest = Some(format!("{:016x}", self.sim.digest()));
         summary.wear = Some(wear(&self.tables));
         summary.space = Some(space(&self.tables, self.pages));

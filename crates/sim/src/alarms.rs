@@ -47,10 +47,16 @@ impl Alarms {
     }
 
     /// Changes when a stage's alarm rings; [`Time::NEVER`] takes it back.
-    #[inline]
     pub(crate) fn set(&mut self, stage: StageId, at: Time) {
         let (hardware, place) = self.places[stage.index()];
         self.tables[usize::from(hardware)].set(usize::from(place), at);
+    }
+
+    /// The same for a stage in hardware.
+    #[inline(always)]
+    pub(crate) fn set_in_hardware(&mut self, stage: StageId, at: Time) {
+        let (_, place) = self.places[stage.index()];
+        self.tables[1].set(usize::from(place), at);
     }
 }
 

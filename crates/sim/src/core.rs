@@ -1,8 +1,8 @@
 //! Modelled cores: turns under way on the hardware threads of a core share its issue slots.
 
-use crate::nodes::Line;
+use crate::processor::Processor;
 use crate::timetable::{SPAN, Timetable, earliest};
-use stage::{Cost, Lock, Outbox, Price, ReadyStages, Vocabulary};
+use stage::{Cost, ReadyStages};
 use units::{Span, StageId, Time};
 
 /// Full issue capacity of a core, in the unit that turns' demands are counted in.
@@ -12,8 +12,8 @@ const WHOLE_BITS: u32 = 20;
 /// A hardware thread without a turn never ends one.
 const IDLE: u64 = u64::MAX;
 
-/// A hardware thread whose turn is over, and which is not free before that is dealt with.
-const CLOSING: u64 = u64::MAX - 1;
+/// A hardware thread between two turns: one is over and dealt with, or one is to begin.
+const BETWEEN: u64 = u64::MAX - 1;
 
 /// No stage has run on a hardware thread.
 const NOBODY: StageId = StageId(u16::MAX);
@@ -24,54 +24,33 @@ pub(crate) struct TurnUnderWay {
     pub(crate) arrived: Time,
     pub(crate) started: Time,
     pub(crate) subject: Option<u32>,
-    /// The messages that the turn leaves behind once it is over.
-    pub(crate) sends: Line,
-    /// Whether it leaves more than messages.
-    pub(crate) leaves_more: bool,
-}
-
-/// A hardware thread and its turn, in one line of this machine's memory.
-#[derive(Clone, Copy, Debug)]
-#[repr(align(64))]
-struct Context {
-    turn: TurnUnderWay,
-    /// The part of the core's slots the turn would use alone, of [`WHOLE`].
+    /// The part of the core's slots it would use alone, of [`WHOLE`]; what polling does where the hardware thread is idle.
     demand: u64,
 }
 
-impl Context {
-    const IDLE: Context = Context {
-        turn: TurnUnderWay {
-            arrived: Time::ZERO,
-            started: Time::ZERO,
-            subject: None,
-            sends: Line::EMPTY,
-            leaves_more: false,
-        },
-        demand: 0,
-    };
-}
-
-/// What a turn leaves behind beside its messages. Most turns leave nothing else.
-pub(crate) struct Leaves<V: Vocabulary> {
-    pub(crate) notes: Vec<V::Note>,
-    pub(crate) unlocks: Vec<Lock>,
-    pub(crate) wake_at: Option<Time>,
-    pub(crate) goes_on: Option<Option<u32>>,
-    pub(crate) halt: bool,
-}
-
-impl<V: Vocabulary> Leaves<V> {
-    fn nothing() -> Self {
-        Leaves { notes: Vec::new(), unlocks: Vec::new(), wake_at: None, goes_on: None, halt: false }
+impl TurnUnderWay {
+    /// A turn that begins now, about a message that arrived then; what it demands is reckoned from its cost.
+    #[inline]
+    pub(crate) fn new(arrived: Time, now: Time, subject: Option<u32>) -> Self {
+        TurnUnderWay { arrived, started: now, subject, demand: 0 }
     }
+}
 
-    /// Notes and locks change places: those here were dealt with when the turn before was over.
-    pub(crate) fn take(&mut self, outbox: &mut Outbox<V>) {
-        std::mem::swap(&mut self.notes, &mut outbox.notes);
-        std::mem::swap(&mut self.unlocks, &mut outbox.unlocks);
-        (self.wake_at, self.goes_on, self.halt) = (outbox.wake_at, outbox.goes_on, outbox.halt);
-        outbox.clear();
+/// Hardware threads of one core that are looked at together: whoever finds one of them has found all that is known of it.
+#[derive(Clone, Debug)]
+#[repr(align(64))]
+struct Row {
+    /// How far the progress of their core is once the turn of each is over; [`IDLE`] where none is under way.
+    ends: [u64; SPAN],
+    /// The stage that each runs, or ran last.
+    stages: [StageId; SPAN],
+    turns: [TurnUnderWay; SPAN],
+}
+
+impl Row {
+    fn idle(polling: u64) -> Self {
+        let never = TurnUnderWay { demand: polling, ..TurnUnderWay::new(Time::ZERO, Time::ZERO, None) };
+        Row { ends: [IDLE; SPAN], stages: [NOBODY; SPAN], turns: [never; SPAN] }
     }
 }
 
@@ -90,30 +69,18 @@ pub struct CoreUsage {
     pub polled: u64,
 }
 
-/// A core. How far its turns are is kept as progress: picoseconds of work, as if each were alone, that every turn has made so far.
-/// All are slowed alike, so one number does for all; while nobody is slowed it is the time less what was lost so far.
-struct Core {
-    ready: ReadyStages,
-    /// Hardware threads that stages live on: those without a turn poll.
-    hosts: u64,
-    /// Hardware threads with a turn under way.
-    busy: u32,
-    /// The hardware thread whose turn is over first, as found when it was last put down when that is.
-    first: u32,
-    /// The sum over all turns under way and all hardware threads that poll.
+/// How far the turns of a core are: picoseconds of work, as if each were alone, that every turn has made so far. All are slowed alike, so
+/// one number does for all; while nobody is slowed it is the time less what was lost so far.
+struct Pace {
+    /// The sum over all turns under way, and all hardware threads that poll.
     demand: u64,
     /// By how much progress lies behind the time; while turns are slowed, by how much it did when they were not.
     behind: u64,
     /// The progress that was made at a time while turns are slowed.
     slowed: (u64, Time),
-    /// Time with a turn under way until it was last idle, and since when it has one again.
-    active: Span,
-    active_since: Time,
-    /// Progress of all turns that began, up to their ends, added up.
-    turns: u64,
 }
 
-impl Core {
+impl Pace {
     /// Progress by now.
     #[inline]
     fn progress(&mut self, now: Time) -> u64 {
@@ -134,70 +101,203 @@ impl Core {
         if since == now { progress } else { progress + scale_down((now - since).picos(), self.demand) }
     }
 
-    /// Changes the sum of demands, where so much progress is made by now.
-    #[inline]
-    fn set_demand(&mut self, demand: u64, now: Time, progress: u64) {
-        self.demand = demand;
+    /// Changes what one hardware thread demands, and so the sum: the only place where that is reckoned. The progress made by now.
+    #[inline(always)]
+    fn change_demand(&mut self, from: u64, to: u64, now: Time) -> u64 {
+        let progress = self.progress(now);
+        self.demand = self.demand - from + to;
         self.behind = now.picos() - progress;
         self.slowed = (progress, now);
+        progress
+    }
+
+    /// When so much progress is made if the sum of demands stays what it is.
+    #[inline]
+    fn reaches(&mut self, end: u64, now: Time) -> Time {
+        if self.demand <= WHOLE {
+            return Time::from_picos(end + self.behind);
+        }
+        now + scale_up(end.saturating_sub(self.progress(now)), self.demand)
     }
 }
 
-/// All cores and their hardware threads. A hardware thread has a place: those of a core stand together, with room up to a whole span.
-pub(crate) struct Cores<V: Vocabulary> {
-    cores: Vec<Core>,
-    contexts: Vec<Context>,
-    leaves: Vec<Leaves<V>>,
-    /// How far the progress of its core is once the turn of each hardware thread is over; [`IDLE`] where none is under way.
-    ends: Vec<[u64; SPAN]>,
-    /// The stage that each hardware thread runs, or ran last.
-    last: Vec<StageId>,
-    threads: usize,
-    /// Places of a core.
-    width: usize,
-    /// The least times between two instructions of a thread and of the core.
-    slots: (Span, Span),
-    /// The part of its core's slots that a hardware thread without a turn uses, of [`WHOLE`].
+/// A core and its hardware threads, which are numbered from zero.
+pub(crate) struct Core {
+    row: Row,
+    /// Where it has more hardware threads than stand in a row.
+    further: Box<[Row]>,
+    threads: u32,
+    /// Of them those that stages live on: while they have no turn they poll.
+    homes: u32,
+    /// What one that polls demands.
     polling: u64,
-    /// When the next turn of each core is over.
-    over: Timetable,
+    /// Progress of all turns that began, up to their ends, added up.
+    turns: u64,
+    /// Hardware threads that are not idle.
+    busy: u32,
+    /// The hardware thread whose turn is over first, as found when it was last put down when that is.
+    first: u32,
+    pace: Pace,
+    /// The stages that have work and no hardware thread.
+    pub(crate) ready: ReadyStages,
+    /// Time with a turn under way until it was last idle, and since when it has one again.
+    active: Span,
+    active_since: Time,
 }
 
-impl<V: Vocabulary> Cores<V> {
-    /// Cores for so many stages each; `slots` are the least times between two instructions of a thread and of the core, `poll` what
-    /// a hardware thread without a turn does over and over.
-    pub(crate) fn new(threads: usize, stages: &[usize], slots: (Span, Span), poll: Price) -> Self {
+impl Core {
+    fn new(processor: &Processor, stages: usize) -> Self {
+        let threads = usize::from(processor.threads_per_core);
         assert!(threads > 0, "a core has a hardware thread");
-        let width = threads.next_multiple_of(SPAN);
-        let polling = demand(poll.slots, alone(poll.slots, poll.stall, slots), slots);
-        let core = |&stages: &usize| Core {
-            ready: ReadyStages::with_capacity(stages),
-            hosts: stages.min(threads) as u64,
+        let (homes, look) = (stages.min(threads), processor.poll);
+        let polling = demand(look.slots, alone(look.slots, look.stall, processor), processor);
+        Core {
+            row: Row::idle(polling),
+            further: (1..threads.div_ceil(SPAN)).map(|_| Row::idle(polling)).collect(),
+            threads: threads as u32,
+            homes: homes as u32,
+            polling,
+            turns: 0,
             busy: 0,
             first: 0,
-            demand: polling * stages.min(threads) as u64,
-            behind: 0,
-            slowed: (0, Time::ZERO),
+            pace: Pace { demand: polling * homes as u64, behind: 0, slowed: (0, Time::ZERO) },
+            ready: ReadyStages::with_capacity(stages),
             active: Span::ZERO,
             active_since: Time::ZERO,
-            turns: 0,
-        };
-        Cores {
-            contexts: vec![Context::IDLE; stages.len() * width],
-            leaves: (0..stages.len() * width).map(|_| Leaves::nothing()).collect(),
-            ends: vec![[IDLE; SPAN]; stages.len() * width / SPAN],
-            last: vec![NOBODY; stages.len() * width],
-            over: Timetable::new(stages.len()),
-            cores: stages.iter().map(core).collect(),
-            threads,
-            width,
-            slots,
-            polling,
         }
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.cores.len()
+    /// The row of a hardware thread, where it stands in that, and the pace of all. Few processors have cores with more than a row.
+    #[inline(always)]
+    fn row(&mut self, thread: usize) -> (&mut Row, usize, &mut Pace) {
+        let row = if thread < SPAN { &mut self.row } else { &mut self.further[thread / SPAN - 1] };
+        (row, thread % SPAN, &mut self.pace)
+    }
+
+    /// Takes a hardware thread without a turn for a stage that is to begin one there now; the one that ran `stage` last, if it is free, so
+    /// that nothing is switched: that is `thread`, if no other ran there since.
+    #[inline(always)]
+    pub(crate) fn occupy(&mut self, stage: StageId, thread: usize, now: Time) -> Option<usize> {
+        let (row, at, _) = self.row(thread);
+        let was_here = row.stages[at] == stage && row.ends[at] == IDLE;
+        let thread = if was_here { thread } else { self.search_idle(stage)? };
+        let (row, at, _) = self.row(thread);
+        row.ends[at] = BETWEEN;
+        self.active_since = if self.busy == 0 { now } else { self.active_since };
+        self.busy += 1;
+        Some(thread)
+    }
+
+    fn search_idle(&self, stage: StageId) -> Option<usize> {
+        if self.busy == self.threads {
+            return None;
+        }
+        let rows = [&self.row].into_iter().chain(&self.further);
+        let threads = rows.flat_map(|row| row.stages.iter().zip(&row.ends)).take(self.threads as usize);
+        let mut free = None;
+        for (thread, (&last, &end)) in threads.enumerate() {
+            if end != IDLE {
+                continue;
+            }
+            if last == stage {
+                return Some(thread);
+            }
+            free = if last == NOBODY { Some(thread) } else { free.or(Some(thread)) };
+        }
+        free
+    }
+
+    /// A turn begins; see [`Cores::begin`].
+    #[inline(always)]
+    fn begin(
+        &mut self,
+        thread: usize,
+        stage: StageId,
+        turn: TurnUnderWay,
+        mut cost: Cost,
+        processor: &Processor,
+    ) -> Cost {
+        let (row, at, pace) = self.row(thread);
+        let last = std::mem::replace(&mut row.stages[at], stage);
+        if last != stage && last != NOBODY {
+            cost.add(processor.switch);
+        }
+        let alone = alone(cost.slots, cost.stall, processor);
+        let demand = demand(cost.slots, alone, processor);
+        let progress = pace.change_demand(row.turns[at].demand, demand, turn.started);
+        row.ends[at] = progress + alone;
+        row.turns[at] = TurnUnderWay { demand, ..turn };
+        self.turns += alone;
+        cost
+    }
+
+    /// The hardware thread whose turn is over by now, if any is, with the stage and the turn. It is not free, and demands what it did,
+    /// before it begins another or is vacated.
+    #[inline(always)]
+    pub(crate) fn finish(&mut self, now: Time) -> Option<(usize, StageId, TurnUnderWay)> {
+        let thread = self.first as usize;
+        let (row, at, pace) = self.row(thread);
+        let progress = pace.progress(now);
+        if row.ends[at] > progress {
+            return None;
+        }
+        row.ends[at] = BETWEEN;
+        Some((thread, row.stages[at], row.turns[at]))
+    }
+
+    /// A hardware thread whose turn is over has no other.
+    #[inline(always)]
+    pub(crate) fn vacate(&mut self, thread: usize, now: Time) {
+        let polling = self.polling;
+        let (row, at, pace) = self.row(thread);
+        let demand = std::mem::replace(&mut row.turns[at].demand, polling);
+        pace.change_demand(demand, polling, now);
+        row.ends[at] = IDLE;
+        self.busy -= 1;
+        self.active += if self.busy == 0 { now - self.active_since } else { Span::ZERO };
+    }
+
+    /// Finds the turn that is over first if nothing begins or ends before, and when that is.
+    #[inline(always)]
+    fn look_ahead(&mut self, now: Time) -> Time {
+        let (mut thread, mut least) = earliest(&self.row.ends);
+        for (row, first) in self.further.iter().zip((SPAN..).step_by(SPAN)) {
+            let (other, end) = earliest(&row.ends);
+            thread = if end < least { first + other } else { thread };
+            least = least.min(end);
+        }
+        self.first = thread as u32;
+        if least >= BETWEEN { Time::NEVER } else { self.pace.reaches(least, now) }
+    }
+
+    /// What it did until now, except for turns that are over, of which only the time with any is known here.
+    fn usage(&self, now: Time, core_slot: Span) -> CoreUsage {
+        let rows = [&self.row].into_iter().chain(&self.further);
+        let threads = rows.flat_map(|row| row.ends.iter().zip(&row.turns));
+        let (progress, mut threads_active, mut ahead) = (self.pace.progress_at(now), Span::ZERO, 0);
+        for (&end, turn) in threads.filter(|&(&end, _)| end < BETWEEN) {
+            threads_active += now - turn.started;
+            ahead += end - progress;
+        }
+        let active = if self.busy > 0 { now - self.active_since } else { Span::ZERO };
+        // Of the progress of all homes, what is no turn's is a poller's.
+        let polled = u64::from(self.homes) * progress + ahead - self.turns;
+        let polled = u128::from(polled) * u128::from(self.polling) / u128::from(WHOLE * core_slot.picos());
+        CoreUsage { threads: self.homes, active: self.active + active, threads_active, slots: 0, polled: polled as u64 }
+    }
+}
+
+/// All cores, and when the next turn of each is over.
+pub(crate) struct Cores {
+    cores: Box<[Core]>,
+    over: Timetable,
+}
+
+impl Cores {
+    /// Cores of a processor, for so many stages each.
+    pub(crate) fn new(processor: &Processor, stages: &[usize]) -> Self {
+        let cores = stages.iter().map(|&stages| Core::new(processor, stages)).collect();
+        Cores { cores, over: Timetable::new(stages.len()) }
     }
 
     /// The core of which a turn is over first, and when.
@@ -206,175 +306,54 @@ impl<V: Vocabulary> Cores<V> {
         self.over.first()
     }
 
-    /// The turn of a hardware thread, which is under way or just over.
+    /// One of them.
     #[inline(always)]
-    pub(crate) fn turn(&self, place: usize) -> &TurnUnderWay {
-        &self.contexts[place].turn
+    pub(crate) fn get(&mut self, core: u16) -> &mut Core {
+        &mut self.cores[usize::from(core)]
     }
 
-    /// What the turn of a hardware thread leaves, where it leaves more than messages.
+    /// A turn begins on a hardware thread of a core that was taken for it or has just ended another; what it costs, with putting the stage
+    /// there.
     #[inline(always)]
-    pub(crate) fn leaves(&mut self, place: usize) -> &mut Leaves<V> {
-        &mut self.leaves[place]
+    pub(crate) fn begin(
+        &mut self,
+        core: u16,
+        thread: usize,
+        stage: StageId,
+        turn: TurnUnderWay,
+        cost: Cost,
+        processor: &Processor,
+    ) -> Cost {
+        let (core, now, home) = (self.get(core), turn.started, usize::from(core));
+        let cost = core.begin(thread, stage, turn, cost, processor);
+        let at = core.look_ahead(now);
+        self.over.set(home, at);
+        cost
     }
 
-    /// The stage that a hardware thread runs, or ran last.
+    /// Puts down when the next turn of a core is over: to be done whenever one ended there and none begins.
     #[inline(always)]
-    pub(crate) fn stage(&self, place: usize) -> StageId {
-        self.last[place]
+    pub(crate) fn schedule(&mut self, core: u16, now: Time) {
+        let at = self.get(core).look_ahead(now);
+        self.over.set(usize::from(core), at);
     }
 
-    /// The stages of a core that have work and no hardware thread.
-    #[inline]
-    pub(crate) fn ready(&mut self, core: u16) -> &mut ReadyStages {
-        &mut self.cores[usize::from(core)].ready
-    }
-
-    /// The first place of a core, or of what is none.
-    pub(crate) fn first_place(&self, core: u16) -> u32 {
-        (usize::from(core) * self.width) as u32
-    }
-
-    /// The place of a hardware thread without a turn; the one that ran `stage` last, if it is free, so that nothing is switched: that is
-    /// `place`, if no other ran there since.
-    #[inline(always)]
-    pub(crate) fn idle_context(&self, core: u16, stage: StageId, place: usize) -> Option<usize> {
-        if self.last[place] == stage && self.ends[place / SPAN][place % SPAN] == IDLE {
-            return Some(place);
-        }
-        self.search_idle_context(core, stage)
-    }
-
-    fn search_idle_context(&self, core: u16, stage: StageId) -> Option<usize> {
-        if self.cores[usize::from(core)].busy == self.threads as u32 {
-            return None;
-        }
-        let first = usize::from(core) * self.width;
-        let ends = &self.ends.as_flattened()[first..][..self.threads];
-        let last = &self.last[first..][..self.threads];
-        let mut free = None;
-        for (place, (&last, &end)) in (first..).zip(last.iter().zip(ends)) {
-            if end != IDLE {
-                continue;
-            }
-            if last == stage {
-                return Some(place);
-            }
-            free = if last == NOBODY { Some(place) } else { free.or(Some(place)) };
-        }
-        free
-    }
-
-    /// A stage begins a turn at a place; whether another ran there before.
-    #[inline(always)]
-    pub(crate) fn enter(&mut self, place: usize, stage: StageId) -> bool {
-        let last = std::mem::replace(&mut self.last[place], stage);
-        last != stage && last != NOBODY
-    }
-
-    /// A turn of this cost begins.
-    #[inline(always)]
-    pub(crate) fn begin(&mut self, home: u16, place: usize, turn: TurnUnderWay, cost: Cost) {
-        let now = turn.started;
-        let alone = alone(cost.slots, cost.stall, self.slots);
-        let demand = demand(cost.slots, alone, self.slots);
-        let core = &mut self.cores[usize::from(home)];
-        let progress = core.progress(now);
-        core.set_demand(core.demand + demand - self.polling, now, progress);
-        if core.busy == 0 {
-            core.active_since = now;
-        }
-        core.busy += 1;
-        core.turns += alone;
-        self.ends[place / SPAN][place % SPAN] = progress + alone;
-        self.contexts[place] = Context { turn, demand };
-    }
-
-    /// The place of the hardware thread whose turn is over by now, if any is. It is not free before it begins another or is vacated:
-    /// what the turn leaves may call for turns on this core at once, and is still in the context meanwhile.
-    #[inline(always)]
-    pub(crate) fn finish(&mut self, home: u16, now: Time) -> Option<usize> {
-        let core = &mut self.cores[usize::from(home)];
-        let (place, progress) = (core.first as usize, core.progress(now));
-        let end = &mut self.ends[place / SPAN][place % SPAN];
-        if *end > progress {
-            return None;
-        }
-        *end = CLOSING;
-        let demand = core.demand - self.contexts[place].demand + self.polling;
-        core.set_demand(demand, now, progress);
-        core.busy -= 1;
-        if core.busy == 0 {
-            core.active += now - core.active_since;
-        }
-        Some(place)
-    }
-
-    /// A hardware thread whose turn is over has no other.
-    #[inline]
-    pub(crate) fn vacate(&mut self, place: usize) {
-        self.ends[place / SPAN][place % SPAN] = IDLE;
-    }
-
-    /// Puts down when the next turn of a core is over if nothing begins or ends before: to be done whenever something did.
-    #[inline(always)]
-    pub(crate) fn schedule(&mut self, home: u16, now: Time) {
-        let spans = self.width / SPAN;
-        let first = usize::from(home) * spans;
-        let core = &mut self.cores[usize::from(home)];
-        let (mut place, mut least) = earliest(&self.ends[first]);
-        for span in 1..spans {
-            let (other, end) = earliest(&self.ends[first + span]);
-            place = if end < least { span * SPAN + other } else { place };
-            least = least.min(end);
-        }
-        core.first = (first * SPAN + place) as u32;
-        let at = if least >= CLOSING {
-            Time::NEVER
-        } else if core.demand <= WHOLE {
-            Time::from_picos(least + core.behind)
-        } else {
-            now + scale_up(least.saturating_sub(core.progress(now)), core.demand)
-        };
-        self.over.set(usize::from(home), at);
-    }
-
-    /// What each core did until now, except for turns that are over, of which only the time with any is known here.
-    pub(crate) fn usages(&self, now: Time) -> impl Iterator<Item = CoreUsage> + '_ {
-        self.cores.iter().enumerate().map(move |(home, core)| {
-            let first = home * self.width;
-            let end = move |place: usize| self.ends[place / SPAN][place % SPAN];
-            let under_way = move || (first..first + self.threads).filter(move |&place| end(place) < CLOSING);
-            let active = if core.busy > 0 { now - core.active_since } else { Span::ZERO };
-            let ahead: u64 = under_way().map(|place| end(place) - core.progress_at(now)).sum();
-            // What is no turn's progress is a poller's: that of all hardware threads that stages live on.
-            let polled = core.hosts * core.progress_at(now) + ahead - core.turns;
-            CoreUsage {
-                threads: core.hosts as u32,
-                active: core.active + active,
-                threads_active: under_way().map(|place| now - self.contexts[place].turn.started).sum(),
-                slots: 0,
-                polled: scale_polled(polled, self.polling, self.slots.1),
-            }
-        })
+    /// What each core did until now; see [`Core::usage`].
+    pub(crate) fn usages(&self, now: Time, core_slot: Span) -> impl Iterator<Item = CoreUsage> + '_ {
+        self.cores.iter().map(move |core| core.usage(now, core_slot))
     }
 }
 
-/// How many picoseconds a thread takes that has its core for itself; `slots` are the least times between two instructions.
+/// How many picoseconds a thread takes that has its core for itself.
 #[inline]
-fn alone(count: u64, stall: Span, (thread_slot, _): (Span, Span)) -> u64 {
-    count * thread_slot.picos() + stall.picos()
+fn alone(slots: u64, stall: Span, processor: &Processor) -> u64 {
+    slots * processor.thread_slot.picos() + stall.picos()
 }
 
 /// The part of a core's slots that it uses then, of [`WHOLE`].
 #[inline]
-fn demand(count: u64, alone: u64, (_, core_slot): (Span, Span)) -> u64 {
-    scale_down(count * core_slot.picos(), alone.max(1))
-}
-
-/// Instructions of so much progress of threads that poll.
-fn scale_polled(progress: u64, polling: u64, core_slot: Span) -> u64 {
-    (u128::from(progress) * u128::from(polling) / u128::from(WHOLE * core_slot.picos())) as u64
+fn demand(slots: u64, alone: u64, processor: &Processor) -> u64 {
+    scale_down(slots * processor.core_slot.picos(), alone.max(1))
 }
 
 /// How long it takes all turns to make so much progress.

@@ -9,6 +9,7 @@
 
 mod alarms;
 mod core;
+mod dispatch;
 mod lines;
 mod nodes;
 mod processor;

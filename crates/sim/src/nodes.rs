@@ -51,30 +51,18 @@ impl<M: Copy> Nodes<M> {
         Nodes { nodes: Vec::with_capacity(1024), free: NONE }
     }
 
-    /// Keeps a message and tells where.
+    /// Keeps a message at the end of a line. True if it is the only one there.
     #[inline]
-    pub(crate) fn put(&mut self, from: u16, to: StageId, message: &M, at: Time) -> u32 {
+    pub(crate) fn push(&mut self, line: &mut Line, from: u16, to: StageId, message: &M, at: Time) -> bool {
         let place = self.free;
-        let Some(node) = self.nodes.get_mut(place as usize) else { return self.grow(from, to, message, at) };
-        self.free = node.next;
-        *node = Node { message: *message, at, next: NONE, to, from };
-        place
-    }
-
-    #[cold]
-    fn grow(&mut self, from: u16, to: StageId, message: &M, at: Time) -> u32 {
-        self.nodes.push(Node { message: *message, at, next: NONE, to, from });
-        self.nodes.len() as u32 - 1
-    }
-
-    #[inline]
-    pub(crate) fn get(&self, place: u32) -> &Node<M> {
-        &self.nodes[place as usize]
-    }
-
-    /// Puts a node that is in no line, and has no next, at the end of one. True if it is the only one there.
-    #[inline]
-    pub(crate) fn append(&mut self, line: &mut Line, place: u32) -> bool {
+        let place = match self.nodes.get_mut(place as usize) {
+            Some(node) => {
+                self.free = node.next;
+                *node = Node { message: *message, at, next: NONE, to, from };
+                place
+            }
+            None => self.grow(Node { message: *message, at, next: NONE, to, from }),
+        };
         // Lines are empty about as often as not: what depends on it is chosen, not branched to. A node that is alone is its own last.
         let alone = line.is_empty();
         let (last, next) = if alone { (place, NONE) } else { (line.tail, place) };
@@ -82,6 +70,17 @@ impl<M: Copy> Nodes<M> {
         line.tail = place;
         self.nodes[last as usize].next = next;
         alone
+    }
+
+    #[cold]
+    fn grow(&mut self, node: Node<M>) -> u32 {
+        self.nodes.push(node);
+        self.nodes.len() as u32 - 1
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, place: u32) -> &Node<M> {
+        &self.nodes[place as usize]
     }
 
     /// Takes the first node out of a line; then it has no next.
@@ -100,12 +99,6 @@ impl<M: Copy> Nodes<M> {
         node.next = self.free;
         self.free = place;
         node
-    }
-
-    /// The same, to be stamped and told where it goes.
-    #[inline]
-    pub(crate) fn get_mut(&mut self, place: u32) -> &mut Node<M> {
-        &mut self.nodes[place as usize]
     }
 
     /// Takes the first node out of a line that has one, and gives it back at once; see [`Nodes::free`].
@@ -130,8 +123,8 @@ mod tests {
         let (mut first, mut second) = (Line::EMPTY, Line::EMPTY);
         let at = Time::from_picos;
         for number in 0..6u16 {
-            let place = nodes.put(0, StageId(number), &u64::from(number), at(number.into()));
-            assert_eq!(nodes.append(if number % 2 == 0 { &mut first } else { &mut second }, place), number < 2);
+            let line = if number % 2 == 0 { &mut first } else { &mut second };
+            assert_eq!(nodes.push(line, 0, StageId(number), &u64::from(number), at(number.into())), number < 2);
         }
         for due in [0u16, 2, 4] {
             assert_eq!(first.first(), Some(due.into()));
@@ -139,8 +132,13 @@ mod tests {
             assert_eq!((node.to, node.at, node.message), (StageId(due), at(due.into()), due.into()));
         }
         assert!(first.is_empty() && nodes.take_first(&mut first).is_none());
-        let reused: Vec<u32> = (0..3).map(|number| nodes.put(0, StageId(9), &number, Time::ZERO)).collect();
-        assert_eq!(reused, [4, 2, 0]);
-        assert!(nodes.put(0, StageId(9), &9, Time::ZERO) == 6 && !second.is_empty());
+        let mut third = Line::EMPTY;
+        let reused: Vec<u32> = (0..4)
+            .map(|number| {
+                nodes.push(&mut third, 0, StageId(9), &number, Time::ZERO);
+                third.tail
+            })
+            .collect();
+        assert!(reused == [4, 2, 0, 6] && !second.is_empty());
     }
 }

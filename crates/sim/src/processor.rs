@@ -98,9 +98,9 @@ impl Processor {
         self.clock.cycles(Cycles(cycles))
     }
 
-    /// What it takes to fetch messages between the first `cores` cores, by how far their numbers lie apart; and, last, from hardware.
+    /// What it takes to fetch messages between the first `cores` cores, by how far their numbers lie apart.
     pub(crate) fn hop_table(&self, cores: u16) -> Box<[Span]> {
-        (0..cores).map(|apart| self.hop(0, apart)).chain([self.hops.hardware]).collect()
+        (0..cores).map(|apart| self.hop(0, apart)).collect()
     }
 
     /// Fetching a message that another core wrote.

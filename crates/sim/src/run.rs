@@ -2,12 +2,12 @@
 
 use crate::alarms::Alarms;
 use crate::core::{CoreUsage, Cores, TurnUnderWay};
+use crate::dispatch::{Dispatch, HARDWARE, Seat};
 use crate::lines::Lines;
-use crate::nodes::{Line, Nodes};
+use crate::nodes::Line;
 use crate::processor::Processor;
 use stage::{
-    Blueprint, Coherence, Cost, LineId, NoCoherence, NoProbe, Outbox, Place, Price, Probe, Stage, Turn, TurnRecord,
-    Vocabulary,
+    Blueprint, Coherence, Cost, LineId, NoProbe, Outbox, Place, Price, Probe, Stage, Turn, TurnRecord, Vocabulary,
 };
 use units::{Span, StageId, Time};
 
@@ -30,45 +30,26 @@ pub struct StageUsage {
     pub fetches: u64,
 }
 
-/// A stage where it lives. What messages touch, and turns that end, stands in one line of this machine's memory, most figures in the
-/// next.
-#[repr(C, align(64))]
-struct Seat<V: Vocabulary> {
-    stage: Box<dyn Stage<V>>,
-    inbox: Line,
-    inbox_len: u32,
-    /// What is admitted by edges; a lock grant comes beside that.
-    inbox_max: u32,
-    /// When the alarm rang, if the stage has not been woken yet; else [`Time::NEVER`].
-    rang: Time,
-    /// Its core; what is no core is hardware.
-    core: u16,
-    /// The hardware thread that ran it last, or the first of its core.
-    place: u32,
-    /// Has a turn under way or stands in line for one.
-    taken: bool,
-    /// Time of turns that are over.
-    busy: Span,
-    /// All else that it did.
-    usage: StageUsage,
+/// What happens next.
+enum Event {
+    /// A turn may be over on a core.
+    Core(u16),
+    /// What cores have sent to hardware arrives.
+    Outward,
+    /// The alarm of a stage rings.
+    Alarm(StageId),
 }
 
-/// What a turn that has just been taken was about, and its cost by the prices of work and of shared lines.
-struct Taken {
-    arrived: Time,
-    subject: Option<u32>,
-    cost: Cost,
-}
+/// A stage in hardware that takes a turn, and the message if it is for one.
+type HardwareTurn = (StageId, Option<u32>);
 
 /// A device in virtual time.
 pub struct Sim<V: Vocabulary, P: Probe<V> = NoProbe> {
     processor: Processor,
-    seats: Vec<Seat<V>>,
-    cores: Cores<V>,
+    dispatch: Dispatch<V>,
     lines: Lines,
-    /// What taking a message costs, by how far the sender's core is from the receiver's; the last stands for hardware.
+    /// What taking a message of a core costs, by how far that is from the receiver's.
     hops: Box<[Span]>,
-    messages: Nodes<V::Message>,
     alarms: Alarms,
     /// What cores have sent to hardware, and when the first of it arrives: all of it is under way for the same time.
     outward: Line,
@@ -76,9 +57,9 @@ pub struct Sim<V: Vocabulary, P: Probe<V> = NoProbe> {
     /// What hardware has sent to hardware, which takes no time.
     at_once: Line,
     now: Time,
-    /// What the turn that is being taken leaves; empty between turns.
-    outbox: Outbox<V>,
-    /// The same of a turn in hardware, which calls for turns on cores while it is dealt with.
+    /// What the turn of each stage that is under way leaves once it is over.
+    outboxes: Box<[Outbox<V>]>,
+    /// What a turn in hardware leaves, which is over at once.
     hardware_outbox: Outbox<V>,
     no_prices: Vec<Price>,
     probe: P,
@@ -109,34 +90,21 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
                     stages_on[usize::from(core.0)] += 1;
                     core.0
                 }
-                Place::Hardware => core_count as u16,
+                Place::Hardware => HARDWARE,
             };
-            seats.push(Seat {
-                core,
-                place: 0,
-                stage: part.stage.expect("the plan was checked"),
-                inbox: Line::EMPTY,
-                inbox_len: 0,
-                inbox_max: part.inbox,
-                rang: Time::NEVER,
-                taken: false,
-                busy: Span::ZERO,
-                usage: StageUsage::default(),
-            });
+            seats.push(Seat::new(part.stage.expect("the plan was checked"), core, part.inbox));
         }
-        let threads = usize::from(processor.threads_per_core);
-        let slots = (processor.thread_slot, processor.core_slot);
+        let cores = Cores::new(&processor, &stages_on);
         let mut sim = Sim {
-            cores: Cores::new(threads, &stages_on, slots, processor.poll),
             lines: Lines::new(processor.lines, seats.len()),
-            messages: Nodes::new(),
-            alarms: Alarms::new(seats.iter().map(|seat: &Seat<V>| usize::from(seat.core) == core_count)),
+            alarms: Alarms::new(seats.iter().map(|seat| seat.core == HARDWARE)),
+            outboxes: seats.iter().map(|_| Outbox::default()).collect(),
+            dispatch: Dispatch::new(seats, cores),
             hops: processor.hop_table(core_count as u16),
             outward: Line::EMPTY,
             outward_at: Time::NEVER,
             at_once: Line::EMPTY,
             now: Time::ZERO,
-            outbox: Outbox::default(),
             hardware_outbox: Outbox::default(),
             no_prices: vec![Price::default(); V::WORK.len()],
             probe,
@@ -144,10 +112,8 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             events: 0,
             halted: false,
             processor,
-            seats,
         };
-        for seat in 0..sim.seats.len() {
-            sim.seats[seat].place = sim.cores.first_place(sim.seats[seat].core);
+        for seat in 0..sim.dispatch.seats.len() {
             sim.alarms.set(StageId(seat as u16), Time::ZERO);
         }
         sim
@@ -162,272 +128,197 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     pub fn run_before(&mut self, end: Time) -> bool {
         self.halted = false;
         while !self.halted {
-            if let Some(node) = self.messages.take_first(&mut self.at_once) {
-                let stage = self.messages.get(node).to;
-                self.take_hardware_turn(stage, Some(node));
-                continue;
+            let in_hardware = match self.dispatch.messages.take_first(&mut self.at_once) {
+                Some(node) => Some((self.dispatch.messages.get(node).to, Some(node))),
+                None => match self.next_event(end) {
+                    Some(Event::Core(core)) => {
+                        self.on_core(core);
+                        None
+                    }
+                    Some(Event::Outward) => Some(self.reach_hardware()),
+                    Some(Event::Alarm(stage)) => self.ring(stage),
+                    None => return false,
+                },
+            };
+            if let Some((stage, node)) = in_hardware {
+                self.take_hardware_turn(stage, node);
             }
-            let ((core, over_at), rings_at) = (self.cores.first(), self.alarms.first_at());
-            let at = self.outward_at.min(over_at).min(rings_at);
-            if at >= end {
-                self.now = self.now.max(if end == Time::NEVER { self.now } else { end });
-                return false;
-            }
-            self.events += 1;
-            self.now = at;
-            if over_at == at && self.outward_at != at {
-                self.on_core(core as u16);
-            } else if self.outward_at == at {
-                self.reach_hardware();
-            } else {
-                self.ring(self.alarms.first());
+            self.begin_all();
+            // In a digest the turns that it called for stand before it.
+            if let Some((stage, _)) = in_hardware {
+                self.account(stage, Cost::default());
             }
         }
         true
     }
 
-    /// What a core sent to hardware arrives there.
-    fn reach_hardware(&mut self) {
-        let node = self.messages.take_first(&mut self.outward).expect("what is due is a message");
-        self.outward_at = self.outward.first().map_or(Time::NEVER, |next| self.messages.get(next).at);
-        self.take_hardware_turn(self.messages.get(node).to, Some(node));
-    }
-
-    fn ring(&mut self, stage: StageId) {
-        let hardware = self.cores.len() as u16;
-        let seat = &mut self.seats[stage.index()];
-        if seat.core == hardware {
-            self.take_hardware_turn(stage, None);
+    /// Goes on to the next event that is due before `end`.
+    #[inline(always)]
+    fn next_event(&mut self, end: Time) -> Option<Event> {
+        let ((core, over_at), rings_at) = (self.dispatch.cores.first(), self.alarms.first_at());
+        let at = self.outward_at.min(over_at).min(rings_at);
+        if at >= end {
+            self.now = self.now.max(if end == Time::NEVER { self.now } else { end });
+            return None;
+        }
+        self.events += 1;
+        self.now = at;
+        Some(if self.outward_at == at {
+            Event::Outward
+        } else if over_at == at {
+            Event::Core(core as u16)
         } else {
-            seat.rang = self.now;
-            self.alarms.set(stage, Time::NEVER);
-            self.seek_turn(stage);
-        }
+            Event::Alarm(self.alarms.first())
+        })
     }
 
-    /// A message comes into an inbox on a core at once: who takes it pays for fetching it.
+    /// What a core sent to hardware arrives there.
     #[inline(always)]
-    fn deliver(&mut self, node: u32, to: StageId) {
-        let seat = &mut self.seats[to.index()];
-        assert!(seat.inbox_len <= seat.inbox_max, "{to} was sent more than was admitted towards it");
-        seat.inbox_len += 1;
-        self.messages.append(&mut seat.inbox, node);
-        if !seat.taken {
-            self.seek_turn(to);
-        }
+    fn reach_hardware(&mut self) -> HardwareTurn {
+        let messages = &mut self.dispatch.messages;
+        let node = messages.take_first(&mut self.outward).expect("what is due is a message");
+        self.outward_at = self.outward.first().map_or(Time::NEVER, |next| messages.get(next).at);
+        (messages.get(node).to, Some(node))
     }
 
-    /// Gives a stage with work a hardware thread, or a place in line for one.
-    fn seek_turn(&mut self, stage: StageId) {
-        let seat = &mut self.seats[stage.index()];
-        if seat.taken {
-            return;
+    /// The alarm of a stage rings.
+    #[inline(always)]
+    fn ring(&mut self, stage: StageId) -> Option<HardwareTurn> {
+        if self.dispatch.seats[stage.index()].core == HARDWARE {
+            return Some((stage, None));
         }
-        seat.taken = true;
-        let core = seat.core;
-        match self.cores.idle_context(core, stage, seat.place as usize) {
-            Some(place) => {
-                self.begin(stage, core, place);
-                self.cores.schedule(core, self.now);
-            }
-            None => self.cores.ready(core).push(stage),
-        }
+        self.alarms.set(stage, Time::NEVER);
+        self.dispatch.ring(stage, self.now);
+        None
     }
 
-    /// Gives a stage on a core its turn: it happens now, and what it leaves behind leaves when the time it costs is over.
-    fn begin(&mut self, stage: StageId, home: u16, place: usize) {
-        let (now, hardware) = (self.now, self.cores.len() as u16);
-        let seat = &mut self.seats[stage.index()];
-        if seat.rang != Time::NEVER {
-            return self.begin_rung(stage, home, place);
+    /// Gives the stages that got a hardware thread by what has just happened their turns: where a turn begins is nothing sent, so none of
+    /// them bears on who else begins one.
+    #[inline(always)]
+    fn begin_all(&mut self) {
+        let mut number = 0;
+        while let Some((stage, thread)) = self.dispatch.start(number) {
+            self.begin(stage, thread);
+            number += 1;
         }
-        let (picos, lines) = (self.processor.thread_slot.picos(), self.lines.of_core(home));
-        let mut turn = Turn::new(stage, now, picos, &self.processor.prices, lines, &mut self.outbox);
-        seat.inbox_len -= 1;
-        let node = self.messages.free_first(&mut seat.inbox);
-        let (arrived, subject) = (node.at, V::subject(&node.message));
-        let way = if node.from == hardware { hardware } else { node.from.abs_diff(home) };
-        let fetch = self.hops[usize::from(way)];
-        seat.stage.on_message(&mut turn, node.message);
+        self.dispatch.all_began();
+    }
+
+    /// Gives a stage on a core its turn: it happens now, and what it leaves behind leaves when the time it costs is over. Who receives what
+    /// it sends brings near what each message will need.
+    #[inline(always)]
+    fn begin(&mut self, stage: StageId, thread: usize) {
+        let (now, processor) = (self.now, &self.processor);
+        let Dispatch { seats, messages, cores, .. } = &mut self.dispatch;
+        let seat = &mut seats[stage.index()];
+        let home = seat.core;
+        seat.thread = thread as u32;
+        let outbox = &mut self.outboxes[stage.index()];
+        let rest = outbox.goes_on.take();
+        let (picos, lines) = (processor.thread_slot.picos(), self.lines.of_core(home));
+        let mut turn = Turn::new(stage, now, picos, &processor.prices, lines, &mut *outbox);
+        let (arrived, subject, fetch) = if let Some(subject) = rest {
+            seat.stage.on_wake(&mut turn);
+            (now, subject, Span::ZERO)
+        } else if let Some(rang) = seat.take_rang() {
+            seat.stage.on_wake(&mut turn);
+            (rang, None, Span::ZERO)
+        } else {
+            let node = messages.free_first(seat.take_from_inbox());
+            let (arrived, subject) = (node.at, V::subject(&node.message));
+            // Hardware is no number of a core, and so farther away than any is.
+            let way = usize::from(node.from).abs_diff(usize::from(home));
+            let fetch = *self.hops.get(way).unwrap_or(&processor.hops.hardware);
+            seat.stage.on_message(&mut turn, node.message);
+            (arrived, subject, fetch)
+        };
         let mut cost = turn.finish();
-        cost.add(self.processor.turn);
         cost.stall += fetch;
-        seat.usage.turns += 1;
-        seat.usage.waited += now - arrived;
-        self.enter(stage, home, place, Taken { arrived, subject, cost });
-    }
-
-    /// The same for a stage whose alarm rang.
-    #[cold]
-    fn begin_rung(&mut self, stage: StageId, home: u16, place: usize) {
-        let mut cost = self.wake_on_core(stage, home);
-        cost.add(self.processor.turn);
-        let seat = &mut self.seats[stage.index()];
-        let arrived = std::mem::replace(&mut seat.rang, Time::NEVER);
-        seat.usage.turns += 1;
-        seat.usage.waited += self.now - arrived;
-        self.enter(stage, home, place, Taken { arrived, subject: None, cost });
-    }
-
-    /// The next part of a long turn, and what it is about.
-    #[cold]
-    fn go_on(&mut self, stage: StageId, home: u16, place: usize, subject: Option<u32>) {
-        let cost = self.wake_on_core(stage, home);
-        self.enter(stage, home, place, Taken { arrived: self.now, subject, cost });
-    }
-
-    fn wake_on_core(&mut self, stage: StageId, home: u16) -> Cost {
-        let (picos, lines) = (self.processor.thread_slot.picos(), self.lines.of_core(home));
-        let mut turn = Turn::new(stage, self.now, picos, &self.processor.prices, lines, &mut self.outbox);
-        self.seats[stage.index()].stage.on_wake(&mut turn);
-        turn.finish()
-    }
-
-    /// Puts a turn that was taken under way on a hardware thread, with what it leaves.
-    #[inline(always)]
-    fn enter(&mut self, stage: StageId, home: u16, place: usize, Taken { arrived, subject, mut cost }: Taken) {
-        let (sends, count, abroad) = self.collect(home);
-        let send = self.processor.send;
-        cost.slots += send.slots * count;
-        cost.stall += send.stall * count + self.processor.hops.publish * abroad;
-        if self.cores.enter(place, stage) {
-            cost.add(self.processor.switch);
+        // What is left of a turn that was cut was paid for, and counted, when that began.
+        if rest.is_none() {
+            cost.add(processor.turn);
+            seat.usage.turns += 1;
+            seat.usage.waited += now - arrived;
         }
-        let seat = &mut self.seats[stage.index()];
-        seat.place = place as u32;
-        let usage = &mut seat.usage;
-        usage.sent_away += abroad;
-        usage.slots += cost.slots;
-        let turn = TurnUnderWay { arrived, started: self.now, subject, sends, leaves_more: self.outbox.has_more };
-        self.cores.begin(home, place, turn, cost);
-        if self.outbox.has_more {
-            self.cores.leaves(place).take(&mut self.outbox);
-        }
-        self.account(stage, cost);
-    }
-
-    /// Takes what a turn sent out of the outbox, in a line that goes when the turn is over; how many messages these are, and how many
-    /// of them go to other cores. Who receives them brings near what each will need.
-    #[inline(always)]
-    fn collect(&mut self, home: u16) -> (Line, u64, u64) {
-        let (mut line, mut abroad) = (Line::EMPTY, 0);
-        let count = self.outbox.sends.len() as u64;
-        let hardware = self.cores.len() as u16;
-        for &(to, ref message) in &self.outbox.sends {
-            let node = self.messages.put(home, to, message, Time::NEVER);
-            self.messages.append(&mut line, node);
-            let seat = &self.seats[to.index()];
-            abroad += u64::from(seat.core != home && seat.core != hardware);
+        let mut abroad = 0;
+        for &(to, ref message) in &outbox.sends {
+            let seat = &seats[to.index()];
+            abroad += u64::from(seat.core != home && seat.core != HARDWARE);
             // Where no line is named any will do: that is cheaper than to ask.
             self.lines.prefetch(seat.stage.prefetch(message).unwrap_or(LineId(0)));
         }
-        self.outbox.sends.clear();
-        (line, count, abroad)
+        let (send, count) = (processor.send, outbox.sends.len() as u64);
+        cost.slots += send.slots * count;
+        cost.stall += send.stall * count + processor.hops.publish * abroad;
+        let cost = cores.begin(home, thread, stage, TurnUnderWay::new(arrived, now, subject), cost, processor);
+        let usage = &mut seats[stage.index()].usage;
+        usage.sent_away += abroad;
+        usage.slots += cost.slots;
+        self.account(stage, cost);
     }
 
-    /// A turn may be over on a core.
-    #[inline]
-    fn on_core(&mut self, core: u16) {
-        if let Some(place) = self.cores.finish(core, self.now) {
-            self.end(core, place);
-        }
-        self.cores.schedule(core, self.now);
-    }
-
+    /// A turn may be over on a core: what it leaves behind leaves.
     #[inline(always)]
-    fn end(&mut self, core: u16, place: usize) {
+    fn on_core(&mut self, home: u16) {
         let now = self.now;
-        let stage = self.cores.stage(place);
-        let TurnUnderWay { arrived, started, subject, sends, leaves_more } = *self.cores.turn(place);
+        let Some((thread, stage, turn)) = self.dispatch.cores.get(home).finish(now) else {
+            return self.dispatch.cores.schedule(home, now);
+        };
+        let TurnUnderWay { arrived, started, subject, .. } = turn;
         self.probe.turn(&TurnRecord { stage, arrived, started, ended: now }, subject);
+        let outbox = &mut self.outboxes[stage.index()];
+        let leaves_more = outbox.has_more;
         if leaves_more {
-            for note in &self.cores.leaves(place).notes {
+            for note in &outbox.notes {
                 self.probe.note(stage, now, note);
             }
         }
-        self.send_all(sends);
-        let goes_on = if leaves_more { self.settle(stage, core, place) } else { None };
-        let seat = &mut self.seats[stage.index()];
-        seat.busy += now - started;
-        if let Some(rest) = goes_on {
-            return self.go_on(stage, core, place, rest);
-        }
-        let has_work = !seat.inbox.is_empty() || seat.rang != Time::NEVER;
-        seat.taken = has_work;
-        let ready = self.cores.ready(core);
-        let next = match (has_work, ready.is_empty()) {
-            (true, true) => Some(stage),
-            (false, true) => None,
-            (true, false) => {
-                ready.push(stage);
-                ready.take()
+        let arrives = now + self.processor.hops.hardware;
+        for &(to, ref message) in &outbox.sends {
+            if self.dispatch.seats[to.index()].core != HARDWARE {
+                self.dispatch.deliver(home, to, message, now);
+            } else if self.dispatch.messages.push(&mut self.outward, home, to, message, arrives) {
+                self.outward_at = arrives;
             }
-            (false, false) => ready.take(),
-        };
-        match next {
-            Some(next) => self.begin(next, core, place),
-            None => self.cores.vacate(place),
+        }
+        outbox.sends.clear();
+        if leaves_more && self.settle(stage, home) {
+            self.dispatch.go_on(stage, thread, now - started);
+        } else {
+            self.dispatch.pass_on(stage, home, thread, now, now - started);
         }
     }
 
-    /// Does what a turn that is over leaves beside messages and notes; whether it goes on, and about what.
-    fn settle(&mut self, stage: StageId, core: u16, place: usize) -> Option<Option<u32>> {
-        let leaves = self.cores.leaves(place);
-        leaves.notes.clear();
-        let (wake_at, goes_on) = (leaves.wake_at, leaves.goes_on);
-        self.halted |= leaves.halt;
-        if !leaves.unlocks.is_empty() {
-            self.unlock_all(core, place);
-        }
-        if let Some(at) = wake_at {
-            self.alarms.set(stage, at.max(self.now));
-        }
-        goes_on
-    }
-
-    /// Sends what a turn on a core sent, now that it is over.
-    #[inline(always)]
-    fn send_all(&mut self, mut line: Line) {
-        let (now, hardware) = (self.now, self.cores.len() as u16);
-        while let Some(node) = self.messages.take_first(&mut line) {
-            let message = self.messages.get_mut(node);
-            message.at = now;
-            let to = message.to;
-            if self.seats[to.index()].core != hardware {
-                self.deliver(node, to);
-                continue;
-            }
-            let at = now + self.processor.hops.hardware;
-            message.at = at;
-            if self.messages.append(&mut self.outward, node) {
-                self.outward_at = at;
-            }
-        }
-    }
-
-    /// Gives back the locks that a turn gave back: who waits for one is told.
-    fn unlock_all(&mut self, core: u16, place: usize) {
-        let mut unlocks = std::mem::take(&mut self.cores.leaves(place).unlocks);
-        for lock in unlocks.drain(..) {
+    /// Does what a turn that is over leaves beside messages and notes; whether it goes on.
+    fn settle(&mut self, stage: StageId, home: u16) -> bool {
+        let now = self.now;
+        let outbox = &mut self.outboxes[stage.index()];
+        self.halted |= outbox.halt;
+        for lock in outbox.unlocks.drain(..) {
+            // Who waits for it is told.
             if let Some(next) = lock.release() {
-                let node = self.messages.put(core, next, &V::lock_granted(lock.id()), self.now);
-                self.deliver(node, next);
+                self.dispatch.deliver(home, next, &V::lock_granted(lock.id()), now);
             }
         }
-        self.cores.leaves(place).unlocks = unlocks;
+        let (wake_at, goes_on) = (outbox.wake_at, outbox.goes_on);
+        outbox.clear();
+        outbox.goes_on = goes_on;
+        if let Some(at) = wake_at {
+            self.alarms.set(stage, at.max(now));
+        }
+        goes_on.is_some()
     }
 
     /// Gives a stage in hardware its turn, for a message or because its alarm rang.
     fn take_hardware_turn(&mut self, stage: StageId, node: Option<u32>) {
         let now = self.now;
-        let seat = &mut self.seats[stage.index()];
+        let seat = &mut self.dispatch.seats[stage.index()];
         seat.usage.turns += 1;
-        let mut free = NoCoherence;
-        let mut turn = Turn::new(stage, now, 0, &self.no_prices, &mut free, &mut self.hardware_outbox);
+        let mut turn = Turn::in_real_time(stage, now, &self.no_prices, &mut self.hardware_outbox);
         let mut subject = None;
         match node {
             Some(node) => {
-                let node = self.messages.free(node);
+                let node = self.dispatch.messages.free(node);
                 subject = V::subject(&node.message);
                 seat.stage.on_message(&mut turn, node.message);
             }
@@ -440,11 +331,10 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         if !self.hardware_outbox.sends.is_empty() {
             self.send_from_hardware();
         }
-        self.account(stage, Cost::default());
         match wake_at {
-            Some(at) => self.alarms.set(stage, at.max(now)),
+            Some(at) => self.alarms.set_in_hardware(stage, at.max(now)),
             // It rings no more: what it was set to has come.
-            None if node.is_none() => self.alarms.set(stage, Time::NEVER),
+            None if node.is_none() => self.alarms.set_in_hardware(stage, Time::NEVER),
             None => {}
         }
     }
@@ -467,27 +357,24 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     }
 
     /// Sends what a turn in hardware sent: to cores, and to hardware, where it arrives when all before it has.
-    #[inline]
+    #[inline(always)]
     fn send_from_hardware(&mut self) {
-        let (now, hardware) = (self.now, self.cores.len() as u16);
-        let mut sends = std::mem::take(&mut self.hardware_outbox.sends);
-        for &(to, ref message) in &sends {
-            let node = self.messages.put(hardware, to, message, now);
-            let seat = &self.seats[to.index()];
-            if seat.core == hardware {
-                self.messages.append(&mut self.at_once, node);
+        let dispatch = &mut self.dispatch;
+        for &(to, ref message) in &self.hardware_outbox.sends {
+            let seat = &dispatch.seats[to.index()];
+            if seat.core == HARDWARE {
+                dispatch.messages.push(&mut self.at_once, HARDWARE, to, message, self.now);
                 continue;
             }
             // Who is free begins at once.
-            if seat.taken
+            if seat.is_taken()
                 && let Some(shared) = seat.stage.prefetch(message)
             {
                 self.lines.prefetch(shared);
             }
-            self.deliver(node, to);
+            dispatch.deliver(HARDWARE, to, message, self.now);
         }
-        sends.clear();
-        self.hardware_outbox.sends = sends;
+        self.hardware_outbox.sends.clear();
     }
 
     /// Wakes a stage now: something happens to it that no stage brings about.
@@ -516,27 +403,27 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     }
     /// What each stage did, in the order of the plan.
     pub fn stages(&self) -> impl Iterator<Item = StageUsage> + '_ {
-        self.seats.iter().enumerate().map(|(index, seat)| {
+        self.dispatch.seats.iter().enumerate().map(|(index, seat)| {
             let (transfers, fetches) = self.lines.taken(index);
             StageUsage { busy: seat.busy, transfers, fetches, ..seat.usage }
         })
     }
     /// A stage, to be looked at.
     pub fn stage(&self, id: StageId) -> &dyn Stage<V> {
-        &*self.seats[id.index()].stage
+        &*self.dispatch.seats[id.index()].stage
     }
     /// The same, for whoever takes something out of a stage when the power is cut.
     pub fn stage_mut(&mut self, id: StageId) -> &mut dyn Stage<V> {
-        &mut *self.seats[id.index()].stage
+        &mut *self.dispatch.seats[id.index()].stage
     }
     /// Ends the run here and keeps one stage of it.
     pub fn into_stage(mut self, id: StageId) -> Box<dyn Stage<V>> {
-        self.seats.swap_remove(id.index()).stage
+        self.dispatch.seats.swap_remove(id.index()).stage
     }
     /// What each core did.
     pub fn cores(&self) -> impl Iterator<Item = CoreUsage> + '_ {
-        let of = |core: usize| self.seats.iter().filter(move |seat| usize::from(seat.core) == core);
-        self.cores.usages(self.now).enumerate().map(move |(core, usage)| CoreUsage {
+        let of = |core: usize| self.dispatch.seats.iter().filter(move |seat| usize::from(seat.core) == core);
+        self.dispatch.cores.usages(self.now, self.processor.core_slot).enumerate().map(move |(core, usage)| CoreUsage {
             threads_active: usage.threads_active + of(core).map(|seat| seat.busy).sum(),
             slots: of(core).map(|seat| seat.usage.slots).sum(),
             ..usage

@@ -12,28 +12,24 @@ pub(crate) const SPAN: usize = 4;
 /// what is set behind it, and what is set to what it was, needs none.
 #[derive(Debug)]
 pub(crate) struct Timetable {
-    at: Box<[[Time; SPAN]]>,
     spans: Box<[Groups]>,
     first: (usize, Time),
 }
 
-/// A span of groups: the earliest time in each, and whose it is.
+/// A span of groups: the times of their sources, the earliest time in each group, and whose it is.
 #[derive(Clone, Copy, Debug)]
 struct Groups {
-    at: [Time; SPAN],
+    at: [[Time; SPAN]; SPAN],
+    least: [Time; SPAN],
     sources: [usize; SPAN],
 }
 
 impl Timetable {
     /// Sources numbered from zero, none of them due.
     pub(crate) fn new(sources: usize) -> Self {
-        let groups = sources.div_ceil(SPAN).max(1);
-        let none = Groups { at: [Time::NEVER; SPAN], sources: [0; SPAN] };
-        Timetable {
-            at: vec![[Time::NEVER; SPAN]; groups].into(),
-            spans: vec![none; groups.div_ceil(SPAN)].into(),
-            first: (0, Time::NEVER),
-        }
+        let none = Groups { at: [[Time::NEVER; SPAN]; SPAN], least: [Time::NEVER; SPAN], sources: [0; SPAN] };
+        let spans = vec![none; sources.div_ceil(SPAN * SPAN).max(1)].into();
+        Timetable { spans, first: (0, Time::NEVER) }
     }
 
     /// The source that is due first, and when; [`Time::NEVER`] where none is.
@@ -45,15 +41,15 @@ impl Timetable {
     /// Changes when a source is due; [`Time::NEVER`] takes it out.
     #[inline(always)]
     pub(crate) fn set(&mut self, source: usize, at: Time) {
-        let group = source / SPAN;
-        let times = &mut self.at[group];
+        let span = &mut self.spans[source / (SPAN * SPAN)];
+        let group = source / SPAN % SPAN;
+        let times = &mut span.at[group];
         if std::mem::replace(&mut times[source % SPAN], at) == at {
             return;
         }
         let (place, least) = earliest(times);
-        let span = &mut self.spans[group / SPAN];
-        span.at[group % SPAN] = least;
-        span.sources[group % SPAN] = group * SPAN + place;
+        span.least[group] = least;
+        span.sources[group] = source - source % SPAN + place;
         if source == self.first.0 {
             self.search();
         } else if at < self.first.1 || at == self.first.1 && source < self.first.0 {
@@ -65,13 +61,13 @@ impl Timetable {
     fn search(&mut self) {
         // Few sources make one span, which needs no comparison with others.
         if let [span] = &*self.spans {
-            let (place, least) = earliest(&span.at);
+            let (place, least) = earliest(&span.least);
             self.first = (span.sources[place], least);
             return;
         }
         let mut first = (0, Time::NEVER);
         for span in &self.spans {
-            let (place, least) = earliest(&span.at);
+            let (place, least) = earliest(&span.least);
             first.0 = if least < first.1 { span.sources[place] } else { first.0 };
             first.1 = first.1.min(least);
         }
