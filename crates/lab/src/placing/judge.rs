@@ -126,9 +126,9 @@ impl<'a> Judge<'a> {
             let mut resources = bounds.iter().filter_map(|bound| bound["resource"].as_str());
             judged.limits.push(resources.clone().next().unwrap_or_default().to_owned());
             judged.tightest.extend(resources.find_map(|resource| group_of(resource, groups)));
+            let iops = ran[0][phase]["iops"].as_f64().expect("every summary has it");
             for (takes, group) in judged.takes.iter_mut().zip(groups) {
                 let figure = |key: &str| ran[0][phase]["groups"][group][key].as_f64().unwrap_or_default();
-                let iops = ran[0][phase]["iops"].as_f64().unwrap_or_default();
                 *takes = takes.max(figure("threads") * figure("utilisation") / iops.max(1.0));
             }
         }
