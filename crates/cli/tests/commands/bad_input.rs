@@ -23,6 +23,16 @@ const REFUSED: &[(&[&str], &[&str])] = &[
         &["run", "--workload", "randraed"],
         &["--workload: workload.phases is \"randraed\"; expected workload files or one of randread"],
     ),
+    (
+        &["run", "--architecture", "naive", "--set", "lock.forwarding=true"],
+        &[
+            "--set: lock.forwarding is true; expected false: the threads of this architecture look for ranges themselves",
+        ],
+    ),
+    (
+        &["run", "--architecture", "pipessd", "--set", "firmware.mapping=1:8"],
+        &["--set: firmware.mapping is \"1:8\"; expected page: this architecture has no other"],
+    ),
     (&["run", "--threads", "nvmq"], &["--threads: threads is nvmq; expected GROUP=N"]),
     (&["run", "--threads", "nvmw=3"], &["did you mean threads.nvmq?"]),
     (&["run", "--threads", "nvmq=0"], &["threads.nvmq is 0; expected 1 to 128"]),

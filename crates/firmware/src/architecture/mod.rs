@@ -59,6 +59,9 @@ pub enum DrawError {
     /// The mapping is one that the architecture does not have.
     #[error("the architecture has page mapping only")]
     PageMappingOnly,
+    /// Its threads look for locked ranges themselves, so that no thread tells owners in which order they are to serve.
+    #[error("the architecture has no ILOCK thread that could forward")]
+    NoForwarding,
     /// The placement does not fit.
     #[error(transparent)]
     Placement(#[from] PlacementError),

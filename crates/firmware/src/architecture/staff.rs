@@ -201,6 +201,9 @@ impl Staff {
         materials: Materials,
         prepare: &mut dyn FnMut(&mut Tables),
     ) -> Result<Drawing, DrawError> {
+        if materials.settings.lock.forwarding && self.sharers(Part::Ilock).is_some() {
+            return Err(DrawError::NoForwarding);
+        }
         let mut plan = Blueprint::default();
         let mut tables = Tables::new(&mut plan.memory, &materials.drive, &materials.settings);
         check_room(&materials, &tables)?;
@@ -366,7 +369,7 @@ impl Site<'_> {
             let nvmq = connect(plan, slot, &groups.nvmq, 2 * bounds.commands);
             let joins = connect(plan, slot, &groups.nvmq, 2 * bounds.commands);
             let (queues, lock) = (materials.drive.shape().queues, materials.settings.lock);
-            let ilock = Ilock::new(index as u8, nvmq, joins, lock, queues);
+            let ilock = Ilock::new(index as u8, nvmq, joins, lock, !groups.shares, queues);
             crew.seat(slot, Part::Ilock, ilock);
         }
     }

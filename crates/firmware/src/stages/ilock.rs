@@ -1,9 +1,9 @@
 //! ILOCK: index locks over ranges of logical pages (DeepFlash §4.2, §5.2). The paper's firmware holds them in an ordered tree, which is
 //! what the work on them is priced as; here they stand in chains by lock region, which finds the same ranges faster.
 //!
-//! A request for a free range makes the asking NVMQ thread its owner. A request for a held range waits, or, with forwarding,
-//! is sent on to the owner, unless that has far more to do than who asks; where it reaches beyond what is held, what the owner holds
-//! grows. A node lives until its owner has given back every grant and forward that was counted on it, so an owner can release while a
+//! A request for a free range makes the asking NVMQ thread its owner. A request for a range that another thread holds waits, or, with
+//! forwarding, is sent on to the owner, unless that has far more to do than who asks; where it reaches beyond what is held, what the
+//! owner holds grows. A thread never waits for itself: what it asks for beside its own range joins that. A node lives until its owner has given back every grant and forward that was counted on it, so an owner can release while a
 //! forward is still on its way to it.
 //!
 //! Order: the requests of one submission queue are admitted in the order of their tickets. A request that arrives before its
@@ -24,6 +24,8 @@ pub(crate) struct Ilock {
     nvmq: Vec<Address<LockReply>>,
     joins: Vec<Address<LockJoin>>,
     settings: LockSettings,
+    /// Whether a thread hears the answers in the order in which they were given: not where several threads run this part.
+    in_order: bool,
     /// The commands that each NVMQ thread had under way when it was last heard of.
     under_way: Vec<u16>,
     held: HeldRanges,
@@ -40,12 +42,13 @@ impl Accepts<LockSkip> for Ilock {}
 impl Accepts<LockRelease> for Ilock {}
 
 impl Ilock {
-    /// Thread `thread` of the group.
+    /// Thread `thread` of the group; `in_order` is false where several threads run it.
     pub(crate) fn new(
         thread: u8,
         nvmq: Vec<Address<LockReply>>,
         joins: Vec<Address<LockJoin>>,
         settings: LockSettings,
+        in_order: bool,
         queues: u32,
     ) -> Self {
         let next_ticket = vec![0; queues as usize + 1];
@@ -55,6 +58,7 @@ impl Ilock {
             nvmq,
             joins,
             settings,
+            in_order,
             held: HeldRanges::new(settings.unit),
             waiting: VecDeque::new(),
             next_ticket,
@@ -63,7 +67,7 @@ impl Ilock {
     }
 
     /// Admits a ticket, and the early ones whose turn it makes.
-    fn in_order(&mut self, turn: &mut Turn<'_>, queue: QueueId, ticket: u32, request: Option<&LockRequest>) {
+    fn in_turn(&mut self, turn: &mut Turn<'_>, queue: QueueId, ticket: u32, request: Option<&LockRequest>) {
         if ticket == NO_TICKET {
             self.admit(turn, request.expect("only requests come without a ticket"));
             return;
@@ -96,19 +100,19 @@ impl Ilock {
         }
     }
 
-    /// Whether a request need not wait for the last range that it meets, because its owner can serve it: what lies before is free.
+    /// Whether a request need not wait for the last range that it meets, because its owner can serve it: who asks, or with forwarding
+    /// another. What lies before is free. Those under one range go by the order of the answers, which there must be.
     fn may_share(&self, request: &LockRequest, met: Met) -> bool {
-        self.settings.forwarding
-            && !request.waits
-            && met.alone
-            && self.has_time(self.held.owner(met.number), request.nvmq)
+        let owner = self.held.owner(met.number);
+        let served_there = owner == request.nvmq || self.settings.forwarding && self.has_time(owner, request.nvmq);
+        self.in_order && !request.waits && met.alone && served_there
     }
 
     /// Whether an owner has not so much more to do than who asks that a request had better wait. An owner that is behind keeps its ranges
     /// longer, so that more requests meet them: if all were forwarded, the slowest thread would come to own whatever is hot.
     fn has_time(&self, owner: u8, asker: u8) -> bool {
         let under_way = |thread: u8| u32::from(self.under_way[usize::from(thread)]);
-        owner == asker || under_way(owner) < under_way(asker) + u32::from(self.settings.forwarding_lead)
+        under_way(owner) < under_way(asker) + u32::from(self.settings.forwarding_lead)
     }
 
     /// Sends a request on to the owner of a range that it meets; where it reaches beyond that, the range grows.
@@ -183,8 +187,8 @@ impl Ilock {
 impl Stage<Firmware> for Ilock {
     fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
         match message {
-            Message::LockRequest(request) => self.in_order(turn, request.key.queue(), request.ticket, Some(&request)),
-            Message::LockSkip(skip) => self.in_order(turn, skip.key.queue(), skip.ticket, None),
+            Message::LockRequest(request) => self.in_turn(turn, request.key.queue(), request.ticket, Some(&request)),
+            Message::LockSkip(skip) => self.in_turn(turn, skip.key.queue(), skip.ticket, None),
             Message::LockRelease(release) => self.release(turn, release),
             other => unreachable!("ILOCK was sent {other:?}"),
         }

@@ -295,6 +295,9 @@ impl Resolved {
                 from.refuse(key, format!("a value that leaves the firmware room: {error}"))
             }
             DrawError::PageMappingOnly => from.refuse("firmware.mapping", "page: this architecture has no other"),
+            DrawError::NoForwarding => {
+                from.refuse("lock.forwarding", "false: the threads of this architecture look for ranges themselves")
+            }
             DrawError::Placement(error) => from.refuse("platform.cores", error.to_string()),
         }
     }

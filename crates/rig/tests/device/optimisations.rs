@@ -63,6 +63,18 @@ fn forwarding_and_small_units_spare_the_wait_for_a_range() {
     assert!(fine < coarse / 2, "1 MiB {coarse}, a page {fine}");
 }
 
+#[test]
+fn a_thread_does_not_wait_for_a_range_of_its_own() {
+    let waits = |queues| {
+        let mut device = deepflash();
+        (device.settings.queues, device.settings.lock.forwarding) = (queues, false);
+        run(&device, 0.0, 2048, 4096).locks.expect("it locks").waits
+    };
+    // The one queue is one thread's, or every thread's.
+    let (own, every) = (waits(QueueAllocation::Static), waits(QueueAllocation::Dynamic));
+    assert!(own == 0 && every > 1_000, "its own {own}, of every thread {every}");
+}
+
 /// Where all that is asked for lies in a few ranges, the slowest owner would keep what it has and be forwarded ever more.
 #[test]
 fn an_owner_that_is_behind_is_forwarded_no_more() {

@@ -29,7 +29,7 @@ const FOUND: &[(Mutation, u64, u64)] = &[
     (Mutation::ReuseBeforeCheckpoint, 48, 16),
     (Mutation::DropCheckpointTail, 16, 16),
     (Mutation::CommitUnfenced, 424, 16),
-    (Mutation::TrustTornCheckpoint, 0, 16),
+    (Mutation::TrustTornCheckpoint, 16, 16),
     (Mutation::MisdirectRead, 0, 16),
     (Mutation::KeepReplacedNumber, 336, 16),
     (Mutation::FillBadGroup, 0, 16),
