@@ -32,7 +32,7 @@ pub struct StageUsage {
 
 /// What happens next.
 enum Event {
-    /// A turn may be over on a core.
+    /// A turn is over on a core.
     Core(u16),
     /// What cores have sent to hardware arrives.
     Outward,
@@ -257,13 +257,11 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         self.account(stage, cost);
     }
 
-    /// A turn may be over on a core: what it leaves behind leaves.
+    /// A turn is over on a core: what it leaves behind leaves.
     #[inline(always)]
     fn on_core(&mut self, home: u16) {
         let now = self.now;
-        let Some((thread, stage, turn)) = self.dispatch.cores.get(home).finish(now) else {
-            return self.dispatch.cores.schedule(home, now);
-        };
+        let (thread, stage, turn) = self.dispatch.cores.get(home).finish(now);
         let TurnUnderWay { arrived, started, subject, .. } = turn;
         self.probe.turn(&TurnRecord { stage, arrived, started, ended: now }, subject);
         let outbox = &mut self.outboxes[stage.index()];
