@@ -3,8 +3,9 @@
 //!
 //! A request for a free range makes the asking NVMQ thread its owner. A request for a range that another thread holds waits, or, with
 //! forwarding, is sent on to the owner, unless that has far more to do than who asks; where it reaches beyond what is held, what the
-//! owner holds grows. A thread never waits for itself: what it asks for beside its own range joins that. A node lives until its owner has given back every grant and forward that was counted on it, so an owner can release while a
-//! forward is still on its way to it.
+//! owner holds grows. A thread waits for itself only with a command that needs two locks; what else it asks for joins its own range.
+//! A node lives until its owner has given back every grant and forward that was counted on it, so an owner can release while a forward
+//! is still on its way to it.
 //!
 //! Order: the requests of one submission queue are admitted in the order of their tickets. A request that arrives before its
 //! predecessor, because another thread took it, is kept until the gap is closed.
