@@ -30,7 +30,7 @@ use mio::net::{UnixListener, UnixStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use nvme::{HostMemory, Transport};
 use std::io;
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -67,11 +67,22 @@ pub enum DoorbellPath {
     Sent,
 }
 
+/// What tells a file from all others: its device, and its number there.
+type FileId = (u64, u64);
+
+/// The file at a path, if there is one.
+fn file_at(path: &Path) -> io::Result<FileId> {
+    let found = path.symlink_metadata()?;
+    Ok((found.dev(), found.ino()))
+}
+
 /// A socket that a virtual machine's monitor connects to.
 pub struct VfioUser {
     poll: Poll,
     listener: UnixListener,
     path: PathBuf,
+    /// The file that the socket is at its path.
+    file: FileId,
     doorbells: DoorbellPath,
     trust: Trust,
     /// Where the drive finds its guest's memory.
@@ -99,13 +110,14 @@ impl VfioUser {
             }
             let mut listener = UnixListener::bind(path)?;
             poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-            Ok(listener)
+            Ok((listener, file_at(path)?))
         };
-        let listener = listen().map_err(|error| ServeError::Socket { path: path.to_owned(), error })?;
+        let (listener, file) = listen().map_err(|error| ServeError::Socket { path: path.to_owned(), error })?;
         Ok(VfioUser {
             poll,
             listener,
             path: path.to_owned(),
+            file,
             doorbells,
             trust,
             window: Arc::default(),
@@ -129,8 +141,10 @@ impl VfioUser {
 
 impl Drop for VfioUser {
     fn drop(&mut self) {
-        // What is left of it would keep the next one from listening; where it is gone already, so much the better.
-        let _ = std::fs::remove_file(&self.path);
+        // What is left of it would keep the next one from listening. Where it is gone already, what is there is another drive's.
+        if file_at(&self.path).is_ok_and(|found| found == self.file) {
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 }
 

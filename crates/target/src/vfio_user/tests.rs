@@ -12,6 +12,19 @@ fn attended(name: &str) -> (Loop, std::os::unix::net::UnixStream) {
     (Loop::new(server, open_to_all(settings()), Arc::new(Plain::new()), SHAPE).expect("memory to share"), stream)
 }
 
+#[test]
+fn a_drive_that_ends_leaves_the_socket_of_another_at_its_path_alone() {
+    let path = std::env::temp_dir().join(format!("flashloom-taken-{}", std::process::id()));
+    let listen = || VfioUser::listen(&path, DoorbellPath::Sent, Trust::Seals, SHAPE.pairs).expect("a free path");
+    let first = listen();
+    std::fs::remove_file(&path).expect("it is there");
+    let second = listen();
+    drop(first);
+    std::os::unix::net::UnixStream::connect(&path).expect("the second listens");
+    drop(second);
+    assert!(!path.exists(), "it is its own");
+}
+
 /// Turns that may wait are those of a drive that is idle.
 #[test]
 fn figures_are_published_where_no_turn_may_wait() {
