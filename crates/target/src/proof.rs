@@ -2,13 +2,48 @@
 
 use crate::port::Gathered;
 use crate::session::{Kind, Session, World};
+use crate::subsystem::ConnectionId;
 use nvme::Movement;
 use nvme::spec::dhchap;
 use nvme::spec::fabrics::{Authentication, FabricsCommand};
 use nvme::spec::{Status, Submission};
+use units::{Span, Time};
 
 /// Longest message about who a host is, or room for one: a value of the largest group and two of the longest hash fit.
 const PROOF_MAX: u32 = 8 << 10;
+
+/// Powers of large numbers take a while, of the thread that serves all hosts: it is at most one part of so many that goes to them.
+const PARTS: u64 = 5;
+
+/// When messages about who hosts are may be worked on.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    /// When the last was that cost something, and on which connection.
+    last: Option<(Time, ConnectionId)>,
+    /// When the first of those that wait may be.
+    pub(crate) due: Option<Time>,
+}
+
+impl Pace {
+    /// Whether a message that costs so much may be worked on: as late as is fair to I/O after the last. So one of a small group, as real
+    /// hosts have, does not wait for what others do in large ones.
+    fn admits(&mut self, connection: ConnectionId, cost: Span, now: Time) -> bool {
+        let due = self.last.map_or(now, |(last, _)| last + cost * PARTS);
+        if now < due {
+            self.due = Some(self.due.map_or(due, |first| first.min(due)));
+            return false;
+        }
+        if cost > Span::ZERO {
+            self.last = Some((now, connection));
+        }
+        true
+    }
+
+    /// The connection that has its turn first: however many wait, and however often one comes, each is the first some time.
+    pub(crate) fn first(&self) -> ConnectionId {
+        self.last.map_or(0, |(_, connection)| connection + 1)
+    }
+}
 
 impl Session {
     /// The same for a command by which hosts prove who they are, if it is one and they have to.
@@ -27,15 +62,13 @@ impl Session {
         Some(if is_sound { Ok((kind, movement(units::Bytes(bytes.into())))) } else { Err(Status::INVALID_FIELD) })
     }
 
-    /// Hears what the host says of who it is. Powers of large numbers take a while, of the thread that serves all hosts: it is at most a
-    /// fifth that goes to them.
+    /// Hears what the host says of who it is, when there is time for it.
     pub(crate) fn prove(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission, data: Gathered) {
-        if world.now < world.subsystem.proves_from {
+        let dialogue = self.dialogue.as_mut().expect("it was classified as one");
+        if !world.subsystem.proofs.admits(self.connection, dialogue.cost(data.bytes()), world.now) {
             return self.postpone(tag, data);
         }
-        let dialogue = self.dialogue.as_mut().expect("it was classified as one");
         dialogue.take(data.bytes());
-        world.subsystem.proves_from = world.now + dialogue.take_spent() * 5;
         self.is_ending |= dialogue.has_failed();
         self.return_tag(tag);
         self.respond(submission.command_id(), 0, Status::SUCCESS);
@@ -57,7 +90,7 @@ impl Session {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::auth::{Keys, KnownHost, Pair, Secret};
     use crate::port::{Line, Port};
@@ -70,7 +103,7 @@ mod tests {
     use std::sync::Arc;
     use units::{Span, Time};
 
-    const HOST: &str = "nqn.2026-11.org.flashloom:known";
+    pub(crate) const HOST: &str = "nqn.2026-11.org.flashloom:known";
 
     /// A command capsule with its data.
     fn capsule(command: Submission, data: &[u8]) -> Vec<u8> {
@@ -81,11 +114,11 @@ mod tests {
         [&unit, data].concat()
     }
 
-    /// Begins a conversation in the largest group.
-    fn negotiation() -> Vec<u8> {
+    /// Begins a conversation in a group.
+    pub(crate) fn negotiation(group: u8) -> Vec<u8> {
         let (mut head, mut offer) = (Negotiate::default(), Offer::default());
         head.set_kind(COMMON).set_id(message::NEGOTIATE).set_offers(1);
-        offer.set_protocol(1).set_hash_count(1).set_hashes([1; 30]).set_group_count(1).set_groups([5; 30]);
+        offer.set_protocol(1).set_hash_count(1).set_hashes([1; 30]).set_group_count(1).set_groups([group; 30]);
         let message = [head.as_bytes(), offer.as_bytes()].concat();
         let security = Authentication {
             protocol: dhchap::PROTOCOL,
@@ -95,26 +128,36 @@ mod tests {
         capsule(Submission::authentication_send(security), &message)
     }
 
-    #[test]
-    fn powers_leave_most_of_the_time_to_other_hosts() {
+    /// The keys of one host.
+    pub(crate) fn keys() -> Keys {
         let secrets = Pair {
             host: Secret::parse("DHHC-1:00:ia6zGodOr4SEG0Zzaw398rpY0wqipUWj4jWjUh4HWUz6aQ2n:").expect("a secret"),
             controller: None,
         };
         let mut keys = Keys::default();
         keys.admit(HOST.into(), KnownHost { secrets: Some(secrets), tls: None });
-        let mut port = Port::new(Arc::new(Plain::new()), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
-        let mut subsystem = Subsystem::new(open_to_all(settings()), &mut port);
-        subsystem.settings.keys = Some(keys);
+        keys
+    }
+
+    /// What that host begins with, to a subsystem of this name.
+    pub(crate) fn greeting(subsystem: &str) -> Vec<u8> {
         let field = |text: &str| std::array::from_fn(|at| text.as_bytes().get(at).copied().unwrap_or(0));
         let mut record = ConnectRecord::default();
-        record.set_controller(ANY_CONTROLLER).set_host(field(HOST));
-        record.set_subsystem(field(&subsystem.settings.controller.subsystem));
+        record.set_controller(ANY_CONTROLLER).set_host(field(HOST)).set_subsystem(field(subsystem));
         let connect = Connect { format: 0, queue: 0, last_entry: 31, without_flow_control: false, keep_alive_ms: 0 };
         let mut greeting = vec![0; 128];
         (greeting[2], greeting[4]) = (128, 128);
         greeting.extend(capsule(Submission::connect(connect), record.as_bytes()));
-        let mut sessions = [0, 1].map(|at| Session::new(at, "127.0.0.1:4420".parse().expect("an address")));
+        greeting
+    }
+
+    #[test]
+    fn powers_leave_most_of_the_time_to_other_hosts() {
+        let mut port = Port::new(Arc::new(Plain::new()), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
+        let mut subsystem = Subsystem::new(open_to_all(settings()), &mut port);
+        subsystem.settings.keys = Some(keys());
+        let greeting = greeting(&subsystem.settings.controller.subsystem);
+        let mut sessions = [0, 1, 2].map(|at| Session::new(at, "127.0.0.1:4420".parse().expect("an address")));
         let mut now = Time::ZERO;
         // What comes back of what comes in.
         let mut turn = |session: &mut Session, now: Time, bytes: &[u8]| {
@@ -127,14 +170,19 @@ mod tests {
             session.sent(answered);
             answered
         };
-        let [first, second] = &mut sessions;
+        let [first, second, third] = &mut sessions;
         assert_eq!(turn(first, now, &greeting), 128 + 24);
         assert_eq!(turn(second, now, &greeting), 128 + 24);
-        assert_eq!(turn(first, now, &negotiation()), 24);
-        assert_eq!(turn(second, now, &negotiation()), 0, "it waits");
+        assert_eq!(turn(third, now, &greeting), 128 + 24);
+        assert_eq!(turn(first, now, &negotiation(5)), 24);
+        assert_eq!(turn(second, now, &negotiation(5)), 0, "it waits");
         now += Span::from_millis(99);
         assert_eq!(turn(second, now, &[]), 0, "20 ms were spent a moment ago");
         now += Span::from_millis(1);
         assert_eq!(turn(second, now, &[]), 24);
+        now += Span::from_millis(6);
+        assert_eq!(turn(third, now, &negotiation(1)), 0, "1.25 ms are to be spent");
+        now += Span::from_millis(1);
+        assert_eq!(turn(third, now, &[]), 24, "and not as much as before");
     }
 }

@@ -205,8 +205,7 @@ impl Loop {
                 (!connection.session.output().is_empty()).then(|| connection.took + to_take)
             }
         });
-        let proves = Some(self.subsystem.proves_from).filter(|at| *at > self.now());
-        waits.chain(self.subsystem.next_expiry()).chain(proves).min()
+        waits.chain(self.subsystem.next_expiry()).chain(self.subsystem.proofs.due).min()
     }
 
     /// Does what there is to do; whether there was anything. What has time is done now and then, or where `is_quiet`.
@@ -236,8 +235,10 @@ impl Loop {
             self.subsystem.watch(now);
         }
         did |= self.reap(now);
-        for at in 0..self.connections.len() {
-            did |= self.serve(at, now);
+        self.subsystem.proofs.due = None;
+        let (first, count) = (self.subsystem.proofs.first(), self.connections.len());
+        for turn in 0..count {
+            did |= self.serve((first + turn) % count, now);
         }
         self.port.ring();
         if tends {

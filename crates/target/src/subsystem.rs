@@ -9,6 +9,7 @@ use crate::metrics::Figures;
 use crate::orphan::{Host, Orphan, Transition};
 use crate::pages::PAGES;
 use crate::port::{Moved, Port, QueuePair};
+use crate::proof::Pace;
 use crate::rest::KeepShutDown;
 use crate::room::{HasRoom, Room};
 use crate::served::Served;
@@ -129,8 +130,7 @@ pub(crate) struct Subsystem {
     pub(crate) looked_at: Time,
     /// How often hosts had the drive looked at since.
     pub(crate) looks: u32,
-    /// From when on a message about who a host is is worked on again.
-    pub(crate) proves_from: Time,
+    pub(crate) proofs: Pace,
     next_controller: u16,
     pub(crate) own: QueuePair,
     /// The namespaces of all controllers.
@@ -176,7 +176,7 @@ impl Subsystem {
             drive: DriveHealth::NEW,
             looked_at: Time::ZERO,
             looks: 0,
-            proves_from: Time::ZERO,
+            proofs: Pace::default(),
             next_controller: 1,
             own,
             flushing: BTreeSet::new(),

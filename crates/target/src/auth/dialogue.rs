@@ -51,8 +51,6 @@ pub(crate) struct Dialogue {
     is_proved: bool,
     /// Conversations begun since the last that proved it.
     beginnings: u32,
-    /// What powers have taken since that was asked for.
-    spent: Span,
 }
 
 /// A message that does not fit, by its explanation.
@@ -63,22 +61,19 @@ impl Dialogue {
     pub(crate) fn new(secrets: Pair, host: &str, subsystem: &str) -> Self {
         let (host, subsystem) = (host.into(), subsystem.into());
         let state = State::Silent;
-        Dialogue {
-            secrets,
-            host,
-            subsystem,
-            state,
-            transaction: 0,
-            outgoing: None,
-            is_proved: false,
-            beginnings: 0,
-            spent: Span::ZERO,
-        }
+        Dialogue { secrets, host, subsystem, state, transaction: 0, outgoing: None, is_proved: false, beginnings: 0 }
     }
 
-    /// What powers have taken since this was asked for, about.
-    pub(crate) fn take_spent(&mut self) -> Span {
-        std::mem::take(&mut self.spent)
+    /// What it takes to work on a message, about: a power of a large number, or nothing.
+    pub(crate) fn cost(&self, bytes: &[u8]) -> Span {
+        match (bytes, &self.state) {
+            (_, State::Failed) => Span::ZERO,
+            ([COMMON, message::NEGOTIATE, ..], _) if self.beginnings < BEGINNINGS_MAX => {
+                choose(bytes).map_or(Span::ZERO, |(_, group)| group.cost())
+            }
+            ([DHCHAP, message::REPLY, ..], State::Challenged(asked)) => asked.group.cost(),
+            _ => Span::ZERO,
+        }
     }
 
     /// It is proved who the host is.
@@ -141,14 +136,7 @@ impl Dialogue {
             return Err(explanation::MESSAGE);
         }
         self.beginnings += 1;
-        let offers = bytes.get(Negotiate::BYTES..).unwrap_or_default().chunks_exact(Offer::BYTES);
-        let mut offers = offers.take(wishes.offers().into()).map(Offer::from_bytes);
-        let offer = offers.find(|offer| offer.protocol() == DH_HMAC_CHAP).ok_or(explanation::PROTOCOL)?;
-        let (hashes, groups) = (offer.hashes(), offer.groups());
-        let among = |list: &[u8], count: u8, id: u8| list.iter().take(count.into()).any(|offered| *offered == id);
-        let hash = HASHES.into_iter().find(|hash| among(&hashes, offer.hash_count(), hash.id()));
-        let group = GROUPS.into_iter().find(|group| among(&groups, offer.group_count(), group.id));
-        let (hash, group) = (hash.ok_or(explanation::HASH)?, group.ok_or(explanation::GROUP)?);
+        let (hash, group) = choose(bytes)?;
         let mut asked = Asked {
             hash,
             group,
@@ -164,7 +152,6 @@ impl Dialogue {
         }
         asked.sequence = u32::from_le_bytes(sequence).max(1);
         let value = group.public(&asked.exponent);
-        self.spent += group.cost();
         let mut head = Challenge::default();
         head.set_kind(DHCHAP).set_id(message::CHALLENGE).set_transaction(self.transaction);
         head.set_length(hash.bytes() as u8).set_hash(hash.id()).set_group(group.id);
@@ -184,7 +171,6 @@ impl Dialogue {
         let parts = bytes.get(Reply::BYTES..whole).filter(|_| is_sound).ok_or(explanation::PAYLOAD)?;
         let (response, parts) = parts.split_at(length);
         let (challenge, value) = parts.split_at(length);
-        self.spent += asked.group.cost();
         let shared = match asked.group.bytes() {
             0 => None,
             _ => Some(asked.group.shared(&asked.exponent, value).ok_or(explanation::PAYLOAD)?),
@@ -212,6 +198,18 @@ impl Dialogue {
         self.state = State::Answered;
         Ok([head.as_bytes(), &response].concat())
     }
+}
+
+/// The hash and the group of a conversation, among those that the host offers as it begins.
+fn choose(bytes: &[u8]) -> Result<(Hash, Group), Refused> {
+    let offers = bytes.get(Negotiate::BYTES..).unwrap_or_default().chunks_exact(Offer::BYTES);
+    let mut offers = offers.take(Negotiate::from_bytes(bytes).offers().into()).map(Offer::from_bytes);
+    let offer = offers.find(|offer| offer.protocol() == DH_HMAC_CHAP).ok_or(explanation::PROTOCOL)?;
+    let (hashes, groups) = (offer.hashes(), offer.groups());
+    let among = |list: &[u8], count: u8, id: u8| list.iter().take(count.into()).any(|offered| *offered == id);
+    let hash = HASHES.into_iter().find(|hash| among(&hashes, offer.hash_count(), hash.id()));
+    let group = GROUPS.into_iter().find(|group| among(&groups, offer.group_count(), group.id));
+    Ok((hash.ok_or(explanation::HASH)?, group.ok_or(explanation::GROUP)?))
 }
 
 /// What both responses of a conversation are made with.

@@ -1,6 +1,7 @@
 //! The loop in turns that a test gives it.
 
 use super::*;
+use crate::proof::tests::{greeting, keys, negotiation};
 use crate::rehearsal::tests::settings;
 use crate::rehearsal::{Plain, SHAPE, open_to_all};
 
@@ -56,4 +57,28 @@ fn hosts_that_vanish_are_found_out_by_the_system() {
     let (idle, every) = (sockopt::tcp_keepidle(socket).unwrap(), sockopt::tcp_keepintvl(socket).unwrap());
     assert_eq!(idle + every * sockopt::tcp_keepcnt(socket).unwrap(), Duration::from_secs(120));
     assert_eq!(sockopt::tcp_user_timeout(socket), Ok(120_000));
+}
+
+/// A message in the largest group holds up the next for a tenth of a second.
+#[test]
+fn hosts_that_prove_who_they_are_take_turns() {
+    let mut attended = attended();
+    attended.subsystem.settings.keys = Some(keys());
+    let greeting = greeting(&attended.subsystem.settings.controller.subsystem);
+    let connect = |conversations: usize| {
+        let mut stream = std::net::TcpStream::connect(attended.server.address()).expect("it listens");
+        stream.write_all(&[&greeting[..], &negotiation(5).repeat(conversations)].concat()).expect("it fits");
+        stream
+    };
+    let hosts = [3, 3, 1].map(connect);
+    for seconds in 1..=3 {
+        pass(&mut attended, seconds);
+        attended.turn(Duration::ZERO).expect("the system lets it poll");
+    }
+    // Each is an ICResp and the responses to Connect and to one message.
+    for mut host in hosts {
+        host.set_nonblocking(true).expect("a socket");
+        let mut answers = [0; 1024];
+        assert_eq!(host.read(&mut answers).expect("answers"), 128 + 2 * 24);
+    }
 }
