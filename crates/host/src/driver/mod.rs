@@ -298,7 +298,7 @@ impl<O: Observe> Driver<O> {
 
     /// Opens the window of the phase once the warm-up is over.
     fn open(&mut self, now: Time) {
-        let (Some(course), Some(phase)) = (&self.course, self.results.phases.last_mut()) else { return };
+        let (Some(course), Some(phase)) = (&mut self.course, self.results.phases.last_mut()) else { return };
         if phase.opened.is_none() && course.is_warm(now) {
             (phase.opened, phase.until) = (Some(now), now);
         }
@@ -483,7 +483,7 @@ impl<O: Observe> Driver<O> {
         let io = self.requests[slot.request as usize].io;
         let status = completion.status();
         if !status.is_success() {
-            self.fail(queue, &slot, &io, status);
+            self.fail(queue, &slot, &io, status, now);
         } else if let Some(ticket) = slot.ticket {
             self.judge(queue, command, &io, &ticket);
         } else if let (Some(since), Some(oracle)) = (slot.flush, self.oracles.get_mut(usize::from(io.device))) {
@@ -499,7 +499,7 @@ impl<O: Observe> Driver<O> {
         }
     }
 
-    fn fail(&mut self, queue: QueueId, slot: &queue::Slot, io: &Io, status: Status) {
+    fn fail(&mut self, queue: QueueId, slot: &queue::Slot, io: &Io, status: Status, now: Time) {
         if let Some(ticket) = slot.ticket {
             self.oracles[usize::from(io.device)].failed(&ticket);
         }
@@ -513,8 +513,8 @@ impl<O: Observe> Driver<O> {
             [Status::WRITE_FAULT, Status::UNRECOVERED_READ].iter().any(|media| (status.0 ^ media.0) & 0x7ff == 0);
         if self.settings.media_errors && is_media {
             self.requests[slot.request as usize].failed += slot.sectors;
-            let is_late = self.course.as_ref().is_some_and(Course::is_counted);
-            let phase = self.results.phases.last_mut().filter(|phase| phase.opened.is_some() && !is_late);
+            let counts = self.course.as_ref().is_some_and(|course| course.is_counting(now));
+            let phase = self.results.phases.last_mut().filter(|_| counts);
             phase.into_iter().for_each(|phase| phase.media_errors += 1);
             if self.settings.cuts.is_some() {
                 let (kind, device) = (io.kind, io.device);
@@ -544,7 +544,7 @@ impl<O: Observe> Driver<O> {
         let Some(course) = &mut self.course else { return };
         let phase = self.results.phases.last_mut().expect("a phase under way has results");
         let (bytes, latency) = (Bytes(u64::from(io.sectors) * SECTOR_BYTES), now.since(arrival));
-        let counted = phase.opened.is_some() && course.counts();
+        let counted = course.counts(now);
         if counted {
             phase.count(io.kind, bytes, latency, now);
         } else {

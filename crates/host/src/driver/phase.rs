@@ -65,6 +65,8 @@ impl Phase {
 pub(super) struct Course {
     phase: Phase,
     began: Time,
+    /// When the warm-up was over.
+    warm: Time,
     next: Option<Io>,
     taken: u64,
     exhausted: bool,
@@ -76,7 +78,7 @@ pub(super) struct Course {
 impl Course {
     pub(super) fn new(phase: Phase, began: Time) -> Course {
         let countable = phase.rounds.filter(Rounds::is_one).and_then(|round| round.ios).unwrap_or(u64::MAX);
-        Course { phase, began, next: None, taken: 0, exhausted: false, completed: 0, countable }
+        Course { phase, began, warm: Time::NEVER, next: None, taken: 0, exhausted: false, completed: 0, countable }
     }
 
     /// Whether no request will come any more.
@@ -118,20 +120,22 @@ impl Course {
         (self.next, self.exhausted, self.countable) = (None, true, 0);
     }
 
-    /// Whether all that counts has completed.
-    pub(super) fn is_counted(&self) -> bool {
-        self.countable == 0
+    /// Whether what completes now counts: not what the same interrupt brings as the end of the warm-up, for no time has passed that
+    /// it could count over.
+    #[inline]
+    pub(super) fn is_counting(&self, now: Time) -> bool {
+        now > self.warm && self.countable > 0
     }
 
-    /// Whether a request that completes after the warm-up counts. After the last that does the phase is over.
+    /// Whether a request that completes now counts. After the last that does the phase is over.
     #[inline]
-    pub(super) fn counts(&mut self) -> bool {
+    pub(super) fn counts(&mut self, now: Time) -> bool {
+        let counts = self.is_counting(now);
         match self.countable {
-            0 => return false,
-            1 => self.stop(),
-            _ => self.countable -= 1,
+            1 if counts => self.stop(),
+            _ => self.countable -= u64::from(counts),
         }
-        true
+        counts
     }
 
     /// Notes a completed request.
@@ -139,9 +143,13 @@ impl Course {
         self.completed += 1;
     }
 
-    /// Whether the warm-up is over.
+    /// Whether the warm-up is over, which it is from now on where nobody asked before.
     #[inline]
-    pub(super) fn is_warm(&self, now: Time) -> bool {
-        self.completed >= self.phase.warm_up_ios && now.since(self.began) >= self.phase.warm_up
+    pub(super) fn is_warm(&mut self, now: Time) -> bool {
+        let is_warm = self.completed >= self.phase.warm_up_ios && now.since(self.began) >= self.phase.warm_up;
+        if is_warm {
+            self.warm = self.warm.min(now);
+        }
+        is_warm
     }
 }

@@ -2,6 +2,8 @@
 //! Which pages of one request come first is up to the world, and with it which are hit and evicted.
 
 use firmware::architecture::ARCHITECTURES;
+use host::{Phase, Rounds};
+use nvme::CoalescingSettings;
 use report::Summary;
 use rig::check::small::{Small, mixed, processor};
 use rig::{Layout, Session, run_on_threads};
@@ -40,5 +42,29 @@ fn both_worlds_count_the_same() {
         // Flash that takes no time leaves the firmware less of it for what it does beside requests.
         let is_some = |real: u64, modelled: u64| real > 0 && real * 10 <= modelled * 11;
         assert!(is_some(real.0, modelled.0) && is_some(real.1, modelled.1), "{name}: {real:?} {modelled:?}");
+    }
+}
+
+/// One interrupt brings many completions, the end of the warm-up among them: what the host counts from there on is what the parts of a
+/// latency are of.
+#[test]
+fn parts_add_up_where_interrupts_are_coalesced() {
+    for &architecture in ARCHITECTURES {
+        let name = architecture.name();
+        let small = Small { architecture, ..Small::default() };
+        let mut device = small.device();
+        device.controller.coalescing = CoalescingSettings { threshold: 255, time: 10 };
+        let rounds = Rounds::one(Some(20), None);
+        let phases = (1..=20).map(|warm_up_ios| Phase {
+            ios: None,
+            rounds,
+            warm_up_ios,
+            ..mixed("mixed", warm_up_ios, small.sectors(), 0)
+        });
+        let mut session = Session::new(&device, "small", processor(), 1, phases.collect(), 0).expect("it can be built");
+        while let Some(summary) = session.next_phase() {
+            let summary = summary.unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(summary.check().is_empty() && summary.simulated_ns > 0, "{name}: {:?}", summary.check());
+        }
     }
 }
