@@ -165,7 +165,8 @@ impl Layered {
         T::read(value, key).map(Some).ok_or_else(|| self.refuse(key, expected()))
     }
 
-    fn of_phase(&self, key: &str, index: usize, count: usize) -> Result<&Value, ConfigError> {
+    /// What a key says of that phase.
+    pub(super) fn of_phase(&self, key: &str, index: usize, count: usize) -> Result<&Value, ConfigError> {
         match &self.setting(key).value {
             Value::List(values) if values.len() == count => Ok(&values[index]),
             Value::List(_) if count == 1 => Err(self.refuse(key, "one value: there is one phase")),

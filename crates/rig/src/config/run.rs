@@ -183,7 +183,7 @@ fn phase(
         queues,
         per_second: from.nth_unless("workload.per_second", "own", index, count)?,
     };
-    recipe.source(&parameters).map_err(|error| unusable(from, &error))?;
+    recipe.source(&parameters).map_err(|error| unusable(from, name, (index, count), &error))?;
     for (key, said) in [("workload.block_bytes", parameters.block), ("workload.alignment_bytes", parameters.alignment)]
     {
         let block = device.format.sectors() * SECTOR_BYTES;
@@ -263,8 +263,10 @@ fn region(from: &Layered, index: usize, count: usize, capacity: u64) -> Result<O
     Ok((length != capacity).then_some(Region { start: Lba(start), sectors: length }))
 }
 
-/// The key behind a field that the workload crate names; a field of the workload's own is the phase's.
-fn unusable(from: &Layered, error: &UnusableParameter) -> ConfigError {
+/// The key behind a field that the workload crate names; what a key leaves to the workload itself is the workload's fault, and a field
+/// that no key stands for is.
+fn unusable(from: &Layered, name: &str, (index, count): (usize, usize), error: &UnusableParameter) -> ConfigError {
+    const PHASES: &str = "workload.phases";
     let key = match error.field.as_str() {
         "block" => "workload.block_bytes",
         "alignment" => "workload.alignment_bytes",
@@ -273,7 +275,11 @@ fn unusable(from: &Layered, error: &UnusableParameter) -> ConfigError {
         "pattern.zipf.theta" => "workload.zipf_theta",
         "arrivals.per_second" => "workload.per_second",
         "region" => "workload.region_bytes",
-        _ => "workload.phases",
+        _ => PHASES,
     };
-    from.refuse(key, format!("{} ({} was {})", error.expected, error.field, error.found))
+    let UnusableParameter { field, found, expected } = error;
+    if key == PHASES || from.of_phase(key, index, count).is_ok_and(|value| value.is_text("own")) {
+        return from.refuse(PHASES, format!("{expected} ({name}: {field} was {found})"));
+    }
+    from.refuse(key, format!("{expected} ({field} was {found})"))
 }

@@ -497,6 +497,21 @@ fn files_of_devices_and_processors_are_checked_like_any_other() {
     std::fs::remove_dir_all(&folder).unwrap();
 }
 
+#[test]
+fn a_field_of_a_workload_file_is_refused_as_its_own() {
+    let path = std::env::temp_dir().join(format!("flashloom-workload-{}.toml", std::process::id()));
+    std::fs::write(&path, "pattern = \"random\"\nread_fraction = 2\nsizes = { fixed_bytes = 4096 }\n").unwrap();
+    let file = path.display().to_string();
+    let of = |layers: Layers| layers.flag("--workload", &file).unwrap().resolve().err().map(|error| error.to_string());
+    let own = of(Layers::new()).unwrap().replace(&file, "w.toml");
+    let expected = "a number from 0 to 1 (w.toml: read_fraction was 2)";
+    assert_eq!(own, format!("--workload: workload.phases is \"w.toml\"; expected {expected}"));
+    assert_eq!(of(Layers::new().set("workload.read_fraction=0.5").unwrap()), None);
+    let said = of(Layers::new().set("workload.read_fraction=3").unwrap()).unwrap();
+    assert!(said.starts_with("--set: workload.read_fraction is 3; expected a number from 0 to 1"), "{said}");
+    std::fs::remove_file(&path).unwrap();
+}
+
 /// Values that no key means, or that some do.
 fn any_value() -> impl Strategy<Value = String> {
     prop_oneof![
