@@ -1,6 +1,7 @@
 //! Collects what the user says and resolves it over the files that it names.
 
 use super::catalogue::Source;
+use super::kept::kept;
 use super::layered::{Layer, Layered, Setting, layer};
 use super::resolved::{Resolved, THREADS_MAX};
 use super::schema::schema;
@@ -166,14 +167,18 @@ impl Layers {
         let Source { name, file, text } = &processor;
         let at = |line| Origin::Processor { name: name.clone(), file: file.clone(), line };
         layered.lay_file("processor", file, layer(file, text, Some("processor"), at)?);
-        layered.lay(firmware_keys::architecture_layer(&layered, architecture)?);
+        let bare = layered.clone();
+        layered.lay(firmware_keys::architecture_layer(&bare, architecture)?);
+        let kept = kept(&user, &chosen, (&bare, &layered), architecture)?;
         if groups.iter().all(|group| architecture.groups().iter().any(|known| known.name == *group)) {
             let threads = chosen.within("run.world_threads", 1, THREADS_MAX)?;
             layered.lay(few_threads(&layered, groups, threads)?);
         }
         layered.lay(user);
         layered.settle_alternatives();
-        Resolved::read(layered, architecture, &device.name, &processor.name)
+        let mut resolved = Resolved::read(layered, architecture, &device.name, &processor.name)?;
+        resolved.kept = kept;
+        Ok(resolved)
     }
 }
 

@@ -13,6 +13,7 @@ mod device;
 mod error;
 mod field;
 mod firmware_keys;
+mod kept;
 mod layered;
 mod layers;
 mod longest;

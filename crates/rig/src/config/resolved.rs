@@ -52,6 +52,8 @@ pub struct Resolved {
     pub audit: bool,
     /// Where a trace of the run goes, if one is wanted.
     pub timeline: Option<PathBuf>,
+    /// What files keep of a device, processor or architecture that flags put another in the place of, in words.
+    pub kept: Vec<String>,
     layered: Layered,
 }
 
@@ -235,6 +237,7 @@ impl Resolved {
             payload,
             precondition,
             seed,
+            kept: Vec::new(),
             layered,
         })
     }
