@@ -48,6 +48,14 @@ pub enum MediaFileError {
         /// What it says.
         error: std::io::Error,
     },
+    /// There is no room for a new one.
+    #[error("{file}: {error}; expected a disk with room for a new media file, and for what hosts will write")]
+    NoRoom {
+        /// The file, which was not made.
+        file: String,
+        /// What the system says.
+        error: std::io::Error,
+    },
     /// Another process has it.
     #[error("{file}: in use by another drive; expected a file of its own")]
     InUse {
@@ -176,8 +184,16 @@ impl MediaFile {
             match Making::begin(path) {
                 Ok(making) => {
                     let file = of(making.file.try_clone().map_err(system)?);
-                    file.format(identity).and_then(|()| making.finish()).map_err(system)?;
-                    return Ok((file, true));
+                    let Err(error) = file.format(identity).and_then(|()| making.finish()) else {
+                        return Ok((file, true));
+                    };
+                    // While it is open it is in use.
+                    drop(file);
+                    making::clean(path);
+                    return Err(match error.kind() {
+                        ErrorKind::StorageFull => MediaFileError::NoRoom { file: name, error },
+                        _ => system(error),
+                    });
                 }
                 Err(Hindrance::IsThere) => {}
                 Err(Hindrance::InUse) => return Err(MediaFileError::InUse { file: name }),

@@ -99,8 +99,12 @@ impl VfioUser {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         let listen = || {
-            let is_socket = path.symlink_metadata().is_ok_and(|found| found.file_type().is_socket());
+            let found = path.symlink_metadata().ok();
+            let is_socket = found.as_ref().is_some_and(|found| found.file_type().is_socket());
             // Files of any other kind refuse connections too, and are somebody's.
+            if found.is_some() && !is_socket {
+                return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file that is no socket is there"));
+            }
             let refuses = || {
                 std::os::unix::net::UnixStream::connect(path)
                     .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)

@@ -25,6 +25,17 @@ fn a_drive_that_ends_leaves_the_socket_of_another_at_its_path_alone() {
     assert!(!path.exists(), "it is its own");
 }
 
+#[test]
+fn a_file_that_is_no_socket_is_named_as_such_and_stays() {
+    let path = std::env::temp_dir().join(format!("flashloom-plain-{}", std::process::id()));
+    std::fs::write(&path, "somebody's").expect("a file");
+    let refused = VfioUser::listen(&path, DoorbellPath::Sent, Trust::Seals, SHAPE.pairs);
+    let said = refused.err().expect("it cannot be listened at").to_string();
+    assert!(said.ends_with("a file that is no socket is there; expected a path where a socket can be made"), "{said}");
+    assert_eq!(std::fs::read_to_string(&path).expect("it is there"), "somebody's");
+    std::fs::remove_file(&path).expect("it is there");
+}
+
 /// Turns that may wait are those of a drive that is idle.
 #[test]
 fn figures_are_published_where_no_turn_may_wait() {
