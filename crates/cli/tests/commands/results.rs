@@ -338,7 +338,9 @@ fn what_requests_wait_for_is_said_to_limit_a_run() {
     let workers = said(&["--architecture", "tradition", "--workload", "mixed"]);
     assert!(workers.contains("The WORKER threads limit this run: each carries one request at a time"), "{workers}");
     assert!(workers.contains("WORKER threads held 100 %") && workers.contains("for the host link; 0"), "{workers}");
-    let locks = said(&["--architecture", "base_deepflash", "--workload", "seqwrite"]);
+    // One stream over all queues: threads meet in ranges that others hold.
+    let one_stream = ["--workload", "seqwrite", "--set", "workload.streams=1"];
+    let locks = said(&[&["--architecture", "base_deepflash"], &one_stream[..]].concat());
     assert!(locks.contains("Requests wait for index locks"), "{locks}");
 }
 
