@@ -12,6 +12,7 @@
 use crate::message::*;
 use crate::policies::trans_of;
 use crate::stages::Answers;
+use crate::stages::marks::Marks;
 use crate::{Firmware, Mutation, Note, Settings, Tables, Turn, Work};
 use prefetch_index::prefetch_index;
 use stage::{Accepts, Address, LineId, Stage};
@@ -51,6 +52,8 @@ pub(crate) struct Cache {
     trans: Vec<Address<TransRequest>>,
     answers: Answers,
     entries: Vec<Entry>,
+    /// The entries that hold something, cached or being evicted: a flush looks at no others.
+    occupied: Marks,
     /// Frames for evictions.
     spares: Vec<u32>,
     /// Requests that wait for an entry's eviction or for a spare frame, in the order they came, each with the place of its entry.
@@ -77,6 +80,7 @@ impl Cache {
         frames: std::ops::Range<u32>,
         spares: std::ops::Range<u32>,
     ) -> Self {
+        let occupied = Marks::new(frames.len());
         let entries = frames.map(|frame| Entry { frame, evicting: NONE, flush: 0 }).collect();
         let (waiting, flushes) = (VecDeque::new(), VecDeque::new());
         let spares = spares.rev().collect();
@@ -88,6 +92,7 @@ impl Cache {
             trans,
             answers,
             entries,
+            occupied,
             spares,
             waiting,
             flushing: None,
@@ -113,9 +118,10 @@ impl Cache {
         (page(word & 0xffff_ffff), page(word >> 32))
     }
 
-    fn set_tag(&self, turn: &mut Turn<'_>, place: usize, cached: Option<Lpn>, evicted: Option<Lpn>) {
+    fn set_tag(&mut self, turn: &mut Turn<'_>, place: usize, cached: Option<Lpn>, evicted: Option<Lpn>) {
         let half = |page: Option<Lpn>| page.map_or(0, |lpn| u64::from(lpn.0) + 1);
         turn.store(&self.tables.tags, self.tag_place(place), half(cached) | half(evicted) << 32);
+        self.occupied.set(place, cached.is_some() || evicted.is_some());
     }
 
     fn ask(&self, turn: &mut Turn<'_>, operation: TransOperation, request: &CacheRequest) {
@@ -371,12 +377,12 @@ impl Cache {
                 true => self.entries.len() / 2,
                 false => self.entries.len(),
             };
-            let mut left = 0;
-            for place in 0..drained {
+            let (mut left, mut next) = (0, self.occupied.next(0));
+            while let Some(place) = next.filter(|place| *place < drained) {
                 let (cached, evicted) = self.tag_unpriced(place);
-                let waits = u8::from(cached.is_some()) + u8::from(evicted.is_some());
-                self.entries[place].flush = waits;
-                left += u32::from(waits > 0);
+                self.entries[place].flush = u8::from(cached.is_some()) + u8::from(evicted.is_some());
+                left += 1;
+                next = self.occupied.next(place + 1);
             }
             if left == 0 || self.settings.has(Mutation::FlushEarly) {
                 self.answer(turn, &request, 0);
@@ -393,9 +399,12 @@ impl Cache {
         if self.flushing.is_none() {
             return;
         }
-        while self.flush_cursor < self.entries.len() && !self.spares.is_empty() {
-            let place = self.flush_cursor;
-            self.flush_cursor += 1;
+        while !self.spares.is_empty() {
+            let Some(place) = self.occupied.next(self.flush_cursor) else {
+                self.flush_cursor = self.entries.len();
+                return;
+            };
+            self.flush_cursor = place + 1;
             if self.entries[place].flush == 0 || self.entries[place].evicting != NONE {
                 continue;
             }

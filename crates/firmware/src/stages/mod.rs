@@ -11,6 +11,7 @@ mod held;
 pub(crate) mod ilock;
 pub(crate) mod layer;
 pub(crate) mod log;
+mod marks;
 pub(crate) mod nvmq;
 pub(crate) mod pipessd;
 pub(crate) mod request;

@@ -4,6 +4,7 @@
 //! sub-request's hit or miss is that of an execution one by one, although nothing waits for the sub-requests before it.
 
 use crate::message::Roadbook;
+use crate::stages::marks::Marks;
 use units::Lpn;
 
 /// A line as the last sub-request that was sent on its way to it will leave it.
@@ -30,14 +31,14 @@ pub(super) enum Leaves {
 /// All lines, direct-mapped: a page's line is its number modulo the lines.
 pub(super) struct Pilot {
     lines: Vec<PilotLine>,
-    /// A bit for each line that is dirty.
-    dirty: Vec<u64>,
+    /// The lines that are dirty.
+    dirty: Marks,
     next: u32,
 }
 
 impl Pilot {
     pub(super) fn new(lines: usize) -> Self {
-        Pilot { lines: vec![PilotLine::default(); lines], dirty: vec![0; lines.div_ceil(64)], next: 1 }
+        Pilot { lines: vec![PilotLine::default(); lines], dirty: Marks::new(lines), next: 1 }
     }
 
     /// The line of a page.
@@ -69,32 +70,19 @@ impl Pilot {
             Leaves::Changed => (lpn.0 + 1, true),
             Leaves::Clean => (line.tag, false),
         };
-        let bit = 1 << (at % 64);
-        if line.dirty {
-            self.dirty[at / 64] |= bit;
-        } else {
-            self.dirty[at / 64] &= !bit;
-        }
+        self.dirty.set(at, line.dirty);
         (id, roadbook)
     }
 
     /// How many lines are dirty.
     pub(super) fn dirty_count(&self) -> u32 {
-        self.dirty.iter().map(|bits| bits.count_ones()).sum()
+        self.dirty.count()
     }
 
     /// The page of the first dirty line from a place on, and the place after it.
     pub(super) fn next_dirty(&self, from: u32) -> Option<(Lpn, u32)> {
-        let mut at = from as usize;
-        while at < self.lines.len() {
-            let bits = self.dirty[at / 64] >> (at % 64);
-            if bits != 0 {
-                let line = at + bits.trailing_zeros() as usize;
-                return Some((Lpn(self.lines[line].tag - 1), line as u32 + 1));
-            }
-            at = (at / 64 + 1) * 64;
-        }
-        None
+        let line = self.dirty.next(from as usize)?;
+        Some((Lpn(self.lines[line].tag - 1), line as u32 + 1))
     }
 }
 
