@@ -2,7 +2,7 @@
 
 use crate::{Shell, bench, calibrate, check, describe, experiment, list, replay, run, serve};
 use clap::{Args, Parser, Subcommand};
-use rig::config::{ConfigError, Layers, Resolved};
+use rig::config::{ConfigError, Layers};
 use std::path::{Path, PathBuf};
 
 /// An open, executable platform for many-core SSD firmware: a complete drive in virtual time, and what it delivers and why.
@@ -257,9 +257,4 @@ pub(crate) const ASKING_KEYS: &[&str] = &[
 /// Says which settings of files and `--set` change nothing here, as [`Layers::said`] found them.
 pub(crate) fn note_idle_keys(shell: &mut Shell<'_>, said: &[String], why: &str) -> std::io::Result<()> {
     said.iter().try_for_each(|said| shell.warn(&format!("note: {said} changes nothing: {why}\n")))
-}
-
-/// Says what files keep of what flags replace, so that a run has the name of the one and figures of the other.
-pub(crate) fn note_kept(shell: &mut Shell<'_>, resolved: &Resolved) -> std::io::Result<()> {
-    resolved.kept.iter().try_for_each(|kept| shell.warn(&format!("note: {kept}\n")))
 }

@@ -1,7 +1,7 @@
 //! `describe`: what a run would be made of, and where each value comes from. Nothing is run.
 
 use crate::Shell;
-use crate::arguments::{Shared, note_kept};
+use crate::arguments::Shared;
 use crate::failure::unusable;
 use crate::picture::{Group, Link, picture};
 use crate::table::table;
@@ -37,8 +37,7 @@ impl DescribeArguments {
         }
         let resolved = self.shared.layers(&files)?.resolve()?;
         let drawing = resolved.draw(&resolved.plan())?;
-        note_kept(shell, &resolved)?;
-        shell.follows(&resolved);
+        shell.follows(&resolved)?;
         let json = shell.json(self.shared.json.as_deref())?;
         let description = Description::of(&resolved, &drawing);
         let text = if self.toml { resolved.to_toml() } else { description.text(shell) };

@@ -1,7 +1,7 @@
 //! `replay`: a drive fed from a recorded trace.
 
 use crate::Shell;
-use crate::arguments::{ASKING_KEYS, Shared, note_idle_keys, note_kept};
+use crate::arguments::{ASKING_KEYS, Shared, note_idle_keys};
 use crate::failure::unusable;
 use crate::run::{Measurement, ROUND_KEYS, check_supported, note_rounds};
 use clap::builder::PossibleValuesParser;
@@ -106,8 +106,7 @@ impl ReplayArguments {
         idle.iter().try_for_each(|(said, why)| note_idle_keys(shell, said, why))?;
         let phase = self.phase(&resolved, &trace)?;
         note_rounds(shell, &self.shared, &rounds, resolved.phases[0].rounds.is_some())?;
-        note_kept(shell, &resolved)?;
-        shell.follows(&resolved);
+        shell.follows(&resolved)?;
         let json = shell.json(self.shared.json.as_deref())?;
         self.introduce(shell, (&recorded, &trace), &namespaces)?;
         let mut device = resolved.plan();

@@ -1,7 +1,7 @@
 //! `run`: a workload on a drive, phase after phase.
 
 use crate::Shell;
-use crate::arguments::{Shared, note_idle_keys, note_kept};
+use crate::arguments::{Shared, note_idle_keys};
 use crate::failure::{is_fault, unusable};
 use crate::output::Output;
 use crate::progress::Progress;
@@ -69,8 +69,7 @@ impl RunArguments {
         if self.then_cut && !matches!(resolved.world, World::Sim) {
             return Err(unusable("--then-cut: expected --world sim; power is cut in virtual time", ""));
         }
-        note_kept(shell, &resolved)?;
-        shell.follows(&resolved);
+        shell.follows(&resolved)?;
         let json = shell.json(self.shared.json.as_deref())?;
         let phases = resolved.phases();
         note_rounds(shell, &self.shared, &rounds, resolved.phases.iter().all(|phase| phase.rounds.is_some()))?;

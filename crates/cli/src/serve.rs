@@ -1,7 +1,7 @@
 //! `serve`: the drive in real time, behind a front end that real hosts connect to.
 
 use crate::Shell;
-use crate::arguments::{ASKING_KEYS, Shared, note_idle_keys, note_kept};
+use crate::arguments::{ASKING_KEYS, Shared, note_idle_keys};
 use crate::failure::unusable;
 use crate::keys::read_keys;
 use crate::run::check_supported;
@@ -123,8 +123,7 @@ impl ServeArguments {
         let resolved = self.resolve(layers)?;
         self.shared.note_idle(shell, IDLE, HOSTS_SAY)?;
         idle.iter().try_for_each(|(said, why)| note_idle_keys(shell, said, why))?;
-        note_kept(shell, &resolved)?;
-        shell.follows(&resolved);
+        shell.follows(&resolved)?;
         let json = shell.json(self.shared.json.as_deref())?;
         let waits = |error| unusable(format!("signals cannot be waited for: {error}"), "");
         // A write beyond the longest file that this process may have is then an error, as on a full disk, and not its end.

@@ -62,9 +62,11 @@ impl<'a> Shell<'a> {
         self.files = Files::of(arguments);
     }
 
-    /// The configuration of this command, before anything is opened to be written.
-    pub(crate) fn follows(&mut self, resolved: &Resolved) {
+    /// The configuration of this command, before anything is opened to be written. Says what its files keep of what flags replace: the
+    /// name would be of the one, and figures of the other.
+    pub(crate) fn follows(&mut self, resolved: &Resolved) -> io::Result<()> {
         self.files.configured(resolved.files_read());
+        resolved.kept.iter().try_for_each(|kept| self.warn(&format!("note: {kept}\n")))
     }
 
     /// From now on it does not end when nobody reads its words any more: there are files to be written.

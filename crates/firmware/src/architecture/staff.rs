@@ -201,7 +201,8 @@ impl Staff {
         materials: Materials,
         prepare: &mut dyn FnMut(&mut Tables),
     ) -> Result<Drawing, DrawError> {
-        if materials.settings.lock.forwarding && self.sharers(Part::Ilock).is_some() {
+        let locks_in_order = self.sharers(Part::Ilock).is_none();
+        if materials.settings.lock.forwarding && !locks_in_order {
             return Err(DrawError::NoForwarding);
         }
         let mut plan = Blueprint::default();
@@ -229,7 +230,7 @@ impl Staff {
         let mut frames = FrameDeal { next: 0 };
         let mut site = Site { drawing: &mut drawing, materials: &materials, groups: &groups, bounds, crew };
         site.install_nvmq(&mut frames);
-        site.install_ilock();
+        site.install_ilock(locks_in_order);
         site.install_cache(&mut frames);
         site.install_trans();
         site.install_background(&mut frames);
@@ -361,7 +362,7 @@ impl Site<'_> {
         }
     }
 
-    fn install_ilock(&mut self) {
+    fn install_ilock(&mut self, in_order: bool) {
         let Site { drawing, materials, groups, bounds, crew } = self;
         let bounds = *bounds;
         let plan = &mut drawing.blueprint;
@@ -369,7 +370,7 @@ impl Site<'_> {
             let nvmq = connect(plan, slot, &groups.nvmq, 2 * bounds.commands);
             let joins = connect(plan, slot, &groups.nvmq, 2 * bounds.commands);
             let (queues, lock) = (materials.drive.shape().queues, materials.settings.lock);
-            let ilock = Ilock::new(index as u8, nvmq, joins, lock, !groups.shares, queues);
+            let ilock = Ilock::new(index as u8, nvmq, joins, lock, in_order, queues);
             crew.seat(slot, Part::Ilock, ilock);
         }
     }

@@ -299,7 +299,7 @@ impl<O: Observe> Driver<O> {
     /// Opens the window of the phase once the warm-up is over.
     fn open(&mut self, now: Time) {
         let (Some(course), Some(phase)) = (&mut self.course, self.results.phases.last_mut()) else { return };
-        if phase.opened.is_none() && course.is_warm(now) {
+        if phase.opened.is_none() && course.begin_to_count(now) {
             (phase.opened, phase.until) = (Some(now), now);
         }
     }

@@ -143,13 +143,11 @@ impl Course {
         self.completed += 1;
     }
 
-    /// Whether the warm-up is over, which it is from now on where nobody asked before.
+    /// Ends the warm-up if it is over, so that what completes from now on counts; whether it is.
     #[inline]
-    pub(super) fn is_warm(&mut self, now: Time) -> bool {
-        let is_warm = self.completed >= self.phase.warm_up_ios && now.since(self.began) >= self.phase.warm_up;
-        if is_warm {
-            self.warm = self.warm.min(now);
-        }
-        is_warm
+    pub(super) fn begin_to_count(&mut self, now: Time) -> bool {
+        let is_over = self.completed >= self.phase.warm_up_ios && now.since(self.began) >= self.phase.warm_up;
+        self.warm = if is_over { now } else { self.warm };
+        is_over
     }
 }
