@@ -73,6 +73,8 @@ pub struct LockSettings {
     pub unit: Bytes,
     /// Whether a request for a held range goes to its owner instead of waiting.
     pub forwarding: bool,
+    /// Whether an NVMQ thread takes no further command while a request of its own for a range is unanswered.
+    pub stalls: bool,
     /// By how many commands an owner may be ahead of who asks, for a request to be forwarded to it.
     pub forwarding_lead: u16,
     /// Where instances share the buffer and the mapping: regions of each, with a lock of its own.

@@ -72,6 +72,7 @@ impl Architecture for BaseDeepFlash {
     fn settle(&self, mut settings: Settings) -> Settings {
         settings.queues = QueueAllocation::Static;
         settings.lock.forwarding = false;
+        settings.lock.stalls = true;
         settings.cache.non_blocking = false;
         settings.cache.bypass = false;
         settings.split = AddressSplit::Plain;

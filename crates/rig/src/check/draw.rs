@@ -53,6 +53,7 @@ impl Draw {
         let lock = LockSettings {
             unit: self.of(&[Bytes::kib(4), Bytes::kib(256), Bytes::mib(1)]),
             forwarding: self.coin(),
+            stalls: false,
             forwarding_lead: self.of(&[1, 16, u16::MAX]),
             regions: self.of(&[1, 2, 4]),
         };
@@ -132,7 +133,10 @@ impl Draw {
         let mut timing = timing();
         let small = Small { architecture, seed, blocks, ..Small::default() };
         let mut device = small.device();
-        device.settings = architecture.settle(self.settings(architecture, &mut timing));
+        let mut settings = self.settings(architecture, &mut timing);
+        // Drawn apart, as tags are.
+        settings.lock.stalls = Draw::new(seed ^ 0x57a1).within(0..=2) == 0;
+        device.settings = architecture.settle(settings);
         device.timing = timing;
         device.drive.format = self.of(&[LbaFormat::B512, LbaFormat::B512, LbaFormat::B4096]);
         device.drive.queues = self.of(&[1, 2, 5, 9]);

@@ -98,7 +98,13 @@ impl Small {
             commands: 64,
             frames: 32,
             page_window: 16,
-            lock: LockSettings { unit: Bytes::kib(256), forwarding: true, forwarding_lead: 16, regions: 2 },
+            lock: LockSettings {
+                unit: Bytes::kib(256),
+                forwarding: true,
+                stalls: false,
+                forwarding_lead: 16,
+                regions: 2,
+            },
             cache: CacheSettings {
                 size: Bytes::mib(2),
                 non_blocking: true,

@@ -24,7 +24,7 @@ const BLANK: Settings = Settings {
     commands: 0,
     frames: 0,
     page_window: 0,
-    lock: LockSettings { unit: Bytes(0), forwarding: false, forwarding_lead: 0, regions: 0 },
+    lock: LockSettings { unit: Bytes(0), forwarding: false, stalls: false, forwarding_lead: 0, regions: 0 },
     cache: CacheSettings { size: Bytes(0), non_blocking: false, bypass: false, spare_frames: 0, lines_per_lock: 0 },
     pipeline: PipelineSettings { poll: Span::ZERO },
     split: AddressSplit::Plain,
@@ -85,6 +85,7 @@ keys! {
     "firmware.mapping" => mapping;
     "lock.unit_bytes" => lock.unit;
     "lock.forwarding" => lock.forwarding;
+    "lock.stalls" => lock.stalls;
     "lock.forwarding_lead" => lock.forwarding_lead;
     "lock.regions" => lock.regions;
     "cache.size_bytes" => cache.size;

@@ -75,6 +75,21 @@ fn a_thread_does_not_wait_for_a_range_of_its_own() {
     assert!(own == 0 && every > 1_000, "its own {own}, of every thread {every}");
 }
 
+/// A thread that stands still for a range keeps commands back which would have met no lock.
+#[test]
+fn a_thread_that_stalls_for_a_range_takes_nothing_meanwhile() {
+    for queues in [QueueAllocation::Static, QueueAllocation::Dynamic] {
+        let iops = |stalls| {
+            let mut device = Small { fill: Fill::Sequential, queues: 4, depth: 16, ..Small::default() }.device();
+            (device.settings.queues, device.settings.lock.forwarding) = (queues, false);
+            device.settings.lock.stalls = stalls;
+            run(&device, 1.0, 64 * 512, 4096).iops
+        };
+        let (goes_on, stalls) = (iops(false), iops(true));
+        assert!(goes_on > 1.1 * stalls, "{queues:?}: goes on {goes_on}, stalls {stalls}");
+    }
+}
+
 /// Where all that is asked for lies in a few ranges, the slowest owner would keep what it has and be forwarded ever more.
 #[test]
 fn an_owner_that_is_behind_is_forwarded_no_more() {

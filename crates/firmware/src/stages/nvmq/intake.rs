@@ -257,7 +257,11 @@ impl Nvmq {
     /// Takes entries from a queue's SQ buffer and starts their commands.
     pub(super) fn on_take(&mut self, turn: &mut Turn<'_>, take: Take) {
         let mut first = None;
-        for _ in 0..take.count {
+        for taken in 0..take.count {
+            if self.stands_still() && first.is_none() {
+                self.put_off.push_back(Take { count: take.count - taken, ..take });
+                return;
+            }
             let head = turn.fetch_add(&self.tables.sq_head, Tables::line(take.queue.index()), 1);
             let place = self.tables.place(take.queue, head);
             turn.spend(Work::ParseCommand);
@@ -280,6 +284,19 @@ impl Nvmq {
             }
         }
         assert!(first.is_none(), "a pair is dealt together");
+    }
+
+    /// Whether this thread waits for ILOCK and takes nothing meanwhile.
+    fn stands_still(&self) -> bool {
+        self.common.settings.lock.stalls && self.unanswered > 0
+    }
+
+    /// Takes what was put off, as far as the thread does not stand still again.
+    pub(super) fn take_put_off(&mut self, turn: &mut Turn<'_>) {
+        while !self.put_off.is_empty() && !self.stands_still() {
+            let take = self.put_off.pop_front().expect("something was put off");
+            self.on_take(turn, take);
+        }
     }
 
     fn start_pair(&mut self, turn: &mut Turn<'_>, first: (Card, Submission), second: (Card, Submission)) {

@@ -84,6 +84,10 @@ pub(crate) struct Nvmq {
     /// What a Copy has read of the page that it writes next, by slot; empty where none has been.
     kept: Vec<Vec<u64>>,
     ranges: OwnedRanges,
+    /// Requests for ranges that ILOCK has not answered.
+    unanswered: u32,
+    /// What was to be taken while the thread stood still for them.
+    put_off: VecDeque<Take>,
     frames: Vec<u32>,
     /// Commands with pages that wait for a frame.
     starving: VecDeque<u16>,
@@ -121,6 +125,8 @@ impl Nvmq {
             slots: Slots::new(tables.slots),
             kept: vec![Vec::new(); tables.slots],
             ranges: OwnedRanges::default(),
+            unanswered: 0,
+            put_off: VecDeque::new(),
             frames: frames.rev().collect(),
             starving: VecDeque::new(),
             served: None,

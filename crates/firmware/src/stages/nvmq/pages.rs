@@ -90,6 +90,7 @@ impl Nvmq {
                 key: command.card.key,
             };
             turn.send(self.ways.locks[thread], request);
+            self.unanswered += 1;
             self.slots.get_mut(slot).segments[index].asked = turn.now();
         }
     }
@@ -111,6 +112,8 @@ impl Nvmq {
             self.publish_activity();
             turn.send(self.ways.forwards[usize::from(reply.owner)], forward);
         }
+        self.unanswered -= 1;
+        self.take_put_off(turn);
     }
 
     /// A command comes here because this thread owns its range.
