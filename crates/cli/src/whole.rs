@@ -329,9 +329,16 @@ impl Shares<'_> {
             waits,
             wait_mean: Some(if waits > 0 { waited / waits as f64 } else { 0.0 }),
             inquiry_mean: (acquires > 0).then(|| inquired / acquires as f64),
+            stalled_mean: self.stalled(),
             line_mean: over_answers(|locks| locks.line_mean),
             turn_mean: over_answers(|locks| locks.turn_mean),
         }
+    }
+
+    /// Threads that stood still for a lock, over all phases.
+    fn stalled(&self) -> Option<f64> {
+        let known = self.phases.iter().filter_map(|(share, phase)| Some(share * phase.locks.as_ref()?.stalled_mean?));
+        Some(known.sum()).filter(|&threads: &f64| threads > 0.0)
     }
 
     fn flash(&self) -> Flash {

@@ -37,6 +37,8 @@ counters! {
     LockWaits,
     /// Picoseconds until these came.
     LockWaitTime,
+    /// Picoseconds in which threads with commands to take stood still for an answer.
+    StoodStill,
     /// Groups of blocks reclaimed.
     Reclaims,
     /// Pages moved for that.
@@ -64,6 +66,7 @@ impl Note {
         match *self {
             // What happens after the answer came is not the lock's doing: how busy the asker is.
             Note::LockAnswered { asked, waited } => locked(arrived.since(asked), waited),
+            Note::StoodStill { since } => add(Counter::StoodStill, at.since(since).picos()),
             Note::StructureLocked { waited } => locked(waited, waited > Span::ZERO),
             Note::CacheLookedUp { hit, write } => {
                 let [hits, misses] = match write {

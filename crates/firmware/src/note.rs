@@ -84,6 +84,11 @@ pub enum Note {
         /// Whether the range was held.
         waited: bool,
     },
+    /// A thread that had commands to take stood still for the answer of a lock, until now.
+    StoodStill {
+        /// From when.
+        since: Time,
+    },
     /// A worker has waited.
     Waited {
         /// For whom.

@@ -67,10 +67,20 @@ fn wait(summary: &Summary) -> Option<(String, f64)> {
     let busy: f64 = summary.groups.iter().map(|(_, group)| group.utilisation * f64::from(group.threads)).sum();
     let work = busy / summary.iops * 1e9;
     let parts = summary.breakdown.iter().filter(|(part, _)| !UNTOLD.contains(part));
-    let parts = parts.map(|(part, time)| (waiting_in(part), time - work));
+    let parts = parts.map(|(part, time)| match part {
+        "fetch" if stands_still(summary) => ("for threads that stand still for index locks".into(), time - work),
+        _ => (waiting_in(part), time - work),
+    });
     let lines = summary.breakdown_queueing.iter().map(|(part, time)| (format!("in line for {part}"), *time));
     let (what, time) = parts.chain(lines).max_by(|(_, a), (_, b)| a.total_cmp(b))?;
     (time >= MOST * latency).then(|| (what, time / latency))
+}
+
+/// Whether the threads that take commands stood still for locks most of the time. Those that no queue is given to take none.
+fn stands_still(summary: &Summary) -> bool {
+    let takers = summary.completions.iter().flat_map(|(_, threads)| threads).filter(|&&taken| taken > 0).count();
+    let stalled = summary.locks.as_ref().and_then(|locks| locks.stalled_mean).unwrap_or(0.0);
+    takers > 0 && stalled >= MOST * takers as f64
 }
 
 /// What requests wait for that wait in a part, as the object of a sentence.

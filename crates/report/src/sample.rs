@@ -87,6 +87,7 @@ fn parts() -> Summary {
             waits: 24_000,
             wait_mean: Some(3_400.0),
             inquiry_mean: Some(120.0),
+            stalled_mean: Some(0.2),
             line_mean: Some(30.0),
             turn_mean: Some(80.0),
         }),

@@ -266,7 +266,10 @@ pub struct Locks {
     /// Mean time to find out whether a range is free, ns: from when the asker's turn has asked until the answer is in its inbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inquiry_mean: Option<f64>,
-    /// Of it, what a request stands in line for the thread that holds the locks, mean, ns. Only where such a thread does nothing else.
+    /// Threads that had commands to take and stood still for an answer instead, on average.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stalled_mean: Option<f64>,
+    /// Of an inquiry, what a request stands in line for the thread that holds the locks, mean, ns. Where that thread does nothing else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_mean: Option<f64>,
     /// Of it, the turn of that thread, mean, ns: it fetches the request, does the work and publishes the answer.
@@ -521,7 +524,7 @@ mod tests {
         ("/cores", "count active_mean utilisation"),
         ("/bounds/0", "resource utilisation iops_bound"),
         ("/cache", "hits misses hit_ratio reads writes read_hit_ratio bypasses evictions"),
-        ("/locks", "acquires waits wait_mean inquiry_mean line_mean turn_mean"),
+        ("/locks", "acquires waits wait_mean inquiry_mean stalled_mean line_mean turn_mean"),
         ("/flash", "reads programs erases channel_utilisation die_utilisation_mean"),
         ("/gc", "blocks pages_moved foreground_ns"),
         ("/journal", "checkpoints pages erase_count_min erase_count_max"),

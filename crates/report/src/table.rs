@@ -243,6 +243,9 @@ fn processor_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
             inquiry +=
                 &format!(", {} of it in line and {} at the thread that holds the lock", nanos(line), nanos(turn));
         }
+        if let Some(threads) = locks.stalled_mean {
+            inquiry += &format!("; {} threads stood still for one on average", number(threads));
+        }
         let taken = count(locks.acquires as f64);
         lines.push(("locks", format!("{taken} taken, {} of them after a wait{wait}{inquiry}", percent(share))));
     }

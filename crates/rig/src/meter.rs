@@ -439,7 +439,8 @@ impl Meter {
             Note::LockAnswered { .. } => self.count_lock_turn(),
             Note::Waited { key, on, since, until } => self.on_waited(key, on, since, until),
             Note::TurnShare { part, share } => self.divide(part, share),
-            Note::StructureLocked { .. }
+            Note::StoodStill { .. }
+            | Note::StructureLocked { .. }
             | Note::CacheLookedUp { .. }
             | Note::CacheBypass
             | Note::CacheEviction

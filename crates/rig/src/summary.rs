@@ -179,6 +179,8 @@ pub(crate) fn add_sums(summary: &mut Summary, labels: &Labels, sums: &Sums) {
         waits: get(Counter::LockWaits),
         wait_mean: mean(sums.span(Counter::LockWaitTime), get(Counter::LockWaits)).or(Some(0.0)),
         inquiry_mean: mean(sums.span(Counter::LockTime), get(Counter::Locks)),
+        stalled_mean: Some(sums.span(Counter::StoodStill).nanos() as f64 / summary.simulated_ns.max(1) as f64)
+            .filter(|&threads| threads > 0.0),
         line_mean: None,
         turn_mean: None,
     });

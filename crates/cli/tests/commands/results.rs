@@ -341,6 +341,9 @@ fn what_requests_wait_for_is_said_to_limit_a_run() {
     // One stream over all queues: threads meet in ranges that others hold.
     let one_stream = ["--workload", "seqwrite", "--set", "workload.streams=1"];
     let locks = said(&[&["--architecture", "base_deepflash"], &one_stream[..]].concat());
+    assert!(locks.contains("Requests wait for threads that stand still for index locks"), "{locks}");
+    let goes_on = ["--architecture", "base_deepflash", "--set", "lock.stalls=false"];
+    let locks = said(&[&goes_on, &one_stream[..]].concat());
     assert!(locks.contains("Requests wait for index locks"), "{locks}");
 }
 

@@ -260,6 +260,7 @@ impl Nvmq {
         for taken in 0..take.count {
             if self.stands_still() && first.is_none() {
                 self.put_off.push_back(Take { count: take.count - taken, ..take });
+                self.still.get_or_insert(turn.now());
                 return;
             }
             let head = turn.fetch_add(&self.tables.sq_head, Tables::line(take.queue.index()), 1);
@@ -293,8 +294,12 @@ impl Nvmq {
 
     /// Takes what was put off, as far as the thread does not stand still again.
     pub(super) fn take_put_off(&mut self, turn: &mut Turn<'_>) {
-        while !self.put_off.is_empty() && !self.stands_still() {
-            let take = self.put_off.pop_front().expect("something was put off");
+        while !self.stands_still()
+            && let Some(take) = self.put_off.pop_front()
+        {
+            if let Some(since) = self.still.take() {
+                turn.note(Note::StoodStill { since });
+            }
             self.on_take(turn, take);
         }
     }

@@ -20,7 +20,7 @@ use ranges::OwnedRanges;
 use stage::{Accepts, Address, LineId, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
-use units::Divisor;
+use units::{Divisor, Time};
 
 /// Where an NVMQ thread can send.
 #[derive(PartialEq)]
@@ -88,6 +88,8 @@ pub(crate) struct Nvmq {
     unanswered: u32,
     /// What was to be taken while the thread stood still for them.
     put_off: VecDeque<Take>,
+    /// Since when it has stood still with something to take.
+    still: Option<Time>,
     frames: Vec<u32>,
     /// Commands with pages that wait for a frame.
     starving: VecDeque<u16>,
@@ -127,6 +129,7 @@ impl Nvmq {
             ranges: OwnedRanges::default(),
             unanswered: 0,
             put_off: VecDeque::new(),
+            still: None,
             frames: frames.rev().collect(),
             starving: VecDeque::new(),
             served: None,
