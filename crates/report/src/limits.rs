@@ -67,10 +67,7 @@ fn wait(summary: &Summary) -> Option<(String, f64)> {
     let busy: f64 = summary.groups.iter().map(|(_, group)| group.utilisation * f64::from(group.threads)).sum();
     let work = busy / summary.iops * 1e9;
     let parts = summary.breakdown.iter().filter(|(part, _)| !UNTOLD.contains(part));
-    let parts = parts.map(|(part, time)| match part {
-        "fetch" if stands_still(summary) => ("for threads that stand still for index locks".into(), time - work),
-        _ => (waiting_in(part), time - work),
-    });
+    let parts = parts.map(|(part, time)| (waiting_in(part, summary), time - work));
     let lines = summary.breakdown_queueing.iter().map(|(part, time)| (format!("in line for {part}"), *time));
     let (what, time) = parts.chain(lines).max_by(|(_, a), (_, b)| a.total_cmp(b))?;
     (time >= MOST * latency).then(|| (what, time / latency))
@@ -84,8 +81,9 @@ fn stands_still(summary: &Summary) -> bool {
 }
 
 /// What requests wait for that wait in a part, as the object of a sentence.
-fn waiting_in(part: &str) -> String {
+fn waiting_in(part: &str, summary: &Summary) -> String {
     match part {
+        "fetch" if stands_still(summary) => "for threads that stand still for index locks".into(),
         "fetch" => "to be fetched".into(),
         "ilock" => "for index locks".into(),
         "lock" => "for locks".into(),

@@ -7,8 +7,8 @@ use super::{Check, Offence, Tree};
 pub(super) const CHECK: Check =
     Check { name: "words", why: "what is committed is finished, is tested, and means the same on every machine", find };
 
-/// Folders that exist on somebody's machine.
-const MACHINE_PATHS: &[&str] = &["/work/", "/root/", "/farm/", "/home/"];
+/// Folders of the root of somebody's machine.
+const MACHINE_FOLDERS: &[&str] = &["work", "root", "farm", "home"];
 
 /// Code, and what to write instead.
 const BANNED: &[(&str, &str)] = &[
@@ -32,10 +32,11 @@ fn find(tree: &Tree) -> Vec<Offence> {
 /// What no file may hold, in code, comments or prose.
 fn texts(file: &File) -> Vec<Offence> {
     let mut offences = Vec::new();
+    let paths = MACHINE_FOLDERS.iter().map(|folder| format!("/{folder}/")).collect::<Vec<_>>();
     for (index, line) in file.text.lines().enumerate() {
         let is_absolute = |at: &usize| !line[..*at].ends_with(|c: char| c.is_alphanumeric() || "_-.*})]>/".contains(c));
-        for path in MACHINE_PATHS {
-            if line.match_indices(path).any(|(at, _)| is_absolute(&at)) {
+        for path in &paths {
+            if line.match_indices(path.as_str()).any(|(at, _)| is_absolute(&at)) {
                 let remedy = "name a path inside the repository, or take it as an argument";
                 offences.push(file.offence(index + 1, format!("the path {path} of one machine"), remedy));
             }
@@ -73,17 +74,26 @@ mod tests {
     #[test]
     fn relative_paths_addresses_and_words_in_comments_are_free() {
         let rust = "// todo! is banned\n#[allow(clippy::print_stdout)]\nassert!(true_or(x));\nuse crate::work;\n";
-        let page = "See firmware/src/work/mod.rs, https://example.org/home/ and $HOME/work/x.\n";
-        assert!(found(&CHECK, &[("a.rs", rust), ("docs/a.md", page)]).is_empty());
+        for folder in MACHINE_FOLDERS {
+            let page =
+                format!("See firmware/src/{folder}/mod.rs, https://example.org/{folder}/ and $HOME/{folder}/x.\n");
+            assert!(found(&CHECK, &[("a.rs", rust), ("docs/a.md", &page)]).is_empty(), "{folder}");
+        }
+    }
+
+    #[test]
+    fn every_folder_is_found_wherever_a_path_begins() {
+        for folder in MACHINE_FOLDERS {
+            for (before, line) in [("a\nb \"", 2), ("# in ", 1), ("=", 1), ("", 1)] {
+                let text = format!("{before}/{folder}/x");
+                assert_eq!(found(&CHECK, &[("a.rs", &text)]), [format!("a.rs:{line}")], "{text}");
+            }
+        }
     }
 
     #[test]
     fn every_word_is_found() {
         for (text, line) in [
-            ("a\nb \"/work/x\"", 2),
-            ("# in /root/x", 1),
-            ("=/farm/x", 1),
-            ("/home/me", 1),
             ("// FIXME: later", 1),
             ("fn f() {\n    todo!()\n}", 2),
             ("unimplemented!(\"x\")", 1),
