@@ -120,9 +120,10 @@ impl SweepArguments {
 /// A placement in words: what it delivers, what limits that, and how long it was looked for.
 fn placed(placement: &Placement) -> String {
     let Placement { cores, iops, limits, runs, ended, .. } = placement;
-    let of = |(workload, iops): (&String, &u64)| format!("{workload} {iops} IOPS ({})", limits[workload]);
-    let iops: Vec<String> = iops.iter().map(of).collect();
-    format!("{cores} cores: {}\n  {}\n  {runs} runs; {ended}\n", iops.join(", "), placement.threads())
+    let delivered = |(workload, iops): (&String, &u64)| format!("{workload} {iops} IOPS ({})", limits[workload]);
+    let iops: Vec<String> = iops.iter().map(delivered).collect();
+    let cores = report::of((*cores).into(), "core");
+    format!("{cores}: {}\n  {}\n  {runs} runs; {ended}\n", iops.join(", "), placement.threads())
 }
 
 /// Runs side by side: as many as said, or as the machine has cores.

@@ -96,7 +96,8 @@ impl Runs {
     /// A placement was judged.
     pub(crate) fn tried(&self, tried: &lab::Tried) {
         let lab::Tried { cores, judged, least } = tried;
-        self.bar.set_message(format!("{cores} cores, {judged} placements judged, the last with {least:.0} IOPS"));
+        let cores = report::of((*cores).into(), "core");
+        self.bar.set_message(format!("{cores}, {judged} placements judged, the last with {least:.0} IOPS"));
     }
 
     /// Writes something else where the line stands.

@@ -9,7 +9,7 @@ use crate::shell::Json;
 use crate::whole::{Faulty, Whole};
 use clap::Args;
 use host::{Pace, Phase};
-use report::{Summary, render_on};
+use report::{Summary, of, render_on};
 use rig::config::{Resolved, World};
 use rig::{Device, Recovery, Session};
 use std::collections::BTreeSet;
@@ -256,12 +256,10 @@ impl Measurement<'_> {
     /// What is about to be run, in words.
     fn introduction(&self) -> String {
         let Resolved { architecture, device, processor, cores, .. } = self.resolved;
-        let threads = self.device.settings.threads.total();
+        let threads = of(self.device.settings.threads.total().into(), "firmware thread");
         let on = match self.resolved.world {
-            World::Sim => format!("{cores} modelled cores of {}, {threads} firmware threads", processor.name),
-            World::Threads { threads: real, .. } => {
-                format!("{real} threads of this machine, {threads} firmware threads")
-            }
+            World::Sim => format!("{} of {}, {threads}", of((*cores).into(), "modelled core"), processor.name),
+            World::Threads { threads: real, .. } => format!("{} of this machine, {threads}", of(real.into(), "thread")),
         };
         let used = match self.resolved.precondition {
             rig::config::Precondition::None => "fresh".to_owned(),

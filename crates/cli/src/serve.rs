@@ -224,7 +224,10 @@ impl ServeArguments {
         }
         let service = Service::listen(device, settings)?;
         Ok(match self.media.clone() {
-            Some(file) => service.on_full(Box::new(move |refused| warn_of_full(&file, refused))),
+            Some(file) => {
+                let reserve = service.reserve();
+                service.on_full(Box::new(move |refused| warn_of_full(&file, reserve, refused)))
+            }
             None => service,
         })
     }
@@ -282,9 +285,9 @@ fn tell(shell: &mut Shell<'_>, json: Json, ended: &Ended) -> anyhow::Result<()> 
 }
 
 /// The drive's thread says so: the one that has the shell waits for it. Where nobody reads it, SMART says the same.
-fn warn_of_full(file: &Path, refused: Option<&str>) {
+fn warn_of_full(file: &Path, reserve: Bytes, refused: Option<&str>) {
     let why = refused.map_or_else(
-        || format!("the disk of {} is almost full", file.display()),
+        || format!("the disk of {} has less than {reserve} left, which what was taken may need", file.display()),
         |error| format!("{} could not be written ({error})", file.display()),
     );
     let text = format!(

@@ -150,14 +150,11 @@ fn point(
     Ok(Point { values, named, resolved: Box::new(resolved), trace })
 }
 
-/// The commands of each queue, and entries enough for them.
+/// The commands of each queue.
 fn outstanding(experiment: &Experiment, resolved: &Resolved) -> Vec<Assignment> {
     let Some((count, line)) = experiment.outstanding else { return Vec::new() };
     let depth = (count / u32::from(resolved.host.queues)).max(1);
-    let entries = (depth + 1).max(resolved.host.entries);
-    let assign = |key: &str, value: u32| Assignment { key: key.into(), line, value: value.to_string() };
-    let longest = entries.max(resolved.controller.queue_entries);
-    vec![assign("host.depth", depth), assign("host.entries", entries), assign("controller.queue_entries", longest)]
+    vec![Assignment { key: "host.depth".into(), line, value: depth.to_string() }]
 }
 
 /// A value as people read it.

@@ -61,7 +61,7 @@ pub(crate) fn number(value: f64) -> String {
 }
 
 /// So many of what `noun` is one of: `1 core`, `12 cores`.
-pub(crate) fn of(how_many: u64, noun: &str) -> String {
+pub fn of(how_many: u64, noun: &str) -> String {
     format!("{how_many} {noun}{}", if how_many == 1 { "" } else { "s" })
 }
 

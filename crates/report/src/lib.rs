@@ -30,6 +30,7 @@ pub use check::Inconsistency;
 pub use compare::{compare, compare_on};
 pub use csv::{Csv, Field, runs_csv};
 pub use histogram::{Histogram, Latency};
+pub use human::of;
 pub use interval::Sample;
 pub use metrics::{Figure, Unit, figures};
 pub use named::Named;

@@ -89,6 +89,8 @@ pub struct Service {
     recovery: Option<Recovery>,
     past: Past,
     has_room: Option<HasRoom>,
+    /// Bytes of the disk that what was taken may still need.
+    reserve: u64,
     on_full: Option<OnFull>,
     /// Looks at the device's counters as soon as it runs.
     watch: Arc<OnceLock<Watch>>,
@@ -129,6 +131,7 @@ impl Service {
             recovery,
             past,
             has_room,
+            reserve,
             on_full: None,
             watch: Arc::default(),
         })
@@ -164,6 +167,11 @@ impl Service {
     pub fn with_patience(mut self, patience: target::Patience) -> Self {
         self.server = self.server.with_patience(patience);
         self
+    }
+
+    /// What the disk of its file must have left for one more write to be taken.
+    pub fn reserve(&self) -> Bytes {
+        Bytes(self.reserve)
     }
 
     /// Asks this whether there is room for more pages, not the disk of its file.

@@ -2,12 +2,15 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long a client may take to ask, and to take its answer: one is served at a time.
+/// How long a client may take to ask, and to take its answer.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Clients that are answered at a time; more are turned away.
+const CLIENTS_MAX: usize = 16;
 
 /// Bytes of a request that are looked at.
 const REQUEST_MAX: usize = 4096;
@@ -90,7 +93,7 @@ pub fn figure(name: &str, kind: &str, help: &str, value: u64) -> String {
 }
 
 /// What else the page says, by whoever knows more of the drive than its front end: figures as [`figure`] has them.
-pub type Further = Box<dyn Fn() -> String + Send>;
+pub type Further = Box<dyn Fn() -> String + Send + Sync>;
 
 /// A page that can be asked for until this is dropped.
 pub struct Metrics {
@@ -136,15 +139,27 @@ impl Metrics {
         })
     }
 
-    /// Answers one client after another until it is ended.
+    /// Answers clients until it is ended, up to [`CLIENTS_MAX`] at a time.
     pub fn run(self) {
-        for client in self.listener.incoming() {
-            if self.over.load(Ordering::Acquire) {
-                return;
+        let (metrics, clients) = (&self, AtomicUsize::new(0));
+        std::thread::scope(|threads| {
+            for client in metrics.listener.incoming() {
+                if metrics.over.load(Ordering::Acquire) {
+                    return;
+                }
+                let Ok(client) = client else { continue };
+                if clients.fetch_add(1, Ordering::AcqRel) == CLIENTS_MAX {
+                    clients.fetch_sub(1, Ordering::AcqRel);
+                    continue;
+                }
+                let clients = &clients;
+                threads.spawn(move || {
+                    // A client that goes away, or takes too long, has itself to blame.
+                    let _ = metrics.answer(client);
+                    clients.fetch_sub(1, Ordering::AcqRel);
+                });
             }
-            // A client that goes away, or takes too long, has itself to blame.
-            let _ = client.and_then(|client| self.answer(client));
-        }
+        });
     }
 
     fn answer(&self, mut client: TcpStream) -> io::Result<()> {
@@ -213,6 +228,13 @@ mod tests {
         assert!(body.contains("\nflashloom_read_bytes_total 28672\n"), "{body}");
         assert!(get(address, "GET /else HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
         assert!(get(address, "POST / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 400 "));
+        // Some that say nothing keep nobody waiting.
+        let silent: Vec<TcpStream> =
+            (0..CLIENTS_MAX / 2).map(|_| TcpStream::connect(address).expect("it listens")).collect();
+        let asked = Instant::now();
+        assert!(get(address, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 "));
+        assert!(asked.elapsed() < PATIENCE);
+        drop(silent);
         end();
         thread.join().expect("it ends");
     }

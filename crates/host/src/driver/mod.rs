@@ -391,7 +391,7 @@ impl<O: Observe> Driver<O> {
                 Submission::dataset_management(namespace, 1, DataPointer { prp1: at, prp2: HostAddress(0) })
             }
             IoKind::Read | IoKind::Write | IoKind::Compare => {
-                let buffer = self.buffer(queue, command, lba);
+                let buffer = self.buffer(queue, command, lba, sectors);
                 let data = self.pointer(queue, command, buffer, u64::from(sectors) * SECTOR_BYTES);
                 if let Some(ticket) = ticket {
                     self.fill(buffer, io, &ticket);
@@ -409,8 +409,9 @@ impl<O: Observe> Driver<O> {
     }
 
     /// Where a command's data lies: as far into its first page as its sectors are into theirs.
-    fn buffer(&self, queue: QueueId, command: u16, lba: Lba) -> HostAddress {
-        self.layout.buffer(queue, command) + lba.0 % 8 * SECTOR_BYTES
+    fn buffer(&self, queue: QueueId, command: u16, lba: Lba, sectors: u32) -> HostAddress {
+        let into = lba.0 % 8;
+        self.layout.buffer(queue, command, (into + u64::from(sectors)) * SECTOR_BYTES) + into * SECTOR_BYTES
     }
 
     /// What the device is told of where so many bytes lie; of more than two pages there is a list.
@@ -529,7 +530,7 @@ impl<O: Observe> Driver<O> {
     fn judge(&mut self, queue: QueueId, command: u16, io: &Io, ticket: &Ticket) {
         let mut found: &[u64] = &[];
         if ticket.access == Access::Read {
-            let buffer = self.buffer(queue, command, ticket.first);
+            let buffer = self.buffer(queue, command, ticket.first, ticket.sectors);
             let words = ticket.sectors as usize * self.settings.sector_words as usize;
             self.memory.read_sectors(buffer, &mut self.payload[..words]);
             found = &self.payload[..words];

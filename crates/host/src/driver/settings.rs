@@ -13,6 +13,8 @@ pub const TRANSFER_MAX: Bytes = Bytes::mib(2);
 pub(super) const SERIES_MIN: Span = Span::from_micros(1);
 /// What the rig gets for the admin queues and their data.
 pub const ADMIN_BYTES: Bytes = Bytes::kib(64);
+/// Data of up to so many bytes have buffers that lie side by side, so that what most commands move is near, however many are outstanding.
+const SMALL_BYTES: u64 = 2 * PAGE_BYTES;
 
 /// How the driver is set up.
 #[derive(Clone, Debug)]
@@ -167,7 +169,7 @@ impl Layout {
     /// Memory for all of it.
     pub fn memory(&self) -> Result<Memory, MemoryError> {
         let control = self.list(QueueId(1), 0).0 - Memory::control_start().0 + self.slots() * self.list_bytes;
-        Memory::new(Bytes(control), Bytes(self.slots() * self.buffer_bytes), self.sector_words)
+        Memory::new(Bytes(control), Bytes(self.slots() * (SMALL_BYTES + self.buffer_bytes)), self.sector_words)
     }
 
     /// [`ADMIN_BYTES`] for the admin queues and the buffers of admin commands, page-aligned and left alone by the
@@ -194,10 +196,15 @@ impl Layout {
         self.admin() + (rings + self.slot(queue, command) * self.list_bytes)
     }
 
-    /// The page-aligned buffer of a command.
+    /// The page-aligned buffer of a command that moves so many bytes, counted from the beginning of their first page.
     #[inline]
-    pub(super) fn buffer(&self, queue: QueueId, command: u16) -> HostAddress {
-        Memory::payload_start() + self.slot(queue, command) * self.buffer_bytes
+    pub(super) fn buffer(&self, queue: QueueId, command: u16, bytes: u64) -> HostAddress {
+        let slot = self.slot(queue, command);
+        let at = match bytes <= SMALL_BYTES {
+            true => slot * SMALL_BYTES,
+            false => self.slots() * SMALL_BYTES + slot * self.buffer_bytes,
+        };
+        Memory::payload_start() + at
     }
 
     fn slot(&self, queue: QueueId, command: u16) -> u64 {

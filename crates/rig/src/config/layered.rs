@@ -143,6 +143,15 @@ impl Layered {
         self.nth_unless(key, word, 0, 1)
     }
 
+    /// The same, for whole numbers within a range.
+    pub(super) fn within_unless<T>(&self, key: &str, word: &str, least: T, most: T) -> Result<Option<T>, ConfigError>
+    where
+        T: Field + PartialOrd + std::fmt::Display,
+    {
+        let whose = format!(", or \"{word}\"");
+        (!self.setting(key).value.is_text(word)).then(|| self.within_those(key, least, most, &whose)).transpose()
+    }
+
     /// A key's value for the phase of that index out of `count`: one for all, or a list with one for each.
     pub(super) fn nth<T: Field>(&self, key: &str, index: usize, count: usize) -> Result<T, ConfigError> {
         let value = self.of_phase(key, index, count)?;

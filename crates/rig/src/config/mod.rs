@@ -21,6 +21,7 @@ mod media;
 mod origin;
 mod processor;
 mod resolved;
+mod rings;
 mod run;
 mod schema;
 #[cfg(test)]

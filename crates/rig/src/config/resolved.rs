@@ -1,6 +1,7 @@
 //! A configuration as it stands after all layers: checked settings, and every key with its value and origin.
 
 use super::layered::{Layered, Setting};
+use super::rings::rings;
 use super::schema::Key;
 use super::{ConfigError, DEVICES, Device, Origin, PROCESSORS, device, firmware_keys, longest, processor, run};
 use crate::build::check_failures;
@@ -201,7 +202,8 @@ impl Resolved {
         from.get::<String>("processor.fit")?;
         let whose = format!(": what {processor_name} has");
         let cores: u16 = from.within_those("platform.cores", 1, processor.cores, &whose)?;
-        let controller = run::controller(from)?;
+        let rings = rings(from)?;
+        let controller = run::controller(from, &rings)?;
         let (payload, precondition) = (from.get("run.payload")?, run::precondition(from)?);
         // Before the firmware's settings, some of which must fit the page: an impossible page is not theirs to name.
         let drive = drive(from, &device, &controller, payload)?;
@@ -218,7 +220,7 @@ impl Resolved {
                 .map_err(|error| from.refuse(&format!("device.power.{}", error.field), error.expected))?;
         }
         let placement = firmware_keys::placement(from, architecture, settings.threads, cores)?;
-        let host = run::host(from, &device, &controller, payload, precondition)?;
+        let host = run::host(from, &device, &controller, &rings, payload, precondition)?;
         let seed = from.get("run.seed")?;
         Ok(Resolved {
             architecture,

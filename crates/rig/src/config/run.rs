@@ -3,6 +3,7 @@
 use super::field::Field;
 use super::layered::Layered;
 use super::resolved::{Controller, Payload, Phase, Precondition, Until};
+use super::rings::Rings;
 use super::text;
 use super::value::Value;
 use super::{ConfigError, Device};
@@ -16,7 +17,7 @@ use workload::{Parameters, Pattern, Recipe, Region, UnusableParameter, WORKLOADS
 /// Most commands outstanding on all queues: each has lists and buffers in the memory of this machine.
 const OUTSTANDING_MAX: u64 = 1 << 20;
 
-pub(super) fn controller(from: &Layered) -> Result<Controller, ConfigError> {
+pub(super) fn controller(from: &Layered, rings: &Rings) -> Result<Controller, ConfigError> {
     let transfer: Bytes = from.get("controller.transfer_bytes")?;
     // The host's limit is 2 MiB; Identify Controller (MDTS) knows powers of two of a page only.
     if !transfer.0.is_power_of_two() || transfer < Bytes(8192) || transfer > host::TRANSFER_MAX {
@@ -30,8 +31,8 @@ pub(super) fn controller(from: &Layered) -> Result<Controller, ConfigError> {
     }
     let threshold: u16 = from.within("controller.coalescing_threshold", 1, 256)?;
     Ok(Controller {
-        queues: from.within("controller.queues", 1, 65_535)?,
-        queue_entries: from.within("controller.queue_entries", 2, 65_536)?,
+        queues: rings.offered,
+        queue_entries: rings.longest,
         transfer_max: transfer,
         arbitration: from.get("controller.arbitration")?,
         shares: ArbitrationShares { burst: burst(from)?, weights: weights(from)? },
@@ -78,6 +79,7 @@ pub(super) fn host(
     from: &Layered,
     device: &Device,
     controller: &Controller,
+    rings: &Rings,
     payload: Payload,
     precondition: Precondition,
 ) -> Result<DriverSettings, ConfigError> {
@@ -91,10 +93,10 @@ pub(super) fn host(
     }
     let initial = if precondition == Precondition::None { Initial::Fresh } else { Initial::Preconditioned };
     let settings = DriverSettings {
-        queues: from.within("host.queues", 1, controller.queues)?,
-        entries: from.within("host.entries", 2, controller.queue_entries)?,
-        depth: from.get("host.depth")?,
-        vectors: from.within("host.vectors", 1, 2_047)?,
+        queues: rings.queues,
+        entries: rings.entries,
+        depth: rings.depth,
+        vectors: rings.vectors,
         priorities,
         block_sectors: device.format.sectors() as u32,
         sector_words: payload.sector_words(),
@@ -110,10 +112,7 @@ pub(super) fn host(
     };
     settings.layout().map_err(|error| match error {
         SettingsError::Nothing => from.refuse("host.priorities", "at least one of urgent, high, medium, low"),
-        SettingsError::Entries(_) => from.refuse("host.entries", "2 to 65536"),
-        SettingsError::Depth { entries, .. } => {
-            from.refuse("host.depth", format!("1 to {}: one less than host.entries", entries - 1))
-        }
+        SettingsError::Entries(_) | SettingsError::Depth { .. } => from.refuse("host.entries", error.to_string()),
         SettingsError::Transfer(_) => from.refuse("controller.transfer_bytes", error.to_string()),
         SettingsError::Words(_) => from.refuse("run.check", "false, or run.payload = \"fingerprint\" or \"full\""),
         SettingsError::Block(_) => from.refuse("device.lba_bytes", error.to_string()),

@@ -263,6 +263,18 @@ fn threads_can_be_placed_by_hand() {
 }
 
 #[test]
+fn a_host_may_ask_for_as_many_queues_as_nvme_has() {
+    let host = |text| resolve(text).unwrap().host;
+    let (usual, deep, many) = (host(""), host("[host]\ndepth = 1024"), host("[host]\nqueues = 65535"));
+    assert_eq!((usual.queues, usual.entries, usual.vectors), (16, 1024, 16));
+    assert_eq!((deep.queues, deep.entries, deep.depth), (16, 2048, 1024));
+    assert_eq!((many.queues, many.entries, many.vectors), (65_535, 32, 2_047));
+    let offered = |text| resolve(text).unwrap().controller;
+    assert_eq!((offered("").queues, offered("").queue_entries), (64, 1024));
+    assert_eq!(offered("[host]\nqueues = 65535").queue_entries, 32);
+}
+
+#[test]
 fn namespaces_share_what_hosts_see() {
     let text =
         "[platform]\ndevice = \"small\"\n[device]\nlba_bytes = 4096\nnamespace_bytes = [\"1MiB\", \"rest\", 4096]\n";
@@ -371,8 +383,15 @@ const REFUSALS: &[(&str, &str)] = &[
         "run.toml:2: placement.ilock is [0]; expected one core for each of the 6 threads of ilock, not 1",
     ),
     ("[placement]\nlog = [12]", "run.toml:2: placement.log is [12]; expected cores from 0 to 11"),
-    ("[host]\ndepth = 1024", "run.toml:2: host.depth is 1024; expected 1 to 1023: one less than host.entries"),
-    ("[host]\nqueues = 65", "run.toml:2: host.queues is 65; expected 1 to 64"),
+    ("[host]\ndepth = 64\nentries = 64", "run.toml:2: host.depth is 64; expected 1 to 63: one less than host.entries"),
+    ("[host]\ndepth = 65536", "run.toml:2: host.depth is 65536; expected 1 to 65535"),
+    ("[controller]\nqueue_entries = 8\n[host]\ndepth = 8", "run.toml:4: host.depth is 8; expected 1 to 7"),
+    ("[host]\nqueues = 65536", "run.toml:2: host.queues is 65536; expected 1 to 65535"),
+    ("[controller]\nqueues = 8\n[host]\nqueues = 9", "run.toml:4: host.queues is 9; expected 1 to 8"),
+    (
+        "[controller]\nqueues = \"all\"",
+        "run.toml:2: controller.queues is \"all\"; expected a whole number from 0 to 65535",
+    ),
     (
         "[run]\ncheck = true",
         "run.toml:2: run.check is true; expected false, or run.payload = \"fingerprint\" or \"full\"",
@@ -432,7 +451,7 @@ fn words_of_the_command_line_are_refused_by_name() {
     let set = |assignment: &str| Layers::new().set(assignment).and_then(Layers::resolve).err().unwrap().to_string();
     assert_eq!(set("cores"), "--set: found cores; expected KEY=VALUE");
     assert_eq!(set("platform.core=1"), "--set: unknown key platform.core; did you mean platform.cores?");
-    assert_eq!(set("host.depth=0"), "--set: host.depth is 0; expected 1 to 1023: one less than host.entries");
+    assert_eq!(set("host.depth=0"), "--set: host.depth is 0; expected 1 to 65535");
     let flag = |flag, value| Layers::new().flag(flag, value).and_then(Layers::resolve).err().unwrap().to_string();
     assert_eq!(flag("--cores", "x"), "--cores: platform.cores is \"x\"; expected a whole number from 0 to 65535");
     assert_eq!(flag("--threads", "4"), "--threads: threads is 4; expected GROUP=N, separated by commas");
