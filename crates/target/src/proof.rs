@@ -1,7 +1,7 @@
 //! Messages about who a host is, as commands of a connection bring them. `auth` has what they say.
 
 use crate::port::Gathered;
-use crate::session::{Kind, Session, World};
+use crate::session::{Attached, Kind, Session, World};
 use crate::subsystem::ConnectionId;
 use nvme::Movement;
 use nvme::spec::dhchap;
@@ -70,6 +70,7 @@ impl Session {
         }
         dialogue.take(data.bytes());
         self.is_ending |= dialogue.has_failed();
+        self.tell_proved(world);
         self.return_tag(tag);
         self.respond(submission.command_id(), 0, Status::SUCCESS);
     }
@@ -81,10 +82,17 @@ impl Session {
             Err(status) => self.fail(world, tag, submission, status),
             Ok(message) => {
                 self.is_ending |= dialogue.has_failed();
+                self.tell_proved(world);
                 self.fill(submission.command_id(), room, &message);
                 self.return_tag(tag);
                 self.respond(submission.command_id(), 0, Status::SUCCESS);
             }
+        }
+    }
+
+    fn tell_proved(&self, world: &mut World<'_>) {
+        if self.is_joined() && matches!(self.attached, Attached::Admin) {
+            world.subsystem.vouch_for(self.joined.controller);
         }
     }
 }
@@ -184,5 +192,31 @@ pub(crate) mod tests {
         assert_eq!(turn(third, now, &negotiation(1)), 0, "1.25 ms are to be spent");
         now += Span::from_millis(1);
         assert_eq!(turn(third, now, &[]), 24, "and not as much as before");
+    }
+
+    #[test]
+    fn who_has_proved_nothing_gives_its_place_to_who_comes() {
+        let mut port = Port::new(Arc::new(Plain::new()), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
+        let mut subsystem = Subsystem::new(open_to_all(settings()), &mut port);
+        subsystem.settings.keys = Some(keys());
+        let greeting = greeting(&subsystem.settings.controller.subsystem);
+        let mut come = |subsystem: &mut Subsystem, at: usize| {
+            let mut session = Session::new(at, "127.0.0.1:4420".parse().expect("an address"));
+            session.room()[..greeting.len()].copy_from_slice(&greeting);
+            session.filled(greeting.len());
+            let mut world = World { subsystem, port: &mut port, now: Time::ZERO + Span::from_millis(at as u64) };
+            session.work(&mut world);
+            session.joined.controller
+        };
+        let ids: Vec<u16> = (0..64).map(|at| come(&mut subsystem, at)).collect();
+        assert_eq!(subsystem.controllers.len(), 64);
+        subsystem.vouch_for(ids[0]);
+        let next = come(&mut subsystem, 64);
+        assert!(subsystem.controllers.contains_key(&next) && subsystem.controllers.contains_key(&ids[0]));
+        assert!(!subsystem.controllers.contains_key(&ids[1]), "it has waited longest");
+        assert_eq!(subsystem.doomed, [1]);
+        subsystem.controllers.keys().copied().collect::<Vec<u16>>().into_iter().for_each(|id| subsystem.vouch_for(id));
+        assert_eq!(come(&mut subsystem, 65), 0, "all are who they say: there is no room");
+        assert_eq!(subsystem.controllers.len(), 64);
     }
 }

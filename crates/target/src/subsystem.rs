@@ -83,6 +83,8 @@ pub(crate) struct Live {
     pub(crate) transition: Option<Transition>,
     last_heard: Time,
     patience: Option<Span>,
+    /// Whether its host is who it says, where hosts have to prove it.
+    is_proved: bool,
 }
 
 impl Live {
@@ -205,6 +207,13 @@ impl Subsystem {
         is_storage.then(|| Dialogue::new(secrets, &host.name, &self.settings.controller.subsystem))
     }
 
+    /// The host of a controller has proved who it is.
+    pub(crate) fn vouch_for(&mut self, controller: u16) {
+        if let Some(live) = self.controllers.get_mut(&controller) {
+            live.is_proved = true;
+        }
+    }
+
     /// Makes a controller for a host; nothing if there are too many. `discovery` has the entries of a discovery
     /// controller's log.
     pub(crate) fn create(&mut self, mut live: NewController, now: Time) -> Option<u16> {
@@ -212,7 +221,10 @@ impl Subsystem {
         let is_like =
             |other: &Live| matches!(other.controller.settings().role, Role::Storage) != live.discovery.is_some();
         if self.controllers.values().filter(|other| is_like(other)).count() >= CONTROLLERS_MAX {
-            return None;
+            // Nobody is kept out by those who have proved nothing. What they send does not count as heard.
+            let unproved = self.controllers.iter().filter(|(_, other)| is_like(other) && !other.is_proved);
+            let (&longest, _) = unproved.min_by_key(|(_, other)| other.last_heard)?;
+            self.end(longest);
         }
         let id = self.free_identifier();
         let mut settings = self.settings.controller.clone();
@@ -233,6 +245,8 @@ impl Subsystem {
         }
         controller.on_connected(live.host.id, live.keep_alive_ms);
         let NewController { host, admin, .. } = live;
+        let secrets = self.settings.keys.as_ref().and_then(|keys| keys.secrets(&host.name));
+        let is_proved = secrets.is_none() || controller.settings().role != Role::Storage;
         let queues = BTreeMap::new();
         let live = Live {
             controller,
@@ -243,6 +257,7 @@ impl Subsystem {
             transition: None,
             last_heard: now,
             patience,
+            is_proved,
         };
         self.controllers.insert(id, live);
         Some(id)
@@ -279,6 +294,7 @@ impl Subsystem {
             transition: None,
             last_heard: Time::ZERO,
             patience: None,
+            is_proved: true,
         };
         self.controllers.insert(id, live);
     }
