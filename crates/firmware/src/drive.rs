@@ -1,5 +1,6 @@
 //! What a drive is made of, resolved once and shared by every stage: array, namespaces, queues and payload.
 
+use crate::LOCK_REGION;
 use flash::{Geometry, TAG_WORDS};
 use thiserror::Error;
 use units::{BlockId, Lba, Lpn, Ppn, SECTOR_BYTES};
@@ -83,6 +84,9 @@ pub enum DriveError {
     /// A queue of an impossible size.
     #[error("queues of {0} entries; expected 2 to 65536")]
     QueueEntries(u32),
+    /// Commands longer than what two lock regions order.
+    #[error("commands of {} bytes; expected at most {}: a range meets two lock regions at most", u64::from(*.0) * SECTOR_BYTES, LOCK_REGION.0)]
+    Transfer(u32),
     /// A page smaller than the pages of the host's memory.
     #[error("flash pages of {0} bytes; the firmware maps pages of 512 to 4096 bytes to DMA frames of the same size")]
     PageBytes(u64),
@@ -109,6 +113,9 @@ impl Drive {
         }
         if shape.queue_entries < 2 || shape.queue_entries > 65_536 {
             return Err(DriveError::QueueEntries(shape.queue_entries));
+        }
+        if u64::from(shape.transfer_sectors) * SECTOR_BYTES > LOCK_REGION.0 {
+            return Err(DriveError::Transfer(shape.transfer_sectors));
         }
         let sectors_per_page = page / SECTOR_BYTES;
         let (mut namespaces, mut at) = (Vec::new(), 0u64);

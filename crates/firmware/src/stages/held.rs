@@ -53,7 +53,7 @@ impl HeldRanges {
     }
 
     fn chain(&self, range: LockedRange) -> usize {
-        debug_assert_eq!(range.first >> self.region_bits, range.last >> self.region_bits, "a range leaves its region");
+        assert_eq!(range.first >> self.region_bits, range.last >> self.region_bits, "a range leaves its region");
         (range.first >> self.region_bits) as usize % CHAINS
     }
 

@@ -65,7 +65,7 @@ pub struct Controller {
     pub queues: u16,
     /// Most entries of a queue.
     pub queue_entries: u32,
-    /// Most bytes a command moves: a power of two from 8 KiB to 2 MiB.
+    /// Most bytes a command moves: a power of two from 8 KiB to 1 MiB.
     pub transfer_max: Bytes,
     /// How submission queues compete.
     pub arbitration: Arbitration,
@@ -349,6 +349,7 @@ fn drive(from: &Layered, device: &Device, controller: &Controller, payload: Payl
     Drive::new(shape, 0).map_err(|error| match error {
         DriveError::NoRoom { pages, .. } => from.refuse("device.user_bytes", format!("at most {pages} pages")),
         DriveError::EmptyNamespace(_) => from.refuse("device.namespace_bytes", "sizes above 0"),
+        DriveError::Transfer(_) => from.refuse("controller.transfer_bytes", error.to_string()),
         DriveError::Queues(_) => from.refuse("controller.queues", "1 to 65535"),
         DriveError::QueueEntries(_) => from.refuse("controller.queue_entries", "2 to 65536"),
         DriveError::PageBytes(_) => from.refuse("device.page_bytes", "512 to 4096: a page is moved by one DMA"),

@@ -7,6 +7,7 @@ use super::rings::Rings;
 use super::text;
 use super::value::Value;
 use super::{ConfigError, Device};
+use firmware::LOCK_REGION;
 use host::{DriverSettings, Initial, Rounds, SettingsError};
 use nvme::spec::QueuePriority;
 use nvme::{Arbitration, ArbitrationShares, CoalescingSettings};
@@ -19,9 +20,9 @@ const OUTSTANDING_MAX: u64 = 1 << 20;
 
 pub(super) fn controller(from: &Layered, rings: &Rings) -> Result<Controller, ConfigError> {
     let transfer: Bytes = from.get("controller.transfer_bytes")?;
-    // The host's limit is 2 MiB; Identify Controller (MDTS) knows powers of two of a page only.
-    if !transfer.0.is_power_of_two() || transfer < Bytes(8192) || transfer > host::TRANSFER_MAX {
-        let expected = format!("a power of two from 8192 to {}", host::TRANSFER_MAX.0);
+    // A range meets two lock regions at most; Identify Controller (MDTS) knows powers of two of a page only.
+    if !transfer.0.is_power_of_two() || transfer < Bytes(8192) || transfer > LOCK_REGION {
+        let expected = format!("a power of two from 8192 to {}", LOCK_REGION.0);
         return Err(from.refuse("controller.transfer_bytes", expected));
     }
     let time: Span = from.get("controller.coalescing_time_us")?;

@@ -403,7 +403,7 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     (
         "[controller]\ntransfer_bytes = 4096",
-        "run.toml:2: controller.transfer_bytes is 4096; expected a power of two from 8192 to 2097152",
+        "run.toml:2: controller.transfer_bytes is 4096; expected a power of two from 8192 to 1048576",
     ),
     (
         "[controller]\nweights = [1, 2]",

@@ -11,6 +11,7 @@ mod kept;
 mod lasting;
 mod monitor;
 mod namespaces;
+mod pipelined;
 mod plugged;
 mod proof;
 mod protected;
@@ -52,6 +53,8 @@ struct Serving {
     set: &'static [&'static str],
     architecture: &'static str,
     media: Option<PathBuf>,
+    /// Threads of this machine.
+    threads: usize,
 }
 
 impl Default for Serving {
@@ -67,6 +70,7 @@ impl Default for Serving {
             set: &[],
             architecture: "deepflash",
             media: None,
+            threads: 1,
         }
     }
 }
@@ -105,7 +109,7 @@ impl Serving {
             subsystem: SUBSYSTEM.into(),
             allowed: self.allowed,
             keys: self.keys,
-            layout: Layout { threads: 1, pin: false },
+            layout: Layout { threads: self.threads, pin: false },
             processor: rig::check::small::processor(),
         };
         Service::listen(device, settings).expect("a place to listen").with_patience(self.patience)

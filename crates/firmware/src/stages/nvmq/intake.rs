@@ -131,10 +131,14 @@ impl Nvmq {
     /// Deals the entries that stand in the SQ buffer, in the order of the queue, to the threads that take them.
     fn deal(&mut self, turn: &mut Turn<'_>, queue: QueueId) {
         let at = self.common.counts.threads.quotient(queue.0.into()) as usize;
-        let Home { arrived, dealt: before, mut held, .. } = self.homes[at];
+        let Home { arrived, dealt: before, held, .. } = self.homes[at];
+        if held {
+            // Who runs alone goes when it is told that those before are over, and who comes now when that one is.
+            return;
+        }
         let count = (arrived - before) as u16;
-        let mut dealt = 0;
-        while dealt < count && !held {
+        let (mut dealt, mut held) = (0, false);
+        while dealt < count {
             turn.spend(Work::DealEntry);
             let position = before + u64::from(dealt);
             let entry = self.entry(queue, position);
