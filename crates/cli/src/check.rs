@@ -94,7 +94,7 @@ impl Row {
     }
 
     fn cells(&self) -> Vec<String> {
-        let millis = |nanos: u64| format!("{:.1} ms", nanos as f64 / 1e6);
+        let millis = |nanos: u64| format!("{:.1}", nanos as f64 / 1e6);
         let counts = [
             self.cases,
             self.cuts,
@@ -178,8 +178,7 @@ impl CheckArguments {
 
     fn architecture(&self) -> anyhow::Result<Option<&'static dyn Architecture>> {
         let Some(name) = &self.architecture else { return Ok(None) };
-        let found = ARCHITECTURES.iter().copied().find(|known| known.name() == name);
-        found.map(Some).ok_or_else(|| {
+        firmware::architecture::find(name).map(Some).ok_or_else(|| {
             let names: Vec<&str> = ARCHITECTURES.iter().map(|known| known.name()).collect();
             unusable(
                 format!("--architecture is {name}; expected one of {}", names.join(", ")),
@@ -224,7 +223,7 @@ fn page(shell: &Shell<'_>, outcome: &Sweep) -> String {
         "locked",
         "drains",
         "logged",
-        "took",
+        "ms",
         "most",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];

@@ -2,6 +2,7 @@
 
 use crate::Mutation;
 use crate::architecture::{Architecture, ThreadCounts};
+use crate::tables::journal::{CHECK_WORDS, HEAD_WORDS};
 use thiserror::Error;
 use units::{Bytes, Span};
 
@@ -328,7 +329,7 @@ impl Settings {
             return Err(SettingsError { key, value, expected: "a share above 0, up to 1".into() });
         }
         // The head of a checkpoint has a word for each of them.
-        let heads = page.0 / 8 - crate::tables::journal::HEAD_WORDS as u64;
+        let heads = page.0 / 8 - (HEAD_WORDS + CHECK_WORDS) as u64;
         if self.parts.log > 0 && u64::from(self.parts.trans) > heads {
             let expected = format!("at most {heads} threads of address translation, for the head of a checkpoint");
             return Err(SettingsError { key: "threads".into(), value: self.parts.trans.to_string(), expected });

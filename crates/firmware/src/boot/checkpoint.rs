@@ -10,6 +10,7 @@ struct JournalPage {
     segment: u32,
     checkpoint: u64,
     at: Ppn,
+    is_intact: bool,
 }
 
 /// The first page of a checkpoint, or the last.
@@ -27,6 +28,8 @@ pub(super) struct JournalPages {
     heads: Vec<Seal>,
     commits: Vec<Seal>,
     newest: u64,
+    /// The newest checkpoint of which a head or a commit is not as it was written.
+    damaged: u64,
 }
 
 /// The checkpoint that recovery begins with.
@@ -42,21 +45,26 @@ pub(super) struct Checkpoint {
 }
 
 impl JournalPages {
-    /// A page that was read. `words` are what a head or a commit holds.
-    pub(super) fn note(&mut self, label: Lpn, checkpoint: u64, at: Ppn, words: Vec<u64>) {
+    /// A page that was read and is as it was written, or not. `words` are what a head or a commit holds.
+    pub(super) fn note(&mut self, label: Lpn, checkpoint: u64, (at, is_intact): (Ppn, bool), words: Vec<u64>) {
         self.newest = self.newest.max(checkpoint);
         match label {
+            HEAD | COMMIT if !is_intact => self.damaged = self.damaged.max(checkpoint),
             HEAD => self.heads.push(Seal { checkpoint, at, words }),
             COMMIT => self.commits.push(Seal { checkpoint, at, words }),
-            Lpn(segment) => self.pages.push(JournalPage { segment, checkpoint, at }),
+            Lpn(segment) => self.pages.push(JournalPage { segment, checkpoint, at, is_intact }),
         }
     }
 
-    /// The newest checkpoint with a commit, if it is as whole as that says. `trusting` is a planted bug.
+    /// The newest checkpoint with a commit, if it is as whole as that says and nothing of it is damaged. What went before it may be
+    /// gone, so that there is no other to take. `trusting` is a planted bug.
     pub(super) fn choose(&self, segments: u32, writers: usize, trusting: bool) -> Option<Checkpoint> {
         let seals = if trusting { &self.heads } else { &self.commits };
         let seal = seals.iter().max_by_key(|seal| seal.checkpoint)?;
         let head = self.heads.iter().find(|head| head.checkpoint == seal.checkpoint)?;
+        if self.damaged >= seal.checkpoint {
+            return None;
+        }
         let own = self.pages.iter().filter(|page| page.checkpoint == seal.checkpoint);
         let (count, sum) = own.fold((0, 0u64), |(count, sum), page| {
             (count + 1, sum.wrapping_add(mark_of(page.segment, page.checkpoint)))
@@ -66,18 +74,21 @@ impl JournalPages {
         if !is_whole || !is_signed {
             return None;
         }
-        let mut newest = vec![(0, 0); segments as usize];
+        let mut newest = vec![(0, 0, true); segments as usize];
         for page in self.pages.iter().filter(|page| page.checkpoint <= seal.checkpoint) {
             if let Some(known) = newest.get_mut(page.segment as usize) {
-                *known = (page.checkpoint, page.at.0 + 1).max(*known);
+                *known = (page.checkpoint, page.at.0 + 1, page.is_intact).max(*known);
             }
+        }
+        if newest.iter().any(|(_, _, is_intact)| !is_intact) {
+            return None;
         }
         Some(Checkpoint {
             number: seal.checkpoint,
             bounds: head.words[1..=writers].to_vec(),
             head: head.at,
             commit: seal.at,
-            segments: newest.into_iter().map(|(_, place)| place).collect(),
+            segments: newest.into_iter().map(|(_, place, _)| place).collect(),
         })
     }
 
@@ -125,7 +136,7 @@ mod tests {
         let mut pages = JournalPages::default();
         let mut at = 0;
         let mut note = |label, checkpoint, words: Vec<u64>| {
-            pages.note(label, checkpoint, Ppn(at), words);
+            pages.note(label, checkpoint, (Ppn(at), true), words);
             at += 1;
         };
         for &(number, segments, commit) in checkpoints {
@@ -159,5 +170,21 @@ mod tests {
         assert!(journal(&[(1, &[0], None)]).choose(4, 2, false).is_none());
         assert!(journal(&[(1, &[0], Some(true)), (2, &[1], Some(false))]).choose(4, 2, false).is_none());
         assert!(journal(&[(1, &[0], Some(true))]).choose(4, 3, false).is_none(), "three writers did not sign it");
+    }
+
+    #[test]
+    fn of_a_checkpoint_that_is_damaged_nothing_is_believed() {
+        let whole: &[(u64, &[u32], Option<bool>)] = &[(1, &[0, 1, 2], Some(true)), (2, &[1], Some(true))];
+        let with = |label, checkpoint, at| {
+            let mut pages = journal(whole);
+            pages.note(label, checkpoint, (Ppn(at), false), Vec::new());
+            pages.choose(4, 2, false).is_some()
+        };
+        assert!(journal(whole).choose(4, 2, false).is_some());
+        assert!(!with(Lpn(3), 1, 40), "the newest of its segment");
+        assert!(with(Lpn(1), 1, 0), "there is a newer one");
+        assert!(!with(HEAD, 3, 40) && !with(COMMIT, 3, 40), "it may have been whole, and what went before it is gone");
+        assert!(with(COMMIT, 1, 40), "of an older one");
+        assert!(with(Lpn(1), 3, 40), "of one without a commit");
     }
 }

@@ -8,7 +8,7 @@ use super::{Found, STEPS};
 use crate::message::*;
 use crate::stages::dies::DieLines;
 use crate::tables::Frames;
-use crate::tables::journal::{COMMIT, HEAD, JOURNAL_OWNER};
+use crate::tables::journal::{CHECK_WORDS, COMMIT, HEAD, JOURNAL_OWNER, is_intact};
 use crate::{BlockGroups, Firmware, Flaw, Mapping, Mutation, PageMap, Tables, Turn, Work};
 use flash::Operation;
 use stage::{Accepts, Stage};
@@ -275,14 +275,25 @@ impl Boot {
             self.found.torn_pages += 1;
         } else if owner == JOURNAL_OWNER {
             let at = self.tables.groups.page(group, position);
-            let seal = matches!(label, HEAD | COMMIT);
-            let words = if seal { self.words(frame) } else { Vec::new() };
-            self.journal.note(label, checkpoint, at, words);
+            let (seal, words) = (matches!(label, HEAD | COMMIT), self.words(frame));
+            let is_intact = self.is_believed(label, checkpoint, &words);
             let Lpn(segment) = label;
-            if self.loaded.get(segment as usize).is_some_and(|loaded| *loaded < (checkpoint, at.0 + 1)) {
-                self.load_segment(turn, segment, (checkpoint, at), frame);
+            let is_newer = self.loaded.get(segment as usize).is_some_and(|loaded| *loaded < (checkpoint, at.0 + 1));
+            if is_intact && is_newer {
+                self.load_segment(turn, segment, (checkpoint, at), &words);
             }
+            self.journal.note(label, checkpoint, (at, is_intact), if seal { words } else { Vec::new() });
         }
+    }
+
+    /// Whether a page of the journal is as it was written, and its entries are of pages that there may be.
+    fn is_believed(&self, label: Lpn, checkpoint: u64, words: &[u64]) -> bool {
+        let pages = u64::from(self.groups().count()) * u64::from(self.groups().pages());
+        let can_be = || match (label, words.split_last_chunk::<CHECK_WORDS>()) {
+            (HEAD | COMMIT, _) => true,
+            (_, held) => held.is_some_and(|(entries, _)| PageMap::can_be(entries, pages)),
+        };
+        is_intact(label, checkpoint, words) && can_be()
     }
 
     fn words(&self, frame: u32) -> Vec<u64> {
@@ -297,13 +308,8 @@ impl Boot {
         let trusting = self.mutation == Some(Mutation::TrustTornCheckpoint);
         let journal = &self.tables.journal;
         // Checkpoints of a hybrid map hold nothing.
-        let chosen = self.map.as_ref().and_then(|_| self.journal.choose(journal.segments(), self.writers, trusting));
-        self.journal.hand_over(chosen.as_ref(), &self.tables.mapping, journal);
-        if let Some(chosen) = &chosen {
-            chosen.tell(journal, |at| self.tables.groups.of(at));
-        }
-        self.found.checkpoint = chosen.as_ref().map(|chosen| chosen.number);
-        self.checkpoint = chosen;
+        self.checkpoint =
+            self.map.as_ref().and_then(|_| self.journal.choose(journal.segments(), self.writers, trusting));
     }
 
     /// A page of the journal is a segment of the checkpoint that is due, or one that lies beside it.
@@ -312,14 +318,17 @@ impl Boot {
         let at = self.groups().page(group, position);
         let due = self.checkpoint.as_ref().and_then(|checkpoint| checkpoint.place(segment));
         if due == Some(at) && self.loaded[segment as usize].1 != at.0 + 1 {
-            self.load_segment(turn, segment, (checkpoint, at), frame);
+            let words = self.words(frame);
+            if self.is_believed(Lpn(segment), checkpoint, &words) {
+                self.load_segment(turn, segment, (checkpoint, at), &words);
+            }
         }
     }
 
-    fn load_segment(&mut self, turn: &mut Turn<'_>, segment: u32, (checkpoint, at): (u64, Ppn), frame: u32) {
+    fn load_segment(&mut self, turn: &mut Turn<'_>, segment: u32, (checkpoint, at): (u64, Ppn), words: &[u64]) {
         turn.spend(Work::CollectMetadata);
         self.loaded[segment as usize] = (checkpoint, at.0 + 1);
-        self.page_map().set_segment(segment, &self.words(frame));
+        self.page_map().set_segment(segment, words);
     }
 
     /// The logical pages of a segment.
@@ -332,8 +341,20 @@ impl Boot {
         self.map.as_ref().expect("only page maps have checkpoints and are read page by page")
     }
 
+    /// The map is what the checkpoint says. Where a page of it was right at first and is not any more, nothing is left but to read all.
     fn load_map(&mut self) {
         self.rows.iter_mut().for_each(|rows| rows.listed = Vec::new());
+        let is_loaded = |(segment, at): (u32, Ppn)| self.loaded[segment as usize].1 == at.0 + 1;
+        if self.checkpoint.as_ref().is_some_and(|checkpoint| !checkpoint.places().all(is_loaded)) {
+            self.checkpoint = None;
+            self.list_segments();
+        }
+        let Tables { journal, mapping, groups, .. } = &self.tables;
+        self.journal.hand_over(self.checkpoint.as_ref(), mapping, journal);
+        if let Some(checkpoint) = &self.checkpoint {
+            checkpoint.tell(journal, |at| groups.of(at));
+        }
+        self.found.checkpoint = self.checkpoint.as_ref().map(|checkpoint| checkpoint.number);
     }
 
     /// A page of the last row of a group: pages are numbered in the order of a group, so a group that ends with a page that the

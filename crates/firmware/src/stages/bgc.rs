@@ -458,20 +458,20 @@ impl Bgc {
         }
     }
 
-    /// In the background: whether the drive is idle long enough, and whether anything is worth reclaiming.
+    /// In the background: whether anything is to be rewritten, and whether the drive is idle long enough and anything worth reclaiming.
     fn look(&mut self, turn: &mut Turn<'_>) {
-        if !self.settings.reclaim.background {
-            return;
-        }
         let now = turn.now();
         let rest = self.rest.look(now, &self.tables, self.settings.parts.nvmq);
         if self.is_at_rest() && !self.tidying {
             self.scrub(turn);
         }
+        let reclaim = self.settings.reclaim;
         match rest {
             None => self.level(turn),
-            Some(since) if self.is_at_rest() && !self.tidying && now.since(since) >= self.settings.reclaim.idle => {
-                self.choose_in_background(turn);
+            Some(since) if self.is_at_rest() && !self.tidying && now.since(since) >= reclaim.idle => {
+                if reclaim.background {
+                    self.choose_in_background(turn);
+                }
             }
             Some(_) => {}
         }
@@ -548,11 +548,14 @@ impl Bgc {
     }
 }
 
-/// How long work that took so long rests, so that it has no more than a share of the time.
+/// How long work that took so long rests, so that it has no more than a share of the time; at most [`REST_MAX`].
 pub(crate) fn rest_after(took: Span, share: f64) -> Span {
     let took = took.secs_f64() * 1e9;
-    Span::from_nanos_f64(took / share - took)
+    Span::from_nanos_f64((took / share - took).min(REST_MAX.secs_f64() * 1e9))
 }
+
+/// Thirty days: time itself ends after 213.
+const REST_MAX: Span = Span::from_secs(30 * 86_400);
 
 impl Stage<Firmware> for Bgc {
     fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {

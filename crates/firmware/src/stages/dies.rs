@@ -86,7 +86,7 @@ pub(crate) struct DieLines {
     /// The requests of each transaction, with room for one a plane.
     requests: Vec<FlashRequest>,
     free: Vec<u32>,
-    /// Dies on which a lone program waits, and until when; the first is due first.
+    /// Dies on which a lone program or erase waits, and until when; the first is due first.
     gathering: VecDeque<(Time, u32)>,
     /// One more waits since the alarm was asked for.
     gathers: bool,
@@ -207,25 +207,28 @@ impl DieLines {
         write.request.operation == Operation::Erase && older
     }
 
-    /// Whether the next write of a die is a lone program that may still get company.
+    /// Whether the next write of a die is a lone program or erase that may still get company.
     fn waits_for_fellows(&mut self, turn: &mut Turn<'_>, die: u32) -> bool {
         let planes = self.drive.geometry().shape().planes_per_die;
         let state = &mut self.dies[die as usize];
         let first = *state.writes.first(&self.waiting);
         let until = first.since + self.settings.gather;
         // The line is looked through last: it may be long.
-        if first.request.operation != Operation::Program || !self.settings.multi_plane || turn.now() >= until {
+        if !self.settings.multi_plane || turn.now() >= until {
             return false;
         }
         let most = planes - first.plane;
-        let fellows = state.writes.iter(&self.waiting).filter(|other| other.page == first.page);
+        let is_like = |other: &&Queued| (other.page, other.request.operation) == (first.page, first.request.operation);
+        let fellows = state.writes.iter(&self.waiting).filter(is_like);
         let fellows = fellows.take(most as usize).count();
         if fellows as u32 >= most {
             return false;
         }
         if !state.gathering {
             state.gathering = true;
-            self.gathering.push_back((until, die));
+            // What stood in line for long is due before what came last.
+            let place = self.gathering.partition_point(|&(due, _)| due <= until);
+            self.gathering.insert(place, (until, die));
             self.gathers = true;
         }
         true
@@ -249,7 +252,6 @@ impl DieLines {
         let multi_plane = self.settings.multi_plane;
         let state = &mut self.dies[die as usize];
         let read = first.request.operation == Operation::Read;
-        let line = if read { &mut state.reads } else { &mut state.writes };
         let tag = match self.free.pop() {
             Some(tag) => tag as usize,
             None => {
@@ -265,6 +267,10 @@ impl DieLines {
         let (mut planes, mut count) = (1u32 << first.plane, 1);
         // A block is programmed in order: nothing of a plane may be taken past an earlier request of that plane.
         let mut passed = 0;
+        // Reads that came before an erase may want what it erases.
+        let bound = state.reads.iter(&self.waiting).next().filter(|_| first.request.operation == Operation::Erase);
+        let bound = bound.map_or(Time::NEVER, |read| read.since);
+        let line = if read { &mut state.reads } else { &mut state.writes };
         let all = (1u32 << self.drive.geometry().shape().planes_per_die) - 1;
         if multi_plane && planes != all && !line.is_empty() {
             line.take_from(&mut self.waiting, FELLOWS_WITHIN, |other| {
@@ -273,7 +279,8 @@ impl DieLines {
                 }
                 let fits = other.request.operation == first.request.operation
                     && (planes | passed) >> other.plane & 1 == 0
-                    && other.page == first.page;
+                    && other.page == first.page
+                    && other.since < bound;
                 if !fits {
                     passed |= 1 << other.plane;
                     return Pick::Leave;
@@ -352,3 +359,6 @@ impl Finished {
         self.count.into()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,6 +3,9 @@
 //! ```text
 //! head: writers, then the bound of each | segments: map entries, two a word | commit: segments, and the sum of their marks
 //! ```
+//! The last word of every page is a check value of the others, of what page it is and of its checkpoint: what memory or flash got wrong
+//! is not believed.
+//!
 //! A checkpoint holds the segments that changed since the one before; the newest page of every other segment is in an earlier one.
 //! While its pages are written the map goes on changing. The head has a *bound* for each writer of pages, taken before the first
 //! segment: what was numbered below it is in the segments, and pages numbered from it on are found by their out-of-band entries.
@@ -22,6 +25,26 @@ pub const COMMIT: Lpn = Lpn(flash::Oob::LPN_MAX.0 - 1);
 
 /// Words of a head before the bounds.
 pub const HEAD_WORDS: usize = 1;
+
+/// Words of a page behind what it holds: its check value.
+pub const CHECK_WORDS: usize = 1;
+
+/// The check value of a page that holds these words.
+fn check_of(label: Lpn, checkpoint: u64, held: &[u64]) -> u64 {
+    flash::seal(pattern(Lba(label.0.into()), checkpoint, 1), held)
+}
+
+/// Puts the check value behind what a page holds.
+pub fn close(label: Lpn, checkpoint: u64, page: &mut [u64]) {
+    if let Some((check, held)) = page.split_last_mut() {
+        *check = check_of(label, checkpoint, held);
+    }
+}
+
+/// Whether a page is as it was closed.
+pub fn is_intact(label: Lpn, checkpoint: u64, page: &[u64]) -> bool {
+    page.split_last().is_some_and(|(check, held)| *check == check_of(label, checkpoint, held))
+}
 
 /// What a segment adds to the sum in the commit of its checkpoint.
 pub fn mark_of(segment: u32, checkpoint: u64) -> u64 {

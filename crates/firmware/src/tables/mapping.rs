@@ -1,6 +1,7 @@
 //! Where logical pages are, by either scheme; and which parts of the map changed since the last checkpoint.
 
 use super::hybrid::HybridMap;
+use super::journal::CHECK_WORDS;
 use crate::policies::MergeKind;
 use crate::{BlockGroups, Drive, MappingScheme, Settings, Turn};
 use stage::{LineId, SharedMemory, Words};
@@ -11,7 +12,7 @@ use units::{Lpn, Ppn};
 
 /// Map entries of 4 bytes in one journal page.
 pub(crate) fn segment_entries(drive: &Drive) -> usize {
-    drive.whole_words() * 2
+    (drive.whole_words() - CHECK_WORDS) * 2
 }
 
 /// The map. Written by the TRANS thread that owns the page, read by BGC and LOG.
@@ -131,9 +132,11 @@ impl Changes {
         Changes { bits: memory.wide(segments.div_ceil(64)), segments: segments as u32, per_segment }
     }
 
+    /// An entry was written. Always by a read-modify-write: whoever takes the bits before it leaves this one to be taken next, and who
+    /// takes it sees the entry. A look whether it is set already could see what is taken at the same moment.
     pub(super) fn mark(&self, entry: usize) {
         let segment = entry / self.per_segment;
-        self.bits.set_bits(segment / 64, 1 << (segment % 64));
+        self.bits.fetch_bits(segment / 64, 1 << (segment % 64));
     }
 }
 
@@ -222,6 +225,11 @@ impl PageMap {
     /// Whether a page, if there is such a one, is at a place.
     pub(crate) fn points(&self, lpn: u32, to: Ppn) -> bool {
         lpn < self.pages() && self.get(Lpn(lpn)) == Some(to)
+    }
+
+    /// Whether the entries of a segment, two a word, are of pages that there may be.
+    pub(crate) fn can_be(words: &[u64], pages: u64) -> bool {
+        words.iter().all(|word| (word & u64::from(u32::MAX)) <= pages && word >> u32::BITS <= pages)
     }
 
     /// Sets the entries of a segment to those of its page in the journal, two a word, without a price: recovery.

@@ -173,7 +173,10 @@ impl Draw {
             let shape = device.drive.geometry.shape();
             let shape = Shape { oob: shape.oob + device.tag_bytes(), ..*shape };
             device.drive.geometry = Geometry::new(shape).expect("the same array");
+            // What memory gets wrong is told: of data to the host, of the journal to recovery.
+            device.memory_flips = Draw::new(seed ^ 0xf11b).of(&[0.0, 0.0, 0.0, 0.003, 0.1]);
         }
+        device.settings.journal.window_per_group = Draw::new(seed ^ 0x317d).of(&[0, 0, 4]);
         device
     }
 

@@ -327,7 +327,7 @@ impl Source for Everything {
 
 fn read_everything(device: &Device) -> Phase {
     // A page that cannot be read hides those that are read with it.
-    let at_a_time = if device.faults.is_some() { 8 } else { 128 };
+    let at_a_time = if device.faults.is_some() || device.memory_flips > 0.0 { 8 } else { 128 };
     let source = Everything { namespaces: device.drive.namespaces.clone(), at_a_time, device: 0, next: 0 };
     Phase::new("everything", Box::new(source), Pace::Closed)
 }

@@ -308,7 +308,8 @@ impl ChannelStage {
                 }
                 // It was lost at another place, and moved as such.
                 let lost = read.oob.is_some() && self.ways.frames.is_lost(slot.frame);
-                read.oob.iter().filter(|_| lost).for_each(|oob| self.ways.tally.lost(oob.lpn));
+                let hurt = |oob: &&Oob| oob.owner != u16::MAX && !self.ways.frames.is_readable(slot.frame, [0, 8]);
+                read.oob.iter().filter(|oob| lost || hurt(oob)).for_each(|oob| self.ways.tally.lost(oob.lpn));
                 let media = match (lost, weak) {
                     (true, _) => Media::Lost,
                     (false, true) => Media::Weak,
@@ -371,7 +372,10 @@ impl ChannelStage {
         for at in (0..8).filter(|at| broken >> at & 1 == 1) {
             self.ways.frames.set_readable(slot.frame, [at, at + 1], false);
         }
-        self.ways.tally.damaged(broken.count_ones());
+        if broken != 0 {
+            self.ways.tally.damaged(broken.count_ones());
+            self.ways.tally.lost(lpn);
+        }
     }
 
     fn erase(&mut self, turn: &mut Turn<'_>, slot: PageSlot) -> Media {

@@ -73,6 +73,8 @@ struct Queue {
 
 struct Completions {
     queue: CompletionQueue,
+    /// Entries on their way to it.
+    under_way: u32,
     vector: Option<u16>,
 }
 
@@ -204,7 +206,8 @@ impl LinkStage {
         if self.coalescers.len() < vectors {
             self.coalescers.resize_with(vectors, Coalescer::default);
         }
-        self.completions[id.index()] = Some(Completions { queue: CompletionQueue::new(base, entries), vector });
+        self.completions[id.index()] =
+            Some(Completions { queue: CompletionQueue::new(base, entries), under_way: 0, vector });
     }
 
     /// A submission queue was created.
@@ -408,6 +411,7 @@ impl LinkStage {
                     memory.write_tags(host, tags);
                 } else {
                     self.tally.damaged(1);
+                    self.tally.lost(transfer.lpn);
                 }
                 intact &= good;
             } else {
@@ -443,7 +447,7 @@ impl LinkStage {
         while queue.posted < queue.announced && entries < POST_BATCH {
             let place = self.tables.place(id, queue.posted) * 2;
             let first = self.tables.cq_buffer.get(place);
-            if first & COMPLETION_VALID == 0 || completions.queue.free() as usize <= entries {
+            if first & COMPLETION_VALID == 0 || completions.queue.free() <= completions.under_way {
                 break;
             }
             let head = u64::from(queue.submissions.head());
@@ -451,6 +455,7 @@ impl LinkStage {
             self.tables.cq_buffer.set(place, 0);
             queue.posted += 1;
             entries += 1;
+            completions.under_way += 1;
         }
         if entries > 0 && !self.timed {
             self.finish_post(turn, id, entries);
@@ -473,6 +478,7 @@ impl LinkStage {
     fn finish_post(&mut self, turn: &mut Turn<'_>, id: QueueId, entries: usize) {
         let target = self.queues[id.index()].as_ref().expect("it exists").completions;
         let completions = self.completions[target.index()].as_mut().expect("it exists");
+        completions.under_way -= entries as u32;
         let mut rest = entries;
         while rest > 0 {
             let run = completions.queue.reserve(rest as u32).expect("room was counted before");

@@ -85,7 +85,7 @@ pub(crate) struct MediaTally {
     uncorrectable: AtomicU64,
     failed: AtomicU64,
     damaged: AtomicU64,
-    /// Logical pages that could not be read, now or before they were moved.
+    /// Logical pages of which anything could not be read, now or before they were moved.
     lost: Mutex<BTreeSet<Lpn>>,
 }
 
@@ -124,7 +124,7 @@ impl MediaTally {
         self.uncorrectable.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A page could not be read, now or before it was moved.
+    /// A page, or a sector of it, could not be read, now or before it was moved.
     pub(crate) fn lost(&self, lpn: Lpn) {
         self.lost.lock().expect("nobody panics with the pages").insert(lpn);
     }

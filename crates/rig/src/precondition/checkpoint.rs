@@ -2,7 +2,7 @@
 //! itself, so that its pages take no memory.
 
 use super::rule::{Rule, each_place};
-use firmware::journal::{COMMIT, HEAD, HEAD_WORDS, JOURNAL_OWNER, mark_of};
+use firmware::journal::{COMMIT, HEAD, HEAD_WORDS, JOURNAL_OWNER, close, mark_of};
 use firmware::{BlockGroups, Drive, GroupState, Owners, Past, Ranks, Settings, Tables};
 use flash::{Labels, Oob};
 use units::{Lpn, Ppn};
@@ -114,7 +114,8 @@ impl<R: Rule> Labels for Checkpointed<R> {
                 payload[..2].copy_from_slice(&[self.segments.into(), marks.fold(0, u64::wrapping_add)]);
             }
             Some(Lpn(segment)) => self.write_entries(segment, payload),
-            None => {}
+            None => return,
         }
+        close(self.label(ppn), NUMBER, payload);
     }
 }

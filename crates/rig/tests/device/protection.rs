@@ -80,6 +80,27 @@ fn bits_that_flip_in_the_drive_s_memory_are_told_and_never_returned() {
     }
 }
 
+/// What flips in pages of the journal is not believed, so that recovery reads every page.
+#[test]
+fn a_drive_whose_journal_is_damaged_in_memory_is_recovered_without_it() {
+    for &architecture in ARCHITECTURES {
+        let name = architecture.name();
+        let small = Small { architecture, ..Small::default() };
+        for flips in [0.2, 1.0] {
+            let mut device = Device { memory_flips: flips, ..with_tags(small.device(), 64) };
+            device.drive.keeps_journal = true;
+            device.settings.journal.only_when_idle = false;
+            device.settings.journal.interval = Span::from_millis(1);
+            let phase = mixed("mixed", small.seed, small.sectors(), 4_000);
+            let mut session =
+                Session::new(&device, "small", processor(), small.seed, vec![phase], 0).expect("a device");
+            let _ = session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{name}: {error}"));
+            let recovery = session.lose_power(&device, processor()).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(flips < 1.0 || recovery.checkpoint.is_none(), "{name}: {recovery:?}");
+        }
+    }
+}
+
 /// A read of another page than the one that was asked for: flash returns it without an error, and only the seals know.
 #[test]
 fn a_read_of_the_wrong_page_is_caught_by_its_place() {

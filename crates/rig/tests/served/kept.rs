@@ -261,6 +261,65 @@ fn a_damaged_page_is_a_media_error_and_not_other_data() {
     running.end();
 }
 
+/// Changes a byte of every page of the journal in a file that `wanted` says of its label; how many there are.
+fn damage_journal(file: &Path, wanted: impl Fn(u32) -> bool) -> usize {
+    const PAGES: u64 = 4 * 2 * 2 * 32 * 32;
+    const RECORD: u64 = 32;
+    let file = OpenOptions::new().read(true).write(true).open(file).expect("it is there");
+    let payload = file.metadata().expect("it is there").len() - PAGES * 4096;
+    let records = payload - (PAGES * RECORD).next_multiple_of(4096);
+    let damaged = (0..PAGES).filter(|page| {
+        let mut record = [0; RECORD as usize];
+        file.read_exact_at(&mut record, records + page * RECORD).expect("a record");
+        let [label, owner] = [0, 20].map(|at| u32::from_le_bytes(record[at..at + 4].try_into().expect("four bytes")));
+        let is_wanted = label > 0 && owner & 0xffff == 0xffff && wanted(label - 1);
+        if is_wanted {
+            let (mut byte, at) = ([0], payload + page * 4096 + 100);
+            file.read_exact_at(&mut byte, at).expect("it is whole");
+            file.write_all_at(&[byte[0] ^ 1], at).expect("it can be written");
+        }
+        is_wanted
+    });
+    damaged.count()
+}
+
+/// A checkpoint of which anything is damaged is not believed: then every page is read.
+#[test]
+fn without_the_journal_a_drive_is_found_again_page_by_page() {
+    let (scratch, copy) = (Scratch::new("journal"), Scratch::new("journal-copy"));
+    let often = |file: &Path| Serving { set: &["journal.interval_ms=20"], ..serving("deepflash", file) };
+    let running = often(&scratch.0).start();
+    let mut host = running.host("host").attach();
+    (0..64).for_each(|page| {
+        host.queues[0].done(write(page * 8, 8), Payload::Send(&pattern(3, page)));
+    });
+    host.queues[0].done(Submission::new(Opcode::Flush as u8, 1), Payload::None);
+    std::thread::sleep(Duration::from_millis(500));
+    running.end();
+    let segments = 1 << 16;
+    let kinds: [(&str, &dyn Fn(u32) -> bool); 3] =
+        [("none", &|_| false), ("segments", &|label| label < segments), ("seals", &|label| label >= segments)];
+    for (what, wanted) in kinds {
+        std::fs::copy(&scratch.0, &copy.0).expect("room for a copy");
+        assert_eq!(damage_journal(&copy.0, wanted) > 0, what != "none", "{what}");
+        for round in 0..2 {
+            let service = often(&copy.0)
+                .listen(rig::Door::Tcp { address: "127.0.0.1:0".parse().expect("an address"), advertised: None });
+            let begun = service.recovery().expect("it was kept").checkpoint.is_some();
+            assert_eq!(begun, what == "none" || round > 0, "{what}, round {round}");
+            drop(service);
+            let running = often(&copy.0).start();
+            let mut host = running.host("host").attach();
+            for page in 0..64 {
+                let found = host.queues[0].done(read(page * 8, 8), Payload::Receive(4096)).1;
+                assert!(found == pattern(3, page), "{what}, round {round}, page {page}");
+            }
+            std::thread::sleep(Duration::from_millis(500));
+            running.end();
+        }
+    }
+}
+
 /// Whether a file has these bytes somewhere.
 fn holds(file: &Path, bytes: &[u8]) -> bool {
     let all = std::fs::read(file).expect("the file is there");

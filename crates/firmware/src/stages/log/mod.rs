@@ -13,7 +13,7 @@ mod space;
 use crate::message::*;
 use crate::stages::bgc::rest_after;
 use crate::stages::rest::is_idle;
-use crate::tables::journal::{COMMIT, HEAD, HEAD_WORDS, JOURNAL_OWNER, mark_of};
+use crate::tables::journal::{COMMIT, HEAD, HEAD_WORDS, JOURNAL_OWNER, close, mark_of};
 use crate::{Drive, Firmware, GroupState, Mutation, Note, Settings, Tables, Turn, Work};
 use flash::Operation;
 use space::{Due, Page, Space};
@@ -280,6 +280,7 @@ impl Log {
                 COMMIT
             }
         };
+        self.close(frame, label);
         self.tables.frames.label(frame, label, JOURNAL_OWNER, self.number);
         self.ask(turn, Operation::Program, ppn, frame, place);
         self.under_way += 1;
@@ -297,6 +298,16 @@ impl Log {
                 self.tables.mapping.snapshot(segment, from, &mut words[..count]);
             }
             self.tables.frames.write(frame, from, &words[..count]);
+        }
+    }
+
+    /// Puts the check value behind what a page holds, where journal pages are kept.
+    fn close(&self, frame: u32, label: Lpn) {
+        let mut words = vec![0; self.tables.frames.words(frame)];
+        if words.len() == self.drive.whole_words() {
+            self.tables.frames.read(frame, 0, &mut words);
+            close(label, self.number, &mut words);
+            self.put(frame, words.len() - 1, words[words.len() - 1]);
         }
     }
 

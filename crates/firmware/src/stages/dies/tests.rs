@@ -1,0 +1,121 @@
+use super::*;
+use crate::{Blueprint, DriveShape, Firmware, FlashChannel, LbaFormat};
+use flash::{CellKind, Geometry, Shape};
+use stage::{Outbox, Place, Price};
+use units::{Bytes, Span, StageId};
+
+const PLANES: u32 = 2;
+const PAGES: u32 = 32;
+
+/// One die of two planes and what its channel was asked for.
+struct Rig {
+    dies: DieLines,
+    asked: VecDeque<ChannelRequest>,
+    prices: Vec<Price>,
+}
+
+impl Rig {
+    fn new() -> Self {
+        let shape = Shape {
+            channels: 1,
+            packages_per_channel: 1,
+            dies_per_package: 1,
+            planes_per_die: PLANES,
+            blocks_per_plane: 8,
+            pages_per_block: PAGES,
+            page: Bytes(4096),
+            oob: Bytes(224),
+            kind: CellKind::Mlc,
+        };
+        let shape = DriveShape {
+            geometry: Geometry::new(shape).expect("an array"),
+            namespaces: vec![64],
+            format: LbaFormat::B512,
+            bad_blocks: Vec::new(),
+            queues: 1,
+            queue_entries: 64,
+            transfer_sectors: 2048,
+            sector_words: 1,
+            tags: false,
+            write_through: false,
+            protected: false,
+            keeps_journal: false,
+        };
+        let drive = Arc::new(Drive::new(shape, 0).expect("a drive"));
+        let mut plan = Blueprint::default();
+        let channel = plan.reserve::<dyn FlashChannel>("channel", "channel0".into(), Place::Hardware, 64);
+        let to = plan.connect::<ChannelRequest, _, _>(channel, channel, 64);
+        let gather = Span::from_micros(10);
+        let settings = FlashSettings { multi_plane: true, gather, suspend: false, cache_commands: false };
+        let prices = vec![Price::default(); Work::KEYS.len()];
+        Rig { dies: DieLines::new(1, drive, settings, vec![to]), asked: VecDeque::new(), prices }
+    }
+
+    fn act(&mut self, at: u64, act: impl Fn(&mut DieLines, &mut Turn<'_>)) {
+        let mut outbox = Outbox::<Firmware>::default();
+        let now = Time::ZERO + Span::from_micros(at);
+        act(&mut self.dies, &mut stage::Turn::in_real_time(StageId(0), now, &self.prices, &mut outbox));
+        for (_, message) in outbox.sends.drain(..) {
+            let Message::ChannelRequest(request) = message else { unreachable!("there is but a channel to send to") };
+            self.asked.push_back(request);
+        }
+    }
+
+    /// Asks for a page of a group, whose blocks are one of each plane.
+    fn ask(&mut self, at: u64, operation: Operation, [group, plane, page]: [u32; 3]) {
+        let request = FlashRequest {
+            key: CommandKey::NONE,
+            operation,
+            ppn: Ppn((group * PLANES + plane) * PAGES + page),
+            frame: 0,
+            requester: Requester { group: Asker::Bgc, index: 0, tag: 0 },
+            owner: 0,
+            ticket: NO_TICKET,
+            replaces: false,
+        };
+        self.act(at, |dies, turn| dies.submit(turn, &request));
+    }
+
+    /// Lets the die do one after another: what it did, and to which blocks.
+    fn work_off(&mut self, mut at: u64) -> Vec<(Operation, Vec<u32>)> {
+        let mut order = Vec::new();
+        while let Some(ChannelRequest { transaction, .. }) = self.asked.pop_front() {
+            order.push((transaction.operation, transaction.pages().iter().map(|slot| slot.ppn.0 / PAGES).collect()));
+            let media = [Media::Good; PLANES_MAX];
+            let done = ChannelDone { key: CommandKey::NONE, channel: 0, tag: transaction.tag, media };
+            at += 100;
+            self.act(at, |dies, turn| {
+                let finished = dies.finish(turn, &done);
+                dies.go_on(turn, &finished);
+            });
+        }
+        order
+    }
+}
+
+/// The erases of one group are no company for those of another that has been read since.
+#[test]
+fn an_erase_passes_no_older_read_of_what_it_erases() {
+    let [first, second, other] = [1, 2, 3];
+    let mut rig = Rig::new();
+    rig.ask(1, Operation::Erase, [first, 0, 0]);
+    // Its fellow of the other plane comes too late to go with it.
+    rig.act(11, DieLines::on_wake);
+    rig.ask(12, Operation::Erase, [first, 1, 0]);
+    (0..20).for_each(|page| rig.ask(20 + u64::from(page), Operation::Read, [other, 0, page]));
+    rig.ask(50, Operation::Read, [second, 0, 7]);
+    (0..PLANES).for_each(|plane| rig.ask(3_000, Operation::Erase, [second, plane, 0]));
+    let order = rig.work_off(5_000);
+    let erases = |blocks: &[u32]| blocks.iter().any(|block| block / PLANES == second);
+    let at = |wanted: Operation| order.iter().position(|(done, blocks)| *done == wanted && erases(blocks));
+    let (read, erase) = (at(Operation::Read).expect("a read"), at(Operation::Erase).expect("an erase"));
+    assert!(read < erase, "{order:?}");
+}
+
+/// The blocks of a group are erased together.
+#[test]
+fn an_erase_waits_for_its_fellows_on_an_idle_die() {
+    let mut rig = Rig::new();
+    (0..PLANES).for_each(|plane| rig.ask(1, Operation::Erase, [1, plane, 0]));
+    assert_eq!(rig.work_off(2), [(Operation::Erase, vec![2, 3])]);
+}
