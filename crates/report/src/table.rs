@@ -227,10 +227,13 @@ fn processor_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
         let line =
             format!("{ratio} hits ({} of {}), {bypasses} bypasses, {evictions} evictions", count(hits), count(looked));
         lines.push(("cache", line));
-        if is_filling(cache) {
-            let line = "the buffer was still filling: most writes met an entry without a page, and rates fall when it is full; \
-                        workload.warm_up_ios fills it first";
-            lines.push(("", line.into()));
+        if let Some(share) = filling(cache) {
+            let line = format!(
+                "the buffer was still filling: {} of the writes met an entry without a page, and rates fall when it is full; \
+                 workload.warm_up_ios fills it first",
+                percent(share)
+            );
+            lines.push(("", line));
         }
     }
     if let Some(locks) = &summary.locks {
@@ -251,11 +254,14 @@ fn processor_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
     }
 }
 
-/// Whether most writes that were not in the buffer took an entry that had nothing to be put out. Fewer than these say nothing.
-fn is_filling(cache: &Cache) -> bool {
+/// The share of the writes that were not in the buffer for which nothing had to be put out, where it is more than a few. Fewer writes
+/// than these say nothing.
+fn filling(cache: &Cache) -> Option<f64> {
     const WRITES_MIN: u64 = 1_000;
+    const SHARE_MIN: f64 = 0.05;
     let missed = cache.writes.misses;
-    missed >= WRITES_MIN && 2 * (cache.evictions + cache.bypasses) < missed
+    let share = 1.0 - (cache.evictions + cache.bypasses) as f64 / missed.max(1) as f64;
+    Some(share).filter(|share| missed >= WRITES_MIN && *share > SHARE_MIN)
 }
 
 fn flash_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {

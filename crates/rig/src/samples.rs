@@ -38,7 +38,7 @@ impl Samples {
         Samples { interval, began: Time::ZERO, groups, group_of, rows: Vec::new() }
     }
 
-    /// Begins anew with a phase.
+    /// Begins anew with what counts of a phase.
     pub(crate) fn begin(&mut self, now: Time) {
         self.began = now;
         self.rows.clear();
@@ -73,9 +73,9 @@ impl Samples {
         }
     }
 
-    /// The phase that is over, with what its host saw. The last interval ends with the phase.
+    /// What counted of a phase that is over, with what its host saw. The last interval ends with that.
     pub(crate) fn of(&self, host: &PhaseResults, now: Time) -> Vec<Sample> {
-        let length = now.since(host.began).picos().max(1);
+        let length = now.since(host.series.from).picos().max(1);
         let count = length.div_ceil(self.interval.picos()) as usize;
         (0..count).map(|index| self.sample(host, index, length)).collect()
     }
@@ -85,7 +85,7 @@ impl Samples {
         let picos = self.interval.picos().min(length - at);
         let none = Row { busy: vec![0; self.groups.len()], ..Row::default() };
         let row = self.rows.get(index).unwrap_or(&none);
-        let seen = host.series.get(index).copied().unwrap_or_default();
+        let seen = host.series.intervals.get(index).copied().unwrap_or_default();
         let per_second = |count: u64| count as f64 * 1e12 / picos as f64;
         let (read, write) = (seen.reads.bytes.0, seen.writes.bytes.0);
         let active = row.busy.iter().map(|&busy| busy as f64 / picos as f64);
@@ -121,7 +121,8 @@ mod tests {
         samples.turn(&turn(1, at(5_500), at(7_250)));
         samples.turn(&turn(2, at(4_000), at(5_100)));
         samples.note(at(6_100), &Note::GroupReclaimed { moved: 7, on_demand: false, since: at(5_000) });
-        let host = PhaseResults::new(String::new(), at(5_000));
+        let mut host = PhaseResults::new(String::new(), at(1_000));
+        host.series.from = at(5_000);
         let found = samples.of(&host, at(7_500));
         let nvmq: Vec<f64> = found.iter().map(|sample| *sample.groups.get("nvmq").unwrap()).collect();
         assert_eq!(nvmq, [0.5, 1.0, 0.5], "the last interval is 500 ns long");

@@ -203,9 +203,6 @@ impl Session {
     fn run_phase(&mut self) -> Result<Summary, SessionError> {
         let mut before = self.snapshot();
         self.sim.probe_mut().keeps = true;
-        if let Some(samples) = &mut self.sim.probe_mut().samples {
-            samples.begin(before.at);
-        }
         let mut rounds: VecDeque<Round> = VecDeque::new();
         loop {
             if !self.sim.run() {
@@ -218,6 +215,9 @@ impl Session {
                     drop(ledger);
                     self.sim.probe_mut().reset();
                     before = self.snapshot();
+                    if let Some(samples) = &mut self.sim.probe_mut().samples {
+                        samples.begin(before.at);
+                    }
                 }
                 Some(halt @ (Halt::Round | Halt::Closed)) => {
                     drop(ledger);

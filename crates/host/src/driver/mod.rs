@@ -20,7 +20,7 @@ use crate::memory::Memory;
 use crate::oracle::{Access, Oracle, Ticket};
 pub use phase::{Pace, Phase, Rounds};
 use queue::Queue;
-pub use results::{Interval, KINDS, MediaFailure, PhaseResults, Problem, Results, Tally};
+pub use results::{Interval, KINDS, MediaFailure, PhaseResults, Problem, Results, Series, Tally};
 pub use settings::{ADMIN_BYTES, DriverSettings, Layout, PowerCuts, SettingsError, TRANSFER_MAX};
 
 use phase::Course;
@@ -300,7 +300,7 @@ impl<O: Observe> Driver<O> {
     fn open(&mut self, now: Time) {
         let (Some(course), Some(phase)) = (&mut self.course, self.results.phases.last_mut()) else { return };
         if phase.opened.is_none() && course.begin_to_count(now) {
-            (phase.opened, phase.until) = (Some(now), now);
+            (phase.opened, phase.until, phase.series.from) = (Some(now), now, now);
         }
     }
 
@@ -548,11 +548,11 @@ impl<O: Observe> Driver<O> {
         let counted = course.counts(now);
         if counted {
             phase.count(io.kind, bytes, latency, now);
+            if let Some(interval) = self.settings.series {
+                phase.series.add(interval, io.kind, bytes, latency, now);
+            }
         } else {
             phase.outside += 1;
-        }
-        if let Some(interval) = self.settings.series {
-            phase.plot(interval, io.kind, bytes, latency, now);
         }
         course.completed();
         self.open(now);

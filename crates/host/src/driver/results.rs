@@ -58,6 +58,15 @@ pub struct Interval {
     pub others: Tally,
 }
 
+/// A phase over time.
+#[derive(Clone, Debug, Default)]
+pub struct Series {
+    /// When the first interval began.
+    pub from: Time,
+    /// What completed in each.
+    pub intervals: Vec<Interval>,
+}
+
 /// One phase of a run.
 #[derive(Clone, Debug)]
 pub struct PhaseResults {
@@ -75,8 +84,8 @@ pub struct PhaseResults {
     pub media_errors: u64,
     /// Requests completed in the warm-up or after the last round.
     pub outside: u64,
-    /// Completions from the beginning on, warm-up included, one element an interval; empty unless asked for.
-    pub series: Vec<Interval>,
+    /// What counts, interval by interval from the end of the warm-up on, over all rounds; empty unless asked for.
+    pub series: Series,
     /// Outstanding commands times picoseconds, over the window.
     pub(super) depth_picos: u128,
 }
@@ -92,7 +101,7 @@ impl PhaseResults {
             kinds: [Tally::default(); KINDS],
             media_errors: 0,
             outside: 0,
-            series: Vec::new(),
+            series: Series::default(),
             depth_picos: 0,
         }
     }
@@ -143,16 +152,18 @@ impl PhaseResults {
         self.kinds[kind as usize].add(bytes, latency);
         self.until = now;
     }
+}
 
-    pub(super) fn plot(&mut self, interval: Span, kind: IoKind, bytes: Bytes, latency: Span, now: Time) {
-        let index = (now.since(self.began).picos() / interval.picos()) as usize;
+impl Series {
+    pub(super) fn add(&mut self, interval: Span, kind: IoKind, bytes: Bytes, latency: Span, now: Time) {
+        let index = (now.since(self.from).picos() / interval.picos()) as usize;
         if index >= INTERVALS_MAX {
             return;
         }
-        if self.series.len() <= index {
-            self.series.resize(index + 1, Interval::default());
+        if self.intervals.len() <= index {
+            self.intervals.resize(index + 1, Interval::default());
         }
-        let interval = &mut self.series[index];
+        let interval = &mut self.intervals[index];
         let tally = match kind {
             IoKind::Read => &mut interval.reads,
             IoKind::Write => &mut interval.writes,

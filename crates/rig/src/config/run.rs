@@ -146,8 +146,16 @@ pub(super) fn names(from: &Layered, key: &str) -> Result<Vec<String>, ConfigErro
     }
 }
 
-/// The phases in order. Each draws a stream of its own.
-pub(super) fn phases(from: &Layered, device: &Device, queues: u32, seed: u64) -> Result<Vec<Phase>, ConfigError> {
+/// Requests for each page of the burst buffer, of as many as are written: of pages drawn at random e^-4 = 2 % are then without one.
+const FILLING: u64 = 4;
+
+/// The phases in order, on a drive that buffers so many pages. Each draws a stream of its own.
+pub(super) fn phases(
+    from: &Layered,
+    (device, buffered): (&Device, u64),
+    queues: u32,
+    seed: u64,
+) -> Result<Vec<Phase>, ConfigError> {
     const KEY: &str = "workload.phases";
     let names = names(from, KEY)?;
     if names.is_empty() || names.len() > 1_000 {
@@ -156,7 +164,9 @@ pub(super) fn phases(from: &Layered, device: &Device, queues: u32, seed: u64) ->
     let count = names.len();
     let phases = names.iter().enumerate();
     phases
-        .map(|(index, name)| phase(from, name, (index, count), device, queues, seed.wrapping_add(index as u64)))
+        .map(|(index, name)| {
+            phase(from, name, (index, count), (device, buffered), queues, seed.wrapping_add(index as u64))
+        })
         .collect()
 }
 
@@ -164,7 +174,7 @@ fn phase(
     from: &Layered,
     name: &str,
     (index, count): (usize, usize),
-    device: &Device,
+    (device, buffered): (&Device, u64),
     queues: u32,
     seed: u64,
 ) -> Result<Phase, ConfigError> {
@@ -201,6 +211,9 @@ fn phase(
     if duration == Some(Span::ZERO) {
         return Err(from.refuse("workload.duration_ms", "more than 0, or \"none\""));
     }
+    let sectors = parameters.region.map_or(parameters.capacity, |region| region.sectors);
+    let page = device.geometry.shape().page.0 / SECTOR_BYTES;
+    let filling = buffered.min(sectors.div_ceil(page)) * FILLING;
     Ok(Phase {
         name: Path::new(name).file_stem().map_or(name.into(), |stem| stem.to_string_lossy().into_owned()),
         recipe,
@@ -208,7 +221,7 @@ fn phase(
         pace: from.nth("workload.pace", index, count)?,
         ios,
         duration,
-        warm_up_ios: from.nth("workload.warm_up_ios", index, count)?,
+        warm_up_ios: from.nth_unless("workload.warm_up_ios", "auto", index, count)?.unwrap_or(filling),
         warm_up: from.nth("workload.warm_up_ms", index, count)?,
         rounds: rounds(from)?,
     })
