@@ -225,6 +225,11 @@ impl Channel {
         &self.ledger.usage
     }
 
+    /// A die is kept for so long for a page of it that is decoded, while it could do nothing else.
+    pub fn keep(&mut self, die: DieId, time: Span) {
+        self.ledger.usage.die_held[die.index()] += time;
+    }
+
     /// From now on keeps a record of every phase that ends, for time lines.
     pub fn record_phases(&mut self) {
         self.ledger.phases.get_or_insert_default();

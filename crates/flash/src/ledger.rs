@@ -68,8 +68,8 @@ pub struct Usage {
     pub bus_busy: Span,
     /// How long the array of each die worked.
     pub die_busy: Vec<Span>,
-    /// How long each die was taken by a transaction that it worked on or moved the data of: its phases in the array and on the bus added
-    /// up, without what it waited for the bus. By cache commands both go on at once, and count twice.
+    /// How long each die was taken by a transaction that it worked on or moved the data of, or whose pages were decoded: its phases in the
+    /// array and on the bus added up, without what it waited for the bus. By cache commands both go on at once, and count twice.
     pub die_held: Vec<Span>,
     /// Pages read.
     pub pages_read: u64,

@@ -243,6 +243,7 @@ impl ChannelStage {
         if decoding == Span::ZERO || !self.timed {
             self.on_decoded(turn, decoded);
         } else {
+            self.channel.keep(transaction.die, decoding);
             let at = turn.now() + decoding;
             let before = self.decoding.iter().rposition(|&(other, _)| other <= at);
             self.decoding.insert(before.map_or(0, |before| before + 1), (at, decoded));
