@@ -28,6 +28,6 @@ pub use generator::Generator;
 pub use io::{Io, IoKind, Source};
 pub use parameters::{Parameters, REQUEST_MAX, Region, UnusableParameter, short_number};
 pub use presets::{Definition, Published, WORKLOADS, Workload};
-pub use recipe::{Arrivals, Others, Pattern, Recipe, RecipeError, Share, Sizes, WeightedSize};
+pub use recipe::{Arrivals, Others, Pattern, Recipe, Share, Sizes, WeightedSize};
 pub use statistics::Statistics;
 pub use steady::{STEADY_WINDOW, SteadyState, Window};

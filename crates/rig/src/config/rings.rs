@@ -47,3 +47,24 @@ pub(super) fn rings(from: &Layered) -> Result<Rings, ConfigError> {
         vectors: from.within_unless("host.vectors", AUTO, 1, VECTORS_MAX)?.unwrap_or(queues.min(VECTORS_MAX)),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::config::{Layers, Resolved};
+
+    fn resolve(text: &str) -> Resolved {
+        Layers::new().text("run.toml", text).unwrap().resolve().unwrap()
+    }
+
+    #[test]
+    fn a_host_may_ask_for_as_many_queues_as_nvme_has() {
+        let host = |text| resolve(text).host;
+        let (usual, deep, many) = (host(""), host("[host]\ndepth = 1024"), host("[host]\nqueues = 65535"));
+        assert_eq!((usual.queues, usual.entries, usual.vectors), (16, 1024, 16));
+        assert_eq!((deep.queues, deep.entries, deep.depth), (16, 2048, 1024));
+        assert_eq!((many.queues, many.entries, many.vectors), (65_535, 32, 2_047));
+        let offered = |text| resolve(text).controller;
+        assert_eq!((offered("").queues, offered("").queue_entries), (64, 1024));
+        assert_eq!(offered("[host]\nqueues = 65535").queue_entries, 32);
+    }
+}

@@ -6,7 +6,7 @@ use super::resolved::{Controller, Payload, Phase, Precondition, Until};
 use super::rings::Rings;
 use super::text;
 use super::value::Value;
-use super::{ConfigError, Device};
+use super::{ConfigError, Device, Origin};
 use firmware::LOCK_REGION;
 use host::{DriverSettings, Initial, Rounds, SettingsError};
 use nvme::spec::QueuePriority;
@@ -254,7 +254,7 @@ fn recipe(from: &Layered, name: &str) -> Result<Recipe, ConfigError> {
         return Err(from.refuse(KEY, format!("workload files or one of {}", names.join(", "))));
     }
     let text = text::read(path)?;
-    Recipe::from_toml(&text).map_err(|error| from.refuse(KEY, format!("workload files; {name}: {error}")))
+    Recipe::from_toml(&text).map_err(|error| text::syntax(name, &text, &error))
 }
 
 /// The part of the first namespace that requests stay in, where it is not all of it.
@@ -292,7 +292,51 @@ fn unusable(from: &Layered, name: &str, (index, count): (usize, usize), error: &
     };
     let UnusableParameter { field, found, expected } = error;
     if key == PHASES || from.of_phase(key, index, count).is_ok_and(|value| value.is_text("own")) {
-        return from.refuse(PHASES, format!("{expected} ({name}: {field} was {found})"));
+        // What we ship ourselves can be drawn, so it is a file.
+        let line = text::read(Path::new(name)).map_or(1, |text| text::line_with(&text, field));
+        let (at, key) = (Origin::File { file: name.into(), line }, field.clone());
+        return ConfigError::Refused { at, key, found: found.clone(), expected: expected.clone() };
     }
     from.refuse(key, format!("{expected} ({field} was {found})"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Layers;
+
+    #[test]
+    fn a_field_of_a_workload_file_is_refused_as_its_own() {
+        let path = std::env::temp_dir().join(format!("flashloom-workload-{}.toml", std::process::id()));
+        std::fs::write(&path, "pattern = \"random\"\nread_fraction = 2\nsizes = { fixed_bytes = 4096 }\n").unwrap();
+        let file = path.display().to_string();
+        let of =
+            |layers: Layers| layers.flag("--workload", &file).unwrap().resolve().err().map(|error| error.to_string());
+        let own = of(Layers::new()).unwrap().replace(&file, "w.toml");
+        assert_eq!(own, "w.toml:2: read_fraction is 2; expected a number from 0 to 1");
+        assert_eq!(of(Layers::new().set("workload.read_fraction=0.5").unwrap()), None);
+        let said = of(Layers::new().set("workload.read_fraction=3").unwrap()).unwrap();
+        assert!(said.starts_with("--set: workload.read_fraction is 3; expected a number from 0 to 1"), "{said}");
+        let sizes = "sizes = { fixed_bytes = 4096 }\n";
+        for (text, expected) in [
+            (format!("pattern = \"random\"\nsize = 3\nread_fraction = 1\n{sizes}"), "w.toml:2:1: unknown field `size`"),
+            (
+                format!("pattern = \"random\"\nread_fraction = \"half\"\n{sizes}"),
+                "w.toml:2:17: read_fraction: invalid type",
+            ),
+            ("pattern = \"random\"\nread_fraction = 1\n".into(), "w.toml:1:1: missing field `sizes`"),
+            (
+                format!("pattern = \"runs\"\nread_fraction = 1\n{sizes}"),
+                "w.toml:1:11: pattern: expected a table with the fields of that choice",
+            ),
+            (
+                "pattern = \"random\"\nread_fraction = 1\nsizes = { fixed_bytes = 5 }\n".into(),
+                "w.toml:3: sizes.fixed_bytes is 5",
+            ),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let said = of(Layers::new()).unwrap().replace(&file, "w.toml");
+            assert!(said.starts_with(expected), "{said}");
+        }
+        std::fs::remove_file(&path).unwrap();
+    }
 }

@@ -263,18 +263,6 @@ fn threads_can_be_placed_by_hand() {
 }
 
 #[test]
-fn a_host_may_ask_for_as_many_queues_as_nvme_has() {
-    let host = |text| resolve(text).unwrap().host;
-    let (usual, deep, many) = (host(""), host("[host]\ndepth = 1024"), host("[host]\nqueues = 65535"));
-    assert_eq!((usual.queues, usual.entries, usual.vectors), (16, 1024, 16));
-    assert_eq!((deep.queues, deep.entries, deep.depth), (16, 2048, 1024));
-    assert_eq!((many.queues, many.entries, many.vectors), (65_535, 32, 2_047));
-    let offered = |text| resolve(text).unwrap().controller;
-    assert_eq!((offered("").queues, offered("").queue_entries), (64, 1024));
-    assert_eq!(offered("[host]\nqueues = 65535").queue_entries, 32);
-}
-
-#[test]
 fn namespaces_share_what_hosts_see() {
     let text =
         "[platform]\ndevice = \"small\"\n[device]\nlba_bytes = 4096\nnamespace_bytes = [\"1MiB\", \"rest\", 4096]\n";
@@ -514,21 +502,6 @@ fn files_of_devices_and_processors_are_checked_like_any_other() {
     let missing = resolved("--processor", "core.toml", &without).err().unwrap();
     assert_eq!(missing, "processor.prices.ilock_search.slots is missing; expected it in core.toml");
     std::fs::remove_dir_all(&folder).unwrap();
-}
-
-#[test]
-fn a_field_of_a_workload_file_is_refused_as_its_own() {
-    let path = std::env::temp_dir().join(format!("flashloom-workload-{}.toml", std::process::id()));
-    std::fs::write(&path, "pattern = \"random\"\nread_fraction = 2\nsizes = { fixed_bytes = 4096 }\n").unwrap();
-    let file = path.display().to_string();
-    let of = |layers: Layers| layers.flag("--workload", &file).unwrap().resolve().err().map(|error| error.to_string());
-    let own = of(Layers::new()).unwrap().replace(&file, "w.toml");
-    let expected = "a number from 0 to 1 (w.toml: read_fraction was 2)";
-    assert_eq!(own, format!("--workload: workload.phases is \"w.toml\"; expected {expected}"));
-    assert_eq!(of(Layers::new().set("workload.read_fraction=0.5").unwrap()), None);
-    let said = of(Layers::new().set("workload.read_fraction=3").unwrap()).unwrap();
-    assert!(said.starts_with("--set: workload.read_fraction is 3; expected a number from 0 to 1"), "{said}");
-    std::fs::remove_file(&path).unwrap();
 }
 
 /// Values that no key means, or that some do.

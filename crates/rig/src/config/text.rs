@@ -40,6 +40,20 @@ pub fn line_of(text: &str, position: usize) -> usize {
     text.as_bytes()[..position.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
+/// The first line that gives a field a value, in a table of its own or within others; the first of all where none does.
+pub(super) fn line_with(text: &str, field: &str) -> usize {
+    let name = field.rsplit('.').next().unwrap_or(field);
+    let gives = |line: &str| {
+        let mut found = line.split('#').next().unwrap_or_default().match_indices(name);
+        let is_word = |text: Option<char>| text.is_none_or(|c| !c.is_alphanumeric() && c != '_');
+        found.any(|(at, _)| {
+            let (before, behind) = (&line[..at], &line[at + name.len()..]);
+            is_word(before.chars().next_back()) && behind.trim_start().starts_with('=')
+        })
+    };
+    text.lines().position(gives).map_or(1, |at| at + 1)
+}
+
 /// What the parser says of a text, with the place and the key, as far as there is one.
 pub fn syntax(file: &str, text: &str, error: &toml::de::Error) -> ConfigError {
     let start = error.span().map_or(0, |span| span.start).min(text.len());
@@ -47,6 +61,11 @@ pub fn syntax(file: &str, text: &str, error: &toml::de::Error) -> ConfigError {
     let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
     let line = line_of(text, start);
     let said = error.message().lines().collect::<Vec<_>>().join(", ");
+    // A choice that has fields, written without them: the parser says it in words of the program.
+    let said = match said.split_once("expected struct variant") {
+        Some(_) => "expected a table with the fields of that choice, as in { runs = { randomness = 0.5 } }".into(),
+        None => said,
+    };
     // Of a field that is unknown or missing the parser says the name.
     let message = match key_on(text, line).filter(|_| !said.contains("field `")) {
         Some((key, "")) => {
