@@ -7,7 +7,7 @@ use std::fmt::Write;
 const LINES_HELD: u32 = 1 << 18;
 
 /// The file.
-pub(super) fn text(measured: &Measured) -> String {
+pub(super) fn text(measured: &Measured, quick: bool) -> String {
     let Measured { work, hop, memory, processors, .. } = measured;
     let hop = hop.or(memory.transfer).unwrap_or(memory.memory);
     let transfer = memory.transfer.unwrap_or(memory.memory);
@@ -17,7 +17,7 @@ pub(super) fn text(measured: &Measured) -> String {
         "# What firmware work takes on a machine with {processors} processors ({}), as `flashloom calibrate` measured it: \
          a slot is a nanosecond.\n\n\
          [processor]\n\
-         source = \"flashloom calibrate: {} turns timed; the times sum to a turn's within {:.0} % on average\"\n\
+         source = \"flashloom calibrate{}: {} turns timed; the times sum to a turn's within {:.0} % on average\"\n\
          summary = \"{cores} processors of the machine it was measured on\"\n\
          clock_mhz = 1000                   # a slot is a nanosecond, not an instruction\n\
          cores = {cores}\n\
@@ -30,6 +30,7 @@ pub(super) fn text(measured: &Measured) -> String {
          send = {}\n\
          switch = {{ slots = 0, stall_ns = 0 }} # in a turn's time\n\n",
         std::env::consts::ARCH,
+        if quick { " --quick, a rough one" } else { "" },
         work.turns,
         work.error * 100.0,
         price(work.turn),

@@ -55,7 +55,7 @@ impl CalibrateArguments {
         shell.say(&text(shell, &measured))?;
         if let (Some(mut out), Some(path)) = (out, &self.out) {
             out.begin()
-                .and_then(|out| out.write_all(file::text(&measured).as_bytes()))
+                .and_then(|out| out.write_all(file::text(&measured, self.quick).as_bytes()))
                 .with_context(|| format!("{}: cannot be written", path.display()))?;
             let path = path.display();
             shell.say(&format!("written to {path}: `--processor {path}` takes it\n"))?;
