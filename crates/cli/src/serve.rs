@@ -7,8 +7,9 @@ use crate::keys::read_keys;
 use crate::run::check_supported;
 use crate::shell::Json;
 use clap::Args;
+use nvme::spec::fabrics::DISCOVERY_SUBSYSTEM;
 use rig::config::{Layers, Payload, Resolved, World};
-use rig::{Door, DoorbellPath, Ended, Layout, Recovery, Service, ServiceError, ServiceSettings, Trust};
+use rig::{Door, DoorbellPath, Ended, Layout, Recovery, Service, ServiceError, ServiceSettings, Stop, Trust};
 use serde::Serialize;
 use serde_json::json;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGXFSZ};
@@ -18,6 +19,7 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
+use std::time::Duration;
 use units::Bytes;
 
 /// What `serve` is told.
@@ -138,7 +140,7 @@ impl ServeArguments {
         let end_metrics = metrics.as_ref().map(rig::Metrics::ender).transpose()?;
         self.introduce(shell, &resolved, service.recovery(), (service.address(), shown))?;
         let ended = thread::scope(|scope| {
-            scope.spawn(move || signals.forever().for_each(|_| stop.stop()));
+            scope.spawn(move || heed(&mut signals, &stop));
             metrics.map(|metrics| scope.spawn(move || metrics.run()));
             let ended = service.run();
             handle.close();
@@ -206,6 +208,12 @@ impl ServeArguments {
         for name in self.allow_host.iter().chain([&self.nqn]) {
             check_name(name)?;
         }
+        if self.nqn == DISCOVERY_SUBSYSTEM {
+            return Err(unusable(
+                "--nqn is the name of discovery; expected one of a drive",
+                "without --nqn it has a name",
+            ));
+        }
         let World::Threads { threads, .. } = resolved.world else { unreachable!("it was checked") };
         let settings = ServiceSettings {
             door,
@@ -262,6 +270,27 @@ impl ServeArguments {
         shell.announce(&rows.iter().map(|(name, text)| format!("{name:<10} {text}\n")).collect::<String>())?;
         Ok(())
     }
+}
+
+/// Ends the service at the first signal, and at the second the process.
+fn heed(signals: &mut Signals, stop: &Stop) {
+    for (count, _) in signals.forever().enumerate() {
+        if count == 0 {
+            stop.stop();
+            thread::spawn(tell_waiting);
+        } else {
+            let _ = std::io::stderr().write_all(b"ended at once: what was not durable is lost\n");
+            std::process::exit(1);
+        }
+    }
+}
+
+/// Says what is waited for, unless it is over soon.
+fn tell_waiting() {
+    thread::sleep(Duration::from_secs(1));
+    let said = "ending: commands under way are finished and what is in the buffer is written to flash; a second \
+                        signal ends at once, and what is not durable is lost\n";
+    let _ = std::io::stderr().write_all(said.as_bytes());
 }
 
 /// What was done until the end.

@@ -268,7 +268,11 @@ impl MediaFile {
         let mut records = vec![0; (u64::from(per_block) * PAGE_BYTES) as usize];
         let of_channel = |block: &BlockId| self.geometry.die_of(*block).0 == channel;
         for block in (0..self.geometry.block_count()).map(BlockId).filter(of_channel) {
-            let Some(state) = self.block(block).map_err(system)? else { continue };
+            let state = self.block(block).map_err(|error| match error.kind() {
+                ErrorKind::InvalidData => damaged(block.to_string()),
+                _ => system(error),
+            })?;
+            let Some(state) = state else { continue };
             contents.restore_block(block, state).map_err(|_| damaged(block.to_string()))?;
             if state.torn {
                 continue;
@@ -276,6 +280,9 @@ impl MediaFile {
             let first = self.geometry.page(block, 0);
             self.file.read_exact_at(&mut records, self.page_at(first)).map_err(system)?;
             for (ppn, record) in (first.0..).map(Ppn).zip(records.chunks_exact(PAGE_BYTES as usize)) {
+                if !is_sound(ppn.0, record, PAGE_SEAL) {
+                    return Err(damaged(ppn.to_string()));
+                }
                 let (stored, _) = decode(record);
                 if stored.mark != 0 && stored.erases == state.erases {
                     contents.restore_page(ppn, stored).map_err(|_| damaged(ppn.to_string()))?;
@@ -316,6 +323,9 @@ impl MediaFile {
     fn block(&self, block: BlockId) -> std::io::Result<Option<StoredBlock>> {
         let mut record = [0; BLOCK_BYTES as usize];
         self.file.read_exact_at(&mut record, self.block_at(block))?;
+        if !is_sound(block.0, &record, BLOCK_SEAL) {
+            return Err(ErrorKind::InvalidData.into());
+        }
         let erases = u32::from_le_bytes(record[..4].try_into().expect("four bytes"));
         let [_, _, _, _, touched, bad, torn, ..] = record;
         Ok((touched == 1).then_some(StoredBlock { erases, bad: bad == 1, torn: torn == 1 }))
@@ -325,6 +335,7 @@ impl MediaFile {
         let mut record = [0; BLOCK_BYTES as usize];
         record[..4].copy_from_slice(&state.erases.to_le_bytes());
         (record[4], record[5], record[6]) = (1, state.bad.into(), state.torn.into());
+        seal(block.0, &mut record, BLOCK_SEAL);
         self.file.write_all_at(&record, self.block_at(block))
     }
 }
@@ -336,7 +347,27 @@ pub(crate) fn sum(payload: &[u64]) -> u64 {
         .fold(0x9e37_79b9_7f4a_7c15, |sum: u64, word| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29))
 }
 
-fn encode(page: StoredPage, sum: u64) -> [u8; PAGE_BYTES as usize] {
+/// Where the check value of a record is: two bytes that hold nothing else.
+const BLOCK_SEAL: usize = 8;
+const PAGE_SEAL: usize = 22;
+
+/// The check value of the `number`-th record, of all its other bytes; never 0, which records have of files made before there was any.
+fn check_of(number: u32, record: &[u8], at: usize) -> [u8; 2] {
+    let check = crc32c::crc32c_append(crc32c::crc32c(&number.to_le_bytes()), &record[..at]);
+    let check = crc32c::crc32c_append(check, &record[at + 2..]);
+    ((check >> 16 ^ check) as u16).max(1).to_le_bytes()
+}
+
+fn seal(number: u32, record: &mut [u8], at: usize) {
+    let check = check_of(number, record, at);
+    record[at..at + 2].copy_from_slice(&check);
+}
+
+fn is_sound(number: u32, record: &[u8], at: usize) -> bool {
+    record[at..at + 2] == [0; 2] || record[at..at + 2] == check_of(number, record, at)
+}
+
+fn encode(ppn: Ppn, page: StoredPage, sum: u64) -> [u8; PAGE_BYTES as usize] {
     let mut record = [0; PAGE_BYTES as usize];
     record[..4].copy_from_slice(&page.mark.to_le_bytes());
     record[4..8].copy_from_slice(&page.erases.to_le_bytes());
@@ -344,6 +375,7 @@ fn encode(page: StoredPage, sum: u64) -> [u8; PAGE_BYTES as usize] {
     record[16..20].copy_from_slice(&page.check.to_le_bytes());
     record[20..22].copy_from_slice(&page.owner.to_le_bytes());
     record[24..32].copy_from_slice(&sum.to_le_bytes());
+    seal(ppn.0, &mut record, PAGE_SEAL);
     record
 }
 

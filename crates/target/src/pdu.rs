@@ -212,6 +212,9 @@ impl Layout {
         if agreed.header_digest && digests & flag::HEADER_DIGEST == 0 {
             return Err(Violation::field(1));
         }
+        if whole < with_header {
+            return Err(Violation::field(4));
+        }
         if whole == with_header && is_command {
             return Ok(Layout { header, data: 0..0, agreed });
         }

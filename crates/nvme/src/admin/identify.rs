@@ -18,6 +18,12 @@ const EFFECTS: u8 = 1 << 1;
 const OFFSETS: u8 = 1 << 2;
 /// FRMW: one slot, read only.
 const FIRMWARE_UPDATES: u8 = 1 | 1 << 1;
+/// What a Dataset Management should ask for at most: pages of zeros are written for what is deallocated, and a host that has a queue full of
+/// such commands outstanding waits for the last as long as flash takes for all. Longer ones are carried out nevertheless.
+const DEALLOCATE_RANGES: u8 = 4;
+const DEALLOCATE_RANGE_BYTES: u64 = 4 << 20;
+/// RTD3E: microseconds that a host should give a shutdown, which writes the buffer to flash. Linux waits no longer than this.
+const SHUTDOWN_MICROS: u32 = 60_000_000;
 /// VWC: there is one, and Flush takes all namespaces.
 const WRITE_CACHE: u8 = 1 | 3 << 1;
 /// VWC without a cache: Flush takes all namespaces all the same.
@@ -91,7 +97,11 @@ impl Controller {
                 let pages = |bytes: u64| (bytes / PAGE_BYTES).ilog2() as u8;
                 let (guarded, pages) = (pages(self.guarded_bytes_max()), pages(RANGE_BYTES_MAX));
                 let mut limits = CommandSetController::default();
+                let block = self.settings.namespaces.first().map_or(PAGE_BYTES, |first| first.block_bytes.into());
                 limits
+                    .set_ranges(DEALLOCATE_RANGES)
+                    .set_range_blocks((DEALLOCATE_RANGE_BYTES / block) as u32)
+                    .set_ranges_blocks(u64::from(DEALLOCATE_RANGES) * DEALLOCATE_RANGE_BYTES / block)
                     .set_verify_pages_log2(guarded)
                     .set_zeroes_pages_log2(guarded)
                     .set_uncorrectable_pages_log2(pages);
@@ -122,6 +132,7 @@ impl Controller {
             .set_version(registers::VERSION)
             .set_controller_type(if settings.is_discovery() { DISCOVERY_CONTROLLER } else { IO_CONTROLLER })
             .set_sharing(u8::from(settings.is_shared()) << 1)
+            .set_shutdown_micros(if settings.volatile_write_cache { SHUTDOWN_MICROS } else { 0 })
             .set_notices(settings.notices())
             .set_attributes(
                 if settings.keep_alive.is_some() { TRAFFIC_KEEPS_ALIVE } else { 0 }

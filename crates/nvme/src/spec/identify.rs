@@ -62,6 +62,8 @@ layout! {
         controller_id, set_controller_id: u16 = 78;
         /// Version, as in VS (VER).
         version, set_version: u32 = 80;
+        /// Microseconds that a shutdown may take (RTD3E).
+        shutdown_micros, set_shutdown_micros: u32 = 88;
         /// Notices that can be events, in the places of the Asynchronous Event Configuration (OAES).
         notices, set_notices: u32 = 92;
         /// Bit 6: any command keeps the host alive (CTRATT).
@@ -227,7 +229,7 @@ layout! {
 }
 
 layout! {
-    /// Limits of the NVM command set, CNS 06h (NVM §4.1.5.4): each a power of two of pages of 4 KiB.
+    /// Limits of the NVM command set, CNS 06h (NVM §4.1.5.4): those in pages are a power of two of 4 KiB.
     CommandSetController[4096] {
         /// Longest Verify (VSL).
         verify_pages_log2, set_verify_pages_log2: u8 = 0;
@@ -235,6 +237,12 @@ layout! {
         zeroes_pages_log2, set_zeroes_pages_log2: u8 = 1;
         /// Longest Write Uncorrectable (WUSL).
         uncorrectable_pages_log2, set_uncorrectable_pages_log2: u8 = 2;
+        /// Ranges of a Dataset Management (DMRL).
+        ranges, set_ranges: u8 = 3;
+        /// Logical blocks of each of them (DMRSL).
+        range_blocks, set_range_blocks: u32 = 4;
+        /// Logical blocks of all of them (DMSL).
+        ranges_blocks, set_ranges_blocks: u64 = 8;
     }
 }
 

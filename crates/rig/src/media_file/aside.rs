@@ -36,7 +36,7 @@ impl MediaFile {
             self.touch(block, StoredBlock { erases: page.erases, ..StoredBlock::default() })?;
         }
         self.file.write_all_at(&bytes, self.payload_at(ppn))?;
-        self.file.write_all_at(&encode(page, sum(payload)), self.page_at(ppn))
+        self.file.write_all_at(&encode(ppn, page, sum(payload)), self.page_at(ppn))
     }
 
     fn get(&self, ppn: Ppn, payload: &mut [u64]) -> io::Result<u64> {

@@ -320,6 +320,44 @@ fn without_the_journal_a_drive_is_found_again_page_by_page() {
     }
 }
 
+/// Whatever bit of a record is not as it was written: the file is refused, and nothing older is ever read.
+#[test]
+fn a_damaged_record_of_a_block_or_a_page_is_refused() {
+    const PAGES: u64 = 4 * 2 * 2 * 32 * 32;
+    let (scratch, copy) = (Scratch::new("records"), Scratch::new("records-copy"));
+    let running = serving("deepflash", &scratch.0).start();
+    let mut host = running.host("host").attach();
+    for round in 0..2 {
+        (0..16).for_each(|page| {
+            host.queues[0].done(write(page * 8, 8), Payload::Send(&pattern(round, page)));
+        });
+        host.queues[0].done(Submission::new(Opcode::Flush as u8, 1), Payload::None);
+    }
+    running.end();
+    let file = OpenOptions::new().read(true).open(&scratch.0).expect("it is there");
+    let payload = file.metadata().expect("it is there").len() - PAGES * 4096;
+    let (pages, blocks) = (payload - PAGES * 32, 4096 + 2 * 4096);
+    let is_used = |at: u64, bytes: usize| {
+        let mut record = vec![0; bytes];
+        file.read_exact_at(&mut record, at).expect("it is whole");
+        record.iter().any(|byte| *byte > 0)
+    };
+    let block = (blocks..pages).step_by(16).find(|at| is_used(*at, 16)).expect("a block");
+    let page = (pages..payload).step_by(32).find(|at| is_used(*at, 32)).expect("a page");
+    for (at, bits, what) in [(block, 8 * 8, "block"), (page, 22 * 8, "page")] {
+        for bit in (0..bits).step_by(7) {
+            std::fs::copy(&scratch.0, &copy.0).expect("room for a copy");
+            let damaged = OpenOptions::new().read(true).write(true).open(&copy.0).expect("it is there");
+            let (mut byte, at) = ([0], at + bit / 8);
+            damaged.read_exact_at(&mut byte, at).expect("it is whole");
+            damaged.write_all_at(&[byte[0] ^ 1 << (bit % 8)], at).expect("it can be written");
+            drop(damaged);
+            let said = refusal(serving("deepflash", &copy.0));
+            assert!(said.contains("is damaged"), "bit {bit} of a {what}: {said}");
+        }
+    }
+}
+
 /// Whether a file has these bytes somewhere.
 fn holds(file: &Path, bytes: &[u8]) -> bool {
     let all = std::fs::read(file).expect("the file is there");
