@@ -21,11 +21,15 @@ impl KeptNamespaces {
         KeptNamespaces { namespaces: Namespaces::new(controller), keep: None }
     }
 
-    /// Those of a file; until somebody has changed them, they are as configured.
+    /// Those of a file; of a new one they are as configured, and from then on as they are there.
     pub(crate) fn open(file: &MediaFile, controller: &ControllerSettings) -> Result<Self, BuildError> {
         let (mut slots, table) = file.namespaces()?;
         let namespaces = match &table[..] {
-            [] => Namespaces::new(controller),
+            [] => {
+                let configured = Namespaces::new(controller);
+                slots.keep(&configured.table()).map_err(|error| MediaFileError::System { file: file.name(), error })?;
+                configured
+            }
             table => Namespaces::of_table(controller, table).map_err(|error| refusal(file, error))?,
         };
         Ok(KeptNamespaces { namespaces, keep: Some(Box::new(move |table| slots.keep(table).is_ok())) })

@@ -101,14 +101,14 @@ fn namespaces_that_are_not_this_drives_are_refused_by_name() {
     let name = scratch.0.display().to_string();
     let other = Serving { lba_bytes: 4096, ..serving("deepflash", &scratch.0) };
     assert_eq!(refusal(other), format!("{name}: device.lba_bytes is 512; expected 4096, as this drive has"));
-    // The header has a page; the table was written at first, for the deletion and for the new namespace: the last is in slot 1.
+    // The header has a page; the table was made, and written at first, for the deletion and for the new namespace: the last is in slot 0.
     let file = OpenOptions::new().write(true).open(&scratch.0).expect("it is there");
-    file.write_all_at(&[0xee], 8192 + 100).expect("it can be written");
+    file.write_all_at(&[0xee], 4096 + 100).expect("it can be written");
     let running = serving("deepflash", &scratch.0).start();
     let mut host = running.host("host").attach();
     assert_eq!(seen(&mut host), [], "as before it was made: nobody can tell it from one that was not answered");
     running.end();
-    file.write_all_at(&[0xee], 4096 + 100).expect("it can be written");
+    file.write_all_at(&[0xee], 8192 + 100).expect("it can be written");
     let said = refusal(serving("deepflash", &scratch.0));
     assert_eq!(said, format!("{name}: the record of the namespaces is damaged; expected a file as its drive left it"));
 }
