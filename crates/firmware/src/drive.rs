@@ -85,7 +85,7 @@ pub enum DriveError {
     #[error("queues of {0} entries; expected 2 to 65536")]
     QueueEntries(u32),
     /// Commands longer than what two lock regions order.
-    #[error("commands of {} bytes; expected at most {}: a range meets two lock regions at most", u64::from(*.0) * SECTOR_BYTES, LOCK_REGION.0)]
+    #[error("commands of {0} sectors; expected at most {most}: a range meets two lock regions", most = LOCK_REGION.0 / SECTOR_BYTES)]
     Transfer(u32),
     /// A page smaller than the pages of the host's memory.
     #[error("flash pages of {0} bytes; the firmware maps pages of 512 to 4096 bytes to DMA frames of the same size")]

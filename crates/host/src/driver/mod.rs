@@ -372,7 +372,7 @@ impl<O: Observe> Driver<O> {
         let mut oracle = self.oracles.get_mut(usize::from(io.device));
         slot.flush = oracle.as_mut().filter(|_| io.kind == IoKind::Flush).map(|oracle| oracle.flush_submitted());
         let mut ticket = oracle.and_then(|oracle| Some(oracle.submitted(queue, access(io.kind)?, lba, sectors)));
-        let through = goes_through(io.kind, &mut self.writes, self.settings.cuts);
+        let through = self.settings.cuts.is_some_and(|cuts| cuts.send_through(io.kind, &mut self.writes));
         if let Some(ticket) = &mut ticket {
             ticket.through = through;
         }
@@ -558,15 +558,6 @@ impl<O: Observe> Driver<O> {
         self.open(now);
         self.observer.finished(queue, io.kind, bytes, latency, counted);
     }
-}
-
-/// Whether a write, of which `sent` went before, is sent with force unit access.
-fn goes_through(kind: IoKind, sent: &mut u32, cuts: Option<PowerCuts>) -> bool {
-    let Some(PowerCuts { through_every: every, through_from, .. }) = cuts else { return false };
-    let writes = matches!(kind, IoKind::Write | IoKind::WriteZeroes);
-    *sent += u32::from(writes);
-    let is_off = through_from.is_some_and(|from| *sent > from) && (writes || kind == IoKind::Deallocate);
-    is_off || writes && every > 0 && sent.is_multiple_of(every)
 }
 
 /// What a kind of request does to its sectors, if it has any.

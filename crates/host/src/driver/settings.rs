@@ -3,6 +3,7 @@
 use nvme::spec::{COMPLETION_BYTES, DsmRange, PAGE_BYTES, QueuePriority, SUBMISSION_BYTES};
 use thiserror::Error;
 use units::{Bytes, HostAddress, Lba, QueueId, SECTOR_BYTES, Span};
+use workload::IoKind;
 
 use crate::memory::{Memory, MemoryError};
 use crate::oracle::Initial;
@@ -63,6 +64,16 @@ pub struct PowerCuts {
     /// From so many writes on, whatever changes sectors is sent so, as a front end does when the volatile write cache is turned off;
     /// none is never.
     pub through_from: Option<u32>,
+}
+
+impl PowerCuts {
+    /// Whether a command, with `sent` writes before it, is sent with force unit access.
+    pub(super) fn send_through(&self, kind: IoKind, sent: &mut u32) -> bool {
+        let writes = matches!(kind, IoKind::Write | IoKind::WriteZeroes);
+        *sent += u32::from(writes);
+        let is_off = self.through_from.is_some_and(|from| *sent > from) && (writes || kind == IoKind::Deallocate);
+        is_off || writes && self.through_every > 0 && sent.is_multiple_of(self.through_every)
+    }
 }
 
 /// Settings that contradict each other or the specification.

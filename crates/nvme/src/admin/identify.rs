@@ -18,8 +18,8 @@ const EFFECTS: u8 = 1 << 1;
 const OFFSETS: u8 = 1 << 2;
 /// FRMW: one slot, read only.
 const FIRMWARE_UPDATES: u8 = 1 | 1 << 1;
-/// What a Dataset Management should ask for at most: pages of zeros are written for what is deallocated, and a host that has a queue full of
-/// such commands outstanding waits for the last as long as flash takes for all. Longer ones are carried out nevertheless.
+/// What a Dataset Management should ask for at most: pages of zeros are written for what is deallocated, and a host that has a queue
+/// full of such commands outstanding waits for the last as long as flash takes for all. Longer ones are carried out nevertheless.
 const DEALLOCATE_RANGES: u8 = 4;
 const DEALLOCATE_RANGE_BYTES: u64 = 4 << 20;
 /// RTD3E: microseconds that a host should give a shutdown, which writes the buffer to flash. Linux waits no longer than this.

@@ -1,3 +1,5 @@
+//! One die and its channel: what may be composed of what stands in line, and in which order.
+
 use super::*;
 use crate::{Blueprint, DriveShape, Firmware, FlashChannel, LbaFormat};
 use flash::{CellKind, Geometry, Shape};
