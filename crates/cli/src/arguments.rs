@@ -134,7 +134,7 @@ pub(crate) struct Shared {
     #[arg(long, value_name = "NAME|FILE")]
     workload: Option<String>,
     /// Size of every request, for example 4k
-    #[arg(long, value_name = "SIZE")]
+    #[arg(long, value_name = "SIZE", allow_hyphen_values = true)]
     block_size: Option<String>,
     /// I/O queue pairs of the host
     #[arg(long, value_name = "N")]

@@ -37,7 +37,7 @@ pub struct Device {
     pub format: LbaFormat,
     /// Whether each sector has a tag and a seal beside it.
     pub tags: bool,
-    /// Chance that a bit of a page flips in the drive's memory before it is programmed.
+    /// Chance of a page that one of its bits flips in the drive's memory before it is programmed.
     pub memory_flips: f64,
     /// Whether cells hold pages scrambled.
     pub scrambler: bool,
@@ -57,6 +57,9 @@ pub struct Link {
     /// One way, without the transfer itself.
     pub latency: Span,
 }
+
+/// What pages there can be.
+pub(super) const PAGES: &str = "a power of two from 512 to 4096: a page is moved by one DMA";
 
 impl Link {
     /// Rate that data reach in full packets, rounded down.
@@ -124,6 +127,8 @@ fn geometry(from: &Layered) -> Result<Geometry, ConfigError> {
         kind: from.get("device.kind")?,
     };
     Geometry::new(shape).map_err(|error| match error {
+        // Flash itself has larger pages, the firmware has not.
+        GeometryError::Count { field: "page_bytes", .. } => from.refuse("device.page_bytes", PAGES),
         GeometryError::Count { field, expected, .. } => from.refuse(&format!("device.{field}"), expected),
         GeometryError::TooManyPages { pages, limit } => {
             from.refuse("device.blocks_per_plane", format!("an array of at most {limit} pages; this has {pages}"))

@@ -353,7 +353,7 @@ fn drive(from: &Layered, device: &Device, controller: &Controller, payload: Payl
         DriveError::Transfer(_) => from.refuse("controller.transfer_bytes", error.to_string()),
         DriveError::Queues(_) => from.refuse("controller.queues", "1 to 65535"),
         DriveError::QueueEntries(_) => from.refuse("controller.queue_entries", "2 to 65536"),
-        DriveError::PageBytes(_) => from.refuse("device.page_bytes", "512 to 4096: a page is moved by one DMA"),
+        DriveError::PageBytes(_) => from.refuse("device.page_bytes", device::PAGES),
     })
 }
 

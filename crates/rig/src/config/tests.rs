@@ -315,11 +315,11 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     (
         "[device]\npage_bytes = \"8k\"\noob_bytes = 448\nuser_bytes = \"derived\"",
-        "run.toml:2: device.page_bytes is \"8k\"; expected 512 to 4096: a page is moved by one DMA",
+        "run.toml:2: device.page_bytes is \"8k\"; expected a power of two from 512 to 4096: a page is moved by one DMA",
     ),
     (
         "[device]\npage_bytes = \"8k\"\noob_bytes = 448\nuser_bytes = \"derived\"\n[platform]\narchitecture = \"naive\"",
-        "run.toml:2: device.page_bytes is \"8k\"; expected 512 to 4096: a page is moved by one DMA",
+        "run.toml:2: device.page_bytes is \"8k\"; expected a power of two from 512 to 4096: a page is moved by one DMA",
     ),
     (
         "[device]\nuser_bytes = \"2TB\"",
