@@ -33,7 +33,7 @@ impl Pipeline<'_> {
 
     fn round(&mut self, round: u64) {
         let zero = [0; 512];
-        if round % 3 > 0 {
+        if !round.is_multiple_of(3) {
             let range = DsmRange { attributes: 0, blocks: 8, slba: 8 * (round % 30) }.encode();
             let bytes = range.map(u64::to_le_bytes).concat();
             self.send(Submission::dataset_management(1, 1, NOWHERE), Payload::Send(&bytes));
