@@ -377,8 +377,8 @@ mod tests {
             let cache = Cache { evictions, bypasses, ..Cache::of(Lookups::default(), writes) };
             render_on(Page::PLAIN, &Summary { cache: Some(cache), ..sample() })
         };
-        assert!(run(4_000, 900).contains("the buffer was still filling"));
-        assert!(!run(4_000, 1_000).contains("still filling"));
+        assert!(run(4_000, 900).contains("the buffer was still filling: 51 % of the writes"));
+        assert!(run(8_000, 1_400).contains("still filling") && !run(8_000, 1_500).contains("still filling"));
     }
 
     #[test]

@@ -42,7 +42,7 @@ const REFUSED: &[(&[&str], &[&str])] = &[
         &["--block-size: workload.block_bytes is 512; expected a multiple of device.lba_bytes, which is 4096"],
     ),
     (&["run", "--queues", "0"], &["--queues: host.queues is 0; expected 1 to"]),
-    (&["run", "--depth", "0"], &["--depth: host.depth is 0; expected 1 to 1023"]),
+    (&["run", "--depth", "0"], &["--depth: host.depth is 0; expected 1 to 65535"]),
     (&["run", "--ios", "0"], &["--ios: workload.ios is 0; expected at least 1"]),
     (&["run", "--duration", "0s"], &["--duration: workload.duration_ms is \"0s\"; expected more than 0"]),
     (&["run", "--duration", "-1s"], &["--duration: workload.duration_ms is \"-1s\"; expected"]),
@@ -109,7 +109,7 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["serve", "--tcp", "127.0.0.1:0", "--device", "small", "--keys", "/dev/zero"], &["/dev/zero: it goes on beyond"]),
     (&["replay", "missing.spc"], &["missing.spc: "]),
     // More than the type of the key holds, and less: the range is the same.
-    (&["replay", "missing.spc", "--workers", "100000"], &["--workers: host.queues is 100000; expected 1 to 64"]),
+    (&["replay", "missing.spc", "--workers", "100000"], &["--workers: host.queues is 100000; expected 1 to 65535"]),
     (&["run", "--cores", "-1"], &["--cores: platform.cores is -1; expected 1 to 60"]),
     (&["run", "--timing", "off"], &["--timing: run.timing is \"off\"; expected true (--timing on)"]),
     (&["serve"], &["nothing to listen at; expected --tcp ADDR:PORT", "help: for example --tcp 127.0.0.1:4420"]),

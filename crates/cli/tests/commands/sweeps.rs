@@ -113,7 +113,7 @@ fn a_file_with_a_table_place_is_searched_and_goes_on_where_it_was() {
     let arguments = ["sweep", argument(&search), "--out", argument(&folder), "--jobs", "2"];
     let ended = flashloom(&arguments);
     assert_eq!(ended.code, 0, "{}", ended.err);
-    for said in ["1 cores: randread ", "nvmq=1", "runs; no exchange", "fewest cores with 1 IOPS in each workload: 1"] {
+    for said in ["1 core: randread ", "nvmq=1", "runs; no exchange", "fewest cores with 1 IOPS in each workload: 1"] {
         assert!(ended.out.contains(said), "{said}: {}", ended.out);
     }
     let written = || std::fs::read_to_string(folder.join("few-cores.toml")).unwrap();
