@@ -378,7 +378,7 @@ mod tests {
             render_on(Page::PLAIN, &Summary { cache: Some(cache), ..sample() })
         };
         assert!(run(4_000, 900).contains("the buffer was still filling: 51 % of the writes"));
-        assert!(run(8_000, 1_400).contains("still filling") && !run(8_000, 1_500).contains("still filling"));
+        assert!(run(8_000, 1_400).contains("still filling") && !run(8_000, 1_600).contains("still filling"));
     }
 
     #[test]
