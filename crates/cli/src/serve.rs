@@ -279,7 +279,7 @@ fn heed(signals: &mut Signals, stop: &Stop) {
             stop.stop();
             thread::spawn(tell_waiting);
         } else {
-            let _ = std::io::stderr().write_all(b"ended at once: what was not durable is lost\n");
+            tell_aside("ended at once: what was not durable is lost\n");
             std::process::exit(1);
         }
     }
@@ -288,9 +288,15 @@ fn heed(signals: &mut Signals, stop: &Stop) {
 /// Says what is waited for, unless it is over soon.
 fn tell_waiting() {
     thread::sleep(Duration::from_secs(1));
-    let said = "ending: commands under way are finished and what is in the buffer is written to flash; a second \
-                        signal ends at once, and what is not durable is lost\n";
-    let _ = std::io::stderr().write_all(said.as_bytes());
+    tell_aside(
+        "ending: commands under way are finished and what is in the buffer is written to flash; a second signal ends at \
+         once, and what is not durable is lost\n",
+    );
+}
+
+/// Says something from a thread that has no shell: the one that has it waits for the service.
+fn tell_aside(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// What was done until the end.
@@ -313,17 +319,16 @@ fn tell(shell: &mut Shell<'_>, json: Json, ended: &Ended) -> anyhow::Result<()> 
     shell.put(json, &serde_json::to_string_pretty(&served).expect("numbers always serialise"))
 }
 
-/// The drive's thread says so: the one that has the shell waits for it. Where nobody reads it, SMART says the same.
+/// The drive's thread says so. Where nobody reads it, SMART says the same.
 fn warn_of_full(file: &Path, reserve: Bytes, refused: Option<&str>) {
     let why = refused.map_or_else(
         || format!("the disk of {} has less than {reserve} left, which what was taken may need", file.display()),
         |error| format!("{} could not be written ({error})", file.display()),
     );
-    let text = format!(
+    tell_aside(&format!(
         "warning: {why}: the drive takes no more writes, and goes on reading\n\
          help: end it, make room there, and serve it again\n"
-    );
-    let _ = std::io::stderr().write_all(text.as_bytes());
+    ));
 }
 
 /// What files and assignments say of keys that are not read here, and why they are not.

@@ -62,6 +62,26 @@ pub struct DriveShape {
     pub keeps_journal: bool,
 }
 
+impl DriveShape {
+    /// A drive of one queue pair that keeps a fingerprint of each sector, and has nothing else that it need not have.
+    pub fn plain(geometry: Geometry, namespaces: Vec<u64>) -> Self {
+        DriveShape {
+            geometry,
+            namespaces,
+            format: LbaFormat::B512,
+            bad_blocks: Vec::new(),
+            queues: 1,
+            queue_entries: 64,
+            transfer_sectors: (LOCK_REGION.0 / SECTOR_BYTES) as u32,
+            sector_words: 1,
+            tags: false,
+            write_through: false,
+            protected: false,
+            keeps_journal: false,
+        }
+    }
+}
+
 /// A drive that cannot be.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum DriveError {

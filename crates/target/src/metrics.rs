@@ -139,7 +139,7 @@ impl Metrics {
         })
     }
 
-    /// Answers clients until it is ended, sixteen at a time.
+    /// Answers clients until it is ended, some at a time; who is too many is turned away.
     pub fn run(self) {
         let (metrics, clients) = (&self, AtomicUsize::new(0));
         std::thread::scope(|threads| {

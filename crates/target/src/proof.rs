@@ -159,6 +159,13 @@ pub(crate) mod tests {
         greeting
     }
 
+    /// What a session does with bytes that come.
+    fn feed(session: &mut Session, world: &mut World<'_>, bytes: &[u8]) {
+        session.room()[..bytes.len()].copy_from_slice(bytes);
+        session.filled(bytes.len());
+        session.work(world);
+    }
+
     #[test]
     fn powers_leave_most_of_the_time_to_other_hosts() {
         let mut port = Port::new(Arc::new(Plain::new()), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
@@ -169,10 +176,8 @@ pub(crate) mod tests {
         let mut now = Time::ZERO;
         // What comes back of what comes in.
         let mut turn = |session: &mut Session, now: Time, bytes: &[u8]| {
-            session.room()[..bytes.len()].copy_from_slice(bytes);
-            session.filled(bytes.len());
             let mut world = World { subsystem: &mut subsystem, port: &mut port, now };
-            session.work(&mut world);
+            feed(session, &mut world, bytes);
             session.announce(&mut world);
             let answered = session.output().len();
             session.sent(answered);
@@ -202,10 +207,8 @@ pub(crate) mod tests {
         let greeting = greeting(&subsystem.settings.controller.subsystem);
         let mut come = |subsystem: &mut Subsystem, at: usize| {
             let mut session = Session::new(at, "127.0.0.1:4420".parse().expect("an address"));
-            session.room()[..greeting.len()].copy_from_slice(&greeting);
-            session.filled(greeting.len());
             let mut world = World { subsystem, port: &mut port, now: Time::ZERO + Span::from_millis(at as u64) };
-            session.work(&mut world);
+            feed(&mut session, &mut world, &greeting);
             session.joined.controller
         };
         let ids: Vec<u16> = (0..64).map(|at| come(&mut subsystem, at)).collect();

@@ -1,6 +1,6 @@
 //! The NVM subsystem behind all front ends: which controllers live, whose they are, and what the drive has done so far.
 
-use crate::auth::{Dialogue, Keys};
+use crate::auth::{Dialogue, Keys, Pair};
 use crate::chores::{Chores, TestResult};
 use crate::health::DriveHealth;
 use crate::kept::KeepTable;
@@ -198,13 +198,17 @@ impl Subsystem {
         is_named && keys.as_ref().is_none_or(|keys| keys.knows(host))
     }
 
-    /// How the host of a controller proves who it is on a new queue, where it has to. Discovery tells names only and asks for
-    /// nothing.
+    /// How the host of a controller proves who it is on a new queue, where it has to.
     pub(crate) fn dialogue(&self, controller: u16) -> Option<Dialogue> {
         let Live { controller, host, .. } = self.controllers.get(&controller)?;
-        let secrets = self.settings.keys.as_ref()?.secrets(&host.name)?.clone();
+        let secrets = self.secrets(controller, host)?.clone();
+        Some(Dialogue::new(secrets, &host.name, &self.settings.controller.subsystem))
+    }
+
+    /// By what the host of a controller has to prove who it is, if it has to. Discovery tells names only and asks for nothing.
+    fn secrets(&self, controller: &Controller, host: &Host) -> Option<&Pair> {
         let is_storage = matches!(controller.settings().role, Role::Storage);
-        is_storage.then(|| Dialogue::new(secrets, &host.name, &self.settings.controller.subsystem))
+        self.settings.keys.as_ref().filter(|_| is_storage)?.secrets(&host.name)
     }
 
     /// The host of a controller has proved who it is.
@@ -245,8 +249,7 @@ impl Subsystem {
         }
         controller.on_connected(live.host.id, live.keep_alive_ms);
         let NewController { host, admin, .. } = live;
-        let secrets = self.settings.keys.as_ref().and_then(|keys| keys.secrets(&host.name));
-        let is_proved = secrets.is_none() || controller.settings().role != Role::Storage;
+        let is_proved = self.secrets(&controller, &host).is_none();
         let queues = BTreeMap::new();
         let live = Live {
             controller,

@@ -2,8 +2,8 @@
 //! (DeepFlash §4.4). Part of whichever stage drives flash.
 //!
 //! Reads go before programs and erases, but a die that has served many in a row lets a waiting write through. Pages of
-//! different planes at the same page of their blocks share one transaction; a lone program on an idle die may wait a moment
-//! for its fellows, because TRANS deals the planes of a die one after another.
+//! different planes at the same page of their blocks share one transaction; a lone program or erase on an idle die may wait a
+//! moment for its fellows, because TRANS deals the planes of a die one after another.
 
 use crate::message::*;
 use crate::stages::waiting::{Line, Pick, Places};
@@ -45,6 +45,11 @@ impl Die {
     /// Whether nothing stands in line for it.
     fn is_empty(&self) -> bool {
         self.reads.is_empty() && self.writes.is_empty()
+    }
+
+    /// Since when the oldest read stands in line for it.
+    fn oldest_read(&self, waiting: &Places<Queued>) -> Option<Time> {
+        self.reads.iter(waiting).next().map(|read| read.since)
     }
 
     /// Whether it takes another read, but for writes that have waited too long.
@@ -203,8 +208,8 @@ impl DieLines {
     fn waits_for_reads(&self, die: u32) -> bool {
         let state = &self.dies[die as usize];
         let write = state.writes.first(&self.waiting);
-        let older = state.reads.iter(&self.waiting).next().is_some_and(|read| read.since <= write.since);
-        write.request.operation == Operation::Erase && older
+        write.request.operation == Operation::Erase
+            && state.oldest_read(&self.waiting).is_some_and(|since| since <= write.since)
     }
 
     /// Whether the next write of a die is a lone program or erase that may still get company.
@@ -252,6 +257,12 @@ impl DieLines {
         let multi_plane = self.settings.multi_plane;
         let state = &mut self.dies[die as usize];
         let read = first.request.operation == Operation::Read;
+        // Reads that came before an erase may want what it erases.
+        let bound = match first.request.operation {
+            Operation::Erase => state.oldest_read(&self.waiting).unwrap_or(Time::NEVER),
+            Operation::Read | Operation::Program => Time::NEVER,
+        };
+        let line = if read { &mut state.reads } else { &mut state.writes };
         let tag = match self.free.pop() {
             Some(tag) => tag as usize,
             None => {
@@ -267,10 +278,6 @@ impl DieLines {
         let (mut planes, mut count) = (1u32 << first.plane, 1);
         // A block is programmed in order: nothing of a plane may be taken past an earlier request of that plane.
         let mut passed = 0;
-        // Reads that came before an erase may want what it erases.
-        let bound = state.reads.iter(&self.waiting).next().filter(|_| first.request.operation == Operation::Erase);
-        let bound = bound.map_or(Time::NEVER, |read| read.since);
-        let line = if read { &mut state.reads } else { &mut state.writes };
         let all = (1u32 << self.drive.geometry().shape().planes_per_die) - 1;
         if multi_plane && planes != all && !line.is_empty() {
             line.take_from(&mut self.waiting, FELLOWS_WITHIN, |other| {

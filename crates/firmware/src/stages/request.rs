@@ -387,7 +387,6 @@ fn pieces(plan: &PrpPlan, offset: Bytes, bytes: u64, list: &[u64]) -> ([HostAddr
 mod tests {
     use super::*;
     use crate::DriveShape;
-    use crate::drive::LbaFormat;
     use crate::stages::entry::card;
     use flash::{CellKind, Geometry, Shape};
     use nvme::spec::DataPointer;
@@ -407,20 +406,7 @@ mod tests {
             oob: Bytes(224),
             kind: CellKind::Mlc,
         };
-        let shape = DriveShape {
-            geometry: Geometry::new(shape).expect("an array"),
-            namespaces: vec![1 << 31],
-            format: LbaFormat::B512,
-            bad_blocks: Vec::new(),
-            queues: 1,
-            queue_entries: 64,
-            transfer_sectors: 2048,
-            sector_words: 1,
-            tags: false,
-            write_through: false,
-            protected: false,
-            keeps_journal: false,
-        };
+        let shape = DriveShape::plain(Geometry::new(shape).expect("an array"), vec![1 << 31]);
         Drive::new(shape, 0).expect("a drive")
     }
 

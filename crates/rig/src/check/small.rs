@@ -3,8 +3,8 @@
 use crate::{Controller, Device, Fill, LinkTiming, Precondition, Session};
 use firmware::architecture::{ARCHITECTURES, Architecture, ThreadCounts};
 use firmware::{
-    AddressSplit, BlockDeal, CacheSettings, DriveShape, FlashSettings, JournalSettings, LbaFormat, LockSettings,
-    MappingScheme, PartCounts, PipelineSettings, QueueAllocation, ReclaimSettings, Settings, VictimPolicy, Work,
+    AddressSplit, BlockDeal, CacheSettings, DriveShape, FlashSettings, JournalSettings, LockSettings, MappingScheme,
+    PartCounts, PipelineSettings, QueueAllocation, ReclaimSettings, Settings, VictimPolicy, Work,
 };
 use flash::{CellKind, CommandCycles, Geometry, Shape, Suspend, Timing};
 use host::{Pace, Phase};
@@ -151,20 +151,7 @@ impl Small {
         let settings = self.settings();
         Device {
             architecture: self.architecture,
-            drive: DriveShape {
-                geometry: self.geometry(),
-                namespaces: vec![self.sectors()],
-                format: LbaFormat::B512,
-                bad_blocks: Vec::new(),
-                queues: self.queues,
-                queue_entries: 64,
-                transfer_sectors: 2048,
-                sector_words: 1,
-                tags: false,
-                write_through: false,
-                protected: false,
-                keeps_journal: false,
-            },
+            drive: DriveShape { queues: self.queues, ..DriveShape::plain(self.geometry(), vec![self.sectors()]) },
             timed: true,
             timing: timing(),
             erases_max: 100_000,

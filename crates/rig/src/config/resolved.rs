@@ -222,10 +222,9 @@ impl Resolved {
         let placement = firmware_keys::placement(from, architecture, settings.threads, cores)?;
         let host = run::host(from, &device, &controller, &rings, payload, precondition)?;
         let seed = from.get("run.seed")?;
-        let buffered = settings.cache.size.0 / device.geometry.shape().page.0;
         Ok(Resolved {
             architecture,
-            phases: run::phases(from, (&device, buffered), host.queues.into(), seed)?,
+            phases: run::phases(from, &device, host.queues.into(), seed)?,
             world: world(from)?,
             audit: from.get_unless("run.check", "auto")?.unwrap_or(false),
             timeline: from.get_unless::<String>("run.timeline_file", "none")?.map(PathBuf::from),

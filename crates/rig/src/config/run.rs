@@ -149,13 +149,8 @@ pub(super) fn names(from: &Layered, key: &str) -> Result<Vec<String>, ConfigErro
 /// Requests for each page of the burst buffer, of as many as are written: of pages drawn at random e^-4 = 2 % are then without one.
 const FILLING: u64 = 4;
 
-/// The phases in order, on a drive that buffers so many pages. Each draws a stream of its own.
-pub(super) fn phases(
-    from: &Layered,
-    (device, buffered): (&Device, u64),
-    queues: u32,
-    seed: u64,
-) -> Result<Vec<Phase>, ConfigError> {
+/// The phases in order. Each draws a stream of its own.
+pub(super) fn phases(from: &Layered, device: &Device, queues: u32, seed: u64) -> Result<Vec<Phase>, ConfigError> {
     const KEY: &str = "workload.phases";
     let names = names(from, KEY)?;
     if names.is_empty() || names.len() > 1_000 {
@@ -164,9 +159,7 @@ pub(super) fn phases(
     let count = names.len();
     let phases = names.iter().enumerate();
     phases
-        .map(|(index, name)| {
-            phase(from, name, (index, count), (device, buffered), queues, seed.wrapping_add(index as u64))
-        })
+        .map(|(index, name)| phase(from, name, (index, count), device, queues, seed.wrapping_add(index as u64)))
         .collect()
 }
 
@@ -174,7 +167,7 @@ fn phase(
     from: &Layered,
     name: &str,
     (index, count): (usize, usize),
-    (device, buffered): (&Device, u64),
+    device: &Device,
     queues: u32,
     seed: u64,
 ) -> Result<Phase, ConfigError> {
@@ -212,8 +205,8 @@ fn phase(
         return Err(from.refuse("workload.duration_ms", "more than 0, or \"none\""));
     }
     let sectors = parameters.region.map_or(parameters.capacity, |region| region.sectors);
-    let page = device.geometry.shape().page.0 / SECTOR_BYTES;
-    let filling = buffered.min(sectors.div_ceil(page)) * FILLING;
+    let (page, buffer) = (device.geometry.shape().page.0, from.get::<Bytes>("cache.size_bytes")?.0);
+    let filling = (buffer / page).min(sectors.div_ceil(page / SECTOR_BYTES)) * FILLING;
     Ok(Phase {
         name: Path::new(name).file_stem().map_or(name.into(), |stem| stem.to_string_lossy().into_owned()),
         recipe,
@@ -321,8 +314,9 @@ mod tests {
             (format!("pattern = \"random\"\nsize = 3\nread_fraction = 1\n{sizes}"), "w.toml:2:1: unknown field `size`"),
             (
                 format!("pattern = \"random\"\nread_fraction = \"half\"\n{sizes}"),
-                "w.toml:2:17: read_fraction: invalid type",
+                "w.toml:2:17: read_fraction: invalid type: string \"half\", expected f64",
             ),
+            ("=\u{0}".into(), "w.toml:1:"),
             ("pattern = \"random\"\nread_fraction = 1\n".into(), "w.toml:1:1: missing field `sizes`"),
             (
                 format!("pattern = \"runs\"\nread_fraction = 1\n{sizes}"),

@@ -63,7 +63,7 @@ pub fn syntax(file: &str, text: &str, error: &toml::de::Error) -> ConfigError {
     let said = error.message().lines().collect::<Vec<_>>().join(", ");
     // A choice that has fields, written without them: the parser says it in words of the program.
     let said = match said.split_once("expected struct variant") {
-        Some(_) => "expected a table with the fields of that choice, as in { runs = { randomness = 0.5 } }".into(),
+        Some(_) => "expected a table with the fields of that choice, as in { CHOICE = { FIELD = VALUE } }".into(),
         None => said,
     };
     // Of a field that is unknown or missing the parser says the name.

@@ -309,8 +309,7 @@ impl ChannelStage {
                 }
                 // It was lost at another place, and moved as such.
                 let lost = read.oob.is_some() && self.ways.frames.is_lost(slot.frame);
-                let hurt = |oob: &&Oob| oob.owner != u16::MAX && !self.ways.frames.is_readable(slot.frame, [0, 8]);
-                read.oob.iter().filter(|oob| lost || hurt(oob)).for_each(|oob| self.ways.tally.lost(oob.lpn));
+                read.oob.iter().filter(|_| lost).for_each(|oob| self.ways.tally.lost(oob.lpn));
                 let media = match (lost, weak) {
                     (true, _) => Media::Lost,
                     (false, true) => Media::Weak,
@@ -373,8 +372,9 @@ impl ChannelStage {
         for at in (0..8).filter(|at| broken >> at & 1 == 1) {
             self.ways.frames.set_readable(slot.frame, [at, at + 1], false);
         }
-        if broken != 0 {
-            self.ways.tally.damaged(broken.count_ones());
+        self.ways.tally.damaged(broken.count_ones());
+        // Now or when it was programmed.
+        if !self.ways.frames.is_readable(slot.frame, [0, 8]) {
             self.ways.tally.lost(lpn);
         }
     }

@@ -1,7 +1,7 @@
 //! One die and its channel: what may be composed of what stands in line, and in which order.
 
 use super::*;
-use crate::{Blueprint, DriveShape, Firmware, FlashChannel, LbaFormat};
+use crate::{Blueprint, DriveShape, Firmware, FlashChannel};
 use flash::{CellKind, Geometry, Shape};
 use stage::{Outbox, Place, Price};
 use units::{Bytes, Span, StageId};
@@ -29,20 +29,7 @@ impl Rig {
             oob: Bytes(224),
             kind: CellKind::Mlc,
         };
-        let shape = DriveShape {
-            geometry: Geometry::new(shape).expect("an array"),
-            namespaces: vec![64],
-            format: LbaFormat::B512,
-            bad_blocks: Vec::new(),
-            queues: 1,
-            queue_entries: 64,
-            transfer_sectors: 2048,
-            sector_words: 1,
-            tags: false,
-            write_through: false,
-            protected: false,
-            keeps_journal: false,
-        };
+        let shape = DriveShape::plain(Geometry::new(shape).expect("an array"), vec![64]);
         let drive = Arc::new(Drive::new(shape, 0).expect("a drive"));
         let mut plan = Blueprint::default();
         let channel = plan.reserve::<dyn FlashChannel>("channel", "channel0".into(), Place::Hardware, 64);

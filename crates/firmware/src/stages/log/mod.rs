@@ -289,7 +289,7 @@ impl Log {
 
     /// Writes a segment as it is now, where journal pages are kept.
     fn fill(&self, frame: u32, segment: u32) {
-        let whole = self.tables.frames.words(frame) == self.drive.whole_words();
+        let whole = self.keeps_pages(frame);
         let mut words = [0; 64];
         for from in (0..self.tables.frames.words(frame)).step_by(words.len()) {
             let count = words.len().min(self.tables.frames.words(frame) - from);
@@ -303,12 +303,17 @@ impl Log {
 
     /// Puts the check value behind what a page holds, where journal pages are kept.
     fn close(&self, frame: u32, label: Lpn) {
-        let mut words = vec![0; self.tables.frames.words(frame)];
-        if words.len() == self.drive.whole_words() {
+        if self.keeps_pages(frame) {
+            let mut words = vec![0; self.drive.whole_words()];
             self.tables.frames.read(frame, 0, &mut words);
             close(label, self.number, &mut words);
             self.put(frame, words.len() - 1, words[words.len() - 1]);
         }
+    }
+
+    /// Whether journal pages are kept, so that a frame has room for all of one.
+    fn keeps_pages(&self, frame: u32) -> bool {
+        self.tables.frames.words(frame) == self.drive.whole_words()
     }
 
     /// Writes a word of a head or a commit, where journal pages are kept.
