@@ -218,6 +218,8 @@ pub enum TransOperation {
     Write,
     /// Leave zeros, written where anything was: it lasts when it is answered.
     Discard,
+    /// The same for all pages of the tombstone that the frame is labelled as.
+    Bury,
     /// Program the frame to a new place, if the page is still at the old one; the map stays as it is.
     Relocate(Ppn),
     /// Programming the page at this place failed: give it another, and use the block no more.

@@ -42,6 +42,8 @@ pub enum Mutation {
     KeepReplacedNumber,
     /// See [`MUTATIONS`].
     FillBadGroup,
+    /// See [`MUTATIONS`].
+    RenumberTombstone,
 }
 
 /// What is known of a planted bug.
@@ -147,6 +149,11 @@ pub const MUTATIONS: &[Planted] = &[
         mutation: Mutation::FillBadGroup,
         name: "fill-bad-group",
         summary: "recovery forgets which groups failed before the cut",
+    },
+    Planted {
+        mutation: Mutation::RenumberTombstone,
+        name: "renumber-tombstone",
+        summary: "a tombstone that is moved gets a new number, and deallocates what was written since",
     },
 ];
 

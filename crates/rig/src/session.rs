@@ -32,6 +32,7 @@ use workload::IoKind;
 
 use agree::ErasesAhead;
 pub(crate) use agree::check_tables;
+use agree::holds;
 
 /// A run that went wrong.
 #[derive(Debug, Error)]
@@ -383,7 +384,7 @@ impl Session {
         let geometry = channels[0].contents().geometry();
         let held = |ppn: Ppn| {
             let (channel, _) = geometry.die_of(geometry.block_of(ppn));
-            channels[channel.index()].contents().labelled(ppn)
+            channels[channel.index()].contents().entry(ppn)
         };
         let erased = channels.iter().flat_map(|channel| channel.being_erased(self.sim.now()));
         let mut pages = erased.flat_map(|block| {
@@ -391,8 +392,9 @@ impl Session {
             (block.0 * pages..(block.0 + 1) * pages).map(Ppn)
         });
         pages.any(|page| {
-            let lpn = held(page).filter(|lpn| lpn.0 < self.pages);
-            lpn.is_some_and(|lpn| self.tables.mapping.get(lpn).is_some_and(|place| held(place) != Some(lpn)))
+            let lpn = held(page).map(|oob| oob.lpn).filter(|lpn| lpn.0 < self.pages);
+            let is_there = |lpn, place| held(place).is_some_and(|oob| holds(oob, lpn));
+            lpn.is_some_and(|lpn| self.tables.mapping.get(lpn).is_some_and(|place| !is_there(lpn, place)))
         })
     }
 
@@ -447,7 +449,7 @@ impl Session {
         let geometry = channels[0].contents().geometry();
         let held = |ppn| {
             let (channel, _) = geometry.die_of(geometry.block_of(ppn));
-            channels[channel.index()].contents().labelled(ppn)
+            channels[channel.index()].contents().entry(ppn)
         };
         let is_stale = |ppn| self.erases.as_ref().is_some_and(|erases| erases.is_ordered(&self.tables, &channels, ppn));
         check_tables(&self.tables, self.pages, held, is_stale)

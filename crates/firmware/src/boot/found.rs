@@ -37,6 +37,8 @@ pub struct Found {
     pub dropped: u64,
     /// Logical pages that are somewhere.
     pub mapped: u64,
+    /// Places that several of them point to, and how many: tombstones.
+    pub(super) shared: BTreeMap<Ppn, u32>,
 }
 
 impl Found {
@@ -52,6 +54,7 @@ impl Found {
             replayed: 0,
             dropped: 0,
             mapped: 0,
+            shared: BTreeMap::new(),
         }
     }
 
@@ -73,6 +76,7 @@ impl Found {
     pub(super) fn install(&self, tables: &Tables) {
         self.set_states(&tables.groups);
         tables.set_first_version(self.first_version);
+        tables.set_shared(self.shared.clone());
     }
 
     /// Full groups are as old as their newest page, counted among those of their owner. A group that failed is filled no further.

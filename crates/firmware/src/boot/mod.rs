@@ -15,6 +15,7 @@ mod found;
 mod hybrid;
 mod reader;
 mod stage;
+mod tombstones;
 
 pub use found::{Found, FoundGroup};
 pub use stage::Boot;
@@ -88,7 +89,6 @@ pub fn draw(drive: &Arc<Drive>, settings: &Settings, tables: &Tables) -> BootDra
     let to = channels.iter().map(|&channel| plan.connect(boot, channel, each)).collect();
     let finished = channels.iter().map(|&channel| plan.connect(channel, boot, each)).collect();
     let dies = DieLines::new(1, drive.clone(), settings.flash, to);
-    let sizes = (drive.pages(), settings.parts.trans);
-    plan.install(boot, Boot::new(sizes, settings.mutation, tables.clone(), dies, frames.clone()));
+    plan.install(boot, Boot::new(drive.pages(), settings, tables.clone(), dies, frames.clone()));
     BootDrawing { blueprint: plan, boot, channels, finished, frames }
 }

@@ -1,19 +1,20 @@
 //! The stage that recovery runs in: step after step, each on all dies at once.
 
 use super::checkpoint::{Checkpoint, JournalPages};
-use super::count::count;
+use super::count::{Known, count};
 use super::hybrid::{Entries, TORN, arrange};
 use super::reader::{Course, DieRows};
+use super::tombstones::Tombstones;
 use super::{Found, STEPS};
 use crate::message::*;
 use crate::stages::dies::DieLines;
 use crate::tables::Frames;
 use crate::tables::journal::{CHECK_WORDS, COMMIT, HEAD, JOURNAL_OWNER, is_intact};
-use crate::{BlockGroups, Firmware, Flaw, Mapping, Mutation, PageMap, Tables, Turn, Work};
+use crate::{BlockGroups, Firmware, Flaw, Mapping, Mutation, PageMap, Settings, Tables, Turn, Work};
 use flash::Operation;
 use stage::{Accepts, Stage};
 use std::any::Any;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use units::{Lpn, Ppn, Span, Time};
 
 /// The tag of erases; reads are tagged by their frame.
@@ -57,7 +58,10 @@ pub struct Boot {
     known: Vec<bool>,
     /// What the out-of-band entries of groups say that were read whole: a logical page plus 1 for each position.
     labels: BTreeMap<u32, Vec<u32>>,
-    /// The same under hybrid mapping, with the numbers of the pages.
+    tombstones: Tombstones,
+    /// Groups whose last row has a tombstone.
+    ends_buried: BTreeSet<u32>,
+    /// What out-of-band entries say under hybrid mapping, with the numbers of the pages.
     entries: Entries,
     found: Found,
     took: Vec<Span>,
@@ -66,18 +70,12 @@ pub struct Boot {
 impl Accepts<ChannelDone> for Boot {}
 
 impl Boot {
-    pub(super) fn new(
-        (pages, writers): (u32, u16),
-        mutation: Option<Mutation>,
-        tables: Tables,
-        dies: DieLines,
-        frames: Frames,
-    ) -> Self {
+    pub(super) fn new(pages: u32, settings: &Settings, tables: Tables, dies: DieLines, frames: Frames) -> Self {
         let map = match &tables.mapping {
             Mapping::Page(map) => Some(map.clone()),
             Mapping::Hybrid(_) => None,
         };
-        let groups = &tables.groups;
+        let (groups, mutation) = (&tables.groups, settings.mutation);
         if mutation == Some(Mutation::FillBadGroup) {
             (0..groups.count()).for_each(|group| groups.clear_flaws(group));
         }
@@ -89,7 +87,7 @@ impl Boot {
             mutation,
             map,
             pages,
-            writers: writers.into(),
+            writers: settings.parts.trans.into(),
             tables,
             dies,
             frames,
@@ -99,6 +97,8 @@ impl Boot {
             journal: JournalPages::default(),
             checkpoint: None,
             labels: BTreeMap::new(),
+            tombstones: Tombstones::new(settings, pages),
+            ends_buried: BTreeSet::new(),
             entries: Entries::new(),
             took: Vec::new(),
         }
@@ -250,7 +250,7 @@ impl Boot {
             match self.step {
                 Step::Journal => self.note_journal(turn, group, position, frame),
                 Step::Map => self.load_due(turn, group, position, frame),
-                Step::Probe => self.probe(group, lpn, version),
+                Step::Probe => self.probe(group, (lpn, owner, version)),
                 _ => self.enter(turn, group, position, (lpn, owner, version)),
             }
         }
@@ -358,15 +358,18 @@ impl Boot {
     }
 
     /// A page of the last row of a group: pages are numbered in the order of a group, so a group that ends with a page that the
-    /// checkpoint knows has no other.
-    fn probe(&mut self, group: u32, lpn: Lpn, version: u64) {
+    /// checkpoint knows has no other. The number of a tombstone may be older than its place, so it ends a group that is to be read.
+    fn probe(&mut self, group: u32, (lpn, owner, version): (Lpn, u16, u64)) {
         if lpn == Frames::UNREADABLE {
             return;
+        }
+        if Frames::tombstone_pages(owner).is_some() {
+            self.ends_buried.insert(group);
         }
         let bound = self.bound(group);
         let found = &mut self.found.groups[group as usize];
         found.newest = found.newest.max(version);
-        self.known[group as usize] = found.newest < bound;
+        self.known[group as usize] = found.newest < bound && !self.ends_buried.contains(&group);
         found.written = if self.known[group as usize] { self.tables.groups.pages() } else { 0 };
     }
 
@@ -399,17 +402,37 @@ impl Boot {
         let labels = self.labels.entry(group).or_insert_with(|| vec![0; pages]);
         labels[position as usize] = lpn.0 + 1;
         let at = self.groups().page(group, position);
-        if owner != JOURNAL_OWNER && lpn.0 < self.pages && version >= bound && self.found.enter(lpn, at, order) {
-            turn.spend(Work::UpdateMap);
+        if owner == JOURNAL_OWNER || lpn.0 >= self.pages {
+            return;
+        }
+        let is_tombstone = self.tombstones.meet(at, (lpn, owner, version), self.groups().owner(group).unwrap_or(0));
+        if version < bound {
+            return;
+        }
+        if !is_tombstone {
+            self.found.enter(lpn, at, order).then(|| turn.spend(Work::UpdateMap));
+            return;
+        }
+        for lpn in self.tombstones.of(at) {
+            self.found.enter(lpn, at, order).then(|| turn.spend(Work::UpdateMap));
         }
     }
 
     /// Pages that were read one by one are newer than what the checkpoint says of them.
     fn apply(&mut self) {
-        self.found.replayed = self.found.newest.len() as u64;
-        for (lpn, (_, at)) in std::mem::take(&mut self.found.newest) {
-            self.page_map().set(lpn, at);
-            self.tables.mapping.mark_changed(lpn.0 / self.tables.mapping.segment_entries() as u32);
+        let newest = std::mem::take(&mut self.found.newest);
+        self.found.replayed = newest.len() as u64;
+        let Some(map) = &self.map else { return };
+        let groups = &self.tables.groups;
+        let entries = self.tables.mapping.segment_entries() as u32;
+        let changed = |lpn: Lpn| self.tables.mapping.mark_changed(lpn.0 / entries);
+        let known = Known { groups: &self.known, labels: &self.labels, tombstones: &self.tombstones };
+        let is_new = |at, number| number >= self.bound(groups.of(at));
+        let is_gone = |lpn: Lpn, at| !self.known[groups.of(at) as usize] && !known.says_so(groups, lpn, at);
+        self.tombstones.settle(map, is_new, is_gone, changed);
+        for (&lpn, &(_, at)) in &newest {
+            map.set(lpn, at);
+            changed(lpn);
         }
     }
 
@@ -418,7 +441,8 @@ impl Boot {
         match &self.tables.mapping {
             Mapping::Page(map) => {
                 let labels = std::mem::take(&mut self.labels);
-                count(&self.tables, map, (&self.known, &labels), &mut self.found);
+                let known = Known { groups: &self.known, labels: &labels, tombstones: &self.tombstones };
+                count(&self.tables, map, &known, &mut self.found);
             }
             Mapping::Hybrid(map) => {
                 let entries = std::mem::take(&mut self.entries);

@@ -14,6 +14,10 @@ const LOST: u16 = 1 << 14;
 const UNREADABLE: u16 = 0xff << UNREADABLE_SHIFT;
 const UNREADABLE_SHIFT: u32 = 6;
 
+/// In a frame's owner: the page is a tombstone. What else says which sectors are unreadable says then how many logical pages there are
+/// from its own on, less one; it stands for those of them that its writer owns.
+const TOMBSTONE: u16 = 1 << 15;
+
 /// What is left of the owner for who wrote the page.
 const WRITER: u16 = (1 << UNREADABLE_SHIFT) - 1;
 
@@ -41,6 +45,16 @@ impl Frames {
     pub const ERASED: Lpn = Lpn(u32::MAX);
     /// Labels a frame after a read of a page that cannot be read.
     pub const UNREADABLE: Lpn = Lpn(u32::MAX - 1);
+
+    /// Logical pages, from the first to the last, that a tombstone may be of.
+    pub const TOMBSTONE_PAGES: u32 = 256;
+
+    /// From how many logical pages on a page is the tombstone of its writer's, by the owner of its entry; none if it is a page as others.
+    #[inline]
+    pub fn tombstone_pages(owner: u16) -> Option<u32> {
+        // The journal's owner has all bits set, and a tombstone holds nothing that could be lost.
+        (owner & (TOMBSTONE | LOST) == TOMBSTONE).then(|| u32::from(owner >> UNREADABLE_SHIFT & 0xff) + 1)
+    }
 
     /// So many frames of `page_words` words, and behind them `whole` frames of `whole_words`.
     pub(crate) fn new(
@@ -99,16 +113,42 @@ impl Frames {
     /// Says that what the frame should hold could not be read.
     pub fn mark_lost(&self, frame: u32) {
         let (lpn, owner, sequence) = self.labelled(frame);
-        self.label(frame, lpn, owner | LOST, sequence);
+        if Frames::tombstone_pages(owner).is_none() {
+            self.label(frame, lpn, owner | LOST, sequence);
+        }
     }
 
     /// Says that the frame holds what it should, and that all of it may be read.
     #[inline]
     pub fn mark_sound(&self, frame: u32) {
         let (lpn, owner, sequence) = self.labelled(frame);
-        if owner & (LOST | UNREADABLE) != 0 && owner != u16::MAX {
-            self.label(frame, lpn, owner & !(LOST | UNREADABLE), sequence);
+        if owner & (LOST | UNREADABLE | TOMBSTONE) != 0 && owner != u16::MAX {
+            self.label(frame, lpn, owner & WRITER, sequence);
         }
+    }
+
+    /// Writes the entry of a tombstone for those of so many logical pages that a writer owns.
+    pub fn label_tombstone(&self, frame: u32, (first, pages): (Lpn, u32), writer: u16, sequence: u64) {
+        debug_assert!((1..=Frames::TOMBSTONE_PAGES).contains(&pages));
+        let count = (pages as u16 - 1) << UNREADABLE_SHIFT;
+        self.label(frame, first, TOMBSTONE | count | writer & WRITER, sequence);
+    }
+
+    /// If the frame's page is a tombstone, how many logical pages it may be of.
+    #[inline]
+    pub fn tombstone(&self, frame: u32) -> Option<u32> {
+        Frames::tombstone_pages(self.labelled(frame).1)
+    }
+
+    /// If a tombstone was read into the frame, that makes it the zeros which it stands for, whatever its payload; whether it was one.
+    #[inline]
+    pub fn take_tombstone(&self, frame: u32) -> bool {
+        let is_tombstone = self.tombstone(frame).is_some();
+        if is_tombstone {
+            self.clear(frame, 0, self.words(frame));
+            self.mark_sound(frame);
+        }
+        is_tombstone
     }
 
     /// Says whether sectors of the page, up to one past the last, answer reads with data or with an error.
@@ -306,6 +346,23 @@ mod tests {
         frames.label(0, Lpn(1), u16::MAX, 5);
         frames.mark_sound(0);
         assert_eq!(frames.labelled(0).1, u16::MAX, "the journal's owner");
+    }
+
+    #[test]
+    fn a_tombstone_is_zeros_that_cannot_be_lost() {
+        let frames = frames();
+        for pages in [1, 2, 255, 256] {
+            frames.write(0, 0, &[7; 8]);
+            frames.label_tombstone(0, (Lpn(9), pages), 63, 4);
+            frames.mark_lost(0);
+            assert_eq!((frames.tombstone(0), frames.labelled(0).2, frames.is_lost(0)), (Some(pages), 4, false));
+            assert!(frames.take_tombstone(0) && !frames.take_tombstone(0));
+            let mut payload = [1; 8];
+            frames.read(0, 0, &mut payload);
+            assert_eq!((payload, frames.is_readable(0, [0, 8]), frames.labelled(0).0), ([0; 8], true, Lpn(9)));
+        }
+        frames.label(0, Lpn(1), u16::MAX, 5);
+        assert_eq!(frames.tombstone(0), None, "the journal's owner");
     }
 
     const PAGES: u32 = 3;

@@ -20,7 +20,9 @@ pub use mapping::{Mapping, PageMap, Past};
 
 use crate::{Drive, Settings};
 use stage::{LINE_BYTES, SharedMemory, Words};
-use units::{Divisor, Lpn};
+use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
+use units::{Divisor, Lpn, Ppn};
 
 /// Words of a line: counters that different cores write lie a line apart.
 pub(crate) const LINE_WORDS: usize = LINE_BYTES / 8;
@@ -77,6 +79,8 @@ pub struct Tables {
     versions: Words,
     /// What keeps the burst buffer over a power failure.
     pub backup: Backup,
+    /// Places that several logical pages point to, and how many: what recovery leaves to TRANS.
+    shared: Arc<OnceLock<BTreeMap<Ppn, u32>>>,
 }
 
 impl Tables {
@@ -122,6 +126,7 @@ impl Tables {
             die_points: memory.narrow(drive.geometry().die_count() as usize),
             versions: memory.wide(1),
             backup: Backup::new(memory, drive, settings.parts.trans, buffered, groups.pages()),
+            shared: Arc::default(),
             groups,
         }
     }
@@ -133,6 +138,16 @@ impl Tables {
     /// Says what that is, where flash holds something.
     pub fn set_first_version(&self, version: u64) {
         self.versions.set(0, version);
+    }
+    /// The tombstones of a TRANS thread that are known when the drive is switched on, and how many logical pages point to each.
+    pub(crate) fn tombstones_of(&self, trans: u32) -> BTreeMap<Ppn, u32> {
+        let shared = self.shared.get().into_iter().flatten();
+        let own = shared.filter(|(at, _)| self.groups.owner(self.groups.of(**at)) == Some(trans));
+        own.map(|(&at, &pages)| (at, pages)).collect()
+    }
+    /// Says which places several logical pages point to, and how many do: recovery, once.
+    pub(crate) fn set_shared(&self, shared: BTreeMap<Ppn, u32>) {
+        self.shared.set(shared).expect("recovery ends once");
     }
     /// The word of a per-line table.
     pub fn line(index: usize) -> usize {

@@ -181,17 +181,23 @@ impl Draw {
     }
 
     /// Writes of a page, over few pages or over all: on a drive that is full, groups are reclaimed all the time, and their pages
-    /// written anew meanwhile.
+    /// written anew meanwhile. Where it `buries`, many pages are deallocated together too, and their tombstones reclaimed.
     ///
     /// # Panics
     /// Never: what is drawn can be generated.
-    pub fn hammer(&mut self, name: &str, device: &Device, seed: u64, ios: u64, flush: f64) -> Phase {
+    pub fn hammer(&mut self, name: &str, device: &Device, seed: u64, ios: u64, (flush, buries): (f64, bool)) -> Phase {
         let all = device.drive.namespaces[0] / 8 * 8;
         let sectors = self.of(&[640, 1_280, all, all, all]);
         let start = if sectors == all { 0 } else { u64::from(self.within(0..=100)) * 8 };
         let mut recipe = Recipe::fixed("hammer", Pattern::Random, 0.05, 4096);
         recipe.others = Others { deallocate: 0.01, flush, write_zeroes: 0.01, compare: 0.0 };
         recipe.alignment_bytes = Some(4096);
+        if buries {
+            recipe.others.deallocate = 0.1;
+            recipe.sizes = Sizes::Weighted(
+                [(4096, 8.0), (65_536, 1.0)].map(|(bytes, weight)| WeightedSize { bytes, weight }).into(),
+            );
+        }
         let region = Some(Region { start: Lba(start), sectors });
         let parameters = Parameters { region, ..Parameters::new(device.drive.namespaces[0], seed) };
         let source = recipe.source(&parameters).expect("a drawable workload");

@@ -26,6 +26,9 @@ const FAR: u64 = 0x5eed_0002_0000_0000;
 /// The same for the moment at which hosts turn the volatile write cache off.
 const TURNED_OFF: u64 = 0x5eed_0003_0000_0000;
 
+/// The same for whether many pages are deallocated at once.
+const BURIED: u64 = 0x5eed_0005_0000_0000;
+
 /// The same for which mapping a drive has.
 const HYBRID: u64 = 0x5eed_0004_0000_0000;
 
@@ -79,7 +82,7 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
     let phase = |draw: &mut Draw, leg: u32| {
         let seed = case.seed ^ u64::from(leg) << 32;
         if case.hammers() {
-            draw.hammer("hammered", &device, seed, case.ios, FLUSHES)
+            draw.hammer("hammered", &device, seed, case.ios, (FLUSHES, buries(case)))
         } else {
             draw.phase("checked", &device, seed, case.ios, FLUSHES)
         }
@@ -88,7 +91,8 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
     let mut failures = 0;
     let mut session = Session::new(&device, "small", processor(), case.seed, phases, 0)?;
     for leg in 1..=case.cuts {
-        let moment = fates.moment();
+        let drawn = fates.moment();
+        let moment = if buries(case) { late_moment(case, leg) } else { drawn };
         session.run_before(session.now() + moment)?;
         match fates.0.within(0..=3) {
             0 => await_moment(&mut session, 100, Session::is_erasing)?,
@@ -215,6 +219,18 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
     device.cuts =
         Some(PowerCuts { volatile: device.has_volatile_cache(), through_every, through_from: turned_off(case) });
     device
+}
+
+/// Hosts of every second drive that is written over and over deallocate many pages at once. With a planted bug of other parts the cases
+/// are what they were.
+fn buries(case: &Case) -> bool {
+    let is_its_own = case.mutation == Some(Mutation::RenumberTombstone);
+    case.hammers() && (is_its_own || case.mutation.is_none() && Draw::new(case.seed ^ BURIED).coin())
+}
+
+/// When the power of such a drive is cut: late enough for tombstones to be reclaimed before.
+fn late_moment(case: &Case, leg: u32) -> Span {
+    Span::from_millis(Draw::new(case.seed ^ BURIED ^ u64::from(leg) << 32).within(1..=120).into())
 }
 
 /// Of the drives that were drawn with hybrid mapping half keep it, if they are large enough for it. A planted bug is looked for where it

@@ -290,6 +290,10 @@ impl ChannelStage {
         let time =
             |bits| settings.map_or(Span::ZERO, |settings| settings.decode + settings.decode_bit * u64::from(bits));
         match read.verdict {
+            // A tombstone is in its out-of-band entry alone, so nothing is lost with what is beside that.
+            Verdict::Uncorrectable if read.oob.is_some_and(|oob| Frames::tombstone_pages(oob.owner).is_some()) => {
+                Ok((Media::Weak, time(settings.map_or(0, |settings| settings.correctable))))
+            }
             Verdict::Uncorrectable => {
                 // Without settings it is the store of the pages that failed, and another try is of no use.
                 let correctable = settings.map_or(0, |settings| settings.correctable);
@@ -343,7 +347,7 @@ impl ChannelStage {
 
     /// Seals sectors that nobody has written, so that on flash they have their place as all others have.
     fn seal_unwritten(&mut self, slot: PageSlot, lpn: Lpn, owner: u16, apart: usize) {
-        if owner == u16::MAX {
+        if !has_seals(owner) {
             return;
         }
         let (_, frames, payload) = self.media_mut(slot.ppn);
@@ -357,10 +361,9 @@ impl ChannelStage {
     }
 
     /// Compares the sectors of a frame with their seals, between memory and flash. One that is not as it was sealed for this page is
-    /// marked, so that it is never read as good. The journal's pages have check values of their own.
+    /// marked, so that it is never read as good.
     fn check_seals(&mut self, slot: PageSlot, lpn: Lpn, owner: u16, apart: usize) {
-        let is_journal = owner == u16::MAX;
-        if is_journal || self.recovering {
+        if !has_seals(owner) || self.recovering {
             return;
         }
         let (_, frames, payload) = self.media_mut(slot.ppn);
@@ -400,6 +403,12 @@ impl ChannelStage {
         }
         Media::Failed
     }
+}
+
+/// Whether the sectors of a page have seals: those of the journal have check values of their own, and what a tombstone holds is never
+/// looked at.
+fn has_seals(owner: u16) -> bool {
+    owner != u16::MAX && Frames::tombstone_pages(owner).is_none()
 }
 
 impl Stage<Firmware> for ChannelStage {

@@ -2,30 +2,40 @@
 
 use super::SessionError;
 use crate::hardware::ChannelStage;
-use firmware::Tables;
-use flash::Contents;
+use firmware::{Frames, Tables};
+use flash::{Contents, Oob};
 use units::{BlockId, Lpn, Ppn};
 
+/// Whether a page with this entry holds a logical page, or is its tombstone.
+pub(crate) fn holds(oob: Oob, lpn: Lpn) -> bool {
+    let pages = Frames::tombstone_pages(oob.owner).unwrap_or(1);
+    (oob.lpn.0..oob.lpn.0.saturating_add(pages)).contains(&lpn.0)
+}
+
 /// Checks that the map, the valid pages and their counts agree, and that a mapped page holds its logical page, as far as
-/// `labelled` knows what a page holds, and where `is_stale` does not know that what it holds is of before.
+/// `labelled` knows what a page holds, and where `is_stale` does not know that what it holds is of before. Only a tombstone has several
+/// logical pages.
 pub(crate) fn check_tables(
     tables: &Tables,
     pages: u32,
-    labelled: impl Fn(Ppn) -> Option<Lpn>,
+    labelled: impl Fn(Ppn) -> Option<Oob>,
     is_stale: impl Fn(Ppn) -> bool,
 ) -> Result<(), SessionError> {
     let groups = &tables.groups;
     let mut counted = vec![0u32; groups.count() as usize];
+    let mut seen = vec![0u64; (groups.count() as usize * groups.pages() as usize).div_ceil(64)];
     for lpn in (0..pages).map(Lpn) {
         let Some(ppn) = tables.mapping.get(lpn) else { continue };
         let fault = |what: &str| Err(SessionError::Invariant(format!("{lpn} is mapped to {ppn}, {what}")));
         if !groups.is_valid(ppn) {
             return fault("which is not valid");
         }
-        counted[groups.of(ppn) as usize] += 1;
+        let (word, bit) = (&mut seen[ppn.0 as usize / 64], 1 << (ppn.0 % 64));
+        counted[groups.of(ppn) as usize] += u32::from(*word & bit == 0);
+        *word |= bit;
         // A page whose program is still under way is not on flash yet.
-        if let Some(held) = labelled(ppn).filter(|&held| held != lpn && !is_stale(ppn)) {
-            return fault(&format!("which holds {held}"));
+        if let Some(held) = labelled(ppn).filter(|&held| !holds(held, lpn) && !is_stale(ppn)) {
+            return fault(&format!("which holds {}", held.lpn));
         }
     }
     for (group, &counted) in counted.iter().enumerate() {

@@ -5,6 +5,7 @@
 //!          (home thread of the queue)  (any thread, with DIOS)
 //! ```
 
+mod burial;
 mod command;
 mod intake;
 mod pages;

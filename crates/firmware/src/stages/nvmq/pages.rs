@@ -13,7 +13,7 @@ use units::{Bytes, HostAddress, Lpn, SECTOR_BYTES};
 
 /// How far a page is. It travels in the tag of what was asked for, so nothing is kept for it here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+pub(super) enum Phase {
     /// The page is read, to go to the host.
     Read,
     /// The page is read, because the host writes only a part of it.
@@ -24,6 +24,8 @@ enum Phase {
     Store,
     /// The page is unmapped.
     Discard,
+    /// The pages of a tombstone are.
+    Bury,
     /// The page is read, to be compared.
     CompareRead,
     /// The host's sectors move into a second frame, to be compared.
@@ -40,12 +42,13 @@ enum Phase {
     Flush,
 }
 
-const PHASES: [Phase; 12] = [
+const PHASES: [Phase; 13] = [
     Phase::Read,
     Phase::Fill,
     Phase::Gather,
     Phase::Store,
     Phase::Discard,
+    Phase::Bury,
     Phase::CompareRead,
     Phase::CompareGather,
     Phase::Verify,
@@ -189,7 +192,7 @@ impl Nvmq {
 
     /// The sectors of a page that a command touches: first, and one past the last.
     #[inline]
-    fn sectors_of(&self, command: &Command, page: u32) -> (u32, u32) {
+    pub(super) fn sectors_of(&self, command: &Command, page: u32) -> (u32, u32) {
         let per_page = u64::from(self.common.drive.sectors_per_page());
         let start = u64::from(command.first_page + page) * per_page;
         let (sector, sectors) = command.stretch;
@@ -206,8 +209,13 @@ impl Nvmq {
         let (from, to) = self.sectors_of(command, page);
         let whole = to - from == self.common.drive.sectors_per_page();
         let discards = whole && matches!(opcode, Opcode::WriteZeroes | Opcode::DatasetManagement);
+        let buries = discards && self.buries();
         // A page that is unmapped holds a frame as well: frames are what bounds the pages under way.
-        let frames = if opcode == Opcode::Compare { 2 } else { 1 };
+        let frames = match opcode {
+            Opcode::Compare => 2,
+            _ if buries => self.ways.trans.len(),
+            _ => 1,
+        };
         let in_turn = self.starving.is_empty() || self.served == Some(slot);
         let state = self.slots.get_mut(slot);
         if !in_turn || self.frames.len() - self.reserved < frames {
@@ -217,8 +225,13 @@ impl Nvmq {
             }
             return false;
         }
+        if buries && self.bury(turn, slot, index, page) {
+            return true;
+        }
+        let state = self.slots.get_mut(slot);
         state.segments[index].next += 1;
         state.under_way += 1;
+        let frames = if discards { 1 } else { frames };
         let frame = self.frames.pop().expect("counted above");
         self.reserved += frames - 1;
         match opcode {
@@ -234,13 +247,13 @@ impl Nvmq {
         true
     }
 
-    fn requester(&self, slot: u16, phase: Phase, page: u32) -> Requester {
+    pub(super) fn requester(&self, slot: u16, phase: Phase, page: u32) -> Requester {
         Requester { group: Asker::Nvmq, index: self.index, tag: tag(slot, phase, page) }
     }
 
     /// What the buffer's tag of a page says: the page cached, and the page being evicted.
     #[inline]
-    fn look_up_tag(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> (Option<Lpn>, Option<Lpn>) {
+    pub(super) fn look_up_tag(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> (Option<Lpn>, Option<Lpn>) {
         turn.spend(Work::LookUpTag);
         let word = turn.load(&self.tables.tags, self.tables.cache_entry(lpn));
         let page = |half: u64| (half as u32).checked_sub(1).map(Lpn);
@@ -376,7 +389,7 @@ impl Nvmq {
     /// A page was read, stored or unmapped.
     pub(super) fn on_page_done(&mut self, turn: &mut Turn<'_>, done: PageDone) {
         let (slot, phase, page) = untag(done.requester.tag);
-        let write = matches!(phase, Phase::Store | Phase::Discard | Phase::Flush);
+        let write = matches!(phase, Phase::Store | Phase::Discard | Phase::Bury | Phase::Flush);
         self.slots.get_mut(slot).fail(Message::status_of(done.media, write));
         let good = done.media == Media::Good && self.may_be_read(slot, phase, page, done.frame);
         self.reserved -= usize::from(phase == Phase::CompareRead);
@@ -389,13 +402,15 @@ impl Nvmq {
             }
             Phase::Collect if good => self.collect(turn, slot, page, done.frame),
             Phase::Flush => self.finish_flush(turn, slot),
+            Phase::Bury => self.end_burial(turn, slot, page, done.frame),
             _ => self.give_back(turn, slot, page, done.frame),
         }
     }
 
     /// Whether the sectors that a command reads of a page have not been made unreadable; it fails if they have.
     fn may_be_read(&mut self, slot: u16, phase: Phase, page: u32, frame: u32) -> bool {
-        if !matches!(phase, Phase::Read | Phase::CompareRead | Phase::Verify | Phase::Collect) {
+        let reads = matches!(phase, Phase::Read | Phase::CompareRead | Phase::Verify | Phase::Collect);
+        if !reads && phase != Phase::Fill || self.tables.frames.take_tombstone(frame) || !reads {
             return true;
         }
         let (from, to) = self.sectors_of(self.slots.get(slot), page);
@@ -494,13 +509,13 @@ impl Nvmq {
     /// A page is done and its frame free.
     fn give_back(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32) {
         self.frames.push(frame);
-        self.finish_page(turn, slot, page);
+        self.finish_pages(turn, slot, page, 1);
         self.serve_starving(turn);
     }
 
     /// Lets commands go on that wait for frames, in the order they came. The first keeps its place until it has what it needs:
     /// one that needs two frames would wait forever behind those that need one.
-    fn serve_starving(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn serve_starving(&mut self, turn: &mut Turn<'_>) {
         while self.frames.len() > self.reserved {
             let Some(first) = self.starving.pop_front() else { return };
             self.slots.get_mut(first).starving = false;
@@ -515,11 +530,12 @@ impl Nvmq {
         }
     }
 
-    fn finish_page(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32) {
+    /// So many pages of a segment are done, which were under way as one.
+    pub(super) fn finish_pages(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, count: u32) {
         let command = self.slots.get_mut(slot);
         command.under_way -= 1;
         let segment = command.segment_of(page);
-        command.segments[segment].left -= 1;
+        command.segments[segment].left -= count;
         self.advance(turn, slot);
     }
 

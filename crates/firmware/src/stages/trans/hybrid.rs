@@ -373,6 +373,14 @@ impl Places for HybridPlaces {
         Some(to)
     }
 
+    fn is_tombstone(&self, _at: Ppn) -> bool {
+        false
+    }
+
+    fn bury(&mut self, _turn: &mut Turn<'_>, _lpns: &[Lpn], _before: &mut Vec<Option<Ppn>>) -> Option<Ppn> {
+        unreachable!("a page has its place by its number, so none is shared")
+    }
+
     fn remap(&mut self, turn: &mut Turn<'_>, lpn: Lpn, to: Option<Ppn>) {
         // Where a page can be found was written with its place: only the valid bits change.
         if let Some(old) = self.locate(turn, lpn) {

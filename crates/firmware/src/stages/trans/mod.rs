@@ -12,15 +12,16 @@ mod hybrid;
 mod page;
 
 use crate::message::*;
+use crate::policies::trans_of;
 use crate::stages::Answers;
 use crate::stages::log::bound_at;
-use crate::{Drive, Firmware, Flaw, Mapping, Mutation, Settings, Spares, Tables, Turn, Work};
+use crate::{AddressSplit, Drive, Firmware, Flaw, Mapping, Mutation, Settings, Spares, Tables, Turn, Work};
 use hybrid::HybridPlaces;
 use page::PagePlaces;
 pub use page::write_points;
 use prefetch_index::prefetch_index;
 use stage::{Accepts, Address, LineId, Stage};
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use units::{Lpn, Ppn};
 
@@ -34,6 +35,11 @@ pub(crate) trait Places: Send {
     fn place(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Placed>;
     /// A place for a page that is moved; it is mapped there later. None if it is not to be moved any more.
     fn place_moved(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn>;
+    /// Whether a place is known to hold a tombstone.
+    fn is_tombstone(&self, at: Ppn) -> bool;
+    /// Gives the tombstone of these pages a place, and maps them all there; none if something must be reclaimed first. Where each was
+    /// is left in `before`.
+    fn bury(&mut self, turn: &mut Turn<'_>, lpns: &[Lpn], before: &mut Vec<Option<Ppn>>) -> Option<Ppn>;
     /// A page is somewhere else now, or nowhere.
     fn remap(&mut self, turn: &mut Turn<'_>, lpn: Lpn, to: Option<Ppn>);
     /// What BGC is to be asked for, beside so much that is under way. `waiting` is the page of the first held request.
@@ -93,12 +99,16 @@ pub(crate) struct Trans {
     places: Box<dyn Places>,
     sequence: u64,
     spares: Spares,
+    split: AddressSplit,
+    threads: u16,
     mutation: Option<Mutation>,
     /// Pages whose new place is being programmed.
     moving: Vec<Moving>,
     /// Where the page of each frame was before this thread sent the frame to be programmed, plus 1. If the program fails and there is
     /// no other place, it is there still.
     before: Vec<u32>,
+    /// The same of the tombstones, by their frames: each page and where it was.
+    buried: BTreeMap<u32, Vec<(Lpn, Option<Ppn>)>>,
     /// Reclaims that were asked for and are under way.
     reclaiming: u32,
     /// Requests of the host that wait for it.
@@ -124,6 +134,9 @@ impl Trans {
             before: vec![0; tables.frames.count() as usize],
             tables,
             spares,
+            split: settings.split,
+            threads: settings.parts.trans,
+            buried: BTreeMap::new(),
             tickets: shared.then(|| vec![0; fcmd.len()]),
             fcmd,
             answers,
@@ -196,6 +209,7 @@ impl Trans {
                 return self.write(turn, request);
             }
             TransOperation::Discard => return self.discard(turn, request),
+            TransOperation::Bury => return self.bury(turn, request),
             other => unreachable!("{other:?} does not wait"),
         }
         true
@@ -214,7 +228,7 @@ impl Trans {
     /// written has nothing to bring back.
     fn discard(&mut self, turn: &mut Turn<'_>, request: &TransRequest) -> bool {
         turn.spend(Work::LookUpMap);
-        if self.places.locate(turn, request.lpn).is_none() {
+        if !self.holds_data(turn, request.lpn) {
             self.answer(turn, request);
             return true;
         }
@@ -228,6 +242,47 @@ impl Trans {
         self.write(turn, request)
     }
 
+    /// Whether there is anything on flash of a page that is not deallocated for good.
+    fn holds_data(&self, turn: &mut Turn<'_>, lpn: Lpn) -> bool {
+        self.places.locate(turn, lpn).is_some_and(|at| !self.places.is_tombstone(at))
+    }
+
+    /// A tombstone in place of many pages: one page of flash that says that they are deallocated. It is written if any of them was, so
+    /// that a power cut does not bring that back.
+    fn bury(&mut self, turn: &mut Turn<'_>, request: &TransRequest) -> bool {
+        turn.spend(Work::LookUpMap);
+        let lpns: Vec<Lpn> = self.pages_of(request).collect();
+        if !lpns.iter().any(|&lpn| self.holds_data(turn, lpn)) {
+            self.answer(turn, request);
+            return true;
+        }
+        if self.mutation == Some(Mutation::ForgetDiscard) {
+            lpns.iter().for_each(|&lpn| self.places.remap(turn, lpn, None));
+            self.answer(turn, request);
+            return true;
+        }
+        let mut before = Vec::with_capacity(lpns.len());
+        let Some(to) = self.places.bury(turn, &lpns, &mut before) else { return false };
+        self.buried.insert(request.frame, lpns.into_iter().zip(before).collect());
+        self.tables.frames.clear(request.frame, 0, self.drive.page_words());
+        self.label_tombstone(request);
+        self.ask_flash(turn, flash::Operation::Program, to, request);
+        true
+    }
+
+    /// The logical pages that a frame's page is of: one, or those that a tombstone is of.
+    fn pages_of(&self, request: &TransRequest) -> impl Iterator<Item = Lpn> + use<> {
+        let (split, threads, index) = (self.split, self.threads, u16::from(self.index));
+        let pages = self.tables.frames.tombstone(request.frame).unwrap_or(1);
+        let lpns = (request.lpn.0..request.lpn.0 + pages).map(Lpn);
+        lpns.filter(move |&lpn| pages == 1 || trans_of(split, lpn, threads) == index)
+    }
+
+    /// Whether any of these pages is at a place.
+    fn is_any_at(&self, turn: &mut Turn<'_>, mut lpns: impl Iterator<Item = Lpn>, at: Ppn) -> bool {
+        lpns.any(|lpn| self.places.locate(turn, lpn) == Some(at))
+    }
+
     /// The page that is read: the right one, unless a bug is planted. The one before it in its block was programmed before it.
     fn misdirected(&self, right: Ppn, request: &TransRequest) -> Ppn {
         let is_planted = self.mutation == Some(Mutation::MisdirectRead) && request.requester.group == Asker::Nvmq;
@@ -238,7 +293,7 @@ impl Trans {
 
     fn read(&mut self, turn: &mut Turn<'_>, request: &TransRequest) {
         turn.spend(Work::LookUpMap);
-        match self.places.locate(turn, request.lpn) {
+        match self.places.locate(turn, request.lpn).filter(|&ppn| !self.places.is_tombstone(ppn)) {
             Some(ppn) => self.ask_flash(turn, flash::Operation::Read, self.misdirected(ppn, request), request),
             None => {
                 self.tables.frames.clear(request.frame, 0, self.drive.page_words());
@@ -249,14 +304,18 @@ impl Trans {
     }
 
     /// Gives a page that BGC read a new place, if it is still there. Readers find the old place until the new one is programmed.
+    ///
+    /// A tombstone keeps its number: some of its pages may have been written since, and are not to be deallocated again.
     fn relocate(&mut self, turn: &mut Turn<'_>, request: TransRequest, from: Ppn) {
         turn.spend(Work::LookUpMap);
-        if self.places.locate(turn, request.lpn) == Some(from)
+        let is_tombstone = self.tables.frames.tombstone(request.frame).is_some();
+        if self.is_any_at(turn, self.pages_of(&request), from)
             && let Some(to) = self.places.place_moved(turn, request.lpn)
         {
             self.moving.push(Moving { lpn: request.lpn, from, to, number: self.sequence });
             self.tables.groups.expect(to);
             match self.tables.mapping {
+                Mapping::Page(_) if is_tombstone => self.label_moved_tombstone(&request),
                 Mapping::Page(_) => self.label_moved(request.lpn, request.frame),
                 // What is copied as it is keeps its number: recovery knows by that which groups hold nothing but copies.
                 Mapping::Hybrid(_) => {
@@ -283,11 +342,8 @@ impl Trans {
         self.look_at_spares();
         let lpn = request.lpn;
         let moving = self.moving.iter().position(|moving| (moving.lpn, moving.to) == (lpn, bad));
-        let is_at = self.places.locate(turn, lpn);
-        let is_superseded = match moving {
-            Some(at) => is_at != Some(self.moving[at].from),
-            None => is_at != Some(bad),
-        };
+        let is_at = moving.map_or(bad, |at| self.moving[at].from);
+        let is_superseded = !self.is_any_at(turn, self.pages_of(&request), is_at);
         let place = if is_superseded { None } else { self.places.place_moved(turn, lpn) };
         let Some(to) = place else {
             match moving {
@@ -298,6 +354,10 @@ impl Trans {
                 }
                 None if is_superseded => {}
                 // Of a write that fails nothing is left, and what was there before counts again.
+                None if self.tables.frames.tombstone(request.frame).is_some() => {
+                    let buried = self.buried.remove(&request.frame).expect("it was kept when it got its place");
+                    buried.iter().for_each(|&(lpn, before)| self.places.remap(turn, lpn, before));
+                }
                 None => {
                     let before = self.before[request.frame as usize].checked_sub(1).map(Ppn);
                     self.places.remap(turn, lpn, before);
@@ -313,10 +373,13 @@ impl Trans {
                 self.tables.groups.expect(to);
                 self.tables.groups.arrived(bad);
             }
-            None => self.places.remap(turn, lpn, Some(to)),
+            None => self.pages_of(&request).for_each(|lpn| self.places.remap(turn, lpn, Some(to))),
         }
-        if self.mutation != Some(Mutation::KeepReplacedNumber) {
-            self.label_moved(lpn, request.frame);
+        match self.tables.frames.tombstone(request.frame) {
+            _ if self.mutation == Some(Mutation::KeepReplacedNumber) => {}
+            None => self.label_moved(lpn, request.frame),
+            Some(_) if moving.is_none() => self.label_tombstone(&request),
+            Some(_) => self.label_moved_tombstone(&request),
         }
         self.send_flash(turn, flash::Operation::Program, to, &request, true);
     }
@@ -333,9 +396,11 @@ impl Trans {
         // A page that was written meanwhile may be on its way from its new place too: several victims are reclaimed at a time.
         let this = |moving: &Moving| (moving.lpn, moving.from) == (request.lpn, from);
         if let Some(at) = self.moving.iter().position(this) {
-            let Moving { lpn, to, .. } = self.moving.swap_remove(at);
-            if self.places.locate(turn, lpn) == Some(from) {
-                self.places.remap(turn, lpn, Some(to));
+            let to = self.moving.swap_remove(at).to;
+            for lpn in self.pages_of(&request) {
+                if self.places.locate(turn, lpn) == Some(from) {
+                    self.places.remap(turn, lpn, Some(to));
+                }
             }
             self.tables.groups.arrived(to);
         }
@@ -388,6 +453,21 @@ impl Trans {
             self.tables.frames.label_written(frame, lpn, self.index.into(), self.sequence);
         }
         self.sequence += 1;
+    }
+
+    /// The same for the tombstone that the frame is labelled as.
+    fn label_tombstone(&mut self, request: &TransRequest) {
+        let pages = self.tables.frames.tombstone(request.frame).expect("the caller says so");
+        self.tables.frames.label_tombstone(request.frame, (request.lpn, pages), self.index.into(), self.sequence);
+        self.sequence += 1;
+    }
+
+    /// The same for one that was on flash before: its entry says all that it has to, and nothing else of it is needed.
+    fn label_moved_tombstone(&mut self, request: &TransRequest) {
+        self.tables.frames.clear(request.frame, 0, self.drive.page_words());
+        if self.mutation == Some(Mutation::RenumberTombstone) {
+            self.label_tombstone(request);
+        }
     }
 
     /// The same for a page that was on flash before.

@@ -10,6 +10,7 @@ use crate::message::{MergeStep, ReclaimRequest};
 use crate::policies::shares;
 use crate::tables::{PageMap, RESERVED_GROUPS};
 use crate::{Mutation, Settings, Tables, Turn, Work};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::{Lpn, Ppn};
 
@@ -55,6 +56,9 @@ pub(super) struct PagePlaces {
     is_short: bool,
     /// BGC found no garbage, and no group was closed since.
     barren: bool,
+    /// Tombstones, and how many logical pages point to each. After a power cut not those that one page alone points to, which are read
+    /// as others are.
+    tombstones: BTreeMap<Ppn, u32>,
     mutation: Option<Mutation>,
 }
 
@@ -91,6 +95,7 @@ impl PagePlaces {
             victims,
             is_short: false,
             barren: false,
+            tombstones: tables.tombstones_of(index.into()),
             mutation: settings.mutation,
         };
         places.is_short = places.must_stop();
@@ -117,17 +122,46 @@ impl PagePlaces {
     }
 
     /// A page was at one place, or nowhere, and is at another now, or nowhere.
-    fn exchange(&self, turn: &mut Turn<'_>, lpn: Lpn, old: Option<Ppn>, to: Option<Ppn>) {
+    fn exchange(&mut self, turn: &mut Turn<'_>, lpn: Lpn, old: Option<Ppn>, to: Option<Ppn>) {
         let miscounts = self.mutation == Some(Mutation::WrongCount) && lpn.0.is_multiple_of(16);
-        if let Some(old) = old.filter(|_| !miscounts) {
+        if let Some(old) = old.filter(|_| !miscounts)
+            && self.is_last_at(old)
+        {
             self.tables.groups.invalidate(turn, old);
         }
         if old.is_some() || to.is_some() {
             self.map.store(turn, lpn, to);
         }
-        if let Some(to) = to {
+        if let Some(to) = to
+            && self.is_first_at(to)
+        {
             self.tables.groups.validate(turn, to);
         }
+    }
+
+    /// A page is at a place no more; whether no other is there.
+    #[inline]
+    fn is_last_at(&mut self, old: Ppn) -> bool {
+        if self.tombstones.is_empty() {
+            return true;
+        }
+        let Some(pages) = self.tombstones.get_mut(&old) else { return true };
+        *pages -= 1;
+        let is_last = *pages == 0;
+        if is_last {
+            self.tombstones.remove(&old);
+        }
+        is_last
+    }
+
+    /// A page is at a place from now on; whether it is the first there. Only tombstones have several.
+    #[inline]
+    fn is_first_at(&mut self, to: Ppn) -> bool {
+        let is_first = !self.tables.groups.is_valid(to);
+        if !is_first {
+            *self.tombstones.entry(to).or_insert(1) += 1;
+        }
+        is_first
     }
 
     /// Lets dies with long lines sit out.
@@ -236,6 +270,22 @@ impl Places for PagePlaces {
             return None;
         }
         Some(self.allocate(turn, 0))
+    }
+
+    fn is_tombstone(&self, at: Ppn) -> bool {
+        !self.tombstones.is_empty() && self.tombstones.contains_key(&at)
+    }
+
+    fn bury(&mut self, turn: &mut Turn<'_>, lpns: &[Lpn], before: &mut Vec<Option<Ppn>>) -> Option<Ppn> {
+        let to = self.allocate(turn, self.reserve());
+        for &lpn in lpns {
+            turn.spend(Work::UpdateMap);
+            let old = self.map.load(turn, lpn);
+            before.push(old);
+            self.exchange(turn, lpn, old, Some(to));
+        }
+        self.tombstones.insert(to, lpns.len() as u32);
+        Some(to)
     }
 
     fn remap(&mut self, turn: &mut Turn<'_>, lpn: Lpn, to: Option<Ppn>) {
