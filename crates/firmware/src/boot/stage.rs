@@ -429,8 +429,9 @@ impl Boot {
         let known = Known { groups: &self.known, labels: &self.labels, tombstones: &self.tombstones };
         let is_new = |at, number| number >= self.bound(groups.of(at));
         let is_gone = |lpn: Lpn, at| !self.known[groups.of(at) as usize] && !known.says_so(groups, lpn, at);
-        self.tombstones.settle(map, is_new, is_gone, changed);
-        for (&lpn, &(_, at)) in &newest {
+        let settled = self.tombstones.settled(|lpn| map.place(lpn), is_new, is_gone);
+        let entered = newest.iter().map(|(&lpn, &(_, at))| (lpn, at));
+        for (lpn, at) in settled.into_iter().chain(entered) {
             map.set(lpn, at);
             changed(lpn);
         }

@@ -202,6 +202,11 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
         device.settings.commands = device.settings.commands.max(64);
         device.settings.frames = device.settings.frames.max(32);
     }
+    if buries(case) {
+        // Tombstones are moved between checkpoints.
+        let journal = &mut device.settings.journal;
+        (journal.interval, journal.only_when_idle, journal.busy_share) = (Span::from_millis(2), false, 1.0);
+    }
     device.drive.sector_words = device.drive.sector_words.max(1);
     device.check = true;
     device.settings.mutation = case.mutation;
