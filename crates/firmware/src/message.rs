@@ -109,7 +109,7 @@ pub struct Forward {
 /// What a transfer moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lane {
-    /// Submission queue entries into the SQ buffer.
+    /// Submission queue entries into the SQ buffer; or none of these, but the range that one of them points to.
     Entries,
     /// PRP list entries or Dataset Management ranges into the list buffer.
     List,

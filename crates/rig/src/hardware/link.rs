@@ -295,7 +295,8 @@ impl LinkStage {
     }
 
     fn on_transfer(&mut self, turn: &mut Turn<'_>, transfer: &Transfer) {
-        if transfer.lane == Lane::Entries {
+        // The range of a Dataset Management goes into the entry that is there already.
+        if transfer.lane == Lane::Entries && transfer.aside > 0 {
             self.on_fetched(turn, QueueId(transfer.token as u16), transfer.aside);
         }
         if !self.timed {

@@ -2,6 +2,7 @@
 
 mod classes;
 mod counted;
+mod deallocated;
 mod energy;
 mod flush;
 mod golden;

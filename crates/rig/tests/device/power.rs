@@ -19,7 +19,7 @@ const FOUND: &[(Mutation, u64, u64)] = &[
     (Mutation::LoseEvicted, 0, 16),
     (Mutation::AnswerEarly, 0, 16),
     (Mutation::FlushEarly, 0, 16),
-    (Mutation::EraseUnfenced, 5056, 16),
+    (Mutation::EraseUnfenced, 240, 16),
     (Mutation::ShortScan, 0, 16),
     (Mutation::OldestWins, 0, 16),
     (Mutation::VersionsAnew, 24, 16),
@@ -28,11 +28,12 @@ const FOUND: &[(Mutation, u64, u64)] = &[
     (Mutation::DrainHalf, 0, 16),
     (Mutation::ReuseBeforeCheckpoint, 48, 16),
     (Mutation::DropCheckpointTail, 16, 16),
-    (Mutation::CommitUnfenced, 424, 16),
+    (Mutation::CommitUnfenced, 144, 16),
     (Mutation::TrustTornCheckpoint, 16, 16),
     (Mutation::MisdirectRead, 0, 16),
-    (Mutation::KeepReplacedNumber, 336, 16),
+    (Mutation::KeepReplacedNumber, 144, 16),
     (Mutation::FillBadGroup, 0, 16),
+    (Mutation::RenumberTombstone, 160, 16),
 ];
 
 #[test]
@@ -143,6 +144,16 @@ fn every_planted_bug_is_found() {
         let said = failure.to_string();
         let repeats = format!("--architecture {} --mutation {}", ARCHITECTURES[0].name(), planted.name);
         assert!(said.contains(&repeats), "{said} does not say how to repeat it");
+    }
+}
+
+#[test]
+fn the_page_has_the_seeds_of_every_planted_bug() {
+    let page = include_str!("../../../../docs/durability.md");
+    for &(mutation, first, within) in FOUND {
+        let planted = MUTATIONS.iter().find(|planted| planted.mutation == mutation).expect("it is in the list");
+        let row = format!("| `{}` | {first} | {within} seeds | {} |", planted.name, planted.summary);
+        assert!(page.contains(&row), "docs/durability.md lacks the row {row}");
     }
 }
 

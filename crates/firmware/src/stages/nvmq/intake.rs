@@ -2,6 +2,7 @@
 
 use super::Nvmq;
 use super::command::{Command, Segment};
+use super::deallocation::Ranging;
 use crate::message::*;
 use crate::stages::copy::{self, CopyCursor};
 use crate::stages::entry::{self, HELD, Reach};
@@ -47,13 +48,23 @@ pub(super) struct Home {
     held: bool,
     /// Entries that run alone together: a fused pair is two.
     alone: u16,
+    /// Whether the next entry's range is known, if that is elsewhere.
+    pub(super) ranging: Ranging,
+}
+
+/// The most sectors of a command that is ordered by its range: what it may transfer, or what lies in two lock regions at most.
+pub(super) fn ordered_sectors(drive: &Drive, opcode: Opcode) -> u32 {
+    match opcode {
+        Opcode::WriteZeroes | Opcode::WriteUncorrectable | Opcode::Verify => REGION_SECTORS as u32,
+        _ => drive.shape().transfer_sectors,
+    }
 }
 
 /// The lock regions that a command is ordered by: none where it is refused or has no range.
 fn regions(drive: &Drive, Reach { opcode, sector, sectors }: Reach) -> Option<[u64; 2]> {
-    let ordered = opcode.is_some_and(Opcode::has_range);
-    let fits = sector != u64::MAX && sectors > 0 && sectors <= drive.shape().transfer_sectors;
-    (ordered && fits).then(|| [sector, sector + u64::from(sectors) - 1].map(|sector| sector / REGION_SECTORS))
+    let most = opcode.filter(|opcode| opcode.has_range()).map_or(0, |opcode| ordered_sectors(drive, opcode));
+    let fits = sector != u64::MAX && sectors > 0 && sectors <= most;
+    fits.then(|| [sector, sector + u64::from(sectors) - 1].map(|sector| sector / REGION_SECTORS))
 }
 
 /// Fills in what follows from a command's range: where its data lie, and its segments.
@@ -110,7 +121,7 @@ fn namespace_of(command: &Command) -> Namespace {
 }
 
 impl Nvmq {
-    fn home(&mut self, queue: QueueId) -> &mut Home {
+    pub(super) fn home(&mut self, queue: QueueId) -> &mut Home {
         &mut self.homes[self.common.counts.threads.quotient(queue.0.into()) as usize]
     }
 
@@ -124,15 +135,19 @@ impl Nvmq {
     /// Entries stand in the SQ buffer.
     pub(super) fn on_entries(&mut self, turn: &mut Turn<'_>, done: Transferred) {
         let queue = QueueId(done.token as u16);
-        self.home(queue).arrived += u64::from(done.aside);
+        let home = self.home(queue);
+        home.arrived += u64::from(done.aside);
+        if done.aside == 0 {
+            home.ranging = Ranging::Here;
+        }
         self.deal(turn, queue);
     }
 
     /// Deals the entries that stand in the SQ buffer, in the order of the queue, to the threads that take them.
     fn deal(&mut self, turn: &mut Turn<'_>, queue: QueueId) {
         let at = self.common.counts.threads.quotient(queue.0.into()) as usize;
-        let Home { arrived, dealt: before, held, .. } = self.homes[at];
-        if held {
+        let Home { arrived, dealt: before, held, ranging, .. } = self.homes[at];
+        if held || ranging == Ranging::Asked {
             // Who runs alone goes when it is told that those before are over, and who comes now when that one is.
             return;
         }
@@ -142,6 +157,7 @@ impl Nvmq {
             turn.spend(Work::DealEntry);
             let position = before + u64::from(dealt);
             let entry = self.entry(queue, position);
+            let Some(entry) = self.with_range(turn, queue, position, entry) else { break };
             let reach = entry::reach(&self.common.drive, &entry);
             let fuse = entry.fuse();
             if fuse == Fuse::First && dealt + 1 == count {
@@ -231,8 +247,8 @@ impl Nvmq {
     fn runs_alone(&self, reach: Reach) -> bool {
         match reach.opcode {
             Some(Opcode::DatasetManagement | Opcode::Copy) => true,
-            Some(Opcode::WriteZeroes | Opcode::WriteUncorrectable | Opcode::Verify) => {
-                reach.sector != u64::MAX && reach.sectors > self.common.drive.shape().transfer_sectors
+            Some(opcode @ (Opcode::WriteZeroes | Opcode::WriteUncorrectable | Opcode::Verify)) => {
+                reach.sector != u64::MAX && reach.sectors > ordered_sectors(&self.common.drive, opcode)
             }
             _ => false,
         }

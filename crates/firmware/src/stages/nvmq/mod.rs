@@ -5,8 +5,8 @@
 //!          (home thread of the queue)  (any thread, with DIOS)
 //! ```
 
-mod burial;
 mod command;
+mod deallocation;
 mod intake;
 mod pages;
 mod ranges;

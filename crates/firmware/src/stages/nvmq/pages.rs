@@ -309,16 +309,7 @@ impl Nvmq {
         self.ask_cache(turn, operation, lpn, frame, requester, slot);
     }
 
-    fn discard(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, lpn: Lpn, frame: u32) {
-        let requester = self.requester(slot, Phase::Discard, page);
-        if self.tables.cache_entries > 0 {
-            self.ask_cache(turn, CacheOperation::Discard, lpn, frame, requester, slot);
-        } else {
-            self.ask_trans(turn, TransOperation::Discard, lpn, frame, requester, slot);
-        }
-    }
-
-    fn ask_cache(
+    pub(super) fn ask_cache(
         &mut self,
         turn: &mut Turn<'_>,
         operation: CacheOperation,
@@ -334,7 +325,7 @@ impl Nvmq {
         turn.send(self.ways.caches[thread], CacheRequest { operation, lpn, frame, requester, key });
     }
 
-    fn ask_trans(
+    pub(super) fn ask_trans(
         &mut self,
         turn: &mut Turn<'_>,
         operation: TransOperation,

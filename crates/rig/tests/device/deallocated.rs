@@ -1,0 +1,91 @@
+//! What is deallocated takes no room on flash, costs no write for each page, and holds up no other command.
+
+use crate::small::{Small, processor};
+use firmware::architecture::{ARCHITECTURES, Architecture};
+use host::{Pace, Phase};
+use rig::{Fill, Session};
+use workload::{Others, Parameters, Pattern, Recipe};
+
+/// Architectures whose pages are mapped by TRANS: the others leave zeros in their cache.
+fn with_trans() -> impl Iterator<Item = &'static dyn Architecture> {
+    ARCHITECTURES.iter().copied().filter(|architecture| architecture.drains())
+}
+
+/// One stream of requests over all of the drive.
+fn stream(name: &str, sectors: u64, reads: f64, others: Others) -> Phase {
+    let bytes = 256 << 10;
+    let mut recipe = Recipe::fixed(name, Pattern::Sequential { streams: Some(1) }, reads, bytes);
+    recipe.others = others;
+    let source = recipe.source(&Parameters::new(sectors, 1)).expect("a drawable workload");
+    Phase { ios: Some(sectors / (bytes / 512)), ..Phase::new(name, Box::new(source), Pace::Closed) }
+}
+
+fn valid_pages(session: &Session) -> u64 {
+    let groups = &session.tables().groups;
+    (0..groups.journal().start).map(|group| u64::from(groups.valid_count(group))).sum()
+}
+
+fn next(session: &mut Session, what: &str) -> report::Summary {
+    let summary = session.next_phase().expect("one more phase").unwrap_or_else(|error| panic!("{what}: {error}"));
+    session.check_invariants().unwrap_or_else(|error| panic!("{what}: {error}"));
+    summary
+}
+
+#[test]
+fn all_of_a_drive_that_is_deallocated_takes_a_few_pages_and_reads_zeros() {
+    let trim = Others { deallocate: 1.0, ..Others::default() };
+    for architecture in with_trans() {
+        let name = architecture.name();
+        let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
+        let (sectors, pages) = (small.sectors(), small.sectors().div_ceil(8));
+        let all = |name, reads, others| stream(name, sectors, reads, others);
+        let none = Others::default();
+        let phases =
+            vec![all("trim", 0.0, trim), all("again", 0.0, trim), all("read", 1.0, none), all("write", 0.0, none)];
+        let device = small.device();
+        let mut session = Session::new(&device, "small", processor(), 1, phases, 0).expect("it can be built");
+        next(&mut session, name);
+        let left = valid_pages(&session);
+        // A tombstone for each TRANS thread in 256 KiB, and what is behind the last of these.
+        let most = pages / 64 * u64::from(device.settings.parts.trans) + pages % 64;
+        assert!((1..=most).contains(&left), "{name}: {left} valid pages, at most {most}");
+        let again = next(&mut session, name);
+        assert_eq!(
+            again.flash.map(|flash| flash.programs),
+            Some(0),
+            "{name}: what is deallocated already is left as it is"
+        );
+        let read = next(&mut session, name);
+        assert!(
+            read.flash.is_some_and(|flash| flash.reads == 0) && read.data.is_some_and(|data| data.checked > 0),
+            "{name}: read from the map"
+        );
+        next(&mut session, name);
+        assert!(valid_pages(&session) > left, "{name}: what is written takes room");
+        let recovery = session.lose_power(&device, processor()).expect("it can be recovered");
+        assert_eq!(recovery.dropped, 0, "{name}");
+        assert!(
+            recovery.mapped > pages * 9 / 10,
+            "{name}: {} of {pages} pages have data or a tombstone",
+            recovery.mapped
+        );
+    }
+}
+
+/// One request in twenty deallocates a page: with one range it stands in the order of its queue as Write Zeroes does.
+#[test]
+fn a_short_deallocation_holds_up_no_other_command() {
+    for architecture in with_trans() {
+        let iops = |others| {
+            let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
+            let mut recipe = Recipe::fixed("some", Pattern::Random, 0.9, 4096);
+            recipe.others = others;
+            let source = recipe.source(&Parameters::new(small.sectors(), 1)).expect("a drawable workload");
+            let phase = Phase { ios: Some(10_000), ..Phase::new("some", Box::new(source), Pace::Closed) };
+            next(&mut small.session(vec![phase]), architecture.name()).iops
+        };
+        let zeroes = iops(Others { write_zeroes: 0.05, ..Others::default() });
+        let trims = iops(Others { deallocate: 0.05, ..Others::default() });
+        assert!(trims > 0.9 * zeroes, "{}: {trims} with Deallocate, {zeroes} with Write Zeroes", architecture.name());
+    }
+}
