@@ -140,15 +140,17 @@ impl Frames {
         Frames::tombstone_pages(self.labelled(frame).1)
     }
 
-    /// If a tombstone was read into the frame, that makes it the zeros which it stands for, whatever its payload; whether it was one.
+    /// If a tombstone was read into the frame for a page that it may be of, that makes it the zeros which it stands for, whatever its
+    /// payload; whether it was one. The tombstone of other pages stays what it is on flash: sectors with seals of another place.
     #[inline]
-    pub fn take_tombstone(&self, frame: u32) -> bool {
-        let is_tombstone = self.tombstone(frame).is_some();
-        if is_tombstone {
+    pub fn take_tombstone(&self, frame: u32, lpn: Lpn) -> bool {
+        let (first, owner, _) = self.labelled(frame);
+        let Some(pages) = Frames::tombstone_pages(owner) else { return false };
+        if (first.0..first.0 + pages).contains(&lpn.0) {
             self.clear(frame, 0, self.words(frame));
-            self.mark_sound(frame);
         }
-        is_tombstone
+        self.mark_sound(frame);
+        true
     }
 
     /// Says whether sectors of the page, up to one past the last, answer reads with data or with an error.
@@ -356,11 +358,17 @@ mod tests {
             frames.label_tombstone(0, (Lpn(9), pages), 63, 4);
             frames.mark_lost(0);
             assert_eq!((frames.tombstone(0), frames.labelled(0).2, frames.is_lost(0)), (Some(pages), 4, false));
-            assert!(frames.take_tombstone(0) && !frames.take_tombstone(0));
+            assert!(frames.take_tombstone(0, Lpn(8 + pages)) && !frames.take_tombstone(0, Lpn(9)));
             let mut payload = [1; 8];
             frames.read(0, 0, &mut payload);
             assert_eq!((payload, frames.is_readable(0, [0, 8]), frames.labelled(0).0), ([0; 8], true, Lpn(9)));
         }
+        frames.write(0, 0, &[7; 8]);
+        frames.label_tombstone(0, (Lpn(9), 3), 63, 4);
+        let mut payload = [1; 8];
+        assert!(frames.take_tombstone(0, Lpn(12)));
+        frames.read(0, 0, &mut payload);
+        assert_eq!((payload, frames.tombstone(0)), ([7; 8], None), "it is of other pages");
         frames.label(0, Lpn(1), u16::MAX, 5);
         assert_eq!(frames.tombstone(0), None, "the journal's owner");
     }

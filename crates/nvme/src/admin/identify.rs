@@ -18,10 +18,10 @@ const EFFECTS: u8 = 1 << 1;
 const OFFSETS: u8 = 1 << 2;
 /// FRMW: one slot, read only.
 const FIRMWARE_UPDATES: u8 = 1 | 1 << 1;
-/// What a Dataset Management should ask for at most: pages of zeros are written for what is deallocated, and a host that has a queue
-/// full of such commands outstanding waits for the last as long as flash takes for all. Longer ones are carried out nevertheless.
-const DEALLOCATE_RANGES: u8 = 4;
-const DEALLOCATE_RANGE_BYTES: u64 = 4 << 20;
+/// What a Dataset Management should ask for at most: one range of this length keeps its place in the order of its queue, and many such
+/// commands are under way at a time. More and longer ranges are carried out nevertheless, while the queue waits.
+const DEALLOCATE_RANGES: u8 = 1;
+const DEALLOCATE_RANGE_BYTES: u64 = 1 << 20;
 /// RTD3E: microseconds that a host should give a shutdown, which writes the buffer to flash. Linux waits no longer than this.
 const SHUTDOWN_MICROS: u32 = 60_000_000;
 /// VWC: there is one, and Flush takes all namespaces.

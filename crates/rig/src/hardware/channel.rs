@@ -347,7 +347,7 @@ impl ChannelStage {
 
     /// Seals sectors that nobody has written, so that on flash they have their place as all others have.
     fn seal_unwritten(&mut self, slot: PageSlot, lpn: Lpn, owner: u16, apart: usize) {
-        if !has_seals(owner) {
+        if owner == u16::MAX {
             return;
         }
         let (_, frames, payload) = self.media_mut(slot.ppn);
@@ -361,9 +361,10 @@ impl ChannelStage {
     }
 
     /// Compares the sectors of a frame with their seals, between memory and flash. One that is not as it was sealed for this page is
-    /// marked, so that it is never read as good.
+    /// marked, so that it is never read as good. The journal's pages have check values of their own, and what a
+    /// tombstone holds counts for nothing.
     fn check_seals(&mut self, slot: PageSlot, lpn: Lpn, owner: u16, apart: usize) {
-        if !has_seals(owner) || self.recovering {
+        if owner == u16::MAX || Frames::tombstone_pages(owner).is_some() || self.recovering {
             return;
         }
         let (_, frames, payload) = self.media_mut(slot.ppn);
@@ -403,12 +404,6 @@ impl ChannelStage {
         }
         Media::Failed
     }
-}
-
-/// Whether the sectors of a page have seals: those of the journal have check values of their own, and what a tombstone holds is never
-/// looked at.
-fn has_seals(owner: u16) -> bool {
-    owner != u16::MAX && Frames::tombstone_pages(owner).is_none()
 }
 
 impl Stage<Firmware> for ChannelStage {

@@ -140,6 +140,11 @@ impl Nvmq {
             && (self.tables.cache_entries == 0 || !is_buffered(self.look_up_tag(turn, lpn)))
     }
 
+    /// Whether what was read of a page is its tombstone, which has become zeros then.
+    pub(super) fn is_tombstone(&self, slot: u16, page: u32, frame: u32) -> bool {
+        self.tables.frames.take_tombstone(frame, Lpn(self.slots.get(slot).first_page + page))
+    }
+
     /// The pages of a tombstone are deallocated, or could not be.
     pub(super) fn end_burial(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32) {
         let settings = &self.common.settings;

@@ -401,7 +401,8 @@ impl Nvmq {
     /// Whether the sectors that a command reads of a page have not been made unreadable; it fails if they have.
     fn may_be_read(&mut self, slot: u16, phase: Phase, page: u32, frame: u32) -> bool {
         let reads = matches!(phase, Phase::Read | Phase::CompareRead | Phase::Verify | Phase::Collect);
-        if !reads && phase != Phase::Fill || self.tables.frames.take_tombstone(frame) || !reads {
+        let is_tombstone = (reads || phase == Phase::Fill) && self.is_tombstone(slot, page, frame);
+        if is_tombstone || !reads {
             return true;
         }
         let (from, to) = self.sectors_of(self.slots.get(slot), page);
