@@ -1,12 +1,17 @@
 //! A file that a flag names: opened before anything is computed for it, replaced only when there is something to put there.
 
 use crate::failure::unusable;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+use signal_hook::iterator::Signals;
+use signal_hook::low_level::emulate_default_handler;
 use std::ffi::{OsStr, OsString};
 use std::fs::{File, Metadata, OpenOptions, remove_file};
 use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, Mutex};
+use std::thread;
 
 /// The files that a command names: what is written must be none that is read, nor written twice.
 #[derive(Default)]
@@ -17,6 +22,8 @@ pub(crate) struct Files {
     configured: Vec<OsString>,
     /// What is written, in the order of opening, with the flag.
     outputs: Vec<(FileId, String)>,
+    /// Whether the command ends by itself when a signal tells it to.
+    heeds_signals: bool,
 }
 
 /// The same for all names of a file.
@@ -37,10 +44,21 @@ impl Files {
         self.configured = names.map(OsString::from).collect();
     }
 
+    /// Signals are the command's own affair: it ends as it does without them.
+    pub(crate) fn heed_signals(&mut self) {
+        self.heeds_signals = true;
+    }
+
     /// Opens a file that `flag` names.
     pub(crate) fn open(&mut self, path: &Path, flag: &str) -> anyhow::Result<Output> {
         let refused = |said: String| unusable(format!("{flag} {}: {said}", path.display()), "");
+        if !self.heeds_signals {
+            LazyLock::force(&UNWRITTEN);
+        }
         let output = open(path).map_err(|error| refused(format!("{error}; expected a file that can be written")))?;
+        if let Some(made) = output.made.as_ref().filter(|_| !self.heeds_signals) {
+            UNWRITTEN.paths.lock().expect("nobody panics with the paths").push(made.clone());
+        }
         let Some(id) = output.file.metadata().ok().and_then(|file| FileId::of(&file)) else { return Ok(output) };
         if let Some((_, other)) = self.outputs.iter().find(|(known, _)| *known == id) {
             return Err(refused(format!("{other} is the same file; expected two files")));
@@ -86,7 +104,9 @@ pub(crate) struct Output {
 impl Output {
     /// The file, emptied, to be written.
     pub(crate) fn begin(&mut self) -> io::Result<&mut File> {
-        self.made = None;
+        if let Some(made) = self.made.take() {
+            UNWRITTEN.forget(&made);
+        }
         // Pipes and devices have no length.
         if self.file.metadata()?.is_file() {
             self.file.set_len(0)?;
@@ -100,7 +120,37 @@ impl Drop for Output {
         if let Some(path) = &self.made {
             // What cannot be removed is empty and does no harm.
             let _ = remove_file(path);
+            UNWRITTEN.forget(path);
         }
+    }
+}
+
+/// Files that were made and hold nothing yet: they go when a signal ends the program.
+static UNWRITTEN: LazyLock<Unwritten> = LazyLock::new(Unwritten::watched);
+
+struct Unwritten {
+    paths: Mutex<Vec<PathBuf>>,
+}
+
+impl Unwritten {
+    /// None, and a thread that waits for a signal. Without one they would stay behind, empty.
+    fn watched() -> Unwritten {
+        if let Ok(mut signals) = Signals::new([SIGHUP, SIGINT, SIGTERM]) {
+            thread::spawn(move || {
+                for signal in signals.forever() {
+                    for path in UNWRITTEN.paths.lock().expect("nobody panics with the paths").drain(..) {
+                        let _ = remove_file(path);
+                    }
+                    // The program ends as it would have ended.
+                    let _ = emulate_default_handler(signal);
+                }
+            });
+        }
+        Unwritten { paths: Mutex::default() }
+    }
+
+    fn forget(&self, made: &Path) {
+        self.paths.lock().expect("nobody panics with the paths").retain(|path| path != made);
     }
 }
 

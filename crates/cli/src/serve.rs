@@ -126,6 +126,7 @@ impl ServeArguments {
         self.shared.note_idle(shell, IDLE, HOSTS_SAY)?;
         idle.iter().try_for_each(|(said, why)| note_idle_keys(shell, said, why))?;
         shell.follows(&resolved)?;
+        shell.heed_signals();
         let json = shell.json(self.shared.json.as_deref())?;
         let waits = |error| unusable(format!("signals cannot be waited for: {error}"), "");
         // A write beyond the longest file that this process may have is then an error, as on a full disk, and not its end.

@@ -74,6 +74,11 @@ impl<'a> Shell<'a> {
         self.owes = true;
     }
 
+    /// This command ends by itself when a signal tells it to.
+    pub(crate) fn heed_signals(&mut self) {
+        self.files.heed_signals();
+    }
+
     /// Opens a file that `flag` names, before anything is computed for it.
     pub(crate) fn open(&mut self, path: &Path, flag: &str) -> anyhow::Result<Output> {
         let output = self.files.open(path, flag)?;

@@ -66,6 +66,25 @@ fn files_are_written_where_nobody_reads_what_is_printed() {
 }
 
 #[test]
+fn a_signal_leaves_no_empty_file_behind() {
+    use std::os::unix::process::ExitStatusExt as _;
+    let path = std::env::temp_dir().join(format!("flashloom-signalled-{}.json", std::process::id()));
+    for signal in [2, 15] {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_flashloom"));
+        command.args(["run", "--ios", "4000000000", "--json", argument(&path)]).args(SMALL);
+        let mut process = command.stdout(std::process::Stdio::null()).spawn().expect("the binary starts");
+        while !path.exists() {
+            assert!(process.try_wait().expect("it is ours").is_none(), "it ended by itself");
+            std::thread::yield_now();
+        }
+        let kill = std::process::Command::new("kill").args([format!("-{signal}"), process.id().to_string()]).status();
+        assert!(kill.expect("kill").success());
+        assert_eq!(process.wait().expect("it ends").signal(), Some(signal));
+        assert!(!path.exists(), "signal {signal} left an empty file");
+    }
+}
+
+#[test]
 fn what_real_time_does_not_know_is_absent() {
     let one = ["run", "--world", "threads", "--timing", "off", "--workload", "mixed", "--ios", "200", "--json", "-"];
     let json = small(&one).json();
