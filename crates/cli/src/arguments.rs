@@ -247,6 +247,7 @@ pub(crate) const ASKING_KEYS: &[&str] = &[
     "workload.block_bytes",
     "workload.alignment_bytes",
     "workload.read_fraction",
+    "workload.deallocate_fraction",
     "workload.zipf_theta",
     "workload.streams",
     "workload.per_second",

@@ -4,6 +4,7 @@ use crate::Shell;
 use crate::arguments::{ASKING_KEYS, Shared, note_idle_keys};
 use crate::failure::unusable;
 use crate::keys::read_keys;
+use crate::progress::Progress;
 use crate::run::check_supported;
 use crate::shell::Json;
 use clap::Args;
@@ -131,7 +132,9 @@ impl ServeArguments {
         let waits = |error| unusable(format!("signals cannot be waited for: {error}"), "");
         // A write beyond the longest file that this process may have is then an error, as on a full disk, and not its end.
         signal_hook::flag::register(SIGXFSZ, Arc::default()).map_err(waits)?;
+        let waiting = Progress::wait(shell.watched, "recovering what the drive holds");
         let service = self.service(&resolved, door)?;
+        drop(waiting);
         let stop = service.stop();
         let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(waits)?;
         let handle = signals.handle();

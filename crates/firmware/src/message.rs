@@ -187,8 +187,10 @@ pub enum CacheOperation {
     Write,
     /// The same, but done only when it is on flash.
     WriteThrough,
-    /// Forget the page here, and leave zeros on flash.
+    /// Make what is kept of the page zeros; else as the next.
     Discard,
+    /// Keep nothing of the page, and leave zeros on flash.
+    DiscardThrough,
     /// Done when all that is held now is on flash.
     Flush,
 }

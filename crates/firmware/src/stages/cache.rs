@@ -5,7 +5,8 @@
 //! empty ----------------> cached ------------------------------> evicting -----------> (cached or empty)
 //! ```
 //! An entry can hold a cached page and, beside it, the page that it evicts: that one is served from its frame until it is on
-//! flash. What is cached is always newer than flash, so a page leaves only by eviction or when it is deallocated.
+//! flash. What is cached is always newer than flash, so a page leaves only by eviction. One that is deallocated is *void* until it leaves:
+//! zeros, of which TRANS writes nothing if flash has nothing of the page.
 //!
 //! Frames change hands instead of being copied: a write brings its frame and gets the entry's old one back.
 
@@ -29,6 +30,8 @@ struct Entry {
     frame: u32,
     /// Holds the page being evicted, or none.
     evicting: u32,
+    /// What is cached was deallocated.
+    void: bool,
     /// Evictions that a flush waits for: of what it held when the flush began, however often it is written meanwhile.
     flush: u8,
 }
@@ -81,7 +84,7 @@ impl Cache {
         spares: std::ops::Range<u32>,
     ) -> Self {
         let occupied = Marks::new(frames.len());
-        let entries = frames.map(|frame| Entry { frame, evicting: NONE, flush: 0 }).collect();
+        let entries = frames.map(|frame| Entry { frame, evicting: NONE, void: false, flush: 0 }).collect();
         let (waiting, flushes) = (VecDeque::new(), VecDeque::new());
         let spares = spares.rev().collect();
         Cache {
@@ -163,7 +166,8 @@ impl Cache {
                 turn.note(Note::CacheLookedUp { hit: cached == Some(request.lpn), write: true });
                 self.ask(turn, TransOperation::Write, request);
             }
-            CacheOperation::Discard => {
+            CacheOperation::Discard if cached == Some(request.lpn) => self.make_void(turn, request, place),
+            CacheOperation::Discard | CacheOperation::DiscardThrough => {
                 if !self.make_way(turn, request, place, cached, evicted) {
                     return false;
                 }
@@ -172,6 +176,16 @@ impl Cache {
             CacheOperation::Flush => unreachable!("flushes do not come here"),
         }
         true
+    }
+
+    /// What is cached of a page is zeros from now on.
+    fn make_void(&mut self, turn: &mut Turn<'_>, request: &CacheRequest, place: usize) {
+        turn.spend(Work::ServeEntry);
+        let entry = &mut self.entries[place];
+        entry.void = true;
+        self.tables.frames.clear(entry.frame, 0, self.tables.frames.words(entry.frame));
+        self.tables.frames.mark_sound(entry.frame);
+        self.answer(turn, request, request.frame);
     }
 
     /// Whether flash lacks the room that a page of the buffer must have when the power fails.
@@ -245,6 +259,7 @@ impl Cache {
             turn.note(looked_up);
             turn.spend(Work::ServeEntry);
             let old = std::mem::replace(&mut self.entries[place].frame, request.frame);
+            self.entries[place].void = false;
             self.set_tag(turn, place, Some(lpn), evicted);
             self.answer(turn, request, old);
             return true;
@@ -283,12 +298,12 @@ impl Cache {
         let entry = &mut self.entries[place];
         debug_assert_eq!(entry.evicting, NONE);
         entry.evicting = std::mem::replace(&mut entry.frame, spare);
-        let frame = entry.evicting;
+        let (frame, void) = (entry.evicting, std::mem::take(&mut entry.void));
         let evicted = Some(lpn).filter(|_| !self.settings.has(Mutation::LoseEvicted));
         self.set_tag(turn, place, next, evicted);
         let requester = Requester { group: Asker::Cache, index: self.index, tag: place as u32 };
         let eviction = CacheRequest { operation: CacheOperation::Write, lpn, frame, requester, key };
-        self.ask(turn, TransOperation::Write, &eviction);
+        self.ask(turn, if void { TransOperation::Discard } else { TransOperation::Write }, &eviction);
     }
 
     /// An eviction is on flash.

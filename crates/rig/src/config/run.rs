@@ -175,6 +175,9 @@ fn phase(
     if let Some(theta) = from.nth_unless("workload.zipf_theta", "own", index, count)? {
         recipe.pattern = Pattern::Zipf { theta };
     }
+    if let Some(fraction) = from.nth_unless("workload.deallocate_fraction", "own", index, count)? {
+        recipe.others.deallocate = fraction;
+    }
     let parameters = Parameters {
         capacity: device.namespaces[0],
         seed,
@@ -277,6 +280,7 @@ fn unusable(from: &Layered, name: &str, (index, count): (usize, usize), error: &
         "block" => "workload.block_bytes",
         "alignment" => "workload.alignment_bytes",
         "read_fraction" => "workload.read_fraction",
+        "others.deallocate" => "workload.deallocate_fraction",
         "pattern.sequential.streams" => "workload.streams",
         "pattern.zipf.theta" => "workload.zipf_theta",
         "arrivals.per_second" => "workload.per_second",

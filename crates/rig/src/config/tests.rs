@@ -410,6 +410,10 @@ const REFUSALS: &[(&str, &str)] = &[
         "run.toml:2: workload.read_fraction is 1.5; expected a number from 0 to 1 (read_fraction was 1.5)",
     ),
     (
+        "[workload]\ndeallocate_fraction = 2",
+        "run.toml:2: workload.deallocate_fraction is 2; expected a number from 0 to 1 (others.deallocate was 2)",
+    ),
+    (
         "[workload]\nblock_bytes = 100",
         "run.toml:2: workload.block_bytes is 100; expected a multiple of 512 bytes from 512 to 1048576 (block was 100 bytes)",
     ),

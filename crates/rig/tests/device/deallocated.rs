@@ -87,3 +87,30 @@ fn a_short_deallocation_holds_up_no_other_command() {
         assert!(trims > 0.9 * zeroes, "{}: {trims} with Deallocate, {zeroes} with Write Zeroes", architecture.name());
     }
 }
+
+/// What is written and deallocated while it is in the buffer never comes to flash, nor does a page of zeros.
+#[test]
+fn what_is_deallocated_in_the_buffer_is_not_written() {
+    for architecture in with_trans() {
+        let small = Small { architecture, ..Small::default() };
+        let device = small.device();
+        if device.settings.parts.cache == 0 {
+            continue;
+        }
+        // Half of the buffer.
+        let pages = device.settings.cache.size.0 / 4096 / 2;
+        let phase = |name: &str, deallocate: f64, flush: f64| {
+            let mut recipe = Recipe::fixed(name, Pattern::Sequential { streams: Some(1) }, 0.0, 4096);
+            recipe.others = Others { deallocate, flush, ..Others::default() };
+            let source = recipe.source(&Parameters::new(pages * 8, 1)).expect("a drawable workload");
+            let ios = if flush > 0.0 { 1 } else { pages };
+            Phase { ios: Some(ios), ..Phase::new(name, Box::new(source), Pace::Closed) }
+        };
+        let phases = vec![phase("write", 0.0, 0.0), phase("trim", 1.0, 0.0), phase("flush", 0.0, 1.0)];
+        let mut session = Session::new(&device, "small", processor(), 1, phases, 0).expect("it can be built");
+        let what = architecture.name();
+        let programs = [(); 3].map(|()| next(&mut session, what).flash.map_or(0, |flash| flash.programs));
+        assert!(programs.iter().sum::<u64>() < 16, "{what}: {programs:?} pages written");
+        assert!(valid_pages(&session) < 16, "{what}");
+    }
+}

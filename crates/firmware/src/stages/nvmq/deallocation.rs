@@ -90,7 +90,9 @@ impl Nvmq {
     pub(super) fn discard(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, lpn: Lpn, frame: u32) {
         let requester = self.requester(slot, Phase::Discard, page);
         if self.tables.cache_entries > 0 {
-            self.ask_cache(turn, CacheOperation::Discard, lpn, frame, requester, slot);
+            let through = self.slots.get(slot).card.fua;
+            let operation = if through { CacheOperation::DiscardThrough } else { CacheOperation::Discard };
+            self.ask_cache(turn, operation, lpn, frame, requester, slot);
         } else {
             self.ask_trans(turn, TransOperation::Discard, lpn, frame, requester, slot);
         }

@@ -185,7 +185,7 @@ impl Trans {
             self.serve(turn, held);
         }
         match request.operation {
-            TransOperation::Write if is_buffered(&request) => {
+            TransOperation::Write | TransOperation::Discard if is_buffered(&request) => {
                 self.serve(turn, &request);
             }
             TransOperation::Fence if request.requester.group == Asker::Power => self.fence(turn, &request),
