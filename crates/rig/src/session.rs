@@ -16,7 +16,7 @@ use crate::recovery::Recovery;
 use crate::samples::Samples;
 use crate::summary::{Labels, summarise};
 use firmware::{Drive, Firmware, Tables};
-use flash::{Contents, Usage};
+use flash::{Contents, Oob, Usage};
 use host::{MediaFailure, Phase};
 use report::Summary;
 use sim::{CoreUsage, Processor, Sim, StageUsage};
@@ -453,6 +453,17 @@ impl Session {
         };
         let is_stale = |ppn| self.erases.as_ref().is_some_and(|erases| erases.is_ordered(&self.tables, &channels, ppn));
         check_tables(&self.tables, self.pages, held, is_stale)
+    }
+
+    /// The same of a drive that was just recovered: nothing is on its way, so that every mapped page is on flash.
+    pub(crate) fn check_recovered(&self) -> Result<(), SessionError> {
+        let channels: Vec<&ChannelStage> = self.channels().collect();
+        let geometry = channels[0].contents().geometry();
+        let held = |ppn| {
+            let (channel, _) = geometry.die_of(geometry.block_of(ppn));
+            channels[channel.index()].contents().entry(ppn).or(Some(Oob { lpn: Lpn(u32::MAX), ..Oob::default() }))
+        };
+        check_tables(&self.tables, self.pages, held, |_| false)
     }
 
     /// The same, in the midst of a run: flash is not looked at, for what it holds may be on its way.

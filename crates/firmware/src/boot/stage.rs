@@ -14,7 +14,7 @@ use crate::{BlockGroups, Firmware, Flaw, Mapping, Mutation, PageMap, Settings, T
 use flash::Operation;
 use stage::{Accepts, Stage};
 use std::any::Any;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use units::{Lpn, Ppn, Span, Time};
 
 /// The tag of erases; reads are tagged by their frame.
@@ -59,8 +59,8 @@ pub struct Boot {
     /// What the out-of-band entries of groups say that were read whole: a logical page plus 1 for each position.
     labels: BTreeMap<u32, Vec<u32>>,
     tombstones: Tombstones,
-    /// Groups whose last row has a tombstone.
-    ends_buried: BTreeSet<u32>,
+    /// Groups that are to be read whatever number they end with: a page of the last row is a tombstone, or not there.
+    unsure: Vec<bool>,
     /// What out-of-band entries say under hybrid mapping, with the numbers of the pages.
     entries: Entries,
     found: Found,
@@ -83,6 +83,7 @@ impl Boot {
             loaded: vec![(0, 0); if map.is_some() { tables.journal.segments() as usize } else { 0 }],
             found: Found::new(groups.count()),
             known: vec![false; groups.count() as usize],
+            unsure: vec![false; groups.count() as usize],
             rows: vec![DieRows::default(); groups.dies() as usize],
             mutation,
             map,
@@ -98,7 +99,6 @@ impl Boot {
             checkpoint: None,
             labels: BTreeMap::new(),
             tombstones: Tombstones::new(settings, pages),
-            ends_buried: BTreeSet::new(),
             entries: Entries::new(),
             took: Vec::new(),
         }
@@ -245,12 +245,15 @@ impl Boot {
         self.found.pages_read += 1;
         turn.spend(Work::LookUpMap);
         let (lpn, owner, version) = self.frames.labelled(frame);
+        if self.step == Step::Probe {
+            self.probe(group, (lpn, owner, version));
+        }
         if lpn != Frames::ERASED {
             self.rows[die as usize].erased = false;
             match self.step {
                 Step::Journal => self.note_journal(turn, group, position, frame),
                 Step::Map => self.load_due(turn, group, position, frame),
-                Step::Probe => self.probe(group, (lpn, owner, version)),
+                Step::Probe => {}
                 _ => self.enter(turn, group, position, (lpn, owner, version)),
             }
         }
@@ -358,19 +361,18 @@ impl Boot {
     }
 
     /// A page of the last row of a group: pages are numbered in the order of a group, so a group that ends with a page that the
-    /// checkpoint knows has no other. The number of a tombstone may be older than its place, so it ends a group that is to be read.
+    /// checkpoint knows has no other. Not so where a tombstone is, whose number may be older than its place, nor where a page of the row
+    /// is missing: then an erase has begun, and tombstones that are gone have moved without a new number.
     fn probe(&mut self, group: u32, (lpn, owner, version): (Lpn, u16, u64)) {
-        if lpn == Frames::UNREADABLE {
-            return;
+        let at = group as usize;
+        let (bound, is_there) = (self.bound(group), !matches!(lpn, Frames::ERASED | Frames::UNREADABLE));
+        let found = &mut self.found.groups[at];
+        if is_there {
+            found.newest = found.newest.max(version);
         }
-        if Frames::tombstone_pages(owner).is_some() {
-            self.ends_buried.insert(group);
-        }
-        let bound = self.bound(group);
-        let found = &mut self.found.groups[group as usize];
-        found.newest = found.newest.max(version);
-        self.known[group as usize] = found.newest < bound && !self.ends_buried.contains(&group);
-        found.written = if self.known[group as usize] { self.tables.groups.pages() } else { 0 };
+        self.unsure[at] |= !is_there || Frames::tombstone_pages(owner).is_some();
+        self.known[at] = !self.unsure[at] && found.newest < bound;
+        found.written = if self.known[at] { self.tables.groups.pages() } else { 0 };
     }
 
     /// From which number on pages of a group are new.

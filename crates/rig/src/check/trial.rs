@@ -95,6 +95,7 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
         let moment = if buries(case) { late_moment(case, leg) } else { drawn };
         session.run_before(session.now() + moment)?;
         match fates.0.within(0..=3) {
+            _ if buries(case) && leg % 2 == 1 => await_moment(&mut session, 400, Session::is_erasing)?,
             0 => await_moment(&mut session, 100, Session::is_erasing)?,
             1 => await_moment(&mut session, 400, Session::erases_ahead)?,
             2 if device.faults.is_some() => await_moment(&mut session, 400, Session::is_replacing)?,
@@ -115,6 +116,7 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
         let recovered = bring_back(&device, contents, &mut fates, &mut report)?;
         let phases = vec![read_everything(&device), phase(&mut draw, leg)];
         session = Session::again(&device, processor(), case.seed, recovered, host, phases)?;
+        session.check_recovered()?;
         // One cut in eight comes before everything is read.
         if leg == case.cuts || fates.0.within(0..=7) > 0 {
             session.run_before(Time::NEVER)?;
@@ -203,9 +205,10 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
         device.settings.frames = device.settings.frames.max(32);
     }
     if buries(case) {
-        // Tombstones are moved between checkpoints.
+        // Tombstones are moved between checkpoints, and blocks of a group are erased one by one.
         let journal = &mut device.settings.journal;
         (journal.interval, journal.only_when_idle, journal.busy_share) = (Span::from_millis(2), false, 1.0);
+        device.settings.flash.multi_plane &= Draw::new(!case.seed ^ BURIED).coin();
     }
     device.drive.sector_words = device.drive.sector_words.max(1);
     device.check = true;

@@ -209,11 +209,12 @@ impl Nvmq {
         let (from, to) = self.sectors_of(command, page);
         let whole = to - from == self.common.drive.sectors_per_page();
         let discards = whole && matches!(opcode, Opcode::WriteZeroes | Opcode::DatasetManagement);
-        let buries = discards && self.buries();
+        let left = (command.segments[index].to - page) as usize;
+        let buries = discards && left > 1 && self.buries();
         // A page that is unmapped holds a frame as well: frames are what bounds the pages under way.
         let frames = match opcode {
             Opcode::Compare => 2,
-            _ if buries => self.ways.trans.len(),
+            _ if buries => self.ways.trans.len().min(left),
             _ => 1,
         };
         let in_turn = self.starving.is_empty() || self.served == Some(slot);
