@@ -44,6 +44,8 @@ pub enum Mutation {
     FillBadGroup,
     /// See [`MUTATIONS`].
     RenumberTombstone,
+    /// See [`MUTATIONS`].
+    TrustHalfErased,
 }
 
 /// What is known of a planted bug.
@@ -154,6 +156,11 @@ pub const MUTATIONS: &[Planted] = &[
         mutation: Mutation::RenumberTombstone,
         name: "renumber-tombstone",
         summary: "a tombstone that is moved gets a new number, and deallocates what was written since",
+    },
+    Planted {
+        mutation: Mutation::TrustHalfErased,
+        name: "trust-half-erased",
+        summary: "recovery believes a checkpoint of a group of which one block is erased and another is not",
     },
 ];
 

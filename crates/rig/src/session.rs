@@ -15,7 +15,7 @@ use crate::power::{Drained, PowerBudget};
 use crate::recovery::Recovery;
 use crate::samples::Samples;
 use crate::summary::{Labels, summarise};
-use firmware::{Drive, Firmware, Tables};
+use firmware::{Drive, Firmware, Frames, Tables};
 use flash::{Contents, Oob, Usage};
 use host::{MediaFailure, Phase};
 use report::Summary;
@@ -461,7 +461,7 @@ impl Session {
         let geometry = channels[0].contents().geometry();
         let held = |ppn| {
             let (channel, _) = geometry.die_of(geometry.block_of(ppn));
-            channels[channel.index()].contents().entry(ppn).or(Some(Oob { lpn: Lpn(u32::MAX), ..Oob::default() }))
+            channels[channel.index()].contents().entry(ppn).or(Some(Oob { lpn: Frames::ERASED, ..Oob::default() }))
         };
         check_tables(&self.tables, self.pages, held, |_| false)
     }

@@ -370,8 +370,9 @@ impl Boot {
         if is_there {
             found.newest = found.newest.max(version);
         }
-        self.unsure[at] |= !is_there || Frames::tombstone_pages(owner).is_some();
-        self.known[at] = !self.unsure[at] && found.newest < bound;
+        let trusts = self.mutation == Some(Mutation::TrustHalfErased);
+        self.unsure[at] |= !is_there && !trusts || Frames::tombstone_pages(owner).is_some();
+        self.known[at] = !self.unsure[at] && found.newest < bound && (is_there || self.known[at]);
         found.written = if self.known[at] { self.tables.groups.pages() } else { 0 };
     }
 

@@ -193,9 +193,9 @@ impl Draw {
         recipe.others = Others { deallocate: 0.01, flush, write_zeroes: 0.01, compare: 0.0 };
         recipe.alignment_bytes = Some(4096);
         if buries {
-            recipe.others.deallocate = 0.1;
+            recipe.others.deallocate = 0.15;
             recipe.sizes = Sizes::Weighted(
-                [(4096, 8.0), (65_536, 1.0)].map(|(bytes, weight)| WeightedSize { bytes, weight }).into(),
+                [(4096, 8.0), (65_536, 2.0)].map(|(bytes, weight)| WeightedSize { bytes, weight }).into(),
             );
         }
         let region = Some(Region { start: Lba(start), sectors });

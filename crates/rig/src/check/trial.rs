@@ -95,7 +95,7 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
         let moment = if buries(case) { late_moment(case, leg) } else { drawn };
         session.run_before(session.now() + moment)?;
         match fates.0.within(0..=3) {
-            _ if buries(case) && leg % 2 == 1 => await_moment(&mut session, 400, Session::is_erasing)?,
+            _ if buries(case) => await_moment(&mut session, 400, Session::is_erasing)?,
             0 => await_moment(&mut session, 100, Session::is_erasing)?,
             1 => await_moment(&mut session, 400, Session::erases_ahead)?,
             2 if device.faults.is_some() => await_moment(&mut session, 400, Session::is_replacing)?,
@@ -208,7 +208,8 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
         // Tombstones are moved between checkpoints, and blocks of a group are erased one by one.
         let journal = &mut device.settings.journal;
         (journal.interval, journal.only_when_idle, journal.busy_share) = (Span::from_millis(2), false, 1.0);
-        device.settings.flash.multi_plane &= Draw::new(!case.seed ^ BURIED).coin();
+        let one_by_one = Draw::new(!case.seed ^ BURIED).coin() || case.mutation == Some(Mutation::TrustHalfErased);
+        device.settings.flash.multi_plane &= !one_by_one;
     }
     device.drive.sector_words = device.drive.sector_words.max(1);
     device.check = true;
@@ -232,7 +233,7 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
 /// Hosts of every second drive that is written over and over deallocate many pages at once. With a planted bug of other parts the cases
 /// are what they were.
 fn buries(case: &Case) -> bool {
-    let is_its_own = case.mutation == Some(Mutation::RenumberTombstone);
+    let is_its_own = matches!(case.mutation, Some(Mutation::RenumberTombstone | Mutation::TrustHalfErased));
     case.hammers() && (is_its_own || case.mutation.is_none() && Draw::new(case.seed ^ BURIED).coin())
 }
 

@@ -35,7 +35,8 @@ pub(crate) fn check_tables(
         *word |= bit;
         // A page whose program is still under way is not on flash yet.
         if let Some(held) = labelled(ppn).filter(|&held| !holds(held, lpn) && !is_stale(ppn)) {
-            return fault(&format!("which holds {}", held.lpn));
+            let held = if held.lpn == Frames::ERASED { "nothing".into() } else { held.lpn.to_string() };
+            return fault(&format!("which holds {held}"));
         }
     }
     for (group, &counted) in counted.iter().enumerate() {

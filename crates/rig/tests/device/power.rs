@@ -34,6 +34,7 @@ const FOUND: &[(Mutation, u64, u64)] = &[
     (Mutation::KeepReplacedNumber, 144, 16),
     (Mutation::FillBadGroup, 0, 16),
     (Mutation::RenumberTombstone, 160, 16),
+    (Mutation::TrustHalfErased, 6512, 16),
 ];
 
 #[test]

@@ -143,7 +143,7 @@ impl Nvmq {
     }
 
     /// Whether what was read of a page is its tombstone, which has become zeros then.
-    pub(super) fn is_tombstone(&self, slot: u16, page: u32, frame: u32) -> bool {
+    pub(super) fn take_tombstone(&self, slot: u16, page: u32, frame: u32) -> bool {
         self.tables.frames.take_tombstone(frame, Lpn(self.slots.get(slot).first_page + page))
     }
 

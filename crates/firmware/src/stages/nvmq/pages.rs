@@ -402,7 +402,7 @@ impl Nvmq {
     /// Whether the sectors that a command reads of a page have not been made unreadable; it fails if they have.
     fn may_be_read(&mut self, slot: u16, phase: Phase, page: u32, frame: u32) -> bool {
         let reads = matches!(phase, Phase::Read | Phase::CompareRead | Phase::Verify | Phase::Collect);
-        let is_tombstone = (reads || phase == Phase::Fill) && self.is_tombstone(slot, page, frame);
+        let is_tombstone = (reads || phase == Phase::Fill) && self.take_tombstone(slot, page, frame);
         if is_tombstone || !reads {
             return true;
         }
