@@ -30,9 +30,8 @@ use thiserror::Error;
 use units::{CoreId, Lpn, Ppn, StageId, Time};
 use workload::IoKind;
 
-use agree::ErasesAhead;
 pub(crate) use agree::check_tables;
-use agree::holds;
+use agree::{ErasesAhead, entry_at, holds};
 
 /// A run that went wrong.
 #[derive(Debug, Error)]
@@ -382,10 +381,7 @@ impl Session {
     pub(crate) fn erases_ahead(&self) -> bool {
         let channels: Vec<&ChannelStage> = self.channels().collect();
         let geometry = channels[0].contents().geometry();
-        let held = |ppn: Ppn| {
-            let (channel, _) = geometry.die_of(geometry.block_of(ppn));
-            channels[channel.index()].contents().entry(ppn)
-        };
+        let held = |ppn| entry_at(&channels, ppn);
         let erased = channels.iter().flat_map(|channel| channel.being_erased(self.sim.now()));
         let mut pages = erased.flat_map(|block| {
             let pages = geometry.shape().pages_per_block;
@@ -446,24 +442,15 @@ impl Session {
     /// Checks that maps, valid pages, counts and what the flash holds agree. Costs a look at every logical page.
     pub fn check_invariants(&self) -> Result<(), SessionError> {
         let channels: Vec<&ChannelStage> = self.channels().collect();
-        let geometry = channels[0].contents().geometry();
-        let held = |ppn| {
-            let (channel, _) = geometry.die_of(geometry.block_of(ppn));
-            channels[channel.index()].contents().entry(ppn)
-        };
         let is_stale = |ppn| self.erases.as_ref().is_some_and(|erases| erases.is_ordered(&self.tables, &channels, ppn));
-        check_tables(&self.tables, self.pages, held, is_stale)
+        check_tables(&self.tables, self.pages, |ppn| entry_at(&channels, ppn), is_stale)
     }
 
     /// The same of a drive that was just recovered: nothing is on its way, so that every mapped page is on flash.
     pub(crate) fn check_recovered(&self) -> Result<(), SessionError> {
         let channels: Vec<&ChannelStage> = self.channels().collect();
-        let geometry = channels[0].contents().geometry();
-        let held = |ppn| {
-            let (channel, _) = geometry.die_of(geometry.block_of(ppn));
-            channels[channel.index()].contents().entry(ppn).or(Some(Oob { lpn: Frames::ERASED, ..Oob::default() }))
-        };
-        check_tables(&self.tables, self.pages, held, |_| false)
+        let nothing = Oob { lpn: Frames::ERASED, ..Oob::default() };
+        check_tables(&self.tables, self.pages, |ppn| entry_at(&channels, ppn).or(Some(nothing)), |_| false)
     }
 
     /// The same, in the midst of a run: flash is not looked at, for what it holds may be on its way.

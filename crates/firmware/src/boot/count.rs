@@ -18,8 +18,13 @@ pub(super) struct Known<'a> {
 }
 
 impl Known<'_> {
+    /// Whether a page is not at a place that the map has for it: neither the checkpoint knows the group, nor does the place say so.
+    pub(super) fn is_gone(&self, groups: &BlockGroups, lpn: Lpn, at: Ppn) -> bool {
+        !self.groups[groups.of(at) as usize] && !self.says_so(groups, lpn, at)
+    }
+
     /// Whether a place says itself that it holds a page.
-    pub(super) fn says_so(&self, groups: &BlockGroups, lpn: Lpn, at: Ppn) -> bool {
+    fn says_so(&self, groups: &BlockGroups, lpn: Lpn, at: Ppn) -> bool {
         let labels = self.labels.get(&groups.of(at));
         labels.is_some_and(|labels| labels[groups.position(at) as usize] == lpn.0 + 1) || self.tombstones.is_of(at, lpn)
     }
@@ -88,7 +93,7 @@ fn is_there(groups: &BlockGroups, map: &PageMap, known: &Known<'_>, bits: &[u64]
 fn drop_missing(tables: &Tables, map: &PageMap, known: &Known<'_>, found: &mut Found) {
     let (groups, mapping) = (&tables.groups, &tables.mapping);
     for (lpn, at) in map.all() {
-        if !known.groups[groups.of(at) as usize] && !known.says_so(groups, lpn, at) {
+        if known.is_gone(groups, lpn, at) {
             map.unset(lpn);
             mapping.mark_changed(lpn.0 / mapping.segment_entries() as u32);
             found.dropped += 1;

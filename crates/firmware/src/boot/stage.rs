@@ -431,8 +431,7 @@ impl Boot {
         let changed = |lpn: Lpn| self.tables.mapping.mark_changed(lpn.0 / entries);
         let known = Known { groups: &self.known, labels: &self.labels, tombstones: &self.tombstones };
         let is_new = |at, number| number >= self.bound(groups.of(at));
-        let is_gone = |lpn: Lpn, at| !self.known[groups.of(at) as usize] && !known.says_so(groups, lpn, at);
-        let settled = self.tombstones.settled(|lpn| map.place(lpn), is_new, is_gone);
+        let settled = self.tombstones.settled(|lpn| map.place(lpn), is_new, |lpn, at| known.is_gone(groups, lpn, at));
         let entered = newest.iter().map(|(&lpn, &(_, at))| (lpn, at));
         for (lpn, at) in settled.into_iter().chain(entered) {
             map.set(lpn, at);

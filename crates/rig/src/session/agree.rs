@@ -76,6 +76,11 @@ fn ahead(tables: &Tables, channels: &[&ChannelStage], block: BlockId) -> i64 {
     i64::from(counted) - i64::from(done)
 }
 
+/// What a page says that it holds.
+pub(super) fn entry_at(channels: &[&ChannelStage], ppn: Ppn) -> Option<Oob> {
+    contents_of(channels, channels[0].contents().geometry().block_of(ppn)).entry(ppn)
+}
+
 fn contents_of<'a>(channels: &[&'a ChannelStage], block: BlockId) -> &'a Contents {
     let (channel, _) = channels[0].contents().geometry().die_of(block);
     channels[channel.index()].contents()
