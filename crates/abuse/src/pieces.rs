@@ -24,10 +24,12 @@ pub(crate) fn prp(bytes: &[u8]) {
         }
     }
     assert_eq!(list.len(), plan.list_entries());
+    // Frames of one page of the host's memory, and of several.
+    let most = 4096 << (length.0 % 3);
     let mut done = 0;
     while done < length.0 {
-        let pieces = plan.resolve(Bytes(done), Bytes((length.0 - done).min(4096)), &list);
-        for piece in [Some(pieces.first), pieces.second].into_iter().flatten() {
+        let pieces = plan.resolve(Bytes(done), Bytes((length.0 - done).min(most)), |at| list[at]);
+        for piece in pieces.each(|at| list[at]) {
             assert!(piece.bytes.0 > 0 && piece.at.0 % 4096 + piece.bytes.0 <= 4096, "within a page");
             assert_ne!(piece.at, HostAddress(u64::MAX));
             done += piece.bytes.0;

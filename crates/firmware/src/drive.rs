@@ -82,6 +82,9 @@ impl DriveShape {
     }
 }
 
+/// The longest page: its out-of-band entry has a mark for each of 32 sectors.
+const PAGE_BYTES_MAX: u64 = 32 * SECTOR_BYTES;
+
 /// A drive that cannot be.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum DriveError {
@@ -107,8 +110,8 @@ pub enum DriveError {
     /// Commands longer than what two lock regions order.
     #[error("commands of {0} sectors; expected at most {most}: a range meets two lock regions", most = LOCK_REGION.0 / SECTOR_BYTES)]
     Transfer(u32),
-    /// A page smaller than the pages of the host's memory.
-    #[error("flash pages of {0} bytes; the firmware maps pages of 512 to 4096 bytes to DMA frames of the same size")]
+    /// A page with more sectors than its out-of-band entry has marks for.
+    #[error("flash pages of {0} bytes; the firmware maps pages of 512 to {PAGE_BYTES_MAX} bytes")]
     PageBytes(u64),
 }
 
@@ -125,7 +128,7 @@ impl Drive {
     /// Checks a shape. `reserve` is the number of pages that the firmware needs beyond the namespaces.
     pub fn new(shape: DriveShape, reserve: u64) -> Result<Self, DriveError> {
         let page = shape.geometry.shape().page.0;
-        if page > nvme::spec::PAGE_BYTES {
+        if page > PAGE_BYTES_MAX {
             return Err(DriveError::PageBytes(page));
         }
         if shape.queues == 0 || shape.queues > 65_535 {

@@ -3,10 +3,12 @@
 mod carried;
 mod host;
 mod locks;
+mod place;
 
 pub use carried::*;
 pub use host::*;
 pub use locks::*;
+pub use place::HostPlace;
 
 use flash::{PLANES_MAX, Transaction, TransactionTag};
 use nvme::spec::Status;
@@ -139,10 +141,23 @@ pub struct Transfer {
     pub aside: u32,
     /// The frame, or the first word of the buffer.
     pub local: u64,
-    /// One or two adjoining pieces of host memory.
-    pub host: [HostAddress; 2],
-    /// Their bytes; the second may be 0.
-    pub bytes: [u32; 2],
+    /// Where in host memory it begins or ends.
+    pub place: HostPlace,
+}
+
+impl Transfer {
+    /// What a transfer of words has that are no page's sectors.
+    pub(crate) const WORDS: Transfer = Transfer {
+        key: CommandKey::NONE,
+        lane: Lane::List,
+        nvmq: 0,
+        first_sector: 0,
+        lpn: Lpn(0),
+        token: 0,
+        aside: 0,
+        local: 0,
+        place: HostPlace::NOWHERE,
+    };
 }
 
 /// A transfer is over.

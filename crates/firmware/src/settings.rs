@@ -4,7 +4,7 @@ use crate::Mutation;
 use crate::architecture::{Architecture, ThreadCounts};
 use crate::tables::journal::{CHECK_WORDS, HEAD_WORDS};
 use thiserror::Error;
-use units::{Bytes, Span};
+use units::{Bytes, SECTOR_BYTES, Span};
 
 /// How many of each part there are that share the tables. An architecture derives it from its threads: DeepFlash has a thread for
 /// each, others run several parts on one thread.
@@ -70,7 +70,7 @@ pub enum MappingScheme {
 /// Index locks (DeepFlash §5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LockSettings {
-    /// The unit that ranges are rounded to: a page up to 1 MiB.
+    /// The unit that ranges are rounded to, up to 1 MiB; a page where that is longer.
     pub unit: Bytes,
     /// Whether a request for a held range goes to its owner instead of waiting.
     pub forwarding: bool,
@@ -83,9 +83,9 @@ pub struct LockSettings {
 }
 
 impl LockSettings {
-    fn check(&self, page: Bytes) -> Result<(), SettingsError> {
-        if !self.unit.0.is_power_of_two() || self.unit < page || self.unit > LOCK_REGION {
-            return refuse("lock.unit_bytes", self.unit.0.to_string(), "a power of two from the page size to 1 MiB");
+    fn check(&self) -> Result<(), SettingsError> {
+        if !self.unit.0.is_power_of_two() || self.unit.0 < SECTOR_BYTES || self.unit > LOCK_REGION {
+            return refuse("lock.unit_bytes", self.unit.0.to_string(), "a power of two from 512 to 1 MiB");
         }
         if self.forwarding_lead == 0 {
             return refuse("lock.forwarding_lead", "0".into(), "1 to 65535");
@@ -257,7 +257,7 @@ impl Settings {
     /// Checks the relations that every architecture needs.
     pub fn check(&self, page: Bytes) -> Result<(), SettingsError> {
         self.threads.check()?;
-        self.lock.check(page)?;
+        self.lock.check()?;
         if self.commands < 2 || self.commands > 8192 {
             return refuse("firmware.commands", self.commands.to_string(), "2 to 8192");
         }

@@ -2,6 +2,7 @@
 
 use crate::Geometry;
 use crate::media_fault::MediaFault;
+use crate::oob::{Entry, Oob};
 use crate::scrambler;
 use crate::slabs::{Room, Slabs};
 use crate::store::{PageStore, StoreFailed, StoredBlock, StoredPage};
@@ -11,29 +12,6 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use units::{BlockId, Bytes, ChannelId, Lba, Lpn, Ppn, SECTOR_BYTES, pattern};
 use zerocopy::FromZeros;
-
-/// What firmware writes beside a page, so that the mapping can be recovered from the array alone.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Oob {
-    /// The logical page; at most [`Oob::LPN_MAX`].
-    pub lpn: Lpn,
-    /// Who wrote it, for firmware to tell host pages from its own.
-    pub owner: u16,
-    /// Grows with every page written, so that of two pages of one logical page the later is known.
-    pub sequence: u64,
-}
-
-impl Oob {
-    /// The highest logical page that can be told from the marks for erased and torn pages.
-    pub const LPN_MAX: Lpn = Lpn(u32::MAX - 2);
-
-    /// The check value stored with the entry. It covers the place as well, so that an entry read from another page
-    /// shows.
-    fn check(self, ppn: Ppn) -> u32 {
-        let place = Lba(u64::from(self.lpn.0) << 32 | u64::from(ppn.0));
-        (pattern(place, self.sequence, u32::from(self.owner)) >> 32) as u32
-    }
-}
 
 /// Something that keeps pages. [`Contents`] is one; layers that add faults or count are others.
 pub trait Media {
@@ -78,13 +56,6 @@ struct Block {
     ruled: u32,
     /// One more than the index of its chunk; zero for none.
     chunk: u32,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Entry {
-    sequence: u64,
-    check: u32,
-    owner: u16,
 }
 
 /// What the table of logical pages leaves open about the pages of one block.
@@ -371,7 +342,7 @@ impl Contents {
             let chunk = self.chunk(block, words);
             let index = (page - chunk.first) as usize;
             chunk.entries.resize(index, Entry::default());
-            chunk.entries.push(Entry { sequence, check, owner });
+            chunk.entries.push(Entry::new(oob, check));
         }
         let index = self.page_index(block, page);
         self.lpns[index] = mark;
@@ -387,8 +358,7 @@ impl Contents {
         let Some(chunk) = chunk.filter(|chunk| page >= chunk.first) else {
             return self.labels.as_ref().map(|labels| labels.entry(ppn));
         };
-        let entry = chunk.entries[(page - chunk.first) as usize];
-        Some(Oob { lpn, owner: entry.owner, sequence: entry.sequence })
+        Some(chunk.entries[(page - chunk.first) as usize].oob(lpn))
     }
 
     /// Memory set aside: what is used of it grows with the pages touched.
@@ -526,7 +496,7 @@ impl Media for Contents {
         // Pages that were left out are in the chunk, but marked as erased in the table.
         let index = (page - chunk.first) as usize;
         chunk.entries.resize(index, Entry::default());
-        chunk.entries.push(Entry { sequence: oob.sequence, check: oob.check(ppn), owner: oob.owner });
+        chunk.entries.push(Entry::new(oob, oob.check(ppn)));
         let room = chunk.room;
         if !is_stored {
             let cells = self.slabs.cells_mut(room, index * words, words);
@@ -560,7 +530,7 @@ impl Media for Contents {
         let chunk = &self.chunks[self.blocks[block].chunk as usize - 1];
         let index = (page - chunk.first) as usize;
         let entry = chunk.entries[index];
-        let oob = Oob { lpn, owner: entry.owner, sequence: entry.sequence };
+        let oob = entry.oob(lpn);
         if oob.check(ppn) != entry.check {
             return Err(MediaFault::Unreadable { ppn });
         }

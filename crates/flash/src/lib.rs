@@ -31,6 +31,7 @@ mod faults;
 mod geometry;
 mod ledger;
 mod media_fault;
+mod oob;
 mod pending;
 mod scrambler;
 mod seal;
@@ -41,7 +42,7 @@ mod timing;
 
 pub use channel::{Caught, Channel, Finished};
 pub use command::{Operation, PLANES_MAX, PageSlot, Transaction, TransactionTag};
-pub use contents::{Contents, Labels, Media, Oob};
+pub use contents::{Contents, Labels, Media};
 pub use ecc::{Bch, BchError, Uncorrectable};
 pub use faults::{
     ErrorModel, FaultSettings, FaultSettingsError, FaultyMedia, OOB_ENTRY, PageRead, ReadRetry, Reading, Stress,
@@ -50,6 +51,7 @@ pub use faults::{
 pub use geometry::{CellKind, Geometry, GeometryError, PageAddress, Shape};
 pub use ledger::{Phase, PhaseRecord, Usage};
 pub use media_fault::MediaFault;
+pub use oob::Oob;
 pub use seal::{TAG_WORDS, is_sealed, is_unwritten, moved, seal, tag_bytes};
 pub use store::{PageStore, StoreFailed, StoredBlock, StoredPage};
 pub use timing::{CommandCycles, PageType, Suspend, Timing, TimingError, page_type};

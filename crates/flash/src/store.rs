@@ -9,9 +9,9 @@ use units::{BlockId, Ppn};
 pub struct StoredPage {
     /// The logical page plus 1; all ones for a page that cannot be read.
     pub mark: u32,
-    /// Who wrote it.
-    pub owner: u16,
-    /// The number of its write.
+    /// Who wrote it; 48 bits.
+    pub owner: u64,
+    /// The number of its write; 48 bits.
     pub sequence: u64,
     /// The check value of these three.
     pub check: u32,

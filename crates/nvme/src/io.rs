@@ -1,6 +1,6 @@
 //! What an I/O command asks a front end to move, and what is refused before the firmware sees it.
 
-use crate::spec::{ALL_NAMESPACES, COPY_RANGES_MAX, CopyRange, DsmRange, Fuse, Opcode, Status, Submission};
+use crate::spec::{ALL_NAMESPACES, COPY_RANGES_MAX, CopyRange, DsmRange, Fuse, Opcode, PAGE_BYTES, Status, Submission};
 use crate::{Controller, Format, Guarded, NamespaceSettings, copy};
 use units::Bytes;
 
@@ -163,6 +163,11 @@ impl Controller {
         (self.settings.atomic_write_blocks * unit / namespace.block_bytes).max(1)
     }
 
+    /// The same of a fused pair: it is no longer than a page of the host's memory.
+    pub(crate) fn compare_blocks(&self, namespace: &NamespaceSettings) -> u32 {
+        self.atomic_blocks(namespace).min(PAGE_BYTES as u32 / namespace.block_bytes).max(1)
+    }
+
     /// A command that [`Controller::admit`] has let pass, as the drive is to see it.
     ///
     /// # Errors
@@ -213,7 +218,12 @@ impl Controller {
     /// A fused pair takes effect whole or not at all only within what is written atomically.
     fn check_atomic(&self, submission: &Submission, namespace: &NamespaceSettings) -> Result<(), Status> {
         let (unit, blocks) = (u64::from(self.atomic_blocks(namespace)), u64::from(submission.block_count()));
-        if submission.slba() % unit + blocks > unit { Err(Status::ATOMIC_WRITE_UNIT_EXCEEDED) } else { Ok(()) }
+        let is_long = blocks > self.compare_blocks(namespace).into();
+        if is_long || submission.slba() % unit + blocks > unit {
+            Err(Status::ATOMIC_WRITE_UNIT_EXCEEDED)
+        } else {
+            Ok(())
+        }
     }
 }
 

@@ -44,13 +44,45 @@ pub struct Piece {
     pub bytes: Bytes,
 }
 
-/// A range of a transfer no longer than a page: it meets at most two pages.
+/// Where a range of a transfer lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pieces {
-    /// The beginning of the range.
+    /// The beginning of the range, up to the end of its page.
     pub first: Piece,
-    /// The rest of it, where it crosses into the next page.
-    pub second: Option<Piece>,
+    /// What is behind that.
+    pub rest: Rest,
+}
+
+/// What of a range lies behind the page that it begins in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rest {
+    /// Nothing.
+    Nothing,
+    /// A piece of one page.
+    Page(Piece),
+    /// More than a page: whole pages and what is left, which entries of the list name.
+    Listed {
+        /// The first of these entries.
+        entry: usize,
+        /// How much it is.
+        bytes: Bytes,
+    },
+}
+
+impl Pieces {
+    /// Piece after piece, by the entries of the list.
+    pub fn each(self, list: impl Fn(usize) -> u64) -> impl Iterator<Item = Piece> {
+        let (one, from, total) = match self.rest {
+            Rest::Nothing => (None, 0, 0),
+            Rest::Page(piece) => (Some(piece), 0, 0),
+            Rest::Listed { entry, bytes } => (None, entry, bytes.0),
+        };
+        let listed = (from..).zip((0..total).step_by(PAGE_BYTES as usize)).map(move |(entry, done)| Piece {
+            at: HostAddress(list(entry)),
+            bytes: Bytes((total - done).min(PAGE_BYTES)),
+        });
+        [Some(self.first), one].into_iter().flatten().chain(listed)
+    }
 }
 
 impl PrpPlan {
@@ -93,29 +125,35 @@ impl PrpPlan {
         (remaining > 0).then_some(ListWalk { next: self.second, remaining })
     }
 
-    /// Where `bytes` (1 to 4,096) from `offset` of the transfer on lie. `list` holds the entries gathered by
-    /// [`ListWalk::take`], one after the other. Takes the same time wherever the range is.
+    /// Where `bytes` (at least 1) from `offset` of the transfer on lie. `list` tells the entries gathered by [`ListWalk::take`] by
+    /// their place. Takes the same time wherever the range is.
     ///
     /// # Panics
-    /// If the range is not within the transfer, or the list is short: the device asks only for what it admitted.
+    /// If the range is not within the transfer: the device asks only for what it admitted.
     #[inline]
-    pub fn resolve(&self, offset: Bytes, bytes: Bytes, list: &[u64]) -> Pieces {
-        assert!(bytes.0 >= 1 && bytes.0 <= PAGE_BYTES && offset.0 + bytes.0 <= self.bytes.0);
+    pub fn resolve(&self, offset: Bytes, bytes: Bytes, list: impl Fn(usize) -> u64) -> Pieces {
+        assert!(bytes.0 >= 1 && offset.0 + bytes.0 <= self.bytes.0);
         let from = self.offset() + offset.0;
         let (page, within) = (from / PAGE_BYTES, from % PAGE_BYTES);
         let here = bytes.0.min(PAGE_BYTES - within);
-        let first = Piece { at: HostAddress(self.page(page, list).wrapping_add(within)), bytes: Bytes(here) };
-        let second = (here < bytes.0)
-            .then(|| Piece { at: HostAddress(self.page(page + 1, list)), bytes: Bytes(bytes.0 - here) });
-        Pieces { first, second }
+        let first = Piece { at: HostAddress(self.page(page, &list).wrapping_add(within)), bytes: Bytes(here) };
+        let rest = match bytes.0 - here {
+            0 => Rest::Nothing,
+            rest @ 1..=PAGE_BYTES => {
+                Rest::Page(Piece { at: HostAddress(self.page(page + 1, &list)), bytes: Bytes(rest) })
+            }
+            // Three pages: there is a list, whose first entry is of the second page.
+            rest => Rest::Listed { entry: page as usize, bytes: Bytes(rest) },
+        };
+        Pieces { first, rest }
     }
 
     #[inline]
-    fn page(&self, index: u64, list: &[u64]) -> u64 {
+    fn page(&self, index: u64, list: &impl Fn(usize) -> u64) -> u64 {
         match index {
             0 => self.first.0 - self.offset(),
             1 if self.pages() == 2 => self.second.0,
-            _ => list[index as usize - 1],
+            _ => list(index as usize - 1),
         }
     }
 }
@@ -237,10 +275,24 @@ mod tests {
     #[test]
     fn a_frame_across_two_pages_comes_in_two_pieces() {
         let plan = plan(HostAddress(0x1200), HostAddress(0x8000), Bytes(4096)).unwrap();
-        let pieces = plan.resolve(Bytes(0), Bytes(4096), &[]);
+        let pieces = plan.resolve(Bytes(0), Bytes(4096), |_| unreachable!("there is no list"));
         assert_eq!(pieces.first, Piece { at: HostAddress(0x1200), bytes: Bytes(0xe00) });
-        assert_eq!(pieces.second, Some(Piece { at: HostAddress(0x8000), bytes: Bytes(0x200) }));
+        assert_eq!(pieces.rest, Rest::Page(Piece { at: HostAddress(0x8000), bytes: Bytes(0x200) }));
         assert!(!plan.splits_sectors());
+    }
+
+    #[test]
+    fn a_frame_over_more_pages_names_them_by_the_list() {
+        let plan = plan(HostAddress(0x1e00), HostAddress(0x8000), Bytes(0x6000)).unwrap();
+        let list = |at: usize| [0x2_0000, 0x3_0000, 0x4_0000, 0x5_0000, 0x6_0000, 0x7_0000][at];
+        let pieces = plan.resolve(Bytes(0x1000), Bytes(0x4000), list);
+        assert_eq!(pieces.first, Piece { at: HostAddress(0x2_0e00), bytes: Bytes(0x200) });
+        assert_eq!(pieces.rest, Rest::Listed { entry: 1, bytes: Bytes(0x3e00) });
+        let pieces: Vec<_> = pieces.each(list).map(|piece| (piece.at.0, piece.bytes.0)).collect();
+        assert_eq!(
+            pieces,
+            [(0x2_0e00, 0x200), (0x3_0000, 0x1000), (0x4_0000, 0x1000), (0x5_0000, 0x1000), (0x6_0000, 0xe00)]
+        );
     }
 
     #[test]
@@ -252,7 +304,7 @@ mod tests {
         #[test]
         fn what_is_built_resolves_to_the_same_pages(
             count in 1usize..1600, offset in 0u64..1024, list_slot in 0u64..512, tail in 1u64..=4096,
-            from in 0.0f64..1.0,
+            from in 0.0f64..1.0, most in 1u64..5 * PAGE_BYTES,
         ) {
             let memory = SmallMemory::with_words(8 * 512);
             let pages = (0..count as u64)
@@ -268,10 +320,10 @@ mod tests {
             let list = gather(&memory, &plan).unwrap();
 
             let start = ((bytes - 1) as f64 * from) as u64;
-            let length = (bytes - start).min(PAGE_BYTES);
-            let pieces = plan.resolve(Bytes(start), Bytes(length), &list);
+            let length = (bytes - start).min(most);
+            let pieces = plan.resolve(Bytes(start), Bytes(length), |at| list[at]);
             let mut at = start;
-            for piece in [Some(pieces.first), pieces.second].into_iter().flatten() {
+            for piece in pieces.each(|at| list[at]) {
                 let within = offset * 4 + at;
                 let page = pages[(within / PAGE_BYTES) as usize].0 & !(PAGE_BYTES - 1);
                 prop_assert_eq!(piece.at.0, page + within % PAGE_BYTES);
@@ -300,7 +352,7 @@ mod tests {
                     }
                 }
                 let last = bytes.min(PAGE_BYTES);
-                plan.resolve(Bytes(bytes - last), Bytes(last), &entries);
+                plan.resolve(Bytes(bytes - last), Bytes(last), |at| entries[at]);
             }
         }
     }

@@ -63,7 +63,7 @@ pub struct ControllerSettings {
     pub volatile_write_cache: bool,
     /// Blocks that are written atomically, over a power failure too, unless the write crosses a multiple of as many: 1 to 65,536.
     pub atomic_write_blocks: u32,
-    /// Whether Compare and Write may be a fused pair, over what is written atomically.
+    /// Whether Compare and Write may be a fused pair, over what is written atomically but no more than a page of the host's memory.
     pub compare_and_write: bool,
     /// Granularity of the keep alive timer, a multiple of 100 ms; `None` is no timer.
     pub keep_alive: Option<Span>,

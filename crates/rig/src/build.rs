@@ -252,6 +252,11 @@ impl Device {
         self.settings.parts.cache > 0 && !self.drive.write_through && self.power.is_none()
     }
 
+    /// Sectors of a page of flash.
+    pub fn page_sectors(&self) -> u32 {
+        (self.drive.geometry.shape().page.0 / SECTOR_BYTES) as u32
+    }
+
     /// Draws the plan, without hardware: what `describe` prints.
     pub fn draw(&self) -> Result<(Drawing, Arc<Drive>), BuildError> {
         self.draw_prepared(&mut |_, _| {})
@@ -549,8 +554,7 @@ impl Device {
             weighted_arbitration: true,
             commands: Opcode::ALL.to_vec(),
             volatile_write_cache: self.has_volatile_cache(),
-            atomic_write_blocks: (u64::from(self.drive.geometry.shape().page.0 as u32) / SECTOR_BYTES / scale).max(1)
-                as u32,
+            atomic_write_blocks: (u64::from(self.page_sectors()) / scale).max(1) as u32,
             compare_and_write: self.drive.geometry.shape().page.0 >= SECTOR_BYTES * scale,
             keep_alive: None,
             ready_within: Span::from_secs(1),

@@ -30,7 +30,7 @@ use thiserror::Error;
 use units::{BlockId, ChannelId, Ppn};
 
 const MAGIC: &[u8; 16] = b"flashloom media\n";
-const VERSION: u32 = 4;
+const VERSION: u32 = 5;
 const HEADER_BYTES: u64 = 4096;
 const BLOCK_BYTES: u64 = 16;
 const PAGE_BYTES: u64 = 32;
@@ -347,9 +347,14 @@ pub(crate) fn sum(payload: &[u64]) -> u64 {
         .fold(0x9e37_79b9_7f4a_7c15, |sum: u64, word| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29))
 }
 
+/// The same of a page's payload: the 48 bits that its record has room for.
+fn page_sum(payload: &[u64]) -> u64 {
+    sum(payload) >> 16
+}
+
 /// Where the check value of a record is: two bytes that hold nothing else.
 const BLOCK_SEAL: usize = 8;
-const PAGE_SEAL: usize = 22;
+const PAGE_SEAL: usize = 30;
 
 /// The check value of the `number`-th record, of all its other bytes; never 0, which records have of files made before there was any.
 fn check_of(number: u32, record: &[u8], at: usize) -> [u8; 2] {
@@ -371,17 +376,18 @@ fn encode(ppn: Ppn, page: StoredPage, sum: u64) -> [u8; PAGE_BYTES as usize] {
     let mut record = [0; PAGE_BYTES as usize];
     record[..4].copy_from_slice(&page.mark.to_le_bytes());
     record[4..8].copy_from_slice(&page.erases.to_le_bytes());
-    record[8..16].copy_from_slice(&page.sequence.to_le_bytes());
-    record[16..20].copy_from_slice(&page.check.to_le_bytes());
-    record[20..22].copy_from_slice(&page.owner.to_le_bytes());
-    record[24..32].copy_from_slice(&sum.to_le_bytes());
+    record[8..12].copy_from_slice(&page.check.to_le_bytes());
+    for (at, word) in [(12, page.sequence), (18, page.owner), (24, sum)] {
+        record[at..at + 6].copy_from_slice(&word.to_le_bytes()[..6]);
+    }
     seal(ppn.0, &mut record, PAGE_SEAL);
     record
 }
 
+/// A page's record, and the sum of its payload.
 fn decode(record: &[u8]) -> (StoredPage, u64) {
-    let four = |at: usize| u32::from_le_bytes(record[at..at + 4].try_into().expect("four bytes"));
-    let eight = |at: usize| u64::from_le_bytes(record[at..at + 8].try_into().expect("eight bytes"));
-    let owner = u16::from_le_bytes([record[20], record[21]]);
-    (StoredPage { mark: four(0), owner, sequence: eight(8), check: four(16), erases: four(4) }, eight(24))
+    let whole =
+        |from: usize, to: usize| record[from..to].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+    let [mark, erases, check] = [0, 4, 8].map(|at| whole(at, at + 4) as u32);
+    (StoredPage { mark, owner: whole(18, 24), sequence: whole(12, 18), check, erases }, whole(24, 30))
 }

@@ -23,6 +23,7 @@ use sim::{CoreUsage, Processor, Sim, StageUsage};
 
 use stage::{Place, Stage};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Instant;
@@ -331,10 +332,8 @@ impl Session {
     /// might have held.
     fn give_up_lost(&mut self) {
         let (media, drive) = (self.media.clone(), self.drive.clone());
-        host_of(&mut self.sim, self.host).give_up(|device, page| {
-            let base = drive.namespaces()[usize::from(device)].base;
-            media.is_lost(Lpn((base.0 / 8 + page) as u32))
-        });
+        let is_lost = |device, page: u64| has_lost(&media, &drive, device, page * 8..(page + 1) * 8);
+        host_of(&mut self.sim, self.host).give_up(is_lost);
     }
 
     /// Checks that a command ended with a media error only where a page of it is lost, or where it writes to a drive that takes no more
@@ -344,10 +343,8 @@ impl Session {
         for failure in &failures[seen..] {
             let MediaFailure { kind, device, lba, sectors } = *failure;
             let writes = !matches!(kind, IoKind::Read | IoKind::Compare);
-            let base = self.drive.namespaces()[usize::from(device)].base.0;
-            let pages = (base + lba.0) / 8..(base + lba.0 + u64::from(sectors)).div_ceil(8);
             let is_due = writes && self.tables.groups.is_read_only()
-                || pages.clone().any(|page| self.media.is_lost(Lpn(page as u32)));
+                || has_lost(&self.media, &self.drive, device, lba.0..lba.0 + u64::from(sectors));
             if !is_due {
                 let what = format!("{kind:?} of {sectors} sectors at {lba} failed, and no page of it is lost");
                 return Err(SessionError::Invariant(what));
@@ -529,6 +526,13 @@ pub(crate) fn add_journal_wear(summary: &mut Summary, tables: &Tables) {
     if let Some(journal) = &mut summary.journal {
         (journal.erase_count_min, journal.erase_count_max) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
     }
+}
+
+/// Whether a page that has one of these sectors of a namespace is lost.
+fn has_lost(media: &MediaTally, drive: &Drive, namespace: u16, sectors: Range<u64>) -> bool {
+    let base = drive.namespaces()[usize::from(namespace)].base.0;
+    let (Lpn(first), Lpn(last)) = (drive.page_of(base + sectors.start), drive.page_of(base + sectors.end - 1));
+    (first..=last).any(|page| media.is_lost(Lpn(page)))
 }
 
 fn list(unanswered: &[Unanswered]) -> String {

@@ -363,7 +363,7 @@ impl Boot {
     /// A page of the last row of a group: pages are numbered in the order of a group, so a group that ends with a page that the
     /// checkpoint knows has no other. Not so where a tombstone is, whose number may be older than its place, nor where a page of the row
     /// is missing: then an erase has begun, and tombstones that are gone have moved without a new number.
-    fn probe(&mut self, group: u32, (lpn, owner, version): (Lpn, u16, u64)) {
+    fn probe(&mut self, group: u32, (lpn, owner, version): (Lpn, u64, u64)) {
         let at = group as usize;
         let (bound, is_there) = (self.bound(group), !matches!(lpn, Frames::ERASED | Frames::UNREADABLE));
         let found = &mut self.found.groups[at];
@@ -383,7 +383,7 @@ impl Boot {
     }
 
     /// A page of a group that is read whole.
-    fn enter(&mut self, turn: &mut Turn<'_>, group: u32, position: u32, (lpn, owner, version): (Lpn, u16, u64)) {
+    fn enter(&mut self, turn: &mut Turn<'_>, group: u32, position: u32, (lpn, owner, version): (Lpn, u64, u64)) {
         let pages = self.groups().pages() as usize;
         let bound = self.bound(group);
         let found = &mut self.found.groups[group as usize];

@@ -34,7 +34,7 @@ impl Tombstones {
     }
 
     /// Whether the entry of a page with this owner is that of a tombstone, which is noted with the writer that its group belongs to.
-    pub(super) fn meet(&mut self, at: Ppn, (first, owner, number): (Lpn, u16, u64), writer: u32) -> bool {
+    pub(super) fn meet(&mut self, at: Ppn, (first, owner, number): (Lpn, u64, u64), writer: u32) -> bool {
         let Some(pages) = Frames::tombstone_pages(owner) else { return false };
         self.met.insert(at, Tombstone { number, first, pages, writer: writer as u16 });
         true

@@ -1,12 +1,12 @@
 //! From a queue's entries into the drive and back to its completions: the same for every firmware.
 
-use crate::message::{Card, CommandKey, Fetch, Lane, NO_TICKET, Posted, Transfer};
+use crate::message::{Card, CommandKey, Fetch, HostPlace, Lane, NO_TICKET, Posted, Transfer};
 use crate::tables::{COMPLETION_VALID, ENTRY_WORDS, LINE_WORDS};
 use crate::{Drive, Note, Tables, Turn, Work};
 use nvme::prp::PrpPlan;
 use nvme::spec::{COPY_RANGES_MAX, Completion, CopyRange, DsmRange, Fuse, Opcode, Status, Submission};
 use stage::Address;
-use units::{Bytes, HostAddress, Lpn, QueueId, SECTOR_BYTES};
+use units::{Bytes, QueueId, SECTOR_BYTES};
 
 /// The top bit of a CQ buffer's D-tail: the queue is held for a command that runs alone.
 pub(crate) const HELD: u64 = 1 << 63;
@@ -100,6 +100,9 @@ pub(crate) struct Pair {
     pub(crate) write: Card,
 }
 
+/// Most sectors of a fused pair: of its Write no list is fetched, so its data lie in two pages of the host at most.
+const PAIR_SECTORS_MAX: u32 = (nvme::spec::PAGE_BYTES / SECTOR_BYTES) as u32;
+
 /// Puts two neighbours in a queue together, the first of which is the first of a pair.
 ///
 /// # Errors
@@ -114,7 +117,7 @@ pub(crate) fn pair(drive: &Drive, [first, second]: [(Card, &Submission); 2]) -> 
         return Err(both(Status::INVALID_FIELD));
     }
     let last = first.0.sector + u64::from(first.0.sectors) - 1;
-    if drive.page_of(first.0.sector) != drive.page_of(last) {
+    if drive.page_of(first.0.sector) != drive.page_of(last) || first.0.sectors > PAIR_SECTORS_MAX {
         return Err(both(Status::ATOMIC_WRITE_UNIT_EXCEEDED));
     }
     Ok(Pair { compare: Card { fua: second.0.fua, ..first.0 }, write: second.0 })
@@ -140,6 +143,12 @@ pub(crate) fn ranges_plan(card: &Card, opcode: Opcode) -> Result<PrpPlan, Status
     nvme::prp::plan(card.prp1, card.prp2, Bytes(u64::from(card.ranges) * words as u64 * 8))
 }
 
+/// The same, as what is moved: none of the commands has more ranges than a page of host memory holds.
+pub(crate) fn ranges_place(plan: &PrpPlan) -> HostPlace {
+    let bytes = Bytes(plan.bytes().0.min(nvme::spec::PAGE_BYTES));
+    HostPlace::of(plan.resolve(Bytes(0), bytes, |_| unreachable!("two pages have no list")), 0)
+}
+
 /// Starts the copy of a batch into its queue's SQ buffer, behind the `fetched` entries that went there before; `thread` is
 /// told when it is there.
 pub(crate) fn copy_batch(
@@ -155,14 +164,11 @@ pub(crate) fn copy_batch(
         let transfer = Transfer {
             lane: Lane::Entries,
             nvmq: thread,
-            first_sector: 0,
-            lpn: Lpn(0),
             token: u32::from(fetch.queue.0),
             aside: entries as u32,
             local: (place * ENTRY_WORDS) as u64,
-            host: [at, HostAddress(0)],
-            bytes: [(entries * ENTRY_WORDS * 8) as u32, 0],
-            key: CommandKey::NONE,
+            place: HostPlace::at(at, (entries * ENTRY_WORDS * 8) as u32),
+            ..Transfer::WORDS
         };
         turn.send(link, transfer);
     };

@@ -3,13 +3,13 @@
 
 use super::copy::{self, CopyCursor, CopyStep};
 use super::entry::{self, Pair};
-use crate::message::{Card, CommandKey, Lane, PageOperation, Transfer};
+use crate::message::{Card, CommandKey, HostPlace, PageOperation, Transfer};
 use crate::tables::LIST_WORDS;
 use crate::{Drive, Namespace};
 use nvme::prp::{ListWalk, PrpPlan};
 use nvme::spec::{DsmRange, Opcode, Status, Submission};
 use stage::Words;
-use units::{Bytes, HostAddress, Lba, Lpn, SECTOR_BYTES};
+use units::{Bytes, Lba, Lpn, SECTOR_BYTES};
 
 /// A page of a command.
 #[derive(Clone, Copy, Debug)]
@@ -21,10 +21,9 @@ pub(crate) struct PageTask {
     /// Whether what the page held before matters.
     pub(crate) needs_content: bool,
     /// Where the sectors lie in host memory.
-    pub(crate) host: [HostAddress; 2],
-    pub(crate) bytes: [u32; 2],
+    pub(crate) place: HostPlace,
     /// Of a fused pair: where what is written lies.
-    pub(crate) paired: Option<([HostAddress; 2], [u32; 2])>,
+    pub(crate) paired: Option<HostPlace>,
     /// Of a Copy: the sector of the command's page where its sectors are kept.
     pub(crate) staged: u8,
 }
@@ -37,8 +36,7 @@ impl PageTask {
             lpn,
             sectors: [0; 2],
             needs_content: false,
-            host: [HostAddress(0); 2],
-            bytes: [0; 2],
+            place: HostPlace::NOWHERE,
             paired: None,
             staged: 0,
         }
@@ -182,26 +180,22 @@ impl Request {
 
     /// What must be brought from host memory before its pages can be told; `thread` is told with `token`.
     pub(crate) fn wants(&self, thread: u8, token: u32) -> Option<Transfer> {
-        let transfer = |host, bytes: [u32; 2], local: usize| Transfer {
-            lane: Lane::List,
+        let transfer = |place: HostPlace, local: usize| Transfer {
             nvmq: thread,
-            first_sector: 0,
-            lpn: Lpn(0),
             token,
-            aside: bytes[0] + bytes[1],
+            aside: place.bytes(),
             local: local as u64,
-            host,
-            bytes,
+            place,
             key: self.card.key,
+            ..Transfer::WORDS
         };
         if self.ranges_missing {
             let plan = self.plan.expect("ranges lie in host memory");
-            let (host, bytes) = pieces(&plan, Bytes(0), plan.bytes().0.min(nvme::spec::PAGE_BYTES), &[]);
-            return Some(transfer(host, bytes, self.list));
+            return Some(transfer(entry::ranges_place(&plan), self.list));
         }
         let run = self.walk?.run()?;
         let local = self.list + usize::from(self.listed);
-        Some(transfer([run.at, HostAddress(0)], [run.words as u32 * 8, 0], local))
+        Some(transfer(HostPlace::at(run.at, run.words as u32 * 8), local))
     }
 
     /// What it wanted stands in its list buffer. It may want more.
@@ -321,37 +315,26 @@ impl Request {
             // Zeros are written, so that a power cut does not bring back what was there.
             _ => PageOperation::Zero,
         };
-        let ([first, second], bytes) = match &self.plan {
-            Some(plan) if self.opcode != Opcode::DatasetManagement => {
-                let offset = Bytes((start + from - sector) * SECTOR_BYTES);
-                let list = self.entries_near(lists, offset);
-                pieces(plan, offset, (to - from) * SECTOR_BYTES, &list[..usize::from(self.listed)])
-            }
-            _ => ([HostAddress(0); 2], [0; 2]),
+        let place_of = |plan: &PrpPlan, offset: u64| {
+            let (offset, bytes) = (Bytes(offset * SECTOR_BYTES), Bytes((to - from) * SECTOR_BYTES));
+            HostPlace::of(plan.resolve(offset, bytes, |entry| lists.get(self.list + entry)), self.list)
+        };
+        let place = match &self.plan {
+            Some(plan) if self.opcode != Opcode::DatasetManagement => place_of(plan, start + from - sector),
+            _ => HostPlace::NOWHERE,
         };
         let needs_content = match operation {
             PageOperation::Write | PageOperation::Zero | PageOperation::Spoil => !whole,
             _ => true,
         };
         // A pair lies within one page, so its data begin there.
-        let paired = self.write.map(|(_, plan)| pieces(&plan, Bytes(0), (to - from) * SECTOR_BYTES, &[]));
+        let paired = self.write.map(|(_, plan)| place_of(&plan, 0));
         self.next += 1;
         if self.next == end_page(drive, self.stretch) {
             self.next_stretch(drive, lists);
         }
         let sectors = [from as u8, to as u8];
-        Some(PageTask { operation, lpn, sectors, needs_content, host: [first, second], bytes, paired, staged: 0 })
-    }
-
-    /// The list, as far as the pages around an offset of the transfer need it.
-    fn entries_near(&self, lists: &Words, offset: Bytes) -> [u64; LIST_WORDS] {
-        let mut list = [0; LIST_WORDS];
-        let page = (offset.0 / nvme::spec::PAGE_BYTES) as usize;
-        let (from, to) = (page.saturating_sub(1), (page + 2).min(usize::from(self.listed)));
-        if from < to {
-            lists.read(self.list + from, &mut list[from..to]);
-        }
-        list
+        Some(PageTask { operation, lpn, sectors, needs_content, place, paired, staged: 0 })
     }
 
     /// Whose it is.
@@ -377,12 +360,6 @@ fn end_page(drive: &Drive, (sector, sectors): (u64, u64)) -> u32 {
     if sectors == 0 { drive.page_of(sector).0 } else { drive.page_of(sector + sectors - 1).0 + 1 }
 }
 
-fn pieces(plan: &PrpPlan, offset: Bytes, bytes: u64, list: &[u64]) -> ([HostAddress; 2], [u32; 2]) {
-    let pieces = plan.resolve(offset, Bytes(bytes), list);
-    let second = pieces.second.map_or((HostAddress(0), 0), |piece| (piece.at, piece.bytes.0 as u32));
-    ([pieces.first.at, second.0], [pieces.first.bytes.0 as u32, second.1])
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -391,7 +368,7 @@ mod tests {
     use flash::{CellKind, Geometry, Shape};
     use nvme::spec::DataPointer;
     use stage::SharedMemory;
-    use units::QueueId;
+    use units::{HostAddress, QueueId};
 
     /// A drive of two tebibytes, of which a namespace has half.
     fn drive() -> Drive {

@@ -1,25 +1,37 @@
 //! Page buffers in device memory: a page's payload and the out-of-band entry that travels with it.
 
+use super::journal::JOURNAL_OWNER;
 use stage::{Buffers, SharedMemory, Words};
 use units::Lpn;
 
-/// Words before the payload: the logical page and its owner, and the sequence number of the write.
+/// Words before the payload: the logical page and 32 bits of its owner, and the sequence number of the write with the other 16.
 const FRAME_HEADER_WORDS: usize = 2;
 
 /// In a frame's owner: what the page held is lost, and the frame's payload means nothing. It goes to flash with the page when that
 /// is moved, so that the page is never taken for a good one again.
-const LOST: u16 = 1 << 14;
+const LOST: u64 = 1 << 14;
 
 /// In a frame's owner: a bit for each sector that the host has made unreadable. They go to flash with the page as well.
-const UNREADABLE: u16 = 0xff << UNREADABLE_SHIFT;
-const UNREADABLE_SHIFT: u32 = 6;
+const UNREADABLE: u64 = 0xffff_ffff << UNREADABLE_SHIFT;
+const UNREADABLE_SHIFT: u32 = 16;
 
-/// In a frame's owner: the page is a tombstone. What else says which sectors are unreadable says then how many logical pages there are
-/// from its own on, less one; it stands for those of them that its writer owns.
-const TOMBSTONE: u16 = 1 << 15;
+/// In a frame's owner: the page is a tombstone. Eight bits say how many logical pages there are from its own on, less one; it stands for
+/// those of them that its writer owns.
+const TOMBSTONE: u64 = 1 << 15;
+const COUNT_SHIFT: u32 = 6;
+const COUNT: u64 = 0xff << COUNT_SHIFT;
 
 /// What is left of the owner for who wrote the page.
-const WRITER: u16 = (1 << UNREADABLE_SHIFT) - 1;
+const WRITER: u64 = (1 << COUNT_SHIFT) - 1;
+
+/// Bits of a number of a write in a frame's second word; above them are those of the owner that the first has no room for.
+const SEQUENCE_BITS: u32 = flash::Oob::SEQUENCE_MAX.count_ones();
+
+/// The marks of sectors, up to one past the last.
+#[inline]
+fn unreadable([from, to]: [u8; 2]) -> u64 {
+    ((1 << to) - (1 << from)) << UNREADABLE_SHIFT
+}
 
 /// Payloads up to this many words stand beside their entry, in words of shared memory; longer ones are copied as a whole.
 const INLINE_WORDS: usize = 64;
@@ -51,9 +63,9 @@ impl Frames {
 
     /// From how many logical pages on a page is the tombstone of its writer's, by the owner of its entry; none if it is a page as others.
     #[inline]
-    pub fn tombstone_pages(owner: u16) -> Option<u32> {
+    pub fn tombstone_pages(owner: u64) -> Option<u32> {
         // The journal's owner has all bits set, and a tombstone holds nothing that could be lost.
-        (owner & (TOMBSTONE | LOST) == TOMBSTONE).then(|| u32::from(owner >> UNREADABLE_SHIFT & 0xff) + 1)
+        (owner & (TOMBSTONE | LOST) == TOMBSTONE).then(|| ((owner & COUNT) >> COUNT_SHIFT) as u32 + 1)
     }
 
     /// So many frames of `page_words` words, and behind them `whole` frames of `whole_words`.
@@ -98,16 +110,18 @@ impl Frames {
 
     /// Writes the out-of-band entry that the next program of the frame carries.
     #[inline]
-    pub fn label(&self, frame: u32, lpn: Lpn, owner: u16, sequence: u64) {
-        self.words.write(self.first(frame), &[u64::from(lpn.0) | u64::from(owner) << 32, sequence]);
+    pub fn label(&self, frame: u32, lpn: Lpn, owner: u64, sequence: u64) {
+        let words = [u64::from(lpn.0) | owner << 32, sequence | owner >> 32 << SEQUENCE_BITS];
+        self.words.write(self.first(frame), &words);
     }
 
     /// Reads the out-of-band entry that came with a read, or was written for a program.
     #[inline]
-    pub fn labelled(&self, frame: u32) -> (Lpn, u16, u64) {
+    pub fn labelled(&self, frame: u32) -> (Lpn, u64, u64) {
         let mut header = [0; FRAME_HEADER_WORDS];
         self.words.read(self.first(frame), &mut header);
-        (Lpn(header[0] as u32), (header[0] >> 32) as u16, header[1])
+        let owner = header[0] >> 32 | header[1] >> SEQUENCE_BITS << 32;
+        (Lpn(header[0] as u32), owner, header[1] & flash::Oob::SEQUENCE_MAX)
     }
 
     /// Says that what the frame should hold could not be read.
@@ -122,15 +136,15 @@ impl Frames {
     #[inline]
     pub fn mark_sound(&self, frame: u32) {
         let (lpn, owner, sequence) = self.labelled(frame);
-        if owner & (LOST | UNREADABLE | TOMBSTONE) != 0 && owner != u16::MAX {
+        if owner & !WRITER != 0 && owner != JOURNAL_OWNER {
             self.label(frame, lpn, owner & WRITER, sequence);
         }
     }
 
     /// Writes the entry of a tombstone for those of so many logical pages that a writer owns.
-    pub fn label_tombstone(&self, frame: u32, (first, pages): (Lpn, u32), writer: u16, sequence: u64) {
+    pub fn label_tombstone(&self, frame: u32, (first, pages): (Lpn, u32), writer: u64, sequence: u64) {
         debug_assert!((1..=Frames::TOMBSTONE_PAGES).contains(&pages));
-        let count = (pages as u16 - 1) << UNREADABLE_SHIFT;
+        let count = u64::from(pages - 1) << COUNT_SHIFT;
         self.label(frame, first, TOMBSTONE | count | writer & WRITER, sequence);
     }
 
@@ -156,7 +170,7 @@ impl Frames {
     /// Says whether sectors of the page, up to one past the last, answer reads with data or with an error.
     #[inline]
     pub fn set_readable(&self, frame: u32, [from, to]: [u8; 2], readable: bool) {
-        let bits = ((1u16 << to) - (1 << from)) << UNREADABLE_SHIFT;
+        let bits = unreadable([from, to]);
         let (lpn, owner, sequence) = self.labelled(frame);
         let new = if readable { owner & !bits } else { owner | bits };
         if new != owner {
@@ -167,7 +181,7 @@ impl Frames {
     /// Whether all of these sectors answer reads with data.
     #[inline]
     pub fn is_readable(&self, frame: u32, [from, to]: [u8; 2]) -> bool {
-        let bits = ((1u16 << to) - (1 << from)) << UNREADABLE_SHIFT;
+        let bits = unreadable([from, to]);
         self.labelled(frame).1 & bits == 0
     }
 
@@ -176,18 +190,18 @@ impl Frames {
     pub fn is_lost(&self, frame: u32) -> bool {
         let (_, owner, _) = self.labelled(frame);
         // The journal's owner has all bits set.
-        owner & LOST != 0 && owner != u16::MAX
+        owner & LOST != 0 && owner != JOURNAL_OWNER
     }
 
     /// Writes the entry of a page that the host changed: it is not lost, and sectors that are unreadable stay so.
     #[inline]
-    pub fn label_written(&self, frame: u32, lpn: Lpn, writer: u16, sequence: u64) {
+    pub fn label_written(&self, frame: u32, lpn: Lpn, writer: u64, sequence: u64) {
         let (_, owner, _) = self.labelled(frame);
         self.label(frame, lpn, writer & WRITER | owner & UNREADABLE, sequence);
     }
 
     /// Writes the entry of a page that is moved: what was lost or unreadable stays so.
-    pub fn label_moved(&self, frame: u32, lpn: Lpn, writer: u16, sequence: u64) {
+    pub fn label_moved(&self, frame: u32, lpn: Lpn, writer: u64, sequence: u64) {
         let (_, owner, _) = self.labelled(frame);
         let kept = if self.is_lost(frame) { LOST | UNREADABLE } else { UNREADABLE };
         self.label(frame, lpn, writer & WRITER | owner & kept, sequence);
@@ -345,9 +359,9 @@ mod tests {
         assert!(frames.is_lost(0));
         frames.label_written(0, Lpn(1), 2, 4);
         assert!(!frames.is_lost(0));
-        frames.label(0, Lpn(1), u16::MAX, 5);
+        frames.label(0, Lpn(1), JOURNAL_OWNER, 5);
         frames.mark_sound(0);
-        assert_eq!(frames.labelled(0).1, u16::MAX, "the journal's owner");
+        assert_eq!(frames.labelled(0).1, JOURNAL_OWNER, "the journal's owner");
     }
 
     #[test]
@@ -369,7 +383,7 @@ mod tests {
         assert!(frames.take_tombstone(0, Lpn(12)));
         frames.read(0, 0, &mut payload);
         assert_eq!((payload, frames.tombstone(0)), ([7; 8], None), "it is of other pages");
-        frames.label(0, Lpn(1), u16::MAX, 5);
+        frames.label(0, Lpn(1), JOURNAL_OWNER, 5);
         assert_eq!(frames.tombstone(0), None, "the journal's owner");
     }
 

@@ -16,7 +16,7 @@ use stage::{SharedMemory, Words};
 use units::{Lba, Lpn, pattern};
 
 /// The owner that journal pages carry in their out-of-band entries.
-pub const JOURNAL_OWNER: u16 = u16::MAX;
+pub const JOURNAL_OWNER: u64 = 0xffff;
 
 /// What the out-of-band entries of heads and of commits have for a segment number.
 pub const HEAD: Lpn = flash::Oob::LPN_MAX;

@@ -2,10 +2,10 @@
 //! they look at. So nothing runs back up the pipeline, and each word has one writer.
 
 use crate::Turn;
-use crate::message::CommandKey;
+use crate::message::{CommandKey, HostPlace};
 use crate::tables::Tables;
 use stage::{SharedMemory, Words};
-use units::{HostAddress, Lpn};
+use units::Lpn;
 
 /// What a cacheline holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,12 +33,9 @@ pub(crate) struct Retired {
 
 const LINE_WORDS: usize = 2;
 const RETIRED_WORDS: usize = 2;
-const DESCRIPTOR_WORDS: usize = 3;
-const PAIR_WORDS: usize = 4;
+const DESCRIPTOR_WORDS: usize = HostPlace::WORDS;
+const PAIR_WORDS: usize = HostPlace::WORDS + 1;
 const DIRTY: u64 = 1 << 32;
-
-/// One or two pieces of host memory, and their bytes.
-pub(crate) type Pieces = ([HostAddress; 2], [u32; 2]);
 
 /// Who looks at what was retired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,38 +143,25 @@ impl Pipeline {
     }
 
     /// Writes where a slot's data lie: NVMe Fetch only.
-    pub(crate) fn describe(&self, turn: &mut Turn<'_>, slot: u16, host: [HostAddress; 2], bytes: [u32; 2]) {
-        let at = usize::from(slot) * DESCRIPTOR_WORDS;
-        turn.store(&self.descriptors, at, host[0].0);
-        self.descriptors.set(at + 1, host[1].0);
-        self.descriptors.set(at + 2, u64::from(bytes[0]) | u64::from(bytes[1]) << 32);
+    pub(crate) fn describe(&self, turn: &mut Turn<'_>, slot: u16, place: HostPlace) {
+        put(turn, &self.descriptors, usize::from(slot) * DESCRIPTOR_WORDS, &place.words());
     }
 
     /// Reads where a slot's data lie.
-    pub(crate) fn described(&self, turn: &mut Turn<'_>, slot: u16) -> ([HostAddress; 2], [u32; 2]) {
-        let at = usize::from(slot) * DESCRIPTOR_WORDS;
-        let first = turn.load(&self.descriptors, at);
-        let bytes = self.descriptors.get(at + 2);
-        ([HostAddress(first), HostAddress(self.descriptors.get(at + 1))], [bytes as u32, (bytes >> 32) as u32])
+    pub(crate) fn described(&self, turn: &mut Turn<'_>, slot: u16) -> HostPlace {
+        HostPlace::from_words(take(turn, &self.descriptors, usize::from(slot) * DESCRIPTOR_WORDS))
     }
 
     /// Writes where the data of a slot's paired Write lie, and whose it is: NVMe Fetch only.
-    pub(crate) fn describe_pair(&self, turn: &mut Turn<'_>, slot: u16, key: CommandKey, data: Pieces) {
-        let (host, bytes) = data;
-        let at = usize::from(slot) * PAIR_WORDS;
-        turn.store(&self.pairs, at, host[0].0);
-        self.pairs.set(at + 1, host[1].0);
-        self.pairs.set(at + 2, u64::from(bytes[0]) | u64::from(bytes[1]) << 32);
-        self.pairs.set(at + 3, key.0.into());
+    pub(crate) fn describe_pair(&self, turn: &mut Turn<'_>, slot: u16, key: CommandKey, place: HostPlace) {
+        let [first, rest, bytes] = place.words();
+        put(turn, &self.pairs, usize::from(slot) * PAIR_WORDS, &[first, rest, bytes, key.0.into()]);
     }
 
     /// Reads where the data of a slot's paired Write lie, and whose it is.
-    pub(crate) fn described_pair(&self, turn: &mut Turn<'_>, slot: u16) -> (CommandKey, Pieces) {
-        let at = usize::from(slot) * PAIR_WORDS;
-        let first = turn.load(&self.pairs, at);
-        let bytes = self.pairs.get(at + 2);
-        let host = [HostAddress(first), HostAddress(self.pairs.get(at + 1))];
-        (CommandKey(self.pairs.get(at + 3) as u32), (host, [bytes as u32, (bytes >> 32) as u32]))
+    pub(crate) fn described_pair(&self, turn: &mut Turn<'_>, slot: u16) -> (CommandKey, HostPlace) {
+        let [first, rest, bytes, key] = take(turn, &self.pairs, usize::from(slot) * PAIR_WORDS);
+        (CommandKey(key as u32), HostPlace::from_words([first, rest, bytes]))
     }
 
     /// Counts a page that was moved: FIL only.
@@ -190,4 +174,17 @@ impl Pipeline {
     pub(crate) fn moved(&self, turn: &mut Turn<'_>) -> u64 {
         turn.load(&self.moved, 0)
     }
+}
+
+/// Writes words that are read together, for the price of their line.
+fn put(turn: &mut Turn<'_>, table: &Words, at: usize, words: &[u64]) {
+    turn.store(table, at, words[0]);
+    table.write(at + 1, &words[1..]);
+}
+
+/// Reads them.
+fn take<const N: usize>(turn: &mut Turn<'_>, table: &Words, at: usize) -> [u64; N] {
+    let mut words = [turn.load(table, at); N];
+    table.read(at + 1, &mut words[1..]);
+    words
 }

@@ -15,7 +15,7 @@ pub use frames::Frames;
 pub use hybrid::HybridMap;
 pub(crate) use hybrid::Place;
 pub use journal::Journal;
-pub(crate) use lines::{Line, Pieces, Pipeline, Retired, Watcher};
+pub(crate) use lines::{Line, Pipeline, Retired, Watcher};
 pub use mapping::{Mapping, PageMap, Past};
 
 use crate::{Drive, Settings};
@@ -36,6 +36,14 @@ pub const COMPLETION_VALID: u64 = 1 << 63;
 /// Words of a command's list buffer: the PRP entries of the largest transfer, or 256 ranges of two words.
 pub(crate) const LIST_WORDS: usize = 512;
 
+/// Words that name the host's pages of one page of flash, behind the one that it begins in; none where that is no longer than two.
+pub(crate) fn page_list_words(drive: &Drive) -> usize {
+    match drive.geometry().shape().page.0 / nvme::spec::PAGE_BYTES {
+        0 | 1 => 0,
+        pages => pages as usize,
+    }
+}
+
 /// Everything that more than one stage touches.
 #[derive(Clone, Debug)]
 pub struct Tables {
@@ -49,7 +57,7 @@ pub struct Tables {
     pub cq_buffer: Words,
     /// D-tail of each CQ buffer, a line each: completions put into it; the top bit says that the queue is held.
     pub cq_tail: Words,
-    /// List buffers of each NVMQ thread's commands.
+    /// List buffers of each NVMQ thread's commands; behind them those of the pages that outlast their command's list.
     pub lists: Words,
     /// What each NVMQ thread is doing, a line each: commands under way in the lower half of a word, signs of life in the upper.
     active: Words,
@@ -112,7 +120,7 @@ impl Tables {
             sq_head: memory.wide(queues * LINE_WORDS),
             cq_buffer: memory.wide(queues * ring * 2),
             cq_tail: memory.wide(queues * LINE_WORDS),
-            lists: memory.wide(nvmq * slots * LIST_WORDS),
+            lists: memory.wide(nvmq * slots * LIST_WORDS + usize::from(settings.frames) * page_list_words(drive)),
             active: memory.wide(nvmq * LINE_WORDS),
             tags: memory.wide(cache_entries.max(1)),
             frames: if drive.shape().tags { pages.sealed(drive.sector_words()) } else { pages },
@@ -177,6 +185,10 @@ impl Tables {
     #[inline]
     pub(crate) fn cache_entry(&self, lpn: Lpn) -> usize {
         self.entries.remainder(lpn.0) as usize
+    }
+    /// The first word of the list buffer of a page by itself, of [`page_list_words`].
+    pub(crate) fn page_list(&self, slot: u16, words: usize) -> usize {
+        self.lists.len() - (usize::from(slot) + 1) * words
     }
     /// The first word of a command's list buffer.
     pub fn list(&self, nvmq: u8, slot: u16) -> usize {

@@ -103,7 +103,7 @@ impl<O: Observe> Driver<O> {
         let oracle = |(&sectors, &start)| Oracle::new(sectors, start, settings.initial);
         let ordered = |oracle: Oracle| if settings.in_order { oracle } else { oracle.without_order() };
         let cut = |oracle: Oracle| match settings.cuts {
-            Some(cuts) => oracle.with_power_cuts(cuts.volatile),
+            Some(cuts) => oracle.with_power_cuts(cuts.volatile, cuts.whole),
             None => oracle,
         };
         let failing = |oracle: Oracle| if settings.media_errors { oracle.with_failures() } else { oracle };

@@ -59,6 +59,8 @@ pub struct DriverSettings {
 pub struct PowerCuts {
     /// Whether the device may lose what it has answered until a Flush: its volatile write cache is on.
     pub volatile: bool,
+    /// Sectors that a write changes together or not at all, from a multiple of as many on: a power of two.
+    pub whole: u32,
     /// Every so many writes, one is sent with force unit access; 0 is never.
     pub through_every: u32,
     /// From so many writes on, whatever changes sectors is sent so, as a front end does when the volatile write cache is turned off;

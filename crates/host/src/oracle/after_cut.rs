@@ -151,7 +151,7 @@ mod tests {
     const Q: QueueId = QueueId(1);
 
     fn oracle(volatile: bool) -> Oracle {
-        Oracle::new(64, Lba(0), Initial::Fresh).with_power_cuts(volatile)
+        Oracle::new(64, Lba(0), Initial::Fresh).with_power_cuts(volatile, 8)
     }
 
     fn write(oracle: &mut Oracle, first: u64, sectors: u32) -> Ticket {
@@ -181,6 +181,21 @@ mod tests {
         oracle.power_cut();
         read(&mut oracle, 0, 8, &[0; 8]).unwrap_err();
         read(&mut oracle, 0, 8, &words(0, 8, &[&one])).unwrap();
+    }
+
+    #[test]
+    fn a_write_shows_in_all_of_the_sectors_that_are_written_together_or_in_none() {
+        let mut oracle = Oracle::new(64, Lba(0), Initial::Fresh).with_power_cuts(true, 2);
+        let one = write(&mut oracle, 0, 8);
+        oracle.power_cut();
+        let written = words(0, 8, &[&one]);
+        let torn = |at: usize| [&written[..at], &[0; 8][at..]].concat();
+        read(&mut oracle, 0, 8, &torn(3)).unwrap_err();
+        read(&mut oracle, 0, 8, &torn(4)).unwrap();
+        let two = write(&mut oracle, 8, 8);
+        oracle.power_cut();
+        let whole = words(8, 8, &[&two]);
+        read(&mut oracle, 8, 8, &[&[0; 6], &whole[6..]].concat()).unwrap();
     }
 
     #[test]

@@ -187,10 +187,10 @@ impl Oracle {
         self
     }
 
-    /// Judges a device whose power is cut now and then; `volatile` if it may lose what it has answered until a Flush. It takes a
-    /// history for every page that was ever written.
-    pub fn with_power_cuts(mut self, volatile: bool) -> Oracle {
-        self.power = Some(Power::new(volatile));
+    /// Judges a device whose power is cut now and then; `volatile` if it may lose what it has answered until a Flush. A write changes
+    /// `whole` sectors together, a power of two, from a multiple of as many on. It takes a history for every page that was ever written.
+    pub fn with_power_cuts(mut self, volatile: bool, whole: u32) -> Oracle {
+        self.power = Some(Power::new(volatile, whole));
         self
     }
 

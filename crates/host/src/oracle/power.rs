@@ -2,7 +2,7 @@
 //!
 //! A write *lasts* once it was answered by a drive without a volatile write cache, or with force unit access, or once a Flush was
 //! answered that was submitted after the write's answer. After a cut a sector holds a write that lasts, or one that no lasting
-//! write comes after; and a write shows in all of its sectors of a page, as far as later writes left them, or in none.
+//! write comes after; and a write shows in all of its sectors that are written as a whole, as far as later writes left them, or in none.
 
 use super::Content;
 use super::race::{Claim, PAGE_SECTORS};
@@ -84,17 +84,20 @@ impl History {
             .collect()
     }
 
-    /// A sector that should show a write found in another sector of the page, but shows what was there before it.
-    fn torn(&self, found: &[Content; PAGE_SECTORS], known: u8) -> Option<(usize, Content)> {
+    /// A sector that should show a write found in another of the `whole` sectors around it, but shows what was there before it.
+    fn torn(&self, found: &[Content; PAGE_SECTORS], known: u8, whole: usize) -> Option<(usize, Content)> {
         for write in self.writes.iter().filter(|write| write.open != 0) {
             let bits = |sector: usize| write.open & known & 1 << sector != 0;
             // Zeros do not tell who left them.
-            let shows = (0..PAGE_SECTORS).any(|at| bits(at) && found[at] == write.content);
-            let unique = write.content != Content::ZEROED && write.content != Content::INITIAL;
-            if !shows || !unique {
+            let shows = |sector: usize| {
+                let around = sector - sector % whole;
+                (around..around + whole).any(|at| bits(at) && found[at] == write.content)
+            };
+            if write.content == Content::ZEROED || write.content == Content::INITIAL {
                 continue;
             }
-            for sector in (0..PAGE_SECTORS).filter(|&sector| bits(sector) && found[sector] != write.content) {
+            let differs = |&sector: &usize| bits(sector) && found[sector] != write.content && shows(sector);
+            for sector in (0..PAGE_SECTORS).filter(differs) {
                 let later = |other: &Write| {
                     other.open & 1 << sector != 0 && other.content == found[sector] && !other.precedes(write)
                 };
@@ -120,14 +123,21 @@ pub(super) struct Broken {
 pub(super) struct Power {
     /// Whether an answered write may be lost until it is flushed.
     volatile: bool,
+    /// Sectors of a page that a write changes together.
+    whole: usize,
     pages: BTreeMap<u64, History>,
     /// Pages whose content is not certain since the last cut.
     uncertain: BTreeSet<u64>,
 }
 
 impl Power {
-    pub(super) fn new(volatile: bool) -> Self {
-        Power { volatile, pages: BTreeMap::new(), uncertain: BTreeSet::new() }
+    pub(super) fn new(volatile: bool, whole: u32) -> Self {
+        Power {
+            volatile,
+            whole: (whole as usize).clamp(1, PAGE_SECTORS),
+            pages: BTreeMap::new(),
+            uncertain: BTreeSet::new(),
+        }
     }
 
     pub(super) fn submitted(&mut self, page: u64, claim: Claim, content: Content, sectors: u8) {
@@ -214,7 +224,7 @@ impl Power {
         existing: u8,
     ) -> Result<bool, Broken> {
         let history = &self.pages[&page];
-        if let Some((sector, content)) = history.torn(&found, known) {
+        if let Some((sector, content)) = history.torn(&found, known, self.whole) {
             return Err(Broken { sector, due: vec![content] });
         }
         if known & existing != existing {

@@ -191,11 +191,12 @@ impl Controller {
     fn identify_namespace(&self, settings: &NamespaceSettings) -> IdentifyNamespace {
         let mut namespace = IdentifyNamespace::default();
         let atomic = (self.atomic_blocks(settings) - 1) as u16;
+        let compared = (self.compare_blocks(settings) - 1) as u16;
         namespace
             .set_features(ATOMIC_FIELDS)
             .set_atomic_write_blocks(atomic)
             .set_atomic_write_blocks_power_fail(atomic)
-            .set_atomic_compare_blocks(if self.settings.fuses() { atomic } else { 0 })
+            .set_atomic_compare_blocks(if self.settings.fuses() { compared } else { 0 })
             .set_atomic_boundary(atomic)
             .set_atomic_boundary_power_fail(atomic)
             .set_size(settings.blocks)

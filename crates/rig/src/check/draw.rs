@@ -48,7 +48,7 @@ impl Draw {
         })
     }
 
-    fn settings(&mut self, architecture: &dyn Architecture, timing: &mut flash::Timing) -> Settings {
+    fn settings(&mut self, architecture: &dyn Architecture, page: Bytes, timing: &mut flash::Timing) -> Settings {
         let threads = self.threads(architecture);
         let lock = LockSettings {
             unit: self.of(&[Bytes::kib(4), Bytes::kib(256), Bytes::mib(1)]),
@@ -86,7 +86,7 @@ impl Draw {
             page_window: self.of(&[1, 2, 16]),
             lock,
             cache: CacheSettings {
-                size: Bytes(4096 * self.of(&[least, 17, 64, 512])),
+                size: page * self.of(&[least, 17, 64, 512]),
                 non_blocking: self.coin(),
                 bypass: self.coin(),
                 spare_frames: self.of(&[parts.cache.into(), 8, 64]),
@@ -128,12 +128,17 @@ impl Draw {
         }
     }
 
-    /// A device of an architecture, with so many blocks a plane of so many pages.
-    pub fn device(&mut self, architecture: &'static dyn Architecture, seed: u64, blocks: [u32; 2]) -> Device {
-        let mut timing = timing();
-        let small = Small { architecture, seed, blocks, ..Small::default() };
+    /// The length of a page of flash: most are of 4 KiB. Drawn apart, as tags are.
+    pub fn page(seed: u64) -> Bytes {
+        Bytes::kib(Draw::new(seed ^ 0x9a6e).of(&[4, 4, 4, 4, 4, 1, 8, 16, 16]))
+    }
+
+    /// A device of an architecture that is as large as another.
+    pub fn device(&mut self, small: &Small) -> Device {
+        let mut timing = timing(small.page);
+        let (architecture, seed) = (small.architecture, small.seed);
         let mut device = small.device();
-        let mut settings = self.settings(architecture, &mut timing);
+        let mut settings = self.settings(architecture, small.page, &mut timing);
         // Drawn apart, as tags are.
         settings.lock.stalls = Draw::new(seed ^ 0x57a1).within(0..=2) == 0;
         device.settings = architecture.settle(settings);
@@ -188,7 +193,8 @@ impl Draw {
     pub fn hammer(&mut self, name: &str, device: &Device, seed: u64, ios: u64, (flush, buries): (f64, bool)) -> Phase {
         let all = device.drive.namespaces[0] / 8 * 8;
         let sectors = self.of(&[640, 1_280, all, all, all]);
-        let start = if sectors == all { 0 } else { u64::from(self.within(0..=100)) * 8 };
+        let sectors = sectors.min(all);
+        let start = if sectors == all { 0 } else { (u64::from(self.within(0..=100)) * 8).min(all - sectors) };
         let mut recipe = Recipe::fixed("hammer", Pattern::Random, 0.05, 4096);
         recipe.others = Others { deallocate: 0.01, flush, write_zeroes: 0.01, compare: 0.0 };
         recipe.alignment_bytes = Some(4096);
@@ -221,7 +227,7 @@ impl Draw {
         let mut parts = Vec::new();
         for (index, &sectors) in device.drive.namespaces.iter().enumerate() {
             // Borders of lock regions lie at multiples of 2,048 sectors.
-            let all = (Region { start: Lba(0), sectors }, 1, 1 << 20);
+            let all = (Region { start: Lba(0), sectors }, 1, (sectors * 512).min(1 << 20));
             let small = (sectors / 32 * 8, sectors / 16 * 8, 1 << 18);
             let (start, around, largest) = if sectors >= 12_032 { (5_888, 6_144, 1 << 20) } else { small };
             let borders = (Region { start: Lba(start), sectors: around }, 2, largest);

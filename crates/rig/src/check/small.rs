@@ -12,7 +12,7 @@ use nvme::spec::QueuePriority;
 use nvme::{Arbitration, ArbitrationShares, CoalescingSettings};
 use sim::{Hops, LinePrices, Processor};
 use stage::Price;
-use units::{Bytes, BytesPerSecond, Hertz, MegaTransfers, Span};
+use units::{Bytes, BytesPerSecond, Hertz, MegaTransfers, SECTOR_BYTES, Span};
 use workload::{Parameters, Pattern, Recipe};
 
 /// What such devices differ in.
@@ -31,6 +31,8 @@ pub struct Small {
     pub depth: u32,
     /// Blocks of a plane, and pages of a block.
     pub blocks: [u32; 2],
+    /// Of flash.
+    pub page: Bytes,
 }
 
 impl Default for Small {
@@ -43,6 +45,7 @@ impl Default for Small {
             queues: 4,
             depth: 16,
             blocks: [32, 32],
+            page: Bytes(4096),
         }
     }
 }
@@ -77,8 +80,8 @@ impl Small {
             planes_per_die: 2,
             blocks_per_plane,
             pages_per_block,
-            page: Bytes(4096),
-            oob: Bytes(224),
+            page: self.page,
+            oob: Bytes(oob(self.page)),
             kind: CellKind::Mlc,
         };
         Geometry::new(shape).expect("a small array")
@@ -86,7 +89,7 @@ impl Small {
 
     /// Sectors for the host: three fifths of the array.
     pub fn sectors(&self) -> u64 {
-        u64::from(self.geometry().page_count()) * 8 * 3 / 5
+        u64::from(self.geometry().page_count()) * (self.page.0 / SECTOR_BYTES) * 3 / 5
     }
 
     /// The firmware's choices, with a few threads in each group.
@@ -153,7 +156,7 @@ impl Small {
             architecture: self.architecture,
             drive: DriveShape { queues: self.queues, ..DriveShape::plain(self.geometry(), vec![self.sectors()]) },
             timed: true,
-            timing: timing(),
+            timing: timing(self.page),
             erases_max: 100_000,
             faults: None,
             memory_flips: 0.0,
@@ -196,14 +199,19 @@ impl Small {
     }
 }
 
+/// Out-of-band bytes of a page: as many to each byte of it as common parts have.
+fn oob(page: Bytes) -> u64 {
+    page.0 * 224 / 4096
+}
+
 /// Flash times of an MLC part, whichever page.
-pub fn timing() -> Timing {
+pub fn timing(page: Bytes) -> Timing {
     let micros = Span::from_micros;
     Timing {
         bus: MegaTransfers(400),
         cycle: Span::from_nanos(25),
         cycles: CommandCycles::ONFI,
-        oob_moved: Bytes(224),
+        oob_moved: Bytes(oob(page)),
         read: [micros(53); 3],
         program: [micros(900); 3],
         erase: micros(2300),

@@ -184,8 +184,12 @@ fn bring_back(
 
 /// The device of a case.
 fn device(case: &Case, draw: &mut Draw) -> Device {
-    let small = Small { architecture: case.architecture, seed: case.seed, blocks: BLOCKS, ..Small::default() };
-    let mut device = draw.device(case.architecture, case.seed, BLOCKS);
+    let mut small = Small { architecture: case.architecture, seed: case.seed, blocks: BLOCKS, ..Small::default() };
+    if case.mutation.is_none() {
+        // A planted bug is looked for where it was.
+        small.page = Draw::page(case.seed);
+    }
+    let mut device = draw.device(&small);
     if case.plain {
         device = Device { precondition: device.precondition, ..small.device() };
     }
@@ -225,8 +229,12 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
     let through_every = draw.of(&[0, 3, 10]);
     protect(case, &mut device);
     wear_out(case, &mut device);
-    device.cuts =
-        Some(PowerCuts { volatile: device.has_volatile_cache(), through_every, through_from: turned_off(case) });
+    device.cuts = Some(PowerCuts {
+        volatile: device.has_volatile_cache(),
+        whole: device.page_sectors(),
+        through_every,
+        through_from: turned_off(case),
+    });
     device
 }
 
@@ -269,7 +277,7 @@ fn protect(case: &Case, device: &mut Device) {
     let settings = &mut device.settings;
     let least = u64::from(settings.parts.cache);
     let before = (settings.cache, device.drive.write_through);
-    settings.cache.size = Bytes(4096 * draw.of(&[8, 24, 64]).max(least));
+    settings.cache.size = device.drive.geometry.shape().page * draw.of(&[8, 24, 64]).max(least);
     settings.cache.spare_frames = draw.of(&[least as u32, 8]).max(least as u32);
     device.drive.write_through = false;
     device.power = Some(PowerBudget { energy_j: f64::MIN_POSITIVE, hold_w: 2.0, die_w: 0.165 });

@@ -59,7 +59,7 @@ pub struct Link {
 }
 
 /// What pages there can be.
-pub(super) const PAGES: &str = "a power of two from 512 to 4096: a page is moved by one DMA";
+pub(super) const PAGES: &str = "a power of two from 512 to 16384: a page has 32 sectors at most";
 
 impl Link {
     /// Rate that data reach in full packets, rounded down.

@@ -314,12 +314,12 @@ const REFUSALS: &[(&str, &str)] = &[
         "run.toml:2: device.blocks_per_plane is 1048576; expected an array of at most 4294967293 pages; this has 274877906944",
     ),
     (
-        "[device]\npage_bytes = \"8k\"\noob_bytes = 448\nuser_bytes = \"derived\"",
-        "run.toml:2: device.page_bytes is \"8k\"; expected a power of two from 512 to 4096: a page is moved by one DMA",
+        "[device]\npage_bytes = \"32k\"\noob_bytes = 1792\nuser_bytes = \"derived\"",
+        "run.toml:2: device.page_bytes is \"32k\"; expected a power of two from 512 to 16384: a page has 32 sectors at most",
     ),
     (
-        "[device]\npage_bytes = \"8k\"\noob_bytes = 448\nuser_bytes = \"derived\"\n[platform]\narchitecture = \"naive\"",
-        "run.toml:2: device.page_bytes is \"8k\"; expected a power of two from 512 to 4096: a page is moved by one DMA",
+        "[device]\npage_bytes = \"32k\"\noob_bytes = 1792\nuser_bytes = \"derived\"\n[platform]\narchitecture = \"naive\"",
+        "run.toml:2: device.page_bytes is \"32k\"; expected a power of two from 512 to 16384: a page has 32 sectors at most",
     ),
     (
         "[device]\nuser_bytes = \"2TB\"",
@@ -351,10 +351,7 @@ const REFUSALS: &[(&str, &str)] = &[
         "[flash]\nsuspend = true",
         "run.toml:2: flash.suspend is true; expected false: this device cannot suspend (device.timing.suspend_programs_max)",
     ),
-    (
-        "[lock]\nunit_bytes = \"3k\"",
-        "run.toml:2: lock.unit_bytes is \"3k\"; expected a power of two from the page size to 1 MiB",
-    ),
+    ("[lock]\nunit_bytes = \"3k\"", "run.toml:2: lock.unit_bytes is \"3k\"; expected a power of two from 512 to 1 MiB"),
     ("[threads]\nlog = 2", "run.toml:2: threads.log is 2; expected 0 or 1: checkpoints have one order"),
     ("[threads]\nfcmd = 0", "run.toml:2: threads.fcmd is 0; expected 1 to 128"),
     (

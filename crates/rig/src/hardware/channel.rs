@@ -5,6 +5,7 @@
 //! the tag of the first. FCMD is told when all pages are decoded or given up, and keeps the die for them until then.
 
 use crate::hardware::{Ledger, MediaTally, Upsets, Work};
+use firmware::journal::JOURNAL_OWNER;
 use firmware::{ChannelDone, ChannelRequest, CommandKey, Firmware, FlashChannel, Frames, Media, Message, Note, Turn};
 use flash::Media as _;
 use flash::{
@@ -346,8 +347,8 @@ impl ChannelStage {
     }
 
     /// Seals sectors that nobody has written, so that on flash they have their place as all others have.
-    fn seal_unwritten(&mut self, slot: PageSlot, lpn: Lpn, owner: u16, apart: usize) {
-        if owner == u16::MAX {
+    fn seal_unwritten(&mut self, slot: PageSlot, lpn: Lpn, owner: u64, apart: usize) {
+        if owner == JOURNAL_OWNER {
             return;
         }
         let (_, frames, payload) = self.media_mut(slot.ppn);
@@ -363,22 +364,24 @@ impl ChannelStage {
     /// Compares the sectors of a frame with their seals, between memory and flash. One that is not as it was sealed for this page is
     /// marked, so that it is never read as good. The journal's pages have check values of their own, and what a
     /// tombstone holds counts for nothing.
-    fn check_seals(&mut self, slot: PageSlot, lpn: Lpn, owner: u16, apart: usize) {
-        if owner == u16::MAX || Frames::tombstone_pages(owner).is_some() || self.recovering {
+    fn check_seals(&mut self, slot: PageSlot, lpn: Lpn, owner: u64, apart: usize) {
+        if owner == JOURNAL_OWNER || Frames::tombstone_pages(owner).is_some() || self.recovering {
             return;
         }
         let (_, frames, payload) = self.media_mut(slot.ppn);
-        let first = u64::from(lpn.0) * (payload.len() / apart) as u64;
+        let sectors = payload.len() / apart;
+        let first = u64::from(lpn.0) * sectors as u64;
         let broken = frames.lend(slot.frame, 0, payload, |payload| {
-            let sectors = (first..).zip(payload.chunks_exact(apart)).enumerate();
-            sectors.fold(0u8, |bits, (at, (sector, kept))| bits | u8::from(!flash::is_sealed(sector, kept)) << at)
+            let held = (first..).zip(payload.chunks_exact(apart)).enumerate();
+            held.fold(0u64, |bits, (at, (sector, kept))| bits | u64::from(!flash::is_sealed(sector, kept)) << at)
         });
-        for at in (0..8).filter(|at| broken >> at & 1 == 1) {
+        let sectors = sectors as u8;
+        for at in (0..sectors).filter(|at| broken >> at & 1 == 1) {
             self.ways.frames.set_readable(slot.frame, [at, at + 1], false);
         }
         self.ways.tally.damaged(broken.count_ones());
         // Now or when it was programmed.
-        if !self.ways.frames.is_readable(slot.frame, [0, 8]) {
+        if !self.ways.frames.is_readable(slot.frame, [0, sectors]) {
             self.ways.tally.lost(lpn);
         }
     }

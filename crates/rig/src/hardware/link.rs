@@ -8,8 +8,9 @@ use firmware::{
     COMPLETION_VALID, DoorbellWrite, Drive, Fetch, Firmware, HostLink, Interrupt, Lane, Message, Posted, Tables,
     Transfer, Transferred, Turn,
 };
+use nvme::prp::Piece;
 use nvme::{Arbiter, Coalescer, CoalescingSettings, CompletionQueue, HostMemory, Interrupt as Due, SubmissionQueue};
-use stage::{Address, Stage, Words};
+use stage::{Address, Stage};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -302,8 +303,7 @@ impl LinkStage {
         if !self.timed {
             return self.finish(turn, transfer);
         }
-        let bytes = u64::from(transfer.bytes[0]) + u64::from(transfer.bytes[1]);
-        self.start(turn, bytes, transfer.lane == Lane::ToHost, Job::Transfer(*transfer));
+        self.start(turn, transfer.place.bytes().into(), transfer.lane == Lane::ToHost, Job::Transfer(*transfer));
     }
 
     /// A job of a direction begins, and is done in its time.
@@ -347,11 +347,9 @@ impl LinkStage {
 
     /// Moves what a transfer moves, and tells its NVMQ thread.
     fn finish(&mut self, turn: &mut Turn<'_>, transfer: &Transfer) {
-        let bytes = transfer.bytes[0] + transfer.bytes[1];
         let mut intact = true;
         match transfer.lane {
-            Lane::Entries => copy_words(transfer, &*self.memory, &self.tables.sq_buffer, &mut self.payload),
-            Lane::List => copy_words(transfer, &*self.memory, &self.tables.lists, &mut self.payload),
+            Lane::Entries | Lane::List => self.copy_words(transfer),
             Lane::FromHost | Lane::ToHost if self.drive.shape().tags => intact = self.move_sealed(transfer),
             Lane::FromHost | Lane::ToHost => self.move_sectors(transfer),
         }
@@ -361,27 +359,49 @@ impl LinkStage {
             token: transfer.token,
             aside: transfer.aside,
             local: transfer.local,
-            bytes,
+            bytes: transfer.place.bytes(),
             key: transfer.key,
         };
         turn.send(self.transfers[usize::from(transfer.nvmq)], done);
+    }
+
+    /// Copies words of host memory into the SQ buffer or the list buffers.
+    fn copy_words(&mut self, transfer: &Transfer) {
+        let lists = &self.tables.lists;
+        let table = if transfer.lane == Lane::List { lists } else { &self.tables.sq_buffer };
+        let mut at = transfer.local as usize;
+        transfer.place.each(lists, |Piece { at: host, bytes }| {
+            let words = &mut self.payload[..bytes.0 as usize / 8];
+            if host.0.is_multiple_of(8) {
+                self.memory.read_words(host, words);
+            } else {
+                // Dataset Management ranges need only be dword aligned.
+                let mut raw = vec![0; bytes.0 as usize];
+                self.memory.read_bytes(host, &mut raw);
+                for (word, chunk) in words.iter_mut().zip(raw.chunks_exact(8)) {
+                    *word = u64::from_le_bytes(chunk.try_into().expect("eight bytes"));
+                }
+            }
+            table.write(at, words);
+            at += words.len();
+        });
     }
 
     fn move_sectors(&mut self, transfer: &Transfer) {
         let words = self.drive.shape().sector_words;
         let frame = transfer.local as u32;
         let mut at = usize::from(transfer.first_sector) * words;
-        for (&host, bytes) in transfer.host.iter().zip(transfer.bytes).filter(|(_, bytes)| *bytes > 0) {
-            let count = bytes as usize / 512 * words;
+        let (frames, memory) = (&self.tables.frames, &*self.memory);
+        transfer.place.each(&self.tables.lists, |Piece { at: host, bytes }| {
+            let count = bytes.0 as usize / 512 * words;
             let payload = &mut self.payload[..count];
-            let (frames, memory) = (&self.tables.frames, &*self.memory);
             if transfer.lane == Lane::ToHost {
                 frames.lend(frame, at, payload, |payload| memory.write_sectors(host, payload));
             } else {
                 frames.fill(frame, at, payload, |payload| memory.read_sectors(host, payload));
             }
             at += count;
-        }
+        });
     }
 
     /// The same where sectors have tags and seals: those that come are sealed for their place, and those that go are compared with
@@ -392,8 +412,8 @@ impl LinkStage {
         let mut place = usize::from(transfer.first_sector);
         let first = u64::from(transfer.lpn.0) * u64::from(self.drive.sectors_per_page());
         let mut intact = true;
-        for (&host, bytes) in transfer.host.iter().zip(transfer.bytes).filter(|(_, bytes)| *bytes > 0) {
-            let count = bytes as usize / 512;
+        transfer.place.each(&self.tables.lists, |Piece { at: host, bytes }| {
+            let count = bytes.0 as usize / 512;
             let payload = &mut self.payload[..count * apart];
             let (data, tags) = (&mut self.data[..count * words], &mut self.tags[..count]);
             let (frames, memory, sector) = (&self.tables.frames, &*self.memory, first + place as u64);
@@ -427,7 +447,7 @@ impl LinkStage {
                 });
             }
             place += count;
-        }
+        });
         intact
     }
 
@@ -570,23 +590,3 @@ impl Stage<Firmware> for LinkStage {
 }
 
 impl HostLink for LinkStage {}
-
-/// Copies words of host memory into a table, by way of `payload`.
-fn copy_words(transfer: &Transfer, memory: &dyn HostMemory, table: &Words, payload: &mut [u64]) {
-    let mut at = transfer.local as usize;
-    for (host, bytes) in transfer.host.iter().zip(transfer.bytes).filter(|(_, bytes)| *bytes > 0) {
-        let words = &mut payload[..bytes as usize / 8];
-        if host.0.is_multiple_of(8) {
-            memory.read_words(*host, words);
-        } else {
-            // Dataset Management ranges need only be dword aligned.
-            let mut raw = vec![0; bytes as usize];
-            memory.read_bytes(*host, &mut raw);
-            for (word, chunk) in words.iter_mut().zip(raw.chunks_exact(8)) {
-                *word = u64::from_le_bytes(chunk.try_into().expect("eight bytes"));
-            }
-        }
-        table.write(at, words);
-        at += words.len();
-    }
-}

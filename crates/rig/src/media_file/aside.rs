@@ -4,7 +4,7 @@
 //! instant: a later erase that did reach it would take pages away whose successors never did. The drive becomes read-only, no command
 //! that changes blocks is answered well any more, and no Flush; what the firmware still brings to flash lies here until the drive ends.
 
-use super::{MediaFile, decode, encode, sum};
+use super::{MediaFile, decode, encode, page_sum};
 use flash::{PageStore, StoreFailed, StoredBlock, StoredPage};
 use std::collections::BTreeMap;
 use std::io;
@@ -36,7 +36,7 @@ impl MediaFile {
             self.touch(block, StoredBlock { erases: page.erases, ..StoredBlock::default() })?;
         }
         self.file.write_all_at(&bytes, self.payload_at(ppn))?;
-        self.file.write_all_at(&encode(ppn, page, sum(payload)), self.page_at(ppn))
+        self.file.write_all_at(&encode(ppn, page, page_sum(payload)), self.page_at(ppn))
     }
 
     fn get(&self, ppn: Ppn, payload: &mut [u64]) -> io::Result<u64> {
@@ -78,7 +78,7 @@ impl PageStore for Aside {
             return Ok(());
         }
         let expected = self.file.get(ppn, payload).map_err(|_| StoreFailed)?;
-        if sum(payload) == expected { Ok(()) } else { Err(StoreFailed) }
+        if page_sum(payload) == expected { Ok(()) } else { Err(StoreFailed) }
     }
 
     fn set_block(&mut self, block: BlockId, state: StoredBlock) -> Result<(), StoreFailed> {

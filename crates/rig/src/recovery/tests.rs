@@ -57,7 +57,12 @@ fn a_drive_without_any_room_is_only_read() {
     let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
     let mut device = small.device();
     // The host is told that there will be cuts, and that a write may fail; flash itself has no errors.
-    device.cuts = Some(PowerCuts { volatile: device.has_volatile_cache(), through_every: 0, through_from: None });
+    device.cuts = Some(PowerCuts {
+        volatile: device.has_volatile_cache(),
+        whole: device.page_sectors(),
+        through_every: 0,
+        through_from: None,
+    });
     device.faults = Some(FaultSettings {
         errors: ErrorModel { base: 0.0, ..ErrorModel::default() },
         cycles: 0,
@@ -107,7 +112,12 @@ fn writes_are_numbered_for_as_long_as_a_drive_lives() {
         let architecture = firmware::architecture::find(architecture).expect("it is listed");
         let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
         let mut device = small.device();
-        device.cuts = Some(PowerCuts { volatile: device.has_volatile_cache(), through_every: 0, through_from: None });
+        device.cuts = Some(PowerCuts {
+            volatile: device.has_volatile_cache(),
+            whole: device.page_sectors(),
+            through_every: 0,
+            through_from: None,
+        });
         let pages = device.drive.geometry.shape().pages_per_block;
         let logical = (small.sectors() / 8) as u32 / pages * pages;
         let (mut session, recovery) = again(&device, &small, Arc::new(LateInLife { logical }), logical / pages);

@@ -3,7 +3,7 @@
 //! `FLASHLOOM_SEEDS=100` tries so many seeds, `FLASHLOOM_SEED=7` that one only, and `FLASHLOOM_ARCHITECTURE=naive` only the
 //! architectures of that name.
 
-use crate::small::processor;
+use crate::small::{Small, processor};
 use firmware::architecture::{ARCHITECTURES, Architecture};
 use host::Phase;
 use rig::check::Draw;
@@ -31,7 +31,8 @@ fn swarm(test: &str, usual: u64, ios: u64, run: impl Fn(Device, u64, Vec<Phase>)
     for architecture in architectures() {
         for seed in seeds(usual) {
             let mut draw = Draw::new(seed);
-            let device = draw.device(architecture, seed, [32, 32]);
+            let page = Draw::page(seed);
+            let device = draw.device(&Small { architecture, seed, page, ..Small::default() });
             let mut phase = |name, seed, ios| draw.phase(name, &device, seed, ios, FLUSHES);
             let phases = vec![phase("first", seed, ios), phase("second", !seed, ios / 2)];
             let name = architecture.name();

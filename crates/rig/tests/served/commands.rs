@@ -1,9 +1,9 @@
 //! Copy, Write Uncorrectable, and Compare and Write as a fused pair, on every architecture: against a copy of the drive, and
 //! between hosts that race.
 
-use crate::Serving;
 use crate::conversations::{NOWHERE, read, write};
 use crate::initiator::{Attachment, Host, Payload, Queue};
+use crate::{LARGE_PAGES, Serving};
 use nvme::spec::{CopyRange, DsmRange, Fuse, Opcode, Status, Submission};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -140,14 +140,16 @@ fn copy_step(model: &mut Model, queue: &mut Queue, sources: [&Range<u64>; 2], to
 
 #[test]
 fn copies_spoiled_blocks_and_fused_pairs_leave_what_they_must_on_every_architecture() {
-    for architecture in firmware::architecture::ARCHITECTURES {
-        let name = architecture.name();
-        let running = Serving { architecture: name, ..Serving::default() }.start();
+    let architectures = || firmware::architecture::ARCHITECTURES.iter().map(|architecture| architecture.name());
+    for (name, set) in
+        architectures().map(|name| (name, &[][..])).chain(architectures().map(|name| (name, LARGE_PAGES)))
+    {
+        let running = Serving { architecture: name, set, ..Serving::default() }.start();
         let mut host = running.host("host").attach();
         let mut random = Xoshiro256PlusPlus::seed_from_u64(11);
         let mut model = Model { bytes: vec![0; BLOCKS as usize * 512], spoiled: vec![false; BLOCKS as usize] };
         for number in 0..240 {
-            let what = format!("{name}, step {number}");
+            let what = format!("{name}, {set:?}, step {number}");
             step(&mut model, &mut host, &mut random, &what);
             let first = random.random_range(0..BLOCKS - 40);
             model.check(&mut host.queues[1], &(first..first + 40), &what);
@@ -224,6 +226,24 @@ fn halves_without_the_other_and_pairs_that_do_not_fit_fail_as_the_specification_
 }
 
 #[test]
+fn a_page_of_flash_is_written_whole_and_a_pair_is_no_longer_than_a_page_of_the_host() {
+    for (set, written, compared) in [(&[][..], 8, 8), (LARGE_PAGES, 32, 8)] {
+        let running = Serving { set, ..Serving::default() }.start();
+        let mut host = running.host("host").attach();
+        let (_, space) = host.admin.done(Submission::identify(0, 1, NOWHERE), Payload::Receive(4096));
+        let space = nvme::spec::identify::IdentifyNamespace::from_bytes(&space);
+        let units = [space.atomic_write_blocks(), space.atomic_write_blocks_power_fail(), space.atomic_boundary()];
+        assert_eq!((units.map(|unit| unit + 1), space.atomic_compare_blocks() + 1), ([written; 3], compared));
+        let (queue, old) = (&mut host.queues[0], vec![0; 16 * 512]);
+        let exceeds = [Status::ATOMIC_WRITE_UNIT_EXCEEDED, Status::ABORTED_MISSING_FUSED];
+        let crosses = compare_and_write(queue, 4, &old[..8 * 512], &[7; 8 * 512]);
+        assert_eq!(crosses, if written > 8 { [Status::SUCCESS; 2] } else { exceeds }, "{set:?}");
+        assert_eq!(compare_and_write(queue, 64, &old, &[7; 16 * 512]), exceeds, "{set:?}");
+        running.end();
+    }
+}
+
+#[test]
 fn copies_beyond_their_limits_are_refused() {
     let running = Serving::default().start();
     let mut host = running.host("host").attach();
@@ -246,9 +266,10 @@ fn copies_beyond_their_limits_are_refused() {
 
 #[test]
 fn what_is_spoiled_stays_so_when_the_drive_is_served_again() {
-    for architecture in ["deepflash", "pipessd", "tradition"] {
+    let cases = [("deepflash", &[][..]), ("pipessd", &[]), ("tradition", &[]), ("deepflash", LARGE_PAGES)];
+    for (architecture, set) in cases {
         let scratch = crate::kept::Scratch::new(&format!("spoiled-{architecture}"));
-        let serving = || Serving { architecture, media: Some(scratch.0.clone()), ..Serving::default() };
+        let serving = || Serving { architecture, set, media: Some(scratch.0.clone()), ..Serving::default() };
         let running = serving().start();
         let mut host = running.host("host").attach();
         host.queues[0].done(write(0, 24), Payload::Send(&[5; 24 * 512]));

@@ -33,6 +33,9 @@ use units::Span;
 
 const SUBSYSTEM: &str = "nqn.2026-11.org.flashloom:test";
 
+/// Keys of a drive whose flash has pages of 16 KiB: four of the host's.
+const LARGE_PAGES: &[&str] = &["device.page_bytes=16k", "device.oob_bytes=896"];
+
 /// A service on a thread of its own.
 struct Running {
     address: SocketAddr,

@@ -1,10 +1,10 @@
 //! A drive in a virtual machine: what its guest does, and what monitors and guests without manners do.
 
-use super::Serving;
 use super::monitor::{
     BUFFERS, CONFIG, MAP, MEMORY, MEMORY_BYTES, Machine, READ, RESET, SET_INTERRUPTS, UNMAP, VERSION, WRITE, Wire,
     header, place, qwords,
 };
+use super::{LARGE_PAGES, Serving};
 use nvme::sgl;
 use nvme::spec::identify::{self, IdentifyController};
 use nvme::spec::log_page::{self, ErrorEntry};
@@ -65,8 +65,9 @@ fn delete_queue(machine: &mut Machine, queue: u32) {
 
 #[test]
 fn a_guest_finds_the_drive_and_works_with_it_by_either_kind_of_doorbell() {
-    for path in [DoorbellPath::Mapped, DoorbellPath::Sent] {
-        let plugged = Serving::default().plug(path);
+    let cases = [(DoorbellPath::Mapped, &[][..]), (DoorbellPath::Sent, &[]), (DoorbellPath::Mapped, LARGE_PAGES)];
+    for (path, set) in cases {
+        let plugged = Serving { set, ..Serving::default() }.plug(path);
         let mut random = Xoshiro256PlusPlus::seed_from_u64(11);
         let mut machine = Machine::start(&plugged.socket, path == DoorbellPath::Mapped);
         assert_eq!(machine.can_map_doorbells(), path == DoorbellPath::Mapped);

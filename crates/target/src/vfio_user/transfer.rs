@@ -93,7 +93,7 @@ impl Place {
         let Some(plan) = &self.plan else { return false };
         let count = plan.bytes().0.div_ceil(PAGE_BYTES);
         for page in 0..count {
-            let at = plan.resolve(Bytes(page * PAGE_BYTES), Bytes(1), &self.list).first.at;
+            let at = plan.resolve(Bytes(page * PAGE_BYTES), Bytes(1), |at| self.list[at]).first.at;
             if !at.0.is_multiple_of(PAGE_BYTES) {
                 return false;
             }
@@ -121,15 +121,13 @@ impl Place {
             }
             done = end;
         }
-        let Some(plan) = &self.plan else { return Ok(()) };
+        let Some(plan) = self.plan.as_ref().filter(|plan| plan.bytes().0 > 0) else { return Ok(()) };
+        let list = |at: usize| self.list[at];
         let mut done = 0;
-        while done < plan.bytes().0 {
-            let bytes = PAGE_BYTES.min(plan.bytes().0 - done);
-            let pieces = plan.resolve(Bytes(done), Bytes(bytes), &self.list);
-            for piece in [Some(pieces.first), pieces.second].into_iter().flatten() {
-                each(piece.at, done as usize..(done + piece.bytes.0) as usize)?;
-                done += piece.bytes.0;
-            }
+        for piece in plan.resolve(Bytes(0), plan.bytes(), list).each(list) {
+            let end = done + piece.bytes.0 as usize;
+            each(piece.at, done..end)?;
+            done = end;
         }
         Ok(())
     }

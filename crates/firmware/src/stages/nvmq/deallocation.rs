@@ -15,6 +15,7 @@ use crate::message::*;
 use crate::policies::trans_of;
 use crate::tables::{ENTRY_WORDS, Frames};
 use crate::{MappingScheme, Turn, Work};
+use nvme::prp::Rest;
 use nvme::spec::{DsmRange, Fuse, Opcode, Submission};
 use units::{Bytes, HostAddress, Lpn, QueueId};
 
@@ -55,14 +56,10 @@ impl Nvmq {
         let transfer = Transfer {
             lane: Lane::Entries,
             nvmq: self.index,
-            first_sector: 0,
-            lpn: Lpn(0),
             token: u32::from(queue.0),
-            aside: 0,
             local: (self.tables.place(queue, position) * ENTRY_WORDS + RANGE_WORD) as u64,
-            host: [at, HostAddress(0)],
-            bytes: [DsmRange::WORDS as u32 * 8, 0],
-            key: CommandKey::NONE,
+            place: HostPlace::at(at, DsmRange::WORDS as u32 * 8),
+            ..Transfer::WORDS
         };
         turn.send(self.ways.link, transfer);
         None
@@ -168,6 +165,7 @@ fn sole_range(entry: &Submission) -> Option<HostAddress> {
         return None;
     }
     let bytes = Bytes(DsmRange::WORDS as u64 * 8);
-    let pieces = nvme::prp::plan(entry.prp1(), entry.prp2(), bytes).ok()?.resolve(Bytes(0), bytes, &[]);
-    pieces.second.is_none().then_some(pieces.first.at)
+    let plan = nvme::prp::plan(entry.prp1(), entry.prp2(), bytes).ok()?;
+    let pieces = plan.resolve(Bytes(0), bytes, |_| unreachable!("two pages have no list"));
+    (pieces.rest == Rest::Nothing).then_some(pieces.first.at)
 }

@@ -10,7 +10,7 @@ use crate::tables::{ENTRY_WORDS, LIST_WORDS};
 use crate::{Drive, LOCK_REGION, Namespace, Note, Tables, Turn, Work};
 use nvme::spec::{DsmRange, Fuse, Opcode, Status, Submission};
 use stage::LineId;
-use units::{Bytes, HostAddress, Lpn, QueueId, SECTOR_BYTES};
+use units::{HostAddress, QueueId, SECTOR_BYTES};
 
 /// Entries dealt to one thread at a time; a fused pair is dealt together.
 const TAKE_BATCH: u16 = 2;
@@ -413,19 +413,12 @@ impl Nvmq {
 
     fn copy_list(&mut self, turn: &mut Turn<'_>, slot: u16, local: u64, at: HostAddress, bytes: u32) {
         turn.spend(Work::StartDma);
-        let transfer = Transfer {
-            lane: Lane::List,
-            nvmq: self.index,
-            first_sector: 0,
-            lpn: Lpn(0),
-            token: u32::from(slot),
-            aside: bytes,
-            local,
-            host: [at, HostAddress(0)],
-            bytes: [bytes, 0],
-            key: self.slots.get(slot).card.key,
-        };
-        turn.send(self.ways.link, transfer);
+        self.send_list(turn, slot, local, HostPlace::at(at, bytes));
+    }
+
+    fn send_list(&self, turn: &mut Turn<'_>, slot: u16, local: u64, place: HostPlace) {
+        let (key, token, aside) = (self.slots.get(slot).card.key, u32::from(slot), place.bytes());
+        turn.send(self.ways.link, Transfer { nvmq: self.index, token, aside, local, place, key, ..Transfer::WORDS });
     }
 
     /// A part of a PRP list, or the ranges of a Dataset Management command, stand in the list buffer.
@@ -471,22 +464,9 @@ impl Nvmq {
             return;
         }
         let plan = command.plan.expect("ranges lie in host memory");
-        let bytes = plan.bytes().0.min(nvme::spec::PAGE_BYTES);
-        let pieces = plan.resolve(Bytes(0), Bytes(bytes), &[]);
-        let transfer = Transfer {
-            lane: Lane::List,
-            nvmq: self.index,
-            first_sector: 0,
-            lpn: Lpn(0),
-            token: u32::from(slot),
-            aside: bytes as u32,
-            local: self.tables.list(self.index, slot) as u64,
-            host: [pieces.first.at, pieces.second.map_or(HostAddress(0), |piece| piece.at)],
-            bytes: [pieces.first.bytes.0 as u32, pieces.second.map_or(0, |piece| piece.bytes.0 as u32)],
-            key: command.card.key,
-        };
+        let place = entry::ranges_place(&plan);
         turn.spend(Work::StartDma);
-        turn.send(self.ways.link, transfer);
+        self.send_list(turn, slot, self.tables.list(self.index, slot) as u64, place);
     }
 
     /// The ranges are here: all are checked before the first is touched.

@@ -49,7 +49,7 @@ struct Counts {
 
 impl Counts {
     fn new(drive: &Drive, settings: &Settings) -> Self {
-        let unit_pages = settings.lock.unit.0 / drive.geometry().shape().page.0;
+        let unit_pages = (settings.lock.unit.0 / drive.geometry().shape().page.0).max(1);
         Counts {
             threads: Divisor::new(settings.parts.nvmq.into()),
             lock_threads: Divisor::new(settings.parts.ilock.into()),

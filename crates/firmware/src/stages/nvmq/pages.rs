@@ -9,7 +9,7 @@ use crate::policies::trans_of;
 use crate::{Mutation, Turn, Work};
 use nvme::spec::{Opcode, Status};
 use stage::LineId;
-use units::{Bytes, HostAddress, Lpn, SECTOR_BYTES};
+use units::{Bytes, Lpn, SECTOR_BYTES};
 
 /// How far a page is. It travels in the tag of what was asked for, so nothing is kept for it here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -354,15 +354,8 @@ impl Nvmq {
             Some((_, plan)) if phase == Phase::GatherPaired => plan,
             _ => command.plan.as_ref().expect("a command that moves data has a plan"),
         };
-        let listed = command.more().map_or(0, |more| more.listed);
-        let pieces = if listed == 0 {
-            plan.resolve(offset, bytes, &[])
-        } else {
-            let mut list = [0; crate::tables::LIST_WORDS];
-            let list = &mut list[..usize::from(listed)];
-            self.tables.lists.read(self.tables.list(self.index, slot), list);
-            plan.resolve(offset, bytes, list)
-        };
+        let list = self.tables.list(self.index, slot);
+        let pieces = plan.resolve(offset, bytes, |entry| self.tables.lists.get(list + entry));
         let transfer = Transfer {
             lane: if phase == Phase::Scatter { Lane::ToHost } else { Lane::FromHost },
             nvmq: self.index,
@@ -371,8 +364,7 @@ impl Nvmq {
             token: tag(slot, phase, page),
             aside,
             local: u64::from(frame),
-            host: [pieces.first.at, pieces.second.map_or(HostAddress(0), |piece| piece.at)],
-            bytes: [pieces.first.bytes.0 as u32, pieces.second.map_or(0, |piece| piece.bytes.0 as u32)],
+            place: HostPlace::of(pieces, list),
             key: command.card.key,
         };
         turn.send(self.ways.link, transfer);

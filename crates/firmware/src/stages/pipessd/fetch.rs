@@ -7,7 +7,7 @@ use super::pilot::{Leaves, Pilot};
 use crate::message::*;
 use crate::stages::entry;
 use crate::stages::request::{PageTask, Request};
-use crate::tables::{ENTRY_WORDS, Pipeline, Watcher};
+use crate::tables::{ENTRY_WORDS, Pipeline, Watcher, page_list_words};
 use crate::{Drive, Firmware, Note, PipelineStep, Settings, Tables, Turn, Work};
 use nvme::spec::{Fuse, Opcode, Status, Submission};
 use stage::{Accepts, Address, Stage};
@@ -242,11 +242,11 @@ impl Fetcher {
         if roadbook.dirty && !roadbook.hit {
             turn.note(Note::CacheEviction);
         }
-        if task.bytes[0] > 0 {
+        if task.place.bytes() > 0 {
             turn.spend(Work::StartDma);
-            self.pipeline.describe(turn, slot, task.host, task.bytes);
+            self.pipeline.describe(turn, slot, self.keep_list(slot, task.place));
         } else if matches!(task.operation, PageOperation::Collect | PageOperation::Deposit) {
-            self.pipeline.describe(turn, slot, [HostAddress(task.staged.into()), HostAddress(0)], [0; 2]);
+            self.pipeline.describe(turn, slot, HostPlace::at(HostAddress(task.staged.into()), 0));
         }
         if let Some(data) = task.paired {
             let key = self.commands[0].paired_key().expect("a task of a pair is a pair's");
@@ -259,6 +259,14 @@ impl Fetcher {
             ..self.blank(slot, task.lpn, Some(guided))
         };
         turn.send(self.ways.ftl, sub);
+    }
+
+    /// A place, with what names its pages where it stays until they have moved: the list of a command goes when all its pages are sent.
+    fn keep_list(&self, slot: u16, place: HostPlace) -> HostPlace {
+        let Some((first, words)) = place.listed() else { return place };
+        let kept = self.tables.page_list(slot, page_list_words(&self.drive));
+        (0..words).for_each(|at| self.tables.lists.set(kept + at, self.tables.lists.get(first + at)));
+        place.listed_at(kept)
     }
 
     /// Sends on a page that changed, or nothing where that left nothing to be brought to flash.

@@ -5,7 +5,7 @@
 use super::note_of;
 use crate::message::*;
 use crate::stages::entry;
-use crate::tables::{Line, Pieces, Pipeline, Retired, Watcher};
+use crate::tables::{Line, Pipeline, Retired, Watcher};
 use crate::{Drive, Firmware, PipelineStep, Tables, Turn, Work};
 use nvme::spec::Status;
 use stage::{Accepts, Address, Stage};
@@ -175,7 +175,7 @@ impl Poster {
 
     /// Where the sectors of a Copy's step are, or go, in what is kept. No other step of any Copy is in the pipeline.
     fn kept_at(&self, turn: &mut Turn<'_>, sub: &SubRequest) -> std::ops::Range<usize> {
-        let ([at, _], _) = self.pipeline.described(turn, sub.slot);
+        let at = self.pipeline.described(turn, sub.slot).first();
         let (at, sectors) = (at.0 as usize, usize::from(sub.sectors[1] - sub.sectors[0]));
         let words = self.drive.sector_words();
         at * words..(at + sectors) * words
@@ -187,7 +187,7 @@ impl Poster {
         self.transfer_from(turn, slot, lane, frame, data);
     }
 
-    fn transfer_from(&mut self, turn: &mut Turn<'_>, slot: u16, lane: Lane, frame: u32, (host, bytes): Pieces) {
+    fn transfer_from(&mut self, turn: &mut Turn<'_>, slot: u16, lane: Lane, frame: u32, place: HostPlace) {
         let sub = self.here(slot).sub;
         let transfer = Transfer {
             lane,
@@ -197,8 +197,7 @@ impl Poster {
             token: slot.into(),
             aside: 0,
             local: frame.into(),
-            host,
-            bytes,
+            place,
             key: sub.key,
         };
         turn.send(self.ways.link, transfer);

@@ -453,8 +453,7 @@ impl Worker {
             token: 0,
             aside: 0,
             local: frame.into(),
-            host: task.host,
-            bytes: task.bytes,
+            place: task.place,
             key: self.key(),
         };
         turn.send(self.ways.link, transfer);
@@ -474,10 +473,10 @@ impl Worker {
                 return;
             }
         }
-        if let (PageOperation::CompareAndWrite, Some((host, bytes))) = (task.operation, task.paired) {
+        if let (PageOperation::CompareAndWrite, Some(place)) = (task.operation, task.paired) {
             // The lock of the line is held over both.
             self.wrote = true;
-            self.task = Some(PageTask { operation: PageOperation::Write, host, bytes, paired: None, ..task });
+            self.task = Some(PageTask { operation: PageOperation::Write, place, paired: None, ..task });
             self.transfer(turn, Lane::FromHost, line as u32);
             return;
         }

@@ -297,7 +297,7 @@ impl Device {
             self.memory.read_words(run.at, &mut words);
             list.extend_from_slice(walk.as_mut().unwrap().take(&words).unwrap());
         }
-        let place = |at: u64| plan.resolve(Bytes(at), Bytes(512), &list).first.at;
+        let place = |at: u64| plan.resolve(Bytes(at), Bytes(512), |entry| list[entry]).first.at;
         (0..bytes).step_by(512).map(place).collect()
     }
 }
