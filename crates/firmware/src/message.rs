@@ -222,6 +222,8 @@ pub struct CacheRequest {
     pub lpn: Lpn,
     /// The frame lent with the request.
     pub frame: u32,
+    /// Of a read, how many pieces of the page are wanted; 0 is all of it.
+    pub pieces: u8,
     /// Who is told.
     pub requester: Requester,
 }
@@ -268,6 +270,8 @@ pub struct TransRequest {
     pub lpn: Lpn,
     /// The frame.
     pub frame: u32,
+    /// Of a read, how many pieces of the page are wanted; 0 is all of it.
+    pub pieces: u8,
     /// Who is told.
     pub requester: Requester,
 }
@@ -292,13 +296,15 @@ pub struct FlashRequest {
     pub ticket: u32,
     /// Whether it is a page whose program failed elsewhere.
     pub replaces: bool,
+    /// Of a read, how many pieces of the page ([`flash::PIECE`]) are wanted; 0 is all of it.
+    pub pieces: u8,
 }
 
 impl FlashRequest {
     /// No page: the answer comes when every page of earlier requests is programmed.
     pub(crate) fn fence(requester: Requester, owner: u8, ticket: u32) -> Self {
         let (operation, key) = (flash::Operation::Program, CommandKey::NONE);
-        FlashRequest { operation, ppn: NOWHERE, frame: 0, requester, owner, ticket, replaces: false, key }
+        FlashRequest { operation, ppn: NOWHERE, frame: 0, requester, owner, ticket, replaces: false, pieces: 0, key }
     }
 
     /// Whether it is a [`FlashRequest::fence`].

@@ -1,9 +1,12 @@
 //! What firmware asks of a channel: one transaction on one die, over one to four planes.
 
-use units::{DieId, Ppn};
+use units::{Bytes, DieId, Ppn};
 
 /// The most planes of a die that one transaction can address.
 pub const PLANES_MAX: usize = 4;
+
+/// What a long page is read in: as much as controllers correct, and move, at a time.
+pub const PIECE: Bytes = Bytes(4096);
 
 /// What the die does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,6 +44,8 @@ pub struct Transaction {
     pub tag: TransactionTag,
     /// How many of `slots` are used: 1 to [`PLANES_MAX`].
     pub slot_count: u8,
+    /// Of a read, how many pieces of [`PIECE`] move to the controller, over all pages; 0 where all of them do.
+    pub moved: u8,
     /// The pages.
     pub slots: [PageSlot; PLANES_MAX],
 }

@@ -162,7 +162,7 @@ impl Die {
             self.suspend_asked = false;
             return None;
         };
-        let end = now + around.lengths.bus(phase, around.pending[id].transaction.slot_count);
+        let end = now + around.lengths.of(phase, &around.pending[id].transaction);
         match phase {
             Phase::ReadCommand | Phase::EraseCommand | Phase::DataIn => self.begin_load(id, now, end, around),
             Phase::CacheTurn => self.begin_turn(id, now, end, around),

@@ -14,6 +14,7 @@
 //!   the most blocks written, and are used again.
 //!
 //! # What it leaves out
+//! - Errors of a part of a page: a read of some pieces of it ([`PIECE`]) fails where all of it would.
 //! - Errors that come and go: what [`FaultyMedia`] finds wrong with a page stays wrong until its block is erased.
 //! - Shifted pairing of pages: the pages of a word line follow each other ([`page_type`]).
 //! - Independent multi-plane operations (planes of one transaction start and end together) and copyback.
@@ -41,7 +42,7 @@ mod timers;
 mod timing;
 
 pub use channel::{Caught, Channel, Finished};
-pub use command::{Operation, PLANES_MAX, PageSlot, Transaction, TransactionTag};
+pub use command::{Operation, PIECE, PLANES_MAX, PageSlot, Transaction, TransactionTag};
 pub use contents::{Contents, Labels, Media};
 pub use ecc::{Bch, BchError, Uncorrectable};
 pub use faults::{

@@ -25,7 +25,8 @@ impl Oob {
     /// shows.
     pub(crate) fn check(self, ppn: Ppn) -> u32 {
         let place = Lba(u64::from(self.lpn.0) << 32 | u64::from(ppn.0));
-        (pattern(place, self.sequence | self.owner >> 32 << 48, self.owner as u32) >> 32) as u32
+        // One after the other: what two of them have changed cannot cancel out.
+        (pattern(Lba(pattern(place, self.sequence, 0)), self.owner, 1) >> 32) as u32
     }
 }
 

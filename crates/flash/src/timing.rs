@@ -1,5 +1,6 @@
 //! How long everything takes: the datasheet's numbers, checked, and the table of phase lengths made from them.
 
+use crate::command::PIECE;
 use crate::ledger::Phase;
 use crate::{CellKind, Geometry, Operation, PLANES_MAX, Transaction};
 use thiserror::Error;
@@ -202,6 +203,10 @@ fn operation(field: &'static str, span: Span) -> Result<(), TimingError> {
 #[derive(Clone, Debug)]
 pub(crate) struct Lengths {
     bus: [[Span; PLANES_MAX + 1]; Phase::ON_BUS],
+    /// By how many pieces of pages move to the controller, without the command: up to all of as many pages as there are planes.
+    moved: Box<[Span]>,
+    /// Pieces of a page.
+    pieces: u8,
     kind: CellKind,
     pages_per_block: Divisor,
     pub(crate) timing: Timing,
@@ -223,15 +228,39 @@ impl Lengths {
             set(Phase::Resume, cycle * u64::from(cycles.resume));
             set(Phase::Status, cycle * u64::from(cycles.status));
             set(Phase::DataIn, cycle * u64::from(cycles.program) * planes + data);
-            set(Phase::DataOut, cycle * u64::from(cycles.read_out) * planes + data);
+            set(Phase::DataOut, cycle * u64::from(cycles.read_out) * planes);
         }
+        let pieces = (geometry.shape().page.0 / PIECE.0).max(1);
+        // Each piece has its part of the out-of-band area.
+        let moved = (0..=PLANES_MAX as u64 * pieces).map(|count| timing.bus.beats((page * count).0.div_ceil(pieces)));
         let (kind, pages_per_block) = (geometry.shape().kind, Divisor::new(geometry.shape().pages_per_block));
-        Lengths { bus, kind, pages_per_block, timing: *timing }
+        Lengths { bus, moved: moved.collect(), pieces: pieces as u8, kind, pages_per_block, timing: *timing }
     }
 
-    /// How long a phase holds the bus.
+    /// How long a phase holds the bus, without data to the controller.
     pub(crate) fn bus(&self, phase: Phase, planes: u8) -> Span {
         self.bus[phase as usize][usize::from(planes)]
+    }
+
+    /// How long a phase of a transaction holds the bus.
+    #[inline]
+    pub(crate) fn of(&self, phase: Phase, transaction: &Transaction) -> Span {
+        let command = self.bus(phase, transaction.slot_count);
+        if phase != Phase::DataOut {
+            return command;
+        }
+        let all = transaction.slot_count * self.pieces;
+        command + self.moved[usize::from(if transaction.moved == 0 { all } else { transaction.moved })]
+    }
+
+    /// The shortest that data can take to the controller.
+    pub(crate) fn shortest_data_out(&self) -> Span {
+        self.bus(Phase::DataOut, 1) + self.moved[1]
+    }
+
+    /// Whether the pages of a transaction have as much as is to move.
+    pub(crate) fn can_move(&self, transaction: &Transaction) -> bool {
+        transaction.moved <= transaction.slot_count * self.pieces
     }
 
     /// How long the array works: as long as the slowest of the planes, which work together.

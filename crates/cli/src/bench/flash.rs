@@ -37,7 +37,10 @@ fn transactions(resolved: &Resolved, operation: Operation, depth: u32, count: u3
         let (block, page) = (random / dies % shape.blocks_per_plane, submitted % shape.pages_per_block);
         let mut slots = [PageSlot::default(); PLANES_MAX];
         slots[0].ppn = geometry.ppn(PageAddress { channel: ChannelId(0), die, plane: 0, block, page });
-        channel.submit(now, Transaction { operation, die, tag: TransactionTag(submitted), slot_count: 1, slots });
+        channel.submit(
+            now,
+            Transaction { operation, die, tag: TransactionTag(submitted), slot_count: 1, moved: 0, slots },
+        );
         submitted += 1;
     };
     (0..depth).for_each(|_| submit(&mut channel, now));

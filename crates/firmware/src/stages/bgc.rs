@@ -296,7 +296,8 @@ impl Bgc {
         self.tables.frames.label(frame, UNPROGRAMMED, 0, 0);
         let requester = Requester { group: Asker::Bgc, index: self.index, tag: Tag::Page(place).into() };
         let (operation, ticket, key) = (Operation::Read, NO_TICKET, CommandKey::NONE);
-        let request = FlashRequest { operation, ppn: from, frame, requester, owner: 0, ticket, replaces: false, key };
+        let request =
+            FlashRequest { operation, ppn: from, frame, requester, owner: 0, ticket, replaces: false, pieces: 0, key };
         turn.send(self.ways.fcmd[self.drive.channel_of(from) % self.ways.fcmd.len()], request);
     }
 
@@ -362,7 +363,7 @@ impl Bgc {
 
     fn ask_trans(&self, turn: &mut Turn<'_>, thread: u16, operation: TransOperation, lpn: Lpn, frame: u32, tag: Tag) {
         let requester = Requester { group: Asker::Bgc, index: self.index, tag: tag.into() };
-        let request = TransRequest { operation, lpn, frame, requester, key: CommandKey::NONE };
+        let request = TransRequest { operation, lpn, frame, pieces: 0, requester, key: CommandKey::NONE };
         turn.send(self.ways.trans[usize::from(thread)], request);
     }
 

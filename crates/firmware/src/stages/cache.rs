@@ -128,9 +128,9 @@ impl Cache {
     }
 
     fn ask(&self, turn: &mut Turn<'_>, operation: TransOperation, request: &CacheRequest) {
-        let CacheRequest { lpn, frame, requester, key, .. } = *request;
+        let CacheRequest { lpn, frame, pieces, requester, key, .. } = *request;
         let thread = trans_of(self.settings.split, lpn, self.settings.parts.trans);
-        turn.send(self.trans[usize::from(thread)], TransRequest { operation, lpn, frame, requester, key });
+        turn.send(self.trans[usize::from(thread)], TransRequest { operation, lpn, frame, pieces, requester, key });
     }
 
     fn answer(&self, turn: &mut Turn<'_>, request: &CacheRequest, frame: u32) {
@@ -302,7 +302,7 @@ impl Cache {
         let evicted = Some(lpn).filter(|_| !self.settings.has(Mutation::LoseEvicted));
         self.set_tag(turn, place, next, evicted);
         let requester = Requester { group: Asker::Cache, index: self.index, tag: place as u32 };
-        let eviction = CacheRequest { operation: CacheOperation::Write, lpn, frame, requester, key };
+        let eviction = CacheRequest { operation: CacheOperation::Write, lpn, frame, pieces: 0, requester, key };
         self.ask(turn, if void { TransOperation::Discard } else { TransOperation::Write }, &eviction);
     }
 

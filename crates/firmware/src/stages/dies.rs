@@ -274,6 +274,7 @@ impl DieLines {
         let requests = &mut self.requests[tag * PLANES_MAX..][..PLANES_MAX];
         requests[0] = first.request;
         let mut slots = [PageSlot::default(); PLANES_MAX];
+        let (mut wanted, mut all_of_it) = (first.request.pieces, first.request.pieces == 0);
         slots[0] = PageSlot { ppn: first.request.ppn, frame: first.request.frame };
         let (mut planes, mut count) = (1u32 << first.plane, 1);
         // A block is programmed in order: nothing of a plane may be taken past an earlier request of that plane.
@@ -294,6 +295,7 @@ impl DieLines {
                 }
                 slots[count] = PageSlot { ppn: other.request.ppn, frame: other.request.frame };
                 requests[count] = other.request;
+                (wanted, all_of_it) = (wanted + other.request.pieces, all_of_it || other.request.pieces == 0);
                 planes |= 1 << other.plane;
                 count += 1;
                 Pick::Take
@@ -306,7 +308,8 @@ impl DieLines {
         let tag = TransactionTag(tag as u32);
         let (channel, die) = self.per_channel.divide(die);
         let (channel, die) = (self.channels[channel as usize], DieId(die as u16));
-        let transaction = Transaction { operation, die, tag, slot_count: count as u8, slots };
+        let moved = if all_of_it { 0 } else { wanted };
+        let transaction = Transaction { operation, die, tag, slot_count: count as u8, moved, slots };
         turn.send(channel, ChannelRequest { transaction, key: first.request.key });
     }
 

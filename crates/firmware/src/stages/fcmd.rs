@@ -111,7 +111,7 @@ impl Fcmd {
             if media == Media::Failed && operation == Operation::Program {
                 let (lpn, _, _) = self.tables.frames.labelled(frame);
                 let operation = TransOperation::Replace(ppn);
-                let request = TransRequest { operation, lpn, frame, requester, key };
+                let request = TransRequest { operation, lpn, frame, pieces: 0, requester, key };
                 turn.send(self.ways.replacing[usize::from(owner)], request);
                 continue;
             }

@@ -34,6 +34,23 @@ fn single_transactions_take_their_exact_time_at_every_bus_rate() {
 }
 
 #[test]
+fn a_read_moves_as_many_pieces_of_a_long_page_as_are_wanted() {
+    let shape = Shape { page: Bytes(16_384), oob: Bytes(898), ..*geometry(CellKind::Mlc).shape() };
+    let timing = Timing { bus: MegaTransfers(700), oob_moved: Bytes(898), ..timing() };
+    let geometry = Geometry::new(shape).unwrap();
+    // A quarter of the out-of-band area is no whole number of bytes: what moves is rounded up, once.
+    for (planes, moved, bytes) in
+        [(1, 0, 17_282), (1, 1, 4_321), (1, 3, 12_962), (1, 4, 17_282), (4, 6, 25_923), (4, 0, 69_128)]
+    {
+        let mut channel = Channel::new(&geometry, &timing, ChannelId(0));
+        let read = Transaction { moved, ..transaction(Operation::Read, 0, planes, 0, 0, 0) };
+        let finished = drive_at_once(&mut channel, &[read]);
+        let command = 2 * 7 * CYCLE * u64::from(planes) + u64::from(planes - 1) * 500_000;
+        assert_eq!(latency(&finished, 0).picos(), command + 40 * MICRO + data(bytes, 700), "{moved} of {planes}");
+    }
+}
+
+#[test]
 fn tlc_has_three_page_types() {
     let geometry = geometry(CellKind::Tlc);
     let mut ends = Vec::new();

@@ -18,6 +18,7 @@ macro_rules! named {
 /// Flash arrays with their links.
 pub const DEVICES: &[Named] = named! {
     "mlc-1tb" "slc-512gb" "tlc-1.5tb" "mlc-4gb" "small" "pipessd-8ch" "pipessd-4ch" "pipessd-4ch-half" "pipessd-prototype"
+    "cosmosplus-mlc" "cosmosplus-slc"
 };
 
 /// Processors with their prices.

@@ -306,7 +306,7 @@ const REFUSALS: &[(&str, &str)] = &[
     (
         "[platform]\ndevice = \"mlc\"",
         "run.toml:2: platform.device is \"mlc\"; expected a file or one of mlc-1tb, slc-512gb, tlc-1.5tb, mlc-4gb, small, \
-         pipessd-8ch, pipessd-4ch, pipessd-4ch-half, pipessd-prototype",
+         pipessd-8ch, pipessd-4ch, pipessd-4ch-half, pipessd-prototype, cosmosplus-mlc, cosmosplus-slc",
     ),
     ("[device]\nchannels = 0", "run.toml:2: device.channels is 0; expected 1 to 256"),
     (

@@ -239,7 +239,7 @@ impl ChannelStage {
         }
         let decoded = match slot_count {
             0 => Decoded::Done(transaction.tag),
-            _ => Decoded::Retry(Transaction { slot_count, slots: again, ..*transaction }),
+            _ => Decoded::Retry(Transaction { slot_count, moved: 0, slots: again, ..*transaction }),
         };
         if decoding == Span::ZERO || !self.timed {
             self.on_decoded(turn, decoded);

@@ -49,10 +49,16 @@ impl Stage<Firmware> for PowerStage {
         self.left = Some(self.caches.len() as u32 + self.fences);
         let (requester, key) = (Requester { group: Asker::Power, index: 0, tag: 0 }, CommandKey::NONE);
         for (thread, &trans) in (0..).map(Lpn).zip(&self.trans) {
-            turn.send(trans, TransRequest { operation: TransOperation::Fence, lpn: thread, frame: 0, requester, key });
+            turn.send(
+                trans,
+                TransRequest { operation: TransOperation::Fence, lpn: thread, frame: 0, pieces: 0, requester, key },
+            );
         }
         for (thread, &cache) in (0..).map(Lpn).zip(&self.caches) {
-            turn.send(cache, CacheRequest { operation: CacheOperation::Flush, lpn: thread, frame: 0, requester, key });
+            turn.send(
+                cache,
+                CacheRequest { operation: CacheOperation::Flush, lpn: thread, frame: 0, pieces: 0, requester, key },
+            );
         }
     }
 

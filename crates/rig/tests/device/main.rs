@@ -10,6 +10,7 @@ mod many_queues;
 mod mapping;
 mod media;
 mod optimisations;
+mod pages;
 mod pipeline;
 mod power;
 mod protection;

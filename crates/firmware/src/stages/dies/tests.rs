@@ -51,7 +51,12 @@ impl Rig {
     }
 
     /// Asks for a page of a group, whose blocks are one of each plane.
-    fn ask(&mut self, at: u64, operation: Operation, [group, plane, page]: [u32; 3]) {
+    fn ask(&mut self, at: u64, operation: Operation, place: [u32; 3]) {
+        self.want(at, operation, place, 0);
+    }
+
+    /// The same, of so many pieces of it.
+    fn want(&mut self, at: u64, operation: Operation, [group, plane, page]: [u32; 3], pieces: u8) {
         let request = FlashRequest {
             key: CommandKey::NONE,
             operation,
@@ -61,6 +66,7 @@ impl Rig {
             owner: 0,
             ticket: NO_TICKET,
             replaces: false,
+            pieces,
         };
         self.act(at, |dies, turn| dies.submit(turn, &request));
     }
@@ -70,15 +76,18 @@ impl Rig {
         let mut order = Vec::new();
         while let Some(ChannelRequest { transaction, .. }) = self.asked.pop_front() {
             order.push((transaction.operation, transaction.pages().iter().map(|slot| slot.ppn.0 / PAGES).collect()));
-            let media = [Media::Good; PLANES_MAX];
-            let done = ChannelDone { key: CommandKey::NONE, channel: 0, tag: transaction.tag, media };
             at += 100;
-            self.act(at, |dies, turn| {
-                let finished = dies.finish(turn, &done);
-                dies.go_on(turn, &finished);
-            });
+            self.finish(at, transaction.tag);
         }
         order
+    }
+
+    fn finish(&mut self, at: u64, tag: TransactionTag) {
+        let done = ChannelDone { key: CommandKey::NONE, channel: 0, tag, media: [Media::Good; PLANES_MAX] };
+        self.act(at, |dies, turn| {
+            let finished = dies.finish(turn, &done);
+            dies.go_on(turn, &finished);
+        });
     }
 }
 
@@ -99,6 +108,21 @@ fn an_erase_passes_no_older_read_of_what_it_erases() {
     let at = |wanted: Operation| order.iter().position(|(done, blocks)| *done == wanted && erases(blocks));
     let (read, erase) = (at(Operation::Read).expect("a read"), at(Operation::Erase).expect("an erase"));
     assert!(read < erase, "{order:?}");
+}
+
+/// What reads of several planes want of their pages moves together; all of it where one of them wants all of its page.
+#[test]
+fn a_transaction_moves_what_its_reads_want() {
+    for (wanted, moved) in [([1, 3], 4), ([2, 0], 0)] {
+        let mut rig = Rig::new();
+        rig.ask(1, Operation::Read, [3, 0, 1]);
+        (0..).zip(wanted).for_each(|(plane, pieces)| rig.want(2, Operation::Read, [2, plane, 0], pieces));
+        let alone = rig.asked.pop_front().expect("the die was free").transaction;
+        assert!(rig.asked.is_empty(), "the die is at work");
+        rig.finish(100, alone.tag);
+        let both = rig.asked[0].transaction;
+        assert_eq!([alone, both].map(|read| (read.slot_count, read.moved)), [(1, 0), (2, moved)]);
+    }
 }
 
 /// The blocks of a group are erased together.

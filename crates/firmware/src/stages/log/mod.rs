@@ -251,7 +251,8 @@ impl Log {
 
     fn ask_trans(&self, turn: &mut Turn<'_>, writer: u16, operation: TransOperation, frame: u32, tag: u32) {
         let requester = Requester { group: Asker::Log, index: 0, tag };
-        let request = TransRequest { operation, lpn: Lpn(writer.into()), frame, requester, key: CommandKey::NONE };
+        let request =
+            TransRequest { operation, lpn: Lpn(writer.into()), frame, pieces: 0, requester, key: CommandKey::NONE };
         turn.send(self.ways.trans[usize::from(writer)], request);
     }
 
@@ -327,7 +328,7 @@ impl Log {
         let thread = self.drive.channel_of(ppn) % self.ways.fcmd.len();
         let requester = Requester { group: Asker::Log, index: 0, tag };
         let (owner, ticket, replaces, key) = (0, NO_TICKET, false, CommandKey::NONE);
-        let request = FlashRequest { operation, ppn, frame, requester, owner, ticket, replaces, key };
+        let request = FlashRequest { operation, ppn, frame, requester, owner, ticket, replaces, pieces: 0, key };
         turn.send(self.ways.fcmd[thread], request);
     }
 

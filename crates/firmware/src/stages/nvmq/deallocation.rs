@@ -10,7 +10,7 @@
 
 use super::Nvmq;
 use super::intake::ordered_sectors;
-use super::pages::Phase;
+use super::phase::Phase;
 use crate::message::*;
 use crate::policies::trans_of;
 use crate::tables::{ENTRY_WORDS, Frames};
@@ -125,7 +125,7 @@ impl Nvmq {
             self.tables.frames.label_tombstone(frame, (lpn, to - from), 0, 0);
             let requester = self.requester(slot, Phase::Bury, from - first);
             let operation = TransOperation::Bury;
-            turn.send(self.ways.trans[thread], TransRequest { operation, lpn, frame, requester, key });
+            turn.send(self.ways.trans[thread], TransRequest { operation, lpn, frame, pieces: 0, requester, key });
         }
         true
     }

@@ -9,6 +9,7 @@ mod command;
 mod deallocation;
 mod intake;
 mod pages;
+mod phase;
 mod ranges;
 
 use crate::message::*;

@@ -3,6 +3,7 @@
 use super::Nvmq;
 use super::command::Command;
 use super::intake::set_range;
+use super::phase::{Phase, tag, untag};
 use super::ranges::{Left, Member};
 use crate::message::*;
 use crate::policies::trans_of;
@@ -11,62 +12,8 @@ use nvme::spec::{Opcode, Status};
 use stage::LineId;
 use units::{Bytes, Lpn, SECTOR_BYTES};
 
-/// How far a page is. It travels in the tag of what was asked for, so nothing is kept for it here.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
-    /// The page is read, to go to the host.
-    Read,
-    /// The page is read, because the host writes only a part of it.
-    Fill,
-    /// The host's sectors move into the frame.
-    Gather,
-    /// The frame is stored.
-    Store,
-    /// The page is unmapped.
-    Discard,
-    /// The pages of a tombstone are.
-    Bury,
-    /// The page is read, to be compared.
-    CompareRead,
-    /// The host's sectors move into a second frame, to be compared.
-    CompareGather,
-    /// The page is read and goes nowhere.
-    Verify,
-    /// The page is read, and sectors of it are kept for the next step of a Copy.
-    Collect,
-    /// What a Write writes behind its Compare moves into the frame.
-    GatherPaired,
-    /// The frame moves to the host.
-    Scatter,
-    /// A CACHE thread is flushing.
-    Flush,
-}
-
-const PHASES: [Phase; 13] = [
-    Phase::Read,
-    Phase::Fill,
-    Phase::Gather,
-    Phase::Store,
-    Phase::Discard,
-    Phase::Bury,
-    Phase::CompareRead,
-    Phase::CompareGather,
-    Phase::Verify,
-    Phase::Collect,
-    Phase::GatherPaired,
-    Phase::Scatter,
-    Phase::Flush,
-];
-
-/// Slot, phase and page in one word: 13, 4 and 15 bits.
-fn tag(slot: u16, phase: Phase, page: u32) -> u32 {
-    debug_assert!(slot < 1 << 13 && page < 1 << 15);
-    u32::from(slot) << 19 | (phase as u32) << 15 | page
-}
-
-fn untag(tag: u32) -> (u16, Phase, u32) {
-    ((tag >> 19) as u16, PHASES[(tag >> 15 & 15) as usize], tag & 0x7fff)
-}
+/// Sectors of a piece of a page.
+const PIECE_SECTORS: u32 = (flash::PIECE.0 / SECTOR_BYTES) as u32;
 
 impl Nvmq {
     /// Asks for the locks of a command's segments.
@@ -323,7 +270,8 @@ impl Nvmq {
         // The thread of an entry is its number modulo the threads (DeepFlash §4.3).
         let entry = self.tables.cache_entry(lpn);
         let thread = entry % self.ways.caches.len();
-        turn.send(self.ways.caches[thread], CacheRequest { operation, lpn, frame, requester, key });
+        let pieces = self.pieces(slot, requester);
+        turn.send(self.ways.caches[thread], CacheRequest { operation, lpn, frame, pieces, requester, key });
     }
 
     pub(super) fn ask_trans(
@@ -338,7 +286,18 @@ impl Nvmq {
         turn.spend(Work::FoldAddress);
         let key = self.slots.get(slot).card.key;
         let thread = trans_of(self.common.settings.split, lpn, self.common.settings.parts.trans);
-        turn.send(self.ways.trans[usize::from(thread)], TransRequest { operation, lpn, frame, requester, key });
+        let pieces = self.pieces(slot, requester);
+        turn.send(self.ways.trans[usize::from(thread)], TransRequest { operation, lpn, frame, pieces, requester, key });
+    }
+
+    /// How many pieces of a page are wanted that is read for sectors of it; 0 is all of it.
+    fn pieces(&self, slot: u16, requester: Requester) -> u8 {
+        let (_, phase, page) = untag(requester.tag);
+        if !matches!(phase, Phase::Read | Phase::CompareRead | Phase::Verify | Phase::Collect) {
+            return 0;
+        }
+        let (from, to) = self.sectors_of(self.slots.get(slot), page);
+        ((to - 1) / PIECE_SECTORS - from / PIECE_SECTORS + 1) as u8
     }
 
     /// Moves a page's sectors between frame and host.
@@ -573,7 +532,8 @@ impl Nvmq {
         }
         self.slots.get_mut(slot).under_way = self.ways.caches.len() as u16;
         for (region, &cache) in (0..).map(Lpn).zip(&self.ways.caches) {
-            let request = CacheRequest { operation: CacheOperation::Flush, lpn: region, frame: 0, requester, key };
+            let operation = CacheOperation::Flush;
+            let request = CacheRequest { operation, lpn: region, frame: 0, pieces: 0, requester, key };
             turn.send(cache, request);
         }
     }

@@ -186,7 +186,17 @@ impl Fil {
         let requester = Requester { group: Asker::Fil, index: 0, tag };
         self.dies.submit(
             turn,
-            &FlashRequest { operation, ppn, frame, requester, owner: 0, ticket: NO_TICKET, replaces: false, key },
+            &FlashRequest {
+                operation,
+                ppn,
+                frame,
+                requester,
+                owner: 0,
+                ticket: NO_TICKET,
+                replaces: false,
+                pieces: 0,
+                key,
+            },
         );
     }
 

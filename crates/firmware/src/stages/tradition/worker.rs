@@ -520,6 +520,7 @@ impl Worker {
                 owner: 0,
                 ticket: NO_TICKET,
                 replaces: false,
+                pieces: 0,
                 key: self.key(),
             },
         );

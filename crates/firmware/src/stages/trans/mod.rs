@@ -488,10 +488,10 @@ impl Trans {
         request: &TransRequest,
         replaces: bool,
     ) {
-        let TransRequest { frame, requester, key, .. } = *request;
+        let TransRequest { frame, pieces, requester, key, .. } = *request;
         let thread = self.drive.channel_of(ppn) % self.fcmd.len();
         let (owner, ticket) = (self.index, self.ticket(thread));
-        let request = FlashRequest { operation, ppn, frame, requester, owner, ticket, replaces, key };
+        let request = FlashRequest { operation, ppn, frame, requester, owner, ticket, replaces, pieces, key };
         turn.send(self.fcmd[thread], request);
     }
 

@@ -1,0 +1,44 @@
+//! Pages of flash that are longer than those of the host's memory, or shorter.
+
+use crate::small::{Small, mixed};
+use firmware::architecture::ARCHITECTURES;
+use host::{Pace, Phase};
+use rig::{Fill, Layout, run_on_threads};
+use units::{Bytes, Span};
+use workload::{Parameters, Pattern, Recipe};
+
+/// Read, written, compared and deallocated at any border of sectors, in both worlds.
+#[test]
+fn every_architecture_answers_rightly_whatever_its_pages() {
+    for &architecture in ARCHITECTURES {
+        for page in [Bytes(512), Bytes::kib(2), Bytes::kib(8), Bytes::kib(16)] {
+            let small = Small { architecture, page, ..Small::default() };
+            let what = format!("{}, pages of {page}", architecture.name());
+            let phases = || vec![mixed("mixed", 1, small.sectors(), 4_000)];
+            let mut session = small.session(phases());
+            let summary = session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{what}: {error}"));
+            session.check_invariants().unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert!(summary.data.expect("it was checked").checked > 2_000, "{what}");
+            let layout = Layout { threads: 2, pin: false };
+            run_on_threads(&small.device(), "small", 1, phases(), layout, Span::from_secs(60))
+                .unwrap_or_else(|error| panic!("{what}, on threads: {error}"));
+        }
+    }
+}
+
+/// A controller moves what it was asked for, in pieces of 4 KiB: random reads of a piece hold the bus for as long as such pages do.
+#[test]
+fn reads_of_a_piece_of_a_page_move_that_piece() {
+    let busy = |page: Bytes, bytes: u64| {
+        let small = Small { page, fill: Fill::Sequential, ..Small::default() };
+        let recipe = Recipe::fixed("reads", Pattern::Random, 1.0, bytes);
+        let source = recipe.source(&Parameters::new(small.sectors(), 1)).expect("a drawable workload");
+        let phase = Phase { ios: Some(2_000), ..Phase::new("reads", Box::new(source), Pace::Closed) };
+        let summary = small.session(vec![phase]).next_phase().expect("one phase").expect("it answers");
+        let channels = summary.flash.expect("it has flash").channel_utilisation;
+        channels.iter().sum::<f64>() * summary.simulated_ns as f64 / 2_000.0
+    };
+    let [short, piece, whole] = [(4, 4), (16, 4), (16, 16)].map(|(page, kib)| busy(Bytes::kib(page), kib << 10));
+    assert!((piece / short - 1.0).abs() < 0.02, "{piece} ns, {short} with pages of 4 KiB");
+    assert!((3.5..4.1).contains(&(whole / piece)), "{whole} ns for all of a page, {piece} for a piece");
+}
