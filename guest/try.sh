@@ -1,7 +1,7 @@
 #!/bin/bash
 # try.sh --quick|--long tcp|secured|vfio-user|sent [FLASHLOOM [DIR]]: serves a drive and has a Linux host in QEMU use it. Every step is
 # a line; the exit code says whether all went well. DIR (target/guest) is what setup.sh made. `secured` is tcp under TLS, `sent` is
-# vfio-user with doorbells as messages.
+# vfio-user with doorbells as messages. What FLASHLOOM_FLAGS says is given to `serve` as well.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 case ${1:-} in --quick) depth=2 limit=500 ;; --long) depth=16 limit=1500 ;; *) sed -n 2,4p "$0"; exit 2 ;; esac
@@ -27,7 +27,8 @@ case $transport in
     *) sed -n 2,4p "$0"; exit 2 ;;
 esac
 : >"$work/served"
-"$flashloom" serve $door --metrics 127.0.0.1:0 --nqn $name --timing off --queues 4 --set device.tags=true >"$work/served" 2>&1 &
+"$flashloom" serve $door --metrics 127.0.0.1:0 --nqn $name --timing off --queues 4 --set device.tags=true \
+    ${FLASHLOOM_FLAGS:-} >"$work/served" 2>&1 &
 server=$!
 for _ in $(seq 600); do grep -q '^listening' "$work/served" && break; sleep 0.1; done
 address=$(awk '/^listening/{print $2}' "$work/served")

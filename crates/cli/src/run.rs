@@ -255,10 +255,14 @@ impl Measurement<'_> {
 
     /// What is about to be run, in words.
     fn introduction(&self) -> String {
-        let Resolved { architecture, device, processor, cores, .. } = self.resolved;
+        let Resolved { architecture, device, processor, .. } = self.resolved;
         let threads = of(self.device.settings.threads.total().into(), "firmware thread");
         let on = match self.resolved.world {
-            World::Sim => format!("{} of {}, {threads}", of((*cores).into(), "modelled core"), processor.name),
+            World::Sim => {
+                // What a few threads are dealt to may be fewer than there are.
+                let cores = of(self.device.placement.cores().into(), "modelled core");
+                format!("{cores} of {}, {threads}", processor.name)
+            }
             World::Threads { threads: real, .. } => format!("{} of this machine, {threads}", of(real.into(), "thread")),
         };
         let used = match self.resolved.precondition {

@@ -71,6 +71,11 @@ impl Placement {
         let (_, cores) = self.cores.iter().find(|(name, _)| *name == group).expect("every group is placed");
         cores[usize::from(index)]
     }
+
+    /// Cores from the first to the last that a thread is on.
+    pub fn cores(&self) -> u16 {
+        self.cores.iter().flat_map(|(_, cores)| cores).map(|core| core.0 + 1).max().unwrap_or(0)
+    }
 }
 
 /// What the rig installs, and where that can send.

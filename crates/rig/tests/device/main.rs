@@ -14,6 +14,7 @@ mod pages;
 mod pipeline;
 mod power;
 mod protection;
+mod queueing;
 mod reclaim;
 mod rings;
 mod swarm;

@@ -291,7 +291,11 @@ impl Nvmq {
     }
 
     /// How many pieces of a page are wanted that is read for sectors of it; 0 is all of it.
+    #[inline]
     fn pieces(&self, slot: u16, requester: Requester) -> u8 {
+        if self.common.drive.sectors_per_page() <= PIECE_SECTORS {
+            return 0;
+        }
         let (_, phase, page) = untag(requester.tag);
         if !matches!(phase, Phase::Read | Phase::CompareRead | Phase::Verify | Phase::Collect) {
             return 0;

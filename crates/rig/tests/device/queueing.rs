@@ -1,0 +1,183 @@
+//! Flash under load, beside a queueing model that shares no line with it.
+
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rig::config::Layers;
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+/// An array, the length of its pages and of the reads, and how many of them are outstanding.
+struct Case {
+    channels: usize,
+    dies: usize,
+    page: u64,
+    read: u64,
+    depth: u64,
+}
+
+const BUS_MT: u64 = 400;
+const COMMAND_NS: u64 = 175;
+const SENSE_NS: u64 = 53_000;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    Arrives,
+    CommandOut(usize),
+    Sensed(usize),
+    DataOut(usize),
+}
+
+/// A closed network: each request goes to a die at random, stands in its line, and comes back after `outside` for the next. A die is
+/// its request's until the data are out. The bus of a channel is granted to commands first, then to data, first come, first served; the
+/// command that follows data out comes when the bus has been granted anew.
+struct Network {
+    data_ns: u64,
+    dies: usize,
+    now: u64,
+    events: BinaryHeap<Reverse<(u64, u64, Event)>>,
+    count: u64,
+    lines: Vec<u64>,
+    at_work: Vec<bool>,
+    commands: Vec<VecDeque<usize>>,
+    data: Vec<VecDeque<usize>>,
+    held: Vec<bool>,
+}
+
+impl Network {
+    fn push(&mut self, after: u64, event: Event) {
+        self.count += 1;
+        self.events.push(Reverse((self.now + after, self.count, event)));
+    }
+
+    fn start(&mut self, die: usize) {
+        if !self.at_work[die] && self.lines[die] > 0 {
+            self.lines[die] -= 1;
+            self.at_work[die] = true;
+            self.commands[die / self.dies].push_back(die);
+            self.grant(die / self.dies);
+        }
+    }
+
+    fn grant(&mut self, channel: usize) {
+        if self.held[channel] {
+            return;
+        }
+        if let Some(die) = self.commands[channel].pop_front() {
+            self.held[channel] = true;
+            self.push(COMMAND_NS, Event::CommandOut(die));
+        } else if let Some(die) = self.data[channel].pop_front() {
+            self.held[channel] = true;
+            self.push(COMMAND_NS + self.data_ns, Event::DataOut(die));
+        }
+    }
+
+    /// Reads a second.
+    fn rate(case: &Case, outside: u64, reads: u64) -> f64 {
+        let Case { channels, dies, read, depth, .. } = *case;
+        let all = channels * dies;
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
+        let mut network = Network {
+            data_ns: read * 1000 / BUS_MT,
+            dies,
+            now: 0,
+            events: BinaryHeap::new(),
+            count: 0,
+            lines: vec![0; all],
+            at_work: vec![false; all],
+            commands: vec![VecDeque::new(); channels],
+            data: vec![VecDeque::new(); channels],
+            held: vec![false; channels],
+        };
+        (0..depth).for_each(|_| network.push(0, Event::Arrives));
+        let mut done = 0;
+        while done < reads {
+            let Reverse((at, _, event)) = network.events.pop().expect("as many are outstanding as there were");
+            network.now = at;
+            match event {
+                Event::Arrives => {
+                    let die = random.random_range(0..all);
+                    network.lines[die] += 1;
+                    network.start(die);
+                }
+                Event::CommandOut(die) => {
+                    network.held[die / dies] = false;
+                    network.push(SENSE_NS, Event::Sensed(die));
+                    network.grant(die / dies);
+                }
+                Event::Sensed(die) => {
+                    network.data[die / dies].push_back(die);
+                    network.grant(die / dies);
+                }
+                Event::DataOut(die) => {
+                    done += 1;
+                    (network.held[die / dies], network.at_work[die]) = (false, false);
+                    network.grant(die / dies);
+                    network.start(die);
+                    network.push(outside, Event::Arrives);
+                }
+            }
+        }
+        done as f64 * 1e9 / network.now as f64
+    }
+}
+
+/// What a drive whose firmware takes no time delivers, and how long a read is not at flash.
+fn measured(case: &Case, reads: u64) -> (f64, u64) {
+    let Case { channels, dies, page, read, depth } = case;
+    let mut layers = Layers::new();
+    for (flag, value) in [
+        ("--device", "small".to_owned()),
+        ("--processor", "timeless".to_owned()),
+        ("--workload", "randread".to_owned()),
+        ("--block-size", read.to_string()),
+        ("--queues", "1".to_owned()),
+        ("--depth", depth.to_string()),
+        ("--ios", reads.to_string()),
+        ("--payload", "none".to_owned()),
+    ] {
+        layers = layers.flag(flag, &value).expect("a flag of the command line");
+    }
+    for set in [
+        format!("device.channels={channels}"),
+        format!("device.dies_per_package={dies}"),
+        "device.planes_per_die=1".to_owned(),
+        "device.blocks_per_plane=128".to_owned(),
+        format!("device.page_bytes={page}"),
+        "device.oob_bytes=896".to_owned(),
+        "device.timing.oob_moved_bytes=0".to_owned(),
+        "host.entries=256".to_owned(),
+        "workload.warm_up_ios=0".to_owned(),
+        "threads.fcmd=1".to_owned(),
+        "threads.trans=1".to_owned(),
+    ] {
+        layers = layers.set(&set).expect("a key");
+    }
+    let resolved = layers.resolve().expect("a configuration");
+    let mut session = resolved.session(&resolved.plan(), resolved.phases(), 0).expect("it can be built");
+    let summary = session.next_phase().expect("one phase").expect("it answers");
+    let all = summary.read.latency.expect("it read").mean;
+    let flash = summary.breakdown.get("flash").expect("it was there");
+    (summary.iops, (all - flash) as u64)
+}
+
+/// Dies in lines behind a bus are a network of queues: its laws give what an array can deliver at any load, whatever simulates it.
+#[test]
+fn an_array_delivers_what_a_network_of_queues_does() {
+    let case = |channels, dies, [page, read]: [u64; 2], depth| Case { channels, dies, page, read, depth };
+    for case in [
+        case(8, 1, [4096, 4096], 32),
+        case(4, 2, [4096, 4096], 32),
+        case(4, 8, [4096, 4096], 128),
+        case(4, 8, [16_384, 4096], 64),
+        case(4, 8, [16_384, 16_384], 16),
+        case(4, 8, [16_384, 16_384], 128),
+    ] {
+        let (rate, outside) = measured(&case, 40_000);
+        let law = Network::rate(&case, outside, 40_000);
+        let Case { channels, dies, page, read, depth } = case;
+        assert!(
+            (rate / law - 1.0).abs() < 0.01,
+            "{channels} x {dies} dies, {read} of {page} bytes, {depth}: {rate}, {law}"
+        );
+    }
+}
