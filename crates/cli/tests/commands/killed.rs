@@ -321,8 +321,11 @@ struct Tally {
 /// The threads of the evaluation: more that can be in the midst of something than a served drive has by itself.
 const MANY: &str = "nvmq=18,ilock=6,cache=8,trans=6,fcmd=8";
 
-fn rounds(architecture: &str, count: u64, seed: u64, tally: &mut Tally) -> (u64, u64) {
-    let name = format!("flashloom-killed-{architecture}-{}.media", std::process::id());
+/// Flags of a drive whose flash has pages of 16 KiB.
+const LONG_PAGES: &[&str] = &["--set", "device.page_bytes=16k", "--set", "device.oob_bytes=896"];
+
+fn rounds((architecture, more): (&str, &[&str]), count: u64, seed: u64, tally: &mut Tally) -> (u64, u64) {
+    let name = format!("flashloom-killed-{architecture}-{seed}-{}.media", std::process::id());
     let file = Scratch(std::env::temp_dir().join(name));
     let mut promises = Promises::new(seed);
     for round in 0..count {
@@ -333,6 +336,7 @@ fn rounds(architecture: &str, count: u64, seed: u64, tally: &mut Tally) -> (u64,
         let life = Duration::from_micros(draw.random_range(0..150_000));
         let through_set = format!("cache.write_through={through}");
         let mut flags = vec!["--architecture", architecture, "--set", &through_set, "--set", "cache.size_bytes=1MiB"];
+        flags.extend(more);
         if architecture == "deepflash" {
             flags.extend(["--threads", MANY]);
         }
@@ -378,12 +382,15 @@ impl Drop for Scratch {
 #[expect(clippy::print_stdout, reason = "what many rounds came to is for who asked for them")]
 fn a_drive_that_is_killed_and_served_again_has_what_it_promised() {
     let each = std::env::var("FLASHLOOM_ROUNDS").ok().and_then(|rounds| rounds.parse::<u64>().ok());
-    let architectures = ["deepflash", "naive", "pipessd", "tradition"];
-    for (architecture, seed) in architectures.into_iter().zip(1..) {
+    let plain = ["deepflash", "naive", "pipessd", "tradition"].map(|architecture| (architecture, &[][..]));
+    let drives = [plain.to_vec(), vec![("deepflash", LONG_PAGES), ("pipessd", LONG_PAGES)]].concat();
+    let count = each.map_or(2, |all| all.div_ceil(drives.len() as u64));
+    for (drive, seed) in drives.into_iter().zip(1..) {
         let mut tally = Tally::default();
-        let count = each.map_or(2, |all| all.div_ceil(architectures.len() as u64));
-        let (answers, judged) = rounds(architecture, count, seed, &mut tally);
-        println!("{architecture}: {tally:?}, {answers} commands answered, {judged} pages judged");
+        let (answers, judged) = rounds(drive, count, seed, &mut tally);
+        let pages = if drive.1.is_empty() { "4 KiB" } else { "16 KiB" };
+        let architecture = drive.0;
+        println!("{architecture}, pages of {pages}: {tally:?}, {answers} commands answered, {judged} pages judged");
         assert!(answers > 0 && tally.from_checkpoint + tally.from_every_page == count - 1, "{tally:?}");
     }
 }
