@@ -217,7 +217,9 @@ fn limits(resolved: &Resolved) -> Vec<Limit> {
     let shape = device.geometry.shape();
     let pages_each = (4096.0 / shape.page.0 as f64).max(1.0);
     let (channels, dies) = (f64::from(shape.channels), f64::from(device.geometry.die_count()));
-    let moved = timing.bus.beats(shape.page.0 + timing.oob_moved.0);
+    let page = shape.page.0 + timing.oob_moved.0;
+    let wanted = if resolved.architecture.reads_pieces() { flash::PIECE.0.min(shape.page.0) } else { shape.page.0 };
+    let read = timing.bus.beats((page * wanted).div_ceil(shape.page.0));
     let cycles = |count: u32| timing.cycle * u64::from(count);
     let types: &[usize] = match shape.kind {
         CellKind::Slc => &[0],
@@ -226,8 +228,8 @@ fn limits(resolved: &Resolved) -> Vec<Limit> {
     };
     let mean = |times: &[Span; 3]| types.iter().map(|&kind| times[kind].secs_f64()).sum::<f64>() / types.len() as f64;
     let planes = f64::from(shape.planes_per_die);
-    let read_bus = moved + cycles(timing.cycles.read + timing.cycles.status + timing.cycles.read_out);
-    let program_bus = moved + cycles(timing.cycles.program + timing.cycles.status);
+    let read_bus = read + cycles(timing.cycles.read + timing.cycles.read_out);
+    let program_bus = timing.bus.beats(page) + cycles(timing.cycles.program + timing.cycles.status);
     let link = 1.0 / device.link.transfer_time(Bytes(4096)).secs_f64();
     let limit = |operation, resource: &str, iops: f64| Limit { operation, resource: resource.into(), iops };
     vec![

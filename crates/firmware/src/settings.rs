@@ -83,9 +83,14 @@ pub struct LockSettings {
 }
 
 impl LockSettings {
+    /// What ranges are rounded to where pages are so long.
+    pub(crate) fn unit_of(&self, page: Bytes) -> Bytes {
+        self.unit.max(page)
+    }
+
     fn check(&self) -> Result<(), SettingsError> {
         if !self.unit.0.is_power_of_two() || self.unit.0 < SECTOR_BYTES || self.unit > LOCK_REGION {
-            return refuse("lock.unit_bytes", self.unit.0.to_string(), "a power of two from 512 to 1 MiB");
+            return refuse("lock.unit_bytes", self.unit.0.to_string(), "a power of two from 512 B to 1 MiB");
         }
         if self.forwarding_lead == 0 {
             return refuse("lock.forwarding_lead", "0".into(), "1 to 65535");
@@ -184,6 +189,8 @@ pub struct FlashSettings {
     pub suspend: bool,
     /// Whether a second transaction is sent to a busy die, to use its cache register.
     pub cache_commands: bool,
+    /// Whether a channel is given the next transaction of a die before the last is over, so that nobody has to be asked for it.
+    pub ahead: bool,
 }
 
 /// All of them.

@@ -62,7 +62,7 @@ pub struct Caught {
 /// let mut slots = [PageSlot::default(); PLANES_MAX];
 /// slots[0].ppn = Ppn(5);
 /// let (operation, die, tag) = (Operation::Read, DieId(0), TransactionTag(1));
-/// channel.submit(Time::ZERO, Transaction { operation, die, tag, slot_count: 1, moved: 0, slots });
+/// channel.submit(Time::ZERO, Transaction { operation, die, tag, slot_count: 1, pieces: [0; PLANES_MAX], slots });
 /// let mut finished = Vec::new();
 /// while let Some(due) = channel.next_event() {
 ///     channel.poll(due, &mut finished);
@@ -95,7 +95,7 @@ const NO_CHANGE: Transaction = Transaction {
     die: DieId(0),
     tag: TransactionTag(0),
     slot_count: 0,
-    moved: 0,
+    pieces: [0; PLANES_MAX],
     slots: [PageSlot { ppn: Ppn(0), frame: 0 }; PLANES_MAX],
 };
 
@@ -245,7 +245,7 @@ impl Channel {
         let planes = self.geometry.shape().planes_per_die;
         assert!(transaction.die.index() < self.dies.len(), "{} is not on {}", transaction.die, self.id);
         assert!((1..=planes).contains(&u32::from(transaction.slot_count)), "{} slots", transaction.slot_count);
-        assert!(self.lengths.can_move(transaction), "{} pieces", transaction.moved);
+        assert!(self.lengths.can_move(transaction), "a page has not so many pieces");
         if cfg!(debug_assertions) {
             let addresses = transaction.pages().iter().map(|slot| self.geometry.address(slot.ppn));
             let mut seen = 0u32;

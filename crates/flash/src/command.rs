@@ -44,8 +44,8 @@ pub struct Transaction {
     pub tag: TransactionTag,
     /// How many of `slots` are used: 1 to [`PLANES_MAX`].
     pub slot_count: u8,
-    /// Of a read, how many pieces of [`PIECE`] move to the controller, over all pages; 0 where all of them do.
-    pub moved: u8,
+    /// Of a read, how many pieces of [`PIECE`] of each page move to the controller; 0 is all of the page.
+    pub pieces: [u8; PLANES_MAX],
     /// The pages.
     pub slots: [PageSlot; PLANES_MAX],
 }
@@ -55,5 +55,11 @@ impl Transaction {
     #[inline]
     pub fn pages(&self) -> &[PageSlot] {
         &self.slots[..usize::from(self.slot_count)]
+    }
+
+    /// What of each of them moves to the controller.
+    #[inline]
+    pub(crate) fn moved(&self) -> &[u8] {
+        &self.pieces[..usize::from(self.slot_count)]
     }
 }

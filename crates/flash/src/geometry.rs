@@ -126,7 +126,7 @@ impl Geometry {
             let (value, expected) = (shape.page.0, "a power of two from 512 to 65536");
             return Err(GeometryError::Count { field: "page_bytes", value, expected });
         }
-        within("oob_bytes", shape.oob.0, 16..=16_384, "16 to 16384: an entry for recovery takes 16 bytes")?;
+        within("oob_bytes", shape.oob.0, 20..=16_384, "20 to 16384: an entry for recovery takes 20 bytes")?;
         let bits = shape.kind.bits();
         if !shape.pages_per_block.is_multiple_of(bits) {
             let value = shape.pages_per_block.into();

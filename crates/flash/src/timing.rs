@@ -249,8 +249,8 @@ impl Lengths {
         if phase != Phase::DataOut {
             return command;
         }
-        let all = transaction.slot_count * self.pieces;
-        command + self.moved[usize::from(if transaction.moved == 0 { all } else { transaction.moved })]
+        let moved = |&pieces: &u8| if pieces == 0 { self.pieces } else { pieces };
+        command + self.moved[usize::from(transaction.moved().iter().map(moved).sum::<u8>())]
     }
 
     /// The shortest that data can take to the controller.
@@ -260,7 +260,7 @@ impl Lengths {
 
     /// Whether the pages of a transaction have as much as is to move.
     pub(crate) fn can_move(&self, transaction: &Transaction) -> bool {
-        transaction.moved <= transaction.slot_count * self.pieces
+        transaction.moved().iter().all(|&pieces| pieces <= self.pieces)
     }
 
     /// How long the array works: as long as the slowest of the planes, which work together.

@@ -530,9 +530,13 @@ pub(crate) fn add_journal_wear(summary: &mut Summary, tables: &Tables) {
 
 /// Whether a page that has one of these sectors of a namespace is lost.
 fn has_lost(media: &MediaTally, drive: &Drive, namespace: u16, sectors: Range<u64>) -> bool {
-    let base = drive.namespaces()[usize::from(namespace)].base.0;
-    let (Lpn(first), Lpn(last)) = (drive.page_of(base + sectors.start), drive.page_of(base + sectors.end - 1));
-    (first..=last).any(|page| media.is_lost(Lpn(page)))
+    let space = drive.namespaces()[usize::from(namespace)];
+    let sectors = sectors.start..sectors.end.min(space.sectors);
+    if sectors.is_empty() {
+        return false;
+    }
+    let page_of = |sector| drive.page_of(space.base.0 + sector).0;
+    (page_of(sectors.start)..=page_of(sectors.end - 1)).any(|page| media.is_lost(Lpn(page)))
 }
 
 fn list(unanswered: &[Unanswered]) -> String {

@@ -39,7 +39,14 @@ fn transactions(resolved: &Resolved, operation: Operation, depth: u32, count: u3
         slots[0].ppn = geometry.ppn(PageAddress { channel: ChannelId(0), die, plane: 0, block, page });
         channel.submit(
             now,
-            Transaction { operation, die, tag: TransactionTag(submitted), slot_count: 1, moved: 0, slots },
+            Transaction {
+                operation,
+                die,
+                tag: TransactionTag(submitted),
+                slot_count: 1,
+                pieces: [0; PLANES_MAX],
+                slots,
+            },
         );
         submitted += 1;
     };

@@ -112,6 +112,10 @@ pub trait Architecture: Sync {
     fn replaces_blocks(&self) -> bool {
         true
     }
+    /// Whether a read moves no more of a page than it wants; else all of it goes into the cache.
+    fn reads_pieces(&self) -> bool {
+        true
+    }
     /// Whether it can bring its buffer to flash when the power fails.
     fn drains(&self) -> bool {
         true

@@ -44,6 +44,9 @@ impl Architecture for PipeSsd {
     fn replaces_blocks(&self) -> bool {
         false
     }
+    fn reads_pieces(&self) -> bool {
+        false
+    }
     fn drains(&self) -> bool {
         false
     }
@@ -91,7 +94,7 @@ struct Stages {
 fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError> {
     let mut plan = Blueprint::default();
     let Materials { drive, settings, .. } = materials;
-    let mut tables = Tables::new(&mut plan.memory, drive, settings);
+    let mut tables = Tables::new(&mut plan.memory, drive, settings, settings.frames);
     if !matches!(tables.mapping, Mapping::Page(_)) {
         return Err(DrawError::PageMappingOnly);
     }

@@ -15,7 +15,7 @@ use crate::stages::nvmq::{self, Nvmq};
 use crate::stages::trans::{self, Trans};
 use crate::tables::RESERVED_GROUPS;
 use crate::tables::{journal_groups, map_groups};
-use crate::{Blueprint, Firmware, Mapping, Tables};
+use crate::{Blueprint, Firmware, LockSettings, Mapping, Tables};
 use stage::{Accepts, Address, Guarded, Place, Slot, Stage};
 use std::sync::Arc;
 
@@ -206,7 +206,7 @@ impl Staff {
             return Err(DrawError::NoForwarding);
         }
         let mut plan = Blueprint::default();
-        let mut tables = Tables::new(&mut plan.memory, &materials.drive, &materials.settings);
+        let mut tables = Tables::new(&mut plan.memory, &materials.drive, &materials.settings, 0);
         check_room(&materials, &tables)?;
         prepare(&mut tables);
         let bounds = Bounds::of(&materials);
@@ -369,8 +369,9 @@ impl Site<'_> {
         for (index, &slot) in groups.ilock.iter().enumerate() {
             let nvmq = connect(plan, slot, &groups.nvmq, 2 * bounds.commands);
             let joins = connect(plan, slot, &groups.nvmq, 2 * bounds.commands);
-            let (queues, lock) = (materials.drive.shape().queues, materials.settings.lock);
-            let ilock = Ilock::new(index as u8, nvmq, joins, lock, in_order, queues);
+            let (shape, lock) = (materials.drive.shape(), materials.settings.lock);
+            let lock = LockSettings { unit: lock.unit_of(shape.geometry.shape().page), ..lock };
+            let ilock = Ilock::new(index as u8, nvmq, joins, lock, in_order, shape.queues);
             crew.seat(slot, Part::Ilock, ilock);
         }
     }

@@ -57,6 +57,9 @@ impl Architecture for Tradition {
     fn replaces_blocks(&self) -> bool {
         false
     }
+    fn reads_pieces(&self) -> bool {
+        false
+    }
     fn drains(&self) -> bool {
         false
     }
@@ -79,7 +82,7 @@ struct Groups {
 fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError> {
     let mut plan = Blueprint::default();
     let Materials { drive, settings, placement } = materials;
-    let mut tables = Tables::new(&mut plan.memory, drive, settings);
+    let mut tables = Tables::new(&mut plan.memory, drive, settings, 0);
     if !matches!(tables.mapping, Mapping::Page(_)) {
         return Err(DrawError::PageMappingOnly);
     }

@@ -63,9 +63,9 @@ impl Die {
     }
 }
 
-/// Transactions of one kind that a die takes at a time: one more than it works on where it takes cache commands.
+/// Transactions of one kind that a die takes at a time: one more than it works on where it takes cache commands, or its channel keeps it.
 fn depth(flash: FlashSettings) -> u8 {
-    1 + u8::from(flash.cache_commands)
+    1 + u8::from(flash.cache_commands || flash.ahead)
 }
 
 /// A transaction that its channel has. Its requests stand in a table of their own, by its tag.
@@ -274,7 +274,8 @@ impl DieLines {
         let requests = &mut self.requests[tag * PLANES_MAX..][..PLANES_MAX];
         requests[0] = first.request;
         let mut slots = [PageSlot::default(); PLANES_MAX];
-        let (mut wanted, mut all_of_it) = (first.request.pieces, first.request.pieces == 0);
+        let mut pieces = [0; PLANES_MAX];
+        pieces[0] = first.request.pieces;
         slots[0] = PageSlot { ppn: first.request.ppn, frame: first.request.frame };
         let (mut planes, mut count) = (1u32 << first.plane, 1);
         // A block is programmed in order: nothing of a plane may be taken past an earlier request of that plane.
@@ -295,7 +296,7 @@ impl DieLines {
                 }
                 slots[count] = PageSlot { ppn: other.request.ppn, frame: other.request.frame };
                 requests[count] = other.request;
-                (wanted, all_of_it) = (wanted + other.request.pieces, all_of_it || other.request.pieces == 0);
+                pieces[count] = other.request.pieces;
                 planes |= 1 << other.plane;
                 count += 1;
                 Pick::Take
@@ -308,8 +309,7 @@ impl DieLines {
         let tag = TransactionTag(tag as u32);
         let (channel, die) = self.per_channel.divide(die);
         let (channel, die) = (self.channels[channel as usize], DieId(die as u16));
-        let moved = if all_of_it { 0 } else { wanted };
-        let transaction = Transaction { operation, die, tag, slot_count: count as u8, moved, slots };
+        let transaction = Transaction { operation, die, tag, slot_count: count as u8, pieces, slots };
         turn.send(channel, ChannelRequest { transaction, key: first.request.key });
     }
 

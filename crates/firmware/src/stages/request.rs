@@ -317,7 +317,11 @@ impl Request {
         };
         let place_of = |plan: &PrpPlan, offset: u64| {
             let (offset, bytes) = (Bytes(offset * SECTOR_BYTES), Bytes((to - from) * SECTOR_BYTES));
-            HostPlace::of(plan.resolve(offset, bytes, |entry| lists.get(self.list + entry)), self.list)
+            let entry_of = |entry| {
+                debug_assert!(entry < plan.list_entries(), "an entry that was not fetched");
+                lists.get(self.list + entry)
+            };
+            HostPlace::of(plan.resolve(offset, bytes, entry_of), self.list)
         };
         let place = match &self.plan {
             Some(plan) if self.opcode != Opcode::DatasetManagement => place_of(plan, start + from - sector),

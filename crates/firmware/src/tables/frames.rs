@@ -64,7 +64,7 @@ impl Frames {
     /// From how many logical pages on a page is the tombstone of its writer's, by the owner of its entry; none if it is a page as others.
     #[inline]
     pub fn tombstone_pages(owner: u64) -> Option<u32> {
-        // The journal's owner has all bits set, and a tombstone holds nothing that could be lost.
+        // The journal's owner has both bits set, and a tombstone holds nothing that could be lost.
         (owner & (TOMBSTONE | LOST) == TOMBSTONE).then(|| ((owner & COUNT) >> COUNT_SHIFT) as u32 + 1)
     }
 
@@ -111,6 +111,10 @@ impl Frames {
     /// Writes the out-of-band entry that the next program of the frame carries.
     #[inline]
     pub fn label(&self, frame: u32, lpn: Lpn, owner: u64, sequence: u64) {
+        assert!(
+            sequence <= flash::Oob::SEQUENCE_MAX && owner <= flash::Oob::OWNER_MAX,
+            "an entry that no page can have"
+        );
         let words = [u64::from(lpn.0) | owner << 32, sequence | owner >> 32 << SEQUENCE_BITS];
         self.words.write(self.first(frame), &words);
     }
@@ -189,7 +193,7 @@ impl Frames {
     #[inline]
     pub fn is_lost(&self, frame: u32) -> bool {
         let (_, owner, _) = self.labelled(frame);
-        // The journal's owner has all bits set.
+        // The journal's owner has the bit set, too.
         owner & LOST != 0 && owner != JOURNAL_OWNER
     }
 

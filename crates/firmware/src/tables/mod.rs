@@ -92,8 +92,8 @@ pub struct Tables {
 }
 
 impl Tables {
-    /// Lays the tables out. Untouched parts take no memory.
-    pub fn new(memory: &mut SharedMemory, drive: &Drive, settings: &Settings) -> Self {
+    /// Lays the tables out, with lists of so many pages by themselves. Untouched parts take no memory.
+    pub fn new(memory: &mut SharedMemory, drive: &Drive, settings: &Settings, page_lists: u16) -> Self {
         let shape = drive.shape();
         let queues = shape.queues as usize + 1;
         let slots = usize::from(settings.commands);
@@ -120,7 +120,7 @@ impl Tables {
             sq_head: memory.wide(queues * LINE_WORDS),
             cq_buffer: memory.wide(queues * ring * 2),
             cq_tail: memory.wide(queues * LINE_WORDS),
-            lists: memory.wide(nvmq * slots * LIST_WORDS + usize::from(settings.frames) * page_list_words(drive)),
+            lists: memory.wide(nvmq * slots * LIST_WORDS + usize::from(page_lists) * page_list_words(drive)),
             active: memory.wide(nvmq * LINE_WORDS),
             tags: memory.wide(cache_entries.max(1)),
             frames: if drive.shape().tags { pages.sealed(drive.sector_words()) } else { pages },

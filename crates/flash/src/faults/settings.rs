@@ -138,5 +138,5 @@ impl FaultSettings {
     }
 }
 
-/// What the entry for recovery takes of the out-of-band area.
-pub const OOB_ENTRY: Bytes = Bytes(16);
+/// What the entry for recovery takes of the out-of-band area: the page 4 bytes, number and owner 6 each, the check value 4.
+pub const OOB_ENTRY: Bytes = Bytes(20);

@@ -55,7 +55,14 @@ pub(crate) fn transaction(operation: Operation, die: u16, planes: u32, block: u3
         let at = PageAddress { channel: ChannelId(0), die: DieId(die), plane, block, page };
         slots[plane as usize] = PageSlot { ppn: geometry.ppn(at), frame: 0 };
     }
-    Transaction { operation, die: DieId(die), tag: TransactionTag(tag), slot_count: planes as u8, moved: 0, slots }
+    Transaction {
+        operation,
+        die: DieId(die),
+        tag: TransactionTag(tag),
+        slot_count: planes as u8,
+        pieces: [0; PLANES_MAX],
+        slots,
+    }
 }
 
 /// One page in block 0.

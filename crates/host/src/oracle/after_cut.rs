@@ -198,6 +198,22 @@ mod tests {
         read(&mut oracle, 8, 8, &[&[0; 6], &whole[6..]].concat()).unwrap();
     }
 
+    /// They may be more than eight, read one by one and in any order.
+    #[test]
+    fn a_long_write_shows_in_all_of_a_long_page_or_in_none() {
+        for shown in [[true; 4], [false; 4], [true, true, false, true], [false, false, false, true]] {
+            let mut oracle = Oracle::new(128, Lba(0), Initial::Fresh).with_power_cuts(true, 32);
+            // It goes on in the next page, which is another matter.
+            let one = write(&mut oracle, 32, 40);
+            oracle.power_cut();
+            let holds = |at: usize| if shown[at] { words(32 + at as u64 * 8, 8, &[&one]) } else { vec![0; 8] };
+            read(&mut oracle, 64, 8, &words(64, 8, &[&one])).unwrap();
+            let judged = [3, 0, 2, 1].map(|at| read(&mut oracle, 32 + at as u64 * 8, 8, &holds(at)).is_ok());
+            let is_whole = shown.iter().all(|here| *here == shown[0]);
+            assert_eq!(judged.iter().all(|good| *good), is_whole, "{shown:?}");
+        }
+    }
+
     #[test]
     fn a_page_that_was_given_up_holds_what_it_might_have_held_until_it_is_written() {
         let mut oracle = oracle(true);

@@ -7,6 +7,7 @@
 use super::Content;
 use super::race::{Claim, PAGE_SECTORS};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 
 /// A write that may be what a sector holds after a cut.
 #[derive(Clone, Debug)]
@@ -84,29 +85,34 @@ impl History {
             .collect()
     }
 
-    /// A sector that should show a write found in another of the `whole` sectors around it, but shows what was there before it.
-    fn torn(&self, found: &[Content; PAGE_SECTORS], known: u8, whole: usize) -> Option<(usize, Content)> {
-        for write in self.writes.iter().filter(|write| write.open != 0) {
-            let bits = |sector: usize| write.open & known & 1 << sector != 0;
-            // Zeros do not tell who left them.
-            let shows = |sector: usize| {
-                let around = sector - sector % whole;
-                (around..around + whole).any(|at| bits(at) && found[at] == write.content)
+    /// What sectors of a page show of a write: whether one holds it, and one that should and holds what was there before.
+    fn seen(
+        &self,
+        write: &Write,
+        found: &[Content; PAGE_SECTORS],
+        known: u8,
+        sectors: Range<usize>,
+    ) -> (bool, Option<usize>) {
+        let of_write = sectors.filter(|sector| write.open & known & 1 << sector != 0);
+        let (mut shows, mut hidden) = (false, None);
+        for sector in of_write {
+            let later = |other: &Write| {
+                other.open & 1 << sector != 0 && other.content == found[sector] && !other.precedes(write)
             };
-            if write.content == Content::ZEROED || write.content == Content::INITIAL {
-                continue;
-            }
-            let differs = |&sector: &usize| bits(sector) && found[sector] != write.content && shows(sector);
-            for sector in (0..PAGE_SECTORS).filter(differs) {
-                let later = |other: &Write| {
-                    other.open & 1 << sector != 0 && other.content == found[sector] && !other.precedes(write)
-                };
-                if !self.writes.iter().any(later) {
-                    return Some((sector, write.content));
-                }
+            if found[sector] == write.content {
+                shows = true;
+            } else if !self.writes.iter().any(later) {
+                hidden = hidden.or(Some(sector));
             }
         }
-        None
+        (shows, hidden)
+    }
+
+    /// The writes that a sector tells of: zeros do not tell who left them.
+    fn telling(&self) -> impl Iterator<Item = &Write> {
+        let tells =
+            |write: &&Write| write.open != 0 && write.content != Content::ZEROED && write.content != Content::INITIAL;
+        self.writes.iter().filter(tells)
     }
 }
 
@@ -118,13 +124,22 @@ pub(super) struct Broken {
     pub(super) due: Vec<Content>,
 }
 
+/// What a write has shown of itself in some of the sectors that it changed together with others.
+#[derive(Clone, Copy, Debug, Default)]
+struct Seen {
+    shows: bool,
+    is_hidden: bool,
+}
+
 /// What may be found after a cut.
 #[derive(Debug)]
 pub(super) struct Power {
     /// Whether an answered write may be lost until it is flushed.
     volatile: bool,
-    /// Sectors of a page that a write changes together.
+    /// Sectors that a write changes together, a power of two.
     whole: usize,
+    /// Where these are more than a page: what has been seen since the cut of each write in them, by their number and the write's stamp.
+    seen: BTreeMap<(u64, u64), Seen>,
     pages: BTreeMap<u64, History>,
     /// Pages whose content is not certain since the last cut.
     uncertain: BTreeSet<u64>,
@@ -134,7 +149,8 @@ impl Power {
     pub(super) fn new(volatile: bool, whole: u32) -> Self {
         Power {
             volatile,
-            whole: (whole as usize).clamp(1, PAGE_SECTORS),
+            whole: whole as usize,
+            seen: BTreeMap::new(),
             pages: BTreeMap::new(),
             uncertain: BTreeSet::new(),
         }
@@ -182,6 +198,7 @@ impl Power {
     pub(super) fn cut(&mut self) -> Vec<(u64, [Content; PAGE_SECTORS])> {
         let mut certain = Vec::new();
         self.uncertain.clear();
+        self.seen.clear();
         for (&page, history) in &self.pages {
             if history.writes.is_empty() {
                 certain.push((page, history.base));
@@ -215,6 +232,34 @@ impl Power {
         self.pages[&page].candidates(sector)
     }
 
+    /// Whether every write shows in all of the sectors that it changed together, or in none.
+    fn check_whole(&mut self, page: u64, found: &[Content; PAGE_SECTORS], known: u8) -> Result<(), Broken> {
+        let history = &self.pages[&page];
+        let each = self.whole.min(PAGE_SECTORS);
+        for write in history.telling() {
+            for from in (0..PAGE_SECTORS).step_by(each) {
+                let (shows, hidden) = history.seen(write, found, known, from..from + each);
+                let mut all = Seen { shows, is_hidden: hidden.is_some() };
+                if self.whole > PAGE_SECTORS {
+                    let unit = page * PAGE_SECTORS as u64 / self.whole as u64;
+                    let seen = self.seen.entry((unit, write.claim.submitted)).or_default();
+                    (seen.shows, seen.is_hidden) = (seen.shows || all.shows, seen.is_hidden || all.is_hidden);
+                    all = *seen;
+                }
+                if all.shows && all.is_hidden {
+                    // Where it is the other sectors that hide it, one that shows it should hold what was there before.
+                    let shown = (0..PAGE_SECTORS).find(|&sector| found[sector] == write.content);
+                    let (sector, due) = match (hidden, shown) {
+                        (Some(sector), _) => (sector, write.content),
+                        (None, shown) => (shown.unwrap_or(0), history.base[shown.unwrap_or(0)]),
+                    };
+                    return Err(Broken { sector, due: vec![due] });
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The sectors in `known` of an uncertain page were found to hold `found`. With all that exist known, that is what lasts.
     pub(super) fn found(
         &mut self,
@@ -223,10 +268,7 @@ impl Power {
         known: u8,
         existing: u8,
     ) -> Result<bool, Broken> {
-        let history = &self.pages[&page];
-        if let Some((sector, content)) = history.torn(&found, known, self.whole) {
-            return Err(Broken { sector, due: vec![content] });
-        }
+        self.check_whole(page, &found, known)?;
         if known & existing != existing {
             return Ok(false);
         }

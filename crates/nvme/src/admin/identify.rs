@@ -43,8 +43,9 @@ const TRAFFIC_KEEPS_ALIVE: u32 = 1 << 6;
 const MESSAGE_SGLS: u32 = 1 | 1 << 20 | 1 << 21;
 /// SGLS: SGLs without alignment of a few hundred descriptors, bit buckets, lists longer than their data, metadata by one.
 const MEMORY_SGLS: u32 = 1 | 0xff << 8 | 1 << 16 | 1 << 18 | 1 << 19;
-/// NSFEAT: the namespace has atomic write fields of its own.
+/// NSFEAT: the namespace has atomic write fields of its own, and says what it is written in best.
 const ATOMIC_FIELDS: u8 = 1 << 1;
+const PREFERS: u8 = 1 << 4;
 /// CTRATT: endurance groups.
 const ENDURANCE_GROUPS: u32 = 1 << 4;
 /// OACS: Format NVM, Namespace Management, Device Self-test.
@@ -193,12 +194,18 @@ impl Controller {
         let atomic = (self.atomic_blocks(settings) - 1) as u16;
         let compared = (self.compare_blocks(settings) - 1) as u16;
         namespace
-            .set_features(ATOMIC_FIELDS)
+            .set_features(ATOMIC_FIELDS | PREFERS)
             .set_atomic_write_blocks(atomic)
             .set_atomic_write_blocks_power_fail(atomic)
             .set_atomic_compare_blocks(if self.settings.fuses() { compared } else { 0 })
             .set_atomic_boundary(atomic)
             .set_atomic_boundary_power_fail(atomic)
+            // Of a part of what is written as a whole the rest would be read first.
+            .set_write_granularity(atomic)
+            .set_write_alignment(atomic)
+            .set_deallocate_granularity(atomic)
+            .set_deallocate_alignment(atomic)
+            .set_write_size(atomic)
             .set_size(settings.blocks)
             .set_capacity(settings.blocks)
             .set_used(self.namespaces.used_of(settings, self.used))

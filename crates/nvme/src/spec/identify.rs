@@ -146,7 +146,7 @@ layout! {
         capacity, set_capacity: u64 = 8;
         /// Blocks allocated (NUSE).
         used, set_used: u64 = 16;
-        /// Bit 1: the atomic write fields below count, not the controller's (NSFEAT).
+        /// Bit 1: the atomic write fields below count, not the controller's; bit 4: the preferred granularities do (NSFEAT).
         features, set_features: u8 = 24;
         /// Formats, from zero (NLBAF).
         formats, set_formats: u8 = 25;
@@ -176,6 +176,16 @@ layout! {
         atomic_boundary_power_fail, set_atomic_boundary_power_fail: u16 = 44;
         /// Bytes it may hold (NVMCAP).
         bytes, set_bytes: u128 = 48;
+        /// Blocks that a write should be a multiple of, from zero (NPWG).
+        write_granularity, set_write_granularity: u16 = 64;
+        /// Blocks that its beginning should be a multiple of, from zero (NPWA).
+        write_alignment, set_write_alignment: u16 = 66;
+        /// The same of a deallocation (NPDG).
+        deallocate_granularity, set_deallocate_granularity: u16 = 68;
+        /// The same of its beginning (NPDA).
+        deallocate_alignment, set_deallocate_alignment: u16 = 70;
+        /// Blocks that a write should have, from zero (NOWS).
+        write_size, set_write_size: u16 = 72;
         /// Blocks of a source range of a Copy, at most (MSSRL).
         copy_range_blocks, set_copy_range_blocks: u16 = 74;
         /// Blocks of a Copy, at most (MCL).

@@ -63,6 +63,7 @@ impl Draw {
             gather: self.of(&[Span::ZERO, Span::from_micros(50), Span::from_millis(2)]),
             suspend: self.coin(),
             cache_commands: self.coin(),
+            ahead: false,
         };
         timing.cache_commands = flash.cache_commands;
         let micros = Span::from_micros;
@@ -140,6 +141,7 @@ impl Draw {
         let mut device = small.device();
         let mut settings = self.settings(architecture, small.page, &mut timing);
         // Drawn apart, as tags are.
+        settings.flash.ahead = Draw::new(seed ^ 0xa4ead).within(0..=2) == 0;
         settings.lock.stalls = Draw::new(seed ^ 0x57a1).within(0..=2) == 0;
         device.settings = architecture.settle(settings);
         device.timing = timing;

@@ -142,6 +142,7 @@ impl Small {
                 gather: Span::from_micros(50),
                 suspend: false,
                 cache_commands: false,
+                ahead: false,
             },
             mutation: None,
         };

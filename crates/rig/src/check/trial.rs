@@ -221,6 +221,7 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
     if case.mutation.is_some() {
         // A planted bug is looked for where it was.
         device.settings.reclaim.wear_share = 0.0;
+        device.settings.flash.ahead = false;
     }
     device.drive.write_through = draw.within(0..=3) == 0 || case.hammers();
     if case.one_queue {

@@ -48,7 +48,13 @@ const BLANK: Settings = Settings {
         window: 0,
         window_per_group: 0,
     },
-    flash: FlashSettings { multi_plane: false, gather: Span::ZERO, suspend: false, cache_commands: false },
+    flash: FlashSettings {
+        multi_plane: false,
+        gather: Span::ZERO,
+        suspend: false,
+        cache_commands: false,
+        ahead: false,
+    },
     mutation: None,
 };
 
@@ -112,6 +118,7 @@ keys! {
     "flash.gather_us" => flash.gather;
     "flash.suspend" => flash.suspend;
     "flash.cache_commands" => flash.cache_commands;
+    "flash.ahead" => flash.ahead;
 }
 
 /// Tables that have a key for each group of threads.

@@ -351,7 +351,10 @@ const REFUSALS: &[(&str, &str)] = &[
         "[flash]\nsuspend = true",
         "run.toml:2: flash.suspend is true; expected false: this device cannot suspend (device.timing.suspend_programs_max)",
     ),
-    ("[lock]\nunit_bytes = \"3k\"", "run.toml:2: lock.unit_bytes is \"3k\"; expected a power of two from 512 to 1 MiB"),
+    (
+        "[lock]\nunit_bytes = \"3k\"",
+        "run.toml:2: lock.unit_bytes is \"3k\"; expected a power of two from 512 B to 1 MiB",
+    ),
     ("[threads]\nlog = 2", "run.toml:2: threads.log is 2; expected 0 or 1: checkpoints have one order"),
     ("[threads]\nfcmd = 0", "run.toml:2: threads.fcmd is 0; expected 1 to 128"),
     (

@@ -214,9 +214,9 @@ impl ChannelStage {
             turn.note(Note::DieBusy { die: die.0, operation, ppn, key, from });
         }
         let level = self.under_way(transaction.tag).level;
-        let (mut again, mut slot_count) = ([PageSlot::default(); PLANES_MAX], 0);
+        let mut again = Transaction { slot_count: 0, ..*transaction };
         let mut decoding = Span::ZERO;
-        for &slot in transaction.pages() {
+        for (&slot, &pieces) in transaction.pages().iter().zip(&transaction.pieces) {
             let media = match transaction.operation {
                 Operation::Read => match self.read(turn, level, slot) {
                     Ok((media, time)) => {
@@ -225,8 +225,9 @@ impl ChannelStage {
                     }
                     Err(time) => {
                         decoding = decoding.max(time);
-                        again[usize::from(slot_count)] = slot;
-                        slot_count += 1;
+                        let place = usize::from(again.slot_count);
+                        (again.slots[place], again.pieces[place]) = (slot, pieces);
+                        again.slot_count += 1;
                         continue;
                     }
                 },
@@ -237,10 +238,7 @@ impl ChannelStage {
             let at = under_way.transaction.pages().iter().position(|page| page.ppn == slot.ppn);
             under_way.media[at.expect("what is read again is of the transaction")] = media;
         }
-        let decoded = match slot_count {
-            0 => Decoded::Done(transaction.tag),
-            _ => Decoded::Retry(Transaction { slot_count, moved: 0, slots: again, ..*transaction }),
-        };
+        let decoded = if again.slot_count == 0 { Decoded::Done(transaction.tag) } else { Decoded::Retry(again) };
         if decoding == Span::ZERO || !self.timed {
             self.on_decoded(turn, decoded);
         } else {

@@ -22,8 +22,8 @@ const FETCH_BATCH: u32 = 64;
 /// Most completions moved at a time.
 const POST_BATCH: usize = 64;
 
-/// Transfers up to this length need their time worked out only once: a list page, or a page of 4 KiB.
-const OCCUPIED_WORDS: usize = 513;
+/// Transfers up to this length need their time worked out only once: a list page, or the longest page of flash.
+const OCCUPIED_WORDS: usize = 2049;
 
 /// What the link takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

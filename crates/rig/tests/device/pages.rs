@@ -3,6 +3,7 @@
 use crate::small::{Small, mixed};
 use firmware::architecture::ARCHITECTURES;
 use host::{Pace, Phase};
+use rig::config::Layers;
 use rig::{Fill, Layout, run_on_threads};
 use units::{Bytes, Span};
 use workload::{Parameters, Pattern, Recipe};
@@ -41,4 +42,26 @@ fn reads_of_a_piece_of_a_page_move_that_piece() {
     let [short, piece, whole] = [(4, 4), (16, 4), (16, 16)].map(|(page, kib)| busy(Bytes::kib(page), kib << 10));
     assert!((piece / short - 1.0).abs() < 0.02, "{piece} ns, {short} with pages of 4 KiB");
     assert!((3.5..4.1).contains(&(whole / piece)), "{whole} ns for all of a page, {piece} for a piece");
+}
+
+/// What could not be decoded is read again, and no more of it.
+#[test]
+fn a_piece_that_is_read_again_moves_as_that_piece() {
+    let mut layers = Layers::new();
+    for (flag, value) in [("--device", "small"), ("--workload", "randread"), ("--block-size", "4k"), ("--ios", "1000")]
+    {
+        layers = layers.flag(flag, value).expect("a flag of the command line");
+    }
+    let sets = ["page_bytes=16k", "oob_bytes=1664", "media.faults=true", "media.days=100", "media.cycles=3000"];
+    for set in sets {
+        layers = layers.set(&format!("device.{set}")).expect("a key");
+    }
+    let resolved = layers.resolve().expect("a configuration");
+    let mut session = resolved.session(&resolved.plan(), resolved.phases(), 0).expect("it can be built");
+    let summary = session.next_phase().expect("one phase").expect("it answers");
+    let flash = summary.flash.expect("it has flash");
+    let busy = flash.channel_utilisation.iter().sum::<f64>() * summary.simulated_ns as f64 / flash.reads as f64;
+    assert!(flash.reads > 2_000, "{} reads, so that few were read again", flash.reads);
+    // 4,152 bytes at 400 MT/s, the commands, and whole pages of worn groups that are moved; a whole page takes 41.9 us.
+    assert!((10_000.0..16_000.0).contains(&busy), "{busy} ns of the bus a read");
 }

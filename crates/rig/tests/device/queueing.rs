@@ -13,6 +13,8 @@ struct Case {
     page: u64,
     read: u64,
     depth: u64,
+    /// Whether a channel has the next read of each die at hand.
+    ahead: bool,
 }
 
 const BUS_MT: u64 = 400;
@@ -29,7 +31,7 @@ enum Event {
 
 /// A closed network: each request goes to a die at random, stands in its line, and comes back after `outside` for the next. A die is
 /// its request's until the data are out. The bus of a channel is granted to commands first, then to data, first come, first served; the
-/// command that follows data out comes when the bus has been granted anew.
+/// command that follows data out comes when the bus has been granted anew, but where it is `ahead`.
 struct Network {
     data_ns: u64,
     dies: usize,
@@ -73,7 +75,7 @@ impl Network {
 
     /// Reads a second.
     fn rate(case: &Case, outside: u64, reads: u64) -> f64 {
-        let Case { channels, dies, read, depth, .. } = *case;
+        let Case { channels, dies, read, depth, ahead, .. } = *case;
         let all = channels * dies;
         let mut random = Xoshiro256PlusPlus::seed_from_u64(5);
         let mut network = Network {
@@ -111,8 +113,11 @@ impl Network {
                 Event::DataOut(die) => {
                     done += 1;
                     (network.held[die / dies], network.at_work[die]) = (false, false);
-                    network.grant(die / dies);
+                    if !ahead {
+                        network.grant(die / dies);
+                    }
                     network.start(die);
+                    network.grant(die / dies);
                     network.push(outside, Event::Arrives);
                 }
             }
@@ -123,7 +128,7 @@ impl Network {
 
 /// What a drive whose firmware takes no time delivers, and how long a read is not at flash.
 fn measured(case: &Case, reads: u64) -> (f64, u64) {
-    let Case { channels, dies, page, read, depth } = case;
+    let Case { channels, dies, page, read, depth, ahead } = case;
     let mut layers = Layers::new();
     for (flag, value) in [
         ("--device", "small".to_owned()),
@@ -147,6 +152,7 @@ fn measured(case: &Case, reads: u64) -> (f64, u64) {
         "device.timing.oob_moved_bytes=0".to_owned(),
         "host.entries=256".to_owned(),
         "workload.warm_up_ios=0".to_owned(),
+        format!("flash.ahead={ahead}"),
         "threads.fcmd=1".to_owned(),
         "threads.trans=1".to_owned(),
     ] {
@@ -163,21 +169,22 @@ fn measured(case: &Case, reads: u64) -> (f64, u64) {
 /// Dies in lines behind a bus are a network of queues: its laws give what an array can deliver at any load, whatever simulates it.
 #[test]
 fn an_array_delivers_what_a_network_of_queues_does() {
-    let case = |channels, dies, [page, read]: [u64; 2], depth| Case { channels, dies, page, read, depth };
+    let case = |channels, dies, [page, read]: [u64; 2], depth| Case { channels, dies, page, read, depth, ahead: false };
     for case in [
         case(8, 1, [4096, 4096], 32),
         case(4, 2, [4096, 4096], 32),
         case(4, 8, [4096, 4096], 128),
+        Case { ahead: true, ..case(4, 8, [4096, 4096], 128) },
         case(4, 8, [16_384, 4096], 64),
         case(4, 8, [16_384, 16_384], 16),
         case(4, 8, [16_384, 16_384], 128),
     ] {
         let (rate, outside) = measured(&case, 40_000);
         let law = Network::rate(&case, outside, 40_000);
-        let Case { channels, dies, page, read, depth } = case;
+        let Case { channels, dies, page, read, depth, ahead } = case;
         assert!(
             (rate / law - 1.0).abs() < 0.01,
-            "{channels} x {dies} dies, {read} of {page} bytes, {depth}: {rate}, {law}"
+            "{channels} x {dies} dies, {read} of {page} bytes, {depth}, {ahead}: {rate}, {law}"
         );
     }
 }

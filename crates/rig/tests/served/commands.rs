@@ -234,6 +234,8 @@ fn a_page_of_flash_is_written_whole_and_a_pair_is_no_longer_than_a_page_of_the_h
         let space = nvme::spec::identify::IdentifyNamespace::from_bytes(&space);
         let units = [space.atomic_write_blocks(), space.atomic_write_blocks_power_fail(), space.atomic_boundary()];
         assert_eq!((units.map(|unit| unit + 1), space.atomic_compare_blocks() + 1), ([written; 3], compared));
+        let preferred = [space.write_granularity(), space.write_alignment(), space.deallocate_granularity()];
+        assert_eq!((preferred.map(|blocks| blocks + 1), space.features() & 1 << 4), ([written; 3], 1 << 4));
         let (queue, old) = (&mut host.queues[0], vec![0; 16 * 512]);
         let exceeds = [Status::ATOMIC_WRITE_UNIT_EXCEEDED, Status::ABORTED_MISSING_FUSED];
         let crosses = compare_and_write(queue, 4, &old[..8 * 512], &[7; 8 * 512]);

@@ -217,7 +217,7 @@ fn a_file_that_is_not_its_own_or_not_whole_is_refused_by_name() {
     let mut header = [0; 24];
     file.read_exact_at(&mut header, 0).expect("it has a header");
     file.write_all_at(&9u32.to_le_bytes(), 16).expect("it can be written");
-    refused(serving("deepflash", &scratch.0), "version 9; expected a media file of version 4");
+    refused(serving("deepflash", &scratch.0), "version 9; expected a media file of version 5");
     file.write_all_at(b"something", 0).expect("it can be written");
     refused(serving("deepflash", &scratch.0), "something else");
     file.write_all_at(&header, 0).expect("it can be written");
@@ -265,14 +265,16 @@ fn a_damaged_page_is_a_media_error_and_not_other_data() {
 fn damage_journal(file: &Path, wanted: impl Fn(u32) -> bool) -> usize {
     const PAGES: u64 = 4 * 2 * 2 * 32 * 32;
     const RECORD: u64 = 32;
+    // As a record has it: 48 bits.
+    let owner = firmware::journal::JOURNAL_OWNER.to_le_bytes();
     let file = OpenOptions::new().read(true).write(true).open(file).expect("it is there");
     let payload = file.metadata().expect("it is there").len() - PAGES * 4096;
     let records = payload - (PAGES * RECORD).next_multiple_of(4096);
     let damaged = (0..PAGES).filter(|page| {
         let mut record = [0; RECORD as usize];
         file.read_exact_at(&mut record, records + page * RECORD).expect("a record");
-        let [label, owner] = [0, 20].map(|at| u32::from_le_bytes(record[at..at + 4].try_into().expect("four bytes")));
-        let is_wanted = label > 0 && owner & 0xffff == 0xffff && wanted(label - 1);
+        let label = u32::from_le_bytes(record[..4].try_into().expect("four bytes"));
+        let is_wanted = label > 0 && record[18..24] == owner[..6] && wanted(label - 1);
         if is_wanted {
             let (mut byte, at) = ([0], payload + page * 4096 + 100);
             file.read_exact_at(&mut byte, at).expect("it is whole");
@@ -344,7 +346,7 @@ fn a_damaged_record_of_a_block_or_a_page_is_refused() {
     };
     let block = (blocks..pages).step_by(16).find(|at| is_used(*at, 16)).expect("a block");
     let page = (pages..payload).step_by(32).find(|at| is_used(*at, 32)).expect("a page");
-    for (at, bits, what) in [(block, 8 * 8, "block"), (page, 22 * 8, "page")] {
+    for (at, bits, what) in [(block, 8 * 8, "block"), (page, 30 * 8, "page")] {
         for bit in (0..bits).step_by(7) {
             std::fs::copy(&scratch.0, &copy.0).expect("room for a copy");
             let damaged = OpenOptions::new().read(true).write(true).open(&copy.0).expect("it is there");

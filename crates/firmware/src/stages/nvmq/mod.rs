@@ -50,7 +50,8 @@ struct Counts {
 
 impl Counts {
     fn new(drive: &Drive, settings: &Settings) -> Self {
-        let unit_pages = (settings.lock.unit.0 / drive.geometry().shape().page.0).max(1);
+        let page = drive.geometry().shape().page;
+        let unit_pages = settings.lock.unit_of(page).0 / page.0;
         Counts {
             threads: Divisor::new(settings.parts.nvmq.into()),
             lock_threads: Divisor::new(settings.parts.ilock.into()),

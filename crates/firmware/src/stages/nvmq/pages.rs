@@ -317,8 +317,11 @@ impl Nvmq {
             Some((_, plan)) if phase == Phase::GatherPaired => plan,
             _ => command.plan.as_ref().expect("a command that moves data has a plan"),
         };
-        let list = self.tables.list(self.index, slot);
-        let pieces = plan.resolve(offset, bytes, |entry| self.tables.lists.get(list + entry));
+        let (list, listed) = (self.tables.list(self.index, slot), plan.list_entries());
+        let pieces = plan.resolve(offset, bytes, |entry| {
+            debug_assert!(entry < listed, "an entry that was not fetched");
+            self.tables.lists.get(list + entry)
+        });
         let transfer = Transfer {
             lane: if phase == Phase::Scatter { Lane::ToHost } else { Lane::FromHost },
             nvmq: self.index,
