@@ -123,7 +123,7 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["serve", "--tcp", "127.0.0.1:0", "--device", "small", "--media", "."], &[".: "]),
     (
         &["run", "--device", "small", "--set", "device.media.faults=on", "--set", "device.media.code_correctable=200"],
-        &["--set: device.media.code_correctable is 200; expected parity of at most 208 bytes a page"],
+        &["--set: device.media.code_correctable is 200; expected parity of at most 204 bytes a page"],
     ),
     (
         &[
