@@ -146,6 +146,22 @@ fn check_room(drive: &Drive, tables: &Tables, spare_groups: u64) -> Result<(), D
 
 /// The one of a name; dashes and underscores are the same.
 pub fn find(name: &str) -> Option<&'static dyn Architecture> {
-    let wanted = name.replace('-', "_");
-    ARCHITECTURES.iter().copied().find(|architecture| architecture.name() == wanted)
+    ARCHITECTURES.iter().copied().find(|architecture| is_called(architecture.name(), name))
+}
+
+fn is_called(name: &str, wanted: &str) -> bool {
+    let plain = |text: &str| text.replace('-', "_");
+    plain(name) == plain(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_found_with_dashes_or_underscores_whichever_it_has() {
+        assert!(is_called("my-idea", "my-idea") && is_called("my-idea", "my_idea") && is_called("my_idea", "my-idea"));
+        assert!(!is_called("my-idea", "myidea"));
+        assert_eq!(find("base-deepflash").map(|found| found.name()), Some("base_deepflash"));
+    }
 }
