@@ -33,21 +33,26 @@ impl Oob {
 /// What is beside the logical page in an out-of-band entry: 48 bits each of its number and its owner, and its check value.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Entry {
-    sequence: [u16; 3],
-    owner: [u16; 3],
+    sequence: u32,
+    owner: u32,
+    /// The upper 16 bits of both.
+    upper: [u16; 2],
     pub(crate) check: u32,
 }
 
 impl Entry {
+    #[inline]
     pub(crate) fn new(oob: Oob, check: u32) -> Self {
-        assert!(oob.sequence <= Oob::SEQUENCE_MAX && oob.owner <= Oob::OWNER_MAX, "an entry that no page can have");
-        let parts = |word: u64| [word, word >> 16, word >> 32].map(|part| part as u16);
-        Entry { sequence: parts(oob.sequence), owner: parts(oob.owner), check }
+        let Oob { owner, sequence, .. } = oob;
+        assert!(sequence <= Oob::SEQUENCE_MAX && owner <= Oob::OWNER_MAX, "an entry that no page can have");
+        let upper = [(sequence >> 32) as u16, (owner >> 32) as u16];
+        Entry { sequence: sequence as u32, owner: owner as u32, upper, check }
     }
 
+    #[inline]
     pub(crate) fn oob(self, lpn: Lpn) -> Oob {
-        let whole = |parts: [u16; 3]| parts.iter().rev().fold(0, |word, &part| word << 16 | u64::from(part));
-        Oob { lpn, owner: whole(self.owner), sequence: whole(self.sequence) }
+        let whole = |lower: u32, upper: u16| u64::from(upper) << 32 | u64::from(lower);
+        Oob { lpn, owner: whole(self.owner, self.upper[1]), sequence: whole(self.sequence, self.upper[0]) }
     }
 }
 

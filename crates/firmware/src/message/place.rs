@@ -67,15 +67,21 @@ impl HostPlace {
     #[inline]
     pub fn each(&self, lists: &Words, mut each: impl FnMut(Piece)) {
         let [first, rest] = self.bytes.map(|bytes| Bytes(bytes.into()));
-        each(Piece { at: self.first, bytes: first });
-        if rest.0 > PAGE_BYTES {
-            self.each_listed(lists, each);
-        } else if rest.0 > 0 {
-            each(Piece { at: HostAddress(self.rest), bytes: rest });
+        let is_listed = rest.0 > PAGE_BYTES;
+        let pieces = [(self.first, first), (HostAddress(self.rest), if is_listed { Bytes(0) } else { rest })];
+        // What is done stands in one place here, so that it becomes a part of this loop.
+        for (at, bytes) in pieces {
+            if bytes.0 > 0 {
+                each(Piece { at, bytes });
+            }
+        }
+        if is_listed {
+            self.each_listed(lists, &mut each);
         }
     }
 
-    fn each_listed(&self, lists: &Words, mut each: impl FnMut(Piece)) {
+    #[inline(never)]
+    fn each_listed(&self, lists: &Words, each: &mut dyn FnMut(Piece)) {
         let mut left = u64::from(self.bytes[1]);
         for word in self.rest as usize.. {
             each(Piece { at: HostAddress(lists.get(word)), bytes: Bytes(left.min(PAGE_BYTES)) });

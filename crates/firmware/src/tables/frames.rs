@@ -111,7 +111,7 @@ impl Frames {
     /// Writes the out-of-band entry that the next program of the frame carries.
     #[inline]
     pub fn label(&self, frame: u32, lpn: Lpn, owner: u64, sequence: u64) {
-        assert!(
+        debug_assert!(
             sequence <= flash::Oob::SEQUENCE_MAX && owner <= flash::Oob::OWNER_MAX,
             "an entry that no page can have"
         );
