@@ -301,10 +301,22 @@ pub struct FlashRequest {
 }
 
 impl FlashRequest {
+    /// All of a page, of no TRANS part, in the order in which it comes.
+    pub(crate) fn page(
+        operation: flash::Operation,
+        ppn: Ppn,
+        frame: u32,
+        requester: Requester,
+        key: CommandKey,
+    ) -> Self {
+        let (owner, ticket) = (0, NO_TICKET);
+        FlashRequest { operation, ppn, frame, requester, owner, ticket, replaces: false, pieces: 0, key }
+    }
+
     /// No page: the answer comes when every page of earlier requests is programmed.
     pub(crate) fn fence(requester: Requester, owner: u8, ticket: u32) -> Self {
-        let (operation, key) = (flash::Operation::Program, CommandKey::NONE);
-        FlashRequest { operation, ppn: NOWHERE, frame: 0, requester, owner, ticket, replaces: false, pieces: 0, key }
+        let page = FlashRequest::page(flash::Operation::Program, NOWHERE, 0, requester, CommandKey::NONE);
+        FlashRequest { owner, ticket, ..page }
     }
 
     /// Whether it is a [`FlashRequest::fence`].

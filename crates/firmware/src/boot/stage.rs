@@ -211,9 +211,7 @@ impl Boot {
 
     fn ask(&mut self, turn: &mut Turn<'_>, operation: Operation, ppn: Ppn, frame: u32, tag: u32) {
         let requester = Requester { group: Asker::Fil, index: 0, tag };
-        let (owner, ticket, replaces, key) = (0, NO_TICKET, false, CommandKey::NONE);
-        self.dies
-            .submit(turn, &FlashRequest { operation, ppn, frame, requester, owner, ticket, replaces, pieces: 0, key });
+        self.dies.submit(turn, &FlashRequest::page(operation, ppn, frame, requester, CommandKey::NONE));
     }
 
     /// What a step does when all is read, and the next one.

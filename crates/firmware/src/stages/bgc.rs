@@ -295,9 +295,7 @@ impl Bgc {
         let frame = self.first_frame + place as u32;
         self.tables.frames.label(frame, UNPROGRAMMED, 0, 0);
         let requester = Requester { group: Asker::Bgc, index: self.index, tag: Tag::Page(place).into() };
-        let (operation, ticket, key) = (Operation::Read, NO_TICKET, CommandKey::NONE);
-        let request =
-            FlashRequest { operation, ppn: from, frame, requester, owner: 0, ticket, replaces: false, pieces: 0, key };
+        let request = FlashRequest::page(Operation::Read, from, frame, requester, CommandKey::NONE);
         turn.send(self.ways.fcmd[self.drive.channel_of(from) % self.ways.fcmd.len()], request);
     }
 

@@ -184,20 +184,7 @@ impl Fil {
         let index = (tag >> 2) as usize;
         let key = if tag & 2 == 0 { self.sub(index).key } else { CommandKey::NONE };
         let requester = Requester { group: Asker::Fil, index: 0, tag };
-        self.dies.submit(
-            turn,
-            &FlashRequest {
-                operation,
-                ppn,
-                frame,
-                requester,
-                owner: 0,
-                ticket: NO_TICKET,
-                replaces: false,
-                pieces: 0,
-                key,
-            },
-        );
+        self.dies.submit(turn, &FlashRequest::page(operation, ppn, frame, requester, key));
     }
 
     /// Gives dies what its turn has come for.

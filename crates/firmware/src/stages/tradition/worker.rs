@@ -510,20 +510,7 @@ impl Worker {
     pub(super) fn ask_flash(&self, turn: &mut Turn<'_>, operation: Operation, ppn: Ppn, frame: u32, tag: u32) {
         let requester = Requester { group: Asker::Worker, index: self.index, tag };
         let thread = self.shared.drive.channel_of(ppn) % self.ways.fil.len();
-        turn.send(
-            self.ways.fil[thread],
-            FlashRequest {
-                operation,
-                ppn,
-                frame,
-                requester,
-                owner: 0,
-                ticket: NO_TICKET,
-                replaces: false,
-                pieces: 0,
-                key: self.key(),
-            },
-        );
+        turn.send(self.ways.fil[thread], FlashRequest::page(operation, ppn, frame, requester, self.key()));
     }
 
     fn on_page_done(&mut self, turn: &mut Turn<'_>, done: PageDone) {
