@@ -23,6 +23,11 @@ impl Progress {
         Progress::draw(watched, ProgressBar::new_spinner().with_message(what.to_owned()), None)
     }
 
+    /// Says something else from now on.
+    pub(crate) fn say(&self, what: String) {
+        self.bar.set_message(what);
+    }
+
     /// Follows the requests that a session has completed. `total` is zero where the end is not known.
     pub(crate) fn follow(watched: bool, session: &Session, total: u64) -> Progress {
         let completed = session.completed();

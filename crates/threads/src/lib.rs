@@ -16,6 +16,7 @@ mod alarms;
 mod bell;
 mod beside;
 mod clock;
+mod fences;
 mod layout;
 mod line;
 mod ring;

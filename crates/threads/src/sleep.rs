@@ -1,10 +1,11 @@
 //! How an idle thread sleeps and is woken, without a lost wake-up and without a call to the kernel while it is awake.
 //!
 //! The sleeper says that it sleeps, then looks for work once more; the waker makes work visible, then looks whether
-//! anyone sleeps. A sequentially consistent fence between the two steps of each lets at least one see the other. The
+//! anyone sleeps. A fence between the two steps of each ([`Fences`]) lets at least one see the other. The
 //! flag is only ever swapped, so that whoever changes it has seen all that went before the change it replaces.
 
-use crate::sync::{AtomicBool, Ordering, Thread, current, fence, park_timeout};
+use crate::fences::Fences;
+use crate::sync::{AtomicBool, Ordering, Thread, current, park_timeout};
 use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -14,6 +15,7 @@ use std::time::Duration;
 #[repr(align(128))]
 pub(crate) struct Sleeper {
     asleep: AtomicBool,
+    fences: Fences,
     thread: OnceLock<Thread>,
     /// What ends its sleep where that is no parking.
     waker: OnceLock<Box<dyn Fn() + Send + Sync>>,
@@ -21,7 +23,7 @@ pub(crate) struct Sleeper {
 
 impl Default for Sleeper {
     fn default() -> Self {
-        Sleeper { asleep: AtomicBool::new(false), thread: OnceLock::new(), waker: OnceLock::new() }
+        Sleeper::with(Fences::of_system())
     }
 }
 
@@ -32,6 +34,10 @@ impl fmt::Debug for Sleeper {
 }
 
 impl Sleeper {
+    fn with(fences: Fences) -> Self {
+        Sleeper { asleep: AtomicBool::new(false), fences, thread: OnceLock::new(), waker: OnceLock::new() }
+    }
+
     /// From now on the thread waits in another way than by parking, and this ends such a wait.
     pub(crate) fn wakes_by(&self, waker: Box<dyn Fn() + Send + Sync>) {
         let _ = self.waker.set(waker);
@@ -47,7 +53,7 @@ impl Sleeper {
     /// The same for a thread that waits in its own way, which its waker ends.
     pub(crate) fn wait(&self, wait: impl FnOnce(), has_work: impl FnOnce() -> bool) {
         self.asleep.swap(true, Ordering::AcqRel);
-        fence(Ordering::SeqCst);
+        self.fences.sleeper();
         if !has_work() {
             wait();
         }
@@ -57,7 +63,7 @@ impl Sleeper {
     /// Wakes the thread if it sleeps. Work must have been made visible before.
     #[inline]
     pub(crate) fn wake(&self) {
-        fence(Ordering::SeqCst);
+        self.fences.waker();
         if self.asleep.load(Ordering::Relaxed) && self.asleep.swap(false, Ordering::AcqRel) {
             match self.waker.get() {
                 Some(waker) => waker(),

@@ -13,7 +13,8 @@ mod tcp;
 mod vfio_user;
 
 use crate::Shell;
-use crate::table::table;
+use crate::progress::Progress;
+use crate::table;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
 use serde::Serialize;
@@ -49,6 +50,7 @@ pub(crate) struct Bench<'a> {
     name: &'static str,
     quick: bool,
     figures: &'a mut Vec<Figure>,
+    waiting: &'a Progress,
 }
 
 impl Bench<'_> {
@@ -59,6 +61,7 @@ impl Bench<'_> {
 
     fn put(&mut self, name: impl Into<String>, value: f64, unit: &'static str, digest: u64) {
         let (bench, name, digest) = (self.name, name.into(), format!("{digest:016x}"));
+        self.waiting.say(format!("{bench}: measured {name}"));
         self.figures.push(Figure { bench, name, value, unit, digest });
     }
 }
@@ -91,12 +94,14 @@ impl BenchArguments {
                 continue;
             }
             let first = figures.len();
-            measure(&mut Bench { name, quick: self.quick, figures: &mut figures })?;
+            let waiting = Progress::wait(shell.watched, name);
+            measure(&mut Bench { name, quick: self.quick, figures: &mut figures, waiting: &waiting })?;
+            drop(waiting);
             let row = |figure: &Figure| {
                 vec![figure.name.clone(), rounded(figure.value), figure.unit.into(), figure.digest.clone()]
             };
             let rows: Vec<Vec<String>> = figures[first..].iter().map(row).collect();
-            shell.say(&format!("{}\n{}", shell.strong(name), table(shell.page, &rows, &[1])))?;
+            shell.say(&format!("{}\n{}", shell.strong(name), table::figures(shell.page, &rows, &[1])))?;
         }
         shell.put(json, &serde_json::to_string_pretty(&figures)?)
     }
