@@ -154,6 +154,8 @@ pub struct Controller {
     pub(crate) changed: BTreeSet<u32>,
     /// The command that waits for namespaces to be erased, and for which.
     pub(crate) erasing: Option<(u16, BTreeSet<u32>)>,
+    /// Bytes of a namespace that there was no room for.
+    pub(crate) needed: Option<u64>,
     /// The commands that wait for what was written to be durable.
     pub(crate) settling: Vec<u16>,
     /// Log pages that the device end has written.
@@ -184,6 +186,7 @@ impl Controller {
             namespaces,
             changed: BTreeSet::new(),
             erasing: None,
+            needed: None,
             settling: Vec::new(),
             pages: BTreeMap::new(),
             was_reset: false,
@@ -427,13 +430,35 @@ impl Controller {
     pub fn set_namespaces(&mut self, namespaces: &Namespaces) {
         let id = self.settings.controller_id;
         let differing = self.namespaces.differing(namespaces, id);
+        // A host that deletes one is not told of it (Base 2.1, figure 151).
+        let deletes = |id: &u32| {
+            let is_its = self.erasing.as_ref().is_some_and(|(_, of)| of.contains(id));
+            is_its && namespaces.allocated(*id).is_none()
+        };
+        let told: Vec<u32> = differing.into_iter().filter(|id| !deletes(id)).collect();
         self.namespaces.clone_from(namespaces);
-        if !differing.is_empty() {
-            self.changed.extend(differing);
+        self.notice(told);
+    }
+
+    /// These namespaces are not what they were for the host: it finds them in a log page, and is told where it wants to know.
+    pub(crate) fn notice(&mut self, namespaces: impl IntoIterator<Item = u32>) {
+        let mut namespaces = namespaces.into_iter().peekable();
+        if namespaces.peek().is_some() {
+            self.changed.extend(namespaces);
             if self.features.wants_namespace_notices() {
                 self.raise(AsynchronousEvent::NamespacesChanged);
             }
         }
+    }
+
+    /// Whether a reset of the subsystem has happened that its host has not taken notice of (CSTS.NSSRO).
+    pub fn was_reset(&self) -> bool {
+        self.was_reset
+    }
+
+    /// The subsystem was reset before this controller came.
+    pub fn note_reset(&mut self) {
+        self.was_reset = true;
     }
 
     /// Takes the namespaces before a host has seen any.

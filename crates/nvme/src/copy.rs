@@ -100,6 +100,12 @@ impl Controller {
 }
 
 impl GuardedCopy {
+    /// Bytes of the blocks that it copies, before the first step.
+    pub fn reach(&self) -> Bytes {
+        let blocks: u64 = self.sources.iter().map(|source| u64::from(source.blocks)).sum();
+        Bytes(blocks * self.admission.format.map_or(0, |format| u64::from(format.block_bytes)))
+    }
+
     /// Reads the next blocks; `None` when all are copied.
     pub fn read(&self) -> Option<CopyStep> {
         let source = self.sources.last()?;

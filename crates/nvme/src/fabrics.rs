@@ -1,6 +1,6 @@
 //! The fabrics commands of a controller that Connect has made: its properties, and who its host is.
 
-use crate::spec::fabrics::{FabricsCommand, Property};
+use crate::spec::fabrics::{FabricsCommand, INVALID_QUEUE_TYPE, Property};
 use crate::spec::registers;
 use crate::spec::{Status, Submission};
 use crate::{AdminReply, CommandError, Controller};
@@ -17,8 +17,11 @@ const READABLE: &[Property] = &[
 ];
 
 /// Those it writes.
-const WRITABLE: [Property; 2] =
-    [Property { offset: registers::CC, bytes: 4 }, Property { offset: registers::NSSR, bytes: 4 }];
+const WRITABLE: [Property; 3] = [
+    Property { offset: registers::CC, bytes: 4 },
+    Property { offset: registers::CSTS, bytes: 4 },
+    Property { offset: registers::NSSR, bytes: 4 },
+];
 
 impl Controller {
     /// Takes what a Connect of the admin queue brings: who the host is and how long it may be silent, in milliseconds.
@@ -54,6 +57,8 @@ impl Controller {
             FabricsCommand::PropertyGet(_) | FabricsCommand::PropertySet(..) => Err(Status::INVALID_FIELD),
             // A queue is connected once.
             FabricsCommand::Connect(_) => Err(Status::COMMAND_SEQUENCE_ERROR),
+            // The admin queue goes with its controller.
+            FabricsCommand::Disconnect(_) => Err(INVALID_QUEUE_TYPE),
             // Who proves what to whom is the front end's business.
             FabricsCommand::AuthenticationSend(_) | FabricsCommand::AuthenticationReceive(_) => {
                 Err(Status::INVALID_OPCODE)

@@ -1,5 +1,6 @@
 //! What an I/O command asks a front end to move, and what is refused before the firmware sees it.
 
+use crate::protection::METADATA_BYTES;
 use crate::spec::{ALL_NAMESPACES, COPY_RANGES_MAX, CopyRange, DsmRange, Fuse, Opcode, PAGE_BYTES, Status, Submission};
 use crate::{Controller, Format, Guarded, NamespaceSettings, copy};
 use units::Bytes;
@@ -27,6 +28,8 @@ pub struct Admission {
     pub movement: Movement,
     /// What it says of metadata, where its namespace has any and it moves, makes or checks them.
     pub guarded: Option<Guarded>,
+    /// Bytes of the blocks that it reads, compares, verifies or writes; those of a Copy are known when its ranges are.
+    pub reach: Bytes,
     /// Whether it is a Copy that the front end carries out, as [`Controller::guarded_copy`] says.
     pub copies: bool,
     /// What blocks of the namespace were like, and since when.
@@ -70,7 +73,9 @@ impl Controller {
         let format = space.map(|space| Format::of(&space.settings));
         let asks = format.is_some_and(|format| copy::is_guarded(submission, format.protection));
         let copies = opcode == Opcode::Copy && asks;
-        Ok(Admission { opcode, movement, guarded, copies, format, since: space.map_or(0, |space| space.since) })
+        let block_bytes = format.filter(|_| opcode.has_range()).map_or(0, |format| u64::from(format.block_bytes));
+        let reach = Bytes(u64::from(submission.block_count()) * block_bytes);
+        Ok(Admission { opcode, movement, guarded, reach, copies, format, since: space.map_or(0, |space| space.since) })
     }
 
     /// What a command of an I/O queue moves.
@@ -124,7 +129,10 @@ impl Controller {
         if !moves_blocks && bytes.0 > range_max {
             return Err(Status::INVALID_FIELD);
         }
-        if moves_blocks && self.settings.transfer_max.is_some_and(|most| bytes > most) {
+        // MDTS includes metadata that lie between the blocks (Base, figure 275).
+        let beside =
+            if namespace.metadata && self.settings.extends_blocks() { blocks * METADATA_BYTES as u64 } else { 0 };
+        if moves_blocks && self.settings.transfer_max.is_some_and(|most| bytes.0 + beside > most.0) {
             return Err(Status::INVALID_FIELD);
         }
         if submission.fuse() != Fuse::Normal {
@@ -208,11 +216,22 @@ impl Controller {
         admission: &mut Admission,
         words: &mut Vec<u64>,
     ) -> Result<(), Status> {
+        let copied = self.reach_of_copy(submission, admission, words);
         self.namespaces.translate_ranges(self.settings.controller_id, submission, words)?;
         if admission.opcode == Opcode::DatasetManagement {
             admission.movement = Movement::FromHost(Bytes(words.len() as u64 * 8));
+        } else {
+            admission.reach = copied;
         }
         Ok(())
+    }
+
+    /// Bytes of the blocks that the ranges of a Copy name.
+    pub(crate) fn reach_of_copy(&self, submission: &Submission, admission: &Admission, words: &[u64]) -> Bytes {
+        let ranges = words.chunks_exact(CopyRange::WORDS).take(submission.copy_range_count() as usize);
+        let blocks = ranges.map(|words| CopyRange::decode([words[0], words[1], words[2], words[3]]).blocks);
+        let block_bytes = admission.format.map_or(0, |format| u64::from(format.block_bytes));
+        Bytes(blocks.map(u64::from).sum::<u64>() * block_bytes)
     }
 
     /// A fused pair takes effect whole or not at all only within what is written atomically.

@@ -192,6 +192,11 @@ impl Namespaces {
         [all, all.saturating_sub(used)].map(|blocks| u128::from(blocks) * u128::from(self.unit))
     }
 
+    /// Bytes of the drive that a namespace has, which may be more than its blocks have.
+    pub(crate) fn bytes_of(&self, space: &Space) -> u128 {
+        u128::from(space.length) * u128::from(self.unit)
+    }
+
     /// The namespace that has all of the drive, if one does.
     fn whole(&self) -> Option<&Space> {
         let [_, unallocated] = self.bytes();

@@ -3,7 +3,7 @@
 use crate::fused::Stand;
 use crate::port::Port;
 use crate::session::{Pending, Session, World};
-use crate::subsystem::Granted;
+use crate::subsystem::{Granted, Subsystem};
 use nvme::spec::fabrics;
 use nvme::spec::{AdminOpcode, FeatureId, Status, Submission};
 use nvme::{AdminReply, DeviceEvent, Movement};
@@ -36,12 +36,18 @@ impl Session {
         }
         let is_settled = matches!(live.granted, Granted::Settled(_));
         if is_grant && submission.opcode() == AdminOpcode::GetFeatures as u8 && !is_settled {
-            let left = queues_left(world.port);
+            let left = world.subsystem.queues_left(world.port, id);
+            let live = world.subsystem.controllers.get_mut(&id).expect("it was found");
             live.granted = Granted::Told(left);
             live.controller.offer_queues(left);
         }
+        let live = world.subsystem.controllers.get_mut(&id).expect("it was found");
         let reply = match submission.opcode() {
-            fabrics::OPCODE => live.controller.fabrics(submission),
+            fabrics::OPCODE => {
+                let reply = live.controller.fabrics(submission);
+                world.subsystem.was_reset &= live.controller.was_reset();
+                reply
+            }
             _ => world.subsystem.administer(id, submission, data, world.now),
         };
         let live = world.subsystem.controllers.get_mut(&id).expect("it was found");
@@ -49,7 +55,7 @@ impl Session {
             note_grant(&reply, submission, &mut live.granted);
         }
         let told = world.subsystem.obey(world.port, id, world.now);
-        self.answer(tag, submission, reply);
+        self.answer(tag, submission, reply, world.port.shape().transfer_max.0 as usize);
         for event in told {
             self.tell(event);
         }
@@ -61,7 +67,7 @@ impl Session {
         match opcode {
             Ok(AdminOpcode::SetFeatures) if FeatureId::of(submission) == Some(FeatureId::NumberOfQueues) => {
                 let asked = submission.dword(11);
-                let most = u32::from(queues_left(world.port)) - 1;
+                let most = u32::from(world.subsystem.queues_left(world.port, self.joined.controller)) - 1;
                 let pair = [asked & 0xffff, asked >> 16];
                 if !pair.contains(&0xffff) {
                     let [submissions, completions] = pair.map(|asked| asked.min(most));
@@ -73,7 +79,8 @@ impl Session {
         *submission
     }
 
-    fn answer(&mut self, tag: u16, submission: &Submission, reply: AdminReply) {
+    /// Sends an answer, of at most so many bytes (MDTS).
+    fn answer(&mut self, tag: u16, submission: &Submission, reply: AdminReply, most: usize) {
         let command = submission.command_id();
         match reply {
             AdminReply::Held => return,
@@ -81,7 +88,7 @@ impl Session {
             AdminReply::Transfer { data, result } => {
                 // As many as its SGL has room for: they were compared before.
                 let bytes = AdminOpcode::asks_for(submission) as usize;
-                if bytes > data.len().max(TRANSFER_MAX) {
+                if bytes > data.len().max(most) {
                     self.respond(command, 0, Status::INVALID_FIELD);
                 } else {
                     self.fill(command, bytes, &data);
@@ -129,12 +136,14 @@ impl Session {
     }
 }
 
-/// The longest answer that a host may ask to be filled up.
-const TRANSFER_MAX: usize = 128 << 10;
-
-/// Queues that a host may have now: at most half of those that are left, so that another can still come.
-pub(crate) fn queues_left(port: &Port) -> u16 {
-    (port.free_pairs() / 2).max(1) as u16
+impl Subsystem {
+    /// Queues that the host of a controller may have now: at most half of those that are left, so that another can still come. What
+    /// others were granted and have not connected yet is theirs.
+    pub(crate) fn queues_left(&self, port: &Port, id: u16) -> u16 {
+        let others = self.controllers.iter().filter(|(other, _)| **other != id);
+        let promised: usize = others.map(|(_, live)| live.promised()).sum();
+        (port.free_pairs().saturating_sub(promised) / 2).max(1) as u16
+    }
 }
 
 /// What Set Features granted is what Connect checks queues against.

@@ -249,7 +249,7 @@ impl Subsystem {
             Errand::Flush => Opcode::Flush,
             Errand::Verify => Opcode::Verify,
         };
-        self.served.end(now, self.own.id(), opcode, 0, completion);
+        self.served.end(now, self.own.id(), opcode, completion);
         match errand {
             Errand::Verify if std::mem::take(&mut self.chores.is_stale) => {}
             Errand::Verify => match &mut self.chores.test {

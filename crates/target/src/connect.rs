@@ -48,6 +48,7 @@ const ENTRIES_AT: u16 = 44;
 const CONTROLLER_AT: u16 = 16;
 const SUBSYSTEM_AT: u16 = 256;
 const HOST_AT: u16 = 512;
+const HOST_ID_AT: u16 = 0;
 
 const fn of_command(at: u16) -> Refusal {
     (INVALID_PARAMETERS, invalid_parameter(at, false))
@@ -92,7 +93,7 @@ pub(crate) fn join(
         return Err(of_command(QUEUE_AT));
     }
     if connect.queue != 0 {
-        let controller = join_queue(subsystem, arrival, connect, record, &host)?;
+        let (controller, host) = join_queue(subsystem, arrival, connect, record, &host)?;
         return Ok(Joined { host, controller, queue: connect.queue, entries });
     }
     if record.controller() != ANY_CONTROLLER {
@@ -113,11 +114,10 @@ pub(crate) fn join(
 /// is over.
 pub(crate) fn must_wait(subsystem: &Subsystem, connect: Connect, record: &ConnectRecord) -> bool {
     let names = record.host();
-    connect.queue != 0
-        && name(&names).is_some_and(|name| {
-            let host = Host { name: name.into(), id: record.host_id() };
-            subsystem.is_haunted_by(&host)
-        })
+    let live = subsystem.controllers.get(&record.controller()).filter(|_| connect.queue != 0);
+    live.is_some_and(|live| {
+        name(&names).is_some_and(|name| name == live.host.name) && subsystem.is_haunted_by(&live.host)
+    })
 }
 
 fn join_queue(
@@ -126,11 +126,15 @@ fn join_queue(
     connect: Connect,
     record: &ConnectRecord,
     host: &Host,
-) -> Result<u16, Refusal> {
+) -> Result<(u16, Arc<Host>), Refusal> {
     let id = record.controller();
     let live = subsystem.controllers.get_mut(&id).ok_or(of_data(CONTROLLER_AT))?;
-    if *live.host != *host {
+    if live.host.name != host.name {
         return Err(of_data(HOST_AT));
+    }
+    // A host that does not say its identifier again is the one of the admin queue (Base 2.1, figure 546).
+    if live.host.id != host.id && host.id != [0; 16] {
+        return Err(of_data(HOST_ID_AT));
     }
     // A discovery controller has no I/O queues (Base §3.1.2.3), and what is asked of one is asked for by its name.
     if !matches!(live.controller.settings().role, Role::Storage) {
@@ -156,14 +160,12 @@ fn join_queue(
     }
     live.queues.insert(connect.queue, arrival.connection);
     live.heard(arrival.now);
-    Ok(id)
+    Ok((id, live.host.clone()))
 }
 
 /// SUBTYPE of an entry.
 const STORAGE: u8 = 2;
 const THIS_DISCOVERY: u8 = 3;
-/// TRTYPE: TCP.
-const TCP: u8 = 3;
 /// TREQ: completions without the queue's head can be asked for.
 const FLOW_CONTROL_OPTIONAL: u8 = 1 << 2;
 /// TREQ: a secure channel is required.
@@ -179,7 +181,7 @@ fn ways(subsystem: &Subsystem, arrival: &Arrival<'_>, host: &str) -> Vec<Discove
     let entry = |subtype, subsystem: &str| {
         let mut entry = DiscoveryEntry::default();
         entry
-            .set_transport(TCP)
+            .set_transport(fabrics::TCP)
             .set_family(if dialled.is_ipv4() { 1 } else { 2 })
             .set_subtype(subtype)
             .set_requirements(FLOW_CONTROL_OPTIONAL | channel)

@@ -31,6 +31,7 @@ impl Copying {
     ) -> Result<Ranges, Status> {
         if admission.copies {
             let copy = controller.guarded_copy(submission, admission, &words)?;
+            admission.reach = copy.reach();
             let step = copy.read().expect("a copy has blocks");
             return Ok(Ranges::Copying(Box::new(Copying { copy, step })));
         }

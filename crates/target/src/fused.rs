@@ -22,6 +22,8 @@ pub(crate) enum Stand {
 pub(crate) struct Fused {
     /// The first half that came last, while its second has not come.
     first: Option<u16>,
+    /// The command that came last was a first half, and has failed.
+    has_failed: bool,
     /// First and second half, while data of one are missing.
     pairs: Vec<[u16; 2]>,
 }
@@ -36,8 +38,10 @@ impl Session {
         submission: &Submission,
         admitted: &Admitted,
     ) -> Option<Status> {
+        let has_failed = std::mem::take(&mut self.fused.has_failed);
         let Some(first) = self.fused.first.take() else {
-            return (submission.fuse() == Fuse::Second).then_some(Status::ABORTED_MISSING_FUSED);
+            let status = if has_failed { Status::ABORTED_FAILED_FUSED } else { Status::ABORTED_MISSING_FUSED };
+            return (submission.fuse() == Fuse::Second).then_some(status);
         };
         let half = self.pending[usize::from(first)].as_ref().expect("it waits for its second half").submission;
         let verdict = match nvme::fuse(&half, submission) {
@@ -52,6 +56,11 @@ impl Session {
         };
         self.doom(world, first, verdict.0);
         verdict.1
+    }
+
+    /// A command was refused: where it is a first half, the next one is told of it.
+    pub(crate) fn note_refused(&mut self, submission: &Submission) {
+        self.fused.has_failed = submission.fuse() == Fuse::First;
     }
 
     /// A first half is in its slot: the next command says whether its second has come.
@@ -93,7 +102,9 @@ impl Session {
 
     /// Half a pair fails for itself: so does the other.
     pub(crate) fn lose_half(&mut self, world: &mut World<'_>, tag: u16) {
-        self.fused.first = self.fused.first.filter(|first| *first != tag);
+        if self.fused.first == Some(tag) {
+            (self.fused.first, self.fused.has_failed) = (None, true);
+        }
         if let Some(at) = self.fused.pairs.iter().position(|pair| pair.contains(&tag)) {
             let [first, second] = self.fused.pairs.swap_remove(at);
             self.doom(world, if first == tag { second } else { first }, Status::ABORTED_FAILED_FUSED);

@@ -74,9 +74,9 @@ const LINES: &[Line] = lines! {
     "flashloom_commands_outstanding" gauge outstanding "Commands that the firmware works on.";
     "flashloom_reads_total" counter reads "Read and Compare commands completed.";
     "flashloom_writes_total" counter writes "Write commands completed.";
-    "flashloom_read_bytes_total" counter bytes_read "Bytes of completed Read and Compare commands.";
-    "flashloom_written_bytes_total" counter bytes_written "Bytes of completed Write commands.";
-    "flashloom_media_errors_total" counter media_errors "Commands that lost data.";
+    "flashloom_read_bytes_total" counter bytes_read "Bytes that hosts had read, compared or verified.";
+    "flashloom_written_bytes_total" counter bytes_written "Bytes that hosts had written or copied.";
+    "flashloom_media_errors_total" counter media_errors "Commands that could not read or write, also what a host made unreadable.";
     "flashloom_endurance_used_percent" gauge percentage_used "Share of the endurance used.";
 };
 

@@ -6,7 +6,7 @@ use crate::served::Served;
 use crate::subsystem::Subsystem;
 use nvme::spec::Opcode;
 use std::sync::Arc;
-use units::Time;
+use units::{Bytes, Time};
 
 /// Who a host says it is. All controllers in memory are of the host without a name.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -22,16 +22,24 @@ pub(crate) enum Transition {
     Stopping,
 }
 
+/// A command that the drive works on for a queue that is gone.
+pub(crate) struct LeftBehind {
+    pub(crate) slot: u16,
+    pub(crate) opcode: Opcode,
+    /// Bytes of the blocks that it reaches; none of a step of a copy, which ends with it.
+    pub(crate) reach: Option<Bytes>,
+}
+
 /// A pair whose queue is gone while the drive still works on its commands.
 pub(crate) struct Orphan {
     pair: QueuePair,
     host: Arc<Host>,
-    under_way: Vec<(u16, Opcode)>,
+    under_way: Vec<LeftBehind>,
 }
 
 impl Orphan {
-    /// A pair of a host, with the slots and opcodes of what is under way there.
-    pub(crate) fn new(pair: QueuePair, host: Arc<Host>, under_way: Vec<(u16, Opcode)>) -> Self {
+    /// A pair of a host, with what is under way there.
+    pub(crate) fn new(pair: QueuePair, host: Arc<Host>, under_way: Vec<LeftBehind>) -> Self {
         Orphan { pair, host, under_way }
     }
 
@@ -39,9 +47,12 @@ impl Orphan {
     fn drain(&mut self, port: &mut Port, served: &mut Served, now: Time) -> bool {
         while let Some(completion) = port.reap(&mut self.pair) {
             let slot = completion.command_id();
-            let at = self.under_way.iter().position(|(tag, _)| *tag == slot).expect("the drive was asked for it");
-            let (_, opcode) = self.under_way.swap_remove(at);
-            served.end(now, self.pair.id(), opcode, 0, &completion);
+            let at = self.under_way.iter().position(|left| left.slot == slot).expect("the drive was asked for it");
+            let LeftBehind { opcode, reach, .. } = self.under_way.swap_remove(at);
+            served.end(now, self.pair.id(), opcode, &completion);
+            if let Some(reach) = reach.filter(|_| completion.status().is_success()) {
+                served.count(opcode, reach);
+            }
             self.pair.give_back(slot);
         }
         self.under_way.is_empty()

@@ -5,7 +5,7 @@ use crate::lifetime::Lifetime;
 use nvme::spec::log_page::{EnduranceGroupPage, HealthPage, OcpHealthPage};
 use nvme::spec::{Completion, Opcode, Submission};
 use std::time::Duration;
-use units::{QueueId, Span, Time};
+use units::{Bytes, QueueId, Span, Time};
 
 /// Where the latencies of OCP's monitor part: 5, 10, 25 and 100 ms; commands below the first are not counted.
 const THRESHOLDS_MS: [u64; 4] = [5, 10, 25, 100];
@@ -137,7 +137,7 @@ impl Served {
     }
 
     /// A command of a queue pair comes back. Media errors are those of status type 2 that mean lost data (80h, 81h).
-    pub(crate) fn end(&mut self, now: Time, queue: QueueId, opcode: Opcode, bytes: usize, completion: &Completion) {
+    pub(crate) fn end(&mut self, now: Time, queue: QueueId, opcode: Opcode, completion: &Completion) {
         let at = self.place((queue, completion.command_id()));
         let Flight { begun, namespace, is_awaited, .. } = std::mem::take(&mut self.flights[at]);
         self.awaited -= u32::from(is_awaited);
@@ -157,21 +157,23 @@ impl Served {
         }
         let status = completion.status();
         self.media_errors += u64::from(status.code_type() == 2 && matches!(status.code(), 0x80 | 0x81));
-        if !status.is_success() {
-            return;
-        }
-        let sectors = bytes as u64 / units::SECTOR_BYTES;
-        match opcode {
-            Opcode::Read | Opcode::Compare => {
-                self.sectors_read += sectors;
-                self.reads += 1;
-            }
-            Opcode::Write => {
-                self.sectors_written += sectors;
-                self.writes += 1;
-            }
-            _ => {}
-        }
+    }
+
+    /// A host's command has done what it was asked to, of this opcode, to so many bytes of blocks. Which counts as what is in NVM §1.4.2:
+    /// a Copy is a host's read and its write, a Verify reads data and is no host's read.
+    pub(crate) fn count(&mut self, opcode: Opcode, Bytes(bytes): Bytes) {
+        let sectors = bytes / units::SECTOR_BYTES;
+        let (data, hosts) = match opcode {
+            Opcode::Read | Opcode::Compare => ([sectors, 0], [1, 0]),
+            Opcode::Verify => ([sectors, 0], [0, 0]),
+            Opcode::Copy => ([0, sectors], [1, 1]),
+            Opcode::Write => ([0, sectors], [0, 1]),
+            _ => return,
+        };
+        self.sectors_read += data[0];
+        self.sectors_written += data[1];
+        self.reads += hosts[0];
+        self.writes += hosts[1];
     }
 
     /// The page, `now` after the drive was started. It has no thermometer: its temperature stays 0.
@@ -289,11 +291,11 @@ mod tests {
         served.begin(Time::ZERO, (QueueId(1), 1), 1);
         served.await_all();
         served.begin(Time::ZERO, (QueueId(1), 2), 1);
-        served.end(Time::ZERO, QueueId(1), Opcode::Write, 512, &over(2));
+        served.end(Time::ZERO, QueueId(1), Opcode::Write, &over(2));
         assert_eq!(served.awaited, 2);
         served.await_all();
-        served.end(Time::ZERO, QueueId(1), Opcode::Write, 512, &over(0));
-        served.end(Time::ZERO, QueueId(1), Opcode::Write, 512, &over(1));
+        served.end(Time::ZERO, QueueId(1), Opcode::Write, &over(0));
+        served.end(Time::ZERO, QueueId(1), Opcode::Write, &over(1));
         assert_eq!(served.awaited, 0);
     }
 
@@ -308,8 +310,8 @@ mod tests {
         served.begin(after(10), (QueueId(1), 0), 1);
         served.begin(after(12), (QueueId(1), 1), 1);
         assert_eq!(busy(&served, 13), 3);
-        served.end(after(14), QueueId(1), Opcode::Read, 512, &over(0));
-        served.end(after(17), QueueId(1), Opcode::Read, 512, &over(1));
+        served.end(after(14), QueueId(1), Opcode::Read, &over(0));
+        served.end(after(17), QueueId(1), Opcode::Read, &over(1));
         assert_eq!([17, 90].map(|minutes| busy(&served, minutes)), [7, 7]);
         served.begin(after(100), (QueueId(1), 2), 1);
         assert_eq!([100, 101, 105].map(|minutes| busy(&served, minutes)), [7, 8, 12]);
@@ -337,7 +339,7 @@ mod tests {
             let (queue, slot) = (QueueId(2), slot as u16);
             served.begin(Time::ZERO, (queue, slot), 1);
             let completion = Completion::new(0, 0, queue, slot, false, Status::SUCCESS);
-            served.end(Time::ZERO + Span::from_millis(millis), queue, opcode, 512, &completion);
+            served.end(Time::ZERO + Span::from_millis(millis), queue, opcode, &completion);
         }
         assert_eq!((served.under_way(1), served.outstanding), (0, 0));
         let page = served.ocp_latency();

@@ -15,7 +15,7 @@ use crate::connect::Joined;
 use crate::copies::{Copying, Ranges};
 use crate::fused::{Fused, Stand};
 use crate::guarded::{apart, together};
-use crate::orphan::Orphan;
+use crate::orphan::{LeftBehind, Orphan};
 use crate::pdu::{Agreed, Encoder, UNIT_MAX, Unit, Violation, parse};
 use crate::port::{Gathered, Moved, Port, QueuePair};
 use crate::subsystem::{ConnectionId, Subsystem};
@@ -77,6 +77,7 @@ pub(crate) enum Kind {
     Hear(u32),
     /// A held event request, or nothing that lasts.
     Admin,
+    Disconnect,
     Io(Admission),
 }
 
@@ -276,6 +277,7 @@ impl Session {
         let (kind, brought) = match (refused, admitted) {
             (None, Ok(admitted)) => admitted,
             (Some(status), _) | (None, Err(status)) => {
+                self.note_refused(&submission);
                 self.fail(world, tag, &submission, status);
                 return Ok(());
             }
@@ -304,10 +306,14 @@ impl Session {
     /// What comes from the host for a command that was told that all of it may come.
     fn gather(&mut self, world: &mut World<'_>, part: Part, data: Range<usize>) -> Result<(), Violation> {
         let pending = self.pending.get_mut(usize::from(part.tag)).and_then(Option::as_mut);
-        let pending = pending.filter(|pending| pending.submission.command_id() == part.command);
-        let Some(gathered) = pending.and_then(|pending| pending.gathered.as_mut()) else {
+        let Some((command, gathered)) =
+            pending.and_then(|pending| Some((pending.submission.command_id(), pending.gathered.as_mut()?)))
+        else {
             return Err(Violation::field(10));
         };
+        if command != part.command {
+            return Err(Violation::field(8));
+        }
         if gathered.is_whole() || part.offset as usize != gathered.received() {
             return Err(Violation::OUT_OF_RANGE);
         }
@@ -352,6 +358,7 @@ impl Session {
         match pending.kind {
             Kind::Connect => self.connect(world, tag, &submission, data.expect("a Connect gathers its data")),
             Kind::Admin => self.administer(world, tag, &submission, data.as_ref().map_or(&[], Gathered::bytes)),
+            Kind::Disconnect => self.disconnect(world, tag, &submission),
             Kind::Prove => self.prove(world, tag, &submission, data.expect("a message gathers")),
             Kind::Hear(room) => self.hear(world, tag, &submission, room as usize),
             Kind::Io(ref mut admission) => {
@@ -437,8 +444,11 @@ impl Session {
         let Kind::Io(admission) = pending.kind else { unreachable!("only I/O goes to the drive") };
         let bytes = admission.bytes();
         let Attached::Io(pair) = &mut self.attached else { unreachable!("it was reaped from there") };
-        world.subsystem.served.end(world.now, pair.id(), admission.opcode, bytes, completion);
+        world.subsystem.served.end(world.now, pair.id(), admission.opcode, completion);
         if self.is_ending {
+            if completion.status().is_success() && pending.copying.is_none() {
+                world.subsystem.served.count(admission.opcode, admission.reach);
+            }
             return pair.give_back(slot);
         }
         let command = pending.submission.command_id();
@@ -460,6 +470,9 @@ impl Session {
         });
         if let Some(Err(failed)) = blocks {
             status = failed;
+        }
+        if status.is_success() {
+            world.subsystem.served.count(admission.opcode, admission.reach);
         }
         let reads = matches!(admission.movement, Movement::ToHost(_)) && status.is_success();
         if reads {
@@ -538,7 +551,8 @@ impl Session {
                 for (tag, pending) in self.pending.into_iter().enumerate() {
                     match &pending {
                         Some(pending @ Pending { kind: Kind::Io(admission), .. }) if pending.is_under_way() => {
-                            under_way.push((tag as u16, admission.opcode));
+                            let reach = pending.copying.is_none().then_some(admission.reach);
+                            under_way.push(LeftBehind { slot: tag as u16, opcode: admission.opcode, reach });
                         }
                         // The drive knows nothing of it.
                         Some(_) => pair.give_back(tag as u16),

@@ -93,6 +93,14 @@ impl Live {
         self.last_heard = now;
     }
 
+    /// I/O queues that it was granted and that are not connected.
+    pub(crate) fn promised(&self) -> usize {
+        match self.granted {
+            Granted::Settled(granted) => usize::from(granted).saturating_sub(self.queues.len()),
+            Granted::Nothing | Granted::Told(_) => 0,
+        }
+    }
+
     fn expires_at(&self) -> Option<Time> {
         let patience = self.controller.keep_alive_timeout().or(self.patience)?;
         Some(self.last_heard + patience)
@@ -154,6 +162,8 @@ pub(crate) struct Subsystem {
     pub(crate) kept_lifetime: Lifetime,
     /// Its hosts have shut it down.
     pub(crate) is_resting: bool,
+    /// It was reset, and no host has taken notice.
+    pub(crate) was_reset: bool,
 }
 
 impl Subsystem {
@@ -188,6 +198,7 @@ impl Subsystem {
             room: Room::new(),
             kept_lifetime: lifetime,
             is_resting: false,
+            was_reset: false,
         }
     }
 
@@ -244,6 +255,9 @@ impl Subsystem {
             patience = Some(DISCOVERY_PATIENCE);
         }
         let mut controller = Controller::new(settings);
+        if self.was_reset {
+            controller.note_reset();
+        }
         if controller.settings().role == Role::Storage {
             self.introduce(id, &mut controller);
         }
@@ -415,6 +429,7 @@ impl Subsystem {
 
     /// Resets every controller: over a fabric its connections end with it.
     fn reset_all(&mut self) {
+        self.was_reset = true;
         let ids: Vec<u16> = self.controllers.keys().copied().collect();
         for id in ids {
             match self.controllers.get_mut(&id) {
@@ -472,7 +487,7 @@ impl Subsystem {
             self.own.give_back(slot);
             if self.flush_slot == Some(slot) {
                 self.flush_slot = None;
-                self.served.end(now, self.own.id(), Opcode::Flush, 0, &completion);
+                self.served.end(now, self.own.id(), Opcode::Flush, &completion);
                 self.on_flushed(port, now, &completion);
             } else {
                 self.on_chore(&completion, now);

@@ -36,7 +36,8 @@ impl ErrorLog {
         ErrorLog { entries: VecDeque::new(), places: usize::from(places), count: 0 }
     }
 
-    pub(crate) fn push(&mut self, error: CommandError) {
+    /// Adds an error, of this TRTYPE where it is one of the transport, with what the command's specification says of it.
+    pub(crate) fn push(&mut self, error: CommandError, transport: u8, specific: u64) {
         self.count += 1;
         self.entries.truncate(self.places - 1);
         let mut entry = ErrorEntry::default();
@@ -47,7 +48,9 @@ impl ErrorLog {
             .set_status(error.status.0 << 1)
             .set_location(NO_LOCATION)
             .set_block(error.block)
-            .set_namespace(error.namespace);
+            .set_namespace(error.namespace)
+            .set_transport(transport)
+            .set_specific(specific);
         self.entries.push_front(entry);
     }
 

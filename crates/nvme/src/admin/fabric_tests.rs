@@ -113,7 +113,8 @@ fn properties_that_are_not_there_and_a_second_connect_are_refused() {
         (Submission::property_get(narrow(registers::ASQ)), Status::INVALID_FIELD),
         (Submission::property_set(narrow(registers::VS), 0), Status::INVALID_FIELD),
         (Submission::new(0x7f, 1), Status::COMMAND_SEQUENCE_ERROR),
-        (Submission::new(0x7f, 0x55), Status::INVALID_OPCODE),
+        (Submission::new(0x7f, 0x55), Status::INVALID_FIELD),
+        (Submission::new(0x7f, 8), fabrics::INVALID_QUEUE_TYPE),
     ];
     for (submission, expected) in cases {
         assert_eq!(refused(&mut controller, submission), expected);

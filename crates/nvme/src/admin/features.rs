@@ -119,9 +119,9 @@ impl Features {
         }
     }
 
-    /// Error Recovery of a namespace; without one, of those that no host said anything of.
-    fn error_recovery(&self, namespace: Option<u32>) -> u32 {
-        let own = namespace.and_then(|_| self.retry_limits.get(&namespace));
+    /// Error Recovery of a namespace.
+    fn error_recovery(&self, namespace: u32) -> u32 {
+        let own = self.retry_limits.get(&Some(namespace));
         own.or_else(|| self.retry_limits.get(&None)).copied().unwrap_or(0).into()
     }
 
@@ -211,7 +211,11 @@ impl Controller {
             };
         }
         if feature == FeatureId::ErrorRecovery {
-            let namespace = self.feature_namespace(submission)?;
+            let namespace = submission.namespace();
+            if namespace == ALL_NAMESPACES {
+                return Err(Status::INVALID_NAMESPACE);
+            }
+            self.check_namespace(namespace)?;
             return Ok(AdminReply::success(match select {
                 FeatureSelect::Current => self.features.error_recovery(namespace).into(),
                 FeatureSelect::Default | FeatureSelect::Saved => 0,
@@ -233,15 +237,20 @@ impl Controller {
         if submission.dword(10) >> 31 != 0 {
             return Err(Status::FEATURE_NOT_SAVEABLE);
         }
-        let namespace = self.feature_namespace(submission)?;
+        let namespace = submission.namespace();
         let mut value = submission.dword(11);
         if feature == FeatureId::ErrorRecovery {
-            self.features.set_error_recovery(namespace, value)?;
+            if namespace != ALL_NAMESPACES {
+                self.check_namespace(namespace)?;
+            }
+            self.features.set_error_recovery((namespace != ALL_NAMESPACES).then_some(namespace), value)?;
             self.events.push_back(DeviceEvent::FeatureChanged(feature));
             return Ok(AdminReply::success(0));
         }
-        if namespace.is_some() {
-            return Err(Status::FEATURE_NOT_NAMESPACE_SPECIFIC);
+        match namespace {
+            0 | ALL_NAMESPACES => {}
+            id if id > self.namespaces.count() => return Err(Status::INVALID_NAMESPACE),
+            _ => return Err(Status::FEATURE_NOT_NAMESPACE_SPECIFIC),
         }
         let mut result = 0;
         if feature == FeatureId::NumberOfQueues {
@@ -264,13 +273,10 @@ impl Controller {
         Ok(AdminReply::success(result))
     }
 
-    /// The namespace that a feature is asked of, if it is one and not all.
-    fn feature_namespace(&self, submission: &Submission) -> Result<Option<u32>, Status> {
-        match submission.namespace() {
-            0 | ALL_NAMESPACES => Ok(None),
-            id if self.namespaces.of(self.settings.controller_id, id).is_some() => Ok(Some(id)),
-            _ => Err(Status::INVALID_NAMESPACE),
-        }
+    /// Whether this controller has a namespace that a feature is asked of.
+    fn check_namespace(&self, id: u32) -> Result<(), Status> {
+        let there = self.namespaces.of(self.settings.controller_id, id).map(drop);
+        there.ok_or_else(|| self.namespaces.missing(id))
     }
 
     /// So many queues of each kind would be granted to a host that has not said yet how many it wants, which is what it is told if it asks:

@@ -177,7 +177,8 @@ impl Controller {
                     .set_sgls(MESSAGE_SGLS)
                     .set_command_capsule(((SUBMISSION_BYTES + capsule.0) / 16) as u32)
                     .set_response_capsule((COMPLETION_BYTES / 16) as u32)
-                    .set_descriptors_max(1);
+                    .set_descriptors_max(1)
+                    .set_optional_fabrics_commands(u16::from(!settings.is_discovery()));
             }
         }
         controller
@@ -189,7 +190,8 @@ impl Controller {
         asked == ANY_CONTROLLER || asked == self.settings.controller_id
     }
 
-    fn identify_namespace(&self, settings: &NamespaceSettings) -> IdentifyNamespace {
+    fn identify_namespace(&self, space: &Space) -> IdentifyNamespace {
+        let settings = &space.settings;
         let mut namespace = IdentifyNamespace::default();
         let atomic = (self.atomic_blocks(settings) - 1) as u16;
         let compared = (self.compare_blocks(settings) - 1) as u16;
@@ -211,7 +213,7 @@ impl Controller {
             .set_used(self.namespaces.used_of(settings, self.used))
             .set_sharing(u8::from(self.settings.is_shared()))
             .set_deallocated(DEALLOCATED_READS_ZERO)
-            .set_bytes(u128::from(settings.blocks) * u128::from(settings.block_bytes))
+            .set_bytes(self.namespaces.bytes_of(space))
             .set_nguid(settings.nguid)
             .set_eui64(settings.eui64)
             .set_endurance_group(self.has_group().into());
@@ -228,7 +230,7 @@ impl Controller {
     /// what every namespace has in common (Base §5.17.2.1).
     fn one_namespace(&self, id: u32, space: Option<&Space>) -> Result<Vec<u8>, Status> {
         match space {
-            Some(space) => Ok(self.identify_namespace(&space.settings).as_bytes().to_vec()),
+            Some(space) => Ok(self.identify_namespace(space).as_bytes().to_vec()),
             None if id == ALL_NAMESPACES && self.manages() => {
                 let mut common = IdentifyNamespace::default();
                 self.set_formats(&mut common, FORMATS[0]);

@@ -6,6 +6,7 @@ use crate::namespaces::{Change, FORMATS, Format};
 use crate::spec::identify::IdentifyNamespace;
 use crate::spec::{ALL_NAMESPACES, Status, Submission, log_page};
 use crate::{Controller, DeviceEvent, Protection};
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
 /// Most controllers of a list (Base §4.5.1).
@@ -50,13 +51,18 @@ impl Controller {
             return Err(Status::INVALID_FIELD);
         }
         let asked = IdentifyNamespace::from_bytes(data);
-        if asked.size() != asked.capacity() {
-            return Err(Status::THIN_PROVISIONING_NOT_SUPPORTED);
+        match asked.capacity().cmp(&asked.size()) {
+            Ordering::Less => return Err(Status::THIN_PROVISIONING_NOT_SUPPORTED),
+            Ordering::Greater => return Err(Status::INVALID_FIELD),
+            Ordering::Equal => {}
         }
         let format = u32::from(asked.format() & 0xf) | u32::from(asked.format() >> 5 & 3) << 4;
         let is_extended = asked.format() & 1 << 4 != 0;
         let format = self.format_asked(format, is_extended, asked.protection().into())?;
+        // What a host is told that there was not enough of (Base §5.23).
+        self.needed = asked.size().checked_mul(u64::from(format.block_bytes));
         let id = self.namespaces.create(asked.size(), format)?;
+        self.needed = None;
         self.events.push_back(DeviceEvent::NamespacesChanged);
         Ok(AdminReply::success(id.into()))
     }
@@ -75,6 +81,9 @@ impl Controller {
         let controllers: Vec<u16> = words.take(count).collect();
         self.namespaces.attach(submission.namespace(), &controllers, attaches)?;
         self.events.push_back(DeviceEvent::NamespacesChanged);
+        if controllers.contains(&self.settings.controller_id) {
+            self.notice([submission.namespace()]);
+        }
         Ok(AdminReply::DONE)
     }
 
@@ -103,7 +112,7 @@ impl Controller {
     /// Has namespaces erased, after which they are what the command makes of them. It completes then.
     fn erase(&mut self, submission: &Submission, ids: Vec<u32>, change: Change) -> Result<AdminReply, Status> {
         if self.erasing.is_some() {
-            return Err(Status::COMMAND_SEQUENCE_ERROR);
+            return Err(Status::FORMAT_IN_PROGRESS);
         }
         // All or none.
         for id in &ids {

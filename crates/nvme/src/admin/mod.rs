@@ -19,6 +19,7 @@ pub(crate) use events::EventRequests;
 pub(crate) use features::Features;
 pub(crate) use queues::QueueTable;
 
+use crate::spec::fabrics;
 use crate::spec::{AdminOpcode, Fuse, PAGE_BYTES, Status, Submission};
 use crate::{Controller, DeviceEvent, Transport};
 use units::QueueId;
@@ -79,8 +80,18 @@ impl Controller {
 
     /// Puts a failed command into the error log: one of an I/O queue, or an admin command whose data could not be
     /// moved.
-    pub fn log_error(&mut self, error: CommandError) {
-        self.errors.push(error);
+    pub fn log_error(&mut self, mut error: CommandError) {
+        let specific = self.needed.take().filter(|_| error.status == Status::INSUFFICIENT_CAPACITY).unwrap_or(0);
+        let is_message = self.settings.transport != Transport::Memory;
+        let transport = if is_message && error.status == Status::TRANSIENT_TRANSPORT_ERROR { fabrics::TCP } else { 0 };
+        if error.status == Status::LBA_OUT_OF_RANGE
+            && let Some(space) = self.namespaces.allocated(error.namespace)
+            && error.block > 0
+        {
+            // The first block that there is not.
+            error.block = error.block.max(space.settings.blocks);
+        }
+        self.errors.push(error, transport, specific);
     }
 
     fn answer(&mut self, submission: &Submission, data: &[u8]) -> Result<AdminReply, Status> {

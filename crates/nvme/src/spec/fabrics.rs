@@ -10,6 +10,9 @@ pub const OPCODE: u8 = 0x7f;
 /// The name of every discovery subsystem (Base §4.5).
 pub const DISCOVERY_SUBSYSTEM: &str = "nqn.2014-08.org.nvmexpress.discovery";
 
+/// TRTYPE of a transport: TCP (Base §5.16.1.23).
+pub const TCP: u8 = 3;
+
 /// The controller a host asks for when any will do (Base §6.3, CNTLID of the data).
 pub const ANY_CONTROLLER: u16 = 0xffff;
 
@@ -24,6 +27,9 @@ pub const CONTROLLER_BUSY: Status = Status(0x181);
 pub const INVALID_PARAMETERS: Status = Status(0x4182);
 /// Base §6.3, command specific 84h: this host may not use the subsystem.
 pub const INVALID_HOST: Status = Status(0x4184);
+
+/// Base §6.4, command specific 85h: a queue of this kind is not ended by a Disconnect.
+pub const INVALID_QUEUE_TYPE: Status = Status(0x4185);
 
 /// Base §6.3, command specific 91h: the host has not proved yet who it is.
 pub const AUTHENTICATION_REQUIRED: Status = Status(0x4191);
@@ -46,6 +52,8 @@ pub enum FabricsCommand {
     Connect(Connect),
     /// Base §6.5.
     PropertyGet(Property),
+    /// Base §6.4, of this format of the command, which is 0.
+    Disconnect(u16),
     /// Base §6.2: a message from the host.
     AuthenticationSend(Authentication),
     /// Base §6.1: a message to the host.
@@ -92,6 +100,7 @@ const PROPERTY_SET: u32 = 0x00;
 const PROPERTY_GET: u32 = 0x04;
 const AUTHENTICATION_SEND: u32 = 0x05;
 const AUTHENTICATION_RECEIVE: u32 = 0x06;
+const DISCONNECT: u32 = 0x08;
 const EIGHT_BYTES: u32 = 1;
 const NO_FLOW_CONTROL: u32 = 1 << 18;
 
@@ -99,7 +108,7 @@ impl FabricsCommand {
     /// What an entry with [`OPCODE`] asks for.
     ///
     /// # Errors
-    /// [`Status::INVALID_FIELD`] for what is reserved, [`Status::INVALID_OPCODE`] for a type that is not answered.
+    /// [`Status::INVALID_FIELD`] for what is reserved, a type too (Base, figure 94).
     pub const fn of(submission: &Submission) -> Result<FabricsCommand, Status> {
         match submission.dword(1) & 0xff {
             CONNECT => Ok(FabricsCommand::Connect(Connect {
@@ -109,6 +118,7 @@ impl FabricsCommand {
                 without_flow_control: submission.dword(11) & NO_FLOW_CONTROL != 0,
                 keep_alive_ms: submission.dword(12),
             })),
+            DISCONNECT => Ok(FabricsCommand::Disconnect(submission.dword(10) as u16)),
             kind @ (PROPERTY_GET | PROPERTY_SET) => {
                 let bytes = match submission.dword(10) & 7 {
                     0 => 4,
@@ -130,7 +140,7 @@ impl FabricsCommand {
                     _ => FabricsCommand::AuthenticationReceive(message),
                 })
             }
-            _ => Err(Status::INVALID_OPCODE),
+            _ => Err(Status::INVALID_FIELD),
         }
     }
 }
@@ -231,9 +241,12 @@ layout! {
     }
 }
 
-/// A name out of a field of [`NAME_BYTES`]; `None` where it has no end or is not UTF-8.
+/// Most bytes of a qualified name (Base §4.5).
+const NAME_LENGTH_MAX: usize = 223;
+
+/// A name out of a field of [`NAME_BYTES`]; `None` where it has no end, is too long or is not UTF-8.
 pub fn name(field: &[u8; NAME_BYTES]) -> Option<&str> {
-    let end = field.iter().position(|byte| *byte == 0)?;
+    let end = field.iter().position(|byte| *byte == 0).filter(|end| *end <= NAME_LENGTH_MAX)?;
     std::str::from_utf8(&field[..end]).ok()
 }
 
@@ -262,7 +275,9 @@ mod tests {
     fn what_is_reserved_is_refused() {
         let get = Submission::property_get(Property { offset: 0, bytes: 4 });
         assert_eq!(FabricsCommand::of(&get.with_dword(10, 2)), Err(Status::INVALID_FIELD));
-        assert_eq!(FabricsCommand::of(&get.with_dword(1, 8)), Err(Status::INVALID_OPCODE));
+        assert_eq!(FabricsCommand::of(&get.with_dword(1, 2)), Err(Status::INVALID_FIELD));
         assert_eq!((name(&[b'a'; 256]), name(&[0; 256])), (None, Some("")));
+        let long = |bytes| std::array::from_fn(|at| if at < bytes { b'a' } else { 0 });
+        assert_eq!((name(&long(223)).map(str::len), name(&long(224))), (Some(223), None));
     }
 }

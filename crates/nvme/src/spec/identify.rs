@@ -132,6 +132,8 @@ layout! {
         response_capsule, set_response_capsule: u32 = 1796;
         /// SGL descriptors of a command (MSDBD).
         descriptors_max, set_descriptors_max: u8 = 1803;
+        /// Optional fabrics commands: bit 0 is Disconnect (OFCS).
+        optional_fabrics_commands, set_optional_fabrics_commands: u16 = 1804;
         /// Power of state 0 in hundredths of a watt (PSD0.MP).
         power_centiwatts, set_power_centiwatts: u16 = 2048;
     }

@@ -51,6 +51,10 @@ layout! {
         block, set_block: u64 = 16;
         /// The namespace.
         namespace, set_namespace: u32 = 24;
+        /// TRTYPE of an error of the transport, else 0.
+        transport, set_transport: u8 = 29;
+        /// What the command's specification says of it.
+        specific, set_specific: u64 = 32;
     }
 }
 

@@ -322,12 +322,14 @@ impl Host {
         self.configure(0x46_4061, 9);
     }
 
-    /// Writes CC and waits until CSTS is `wanted`.
+    /// Writes CC and waits until CSTS is `wanted`, whether or not the subsystem was reset.
     fn configure(&mut self, value: u64, wanted: u64) {
         let narrow = |offset| Property { offset, bytes: 4 };
         self.admin.done(Submission::property_set(narrow(registers::CC), value), Payload::None);
         let began = Instant::now();
-        while self.admin.done(Submission::property_get(narrow(registers::CSTS)), Payload::None).0 != wanted {
+        let reset = u64::from(registers::CSTS_SUBSYSTEM_RESET);
+        let get = Submission::property_get(narrow(registers::CSTS));
+        while self.admin.done(get, Payload::None).0 & !reset != wanted {
             assert!(began.elapsed() < PATIENCE, "CSTS never becomes {wanted}");
         }
     }

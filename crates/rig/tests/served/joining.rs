@@ -16,6 +16,7 @@ const ENTRIES: u64 = invalid_parameter(44, false);
 const CONTROLLER: u64 = invalid_parameter(16, true);
 const SUBSYSTEM_NAME: u64 = invalid_parameter(256, true);
 const HOST_NAME: u64 = invalid_parameter(512, true);
+const HOST_ID: u64 = invalid_parameter(0, true);
 
 /// What a Connect on a connection of its own is answered.
 fn answer(running: &Running, connect: Connect, record: &ConnectRecord) -> (Status, u64) {
@@ -36,6 +37,9 @@ fn a_connect_that_does_not_fit_is_refused_with_the_field_at_fault() {
     endless.set_subsystem([b'n'; 256]);
     endless_host.set_host([b'n'; 256]);
     stranger.set_host_id([0x5a; 16]);
+    let other_name = record(SUBSYSTEM, "nqn.x:other", host.controller);
+    let mut silent = own.clone();
+    silent.set_host_id([0; 16]);
     let parameters = |field| (INVALID_PARAMETERS, field);
     let cases = [
         ("a format that is not known", Connect { format: 1, ..ADMIN }, any.clone(), (INCOMPATIBLE_FORMAT, 0)),
@@ -45,7 +49,9 @@ fn a_connect_that_does_not_fit_is_refused_with_the_field_at_fault() {
         ("a name without end", ADMIN, endless, parameters(SUBSYSTEM_NAME)),
         ("a host's name without end", ADMIN, endless_host, parameters(HOST_NAME)),
         ("a queue of no controller", FIRST, record(SUBSYSTEM, name, 0xfff0), parameters(CONTROLLER)),
-        ("a queue of another's controller", FIRST, stranger, parameters(HOST_NAME)),
+        ("a queue of another's controller", FIRST, stranger, parameters(HOST_ID)),
+        ("a queue of another name's controller", FIRST, other_name, parameters(HOST_NAME)),
+        ("a queue of one who does not repeat itself", FIRST, silent, (Status::COMMAND_SEQUENCE_ERROR, 0)),
         ("a queue that was not granted", Connect { queue: 60_000, ..FIRST }, own.clone(), parameters(QUEUE)),
         ("a queue that is there", FIRST, own.clone(), (Status::COMMAND_SEQUENCE_ERROR, 0)),
     ];

@@ -15,6 +15,7 @@ mod pipelined;
 mod plugged;
 mod proof;
 mod protected;
+mod reported;
 mod secured;
 mod worn;
 

@@ -253,5 +253,11 @@ fn a_reset_of_the_subsystem_ends_every_connection_and_the_drive_goes_on() {
     }
     let mut host = running.host("host").attach();
     assert!(read_from(&mut host, 1, 0, 8, 4096) == [4; 4096]);
+    // A reset stays to be seen until a host has taken notice.
+    let csts = Property { offset: registers::CSTS, bytes: 4 };
+    let seen = |host: &mut Host| host.admin.done(Submission::property_get(csts), Payload::None).0;
+    assert_eq!((seen(&mut host), seen(&mut running.host("other").attach())), (0x11, 0x11));
+    host.admin.done(Submission::property_set(csts, registers::CSTS_SUBSYSTEM_RESET.into()), Payload::None);
+    assert_eq!((seen(&mut host), seen(&mut running.host("third").attach())), (1, 1));
     running.end();
 }

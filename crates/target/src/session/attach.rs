@@ -1,13 +1,22 @@
 //! A Connect that has come whole: the connection becomes a queue, now or when what came before is over.
 
 use super::{Attached, Session, World, vec_of_none};
-use crate::admin::queues_left;
 use crate::connect::{Arrival, Joined, Refusal, join, must_wait};
 use crate::port::Gathered;
 use nvme::spec::fabrics::{self, ConnectRecord, FabricsCommand};
 use nvme::spec::{Status, Submission};
 
 impl Session {
+    /// The host deletes this queue (Base §6.4): the answer is its last, and what is under way is waited for by nobody.
+    pub(super) fn disconnect(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission) {
+        self.return_tag(tag);
+        self.respond(submission.command_id(), 0, Status::SUCCESS);
+        self.is_ending = true;
+        if let Some(live) = world.subsystem.controllers.get_mut(&self.joined.controller) {
+            live.queues.remove(&self.joined.queue);
+        }
+    }
+
     pub(super) fn connect(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission, data: Gathered) {
         let Ok(FabricsCommand::Connect(connect)) = FabricsCommand::of(submission) else {
             unreachable!("it was classified as one")
@@ -17,7 +26,7 @@ impl Session {
             return self.postpone(tag, data);
         }
         self.pending[usize::from(tag)] = None;
-        let queues_left = queues_left(world.port);
+        let queues_left = world.subsystem.queues_left(world.port, record.controller());
         let pair = if connect.queue == 0 { None } else { world.port.take_pair() };
         let (connection, parties) = (self.connection, self.parties.as_ref());
         let arrival = Arrival { connection, dialled: self.dialled, parties, queues_left, now: world.now };

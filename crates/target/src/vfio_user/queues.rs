@@ -5,7 +5,7 @@ use super::transfer::Place;
 use crate::copies::{Copying, Ranges};
 use crate::guest::{Access, Tenure, Unmapped};
 use crate::lent;
-use crate::orphan::{Host, Orphan};
+use crate::orphan::{Host, LeftBehind, Orphan};
 use crate::port::{Moved, QueuePair};
 use crate::session::World;
 use nvme::spec::{Completion, Fuse, Opcode, Status, Submission};
@@ -53,12 +53,14 @@ pub(super) struct IoQueue {
     places: Vec<Place>,
     /// The first half of a fused pair, with its data in its slot, while its second has not come.
     half: Option<(u16, Flight)>,
+    /// The command that came last was a first half, and was refused.
+    has_failed: bool,
 }
 
 impl IoQueue {
     pub(super) fn new(id: QueueId, submissions: SubmissionQueue, completions: QueueId, pair: QueuePair) -> Self {
         let (flights, places) = (Vec::new(), Vec::new());
-        IoQueue { id, submissions, tail: 0, completions, pair, flights, places, half: None }
+        IoQueue { id, submissions, tail: 0, completions, pair, flights, places, half: None, has_failed: false }
     }
 
     pub(super) fn entries(&self) -> u32 {
@@ -68,9 +70,12 @@ impl IoQueue {
     /// Its pair, with what is under way there.
     pub(super) fn leave(mut self, host: Arc<Host>) -> Orphan {
         self.drop_half();
-        let flights = (0..).zip(self.flights);
-        let under_way =
-            flights.filter_map(|(slot, flight)| flight.map(|flight| (slot, flight.admission.opcode))).collect();
+        let left = |(slot, flight): (u16, Option<Flight>)| {
+            let Flight { admission, copying, .. } = flight?;
+            let reach = copying.is_none().then_some(admission.reach);
+            Some(LeftBehind { slot, opcode: admission.opcode, reach })
+        };
+        let under_way = (0..).zip(self.flights).filter_map(left).collect();
         Orphan::new(self.pair, host, under_way)
     }
 
@@ -152,15 +157,17 @@ impl Function {
     ) -> Result<(), Unmapped> {
         queue.prepare(slot);
         let first = queue.half.take();
+        let missing = if queue.has_failed { Status::ABORTED_FAILED_FUSED } else { Status::ABORTED_MISSING_FUSED };
         let verdict = match &first {
             Some((_, first)) => nvme::fuse(&first.submission, &submission),
-            None if submission.fuse() == Fuse::Second => Err((Status::SUCCESS, Some(Status::ABORTED_MISSING_FUSED))),
+            None if submission.fuse() == Fuse::Second => Err((Status::SUCCESS, Some(missing))),
             None => Ok(()),
         };
         let admitted = match verdict {
             Err((_, Some(status))) => Err(status),
             _ => self.admit(world, queue, slot, &submission),
         };
+        queue.has_failed = submission.fuse() == Fuse::First && admitted.is_err();
         if let Some((place, first)) = first {
             match (verdict, &admitted) {
                 (Ok(()), Ok(_)) => self.submit(world, queue, place, first)?,
@@ -316,7 +323,7 @@ impl Function {
         let mut flight = queue.flights[usize::from(slot)].take().expect("the drive answers what it was asked");
         let (submission, admission, bytes) = (flight.submission, flight.admission, flight.admission.bytes());
         let mut status = completion.status();
-        world.subsystem.served.end(world.now, queue.pair.id(), admission.opcode, bytes, completion);
+        world.subsystem.served.end(world.now, queue.pair.id(), admission.opcode, completion);
         if let Some(copying) = flight.copying.as_mut().filter(|_| status.is_success()) {
             match copying.go_on(world.port, &queue.pair, slot) {
                 Ok(true) => return self.submit(world, queue, slot, flight),
@@ -340,7 +347,9 @@ impl Function {
             }
         }
         queue.pair.give_back(slot);
-        if !status.is_success() {
+        if status.is_success() {
+            world.subsystem.served.count(admission.opcode, admission.reach);
+        } else {
             self.note_failure(world, queue.id, &submission, status);
         }
         self.post(queue.completions, queue.completion(&submission, completion.result(), status))
