@@ -199,7 +199,7 @@ impl Loop {
     fn next_deadline(&self) -> Option<Time> {
         let Patience { to_connect, to_take, .. } = self.server.ties.patience;
         let waits = self.connections.iter().flatten().filter_map(|connection| {
-            if !connection.session.is_joined() {
+            if connection.session.is_stranger() {
                 Some(connection.accepted + to_connect)
             } else {
                 (!connection.session.output().is_empty()).then(|| connection.took + to_take)
@@ -364,7 +364,7 @@ impl Loop {
                 // What is unread would otherwise reset the connection, and the host would not see why.
                 connection.stream.end();
             }
-            let silent = !session.is_joined() && now.since(connection.accepted) >= to_connect;
+            let silent = session.is_stranger() && now.since(connection.accepted) >= to_connect;
             let slow = !session.output().is_empty() && now.since(connection.took) >= to_take;
             if connection.gone || silent || slow || (told && now.since(connection.took) >= Span::from_secs(1)) {
                 self.close(at);

@@ -9,13 +9,13 @@
 
 mod admit;
 mod attach;
+mod leave;
 
 use crate::auth::Dialogue;
 use crate::connect::Joined;
 use crate::copies::{Copying, Ranges};
 use crate::fused::{Fused, Stand};
 use crate::guarded::{apart, together};
-use crate::orphan::{LeftBehind, Orphan};
 use crate::pdu::{Agreed, Encoder, UNIT_MAX, Unit, Violation, parse};
 use crate::port::{Gathered, Moved, Port, QueuePair};
 use crate::subsystem::{ConnectionId, Subsystem};
@@ -198,6 +198,11 @@ impl Session {
         !matches!(self.attached, Attached::Nothing) && self.dialogue.as_ref().is_none_or(Dialogue::is_proved)
     }
 
+    /// Whether it has yet to become one. Who was one and only takes a last answer is no stranger.
+    pub(crate) fn is_stranger(&self) -> bool {
+        !self.is_joined() && !self.is_ending
+    }
+
     pub(crate) fn encoder(&mut self) -> Encoder<'_> {
         Encoder { to: &mut self.output, agreed: self.agreed.unwrap_or_default() }
     }
@@ -217,10 +222,10 @@ impl Session {
                     let at = self.taken;
                     match self.take(world, unit, at) {
                         Ok(()) => self.taken = at + bytes,
-                        Err(violation) => self.terminate(violation),
+                        Err(violation) => self.terminate(world, violation),
                     }
                 }
-                Err(violation) => self.terminate(violation),
+                Err(violation) => self.terminate(world, violation),
             }
         }
     }
@@ -235,10 +240,11 @@ impl Session {
         self.is_stalled && !self.is_backed_up()
     }
 
-    fn terminate(&mut self, violation: Violation) {
+    fn terminate(&mut self, world: &mut World<'_>, violation: Violation) {
         let unit = self.input[self.taken..self.filled].to_vec();
         self.encoder().terminate(violation, &unit);
         (self.is_ending, self.has_violated) = (true, true);
+        self.part(world.subsystem);
     }
 
     fn take(&mut self, world: &mut World<'_>, unit: Unit, at: usize) -> Result<(), Violation> {
@@ -532,35 +538,6 @@ impl Session {
         match &mut self.attached {
             Attached::Io(pair) => pair.give_back(tag),
             _ => self.tags.push(tag),
-        }
-    }
-
-    /// The connection is gone: the subsystem waits for the commands that the drive still works on there.
-    pub(crate) fn leave(mut self, subsystem: &mut Subsystem) {
-        match std::mem::replace(&mut self.attached, Attached::Nothing) {
-            Attached::Nothing => {}
-            Attached::Admin => subsystem.end(self.joined.controller),
-            Attached::Io(mut pair) => {
-                // A reset has taken the queue from its controller already, and another connection may be it by now.
-                if let Some(live) = subsystem.controllers.get_mut(&self.joined.controller)
-                    && live.queues.get(&self.joined.queue) == Some(&self.connection)
-                {
-                    live.queues.remove(&self.joined.queue);
-                }
-                let mut under_way = Vec::new();
-                for (tag, pending) in self.pending.into_iter().enumerate() {
-                    match &pending {
-                        Some(pending @ Pending { kind: Kind::Io(admission), .. }) if pending.is_under_way() => {
-                            let reach = pending.copying.is_none().then_some(admission.reach);
-                            under_way.push(LeftBehind { slot: tag as u16, opcode: admission.opcode, reach });
-                        }
-                        // The drive knows nothing of it.
-                        Some(_) => pair.give_back(tag as u16),
-                        None => {}
-                    }
-                }
-                subsystem.adopt(Orphan::new(pair, self.joined.host, under_way));
-            }
         }
     }
 }

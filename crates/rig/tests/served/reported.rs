@@ -147,6 +147,27 @@ fn a_disconnect_ends_an_io_queue_and_no_other() {
     running.end();
 }
 
+/// Who has broken the protocol on a queue may connect it anew, though the old connection still waits to be told why.
+#[test]
+fn a_queue_that_was_terminated_may_be_connected_again_at_once() {
+    let running = Serving::default().start();
+    let attachment = running.host("host");
+    let mut host = attachment.attach();
+    host.queues[0].send_data(0x77, 0x33, 0, &[0; 4], true);
+    let began = std::time::Instant::now();
+    let mut anew = loop {
+        let (connection, completion) = attachment.connect(1, 32, host.controller);
+        if completion.status() == Status::SUCCESS {
+            break connection;
+        }
+        // The server has not seen the violation yet.
+        assert!(began.elapsed() < Duration::from_secs(20));
+    };
+    anew.done(write(0, 8), Payload::Send(&[5; 4096]));
+    assert!(matches!(host.queues[0].finish(), Err(Over::Terminated(1))));
+    running.end();
+}
+
 /// The first half came and failed: its second is told so, and what comes behind them is neither.
 #[test]
 fn a_second_half_is_told_that_its_first_has_failed() {

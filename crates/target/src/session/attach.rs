@@ -7,16 +7,6 @@ use nvme::spec::fabrics::{self, ConnectRecord, FabricsCommand};
 use nvme::spec::{Status, Submission};
 
 impl Session {
-    /// The host deletes this queue (Base §6.4): the answer is its last, and what is under way is waited for by nobody.
-    pub(super) fn disconnect(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission) {
-        self.return_tag(tag);
-        self.respond(submission.command_id(), 0, Status::SUCCESS);
-        self.is_ending = true;
-        if let Some(live) = world.subsystem.controllers.get_mut(&self.joined.controller) {
-            live.queues.remove(&self.joined.queue);
-        }
-    }
-
     pub(super) fn connect(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission, data: Gathered) {
         let Ok(FabricsCommand::Connect(connect)) = FabricsCommand::of(submission) else {
             unreachable!("it was classified as one")

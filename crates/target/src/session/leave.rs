@@ -1,0 +1,53 @@
+//! How a connection ceases to be a queue: it is gone, or the host has deleted it or broken the protocol and takes a last answer.
+
+use super::{Attached, Kind, Pending, Session, World};
+use crate::orphan::{LeftBehind, Orphan};
+use crate::subsystem::Subsystem;
+use nvme::spec::{Status, Submission};
+
+impl Session {
+    /// The host deletes this queue (Base §6.4): the answer is its last.
+    pub(super) fn disconnect(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission) {
+        self.return_tag(tag);
+        self.respond(submission.command_id(), 0, Status::SUCCESS);
+        self.is_ending = true;
+        self.part(world.subsystem);
+    }
+
+    /// The connection is gone.
+    pub(crate) fn leave(mut self, subsystem: &mut Subsystem) {
+        match self.attached {
+            Attached::Nothing => {}
+            Attached::Admin => subsystem.end(self.joined.controller),
+            Attached::Io(_) => self.part(subsystem),
+        }
+    }
+
+    /// An I/O queue is one no more, and its host may connect it anew: the subsystem waits for the commands that the drive still works on
+    /// there.
+    pub(super) fn part(&mut self, subsystem: &mut Subsystem) {
+        let mut pair = match std::mem::replace(&mut self.attached, Attached::Nothing) {
+            Attached::Io(pair) => pair,
+            other => return self.attached = other,
+        };
+        // A reset has taken the queue from its controller already, and another connection may be it by now.
+        if let Some(live) = subsystem.controllers.get_mut(&self.joined.controller)
+            && live.queues.get(&self.joined.queue) == Some(&self.connection)
+        {
+            live.queues.remove(&self.joined.queue);
+        }
+        let mut under_way = Vec::new();
+        for (tag, pending) in (0..).zip(std::mem::take(&mut self.pending)) {
+            match &pending {
+                Some(pending @ Pending { kind: Kind::Io(admission), .. }) if pending.is_under_way() => {
+                    let reach = pending.copying.is_none().then_some(admission.reach);
+                    under_way.push(LeftBehind { slot: tag, opcode: admission.opcode, reach });
+                }
+                // The drive knows nothing of it.
+                Some(_) => pair.give_back(tag),
+                None => {}
+            }
+        }
+        subsystem.adopt(Orphan::new(pair, self.joined.host.clone(), under_way));
+    }
+}
