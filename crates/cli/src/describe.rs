@@ -4,6 +4,7 @@ use crate::Shell;
 use crate::arguments::Shared;
 use crate::failure::unusable;
 use crate::picture::{Group, Link, picture};
+use crate::run::check_report;
 use crate::table::table;
 use clap::Args;
 use firmware::architecture::Drawing;
@@ -36,6 +37,10 @@ impl DescribeArguments {
             return Err(unusable("--toml: expected --json FILE beside it; both would go to standard output", ""));
         }
         let resolved = self.shared.layers(&files)?.resolve()?;
+        check_report(&self.shared)?;
+        if !self.toml {
+            self.shared.note_idle(shell, &["--timeline"], "describe runs nothing")?;
+        }
         let drawing = resolved.draw(&resolved.plan())?;
         shell.follows(&resolved)?;
         let json = shell.json(self.shared.json.as_deref())?;

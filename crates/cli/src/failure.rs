@@ -189,6 +189,9 @@ fn advice_on_trace(error: &TraceError) -> Option<String> {
         TraceError::OutOfBounds { .. } => {
             "--device NAME takes a larger drive, --wrap takes addresses modulo the size of this one".into()
         }
+        TraceError::TooLong { .. } => {
+            "--device NAME takes a larger drive; --wrap moves requests and makes none shorter".into()
+        }
         TraceError::TooWide { .. } => "--wrap takes addresses modulo each device's share; --devices N replays one of \
              them; --device NAME takes a larger drive"
             .into(),

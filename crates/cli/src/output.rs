@@ -59,6 +59,9 @@ impl Files {
         if let Some(made) = output.made.as_ref().filter(|_| !self.heeds_signals) {
             UNWRITTEN.paths.lock().expect("nobody panics with the paths").push(made.clone());
         }
+        if leads_to_standard_output(path) {
+            return Err(refused("it is standard output; expected a file".into()));
+        }
         let Some(id) = output.file.metadata().ok().and_then(|file| FileId::of(&file)) else { return Ok(output) };
         if let Some((_, other)) = self.outputs.iter().find(|(known, _)| *known == id) {
             return Err(refused(format!("{other} is the same file; expected two files")));
@@ -84,6 +87,11 @@ impl Files {
         let found = others.first().map(|word| ("command", *word)).or(configured.map(|word| ("configuration", word)));
         found.map(|(who, word)| (who, word.to_string_lossy().into_owned()))
     }
+}
+
+/// Whether a path is another name of standard output, which has the words of the command.
+pub(crate) fn leads_to_standard_output(path: &Path) -> bool {
+    ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
 }
 
 impl FileId {

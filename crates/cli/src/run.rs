@@ -74,6 +74,9 @@ impl RunArguments {
         let phases = resolved.phases();
         note_rounds(shell, &self.shared, &rounds, resolved.phases.iter().all(|phase| phase.rounds.is_some()))?;
         note_arrivals(shell, &resolved)?;
+        if resolved.world != World::Sim {
+            self.shared.note_idle(shell, &["--processor"], "real threads run on this machine's processor")?;
+        }
         let length =
             |phase: &rig::config::Phase| Some(phase.ios.filter(|_| phase.rounds.is_none())? + phase.warm_up_ios);
         let expected = resolved.phases.iter().map(length).sum::<Option<u64>>().unwrap_or(0);
@@ -112,12 +115,20 @@ fn recovered(recovery: &Recovery, wall: Duration) -> String {
     rows.iter().map(|(name, text)| format!("{name:<10} {text}\n")).collect()
 }
 
+/// Refuses a report in HTML.
+pub(crate) fn check_report(shared: &Shared) -> anyhow::Result<()> {
+    match &shared.report {
+        None => Ok(()),
+        Some(folder) => {
+            let message = format!("--report {}: HTML reports come with a later version", folder.display());
+            Err(unusable(message, "--json FILE has all the figures"))
+        }
+    }
+}
+
 /// Refuses what the configuration knows but this version cannot run.
 pub(crate) fn check_supported(shared: &Shared, resolved: &Resolved) -> anyhow::Result<()> {
-    if let Some(folder) = &shared.report {
-        let message = format!("--report {}: HTML reports come with a later version", folder.display());
-        return Err(unusable(message, "--json FILE has all the figures"));
-    }
+    check_report(shared)?;
     if resolved.timeline.as_deref() == Some(Path::new("-")) {
         return Err(unusable("--timeline is -; expected a file: standard output has the results", ""));
     }

@@ -1,6 +1,6 @@
 //! Where a command's words go: results, messages, JSON, and whether anybody watches.
 
-use crate::output::{Files, Output};
+use crate::output::{Files, Output, leads_to_standard_output};
 use anyhow::Context;
 use clap::builder::StyledStr;
 use report::Page;
@@ -122,7 +122,7 @@ impl<'a> Shell<'a> {
     pub(crate) fn json(&mut self, target: Option<&Path>) -> anyhow::Result<Json> {
         Ok(match target {
             None => Json::Nowhere,
-            Some(path) if path == Path::new("-") => {
+            Some(path) if path == Path::new("-") || leads_to_standard_output(path) => {
                 self.hushed = true;
                 Json::Out
             }

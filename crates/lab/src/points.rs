@@ -5,7 +5,7 @@ use crate::experiment::{Axis, AxisValue, Experiment, Size};
 use crate::file::Assignment;
 use crate::placement;
 use crate::traces::{self, Recorded};
-use rig::config::{ConfigError, Layers, Resolved};
+use rig::config::{ConfigError, Layers, Resolved, World};
 use serde_json::Value;
 use std::path::Path;
 use workload::replay::Trace;
@@ -140,6 +140,10 @@ fn point(
     }
     if !beneath.is_empty() {
         resolved = lay(&beneath).map_err(failed)?;
+    }
+    if resolved.world != World::Sim {
+        let expected = "sim: an experiment's or a sweep's runs are in virtual time, the same on every machine";
+        return Err(failed(resolved.refuse("run.world", expected)));
     }
     let replay = |recorded: &Recorded| -> Result<Replayed, LabError> {
         let trace = recorded.open(resolved.device.namespaces[0])?;

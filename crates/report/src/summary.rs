@@ -440,10 +440,10 @@ pub struct Replay {
     pub read_fraction: f64,
     /// Mean size of a read, bytes.
     #[serde(default)]
-    pub read_bytes_mean: f64,
+    pub read_bytes_mean: Option<f64>,
     /// Mean size of a write, bytes.
     #[serde(default)]
-    pub write_bytes_mean: f64,
+    pub write_bytes_mean: Option<f64>,
     /// From its first request to its last, ns, at the recorded speed; nothing where it has no times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub span_ns: Option<u64>,

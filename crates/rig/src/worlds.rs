@@ -36,7 +36,7 @@ pub fn run_on_threads(
         architecture: device.architecture,
         parts: device.settings.parts,
         device: device_name.into(),
-        processor: format!("{} threads on {}", layout.threads, std::env::consts::ARCH),
+        processor: format!("{} on {}", report::of(layout.threads as u64, "thread"), std::env::consts::ARCH),
         world: "threads",
         seed,
         checks: device.check,

@@ -288,7 +288,7 @@ fn a_summary_tells_a_newcomer_what_was_read() {
     let trace = read(b"0 5 8 2 1\n3000 4 0 8 0\n", &Options::default()).unwrap();
     assert_eq!(
         trace.summary().to_string(),
-        "2 requests to 2 device(s) (mqsim)\n50.0 % reads; mean read 1.0 kB, mean write 4.1 kB\n\
+        "2 requests to 2 devices (mqsim)\n50.0 % reads; mean read 1.0 kB, mean write 4.1 kB\n\
          100.0 % do not continue the request before; 50.0 % off 4 KiB boundaries\n\
          touches 8.2 kB, up to 5.1 kB; spans 3.000 us\n\
          assumed: read as mqsim: time in ns, size in sectors; mqsim, ssdsim and disksim have the same shape"
@@ -306,8 +306,8 @@ fn the_end_of_the_drive_is_refused_or_wrapped() {
     assert_eq!(wrapped.summary().wrapped, 2);
     let starts: Vec<u64> = replayed(&wrapped, Mode::Closed).iter().map(|io| io.lba.0).collect();
     assert_eq!(starts, [8, 64, 96], "1,000 modulo 104 is 64; 100 would straddle the end");
-    assert!(matches!(bounded(Bounds::Wrap(4)), Err(TraceError::OutOfBounds { .. })));
-    assert!(matches!(bounded(Bounds::Wrap(0)), Err(TraceError::OutOfBounds { .. })));
+    assert!(matches!(bounded(Bounds::Wrap(4)), Err(TraceError::TooLong { .. })));
+    assert!(matches!(bounded(Bounds::Wrap(0)), Err(TraceError::TooLong { .. })));
 }
 
 #[test]

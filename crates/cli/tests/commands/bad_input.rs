@@ -79,6 +79,15 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["run", "--set", "device.user_bytes=1099TB"], &["--set: device.user_bytes"]),
     (&["run", "--set", "run.check=true"], &["--set: run.check is true; expected false, or run.payload"]),
     (&["run", "--report", "folder"], &["--report folder: HTML reports come with a later version"]),
+    (&["describe", "--report", "folder"], &["--report folder: HTML reports come with a later version"]),
+    (
+        &["experiment", "fig16a", "--quick", "--set", "run.world=threads"],
+        &["--set: run.world is \"threads\"; expected sim: an experiment's or a sweep's runs are in virtual time"],
+    ),
+    (
+        &["run", "--device", "small", "--ios", "1", "--json", "-", "--timeline", "/dev/stdout"],
+        &["--timeline /dev/stdout: it is standard output; expected a file"],
+    ),
     (&["run", "--json", "/nowhere/x.json"], &["--json /nowhere/x.json: ", "expected a file that can be written"]),
     (&["run", "--timeline", "/nowhere/x"], &["--timeline /nowhere/x: "]),
     (
@@ -211,6 +220,12 @@ fn traces_that_cannot_be_used_are_refused_with_their_line() {
             b"0,7,3584,w,0.5\n0,9999999,512,R,0.6\n",
             &[],
             &["far.spc: line 2: device 0 is addressed up to sector 10000000; expected at most", "help: --device NAME"],
+        ),
+        (
+            "long.spc",
+            b"0,7,3584,w,0.5\n0,8,4000000000,R,0.6\n",
+            &["--wrap"],
+            &["long.spc: device 0 has a request of 7812500 sectors; expected at most", "help: --device NAME"],
         ),
         (
             "wide.spc",

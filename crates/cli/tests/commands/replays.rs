@@ -1,6 +1,7 @@
 //! Replays of short traces written by hand: every format, several devices, both modes, what is skipped and folded.
 
 use crate::shell::{argument, file, flashloom, small};
+use serde_json::Value;
 
 /// A file name that says the format, and its bytes: two requests or more.
 fn samples() -> Vec<(&'static str, Vec<u8>)> {
@@ -74,7 +75,7 @@ fn reads_of_sectors_that_no_one_wrote_meet_flash() {
 fn the_trace_is_introduced_before_the_result() {
     let path = file("shown.spc", b"0,7,3584,w,0.5\n1,8,4096,R,0.6\n1,100,4096,R,0.7\n");
     let out = small(&["replay", argument(&path)]).out;
-    let introduced = out.find("3 requests to 2 device(s) (spc)").unwrap();
+    let introduced = out.find("3 requests to 2 devices (spc)").unwrap();
     assert!(introduced < out.find("IOPS").unwrap(), "{out}");
     for part in
         ["66.7 % reads", "a namespace for each device: ", "replayed from shown.spc (spc, closed), which has 3 requests"]
@@ -87,6 +88,11 @@ fn the_trace_is_introduced_before_the_result() {
     assert_eq!((trace["span_ns"].as_u64(), trace["write_bytes_mean"].as_f64()), (Some(200_000_000), Some(3584.0)));
     assert_eq!(trace["namespace_bytes"].as_array().map(Vec::len), Some(2));
     assert!(trace.get("on_drive").is_none(), "nothing was wrapped: {trace}");
+    let only = file("only.spc", b"0,8,4096,w,0.5\n");
+    let trace = &small(&["replay", argument(&only), "--json", "-"]).json()["trace"];
+    assert_eq!((&trace["read_bytes_mean"], trace["write_bytes_mean"].as_f64()), (&Value::Null, Some(4096.0)));
+    let out = small(&["replay", argument(&only)]).out;
+    assert!(out.contains("1 request to 1 device (spc)") && out.contains("0.0 % reads; mean write 4.1 kB\n"), "{out}");
     let out = small(&["replay", argument(&file("units.mqsim", b"500 3 64 8 1\n900 1 72 16 0\n"))]).out;
     assert!(out.contains("assumed: "), "{out}");
 }

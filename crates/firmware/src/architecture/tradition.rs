@@ -95,7 +95,7 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
     super::check_room(drive, &tables, spare)?;
     prepare(&mut tables);
     let hardware = Hardware::reserve(&mut plan, drive, false);
-    let pool = Pool::new(&mut plan, &tables, settings.cache.lines_per_lock);
+    let pool = Pool::new(&mut plan, &tables, settings.cache.lines_per_lock, workers);
     let groups = Groups {
         fetch: plan.reserve("fetch", "fetch0".into(), Place::Core(placement.core("fetch", 0)), 1 << 24),
         workers: reserve(&mut plan, materials, "worker"),

@@ -54,6 +54,22 @@ impl<'a> Replaced<'a> {
     }
 }
 
+/// Takes out what a file says of groups of threads that the architecture has not which a flag names instead of the file's, and says so.
+pub(super) fn drop_foreign(user: &mut Layer, chosen: &Layered, architecture: &dyn Architecture) -> Option<String> {
+    let Replaced { file, was, by, .. } = Replaced::find(user, chosen, "platform.architecture")?;
+    let file = file.to_owned();
+    let is_foreign = |(index, setting): &(usize, Setting)| {
+        let in_file = matches!(&setting.origin, Origin::File { file: of, .. } if **of == *file);
+        in_file && firmware_keys::is_foreign(&schema().keys[*index].path, architecture)
+    };
+    let keys: Vec<&str> =
+        user.iter().filter(|it| is_foreign(it)).map(|(index, _)| &*schema().keys[*index].path).collect();
+    user.retain(|it| !is_foreign(it));
+    let name = architecture.name();
+    let left_out = format!("{name} has no such groups of threads, so these are left out: {}", keys.join(", "));
+    (!keys.is_empty()).then(|| format!("{by} takes the place of {was} in {file}; {left_out}"))
+}
+
 /// What the user's files keep of what flags replace, in words; `below` is all that lies below them, and `bare` all below the
 /// architecture.
 pub(super) fn kept(
@@ -102,6 +118,9 @@ mod tests {
             assert!(said.contains(key) && said.ends_with(" more"), "{said}");
         }
         assert_eq!(kept(&base, "--architecture", "base_deepflash"), [""; 0], "the same again");
+        let tradition = kept(&whole("--architecture", "tradition"), "--architecture", "deepflash");
+        let left_out = "deepflash has no such groups of threads, so these are left out: threads.fetch, ";
+        assert!(tradition.last().is_some_and(|said| said.contains(left_out)), "{tradition:?}");
         assert_eq!(kept(&base, "--cores", "24"), [""; 0], "a key of its own");
         assert_eq!(kept("device.channels = 8", "--device", "small"), [""; 0], "a file for any device");
         assert_eq!(kept("platform.device = \"mlc-4gb\"", "--device", "small"), [""; 0], "a file that keeps nothing");

@@ -1,7 +1,7 @@
 //! Collects what the user says and resolves it over the files that it names.
 
 use super::catalogue::Source;
-use super::kept::kept;
+use super::kept::{drop_foreign, kept};
 use super::layered::{Layer, Layered, Setting, layer};
 use super::resolved::{Resolved, THREADS_MAX};
 use super::schema::schema;
@@ -149,7 +149,7 @@ impl Layers {
     /// # Errors
     /// As [`Layers::resolve`].
     pub fn resolve_with_few_threads(self, groups: &[&str]) -> Result<Resolved, ConfigError> {
-        let user: Layer = self.files.into_iter().flatten().chain(self.flags).chain(self.sets).collect();
+        let mut user: Layer = self.files.into_iter().flatten().chain(self.flags).chain(self.sets).collect();
         let mut chosen = Layered::defaults();
         chosen.lay(user.clone());
         let device = platform_file(&chosen, "platform.device", DEVICES)?;
@@ -169,7 +169,9 @@ impl Layers {
         layered.lay_file("processor", file, layer(file, text, Some("processor"), at)?);
         let bare = layered.clone();
         layered.lay(firmware_keys::architecture_layer(&bare, architecture)?);
-        let kept = kept(&user, &chosen, (&bare, &layered), architecture)?;
+        let left_out = drop_foreign(&mut user, &chosen, architecture);
+        let mut kept = kept(&user, &chosen, (&bare, &layered), architecture)?;
+        kept.extend(left_out);
         if groups.iter().all(|group| architecture.groups().iter().any(|known| known.name == *group)) {
             let threads = chosen.within("run.world_threads", 1, THREADS_MAX)?;
             layered.lay(few_threads(&layered, groups, threads)?);

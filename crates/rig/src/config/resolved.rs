@@ -185,6 +185,11 @@ pub struct Row {
 }
 
 impl Resolved {
+    /// That a key's value is not what whoever uses the configuration can carry out, and what it takes instead.
+    pub fn refuse(&self, key: &str, expected: &str) -> ConfigError {
+        self.layered.refuse(key, expected)
+    }
+
     /// Reads and checks every key.
     pub(super) fn read(
         layered: Layered,

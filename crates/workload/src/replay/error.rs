@@ -142,6 +142,19 @@ pub enum TraceError {
         /// The drive's sectors.
         capacity: u64,
     },
+    /// A request that is longer than its namespace: no address makes it fit.
+    #[error("{}: device {device} has a request of {sectors} sectors; expected at most {capacity}, which its namespace has",
+            path.display())]
+    TooLong {
+        /// The file.
+        path: PathBuf,
+        /// The device's name in the trace.
+        device: String,
+        /// Its sectors.
+        sectors: u64,
+        /// Those of its namespace.
+        capacity: u64,
+    },
     /// Devices that need more together than the drive has.
     #[error("{}: {position}: device {device} is addressed up to sector {end}, and all {devices} devices together need \
              {needed}; expected at most {capacity}, the drive's capacity", path.display())]

@@ -67,10 +67,16 @@ pub struct TraceSummary {
 impl fmt::Display for TraceSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let found = &self.statistics;
-        let bytes = |mean: f64| Bytes(mean.round() as u64);
-        writeln!(f, "{} requests to {} device(s) ({})", self.records, self.devices.len(), self.format)?;
-        let (read, write) = (bytes(found.read_bytes_mean()), bytes(found.write_bytes_mean()));
-        writeln!(f, "{:.1} % reads; mean read {read}, mean write {write}", found.read_fraction() * 100.0)?;
+        let (records, devices) = (counted(self.records, "request"), counted(self.devices.len() as u64, "device"));
+        writeln!(f, "{records} to {devices} ({})", self.format)?;
+        write!(f, "{:.1} % reads", found.read_fraction() * 100.0)?;
+        let kinds = [("read", found.reads, found.read_bytes_mean()), ("write", found.writes, found.write_bytes_mean())];
+        let mut separator = ";";
+        for (kind, _, mean) in kinds.into_iter().filter(|(_, count, _)| *count > 0) {
+            write!(f, "{separator} mean {kind} {}", Bytes(mean.round() as u64))?;
+            separator = ",";
+        }
+        writeln!(f)?;
         let (jumps, unaligned) = (found.randomness() * 100.0, found.unaligned_fraction() * 100.0);
         writeln!(f, "{jumps:.1} % do not continue the request before; {unaligned:.1} % off 4 KiB boundaries")?;
         let (touched, end) = (Bytes(self.unique_pages.saturating_mul(4096)), Bytes(found.end.0 * SECTOR_BYTES));
@@ -88,6 +94,10 @@ impl fmt::Display for TraceSummary {
         }
         if self.assumed.is_empty() { Ok(()) } else { write!(f, "\nassumed: {}", self.assumed) }
     }
+}
+
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// When a replayed request arrives.
@@ -162,9 +172,10 @@ impl Trace {
                 continue;
             }
             if length > capacity {
-                // Which line it was is no longer known; its namespace's farthest reach is past the end as well.
+                // Which line it was is no longer known, nor which device where several are one space.
                 let there = self.reaches.iter().filter(|reach| reach.namespace == record.device);
-                return Err(refuse(there.max_by_key(|reach| reach.end).expect("a record has a device")));
+                let device = there.max_by_key(|reach| reach.end).expect("a record has a device").name.clone();
+                return Err(TraceError::TooLong { path: self.path.clone(), device, sectors: length, capacity });
             }
             record.lba = (record.lba % capacity).min(capacity - length);
             wrapped += 1;

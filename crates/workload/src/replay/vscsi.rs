@@ -61,8 +61,11 @@ impl ParseRecord for Records {
         if self.layout.is_none() {
             self.layout = VERSIONS.iter().find(|(version, layout)| layout.fits(*version, header)).map(|found| found.1);
         }
-        let found = || format!("{:#06x} or {:#06x}", number::<2>(header, 14), number::<2>(header, 2));
-        self.layout.map(|layout| layout.bytes).ok_or_else(|| Fault::new("version", found(), "1 or 2 in the upper byte"))
+        let found =
+            || format!("{:#06x} at byte 14 and {:#06x} at byte 2", number::<2>(header, 14), number::<2>(header, 2));
+        self.layout
+            .map(|layout| layout.bytes)
+            .ok_or_else(|| Fault::new("version", found(), "1 or 2 in the upper byte of one of them"))
     }
 
     fn record(&mut self, record: &[u8], sink: &mut Sink) -> Result<Flow, Fault> {

@@ -2,7 +2,9 @@
 
 use crate::tables::RESERVED_GROUPS;
 use crate::{BlockGroups, Blueprint, GroupState, Tables, Turn, Work};
-use stage::{Lock, Words};
+use stage::{Guarded, Lock, Words};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 use std::sync::Arc;
 use units::Lpn;
 
@@ -25,15 +27,63 @@ pub(crate) struct Pool {
     halves: Arc<[(u32, u32)]>,
     /// Of each of these: 1 once a worker fills it.
     taken: Words,
-    /// Held while free groups are taken or given back.
-    pub(crate) free: Lock,
+    /// The lock is held while free groups are taken or given back.
+    free: Guarded<FreeGroups>,
     /// Held by the worker that reclaims.
     pub(crate) reclaim: Lock,
 }
 
+/// Groups by wear and number, the least worn first.
+type ByWear = BinaryHeap<Reverse<(u32, u32)>>;
+
+/// Free groups, in classes of dies: those of a worker's own dies are of one.
+struct FreeGroups {
+    /// An entry of a group that is not free any more, or is of other wear, is left over.
+    classes: Box<[ByWear]>,
+}
+
+impl FreeGroups {
+    fn new(groups: &BlockGroups, workers: u32) -> Self {
+        let mut classes = vec![Vec::new(); workers as usize];
+        for group in groups.owned(0).filter(|&group| groups.state(group) == GroupState::Free) {
+            classes[(groups.die(group) % workers) as usize].push(Reverse((groups.erase_count(group), group)));
+        }
+        FreeGroups { classes: classes.into_iter().map(ByWear::from).collect() }
+    }
+
+    fn insert(&mut self, groups: &BlockGroups, group: u32) {
+        let class = groups.die(group) as usize % self.classes.len();
+        self.classes[class].push(Reverse((groups.erase_count(group), group)));
+    }
+
+    /// The least worn group of a class, if it has one.
+    fn first(&mut self, groups: &BlockGroups, class: usize) -> Option<(u32, u32)> {
+        while let Some(&Reverse((wear, group))) = self.classes[class].peek() {
+            let is_free = groups.state(group) == GroupState::Free;
+            if is_free && groups.erase_count(group) == wear {
+                return Some((wear, group));
+            }
+            self.classes[class].pop();
+            if is_free {
+                self.insert(groups, group);
+            }
+        }
+        None
+    }
+
+    /// Takes the least worn group of a class, or, where it has none, of all.
+    fn take(&mut self, groups: &BlockGroups, class: usize) -> Option<u32> {
+        let own = self.first(groups, class).map(|first| (first, class));
+        let others = (0..self.classes.len()).filter_map(|class| Some((self.first(groups, class)?, class)));
+        let ((_, group), class) = own.or_else(|| others.min())?;
+        self.classes[class].pop();
+        Some(group)
+    }
+}
+
 impl Pool {
     /// The groups are in whatever state they are: fresh or preconditioned.
-    pub(crate) fn new(plan: &mut Blueprint, tables: &Tables, lines_per_lock: u32) -> Self {
+    pub(crate) fn new(plan: &mut Blueprint, tables: &Tables, lines_per_lock: u32, workers: u16) -> Self {
         let words = plan.memory.wide(Tables::line(3));
         let groups = tables.groups.clone();
         let free = groups.owned(0).filter(|&group| groups.state(group) == GroupState::Free).count();
@@ -46,8 +96,14 @@ impl Pool {
         let lines_per_lock = lines_per_lock as usize;
         let locks = tables.cache_entries.div_ceil(lines_per_lock);
         let lines = (0..locks).map(|_| plan.lock()).collect();
-        let (free, reclaim) = (plan.lock(), plan.lock());
+        let free = Guarded::new(plan.lock(), FreeGroups::new(&groups, workers.into()));
+        let reclaim = plan.lock();
         Pool { groups, words, lines, lines_per_lock, entries: tables.cache_entries, halves, taken, free, reclaim }
+    }
+
+    /// The lock of free groups.
+    pub(crate) fn free(&self) -> &Lock {
+        self.free.lock()
     }
 
     /// The cacheline of a page.
@@ -100,11 +156,8 @@ impl Pool {
             return Some(self.halves[half]);
         }
         let groups = &self.groups;
-        let free = groups.owned(0).filter(|&group| groups.state(group) == GroupState::Free);
-        let group = free.min_by_key(|&group| {
-            let other = groups.die(group) % workers != worker % groups.dies().min(workers);
-            (other, groups.erase_count(group), group)
-        })?;
+        let class = worker % groups.dies().min(workers);
+        let group = self.free.with(|free| free.take(groups, class as usize))?;
         groups.set_state(group, GroupState::Open);
         turn.fetch_add(&self.words, Tables::line(FREE), u64::MAX);
         Some((group, 0))
@@ -114,6 +167,7 @@ impl Pool {
     pub(crate) fn give_back(&self, turn: &mut Turn<'_>, group: u32) {
         self.groups.erased(group);
         self.groups.set_state(group, GroupState::Free);
+        self.free.with(|free| free.insert(&self.groups, group));
         let free = turn.fetch_add(&self.words, Tables::line(FREE), 1) + 1;
         if free >= RESERVED_GROUPS.into() && self.is_short() {
             self.words.set(Tables::line(FREE) + SHORT, 0);

@@ -110,7 +110,7 @@ impl Worker {
 
     fn lock_pool(&mut self, turn: &mut Turn<'_>) {
         self.wait(turn, Step::Pool);
-        if turn.try_lock(&self.shared.pool.free) {
+        if turn.try_lock(self.shared.pool.free()) {
             self.on_pool(turn);
         }
     }
@@ -132,7 +132,7 @@ impl Worker {
             }
             self.take_group(turn);
         }
-        turn.unlock(&self.shared.pool.free);
+        turn.unlock(self.shared.pool.free());
         if self.points.room() >= 2 {
             self.begin_page(turn);
         } else {
@@ -190,7 +190,7 @@ impl Worker {
         while self.points.room() < groups.valid_count(group) {
             self.take_group(turn);
         }
-        turn.unlock(&self.shared.pool.free);
+        turn.unlock(self.shared.pool.free());
         let reclaim = &mut self.reclaim;
         (reclaim.group, reclaim.next, reclaim.moved, reclaim.since) = (group, 0, 0, turn.now());
         reclaim.phase = Phase::Moving;
@@ -223,7 +223,7 @@ impl Worker {
     fn stop(&mut self, turn: &mut Turn<'_>) {
         self.reclaim.phase = Phase::Resting;
         self.reclaim.in_background = None;
-        turn.unlock(&self.shared.pool.free);
+        turn.unlock(self.shared.pool.free());
         turn.unlock(&self.shared.pool.reclaim);
     }
 
