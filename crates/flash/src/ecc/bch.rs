@@ -1,4 +1,4 @@
-//! A binary BCH code: parity by division, decoding by syndromes, Berlekamp-Massey and Chien search.
+//! A binary BCH code: parity by division, decoding by syndromes, Berlekamp-Massey and the roots of the locator.
 
 use super::field::{DEGREE_MAX, DEGREE_MIN, Field};
 use super::locate::{locator, positions};

@@ -37,6 +37,11 @@ impl Field {
         Field { degree, powers, logarithms }
     }
 
+    /// The power of two that it has elements of.
+    pub(super) fn degree(&self) -> u32 {
+        self.degree
+    }
+
     /// Elements that are not zero: the longest word of a code.
     pub(super) fn order(&self) -> u32 {
         (1 << self.degree) - 1

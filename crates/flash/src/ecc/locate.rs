@@ -1,6 +1,7 @@
 //! From syndromes to the places of the errors.
 
 use super::field::Field;
+use super::roots::roots;
 
 /// The error locator of a binary code by Berlekamp and Massey: its coefficients, lowest first. Every second discrepancy is
 /// zero over GF(2), so only odd syndromes are looked at.
@@ -34,7 +35,7 @@ pub(super) fn locator(field: &Field, syndromes: &[u16]) -> Vec<u16> {
     current
 }
 
-/// The exponents of the errors: the inverses of the locator's roots, by Chien's search over the places of a word of `bits`.
+/// The exponents of the errors, from the least on: the inverses of the locator's roots, which are places of a word of `bits`.
 /// None if there are not as many as the locator has degrees, or more than `most`.
 pub(super) fn positions(field: &Field, locator: &[u16], bits: u32, most: u32) -> Option<Vec<u32>> {
     let degree = locator.len() as u32 - 1;
@@ -42,26 +43,9 @@ pub(super) fn positions(field: &Field, locator: &[u16], bits: u32, most: u32) ->
         return None;
     }
     let order = field.order();
-    // Term `j` at place `e` is its coefficient times the primitive element to the power of `-j e`: by logarithms.
-    let terms = locator.iter().zip(0u32..).skip(1).filter(|(coefficient, _)| **coefficient != 0);
-    let mut terms: Vec<(u32, u32)> =
-        terms.map(|(coefficient, power)| (field.logarithm(*coefficient), order - power)).collect();
-    let mut found = Vec::with_capacity(degree as usize);
-    for exponent in 0..bits {
-        let mut value = locator[0];
-        for (logarithm, step) in &mut terms {
-            value ^= field.power(*logarithm);
-            *logarithm += *step;
-            if *logarithm >= order {
-                *logarithm -= order;
-            }
-        }
-        if value == 0 {
-            found.push(exponent);
-            if found.len() == degree as usize {
-                return Some(found);
-            }
-        }
-    }
-    None
+    // The locator's lowest term is 1, so that zero is no root.
+    let places = roots(field, locator)?.into_iter().map(|root| (order - field.logarithm(root)) % order);
+    let mut places: Vec<u32> = places.collect();
+    places.sort_unstable();
+    places.last().is_some_and(|last| *last < bits).then_some(places)
 }

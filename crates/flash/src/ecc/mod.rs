@@ -3,5 +3,6 @@
 mod bch;
 mod field;
 mod locate;
+mod roots;
 
 pub use bch::{Bch, BchError, Uncorrectable};
