@@ -1,6 +1,7 @@
 //! How many threads there are, and which stage takes its turns on which.
 
-use stage::{Part, Place, Vocabulary};
+use stage::{Edge, Part, Place, Vocabulary};
+use units::StageId;
 
 /// The threads that a blueprint is dealt to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,26 +15,38 @@ pub struct Layout {
 impl Layout {
     /// The thread of each stage, in the order of the plan.
     ///
-    /// Core c of the plan lives on thread c modulo their number, so stages of one core stay together. Hardware is dealt
-    /// out one stage at a time, from the last thread down: to the threads that no core is left for if there are any,
-    /// else to all of them.
-    pub fn homes<V: Vocabulary>(&self, parts: &[Part<V>]) -> Vec<usize> {
+    /// Cores of the plan that follow each other share a thread, for threads of a group, and groups that talk to each other, are on
+    /// neighbouring cores: what stays on a thread need not cross to another. Hardware is dealt out one stage at a time, from the last
+    /// thread down, to the threads that no core is left for. Where there are none it lives with most of those on cores that it talks to,
+    /// and who talks to no core, the host, on the last thread.
+    pub fn homes<V: Vocabulary>(&self, parts: &[Part<V>], edges: &[Edge]) -> Vec<usize> {
         assert!(self.threads > 0, "a layout has at least one thread");
-        let cores = |part: &Part<V>| match part.place {
-            Place::Core(core) => core.index() + 1,
-            Place::Hardware => 0,
+        let core = |part: &Part<V>| match part.place {
+            Place::Core(core) => Some(core.index()),
+            Place::Hardware => None,
         };
-        let spare = self.threads.saturating_sub(parts.iter().map(cores).max().unwrap_or(0));
-        let for_hardware = if spare > 0 { spare } else { self.threads };
-        let mut dealt = 0;
-        let home = |part: &Part<V>| match part.place {
-            Place::Core(core) => core.index() % self.threads,
-            Place::Hardware => {
-                dealt += 1;
-                self.threads - 1 - (dealt - 1) % for_hardware
+        let cores = parts.iter().filter_map(core).max().map_or(0, |last| last + 1);
+        let spare = self.threads.saturating_sub(cores);
+        let of_core = |core: usize| if spare > 0 { core } else { core * self.threads / cores };
+        let home = |stage: StageId| core(&parts[stage.index()]).map(of_core);
+        let beside = |stage: StageId| {
+            let mut neighbours = vec![0; self.threads];
+            for edge in edges.iter().filter(|edge| edge.from == stage || edge.to == stage) {
+                let other = if edge.from == stage { edge.to } else { edge.from };
+                home(other).into_iter().for_each(|thread| neighbours[thread] += 1);
             }
+            (0..self.threads).max_by_key(|&thread| neighbours[thread]).expect("one at least")
         };
-        parts.iter().map(home).collect()
+        let mut dealt = 0;
+        let homes = (0..).zip(parts).map(|(id, part)| match core(part) {
+            Some(core) => of_core(core),
+            None if spare == 0 => beside(StageId(id)),
+            None => {
+                dealt += 1;
+                self.threads - 1 - (dealt - 1) % spare
+            }
+        });
+        homes.collect()
     }
 }
 
@@ -58,13 +71,16 @@ mod tests {
     }
 
     #[test]
-    fn cores_are_dealt_round_robin_and_hardware_to_what_they_leave() {
+    fn neighbouring_cores_share_a_thread_and_hardware_lives_with_whom_it_talks_to() {
         let core = |at| Place::Core(CoreId(at));
         let places = [core(0), core(1), core(2), core(1), Place::Hardware, Place::Hardware, Place::Hardware];
         let parts = places.map(|place| Part::<Mute> { name: String::new(), group: "", place, inbox: 0, stage: None });
-        let homes = |threads| Layout { threads, pin: false }.homes(&parts);
+        let edge = |(from, to)| Edge { from: StageId(from), to: StageId(to), at_most: 1 };
+        let edges = [(4, 0), (3, 4), (2, 4), (5, 4), (2, 6), (6, 2)].map(edge);
+        let homes = |threads| Layout { threads, pin: false }.homes(&parts, &edges);
         assert_eq!(homes(1), [0; 7]);
-        assert_eq!(homes(2), [0, 1, 0, 1, 1, 0, 1], "no thread is left, so hardware goes to all");
+        assert_eq!(homes(2), [0, 0, 1, 0, 0, 1, 1], "the second of hardware talks to no core");
+        assert_eq!(homes(3), [0, 1, 2, 1, 2, 2, 2], "of three the last");
         assert_eq!(homes(4), [0, 1, 2, 1, 3, 3, 3]);
         assert_eq!(homes(5), [0, 1, 2, 1, 4, 3, 4]);
     }

@@ -115,7 +115,7 @@ impl<V: Vocabulary> Threads<V> {
     /// Deals the stages of a plan, which must pass its check, to threads.
     pub fn new(plan: Blueprint<V>, layout: Layout) -> Self {
         plan.check().unwrap_or_else(|fault| panic!("{fault}"));
-        let homes = layout.homes(plan.parts());
+        let homes = layout.homes(plan.parts(), plan.edges());
         let rooms = rooms(&layout, &homes, plan.edges(), plan.memory.lock_count() > 0);
         let sleepers = (0..layout.threads).map(|_| Arc::default()).collect();
         let bells = (0..layout.threads).map(|_| Vec::new()).collect();
