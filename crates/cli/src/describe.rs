@@ -3,6 +3,7 @@
 use crate::Shell;
 use crate::arguments::Shared;
 use crate::failure::unusable;
+use crate::output::is_standard_output;
 use crate::picture::{Group, Link, picture};
 use crate::run::check_report;
 use crate::table::table;
@@ -14,7 +15,7 @@ use serde::Serialize;
 use serde_json::json;
 use stage::Place;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use units::{Bytes, Span};
 
 /// What `describe` is told.
@@ -33,7 +34,7 @@ pub(crate) struct DescribeArguments {
 impl DescribeArguments {
     pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
         let files: Vec<PathBuf> = self.config.iter().cloned().collect();
-        if self.toml && self.shared.json.as_deref() == Some(Path::new("-")) {
+        if self.toml && self.shared.json.as_deref().is_some_and(is_standard_output) {
             return Err(unusable("--toml: expected --json FILE beside it; both would go to standard output", ""));
         }
         let resolved = self.shared.layers(&files)?.resolve()?;

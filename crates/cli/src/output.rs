@@ -52,15 +52,15 @@ impl Files {
     /// Opens a file that `flag` names.
     pub(crate) fn open(&mut self, path: &Path, flag: &str) -> anyhow::Result<Output> {
         let refused = |said: String| unusable(format!("{flag} {}: {said}", path.display()), "");
+        if is_standard_output(path) {
+            return Err(refused("it is standard output; expected a file".into()));
+        }
         if !self.heeds_signals {
             LazyLock::force(&UNWRITTEN);
         }
         let output = open(path).map_err(|error| refused(format!("{error}; expected a file that can be written")))?;
         if let Some(made) = output.made.as_ref().filter(|_| !self.heeds_signals) {
             UNWRITTEN.paths.lock().expect("nobody panics with the paths").push(made.clone());
-        }
-        if leads_to_standard_output(path) {
-            return Err(refused("it is standard output; expected a file".into()));
         }
         let Some(id) = output.file.metadata().ok().and_then(|file| FileId::of(&file)) else { return Ok(output) };
         if let Some((_, other)) = self.outputs.iter().find(|(known, _)| *known == id) {
@@ -89,9 +89,9 @@ impl Files {
     }
 }
 
-/// Whether a path is another name of standard output, which has the words of the command.
-pub(crate) fn leads_to_standard_output(path: &Path) -> bool {
-    ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
+/// Whether a path is a name of standard output, which has the words of the command.
+pub(crate) fn is_standard_output(path: &Path) -> bool {
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
 }
 
 impl FileId {

@@ -3,7 +3,7 @@
 use crate::Shell;
 use crate::arguments::{ASKING_KEYS, Shared, note_idle_keys};
 use crate::failure::unusable;
-use crate::run::{Measurement, ROUND_KEYS, check_supported, note_rounds};
+use crate::run::{Measurement, ROUND_KEYS, check_supported, note_processor, note_rounds};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use host::{Pace, Phase, Rounds};
@@ -107,6 +107,7 @@ impl ReplayArguments {
         let phase = self.phase(&resolved, &trace)?;
         note_rounds(shell, &self.shared, &rounds, resolved.phases[0].rounds.is_some())?;
         shell.follows(&resolved)?;
+        note_processor(shell, &self.shared, &resolved)?;
         let json = shell.json(self.shared.json.as_deref())?;
         self.introduce(shell, (&recorded, &trace), &namespaces)?;
         let mut device = resolved.plan();

@@ -36,6 +36,14 @@ pub(crate) fn note_rounds(shell: &mut Shell<'_>, shared: &Shared, said: &[String
     note_idle_keys(shell, said, why)
 }
 
+/// Says where nobody asks what the modelled processor is.
+pub(crate) fn note_processor(shell: &mut Shell<'_>, shared: &Shared, resolved: &Resolved) -> io::Result<()> {
+    if resolved.world == World::Sim {
+        return Ok(());
+    }
+    shared.note_idle(shell, &["--processor"], "real threads run on this machine's processor")
+}
+
 /// Says where the times at which a workload's requests arrive are not asked for.
 fn note_arrivals(shell: &mut Shell<'_>, resolved: &Resolved) -> io::Result<()> {
     let idle = resolved.phases.iter().filter(|phase| phase.pace == Pace::Closed && phase.has_arrivals());
@@ -74,9 +82,7 @@ impl RunArguments {
         let phases = resolved.phases();
         note_rounds(shell, &self.shared, &rounds, resolved.phases.iter().all(|phase| phase.rounds.is_some()))?;
         note_arrivals(shell, &resolved)?;
-        if resolved.world != World::Sim {
-            self.shared.note_idle(shell, &["--processor"], "real threads run on this machine's processor")?;
-        }
+        note_processor(shell, &self.shared, &resolved)?;
         let length =
             |phase: &rig::config::Phase| Some(phase.ios.filter(|_| phase.rounds.is_none())? + phase.warm_up_ios);
         let expected = resolved.phases.iter().map(length).sum::<Option<u64>>().unwrap_or(0);

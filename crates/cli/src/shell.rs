@@ -1,6 +1,6 @@
 //! Where a command's words go: results, messages, JSON, and whether anybody watches.
 
-use crate::output::{Files, Output, leads_to_standard_output};
+use crate::output::{Files, Output, is_standard_output};
 use anyhow::Context;
 use clap::builder::StyledStr;
 use report::Page;
@@ -66,7 +66,7 @@ impl<'a> Shell<'a> {
     /// name would be of the one, and figures of the other.
     pub(crate) fn follows(&mut self, resolved: &Resolved) -> io::Result<()> {
         self.files.configured(resolved.files_read());
-        resolved.kept.iter().try_for_each(|kept| self.warn(&format!("note: {kept}\n")))
+        resolved.kept.iter().chain(&resolved.left_out).try_for_each(|kept| self.warn(&format!("note: {kept}\n")))
     }
 
     /// From now on it does not end when nobody reads its words any more: there are files to be written.
@@ -122,7 +122,7 @@ impl<'a> Shell<'a> {
     pub(crate) fn json(&mut self, target: Option<&Path>) -> anyhow::Result<Json> {
         Ok(match target {
             None => Json::Nowhere,
-            Some(path) if path == Path::new("-") || leads_to_standard_output(path) => {
+            Some(path) if is_standard_output(path) => {
                 self.hushed = true;
                 Json::Out
             }

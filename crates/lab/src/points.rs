@@ -141,6 +141,10 @@ fn point(
     if !beneath.is_empty() {
         resolved = lay(&beneath).map_err(failed)?;
     }
+    if resolved.left_out.is_some() {
+        let expected = "an architecture that has the groups of threads which the experiment names";
+        return Err(failed(resolved.refuse("platform.architecture", expected)));
+    }
     if resolved.world != World::Sim {
         let expected = "sim: an experiment's or a sweep's runs are in virtual time, the same on every machine";
         return Err(failed(resolved.refuse("run.world", expected)));

@@ -38,7 +38,7 @@ impl Controller {
             Ok(result) => AdminReply::Complete { result, status: Status::SUCCESS },
             Err(status) => {
                 let (queue, command_id) = (QueueId(0), submission.command_id());
-                self.log_error(CommandError { queue, command_id, status, block: 0, namespace: 0 });
+                self.log_error(CommandError { queue, command_id, status, block: None, namespace: 0 });
                 AdminReply::Complete { result: 0, status }
             }
         }

@@ -216,11 +216,12 @@ impl Controller {
         admission: &mut Admission,
         words: &mut Vec<u64>,
     ) -> Result<(), Status> {
-        let copied = self.reach_of_copy(submission, admission, words);
+        let copied = (admission.opcode == Opcode::Copy).then(|| self.reach_of_copy(submission, admission, words));
         self.namespaces.translate_ranges(self.settings.controller_id, submission, words)?;
         if admission.opcode == Opcode::DatasetManagement {
             admission.movement = Movement::FromHost(Bytes(words.len() as u64 * 8));
-        } else {
+        }
+        if let Some(copied) = copied {
             admission.reach = copied;
         }
         Ok(())

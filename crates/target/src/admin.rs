@@ -3,10 +3,10 @@
 use crate::fused::Stand;
 use crate::port::Port;
 use crate::session::{Pending, Session, World};
-use crate::subsystem::{Granted, Subsystem};
+use crate::subsystem::{Granted, Live, Subsystem};
 use nvme::spec::fabrics;
 use nvme::spec::{AdminOpcode, FeatureId, Status, Submission};
-use nvme::{AdminReply, DeviceEvent, Movement};
+use nvme::{AdminReply, DeviceEvent, Movement, Role};
 use units::Bytes;
 
 impl Session {
@@ -45,14 +45,16 @@ impl Session {
         let reply = match submission.opcode() {
             fabrics::OPCODE => {
                 let reply = live.controller.fabrics(submission);
-                world.subsystem.was_reset &= live.controller.was_reset();
+                if live.controller.settings().role == Role::Storage {
+                    world.subsystem.was_reset &= live.controller.was_reset();
+                }
                 reply
             }
             _ => world.subsystem.administer(id, submission, data, world.now),
         };
         let live = world.subsystem.controllers.get_mut(&id).expect("it was found");
         if is_grant {
-            note_grant(&reply, submission, &mut live.granted);
+            note_grant(&reply, submission, live);
         }
         let told = world.subsystem.obey(world.port, id, world.now);
         self.answer(tag, submission, reply, world.port.shape().transfer_max.0 as usize);
@@ -147,9 +149,9 @@ impl Subsystem {
 }
 
 /// What Set Features granted is what Connect checks queues against.
-fn note_grant(reply: &AdminReply, submission: &Submission, granted: &mut Granted) {
+fn note_grant(reply: &AdminReply, submission: &Submission, live: &mut Live) {
     let is_set = submission.opcode() == AdminOpcode::SetFeatures as u8;
     if let (true, AdminReply::Complete { result, status: Status::SUCCESS }) = (is_set, reply) {
-        *granted = Granted::Settled((*result as u16).saturating_add(1));
+        (live.granted, live.has_set) = (Granted::Settled((*result as u16).saturating_add(1)), true);
     }
 }

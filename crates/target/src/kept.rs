@@ -25,7 +25,7 @@ impl Subsystem {
         if let Some(live) = self.controllers.get_mut(&id) {
             live.controller.with_namespaces(self.namespaces.clone());
             let (command_id, namespace) = (submission.command_id(), submission.namespace());
-            live.controller.log_error(CommandError { queue: QueueId(0), command_id, status, block: 0, namespace });
+            live.controller.log_error(CommandError { queue: QueueId(0), command_id, status, block: None, namespace });
         }
         AdminReply::Complete { result: 0, status }
     }

@@ -72,8 +72,8 @@ const LINES: &[Line] = lines! {
     "flashloom_keep_alive_expiries_total" counter expired "Controllers ended because their host was silent.";
     "flashloom_controllers" gauge controllers "Controllers alive.";
     "flashloom_commands_outstanding" gauge outstanding "Commands that the firmware works on.";
-    "flashloom_reads_total" counter reads "Read and Compare commands completed.";
-    "flashloom_writes_total" counter writes "Write commands completed.";
+    "flashloom_reads_total" counter reads "Read, Compare and Copy commands completed.";
+    "flashloom_writes_total" counter writes "Write and Copy commands completed.";
     "flashloom_read_bytes_total" counter bytes_read "Bytes that hosts had read, compared or verified.";
     "flashloom_written_bytes_total" counter bytes_written "Bytes that hosts had written or copied.";
     "flashloom_media_errors_total" counter media_errors "Commands that could not read or write, also what a host made unreadable.";

@@ -4,7 +4,7 @@
 //! ```text
 //!              ICReq            Connect   (proof)      last response sent, or out of patience
 //! Greeting ─────────▶ Open ───────────────▶ joined ─────────────────────────────▶ gone
-//!     └─────────────────┴── violation ─────────┴──▶ ending (C2HTermReq is sent, nothing more is read)
+//!     └─────────────────┴── violation ─────────┴──▶ ending (C2HTermReq is sent, nothing more is read; the same after Disconnect)
 //! ```
 
 mod admit;
@@ -254,7 +254,10 @@ impl Session {
                 self.agreed = Some(agreed);
                 self.encoder().initialize();
             }
-            Unit::Terminated => self.is_ending = true,
+            Unit::Terminated => {
+                self.is_ending = true;
+                self.part(world.subsystem);
+            }
             Unit::Command { submission, data, damaged } => self.begin(world, submission, moved(data), damaged)?,
             Unit::Data { command, tag, offset, last, data, damaged } => {
                 self.gather(world, Part { command, tag, offset, last, damaged }, moved(data))?;
@@ -430,11 +433,11 @@ impl Session {
     }
 
     /// Takes what the drive has completed, as far as the host takes its answers. It comes before [`Session::work`]. Behind a
-    /// termination nothing is answered: what comes back then frees its slot.
+    /// termination nothing is answered: it is no queue then.
     pub(crate) fn reap(&mut self, world: &mut World<'_>) {
         self.is_stalled = false;
         loop {
-            if self.is_backed_up() && !self.is_ending {
+            if self.is_backed_up() {
                 self.is_stalled = true;
                 return;
             }
@@ -451,12 +454,6 @@ impl Session {
         let bytes = admission.bytes();
         let Attached::Io(pair) = &mut self.attached else { unreachable!("it was reaped from there") };
         world.subsystem.served.end(world.now, pair.id(), admission.opcode, completion);
-        if self.is_ending {
-            if completion.status().is_success() && pending.copying.is_none() {
-                world.subsystem.served.count(admission.opcode, admission.reach);
-            }
-            return pair.give_back(slot);
-        }
         let command = pending.submission.command_id();
         let mut status = completion.status();
         if let Some(copying) = pending.copying.as_mut().filter(|_| status.is_success()) {
@@ -519,7 +516,7 @@ impl Session {
         if let Some(live) = world.subsystem.controllers.get_mut(&self.joined.controller) {
             let (queue, command_id) = (QueueId(self.joined.queue), submission.command_id());
             let has_block = self.joined.queue > 0 && Opcode::try_from(submission.opcode()).is_ok_and(Opcode::has_range);
-            let block = if has_block { submission.slba() } else { 0 };
+            let block = has_block.then(|| submission.slba());
             let namespace = submission.namespace();
             live.controller.log_error(CommandError { queue, command_id, status, block, namespace });
         }

@@ -79,6 +79,8 @@ pub(crate) struct Live {
     pub(crate) queues: BTreeMap<u16, ConnectionId>,
     /// I/O queues that it may have since its last reset.
     pub(crate) granted: Granted,
+    /// Whether its host has set how many it wants.
+    pub(crate) has_set: bool,
     /// What it waits for until nothing of before is under way.
     pub(crate) transition: Option<Transition>,
     last_heard: Time,
@@ -93,11 +95,11 @@ impl Live {
         self.last_heard = now;
     }
 
-    /// I/O queues that it was granted and that are not connected.
+    /// I/O queues that its host asked for and was granted, and that are not connected.
     pub(crate) fn promised(&self) -> usize {
         match self.granted {
-            Granted::Settled(granted) => usize::from(granted).saturating_sub(self.queues.len()),
-            Granted::Nothing | Granted::Told(_) => 0,
+            Granted::Settled(granted) if self.has_set => usize::from(granted).saturating_sub(self.queues.len()),
+            _ => 0,
         }
     }
 
@@ -255,10 +257,10 @@ impl Subsystem {
             patience = Some(DISCOVERY_PATIENCE);
         }
         let mut controller = Controller::new(settings);
-        if self.was_reset {
-            controller.note_reset();
-        }
         if controller.settings().role == Role::Storage {
+            if self.was_reset {
+                controller.note_reset();
+            }
             self.introduce(id, &mut controller);
         }
         controller.on_connected(live.host.id, live.keep_alive_ms);
@@ -271,6 +273,7 @@ impl Subsystem {
             admin,
             queues,
             granted: Granted::Nothing,
+            has_set: false,
             transition: None,
             last_heard: now,
             patience,
@@ -308,6 +311,7 @@ impl Subsystem {
             admin: 0,
             queues: BTreeMap::new(),
             granted: Granted::Nothing,
+            has_set: false,
             transition: None,
             last_heard: Time::ZERO,
             patience: None,
@@ -394,7 +398,7 @@ impl Subsystem {
                 }
                 DeviceEvent::Stop => {
                     live.transition = Some(Transition::Stopping);
-                    live.granted = Granted::Nothing;
+                    (live.granted, live.has_set) = (Granted::Nothing, false);
                     self.doomed.extend(std::mem::take(&mut live.queues).into_values());
                     told.push(event);
                 }

@@ -1,6 +1,7 @@
 //! How many threads there are, and which stage takes its turns on which.
 
 use stage::{Edge, Part, Place, Vocabulary};
+use std::collections::BTreeSet;
 use units::StageId;
 
 /// The threads that a blueprint is dealt to.
@@ -25,9 +26,13 @@ impl Layout {
             Place::Core(core) => Some(core.index()),
             Place::Hardware => None,
         };
-        let cores = parts.iter().filter_map(core).max().map_or(0, |last| last + 1);
-        let spare = self.threads.saturating_sub(cores);
-        let of_core = |core: usize| if spare > 0 { core } else { core * self.threads / cores };
+        let used: BTreeSet<usize> = parts.iter().filter_map(core).collect();
+        let used: Vec<usize> = used.into_iter().collect();
+        let spare = self.threads.saturating_sub(used.len());
+        let of_core = |core: usize| {
+            let rank = used.binary_search(&core).expect("it is used");
+            if spare > 0 { rank } else { rank * self.threads / used.len() }
+        };
         let home = |stage: StageId| core(&parts[stage.index()]).map(of_core);
         let beside = |stage: StageId| {
             let mut neighbours = vec![0; self.threads];
@@ -83,5 +88,13 @@ mod tests {
         assert_eq!(homes(3), [0, 1, 2, 1, 2, 2, 2], "of three the last");
         assert_eq!(homes(4), [0, 1, 2, 1, 3, 3, 3]);
         assert_eq!(homes(5), [0, 1, 2, 1, 4, 3, 4]);
+        let parts = [core(10), core(40), Place::Hardware].map(|place| Part::<Mute> {
+            name: String::new(),
+            group: "",
+            place,
+            inbox: 0,
+            stage: None,
+        });
+        assert_eq!(Layout { threads: 2, pin: false }.homes(&parts, &[]), [0, 1, 1], "cores that nobody uses");
     }
 }

@@ -4,7 +4,7 @@
 //! - Messages of one stage to another arrive once each and in order, on one thread or across two.
 //! - A send never waits and never fails: inboxes and rings have the room that the blueprint's edges admit. More is a
 //!   fault of the firmware and stops the run.
-//! - A thread takes no lock, and calls the kernel only to sleep and to wake one that sleeps. It does without a lock:
+//! - A thread takes no lock, and calls the kernel only to sleep, with a fence before, and to wake one that sleeps. It does without a lock:
 //!   the ring (`rtrb`), the locks of [`stage`] and its own sleep; the last two are model-checked.
 //! - Ending a run, by a halt, a deadline or a panic, ends every thread of it.
 //!

@@ -53,8 +53,7 @@ impl Sleeper {
     /// The same for a thread that waits in its own way, which its waker ends.
     pub(crate) fn wait(&self, wait: impl FnOnce(), has_work: impl FnOnce() -> bool) {
         self.asleep.swap(true, Ordering::AcqRel);
-        self.fences.sleeper();
-        if !has_work() {
+        if self.fences.sleeper() && !has_work() {
             wait();
         }
         self.asleep.swap(false, Ordering::AcqRel);

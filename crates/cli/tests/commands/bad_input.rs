@@ -81,6 +81,14 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["run", "--report", "folder"], &["--report folder: HTML reports come with a later version"]),
     (&["describe", "--report", "folder"], &["--report folder: HTML reports come with a later version"]),
     (
+        &["experiment", "trim", "--quick", "--set", "platform.architecture=tradition"],
+        &["--set: platform.architecture is \"tradition\"; expected an architecture that has the groups of threads"],
+    ),
+    (
+        &["describe", "--device", "small", "--toml", "--json", "/dev/stdout"],
+        &["--toml: expected --json FILE beside it"],
+    ),
+    (
         &["experiment", "fig16a", "--quick", "--set", "run.world=threads"],
         &["--set: run.world is \"threads\"; expected sim: an experiment's or a sweep's runs are in virtual time"],
     ),
@@ -225,7 +233,7 @@ fn traces_that_cannot_be_used_are_refused_with_their_line() {
             "long.spc",
             b"0,7,3584,w,0.5\n0,8,4000000000,R,0.6\n",
             &["--wrap"],
-            &["long.spc: device 0 has a request of 7812500 sectors; expected at most", "help: --device NAME"],
+            &["long.spc: a request has 7812500 sectors; expected at most", "help: --device NAME"],
         ),
         (
             "wide.spc",

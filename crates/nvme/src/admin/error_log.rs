@@ -14,8 +14,8 @@ pub struct CommandError {
     pub command_id: u16,
     /// How it failed.
     pub status: Status,
-    /// The first logical block in error; 0 where that has no meaning.
-    pub block: u64,
+    /// The first logical block in error, where that has a meaning.
+    pub block: Option<u64>,
     /// Its namespace.
     pub namespace: u32,
 }
@@ -47,7 +47,7 @@ impl ErrorLog {
             .set_command_id(error.command_id)
             .set_status(error.status.0 << 1)
             .set_location(NO_LOCATION)
-            .set_block(error.block)
+            .set_block(error.block.unwrap_or(0))
             .set_namespace(error.namespace)
             .set_transport(transport)
             .set_specific(specific);

@@ -71,7 +71,7 @@ impl Controller {
                 queue: QueueId(0),
                 command_id: submission.command_id(),
                 status,
-                block: 0,
+                block: None,
                 namespace: submission.namespace(),
             });
             AdminReply::Complete { result: 0, status }
@@ -86,10 +86,9 @@ impl Controller {
         let transport = if is_message && error.status == Status::TRANSIENT_TRANSPORT_ERROR { fabrics::TCP } else { 0 };
         if error.status == Status::LBA_OUT_OF_RANGE
             && let Some(space) = self.namespaces.allocated(error.namespace)
-            && error.block > 0
         {
             // The first block that there is not.
-            error.block = error.block.max(space.settings.blocks);
+            error.block = error.block.map(|first| first.max(space.settings.blocks));
         }
         self.errors.push(error, transport, specific);
     }

@@ -351,6 +351,19 @@ fn error_recovery_is_of_a_namespace_or_of_all() {
     assert_eq!(status(&mut controller, arbitration), Status::FEATURE_NOT_NAMESPACE_SPECIFIC);
 }
 
+/// Whoever comes while contents are going may come again.
+#[test]
+fn a_second_format_or_a_deletion_meanwhile_may_be_tried_again() {
+    let mut settings = example();
+    settings.managed_namespaces = 4;
+    let mut controller = ready_with(settings);
+    assert_eq!(controller.admin(&Submission::format_nvm(1, 0, 0)), AdminReply::Held);
+    for command in [Submission::format_nvm(1, 0, 0), Submission::delete_namespace(1)] {
+        assert_eq!(status(&mut controller, command), Status::FORMAT_IN_PROGRESS);
+    }
+    assert!(!Status::FORMAT_IN_PROGRESS.do_not_retry());
+}
+
 #[test]
 fn the_keep_alive_timer_rounds_up_to_its_granularity() {
     let mut settings = example();

@@ -170,8 +170,7 @@ impl Layers {
         let bare = layered.clone();
         layered.lay(firmware_keys::architecture_layer(&bare, architecture)?);
         let left_out = drop_foreign(&mut user, &chosen, architecture);
-        let mut kept = kept(&user, &chosen, (&bare, &layered), architecture)?;
-        kept.extend(left_out);
+        let kept = kept(&user, &chosen, (&bare, &layered), architecture)?;
         if groups.iter().all(|group| architecture.groups().iter().any(|known| known.name == *group)) {
             let threads = chosen.within("run.world_threads", 1, THREADS_MAX)?;
             layered.lay(few_threads(&layered, groups, threads)?);
@@ -179,7 +178,7 @@ impl Layers {
         layered.lay(user);
         layered.settle_alternatives();
         let mut resolved = Resolved::read(layered, architecture, &device.name, &processor.name)?;
-        resolved.kept = kept;
+        (resolved.kept, resolved.left_out) = (kept, left_out);
         Ok(resolved)
     }
 }

@@ -55,6 +55,8 @@ pub struct Resolved {
     pub timeline: Option<PathBuf>,
     /// What files keep of a device, processor or architecture that flags put another in the place of, in words.
     pub kept: Vec<String>,
+    /// What is left out of a file because it is of groups of threads that the architecture has not which a flag names, in words.
+    pub left_out: Option<String>,
     layered: Layered,
 }
 
@@ -245,6 +247,7 @@ impl Resolved {
             precondition,
             seed,
             kept: Vec::new(),
+            left_out: None,
             layered,
         })
     }

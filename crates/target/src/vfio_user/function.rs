@@ -349,7 +349,7 @@ impl Function {
         let data = match self.brought(submission) {
             Ok(data) => data,
             Err(status) => {
-                self.log(world, ADMIN, submission, status, 0);
+                self.log(world, ADMIN, submission, status, None);
                 return self.owe(command, 0, status);
             }
         };
@@ -370,7 +370,7 @@ impl Function {
                 let status = written.err().unwrap_or(Status::SUCCESS);
                 self.owe(command, if status.is_success() { result } else { 0 }, status);
                 if !status.is_success() {
-                    self.log(world, ADMIN, submission, status, 0);
+                    self.log(world, ADMIN, submission, status, None);
                 }
             }
         }
@@ -455,7 +455,7 @@ impl Function {
         queue: QueueId,
         submission: &Submission,
         status: Status,
-        block: u64,
+        block: Option<u64>,
     ) {
         if let Some(live) = world.subsystem.controllers.get_mut(&self.id) {
             let (command_id, namespace) = (submission.command_id(), submission.namespace());

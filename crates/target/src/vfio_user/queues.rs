@@ -377,7 +377,7 @@ impl Function {
 
     fn note_failure(&self, world: &mut World<'_>, queue: QueueId, submission: &Submission, status: Status) {
         let has_block = Opcode::try_from(submission.opcode()).is_ok_and(Opcode::has_range);
-        let block = if has_block { submission.slba() } else { 0 };
+        let block = has_block.then(|| submission.slba());
         self.log(world, queue, submission, status, block);
     }
 }

@@ -143,13 +143,10 @@ pub enum TraceError {
         capacity: u64,
     },
     /// A request that is longer than its namespace: no address makes it fit.
-    #[error("{}: device {device} has a request of {sectors} sectors; expected at most {capacity}, which its namespace has",
-            path.display())]
+    #[error("{}: a request has {sectors} sectors; expected at most {capacity}, which its namespace has", path.display())]
     TooLong {
         /// The file.
         path: PathBuf,
-        /// The device's name in the trace.
-        device: String,
         /// Its sectors.
         sectors: u64,
         /// Those of its namespace.

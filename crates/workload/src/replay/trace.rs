@@ -173,9 +173,7 @@ impl Trace {
             }
             if length > capacity {
                 // Which line it was is no longer known, nor which device where several are one space.
-                let there = self.reaches.iter().filter(|reach| reach.namespace == record.device);
-                let device = there.max_by_key(|reach| reach.end).expect("a record has a device").name.clone();
-                return Err(TraceError::TooLong { path: self.path.clone(), device, sectors: length, capacity });
+                return Err(TraceError::TooLong { path: self.path.clone(), sectors: length, capacity });
             }
             record.lba = (record.lba % capacity).min(capacity - length);
             wrapped += 1;
