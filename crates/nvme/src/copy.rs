@@ -80,8 +80,7 @@ impl Controller {
         };
         let ranges = words.chunks_exact(CopyRange::WORDS).take(command.copy_range_count() as usize);
         let mut sources: Vec<Source> = ranges.map(source).collect();
-        let bytes = sources.iter().map(|source| u64::from(source.blocks)).sum::<u64>() * u64::from(format.block_bytes);
-        if bytes > COPY_BYTES_MAX {
+        if self.reach_of_copy(command, admission, words).0 > COPY_BYTES_MAX {
             return Err(Status::COMMAND_SIZE_LIMIT_EXCEEDED);
         }
         sources.reverse();
@@ -100,12 +99,6 @@ impl Controller {
 }
 
 impl GuardedCopy {
-    /// Bytes of the blocks that it copies, before the first step.
-    pub fn reach(&self) -> Bytes {
-        let blocks: u64 = self.sources.iter().map(|source| u64::from(source.blocks)).sum();
-        Bytes(blocks * self.admission.format.map_or(0, |format| u64::from(format.block_bytes)))
-    }
-
     /// Reads the next blocks; `None` when all are copied.
     pub fn read(&self) -> Option<CopyStep> {
         let source = self.sources.last()?;

@@ -37,8 +37,8 @@ impl Controller {
         match answer {
             Ok(result) => AdminReply::Complete { result, status: Status::SUCCESS },
             Err(status) => {
-                let (queue, command_id) = (QueueId(0), submission.command_id());
-                self.log_error(CommandError { queue, command_id, status, block: None, namespace: 0 });
+                // Where others have their namespace stands which command it is.
+                self.log_error(CommandError { namespace: 0, ..CommandError::of(QueueId(0), submission, status) });
                 AdminReply::Complete { result: 0, status }
             }
         }

@@ -216,19 +216,15 @@ impl Controller {
         admission: &mut Admission,
         words: &mut Vec<u64>,
     ) -> Result<(), Status> {
-        let copied = (admission.opcode == Opcode::Copy).then(|| self.reach_of_copy(submission, admission, words));
         self.namespaces.translate_ranges(self.settings.controller_id, submission, words)?;
         if admission.opcode == Opcode::DatasetManagement {
             admission.movement = Movement::FromHost(Bytes(words.len() as u64 * 8));
-        }
-        if let Some(copied) = copied {
-            admission.reach = copied;
         }
         Ok(())
     }
 
     /// Bytes of the blocks that the ranges of a Copy name.
-    pub(crate) fn reach_of_copy(&self, submission: &Submission, admission: &Admission, words: &[u64]) -> Bytes {
+    pub fn reach_of_copy(&self, submission: &Submission, admission: &Admission, words: &[u64]) -> Bytes {
         let ranges = words.chunks_exact(CopyRange::WORDS).take(submission.copy_range_count() as usize);
         let blocks = ranges.map(|words| CopyRange::decode([words[0], words[1], words[2], words[3]]).blocks);
         let block_bytes = admission.format.map_or(0, |format| u64::from(format.block_bytes));

@@ -34,7 +34,7 @@ impl Session {
             self.return_tag(tag);
             return self.respond(submission.command_id(), 0, Status::COMMAND_SEQUENCE_ERROR);
         }
-        let is_settled = matches!(live.granted, Granted::Settled(_));
+        let is_settled = matches!(live.granted, Granted::Taken(_) | Granted::Set(_));
         if is_grant && submission.opcode() == AdminOpcode::GetFeatures as u8 && !is_settled {
             let left = world.subsystem.queues_left(world.port, id);
             let live = world.subsystem.controllers.get_mut(&id).expect("it was found");
@@ -152,6 +152,6 @@ impl Subsystem {
 fn note_grant(reply: &AdminReply, submission: &Submission, live: &mut Live) {
     let is_set = submission.opcode() == AdminOpcode::SetFeatures as u8;
     if let (true, AdminReply::Complete { result, status: Status::SUCCESS }) = (is_set, reply) {
-        (live.granted, live.has_set) = (Granted::Settled((*result as u16).saturating_add(1)), true);
+        live.granted = Granted::Set((*result as u16).saturating_add(1));
     }
 }

@@ -145,7 +145,7 @@ fn join_queue(
     }
     // A host need not set Number of Queues: it may have what it would be told if it asked.
     let granted = match live.granted {
-        Granted::Settled(granted) | Granted::Told(granted) => granted,
+        Granted::Set(granted) | Granted::Taken(granted) | Granted::Told(granted) => granted,
         Granted::Nothing => arrival.queues_left,
     };
     if connect.queue > granted {
@@ -154,8 +154,8 @@ fn join_queue(
     if live.queues.contains_key(&connect.queue) {
         return Err((Status::COMMAND_SEQUENCE_ERROR, 0));
     }
-    if live.granted != Granted::Settled(granted) {
-        live.granted = Granted::Settled(granted);
+    if matches!(live.granted, Granted::Nothing | Granted::Told(_)) {
+        live.granted = Granted::Taken(granted);
         live.controller.offer_queues(granted);
     }
     live.queues.insert(connect.queue, arrival.connection);

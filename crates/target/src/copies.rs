@@ -29,9 +29,11 @@ impl Copying {
         admission: &mut Admission,
         mut words: Vec<u64>,
     ) -> Result<Ranges, Status> {
+        if admission.opcode == Opcode::Copy {
+            admission.reach = controller.reach_of_copy(submission, admission, &words);
+        }
         if admission.copies {
             let copy = controller.guarded_copy(submission, admission, &words)?;
-            admission.reach = copy.reach();
             let step = copy.read().expect("a copy has blocks");
             return Ok(Ranges::Copying(Box::new(Copying { copy, step })));
         }

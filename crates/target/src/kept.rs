@@ -24,8 +24,7 @@ impl Subsystem {
         let status = Status::INTERNAL;
         if let Some(live) = self.controllers.get_mut(&id) {
             live.controller.with_namespaces(self.namespaces.clone());
-            let (command_id, namespace) = (submission.command_id(), submission.namespace());
-            live.controller.log_error(CommandError { queue: QueueId(0), command_id, status, block: None, namespace });
+            live.controller.log_error(CommandError::of(QueueId(0), submission, status));
         }
         AdminReply::Complete { result: 0, status }
     }

@@ -4,6 +4,7 @@
 use crate::port::{Port, QueuePair};
 use crate::served::Served;
 use crate::subsystem::Subsystem;
+use nvme::Admission;
 use nvme::spec::Opcode;
 use std::sync::Arc;
 use units::{Bytes, Time};
@@ -24,10 +25,17 @@ pub(crate) enum Transition {
 
 /// A command that the drive works on for a queue that is gone.
 pub(crate) struct LeftBehind {
-    pub(crate) slot: u16,
-    pub(crate) opcode: Opcode,
+    slot: u16,
+    opcode: Opcode,
     /// Bytes of the blocks that it reaches; none of a step of a copy, which ends with it.
-    pub(crate) reach: Option<Bytes>,
+    reach: Option<Bytes>,
+}
+
+impl LeftBehind {
+    /// Of a command in a slot, which is a step of a copy where it `copies`.
+    pub(crate) fn of(slot: u16, admission: &Admission, copies: bool) -> Self {
+        LeftBehind { slot, opcode: admission.opcode, reach: (!copies).then_some(admission.reach) }
+    }
 }
 
 /// A pair whose queue is gone while the drive still works on its commands.

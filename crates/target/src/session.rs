@@ -20,7 +20,7 @@ use crate::pdu::{Agreed, Encoder, UNIT_MAX, Unit, Violation, parse};
 use crate::port::{Gathered, Moved, Port, QueuePair};
 use crate::subsystem::{ConnectionId, Subsystem};
 use crate::tls::Parties;
-use nvme::spec::{Completion, Fuse, Opcode, Status, Submission};
+use nvme::spec::{Completion, Fuse, Status, Submission};
 use nvme::{Admission, CommandError, Guarded, Movement};
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -514,11 +514,7 @@ impl Session {
 
     fn log(&self, world: &mut World<'_>, submission: &Submission, status: Status) {
         if let Some(live) = world.subsystem.controllers.get_mut(&self.joined.controller) {
-            let (queue, command_id) = (QueueId(self.joined.queue), submission.command_id());
-            let has_block = self.joined.queue > 0 && Opcode::try_from(submission.opcode()).is_ok_and(Opcode::has_range);
-            let block = has_block.then(|| submission.slba());
-            let namespace = submission.namespace();
-            live.controller.log_error(CommandError { queue, command_id, status, block, namespace });
+            live.controller.log_error(CommandError::of(QueueId(self.joined.queue), submission, status));
         }
     }
 

@@ -66,8 +66,10 @@ pub(crate) enum Granted {
     Nothing,
     /// What Get Features told last: it changes as others take queues, until the host sets it or connects one.
     Told(u16),
-    /// What Set Features granted, or what was told when the first queue connected.
-    Settled(u16),
+    /// What was told when the first queue connected, of a host that did not ask.
+    Taken(u16),
+    /// What Set Features granted.
+    Set(u16),
 }
 
 /// A controller that a host has connected to.
@@ -79,8 +81,6 @@ pub(crate) struct Live {
     pub(crate) queues: BTreeMap<u16, ConnectionId>,
     /// I/O queues that it may have since its last reset.
     pub(crate) granted: Granted,
-    /// Whether its host has set how many it wants.
-    pub(crate) has_set: bool,
     /// What it waits for until nothing of before is under way.
     pub(crate) transition: Option<Transition>,
     last_heard: Time,
@@ -98,8 +98,8 @@ impl Live {
     /// I/O queues that its host asked for and was granted, and that are not connected.
     pub(crate) fn promised(&self) -> usize {
         match self.granted {
-            Granted::Settled(granted) if self.has_set => usize::from(granted).saturating_sub(self.queues.len()),
-            _ => 0,
+            Granted::Set(granted) => usize::from(granted).saturating_sub(self.queues.len()),
+            Granted::Nothing | Granted::Told(_) | Granted::Taken(_) => 0,
         }
     }
 
@@ -273,7 +273,6 @@ impl Subsystem {
             admin,
             queues,
             granted: Granted::Nothing,
-            has_set: false,
             transition: None,
             last_heard: now,
             patience,
@@ -311,7 +310,6 @@ impl Subsystem {
             admin: 0,
             queues: BTreeMap::new(),
             granted: Granted::Nothing,
-            has_set: false,
             transition: None,
             last_heard: Time::ZERO,
             patience: None,
@@ -398,7 +396,7 @@ impl Subsystem {
                 }
                 DeviceEvent::Stop => {
                     live.transition = Some(Transition::Stopping);
-                    (live.granted, live.has_set) = (Granted::Nothing, false);
+                    live.granted = Granted::Nothing;
                     self.doomed.extend(std::mem::take(&mut live.queues).into_values());
                     told.push(event);
                 }

@@ -7,6 +7,7 @@ pub(crate) mod dies;
 pub(crate) mod entry;
 pub(crate) mod fcmd;
 pub(crate) mod fence;
+mod free;
 mod held;
 pub(crate) mod ilock;
 pub(crate) mod layer;

@@ -1,7 +1,7 @@
 //! The error log: the last commands that failed, with a count that never goes back (Base §5.16.1.2).
 
-use crate::spec::Status;
 use crate::spec::log_page::ErrorEntry;
+use crate::spec::{Opcode, Status, Submission};
 use std::collections::VecDeque;
 use units::QueueId;
 
@@ -18,6 +18,20 @@ pub struct CommandError {
     pub block: Option<u64>,
     /// Its namespace.
     pub namespace: u32,
+}
+
+impl CommandError {
+    /// A command that failed, with its first block where it is one of an I/O queue and has any.
+    pub fn of(queue: QueueId, submission: &Submission, status: Status) -> Self {
+        let has_block = queue.0 > 0 && Opcode::try_from(submission.opcode()).is_ok_and(Opcode::has_range);
+        CommandError {
+            queue,
+            command_id: submission.command_id(),
+            status,
+            block: has_block.then(|| submission.slba()),
+            namespace: submission.namespace(),
+        }
+    }
 }
 
 /// The newest entries, at most as many as there are places.

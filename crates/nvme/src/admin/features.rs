@@ -212,9 +212,6 @@ impl Controller {
         }
         if feature == FeatureId::ErrorRecovery {
             let namespace = submission.namespace();
-            if namespace == ALL_NAMESPACES {
-                return Err(Status::INVALID_NAMESPACE);
-            }
             self.check_namespace(namespace)?;
             return Ok(AdminReply::success(match select {
                 FeatureSelect::Current => self.features.error_recovery(namespace).into(),
@@ -240,10 +237,9 @@ impl Controller {
         let namespace = submission.namespace();
         let mut value = submission.dword(11);
         if feature == FeatureId::ErrorRecovery {
-            if namespace != ALL_NAMESPACES {
-                self.check_namespace(namespace)?;
-            }
-            self.features.set_error_recovery((namespace != ALL_NAMESPACES).then_some(namespace), value)?;
+            let one = Some(namespace).filter(|id| *id != ALL_NAMESPACES);
+            one.map_or(Ok(()), |id| self.check_namespace(id))?;
+            self.features.set_error_recovery(one, value)?;
             self.events.push_back(DeviceEvent::FeatureChanged(feature));
             return Ok(AdminReply::success(0));
         }
@@ -273,7 +269,7 @@ impl Controller {
         Ok(AdminReply::success(result))
     }
 
-    /// Whether this controller has a namespace that a feature is asked of.
+    /// Whether this controller has a namespace that a feature is asked of; all together are none.
     fn check_namespace(&self, id: u32) -> Result<(), Status> {
         let there = self.namespaces.of(self.settings.controller_id, id).map(drop);
         there.ok_or_else(|| self.namespaces.missing(id))

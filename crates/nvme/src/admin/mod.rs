@@ -67,13 +67,7 @@ impl Controller {
     /// The same for a command whose host has brought data: as much as [`AdminOpcode::brings`] says.
     pub fn admin_with(&mut self, submission: &Submission, data: &[u8]) -> AdminReply {
         self.answer(submission, data).unwrap_or_else(|status| {
-            self.log_error(CommandError {
-                queue: QueueId(0),
-                command_id: submission.command_id(),
-                status,
-                block: None,
-                namespace: submission.namespace(),
-            });
+            self.log_error(CommandError::of(QueueId(0), submission, status));
             AdminReply::Complete { result: 0, status }
         })
     }

@@ -40,8 +40,7 @@ impl Session {
         for (tag, pending) in (0..).zip(std::mem::take(&mut self.pending)) {
             match &pending {
                 Some(pending @ Pending { kind: Kind::Io(admission), .. }) if pending.is_under_way() => {
-                    let reach = pending.copying.is_none().then_some(admission.reach);
-                    under_way.push(LeftBehind { slot: tag, opcode: admission.opcode, reach });
+                    under_way.push(LeftBehind::of(tag, admission, pending.copying.is_some()));
                 }
                 // The drive knows nothing of it.
                 Some(_) => pair.give_back(tag),

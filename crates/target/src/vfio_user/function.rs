@@ -349,7 +349,7 @@ impl Function {
         let data = match self.brought(submission) {
             Ok(data) => data,
             Err(status) => {
-                self.log(world, ADMIN, submission, status, None);
+                self.log(world, ADMIN, submission, status);
                 return self.owe(command, 0, status);
             }
         };
@@ -370,7 +370,7 @@ impl Function {
                 let status = written.err().unwrap_or(Status::SUCCESS);
                 self.owe(command, if status.is_success() { result } else { 0 }, status);
                 if !status.is_success() {
-                    self.log(world, ADMIN, submission, status, None);
+                    self.log(world, ADMIN, submission, status);
                 }
             }
         }
@@ -449,17 +449,9 @@ impl Function {
     }
 
     /// Puts a failed command into the error log.
-    pub(super) fn log(
-        &self,
-        world: &mut World<'_>,
-        queue: QueueId,
-        submission: &Submission,
-        status: Status,
-        block: Option<u64>,
-    ) {
+    pub(super) fn log(&self, world: &mut World<'_>, queue: QueueId, submission: &Submission, status: Status) {
         if let Some(live) = world.subsystem.controllers.get_mut(&self.id) {
-            let (command_id, namespace) = (submission.command_id(), submission.namespace());
-            live.controller.log_error(CommandError { queue, command_id, status, block, namespace });
+            live.controller.log_error(CommandError::of(queue, submission, status));
         }
     }
 

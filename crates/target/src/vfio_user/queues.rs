@@ -71,9 +71,7 @@ impl IoQueue {
     pub(super) fn leave(mut self, host: Arc<Host>) -> Orphan {
         self.drop_half();
         let left = |(slot, flight): (u16, Option<Flight>)| {
-            let Flight { admission, copying, .. } = flight?;
-            let reach = copying.is_none().then_some(admission.reach);
-            Some(LeftBehind { slot, opcode: admission.opcode, reach })
+            flight.map(|flight| LeftBehind::of(slot, &flight.admission, flight.copying.is_some()))
         };
         let under_way = (0..).zip(self.flights).filter_map(left).collect();
         Orphan::new(self.pair, host, under_way)
@@ -225,7 +223,7 @@ impl Function {
         status: Status,
     ) -> Result<(), Unmapped> {
         queue.pair.give_back(slot);
-        self.note_failure(world, queue.id, submission, status);
+        self.log(world, queue.id, submission, status);
         self.post(queue.completions, queue.completion(submission, 0, status))
     }
 
@@ -350,7 +348,7 @@ impl Function {
         if status.is_success() {
             world.subsystem.served.count(admission.opcode, admission.reach);
         } else {
-            self.note_failure(world, queue.id, &submission, status);
+            self.log(world, queue.id, &submission, status);
         }
         self.post(queue.completions, queue.completion(&submission, completion.result(), status))
     }
@@ -373,11 +371,5 @@ impl Function {
             }
         }
         Ok(())
-    }
-
-    fn note_failure(&self, world: &mut World<'_>, queue: QueueId, submission: &Submission, status: Status) {
-        let has_block = Opcode::try_from(submission.opcode()).is_ok_and(Opcode::has_range);
-        let block = has_block.then(|| submission.slba());
-        self.log(world, queue, submission, status, block);
     }
 }

@@ -1,10 +1,9 @@
 //! What the workers share beside the cache: its locks, and the free groups of flash under a lock of their own.
 
+use crate::stages::free::FreeGroups;
 use crate::tables::RESERVED_GROUPS;
-use crate::{BlockGroups, Blueprint, GroupState, Tables, Turn, Work};
+use crate::{BlockGroups, Blueprint, Tables, Turn, Work};
 use stage::{Guarded, Lock, Words};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 use units::Lpn;
 
@@ -33,70 +32,22 @@ pub(crate) struct Pool {
     pub(crate) reclaim: Lock,
 }
 
-/// Groups by wear and number, the least worn first.
-type ByWear = BinaryHeap<Reverse<(u32, u32)>>;
-
-/// Free groups, in classes of dies: those of a worker's own dies are of one.
-struct FreeGroups {
-    /// An entry of a group that is not free any more, or is of other wear, is left over.
-    classes: Box<[ByWear]>,
-}
-
-impl FreeGroups {
-    fn new(groups: &BlockGroups, workers: u32) -> Self {
-        let mut classes = vec![Vec::new(); workers as usize];
-        for group in groups.owned(0).filter(|&group| groups.state(group) == GroupState::Free) {
-            classes[(groups.die(group) % workers) as usize].push(Reverse((groups.erase_count(group), group)));
-        }
-        FreeGroups { classes: classes.into_iter().map(ByWear::from).collect() }
-    }
-
-    fn insert(&mut self, groups: &BlockGroups, group: u32) {
-        let class = groups.die(group) as usize % self.classes.len();
-        self.classes[class].push(Reverse((groups.erase_count(group), group)));
-    }
-
-    /// The least worn group of a class, if it has one.
-    fn first(&mut self, groups: &BlockGroups, class: usize) -> Option<(u32, u32)> {
-        while let Some(&Reverse((wear, group))) = self.classes[class].peek() {
-            let is_free = groups.state(group) == GroupState::Free;
-            if is_free && groups.erase_count(group) == wear {
-                return Some((wear, group));
-            }
-            self.classes[class].pop();
-            if is_free {
-                self.insert(groups, group);
-            }
-        }
-        None
-    }
-
-    /// Takes the least worn group of a class, or, where it has none, of all.
-    fn take(&mut self, groups: &BlockGroups, class: usize) -> Option<u32> {
-        let own = self.first(groups, class).map(|first| (first, class));
-        let others = (0..self.classes.len()).filter_map(|class| Some((self.first(groups, class)?, class)));
-        let ((_, group), class) = own.or_else(|| others.min())?;
-        self.classes[class].pop();
-        Some(group)
-    }
-}
-
 impl Pool {
     /// The groups are in whatever state they are: fresh or preconditioned.
     pub(crate) fn new(plan: &mut Blueprint, tables: &Tables, lines_per_lock: u32, workers: u16) -> Self {
         let words = plan.memory.wide(Tables::line(3));
         let groups = tables.groups.clone();
-        let free = groups.owned(0).filter(|&group| groups.state(group) == GroupState::Free).count();
+        let free = FreeGroups::new(&groups, 0, 1, workers.into());
         let halves: Arc<[_]> = groups.reopened(0).collect();
         let taken = plan.memory.wide(halves.len());
-        words.set(Tables::line(FREE), free as u64);
-        words.set(Tables::line(FREE) + SHORT, u64::from(free < RESERVED_GROUPS as usize));
+        words.set(Tables::line(FREE), free.len() as u64);
+        words.set(Tables::line(FREE) + SHORT, u64::from(free.len() < RESERVED_GROUPS as usize));
         words.set(Tables::line(CLOSINGS), groups.owned(0).count() as u64);
         words.set(Tables::line(SEQUENCE), tables.first_version());
         let lines_per_lock = lines_per_lock as usize;
         let locks = tables.cache_entries.div_ceil(lines_per_lock);
         let lines = (0..locks).map(|_| plan.lock()).collect();
-        let free = Guarded::new(plan.lock(), FreeGroups::new(&groups, workers.into()));
+        let free = Guarded::new(plan.lock(), free);
         let reclaim = plan.lock();
         Pool { groups, words, lines, lines_per_lock, entries: tables.cache_entries, halves, taken, free, reclaim }
     }
@@ -157,8 +108,10 @@ impl Pool {
         }
         let groups = &self.groups;
         let class = worker % groups.dies().min(workers);
-        let group = self.free.with(|free| free.take(groups, class as usize))?;
-        groups.set_state(group, GroupState::Open);
+        let group = self.free.with(|free| {
+            let class = if free.has(class) { class } else { free.least_worn()? };
+            Some(free.take(class))
+        })?;
         turn.fetch_add(&self.words, Tables::line(FREE), u64::MAX);
         Some((group, 0))
     }
@@ -166,8 +119,7 @@ impl Pool {
     /// Gives an erased group back. Under the lock.
     pub(crate) fn give_back(&self, turn: &mut Turn<'_>, group: u32) {
         self.groups.erased(group);
-        self.groups.set_state(group, GroupState::Free);
-        self.free.with(|free| free.insert(&self.groups, group));
+        self.free.with(|free| free.insert(group));
         let free = turn.fetch_add(&self.words, Tables::line(FREE), 1) + 1;
         if free >= RESERVED_GROUPS.into() && self.is_short() {
             self.words.set(Tables::line(FREE) + SHORT, 0);

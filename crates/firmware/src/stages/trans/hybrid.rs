@@ -15,10 +15,10 @@
 //! Every logical block without a data group has a free group promised, and log groups are opened only from what is left
 //! beyond those and the reserve. So a merge always finds its groups, and always ends with one more that a log can have.
 
-use super::free::FreeGroups;
 use super::{Placed, Places};
 use crate::message::{MergeStep, ReclaimRequest};
 use crate::policies::{LogFill, MergeKind, pick_log};
+use crate::stages::free::FreeGroups;
 use crate::tables::{HybridMap, Place, RESERVED_GROUPS};
 use crate::{BlockGroups, GroupState, ReclaimSettings, Settings, Tables, Turn, Work};
 use std::collections::VecDeque;
@@ -76,7 +76,7 @@ impl HybridPlaces {
     pub(super) fn new(index: u8, settings: &Settings, map: Arc<HybridMap>, tables: &Arc<Tables>) -> Self {
         let groups = tables.groups.clone();
         let share = map.share(index.into()).clone();
-        let free = FreeGroups::new(tables, index, settings.parts.trans.into(), map.lanes());
+        let free = FreeGroups::new(&tables.groups, index, settings.parts.trans.into(), map.lanes());
         let promised = share.blocks.clone().filter(|&block| map.data_unpriced(block).is_none()).count() as u32;
         let mut places = HybridPlaces {
             index,

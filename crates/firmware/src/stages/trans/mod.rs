@@ -7,7 +7,6 @@
 //! the buffer, or the range lock of the command, keeps readers away. Nothing keeps them away from a page that is moved, so its
 //! map entry changes only when the new place is programmed.
 
-mod free;
 mod hybrid;
 mod page;
 

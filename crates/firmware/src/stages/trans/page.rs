@@ -4,10 +4,10 @@
 //! No die is to be waited for while others have nothing to do. So a group is opened where no other is being filled, whoever's,
 //! as far as there is such a die; and a die whose line is longer than usual sits out.
 
-use super::free::FreeGroups;
 use super::{Placed, Places};
 use crate::message::{MergeStep, ReclaimRequest};
 use crate::policies::shares;
+use crate::stages::free::FreeGroups;
 use crate::tables::{PageMap, RESERVED_GROUPS};
 use crate::{Mutation, Settings, Tables, Turn, Work};
 use std::collections::BTreeMap;
@@ -66,7 +66,7 @@ impl PagePlaces {
     /// With the groups of thread `index` in whatever state they are: fresh or preconditioned.
     pub(super) fn new(index: u8, settings: &Settings, map: PageMap, tables: &Arc<Tables>) -> Self {
         let (groups, backup) = (&tables.groups, &tables.backup);
-        let free = FreeGroups::new(tables, index, 1, groups.dies());
+        let free = FreeGroups::new(&tables.groups, index, 1, groups.dies());
         let owned = groups.owned(index.into()).count();
         let threads = u32::from(settings.parts.trans);
         let points = write_points(groups.dies().div_ceil(threads) as usize, owned);
