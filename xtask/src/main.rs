@@ -70,6 +70,9 @@ fn run<S: std::borrow::Borrow<Step>>(steps: &[S]) -> ExitCode {
         }
         println!("==> {} ok, {seconds:.1} s", step.name);
     }
+    if totals.skipped > 0 {
+        println!("==> {} tests did nothing: `skipped:` above says what they need", totals.skipped);
+    }
     println!("==> all ok, {:.1} s", start.elapsed().as_secs_f64());
     totals.any().then(|| println!("{totals}"));
     ExitCode::SUCCESS

@@ -2,16 +2,23 @@
 
 use std::fmt;
 
-/// How many tests passed and failed.
+/// How many tests passed and failed, and how many of those that passed found nothing to test with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Totals {
     pub(crate) passed: u64,
     pub(crate) failed: u64,
+    pub(crate) skipped: u64,
 }
 
+/// What a test says, past the harness that keeps what passing tests print, when what it needs is not on this machine.
+const SKIPPED: &str = "skipped: ";
+
 impl Totals {
-    /// Takes in one line of output; lines that are not a binary's closing line change nothing.
+    /// Takes in one line of output; lines that are neither a binary's closing line nor a skipped test's change nothing.
     pub(crate) fn read(&mut self, line: &str) {
+        // With one thread the harness has named the test in the same line.
+        let said = line.split_once(" ... ").map_or(line, |(_, said)| said);
+        self.skipped += u64::from(said.starts_with(SKIPPED));
         let Some(counts) = line.strip_prefix("test result: ") else { return };
         // "ok. 12 passed; 0 failed; 0 ignored; ..."
         let count = |label: &str| {
@@ -43,13 +50,16 @@ mod tests {
         for line in [
             "running 12 tests",
             "test a::b ... ok",
+            "skipped: no kernel",
+            "test a::c ... skipped: no traces",
+            "nothing was skipped: all is there",
             "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s",
             "test result: FAILED. 3 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 1.00s",
             "5 passed; 5 failed;",
         ] {
             totals.read(line);
         }
-        assert_eq!(totals, Totals { passed: 15, failed: 2 });
+        assert_eq!(totals, Totals { passed: 15, failed: 2, skipped: 2 });
         assert_eq!(totals.to_string(), "15 passed, 2 failed");
     }
 }

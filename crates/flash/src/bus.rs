@@ -69,7 +69,7 @@ impl Bus {
     }
 
     pub(crate) fn hold(&mut self, request: Request, tag: TransactionTag, from: Time, until: Time) {
-        debug_assert!(self.holder.is_none());
+        assert!(self.holder.is_none());
         self.holder = Some(Holder { request, tag, from });
         self.free_at = until;
     }

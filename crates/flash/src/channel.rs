@@ -246,19 +246,17 @@ impl Channel {
         assert!(transaction.die.index() < self.dies.len(), "{} is not on {}", transaction.die, self.id);
         assert!((1..=planes).contains(&u32::from(transaction.slot_count)), "{} slots", transaction.slot_count);
         assert!(self.lengths.can_move(transaction), "a page has not so many pieces");
-        if cfg!(debug_assertions) {
-            let addresses = transaction.pages().iter().map(|slot| self.geometry.address(slot.ppn));
-            let mut seen = 0u32;
-            for at in addresses {
-                assert_eq!((at.channel, at.die), (self.id, transaction.die), "a page on another die");
-                assert!(seen & (1 << at.plane) == 0, "two pages on one plane");
-                seen |= 1 << at.plane;
-            }
+        let mut seen = 0u32;
+        for slot in transaction.pages() {
+            let at = self.geometry.address(slot.ppn);
+            assert_eq!((at.channel, at.die), (self.id, transaction.die), "a page on another die");
+            assert!(seen & (1 << at.plane) == 0, "two pages on one plane");
+            seen |= 1 << at.plane;
         }
     }
 
     fn advance(&mut self, now: Time) {
-        debug_assert!(now >= self.advanced_to, "time went back from {} to {now}", self.advanced_to);
+        assert!(now >= self.advanced_to, "time went back from {} to {now}", self.advanced_to);
         self.advanced_to = now;
         loop {
             let due = self.timers.earliest().min(self.bus.free_at());

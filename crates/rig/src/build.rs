@@ -144,8 +144,8 @@ pub enum BuildError {
 
 /// A drawn device and what its flash holds, before the hardware around it is there.
 pub(crate) struct Prepared {
-    drawing: Drawing,
-    drive: Arc<Drive>,
+    pub(crate) drawing: Drawing,
+    pub(crate) drive: Arc<Drive>,
     contents: Vec<Contents>,
     file: Option<MediaFile>,
 }
@@ -385,7 +385,7 @@ impl Device {
     }
 
     /// Draws the device over fresh flash that its past is written to.
-    fn prepare(&self) -> Result<Prepared, BuildError> {
+    pub(crate) fn prepare(&self) -> Result<Prepared, BuildError> {
         let channels = 0..self.drive.geometry.shape().channels as u16;
         let mut contents: Vec<Contents> = channels.map(|channel| self.fresh(ChannelId(channel))).collect();
         let (drawing, drive) = self.draw_prepared(&mut |drive, tables| {
@@ -449,7 +449,7 @@ impl Device {
         }
     }
 
-    fn link(
+    pub(crate) fn link(
         &self,
         drawing: &Drawing,
         drive: &Arc<Drive>,

@@ -32,7 +32,8 @@ pub trait Stage<V: Vocabulary>: Send {
     /// Handles one message to completion.
     fn on_message(&mut self, turn: &mut Turn<'_, V>, message: V::Message);
 
-    /// Called once the time given to [`Turn::wake_at`] has come.
+    /// Called when the time given to [`Turn::wake_at`] has come; at the start of a run, once for every stage; for the rest of a turn that
+    /// was cut by [`Turn::go_on`]; and when somebody outside the run asks for it.
     fn on_wake(&mut self, _turn: &mut Turn<'_, V>) {}
 
     /// The stage itself, for whoever built it to look at between runs; stages that have nothing to show keep the default.

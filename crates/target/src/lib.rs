@@ -29,6 +29,7 @@ mod guarded;
 mod guest;
 mod health;
 mod kept;
+mod knock;
 mod lent;
 mod lifetime;
 mod metrics;

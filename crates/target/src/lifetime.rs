@@ -7,13 +7,13 @@ use units::Time;
 /// What front ends have counted since the drive was made. A life is longer than what the drive's own time can tell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Lifetime {
-    /// Sectors of completed Read and Compare commands.
+    /// Sectors that hosts had read, compared or verified.
     pub sectors_read: u64,
-    /// Sectors of completed Write commands.
+    /// Sectors that hosts had written or copied.
     pub sectors_written: u64,
-    /// Read and Compare commands completed.
+    /// Read, Compare and Copy commands completed.
     pub reads: u64,
-    /// Write commands completed.
+    /// Write and Copy commands completed.
     pub writes: u64,
     /// Commands that lost data.
     pub media_errors: u64,

@@ -32,13 +32,13 @@ pub struct Figures {
     pub controllers: u64,
     /// Commands that the firmware works on now.
     pub outstanding: u64,
-    /// Read and Compare commands completed.
+    /// Read, Compare and Copy commands completed.
     pub reads: u64,
-    /// Write commands completed.
+    /// Write and Copy commands completed.
     pub writes: u64,
-    /// Bytes they moved to hosts.
+    /// Bytes that hosts had read, compared or verified.
     pub bytes_read: u64,
-    /// Bytes they moved from hosts.
+    /// Bytes that hosts had written or copied.
     pub bytes_written: u64,
     /// Commands that lost data.
     pub media_errors: u64,

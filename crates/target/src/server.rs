@@ -1,6 +1,7 @@
 //! The loop: sockets, the drive's completions and time, on one thread.
 
 use crate::front::{Attend, Ended, Patience, Progress, ServeError, Ties, poll_within};
+use crate::knock::Knock;
 use crate::metrics::Figures;
 use crate::port::{Port, PortShape};
 use crate::session::{Session, World};
@@ -103,8 +104,7 @@ struct Loop {
     tls: Option<Tls>,
     connections: Vec<Option<Connection>>,
     events: Events,
-    /// Somebody may wait to be accepted.
-    knocked: bool,
+    knock: Knock,
     began: Instant,
     /// When connections, hosts and figures were last looked after.
     tended: Time,
@@ -145,7 +145,7 @@ impl Loop {
             tls,
             connections: Vec::new(),
             events: Events::with_capacity(256),
-            knocked: false,
+            knock: Knock::default(),
             began: Instant::now(),
             tended: Time::ZERO,
             ending: None,
@@ -215,7 +215,7 @@ impl Loop {
         for event in &self.events {
             match event.token() {
                 WAKER => {}
-                LISTENER => self.knocked = true,
+                LISTENER => self.knock.hear(),
                 Token(token) => {
                     if let Some(Some(connection)) = self.connections.get_mut(token - FIRST_CONNECTION) {
                         connection.readable |= event.is_readable() || event.is_read_closed();
@@ -225,7 +225,7 @@ impl Loop {
             }
         }
         let tends = is_quiet || now.since(self.tended) >= TEND_EVERY;
-        if self.knocked && tends {
+        if self.knock.is_heard() && tends {
             let accepted = self.ended.connections;
             self.accept(now);
             did |= self.ended.connections > accepted;
@@ -274,18 +274,7 @@ impl Loop {
     }
 
     fn accept(&mut self, now: Time) {
-        loop {
-            let mut stream = match self.server.listener.accept() {
-                Ok((stream, _)) => stream,
-                // It is told when somebody comes, not that somebody still waits: those behind are looked for later.
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return self.knocked = false,
-                // The connection was given up while it waited; there may be another behind it.
-                Err(error) if matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted) => {
-                    continue;
-                }
-                // No descriptor is left, or no memory.
-                Err(_) => return,
-            };
+        while let Some((mut stream, _)) = self.knock.admit(|| self.server.listener.accept()) {
             self.ended.connections += 1;
             let (Ok(dialled), Some(at)) = (stream.local_addr(), self.place()) else { continue };
             let token = Token(at + FIRST_CONNECTION);

@@ -123,9 +123,18 @@ impl Sub for Time {
     type Output = Span;
     #[inline]
     fn sub(self, earlier: Time) -> Span {
-        debug_assert!(self.0 >= earlier.0, "{self} is before {earlier}");
-        Span(self.0 - earlier.0)
+        match self.0.checked_sub(earlier.0) {
+            Some(picos) => Span(picos),
+            None => before(self, earlier),
+        }
     }
+}
+
+/// Apart from where times are subtracted: that is everywhere.
+#[cold]
+#[inline(never)]
+fn before(time: Time, earlier: Time) -> ! {
+    panic!("{time} is before {earlier}");
 }
 impl From<Duration> for Span {
     /// Exact: a duration counts nanoseconds.

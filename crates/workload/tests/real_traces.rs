@@ -1,8 +1,8 @@
 //! Every real trace at hand gives the figures that its manifest states. The traces are not part of the repository
 //! (their owners' terms do not allow it): the test looks for them in `FLASHLOOM_TRACES`, then in `../shared/traces`
 //! beside the repository.
-#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use workload::replay::{CountUnit, Event, Mode, Options, Trace, format_named};
 use workload::{Source, Statistics};
@@ -43,15 +43,18 @@ const ROWS: [Row; 16] = [
 fn folder() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
     let folder = std::env::var_os("FLASHLOOM_TRACES").map_or(beside, PathBuf::from);
-    folder.is_dir().then_some(folder)
+    if !folder.is_dir() {
+        // The harness keeps what `println!` says in a test that passes.
+        let mut stdout = std::io::stdout();
+        writeln!(stdout, "skipped: no real traces; set FLASHLOOM_TRACES to their folder").unwrap();
+        return None;
+    }
+    Some(folder)
 }
 
 #[test]
 fn every_real_trace_gives_its_manifests_figures() {
-    let Some(folder) = folder() else {
-        eprintln!("skipped: no real traces; set FLASHLOOM_TRACES to their folder");
-        return;
-    };
+    let Some(folder) = folder() else { return };
     let mut wrong = Vec::new();
     for (file, format, records, span, reads, mean, end, pages, devices) in ROWS {
         let count_unit = file.contains("4Kpages").then_some(CountUnit::Pages);
@@ -85,10 +88,7 @@ fn every_real_trace_gives_its_manifests_figures() {
 
 #[test]
 fn a_real_binary_block_trace_is_read() {
-    let Some(folder) = folder() else {
-        eprintln!("skipped: no real traces; set FLASHLOOM_TRACES to their folder");
-        return;
-    };
+    let Some(folder) = folder() else { return };
     let path = folder.join("sample_binary.blktrace.0.zst");
     let queued = Trace::open(&path, &Options::default()).unwrap();
     assert_eq!(queued.summary().format, "blktrace");

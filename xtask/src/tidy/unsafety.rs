@@ -6,7 +6,7 @@ use super::{Check, Offence, Tree};
 
 pub(super) const CHECK: Check = Check {
     name: "unsafe",
-    why: "unsafe code stands in three places small enough to review whole, each use with its argument",
+    why: "unsafe code may stand in three places small enough to review whole, each use with its argument",
     find,
 };
 

@@ -346,7 +346,7 @@ fn rounds((architecture, more): (&str, &[&str]), count: u64, seed: u64, tally: &
         if often {
             flags.extend(["--set", "journal.interval_ms=3", "--set", "journal.only_when_idle=false"]);
         }
-        if round % 4 == 3 {
+        if round % 4 == 1 {
             // Killed while it starts, as like as not in recovery.
             drop(Drive::serve(&file.0, &flags, Some(life / 8)));
             tally.killed_in_recovery += 1;
@@ -392,5 +392,6 @@ fn a_drive_that_is_killed_and_served_again_has_what_it_promised() {
         let architecture = drive.0;
         println!("{architecture}, pages of {pages}: {tally:?}, {answers} commands answered, {judged} pages judged");
         assert!(answers > 0 && tally.from_checkpoint + tally.from_every_page == count - 1, "{tally:?}");
+        assert_eq!(tally.killed_in_recovery, (count + 2) / 4, "{tally:?}");
     }
 }

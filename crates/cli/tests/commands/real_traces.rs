@@ -1,22 +1,25 @@
 //! Every real trace at hand is replayed through the whole drive. They are not part of the repository (their owners' terms do
 //! not allow it): the test looks for them in `FLASHLOOM_TRACES`, then in `../shared/traces` beside the repository.
-#![allow(clippy::print_stderr, reason = "a test that is skipped says so")]
 
 use crate::shell::{argument, flashloom};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 fn folder() -> Option<PathBuf> {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
     let folder = std::env::var_os("FLASHLOOM_TRACES").map_or(beside, PathBuf::from);
-    folder.is_dir().then_some(folder)
+    if !folder.is_dir() {
+        // The harness keeps what `println!` says in a test that passes.
+        let mut stdout = std::io::stdout();
+        writeln!(stdout, "skipped: no real traces; set FLASHLOOM_TRACES to their folder").unwrap();
+        return None;
+    }
+    Some(folder)
 }
 
 #[test]
 fn every_real_trace_is_replayed() {
-    let Some(folder) = folder() else {
-        eprintln!("skipped: no real traces; set FLASHLOOM_TRACES to their folder");
-        return;
-    };
+    let Some(folder) = folder() else { return };
     let mut replayed = 0;
     for entry in std::fs::read_dir(folder).expect("the folder can be read") {
         let path = entry.expect("its entries can be read").path();

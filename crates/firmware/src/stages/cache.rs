@@ -14,6 +14,7 @@ use crate::message::*;
 use crate::policies::trans_of;
 use crate::stages::Answers;
 use crate::stages::marks::Marks;
+use crate::tables::CacheTag;
 use crate::{Firmware, Mutation, Note, Settings, Tables, Turn, Work};
 use prefetch_index::prefetch_index;
 use stage::{Accepts, Address, LineId, Stage};
@@ -115,16 +116,13 @@ impl Cache {
         place * self.threads.value() as usize + usize::from(self.index)
     }
 
-    fn tag(&self, turn: &mut Turn<'_>, place: usize) -> (Option<Lpn>, Option<Lpn>) {
-        let word = turn.load(&self.tables.tags, self.tag_place(place));
-        let page = |half: u64| (half as u32).checked_sub(1).map(Lpn);
-        (page(word & 0xffff_ffff), page(word >> 32))
+    fn tag(&self, turn: &mut Turn<'_>, place: usize) -> CacheTag {
+        CacheTag::of(turn.load(&self.tables.tags, self.tag_place(place)))
     }
 
-    fn set_tag(&mut self, turn: &mut Turn<'_>, place: usize, cached: Option<Lpn>, evicted: Option<Lpn>) {
-        let half = |page: Option<Lpn>| page.map_or(0, |lpn| u64::from(lpn.0) + 1);
-        turn.store(&self.tables.tags, self.tag_place(place), half(cached) | half(evicted) << 32);
-        self.occupied.set(place, cached.is_some() || evicted.is_some());
+    fn set_tag(&mut self, turn: &mut Turn<'_>, place: usize, tag: CacheTag) {
+        turn.store(&self.tables.tags, self.tag_place(place), tag.word());
+        self.occupied.set(place, !tag.is_empty());
     }
 
     fn ask(&self, turn: &mut Turn<'_>, operation: TransOperation, request: &CacheRequest) {
@@ -146,29 +144,29 @@ impl Cache {
     fn serve(&mut self, turn: &mut Turn<'_>, request: &CacheRequest) -> bool {
         turn.spend(Work::FindEntry);
         let place = self.place(request.lpn);
-        let (cached, evicted) = self.tag(turn, place);
+        let tag = self.tag(turn, place);
         if self.stuck && request.operation != CacheOperation::Read {
             self.tell(turn, request, request.frame, Media::Failed);
             return true;
         }
         match request.operation {
-            CacheOperation::Read | CacheOperation::Fill => self.read(turn, request, place, cached, evicted),
+            CacheOperation::Read | CacheOperation::Fill => self.read(turn, request, place, tag),
             CacheOperation::Write if !self.is_short(request.lpn) => {
-                return self.write(turn, request, place, cached, evicted);
+                return self.write(turn, request, place, tag);
             }
             CacheOperation::WriteThrough if self.settings.has(Mutation::AnswerEarly) => {
-                return self.write(turn, request, place, cached, evicted);
+                return self.write(turn, request, place, tag);
             }
             CacheOperation::Write | CacheOperation::WriteThrough => {
-                if !self.make_way(turn, request, place, cached, evicted) {
+                if !self.make_way(turn, request, place, tag) {
                     return false;
                 }
-                turn.note(Note::CacheLookedUp { hit: cached == Some(request.lpn), write: true });
+                turn.note(Note::CacheLookedUp { hit: tag.cached == Some(request.lpn), write: true });
                 self.ask(turn, TransOperation::Write, request);
             }
-            CacheOperation::Discard if cached == Some(request.lpn) => self.make_void(turn, request, place),
+            CacheOperation::Discard if tag.cached == Some(request.lpn) => self.make_void(turn, request, place),
             CacheOperation::Discard | CacheOperation::DiscardThrough => {
-                if !self.make_way(turn, request, place, cached, evicted) {
+                if !self.make_way(turn, request, place, tag) {
                     return false;
                 }
                 self.ask(turn, TransOperation::Discard, request);
@@ -196,30 +194,17 @@ impl Cache {
 
     /// Whether a page can pass the buffer by on its way to flash. What the buffer holds of it goes first: a Flush may wait for
     /// that, and a power cut must not find neither.
-    fn make_way(
-        &mut self,
-        turn: &mut Turn<'_>,
-        request: &CacheRequest,
-        place: usize,
-        cached: Option<Lpn>,
-        evicted: Option<Lpn>,
-    ) -> bool {
+    fn make_way(&mut self, turn: &mut Turn<'_>, request: &CacheRequest, place: usize, tag: CacheTag) -> bool {
         let lpn = request.lpn;
-        if cached == Some(lpn) && evicted.is_none() && !self.spares.is_empty() {
+        if tag == (CacheTag { cached: Some(lpn), evicted: None }) && !self.spares.is_empty() {
             self.evict(turn, place, lpn, None, request.key);
             return false;
         }
-        cached != Some(lpn) && evicted != Some(lpn)
+        !tag.has(lpn)
     }
 
-    fn read(
-        &mut self,
-        turn: &mut Turn<'_>,
-        request: &CacheRequest,
-        place: usize,
-        cached: Option<Lpn>,
-        evicted: Option<Lpn>,
-    ) {
+    fn read(&mut self, turn: &mut Turn<'_>, request: &CacheRequest, place: usize, tag: CacheTag) {
+        let CacheTag { cached, evicted } = tag;
         let entry = self.entries[place];
         let from = match request.lpn {
             lpn if cached == Some(lpn) => entry.frame,
@@ -244,23 +229,17 @@ impl Cache {
         }
     }
 
-    fn write(
-        &mut self,
-        turn: &mut Turn<'_>,
-        request: &CacheRequest,
-        place: usize,
-        cached: Option<Lpn>,
-        evicted: Option<Lpn>,
-    ) -> bool {
+    fn write(&mut self, turn: &mut Turn<'_>, request: &CacheRequest, place: usize, tag: CacheTag) -> bool {
+        let CacheTag { cached, evicted } = tag;
         let lpn = request.lpn;
         // Counted when it is served: a write that waits is looked up again.
-        let looked_up = Note::CacheLookedUp { hit: cached == Some(lpn) || evicted == Some(lpn), write: true };
+        let looked_up = Note::CacheLookedUp { hit: tag.has(lpn), write: true };
         if cached.is_none() || cached == Some(lpn) {
             turn.note(looked_up);
             turn.spend(Work::ServeEntry);
             let old = std::mem::replace(&mut self.entries[place].frame, request.frame);
             self.entries[place].void = false;
-            self.set_tag(turn, place, Some(lpn), evicted);
+            self.set_tag(turn, place, CacheTag { cached: Some(lpn), evicted });
             self.answer(turn, request, old);
             return true;
         }
@@ -296,11 +275,11 @@ impl Cache {
         turn.note(Note::CacheEviction);
         let spare = self.spares.pop().expect("the caller looked");
         let entry = &mut self.entries[place];
-        debug_assert_eq!(entry.evicting, NONE);
+        assert_eq!(entry.evicting, NONE);
         entry.evicting = std::mem::replace(&mut entry.frame, spare);
         let (frame, void) = (entry.evicting, std::mem::take(&mut entry.void));
         let evicted = Some(lpn).filter(|_| !self.settings.has(Mutation::LoseEvicted));
-        self.set_tag(turn, place, next, evicted);
+        self.set_tag(turn, place, CacheTag { cached: next, evicted });
         let requester = Requester { group: Asker::Cache, index: self.index, tag: place as u32 };
         let eviction = CacheRequest { operation: CacheOperation::Write, lpn, frame, pieces: 0, requester, key };
         self.ask(turn, if void { TransOperation::Discard } else { TransOperation::Write }, &eviction);
@@ -313,17 +292,17 @@ impl Cache {
             self.on_stuck(turn);
             return;
         }
-        let (cached, evicted) = self.tag(turn, place);
-        debug_assert!(evicted.is_some());
+        let CacheTag { cached, evicted } = self.tag(turn, place);
+        assert!(evicted.is_some());
         self.spares.push(self.entries[place].evicting);
         self.entries[place].evicting = NONE;
-        self.set_tag(turn, place, cached, None);
+        self.set_tag(turn, place, CacheTag { cached, evicted: None });
         let waits = self.entries[place].flush;
         self.entries[place].flush = waits.saturating_sub(1);
         match (waits, cached) {
             (2, Some(lpn)) => self.evict(turn, place, lpn, None, CommandKey::NONE),
             (1, _) => self.count_flushed(turn),
-            _ => debug_assert_eq!(waits, 0, "what is cached leaves by eviction alone"),
+            _ => assert_eq!(waits, 0, "what is cached leaves by eviction alone"),
         }
         self.retry(turn, place);
         self.flush_more(turn);
@@ -334,7 +313,7 @@ impl Cache {
         self.stuck = true;
         for (_, request) in std::mem::take(&mut self.waiting) {
             let served = self.serve(turn, &request);
-            debug_assert!(served, "a buffer that is stuck lets nobody wait");
+            assert!(served, "a buffer that is stuck lets nobody wait");
         }
         if let Some(Flushing { requester, key, .. }) = self.flushing.take() {
             let done = PageDone { requester, frame: 0, media: Media::Failed, key };
@@ -394,7 +373,7 @@ impl Cache {
             };
             let (mut left, mut next) = (0, self.occupied.next(0));
             while let Some(place) = next.filter(|place| *place < drained) {
-                let (cached, evicted) = self.tag_unpriced(place);
+                let CacheTag { cached, evicted } = self.tag_unpriced(place);
                 self.entries[place].flush = u8::from(cached.is_some()) + u8::from(evicted.is_some());
                 left += 1;
                 next = self.occupied.next(place + 1);
@@ -423,7 +402,7 @@ impl Cache {
             if self.entries[place].flush == 0 || self.entries[place].evicting != NONE {
                 continue;
             }
-            if let (Some(lpn), _) = self.tag(turn, place) {
+            if let Some(lpn) = self.tag(turn, place).cached {
                 self.evict(turn, place, lpn, None, CommandKey::NONE);
             }
         }
@@ -441,10 +420,8 @@ impl Cache {
         }
     }
 
-    fn tag_unpriced(&self, place: usize) -> (Option<Lpn>, Option<Lpn>) {
-        let word = self.tables.tags.get(self.tag_place(place));
-        let page = |half: u64| (half as u32).checked_sub(1).map(Lpn);
-        (page(word & 0xffff_ffff), page(word >> 32))
+    fn tag_unpriced(&self, place: usize) -> CacheTag {
+        CacheTag::of(self.tables.tags.get(self.tag_place(place)))
     }
 }
 

@@ -318,7 +318,7 @@ impl Request {
         let place_of = |plan: &PrpPlan, offset: u64| {
             let (offset, bytes) = (Bytes(offset * SECTOR_BYTES), Bytes((to - from) * SECTOR_BYTES));
             let entry_of = |entry| {
-                debug_assert!(entry < plan.list_entries(), "an entry that was not fetched");
+                assert!(entry < plan.list_entries(), "an entry that was not fetched");
                 lists.get(self.list + entry)
             };
             HostPlace::of(plan.resolve(offset, bytes, entry_of), self.list)

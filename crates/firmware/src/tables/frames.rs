@@ -147,7 +147,7 @@ impl Frames {
 
     /// Writes the entry of a tombstone for those of so many logical pages that a writer owns.
     pub fn label_tombstone(&self, frame: u32, (first, pages): (Lpn, u32), writer: u64, sequence: u64) {
-        debug_assert!((1..=Frames::TOMBSTONE_PAGES).contains(&pages));
+        assert!((1..=Frames::TOMBSTONE_PAGES).contains(&pages));
         let count = u64::from(pages - 1) << COUNT_SHIFT;
         self.label(frame, first, TOMBSTONE | count | writer & WRITER, sequence);
     }
@@ -276,7 +276,7 @@ impl Frames {
 
     /// Copies a page: its payload, and which sectors are unreadable.
     pub fn copy(&self, from: u32, to: u32) {
-        debug_assert!(from != to);
+        assert!(from != to);
         self.copy_payload(from, to);
         let unreadable = self.labelled(from).1 & UNREADABLE;
         let (lpn, owner, sequence) = self.labelled(to);

@@ -2,6 +2,7 @@
 
 mod backup;
 mod blocks;
+mod cache_tag;
 mod frames;
 mod hybrid;
 pub mod journal;
@@ -11,6 +12,7 @@ mod mapping;
 pub use backup::Backup;
 pub use blocks::{BlockGroups, Flaw, GroupState};
 pub(crate) use blocks::{RESERVED_GROUPS, journal_groups, map_groups};
+pub(crate) use cache_tag::CacheTag;
 pub use frames::Frames;
 pub use hybrid::HybridMap;
 pub(crate) use hybrid::Place;
@@ -61,7 +63,7 @@ pub struct Tables {
     pub lists: Words,
     /// What each NVMQ thread is doing, a line each: commands under way in the lower half of a word, signs of life in the upper.
     active: Words,
-    /// Buffer tags: cached page in the lower half of an entry, evicted page in the upper, each plus 1.
+    /// Buffer tags: of an entry the pages cached and evicted; of a line of `tradition` its page, and whether that is dirty.
     pub tags: Words,
     /// Page buffers.
     pub frames: Frames,

@@ -56,7 +56,7 @@ impl Field {
     /// The logarithm of an element that is not zero.
     #[inline]
     pub(super) fn logarithm(&self, element: u16) -> u32 {
-        debug_assert!(element != 0, "zero has no logarithm");
+        assert!(element != 0, "zero has no logarithm");
         self.logarithms[element as usize].into()
     }
 

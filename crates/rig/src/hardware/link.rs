@@ -3,13 +3,17 @@
 //! The link is full duplex and serves each direction first come, first served: a transfer holds it for its bytes and packet
 //! headers and arrives a flight time later; what is read from the host takes a flight there and one back.
 
+mod posting;
+#[cfg(test)]
+mod tests;
+
 use super::{MediaTally, PendingInterrupts};
 use firmware::{
-    COMPLETION_VALID, DoorbellWrite, Drive, Fetch, Firmware, HostLink, Interrupt, Lane, Message, Posted, Tables,
-    Transfer, Transferred, Turn,
+    DoorbellWrite, Drive, Fetch, Firmware, HostLink, Interrupt, Lane, Message, Tables, Transfer, Transferred, Turn,
 };
 use nvme::prp::Piece;
-use nvme::{Arbiter, Coalescer, CoalescingSettings, CompletionQueue, HostMemory, Interrupt as Due, SubmissionQueue};
+use nvme::{Arbiter, CoalescingSettings, HostMemory, SubmissionQueue};
+use posting::{Completions, Vector};
 use stage::{Address, Stage};
 use std::any::Any;
 use std::collections::VecDeque;
@@ -18,9 +22,6 @@ use units::{Bytes, BytesPerSecond, HostAddress, QueueId, Span, Time};
 
 /// Most entries fetched at a time (DeepFlash §5.1: "per 64 entries or till the tail").
 const FETCH_BATCH: u32 = 64;
-
-/// Most completions moved at a time.
-const POST_BATCH: usize = 64;
 
 /// Transfers up to this length need their time worked out only once: a list page, or the longest page of flash.
 const OCCUPIED_WORDS: usize = 2049;
@@ -72,13 +73,6 @@ struct Queue {
     announced: u64,
 }
 
-struct Completions {
-    queue: CompletionQueue,
-    /// Entries on their way to it.
-    under_way: u32,
-    vector: Option<u16>,
-}
-
 /// Work of one direction, done at its time.
 enum Job {
     Transfer(Transfer),
@@ -115,9 +109,9 @@ pub(crate) struct LinkStage {
     queues: Vec<Option<Queue>>,
     completions: Vec<Option<Completions>>,
     arbiter: Arbiter,
-    coalescers: Vec<Coalescer>,
+    vectors: Vec<Vector>,
     coalescing: CoalescingSettings,
-    /// When an aggregated interrupt is due, by vector.
+    /// When interrupts are due that were put off, at most one of each vector.
     due: VecDeque<(Time, u16)>,
     /// Commands that may still be admitted.
     credits: u32,
@@ -177,13 +171,13 @@ impl LinkStage {
             queues: (0..queues).map(|_| None).collect(),
             completions: (0..queues).map(|_| None).collect(),
             arbiter,
-            coalescers: Vec::new(),
+            vectors: Vec::new(),
             coalescing: CoalescingSettings::NONE,
             due: VecDeque::new(),
             credits,
             up: Direction::default(),
             down: Direction::default(),
-            posting: VecDeque::with_capacity(POST_BATCH),
+            posting: VecDeque::new(),
             occupied: vec![Span::ZERO; OCCUPIED_WORDS].into_boxed_slice(),
             usage: LinkUsage::default(),
             timed: true,
@@ -199,16 +193,6 @@ impl LinkStage {
     /// From now on every transfer is over as soon as it is asked for.
     pub(crate) fn transfer_at_once(&mut self) {
         self.timed = false;
-    }
-
-    /// A completion queue was created.
-    pub(crate) fn create_completions(&mut self, id: QueueId, base: HostAddress, entries: u32, vector: Option<u16>) {
-        let vectors = usize::from(vector.unwrap_or(0)) + 1;
-        if self.coalescers.len() < vectors {
-            self.coalescers.resize_with(vectors, Coalescer::default);
-        }
-        self.completions[id.index()] =
-            Some(Completions { queue: CompletionQueue::new(base, entries), under_way: 0, vector });
     }
 
     /// A submission queue was created.
@@ -247,17 +231,7 @@ impl LinkStage {
                 }
                 None => false,
             },
-            true => match self.completions.get_mut(id.index()).and_then(Option::as_mut) {
-                Some(completions) => {
-                    let was_full = completions.queue.free() == 0;
-                    let rung = completions.queue.ring(value).is_ok();
-                    if rung && was_full {
-                        self.post_all(turn, id);
-                    }
-                    rung
-                }
-                None => false,
-            },
+            true => self.on_completions_taken(turn, id, value),
         };
         self.usage.bad_doorbells += u64::from(!rung);
     }
@@ -449,97 +423,6 @@ impl LinkStage {
             place += count;
         });
         intact
-    }
-
-    /// A completion stands in a CQ buffer: its command's capacity is free again.
-    fn on_posted(&mut self, turn: &mut Turn<'_>, posted: Posted) {
-        let id = posted.key.queue();
-        self.credits += 1;
-        self.queues[id.index()].as_mut().expect("its command came from there").announced += 1;
-        self.post(turn, id);
-        self.admit(turn);
-    }
-
-    /// Starts to move the completions of a submission queue that stand whole in its CQ buffer, in order.
-    fn post(&mut self, turn: &mut Turn<'_>, id: QueueId) {
-        let queue = self.queues[id.index()].as_mut().expect("it exists");
-        let completions = self.completions[queue.completions.index()].as_mut().expect("it exists");
-        let mut entries = 0;
-        while queue.posted < queue.announced && entries < POST_BATCH {
-            let place = self.tables.place(id, queue.posted) * 2;
-            let first = self.tables.cq_buffer.get(place);
-            if first & COMPLETION_VALID == 0 || completions.queue.free() <= completions.under_way {
-                break;
-            }
-            let head = u64::from(queue.submissions.head());
-            self.posting.push_back([first & !COMPLETION_VALID, self.tables.cq_buffer.get(place + 1) & !0xffff | head]);
-            self.tables.cq_buffer.set(place, 0);
-            queue.posted += 1;
-            entries += 1;
-            completions.under_way += 1;
-        }
-        if entries > 0 && !self.timed {
-            self.finish_post(turn, id, entries);
-        } else if entries > 0 {
-            let bytes = entries as u64 * nvme::spec::COMPLETION_BYTES;
-            self.start(turn, bytes, true, Job::Post { queue: id, entries });
-        }
-    }
-
-    /// A completion queue has room again.
-    fn post_all(&mut self, turn: &mut Turn<'_>, completions: QueueId) {
-        for id in 0..self.queues.len() {
-            if self.queues[id].as_ref().is_some_and(|queue| queue.completions == completions) {
-                self.post(turn, QueueId(id as u16));
-            }
-        }
-    }
-
-    /// Completions reach the host's queue.
-    fn finish_post(&mut self, turn: &mut Turn<'_>, id: QueueId, entries: usize) {
-        let target = self.queues[id.index()].as_ref().expect("it exists").completions;
-        let completions = self.completions[target.index()].as_mut().expect("it exists");
-        completions.under_way -= entries as u32;
-        let mut rest = entries;
-        while rest > 0 {
-            let run = completions.queue.reserve(rest as u32).expect("room was counted before");
-            for index in 0..u64::from(run.entries) {
-                let words = self.posting.pop_front().expect("as many are under way as were taken");
-                let nvme::spec::Completion(words) = nvme::spec::Completion(words).with_phase(run.phase);
-                self.memory.write_words(run.at + index * nvme::spec::COMPLETION_BYTES, &words);
-            }
-            rest -= run.entries as usize;
-        }
-        let Some(vector) = completions.vector else { return };
-        let coalescer = &mut self.coalescers[usize::from(vector)];
-        match coalescer.on_completions(turn.now(), entries as u32, self.coalescing) {
-            Some(Due::Now) => self.interrupt(turn, vector),
-            Some(Due::At(at)) => self.due.push_back((at, vector)),
-            None => {}
-        }
-    }
-
-    fn interrupt(&mut self, turn: &mut Turn<'_>, vector: u16) {
-        if !self.pending.raise(vector) {
-            self.usage.interrupts += 1;
-            turn.send(self.interrupts, Interrupt { vector });
-        }
-    }
-
-    fn raise_due(&mut self, turn: &mut Turn<'_>) {
-        let now = turn.now();
-        for _ in 0..self.due.len() {
-            let Some((at, vector)) = self.due.pop_front() else { return };
-            if at > now {
-                self.due.push_back((at, vector));
-                continue;
-            }
-            match self.coalescers[usize::from(vector)].on_timer(now) {
-                Some(Due::Now) => self.interrupt(turn, vector),
-                Some(Due::At(at)) => self.due.push_back((at, vector)),
-                None => {}
-            }
-        }
     }
 }
 

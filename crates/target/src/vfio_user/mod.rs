@@ -15,6 +15,7 @@ mod transfer;
 
 use crate::front::{Attend, Ended, Progress, ServeError, Ties, poll_within};
 use crate::guest::{GuestMemory, Trust};
+use crate::knock::Knock;
 use crate::lent::Window;
 use crate::metrics::Figures;
 use crate::port::{Port, PortShape};
@@ -159,6 +160,7 @@ struct Loop {
     function: Function,
     bus: Bus,
     client: Option<Client>,
+    knock: Knock,
     events: Events,
     began: Instant,
     /// When there was last something to do.
@@ -232,6 +234,7 @@ impl Loop {
             function,
             bus,
             client: None,
+            knock: Knock::default(),
             events: Events::with_capacity(16),
             began: Instant::now(),
             busy: Time::ZERO,
@@ -292,6 +295,9 @@ impl Loop {
     fn poll(&mut self, patience: Duration) -> Result<(), ServeError> {
         poll_within(&mut self.server.poll, &mut self.events, patience)?;
         if self.events.iter().any(|event| event.token() == LISTENER) {
+            self.knock.hear();
+        }
+        if self.knock.is_heard() {
             self.accept();
         }
         let Some(client) = &mut self.client else { return Ok(()) };
@@ -304,7 +310,7 @@ impl Loop {
 
     /// A function is in one machine: whoever comes second is closed.
     fn accept(&mut self) {
-        while let Ok((stream, _)) = self.server.listener.accept() {
+        while let Some((stream, _)) = self.knock.admit(|| self.server.listener.accept()) {
             self.ended.connections += 1;
             if self.client.is_none() {
                 self.client = self.welcome(stream);

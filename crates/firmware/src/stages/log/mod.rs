@@ -348,7 +348,7 @@ impl Log {
             // Some page that a segment points to may be on its way to another place.
             (FENCE, Phase::Fencing(1)) if self.tables.groups.replacing() > 0 => return self.raise_fences(turn),
             (FENCE, Phase::Fencing(left)) => self.phase = Phase::Fencing(left - 1),
-            (SIGN | FENCE, _) => debug_assert_eq!(self.phase, Phase::WornOut),
+            (SIGN | FENCE, _) => assert_eq!(self.phase, Phase::WornOut),
             (ERASE, _) => {
                 self.unerased -= 1;
                 if self.unerased == 0 {

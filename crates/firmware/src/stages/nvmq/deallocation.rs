@@ -134,9 +134,8 @@ impl Nvmq {
     fn can_be_buried(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32) -> bool {
         let command = self.slots.get(slot);
         let (lpn, (from, to)) = (Lpn(command.first_page + page), self.sectors_of(command, page));
-        let is_buffered = |(cached, evicted)| cached == Some(lpn) || evicted == Some(lpn);
         to - from == self.common.drive.sectors_per_page()
-            && (self.tables.cache_entries == 0 || !is_buffered(self.look_up_tag(turn, lpn)))
+            && (self.tables.cache_entries == 0 || !self.look_up_tag(turn, lpn).has(lpn))
     }
 
     /// Whether what was read of a page is its tombstone, which has become zeros then.

@@ -7,6 +7,7 @@ use super::phase::{Phase, tag, untag};
 use super::ranges::{Left, Member};
 use crate::message::*;
 use crate::policies::trans_of;
+use crate::tables::CacheTag;
 use crate::{Mutation, Turn, Work};
 use nvme::spec::{Opcode, Status};
 use stage::LineId;
@@ -201,11 +202,9 @@ impl Nvmq {
 
     /// What the buffer's tag of a page says: the page cached, and the page being evicted.
     #[inline]
-    pub(super) fn look_up_tag(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> (Option<Lpn>, Option<Lpn>) {
+    pub(super) fn look_up_tag(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> CacheTag {
         turn.spend(Work::LookUpTag);
-        let word = turn.load(&self.tables.tags, self.tables.cache_entry(lpn));
-        let page = |half: u64| (half as u32).checked_sub(1).map(Lpn);
-        (page(word & 0xffff_ffff), page(word >> 32))
+        CacheTag::of(turn.load(&self.tables.tags, self.tables.cache_entry(lpn)))
     }
 
     pub(super) fn prefetch_tag(&self, slot: u16) -> Option<LineId> {
@@ -220,8 +219,7 @@ impl Nvmq {
             (0, _) => false,
             (_, false) => true,
             (_, true) => {
-                let (cached, evicted) = self.look_up_tag(turn, lpn);
-                let hit = cached == Some(lpn) || evicted == Some(lpn);
+                let hit = self.look_up_tag(turn, lpn).has(lpn);
                 if phase != Phase::Fill {
                     turn.note(crate::Note::CacheLookedUp { hit, write: false });
                 }
@@ -245,8 +243,8 @@ impl Nvmq {
             return;
         }
         if self.common.settings.cache.non_blocking && self.common.settings.cache.bypass {
-            let (cached, evicted) = self.look_up_tag(turn, lpn);
-            if evicted.is_some() && evicted != Some(lpn) && cached != Some(lpn) {
+            let tag = self.look_up_tag(turn, lpn);
+            if tag.evicted.is_some() && !tag.has(lpn) {
                 turn.note(crate::Note::CacheLookedUp { hit: false, write: true });
                 turn.note(crate::Note::CacheBypass);
                 self.ask_trans(turn, TransOperation::Write, lpn, frame, requester, slot);
@@ -319,7 +317,7 @@ impl Nvmq {
         };
         let (list, listed) = (self.tables.list(self.index, slot), plan.list_entries());
         let pieces = plan.resolve(offset, bytes, |entry| {
-            debug_assert!(entry < listed, "an entry that was not fetched");
+            assert!(entry < listed, "an entry that was not fetched");
             self.tables.lists.get(list + entry)
         });
         let transfer = Transfer {

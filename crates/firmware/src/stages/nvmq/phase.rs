@@ -49,7 +49,7 @@ const PHASES: [Phase; 13] = [
 
 /// Slot, phase and page in one word: 13, 4 and 15 bits.
 pub(super) fn tag(slot: u16, phase: Phase, page: u32) -> u32 {
-    debug_assert!(slot < 1 << 13 && page < 1 << 15);
+    assert!(slot < 1 << 13 && page < 1 << 15);
     u32::from(slot) << 19 | (phase as u32) << 15 | page
 }
 

@@ -1,0 +1,122 @@
+//! Completions that do not come in the order of their places, and queues that the host empties late.
+
+use super::LinkStage;
+use crate::config::Layers;
+use firmware::{
+    COMPLETION_VALID, CommandKey, DoorbellWrite, DoorbellsWritten, Firmware, Message, Posted, Tables, Turn,
+};
+use host::{Layout, Memory};
+use nvme::HostMemory as _;
+use nvme::spec::COMPLETION_BYTES;
+use stage::{Outbox, Price, Stage as _, Vocabulary as _};
+use std::sync::Arc;
+use units::{QueueId, StageId, Time};
+
+const QUEUE: QueueId = QueueId(1);
+
+/// A link of a small drive with one queue, and the time that its alarms have brought it to.
+struct Bench {
+    link: LinkStage,
+    tables: Arc<Tables>,
+    memory: Arc<Memory>,
+    layout: Layout,
+    now: Time,
+    prices: Vec<Price>,
+    entries: u32,
+}
+
+impl Bench {
+    fn new(entries: u32, timed: bool) -> Bench {
+        let layers = Layers::new().flag("--device", "small").and_then(|layers| layers.flag("--queues", "1"));
+        let resolved = layers.and_then(|layers| layers.flag("--depth", "200")).and_then(|layers| layers.resolve());
+        let mut device = resolved.expect("a small drive").plan();
+        (device.timed, device.queue_entries, device.depth) = (timed, entries, entries - 1);
+        let prepared = device.prepare().expect("it fits");
+        let layout = device.driver_settings(&prepared.drive).layout().expect("it fits");
+        let memory = Arc::new(layout.memory().expect("there is memory"));
+        let (mut link, _) = device.link(&prepared.drawing, &prepared.drive, memory.clone());
+        link.create_completions(QUEUE, layout.completion_queue(QUEUE), entries, Some(0));
+        link.create_submissions(QUEUE, layout.submission_queue(QUEUE), entries, QUEUE);
+        let prices = vec![Price::default(); Firmware::WORK.len()];
+        Bench { link, tables: prepared.drawing.tables.clone(), memory, layout, now: Time::ZERO, prices, entries }
+    }
+
+    fn turn(&mut self, give: impl FnOnce(&mut LinkStage, &mut Turn<'_>)) {
+        let mut outbox = Outbox::default();
+        let mut turn = Turn::in_real_time(StageId(0), self.now, &self.prices, &mut outbox);
+        give(&mut self.link, &mut turn);
+        let mut alarm = outbox.wake_at;
+        while let Some(at) = alarm.filter(|&at| at < Time::NEVER) {
+            self.now = self.now.max(at);
+            let mut outbox = Outbox::default();
+            let mut turn = Turn::in_real_time(StageId(0), self.now, &self.prices, &mut outbox);
+            self.link.on_wake(&mut turn);
+            alarm = outbox.wake_at;
+        }
+    }
+
+    /// An NVMQ thread writes a completion to its place.
+    fn write(&self, index: u64) {
+        let place = self.tables.place(QUEUE, index) * 2;
+        self.tables.cq_buffer.set(place + 1, index << 48);
+        self.tables.cq_buffer.set(place, COMPLETION_VALID);
+    }
+
+    /// And says so.
+    fn announce(&mut self, index: u64) {
+        let posted = Posted { key: CommandKey::new(QUEUE, index as u16), index };
+        self.turn(|link, turn| link.on_message(turn, Message::Posted(posted)));
+    }
+
+    /// The host has taken all up to there.
+    fn ring(&mut self, head: u32) {
+        let first = DoorbellWrite { queue: QUEUE, completions: true, value: head % self.entries };
+        let written = DoorbellsWritten { first, second: None };
+        self.turn(|link, turn| link.on_message(turn, Message::DoorbellsWritten(written)));
+    }
+
+    /// How many completions stand in the host's queue in its first round.
+    fn arrived(&self) -> u64 {
+        let base = self.layout.completion_queue(QUEUE);
+        let phase = |index: u64| {
+            let mut words = [0; 2];
+            self.memory.read_words(base + index * COMPLETION_BYTES, &mut words);
+            words[1] >> 48 & 1 == 1
+        };
+        (0..u64::from(self.entries)).filter(|&index| phase(index)).count() as u64
+    }
+}
+
+/// The one that was begun first is whole last: all behind it, more than a batch, are announced by then.
+#[test]
+fn what_stands_behind_a_late_completion_goes_with_it() {
+    for timed in [true, false] {
+        let mut bench = Bench::new(256, timed);
+        for index in 1..200 {
+            bench.write(index);
+            bench.announce(index);
+        }
+        assert_eq!(bench.arrived(), 0, "the first has not come");
+        bench.write(0);
+        bench.announce(0);
+        assert_eq!(bench.arrived(), 200);
+    }
+}
+
+/// The host's queue is full: what there was no room for comes when it has taken some, however few.
+#[test]
+fn what_had_no_room_comes_when_there_is_some() {
+    for timed in [true, false] {
+        let mut bench = Bench::new(128, timed);
+        for index in 0..200 {
+            bench.write(index);
+            bench.announce(index);
+        }
+        assert_eq!(bench.arrived(), 127, "as many as the queue holds");
+        bench.ring(1);
+        assert_eq!(bench.arrived(), 128);
+        bench.ring(100);
+        // Those of the second round have the other phase.
+        assert_eq!(bench.arrived(), 128 - 72);
+    }
+}
