@@ -66,7 +66,8 @@ impl<'a> Shell<'a> {
     /// name would be of the one, and figures of the other.
     pub(crate) fn follows(&mut self, resolved: &Resolved) -> io::Result<()> {
         self.files.configured(resolved.files_read());
-        resolved.kept.iter().chain(&resolved.left_out).try_for_each(|kept| self.warn(&format!("note: {kept}\n")))
+        let mut notes = resolved.kept.iter().chain(&resolved.left_out).chain(&resolved.idle);
+        notes.try_for_each(|note| self.warn(&format!("note: {note}\n")))
     }
 
     /// From now on it does not end when nobody reads its words any more: there are files to be written.

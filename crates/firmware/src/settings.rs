@@ -324,12 +324,14 @@ impl Settings {
     }
 
     fn check_journal(&self, page: Bytes) -> Result<(), SettingsError> {
-        let nothing = [
-            ("journal.interval_ms", self.journal.interval == Span::ZERO),
-            ("journal.window", self.journal.window == 0),
-        ];
-        if let Some((key, _)) = nothing.into_iter().find(|&(_, is_zero)| is_zero && self.parts.log > 0) {
-            return Err(SettingsError { key: key.into(), value: "0".into(), expected: "more than 0".into() });
+        // What is due all the time leaves a thread that has other work as well none for that.
+        let (key, interval) = ("journal.interval_ms".into(), self.journal.interval);
+        if self.parts.log > 0 && interval < Span::from_micros(1) {
+            return Err(SettingsError { key, value: interval.to_string(), expected: "1 us or more".into() });
+        }
+        if self.parts.log > 0 && self.journal.window == 0 {
+            let (key, value) = ("journal.window".into(), "0".into());
+            return Err(SettingsError { key, value, expected: "more than 0".into() });
         }
         if !(self.journal.busy_share > 0.0 && self.journal.busy_share <= 1.0) {
             let (key, value) = ("journal.busy_share".into(), self.journal.busy_share.to_string());

@@ -170,6 +170,15 @@ impl Timing {
         expect((1..=1_000).contains(&suspend.reads_max), "suspend_reads_max", suspend.reads_max, "1 to 1000")
     }
 
+    /// How long the array of a die is at work where the blocks of all its planes are programmed, a page at a time and each as slowly as can
+    /// be: more than their reclaim ever takes.
+    pub fn longest_reclaim(&self, geometry: &Geometry) -> Span {
+        let shape = geometry.shape();
+        let operations = self.read.into_iter().chain(self.program).chain([self.erase]);
+        let longest = operations.max().unwrap_or(Span::ZERO) + self.further_plane * u64::from(shape.planes_per_die - 1);
+        longest * u64::from(shape.pages_per_block) * u64::from(shape.planes_per_die)
+    }
+
     fn validate_bus(&self, geometry: &Geometry) -> Result<(), TimingError> {
         expect((1..=4_800).contains(&self.bus.0), "bus_mt_per_s", self.bus.0, "1 to 4800")?;
         expect(self.cycle <= Span::from_millis(1), "cycle", self.cycle, "at most 1 ms")?;

@@ -316,6 +316,7 @@ impl Device {
         bring_up(&mut controller, &mut link, &settings, &layout, self.controller.arbitration)?;
         let ledger = Arc::new(Mutex::new(Ledger::default()));
         let host = HostStage::new(driver, memory, drawing.hardware.doorbells, pending, phases, pauses, ledger.clone());
+        let host = host.waiting_for(self.timing.longest_reclaim(&self.drive.geometry));
         self.assemble(Prepared { drawing, drive, contents, file }, link, Box::new(host), ledger)
     }
 

@@ -1,7 +1,7 @@
 //! The meter of a run: where each request's time went, and what the firmware's notes add up to.
 //!
-//! A command's time is cut at every turn about it. Between two turns it belongs to the part that had the command last: a core
-//! stage's hop and its own lines of waiters, the media, the link. From its arrival in an inbox until its turn begins it is
+//! A command's time is cut at every turn about it. Between two turns it belongs to whoever sent the message that the second is for: a
+//! core stage's hop and its own lines of waiters, the media, the link. From its arrival in an inbox until its turn begins it is
 //! queueing; the turn itself belongs to the stage's group. Pages of one command run side by side: each instant is counted once, for
 //! the turn that ends it, so the parts of a command sum to its latency exactly.
 
@@ -24,6 +24,16 @@ impl Share {
     /// Where time goes of a command that this stage has taken: where fetching is all that the stage does, it goes on with that.
     pub(crate) fn taken(self) -> u8 {
         if usize::from(self.turn) == FETCH { FETCH as u8 } else { NVMQ as u8 }
+    }
+}
+
+/// Whose the time between two turns about a command is, by the part that the first left it to and by who sent the message for the second.
+/// Until a command is taken it is being fetched, and once it is completed it is on its way to the host, whoever sends what.
+#[inline]
+pub(crate) fn between(shares: &[Share], after: u8, from: Option<StageId>) -> u8 {
+    match from {
+        Some(from) if !matches!(usize::from(after), FETCH | COMPLETION) => shares[from.index()].after,
+        _ => after,
     }
 }
 
@@ -496,9 +506,9 @@ impl Probe<Firmware> for Meter {
         // Turns of hardware take no time: there is nothing to see, and nothing to add beside the time until they came.
         let instant = record.ended == record.arrived;
         if let Some(key) = subject {
-            let share = self.shares[record.stage.index()];
-            if let Some(live) = self.live(key) {
-                live.advance(record.arrived, live.after);
+            let (share, place) = (self.shares[record.stage.index()], self.place(key));
+            if let Some(live) = self.live.get_mut(place) {
+                live.advance(record.arrived, between(&self.shares, live.after, record.from));
                 live.after = share.after;
                 if !instant {
                     let (line, work) = (live.pass(record.started), live.pass(record.ended));

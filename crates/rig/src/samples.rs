@@ -116,7 +116,8 @@ mod tests {
         let mut samples = Samples::new(Span::from_micros(1), &parts, &places);
         let at = |nanos: u64| Time::from_picos(nanos * 1_000);
         samples.begin(at(5_000));
-        let turn = |stage, started, ended| TurnRecord { stage: StageId(stage), arrived: started, started, ended };
+        let turn =
+            |stage, started, ended| TurnRecord { stage: StageId(stage), from: None, arrived: started, started, ended };
         samples.turn(&turn(0, at(5_000), at(9_000)));
         samples.turn(&turn(1, at(5_500), at(7_250)));
         samples.turn(&turn(2, at(4_000), at(5_100)));

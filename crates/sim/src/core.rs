@@ -15,7 +15,7 @@ const IDLE: u64 = u64::MAX;
 /// A hardware thread between two turns: one is over and dealt with, or one is to begin.
 const BETWEEN: u64 = u64::MAX - 1;
 
-/// No stage has run on a hardware thread.
+/// No stage: none has run on a hardware thread, or none has sent.
 const NOBODY: StageId = StageId(u16::MAX);
 
 /// A turn under way on a hardware thread.
@@ -23,7 +23,10 @@ const NOBODY: StageId = StageId(u16::MAX);
 pub(crate) struct TurnUnderWay {
     pub(crate) arrived: Time,
     pub(crate) started: Time,
-    pub(crate) subject: Option<u32>,
+    subject: u32,
+    /// Who sent the message, or [`NOBODY`].
+    from: StageId,
+    has_subject: bool,
     /// The part of the core's slots it would use alone, of [`WHOLE`]; what polling does where the hardware thread is idle.
     demand: u64,
 }
@@ -31,8 +34,21 @@ pub(crate) struct TurnUnderWay {
 impl TurnUnderWay {
     /// A turn that begins now, about a message that arrived then; what it demands is reckoned from its cost.
     #[inline]
-    pub(crate) fn new(arrived: Time, now: Time, subject: Option<u32>) -> Self {
-        TurnUnderWay { arrived, started: now, subject, demand: 0 }
+    pub(crate) fn new(arrived: Time, now: Time, subject: Option<u32>, from: Option<StageId>) -> Self {
+        let (from, has_subject) = (from.unwrap_or(NOBODY), subject.is_some());
+        TurnUnderWay { arrived, started: now, subject: subject.unwrap_or(0), from, has_subject, demand: 0 }
+    }
+
+    /// What it is about, if anything.
+    #[inline]
+    pub(crate) fn subject(&self) -> Option<u32> {
+        self.has_subject.then_some(self.subject)
+    }
+
+    /// Who sent the message that it is for, if it is for one.
+    #[inline]
+    pub(crate) fn from(&self) -> Option<StageId> {
+        (self.from != NOBODY).then_some(self.from)
     }
 }
 
@@ -49,7 +65,7 @@ struct Row {
 
 impl Row {
     fn idle(polling: u64) -> Self {
-        let never = TurnUnderWay { demand: polling, ..TurnUnderWay::new(Time::ZERO, Time::ZERO, None) };
+        let never = TurnUnderWay { demand: polling, ..TurnUnderWay::new(Time::ZERO, Time::ZERO, None, None) };
         Row { ends: [IDLE; SPAN], stages: [NOBODY; SPAN], turns: [never; SPAN] }
     }
 }

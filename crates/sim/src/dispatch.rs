@@ -84,7 +84,7 @@ impl<V: Vocabulary> Dispatch<V> {
 
     /// A message comes into an inbox on a core at once: who takes it pays for fetching it.
     #[inline(always)]
-    pub(crate) fn deliver(&mut self, from: u16, to: StageId, message: &V::Message, now: Time) {
+    pub(crate) fn deliver(&mut self, from: StageId, to: StageId, message: &V::Message, now: Time) {
         let seat = &mut self.seats[to.index()];
         assert!(seat.inbox_len <= seat.inbox_max, "{to} was sent more than was admitted towards it");
         seat.inbox_len += 1;

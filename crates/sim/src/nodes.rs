@@ -13,8 +13,8 @@ pub(crate) struct Node<M> {
     pub(crate) at: Time,
     next: u32,
     pub(crate) to: StageId,
-    /// The core it came from; what is no core is hardware.
-    pub(crate) from: u16,
+    /// Who sent it.
+    pub(crate) from: StageId,
 }
 
 /// All nodes. Those given back are used again, the last first, so that few of them are ever cold.
@@ -53,7 +53,7 @@ impl<M: Copy> Nodes<M> {
 
     /// Keeps a message at the end of a line. True if it is the only one there.
     #[inline]
-    pub(crate) fn push(&mut self, line: &mut Line, from: u16, to: StageId, message: &M, at: Time) -> bool {
+    pub(crate) fn push(&mut self, line: &mut Line, from: StageId, to: StageId, message: &M, at: Time) -> bool {
         let place = self.free;
         let place = match self.nodes.get_mut(place as usize) {
             Some(node) => {
@@ -124,7 +124,10 @@ mod tests {
         let at = Time::from_picos;
         for number in 0..6u16 {
             let line = if number % 2 == 0 { &mut first } else { &mut second };
-            assert_eq!(nodes.push(line, 0, StageId(number), &u64::from(number), at(number.into())), number < 2);
+            assert_eq!(
+                nodes.push(line, StageId(0), StageId(number), &u64::from(number), at(number.into())),
+                number < 2
+            );
         }
         for due in [0u16, 2, 4] {
             assert_eq!(first.first(), Some(due.into()));
@@ -135,7 +138,7 @@ mod tests {
         let mut third = Line::EMPTY;
         let reused: Vec<u32> = (0..4)
             .map(|number| {
-                nodes.push(&mut third, 0, StageId(9), &number, Time::ZERO);
+                nodes.push(&mut third, StageId(0), StageId(9), &number, Time::ZERO);
                 third.tail
             })
             .collect();

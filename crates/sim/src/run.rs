@@ -217,23 +217,25 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         let rest = outbox.goes_on.take();
         let (picos, lines) = (processor.thread_slot.picos(), self.lines.of_core(home));
         let mut turn = Turn::new(stage, now, picos, &processor.prices, lines, &mut *outbox);
-        let (arrived, subject, fetch) = if let Some(subject) = rest {
+        let (arrived, subject, from) = if let Some(subject) = rest {
             seat.stage.on_wake(&mut turn);
-            (now, subject, Span::ZERO)
+            (now, subject, None)
         } else if let Some(rang) = seat.take_rang() {
             seat.stage.on_wake(&mut turn);
-            (rang, None, Span::ZERO)
+            (rang, None, None)
         } else {
             let node = messages.free_first(seat.take_from_inbox());
-            let (arrived, subject) = (node.at, V::subject(&node.message));
-            // Hardware is no number of a core, and so farther away than any is.
-            let way = usize::from(node.from).abs_diff(usize::from(home));
-            let fetch = *self.hops.get(way).unwrap_or(&processor.hops.hardware);
+            let (arrived, subject, from) = (node.at, V::subject(&node.message), node.from);
             seat.stage.on_message(&mut turn, node.message);
-            (arrived, subject, fetch)
+            (arrived, subject, Some(from))
         };
         let mut cost = turn.finish();
-        cost.stall += fetch;
+        if let Some(from) = from {
+            // Hardware is no number of a core, and so farther away than any is.
+            let way = usize::from(seats[from.index()].core).abs_diff(usize::from(home));
+            cost.stall += *self.hops.get(way).unwrap_or(&processor.hops.hardware);
+        }
+        let seat = &mut seats[stage.index()];
         // What is left of a turn that was cut was paid for, and counted, when that began.
         if rest.is_none() {
             cost.add(processor.turn);
@@ -250,7 +252,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         let (send, count) = (processor.send, outbox.sends.len() as u64);
         cost.slots += send.slots * count;
         cost.stall += send.stall * count + processor.hops.publish * abroad;
-        let cost = cores.begin(home, thread, stage, TurnUnderWay::new(arrived, now, subject), cost, processor);
+        let cost = cores.begin(home, thread, stage, TurnUnderWay::new(arrived, now, subject, from), cost, processor);
         let usage = &mut seats[stage.index()].usage;
         usage.sent_away += abroad;
         usage.slots += cost.slots;
@@ -262,8 +264,8 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     fn on_core(&mut self, home: u16) {
         let now = self.now;
         let (thread, stage, turn) = self.dispatch.cores.get(home).finish(now);
-        let TurnUnderWay { arrived, started, subject, .. } = turn;
-        self.probe.turn(&TurnRecord { stage, arrived, started, ended: now }, subject);
+        let TurnUnderWay { arrived, started, .. } = turn;
+        self.probe.turn(&TurnRecord { stage, from: turn.from(), arrived, started, ended: now }, turn.subject());
         let outbox = &mut self.outboxes[stage.index()];
         let leaves_more = outbox.has_more;
         if leaves_more {
@@ -274,13 +276,13 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         let arrives = now + self.processor.hops.hardware;
         for &(to, ref message) in &outbox.sends {
             if self.dispatch.seats[to.index()].core != HARDWARE {
-                self.dispatch.deliver(home, to, message, now);
-            } else if self.dispatch.messages.push(&mut self.outward, home, to, message, arrives) {
+                self.dispatch.deliver(stage, to, message, now);
+            } else if self.dispatch.messages.push(&mut self.outward, stage, to, message, arrives) {
                 self.outward_at = arrives;
             }
         }
         outbox.sends.clear();
-        if leaves_more && self.settle(stage, home) {
+        if leaves_more && self.settle(stage) {
             self.dispatch.go_on(stage, thread, now - started);
         } else {
             self.dispatch.pass_on(stage, home, thread, now, now - started);
@@ -288,14 +290,14 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
     }
 
     /// Does what a turn that is over leaves beside messages and notes; whether it goes on.
-    fn settle(&mut self, stage: StageId, home: u16) -> bool {
+    fn settle(&mut self, stage: StageId) -> bool {
         let now = self.now;
         let outbox = &mut self.outboxes[stage.index()];
         self.halted |= outbox.halt;
         for lock in outbox.unlocks.drain(..) {
             // Who waits for it is told.
             if let Some(next) = lock.release() {
-                self.dispatch.deliver(home, next, &V::lock_granted(lock.id()), now);
+                self.dispatch.deliver(stage, next, &V::lock_granted(lock.id()), now);
             }
         }
         let (wake_at, goes_on) = (outbox.wake_at, outbox.goes_on);
@@ -313,21 +315,21 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         let seat = &mut self.dispatch.seats[stage.index()];
         seat.usage.turns += 1;
         let mut turn = Turn::in_real_time(stage, now, &self.no_prices, &mut self.hardware_outbox);
-        let mut subject = None;
+        let (mut subject, mut from) = (None, None);
         match node {
             Some(node) => {
                 let node = self.dispatch.messages.free(node);
-                subject = V::subject(&node.message);
+                (subject, from) = (V::subject(&node.message), Some(node.from));
                 seat.stage.on_message(&mut turn, node.message);
             }
             None => seat.stage.on_wake(&mut turn),
         }
         if subject.is_some() || !self.hardware_outbox.notes.is_empty() {
-            self.probe.turn(&TurnRecord { stage, arrived: now, started: now, ended: now }, subject);
+            self.probe.turn(&TurnRecord { stage, from, arrived: now, started: now, ended: now }, subject);
         }
         let wake_at = if self.hardware_outbox.has_more { self.settle_hardware(stage) } else { None };
         if !self.hardware_outbox.sends.is_empty() {
-            self.send_from_hardware();
+            self.send_from_hardware(stage);
         }
         match wake_at {
             Some(at) => self.alarms.set_in_hardware(stage, at.max(now)),
@@ -356,12 +358,12 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
 
     /// Sends what a turn in hardware sent: to cores, and to hardware, where it arrives when all before it has.
     #[inline(always)]
-    fn send_from_hardware(&mut self) {
+    fn send_from_hardware(&mut self, from: StageId) {
         let dispatch = &mut self.dispatch;
         for &(to, ref message) in &self.hardware_outbox.sends {
             let seat = &dispatch.seats[to.index()];
             if seat.core == HARDWARE {
-                dispatch.messages.push(&mut self.at_once, HARDWARE, to, message, self.now);
+                dispatch.messages.push(&mut self.at_once, from, to, message, self.now);
                 continue;
             }
             // Who is free begins at once.
@@ -370,7 +372,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             {
                 self.lines.prefetch(shared);
             }
-            dispatch.deliver(HARDWARE, to, message, self.now);
+            dispatch.deliver(from, to, message, self.now);
         }
         self.hardware_outbox.sends.clear();
     }

@@ -58,6 +58,8 @@ pub trait Stage<V: Vocabulary>: Send {
 pub struct TurnRecord {
     /// Who took it.
     pub stage: StageId,
+    /// Who sent the message that it was for, or released the lock; none where it was woken, and in real time, where nobody keeps that.
+    pub from: Option<StageId>,
     /// When its message reached the inbox.
     pub arrived: Time,
     /// When it began.

@@ -136,7 +136,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Turns<'a, V, P> {
         }
         self.now = self.shared.clock.now();
         let Some(probe) = &mut self.probe else { return };
-        probe.turn(&TurnRecord { stage: seat.id, arrived, started, ended: self.now }, subject);
+        probe.turn(&TurnRecord { stage: seat.id, from: None, arrived, started, ended: self.now }, subject);
         probe.cost(seat.id, cost, self.outbox.sends.len() - sent_before);
         self.outbox.notes.drain(..).for_each(|note| probe.note(seat.id, self.now, &note));
     }

@@ -157,7 +157,7 @@ enum Arriving {
     Closed,
     Fixed { interval: f64, count: u64 },
     Poisson { interval: f64, at: f64 },
-    Bursty { interval: f64, lead: Span, on: Span, off: Span, burst: u64, count: u64 },
+    Bursty { interval: f64, lead: Span, on: Span, off: Span, count: u64 },
 }
 
 impl Arriving {
@@ -175,7 +175,6 @@ impl Arriving {
                 lead: Span::from_nanos_f64(checked_number("arrivals.lead_ms", lead_ms, 0.0, 3.6e6)? * 1e6),
                 on: span("arrivals.on_ms", on_ms)?,
                 off: span("arrivals.off_ms", off_ms)?,
-                burst: 0,
                 count: 0,
             },
         })
@@ -192,15 +191,12 @@ impl Arriving {
                 *at += *interval * draw.exponential();
                 Some(Time::from_picos(*at as u64))
             }
-            Arriving::Bursty { interval, lead, on, off, burst, count } => {
-                let mut within = Span::from_picos((*count as f64 * *interval) as u64);
-                if within >= *on {
-                    *burst += 1;
-                    *count = 0;
-                    within = Span::ZERO;
-                }
+            Arriving::Bursty { interval, lead, on, off, count } => {
+                // Evenly spaced in the time of the bursts alone: what does not divide them evenly goes on in the next.
+                let busy = (*count as f64 * *interval) as u64;
                 *count += 1;
-                Some(Time::ZERO + *lead + (*on + *off) * *burst + within)
+                let (bursts, within) = (busy / on.picos(), Span::from_picos(busy % on.picos()));
+                Some(Time::ZERO + *lead + (*on + *off) * bursts + within)
             }
         }
     }
@@ -302,6 +298,12 @@ mod tests {
         let micros: Vec<u64> = drawn.iter().map(|io| io.at.unwrap().nanos() / 1_000).collect();
         assert_eq!(micros[8..12], [1_300, 1_400, 10_500, 10_600]);
         assert_eq!(micros[20], 20_500);
+        // A burst and a half for each request.
+        let arrivals = Arrivals::Bursty { per_second: 2_000.0 / 3.0, lead_ms: 0.0, on_ms: 1.0, off_ms: 1.0 };
+        let recipe = Recipe { arrivals, ..Recipe::fixed("", Pattern::Random, 1.0, 4096) };
+        let drawn = super::tests::drawn(&recipe, &Parameters::new(DRIVE, 9), 4);
+        let micros: Vec<u64> = drawn.iter().map(|io| io.at.unwrap().nanos() / 1_000).collect();
+        assert_eq!(micros, [0, 2_500, 6_000, 8_500]);
     }
 
     #[test]

@@ -115,7 +115,7 @@ pub enum Arrivals {
         /// Requests a second, on average.
         per_second: f64,
     },
-    /// Evenly spaced bursts with silence between them.
+    /// Evenly spaced in bursts, with silence between them.
     Bursty {
         /// Length of the silence before the first burst in milliseconds.
         #[serde(default)]

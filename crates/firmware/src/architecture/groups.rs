@@ -25,17 +25,24 @@ pub struct ThreadGroup {
     pub reason: &'static str,
     /// The part of a request's latency that its turns count as.
     pub part: LatencyPart,
+    /// Whether there is one for each core, where a run says how many cores and not how many threads.
+    pub each_core: bool,
 }
 
 impl ThreadGroup {
     /// A group of 1 to [`THREADS_MAX`] threads.
     pub const fn new(name: &'static str, threads: u16, part: LatencyPart, summary: &'static str) -> Self {
-        ThreadGroup { name, summary, threads, least: 1, most: THREADS_MAX, reason: "", part }
+        ThreadGroup { name, summary, threads, least: 1, most: THREADS_MAX, reason: "", part, each_core: false }
     }
 
     /// The same with other limits, and why.
     pub const fn within(self, least: u16, most: u16, reason: &'static str) -> Self {
         ThreadGroup { least, most, reason, ..self }
+    }
+
+    /// The same with a thread for each core that a run asks for.
+    pub const fn on_each_core(self) -> Self {
+        ThreadGroup { each_core: true, ..self }
     }
 
     fn expected(&self) -> String {

@@ -63,9 +63,10 @@ impl Die {
     }
 }
 
-/// Transactions of one kind that a die takes at a time: one more than it works on where it takes cache commands, or its channel keeps it.
+/// Transactions of one kind that a die takes at a time: two where cache commands let one be transferred while the array has another, and
+/// one in advance where its channel keeps that.
 fn depth(flash: FlashSettings) -> u8 {
-    1 + u8::from(flash.cache_commands || flash.ahead)
+    1 + u8::from(flash.cache_commands) + u8::from(flash.ahead)
 }
 
 /// A transaction that its channel has. Its requests stand in a table of their own, by its tag.

@@ -8,7 +8,7 @@ use super::schema::schema;
 use super::text::{self, Named};
 use super::value::Value;
 use super::{ConfigError, DEVICES, Origin, PROCESSORS, firmware_keys};
-use firmware::architecture::{ARCHITECTURES, find};
+use firmware::architecture::{ARCHITECTURES, Architecture, ThreadCounts, ThreadGroup, find};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -175,9 +175,16 @@ impl Layers {
             let threads = chosen.within("run.world_threads", 1, THREADS_MAX)?;
             layered.lay(few_threads(&layered, groups, threads)?);
         }
+        let cores_are_given = schema().find("platform.cores").is_some_and(|key| user.iter().any(|(at, _)| *at == key));
+        if cores_are_given {
+            layered.lay(a_thread_each_core(&chosen, architecture)?);
+        }
         layered.lay(user);
         layered.settle_alternatives();
         let mut resolved = Resolved::read(layered, architecture, &device.name, &processor.name)?;
+        let idle = resolved.cores - resolved.placement.cores();
+        resolved.idle =
+            (cores_are_given && idle > 0).then(|| idle_cores(idle, architecture, resolved.settings.threads));
         (resolved.kept, resolved.left_out) = (kept, left_out);
         Ok(resolved)
     }
@@ -192,6 +199,28 @@ fn few_threads(layered: &Layered, groups: &[&str], most: u16) -> Result<Layer, C
         assign(&key, &count.min(most).to_string(), origin)
     };
     groups.iter().map(few).collect()
+}
+
+/// As many threads as cores that were chosen, of the groups that have one on each.
+fn a_thread_each_core(chosen: &Layered, architecture: &dyn Architecture) -> Result<Layer, ConfigError> {
+    // What is no number of cores is refused where cores are read.
+    let Ok(cores) = chosen.get::<u16>("platform.cores") else { return Ok(Layer::new()) };
+    let groups = architecture.groups().iter().filter(|group| group.each_core);
+    let origin = Origin::Architecture(architecture.name());
+    let threads = |group: &ThreadGroup| cores.clamp(group.least, group.most).to_string();
+    groups.map(|group| assign(&format!("threads.{}", group.name), &threads(group), origin.clone())).collect()
+}
+
+/// Says that cores which were asked for have no thread, and what would give them one.
+fn idle_cores(idle: u16, architecture: &dyn Architecture, threads: ThreadCounts) -> String {
+    let more = architecture.groups().iter().filter(|group| threads.of(group.name) < group.most);
+    let more: Vec<&str> = more.map(|group| group.name).collect();
+    let cores = if idle == 1 { "core has" } else { "cores have" };
+    let remedy = match more.is_empty() {
+        true => "it can have no more".to_owned(),
+        false => format!("--threads gives it more of {}", more.join(", ")),
+    };
+    format!("{idle} {cores} no thread of {}; {remedy}", architecture.name())
 }
 
 fn assign(key: &str, value: &str, origin: Origin) -> Result<(usize, Setting), ConfigError> {

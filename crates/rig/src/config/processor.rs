@@ -74,7 +74,7 @@ fn price(from: &Layered, what: &str) -> Result<Price, ConfigError> {
 
 /// As the file has it.
 fn plain_price(from: &Layered, what: &str) -> Result<Price, ConfigError> {
-    let slots = from.within(&format!("processor.{what}.slots"), 0, 1_000_000)?;
+    let slots = from.within(&format!("processor.{what}.slots"), 0, 100_000)?;
     Ok(Price { slots, stall: from.get(&format!("processor.{what}.stall_ns"))? })
 }
 

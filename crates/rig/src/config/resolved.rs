@@ -57,6 +57,8 @@ pub struct Resolved {
     pub kept: Vec<String>,
     /// What is left out of a file because it is of groups of threads that the architecture has not which a flag names, in words.
     pub left_out: Option<String>,
+    /// That cores which a file or flag asks for have nothing to do, in words.
+    pub idle: Option<String>,
     layered: Layered,
 }
 
@@ -248,6 +250,7 @@ impl Resolved {
             seed,
             kept: Vec::new(),
             left_out: None,
+            idle: None,
             layered,
         })
     }

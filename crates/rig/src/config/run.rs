@@ -290,8 +290,9 @@ fn unusable(from: &Layered, name: &str, (index, count): (usize, usize), error: &
     let UnusableParameter { field, found, expected } = error;
     if key == PHASES || from.of_phase(key, index, count).is_ok_and(|value| value.is_text("own")) {
         // What we ship ourselves can be drawn, so it is a file.
-        let line = text::read(Path::new(name)).map_or(1, |text| text::line_with(&text, field));
-        let (at, key) = (Origin::File { file: name.into(), line }, field.clone());
+        let key = if field == "alignment" { "alignment_bytes" } else { field }.to_owned();
+        let line = text::read(Path::new(name)).map_or(1, |text| text::line_with(&text, &key));
+        let at = Origin::File { file: name.into(), line };
         return ConfigError::Refused { at, key, found: found.clone(), expected: expected.clone() };
     }
     from.refuse(key, format!("{expected} ({field} was {found})"))

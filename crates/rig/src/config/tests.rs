@@ -206,6 +206,27 @@ fn groups_have_few_threads_unless_the_user_says_how_many() {
 }
 
 #[test]
+fn an_instance_a_core_is_as_many_as_the_cores_that_are_asked_for() {
+    let threads = |layers: Layers| {
+        let resolved = layers.resolve().unwrap();
+        let of = |group| resolved.settings.threads.of(group);
+        (of("hil"), of("ftl"), resolved.placement.cores(), resolved.idle)
+    };
+    let naive = || Layers::new().flag("--architecture", "naive").unwrap();
+    assert_eq!(threads(naive()), (12, 12, 12, None));
+    assert_eq!(threads(naive().flag("--cores", "32").unwrap()), (32, 32, 32, None));
+    assert_eq!(threads(naive().text("run.toml", "[platform]\ncores = 1\n").unwrap()), (1, 1, 1, None));
+    let said = "22 cores have no thread of naive; --threads gives it more of hil, ftl".to_owned();
+    let few = naive().flag("--cores", "32").unwrap().flag("--threads", "hil=10,ftl=10").unwrap();
+    assert_eq!(threads(few), (10, 10, 10, Some(said)));
+    let idle = |name, cores| {
+        Layers::new().flag("--architecture", name).unwrap().flag("--cores", cores).unwrap().resolve().unwrap().idle
+    };
+    assert_eq!(idle("pipessd", "5").as_deref(), Some("1 core has no thread of pipessd; it can have no more"));
+    assert_eq!(idle("deepflash", "48"), None);
+}
+
+#[test]
 fn what_is_said_of_a_key_is_told_where_it_is_not_the_default() {
     let text = "[host]\ndepth = 16\nentries = 64\n[workload]\npace = \"timed\"\n";
     let layers = Layers::new().text("run.toml", text).unwrap().flag("--depth", "4").unwrap();

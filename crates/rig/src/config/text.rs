@@ -40,7 +40,8 @@ pub fn line_of(text: &str, position: usize) -> usize {
     text.as_bytes()[..position.min(text.len())].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// The first line that gives a field a value, in a table of its own or within others; the first of all where none does.
+/// The first line that gives a field a value, in a table of its own or within others, or begins the table of that name; the first of all
+/// where none does.
 pub(super) fn line_with(text: &str, field: &str) -> usize {
     let name = field.rsplit('.').next().unwrap_or(field);
     let gives = |line: &str| {
@@ -48,7 +49,8 @@ pub(super) fn line_with(text: &str, field: &str) -> usize {
         let is_word = |text: Option<char>| text.is_none_or(|c| !c.is_alphanumeric() && c != '_');
         found.any(|(at, _)| {
             let (before, behind) = (&line[..at], &line[at + name.len()..]);
-            is_word(before.chars().next_back()) && behind.trim_start().starts_with('=')
+            let begins = before.trim_start().starts_with('[') && behind.trim_start().starts_with(']');
+            is_word(before.chars().next_back()) && (begins || behind.trim_start().starts_with('='))
         })
     };
     text.lines().position(gives).map_or(1, |at| at + 1)

@@ -19,9 +19,12 @@ use std::sync::{Arc, Mutex};
 use units::{Bytes, QueueId, Span, Time};
 use workload::IoKind;
 
-/// How long a host waits for any answer before it gives the drive up: far longer than any flash operation or reclaim takes,
-/// and as good as the time-out of a host's driver.
+/// How long a host waits for any answer before it gives the drive up, beside what reclaim may take: as good as the time-out of a host's
+/// driver.
 const PATIENCE: Span = Span::from_secs(20);
+
+/// As many groups may be reclaimed before a host is answered.
+const RECLAIMS: u64 = 4;
 
 /// How many commands without an answer are named.
 const UNANSWERED_MAX: usize = 8;
@@ -141,7 +144,7 @@ pub(crate) enum Halt {
     Closed,
     /// A phase is over.
     Finished,
-    /// Commands are outstanding, but none was answered for [`PATIENCE`].
+    /// Commands are outstanding, but none was answered for as long as the host's patience lasts.
     Stalled,
 }
 
@@ -229,6 +232,7 @@ pub(crate) struct HostStage {
     rounds: Option<RoundsUnderWay>,
     /// When it is looked at whether anything was answered since the last look, and what had been answered then.
     look_at: Time,
+    patience: Span,
     answered: u64,
     ledger: Arc<Mutex<Ledger>>,
     completed: Arc<AtomicU64>,
@@ -261,11 +265,18 @@ impl HostStage {
             running: false,
             rounds: None,
             look_at: Time::ZERO,
+            patience: PATIENCE,
             answered: 0,
             ledger,
             completed,
             finished_before: 0,
         }
+    }
+
+    /// The same for a drive whose reclaim takes so long, of which there may be a few before any answer.
+    pub(crate) fn waiting_for(mut self, reclaim: Span) -> Self {
+        self.patience += reclaim * RECLAIMS;
+        self
     }
 
     /// The power is cut: what is outstanding is never answered, and the phase is over.
@@ -371,7 +382,7 @@ impl HostStage {
             return false;
         }
         let before = std::mem::replace(&mut self.answered, self.driver.observer().answered);
-        self.look_at = now + PATIENCE;
+        self.look_at = now + self.patience;
         self.driver.outstanding() > 0 && before == self.answered
     }
 
@@ -447,7 +458,7 @@ impl Stage<Firmware> for HostStage {
             self.running = true;
             self.opened = false;
             self.answered = 0;
-            self.look_at = turn.now() + PATIENCE;
+            self.look_at = turn.now() + self.patience;
             self.rounds = phase.rounds.map(RoundsUnderWay::new);
             self.driver.start(turn.now(), phase, &mut self.writes);
         } else {

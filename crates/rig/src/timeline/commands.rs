@@ -3,7 +3,7 @@
 //! The cuts are the meter's: every instant belongs to one part, so that the parts of a command lie side by side below it.
 
 use crate::latency::{COMPLETION, FETCH, ILOCK, LatencyParts, PARTS, QUEUEING};
-use crate::meter::Share;
+use crate::meter::{Share, between};
 use crate::timeline::Lanes;
 use firmware::{CommandKey, Note, Wait};
 use nvme::spec::Opcode;
@@ -22,7 +22,7 @@ struct Command {
     submitted: Time,
     /// Up to here its time is accounted for; from here on it belongs to the part `after`.
     cursor: Time,
-    after: usize,
+    after: u8,
     cuts: Vec<Cut>,
     /// Opcode, first sector and sectors, once the firmware has read them.
     entry: Option<(u8, u64, u32)>,
@@ -90,9 +90,9 @@ impl<'a> Commands<'a> {
     pub(crate) fn turn(&mut self, record: &TurnRecord, key: CommandKey) {
         let share = self.shares[record.stage.index()];
         let Some(command) = self.live.get_mut(&key) else { return };
-        let (turn, after) = (usize::from(share.turn), usize::from(share.after));
-        command.pass(record.arrived, command.after, false);
-        command.after = after;
+        let turn = usize::from(share.turn);
+        command.pass(record.arrived, between(self.shares, command.after, record.from).into(), false);
+        command.after = share.after;
         if record.ended > record.arrived {
             command.pass(record.started, turn, true);
             command.pass(record.ended, turn, false);
@@ -106,11 +106,11 @@ impl<'a> Commands<'a> {
                 let Some(command) = self.live.get_mut(&key) else { return };
                 command.pass(at, FETCH, false);
                 let after = self.shares[stage.index()].taken();
-                (command.after, command.entry) = (after.into(), Some((opcode, sector, sectors)));
+                (command.after, command.entry) = (after, Some((opcode, sector, sectors)));
             }
             Note::Completed(key) => {
                 let Some(command) = self.live.get_mut(&key) else { return };
-                command.after = COMPLETION;
+                command.after = COMPLETION as u8;
             }
             Note::Waited { key, on: Wait::Lock, until, .. } => {
                 let Some(command) = self.live.get_mut(&key) else { return };
@@ -146,14 +146,15 @@ impl<'a> Commands<'a> {
     fn submit(&mut self, at: Time, key: CommandKey) {
         self.submitted += 1;
         let Some(number) = NonZeroU64::new(self.submitted) else { return };
-        let fresh = Command { key, number, submitted: at, cursor: at, after: FETCH, cuts: Vec::new(), entry: None };
+        let fresh =
+            Command { key, number, submitted: at, cursor: at, after: FETCH as u8, cuts: Vec::new(), entry: None };
         self.live.insert(key, fresh);
     }
 
     /// Draws them below `parent`, a track for each queue. Commands that are not over are drawn until `until`.
     pub(crate) fn draw<W: Write>(mut self, timeline: &mut Timeline<W>, parent: TrackId, until: Time) {
         for (_, mut command) in std::mem::take(&mut self.live) {
-            command.pass(until, command.after, false);
+            command.pass(until, command.after.into(), false);
             self.over.push(command);
         }
         self.over.sort_by_key(|command| command.number);

@@ -10,6 +10,7 @@ use flash::{CellKind, Geometry, Shape};
 use host::{Pace, Phase};
 use proptest::prelude::*;
 use report::WORKERS_HELD;
+use rig::config::Layers;
 use rig::{Device, Fill, Session};
 use units::{Bytes, Lba, Span};
 use workload::{Io, IoKind, Parameters, Pattern, Recipe, Source};
@@ -249,6 +250,36 @@ fn the_parts_of_a_latency_are_those_of_the_architecture() {
         assert_eq!(nothing, None, "{name}: {:?}", summary.breakdown);
         let lines: Vec<&str> = summary.breakdown_queueing.iter().map(|(part, _)| part).collect();
         assert!(lines.iter().all(|part| expected.split(' ').any(|known| known == *part)), "{name}: {lines:?}");
+    }
+}
+
+/// Firmware that takes no time has none of the latency, however many pages of a command are at flash and on the link side by side.
+#[test]
+fn firmware_that_takes_no_time_has_no_part_of_a_latency() {
+    for architecture in ARCHITECTURES {
+        let name = architecture.name();
+        let mut layers = Layers::new();
+        for (flag, value) in [
+            ("--architecture", name),
+            ("--device", "small"),
+            ("--processor", "timeless"),
+            ("--workload", "randread"),
+            ("--block-size", "64k"),
+            ("--queues", "1"),
+            ("--depth", "1"),
+            ("--ios", "200"),
+        ] {
+            layers = layers.flag(flag, value).expect("a flag of the command line");
+        }
+        let layers = layers.set("cache.size_bytes=128KiB").and_then(|layers| layers.set("workload.warm_up_ios=0"));
+        let resolved = layers.and_then(|layers| layers.resolve()).expect("a configuration");
+        let mut session = resolved.session(&resolved.plan(), resolved.phases(), 0).expect("it can be built");
+        let summary = session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{name}: {error}"));
+        let elsewhere =
+            ["flash", "dma", "fetch", "completion"].map(|part| *summary.breakdown.get(part).expect("a part"));
+        let (all, elsewhere) = (summary.read.latency.expect("it read").mean, elsewhere.iter().sum::<f64>());
+        assert!(elsewhere > 0.999 * all, "{name}: {:?}", summary.breakdown);
+        assert!(*summary.breakdown.get("flash").expect("a part") > 0.8 * all, "{name}: {:?}", summary.breakdown);
     }
 }
 

@@ -188,3 +188,43 @@ fn an_array_delivers_what_a_network_of_queues_does() {
         );
     }
 }
+
+/// Of pages that are longer on the bus than they are sensed, one is on it all the time where the die knows of the next but one.
+#[test]
+fn cache_reads_fill_a_bus_that_is_slower_than_the_array() {
+    let busy = |ahead: bool| {
+        let mut layers = Layers::new();
+        for (flag, value) in [
+            ("--device", "small"),
+            ("--processor", "timeless"),
+            ("--workload", "seqread"),
+            ("--queues", "1"),
+            ("--depth", "64"),
+            ("--ios", "3000"),
+        ] {
+            layers = layers.flag(flag, value).expect("a flag of the command line");
+        }
+        let ahead = format!("flash.ahead={ahead}");
+        for set in [
+            "device.channels=1",
+            "device.dies_per_package=1",
+            "device.planes_per_die=1",
+            "device.blocks_per_plane=512",
+            "device.timing.bus_mt_per_s=50",
+            "device.timing.cache_commands=true",
+            "flash.cache_commands=true",
+            "threads.nvmq=1",
+            "threads.trans=1",
+            "threads.fcmd=1",
+            &ahead,
+        ] {
+            layers = layers.set(set).expect("a key");
+        }
+        let resolved = layers.resolve().expect("a configuration");
+        let mut session = resolved.session(&resolved.plan(), resolved.phases(), 0).expect("it can be built");
+        session.next_phase().expect("one phase").expect("it answers").flash.expect("it has flash").channel_utilisation
+            [0]
+    };
+    let (without, with) = (busy(false), busy(true));
+    assert!(with > 0.97 && without < 0.8, "{with} with the next but one, {without} without");
+}
