@@ -326,7 +326,12 @@ fn tell(shell: &mut Shell<'_>, json: Json, ended: &Ended) -> anyhow::Result<()> 
 /// The drive's thread says so. Where nobody reads it, SMART says the same.
 fn warn_of_full(file: &Path, reserve: Bytes, refused: Option<&str>) {
     let why = refused.map_or_else(
-        || format!("the disk of {} has less than {reserve} left, which what was taken may need", file.display()),
+        || {
+            format!(
+                "the disk of {} has not the room left that what was taken may need, {reserve} at most",
+                file.display()
+            )
+        },
         |error| format!("{} could not be written ({error})", file.display()),
     );
     tell_aside(&format!(

@@ -225,11 +225,12 @@ impl HostMemory for Memory {
     }
 
     #[inline]
-    fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) {
+    fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) -> bool {
         if self.read_payload(at, payload).is_none() {
             payload.fill(u64::MAX);
             self.stray();
         }
+        true
     }
 
     #[inline]

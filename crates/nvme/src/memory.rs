@@ -23,8 +23,9 @@ pub trait HostMemory: Send + Sync {
     }
 
     /// Reads data into `payload`, which holds as many words for each 512-byte sector as the payload mode says: 0
-    /// (lengths only), 1 (a fingerprint) or 64 (every byte).
-    fn read_sectors(&self, at: HostAddress, payload: &mut [u64]);
+    /// (lengths only), 1 (a fingerprint) or 64 (every byte). False where the memory was there when its address was taken and has been
+    /// taken away since: then nothing may be made of what `payload` holds.
+    fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) -> bool;
 
     /// Writes data from `payload`, laid out as for [`HostMemory::read_sectors`].
     fn write_sectors(&self, at: HostAddress, payload: &[u64]);
@@ -45,7 +46,9 @@ pub trait HostMemory: Send + Sync {
     fn read_data(&self, at: HostAddress, bytes: &mut [u8]) {
         let mut sector = [0; 64];
         for (place, bytes) in (0u64..).zip(bytes.chunks_exact_mut(512)) {
-            self.read_sectors(HostAddress(at.0.wrapping_add(512 * place)), &mut sector);
+            if !self.read_sectors(HostAddress(at.0.wrapping_add(512 * place)), &mut sector) {
+                sector.fill(u64::MAX);
+            }
             for (bytes, word) in bytes.chunks_exact_mut(8).zip(sector) {
                 bytes.copy_from_slice(&word.to_le_bytes());
             }
@@ -145,8 +148,9 @@ pub(crate) mod tests {
                 }
             }
         }
-        fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) {
+        fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) -> bool {
             self.read_words(at, payload);
+            true
         }
         fn write_sectors(&self, at: HostAddress, payload: &[u64]) {
             self.write_words(at, payload);

@@ -198,6 +198,7 @@ impl Service {
             server, device, settings, prepared, controller, namespaces, past, has_room, on_full, watch, ..
         } = self;
         let shape = PortShape {
+            in_place: device.architecture.takes_data_in_place(),
             pairs: device.drive.queues as u16,
             depth: DEPTH,
             tags: device.drive.tags,
@@ -249,6 +250,8 @@ impl Service {
         let ended = served?;
         check_tables(&tables, drive.pages(), |_| None, |_| false)?;
         let Some(file) = file else { return Ok(ended) };
+        // It may have been removed since it was last looked at.
+        file.has_room(0);
         if let Some(error) = file.refused() {
             return Err(ServiceError::NotKept { file: file.name(), error: error.into(), ended });
         }
@@ -314,8 +317,10 @@ fn reserve(device: &Device) -> u64 {
 /// Tells once of room that is over, or of a file that takes no more.
 fn telling(mut has_room: HasRoom, file: Option<MediaFile>, mut on_full: Option<OnFull>) -> HasRoom {
     Box::new(move || {
+        // A look may find that it has been removed.
+        let has_room = has_room();
         let refused = file.as_ref().and_then(MediaFile::refused);
-        let has_room = refused.is_none() && has_room();
+        let has_room = has_room && refused.is_none();
         if let Some(say) = on_full.take_if(|_| !has_room) {
             say(refused);
         }

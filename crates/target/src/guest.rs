@@ -345,10 +345,8 @@ impl HostMemory for GuestMemory {
         let _ = self.store(at, words);
     }
 
-    fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) {
-        if self.read(at, payload.as_mut_bytes()).is_err() {
-            payload.fill(u64::MAX);
-        }
+    fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) -> bool {
+        self.read(at, payload.as_mut_bytes()).is_ok()
     }
 
     fn write_sectors(&self, at: HostAddress, payload: &[u64]) {

@@ -75,16 +75,9 @@ impl HostMemory for Reach {
         self.own.write_words(at, words);
     }
 
-    fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) {
-        match self.guest(at, false, |guest, at| {
-            guest.read_sectors(at, payload);
-            true
-        }) {
-            None => self.own.read_sectors(at, payload),
-            // What is not there reads as on a bus.
-            Some(false) => payload.fill(u64::MAX),
-            Some(true) => {}
-        }
+    fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) -> bool {
+        let is_there = self.guest(at, false, |guest, at| guest.read_sectors(at, payload));
+        is_there.unwrap_or_else(|| self.own.read_sectors(at, payload))
     }
 
     fn write_sectors(&self, at: HostAddress, payload: &[u64]) {
@@ -126,8 +119,9 @@ mod tests {
         fn write_words(&self, _: HostAddress, words: &[u64]) {
             self.0.lock().unwrap()[..words.len()].copy_from_slice(words);
         }
-        fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) {
+        fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) -> bool {
             self.read_words(at, payload);
+            true
         }
         fn write_sectors(&self, at: HostAddress, payload: &[u64]) {
             self.write_words(at, payload);
@@ -150,26 +144,25 @@ mod tests {
         let at = HostAddress(8192);
         let of_guest = |guest: &GuestMemory| {
             let mut sector = [0; 64];
-            guest.read_sectors(at, &mut sector);
+            assert!(guest.read_sectors(at, &mut sector));
             sector
         };
         let place = |guest: &GuestMemory| name(at, guest.tenure(at).expect("it is mapped")).expect("a low address");
         let first = place(&guest);
         let held = |at| {
             let mut sector = [0; 64];
-            reach.read_sectors(at, &mut sector);
-            sector
+            reach.read_sectors(at, &mut sector).then_some(sector)
         };
         reach.write_sectors(first, &[9; 64]);
-        assert_eq!(held(first), [u64::MAX; 64], "nothing is lent yet");
+        assert_eq!(held(first), None, "nothing is lent yet");
         window.lend(&guest);
         reach.write_sectors(first, &[5; 64]);
-        assert_eq!(held(first), [5; 64]);
-        assert_eq!(held(at), [3; 64], "its own memory is as it was");
+        assert_eq!(held(first), Some([5; 64]));
+        assert_eq!(held(at), Some([3; 64]), "its own memory is as it was");
         guest.renew();
         window.lend(&guest);
         reach.write_sectors(first, &[6; 64]);
-        assert_eq!(held(first), [u64::MAX; 64], "the tenure is over");
+        assert_eq!(held(first), None, "the tenure is over");
         assert_eq!(of_guest(&guest), [5; 64]);
         // Other memory at the same address is not what the drive was given, and what lies beside it is as it was.
         let (second, beside) =
@@ -181,14 +174,14 @@ mod tests {
         window.lend(&guest);
         for gone in [second, beside] {
             reach.write_sectors(gone, &[7; 64]);
-            assert_eq!(held(gone), [u64::MAX; 64]);
+            assert_eq!(held(gone), None);
         }
         assert_eq!(of_guest(&guest), [0; 64]);
         reach.write_sectors(next, &[8; 64]);
-        assert_eq!(held(next), [8; 64]);
+        assert_eq!(held(next), Some([8; 64]));
         guest.clear();
         window.lend(&guest);
-        assert_eq!(held(next), [u64::MAX; 64], "its memory is gone");
+        assert_eq!(held(next), None, "its memory is gone");
         assert_eq!(name(HostAddress(1 << ADDRESS_BITS), Tenure(7)), None);
     }
 }

@@ -180,8 +180,10 @@ impl Metrics {
             }
         }
         let asked = request[..length].split(|byte| *byte == b' ').take(2).collect::<Vec<_>>();
+        // What is asked of the page, behind the question mark, changes nothing: there is one page.
+        let path = |word: &[u8]| word.split(|byte| *byte == b'?').next().map(<[u8]>::to_vec).unwrap_or_default();
         let (status, page) = match asked[..] {
-            [b"GET", b"/metrics" | b"/"] => {
+            [b"GET", word] if matches!(&path(word)[..], b"/metrics" | b"/") => {
                 // The figures are plain numbers: a thread that died while it held them has left them whole.
                 let figures = *self.figures.lock().unwrap_or_else(PoisonError::into_inner);
                 ("200 OK", figures.page() + &self.further.as_ref().map_or_else(String::new, |further| further()))
@@ -226,6 +228,7 @@ mod tests {
         assert!(body.ends_with("\n# TYPE more gauge\nmore 9\n"), "{body}");
         assert!(body.contains("\n# TYPE flashloom_reads_total counter\nflashloom_reads_total 7\n"), "{body}");
         assert!(body.contains("\nflashloom_read_bytes_total 28672\n"), "{body}");
+        assert!(get(address, "GET /metrics?name=x HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 "));
         assert!(get(address, "GET /else HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
         assert!(get(address, "POST / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 400 "));
         // Some that say nothing keep nobody waiting.

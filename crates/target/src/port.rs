@@ -24,6 +24,8 @@ pub struct PortShape {
     pub depth: u16,
     /// Whether the drive keeps a tag with each sector.
     pub tags: bool,
+    /// Whether the drive puts what comes from a host over what it has of a page: memory that may be taken away is no place to get it from.
+    pub in_place: bool,
     /// The longest transfer: whole pages, 2 MiB at most.
     pub transfer_max: Bytes,
     /// Where rings and lists begin; page-aligned.

@@ -25,6 +25,7 @@ pub const MEMORY: u64 = 0x10_0000;
 pub const MEMORY_BYTES: u64 = 256 << 10;
 
 pub(crate) const SHAPE: PortShape = PortShape {
+    in_place: false,
     pairs: 4,
     depth: 4,
     tags: true,
@@ -58,8 +59,9 @@ impl HostMemory for Plain {
             held.store(*word, Ordering::Relaxed);
         }
     }
-    fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) {
+    fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) -> bool {
         self.read_words(at, payload);
+        true
     }
     fn write_sectors(&self, at: HostAddress, payload: &[u64]) {
         self.write_words(at, payload);

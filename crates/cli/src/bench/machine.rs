@@ -60,8 +60,9 @@ impl HostMemory for Ram {
             self.0.as_volatile_slice().store(*word, place, Ordering::Release).expect("rings lie in the memory");
         }
     }
-    fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) {
+    fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) -> bool {
         self.read_words(at, payload);
+        true
     }
     fn write_sectors(&self, at: HostAddress, payload: &[u64]) {
         self.write_words(at, payload);

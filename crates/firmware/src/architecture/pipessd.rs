@@ -78,6 +78,9 @@ impl Architecture for PipeSsd {
         settings.reclaim.window = settings.reclaim.window.min(MOVES_MAX);
         settings
     }
+    fn takes_data_in_place(&self) -> bool {
+        true
+    }
     fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError> {
         draw(&materials, prepare)
     }

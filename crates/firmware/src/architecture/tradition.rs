@@ -67,6 +67,9 @@ impl Architecture for Tradition {
     fn keeps_queue_order(&self) -> bool {
         false
     }
+    fn takes_data_in_place(&self) -> bool {
+        true
+    }
     fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError> {
         draw(&materials, prepare)
     }

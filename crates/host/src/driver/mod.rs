@@ -532,7 +532,8 @@ impl<O: Observe> Driver<O> {
         if ticket.access == Access::Read {
             let buffer = self.buffer(queue, command, ticket.first, ticket.sectors);
             let words = ticket.sectors as usize * self.settings.sector_words as usize;
-            self.memory.read_sectors(buffer, &mut self.payload[..words]);
+            let is_there = self.memory.read_sectors(buffer, &mut self.payload[..words]);
+            assert!(is_there, "nobody takes the host's own memory away");
             found = &self.payload[..words];
         }
         if let Err(mismatch) = self.oracles[usize::from(io.device)].completed(ticket, found) {

@@ -156,16 +156,23 @@ impl Features {
         self.exempt.get(usize::from(vector)).is_some_and(|exempt| *exempt)
     }
 
-    /// Whether the feature is there, and the part of it that `dword11` names.
-    fn check(&self, feature: FeatureId, dword11: u32) -> Result<(), Status> {
-        let there = match feature {
+    /// Whether the feature is there.
+    pub(super) fn has(&self, feature: FeatureId) -> bool {
+        match feature {
             FeatureId::VolatileWriteCache => self.volatile_write_cache,
             FeatureId::KeepAliveTimer => self.keep_alive.is_some(),
             FeatureId::HostIdentifier => self.has_host,
+            _ => true,
+        }
+    }
+
+    /// Whether it is, and the part of it that `dword11` names.
+    fn check(&self, feature: FeatureId, dword11: u32) -> Result<(), Status> {
+        let there = match feature {
             FeatureId::InterruptVectorConfiguration => usize::from(dword11 as u16) < self.exempt.len(),
             // TMPSEL 0 is the composite temperature, the only one there is; THSEL 0 is over and 1 under.
             FeatureId::TemperatureThreshold => dword11 & TEMPERATURES == 0 && dword11 >> 20 & 3 <= 1,
-            _ => true,
+            _ => self.has(feature),
         };
         if there { Ok(()) } else { Err(Status::INVALID_FIELD) }
     }
@@ -230,7 +237,8 @@ impl Controller {
     }
 
     pub(super) fn set_features(&mut self, submission: &Submission) -> Result<AdminReply, Status> {
-        let feature = FeatureId::of(submission).ok_or(Status::INVALID_FIELD)?;
+        let feature = FeatureId::of(submission).filter(|feature| self.features.has(*feature));
+        let feature = feature.ok_or(Status::INVALID_FIELD)?;
         if submission.dword(10) >> 31 != 0 {
             return Err(Status::FEATURE_NOT_SAVEABLE);
         }

@@ -86,7 +86,8 @@ impl Controller {
                     FeatureId::ErrorRecovery => NAMESPACE_FEATURE,
                     _ => CONTROLLER_FEATURE,
                 };
-                Ok(table(256, FeatureId::ALL.iter().map(|feature| (*feature as usize, effects(feature)))))
+                let there = FeatureId::ALL.iter().filter(|feature| self.features.has(**feature));
+                Ok(table(256, there.map(|feature| (*feature as usize, effects(feature)))))
             }
             _ => Err(Status::INVALID_LOG_PAGE),
         }

@@ -325,7 +325,7 @@ impl LinkStage {
         match transfer.lane {
             Lane::Entries | Lane::List => self.copy_words(transfer),
             Lane::FromHost | Lane::ToHost if self.drive.shape().tags => intact = self.move_sealed(transfer),
-            Lane::FromHost | Lane::ToHost => self.move_sectors(transfer),
+            Lane::FromHost | Lane::ToHost => intact = self.move_sectors(transfer),
         }
         let done = Transferred {
             lane: transfer.lane,
@@ -361,25 +361,27 @@ impl LinkStage {
         });
     }
 
-    fn move_sectors(&mut self, transfer: &Transfer) {
+    /// Moves the data of sectors. Whether all of them were there: memory of a guest can be taken away while a command is under way.
+    fn move_sectors(&mut self, transfer: &Transfer) -> bool {
         let words = self.drive.shape().sector_words;
         let frame = transfer.local as u32;
         let mut at = usize::from(transfer.first_sector) * words;
-        let (frames, memory) = (&self.tables.frames, &*self.memory);
+        let (frames, memory, mut intact) = (&self.tables.frames, &*self.memory, true);
         transfer.place.each(&self.tables.lists, |Piece { at: host, bytes }| {
             let count = bytes.0 as usize / 512 * words;
             let payload = &mut self.payload[..count];
             if transfer.lane == Lane::ToHost {
                 frames.lend(frame, at, payload, |payload| memory.write_sectors(host, payload));
             } else {
-                frames.fill(frame, at, payload, |payload| memory.read_sectors(host, payload));
+                intact &= frames.fill(frame, at, payload, |payload| memory.read_sectors(host, payload));
             }
             at += count;
         });
+        intact
     }
 
     /// The same where sectors have tags and seals: those that come are sealed for their place, and those that go are compared with
-    /// their seals. Whether they held; where they did not, the host gets nothing.
+    /// their seals. Whether they were there and held; where they did not hold, the host gets nothing.
     fn move_sealed(&mut self, transfer: &Transfer) -> bool {
         let (words, apart) = (self.drive.shape().sector_words, self.drive.sector_words());
         let frame = transfer.local as u32;
@@ -410,7 +412,7 @@ impl LinkStage {
                 }
                 intact &= good;
             } else {
-                memory.read_sectors(host, data);
+                intact &= memory.read_sectors(host, data);
                 memory.read_tags(host, tags);
                 frames.fill(frame, place * apart, payload, |payload| {
                     for ((kept, (sector, data)), tag) in payload.chunks_exact_mut(apart).zip(sectors(data)).zip(tags) {

@@ -17,6 +17,11 @@ impl MediaFile {
         self.refused.get().map(String::as_str)
     }
 
+    /// Takes no more pages, for this reason if it is the first.
+    pub(super) fn refuse(&self, reason: String) {
+        self.refused.get_or_init(|| reason);
+    }
+
     /// Writes, unless it has refused to before; whether it did.
     fn keeps(&self, write: impl FnOnce(&MediaFile) -> io::Result<()>) -> bool {
         if self.refused().is_some() {
@@ -24,7 +29,7 @@ impl MediaFile {
         }
         let written = write(self);
         if let Err(error) = &written {
-            self.refused.get_or_init(|| error.to_string());
+            self.refuse(error.to_string());
         }
         written.is_ok()
     }

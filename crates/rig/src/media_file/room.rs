@@ -11,6 +11,10 @@ impl MediaFile {
     /// Whether there is room for so many more bytes, or for all that the file lacks. Where nobody can tell there is.
     pub(crate) fn has_room(&self, reserve: u64) -> bool {
         let (Ok(disk), Ok(about)) = (fstatvfs(&*self.file), self.file.metadata()) else { return true };
+        if about.nlink() == 0 {
+            self.refuse("it has been removed".into());
+            return false;
+        }
         let lacking = self.layout.end.saturating_sub(about.blocks().saturating_mul(BLOCK));
         disk.f_bavail.saturating_mul(disk.f_frsize) >= lacking.min(reserve)
     }

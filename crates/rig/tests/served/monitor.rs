@@ -62,8 +62,9 @@ impl HostMemory for Ram {
             self.0.write_all_at(&word.to_le_bytes(), at.0 - MEMORY + 8 * index as u64).unwrap();
         }
     }
-    fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) {
+    fn read_sectors(&self, at: HostAddress, payload: &mut [u64]) -> bool {
         self.read_words(at, payload);
+        true
     }
     fn write_sectors(&self, at: HostAddress, payload: &[u64]) {
         self.write_words(at, payload);

@@ -13,6 +13,7 @@ use nvme::spec::{AdminOpcode, DataPointer, DsmRange, Status, Submission};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rig::DoorbellPath;
+use std::time::Duration;
 use units::{HostAddress, QueueId};
 
 /// Errors of the operating system (errno.h).
@@ -368,6 +369,54 @@ fn memory_is_left_alone_after_a_reset_and_after_it_was_taken_away() {
         machine.ram.put(BUFFERS, &mine);
     }
     plugged.end();
+}
+
+/// Writes whose guest is gone amid them: each page is what it was or what it was to be, whatever the firmware.
+#[test]
+fn writes_that_are_cut_off_leave_old_pages_or_new_ones() {
+    const PAGES: u64 = 48;
+    for architecture in ["deepflash", "naive", "pipessd", "tradition"] {
+        // Data are under way for long, so that some are when the guest goes.
+        let set = &["device.link.latency_ns=500000"];
+        let plugged = Serving { architecture, set, ..Serving::default() };
+        let plugged = plugged.plug(DoorbellPath::Mapped);
+        let mut machine = Machine::start(&plugged.socket, true);
+        for round in 0..12u8 {
+            machine.enable();
+            machine.make_queues(64);
+            let page_of = |byte: u8| vec![byte; 4096];
+            let (old, new) = (page_of(2 * round + 1), page_of(2 * round + 2));
+            machine.ram.put(BUFFERS, &old);
+            let write = |page| Submission::write(1, page * 8, 8, at(BUFFERS));
+            for page in 0..PAGES {
+                machine.push(1, write(page));
+            }
+            (0..PAGES).for_each(|_| assert_eq!(machine.reap(1).status(), Status::SUCCESS));
+            machine.ram.put(BUFFERS, &new);
+            for page in 0..PAGES {
+                machine.push(1, write(page));
+            }
+            std::thread::sleep(Duration::from_micros(u64::from(round) * 250));
+            match round % 4 {
+                0 => machine.disable(),
+                1 => drop(machine.wire.ask(RESET, &[], &[]).expect("a reset")),
+                2 => {
+                    machine.unmap(MEMORY, MEMORY_BYTES).expect("it was mapped");
+                    machine.map(MEMORY, 0, MEMORY_BYTES).expect("it is not mapped");
+                }
+                _ => drop(machine.write_region(CONFIG, 0x69, &[0x80]).expect("device control")),
+            }
+            machine.enable();
+            machine.make_queues(64);
+            for page in 0..PAGES {
+                machine.done(1, Submission::read(1, page * 8, 8, at(BUFFERS)));
+                let held = machine.ram.get(BUFFERS, 4096);
+                assert!(held == old || held == new, "{architecture}, round {round}, page {page}: {}", held[0]);
+            }
+            machine.disable();
+        }
+        plugged.end();
+    }
 }
 
 #[test]

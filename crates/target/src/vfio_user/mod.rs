@@ -160,6 +160,8 @@ struct Loop {
     function: Function,
     bus: Bus,
     client: Option<Client>,
+    /// Who came while there was one: it may be the same machine, whose old connection has not been seen to end.
+    next: Option<UnixStream>,
     knock: Knock,
     events: Events,
     began: Instant,
@@ -234,6 +236,7 @@ impl Loop {
             function,
             bus,
             client: None,
+            next: None,
             knock: Knock::default(),
             events: Events::with_capacity(16),
             began: Instant::now(),
@@ -288,6 +291,9 @@ impl Loop {
             function.unplug(&mut world);
             did = true;
         }
+        if self.next.is_some() {
+            self.settle_next();
+        }
         self.port.ring();
         did
     }
@@ -308,13 +314,27 @@ impl Loop {
         Ok(())
     }
 
-    /// A function is in one machine: whoever comes second is closed.
+    /// A function is in one machine: whoever comes second waits until it is known whether the first is still there, and is closed then if
+    /// it is.
     fn accept(&mut self) {
         while let Some((stream, _)) = self.knock.admit(|| self.server.listener.accept()) {
             self.ended.connections += 1;
-            if self.client.is_none() {
-                self.client = self.welcome(stream);
+            match &mut self.client {
+                None => self.client = self.welcome(stream),
+                Some(first) => {
+                    first.readable = true;
+                    self.next = Some(stream);
+                }
             }
+        }
+    }
+
+    /// Lets in who came second, or closes the connection.
+    fn settle_next(&mut self) {
+        match &self.client {
+            Some(first) if first.has_work() => {}
+            Some(_) => self.next = None,
+            None => self.client = self.next.take().and_then(|stream| self.welcome(stream)),
         }
     }
 
@@ -326,7 +346,7 @@ impl Loop {
 
     /// Takes the function from its guest.
     fn begin_to_end(&mut self) {
-        self.client = None;
+        (self.client, self.next) = (None, None);
         let now = self.now();
         let mut world = World { subsystem: &mut self.subsystem, port: &mut self.port, now };
         self.function.unplug(&mut world);

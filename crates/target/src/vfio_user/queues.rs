@@ -245,8 +245,10 @@ impl Function {
             return Ok(Admitted::by_slot(admission));
         }
         place.find(&self.guest, submission, bytes as u64, to_host)?;
-        let is_plain = submission.fuse() == Fuse::Normal && !world.port.shape().tags;
-        if is_plain && matches!(admission.opcode, Opcode::Read | Opcode::Write) && place.pages(&mut self.pages) {
+        let shape = world.port.shape();
+        let is_plain = submission.fuse() == Fuse::Normal && !shape.tags;
+        let may_lend = admission.opcode == Opcode::Read || admission.opcode == Opcode::Write && !shape.in_place;
+        if is_plain && may_lend && place.pages(&mut self.pages) {
             let needed = Access { read: !to_host, write: to_host };
             let lent = self.guest.holds(&self.pages, needed).filter(|tenure| self.name_pages(*tenure));
             if lent.is_some() {

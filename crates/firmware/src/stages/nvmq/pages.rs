@@ -424,6 +424,16 @@ impl Nvmq {
         let (slot, phase, page) = untag(done.token);
         let frame = done.local as u32;
         match phase {
+            // What did not come is stored nowhere: the page stays what it was.
+            Phase::Gather | Phase::GatherPaired if !done.intact => {
+                self.slots.get_mut(slot).fail(Status::DATA_TRANSFER_ERROR);
+                self.give_back(turn, slot, page, frame);
+            }
+            Phase::CompareGather if !done.intact => {
+                self.slots.get_mut(slot).fail(Status::DATA_TRANSFER_ERROR);
+                self.frames.push(frame);
+                self.give_back(turn, slot, page, done.aside);
+            }
             Phase::Gather | Phase::GatherPaired => {
                 let (from, to) = self.sectors_of(self.slots.get(slot), page);
                 self.tables.frames.set_readable(frame, [from as u8, to as u8], true);
