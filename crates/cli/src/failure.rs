@@ -129,7 +129,9 @@ fn advice(error: &anyhow::Error) -> Option<String> {
         return advice_on_configuration(error);
     }
     if let Some(ServiceError::NotKept { .. }) = error.downcast_ref() {
-        return Some("see whether its disk is full or fails, or who removed it; where it is, there is all that was answered as durable, and it can be served again".into());
+        let help = "see whether its disk is full or fails, or who removed it; where it is, there is all that was answered as durable, \
+                    and it can be served again";
+        return Some(help.into());
     }
     if let Some(LabError::Unknown { .. }) = error.downcast_ref() {
         return Some("`flashloom list experiments` says what there is".into());

@@ -168,8 +168,8 @@ pub struct Transferred {
     pub key: CommandKey,
     /// What moved.
     pub lane: Lane,
-    /// Whether the sectors that went to the host are those that it asked for, as they were sealed; or whether those that were to come from it
-    /// have: the memory of a guest can be taken away.
+    /// Whether the sectors that went to the host are those that it asked for, as they were sealed; or whether those that were to come
+    /// from it have: the memory of a guest can be taken away.
     pub intact: bool,
     /// As given.
     pub token: u32,

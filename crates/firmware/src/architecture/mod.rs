@@ -116,8 +116,8 @@ pub trait Architecture: Sync {
     fn reads_pieces(&self) -> bool {
         true
     }
-    /// Whether what comes from a host goes over what the drive has of a page, so that all of it must come; else a page of which something is
-    /// missing stays what it was.
+    /// Whether what comes from a host goes over what the drive has of a page, so that all of it must come; else a page of which
+    /// something is missing stays what it was.
     fn takes_data_in_place(&self) -> bool {
         false
     }
