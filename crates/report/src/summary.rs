@@ -38,7 +38,7 @@ pub struct Summary {
     /// Whether, and when, the figures stopped drifting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steady_state: Option<SteadyState>,
-    /// Host commands completed in the measured part.
+    /// Requests completed in the measured part; one that is longer than a command may be is several commands.
     pub ios: u64,
     /// Requests since the run began that are not of whole blocks of the drive and were sent as the blocks they touch.
     #[serde(default)]
@@ -46,7 +46,7 @@ pub struct Summary {
     /// Requests since the run began that were not sent: they name nothing, what lies beyond the end, or, to deallocate, less than a block.
     #[serde(default)]
     pub unsent: u64,
-    /// Host commands completed a second.
+    /// Requests completed a second.
     pub iops: f64,
     /// Host bytes moved a second, both directions, by commands without a media error.
     pub bandwidth: f64,
@@ -121,7 +121,7 @@ pub struct Summary {
     /// What the oracle compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Oracle>,
-    /// The run interval by interval, warm-up included, where that was asked for.
+    /// The run interval by interval, from the end of the warm-up on, where that was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Sample>,
 }

@@ -25,6 +25,11 @@ impl IoKind {
     pub const fn addresses(self) -> bool {
         !matches!(self, IoKind::Flush)
     }
+
+    /// Whether its sectors go over the link.
+    pub const fn moves_data(self) -> bool {
+        matches!(self, IoKind::Read | IoKind::Write | IoKind::Compare)
+    }
 }
 
 /// One request.

@@ -545,7 +545,8 @@ impl<O: Observe> Driver<O> {
     fn finish(&mut self, queue: QueueId, io: &Io, arrival: Time, now: Time) {
         let Some(course) = &mut self.course else { return };
         let phase = self.results.phases.last_mut().expect("a phase under way has results");
-        let (bytes, latency) = (Bytes(u64::from(io.sectors) * SECTOR_BYTES), now.since(arrival));
+        let moved = if io.kind.moves_data() { io.sectors } else { 0 };
+        let (bytes, latency) = (Bytes(u64::from(moved) * SECTOR_BYTES), now.since(arrival));
         let counted = course.counts(now);
         if counted {
             phase.count(io.kind, bytes, latency, now);

@@ -1,4 +1,4 @@
-//! The Microsoft production and MSR Cambridge traces as CSV:
+//! The MSR Cambridge traces as CSV, and what was converted to their form:
 //! `Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime`. Timestamps are Windows FILETIME (100 ns ticks since
 //! 1601); offsets and sizes are bytes. Source: README of the distribution.
 
