@@ -181,6 +181,14 @@ pub struct Transferred {
     pub bytes: u32,
 }
 
+impl Transferred {
+    /// How the command fails whose sectors did not move as they should.
+    pub fn failure(&self) -> Option<Status> {
+        let status = if self.lane == Lane::FromHost { Status::DATA_TRANSFER_ERROR } else { Status::UNRECOVERED_READ };
+        (!self.intact).then_some(status)
+    }
+}
+
 /// Who is told when a page is done.
 #[derive(Clone, Copy, Debug)]
 pub struct Requester {

@@ -179,11 +179,10 @@ impl Metrics {
                 bytes => length += bytes,
             }
         }
-        let asked = request[..length].split(|byte| *byte == b' ').take(2).collect::<Vec<_>>();
         // What is asked of the page, behind the question mark, changes nothing: there is one page.
-        let path = |word: &[u8]| word.split(|byte| *byte == b'?').next().map(<[u8]>::to_vec).unwrap_or_default();
+        let asked = request[..length].split(|byte| b" ?".contains(byte)).take(2).collect::<Vec<_>>();
         let (status, page) = match asked[..] {
-            [b"GET", word] if matches!(&path(word)[..], b"/metrics" | b"/") => {
+            [b"GET", b"/metrics" | b"/"] => {
                 // The figures are plain numbers: a thread that died while it held them has left them whole.
                 let figures = *self.figures.lock().unwrap_or_else(PoisonError::into_inner);
                 ("200 OK", figures.page() + &self.further.as_ref().map_or_else(String::new, |further| further()))

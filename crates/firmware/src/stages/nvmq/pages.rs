@@ -423,17 +423,15 @@ impl Nvmq {
     pub(super) fn on_page_moved(&mut self, turn: &mut Turn<'_>, done: Transferred) {
         let (slot, phase, page) = untag(done.token);
         let frame = done.local as u32;
-        match phase {
+        if let Some(status) = done.failure() {
             // What did not come is stored nowhere: the page stays what it was.
-            Phase::Gather | Phase::GatherPaired if !done.intact => {
-                self.slots.get_mut(slot).fail(Status::DATA_TRANSFER_ERROR);
-                self.give_back(turn, slot, page, frame);
+            self.slots.get_mut(slot).fail(status);
+            if phase == Phase::CompareGather {
+                self.frames.push(done.aside);
             }
-            Phase::CompareGather if !done.intact => {
-                self.slots.get_mut(slot).fail(Status::DATA_TRANSFER_ERROR);
-                self.frames.push(frame);
-                self.give_back(turn, slot, page, done.aside);
-            }
+            return self.give_back(turn, slot, page, frame);
+        }
+        match phase {
             Phase::Gather | Phase::GatherPaired => {
                 let (from, to) = self.sectors_of(self.slots.get(slot), page);
                 self.tables.frames.set_readable(frame, [from as u8, to as u8], true);
@@ -455,12 +453,7 @@ impl Nvmq {
                 }
                 self.give_back(turn, slot, page, done.aside);
             }
-            Phase::Scatter => {
-                if !done.intact {
-                    self.slots.get_mut(slot).fail(Status::UNRECOVERED_READ);
-                }
-                self.give_back(turn, slot, page, frame);
-            }
+            Phase::Scatter => self.give_back(turn, slot, page, frame),
             other => unreachable!("no transfer has the phase {other:?}"),
         }
     }

@@ -206,9 +206,9 @@ impl Poster {
     fn on_transferred(&mut self, turn: &mut Turn<'_>, done: Transferred) {
         let slot = done.token as u16;
         let Here { sub, line, .. } = self.here(slot);
-        if !done.intact {
+        if let Some(status) = done.failure() {
             let here = self.here[usize::from(slot)].as_mut().expect("it is here until it is over");
-            here.sub.status = Status::UNRECOVERED_READ;
+            here.sub.status = status;
         }
         let compares = matches!(sub.operation, PageOperation::Compare | PageOperation::CompareAndWrite);
         if compares && !self.here(slot).wrote {

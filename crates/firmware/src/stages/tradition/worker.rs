@@ -549,8 +549,8 @@ impl Worker {
             let (drive, lists) = (self.shared.drive.clone(), self.shared.tables.lists.clone());
             self.request().take(&drive, &lists, done.aside, done.local);
             self.go_on(turn);
-        } else if !done.intact {
-            self.request().fail(Status::UNRECOVERED_READ);
+        } else if let Some(status) = done.failure() {
+            self.request().fail(status);
             self.unlock(turn);
         } else {
             self.on_data(turn);

@@ -55,15 +55,11 @@ impl Bench {
         }
     }
 
-    /// An NVMQ thread writes a completion to its place.
-    fn write(&self, index: u64) {
+    /// An NVMQ thread writes a completion to its place, and says so.
+    fn complete(&mut self, index: u64) {
         let place = self.tables.place(QUEUE, index) * 2;
         self.tables.cq_buffer.set(place + 1, index << 48);
         self.tables.cq_buffer.set(place, COMPLETION_VALID);
-    }
-
-    /// And says so.
-    fn announce(&mut self, index: u64) {
         let posted = Posted { key: CommandKey::new(QUEUE, index as u16), index };
         self.turn(|link, turn| link.on_message(turn, Message::Posted(posted)));
     }
@@ -93,12 +89,10 @@ fn what_stands_behind_a_late_completion_goes_with_it() {
     for timed in [true, false] {
         let mut bench = Bench::new(256, timed);
         for index in 1..200 {
-            bench.write(index);
-            bench.announce(index);
+            bench.complete(index);
         }
         assert_eq!(bench.arrived(), 0, "the first has not come");
-        bench.write(0);
-        bench.announce(0);
+        bench.complete(0);
         assert_eq!(bench.arrived(), 200);
     }
 }
@@ -109,8 +103,7 @@ fn what_had_no_room_comes_when_there_is_some() {
     for timed in [true, false] {
         let mut bench = Bench::new(128, timed);
         for index in 0..200 {
-            bench.write(index);
-            bench.announce(index);
+            bench.complete(index);
         }
         assert_eq!(bench.arrived(), 127, "as many as the queue holds");
         bench.ring(1);
