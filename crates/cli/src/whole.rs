@@ -131,12 +131,15 @@ fn combined(phases: &[Summary]) -> Summary {
         ios,
         iops,
         bandwidth: shares.mean(|phase| phase.bandwidth),
-        read: shares.direction(|phase| &phase.read),
-        write: shares.direction(|phase| &phase.write),
-        other: shares.direction(|phase| &phase.other),
+        read: shares.direction(|phase| Some(&phase.read)),
+        write: shares.direction(|phase| Some(&phase.write)),
+        other: shares.direction(|phase| Some(&phase.other)),
+        classes: shares.classes(),
         queue_depth_mean: shares.mean(|phase| phase.queue_depth_mean),
         breakdown: shares.breakdown(|phase| &phase.breakdown),
         breakdown_queueing: shares.breakdown(|phase| &phase.breakdown_queueing),
+        // Which requests were the slowest of all, the phases do not say.
+        breakdown_slowest: Named::default(),
         groups: shares.groups(),
         workers: last.workers.map(|_| shares.workers()),
         completions: completions(phases),
@@ -220,22 +223,31 @@ impl Shares<'_> {
     }
 
     /// Rates over the time of the phases that had such requests; percentiles of the last of them.
-    fn direction(&self, of: impl Fn(&Summary) -> &Direction) -> Direction {
-        let had: Vec<_> = self.phases.iter().filter(|(_, phase)| of(phase).ios > 0).collect();
+    fn direction(&self, of: impl Fn(&Summary) -> Option<&Direction>) -> Direction {
+        let all = self.phases.iter().filter_map(|(share, phase)| Some((*share, of(phase)?)));
+        let had: Vec<(f64, &Direction)> = all.filter(|(_, direction)| direction.ios > 0).collect();
         let share: f64 = had.iter().map(|(share, _)| share).sum::<f64>().max(f64::MIN_POSITIVE);
         // The sum of nothing is a negative zero.
         let rate = |value: fn(&Direction) -> f64| {
-            had.iter().map(|(part, phase)| part * value(of(phase))).fold(0.0, |sum, part| sum + part) / share
+            had.iter().map(|(part, direction)| part * value(direction)).fold(0.0, |sum, part| sum + part) / share
         };
-        let ios: u64 = had.iter().map(|(_, phase)| of(phase).ios).sum();
+        let ios: u64 = had.iter().map(|(_, direction)| direction.ios).sum();
         let latencies: Vec<(u64, &Latency)> =
-            had.iter().filter_map(|(_, phase)| Some((of(phase).ios, of(phase).latency.as_ref()?))).collect();
+            had.iter().filter_map(|(_, direction)| Some((direction.ios, direction.latency.as_ref()?))).collect();
         let latency = latencies.last().map(|(_, last)| Latency {
             mean: latencies.iter().map(|(ios, latency)| *ios as f64 * latency.mean).sum::<f64>() / ios as f64,
             max: latencies.iter().map(|(_, latency)| latency.max).fold(0.0, f64::max),
             ..(*last).clone()
         });
         Direction { ios, iops: rate(|part| part.iops), bandwidth: rate(|part| part.bandwidth), latency }
+    }
+
+    fn classes(&self) -> Named<Direction> {
+        let mut named = Named::default();
+        for (name, _) in self.phases.iter().flat_map(|(_, phase)| phase.classes.iter()) {
+            named.set(name, self.direction(|phase| phase.classes.get(name)));
+        }
+        named
     }
 
     fn breakdown(&self, of: impl Fn(&Summary) -> &Named<f64>) -> Named<f64> {
@@ -286,10 +298,13 @@ impl Shares<'_> {
         }
     }
 
+    /// Of resources that every phase names: a single thread is named only where it is nearly full.
     fn bounds(&self, iops: f64) -> Vec<Bound> {
         let mut busy: Named<f64> = Named::default();
+        let named = |phase: &Summary, name: &str| phase.bounds.iter().any(|bound| bound.resource == name);
         for (share, phase) in &self.phases {
-            for bound in &phase.bounds {
+            let in_all = |bound: &&Bound| self.phases.iter().all(|(_, phase)| named(phase, &bound.resource));
+            for bound in phase.bounds.iter().filter(in_all) {
                 let before = busy.get(&bound.resource).copied().unwrap_or(0.0);
                 busy.set(bound.resource.clone(), before + share * bound.utilisation);
             }
@@ -376,6 +391,35 @@ fn side_by_side<'a>(lists: impl Iterator<Item = (f64, &'a [f64])>) -> Vec<f64> {
 mod tests {
     use super::*;
     use rig::config::Layers;
+
+    #[test]
+    fn phases_of_different_requests_add_up() {
+        let latency =
+            |nanos| Latency { mean: nanos, p50: nanos, p90: nanos, p99: nanos, p999: nanos, p9999: nanos, max: nanos };
+        let phase = |ios: u64, nanos: f64, class: &str, busiest: &[&str]| {
+            let direction = Direction { ios, iops: ios as f64, bandwidth: 0.0, latency: Some(latency(nanos)) };
+            let resources: Vec<_> = ["flash dies"].iter().chain(busiest).map(|name| (name.to_string(), 0.95)).collect();
+            Summary {
+                simulated_ns: 1_000_000_000,
+                ios,
+                iops: ios as f64,
+                read: direction.clone(),
+                classes: [(class, direction)].into_iter().collect(),
+                breakdown: [("flash", nanos)].into_iter().collect(),
+                breakdown_slowest: [("flash", nanos)].into_iter().collect(),
+                bounds: bounds(ios as f64, &resources),
+                ..Summary::default()
+            }
+        };
+        let whole = combined(&[phase(300, 100.0, "urgent", &["busiest NVMQ thread"]), phase(100, 500.0, "low", &[])]);
+        assert_eq!(whole.check(), []);
+        let classes: Vec<_> = whole.classes.iter().map(|(name, class)| (name, class.ios)).collect();
+        assert_eq!(classes, [("urgent", 300), ("low", 100)]);
+        assert_eq!(whole.breakdown.get("flash"), Some(&200.0));
+        assert!(whole.breakdown_slowest.is_empty());
+        let bounds: Vec<_> = whole.bounds.iter().map(|bound| (bound.resource.as_str(), bound.utilisation)).collect();
+        assert_eq!(bounds, [("flash dies", 0.95)]);
+    }
 
     #[test]
     fn a_fault_is_told_with_what_was_run_and_what_came_before() {

@@ -92,6 +92,7 @@ impl Note {
             | Note::Taken { .. }
             | Note::Completed(_)
             | Note::Reaped { .. }
+            | Note::Waits(_)
             | Note::Waited { .. }
             | Note::TurnShare { .. }
             | Note::Pipeline { .. }

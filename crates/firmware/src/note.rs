@@ -3,7 +3,7 @@
 use crate::message::{Card, CommandKey, Roadbook};
 use units::{Lpn, Ppn, Span, Time};
 
-/// What a worker that carries a command waits for.
+/// What a worker waits for between two turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
     /// Another worker that holds a lock.
@@ -12,6 +12,8 @@ pub enum Wait {
     Flash,
     /// A transfer over the host link.
     Link,
+    /// A command: it has none.
+    Command,
 }
 
 /// The parts of a request's latency that firmware threads work on, as DeepFlash calls them; [`crate::architecture::Architecture`] says
@@ -89,15 +91,15 @@ pub enum Note {
         /// From when.
         since: Time,
     },
-    /// A worker has waited.
+    /// A worker waits for this from the end of its turn on.
+    Waits(Wait),
+    /// A worker's wait is over, for what it waited for or for a look at something else.
     Waited {
-        /// For whom.
+        /// Whose command the worker carries.
         key: CommandKey,
-        /// For what.
+        /// What it waited for.
         on: Wait,
-        /// From when.
-        since: Time,
-        /// To when.
+        /// Until when: its turn began.
         until: Time,
     },
     /// A structure that threads share was locked after so long.
@@ -132,7 +134,7 @@ pub enum Note {
     },
     /// A write went past a busy entry straight to flash.
     CacheBypass,
-    /// An entry's page was sent to flash.
+    /// An entry's page was sent to flash to make room for another. What a Flush sends there is no eviction.
     CacheEviction,
     /// A group of blocks was reclaimed.
     GroupReclaimed {

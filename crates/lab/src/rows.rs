@@ -25,7 +25,7 @@ pub(crate) struct Columns {
 
 /// A metric of a whole run with one phase, for a search.
 pub(crate) fn row_value(metric: &Metric, ran: &Ran<'_>) -> Option<f64> {
-    metric.value.value(&[ran.phases.first()?])
+    metric.value.value(&[ran.phases.first()?, &configuration(ran.point)])
 }
 
 /// The table of all runs.

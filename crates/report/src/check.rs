@@ -100,6 +100,8 @@ impl Summary {
             shares.extend(channels.map(|(channel, share)| (format!("channel {channel}"), *share)));
             shares.extend(flash.die_utilisation_mean.map(|share| ("the dies".to_owned(), share)));
         }
+        let workers = self.workers.iter().flat_map(|workers| workers.shares());
+        shares.extend(workers.map(|(of, share)| (format!("workers ({of})"), share)));
         shares.extend(self.cache.iter().map(|cache| ("the cache (hit ratio)".to_owned(), cache.hit_ratio)));
         shares
     }
@@ -118,6 +120,7 @@ fn sound(direction: &Direction) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Workers;
     use crate::sample::sample;
 
     #[test]
@@ -134,6 +137,10 @@ mod tests {
         let mut wrong = sample();
         wrong.flash.as_mut().unwrap().channel_utilisation[1] = 1.01;
         assert_eq!(wrong.check(), [Inconsistency::Share { of: "channel 1".into(), value: 1.01 }]);
+
+        let mut wrong = sample();
+        wrong.workers = Some(Workers { work: -0.1, idle: 1.1, ..Workers::default() });
+        assert_eq!(wrong.check().len(), 2);
 
         let mut wrong = sample();
         wrong.ios += 1;

@@ -24,6 +24,7 @@ mod page;
 mod sample;
 mod summary;
 mod table;
+mod workers;
 
 pub use bounds::bounds;
 pub use check::Inconsistency;
@@ -37,6 +38,7 @@ pub use named::Named;
 pub use page::Page;
 pub use summary::{
     Addresses, Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Lookups, Media, Oracle,
-    Replay, Space, SteadyState, Summary, WORKERS_HELD, Wear, Workers,
+    Replay, Space, SteadyState, Summary, Wear,
 };
 pub use table::{render, render_on};
+pub use workers::{WORKERS_HELD, Workers};

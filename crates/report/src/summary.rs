@@ -3,7 +3,7 @@
 //! Keys are added, never renamed. An `Option` is a part that an architecture, a world or a workload may not have; it is then
 //! absent from the JSON, not zero.
 
-use crate::{Latency, Named, Sample};
+use crate::{Latency, Named, Sample, Workers};
 use serde::{Deserialize, Serialize};
 
 /// What one run amounted to.
@@ -152,24 +152,6 @@ pub struct Group {
     /// Energy of its work, J; absent where the processor has no energy prices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub energy_j: Option<f64>,
-}
-
-/// The bound that workers set by the time for which they have a command, whether they work or wait.
-pub const WORKERS_HELD: &str = "WORKER threads held";
-
-/// Shares of the time of workers that each carry one command at a time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Workers {
-    /// In turns.
-    pub work: f64,
-    /// For a lock that another holds.
-    pub lock_wait: f64,
-    /// For flash, the pages that they move to make room included.
-    pub flash_wait: f64,
-    /// For the host link.
-    pub link_wait: f64,
-    /// Without a command; and what no turn ended: the time until a woken worker gets its core.
-    pub idle: f64,
 }
 
 /// The cores that the firmware runs on.
@@ -381,7 +363,7 @@ pub struct Media {
 pub struct Oracle {
     /// Sectors compared.
     pub checked: u64,
-    /// Sectors that were wrong.
+    /// Answers that held what no correct drive gives, however many of their sectors.
     pub mismatches: u64,
 }
 

@@ -229,7 +229,7 @@ fn processor_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
         lines.push(("cache", line));
         if let Some(share) = filling(cache) {
             let line = format!(
-                "the buffer was still filling: {} of the writes met an entry without a page, and rates fall when it is full; \
+                "the buffer was still filling: for {} of the writes it had nothing to put out, and rates fall when it is full; \
                  workload.warm_up_ios fills it first",
                 percent(share)
             );
@@ -377,7 +377,7 @@ mod tests {
             let cache = Cache { evictions, bypasses, ..Cache::of(Lookups::default(), writes) };
             render_on(Page::PLAIN, &Summary { cache: Some(cache), ..sample() })
         };
-        assert!(run(4_000, 900).contains("the buffer was still filling: 51 % of the writes"));
+        assert!(run(4_000, 900).contains("the buffer was still filling: for 51 % of the writes"));
         assert!(run(8_000, 1_400).contains("still filling") && !run(8_000, 1_600).contains("still filling"));
     }
 

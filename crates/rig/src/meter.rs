@@ -98,7 +98,7 @@ pub(crate) struct Counts {
     pub(crate) lock_line: Span,
     pub(crate) lock_turn: Span,
     /// What workers waited, by [`Wait`].
-    pub(crate) waits: [Span; 3],
+    pub(crate) waits: [Span; 4],
 }
 
 impl Counts {
@@ -214,6 +214,8 @@ pub(crate) struct Meter {
     opened: bool,
     /// When the message of the turn that notes belong to came into its inbox.
     arrived: Time,
+    /// What workers wait for, by stage, and since when that is counted.
+    waiting: Vec<Option<(Wait, Time)>>,
     /// The run interval by interval, where that is wanted.
     pub(crate) samples: Option<Box<Samples>>,
     /// The turn that notes follow, if it counted for a command.
@@ -253,6 +255,7 @@ impl Meter {
             steps: Vec::new(),
             opened: false,
             arrived: Time::ZERO,
+            waiting: vec![None; parts.len()],
             last: None,
         }
     }
@@ -264,6 +267,14 @@ impl Meter {
             self.keep_under_way();
         }
         self.window.clear();
+    }
+
+    /// Counts what workers have waited up to now, so that each window of time has its own share of their waits.
+    pub(crate) fn count_waits(&mut self, now: Time) {
+        for (on, since) in self.waiting.iter_mut().flatten() {
+            self.window.counts.waits[*on as usize] += now.since(*since);
+            *since = now;
+        }
     }
 
     /// What was counted since counting last began; it begins anew.
@@ -405,8 +416,10 @@ impl Meter {
         target.line += line;
     }
 
-    fn on_waited(&mut self, key: CommandKey, on: Wait, since: Time, until: Time) {
-        self.window.counts.waits[on as usize] += until.since(since);
+    fn on_waited(&mut self, stage: StageId, key: CommandKey, on: Wait, until: Time) {
+        if let Some((on, since)) = self.waiting[stage.index()].take() {
+            self.window.counts.waits[on as usize] += until.since(since);
+        }
         if on == Wait::Lock
             && let Some(live) = self.live(key.0)
         {
@@ -447,7 +460,8 @@ impl Meter {
                 }
             }
             Note::LockAnswered { .. } => self.count_lock_turn(),
-            Note::Waited { key, on, since, until } => self.on_waited(key, on, since, until),
+            Note::Waits(on) => self.waiting[stage.index()] = Some((on, at)),
+            Note::Waited { key, on, until } => self.on_waited(stage, key, on, until),
             Note::TurnShare { part, share } => self.divide(part, share),
             Note::StoodStill { .. }
             | Note::StructureLocked { .. }

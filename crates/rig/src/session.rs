@@ -214,8 +214,8 @@ impl Session {
             match halt {
                 Some(Halt::Opened) => {
                     drop(ledger);
-                    self.sim.probe_mut().reset();
                     before = self.snapshot();
+                    self.sim.probe_mut().reset();
                     if let Some(samples) = &mut self.sim.probe_mut().samples {
                         samples.begin(before.at);
                     }
@@ -424,9 +424,11 @@ impl Session {
         self.channels.iter().map(|&id| inspect::<ChannelStage>(&self.sim, id))
     }
 
-    fn snapshot(&self) -> Snapshot {
+    fn snapshot(&mut self) -> Snapshot {
+        let now = self.sim.now();
+        self.sim.probe_mut().count_waits(now);
         Snapshot {
-            at: self.sim.now(),
+            at: now,
             stages: self.sim.stages().collect(),
             cores: self.sim.cores().collect(),
             channels: self.channels().map(|channel| channel.usage().clone()).collect(),

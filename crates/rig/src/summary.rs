@@ -250,12 +250,15 @@ impl Window<'_> {
     }
 
     fn workers(&self, counts: &Counts) -> Option<Workers> {
-        let threads = self.members("worker").count() as f64;
-        (threads > 0.0).then(|| {
-            let share = |time: Span| time.secs_f64() / self.length / threads;
-            let work = self.members("worker").map(|stage| self.busy(stage)).sum::<f64>() / threads;
-            let [lock_wait, flash_wait, link_wait] = counts.waits.map(share);
-            let idle = (1.0 - work - lock_wait - flash_wait - link_wait).max(0.0);
+        let threads = self.members("worker").count() as u64;
+        (threads > 0).then(|| {
+            let whole = (self.after.at - self.before.at) * threads;
+            let share = |time: Span| time.secs_f64() / whole.secs_f64().max(1e-12);
+            let [lock_wait, flash_wait, link_wait, idle] = counts.waits.map(share);
+            // From the end of a turn to the beginning of the next a worker waits, if only for its core.
+            let waited = counts.waits.into_iter().sum();
+            assert!(waited <= whole, "{threads} workers waited for {waited} in {whole}");
+            let work = share(whole - waited);
             Workers { work, lock_wait, flash_wait, link_wait, idle }
         })
     }

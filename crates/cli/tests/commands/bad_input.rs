@@ -366,6 +366,10 @@ fn a_trace_is_played_at_no_speed_that_is_no_number_above_zero() {
     for (speed, shown) in [("0", "0"), ("-1", "-1"), ("nan", "NaN"), ("inf", "inf"), ("1e300", "1e300")] {
         refused(&["--mode", "timed", "--speed", speed], &format!("--speed is {shown}; expected a number"));
     }
+    let lasting = file("lasting.spc", b"0,7,3584,w,0.5\n0,8,3584,w,86400\n");
+    let slow = flashloom(&["replay", argument(&lasting), "--device", "small", "--mode", "timed", "--speed", "1e-6"]);
+    let message = "--speed is 0.000001; expected at least 9.600e-3: by this trace";
+    assert!(slow.code == 2 && slow.err.contains(message), "{slow:?}");
     refused(&["--speed", "2"], "--speed is 2; expected --mode timed beside it");
     refused(&["--speed", "1e300"], "--speed is 1e300; expected --mode timed beside it");
 }

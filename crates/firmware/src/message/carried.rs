@@ -40,6 +40,12 @@ impl PageOperation {
         matches!(self, Write | Zero | CompareAndWrite | Spoil | Deposit)
     }
 
+    /// Whether it counts as a look-up in the data cache: what reads or writes data does, deallocations and zeroes do not.
+    pub(crate) fn counts_as_look_up(self) -> bool {
+        use PageOperation::*;
+        matches!(self, Read | Write | Compare | CompareAndWrite | Verify | Collect | Deposit)
+    }
+
     /// Whether sectors of the page are asked for, so that they have to be readable.
     pub(crate) fn reads(self) -> bool {
         use PageOperation::*;

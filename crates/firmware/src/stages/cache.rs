@@ -254,6 +254,7 @@ impl Cache {
             return may_pass;
         }
         let victim = cached.expect("handled above");
+        turn.note(Note::CacheEviction);
         if !self.settings.cache.non_blocking {
             // A blocking buffer takes the new page only when the old one is on flash.
             self.evict(turn, place, victim, None, request.key);
@@ -272,7 +273,6 @@ impl Cache {
     /// It counts for the command of `key`, the one that waits for it.
     fn evict(&mut self, turn: &mut Turn<'_>, place: usize, lpn: Lpn, next: Option<Lpn>, key: CommandKey) {
         turn.spend(Work::EvictEntry);
-        turn.note(Note::CacheEviction);
         let spare = self.spares.pop().expect("the caller looked");
         let entry = &mut self.entries[place];
         assert_eq!(entry.evicting, NONE);

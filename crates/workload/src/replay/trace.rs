@@ -5,7 +5,7 @@ use super::input::{Head, Input};
 use super::sink::{Device, Record, Sink};
 use super::{Bounds, Devices, FORMATS, Flow, Format, Options, ParseLine, ParseRecord, Parser, recognise};
 use crate::io::{Io, Source};
-use crate::parameters::{CAPACITY_MAX, UnusableParameter, checked_number};
+use crate::parameters::{CAPACITY_MAX, UnusableParameter, checked_number, short_number};
 use crate::statistics::Statistics;
 use std::fmt;
 use std::io::Read;
@@ -15,6 +15,8 @@ use units::{Bytes, Lba, SECTOR_BYTES, Time};
 
 /// Devices that share an address space begin on boundaries of 1 MiB, so that none loses its alignment.
 const FOLD_SECTORS: u64 = (1 << 20) / SECTOR_BYTES;
+/// How long a timed replay may take, in picoseconds: half of what virtual time can count, 104 days.
+const LONGEST: f64 = 9e18;
 /// Messages kept of what a lenient reader skips.
 const MESSAGES_MAX: usize = 5;
 
@@ -208,12 +210,18 @@ impl Trace {
     /// The requests, from the first on.
     ///
     /// # Errors
-    /// A timed replay of a trace without times, or a speed that is not a positive number.
+    /// A timed replay of a trace without times, a speed that is not a positive number, or one by which the trace takes more than
+    /// 104 days of virtual time.
     pub fn source(&self, mode: Mode) -> Result<Replay, UnusableParameter> {
         if let Mode::Timed { speed } = mode {
             checked_number("speed", speed, 1e-6, 1e6)?;
             if !self.timed {
                 return Err(UnusableParameter::new("mode", "timed", "closed: this trace has no times"));
+            }
+            let last = self.records.iter().map(|record| record.at as f64).fold(0.0, f64::max);
+            if last / speed > LONGEST {
+                let expected = format!("at least {:.3e}: by this trace a run would take months", last / LONGEST);
+                return Err(UnusableParameter::new("speed", short_number(speed), expected));
             }
         }
         Ok(Replay { records: Arc::clone(&self.records), next: 0, mode, again: false })

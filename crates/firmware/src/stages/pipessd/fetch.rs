@@ -238,7 +238,9 @@ impl Fetcher {
         let guided = self.pilot.guide(task.lpn, if task.changes() { Leaves::Changed } else { Leaves::Page });
         self.tell(turn, task.lpn, Some(guided));
         let (_, roadbook) = guided;
-        turn.note(Note::CacheLookedUp { hit: roadbook.hit, write: task.changes() });
+        if task.operation.counts_as_look_up() {
+            turn.note(Note::CacheLookedUp { hit: roadbook.hit, write: task.changes() });
+        }
         if roadbook.dirty && !roadbook.hit {
             turn.note(Note::CacheEviction);
         }

@@ -83,6 +83,14 @@ impl Reclaim {
             at_rest: AtRest::new(0, 0),
         }
     }
+
+    /// What its worker waits for: pages to be read or programmed, erases, or a lock.
+    pub(super) fn awaits(&self) -> Wait {
+        match self.phase {
+            Phase::Moving | Phase::Erasing => Wait::Flash,
+            Phase::Resting | Phase::Starting | Phase::Settling(_) | Phase::GivingBack => Wait::Lock,
+        }
+    }
 }
 
 impl Worker {
@@ -109,7 +117,7 @@ impl Worker {
     }
 
     fn lock_pool(&mut self, turn: &mut Turn<'_>) {
-        self.wait(turn, Step::Pool);
+        self.step = Step::Pool;
         if turn.try_lock(self.shared.pool.free()) {
             self.on_pool(turn);
         }
@@ -148,7 +156,7 @@ impl Worker {
 
     fn ask_to_reclaim(&mut self, turn: &mut Turn<'_>) {
         self.reclaim.phase = Phase::Starting;
-        self.wait(turn, Step::Reclaim);
+        self.step = Step::Reclaim;
         if turn.try_lock(&self.shared.pool.reclaim) {
             self.lock_pool(turn);
         }
@@ -195,17 +203,12 @@ impl Worker {
         (reclaim.group, reclaim.next, reclaim.moved, reclaim.since) = (group, 0, 0, turn.now());
         reclaim.phase = Phase::Moving;
         self.move_more(turn);
-        self.wait_for_flash(turn);
+        self.wait_for_flash();
     }
 
-    /// Whether a reclaim waits for pages to be read or programmed, or for erases.
-    fn awaits_flash(&self) -> bool {
-        matches!(self.reclaim.phase, Phase::Moving | Phase::Erasing)
-    }
-
-    fn wait_for_flash(&mut self, turn: &mut Turn<'_>) {
-        if self.awaits_flash() {
-            self.wait(turn, Step::Reclaim);
+    fn wait_for_flash(&mut self) {
+        if self.reclaim.awaits() == Wait::Flash {
+            self.step = Step::Reclaim;
         }
     }
 
@@ -271,11 +274,8 @@ impl Worker {
 
     /// A page of the victim is read or programmed, or a block erased.
     pub(super) fn on_moved(&mut self, turn: &mut Turn<'_>, done: PageDone) {
-        if self.awaits_flash() {
-            self.waited(turn, Wait::Flash);
-        }
         self.move_on(turn, done);
-        self.wait_for_flash(turn);
+        self.wait_for_flash();
     }
 
     fn move_on(&mut self, turn: &mut Turn<'_>, done: PageDone) {
@@ -310,7 +310,7 @@ impl Worker {
             let moving = self.reclaim.window[place].expect("it was programmed");
             let line = self.shared.pool.line(moving.lpn);
             self.reclaim.phase = Phase::Settling(place);
-            self.wait(turn, Step::Reclaim);
+            self.step = Step::Reclaim;
             if !turn.try_lock(&self.shared.pool.lock(line)) {
                 return;
             }
@@ -321,7 +321,7 @@ impl Worker {
     fn settle(&mut self, turn: &mut Turn<'_>, place: usize) {
         self.map_moved(turn, place);
         self.settle_next(turn);
-        self.wait_for_flash(turn);
+        self.wait_for_flash();
     }
 
     /// Maps a page to its new place, under the lock of its line.

@@ -91,8 +91,8 @@ pub(crate) struct Worker {
     flush: usize,
     /// A command that came while the worker reclaimed in the background.
     taken: Option<Take>,
-    /// Since when it waits.
-    since: Time,
+    /// When it asked for the lock of its line.
+    asked: Time,
     /// For comparisons.
     spare: u32,
     /// What a Copy has read of the page that it writes next.
@@ -121,7 +121,7 @@ impl Worker {
             goes_on: false,
             flush: 0,
             taken: None,
-            since: Time::ZERO,
+            asked: Time::ZERO,
             spare,
         }
     }
@@ -199,16 +199,15 @@ impl Worker {
         }
     }
 
-    /// Waits from here on.
-    pub(super) fn wait(&mut self, turn: &mut Turn<'_>, step: Step) {
-        self.step = step;
-        self.since = turn.now();
-    }
-
-    /// What it waited for has come.
-    pub(super) fn waited(&mut self, turn: &mut Turn<'_>, on: Wait) {
-        let key = self.key();
-        turn.note(Note::Waited { key, on, since: self.since, until: turn.now() });
+    /// What it waits for between two turns.
+    fn awaits(&self) -> Wait {
+        match self.step {
+            Step::Idle => Wait::Command,
+            Step::List | Step::Data => Wait::Link,
+            Step::Pool | Step::Line => Wait::Lock,
+            Step::WriteBack(_) | Step::Fill | Step::Through(_) => Wait::Flash,
+            Step::Reclaim => self.reclaim.awaits(),
+        }
     }
 
     /// Goes on to the list, the next page, or the end of the command. Pages that wait for nothing come one after another here, and
@@ -230,7 +229,7 @@ impl Worker {
         if let Some(transfer) = self.request().wants(thread, 0) {
             turn.spend(Work::StartDma);
             turn.send(self.ways.link, transfer);
-            self.wait(turn, Step::List);
+            self.step = Step::List;
             return;
         }
         let (drive, lists) = (self.shared.drive.clone(), self.shared.tables.lists.clone());
@@ -297,7 +296,7 @@ impl Worker {
 
     pub(super) fn lock_line(&mut self, turn: &mut Turn<'_>) {
         let line = self.shared.pool.line(self.task().lpn);
-        self.wait(turn, Step::Line);
+        (self.step, self.asked) = (Step::Line, turn.now());
         if turn.try_lock(&self.shared.pool.lock(line)) {
             self.on_line(turn, false);
         }
@@ -305,7 +304,7 @@ impl Worker {
 
     /// The line is this worker's.
     fn on_line(&mut self, turn: &mut Turn<'_>, waited: bool) {
-        turn.note(Note::LockAnswered { asked: self.since, waited });
+        turn.note(Note::LockAnswered { asked: self.asked, waited });
         turn.spend(Work::FindEntry);
         let task = self.task();
         let line = self.shared.pool.line(task.lpn);
@@ -326,7 +325,9 @@ impl Worker {
             }
             return;
         }
-        turn.note(Note::CacheLookedUp { hit, write: task.changes() });
+        if task.operation.counts_as_look_up() {
+            turn.note(Note::CacheLookedUp { hit, write: task.changes() });
+        }
         match held {
             _ if hit => self.move_data(turn),
             Some(victim) if dirty => {
@@ -345,7 +346,7 @@ impl Worker {
         let sequence = self.shared.pool.sequence(turn);
         self.shared.tables.frames.label_written(line, lpn, self.index.into(), sequence);
         self.ask_flash(turn, Operation::Program, to, line, OWN);
-        self.wait(turn, step(to));
+        self.step = step(to);
     }
 
     /// The line's content is on flash.
@@ -371,7 +372,7 @@ impl Worker {
             turn.spend(Work::LookUpMap);
             if let Some(ppn) = self.shared.map.load(turn, task.lpn) {
                 self.ask_flash(turn, Operation::Read, ppn, line as u32, OWN);
-                self.wait(turn, Step::Fill);
+                self.step = Step::Fill;
                 return;
             }
             self.shared.tables.frames.clear(line as u32, 0, self.shared.drive.page_words());
@@ -457,7 +458,7 @@ impl Worker {
             key: self.key(),
         };
         turn.send(self.ways.link, transfer);
-        self.wait(turn, Step::Data);
+        self.step = Step::Data;
     }
 
     /// The page's sectors are where they belong.
@@ -518,7 +519,6 @@ impl Worker {
             self.on_moved(turn, done);
             return;
         }
-        self.waited(turn, Wait::Flash);
         if done.media != Media::Good {
             let write = self.step != Step::Fill;
             self.request().fail(Message::status_of(done.media, write));
@@ -544,7 +544,6 @@ impl Worker {
     }
 
     fn on_transferred(&mut self, turn: &mut Turn<'_>, done: Transferred) {
-        self.waited(turn, Wait::Link);
         if done.lane == Lane::List {
             let (drive, lists) = (self.shared.drive.clone(), self.shared.tables.lists.clone());
             self.request().take(&drive, &lists, done.aside, done.local);
@@ -558,7 +557,6 @@ impl Worker {
     }
 
     fn on_lock_granted(&mut self, turn: &mut Turn<'_>) {
-        self.waited(turn, Wait::Lock);
         match self.step {
             Step::Line => self.on_line(turn, true),
             Step::Pool => self.on_pool(turn),
@@ -570,6 +568,7 @@ impl Worker {
 
 impl Stage<Firmware> for Worker {
     fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
+        turn.note(Note::Waited { key: self.key(), on: self.awaits(), until: turn.now() });
         match message {
             Message::Take(take) => self.on_take(turn, take),
             Message::Transferred(done) => self.on_transferred(turn, done),
@@ -577,9 +576,12 @@ impl Stage<Firmware> for Worker {
             Message::LockGranted(_) => self.on_lock_granted(turn),
             other => unreachable!("worker{} was sent {other:?}", self.index),
         }
+        turn.note(Note::Waits(self.awaits()));
     }
 
     fn on_wake(&mut self, turn: &mut Turn<'_>) {
+        turn.note(Note::Waited { key: self.key(), on: self.awaits(), until: turn.now() });
         self.look(turn);
+        turn.note(Note::Waits(self.awaits()));
     }
 }
