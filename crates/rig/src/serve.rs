@@ -28,6 +28,9 @@ pub const SERVICE_THREAD: &str = "front";
 /// Commands that one queue of a host may have outstanding: what Linux asks for by default.
 const DEPTH: u16 = 128;
 
+/// Queue pairs of a served drive that hosts can have: the front end needs one of all that there are.
+const QUEUES_MAX: u32 = u16::MAX as u32 - 1;
+
 /// What is served, and to whom.
 #[derive(Clone, Debug)]
 pub struct ServiceSettings {
@@ -57,6 +60,9 @@ pub enum ServiceError {
     /// The front end.
     #[error(transparent)]
     Serve(#[from] ServeError),
+    /// More than there are, with the one that the front end needs for itself.
+    #[error("{0} I/O queues; a drive that is served has 1 to {QUEUES_MAX}")]
+    TooManyQueues(u32),
     /// The drive died under its hosts.
     #[error("the drive stopped: {0}")]
     Died(String),
@@ -100,8 +106,11 @@ impl Service {
     /// Listens at its door. The device gets one queue pair more than it is configured with, for the front end itself.
     ///
     /// # Errors
-    /// An address or a path that cannot be listened at, a file that cannot keep the drive's pages.
+    /// More queues than there are, an address or a path that cannot be listened at, a file that cannot keep the drive's pages.
     pub fn listen(mut device: Device, settings: ServiceSettings) -> Result<Service, ServiceError> {
+        if device.drive.queues > QUEUES_MAX {
+            return Err(ServiceError::TooManyQueues(device.drive.queues));
+        }
         device.drive.queues += 1;
         device.drive.queue_entries = u32::from(DEPTH) + 1;
         device.vectors = device.drive.queues as u16;

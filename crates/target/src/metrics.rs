@@ -182,12 +182,12 @@ impl Metrics {
         // What is asked of the page, behind the question mark, changes nothing: there is one page.
         let asked = request[..length].split(|byte| b" ?".contains(byte)).take(2).collect::<Vec<_>>();
         let (status, page) = match asked[..] {
-            [b"GET", b"/metrics" | b"/"] => {
+            [b"GET" | b"HEAD", b"/metrics" | b"/"] => {
                 // The figures are plain numbers: a thread that died while it held them has left them whole.
                 let figures = *self.figures.lock().unwrap_or_else(PoisonError::into_inner);
                 ("200 OK", figures.page() + &self.further.as_ref().map_or_else(String::new, |further| further()))
             }
-            [b"GET", _] => ("404 Not Found", "the figures are at /metrics\n".into()),
+            [b"GET" | b"HEAD", _] => ("404 Not Found", "the figures are at /metrics\n".into()),
             _ => ("400 Bad Request", "expected GET /metrics\n".into()),
         };
         let head = format!(
@@ -196,7 +196,8 @@ impl Metrics {
             page.len()
         );
         client.write_all(head.as_bytes())?;
-        client.write_all(page.as_bytes())
+        let body = if asked[0] == b"HEAD" { "" } else { &page };
+        client.write_all(body.as_bytes())
     }
 }
 
@@ -228,6 +229,8 @@ mod tests {
         assert!(body.contains("\n# TYPE flashloom_reads_total counter\nflashloom_reads_total 7\n"), "{body}");
         assert!(body.contains("\nflashloom_read_bytes_total 28672\n"), "{body}");
         assert!(get(address, "GET /metrics?name=x HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 "));
+        let head = get(address, "HEAD /metrics HTTP/1.1\r\n\r\n");
+        assert!(head.contains("\r\nContent-Length: ") && head.ends_with("\r\n\r\n"), "{head}");
         assert!(get(address, "GET /else HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
         assert!(get(address, "POST / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 400 "));
         // Some that say nothing keep nobody waiting.

@@ -130,6 +130,10 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["run", "--cores", "-1"], &["--cores: platform.cores is -1; expected 1 to 60"]),
     (&["run", "--timing", "off"], &["--timing: run.timing is \"off\"; expected true (--timing on)"]),
     (&["serve"], &["nothing to listen at; expected --tcp ADDR:PORT", "help: for example --tcp 127.0.0.1:4420"]),
+    (
+        &["serve", "--tcp", "127.0.0.1:0", "--device", "small", "--queues", "65535"],
+        &["65535 I/O queues; a drive that is served has 1 to 65534"],
+    ),
     (&["serve", "--tcp", "4420"], &["--tcp 4420; expected an address and a port"]),
     (
         &["serve", "--tcp", "0.0.0.0:0"],
