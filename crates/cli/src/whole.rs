@@ -1,7 +1,7 @@
 //! A run of several phases as one: sums of counts, means over time, each direction over the phases that had it.
 
 use report::{
-    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Latency, Locks, Lookups, Media, Named,
+    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Histogram, Journal, Locks, Lookups, Media, Named,
     SteadyState, Summary, Workers, bounds,
 };
 use rig::config::Resolved;
@@ -222,7 +222,7 @@ impl Shares<'_> {
         self.phases.iter().map(|(share, phase)| share * of(phase)).sum()
     }
 
-    /// Rates over the time of the phases that had such requests; percentiles of the last of them.
+    /// Rates over the time of the phases that had such requests, and latencies of all of these.
     fn direction(&self, of: impl Fn(&Summary) -> Option<&Direction>) -> Direction {
         let all = self.phases.iter().filter_map(|(share, phase)| Some((*share, of(phase)?)));
         let had: Vec<(f64, &Direction)> = all.filter(|(_, direction)| direction.ios > 0).collect();
@@ -231,15 +231,15 @@ impl Shares<'_> {
         let rate = |value: fn(&Direction) -> f64| {
             had.iter().map(|(part, direction)| part * value(direction)).fold(0.0, |sum, part| sum + part) / share
         };
-        let ios: u64 = had.iter().map(|(_, direction)| direction.ios).sum();
-        let latencies: Vec<(u64, &Latency)> =
-            had.iter().filter_map(|(_, direction)| Some((direction.ios, direction.latency.as_ref()?))).collect();
-        let latency = latencies.last().map(|(_, last)| Latency {
-            mean: latencies.iter().map(|(ios, latency)| *ios as f64 * latency.mean).sum::<f64>() / ios as f64,
-            max: latencies.iter().map(|(_, latency)| latency.max).fold(0.0, f64::max),
-            ..(*last).clone()
-        });
-        Direction { ios, iops: rate(|part| part.iops), bandwidth: rate(|part| part.bandwidth), latency }
+        let mut recorded = Histogram::new();
+        had.iter().filter_map(|(_, direction)| direction.recorded.as_ref()).for_each(|part| recorded.merge(part));
+        Direction {
+            ios: had.iter().map(|(_, direction)| direction.ios).sum(),
+            iops: rate(|part| part.iops),
+            bandwidth: rate(|part| part.bandwidth),
+            latency: recorded.latency(),
+            recorded: None,
+        }
     }
 
     fn classes(&self) -> Named<Direction> {
@@ -391,13 +391,16 @@ fn side_by_side<'a>(lists: impl Iterator<Item = (f64, &'a [f64])>) -> Vec<f64> {
 mod tests {
     use super::*;
     use rig::config::Layers;
+    use std::sync::Arc;
+    use units::Span;
 
     #[test]
     fn phases_of_different_requests_add_up() {
-        let latency =
-            |nanos| Latency { mean: nanos, p50: nanos, p90: nanos, p99: nanos, p999: nanos, p9999: nanos, max: nanos };
         let phase = |ios: u64, nanos: f64, class: &str, busiest: &[&str]| {
-            let direction = Direction { ios, iops: ios as f64, bandwidth: 0.0, latency: Some(latency(nanos)) };
+            let mut recorded = Histogram::new();
+            (0..ios).for_each(|_| recorded.record(Span::from_nanos(nanos as u64)));
+            let (latency, recorded) = (recorded.latency(), Some(Arc::new(recorded)));
+            let direction = Direction { ios, iops: ios as f64, bandwidth: 0.0, latency, recorded };
             let resources: Vec<_> = ["flash dies"].iter().chain(busiest).map(|name| (name.to_string(), 0.95)).collect();
             Summary {
                 simulated_ns: 1_000_000_000,
@@ -417,6 +420,9 @@ mod tests {
         assert_eq!(classes, [("urgent", 300), ("low", 100)]);
         assert_eq!(whole.breakdown.get("flash"), Some(&200.0));
         assert!(whole.breakdown_slowest.is_empty());
+        let latency = whole.read.latency.expect("there were reads");
+        assert!((latency.mean, latency.max) == (200.0, 500.0) && (latency.p50 - 100.0).abs() < 1.0, "{latency:?}");
+        assert!((latency.p90 - 500.0).abs() < 1.0, "{latency:?}");
         let bounds: Vec<_> = whole.bounds.iter().map(|bound| (bound.resource.as_str(), bound.utilisation)).collect();
         assert_eq!(bounds, [("flash dies", 0.95)]);
     }

@@ -10,7 +10,7 @@ const STEP_PICOS: u64 = 1_000;
 const LONGEST: Span = Span::from_secs(3_600);
 
 /// A latency histogram: three significant digits, exact count, mean and maximum.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Histogram {
     counts: Counts<u64>,
     total_picos: u128,

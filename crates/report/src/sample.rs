@@ -22,8 +22,13 @@ pub(crate) fn sample() -> Summary {
         p9999: 2_900_000.0,
         max: 3_400_000.0,
     };
-    let direction =
-        |ios: u64, latency| Direction { ios, iops: ios as f64 / 1.71, bandwidth: ios as f64 / 1.71 * 4096.0, latency };
+    let direction = |ios: u64, latency| Direction {
+        ios,
+        iops: ios as f64 / 1.71,
+        bandwidth: ios as f64 / 1.71 * 4096.0,
+        latency,
+        recorded: None,
+    };
     let group =
         |threads, utilisation, messages, energy| Group { threads, utilisation, messages, energy_j: Some(energy) };
     let breakdown = [

@@ -3,8 +3,9 @@
 //! Keys are added, never renamed. An `Option` is a part that an architecture, a world or a workload may not have; it is then
 //! absent from the JSON, not zero.
 
-use crate::{Latency, Named, Sample, Workers};
+use crate::{Histogram, Latency, Named, Sample, Workers};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// What one run amounted to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -138,6 +139,9 @@ pub struct Direction {
     /// From submission to completion as the host sees it, ns; each of its keys is null where no command went this way.
     #[serde(default, with = "crate::or_nulls")]
     pub latency: Option<Latency>,
+    /// What it was read from, for whoever adds several directions up; not in a file.
+    #[serde(skip)]
+    pub recorded: Option<Arc<Histogram>>,
 }
 
 /// Threads that do the same work.

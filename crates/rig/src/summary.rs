@@ -11,6 +11,7 @@ use report::{
     SteadyState, Summary, WORKERS_HELD, Workers,
 };
 use sim::Processor;
+use std::sync::Arc;
 use units::Span;
 
 /// From how busy on one thread may limit a run.
@@ -135,6 +136,7 @@ fn direction(row: &Row, seconds: f64) -> Direction {
         iops: row.ios as f64 / seconds,
         bandwidth: row.bytes as f64 / seconds,
         latency: row.latency.latency(),
+        recorded: (row.ios > 0).then(|| Arc::new(row.latency.clone())),
     }
 }
 
