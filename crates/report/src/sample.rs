@@ -2,6 +2,11 @@
 
 use crate::*;
 
+fn direction(ios: u64, latency: Option<Latency>) -> Direction {
+    let iops = ios as f64 / 1.71;
+    Direction { ios, iops, bandwidth: iops * 4096.0, latency, recorded: None }
+}
+
 /// A plausible run that agrees with itself; its figures are made up.
 pub(crate) fn sample() -> Summary {
     let read = Latency {
@@ -21,13 +26,6 @@ pub(crate) fn sample() -> Summary {
         p999: 1_200_000.0,
         p9999: 2_900_000.0,
         max: 3_400_000.0,
-    };
-    let direction = |ios: u64, latency| Direction {
-        ios,
-        iops: ios as f64 / 1.71,
-        bandwidth: ios as f64 / 1.71 * 4096.0,
-        latency,
-        recorded: None,
     };
     let group =
         |threads, utilisation, messages, energy| Group { threads, utilisation, messages, energy_j: Some(energy) };
