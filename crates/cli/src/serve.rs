@@ -393,5 +393,7 @@ pub(crate) fn is_fault(error: &ServiceError) -> bool {
     !matches!(
         error,
         ServiceError::Serve(rig::ServeError::Listen { .. } | rig::ServeError::Socket { .. } | rig::ServeError::Wait(_))
-    ) && !matches!(error, ServiceError::Session(rig::SessionError::Build(_)) | ServiceError::TooManyQueues(_))
+            | ServiceError::Session(rig::SessionError::Build(_))
+            | ServiceError::TooManyQueues(_)
+    )
 }

@@ -269,7 +269,8 @@ impl Meter {
         self.window.clear();
     }
 
-    /// Counts what workers have waited up to now, so that each window of time has its own share of their waits.
+    /// Counts what workers have waited up to now, so that each window of time has its own share of their waits. A turn that is under
+    /// way counts as the wait before it up to here, for it is noted at its end that this is over.
     pub(crate) fn count_waits(&mut self, now: Time) {
         for (on, since) in self.waiting.iter_mut().flatten() {
             self.window.counts.waits[*on as usize] += now.since(*since);
@@ -417,7 +418,7 @@ impl Meter {
     }
 
     fn on_waited(&mut self, stage: StageId, key: CommandKey, on: Wait, until: Time) {
-        if let Some((on, since)) = self.waiting[stage.index()].take() {
+        if let Some((_, since)) = self.waiting[stage.index()].take() {
             self.window.counts.waits[on as usize] += until.since(since);
         }
         if on == Wait::Lock

@@ -219,6 +219,7 @@ fn workers_are_held_while_they_wait() {
         assert!(summary.bounds.iter().all(|bound| bound.iops_bound >= summary.iops), "{:?}", summary.bounds);
         let held = summary.bounds.iter().find(|bound| bound.resource == WORKERS_HELD).expect("it has workers");
         let workers = summary.workers.expect("it has workers");
+        assert!((held.utilisation + workers.idle - 1.0).abs() < 1e-9, "{workers:?}");
         // Turns and waits are measured apart.
         let turns = summary.groups.get("worker").expect("it has workers").utilisation;
         assert!(workers.work < 0.1 && (workers.work - turns).abs() < 1e-3, "{turns}: {workers:?}");

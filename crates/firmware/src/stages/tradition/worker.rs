@@ -210,6 +210,13 @@ impl Worker {
         }
     }
 
+    /// Does what a turn is for, and notes the wait that it ends and the one that it begins.
+    fn between_waits(&mut self, turn: &mut Turn<'_>, act: impl FnOnce(&mut Self, &mut Turn<'_>)) {
+        turn.note(Note::Waited { key: self.key(), on: self.awaits(), until: turn.now() });
+        act(self, turn);
+        turn.note(Note::Waits(self.awaits()));
+    }
+
     /// Goes on to the list, the next page, or the end of the command. Pages that wait for nothing come one after another here, and
     /// not one within another: a command may have thousands.
     pub(super) fn go_on(&mut self, turn: &mut Turn<'_>) {
@@ -568,20 +575,16 @@ impl Worker {
 
 impl Stage<Firmware> for Worker {
     fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
-        turn.note(Note::Waited { key: self.key(), on: self.awaits(), until: turn.now() });
-        match message {
-            Message::Take(take) => self.on_take(turn, take),
-            Message::Transferred(done) => self.on_transferred(turn, done),
-            Message::PageDone(done) => self.on_page_done(turn, done),
-            Message::LockGranted(_) => self.on_lock_granted(turn),
-            other => unreachable!("worker{} was sent {other:?}", self.index),
-        }
-        turn.note(Note::Waits(self.awaits()));
+        self.between_waits(turn, |worker, turn| match message {
+            Message::Take(take) => worker.on_take(turn, take),
+            Message::Transferred(done) => worker.on_transferred(turn, done),
+            Message::PageDone(done) => worker.on_page_done(turn, done),
+            Message::LockGranted(_) => worker.on_lock_granted(turn),
+            other => unreachable!("worker{} was sent {other:?}", worker.index),
+        });
     }
 
     fn on_wake(&mut self, turn: &mut Turn<'_>) {
-        turn.note(Note::Waited { key: self.key(), on: self.awaits(), until: turn.now() });
-        self.look(turn);
-        turn.note(Note::Waits(self.awaits()));
+        self.between_waits(turn, Worker::look);
     }
 }
