@@ -367,7 +367,11 @@ fn check_memory(needed: Bytes) -> anyhow::Result<()> {
 fn found_again(recovery: &Recovery) -> String {
     let from = recovery.checkpoint.map_or_else(|| "every page".into(), |number| format!("checkpoint {number}"));
     let millis = recovery.took.secs_f64() * 1e3;
-    format!("{} pages from {from}, {millis:.1} ms of virtual time", recovery.mapped)
+    let missing = match recovery.dropped {
+        0 => String::new(),
+        dropped => format!("; {dropped} more that it names are not there: this is a fault of the firmware"),
+    };
+    format!("{} pages from {from}, {millis:.1} ms of virtual time{missing}", recovery.mapped)
 }
 
 fn resolve_address(flag: &str, text: &str) -> anyhow::Result<SocketAddr> {

@@ -36,6 +36,17 @@ pub struct Recovery {
     pub dropped: u64,
 }
 
+impl Recovery {
+    /// A fault where the checkpoint promised pages that are not there.
+    pub(crate) fn kept_promises(self) -> Result<Recovery, SessionError> {
+        if self.dropped == 0 {
+            return Ok(self);
+        }
+        let what = format!("{} map entries of checkpoint {} point to nothing", self.dropped, self.checkpoint.unwrap_or(0));
+        Err(SessionError::Invariant(what))
+    }
+}
+
 /// What came of a recovery.
 pub(crate) enum Outcome {
     /// The drive can take commands.

@@ -323,7 +323,7 @@ impl Session {
         // The tables of a large drive are not in memory twice.
         drop(self);
         match device.rise(&processor, contents, Time::NEVER, &mut || Fate::Torn)? {
-            Risen::Up(_, recovery) => Ok(recovery),
+            Risen::Up(_, recovery) => recovery.kept_promises(),
             Risen::Cut(_) => unreachable!("the power stays on"),
         }
     }

@@ -166,11 +166,7 @@ fn bring_back(
         let end = if fates.0.within(0..=3) == 0 { Time::ZERO + fates.moment() } else { Time::NEVER };
         match device.rise(&processor(), contents, end, &mut || fates.fate())? {
             Risen::Up(prepared, recovery) => {
-                if recovery.dropped > 0 {
-                    let what = format!("{} map entries of a checkpoint point to nothing", recovery.dropped);
-                    return Err(SessionError::Invariant(what));
-                }
-                report.recoveries.push(recovery);
+                report.recoveries.push(recovery.kept_promises()?);
                 return Ok(*prepared);
             }
             Risen::Cut(left) => {

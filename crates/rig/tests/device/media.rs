@@ -150,6 +150,37 @@ fn a_drive_without_spare_blocks_takes_no_more_writes_and_keeps_what_it_has() {
     }
 }
 
+/// A write whose program fails when there is no other place is taken back: what was there before counts again, after a power cut too,
+/// whatever checkpoint was being written meanwhile.
+#[test]
+fn what_a_failed_write_would_have_replaced_outlives_a_power_cut() {
+    for architecture in that_replace_blocks() {
+        let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
+        let mut device = Device { faults: Some(failing(1.0, 0.0)), ..small.device() };
+        device.drive.write_through = true;
+        device.drive.keeps_journal = true;
+        let journal = &mut device.settings.journal;
+        (journal.interval, journal.patience, journal.busy_share) = (Span::from_micros(200), Span::ZERO, 1.0);
+        journal.only_when_idle = false;
+        let name = architecture.name();
+        let recipe = Recipe::fixed("writes", Pattern::Random, 0.0, 4096);
+        let writes = Box::new(recipe.source(&Parameters::new(small.sectors(), 1)).expect("a drawable workload"));
+        let writes = Phase { rounds: Rounds::one(Some(64), None), ..Phase::new("writes", writes, Pace::Closed) };
+        let recipe = Recipe { arrivals: Arrivals::Poisson { per_second: 9_000.0 }, ..recipe };
+        let recipe = Recipe { read_fraction: 1.0, ..recipe };
+        let rare = Box::new(recipe.source(&Parameters::new(small.sectors(), 2)).expect("a drawable workload"));
+        let rare = Phase { rounds: Rounds::one(Some(5), None), ..Phase::new("reads", rare, Pace::Timed) };
+        let mut session =
+            Session::new(&device, "small", processor(), 1, vec![writes, rare], 0).expect("it can be built");
+        while let Some(ended) = session.next_phase() {
+            ended.unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+        assert!(session.tables().groups.is_read_only(), "{name}");
+        let recovery = session.lose_power(&device, processor()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(recovery.mapped, small.sectors() / 8, "{name}");
+    }
+}
+
 /// Checkpoints wear the journal's own blocks, of which none replaces another.
 #[test]
 fn a_drive_with_a_worn_out_journal_takes_no_more_writes_and_keeps_what_it_has() {

@@ -92,7 +92,6 @@ fn recovery_reads_little_of_a_drive_that_has_a_checkpoint() {
     let (never, checkpoints) = recover(&device, 4_000);
     assert_eq!((never.checkpoint, checkpoints), (Some(1), 0));
     assert!(never.replayed > 2 * often.replayed, "{} and {} pages", never.replayed, often.replayed);
-    assert_eq!((often.dropped, never.dropped), (0, 0));
     let all = device.drive.geometry.page_count();
     assert!(often.pages_read < u64::from(all) / 2, "{} of {all} pages read", often.pages_read);
 }
@@ -117,7 +116,6 @@ fn a_checkpoint_does_not_wait_for_an_idle_drive_for_ever() {
         let summary = session.next_phase().expect("a phase").expect("it holds");
         let checkpoints = summary.journal.expect("it has one").checkpoints;
         let recovery = session.lose_power(device, processor()).expect("it can be recovered");
-        assert_eq!(recovery.dropped, 0);
         (checkpoints, recovery.replayed)
     };
     let (patient, few_replayed) = run(&device);

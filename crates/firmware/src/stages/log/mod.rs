@@ -46,8 +46,8 @@ enum Phase {
     Commit,
     /// The commit is being written.
     Committing,
-    /// A block of the journal is worn out: there will be no more checkpoints.
-    WornOut,
+    /// There will be no more checkpoints: a block of the journal is worn out, or the drive takes no more writes.
+    Over,
 }
 
 /// Where LOG can send.
@@ -130,6 +130,9 @@ impl Log {
         let waits = journal.only_when_idle && now.since(self.ended) < journal.patience;
         let held_back = busy && (waits || now < self.rests_until);
         let first = now == Time::ZERO;
+        if self.tables.groups.is_read_only() && self.phase == Phase::Resting {
+            return self.give_up();
+        }
         if self.phase == Phase::Resting && !held_back && !first {
             (self.began, self.was_busy) = (now, busy);
             turn.spend(Work::SealCheckpoint);
@@ -222,7 +225,7 @@ impl Log {
                     self.write(turn, Page::Commit);
                     self.phase = Phase::Committing;
                 }
-                Phase::Resting | Phase::Signing(_) | Phase::Fencing(_) | Phase::Committing | Phase::WornOut => return,
+                Phase::Resting | Phase::Signing(_) | Phase::Fencing(_) | Phase::Committing | Phase::Over => return,
             }
         }
     }
@@ -332,23 +335,35 @@ impl Log {
         turn.send(self.ways.fcmd[thread], request);
     }
 
-    /// The newest whole checkpoint stays, for a group is only erased when it holds nothing of that. Nothing more may change.
-    fn wear_out(&mut self) {
-        self.phase = Phase::WornOut;
-        self.tables.groups.set_read_only();
+    /// The newest whole checkpoint stays, for a group is only erased when it holds nothing of that.
+    fn give_up(&mut self) {
+        self.phase = Phase::Over;
         self.erasing.clear();
+    }
+
+    /// A fence has come down; the last one of a checkpoint when no page that a segment points to is on its way to another place.
+    ///
+    /// A write that found no other place was taken back, and a segment may say that it is there: only a drive without places, which
+    /// takes no more writes, comes to that. It needs no checkpoint after the last one.
+    fn on_fence(&mut self, turn: &mut Turn<'_>, left: u32) {
+        self.phase = Phase::Fencing(left);
+        if left == 0 && self.tables.groups.replacing() > 0 {
+            self.raise_fences(turn);
+        } else if left == 0 && self.tables.groups.is_read_only() {
+            self.give_up();
+        }
     }
 
     fn on_page_done(&mut self, turn: &mut Turn<'_>, done: PageDone) {
         if done.media != Media::Good && !matches!(done.requester.tag, SIGN | FENCE) {
-            self.wear_out();
+            // Nothing more may change.
+            self.tables.groups.set_read_only();
+            self.give_up();
         }
         match (done.requester.tag, self.phase) {
             (SIGN, Phase::Signing(writer)) => return self.sign(turn, writer + 1),
-            // Some page that a segment points to may be on its way to another place.
-            (FENCE, Phase::Fencing(1)) if self.tables.groups.replacing() > 0 => return self.raise_fences(turn),
-            (FENCE, Phase::Fencing(left)) => self.phase = Phase::Fencing(left - 1),
-            (SIGN | FENCE, _) => assert_eq!(self.phase, Phase::WornOut),
+            (FENCE, Phase::Fencing(left)) => self.on_fence(turn, left - 1),
+            (SIGN | FENCE, _) => assert_eq!(self.phase, Phase::Over),
             (ERASE, _) => {
                 self.unerased -= 1;
                 if self.unerased == 0 {
