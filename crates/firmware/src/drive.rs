@@ -44,6 +44,8 @@ pub struct DriveShape {
     pub format: LbaFormat,
     /// Blocks that are bad from the factory.
     pub bad_blocks: Vec<BlockId>,
+    /// How often each block can be erased, where the firmware is told; it goes by that if no erase that fails tells it.
+    pub erases_max: Option<u32>,
     /// I/O queue pairs the host may create.
     pub queues: u32,
     /// Most entries of a submission queue.
@@ -70,6 +72,7 @@ impl DriveShape {
             namespaces,
             format: LbaFormat::B512,
             bad_blocks: Vec::new(),
+            erases_max: None,
             queues: 1,
             queue_entries: 64,
             transfer_sectors: (LOCK_REGION.0 / SECTOR_BYTES) as u32,

@@ -277,7 +277,8 @@ impl Device {
             power.check(self.architecture, &self.settings, programs_fail)?;
         }
         let (bad_blocks, protected, keeps_journal) = (self.bad_blocks(), self.power.is_some(), self.keeps_journal());
-        let shape = DriveShape { bad_blocks, protected, keeps_journal, ..self.drive.clone() };
+        let erases_max = self.faults.filter(|_| !self.architecture.retires_blocks()).map(|_| self.erases_max);
+        let shape = DriveShape { bad_blocks, erases_max, protected, keeps_journal, ..self.drive.clone() };
         let drive = Arc::new(Drive::new(shape, 0)?);
         let materials = Materials { drive: drive.clone(), settings: self.settings, placement: self.placement.clone() };
         let draw = || self.architecture.draw(materials, &mut |tables| prepare(&drive, tables));
@@ -581,19 +582,27 @@ impl Device {
     }
 }
 
-/// Refuses operations that fail where the firmware has no other place for what they lose.
+/// Refuses operations that fail where the firmware does not see to them.
 pub(crate) fn check_failures(
     faults: &FaultSettings,
     architecture: &dyn Architecture,
     settings: &Settings,
 ) -> Result<(), FaultSettingsError> {
-    let chances = [("program_failures", faults.program_failures), ("erase_failures", faults.erase_failures)];
-    let Some((field, value)) = chances.into_iter().find(|(_, chance)| *chance > 0.0) else { return Ok(()) };
     let name = architecture.name();
-    let reason = match settings.mapping {
-        _ if !architecture.replaces_blocks() => format!("{name} does not replace blocks that fail"),
-        MappingScheme::Hybrid { .. } => "hybrid mapping does not replace blocks that fail".into(),
-        MappingScheme::Page => return Ok(()),
+    let refuse = |field, value: f64, reason| {
+        Err(FaultSettingsError { field, value: value.to_string(), expected: format!("0: {reason}") })
     };
-    Err(FaultSettingsError { field, value: value.to_string(), expected: format!("0: {reason}") })
+    match settings.mapping {
+        _ if faults.erase_failures > 0.0 && !architecture.retires_blocks() => {
+            refuse("erase_failures", faults.erase_failures, format!("{name} does not hear of erases that fail"))
+        }
+        _ if faults.program_failures > 0.0 && !architecture.replaces_blocks() => {
+            refuse("program_failures", faults.program_failures, format!("{name} does not replace blocks that fail"))
+        }
+        MappingScheme::Hybrid { .. } if faults.program_failures > 0.0 => {
+            let reason = "hybrid mapping does not replace blocks that fail".into();
+            refuse("program_failures", faults.program_failures, reason)
+        }
+        _ => Ok(()),
+    }
 }

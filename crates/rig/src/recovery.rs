@@ -42,7 +42,8 @@ impl Recovery {
         if self.dropped == 0 {
             return Ok(self);
         }
-        let what = format!("{} map entries of checkpoint {} point to nothing", self.dropped, self.checkpoint.unwrap_or(0));
+        let what =
+            format!("{} map entries of checkpoint {} point to nothing", self.dropped, self.checkpoint.unwrap_or(0));
         Err(SessionError::Invariant(what))
     }
 }

@@ -156,7 +156,7 @@ const REFUSED: &[(&[&str], &[&str])] = &[
             "--set",
             "device.media.erase_failures=0.1",
         ],
-        &["--set: device.media.erase_failures is 0.1; expected 0: pipessd does not replace blocks that fail"],
+        &["--set: device.media.erase_failures is 0.1; expected 0: pipessd does not hear of erases that fail"],
     ),
     (&["serve", "--tcp", "127.0.0.1:0", "--vfio-user", "x"], &["--vfio-user", "cannot be used with"]),
     (&["serve", "--vfio-user", "x", "--keys", "keys.toml"], &["--vfio-user", "cannot be used with", "--keys"]),

@@ -108,8 +108,12 @@ pub trait Architecture: Sync {
     fn has_locks(&self) -> bool {
         true
     }
-    /// Whether it gives pages whose program failed another place, and uses blocks that fail no more.
+    /// Whether it gives pages whose program failed another place.
     fn replaces_blocks(&self) -> bool {
+        true
+    }
+    /// Whether it hears of erases that fail, and uses such a block no more; else it must know how often blocks can be erased.
+    fn retires_blocks(&self) -> bool {
         true
     }
     /// Whether a read moves no more of a page than it wants; else all of it goes into the cache.

@@ -44,6 +44,9 @@ impl Architecture for PipeSsd {
     fn replaces_blocks(&self) -> bool {
         false
     }
+    fn retires_blocks(&self) -> bool {
+        false
+    }
     fn reads_pieces(&self) -> bool {
         false
     }

@@ -14,7 +14,9 @@ use crate::stages::tradition::dispatch::{self, Dispatch};
 use crate::stages::tradition::pool::Pool;
 use crate::stages::tradition::worker::{self, Shared, Worker};
 use crate::tables::RESERVED_GROUPS;
-use crate::{Blueprint, Firmware, LatencyPart, Mapping, MappingScheme, PartCounts, Settings, Tables, write_points};
+use crate::{
+    Blueprint, Firmware, LatencyPart, Mapping, MappingScheme, PartCounts, Settings, Spares, Tables, write_points,
+};
 use stage::{Place, Slot, Stage};
 use std::sync::Arc;
 
@@ -106,7 +108,8 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
     };
     let Mapping::Page(map) = tables.mapping.clone() else { unreachable!("a past does not change the scheme") };
     let tables = Arc::new(tables);
-    let shared = Shared { drive: drive.clone(), settings: *settings, tables, map, pool, workers, points };
+    let spares = Spares::of(drive, settings, &tables, 0);
+    let shared = Shared { drive: drive.clone(), settings: *settings, tables, map, pool, spares, workers, points };
     let mut drawing = Drawing { blueprint: plan, hardware, tables: shared.tables.clone() };
     install_fetch(&mut drawing, materials, &groups);
     install_workers(&mut drawing, &shared, &groups);
@@ -134,6 +137,9 @@ fn install_fetch(drawing: &mut Drawing, materials: &Materials, groups: &Groups) 
     plan.install(groups.fetch, Dispatch::new(drawing.tables.clone(), materials.drive.shape().queues, ways));
 }
 
+/// Frames of a worker beside those that all have: for comparisons, and for pages past their line.
+const FRAMES: u32 = 2;
+
 /// Pages that a worker has under way: its own and those that it moves, or the blocks that it erases.
 fn pages(shared: &Shared) -> u32 {
     1 + u32::from(shared.settings.reclaim.window).max(shared.tables.groups.planes())
@@ -142,7 +148,7 @@ fn pages(shared: &Shared) -> u32 {
 fn install_workers(drawing: &mut Drawing, shared: &Shared, groups: &Groups) {
     let (plan, hardware) = (&mut drawing.blueprint, &mut drawing.hardware);
     let lines = shared.tables.cache_entries as u32;
-    let window = lines + u32::from(shared.workers);
+    let window = lines + FRAMES * u32::from(shared.workers);
     for (index, &slot) in groups.workers.iter().enumerate() {
         let ways = worker::Ways {
             link: plan.connect(slot, hardware.link, 1),
@@ -152,7 +158,8 @@ fn install_workers(drawing: &mut Drawing, shared: &Shared, groups: &Groups) {
         };
         hardware.transfers.push(plan.connect(hardware.link, slot, 1));
         let frames = window..window + u32::from(shared.settings.reclaim.window);
-        plan.install(slot, Worker::new(index as u8, shared.clone(), ways, lines + index as u32, frames));
+        let own = lines + FRAMES * index as u32;
+        plan.install(slot, Worker::new(index as u8, shared.clone(), ways, [own, own + 1], frames));
     }
     plan.share_locks(&groups.workers);
 }

@@ -138,6 +138,8 @@ impl Boot {
         match self.step {
             Step::Journal => true,
             Step::Probe => self.checkpoint.is_some() && self.groups().owner(group).is_some(),
+            // Under hybrid mapping programs do not fail: what is in a group that could not be erased is somewhere else, too.
+            _ if self.map.is_none() && self.groups().has(group, Flaw::Failed) => false,
             _ => !self.known[group as usize] && self.groups().owner(group).is_some(),
         }
     }

@@ -55,6 +55,7 @@ fn pick_among(groups: &BlockGroups, owner: u32, policy: VictimPolicy, garbage: u
             && groups.is_settled(group)
             // What cannot be erased gives no room: it is emptied in the background.
             && !groups.has(group, Flaw::Failed)
+            && !groups.is_spent(group)
     };
     match policy {
         VictimPolicy::Greedy => {
@@ -115,7 +116,7 @@ pub(crate) fn survey(groups: &BlockGroups, owner: u32) -> Survey {
         most = most.max(wear);
         match groups.state(group) {
             GroupState::Free => free += 1,
-            GroupState::Closed if groups.is_settled(group) => {
+            GroupState::Closed if groups.is_settled(group) && !groups.is_spent(group) => {
                 if groups.has_flaw(group) {
                     flawed = Some(flawed.filter(|&other| groups.state(other) == GroupState::Closed).unwrap_or(group));
                 } else {

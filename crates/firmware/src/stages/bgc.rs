@@ -230,6 +230,11 @@ impl Bgc {
         self.victims.iter().all(Option::is_none)
     }
 
+    /// Whether it has a victim that no TRANS thread asked for: the place for one is taken.
+    fn is_moving(&self) -> bool {
+        self.tidying || self.victims.iter().flatten().any(|victim| !victim.asked)
+    }
+
     fn victim(&mut self, at: usize) -> &mut Victim {
         self.victims[at].as_mut().expect("it is being reclaimed")
     }
@@ -452,7 +457,7 @@ impl Bgc {
         let first = group.map(|group| self.tables.groups.first_block(group));
         turn.send(self.ways.reclaimed[usize::from(trans)], Reclaimed { trans, asked, first, sound });
         self.next_jobs(turn);
-        if self.is_at_rest() {
+        if self.is_at_rest() || !asked {
             self.look(turn);
         }
     }
@@ -461,9 +466,7 @@ impl Bgc {
     fn look(&mut self, turn: &mut Turn<'_>) {
         let now = turn.now();
         let rest = self.rest.look(now, &self.tables, self.settings.parts.nvmq);
-        if self.is_at_rest() && !self.tidying {
-            self.scrub(turn);
-        }
+        self.scrub(turn);
         let reclaim = self.settings.reclaim;
         match rest {
             None => self.level(turn),
@@ -480,7 +483,7 @@ impl Bgc {
     /// Moves what a group with a flaw holds, busy or not, if there is room for that without the groups kept for reclaim.
     fn scrub(&mut self, turn: &mut Turn<'_>) {
         let groups = &self.tables.groups;
-        if groups.flawed() == 0 || self.settings.mapping != MappingScheme::Page {
+        if groups.flawed() == 0 || self.settings.mapping != MappingScheme::Page || self.is_moving() {
             return;
         }
         let mine = (0..self.settings.parts.trans as u8)
@@ -505,9 +508,8 @@ impl Bgc {
     /// that without the groups kept for reclaim.
     fn level(&mut self, turn: &mut Turn<'_>) {
         let (now, settings) = (turn.now(), self.settings.reclaim);
-        let is_moving = self.tidying || self.victims.iter().flatten().any(|victim| !victim.asked);
         let levels = settings.wear_gap > 0 && settings.wear_share > 0.0 && self.settings.mapping == MappingScheme::Page;
-        if !levels || is_moving || now < self.levels_from {
+        if !levels || self.is_moving() || now < self.levels_from {
             return;
         }
         self.levels_from = now + LEVEL_EVERY;

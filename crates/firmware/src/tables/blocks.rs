@@ -89,6 +89,8 @@ pub struct BlockGroups {
     most_valid: u32,
     /// Whether cold groups are moved, whatever garbage they have.
     levels: bool,
+    /// How often a group can be erased, where that must be known.
+    erases_max: Option<u32>,
 }
 
 impl BlockGroups {
@@ -133,6 +135,7 @@ impl BlockGroups {
             between_turns: Divisor::new(turn_after / u32::from(settings.parts.trans).max(1)),
             most_valid,
             levels: settings.reclaim.wear_gap > 0,
+            erases_max: drive.shape().erases_max,
         }
     }
 
@@ -304,6 +307,16 @@ impl BlockGroups {
     pub fn erased(&self, group: u32) {
         self.erase_count.set(group as usize, u64::from(self.erase_count(group)) + 1);
         self.clear_flaws(group);
+    }
+    /// Whether a group is not to be erased again, where the firmware must know that by itself. Its last erase is for what a drive that
+    /// takes no more writes has taken already.
+    pub(crate) fn is_spent(&self, group: u32) -> bool {
+        let kept = u32::from(!self.is_read_only());
+        self.erases_max.is_some_and(|most| self.erase_count(group).saturating_add(kept) >= most)
+    }
+    /// Whether last erases were used, so that the drive takes no more writes since.
+    pub(crate) fn used_last_erases(&self) -> bool {
+        self.erases_max.is_some_and(|most| (0..self.groups).any(|group| self.erase_count(group) >= most))
     }
     /// Sets the number of erases: preconditioning.
     pub fn set_erase_count(&self, group: u32, count: u32) {

@@ -32,6 +32,9 @@ const BURIED: u64 = 0x5eed_0005_0000_0000;
 /// The same for which mapping a drive has.
 const HYBRID: u64 = 0x5eed_0004_0000_0000;
 
+/// The same for how often blocks can be erased before they fail.
+const WORN: u64 = 0x5eed_0007_0000_0000;
+
 /// A share of all requests.
 const FLUSHES: f64 = 0.03;
 
@@ -302,8 +305,9 @@ fn wear_out(case: &Case, device: &mut Device) {
     }
     // With every byte kept most of the time would go into decoding, which comes to the same as counting errors.
     device.drive.sector_words = device.drive.sector_words.min(2);
-    let fails = device.architecture.replaces_blocks() && device.settings.mapping == MappingScheme::Page;
-    let chance = |chance: f64| if fails { chance } else { 0.0 };
+    let programs_fail = device.architecture.replaces_blocks() && device.settings.mapping == MappingScheme::Page;
+    let erases_fail = device.architecture.retires_blocks();
+    let chance = |fails, chance: f64| if fails { chance } else { 0.0 };
     // Of 9,200 bits of a word none, nine or twenty are wrong on average. Of the last some pages are lost, even if they are read again.
     let (base, correctable) = draw.of(&[(0.0, 24), (1.0e-3, 29), (2.2e-3, 24)]);
     device.faults = Some(FaultSettings {
@@ -318,13 +322,18 @@ fn wear_out(case: &Case, device: &mut Device) {
         decode_bit: Span::from_nanos(500),
         retry: ReadRetry { levels: 2, factor: 0.8 },
         weak: draw.of(&[0.0, 0.75]),
-        program_failures: chance(if always { 0.01 } else { draw.of(&[0.0, 0.002, 0.02]) }),
-        erase_failures: chance(draw.of(&[0.0, 0.02, 0.25])),
+        program_failures: chance(programs_fail, if always { 0.01 } else { draw.of(&[0.0, 0.002, 0.02]) }),
+        erase_failures: chance(erases_fail, draw.of(&[0.0, 0.02, 0.25])),
         factory_bad: draw.of(&[0.0, 0.01]),
     });
+    let (mut worn, limit) = (Draw::new(case.seed ^ WORN), device.erases_max);
+    if case.mutation.is_none() && worn.within(0..=2) == 0 {
+        device.erases_max = worn.of(&[2, 4, 6, 8, 12]);
+    }
     if device.draw().is_err() {
         // Too few blocks are left.
         device.faults = None;
+        device.erases_max = limit;
     }
 }
 

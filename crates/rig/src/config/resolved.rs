@@ -348,6 +348,7 @@ fn drive(from: &Layered, device: &Device, controller: &Controller, payload: Payl
         namespaces: device.namespaces.clone(),
         format: device.format,
         bad_blocks: Vec::new(),
+        erases_max: None,
         queues: controller.queues.into(),
         queue_entries: controller.queue_entries,
         transfer_sectors: (controller.transfer_max.0 / units::SECTOR_BYTES) as u32,

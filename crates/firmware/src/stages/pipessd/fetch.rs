@@ -102,9 +102,19 @@ impl Fetcher {
                 Some(first) => self.pair(turn, [first, (card, entry)]),
                 // The one behind it may be its second half: it is told when that is here.
                 None if entry.fuse() == Fuse::First => self.halves[queue.index()] = Some((card, entry)),
-                None => self.add(turn, |drive, list| Request::new(drive, card, &entry, list)),
+                None => self.begin(turn, card, &entry),
             }
         }
+    }
+
+    /// Takes a command; a drive that takes no more writes fails those.
+    fn begin(&mut self, turn: &mut Turn<'_>, card: Card, entry: &Submission) {
+        let is_read_only = self.tables.groups.is_read_only();
+        self.add(turn, |drive, list| {
+            let request = Request::new(drive, card, entry, list);
+            let is_refused = is_read_only && request.status == Status::SUCCESS && request.changes_media();
+            if is_refused { Request::failed(card, list, Status::WRITE_FAULT) } else { request }
+        });
     }
 
     /// Takes a command into the line, with its list buffer.
@@ -121,14 +131,20 @@ impl Fetcher {
         let both = |status| (status, Some(Status::ABORTED_FAILED_FUSED));
         let pair = entry::pair(&drive, [(first.0, &first.1), (second.0, &second.1)]);
         // Its data lie in two pages of the host at most: it has no list.
-        match pair.and_then(|pair| Request::paired(&drive, pair, 0).map_err(both)) {
+        let pair = pair.and_then(|pair| {
+            if self.tables.groups.is_read_only() {
+                return Err((Status::ABORTED_FAILED_FUSED, Some(Status::WRITE_FAULT)));
+            }
+            Request::paired(&drive, pair, 0).map_err(both)
+        });
+        match pair {
             Ok(request) => self.add(turn, |_, _| request),
             Err((status, other)) => {
                 self.add(turn, |_, list| Request::failed(first.0, list, status));
                 match other {
                     Some(other) => self.add(turn, |_, list| Request::failed(second.0, list, other)),
                     None if second.1.fuse() == Fuse::First => self.halves[second.0.key.queue().index()] = Some(second),
-                    None => self.add(turn, |drive, list| Request::new(drive, second.0, &second.1, list)),
+                    None => self.begin(turn, second.0, &second.1),
                 }
             }
         }

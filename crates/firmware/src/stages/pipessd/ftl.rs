@@ -64,6 +64,9 @@ impl Ftl {
         ways: Ways,
     ) -> Self {
         let sequence = tables.first_version();
+        if tables.groups.used_last_erases() {
+            tables.groups.set_read_only();
+        }
         Ftl {
             places: trans::places(0, &settings, &tables),
             drive,
@@ -123,8 +126,7 @@ impl Ftl {
             if self.victim.is_none() {
                 let waiting = self.held.front().map(|sub| sub.lpn);
                 if self.places.wanted(turn, waiting, 0).is_some() && !self.choose(turn, true) {
-                    assert!(self.held.is_empty(), "FTL has no room and no garbage");
-                    self.places.reclaimed(turn, None);
+                    self.find_no_victim(turn);
                 }
             }
             if !self.advance(turn) {
@@ -136,6 +138,17 @@ impl Ftl {
             }
         }
         self.set_alarm(turn);
+    }
+
+    /// There is no garbage, or what has some is erased no more. What the drive has taken already needs room all the same: each group has
+    /// an erase left for that.
+    fn find_no_victim(&mut self, turn: &mut Turn<'_>) {
+        if self.held.is_empty() {
+            self.places.reclaimed(turn, None);
+            return;
+        }
+        self.tables.groups.set_read_only();
+        assert!(self.choose(turn, true), "FTL has no room and no garbage");
     }
 
     fn choose(&mut self, turn: &mut Turn<'_>, on_demand: bool) -> bool {

@@ -11,7 +11,7 @@ use units::Lpn;
 const FREE: usize = 0;
 const CLOSINGS: usize = 1;
 const SEQUENCE: usize = 2;
-/// In the line of free groups: 1 while a power cut has left fewer of them than are kept for reclaim.
+/// In the line of free groups: 1 while a power cut, or an erase that failed, has left fewer of them than are kept for reclaim.
 const SHORT: usize = 1;
 
 /// Locks of cachelines, and the free groups.
@@ -77,7 +77,7 @@ impl Pool {
         free.saturating_sub(RESERVED_GROUPS.into()) + self.waiting().count() as u64
     }
 
-    /// Whether a power cut, in the midst of a reclaim, has left less than is kept for reclaim.
+    /// Whether a power cut in the midst of a reclaim, or an erase that failed, has left less than is kept for reclaim.
     pub(crate) fn is_short(&self) -> bool {
         self.words.get(Tables::line(FREE) + SHORT) != 0
     }
@@ -85,6 +85,11 @@ impl Pool {
     /// Whether the drive began with what a power cut left.
     pub(crate) fn was_cut(&self) -> bool {
         self.is_short() || !self.halves.is_empty()
+    }
+
+    /// Whether groups are used no more.
+    pub(crate) fn has_lost(&self) -> bool {
+        self.groups.owned(0).any(|group| self.groups.is_bad(group))
     }
 
     /// Half-filled groups that nobody fills yet, by their index. Under the lock.
@@ -124,6 +129,13 @@ impl Pool {
         if free >= RESERVED_GROUPS.into() && self.is_short() {
             self.words.set(Tables::line(FREE) + SHORT, 0);
         }
+    }
+
+    /// A group could not be erased and is used no more. Under the lock.
+    pub(crate) fn lose(&self, turn: &mut Turn<'_>, group: u32) {
+        self.groups.retire(group);
+        let free = turn.load(&self.words, Tables::line(FREE));
+        self.words.set(Tables::line(FREE) + SHORT, u64::from(free < RESERVED_GROUPS.into()));
     }
 
     /// A group is full, and all that was programmed there is mapped.

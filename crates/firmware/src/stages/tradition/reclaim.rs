@@ -6,9 +6,9 @@
 //! One worker reclaims at a time; others that need room wait for its lock. A page that is moved is mapped under the lock of its
 //! cacheline, held for that turn only, and only if the map still points to its old place.
 //!
-//! After a power cut in the midst of a reclaim fewer groups may be free than are kept for it. Then all room that there is, half-filled
-//! groups first, is the reclaim's until as many are free again; no command goes on before. If that room does not even do for the
-//! group with the fewest valid pages, the drive takes no more writes; reads go on.
+//! After a power cut in the midst of a reclaim, or erases that failed, fewer groups may be free than are kept for it. Then all room
+//! that there is, half-filled groups first, is the reclaim's until as many are free again; no command goes on before. If that room does
+//! not even do for the group with the fewest valid pages, the drive takes no more writes; reads go on.
 
 use super::worker::{Step, Worker};
 use crate::message::*;
@@ -58,9 +58,13 @@ pub(super) struct Reclaim {
     next: u32,
     moved: u32,
     erases_left: u32,
+    /// Whether all blocks of the group could be erased.
+    sound: bool,
     since: Time,
     /// The group that was chosen while the drive was idle, if nobody waits for room.
     in_background: Option<u32>,
+    /// Whether nothing can be reclaimed any more.
+    is_at_end: bool,
     rest: Rest,
     at_rest: AtRest,
 }
@@ -77,8 +81,10 @@ impl Reclaim {
             next: 0,
             moved: 0,
             erases_left: 0,
+            sound: true,
             since: Time::ZERO,
             in_background: None,
+            is_at_end: false,
             rest: Rest::default(),
             at_rest: AtRest::new(0, 0),
         }
@@ -94,13 +100,16 @@ impl Reclaim {
 }
 
 impl Worker {
-    /// A page that changes may push a victim out, and be programmed itself. A drive that takes no more writes needs no room.
+    /// A page that changes may push a victim out, and be programmed itself. A drive that takes no more writes needs room for what it has
+    /// taken only.
     pub(super) fn begin_page(&mut self, turn: &mut Turn<'_>) {
         if self.shared.tables.groups.is_read_only() {
             if self.task().changes() {
                 self.request().fail(Status::WRITE_FAULT);
                 self.task = None;
                 self.go_on(turn);
+            } else if self.points.room() == 0 && !self.reclaim.is_at_end {
+                self.make_room(turn);
             } else {
                 self.lock_line(turn);
             }
@@ -174,7 +183,7 @@ impl Worker {
     /// Chooses a victim and takes a group for what is valid there, under both locks.
     fn start(&mut self, turn: &mut Turn<'_>) {
         let on_demand = self.reclaim.in_background.is_none();
-        if self.shared.tables.groups.is_read_only() {
+        if on_demand && self.shared.tables.groups.is_read_only() && self.task().changes() {
             self.give_up(turn);
             return;
         }
@@ -188,8 +197,14 @@ impl Worker {
         let groups = self.shared.tables.groups.clone();
         let Some(group) = self.choose() else {
             if on_demand {
-                assert!(self.shared.pool.was_cut(), "worker{} has no room and there is no garbage", self.index);
+                let pool = &self.shared.pool;
+                let is_due = pool.was_cut() || pool.has_lost();
+                assert!(is_due, "worker{} has no room and there is no garbage", self.index);
                 groups.set_read_only();
+                self.reclaim.is_at_end = true;
+                if self.points.room() == 0 && self.shared.pool.room() > 0 {
+                    self.take_group(turn);
+                }
             }
             self.give_up(turn);
             return;
@@ -212,7 +227,7 @@ impl Worker {
         }
     }
 
-    /// Nothing is reclaimed: the page goes on without room, as far as a drive that takes no more writes can.
+    /// Nothing is reclaimed: the page goes on with what room there is, as far as a drive that takes no more writes can.
     fn give_up(&mut self, turn: &mut Turn<'_>) {
         let on_demand = self.reclaim.in_background.is_none();
         self.stop(turn);
@@ -230,8 +245,8 @@ impl Worker {
         turn.unlock(&self.shared.pool.reclaim);
     }
 
-    /// What was chosen in the background, if it is still there. After a power cut in the midst of a reclaim there may be less room than a
-    /// group has valid pages: then, where a page waits, it is the one that has fewest, if there is room for these.
+    /// What was chosen in the background, if it is still there. There may be less room than a group has valid pages: then, where a page
+    /// waits, it is the one that has fewest, if there is room for these.
     fn choose(&self) -> Option<u32> {
         let (groups, settings) = (&self.shared.tables.groups, &self.shared.settings.reclaim);
         let room = self.points.room() + self.shared.pool.room();
@@ -266,7 +281,7 @@ impl Worker {
         let groups = self.shared.tables.groups.clone();
         self.close_full(turn);
         assert_eq!(groups.valid_count(self.reclaim.group), 0, "worker{} would erase valid pages", self.index);
-        (self.reclaim.phase, self.reclaim.erases_left) = (Phase::Erasing, groups.planes());
+        (self.reclaim.phase, self.reclaim.erases_left, self.reclaim.sound) = (Phase::Erasing, groups.planes(), true);
         for ppn in groups.blocks(self.reclaim.group) {
             self.ask_flash(turn, Operation::Erase, ppn, 0, ERASE);
         }
@@ -281,6 +296,7 @@ impl Worker {
     fn move_on(&mut self, turn: &mut Turn<'_>, done: PageDone) {
         if done.requester.tag == ERASE {
             self.reclaim.erases_left -= 1;
+            self.reclaim.sound &= done.media == Media::Good;
             if self.reclaim.erases_left == 0 {
                 self.reclaim.phase = Phase::GivingBack;
                 self.lock_pool(turn);
@@ -336,11 +352,19 @@ impl Worker {
         self.move_more(turn);
     }
 
-    /// The victim is erased: back into the pool with it.
+    /// The victim is erased, and goes back into the pool; if it could not be it is used no more.
     fn end(&mut self, turn: &mut Turn<'_>) {
         let (group, moved, since) = (self.reclaim.group, self.reclaim.moved, self.reclaim.since);
         let on_demand = self.reclaim.in_background.is_none();
-        self.shared.pool.give_back(turn, group);
+        match self.reclaim.sound {
+            true => self.shared.pool.give_back(turn, group),
+            false => {
+                self.shared.pool.lose(turn, group);
+                if self.shared.spares.left(&self.shared.tables.groups) < 0 {
+                    self.shared.tables.groups.set_read_only();
+                }
+            }
+        }
         turn.note(Note::GroupReclaimed { moved, on_demand, since });
         if self.shared.pool.is_short() {
             // Nobody else may reclaim meanwhile: what room was gained is this worker's.

@@ -15,7 +15,7 @@ use crate::message::*;
 use crate::stages::entry;
 use crate::stages::request::{PageTask, Request};
 use crate::tables::{ENTRY_WORDS, PageMap};
-use crate::{Drive, Firmware, Note, Settings, Tables, Turn, Wait, Work};
+use crate::{Drive, Firmware, Note, Settings, Spares, Tables, Turn, Wait, Work};
 use flash::Operation;
 use nvme::spec::{Opcode, Status, Submission};
 use stage::{Accepts, Address, Stage};
@@ -23,7 +23,7 @@ use std::sync::Arc;
 use units::{Lpn, Ppn, QueueId, Time};
 
 /// The tag of a worker's own page; pages that it moves are tagged by their place in the window.
-const OWN: u32 = u32::MAX;
+pub(super) const OWN: u32 = u32::MAX;
 
 /// Marks a dirty line in the upper half of its tag.
 const DIRTY: u64 = 1 << 32;
@@ -45,6 +45,8 @@ pub(super) enum Step {
     WriteBack(Ppn),
     /// The page is being read.
     Fill,
+    /// It is being read, and not into its line.
+    Aside,
     /// Sectors move between host and cache.
     Data,
     /// The line is being programmed, because the command wants it on flash.
@@ -67,6 +69,7 @@ pub(crate) struct Shared {
     pub(crate) tables: Arc<Tables>,
     pub(crate) map: PageMap,
     pub(crate) pool: Pool,
+    pub(crate) spares: Spares,
     pub(crate) workers: u16,
     /// Groups that each worker fills at a time.
     pub(crate) points: usize,
@@ -95,6 +98,9 @@ pub(crate) struct Worker {
     asked: Time,
     /// For comparisons.
     spare: u32,
+    /// For pages that are read past their line, and whether it holds the page now.
+    pub(super) aside: u32,
+    pub(super) is_aside: bool,
     /// What a Copy has read of the page that it writes next.
     kept: Vec<u64>,
 }
@@ -104,8 +110,14 @@ impl Accepts<Transferred> for Worker {}
 impl Accepts<PageDone> for Worker {}
 
 impl Worker {
-    /// Worker `index`, with a frame for comparisons. The frame of a line has its number.
-    pub(crate) fn new(index: u8, shared: Shared, ways: Ways, spare: u32, window: std::ops::Range<u32>) -> Self {
+    /// Worker `index`, with frames for comparisons and for pages past their line. The frame of a line has its number.
+    pub(crate) fn new(
+        index: u8,
+        shared: Shared,
+        ways: Ways,
+        [spare, aside]: [u32; 2],
+        window: std::ops::Range<u32>,
+    ) -> Self {
         Worker {
             index,
             kept: vec![0; shared.drive.page_words()],
@@ -123,6 +135,8 @@ impl Worker {
             taken: None,
             asked: Time::ZERO,
             spare,
+            aside,
+            is_aside: false,
         }
     }
 
@@ -205,7 +219,7 @@ impl Worker {
             Step::Idle => Wait::Command,
             Step::List | Step::Data => Wait::Link,
             Step::Pool | Step::Line => Wait::Lock,
-            Step::WriteBack(_) | Step::Fill | Step::Through(_) => Wait::Flash,
+            Step::WriteBack(_) | Step::Fill | Step::Aside | Step::Through(_) => Wait::Flash,
             Step::Reclaim => self.reclaim.awaits(),
         }
     }
@@ -297,7 +311,7 @@ impl Worker {
         self.task.expect("it is at a page")
     }
 
-    fn is_flush(&self) -> bool {
+    pub(super) fn is_flush(&self) -> bool {
         self.request.as_ref().is_some_and(|request| request.opcode == Opcode::Flush)
     }
 
@@ -319,9 +333,7 @@ impl Worker {
         let held = (tag as u32).checked_sub(1).map(Lpn);
         let (hit, dirty) = (held == Some(task.lpn), tag & DIRTY != 0);
         if dirty && hit == self.is_flush() && self.points.room() == 0 {
-            // Only a drive that takes no more writes comes to that; the line keeps what is not on flash.
-            self.request().fail(Status::WRITE_FAULT);
-            self.unlock(turn);
+            self.leave_line(turn);
             return;
         }
         if self.is_flush() {
@@ -394,10 +406,10 @@ impl Worker {
         self.move_data(turn);
     }
 
-    fn move_data(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn move_data(&mut self, turn: &mut Turn<'_>) {
         turn.spend(Work::ServeEntry);
         let task = self.task();
-        let line = self.shared.pool.line(task.lpn) as u32;
+        let line = self.frame();
         let frames = self.shared.tables.frames.clone();
         if task.operation.reads() && !frames.is_readable(line, task.sectors) {
             self.request().fail(Status::UNRECOVERED_READ);
@@ -475,7 +487,7 @@ impl Worker {
         if matches!(task.operation, PageOperation::Compare | PageOperation::CompareAndWrite) {
             turn.spend(Work::ComparePage);
             let words = self.words_of(&task);
-            if !self.shared.tables.frames.equal(line as u32, self.spare, words.start, words.len()) {
+            if !self.shared.tables.frames.equal(self.frame(), self.spare, words.start, words.len()) {
                 self.request().fail(Status::COMPARE_FAILURE);
                 self.unlock(turn);
                 return;
@@ -500,10 +512,10 @@ impl Worker {
         self.unlock(turn);
     }
 
-    fn unlock(&mut self, turn: &mut Turn<'_>) {
+    pub(super) fn unlock(&mut self, turn: &mut Turn<'_>) {
         let line = self.shared.pool.line(self.task().lpn);
         turn.unlock(&self.shared.pool.lock(line));
-        self.task = None;
+        (self.task, self.is_aside) = (None, false);
         self.go_on(turn);
     }
 
@@ -527,7 +539,7 @@ impl Worker {
             return;
         }
         if done.media != Media::Good {
-            let write = self.step != Step::Fill;
+            let write = !matches!(self.step, Step::Fill | Step::Aside);
             self.request().fail(Message::status_of(done.media, write));
         }
         match self.step {
@@ -546,6 +558,8 @@ impl Worker {
                 self.unlock(turn);
             }
             Step::Fill => self.on_filled(turn),
+            Step::Aside if done.media != Media::Good => self.unlock(turn),
+            Step::Aside => self.move_data(turn),
             other => unreachable!("worker{} has no page under way: {other:?}", self.index),
         }
     }

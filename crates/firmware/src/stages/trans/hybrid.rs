@@ -13,7 +13,8 @@
 //! none, so that it gets empty.
 //!
 //! Every logical block without a data group has a free group promised, and log groups are opened only from what is left
-//! beyond those and the reserve. So a merge always finds its groups, and always ends with one more that a log can have.
+//! beyond those and the reserve. So a merge always finds its groups, and always ends with one more that a log can have. A group that
+//! cannot be erased is one less: in the end there are no more merges, and the drive takes no more writes.
 
 use super::{Placed, Places};
 use crate::message::{MergeStep, ReclaimRequest};
@@ -94,6 +95,7 @@ impl HybridPlaces {
             groups,
         };
         places.bring_back_logs();
+        places.look_at_room();
         places
     }
 
@@ -237,7 +239,7 @@ impl HybridPlaces {
         self.logs.iter().flatten().filter(full).count() as u32 >= self.map.logs_per_set()
     }
 
-    /// What makes room for the write that waits.
+    /// What makes room for the write that waits: a log is in its way, unless groups are lost.
     fn pick_for(&self, lpn: Lpn) -> Option<u32> {
         let set = self.map.place(lpn).set;
         let all_open = self.map.logs(set).count() as u32 >= self.map.logs_per_set();
@@ -288,6 +290,29 @@ impl HybridPlaces {
         self.merge = Some(Merge::Last);
         self.groups.set_state(group, GroupState::Victim);
         self.step(0, self.groups.pages(), Some(group))
+    }
+
+    /// A drive that has lost groups takes no more writes when what is left beside the promised ones is less than merges are begun with:
+    /// it is for what the drive has taken.
+    fn look_at_room(&self) {
+        let is_short = (self.free.len() as u32) < self.promised + RESERVED_GROUPS;
+        if is_short && self.groups.owned(self.index.into()).any(|group| self.groups.is_bad(group)) {
+            self.groups.set_read_only();
+        }
+    }
+
+    /// Whether a free group is left for a block that is merged, beside those that are promised. So it is until erases fail.
+    fn can_merge(&self) -> bool {
+        self.free.len() as u32 > self.promised
+    }
+
+    /// A step of a merge is over.
+    fn end_step(&mut self, turn: &mut Turn<'_>) {
+        self.filling = None;
+        self.map.set_retiring(turn, self.trans(), None);
+        if let Some(Merge::Last) = self.merge {
+            self.merge = None;
+        }
     }
 
     fn close_log(&mut self, turn: &mut Turn<'_>, slot: u32) {
@@ -393,7 +418,7 @@ impl Places for HybridPlaces {
 
     fn wanted(&mut self, turn: &mut Turn<'_>, waiting: Option<Lpn>, under_way: u32) -> Option<ReclaimRequest> {
         // A merge goes step by step.
-        if under_way > 0 {
+        if under_way > 0 || !self.can_merge() {
             return None;
         }
         let step = match self.merge {
@@ -401,7 +426,7 @@ impl Places for HybridPlaces {
             Some(Merge::Last) => unreachable!("trans{} has a step under way", self.index),
             None => {
                 let slot = match waiting {
-                    Some(lpn) => Some(self.pick_for(lpn).expect("what cannot be written has a log in its way")),
+                    Some(lpn) => self.pick_for(lpn),
                     None => self.pick_ahead(),
                 };
                 self.begin(turn, slot?)
@@ -412,15 +437,11 @@ impl Places for HybridPlaces {
     }
 
     fn reclaimed(&mut self, turn: &mut Turn<'_>, group: Option<u32>) -> bool {
-        self.filling = None;
-        self.map.set_retiring(turn, self.trans(), None);
+        self.end_step(turn);
         if let Some(group) = group {
             self.map.erased(group);
             self.groups.erased(group);
             self.free.insert(group);
-        }
-        if let Some(Merge::Last) = self.merge {
-            self.merge = None;
         }
         true
     }
@@ -429,11 +450,16 @@ impl Places for HybridPlaces {
         unreachable!("programs do not fail under hybrid mapping: group {group}")
     }
 
-    fn retire(&mut self, group: u32) {
-        unreachable!("blocks do not fail under hybrid mapping: group {group}")
+    fn retire(&mut self, turn: &mut Turn<'_>, group: u32) {
+        self.end_step(turn);
+        self.groups.retire(group);
+        self.look_at_room();
     }
 
     fn tidy(&mut self, turn: &mut Turn<'_>) -> Option<MergeStep> {
+        if !self.can_merge() {
+            return None;
+        }
         if let Some((block, set)) = self.coldest() {
             self.merge = Some(Merge::Last);
             let group = self.open_group(turn, set);

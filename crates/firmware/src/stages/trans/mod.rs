@@ -48,7 +48,7 @@ pub(crate) trait Places: Send {
     /// Nothing more is placed in this group.
     fn abandon(&mut self, turn: &mut Turn<'_>, group: u32);
     /// This group is not used any more.
-    fn retire(&mut self, group: u32);
+    fn retire(&mut self, turn: &mut Turn<'_>, group: u32);
     /// What is worth doing in the background.
     fn tidy(&mut self, turn: &mut Turn<'_>) -> Option<MergeStep>;
 }
@@ -197,6 +197,9 @@ impl Trans {
         while let Some(request) = self.places.wanted(turn, waiting, self.reclaiming) {
             self.reclaiming += 1;
             turn.send(self.bgc, request);
+        }
+        if self.reclaiming == 0 && !self.held.is_empty() {
+            self.give_up(turn);
         }
     }
 
@@ -516,11 +519,11 @@ impl Trans {
         self.answers.tell(turn, requester, PageDone { requester, frame, media, key });
     }
 
-    /// Nothing can be reclaimed: what waits for room is refused. Only a drive that lost blocks comes to that.
+    /// Nothing can be reclaimed: what waits for room is refused. Only a drive that lost blocks comes to that: few groups are left, and
+    /// what is kept for reclaim is all that is free.
     fn give_up(&mut self, turn: &mut Turn<'_>) {
         let groups = &self.tables.groups;
         if !self.held.is_empty() && self.spares.has_lost(groups) {
-            // Few groups are left, and what is kept for reclaim is all that is free.
             groups.set_read_only();
         }
         let read_only = groups.is_read_only();
@@ -539,7 +542,7 @@ impl Trans {
         let group = reclaimed.first.map(|first| self.tables.groups.group(first));
         match group.filter(|_| !reclaimed.sound) {
             Some(bad) => {
-                self.places.retire(bad);
+                self.places.retire(turn, bad);
                 self.look_at_spares();
             }
             None => {

@@ -52,6 +52,11 @@ pub(super) struct PagePlaces {
     closings: u32,
     /// Groups to have reclaimed at a time: no more than a quarter of the spare ones, for each keeps one free.
     victims: u32,
+    /// As many as that if there are enough spare ones.
+    victims_max: u32,
+    /// Groups that the logical pages, open groups and the buffer need, and how many there are beyond those.
+    needed: u32,
+    spares: u32,
     /// Whether a power cut left fewer free groups than victims need, and they have not become enough since.
     is_short: bool,
     /// BGC found no garbage, and no group was closed since.
@@ -71,9 +76,7 @@ impl PagePlaces {
         let threads = u32::from(settings.parts.trans);
         let points = write_points(groups.dies().div_ceil(threads) as usize, owned);
         let pages = shares(settings.split, map.pages(), settings.parts.trans)[usize::from(index)];
-        let kept = points + backup.room() as usize;
-        let spare = owned.saturating_sub(pages.div_ceil(groups.pages().into()) as usize + kept);
-        let victims = u32::from(settings.reclaim.victims).min(spare as u32 / 4).max(1);
+        let needed = pages.div_ceil(groups.pages().into()) as u32 + points as u32 + backup.room();
         backup.has_free(index, free.len());
         let open: Vec<_> = groups.reopened(index.into()).map(|(group, next)| WritePoint { group, next }).collect();
         for point in &open {
@@ -92,14 +95,26 @@ impl PagePlaces {
             closings: (owned - free.len()) as u32,
             tables: tables.clone(),
             free,
-            victims,
+            victims: 1,
+            victims_max: settings.reclaim.victims.into(),
+            needed,
+            spares: 0,
             is_short: false,
             barren: false,
             tombstones: tables.tombstones_of(index.into()),
             mutation: settings.mutation,
         };
+        places.count_spares();
         places.is_short = places.must_stop();
         places
+    }
+
+    /// How many spare groups there are, by those that are in use, and so how many can be reclaimed at a time.
+    fn count_spares(&mut self) {
+        let groups = &self.tables.groups;
+        let sound = groups.owned(self.index.into()).filter(|&group| !groups.is_bad(group)).count() as u32;
+        self.spares = sound.saturating_sub(self.needed);
+        self.victims = self.victims_max.min(self.spares / 4).max(1);
     }
 
     fn allocate(&mut self, turn: &mut Turn<'_>, reserve: usize) -> Ppn {
@@ -231,7 +246,11 @@ impl PagePlaces {
         if self.tables.backup.fails() {
             0
         } else {
-            (RESERVED_GROUPS + self.victims - 1 + self.tables.backup.room()) as usize
+            let kept = RESERVED_GROUPS + self.victims - 1;
+            // BGC moves what groups with a flaw hold if there are some more: hosts that never rest leave none.
+            let is_flawed = self.tables.groups.flawed() > 0 && self.spares > RESERVED_GROUPS + 4;
+            let kept = if is_flawed { kept.max(RESERVED_GROUPS + 2) } else { kept };
+            (kept + self.tables.backup.room()) as usize
         }
     }
 
@@ -320,10 +339,12 @@ impl Places for PagePlaces {
             self.cursor -= usize::from(at < self.cursor);
             self.close(turn, group);
         }
+        self.count_spares();
     }
 
-    fn retire(&mut self, group: u32) {
+    fn retire(&mut self, _turn: &mut Turn<'_>, group: u32) {
         self.tables.groups.retire(group);
+        self.count_spares();
     }
 
     fn tidy(&mut self, _turn: &mut Turn<'_>) -> Option<MergeStep> {

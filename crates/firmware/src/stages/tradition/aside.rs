@@ -1,0 +1,35 @@
+//! Pages of a drive that takes no more writes, whose line holds what has no place on flash: they are read past it.
+
+use super::worker::{OWN, Step, Worker};
+use crate::{Turn, Work};
+use flash::Operation;
+use nvme::spec::Status;
+
+impl Worker {
+    /// The frame that the page at hand is in: that of its line, or the one beside.
+    pub(super) fn frame(&self) -> u32 {
+        if self.is_aside { self.aside } else { self.shared.pool.line(self.task().lpn) as u32 }
+    }
+
+    /// The line keeps what it holds, for which there is no room on flash. Other pages are read all the same.
+    pub(super) fn leave_line(&mut self, turn: &mut Turn<'_>) {
+        if self.is_flush() {
+            self.request().fail(Status::WRITE_FAULT);
+            self.unlock(turn);
+            return;
+        }
+        self.is_aside = true;
+        turn.spend(Work::LookUpMap);
+        match self.shared.map.load(turn, self.task().lpn) {
+            Some(ppn) => {
+                self.ask_flash(turn, Operation::Read, ppn, self.aside, OWN);
+                self.step = Step::Aside;
+            }
+            None => {
+                self.shared.tables.frames.clear(self.aside, 0, self.shared.drive.page_words());
+                self.shared.tables.frames.mark_sound(self.aside);
+                self.move_data(turn);
+            }
+        }
+    }
+}
