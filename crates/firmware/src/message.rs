@@ -205,7 +205,9 @@ pub struct Requester {
 pub enum CacheOperation {
     /// Copy the page into the frame.
     Read,
-    /// The same, for what a write leaves of a page as it is: no look-up of its own.
+    /// The same, but only when nothing of the page is left that is not on flash.
+    ReadThrough,
+    /// As [`CacheOperation::Read`], for what a write leaves of a page as it is: no look-up of its own.
     Fill,
     /// Keep the frame as the page's newest content and give another frame back.
     Write,
@@ -523,7 +525,8 @@ impl Message {
     pub fn status_of(media: Media, write: bool) -> Status {
         match (media, write) {
             (Media::Good | Media::Weak, _) => Status::SUCCESS,
-            (_, true) => Status::WRITE_FAULT,
+            // A read fails so too, if what it wanted on flash first cannot be brought there.
+            (Media::Failed, _) | (_, true) => Status::WRITE_FAULT,
             (_, false) => Status::UNRECOVERED_READ,
         }
     }

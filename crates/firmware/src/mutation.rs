@@ -15,6 +15,8 @@ pub enum Mutation {
     /// See [`MUTATIONS`].
     FlushEarly,
     /// See [`MUTATIONS`].
+    ReadEarly,
+    /// See [`MUTATIONS`].
     EraseUnfenced,
     /// See [`MUTATIONS`].
     ShortScan,
@@ -82,6 +84,11 @@ pub const MUTATIONS: &[Planted] = &[
         summary: "CACHE answers a write that is to be on flash when it is in the buffer",
     },
     Planted { mutation: Mutation::FlushEarly, name: "flush-early", summary: "CACHE answers a Flush at once" },
+    Planted {
+        mutation: Mutation::ReadEarly,
+        name: "read-early",
+        summary: "CACHE answers a read of a page that is to be on flash from the buffer",
+    },
     Planted {
         mutation: Mutation::EraseUnfenced,
         name: "erase-unfenced",

@@ -1,6 +1,7 @@
 //! Builds a device: tables, firmware, hardware around it, a controller brought up, and the host's driver.
 
 use crate::bring_up::bring_up;
+use crate::failures;
 use crate::hardware::{
     ChannelStage, ChannelWays, FrontStage, HostStage, Ledger, LinkStage, LinkTiming, LinkWays, MediaTally,
     PendingInterrupts, PowerStage, Tally, Upsets,
@@ -270,7 +271,7 @@ impl Device {
         self.timing.validate(&self.drive.geometry)?;
         if let Some(faults) = &self.faults {
             faults.validate(&self.drive.geometry, self.tag_bytes())?;
-            check_failures(faults, self.architecture, &self.settings)?;
+            failures::check(faults, self.architecture, &self.settings)?;
         }
         if let Some(power) = &self.power {
             let programs_fail = self.faults.is_some_and(|faults| faults.program_failures > 0.0);
@@ -579,30 +580,5 @@ impl Device {
                 })
                 .collect(),
         }
-    }
-}
-
-/// Refuses operations that fail where the firmware does not see to them.
-pub(crate) fn check_failures(
-    faults: &FaultSettings,
-    architecture: &dyn Architecture,
-    settings: &Settings,
-) -> Result<(), FaultSettingsError> {
-    let name = architecture.name();
-    let refuse = |field, value: f64, reason| {
-        Err(FaultSettingsError { field, value: value.to_string(), expected: format!("0: {reason}") })
-    };
-    match settings.mapping {
-        _ if faults.erase_failures > 0.0 && !architecture.retires_blocks() => {
-            refuse("erase_failures", faults.erase_failures, format!("{name} does not hear of erases that fail"))
-        }
-        _ if faults.program_failures > 0.0 && !architecture.replaces_blocks() => {
-            refuse("program_failures", faults.program_failures, format!("{name} does not replace blocks that fail"))
-        }
-        MappingScheme::Hybrid { .. } if faults.program_failures > 0.0 => {
-            let reason = "hybrid mapping does not replace blocks that fail".into();
-            refuse("program_failures", faults.program_failures, reason)
-        }
-        _ => Ok(()),
     }
 }

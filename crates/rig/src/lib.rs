@@ -13,6 +13,7 @@ mod build;
 pub mod calibrate;
 pub mod check;
 pub mod config;
+mod failures;
 mod hardware;
 mod kept_namespaces;
 mod latency;

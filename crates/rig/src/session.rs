@@ -336,13 +336,13 @@ impl Session {
         host_of(&mut self.sim, self.host).give_up(is_lost);
     }
 
-    /// Checks that a command ended with a media error only where a page of it is lost, or where it writes to a drive that takes no more
-    /// writes. `seen` of them were checked before; how many there are now.
+    /// Checks that a command ended with a media error only where a page of it is lost, or where it was to write to a drive that takes no
+    /// more writes, as a read with force unit access may have to. `seen` of them were checked before; how many there are now.
     pub(crate) fn check_media_errors(&self, seen: usize) -> Result<usize, SessionError> {
         let failures = inspect::<HostStage>(&self.sim, self.host).media_failures();
         for failure in &failures[seen..] {
-            let MediaFailure { kind, device, lba, sectors } = *failure;
-            let writes = !matches!(kind, IoKind::Read | IoKind::Compare);
+            let MediaFailure { kind, device, lba, sectors, through } = *failure;
+            let writes = through || !matches!(kind, IoKind::Read | IoKind::Compare);
             let is_due = writes && self.tables.groups.is_read_only()
                 || has_lost(&self.media, &self.drive, device, lba.0..lba.0 + u64::from(sectors));
             if !is_due {

@@ -3,6 +3,7 @@
 //! A few rounds as a test; `FLASHLOOM_ROUNDS=200` makes it as many, and `--nocapture` shows what they came to.
 
 use crate::initiator::{Attachment, Host, Payload, Wishes};
+use firmware::architecture::ARCHITECTURES;
 use nvme::spec::{DataPointer, DsmRange, FeatureId, Opcode, Status, Submission};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -42,8 +43,8 @@ enum Under {
     Write { first: u64, pages: u64, write: Write, lasts: bool },
     /// What was answered before it was sent lasts.
     Flush(BTreeMap<u64, Write>),
-    /// The page is read.
-    Read(u64),
+    /// The page is read; whether with force unit access.
+    Read(u64, bool),
 }
 
 /// What the host knows of a page.
@@ -128,8 +129,9 @@ impl Promises {
         }
         self.known[range.clone()].iter_mut().for_each(|known| known.busy = true);
         if kind >= 88 {
-            let read = Submission::read(1, first * 8, 8, NOWHERE);
-            return Some((queue, at.send(read, &Payload::Receive(PAGE)), Under::Read(first)));
+            let (read, forced) = (Submission::read(1, first * 8, 8, NOWHERE), kind >= 94);
+            let read = if forced { read.with_fua() } else { read };
+            return Some((queue, at.send(read, &Payload::Receive(PAGE)), Under::Read(first, forced)));
         }
         let (write, forced) = (if kind < 80 { self.next } else { self.next | ZEROS }, kind < 20);
         self.next += 1;
@@ -171,9 +173,13 @@ impl Promises {
                     }
                 }
             }
-            Under::Read(page) => {
+            Under::Read(page, forced) => {
                 self.judge(page, data, true);
-                self.known[page as usize].busy = false;
+                let known = &mut self.known[page as usize];
+                known.busy = false;
+                if forced {
+                    known.may = vec![known.answered];
+                }
             }
         }
     }
@@ -393,5 +399,36 @@ fn a_drive_that_is_killed_and_served_again_has_what_it_promised() {
         println!("{architecture}, pages of {pages}: {tally:?}, {answers} commands answered, {judged} pages judged");
         assert!(answers > 0 && tally.from_checkpoint + tally.from_every_page == count - 1, "{tally:?}");
         assert_eq!(tally.killed_in_recovery, (count + 2) / 4, "{tally:?}");
+    }
+}
+
+/// What stands in the volatile write cache and is read, verified or compared with force unit access.
+#[test]
+fn what_was_looked_at_with_force_unit_access_outlasts_a_kill() {
+    const LOOKS: [Opcode; 3] = [Opcode::Read, Opcode::Verify, Opcode::Compare];
+    let all = || (0..24u64).map(|page| (page, LOOKS[(page % 3) as usize], payload(page, 1)));
+    for architecture in ARCHITECTURES.iter().map(|known| known.name()) {
+        let file = Scratch(std::env::temp_dir().join(format!("flashloom-forced-{}.media", std::process::id())));
+        let flags = ["--architecture", architecture, "--set", "cache.size_bytes=1MiB"];
+        let drive = Drive::serve(&file.0, &flags, None);
+        let mut host = drive.attach().expect("it listens");
+        for (page, _, held) in all() {
+            host.queues[0].done(Submission::write(1, page * 8, 8, NOWHERE), Payload::Send(&held));
+        }
+        for (page, look, held) in all() {
+            let moved = match look {
+                Opcode::Read => Payload::Receive(PAGE),
+                Opcode::Compare => Payload::Send(&held),
+                _ => Payload::None,
+            };
+            host.queues[1].done(Submission::over_blocks(look, 1, page * 8, 8).with_fua(), moved);
+        }
+        drop((host, drive));
+        let drive = Drive::serve(&file.0, &flags, None);
+        let mut host = drive.attach().expect("it listens");
+        for (page, look, held) in all() {
+            let (_, found) = host.queues[0].done(Submission::read(1, page * 8, 8, NOWHERE), Payload::Receive(PAGE));
+            assert!(found == held, "{architecture}: page {page} is lost behind a {look:?}");
+        }
     }
 }

@@ -40,6 +40,12 @@ impl PageOperation {
         matches!(self, Write | Zero | CompareAndWrite | Spoil | Deposit)
     }
 
+    /// Whether the page is to be on flash when a command with force unit access is answered: not that which a Copy reads.
+    pub(crate) fn can_be_forced(self) -> bool {
+        use PageOperation::*;
+        self.changes() || matches!(self, Read | Compare | Verify)
+    }
+
     /// Whether it counts as a look-up in the data cache: what reads or writes data does, deallocations and zeroes do not.
     pub(crate) fn counts_as_look_up(self) -> bool {
         use PageOperation::*;

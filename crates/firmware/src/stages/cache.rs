@@ -145,12 +145,23 @@ impl Cache {
         turn.spend(Work::FindEntry);
         let place = self.place(request.lpn);
         let tag = self.tag(turn, place);
-        if self.stuck && request.operation != CacheOperation::Read {
+        let can_be_served = match request.operation {
+            CacheOperation::Read => true,
+            CacheOperation::ReadThrough => !self.stuck || !tag.has(request.lpn),
+            _ => !self.stuck,
+        };
+        if !can_be_served {
             self.tell(turn, request, request.frame, Media::Failed);
             return true;
         }
         match request.operation {
             CacheOperation::Read | CacheOperation::Fill => self.read(turn, request, place, tag),
+            CacheOperation::ReadThrough => {
+                if !self.settings.has(Mutation::ReadEarly) && !self.make_way(turn, request, place, tag) {
+                    return false;
+                }
+                self.read(turn, request, place, tag);
+            }
             CacheOperation::Write if !self.is_short(request.lpn) => {
                 return self.write(turn, request, place, tag);
             }
@@ -192,8 +203,8 @@ impl Cache {
             && self.tables.backup.is_short(trans_of(self.settings.split, lpn, self.settings.parts.trans))
     }
 
-    /// Whether a page can pass the buffer by on its way to flash. What the buffer holds of it goes first: a Flush may wait for
-    /// that, and a power cut must not find neither.
+    /// Whether the buffer has nothing of a page. What it has goes to flash first: before what passes the buffer by, for a Flush may
+    /// wait for it and a power cut must not find neither; and before a read that is to find on flash what it answers.
     fn make_way(&mut self, turn: &mut Turn<'_>, request: &CacheRequest, place: usize, tag: CacheTag) -> bool {
         let lpn = request.lpn;
         if tag == (CacheTag { cached: Some(lpn), evicted: None }) && !self.spares.is_empty() {
@@ -224,7 +235,8 @@ impl Cache {
 
     /// NVMQ counts where it looks at the tags itself.
     fn count_read(&self, turn: &mut Turn<'_>, request: &CacheRequest, hit: bool) {
-        if !self.settings.cache.non_blocking && request.operation == CacheOperation::Read {
+        let looks_up = matches!(request.operation, CacheOperation::Read | CacheOperation::ReadThrough);
+        if !self.settings.cache.non_blocking && looks_up {
             turn.note(Note::CacheLookedUp { hit, write: false });
         }
     }
@@ -351,7 +363,7 @@ impl Cache {
             return;
         }
         let place = self.place(request.lpn);
-        // Reads never wait: the range lock keeps writes of the same page away.
+        // These reads never wait: the range lock keeps writes of the same page away.
         let behind = !matches!(request.operation, CacheOperation::Read | CacheOperation::Fill)
             && self.waiting.iter().any(|earlier| earlier.0 == place);
         if behind || !self.serve(turn, &request) {

@@ -57,8 +57,9 @@ pub(crate) fn card(drive: &Drive, queue: QueueId, entry: &Submission) -> Card {
         prp1: entry.prp1(),
         prp2: entry.prp2(),
         opcode: entry.opcode(),
-        // Of a Dataset Management the front end says it, never a host.
-        fua: drive.shape().write_through || entry.fua() && !drive.shape().protected,
+        // Of a Dataset Management the front end says it, never a host. What is written through leaves a read nothing to wait for.
+        fua: drive.shape().write_through && opcode.is_some_and(Opcode::changes_media)
+            || entry.fua() && !drive.shape().protected,
         ranges: match opcode {
             Some(Opcode::DatasetManagement) => entry.dsm_range_count() as u16,
             Some(Opcode::Copy) => entry.copy_range_count() as u16,
@@ -120,7 +121,8 @@ pub(crate) fn pair(drive: &Drive, [first, second]: [(Card, &Submission); 2]) -> 
     if drive.page_of(first.0.sector) != drive.page_of(last) || first.0.sectors > PAIR_SECTORS_MAX {
         return Err(both(Status::ATOMIC_WRITE_UNIT_EXCEEDED));
     }
-    Ok(Pair { compare: Card { fua: second.0.fua, ..first.0 }, write: second.0 })
+    // They share the page, so what either wants on flash is there when both are answered.
+    Ok(Pair { compare: Card { fua: first.0.fua || second.0.fua, ..first.0 }, write: second.0 })
 }
 
 /// How both halves of a pair ended: where it wrote, the status is that of the Write, else the comparison failed and the Write did

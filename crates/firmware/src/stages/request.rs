@@ -279,6 +279,11 @@ impl Request {
         later.chain([self.stretch]).map(pages).sum()
     }
 
+    /// The pages of the stretch that are left.
+    pub(crate) fn lpns(&self, drive: &Drive) -> impl Iterator<Item = Lpn> + use<> {
+        (self.next..end_page(drive, self.stretch)).map(Lpn)
+    }
+
     /// How many of the steps of a Copy write.
     pub(crate) fn deposits(mut self, drive: &Drive, lists: &Words) -> u32 {
         let mut deposits = 0;

@@ -24,6 +24,7 @@ pub use results::{Interval, KINDS, MediaFailure, PhaseResults, Problem, Results,
 pub use settings::{ADMIN_BYTES, DriverSettings, Layout, PowerCuts, SettingsError, TRANSFER_MAX};
 
 use phase::Course;
+use settings::Sent;
 
 /// The longest command that moves no data: Write Zeroes counts its blocks in 16 bits (NVM §3.2.8).
 const SECTORS_MAX: u32 = 1 << 16;
@@ -83,8 +84,8 @@ pub struct Driver<O: Observe = ()> {
     outstanding: u64,
     /// Until when `depth_picos` of the phase has been added up.
     accounted: Time,
-    /// Writes sent, for those that go through.
-    writes: u32,
+    /// For those that go through.
+    sent: Sent,
     payload: Vec<u64>,
     pages: Vec<HostAddress>,
     results: Results,
@@ -122,7 +123,7 @@ impl<O: Observe> Driver<O> {
             course: None,
             outstanding: 0,
             accounted: Time::ZERO,
-            writes: 0,
+            sent: Sent::default(),
             payload: vec![0; words],
             pages: Vec::new(),
             results: Results::default(),
@@ -372,7 +373,7 @@ impl<O: Observe> Driver<O> {
         let mut oracle = self.oracles.get_mut(usize::from(io.device));
         slot.flush = oracle.as_mut().filter(|_| io.kind == IoKind::Flush).map(|oracle| oracle.flush_submitted());
         let mut ticket = oracle.and_then(|oracle| Some(oracle.submitted(queue, access(io.kind)?, lba, sectors)));
-        let through = self.settings.cuts.is_some_and(|cuts| cuts.send_through(io.kind, &mut self.writes));
+        let through = self.settings.cuts.is_some_and(|cuts| cuts.send_through(io.kind, &mut self.sent));
         if let Some(ticket) = &mut ticket {
             ticket.through = through;
         }
@@ -518,8 +519,8 @@ impl<O: Observe> Driver<O> {
             let phase = self.results.phases.last_mut().filter(|_| counts);
             phase.into_iter().for_each(|phase| phase.media_errors += 1);
             if self.settings.cuts.is_some() {
-                let (kind, device) = (io.kind, io.device);
-                let failure = MediaFailure { kind, device, lba: slot.lba, sectors: slot.sectors };
+                let (kind, device, through) = (io.kind, io.device, slot.ticket.is_some_and(|ticket| ticket.through));
+                let failure = MediaFailure { kind, device, lba: slot.lba, sectors: slot.sectors, through };
                 self.results.media_failures.push(failure);
             }
             return;

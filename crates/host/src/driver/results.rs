@@ -240,6 +240,8 @@ pub struct MediaFailure {
     pub lba: Lba,
     /// How many.
     pub sectors: u32,
+    /// Whether it was sent with force unit access.
+    pub through: bool,
 }
 
 /// All that is known of a run so far.

@@ -66,15 +66,29 @@ pub struct PowerCuts {
     /// From so many writes on, whatever changes sectors is sent so, as a front end does when the volatile write cache is turned off;
     /// none is never.
     pub through_from: Option<u32>,
+    /// Every so many reads and compares, one is sent with force unit access; 0 is never.
+    pub reads_through_every: u32,
+}
+
+/// What was sent, for what goes with force unit access.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Sent {
+    writes: u32,
+    reads: u32,
 }
 
 impl PowerCuts {
-    /// Whether a command, with `sent` writes before it, is sent with force unit access.
-    pub(super) fn send_through(&self, kind: IoKind, sent: &mut u32) -> bool {
+    /// Whether a command is sent with force unit access, behind so many before it.
+    pub(super) fn send_through(&self, kind: IoKind, sent: &mut Sent) -> bool {
+        let is_turn = |sent: u32, every: u32| every > 0 && sent.is_multiple_of(every);
         let writes = matches!(kind, IoKind::Write | IoKind::WriteZeroes);
-        *sent += u32::from(writes);
-        let is_off = self.through_from.is_some_and(|from| *sent > from) && (writes || kind == IoKind::Deallocate);
-        is_off || writes && self.through_every > 0 && sent.is_multiple_of(self.through_every)
+        if matches!(kind, IoKind::Read | IoKind::Compare) {
+            sent.reads += 1;
+            return is_turn(sent.reads, self.reads_through_every);
+        }
+        sent.writes += u32::from(writes);
+        let is_off = self.through_from.is_some_and(|from| sent.writes > from) && (writes || kind == IoKind::Deallocate);
+        is_off || writes && is_turn(sent.writes, self.through_every)
     }
 }
 

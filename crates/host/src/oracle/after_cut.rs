@@ -20,6 +20,13 @@ impl Oracle {
         }
     }
 
+    /// A read was answered: if with force unit access, what it must have found, or what came after that, lasts from now on.
+    pub(super) fn read_through(&mut self, ticket: &Ticket) {
+        if let Some(power) = self.power.as_mut().filter(|_| ticket.through) {
+            super::pages(ticket.first, ticket.sectors).for_each(|(page, mask)| power.read(page, ticket.claim, mask));
+        }
+    }
+
     /// Power was cut. Commands under way are never answered, and may have taken effect; so may what was answered and need not
     /// last. From now on the first read of a whole page says what it holds.
     ///
@@ -281,6 +288,42 @@ mod tests {
         read(&mut oracle, 16, 8, &[0; 8]).unwrap_err();
         read(&mut oracle, 8, 8, &[0; 8]).unwrap();
         read(&mut oracle, 8, 8, &words(8, 8, &[&two])).unwrap_err();
+    }
+
+    #[test]
+    fn what_a_read_with_force_unit_access_must_have_found_lasts() {
+        let mut oracle = Oracle::new(64, Lba(0), Initial::Fresh).with_power_cuts(true, 4);
+        let one = write(&mut oracle, 0, 16);
+        oracle.completed(&one, &[]).unwrap();
+        let late = write(&mut oracle, 16, 8);
+        let mut through = |first: u64, found: &[u64]| {
+            let mut ticket = oracle.submitted(Q, Access::Read, Lba(first), found.len() as u32);
+            ticket.through = true;
+            oracle.completed(&ticket, found).unwrap();
+        };
+        through(1, &words(1, 2, &[&one]));
+        through(16, &words(16, 8, &[&late]));
+        oracle.completed(&late, &[]).unwrap();
+        oracle.power_cut();
+        let holds = |from: usize| [&[0; 8][..from], &words(from as u64, 8 - from as u64, &[&one])].concat();
+        read(&mut oracle, 0, 8, &holds(4)).unwrap_err();
+        read(&mut oracle, 0, 8, &[&words(0, 4, &[&one])[..], &[0; 4]].concat()).unwrap();
+        read(&mut oracle, 8, 8, &[0; 8]).unwrap();
+        // It had not been answered when the read was.
+        read(&mut oracle, 16, 8, &[0; 8]).unwrap();
+    }
+
+    #[test]
+    fn a_read_with_force_unit_access_promises_nothing_of_what_came_before_a_cut() {
+        let mut oracle = oracle(true);
+        let one = write(&mut oracle, 0, 8);
+        oracle.completed(&one, &[]).unwrap();
+        oracle.power_cut();
+        let mut ticket = oracle.submitted(Q, Access::Read, Lba(0), 4);
+        ticket.through = true;
+        oracle.completed(&ticket, &words(0, 4, &[&one])).unwrap();
+        oracle.power_cut();
+        read(&mut oracle, 0, 8, &[0; 8]).unwrap();
     }
 
     #[test]

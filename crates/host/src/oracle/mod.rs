@@ -229,7 +229,7 @@ impl Oracle {
     pub fn completed(&mut self, ticket: &Ticket, found: &[u64]) -> Result<(), Mismatch> {
         let now = self.now();
         let verdict = match ticket.access {
-            Access::Read => self.judge(ticket, found, now),
+            Access::Read => self.judge(ticket, found, now).inspect(|()| self.read_through(ticket)),
             Access::Write | Access::Zero => self.written(ticket, now, false).map_or(Ok(()), Err),
         };
         self.finished(ticket);

@@ -1,8 +1,9 @@
 //! What a power cut may leave: for every page the content that surely lasts, and all that was written later and may have.
 //!
 //! A write *lasts* once it was answered by a drive without a volatile write cache, or with force unit access, or once a Flush was
-//! answered that was submitted after the write's answer. After a cut a sector holds a write that lasts, or one that no lasting
-//! write comes after; and a write shows in all of its sectors that are written as a whole, as far as later writes left them, or in none.
+//! answered that was submitted after the write's answer; or, in the sectors that are written as a whole with one that it reads, a read
+//! with force unit access. After a cut a sector holds a write that lasts, or one that no lasting write comes after; and a write shows in
+//! all of its sectors that are written as a whole, as far as later writes left them, or in none.
 
 use super::Content;
 use super::race::{Claim, PAGE_SECTORS};
@@ -20,16 +21,17 @@ struct Write {
     open: u8,
     /// The stamp of its answer.
     answered: Option<u64>,
-    lasts: bool,
+    /// The sectors where it lasts.
+    lasts: u8,
     /// Whether power was cut since, and its page could not be read then: no Flush promises it any more.
     given_up: bool,
 }
 
 impl Write {
     /// Whether this one surely took effect before the other.
-    fn precedes(&self, other: &Write) -> bool {
-        self.answered.is_some_and(|at| at <= other.claim.submitted)
-            || (self.claim.order == other.claim.order && self.claim.submitted < other.claim.submitted)
+    fn precedes(&self, other: Claim) -> bool {
+        self.answered.is_some_and(|at| at <= other.submitted)
+            || (self.claim.order == other.order && self.claim.submitted < other.submitted)
     }
 }
 
@@ -48,14 +50,15 @@ impl History {
         History { base, base_open: u8::MAX, writes: Vec::new() }
     }
 
-    /// The write of index `at` lasts from now on: what precedes it cannot be found any more.
-    fn harden(&mut self, at: usize) {
-        self.writes[at].lasts = true;
+    /// The write of index `at` lasts from now on where it is of these sectors: what precedes it cannot be found there any more.
+    fn harden(&mut self, at: usize, sectors: u8) {
+        let sectors = self.writes[at].sectors & sectors;
+        self.writes[at].lasts |= sectors;
         let lasting = self.writes[at].clone();
-        self.base_open &= !lasting.open;
+        self.base_open &= !(lasting.open & sectors);
         for (other, write) in self.writes.iter_mut().enumerate() {
-            if other != at && write.precedes(&lasting) {
-                write.open &= !lasting.sectors;
+            if other != at && write.precedes(lasting.claim) {
+                write.open &= !sectors;
             }
         }
         self.writes.retain(|write| write.open != 0 || write.answered.is_none());
@@ -68,7 +71,7 @@ impl History {
             let bit = 1 << sector;
             let mut open = self.writes.iter_mut().filter(|write| write.open & bit != 0);
             let (Some(only), None) = (open.next(), open.next()) else { continue };
-            if only.lasts && self.base_open & bit == 0 {
+            if only.lasts & bit != 0 && self.base_open & bit == 0 {
                 only.open &= !bit;
                 (self.base[sector], self.base_open) = (only.content, self.base_open | bit);
             }
@@ -97,7 +100,7 @@ impl History {
         let (mut shows, mut hidden) = (false, None);
         for sector in of_write {
             let later = |other: &Write| {
-                other.open & 1 << sector != 0 && other.content == found[sector] && !other.precedes(write)
+                other.open & 1 << sector != 0 && other.content == found[sector] && !other.precedes(write.claim)
             };
             if found[sector] == write.content {
                 shows = true;
@@ -164,7 +167,7 @@ impl Power {
             sectors,
             open: sectors,
             answered: None,
-            lasts: false,
+            lasts: 0,
             given_up: false,
         });
     }
@@ -180,17 +183,36 @@ impl Power {
             // It may take effect late: nothing is known to come after it.
             history.writes[at].answered = Some(u64::MAX);
         } else if through || !self.volatile {
-            history.harden(at);
+            history.harden(at, u8::MAX);
         }
     }
 
     /// A Flush that was submitted at stamp `since` was answered: what had been answered by then lasts.
     pub(super) fn flushed(&mut self, since: u64) {
         for history in self.pages.values_mut() {
-            let lasts = |write: &Write| !write.lasts && !write.given_up && write.answered.is_some_and(|at| at <= since);
+            let lasts = |write: &Write| {
+                write.lasts != write.sectors && !write.given_up && write.answered.is_some_and(|at| at <= since)
+            };
             while let Some(at) = history.writes.iter().position(lasts) {
-                history.harden(at);
+                history.harden(at, u8::MAX);
             }
+        }
+    }
+
+    /// A read of sectors of a page with force unit access was answered: what came before it and has been answered lasts there. A drive
+    /// brings all sectors to the media that are written as a whole.
+    pub(super) fn read(&mut self, page: u64, reader: Claim, sectors: u8) {
+        let is_uncertain = self.is_uncertain(page);
+        let Some(history) = self.pages.get_mut(&page).filter(|_| !is_uncertain) else { return };
+        let each = self.whole.min(PAGE_SECTORS);
+        let units = (0..PAGE_SECTORS).step_by(each).map(|from| (((1u16 << each) - 1) << from) as u8);
+        let sectors = units.filter(|unit| unit & sectors != 0).fold(0, |all, unit| all | unit);
+        let lasts = |write: &Write| {
+            let is_over = write.answered.is_some_and(|at| at < u64::MAX) && write.precedes(reader);
+            is_over && !write.given_up && sectors & write.sectors & !write.lasts != 0
+        };
+        while let Some(at) = history.writes.iter().position(lasts) {
+            history.harden(at, sectors);
         }
     }
 

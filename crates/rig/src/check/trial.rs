@@ -35,6 +35,9 @@ const HYBRID: u64 = 0x5eed_0004_0000_0000;
 /// The same for how often blocks can be erased before they fail.
 const WORN: u64 = 0x5eed_0007_0000_0000;
 
+/// The same for which reads hosts send with force unit access.
+const READ_THROUGH: u64 = 0x5eed_0006_0000_0000;
+
 /// A share of all requests.
 const FLUSHES: f64 = 0.03;
 
@@ -234,6 +237,7 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
         whole: device.page_sectors(),
         through_every,
         through_from: turned_off(case),
+        reads_through_every: reads_through(case),
     });
     device
 }
@@ -262,6 +266,12 @@ fn turned_off(case: &Case) -> Option<u32> {
     let mut draw = Draw::new(case.seed ^ TURNED_OFF);
     let from = draw.within(0..=200);
     (case.mutation.is_none() && draw.within(0..=2) == 0).then_some(from)
+}
+
+/// Of how many reads hosts send one with force unit access. With a planted bug of other parts the cases are what they were.
+fn reads_through(case: &Case) -> u32 {
+    let other = case.mutation.is_some_and(|mutation| mutation != Mutation::ReadEarly);
+    if other { 0 } else { Draw::new(case.seed ^ READ_THROUGH).of(&[0, 1, 4, 16]) }
 }
 
 /// Every third drive that can holds as little energy as it is allowed to, for a buffer as large as it has room for. The draws are apart

@@ -4,7 +4,7 @@ use super::layered::{Layered, Setting};
 use super::rings::rings;
 use super::schema::Key;
 use super::{ConfigError, DEVICES, Device, Origin, PROCESSORS, device, firmware_keys, longest, processor, run};
-use crate::build::check_failures;
+use crate::failures;
 use crate::power::PowerError;
 use firmware::architecture::{Architecture, DrawError, Placement};
 use firmware::{Drive, DriveError, DriveShape};
@@ -219,7 +219,7 @@ impl Resolved {
         let settings = firmware_keys::settings(from, architecture, device.geometry.shape().page)?;
         check_device_can(from, &device, &settings)?;
         if let Some(faults) = &device.faults {
-            check_failures(faults, architecture, &settings)
+            failures::check(faults, architecture, &settings)
                 .map_err(|error| from.refuse(&format!("device.media.{}", error.field), error.expected))?;
         }
         if let Some(power) = &device.power {

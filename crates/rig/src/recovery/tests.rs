@@ -62,6 +62,7 @@ fn a_drive_without_any_room_is_only_read() {
         whole: device.page_sectors(),
         through_every: 0,
         through_from: None,
+        reads_through_every: 0,
     });
     device.faults = Some(FaultSettings {
         errors: ErrorModel { base: 0.0, ..ErrorModel::default() },
@@ -117,6 +118,7 @@ fn writes_are_numbered_for_as_long_as_a_drive_lives() {
             whole: device.page_sectors(),
             through_every: 0,
             through_from: None,
+            reads_through_every: 0,
         });
         let pages = device.drive.geometry.shape().pages_per_block;
         let logical = (small.sectors() / 8) as u32 / pages * pages;

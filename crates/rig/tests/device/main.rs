@@ -5,6 +5,7 @@ mod counted;
 mod deallocated;
 mod energy;
 mod flush;
+mod forced;
 mod golden;
 mod many_queues;
 mod mapping;

@@ -19,6 +19,7 @@ const FOUND: &[(Mutation, u64, u64)] = &[
     (Mutation::LoseEvicted, 0, 16),
     (Mutation::AnswerEarly, 0, 16),
     (Mutation::FlushEarly, 0, 16),
+    (Mutation::ReadEarly, 0, 16),
     (Mutation::EraseUnfenced, 240, 16),
     (Mutation::ShortScan, 0, 16),
     (Mutation::OldestWins, 0, 16),

@@ -227,7 +227,13 @@ impl Nvmq {
             }
         };
         if buffered {
-            let operation = if phase == Phase::Fill { CacheOperation::Fill } else { CacheOperation::Read };
+            let operation = match phase {
+                Phase::Fill => CacheOperation::Fill,
+                Phase::Read | Phase::CompareRead | Phase::Verify if self.slots.get(slot).card.fua => {
+                    CacheOperation::ReadThrough
+                }
+                _ => CacheOperation::Read,
+            };
             self.ask_cache(turn, operation, lpn, frame, requester, slot);
         } else {
             self.ask_trans(turn, TransOperation::Read, lpn, frame, requester, slot);

@@ -210,7 +210,7 @@ impl Fetcher {
         self.of = Some(of);
         let request = self.commands.front_mut().expect("the caller looked");
         let flushes = request.opcode == Opcode::Flush && request.status == Status::SUCCESS;
-        let goes_through = request.card.fua && request.changes_media();
+        let forces = request.card.fua;
         if let Some(lpn) = self.through.take() {
             self.bring_to_flash(turn, slot, lpn);
         } else if flushes && let Some((lpn, next)) = self.pilot.next_dirty(self.flush) {
@@ -219,8 +219,9 @@ impl Fetcher {
         } else if flushes {
             self.send_fence(turn, slot);
         } else if let Some(task) = request.next_page(&self.drive, &self.tables.lists) {
-            self.through = (goes_through && task.changes()).then_some(task.lpn);
             self.send_task(turn, slot, &task);
+            let is_forced = forces && task.operation.can_be_forced() && self.pilot.is_dirty(task.lpn);
+            self.through = is_forced.then_some(task.lpn);
         } else {
             self.send_nothing(turn, slot);
         }
@@ -242,9 +243,12 @@ impl Fetcher {
             _ => request.pages(&self.drive, &self.tables.lists),
         };
         let through = match request.opcode {
-            _ if !request.card.fua || !request.changes_media() => 0,
+            _ if !request.card.fua => 0,
+            Opcode::Flush => 0,
             Opcode::Copy => u64::from(request.clone().deposits(&self.drive, &self.tables.lists)),
-            _ => pages,
+            _ if request.changes_media() => pages,
+            // They may be fewer by then, for pages of a long one can push each other out.
+            _ => request.lpns(&self.drive).filter(|&lpn| self.pilot.is_dirty(lpn)).count() as u64,
         };
         u32::try_from(pages + through).unwrap_or(u32::MAX).max(1)
     }
@@ -287,12 +291,8 @@ impl Fetcher {
         place.listed_at(kept)
     }
 
-    /// Sends on a page that changed, or nothing where that left nothing to be brought to flash.
+    /// Sends a dirty page on.
     fn bring_to_flash(&mut self, turn: &mut Turn<'_>, slot: u16, lpn: Lpn) {
-        if !self.pilot.is_dirty(lpn) {
-            self.send_nothing(turn, slot);
-            return;
-        }
         turn.spend(Work::LookUpTag);
         let guided = Some(self.pilot.guide(lpn, Leaves::Clean));
         self.tell(turn, lpn, guided);

@@ -12,8 +12,8 @@ impl Worker {
     }
 
     /// The line keeps what it holds, for which there is no room on flash. Other pages are read all the same.
-    pub(super) fn leave_line(&mut self, turn: &mut Turn<'_>) {
-        if self.is_flush() {
+    pub(super) fn leave_line(&mut self, turn: &mut Turn<'_>, hit: bool) {
+        if hit {
             self.request().fail(Status::WRITE_FAULT);
             self.unlock(turn);
             return;

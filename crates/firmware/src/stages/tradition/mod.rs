@@ -2,6 +2,7 @@
 //! one worker, under the lock of each cacheline it needs. FIL is [`crate::stages::fcmd::Fcmd`].
 
 mod aside;
+mod data;
 pub(crate) mod dispatch;
 mod points;
 pub(crate) mod pool;

@@ -26,7 +26,7 @@ use units::{Lpn, Ppn, QueueId, Time};
 pub(super) const OWN: u32 = u32::MAX;
 
 /// Marks a dirty line in the upper half of its tag.
-const DIRTY: u64 = 1 << 32;
+pub(super) const DIRTY: u64 = 1 << 32;
 
 /// What a worker waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,10 +83,10 @@ pub(crate) struct Worker {
     pub(super) points: Points,
     pub(super) step: Step,
     pub(super) reclaim: Reclaim,
-    request: Option<Request>,
+    pub(super) request: Option<Request>,
     pub(super) task: Option<PageTask>,
     /// Whether a fused pair has come to its Write.
-    wrote: bool,
+    pub(super) wrote: bool,
     /// Whether it is going through pages that wait for nothing, and whether there is another.
     is_going: bool,
     goes_on: bool,
@@ -97,12 +97,12 @@ pub(crate) struct Worker {
     /// When it asked for the lock of its line.
     asked: Time,
     /// For comparisons.
-    spare: u32,
+    pub(super) spare: u32,
     /// For pages that are read past their line, and whether it holds the page now.
     pub(super) aside: u32,
     pub(super) is_aside: bool,
     /// What a Copy has read of the page that it writes next.
-    kept: Vec<u64>,
+    pub(super) kept: Vec<u64>,
 }
 
 impl Accepts<Take> for Worker {}
@@ -332,9 +332,9 @@ impl Worker {
         let tag = turn.load(&self.shared.tables.tags, line);
         let held = (tag as u32).checked_sub(1).map(Lpn);
         let (hit, dirty) = (held == Some(task.lpn), tag & DIRTY != 0);
-        if dirty && hit == self.is_flush() && self.points.room() == 0 {
-            self.leave_line(turn);
-            return;
+        let programs = if hit { self.is_flush() || self.is_forced() } else { !self.is_flush() };
+        if dirty && programs && self.points.room() == 0 {
+            return self.leave_line(turn, hit);
         }
         if self.is_flush() {
             if hit && dirty {
@@ -359,7 +359,7 @@ impl Worker {
     }
 
     /// Programs the line of the page as what `lpn` holds.
-    fn program(&mut self, turn: &mut Turn<'_>, lpn: Lpn, step: fn(Ppn) -> Step) {
+    pub(super) fn program(&mut self, turn: &mut Turn<'_>, lpn: Lpn, step: fn(Ppn) -> Step) {
         let to = self.points.allocate(turn);
         let line = self.shared.pool.line(lpn) as u32;
         let sequence = self.shared.pool.sequence(turn);
@@ -404,112 +404,6 @@ impl Worker {
         let lpn = self.task().lpn;
         turn.store(&self.shared.tables.tags, self.shared.pool.line(lpn), u64::from(lpn.0) + 1);
         self.move_data(turn);
-    }
-
-    pub(super) fn move_data(&mut self, turn: &mut Turn<'_>) {
-        turn.spend(Work::ServeEntry);
-        let task = self.task();
-        let line = self.frame();
-        let frames = self.shared.tables.frames.clone();
-        if task.operation.reads() && !frames.is_readable(line, task.sectors) {
-            self.request().fail(Status::UNRECOVERED_READ);
-            self.unlock(turn);
-            return;
-        }
-        let (words, kept) = (self.words_of(&task), self.kept_at(&task));
-        match task.operation {
-            PageOperation::Read => self.transfer(turn, Lane::ToHost, line),
-            PageOperation::Write => self.transfer(turn, Lane::FromHost, line),
-            PageOperation::Compare | PageOperation::CompareAndWrite => self.transfer(turn, Lane::FromHost, self.spare),
-            PageOperation::Zero | PageOperation::Spoil => {
-                frames.clear(line, words.start, words.len());
-                self.on_data(turn);
-            }
-            PageOperation::Collect => {
-                frames.read(line, words.start, &mut self.kept[kept.clone()]);
-                self.displace(&task, kept);
-                self.on_data(turn);
-            }
-            PageOperation::Deposit => {
-                self.displace(&task, kept.clone());
-                frames.write(line, words.start, &self.kept[kept]);
-                self.on_data(turn);
-            }
-            PageOperation::Verify => self.on_data(turn),
-            PageOperation::Clean | PageOperation::Fence | PageOperation::Nothing => {
-                unreachable!("it has no data")
-            }
-        }
-    }
-
-    /// The payload words of a task's sectors in their frame.
-    fn words_of(&self, task: &PageTask) -> std::ops::Range<usize> {
-        let ([from, to], words) = (task.sectors.map(usize::from), self.shared.drive.sector_words());
-        from * words..to * words
-    }
-
-    /// Where the sectors of a Copy's step are, or go, in what is kept for it.
-    fn kept_at(&self, task: &PageTask) -> std::ops::Range<usize> {
-        let words = self.shared.drive.sector_words();
-        let (at, sectors) = (usize::from(task.staged), usize::from(task.sectors[1] - task.sectors[0]));
-        at * words..(at + sectors) * words
-    }
-
-    /// Seals what is kept of a task's sectors anew, on the way out of their page or into it.
-    fn displace(&mut self, task: &PageTask, kept: std::ops::Range<usize>) {
-        let drive = &self.shared.drive;
-        let first = u64::from(task.lpn.0) * u64::from(drive.sectors_per_page()) + u64::from(task.sectors[0]);
-        drive.displace(&mut self.kept[kept], first);
-    }
-
-    fn transfer(&mut self, turn: &mut Turn<'_>, lane: Lane, frame: u32) {
-        turn.spend(Work::StartDma);
-        let task = self.task();
-        let transfer = Transfer {
-            lane,
-            nvmq: self.index + 1,
-            first_sector: task.sectors[0],
-            lpn: task.lpn,
-            token: 0,
-            aside: 0,
-            local: frame.into(),
-            place: task.place,
-            key: self.key(),
-        };
-        turn.send(self.ways.link, transfer);
-        self.step = Step::Data;
-    }
-
-    /// The page's sectors are where they belong.
-    fn on_data(&mut self, turn: &mut Turn<'_>) {
-        let task = self.task();
-        let line = self.shared.pool.line(task.lpn);
-        if matches!(task.operation, PageOperation::Compare | PageOperation::CompareAndWrite) {
-            turn.spend(Work::ComparePage);
-            let words = self.words_of(&task);
-            if !self.shared.tables.frames.equal(self.frame(), self.spare, words.start, words.len()) {
-                self.request().fail(Status::COMPARE_FAILURE);
-                self.unlock(turn);
-                return;
-            }
-        }
-        if let (PageOperation::CompareAndWrite, Some(place)) = (task.operation, task.paired) {
-            // The lock of the line is held over both.
-            self.wrote = true;
-            self.task = Some(PageTask { operation: PageOperation::Write, place, paired: None, ..task });
-            self.transfer(turn, Lane::FromHost, line as u32);
-            return;
-        }
-        if task.changes() {
-            let readable = task.operation != PageOperation::Spoil;
-            self.shared.tables.frames.set_readable(line as u32, task.sectors, readable);
-            turn.store(&self.shared.tables.tags, line, (u64::from(task.lpn.0) + 1) | DIRTY);
-            if self.request().card.fua {
-                self.program(turn, task.lpn, Step::Through);
-                return;
-            }
-        }
-        self.unlock(turn);
     }
 
     pub(super) fn unlock(&mut self, turn: &mut Turn<'_>) {

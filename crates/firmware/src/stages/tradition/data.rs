@@ -1,0 +1,125 @@
+//! Sectors of a page between a worker's frames and the host.
+
+use super::worker::{DIRTY, Step, Worker};
+use crate::message::*;
+use crate::stages::request::PageTask;
+use crate::{Turn, Work};
+use nvme::spec::Status;
+
+impl Worker {
+    /// The page is in its frame: on to what is to be done with its sectors.
+    pub(super) fn move_data(&mut self, turn: &mut Turn<'_>) {
+        turn.spend(Work::ServeEntry);
+        let task = self.task();
+        let line = self.frame();
+        let frames = self.shared.tables.frames.clone();
+        if task.operation.reads() && !frames.is_readable(line, task.sectors) {
+            self.request().fail(Status::UNRECOVERED_READ);
+            return self.unlock(turn);
+        }
+        let (words, kept) = (self.words_of(&task), self.kept_at(&task));
+        match task.operation {
+            PageOperation::Read => self.transfer(turn, Lane::ToHost, line),
+            PageOperation::Write => self.transfer(turn, Lane::FromHost, line),
+            PageOperation::Compare | PageOperation::CompareAndWrite => self.transfer(turn, Lane::FromHost, self.spare),
+            PageOperation::Zero | PageOperation::Spoil => {
+                frames.clear(line, words.start, words.len());
+                self.on_data(turn);
+            }
+            PageOperation::Collect => {
+                frames.read(line, words.start, &mut self.kept[kept.clone()]);
+                self.displace(&task, kept);
+                self.on_data(turn);
+            }
+            PageOperation::Deposit => {
+                self.displace(&task, kept.clone());
+                frames.write(line, words.start, &self.kept[kept]);
+                self.on_data(turn);
+            }
+            PageOperation::Verify => self.on_data(turn),
+            PageOperation::Clean | PageOperation::Fence | PageOperation::Nothing => {
+                unreachable!("it has no data")
+            }
+        }
+    }
+
+    /// The payload words of a task's sectors in their frame.
+    fn words_of(&self, task: &PageTask) -> std::ops::Range<usize> {
+        let ([from, to], words) = (task.sectors.map(usize::from), self.shared.drive.sector_words());
+        from * words..to * words
+    }
+
+    /// Where the sectors of a Copy's step are, or go, in what is kept for it.
+    fn kept_at(&self, task: &PageTask) -> std::ops::Range<usize> {
+        let words = self.shared.drive.sector_words();
+        let (at, sectors) = (usize::from(task.staged), usize::from(task.sectors[1] - task.sectors[0]));
+        at * words..(at + sectors) * words
+    }
+
+    /// Seals what is kept of a task's sectors anew, on the way out of their page or into it.
+    fn displace(&mut self, task: &PageTask, kept: std::ops::Range<usize>) {
+        let drive = &self.shared.drive;
+        let first = u64::from(task.lpn.0) * u64::from(drive.sectors_per_page()) + u64::from(task.sectors[0]);
+        drive.displace(&mut self.kept[kept], first);
+    }
+
+    fn transfer(&mut self, turn: &mut Turn<'_>, lane: Lane, frame: u32) {
+        turn.spend(Work::StartDma);
+        let task = self.task();
+        let transfer = Transfer {
+            lane,
+            nvmq: self.index + 1,
+            first_sector: task.sectors[0],
+            lpn: task.lpn,
+            token: 0,
+            aside: 0,
+            local: frame.into(),
+            place: task.place,
+            key: self.key(),
+        };
+        turn.send(self.ways.link, transfer);
+        self.step = Step::Data;
+    }
+
+    /// The page's sectors are where they belong.
+    pub(super) fn on_data(&mut self, turn: &mut Turn<'_>) {
+        let task = self.task();
+        let line = self.shared.pool.line(task.lpn);
+        if matches!(task.operation, PageOperation::Compare | PageOperation::CompareAndWrite) {
+            turn.spend(Work::ComparePage);
+            let words = self.words_of(&task);
+            if !self.shared.tables.frames.equal(self.frame(), self.spare, words.start, words.len()) {
+                self.request().fail(Status::COMPARE_FAILURE);
+                return self.end_page(turn);
+            }
+        }
+        if let (PageOperation::CompareAndWrite, Some(place)) = (task.operation, task.paired) {
+            // The lock of the line is held over both.
+            self.wrote = true;
+            self.task = Some(PageTask { operation: PageOperation::Write, place, paired: None, ..task });
+            self.transfer(turn, Lane::FromHost, line as u32);
+            return;
+        }
+        if task.changes() {
+            let readable = task.operation != PageOperation::Spoil;
+            self.shared.tables.frames.set_readable(line as u32, task.sectors, readable);
+            turn.store(&self.shared.tables.tags, line, (u64::from(task.lpn.0) + 1) | DIRTY);
+        }
+        self.end_page(turn);
+    }
+
+    /// Whether the command wants what it leaves of the page on flash.
+    pub(super) fn is_forced(&self) -> bool {
+        self.task().operation.can_be_forced() && self.request.as_ref().is_some_and(|request| request.card.fua)
+    }
+
+    /// Nothing is left to do but to bring the page to flash, where that is wanted.
+    fn end_page(&mut self, turn: &mut Turn<'_>) {
+        let lpn = self.task().lpn;
+        let is_dirty = self.shared.tables.tags.get(self.shared.pool.line(lpn)) & DIRTY != 0;
+        match is_dirty && !self.is_aside && self.is_forced() {
+            true => self.program(turn, lpn, Step::Through),
+            false => self.unlock(turn),
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Force unit access of commands that read: what they find in the volatile write cache is on flash when they are answered.
+
+use crate::small::{Small, processor};
+use firmware::architecture::{ARCHITECTURES, Architecture};
+use host::{Pace, Phase, PowerCuts};
+use rig::{Device, Session};
+use workload::{Others, Parameters, Pattern, Recipe};
+
+/// The buffer has room for as many.
+const PAGES: u64 = 64;
+
+/// One stream over the pages.
+fn pass(name: &str, reads: f64, compare: f64) -> Phase {
+    let mut recipe = Recipe::fixed(name, Pattern::Sequential { streams: Some(1) }, reads, 4096);
+    recipe.others = Others { compare, ..Others::default() };
+    let source = recipe.source(&Parameters::new(PAGES * 8, 1)).expect("a drawable workload");
+    Phase { ios: Some(PAGES), ..Phase::new(name, Box::new(source), Pace::Closed) }
+}
+
+/// A drive whose hosts send one read in so many with force unit access.
+fn device(architecture: &'static dyn Architecture, reads_through_every: u32) -> Device {
+    let mut device = Small { architecture, ..Small::default() }.device();
+    assert!(device.has_volatile_cache(), "{} has nothing to lose", architecture.name());
+    let whole = device.page_sectors();
+    device.cuts = Some(PowerCuts { volatile: true, whole, through_every: 0, through_from: None, reads_through_every });
+    device
+}
+
+/// Pages on flash after a power cut behind the phases, and those that each of them programmed.
+fn kept(device: &Device, phases: Vec<Phase>) -> (u64, Vec<u64>) {
+    let (name, count) = (device.architecture.name(), phases.len());
+    let mut session = Session::new(device, "small", processor(), 1, phases, 0).expect("it can be built");
+    let next = |_| {
+        let summary = session.next_phase().expect("a phase").unwrap_or_else(|error| panic!("{name}: {error}"));
+        summary.flash.map_or(0, |flash| flash.programs)
+    };
+    let programs = (0..count).map(next).collect();
+    session.check_invariants().unwrap_or_else(|error| panic!("{name}: {error}"));
+    (session.lose_power(device, processor()).expect("it can be recovered").mapped, programs)
+}
+
+#[test]
+fn what_is_read_with_force_unit_access_is_on_flash_then() {
+    for &architecture in ARCHITECTURES {
+        let name = architecture.name();
+        for (reads, compare) in [(1.0, 0.0), (0.0, 1.0)] {
+            let phases = || vec![pass("write", 0.0, 0.0), pass("look", reads, compare), pass("again", reads, compare)];
+            let (mapped, _) = kept(&device(architecture, 0), phases());
+            assert!(mapped < PAGES, "{name}: the buffer keeps nothing back");
+            let (mapped, programs) = kept(&device(architecture, 1), phases());
+            assert_eq!(mapped, PAGES, "{name}: pages on flash of those read, programs {programs:?}");
+            assert!(programs[1] >= PAGES, "{name}: {programs:?}");
+            // Only a checkpoint may write then.
+            assert!(programs[2] < 16, "{name}: {programs:?} pages written, of which the last were on flash");
+        }
+    }
+}
