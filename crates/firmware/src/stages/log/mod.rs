@@ -82,6 +82,8 @@ pub(crate) struct Log {
     was_busy: bool,
     ended: Time,
     rests_until: Time,
+    /// Whether it was woken before: at the beginning nothing is due.
+    is_up: bool,
     /// The groups that are being erased, and blocks of them that are not yet.
     erasing: Vec<u32>,
     unerased: u32,
@@ -117,6 +119,7 @@ impl Log {
             was_busy: false,
             ended: Time::ZERO,
             rests_until: Time::ZERO,
+            is_up: false,
             erasing: Vec::new(),
             unerased: 0,
         }
@@ -125,26 +128,27 @@ impl Log {
     /// Begins a checkpoint when it is time for one. On a drive that is busy that is so when none has been written for long, and when the
     /// rest after the last one is over.
     fn begin(&mut self, turn: &mut Turn<'_>) {
+        if self.phase != Phase::Resting {
+            return;
+        }
+        if self.tables.groups.is_read_only() {
+            return self.give_up();
+        }
         let (now, journal) = (turn.now(), self.settings.journal);
         let busy = !is_idle(&self.tables, self.settings.parts.nvmq);
         let waits = journal.only_when_idle && now.since(self.ended) < journal.patience;
-        let held_back = busy && (waits || now < self.rests_until);
-        let first = now == Time::ZERO;
-        if self.tables.groups.is_read_only() && self.phase == Phase::Resting {
-            return self.give_up();
+        if busy && (waits || now < self.rests_until) {
+            return;
         }
-        if self.phase == Phase::Resting && !held_back && !first {
-            (self.began, self.was_busy) = (now, busy);
-            turn.spend(Work::SealCheckpoint);
-            self.number += 1;
-            (self.pages, self.segments, self.sum) = (0, 0, 0);
-            self.head = self.free_frames.pop().expect("nothing is under way");
-            let frame = self.first_frame + self.head;
-            self.tables.frames.clear(frame, 0, self.tables.frames.words(frame));
-            self.put(frame, 0, u64::from(self.settings.parts.trans));
-            self.sign(turn, 0);
-        }
-        turn.wake_at(turn.now() + self.settings.journal.interval);
+        (self.began, self.was_busy) = (now, busy);
+        turn.spend(Work::SealCheckpoint);
+        self.number += 1;
+        (self.pages, self.segments, self.sum) = (0, 0, 0);
+        self.head = self.free_frames.pop().expect("nothing is under way");
+        let frame = self.first_frame + self.head;
+        self.tables.frames.clear(frame, 0, self.tables.frames.words(frame));
+        self.put(frame, 0, u64::from(self.settings.parts.trans));
+        self.sign(turn, 0);
     }
 
     /// The checkpoint is whole, or nothing came of it.
@@ -405,6 +409,11 @@ impl Stage<Firmware> for Log {
         if self.tables.backup.fails() {
             return;
         }
-        self.begin(turn);
+        if std::mem::replace(&mut self.is_up, true) {
+            self.begin(turn);
+        }
+        if self.phase != Phase::Over {
+            turn.wake_at(turn.now() + self.settings.journal.interval);
+        }
     }
 }
