@@ -189,8 +189,13 @@ impl Words {
 #[derive(Debug, Default)]
 pub struct SharedMemory {
     lines: u64,
+    /// Lines that nobody pays for, from [`BESIDE`] on.
+    beside: u64,
     locks: u32,
 }
+
+/// The first line of what turns do not pay for: how long pages are does not change which lines the others have, and share.
+const BESIDE: u64 = 1 << 40;
 
 impl SharedMemory {
     /// A table of 4-byte words, all zero. Where there is no memory for it, [`crate::with_memory`] says so.
@@ -207,9 +212,17 @@ impl SharedMemory {
         self.table(Cells::Wide(cells), len * 8)
     }
 
-    /// So many buffers of so many words each; see [`crate::Buffers`].
+    /// The same for words that turns do not pay for: whoever has them was told so by a message.
+    pub fn beside(&mut self, len: usize) -> Words {
+        let Words { cells, line_shift, .. } = SharedMemory::default().wide(len);
+        let first_line = BESIDE + self.beside;
+        self.beside += lines_of(len * 8);
+        Words { cells, first_line, line_shift }
+    }
+
+    /// So many buffers of so many words each, which turns do not pay for either; see [`crate::Buffers`].
     pub fn buffers(&mut self, count: usize, words: usize) -> crate::Buffers {
-        self.take_lines(count * words * 8);
+        self.beside += lines_of(count * words * 8);
         crate::Buffers::new(count, words)
     }
 
@@ -222,7 +235,7 @@ impl SharedMemory {
 
     /// Bytes of all tables and locks; what was never touched is not resident.
     pub fn reserved(&self) -> Bytes {
-        Bytes(self.lines * LINE_BYTES as u64)
+        Bytes((self.lines + self.beside) * LINE_BYTES as u64)
     }
 
     /// How many locks it handed out.
@@ -233,7 +246,7 @@ impl SharedMemory {
     /// Numbers the lines of so many bytes and returns the first.
     pub(crate) fn take_lines(&mut self, bytes: usize) -> LineId {
         let first = LineId(self.lines);
-        self.lines += bytes.div_ceil(LINE_BYTES) as u64;
+        self.lines += lines_of(bytes);
         first
     }
 
@@ -241,6 +254,10 @@ impl SharedMemory {
         let first = self.take_lines(bytes);
         Words::new(cells, first.0)
     }
+}
+
+fn lines_of(bytes: usize) -> u64 {
+    bytes.div_ceil(LINE_BYTES) as u64
 }
 
 #[cfg(test)]

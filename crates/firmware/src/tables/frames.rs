@@ -76,7 +76,7 @@ impl Frames {
     ) -> Self {
         let is_long = page_words > INLINE_WORDS;
         let stride = FRAME_HEADER_WORDS + if is_long { 0 } else { page_words };
-        let words = memory.wide(count as usize * stride + whole as usize * (whole_words + FRAME_HEADER_WORDS));
+        let words = memory.beside(count as usize * stride + whole as usize * (whole_words + FRAME_HEADER_WORDS));
         let long = is_long.then(|| memory.buffers(count as usize, page_words));
         Frames { words, stride, long, page_words, count, whole, whole_words, sealed: None }
     }
@@ -332,6 +332,15 @@ mod tests {
 
     fn frames() -> Frames {
         Frames::new(&mut SharedMemory::default(), (2, 8), (0, 0))
+    }
+
+    #[test]
+    fn how_much_of_pages_is_kept_moves_no_line_of_other_tables() {
+        for page_words in [0, 8, 512] {
+            let mut memory = SharedMemory::default();
+            Frames::new(&mut memory, (5, page_words), (2, 4096));
+            assert_eq!(memory.wide(1).line(0), stage::LineId(0));
+        }
     }
 
     #[test]
