@@ -41,7 +41,6 @@ pub(crate) fn settings() -> ControllerSettings {
         commands: Opcode::ALL.to_vec(),
         volatile_write_cache: true,
         atomic_write_blocks: 8,
-        compare_and_write: true,
         keep_alive: None,
         ready_within: Span::from_secs(1),
         temperatures: [343, 358],

@@ -13,7 +13,7 @@ use crate::admin::{ErrorLog, EventRequests, Features, QueueTable};
 use crate::namespaces::{Namespaces, Piece};
 use crate::spec::log_page::{HealthPage, warning};
 use crate::spec::registers::{self, AdminQueueAttributes, Configuration};
-use crate::spec::{FeatureId, PAGE_BYTES, QueuePriority, Status};
+use crate::spec::{COMPLETION_BYTES, FeatureId, PAGE_BYTES, QueuePriority, SUBMISSION_BYTES, Status};
 use crate::{Arbitration, ArbitrationShares, AsynchronousEvent, CoalescingSettings, ControllerSettings, Transport};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{HostAddress, QueueId, Span};
@@ -217,6 +217,12 @@ impl Controller {
     /// Whether commands are processed.
     pub fn is_ready(&self) -> bool {
         self.state == State::Ready
+    }
+
+    /// Whether CC names entries of the size that I/O queues have (IOSQES, IOCQES).
+    pub fn has_entry_sizes(&self) -> bool {
+        let named = [self.configuration.submission_size(), self.configuration.completion_size()];
+        named == [SUBMISSION_BYTES, COMPLETION_BYTES].map(u64::ilog2)
     }
 
     /// Reads the 4-byte property at `offset`; 0 where there is none.

@@ -168,12 +168,12 @@ impl Controller {
     /// Blocks of a namespace that are written atomically: what that is in blocks of the drive, in its own.
     pub(crate) fn atomic_blocks(&self, namespace: &NamespaceSettings) -> u32 {
         let unit = self.settings.namespaces.first().map_or(512, |drive| drive.block_bytes);
-        (self.settings.atomic_write_blocks * unit / namespace.block_bytes).max(1)
+        self.settings.atomic_write_blocks * unit / namespace.block_bytes
     }
 
     /// The same of a fused pair: it is no longer than a page of the host's memory.
     pub(crate) fn compare_blocks(&self, namespace: &NamespaceSettings) -> u32 {
-        self.atomic_blocks(namespace).min(PAGE_BYTES as u32 / namespace.block_bytes).max(1)
+        self.atomic_blocks(namespace).min(PAGE_BYTES as u32 / namespace.block_bytes)
     }
 
     /// A command that [`Controller::admit`] has let pass, as the drive is to see it.

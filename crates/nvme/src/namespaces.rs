@@ -41,8 +41,8 @@ impl Format {
     }
 }
 
-/// The formats that a namespace can have, in their order; those with blocks below one of the drive it cannot, nor those with metadata
-/// where the drive keeps none.
+/// The formats that a namespace can have, in their order; those with blocks below one of the drive it cannot, nor those beyond what is
+/// written atomically, nor those with metadata where the drive keeps none.
 pub(crate) const FORMATS: [Format; 4] =
     [Format::plain(512), Format::plain(4096), Format::with_metadata(512), Format::with_metadata(4096)];
 
@@ -93,6 +93,8 @@ pub struct Namespaces {
     homes: Vec<u64>,
     /// Bytes of a block of the drive.
     unit: u32,
+    /// Bytes of the longest block that is written atomically.
+    longest: u32,
     /// Whether it keeps metadata.
     metadata: bool,
     controllers: BTreeSet<u16>,
@@ -127,8 +129,9 @@ impl Namespaces {
         spaces.resize(spaces.len().max(settings.managed_namespaces as usize), None);
         let nguid = settings.namespaces.first().map_or(0, |space| u128::from_be_bytes(space.nguid));
         let homes = settings.namespaces.iter().map(|space| space.blocks).collect();
-        let metadata = settings.metadata;
-        Namespaces { spaces, homes, unit, metadata, controllers: BTreeSet::new(), nguid, created: 0, changes: 0 }
+        let (longest, metadata) = (settings.atomic_write_blocks * unit, settings.metadata);
+        let controllers = BTreeSet::new();
+        Namespaces { spaces, homes, unit, longest, metadata, controllers, nguid, created: 0, changes: 0 }
     }
 
     /// The greatest identifier.
@@ -220,9 +223,9 @@ impl Namespaces {
         bytes.filter(|_| is_whole).map_or(settings.blocks, |bytes| self.used_blocks(bytes).min(settings.blocks))
     }
 
-    /// Whether a namespace can have blocks like these.
+    /// Whether a namespace can have blocks like these. Each is written whole or not at all, power failing or not (Base, AWUPF).
     pub(crate) fn has_format(&self, format: Format) -> bool {
-        format.block_bytes >= self.unit && (self.metadata || !format.metadata)
+        (self.unit..=self.longest).contains(&format.block_bytes) && (self.metadata || !format.metadata)
     }
 
     /// Makes a namespace that no controller has yet, in the first gap that it fits.
@@ -267,12 +270,13 @@ impl Namespaces {
         })
     }
 
-    /// Attaches or detaches controllers.
+    /// Attaches or detaches controllers, which a list names in ascending order (Base §4.5.1).
     pub(crate) fn attach(&mut self, id: u32, controllers: &[u16], attaches: bool) -> Result<(), Status> {
         let known = controllers.iter().all(|controller| self.controllers.contains(controller));
+        let ascends = controllers.is_sorted_by(|one, next| one < next);
         let missing = self.missing(id);
         let space = self.allocated_mut(id).ok_or(missing)?;
-        if controllers.is_empty() || !known {
+        if controllers.is_empty() || !known || !ascends {
             return Err(Status::CONTROLLER_LIST_INVALID);
         }
         for controller in controllers {
@@ -437,6 +441,16 @@ mod tests {
         assert_eq!(all.bytes(), [u128::from(blocks) * 512, 0]);
     }
 
+    /// A block that is not written as a whole would break what AWUPF says.
+    #[test]
+    fn blocks_beyond_what_is_written_atomically_are_no_format() {
+        let formats = |atomic_write_blocks| {
+            let all = Namespaces::new(&ControllerSettings { atomic_write_blocks, metadata: true, ..example() });
+            FORMATS.map(|format| all.has_format(format))
+        };
+        assert_eq!([formats(8), formats(4)], [[true; 4], [true, false, true, false]]);
+    }
+
     #[test]
     fn namespaces_come_into_the_gaps_that_others_leave() {
         let mut all = drive(10 * 2048);
@@ -476,7 +490,9 @@ mod tests {
         assert_eq!(all.attach(1, &[7], true), Err(Status::NAMESPACE_ALREADY_ATTACHED));
         assert_eq!(all.attach(1, &[7], false), Ok(()));
         assert_eq!(all.attach(1, &[7], false), Err(Status::NAMESPACE_NOT_ATTACHED));
-        assert_eq!(all.attach(1, &[9], true), Err(Status::CONTROLLER_LIST_INVALID));
+        for list in [&[9][..], &[], &[7, 1], &[7, 7]] {
+            assert_eq!(all.attach(1, list, true), Err(Status::CONTROLLER_LIST_INVALID), "{list:?}");
+        }
         assert_eq!(all.attach(2, &[7], true), Err(Status::INVALID_FIELD));
         assert_eq!((all.of(7, 1), all.controllers(Some(1)), all.controllers(None)), (None, vec![1], vec![1, 7]));
         all.enter(8);

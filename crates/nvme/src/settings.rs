@@ -61,10 +61,9 @@ pub struct ControllerSettings {
     pub commands: Vec<Opcode>,
     /// Whether writes may complete in volatile memory.
     pub volatile_write_cache: bool,
-    /// Blocks that are written atomically, over a power failure too, unless the write crosses a multiple of as many: 1 to 65,536.
+    /// Blocks that are written atomically, over a power failure too, unless the write crosses a multiple of as many: 1 to 65,536. No
+    /// namespace has longer blocks than all of these together.
     pub atomic_write_blocks: u32,
-    /// Whether Compare and Write may be a fused pair, over what is written atomically but no more than a page of the host's memory.
-    pub compare_and_write: bool,
     /// Granularity of the keep alive timer, a multiple of 100 ms; `None` is no timer.
     pub keep_alive: Option<Span>,
     /// The longest the device may take to become ready.
@@ -155,14 +154,18 @@ impl ControllerSettings {
         if self.is_discovery() { 1 << 31 } else { 1 << 8 }
     }
 
-    /// FUSES of Identify Controller: whether there is Compare and Write.
+    /// FUSES of Identify Controller: whether Compare and Write may be a fused pair, over what is written atomically but no more than a
+    /// page of the host's memory.
     pub(crate) fn fuses(&self) -> bool {
-        self.compare_and_write && [Opcode::Compare, Opcode::Write].iter().all(|opcode| self.commands.contains(opcode))
+        !self.is_discovery() && [Opcode::Compare, Opcode::Write].iter().all(|opcode| self.commands.contains(opcode))
     }
 
     /// ONCS of Identify Controller (Base §5.17.2.1): bits of the optional commands, and bit 4 for Select in Get
-    /// Features.
+    /// Features. A controller for discovery has no I/O commands, and none of the field.
     pub(crate) fn optional_commands(&self) -> u16 {
+        if self.is_discovery() {
+            return 0;
+        }
         let bit = |opcode: &Opcode| match opcode {
             Opcode::Compare => 1,
             Opcode::WriteUncorrectable => 1 << 1,
@@ -200,7 +203,6 @@ pub(crate) mod tests {
             commands: Opcode::ALL.to_vec(),
             volatile_write_cache: true,
             atomic_write_blocks: 8,
-            compare_and_write: true,
             keep_alive: None,
             ready_within: Span::from_secs(5),
             temperatures: [343, 358],

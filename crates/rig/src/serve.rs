@@ -245,7 +245,7 @@ impl Service {
             allowed: settings.allowed,
             keys: settings.keys,
             health: health(tables.clone(), drive.clone(), (past.media, media), power, &device),
-            unit_blocks: (device.drive.geometry.shape().page.0 / block.0).max(1),
+            unit_blocks: device.drive.geometry.shape().page.0 / block.0,
         };
         let mut desk = FrontDesk { attendant: Some(server.attend(subsystem, memory, shape)?), came_to: None };
         let ran = thread::scope(|scope| {

@@ -143,6 +143,10 @@ fn join_queue(
     if !live.controller.is_ready() {
         return Err((Status::COMMAND_SEQUENCE_ERROR, 0));
     }
+    // As with queues in memory, there is none while CC names entries of another size than there is (Base §3.1.3.5).
+    if !live.controller.has_entry_sizes() {
+        return Err(of_command(QUEUE_AT));
+    }
     // A host need not set Number of Queues: it may have what it would be told if it asked.
     let granted = match live.granted {
         Granted::Set(granted) | Granted::Taken(granted) | Granted::Told(granted) => granted,

@@ -89,6 +89,8 @@ fn a_discovery_controller_tells_of_its_subsystems_and_of_nothing_else() {
     let page = IdentifyController::from_bytes(&identified(&mut controller, identify::CONTROLLER, 0));
     assert_eq!((page.controller_type(), page.namespaces()), (2, 0));
     assert_eq!(page.log_page_attributes(), 1 << 2, "offsets, but no effects");
+    let of_namespaces = [page.optional_commands(), page.fused_operations(), page.copy_formats()];
+    assert_eq!((of_namespaces, page.volatile_write_cache()), ([0; 3], 0), "what I/O commands there are");
     let get = Submission::get_log_page(log_page::DISCOVERY, 0, 3 * 256, DataPointer::default());
     let log = data(&mut controller, with_data(get));
     let header = DiscoveryHeader::from_bytes(&log);

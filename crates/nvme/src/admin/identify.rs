@@ -10,7 +10,7 @@ use crate::spec::{
     ALL_NAMESPACES, AdminOpcode, COMPLETION_BYTES, COPY_BYTES_MAX, COPY_RANGES_MAX, Opcode, PAGE_BYTES,
     SUBMISSION_BYTES, Status, Submission, log_page, registers,
 };
-use crate::{Controller, METADATA_BYTES, NamespaceSettings, Transport};
+use crate::{Controller, ControllerSettings, METADATA_BYTES, NamespaceSettings, Transport};
 use units::Span;
 
 /// LPA: Commands Supported and Effects, and offsets into pages (Base §5.17.2.1).
@@ -160,13 +160,13 @@ impl Controller {
             .set_commands_max(settings.queue_entries_max.min(0xffff) as u16)
             .set_namespaces(self.namespaces.count())
             .set_optional_commands(settings.optional_commands())
-            .set_volatile_write_cache(if settings.volatile_write_cache { WRITE_CACHE } else { NO_WRITE_CACHE })
+            .set_volatile_write_cache(write_cache(settings))
             // Wherever it begins, only a write of one block is atomic: a namespace says more, within boundaries.
             .set_atomic_write_blocks(0)
             .set_atomic_write_blocks_power_fail(0)
             .set_fused_operations(u16::from(settings.fuses()))
             .set_atomic_compare_blocks(0)
-            .set_copy_formats(u16::from(settings.commands.contains(&Opcode::Copy)))
+            .set_copy_formats(u16::from(!settings.is_discovery() && settings.commands.contains(&Opcode::Copy)))
             .set_subsystem(padded(&settings.subsystem, 0))
             .set_power_centiwatts(settings.power_centiwatts);
         match settings.transport {
@@ -281,6 +281,15 @@ impl Controller {
 
     fn groups(&self) -> u32 {
         if self.has_group() { ENDURANCE_GROUPS } else { 0 }
+    }
+}
+
+/// VWC. A controller for discovery has none of the field (Base §5.17.2.1).
+fn write_cache(settings: &ControllerSettings) -> u8 {
+    match settings.volatile_write_cache {
+        _ if settings.is_discovery() => 0,
+        true => WRITE_CACHE,
+        false => NO_WRITE_CACHE,
     }
 }
 

@@ -161,7 +161,7 @@ impl Controller {
         }
     }
 
-    /// PRPs where commands come by host memory, else an SGL, or neither.
+    /// PRPs where commands come by host memory; over messages the front end has seen to it that it is an SGL.
     fn may_point(&self, submission: &Submission) -> bool {
         match self.settings.transport {
             Transport::Memory => submission.uses_prps(),

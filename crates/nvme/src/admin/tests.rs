@@ -199,6 +199,29 @@ fn queues_come_and_go_and_every_mistake_has_its_status() {
     );
 }
 
+/// A host that has not said how long entries are, or says otherwise, gets no I/O queue (Base §5.4, §5.5: Invalid Queue Size).
+#[test]
+fn no_queue_has_entries_of_another_size_than_there_is() {
+    let of_sizes = |submission: u32, completion: u32| {
+        let mut controller = Controller::new(example());
+        controller.write_property(registers::AQA, AdminQueueAttributes::new(32, 16).0);
+        controller.write_property(registers::CC, submission << 16 | completion << 20 | 1);
+        controller.on_started();
+        assert!(controller.is_ready(), "the admin queues have their sizes");
+        let at = HostAddress(0x8000);
+        let completions = Submission::create_completion_queue(QueueId(1), 64, at, Some(3));
+        let submissions = Submission::create_submission_queue(QueueId(1), 64, at, QueueId(1));
+        let made = [completions, submissions].map(|create| status(&mut controller, create));
+        (controller.has_entry_sizes(), made)
+    };
+    let (done, size) = (Status::SUCCESS, Status::INVALID_QUEUE_SIZE);
+    assert_eq!(of_sizes(6, 4), (true, [done, done]));
+    assert_eq!(of_sizes(5, 4), (false, [done, size]));
+    for (submission, completion) in [(6, 3), (6, 0), (0, 0), (7, 5)] {
+        assert_eq!(of_sizes(submission, completion), (false, [size, Status::COMPLETION_QUEUE_INVALID]));
+    }
+}
+
 #[test]
 fn all_the_queues_an_identifier_can_name_are_granted_and_made() {
     let mut settings = example();

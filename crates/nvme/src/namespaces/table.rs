@@ -126,7 +126,7 @@ impl Namespaces {
     fn check(&self, id: u32, space: &Result<Space, TableError>) -> Result<(), TableError> {
         let Space { settings, home, first, length, .. } = space.as_ref().map_err(TableError::clone)?;
         let NamespaceSettings { blocks, block_bytes, metadata, protection, .. } = settings;
-        if !matches!(block_bytes, 512 | 4096) || *block_bytes < self.unit {
+        if !matches!(block_bytes, 512 | 4096) || !(self.unit..=self.longest).contains(block_bytes) {
             return damaged(format!("namespace {id}: blocks of {block_bytes} bytes; expected 512 or 4096, as it has"));
         }
         if *metadata && !self.metadata || *protection != Protection::None && !metadata {
@@ -206,6 +206,13 @@ mod tests {
         let names: BTreeSet<[u8; 16]> = after.ids(None).map(|id| after.allocated(id).unwrap().settings.nguid).collect();
         assert_eq!((names.len(), id), (4, 4));
         assert!(names.iter().all(|name| name[8..] == [0x77; 8]));
+    }
+
+    #[test]
+    fn a_table_with_blocks_that_are_not_written_as_a_whole_is_refused() {
+        let short = ControllerSettings { atomic_write_blocks: 4, ..settings() };
+        let refused = Namespaces::of_table(&short, &made().table()).expect_err("two have blocks of 4 KiB");
+        assert!(refused.to_string().starts_with("namespace 2: blocks of 4096 bytes"), "{refused}");
     }
 
     #[test]

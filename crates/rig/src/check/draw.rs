@@ -145,7 +145,9 @@ impl Draw {
         settings.lock.stalls = Draw::new(seed ^ 0x57a1).within(0..=2) == 0;
         device.settings = architecture.settle(settings);
         device.timing = timing;
-        device.drive.format = self.of(&[LbaFormat::B512, LbaFormat::B512, LbaFormat::B4096]);
+        // No block is longer than a page.
+        let long = if small.page < Bytes::kib(4) { LbaFormat::B512 } else { LbaFormat::B4096 };
+        device.drive.format = self.of(&[LbaFormat::B512, LbaFormat::B512, long]);
         device.drive.queues = self.of(&[1, 2, 5, 9]);
         device.queue_entries = self.of(&[2, 9, 64]);
         device.depth = self.within(1..=device.queue_entries - 1).min(32);

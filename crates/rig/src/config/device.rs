@@ -93,7 +93,7 @@ impl Device {
         let timing = timing(from)?;
         timing.validate(&geometry).map_err(|error| from.refuse(timing_key(error.field), error.expected))?;
         let user = user_bytes(from, &geometry)?;
-        let format = format(from)?;
+        let format = format(from, geometry.shape().page)?;
         let tags = tag_bytes(from, &geometry, format)?;
         Ok(Device {
             name: name.into(),
@@ -253,17 +253,37 @@ fn tag_bytes(from: &Layered, geometry: &Geometry, format: LbaFormat) -> Result<O
     Ok(Some(needed))
 }
 
-fn format(from: &Layered) -> Result<LbaFormat, ConfigError> {
-    match from.get::<u64>("device.lba_bytes")? {
+/// The block of the host. A write of one lasts whole or not at all when the power fails, which is so within a page.
+fn format(from: &Layered, page: Bytes) -> Result<LbaFormat, ConfigError> {
+    const KEY: &str = "device.lba_bytes";
+    match from.get::<u64>(KEY).unwrap_or(0) {
         512 => Ok(LbaFormat::B512),
+        4096 if page < Bytes(4096) => {
+            let why = "a block is written whole or not at all";
+            Err(from.refuse(KEY, format!("at most the page (device.page_bytes), which is {}: {why}", page.0)))
+        }
         4096 => Ok(LbaFormat::B4096),
-        _ => Err(from.refuse("device.lba_bytes", "512 or 4096")),
+        _ => Err(from.refuse(KEY, "512 or 4096")),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Layers;
+
+    #[test]
+    fn blocks_are_no_longer_than_pages() {
+        let of = |block: &str| {
+            let keys = ["device.page_bytes=2048", "device.oob_bytes=112", "device.timing.oob_moved_bytes=112", block];
+            let layers = Layers::new().flag("--device", "small").unwrap();
+            let layers = keys.iter().try_fold(layers, |layers, key| layers.set(key)).unwrap();
+            layers.resolve().err().map(|error| error.to_string())
+        };
+        let refusal = "--set: device.lba_bytes is 4096; expected at most the page (device.page_bytes), which is 2048: a block is \
+                       written whole or not at all";
+        assert_eq!([of("device.lba_bytes=512"), of("device.lba_bytes=4096")], [None, Some(refusal.to_string())]);
+    }
 
     /// PCIe 2.0 x16, packets of 256 bytes with 24 of header: 7.3 of 8 GB/s.
     #[test]

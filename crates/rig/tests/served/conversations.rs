@@ -7,7 +7,7 @@ use nvme::spec::fabrics::{
 };
 use nvme::spec::identify::{self, IdentifyController, IdentifyNamespace};
 use nvme::spec::log_page::{self, ErrorEntry, HealthPage};
-use nvme::spec::{DataPointer, DsmRange, FeatureId, FeatureSelect, Opcode, Status, Submission, registers};
+use nvme::spec::{DataPointer, DsmRange, FeatureId, FeatureSelect, Opcode, Sgl, Status, Submission, registers};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::time::{Duration, Instant};
@@ -206,6 +206,43 @@ fn an_sgl_is_just_as_long_as_what_an_admin_command_moves() {
             assert_eq!(completion.status(), Status::SGL_LENGTH_INVALID, "{wrong} of {bytes}: {submission:x?}");
         }
         assert_eq!(admin.command(submission, Payload::None).0.status(), Status::SGL_LENGTH_INVALID);
+    }
+    running.end();
+}
+
+/// PSDT is 01b in every command over a fabric, whether it moves data or not (Base §3.3.3.1).
+#[test]
+fn a_command_that_does_not_point_by_an_sgl_is_refused() {
+    let running = Serving::default().start();
+    let mut host = running.host("host").attach();
+    let identify = Submission::identify(identify::CONTROLLER, 0, NOWHERE);
+    let to_host = |submission: Submission| submission.with_sgl(Sgl::Transport { bytes: 4096 });
+    let of_queue = [to_host(read(0, 8)), Submission::flush(1)];
+    let of_admin = [to_host(identify), Submission::keep_alive()];
+    for (queue, commands) in [(&mut host.queues[0], of_queue), (&mut host.admin, of_admin)] {
+        for (command, kind) in commands.iter().flat_map(|command| [0, 1, 2, 3].map(|kind| (command, kind))) {
+            let id = queue.expect_next();
+            let command = command.with_dword(0, command.dword(0) & 0x3fff | kind << 14).with_command_id(id);
+            queue.send_raw(command, &[]);
+            let expected = if kind == 1 { Status::SUCCESS } else { Status::INVALID_FIELD };
+            assert_eq!(queue.finish().expect("an answer").0.status(), expected, "{command:x?}");
+        }
+    }
+    assert_eq!(running.end().violations, 0);
+}
+
+/// A host that has not said how long entries are has no I/O queues yet.
+#[test]
+fn a_queue_is_not_connected_while_entries_have_another_size() {
+    let running = Serving::default().start();
+    let attachment = Attachment { queues: 0, ..running.host("host") };
+    let mut host = attachment.attach();
+    let configure = |value| Submission::property_set(Property { offset: registers::CC, bytes: 4 }, value);
+    for (value, due) in [(0x36_0061, INVALID_PARAMETERS), (0x45_0061, INVALID_PARAMETERS), (0x46_0061, Status::SUCCESS)]
+    {
+        host.admin.done(configure(value), Payload::None);
+        let (_queue, completion) = attachment.connect(1, 32, host.controller);
+        assert_eq!(completion.status(), due, "{value:x}");
     }
     running.end();
 }

@@ -96,6 +96,26 @@ fn formats_that_are_not_there_are_refused() {
     running.end();
 }
 
+/// A write of one block lasts whole or not at all (AWUPF), which is so within a page of flash.
+#[test]
+fn no_namespace_has_blocks_longer_than_a_page() {
+    const SHORT_PAGES: &[&str] =
+        &["device.page_bytes=2048", "device.oob_bytes=112", "device.timing.oob_moved_bytes=112"];
+    let running = Serving { set: SHORT_PAGES, ..Serving::default() }.start();
+    let mut host = running.host("host").attach();
+    let identity = namespace(&mut host.admin, 1);
+    assert_eq!((identity.format0() >> 16, identity.format1(), identity.atomic_write_blocks()), (9, 0, 3));
+    let format = |place| Submission::format_nvm(1, place, 0);
+    assert_eq!(host.admin.command(format(1), Payload::None).0.status(), Status::INVALID_FORMAT);
+    host.admin.done(format(0), Payload::None);
+    host.admin.done(Submission::delete_namespace(1), Payload::None);
+    assert_eq!(create(&mut host.admin, 256, 1).1, Status::INVALID_FORMAT);
+    // Where there are no metadata it does not matter where they would lie (FLBAS bit 4, NVM §4.1.5.1).
+    assert_eq!(create(&mut host.admin, 2048, 1 << 4), (1, Status::SUCCESS));
+    assert_eq!(namespace(&mut host.admin, u32::MAX).format1(), 0);
+    running.end();
+}
+
 /// Two hosts: one makes and deletes namespaces, the other is told.
 #[test]
 fn namespaces_come_and_go_and_hosts_are_told() {
@@ -140,7 +160,9 @@ fn namespaces_come_and_go_and_hosts_are_told() {
     let names = [1, 2].map(|id| namespace(&mut host.admin, id).nguid());
     assert_ne!(names[0], names[1]);
     assert_eq!(attach(&mut host.admin, 2, &both[1..], true), Status::NAMESPACE_ALREADY_ATTACHED);
-    assert_eq!(attach(&mut host.admin, 2, &[77], false), Status::CONTROLLER_LIST_INVALID);
+    for list in [&[77][..], &[both[1], both[0]], &[both[1]; 2]] {
+        assert_eq!(attach(&mut host.admin, 2, list, false), Status::CONTROLLER_LIST_INVALID, "{list:?}");
+    }
     assert_eq!(attach(&mut host.admin, 2, &both[1..], false), Status::SUCCESS);
     assert_eq!(other.queues[0].command(Submission::flush(2), Payload::None).0.status(), Status::INVALID_FIELD);
     let (_, page) =

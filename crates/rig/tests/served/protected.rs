@@ -6,7 +6,7 @@ use crate::conversations::NOWHERE;
 use crate::initiator::{Host, Payload};
 use crate::monitor::{BUFFERS, Machine};
 use nvme::sgl;
-use nvme::spec::identify::{self, IdentifyNamespace};
+use nvme::spec::identify::{self, CommandSetController, IdentifyNamespace};
 use nvme::spec::{CopyRange, DataPointer, DsmRange, Opcode, Status, Submission};
 use nvme::{Information, guard, join, split};
 use rig::DoorbellPath;
@@ -121,6 +121,27 @@ fn a_block_that_nobody_wrote_is_open_and_zeroes_can_be_protected() {
     host.queues[0].done(Submission::dataset_management(1, 1, NOWHERE), Payload::Send(&range));
     let (_, came) = host.queues[1].done(all(3), Payload::Receive(520));
     assert_eq!(split(&came, 512), (vec![0; 512], vec![0xff; 8]));
+    running.end();
+}
+
+/// A host learns from WZSL and VSL (CNS 06h) how long what it does not send may be: no longer than a transfer, for tags of zeroes move.
+#[test]
+fn zeroes_are_as_long_as_identify_says() {
+    let running = Serving { set: TAGS, ..Serving::default() }.start();
+    let mut host = running.host("host").attach();
+    assert_eq!(format(&mut host, 2, true, 1), Status::SUCCESS);
+    let limits = Submission::identify(identify::COMMAND_SET_CONTROLLER, 0, NOWHERE);
+    let limits = CommandSetController::from_bytes(&host.admin.done(limits, Payload::Receive(4096)).1);
+    assert_eq!((limits.zeroes_pages_log2(), limits.verify_pages_log2()), (7, 7));
+    let most = 128 * 4096 / 512;
+    for (blocks, due) in [(most, Status::SUCCESS), (most + 1, Status::INVALID_FIELD)] {
+        let zeroes = Submission::write_zeroes(1, 0, blocks);
+        for command in
+            [zeroes, saying(zeroes, ACTION, 0, 0xffff_0001), Submission::over_blocks(Opcode::Verify, 1, 0, blocks)]
+        {
+            assert_eq!(status(&mut host, command, Payload::None), due, "{blocks}: {command:x?}");
+        }
+    }
     running.end();
 }
 

@@ -4,13 +4,14 @@ use super::{Admitted, Attached, Kind, Session, World};
 use crate::port::{Gathered, RANGES_BYTES};
 use nvme::Movement;
 use nvme::spec::fabrics::{self, ConnectRecord, FabricsCommand};
-use nvme::spec::{Sgl, Status, Submission};
+use nvme::spec::{PointerKind, Sgl, Status, Submission};
 use std::ops::Range;
 
 impl Session {
     /// What kind of command it is, and its data where it has any, with what of them is in its capsule.
     pub(super) fn admit(&self, world: &World<'_>, submission: &Submission, data: Range<usize>) -> Admitted {
         let (kind, movement) = self.classify(world, submission)?;
+        check_pointer(submission)?;
         let guarded = match kind {
             Kind::Io(admission) => admission.guarded,
             _ => None,
@@ -75,6 +76,13 @@ impl Session {
             }
         }
     }
+}
+
+/// Commands over a fabric point by an SGL, whether they move data or not, and metadata lie among the data (Base §3.3.3.1, PSDT). In
+/// those of fabrics the field is reserved.
+fn check_pointer(submission: &Submission) -> Result<(), Status> {
+    let is_fabrics = submission.opcode() == fabrics::OPCODE;
+    if is_fabrics || submission.pointer_kind()? == PointerKind::Sgl { Ok(()) } else { Err(Status::INVALID_FIELD) }
 }
 
 /// Data of a command, none of which are here yet. Blocks alone go straight into its slot.
