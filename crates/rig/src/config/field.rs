@@ -11,8 +11,18 @@ pub(super) trait Field: Sized {
     fn read(value: &Value, key: &str) -> Option<Self>;
     /// What is expected instead.
     fn expected(key: &str) -> String;
+    /// The same, of this value, where that depends on what is wrong with it.
+    fn expected_for(_value: &Value, key: &str) -> String {
+        Self::expected(key)
+    }
     /// The value that reads back as this.
     fn write(&self, key: &str) -> Value;
+}
+
+/// A type of numbers that a key may bound.
+pub(super) trait Number: Field + PartialOrd + std::fmt::Display {
+    /// What one is called.
+    const KIND: &str;
 }
 
 macro_rules! integers {
@@ -25,9 +35,17 @@ macro_rules! integers {
             fn expected(_: &str) -> String {
                 format!("a whole number from 0 to {}", (i64::MAX as u64).min(u64::from($integer::MAX)))
             }
+            /// What is no whole number is not told a type's bounds: the key may have narrower ones.
+            fn expected_for(value: &Value, key: &str) -> String {
+                if matches!(value, Value::Integer(_)) { Self::expected(key) } else { Self::KIND.into() }
+            }
             fn write(&self, _: &str) -> Value {
                 Value::Integer((*self).try_into().expect("settings stay below 2^63"))
             }
+        }
+
+        impl Number for $integer {
+            const KIND: &str = "a whole number";
         }
     )*};
 }
@@ -48,6 +66,10 @@ impl Field for f64 {
     fn write(&self, _: &str) -> Value {
         Value::Float(*self)
     }
+}
+
+impl Number for f64 {
+    const KIND: &str = "a number";
 }
 
 impl Field for bool {

@@ -1,6 +1,6 @@
 //! All keys with the value of the highest layer that gives one, and where that came from.
 
-use super::field::Field;
+use super::field::{Field, Number};
 use super::schema::{Key, schema};
 use super::value::{Entry, Value, entries};
 use super::{ConfigError, Origin};
@@ -113,13 +113,14 @@ impl Layered {
 
     /// A key's value as its type.
     pub(super) fn get<T: Field>(&self, key: &str) -> Result<T, ConfigError> {
-        T::read(&self.setting(key).value, key).ok_or_else(|| self.refuse(key, T::expected(key)))
+        let value = &self.setting(key).value;
+        T::read(value, key).ok_or_else(|| self.refuse(key, T::expected_for(value, key)))
     }
 
     /// The same, for whole numbers within a range.
     pub(super) fn within<T>(&self, key: &str, least: T, most: T) -> Result<T, ConfigError>
     where
-        T: Field + PartialOrd + std::fmt::Display,
+        T: Number,
     {
         self.within_those(key, least, most, "")
     }
@@ -127,13 +128,15 @@ impl Layered {
     /// The same, where `whose` says after the bounds what they are of.
     pub(super) fn within_those<T>(&self, key: &str, least: T, most: T, whose: &str) -> Result<T, ConfigError>
     where
-        T: Field + PartialOrd + std::fmt::Display,
+        T: Number,
     {
         let value = &self.setting(key).value;
         match T::read(value, key) {
             Some(value) if value >= least && value <= most => Ok(value),
             // A number that its type does not hold is beyond the bounds as well.
-            None if !matches!(value, Value::Integer(_)) => Err(self.refuse(key, T::expected(key))),
+            None if !matches!(value, Value::Integer(_)) => {
+                Err(self.refuse(key, format!("{} from {least} to {most}{whose}", T::KIND)))
+            }
             _ => Err(self.refuse(key, format!("{least} to {most}{whose}"))),
         }
     }
@@ -146,7 +149,7 @@ impl Layered {
     /// The same, for whole numbers within a range.
     pub(super) fn within_unless<T>(&self, key: &str, word: &str, least: T, most: T) -> Result<Option<T>, ConfigError>
     where
-        T: Field + PartialOrd + std::fmt::Display,
+        T: Number,
     {
         let whose = format!(", or \"{word}\"");
         (!self.setting(key).value.is_text(word)).then(|| self.within_those(key, least, most, &whose)).transpose()
@@ -155,7 +158,7 @@ impl Layered {
     /// A key's value for the phase of that index out of `count`: one for all, or a list with one for each.
     pub(super) fn nth<T: Field>(&self, key: &str, index: usize, count: usize) -> Result<T, ConfigError> {
         let value = self.of_phase(key, index, count)?;
-        T::read(value, key).ok_or_else(|| self.refuse(key, T::expected(key)))
+        T::read(value, key).ok_or_else(|| self.refuse(key, T::expected_for(value, key)))
     }
 
     /// The same, or `None` where it holds this word.
@@ -170,7 +173,7 @@ impl Layered {
         if value.is_text(word) {
             return Ok(None);
         }
-        let expected = || format!("{}, or \"{word}\"", T::expected(key));
+        let expected = || format!("{}, or \"{word}\"", T::expected_for(value, key));
         T::read(value, key).map(Some).ok_or_else(|| self.refuse(key, expected()))
     }
 
@@ -211,4 +214,27 @@ impl Layered {
 
 fn position(key: &str) -> usize {
     schema().find(key).unwrap_or_else(|| panic!("default.toml lacks {key}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::Layers;
+
+    #[test]
+    fn a_value_that_is_no_number_of_its_kind_is_told_the_bounds() {
+        let refusal = |set| Layers::new().set(set).and_then(Layers::resolve).err().map(|error| error.to_string());
+        for (set, expected) in [
+            ("host.depth=1.5", "host.depth is 1.5; expected a whole number from 1 to 65535"),
+            ("host.vectors=1.5", "host.vectors is 1.5; expected a whole number from 1 to 2047, or \"auto\""),
+            ("device.channels=1.5", "device.channels is 1.5; expected a whole number"),
+            ("device.channels=0", "device.channels is 0; expected 1 to 256"),
+            ("device.channels=-1", "device.channels is -1; expected a whole number from 0 to 4294967295"),
+            ("device.lba_bytes=0.5", "device.lba_bytes is 0.5; expected 512 or 4096"),
+            ("controller.burst=0.5", "controller.burst is 0.5; expected a power of two up to 64, or \"unlimited\""),
+            ("workload.ios=1.5", "workload.ios is 1.5; expected a whole number, or \"none\""),
+            ("device.memory_flips=few", "device.memory_flips is \"few\"; expected a number from 0 to 1"),
+        ] {
+            assert_eq!(refusal(set), Some(format!("--set: {expected}")));
+        }
+    }
 }

@@ -43,10 +43,10 @@ pub(super) fn controller(from: &Layered, rings: &Rings) -> Result<Controller, Co
 }
 
 fn burst(from: &Layered) -> Result<u32, ConfigError> {
-    match from.get_unless::<u32>("controller.burst", "unlimited")? {
-        None => Ok(u32::MAX),
-        Some(burst) if burst.is_power_of_two() && burst <= 64 => Ok(burst),
-        Some(_) => Err(from.refuse("controller.burst", "a power of two up to 64, or \"unlimited\"")),
+    match from.get_unless::<u32>("controller.burst", "unlimited") {
+        Ok(None) => Ok(u32::MAX),
+        Ok(Some(burst)) if burst.is_power_of_two() && burst <= 64 => Ok(burst),
+        _ => Err(from.refuse("controller.burst", "a power of two up to 64, or \"unlimited\"")),
     }
 }
 

@@ -297,7 +297,10 @@ fn namespaces_share_what_hosts_see() {
 /// Each bad input with the message it gets, in full.
 const REFUSALS: &[(&str, &str)] = &[
     ("[platform]\ncores = 61", "run.toml:2: platform.cores is 61; expected 1 to 60: what in-order-1ghz has"),
-    ("[platform]\ncores = \"many\"", "run.toml:2: platform.cores is \"many\"; expected a whole number from 0 to 65535"),
+    (
+        "[platform]\ncores = \"many\"",
+        "run.toml:2: platform.cores is \"many\"; expected a whole number from 1 to 60: what in-order-1ghz has",
+    ),
     ("[platform]\n\ncores = -1", "run.toml:3: platform.cores is -1; expected 1 to 60: what in-order-1ghz has"),
     ("cores = 4", "run.toml:1: unknown key cores; did you mean platform.cores?"),
     ("[threads]\nnvmw = 4", "run.toml:2: unknown key threads.nvmw; did you mean threads.nvmq?"),
@@ -399,7 +402,7 @@ const REFUSALS: &[(&str, &str)] = &[
     ("[controller]\nqueues = 8\n[host]\nqueues = 9", "run.toml:4: host.queues is 9; expected 1 to 8"),
     (
         "[controller]\nqueues = \"all\"",
-        "run.toml:2: controller.queues is \"all\"; expected a whole number from 0 to 65535",
+        "run.toml:2: controller.queues is \"all\"; expected a whole number from 1 to 65535, or \"auto\"",
     ),
     (
         "[run]\ncheck = true",
@@ -466,7 +469,10 @@ fn words_of_the_command_line_are_refused_by_name() {
     assert_eq!(set("platform.core=1"), "--set: unknown key platform.core; did you mean platform.cores?");
     assert_eq!(set("host.depth=0"), "--set: host.depth is 0; expected 1 to 65535");
     let flag = |flag, value| Layers::new().flag(flag, value).and_then(Layers::resolve).err().unwrap().to_string();
-    assert_eq!(flag("--cores", "x"), "--cores: platform.cores is \"x\"; expected a whole number from 0 to 65535");
+    assert_eq!(
+        flag("--cores", "x"),
+        "--cores: platform.cores is \"x\"; expected a whole number from 1 to 60: what in-order-1ghz has"
+    );
     assert_eq!(flag("--threads", "4"), "--threads: threads is 4; expected GROUP=N, separated by commas");
     assert_eq!(flag("--threads", "nvm=4"), "--threads: unknown key threads.nvm; did you mean threads.nvmq?");
     assert_eq!(flag("--threads", "nvmq=4,nvmq=5"), "--threads: threads.nvmq is given twice; expected each group once");
