@@ -189,12 +189,36 @@ fn compressed_traces_read_as_plain_ones_and_say_when_they_are_cut() {
     let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 1);
     xz.write_all(plain.as_bytes()).unwrap();
     let zstd = zstd::encode_all(plain.as_bytes(), 1).unwrap();
-    for packed in [zstd, gzip.finish().unwrap(), xz.finish().unwrap()] {
+    for (name, packed) in [("zstd", zstd), ("gzip", gzip.finish().unwrap()), ("xz", xz.finish().unwrap())] {
         assert_eq!(read(&packed, &Options::default()).unwrap().summary().records, 10_000);
         for keep in [7, packed.len() / 2, packed.len() - 1] {
             let error = read(&packed[..keep], &Options::default()).unwrap_err();
             assert!(matches!(error, TraceError::Read { .. }), "{keep} of {}: {error}", packed.len());
+            let said = error.to_string();
+            assert!(
+                said.contains(&format!("its {name} stream cannot be unpacked on (damaged or cut short?)")),
+                "{said}"
+            );
+            let from_the_beginning = said.starts_with("sample: byte 0:");
+            assert!(!said.contains("line 1:") && (keep < packed.len() - 1 || !from_the_beginning), "{keep}: {said}");
         }
+    }
+    let mut short = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    short.write_all(b"0,7,3584,w,0.5\n").unwrap();
+    let short = short.finish().unwrap();
+    let said = read(&short[..short.len() - 1], &Options::default()).unwrap_err().to_string();
+    assert!(said.starts_with("sample: byte 15: its gzip stream"), "{said}");
+}
+
+#[test]
+fn a_name_says_what_a_trace_is_that_fits_nothing() {
+    let refusal =
+        |name: &str| Trace::read(Path::new(name), Cursor::new(b"0,7\n".to_vec()), &Options::default()).unwrap_err();
+    for name in ["one.spc", "one.spc.gz", "two.SPC"] {
+        assert_eq!(refusal(name).to_string(), format!("{name}: line 1 (spc): Size is \"\"; expected one more field"));
+    }
+    for name in ["one", "spc", "one.spc2"] {
+        assert!(matches!(refusal(name), TraceError::Unrecognised { .. }), "{name}");
     }
 }
 
@@ -306,7 +330,11 @@ fn the_end_of_the_drive_is_refused_or_wrapped() {
     assert_eq!(wrapped.summary().wrapped, 2);
     let starts: Vec<u64> = replayed(&wrapped, Mode::Closed).iter().map(|io| io.lba.0).collect();
     assert_eq!(starts, [8, 64, 96], "1,000 modulo 104 is 64; 100 would straddle the end");
-    assert!(matches!(bounded(Bounds::Wrap(4)), Err(TraceError::TooLong { .. })));
+    let error = bounded(Bounds::Wrap(4)).unwrap_err().to_string();
+    assert_eq!(
+        error,
+        "sample: line 1: a request to device 0 has 8 sectors; expected at most 4, which its namespace has"
+    );
     assert!(matches!(bounded(Bounds::Wrap(0)), Err(TraceError::TooLong { .. })));
 }
 
@@ -318,6 +346,9 @@ fn each_device_is_held_to_its_own_namespace() {
     // Device 1 reaches farther and has room.
     let error = trace.within(&[107, 2_000], false).unwrap_err().to_string();
     assert!(error.contains("line 3: device 0 is addressed up to sector 108; expected at most 107"), "{error}");
+    let long = read(b"0 0 8 8 1\n1 1 1000 8 0\n2 1 100 64 1\n", &Options::default()).unwrap();
+    let error = long.within(&[104, 60], true).unwrap_err().to_string();
+    assert!(error.contains("line 3: a request to device 1 has 64 sectors; expected at most 60"), "{error}");
     let wrapped = trace.within(&[104, 600], true).unwrap();
     let starts: Vec<u64> = replayed(&wrapped, Mode::Closed).iter().map(|io| io.lba.0).collect();
     assert_eq!((starts, wrapped.summary().wrapped), (vec![8, 400, 96], 2), "each modulo the size of its own");

@@ -237,7 +237,7 @@ fn traces_that_cannot_be_used_are_refused_with_their_line() {
             "long.spc",
             b"0,7,3584,w,0.5\n0,8,4000000000,R,0.6\n",
             &["--wrap"],
-            &["long.spc: a request has 7812500 sectors; expected at most", "help: --device NAME"],
+            &["long.spc: line 2: a request to device 0 has 7812500 sectors; expected at most", "help: --device NAME"],
         ),
         (
             "wide.spc",
@@ -271,7 +271,8 @@ fn traces_that_cannot_be_used_are_refused_with_their_line() {
             &["--format", "arc", "--mode", "timed"],
             &["mode is timed; expected closed", "help: --mode closed"],
         ),
-        ("cut.zst", &[0x28, 0xb5, 0x2f, 0xfd, 0x24], &[], &["cut.zst: line 1: cannot be read on"]),
+        ("cut.zst", &[0x28, 0xb5, 0x2f, 0xfd, 0x24], &[], &["cut.zst: byte 0: its zstd stream cannot be unpacked on"]),
+        ("one.spc", b"0,none,512,w,0.5\n", &[], &["one.spc: line 1 (spc): LBA is \"none\"; expected a whole number"]),
         ("bad.vscsi", &[1; 33], &["--format", "vscsi"], &["bad.vscsi: record 1 at byte 0 (vscsi): "]),
     ];
     refuse(cases);

@@ -18,6 +18,8 @@ pub enum Position {
         /// Its first byte.
         byte: u64,
     },
+    /// A byte of the uncompressed file, from zero, before it is known what the file has.
+    Byte(u64),
 }
 
 impl fmt::Display for Position {
@@ -25,6 +27,7 @@ impl fmt::Display for Position {
         match self {
             Position::Line(line) => write!(f, "line {line}"),
             Position::Record { number, byte } => write!(f, "record {number} at byte {byte}"),
+            Position::Byte(byte) => write!(f, "byte {byte}"),
         }
     }
 }
@@ -48,6 +51,13 @@ impl Fault {
     }
 }
 
+/// What is said of a file that ends before its end.
+fn unreadable(packed: Option<&str>) -> String {
+    let what =
+        packed.map_or("it cannot be read on".into(), |packed| format!("its {packed} stream cannot be unpacked on"));
+    format!("{what} (damaged or cut short?)")
+}
+
 /// Why a trace cannot be replayed.
 #[derive(Debug, Error)]
 pub enum TraceError {
@@ -60,12 +70,14 @@ pub enum TraceError {
         source: io::Error,
     },
     /// The file cannot be read on: the system's fault, or a compressed stream that is damaged or cut short.
-    #[error("{}: {position}: cannot be read on (damaged or cut short?): {source}", path.display())]
+    #[error("{}: {position}: {}: {source}", path.display(), unreadable(*packed))]
     Read {
         /// The file.
         path: PathBuf,
-        /// The line or record that could not be read.
+        /// The line, record or byte that could not be read.
         position: Position,
+        /// What it is compressed with, if it is.
+        packed: Option<&'static str>,
         /// The system's or the decompressor's reason.
         source: io::Error,
     },
@@ -143,10 +155,15 @@ pub enum TraceError {
         capacity: u64,
     },
     /// A request that is longer than its namespace: no address makes it fit.
-    #[error("{}: a request has {sectors} sectors; expected at most {capacity}, which its namespace has", path.display())]
+    #[error("{}: {position}: a request to device {device} has {sectors} sectors; expected at most {capacity}, which its \
+             namespace has", path.display())]
     TooLong {
         /// The file.
         path: PathBuf,
+        /// Where it stands.
+        position: Position,
+        /// The device's name in the trace.
+        device: String,
         /// Its sectors.
         sectors: u64,
         /// Those of its namespace.

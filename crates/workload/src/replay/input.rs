@@ -33,6 +33,11 @@ pub struct Head {
 }
 
 impl Head {
+    /// What stands behind the points of its name, in order.
+    pub(super) fn extensions(&self) -> impl Iterator<Item = &str> {
+        self.file_name.split('.').skip(1)
+    }
+
     /// The lines that are complete.
     pub(super) fn lines(&self) -> Vec<String> {
         let end = match self.bytes.iter().rposition(|byte| *byte == b'\n') {
@@ -46,6 +51,8 @@ impl Head {
 /// An open trace.
 pub(super) struct Input {
     pub(super) path: PathBuf,
+    /// What it is compressed with.
+    packed: Option<&'static str>,
     reader: BufReader<Box<dyn Read>>,
     line: Vec<u8>,
 }
@@ -63,17 +70,23 @@ impl Input {
 
     /// Reads the head, which is read again by what follows.
     pub(super) fn new(path: &Path, stored: impl Read + 'static) -> Result<(Self, Head), TraceError> {
-        let reading = |source| TraceError::Read { path: path.into(), position: Position::Line(1), source };
         let mut file = BufReader::new(stored);
         let mut magic = Vec::new();
-        file.by_ref().take(6).read_to_end(&mut magic).map_err(reading)?;
+        let begun = file.by_ref().take(6).read_to_end(&mut magic);
+        let packed = packed_with(&magic);
+        let reading = |at: usize, source| {
+            let (path, position) = (path.into(), Position::Byte(at as u64));
+            TraceError::Read { path, position, packed, source }
+        };
+        begun.map_err(|source| reading(0, source))?;
         if magic.is_empty() {
             return Err(TraceError::Empty { path: path.into() });
         }
-        let mut plain =
-            decompressed(&magic.clone(), BufReader::new(Cursor::new(magic).chain(file))).map_err(reading)?;
+        let stored = BufReader::new(Cursor::new(magic).chain(file));
+        let mut plain = decompressed(packed, stored).map_err(|source| reading(0, source))?;
         let mut bytes = Vec::new();
-        let length = plain.by_ref().take(HEAD_BYTES).read_to_end(&mut bytes).map_err(reading)?;
+        let read = plain.by_ref().take(HEAD_BYTES).read_to_end(&mut bytes);
+        let length = read.map_err(|source| reading(bytes.len(), source))?;
         if length == 0 {
             return Err(TraceError::Empty { path: path.into() });
         }
@@ -86,7 +99,7 @@ impl Input {
         let file_name = path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
         let head = Head { bytes: bytes.clone(), file_name, whole: (length as u64) < HEAD_BYTES };
         let reader = BufReader::with_capacity(64 << 10, Box::new(Cursor::new(bytes).chain(plain)) as Box<dyn Read>);
-        Ok((Input { path: path.into(), reader, line: Vec::new() }, head))
+        Ok((Input { path: path.into(), packed, reader, line: Vec::new() }, head))
     }
 
     /// The next line without its end; `None` at the end of the file. Bytes that are not UTF-8 become replacement
@@ -96,11 +109,11 @@ impl Input {
         self.line.clear();
         let mut limited = self.reader.by_ref().take(LINE_BYTES_MAX);
         let read = limited.read_until(b'\n', &mut self.line);
-        if read.map_err(|source| TraceError::Read { path: self.path.clone(), position, source })? == 0 {
+        if read.map_err(|source| self.unread(position, source))? == 0 {
             return Ok(None);
         }
         if self.line.len() as u64 == LINE_BYTES_MAX && self.line.last() != Some(&b'\n') {
-            self.skip_line().map_err(|source| TraceError::Read { path: self.path.clone(), position, source })?;
+            self.skip_line().map_err(|source| self.unread(position, source))?;
         }
         Ok(Some(String::from_utf8_lossy(self.line.trim_ascii_end())))
     }
@@ -120,16 +133,34 @@ impl Input {
     /// Appends up to `count` bytes; how many there were.
     pub(super) fn bytes(&mut self, count: usize, into: &mut Vec<u8>, at: Position) -> Result<usize, TraceError> {
         let read = self.reader.by_ref().take(count as u64).read_to_end(into);
-        read.map_err(|source| TraceError::Read { path: self.path.clone(), position: at, source })
+        read.map_err(|source| self.unread(at, source))
+    }
+
+    fn unread(&self, position: Position, source: std::io::Error) -> TraceError {
+        TraceError::Read { path: self.path.clone(), position, packed: self.packed, source }
     }
 }
 
-/// By the magic bytes of each compression; concatenated streams are read to their end.
-fn decompressed(magic: &[u8], file: impl BufRead + 'static) -> std::io::Result<Box<dyn Read>> {
-    Ok(match magic {
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::Decoder::with_buffer(file)?),
-        [0x1f, 0x8b, ..] => Box::new(flate2::bufread::MultiGzDecoder::new(file)),
-        [0xfd, b'7', b'z', b'X', b'Z', 0] => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(file)),
+const ZSTD: &str = "zstd";
+const GZIP: &str = "gzip";
+const XZ: &str = "xz";
+
+/// By the magic bytes of each compression.
+fn packed_with(magic: &[u8]) -> Option<&'static str> {
+    match magic {
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(ZSTD),
+        [0x1f, 0x8b, ..] => Some(GZIP),
+        [0xfd, b'7', b'z', b'X', b'Z', 0] => Some(XZ),
+        _ => None,
+    }
+}
+
+/// Concatenated streams are read to their end.
+fn decompressed(packed: Option<&str>, file: impl BufRead + 'static) -> std::io::Result<Box<dyn Read>> {
+    Ok(match packed {
+        Some(ZSTD) => Box::new(zstd::Decoder::with_buffer(file)?),
+        Some(GZIP) => Box::new(flate2::bufread::MultiGzDecoder::new(file)),
+        Some(XZ) => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(file)),
         _ => Box::new(file),
     })
 }

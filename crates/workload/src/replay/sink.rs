@@ -27,6 +27,8 @@ pub(super) struct Device {
     /// End of the record that reaches farthest, and where that record stands.
     pub(super) end: u64,
     pub(super) farthest: Position,
+    /// Sectors of the longest record, and where that one stands.
+    pub(super) longest: (u32, Position),
 }
 
 /// What the description of a format calls the fields that a sink looks at, so that a message says the same word whoever refuses.
@@ -90,7 +92,8 @@ impl Sink {
     fn add_device(&mut self, name: String) -> Result<u16, Fault> {
         let index = u16::try_from(self.devices.len());
         let index = index.map_err(|_| Fault::new("device", &name, "at most 65,536 devices in a trace"))?;
-        self.devices.push(Device { name, end: 0, farthest: self.position });
+        let (farthest, longest) = (self.position, (0, self.position));
+        self.devices.push(Device { name, end: 0, farthest, longest });
         Ok(index)
     }
 
@@ -140,6 +143,9 @@ impl Sink {
         let reached = &mut self.devices[usize::from(device)];
         if end > reached.end {
             (reached.end, reached.farthest) = (end, self.position);
+        }
+        if length > reached.longest.0 {
+            reached.longest = (length, self.position);
         }
         self.records.push(Record { at, lba, sectors: length, device, kind });
         Ok(())

@@ -3,7 +3,7 @@
 use super::error::{Fault, Position, TraceError};
 use super::input::{Head, Input};
 use super::sink::{Device, Record, Sink};
-use super::{Bounds, Devices, FORMATS, Flow, Format, Options, ParseLine, ParseRecord, Parser, recognise};
+use super::{Bounds, Devices, FORMATS, Flow, Format, Options, ParseLine, ParseRecord, Parser, format_named, recognise};
 use crate::io::{Io, Source};
 use crate::parameters::{CAPACITY_MAX, UnusableParameter, checked_number, short_number};
 use crate::statistics::Statistics;
@@ -37,6 +37,7 @@ struct Reach {
     namespace: u16,
     end: u64,
     farthest: Position,
+    longest: (u32, Position),
 }
 
 /// What a trace is and what was made of it.
@@ -167,15 +168,17 @@ impl Trace {
         if !wrap {
             return Err(refuse(farthest));
         }
+        let is_long = |reach: &&Reach| u64::from(reach.longest.0) > sectors[usize::from(reach.namespace)];
+        if let Some(Reach { name, namespace, longest: (length, position), .. }) = self.reaches.iter().find(is_long) {
+            let (path, position, device) = (self.path.clone(), *position, name.clone());
+            let (length, capacity) = (u64::from(*length), sectors[usize::from(*namespace)]);
+            return Err(TraceError::TooLong { path, position, device, sectors: length, capacity });
+        }
         let (mut records, mut wrapped) = (self.records.to_vec(), 0);
         for record in &mut records {
             let (length, capacity) = (u64::from(record.sectors), sectors[usize::from(record.device)]);
             if record.lba + length <= capacity {
                 continue;
-            }
-            if length > capacity {
-                // Which line it was is no longer known, nor which device where several are one space.
-                return Err(TraceError::TooLong { path: self.path.clone(), sectors: length, capacity });
             }
             record.lba = (record.lba % capacity).min(capacity - length);
             wrapped += 1;
@@ -240,7 +243,9 @@ fn chosen(path: &Path, head: &Head, options: &Options) -> Result<&'static dyn Fo
         let names: Vec<&str> = FORMATS.iter().map(|format| format.name()).collect();
         TraceError::Unrecognised { path: path.into(), formats: names.join(", ") }
     };
-    let format = options.format.or_else(|| recognise(head)).ok_or_else(unrecognised)?;
+    // What its name says is taken where nothing fits, so that its first line is refused for what is wrong in it.
+    let by_name = || head.extensions().find_map(format_named);
+    let format = options.format.or_else(|| recognise(head)).or_else(by_name).ok_or_else(unrecognised)?;
     for (opening, said) in options.said() {
         if let Some(said) = said.filter(|_| !format.openings().contains(&opening)) {
             let others = FORMATS.iter().filter(|other| other.openings().contains(&opening));
@@ -358,6 +363,7 @@ impl Reading {
             namespace: if folds { 0 } else { at as u16 },
             end: base + device.end,
             farthest: device.farthest,
+            longest: device.longest,
         };
         let reaches: Vec<Reach> = devices.iter().zip(&bases).enumerate().map(reach).collect();
         let namespaces = if folds { 1 } else { devices.len() };
@@ -422,7 +428,7 @@ fn folded(records: &mut [Record], devices: &[Device]) -> Result<Vec<u64>, Unusab
         bases.push(begins);
         base += device.end.next_multiple_of(FOLD_SECTORS);
         if begins + device.end > CAPACITY_MAX {
-            let Device { name, end, farthest } = device;
+            let Device { name, end, farthest, .. } = device;
             let expected = format!(
                 "one space of at most {CAPACITY_MAX} sectors; {farthest}: device {name} is addressed up to sector {end}, which \
                  begins at {begins} of that space"
