@@ -64,6 +64,14 @@ pub(super) struct Layer {
     pub(super) heights: Vec<f64>,
 }
 
+impl Bar {
+    /// How far it reaches below zero and above.
+    fn ends(&self) -> [f64; 2] {
+        let values = || self.segments.iter().map(|segment| segment.value);
+        [values().filter(|value| *value < 0.0).sum(), values().filter(|value| *value > 0.0).sum()]
+    }
+}
+
 impl Panel {
     fn width(&self) -> f64 {
         match &self.marks {
@@ -87,25 +95,25 @@ impl Panel {
         (LEFT + self.width() + RIGHT, TOP + HEIGHT + bottom)
     }
 
-    fn highest(&self) -> f64 {
-        let of_spot = |spot: &Spot| spot.range.map_or(spot.y, |(_, high)| high.max(spot.y));
-        let of_bar = |bar: &Bar| {
-            let sum: f64 = bar.segments.iter().map(|segment| segment.value).sum();
-            bar.range.map_or(sum, |(_, high)| high.max(sum))
-        };
+    /// The lowest and the highest figure, zero among them.
+    fn reach(&self) -> (f64, f64) {
+        let of_range = |range: Option<(f64, f64)>, at: f64| range.map_or([at; 2], |(low, high)| [low, high]);
+        let of_spot = |spot: &Spot| [[spot.y; 2], of_range(spot.range, spot.y)].concat();
+        let of_bar = |bar: &Bar| [bar.ends(), of_range(bar.range, 0.0)].concat();
         let heights: Vec<f64> = match &self.marks {
-            Marks::Lines(lines) => lines.iter().flat_map(|line| line.spots.iter().map(of_spot)).collect(),
-            Marks::Bars(bars) => bars.iter().flat_map(|(_, members)| members.iter().map(of_bar)).collect(),
+            Marks::Lines(lines) => lines.iter().flat_map(|line| line.spots.iter().flat_map(of_spot)).collect(),
+            Marks::Bars(bars) => bars.iter().flat_map(|(_, members)| members.iter().flat_map(of_bar)).collect(),
             Marks::Area { xs, layers } => {
                 let sum = |at| layers.iter().map(|layer| layer.heights[at]).sum();
                 (0..xs.len()).map(sum).collect()
             }
         };
-        heights.into_iter().fold(0.0, f64::max)
+        heights.into_iter().fold((0.0, 0.0), |(low, high), height| (height.min(low), height.max(high)))
     }
 
     pub(super) fn to_svg(&self) -> String {
-        let scale = Scale::heights(self.highest());
+        let (lowest, highest) = self.reach();
+        let scale = Scale::heights(lowest, highest);
         let mut svg = Svg { text: String::new(), width: self.width(), scale };
         svg.label(LEFT, 14.0, "start", "ink", &self.title, " font-weight=\"600\"");
         svg.heights(&self.y_label);
@@ -225,17 +233,20 @@ impl Svg {
         }
     }
 
+    /// Segments above zero stand on each other, those below hang from each other.
     fn bar(&mut self, x: f64, breadth: f64, category: &str, bar: &Bar) {
-        let mut base = 0.0;
+        let mut ends = [0.0; 2];
         for Segment { name, colour, value } in &bar.segments {
-            let (top, bottom) = (self.y(base + value), self.y(base));
+            let end = &mut ends[usize::from(*value < 0.0)];
+            let base = *end;
+            *end += value;
+            let (top, bottom) = (self.y(base.max(*end)), self.y(base.min(*end)));
             let (wide, high) = ((breadth - 1.0).max(0.5), bottom - top);
             let said = escaped(&format!("{name}, {category}: {}", short(*value)));
             self.put(format_args!(
                 "<rect class=\"f{colour}\" x=\"{x:.1}\" y=\"{top:.1}\" width=\"{wide:.1}\" height=\"{high:.2}\">\
                  <title>{said}</title></rect>"
             ));
-            base += value;
         }
         self.range(x + breadth / 2.0, bar.range);
     }
@@ -260,6 +271,40 @@ impl Svg {
                 points.join(" ")
             ));
             base = top;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bar(values: &[f64]) -> Bar {
+        let segment = |value: &f64| Segment { name: "one".into(), colour: 0, value: *value };
+        Bar { segments: values.iter().map(segment).collect(), range: None }
+    }
+
+    /// Upper edge and height of each rectangle.
+    fn rectangles(svg: &str) -> Vec<(f64, f64)> {
+        let field = |text: &str, name: &str| {
+            let (_, rest) = text.split_once(name).expect("the attribute");
+            rest.split_once('"').expect("its end").0.parse().expect("a number")
+        };
+        svg.split("<rect ").skip(1).map(|text| (field(text, " y=\""), field(text, "height=\""))).collect()
+    }
+
+    #[test]
+    fn bars_below_zero_hang_from_its_line() {
+        let bars = vec![("a".into(), vec![bar(&[5.0])]), ("b".into(), vec![bar(&[-1.0, 2.0, -2.0])])];
+        let (title, x_label, y_label) = (String::new(), String::new(), String::new());
+        let panel = Panel { title, x_label, y_label, log2: false, marks: Marks::Bars(bars) };
+        // From -4 to 6: zero lies at 0.6 of the height, and a unit is a tenth of it.
+        let (zero, unit) = (TOP + 0.6 * HEIGHT, HEIGHT / 10.0);
+        let expected = [(zero - 5.0 * unit, 5.0), (zero, 1.0), (zero - 2.0 * unit, 2.0), (zero + unit, 2.0)];
+        let drawn = rectangles(&panel.to_svg());
+        assert_eq!(drawn.len(), expected.len());
+        for ((top, height), (due, units)) in drawn.into_iter().zip(expected) {
+            assert!((top - due).abs() < 0.1 && (height - units * unit).abs() < 0.1, "{top} {height}, {due}");
         }
     }
 }

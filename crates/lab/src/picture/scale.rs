@@ -10,12 +10,14 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// From zero up to at least the highest figure.
-    pub(super) fn heights(highest: f64) -> Scale {
-        let step = step(highest.max(1e-12) / 4.0);
-        let count = (highest / step - 1e-9).ceil().max(1.0);
-        let ticks = (0..=count as u32).map(|at| f64::from(at) * step).collect();
-        Scale { low: 0.0, high: count * step, log2: false, ticks }
+    /// From at most the lowest figure up to at least the highest; zero is among them.
+    pub(super) fn heights(lowest: f64, highest: f64) -> Scale {
+        let (lowest, highest) = (lowest.min(0.0), highest.max(0.0));
+        let step = step((highest - lowest).max(1e-12) / 4.0);
+        let below = (-lowest / step - 1e-9).ceil().max(0.0) as i32;
+        let above = ((highest / step - 1e-9).ceil() as i32).max(i32::from(below == 0));
+        let ticks = (-below..=above).map(|at| f64::from(at) * step).collect();
+        Scale { low: f64::from(-below) * step, high: f64::from(above) * step, log2: false, ticks }
     }
 
     /// Over all of these figures; on a logarithmic scale each power of two that is among them is named.
@@ -79,10 +81,17 @@ mod tests {
 
     #[test]
     fn heights_begin_at_zero_and_end_above_the_highest() {
-        assert_eq!(Scale::heights(813.0).ticks, [0.0, 250.0, 500.0, 750.0, 1000.0]);
-        assert_eq!(Scale::heights(4.0).ticks, [0.0, 1.0, 2.0, 3.0, 4.0]);
-        assert_eq!(Scale::heights(0.0).ticks.len(), 2, "nothing at all still has an axis");
-        assert_eq!(Scale::heights(4.0).place(1.0), 0.25);
+        assert_eq!(Scale::heights(0.0, 813.0).ticks, [0.0, 250.0, 500.0, 750.0, 1000.0]);
+        assert_eq!(Scale::heights(2.0, 4.0).ticks, [0.0, 1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(Scale::heights(0.0, 0.0).ticks.len(), 2, "nothing at all still has an axis");
+        assert_eq!(Scale::heights(0.0, 4.0).place(1.0), 0.25);
+    }
+
+    #[test]
+    fn heights_go_below_zero_where_figures_do() {
+        assert_eq!(Scale::heights(-3.0, 5.0).ticks, [-4.0, -2.0, 0.0, 2.0, 4.0, 6.0]);
+        assert_eq!(Scale::heights(-8.0, -1.0).ticks, [-8.0, -6.0, -4.0, -2.0, 0.0]);
+        assert_eq!(Scale::heights(-3.0, 5.0).place(0.0), 0.4);
     }
 
     #[test]
