@@ -286,15 +286,15 @@ fn flash_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
     }
     if let Some(journal) = &summary.journal {
         let (checkpoints, pages) = (count(journal.checkpoints as f64), count(journal.pages as f64));
-        let (least, most) = (journal.erase_count_min, journal.erase_count_max);
-        let worn = format!("its blocks erased {least} to {most} times");
-        lines.push(("journal", format!("{checkpoints} checkpoints, {pages} pages; {worn}")));
+        let worn = erased(journal.erase_count_min, journal.erase_count_max);
+        lines.push(("journal", format!("{checkpoints} checkpoints, {pages} pages; its blocks erased {worn}")));
     }
     if let Some(wear) = &summary.wear {
-        let (least, mean, most) = (wear.erase_count_min, number(wear.erase_count_mean), wear.erase_count_max);
-        let spread = number(wear.erase_count_stddev);
-        lines
-            .push(("wear", format!("blocks erased {least} to {most} times, {mean} on average, deviating by {spread}")));
+        let worn = erased(wear.erase_count_min, wear.erase_count_max);
+        let (mean, deviation) = (number(wear.erase_count_mean), number(wear.erase_count_stddev));
+        let spread = format!(", {mean} on average (standard deviation {deviation})");
+        let spread = if wear.erase_count_min == wear.erase_count_max { String::new() } else { spread };
+        lines.push(("wear", format!("blocks erased {worn}{spread}")));
     }
     if let Some(media) = &summary.media {
         let [bits, corrected, retries] =
@@ -312,6 +312,16 @@ fn flash_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
     }
 }
 
+/// How often each block was erased: `never`, `once each`, `3 times each`, `2 to 14 times`.
+fn erased(least: u64, most: u64) -> String {
+    match (least, most) {
+        (0, 0) => "never".into(),
+        (1, 1) => "once each".into(),
+        _ if least == most => format!("{most} times each"),
+        _ => format!("{least} to {most} times"),
+    }
+}
+
 /// `41 % to 92 %`; nothing for no shares.
 fn spread(shares: &[f64]) -> Option<String> {
     let least = shares.iter().copied().reduce(f64::min)?;
@@ -323,7 +333,22 @@ fn spread(shares: &[f64]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::sample::sample;
-    use crate::{Lookups, Workers};
+    use crate::{Lookups, Wear, Workers};
+
+    #[test]
+    fn how_often_blocks_were_erased_is_said_in_words_that_fit() {
+        let said = [(0, 0), (1, 1), (3, 3), (0, 1), (0, 14)].map(|(least, most)| erased(least, most));
+        assert_eq!(said, ["never", "once each", "3 times each", "0 to 1 times", "0 to 14 times"]);
+        let mut even = sample();
+        let wear = |summary: &Summary| {
+            let table = render_on(Page::PLAIN, summary);
+            table.lines().find(|line| line.trim_start().starts_with("wear")).expect("a line").trim().to_owned()
+        };
+        assert_eq!(wear(&even), "wear        blocks erased 0 to 14 times, 3.20 on average (standard deviation 1.30)");
+        even.wear =
+            Some(Wear { erase_count_min: 0, erase_count_mean: 0.0, erase_count_max: 0, erase_count_stddev: 0.0 });
+        assert_eq!(wear(&even), "wear        blocks erased never");
+    }
 
     #[test]
     fn commands_that_failed_are_not_passed_over() {

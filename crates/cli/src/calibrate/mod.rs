@@ -111,7 +111,7 @@ pub(crate) enum Origin {
 impl std::fmt::Display for Origin {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Origin::Seen(times) => write!(to, "seen {times} times"),
+            Origin::Seen(times) => write!(to, "seen {}", report::of(*times, "time")),
             Origin::Apart => to.write_str("two pages of 4 KiB, measured apart"),
             Origin::Estimate => {
                 to.write_str("not seen; instructions as in in-order-1ghz.toml at the pace of the others")
