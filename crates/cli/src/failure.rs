@@ -5,6 +5,7 @@ use lab::LabError;
 use rig::config::ConfigError;
 use rig::{BuildError, MediaFileError, PlanError, ServiceError, SessionError};
 use std::io;
+use std::path::Path;
 use thiserror::Error;
 use workload::replay::TraceError;
 
@@ -133,8 +134,11 @@ fn advice(error: &anyhow::Error) -> Option<String> {
                     and it can be served again";
         return Some(help.into());
     }
-    if let Some(LabError::Unknown { .. }) = error.downcast_ref() {
-        return Some("`flashloom list experiments` says what there is".into());
+    if let Some(LabError::Unknown { name, .. }) = error.downcast_ref() {
+        return Some(match Path::new(name).is_file() {
+            true => format!("`flashloom sweep {name}` carries out the experiment of a file"),
+            false => "`flashloom list experiments` says what there is".into(),
+        });
     }
     if let Some(error) = error.downcast_ref::<TraceError>() {
         return advice_on_trace(error);

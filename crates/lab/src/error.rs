@@ -25,6 +25,14 @@ pub enum LabError {
         /// What it may hold.
         expected: String,
     },
+    /// A file with nothing in it.
+    #[error(
+        "{file}: there is nothing in it; expected a title, a summary, a source and at least one [[metric]], as docs/experiments.md says"
+    )]
+    Nothing {
+        /// The file.
+        file: String,
+    },
     /// A name that is no experiment's.
     #[error("no experiment is called {name}; expected one of {expected}")]
     Unknown {

@@ -214,6 +214,9 @@ pub(crate) struct Spans<'a> {
 pub(crate) fn read<'a, T: Deserialize<'a>>(file: &'a str, text: &'a str) -> Result<(T, Spans<'a>), LabError> {
     let refused = |error: toml::de::Error| syntax(file, text, &error);
     let document = DeTable::parse(text).map_err(refused)?;
+    if document.get_ref().is_empty() {
+        return Err(LabError::Nothing { file: file.into() });
+    }
     let tables = toml::from_str(text).map_err(refused)?;
     Ok((tables, Spans { file, text, document }))
 }

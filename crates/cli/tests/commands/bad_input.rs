@@ -178,6 +178,11 @@ const REFUSED: &[(&[&str], &[&str])] = &[
         &["experiment", "fig15", "--quick", "--set", "host.dept=1"],
         &["fig15: pattern randread, series static, queues 1: --set: unknown key host.dept; did you mean host.depth?"],
     ),
+    (&["experiment", "Cargo.toml"], &["no experiment is called Cargo.toml", "help: `flashloom sweep Cargo.toml`"]),
+    (
+        &["sweep", "/dev/null"],
+        &["/dev/null: there is nothing in it; expected a title, a summary, a source and at least"],
+    ),
     (&["experiment", "fig15", "--jobs", "0"], &["invalid value '0'"]),
     (&["experiment", "fig15", "--quick", "--out", "/proc/x"], &["/proc/x", "expected a place that can be written"]),
     (&[], &["Usage:"]),
