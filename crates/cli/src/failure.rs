@@ -147,6 +147,9 @@ fn advice(error: &anyhow::Error) -> Option<String> {
         SessionError::Build(BuildError::MediaFile(MediaFileError::OtherDrive { .. })) => {
             Some("a file is served with the --architecture, --device, --threads and --set that it was made with".into())
         }
+        SessionError::Build(BuildError::Memory(_)) => {
+            Some("fewer queues (--queues) or shorter transfers (controller.transfer_bytes) need less".into())
+        }
         SessionError::Build(_) => None,
         SessionError::Media(flash::MediaFault::StoreFailed { .. }) => Some(
             "the file of --media could not be written or read: see whether its disk is full or fails; what was durable is there still"

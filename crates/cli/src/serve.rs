@@ -121,6 +121,7 @@ struct Served {
 impl ServeArguments {
     pub(crate) fn run(&self, shell: &mut Shell<'_>) -> anyhow::Result<()> {
         let door = self.door()?;
+        let metrics = self.metrics.as_ref().map(|text| self.local_address("--metrics", text)).transpose()?;
         let layers = self.shared.over(Layers::new().text("serve", SERVED)?, &self.config)?;
         let idle = idle_keys(&layers);
         let resolved = self.resolve(layers)?;
@@ -138,7 +139,6 @@ impl ServeArguments {
         let stop = service.stop();
         let mut signals = Signals::new([SIGINT, SIGTERM]).map_err(waits)?;
         let handle = signals.handle();
-        let metrics = self.metrics.as_ref().map(|text| self.local_address("--metrics", text)).transpose()?;
         let metrics = metrics.map(|address| service.metrics(address)).transpose()?;
         let shown = metrics.as_ref().map(rig::Metrics::address).transpose()?;
         let end_metrics = metrics.as_ref().map(rig::Metrics::ender).transpose()?;
@@ -314,8 +314,10 @@ fn tell(shell: &mut Shell<'_>, json: Json, ended: &Ended) -> anyhow::Result<()> 
     };
     let durable = if served.durable { "everything is durable" } else { "what was in the buffer is lost" };
     shell.say(&format!(
-        "ended      {} connections, {} broke the protocol, {} hosts fell silent; {durable}\n",
-        served.connections, served.protocol_violations, served.keep_alive_expiries
+        "ended      {}, {} broke the protocol, {} fell silent; {durable}\n",
+        report::of(served.connections, "connection"),
+        served.protocol_violations,
+        report::of(served.keep_alive_expiries, "host")
     ))?;
     if served.outlived {
         shell.say("it was served as long as a drive can be (160 days); serve it again\n")?;

@@ -368,16 +368,14 @@ impl Device {
         self.assemble(Prepared { drawing, drive, contents, file }, link, host, ledger)
     }
 
-    /// A device whose hosts come from outside, by `line`, with rings and buffers in `memory` as `shape` lays them out. It is fresh, or
-    /// what there is of it.
+    /// A device whose hosts come from outside, by `line`, with rings and buffers in `memory` as `shape` lays them out.
     pub(crate) fn build_served(
         &self,
         line: Arc<target::Line>,
         memory: Arc<dyn HostMemory>,
         shape: &target::PortShape,
-        prepared: Option<Prepared>,
+        prepared: Prepared,
     ) -> Result<Built, BuildError> {
-        let prepared = prepared.map_or_else(|| self.prepare(), Ok)?;
         let (mut link, pending) = self.link(&prepared.drawing, &prepared.drive, memory);
         for queue in (1..=shape.pairs).map(QueueId) {
             link.create_completions(queue, shape.completions(queue), shape.entries(), Some(queue.0));

@@ -89,7 +89,9 @@ pub struct Service {
     server: Front,
     device: Device,
     settings: ServiceSettings,
-    prepared: Option<Prepared>,
+    shape: PortShape,
+    memory: Arc<Memory>,
+    prepared: Prepared,
     controller: ControllerSettings,
     namespaces: KeptNamespaces,
     recovery: Option<Recovery>,
@@ -103,10 +105,12 @@ pub struct Service {
 }
 
 impl Service {
-    /// Listens at its door. The device gets one queue pair more than it is configured with, for the front end itself.
+    /// Listens at its door, when the drive has what it needs of this machine. The device gets one queue pair more than it is configured
+    /// with, for the front end itself.
     ///
     /// # Errors
-    /// More queues than there are, an address or a path that cannot be listened at, a file that cannot keep the drive's pages.
+    /// More queues than there are, memory that this machine does not give, a device that cannot be drawn, an address or a path that
+    /// cannot be listened at, a file that cannot keep the drive's pages.
     pub fn listen(mut device: Device, settings: ServiceSettings) -> Result<Service, ServiceError> {
         if device.drive.queues > QUEUES_MAX {
             return Err(ServiceError::TooManyQueues(device.drive.queues));
@@ -116,17 +120,18 @@ impl Service {
         device.vectors = device.drive.queues as u16;
         let controller = identified(device.controller_settings(), &settings.subsystem);
         let mut namespaces = KeptNamespaces::fresh(&controller);
+        let shape = port_shape(&device);
+        let memory = Arc::new(memory(&device, &shape)?);
         let (mut past, mut has_room) = (Past::default(), None);
         let reserve = reserve(&device);
         let (prepared, recovery) = match device.open_media()? {
-            None => (None, None),
+            None => (device.prepare()?, None),
             Some(kept) => {
                 namespaces = KeptNamespaces::open(&kept.file, &controller)?;
                 past = kept.file.past().map_err(BuildError::from)?;
                 let file = kept.file.clone();
                 has_room = Some(Box::new(move || file.has_room(reserve)) as HasRoom);
-                let (prepared, recovery) = device.reopen(kept, &settings.processor)?;
-                (Some(prepared), recovery)
+                device.reopen(kept, &settings.processor)?
             }
         };
         let server = Front::listen(&settings.door, device.drive.queues as u16)?;
@@ -134,6 +139,8 @@ impl Service {
             server,
             device,
             settings,
+            shape,
+            memory,
             prepared,
             controller,
             namespaces,
@@ -200,26 +207,23 @@ impl Service {
     /// Serves until it is stopped.
     ///
     /// # Errors
-    /// A device that cannot be built, a drive that dies or leaves commands unanswered, tables that contradict each other
-    /// at the end.
+    /// A drive that dies or leaves commands unanswered, tables that contradict each other at the end.
     pub fn run(self) -> Result<Ended, ServiceError> {
         let Service {
-            server, device, settings, prepared, controller, namespaces, past, has_room, on_full, watch, ..
+            server,
+            device,
+            settings,
+            shape,
+            memory,
+            prepared,
+            controller,
+            namespaces,
+            past,
+            has_room,
+            on_full,
+            watch,
+            ..
         } = self;
-        let shape = PortShape {
-            in_place: device.architecture.takes_data_in_place(),
-            pairs: device.drive.queues as u16,
-            depth: DEPTH,
-            tags: device.drive.tags,
-            transfer_max: Bytes(u64::from(device.drive.transfer_sectors) * SECTOR_BYTES),
-            control: Memory::control_start(),
-            payload: Memory::payload_start(),
-        };
-        let words = device.drive.sector_words as u32;
-        let memory = Memory::new(shape.control_bytes(), shape.payload_bytes(), words).map_err(BuildError::from)?;
-        let memory =
-            if device.drive.tags { memory.with_tags(shape.payload_bytes()).map_err(BuildError::from)? } else { memory };
-        let memory = Arc::new(memory);
         let line = server.line();
         let Built { blueprint, tables, drive, ledger, host, file, media, .. } =
             device.build_served(line.clone(), server.reach(memory.clone()), &shape, prepared)?;
@@ -314,6 +318,25 @@ impl Beside for FrontDesk {
     fn waker(&self) -> Box<dyn Fn() + Send + Sync> {
         self.attendant.as_ref().map_or_else(|| Box::new(|| {}) as _, Attendant::waker)
     }
+}
+
+/// The rings and buffers that hosts' commands go through.
+fn port_shape(device: &Device) -> PortShape {
+    PortShape {
+        in_place: device.architecture.takes_data_in_place(),
+        pairs: device.drive.queues as u16,
+        depth: DEPTH,
+        tags: device.drive.tags,
+        transfer_max: Bytes(u64::from(device.drive.transfer_sectors) * SECTOR_BYTES),
+        control: Memory::control_start(),
+        payload: Memory::payload_start(),
+    }
+}
+
+/// What they lie in.
+fn memory(device: &Device, shape: &PortShape) -> Result<Memory, BuildError> {
+    let memory = Memory::new(shape.control_bytes(), shape.payload_bytes(), device.drive.sector_words as u32)?;
+    Ok(if device.drive.tags { memory.with_tags(shape.payload_bytes())? } else { memory })
 }
 
 /// What may still come to flash when no more writes are taken: what is under way in all queues, what the buffer holds, and what the

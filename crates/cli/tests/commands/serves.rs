@@ -78,6 +78,30 @@ fn memory_is_taken_before_it_listens_if_there_is_so_much() {
     assert_eq!(refused.status.code(), Some(2));
 }
 
+/// What its queues take of this machine is known before anybody is told where it listens.
+#[test]
+fn a_drive_that_there_is_no_memory_for_does_not_listen() {
+    let media = std::env::temp_dir().join(format!("flashloom-serve-large-{}.media", std::process::id()));
+    let command = "ulimit -v 8000000; exec \"$0\" serve --tcp 127.0.0.1:0 --device small --queues 4000 --media \"$1\"";
+    let refused = Command::new("sh").args(["-c", command, env!("CARGO_BIN_EXE_flashloom")]).arg(&media).output();
+    let refused = refused.expect("the program starts");
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert_eq!((refused.status.code(), refused.stdout.len(), media.exists()), (Some(2), 0, false), "{said}");
+    assert!(said.contains("for queues and") && said.contains("fewer queues (--queues)"), "{said}");
+}
+
+#[test]
+fn an_address_for_figures_is_looked_at_before_anything_is_made() {
+    let media = std::env::temp_dir().join(format!("flashloom-serve-figures-{}.media", std::process::id()));
+    for address in ["1.2.3.4:5", "nowhere"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_flashloom"));
+        command.args(["serve", "--tcp", "127.0.0.1:0", "--device", "small", "--metrics", address, "--media"]);
+        let refused = command.arg(&media).output().expect("the program starts");
+        let said = String::from_utf8_lossy(&refused.stderr);
+        assert!(said.starts_with(&format!("error: --metrics {address}")) && !media.exists(), "{said}");
+    }
+}
+
 #[test]
 fn it_ends_in_good_order_on_either_signal() {
     for signal in ["-TERM", "-INT"] {
@@ -89,7 +113,7 @@ fn it_ends_in_good_order_on_either_signal() {
         stream.read_exact(&mut greeting).expect("ICResp");
         assert_eq!((greeting[0], greeting[4]), (1, 128));
         let said = ends(served, signal);
-        assert!(said.contains("1 connections, 0 broke the protocol"), "{said}");
+        assert!(said.contains("1 connection, 0 broke the protocol"), "{said}");
         assert_eq!(stream.read(&mut [0]).unwrap_or(0), 0, "the connection is closed");
     }
 }
