@@ -236,5 +236,8 @@ mod tests {
         ] {
             assert_eq!(refusal(set), Some(format!("--set: {expected}")));
         }
+        let beyond = Layers::new().set("controller.queues=8").and_then(|layers| layers.set("host.queues=9"));
+        let said = beyond.and_then(Layers::resolve).err().map(|error| error.to_string());
+        assert_eq!(said.as_deref(), Some("--set: host.queues is 9; expected 1 to 8: controller.queues"));
     }
 }

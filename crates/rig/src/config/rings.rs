@@ -31,7 +31,8 @@ pub(super) fn rings(from: &Layered) -> Result<Rings, ConfigError> {
     const AUTO: &str = "auto";
     let offered = from.within_unless("controller.queues", AUTO, 1, QUEUES_MAX)?;
     let longest = from.within_unless("controller.queue_entries", AUTO, 2, ENTRIES_MAX)?;
-    let queues: u16 = from.within("host.queues", 1, offered.unwrap_or(QUEUES_MAX))?;
+    let whose = if offered.is_some() { ": controller.queues" } else { "" };
+    let queues: u16 = from.within_those("host.queues", 1, offered.unwrap_or(QUEUES_MAX), whose)?;
     let entries_max = longest.unwrap_or(ENTRIES_MAX);
     let asked = from.within_unless("host.entries", AUTO, 2, entries_max)?;
     let whose = if asked.is_some() { ": one less than host.entries" } else { "" };
