@@ -178,6 +178,10 @@ impl Tables {
     pub(crate) fn signs_of_life(&self, thread: usize) -> u64 {
         self.active.get(Tables::line(thread)) >> 32
     }
+    /// Places of a queue's SQ or CQ buffer ring.
+    pub fn ring(&self) -> usize {
+        self.ring
+    }
     /// The place of entry `count` of a queue's SQ or CQ buffer ring.
     #[inline]
     pub fn place(&self, queue: units::QueueId, count: u64) -> usize {

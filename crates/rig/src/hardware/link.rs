@@ -65,12 +65,22 @@ struct Queue {
     submissions: SubmissionQueue,
     /// Entries that NVMQ was asked to fetch and has not asked for yet: until it has, it is not asked for more.
     called: u32,
+    /// Entries that were called for so far, and whether there was no room for the completions of more.
+    taken: u64,
+    starved: bool,
     /// Its completion queue.
     completions: QueueId,
     /// Completions taken from the CQ buffer.
     posted: u64,
     /// Completions known to be in the CQ buffer.
     announced: u64,
+}
+
+impl Queue {
+    /// Commands of which the CQ buffer has the completion, or is to get it.
+    fn due(&self) -> u64 {
+        self.taken.saturating_sub(self.posted)
+    }
 }
 
 /// Work of one direction, done at its time.
@@ -198,7 +208,8 @@ impl LinkStage {
     /// A submission queue was created.
     pub(crate) fn create_submissions(&mut self, id: QueueId, base: HostAddress, entries: u32, completions: QueueId) {
         let submissions = SubmissionQueue::new(base, entries);
-        self.queues[id.index()] = Some(Queue { submissions, called: 0, completions, posted: 0, announced: 0 });
+        self.queues[id.index()] =
+            Some(Queue { submissions, called: 0, taken: 0, starved: false, completions, posted: 0, announced: 0 });
     }
 
     pub(crate) fn set_coalescing(&mut self, settings: CoalescingSettings) {
@@ -237,20 +248,24 @@ impl LinkStage {
     }
 
     /// Lets NVMQ fetch commands, as the arbiter chooses and as far as there is capacity. A queue whose fetch is still under way waits:
-    /// its doorbell is a register, and what was rung meanwhile is one batch.
+    /// its doorbell is a register, and what was rung meanwhile is one batch. One whose host takes no completions waits when so many are due
+    /// as its CQ buffer holds.
     fn admit(&mut self, turn: &mut Turn<'_>) {
         while self.credits > 0 {
             let Some(grant) = self.arbiter.next() else { return };
             let queue = self.queues[grant.queue.index()].as_mut().expect("only queues that exist are ready");
-            let limit = grant.commands.min(self.credits).min(FETCH_BATCH);
+            let room = self.tables.ring().saturating_sub(queue.due() as usize) as u32;
+            let limit = grant.commands.min(self.credits).min(FETCH_BATCH).min(room);
             let run = queue.submissions.take(limit);
             let taken = run.map_or(0, |run| run.entries);
             self.arbiter.give_back(grant, grant.commands - taken);
-            if taken > 0 || queue.submissions.pending() == 0 {
+            queue.starved = room == 0;
+            if taken > 0 || queue.starved || queue.submissions.pending() == 0 {
                 self.arbiter.idle(grant.queue);
             }
             if let Some(run) = run {
                 queue.called = run.entries;
+                queue.taken += u64::from(run.entries);
                 self.credits -= run.entries;
                 let home = grant.queue.index() % self.fetches.len();
                 let fetch = Fetch { queue: grant.queue, at: run.at, entries: run.entries as u16 };

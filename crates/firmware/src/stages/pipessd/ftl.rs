@@ -212,6 +212,7 @@ impl Ftl {
         let to = self.places.place_moved(turn, lpn).expect("a page map moves every page");
         turn.spend(Work::UpdateMap);
         self.places.remap(turn, lpn, Some(to));
+        self.places.close_filled(turn);
         let sequence = self.own(lpn, to);
         turn.send(self.ways.orders, ReclaimOrder::Move { lpn, from, to, sequence });
         self.ordered += 1;

@@ -45,6 +45,8 @@ pub(crate) trait Places: Send {
     fn wanted(&mut self, turn: &mut Turn<'_>, waiting: Option<Lpn>, under_way: u32) -> Option<ReclaimRequest>;
     /// BGC did what it was asked for, and this group is erased; `false` if there was nothing to reclaim.
     fn reclaimed(&mut self, turn: &mut Turn<'_>, group: Option<u32>) -> bool;
+    /// The pages that were given a place are counted there, or expected: groups that are full now are seen to be.
+    fn close_filled(&mut self, turn: &mut Turn<'_>);
     /// Nothing more is placed in this group.
     fn abandon(&mut self, turn: &mut Turn<'_>, group: u32);
     /// This group is not used any more.
@@ -569,6 +571,7 @@ impl Stage<Firmware> for Trans {
             Message::Reclaimed(reclaimed) => self.on_reclaimed(turn, reclaimed),
             other => unreachable!("trans{} was sent {other:?}", self.index),
         }
+        self.places.close_filled(turn);
     }
 
     fn prefetch(&self, message: &Message) -> Option<LineId> {

@@ -52,6 +52,8 @@ pub(super) struct PagePlaces {
     closings: u32,
     /// Groups to have reclaimed at a time: no more than a quarter of the spare ones, for each keeps one free.
     victims: u32,
+    /// The group whose last page was given out, until that page is counted: BGC may take it from then on.
+    filled: Option<u32>,
     /// As many as that if there are enough spare ones.
     victims_max: u32,
     /// Groups that the logical pages, open groups and the buffer need, and how many there are beyond those.
@@ -96,6 +98,7 @@ impl PagePlaces {
             tables: tables.clone(),
             free,
             victims: 1,
+            filled: None,
             victims_max: settings.reclaim.victims.into(),
             needed,
             spares: 0,
@@ -119,6 +122,7 @@ impl PagePlaces {
 
     fn allocate(&mut self, turn: &mut Turn<'_>, reserve: usize) -> Ppn {
         turn.spend(Work::AllocatePage);
+        self.close_filled(turn);
         if self.open.len() < self.points && self.free.len() > reserve {
             self.open_group(turn);
         }
@@ -129,7 +133,7 @@ impl PagePlaces {
         let WritePoint { group, next } = *point;
         if next == self.tables.groups.pages() {
             self.open.remove(self.cursor);
-            self.close(turn, group);
+            self.filled = Some(group);
         } else if next.is_multiple_of(self.planes) {
             self.cursor += 1;
         }
@@ -279,6 +283,7 @@ impl Places for PagePlaces {
         turn.spend(Work::UpdateMap);
         self.map.pay_load(turn, lpn);
         self.exchange(turn, lpn, before, Some(to));
+        self.close_filled(turn);
         Some(Placed { to, before })
     }
 
@@ -331,6 +336,12 @@ impl Places for PagePlaces {
         self.is_short &= self.must_stop();
         self.tables.backup.has_free(self.index, self.free.len());
         true
+    }
+
+    fn close_filled(&mut self, turn: &mut Turn<'_>) {
+        if let Some(group) = self.filled.take() {
+            self.close(turn, group);
+        }
     }
 
     fn abandon(&mut self, turn: &mut Turn<'_>, group: u32) {

@@ -68,7 +68,7 @@ impl LinkStage {
     /// has arrived. One that is announced before an earlier one is whole goes with that.
     fn post(&mut self, turn: &mut Turn<'_>, id: QueueId) {
         loop {
-            let entries = self.take_whole(id);
+            let entries = self.take_whole(turn, id);
             if entries == 0 {
                 return;
             }
@@ -80,7 +80,7 @@ impl LinkStage {
     }
 
     /// Takes a batch of them out of the buffer; how many.
-    fn take_whole(&mut self, id: QueueId) -> usize {
+    fn take_whole(&mut self, turn: &mut Turn<'_>, id: QueueId) -> usize {
         let queue = self.queues[id.index()].as_mut().expect("it exists");
         let completions = self.completions[queue.completions.index()].as_mut().expect("it exists");
         let mut entries = 0;
@@ -100,6 +100,10 @@ impl LinkStage {
             queue.posted += 1;
             entries += 1;
             completions.under_way += 1;
+        }
+        if entries > 0 && std::mem::take(&mut queue.starved) && queue.called == 0 {
+            self.arbiter.ready(id);
+            self.admit(turn);
         }
         entries
     }

@@ -23,28 +23,50 @@ struct Bench {
     now: Time,
     prices: Vec<Price>,
     entries: u32,
+    /// Entries that were called for.
+    called: u32,
 }
 
 impl Bench {
     fn new(entries: u32, timed: bool) -> Bench {
+        Bench::with(entries, entries, None, timed)
+    }
+
+    /// With queues of so many entries, completion queues of others, and as many commands as are given.
+    fn with(entries: u32, completions: u32, commands: Option<u16>, timed: bool) -> Bench {
         let layers = Layers::new().flag("--device", "small").and_then(|layers| layers.flag("--queues", "1"));
         let resolved = layers.and_then(|layers| layers.flag("--depth", "200")).and_then(|layers| layers.resolve());
         let mut device = resolved.expect("a small drive").plan();
         (device.timed, device.queue_entries, device.depth) = (timed, entries, entries - 1);
+        device.settings.commands = commands.unwrap_or(device.settings.commands);
         let prepared = device.prepare().expect("it fits");
         let layout = device.driver_settings(&prepared.drive).layout().expect("it fits");
         let memory = Arc::new(layout.memory().expect("there is memory"));
         let (mut link, _) = device.link(&prepared.drawing, &prepared.drive, memory.clone());
-        link.create_completions(QUEUE, layout.completion_queue(QUEUE), entries, Some(0));
+        link.create_completions(QUEUE, layout.completion_queue(QUEUE), completions, Some(0));
         link.create_submissions(QUEUE, layout.submission_queue(QUEUE), entries, QUEUE);
         let prices = vec![Price::default(); Firmware::WORK.len()];
-        Bench { link, tables: prepared.drawing.tables.clone(), memory, layout, now: Time::ZERO, prices, entries }
+        Bench {
+            link,
+            tables: prepared.drawing.tables.clone(),
+            memory,
+            layout,
+            now: Time::ZERO,
+            prices,
+            entries,
+            called: 0,
+        }
     }
 
     fn turn(&mut self, give: impl FnOnce(&mut LinkStage, &mut Turn<'_>)) {
         let mut outbox = Outbox::default();
         let mut turn = Turn::in_real_time(StageId(0), self.now, &self.prices, &mut outbox);
         give(&mut self.link, &mut turn);
+        for (_, message) in outbox.sends.drain(..) {
+            if let Message::Fetch(fetch) = message {
+                self.called += u32::from(fetch.entries);
+            }
+        }
         let mut alarm = outbox.wake_at;
         while let Some(at) = alarm.filter(|&at| at < Time::NEVER) {
             self.now = self.now.max(at);
@@ -62,6 +84,18 @@ impl Bench {
         self.tables.cq_buffer.set(place, COMPLETION_VALID);
         let posted = Posted { key: CommandKey::new(QUEUE, index as u16), index };
         self.turn(|link, turn| link.on_message(turn, Message::Posted(posted)));
+    }
+
+    /// The host has written commands up to there.
+    fn submit(&mut self, tail: u32) {
+        let first = DoorbellWrite { queue: QUEUE, completions: false, value: tail };
+        let written = DoorbellsWritten { first, second: None };
+        self.turn(|link, turn| link.on_message(turn, Message::DoorbellsWritten(written)));
+    }
+
+    /// What was called for is fetched.
+    fn fetched(&mut self, entries: u32) {
+        self.turn(|link, turn| link.on_fetched(turn, QUEUE, entries));
     }
 
     /// The host has taken all up to there.
@@ -111,5 +145,29 @@ fn what_had_no_room_comes_when_there_is_some() {
         bench.ring(100);
         // Those of the second round have the other phase.
         assert_eq!(bench.arrived(), 128 - 72);
+    }
+}
+
+/// The host gives commands and takes no completions: those that there is no room for in its queue stay in the drive, which calls for no
+/// more commands than it can keep completions of.
+#[test]
+fn no_more_commands_are_called_for_than_completions_can_be_kept() {
+    let mut bench = Bench::with(128, 4, Some(16), false);
+    bench.submit(100);
+    let mut completed = 0;
+    let mut go_on = |bench: &mut Bench| loop {
+        let called = bench.called;
+        bench.fetched(called - completed);
+        if completed == called && bench.called == called {
+            break called;
+        }
+        (completed..called).for_each(|index| bench.complete(index.into()));
+        completed = called;
+    };
+    assert_eq!(go_on(&mut bench), 16 + 3, "what is kept, and what the host's queue holds");
+    for taken in 1..=81 {
+        bench.entries = 4;
+        bench.ring(taken);
+        assert_eq!(go_on(&mut bench), 19 + taken);
     }
 }
