@@ -84,10 +84,8 @@ impl Note {
                     add(Counter::ForegroundTime, at.since(since).picos());
                 }
             }
-            Note::CheckpointCommitted { pages, .. } => {
-                add(Counter::Checkpoints, 1);
-                add(Counter::JournalPages, pages.into());
-            }
+            Note::JournalProgram => add(Counter::JournalPages, 1),
+            Note::CheckpointCommitted { .. } => add(Counter::Checkpoints, 1),
             Note::Submitted(_)
             | Note::Taken { .. }
             | Note::Completed(_)

@@ -145,6 +145,8 @@ pub enum Note {
         /// Since when.
         since: Time,
     },
+    /// A page of the journal was sent to flash.
+    JournalProgram,
     /// A checkpoint was committed.
     CheckpointCommitted {
         /// Its version.

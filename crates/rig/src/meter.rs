@@ -470,6 +470,7 @@ impl Meter {
             | Note::CacheBypass
             | Note::CacheEviction
             | Note::GroupReclaimed { .. }
+            | Note::JournalProgram
             | Note::CheckpointCommitted { .. }
             | Note::DieBusy { .. }
             | Note::Pipeline { .. } => {}

@@ -68,7 +68,7 @@ impl Samples {
     pub(crate) fn note(&mut self, at: Time, note: &Note) {
         match note {
             Note::GroupReclaimed { moved, .. } => self.row(at).pages_moved += u64::from(*moved),
-            Note::CheckpointCommitted { pages, .. } => self.row(at).journal_pages += u64::from(*pages),
+            Note::JournalProgram => self.row(at).journal_pages += 1,
             _ => {}
         }
     }

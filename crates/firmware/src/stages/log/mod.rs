@@ -271,6 +271,7 @@ impl Log {
         groups.set_state(group, GroupState::Open);
         let ppn = groups.page(group, position);
         self.space.write(page);
+        turn.note(Note::JournalProgram);
         let place = if page == Page::Head { self.head } else { self.free_frames.pop().expect("the caller looked") };
         let frame = self.first_frame + place;
         let label = match page {
