@@ -22,7 +22,7 @@ mod tag;
 use crate::message::*;
 use crate::policies::{AtRest, pick_victim, survey, trans_of};
 use crate::stages::rest::Rest;
-use crate::tables::RESERVED_GROUPS;
+use crate::tables::{RESERVED_GROUPS, SCRUB_ABOVE};
 use crate::{Drive, Firmware, Flaw, GroupState, Mapping, MappingScheme, Mutation, Note, Settings, Tables, Turn, Work};
 use flash::Operation;
 use stage::{Accepts, Address, Stage};
@@ -490,7 +490,7 @@ impl Bgc {
             .filter(|trans| u16::from(*trans) % self.settings.parts.bgc == self.index.into());
         // Closed groups first: what is open may soon be closed anyway.
         let found = mine.map(|trans| (trans, survey(groups, trans.into()))).find_map(|(trans, survey)| {
-            let group = survey.flawed.filter(|_| survey.free > RESERVED_GROUPS + 1)?;
+            let group = survey.flawed.filter(|_| survey.free > SCRUB_ABOVE)?;
             Some((trans, group))
         });
         let Some((trans, group)) = found else { return };

@@ -2,7 +2,7 @@
 
 use crate::message::{Card, CommandKey, Fetch, HostPlace, Lane, NO_TICKET, Posted, Transfer};
 use crate::tables::{COMPLETION_VALID, ENTRY_WORDS, LINE_WORDS};
-use crate::{Drive, Note, Tables, Turn, Work};
+use crate::{BlockGroups, Drive, Note, Tables, Turn, Work};
 use nvme::prp::PrpPlan;
 use nvme::spec::{COPY_RANGES_MAX, Completion, CopyRange, DsmRange, Fuse, Opcode, Status, Submission};
 use stage::Address;
@@ -108,7 +108,11 @@ const PAIR_SECTORS_MAX: u32 = (nvme::spec::PAGE_BYTES / SECTOR_BYTES) as u32;
 ///
 /// # Errors
 /// The statuses of both; `None` where the second is not of the pair and goes on alone.
-pub(crate) fn pair(drive: &Drive, [first, second]: [(Card, &Submission); 2]) -> Result<Pair, (Status, Option<Status>)> {
+pub(crate) fn pair(
+    drive: &Drive,
+    groups: &BlockGroups,
+    [first, second]: [(Card, &Submission); 2],
+) -> Result<Pair, (Status, Option<Status>)> {
     nvme::fuse(first.1, second.1)?;
     let both = |status| (status, Some(Status::ABORTED_FAILED_FUSED));
     let opcode = check_half(drive, &first.0, first.1).map_err(both)?;
@@ -120,6 +124,9 @@ pub(crate) fn pair(drive: &Drive, [first, second]: [(Card, &Submission); 2]) -> 
     let last = first.0.sector + u64::from(first.0.sectors) - 1;
     if drive.page_of(first.0.sector) != drive.page_of(last) || first.0.sectors > PAIR_SECTORS_MAX {
         return Err(both(Status::ATOMIC_WRITE_UNIT_EXCEEDED));
+    }
+    if groups.is_read_only() {
+        return Err((Status::ABORTED_FAILED_FUSED, Some(Status::WRITE_FAULT)));
     }
     // They share the page, so what either wants on flash is there when both are answered.
     Ok(Pair { compare: Card { fua: first.0.fua || second.0.fua, ..first.0 }, write: second.0 })

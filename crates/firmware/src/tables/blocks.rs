@@ -13,6 +13,9 @@ use units::{BlockId, Divisor, Ppn};
 /// Free groups of a TRANS thread that only moved pages may use: a victim can always be emptied.
 pub(crate) const RESERVED_GROUPS: u32 = 2;
 
+/// With more free groups than this, one that nobody asked for may be emptied, too: that may take a group and give none back.
+pub(crate) const SCRUB_ABOVE: u32 = RESERVED_GROUPS + 1;
+
 /// What a group is used for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GroupState {
@@ -89,8 +92,10 @@ pub struct BlockGroups {
     most_valid: u32,
     /// Whether cold groups are moved, whatever garbage they have.
     levels: bool,
-    /// How often a group can be erased, where that must be known.
+    /// How often a group can be erased, where that must be known, and how many of these are kept for what the drive has taken when it
+    /// takes no more.
     erases_max: Option<u32>,
+    last_erases: u32,
 }
 
 impl BlockGroups {
@@ -136,6 +141,7 @@ impl BlockGroups {
             most_valid,
             levels: settings.reclaim.wear_gap > 0,
             erases_max: drive.shape().erases_max,
+            last_erases: last_erases(drive, settings, (all, mapped), in_group),
         }
     }
 
@@ -308,15 +314,16 @@ impl BlockGroups {
         self.erase_count.set(group as usize, u64::from(self.erase_count(group)) + 1);
         self.clear_flaws(group);
     }
-    /// Whether a group is not to be erased again, where the firmware must know that by itself. Its last erase is for what a drive that
+    /// Whether a group is not to be erased again, where the firmware must know that by itself. Its last erases are for what a drive that
     /// takes no more writes has taken already.
     pub(crate) fn is_spent(&self, group: u32) -> bool {
-        let kept = u32::from(!self.is_read_only());
+        let kept = if self.is_read_only() { 0 } else { self.last_erases };
         self.erases_max.is_some_and(|most| self.erase_count(group).saturating_add(kept) >= most)
     }
     /// Whether last erases were used, so that the drive takes no more writes since.
     pub(crate) fn used_last_erases(&self) -> bool {
-        self.erases_max.is_some_and(|most| (0..self.groups).any(|group| self.erase_count(group) >= most))
+        let used = |most| (0..self.groups).any(|group| self.erase_count(group).saturating_add(self.last_erases) > most);
+        self.erases_max.is_some_and(used)
     }
     /// Sets the number of erases: preconditioning.
     pub fn set_erase_count(&self, group: u32, count: u32) {
@@ -555,6 +562,15 @@ pub(crate) fn map_groups(drive: &Drive) -> u32 {
     let shape = drive.geometry().shape();
     let segments = (drive.pages() as usize).div_ceil(super::mapping::segment_entries(drive)) as u32;
     (segments + 2).div_ceil(shape.planes_per_die * shape.pages_per_block)
+}
+
+/// How often every group can have to be erased for the pages of the data cache and of sub-requests under way: whatever is hot, an erase of
+/// each gives at least the pages that are not mapped, less those of groups that are open or kept.
+fn last_erases(drive: &Drive, settings: &Settings, (all, mapped): (u64, u64), in_group: u32) -> u32 {
+    let cached = settings.cache.size.0 / drive.geometry().shape().page.0;
+    let kept = all / 32 + u64::from(RESERVED_GROUPS * in_group);
+    let gained = all.saturating_sub(mapped + kept).max(1);
+    1 + u32::try_from((cached + u64::from(settings.frames)).div_ceil(gained)).unwrap_or(u32::MAX - 1)
 }
 
 fn least_common_multiple(one: u32, other: u32) -> u32 {

@@ -11,7 +11,7 @@ mod mapping;
 
 pub use backup::Backup;
 pub use blocks::{BlockGroups, Flaw, GroupState};
-pub(crate) use blocks::{RESERVED_GROUPS, journal_groups, map_groups};
+pub(crate) use blocks::{RESERVED_GROUPS, SCRUB_ABOVE, journal_groups, map_groups};
 pub(crate) use cache_tag::CacheTag;
 pub use frames::Frames;
 pub use hybrid::HybridMap;

@@ -6,9 +6,10 @@ use firmware::architecture::{ARCHITECTURES, Architecture};
 use flash::{ErrorModel, FaultSettings, ReadRetry};
 use host::{Pace, Phase, Rounds};
 use report::{Media, Summary};
+use rig::config::Layers;
 use rig::{Device, Fill, Session, run_on_threads};
 use threads::Layout;
-use units::{Bytes, Lpn, Span};
+use units::{Bytes, Lpn, SECTOR_BYTES, Span};
 use workload::{Arrivals, Parameters, Pattern, Recipe};
 
 /// Flash at the end of its life: of 9,200 bits of a word 14 are wrong on average, and of reads from worn blocks more.
@@ -149,6 +150,12 @@ fn that_wear_out() -> Vec<(String, u64, Device)> {
             all.push((format!("{name}, blocks stand {erases_max} erases"), small.sectors(), worn));
         }
     }
+    // More may be dirty in the cache than there is room beyond what is mapped.
+    let architecture = *ARCHITECTURES.iter().find(|architecture| !architecture.retires_blocks()).expect("there is one");
+    let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
+    let mut device = Device { faults: Some(failing(0.0, 0.0)), erases_max: 3, ..small.device() };
+    device.settings.cache.size = Bytes(small.sectors() * SECTOR_BYTES / 2);
+    all.push((format!("{}, with a large cache", architecture.name()), small.sectors(), device));
     let mapping = MappingScheme::Hybrid { log_blocks: 1, data_blocks: 8 };
     let small = Small { mapping, fill: Fill::Sequential, ..Small::default() };
     for (erase_failures, erases_max) in [(1.0, 100), (0.25, 100), (0.0, 1), (0.0, 2)] {
@@ -178,6 +185,32 @@ fn a_drive_without_spare_blocks_takes_no_more_writes_and_keeps_what_it_has() {
         assert!(writes > 2_000 && moved == 0.0, "{name}: {writes} writes that failed moved {moved} bytes a second");
         assert_eq!(media(&read).failed_commands, 0, "{name}: reads go on");
         assert!(read.data.expect("it is checked").checked > 10_000, "{name}: reads go on");
+    }
+}
+
+fn timeless() -> sim::Processor {
+    let layers = Layers::new().flag("--device", "small").and_then(|layers| layers.flag("--processor", "timeless"));
+    layers.and_then(|layers| layers.resolve()).expect("a configuration").processor
+}
+
+/// Blocks that are lost one by one cost no command anything while there are others, with several workers on cores that take no time, too.
+#[test]
+fn a_drive_that_loses_blocks_goes_on_while_it_has_others() {
+    let hybrid = |log_blocks, data_blocks| MappingScheme::Hybrid { log_blocks, data_blocks };
+    let page = ARCHITECTURES.iter().map(|&architecture| (architecture, MappingScheme::Page));
+    let others = [hybrid(1, 8), hybrid(4, 8)].map(|mapping| (ARCHITECTURES[0], mapping));
+    for (architecture, mapping) in page.chain(others).filter(|(architecture, _)| architecture.retires_blocks()) {
+        for processor in [processor(), timeless()] {
+            let small = Small { architecture, mapping, fill: Fill::Sequential, blocks: [64, 16], ..Small::default() };
+            let device = Device { faults: Some(failing(0.0, 0.01)), ..small.device() };
+            let name = format!("{}, {mapping:?}, {}", architecture.name(), processor.name);
+            let phase = mixed("mixed", 1, small.sectors(), 12_000);
+            let mut session = Session::new(&device, "small", processor, 1, vec![phase], 0).expect("it can be built");
+            let summary = session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{name}: {error}"));
+            session.check_invariants().unwrap_or_else(|error| panic!("{name}: {error}"));
+            let media = media(&summary);
+            assert!(media.failed_operations >= 3 && media.failed_commands == 0, "{name}: {media:?}");
+        }
     }
 }
 

@@ -325,12 +325,9 @@ impl Nvmq {
     }
 
     fn start_pair(&mut self, turn: &mut Turn<'_>, first: (Card, Submission), second: (Card, Submission)) {
-        let pair = entry::pair(&self.common.drive, [(first.0, &first.1), (second.0, &second.1)]);
+        let pair = entry::pair(&self.common.drive, &self.tables.groups, [(first.0, &first.1), (second.0, &second.1)]);
         let begun = pair.and_then(|pair| {
             let both = |status| (status, Some(Status::ABORTED_FAILED_FUSED));
-            if self.tables.groups.is_read_only() {
-                return Err((Status::ABORTED_FAILED_FUSED, Some(Status::WRITE_FAULT)));
-            }
             let (slot, command) = self.slots.begin(pair.compare, Opcode::Compare);
             let plan =
                 set_range(&self.common.drive, command).and_then(|()| entry::data_plan(&self.common.drive, &pair.write));

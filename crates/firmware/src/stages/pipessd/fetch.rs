@@ -129,15 +129,9 @@ impl Fetcher {
     fn pair(&mut self, turn: &mut Turn<'_>, [first, second]: [(Card, Submission); 2]) {
         let drive = self.drive.clone();
         let both = |status| (status, Some(Status::ABORTED_FAILED_FUSED));
-        let pair = entry::pair(&drive, [(first.0, &first.1), (second.0, &second.1)]);
+        let pair = entry::pair(&drive, &self.tables.groups, [(first.0, &first.1), (second.0, &second.1)]);
         // Its data lie in two pages of the host at most: it has no list.
-        let pair = pair.and_then(|pair| {
-            if self.tables.groups.is_read_only() {
-                return Err((Status::ABORTED_FAILED_FUSED, Some(Status::WRITE_FAULT)));
-            }
-            Request::paired(&drive, pair, 0).map_err(both)
-        });
-        match pair {
+        match pair.and_then(|pair| Request::paired(&drive, pair, 0).map_err(both)) {
             Ok(request) => self.add(turn, |_, _| request),
             Err((status, other)) => {
                 self.add(turn, |_, list| Request::failed(first.0, list, status));
@@ -218,7 +212,7 @@ impl Fetcher {
             self.bring_to_flash(turn, slot, lpn);
         } else if flushes {
             self.send_fence(turn, slot);
-        } else if let Some(task) = request.next_page(&self.drive, &self.tables.lists) {
+        } else if let Some(task) = self.next_task() {
             self.send_task(turn, slot, &task);
             let is_forced = forces && task.operation.can_be_forced() && self.pilot.is_dirty(task.lpn);
             self.through = is_forced.then_some(task.lpn);
@@ -230,6 +224,17 @@ impl Fetcher {
             self.commands.pop_front();
             (self.first, self.of, self.sent, self.flush) = (self.first + 1, None, 0, 0);
         }
+    }
+
+    /// The next page of the first command; none if it is over, or may change no more.
+    fn next_task(&mut self) -> Option<PageTask> {
+        let request = self.commands.front_mut().expect("the caller looked");
+        let task = request.next_page(&self.drive, &self.tables.lists)?;
+        if task.changes() && self.tables.groups.is_read_only() {
+            request.fail(Status::WRITE_FAULT);
+            return None;
+        }
+        Some(task)
     }
 
     /// How many sub-requests the first command has: one at least, which tells Post of it. Ranges to deallocate can overlap and have more

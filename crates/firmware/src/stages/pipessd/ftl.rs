@@ -141,7 +141,7 @@ impl Ftl {
     }
 
     /// There is no garbage, or what has some is erased no more. What the drive has taken already needs room all the same: each group has
-    /// an erase left for that.
+    /// erases left for that.
     fn find_no_victim(&mut self, turn: &mut Turn<'_>) {
         if self.held.is_empty() {
             self.places.reclaimed(turn, None);
@@ -229,7 +229,8 @@ impl Ftl {
     /// In the background: whether the drive is idle long enough, and whether anything is worth reclaiming.
     fn look(&mut self, turn: &mut Turn<'_>) {
         let (settings, rested) = (self.settings.reclaim, turn.now().since(self.last_at));
-        if self.victim.is_some() || !settings.background || rested < settings.idle {
+        let is_over = self.tables.groups.is_read_only();
+        if self.victim.is_some() || !settings.background || is_over || rested < settings.idle {
             return;
         }
         self.choose(turn, false);

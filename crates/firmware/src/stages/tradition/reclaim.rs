@@ -150,7 +150,7 @@ impl Worker {
             self.take_group(turn);
         }
         turn.unlock(self.shared.pool.free());
-        if self.points.room() >= 2 {
+        if self.points.room() >= 2 && !self.shared.pool.is_short() {
             self.begin_page(turn);
         } else {
             self.ask_to_reclaim(turn);
@@ -187,7 +187,8 @@ impl Worker {
             self.give_up(turn);
             return;
         }
-        if on_demand && self.shared.pool.spare(turn) > 0 {
+        let has_room = self.points.room() >= 2 && !self.shared.pool.is_short();
+        if on_demand && (has_room || self.shared.pool.spare(turn) > 0) {
             // Another worker made room meanwhile.
             self.stop(turn);
             self.make_room(turn);
@@ -383,7 +384,7 @@ impl Worker {
     /// The first worker reclaims ahead of need while the drive is idle.
     pub(super) fn look(&mut self, turn: &mut Turn<'_>) {
         let settings = self.shared.settings.reclaim;
-        if self.index > 0 || !settings.background {
+        if self.index > 0 || !settings.background || self.shared.tables.groups.is_read_only() {
             return;
         }
         let now = turn.now();

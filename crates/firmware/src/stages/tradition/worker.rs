@@ -196,7 +196,7 @@ impl Worker {
     /// A fused pair as one command; nothing where both fail at once.
     fn pair(&self, turn: &mut Turn<'_>, [first, second]: [(Card, Submission); 2]) -> Option<Request> {
         let drive = &self.shared.drive;
-        let pair = entry::pair(drive, [(first.0, &first.1), (second.0, &second.1)]);
+        let pair = entry::pair(drive, &self.shared.tables.groups, [(first.0, &first.1), (second.0, &second.1)]);
         let request = pair.and_then(|pair| {
             let both = |status| (status, Some(Status::ABORTED_FAILED_FUSED));
             Request::paired(drive, pair, self.list()).map_err(both)

@@ -229,7 +229,8 @@ impl HybridPlaces {
     fn pick(&self, may_be: impl Fn(&Log) -> bool) -> Option<u32> {
         let first = self.map.share(self.trans()).slots.start;
         let logs = (first..).zip(&self.logs).filter_map(|(slot, log)| log.as_ref().map(|log| (slot, log)));
-        let candidates = logs.filter(|(_, log)| may_be(log));
+        let is_possible = |log: &Log| self.can_copy() || self.fill(log).kind(self.groups.pages()) != MergeKind::Full;
+        let candidates = logs.filter(|(_, log)| may_be(log) && is_possible(log));
         pick_log(candidates.map(|(slot, log)| (slot, self.fill(log))), self.groups.pages())
     }
 
@@ -256,13 +257,13 @@ impl HybridPlaces {
         if self.spare() == 0 { self.pick(|_| true) } else { None }
     }
 
-    fn begin(&mut self, turn: &mut Turn<'_>, slot: u32) -> MergeStep {
+    fn begin(&mut self, turn: &mut Turn<'_>, slot: u32) -> Option<MergeStep> {
         turn.spend(Work::PickVictim);
         let log = self.log(slot).expect("it was just picked");
         let kind = self.fill(&log).kind(self.groups.pages());
         self.map.count(kind);
         match kind {
-            MergeKind::Switch | MergeKind::Partial => self.adopt(turn, slot, log),
+            MergeKind::Switch | MergeKind::Partial => Some(self.adopt(turn, slot, log)),
             MergeKind::Drop | MergeKind::Full => self.empty(turn, slot, 0),
         }
     }
@@ -276,33 +277,37 @@ impl HybridPlaces {
         self.replace(turn, block, log.group, log.written)
     }
 
-    /// The next block that has pages in a log group is copied; when there is none, the log group is erased.
-    fn empty(&mut self, turn: &mut Turn<'_>, slot: u32, looked: u32) -> MergeStep {
+    /// The next block that has pages in a log group is copied, if there is a group for that; when there is none, the log group is erased.
+    fn empty(&mut self, turn: &mut Turn<'_>, slot: u32, looked: u32) -> Option<MergeStep> {
         let Log { set, group, written, .. } = self.log(slot).expect("it is being emptied");
         let is_valid = |&position: &u32| self.groups.is_valid(self.groups.page(group, position));
         if let Some(position) = (looked..written).find(is_valid) {
+            if !self.can_copy() {
+                return None;
+            }
             self.merge = Some(Merge::Emptying { slot, looked: position });
             let block = self.map.member(self.trans(), set, self.map.held(turn, slot, position));
             let fresh = self.open_group(turn, set);
-            return self.replace(turn, block, fresh, 0);
+            return Some(self.replace(turn, block, fresh, 0));
         }
         self.close_log(turn, slot);
         self.merge = Some(Merge::Last);
         self.groups.set_state(group, GroupState::Victim);
-        self.step(0, self.groups.pages(), Some(group))
+        Some(self.step(0, self.groups.pages(), Some(group)))
     }
 
-    /// A drive that has lost groups takes no more writes when what is left beside the promised ones is less than merges are begun with:
-    /// it is for what the drive has taken.
+    /// A drive that has lost groups takes no more writes when what is left beside the promised ones is less than merges are begun with, and
+    /// no log group is left that one would give back.
     fn look_at_room(&self) {
         let is_short = (self.free.len() as u32) < self.promised + RESERVED_GROUPS;
-        if is_short && self.groups.owned(self.index.into()).any(|group| self.groups.is_bad(group)) {
+        let gains = self.can_copy() && self.logs.iter().any(Option::is_some);
+        if is_short && !gains && self.groups.owned(self.index.into()).any(|group| self.groups.is_bad(group)) {
             self.groups.set_read_only();
         }
     }
 
-    /// Whether a free group is left for a block that is merged, beside those that are promised. So it is until erases fail.
-    fn can_merge(&self) -> bool {
+    /// Whether a free group is left for a block that is copied, beside those that are promised. So it is until erases fail.
+    fn can_copy(&self) -> bool {
         self.free.len() as u32 > self.promised
     }
 
@@ -418,18 +423,22 @@ impl Places for HybridPlaces {
 
     fn wanted(&mut self, turn: &mut Turn<'_>, waiting: Option<Lpn>, under_way: u32) -> Option<ReclaimRequest> {
         // A merge goes step by step.
-        if under_way > 0 || !self.can_merge() {
+        if under_way > 0 {
             return None;
         }
-        let step = match self.merge {
+        let next = match self.merge.take() {
             Some(Merge::Emptying { slot, looked }) => self.empty(turn, slot, looked),
             Some(Merge::Last) => unreachable!("trans{} has a step under way", self.index),
+            None => None,
+        };
+        let step = match next {
+            Some(step) => step,
             None => {
                 let slot = match waiting {
                     Some(lpn) => self.pick_for(lpn),
                     None => self.pick_ahead(),
                 };
-                self.begin(turn, slot?)
+                self.begin(turn, slot?)?
             }
         };
         let step = MergeStep { on_demand: waiting.is_some(), ..step };
@@ -461,10 +470,7 @@ impl Places for HybridPlaces {
     }
 
     fn tidy(&mut self, turn: &mut Turn<'_>) -> Option<MergeStep> {
-        if !self.can_merge() {
-            return None;
-        }
-        if let Some((block, set)) = self.coldest() {
+        if let Some((block, set)) = self.coldest().filter(|_| self.can_copy()) {
             self.merge = Some(Merge::Last);
             let group = self.open_group(turn, set);
             return Some(self.replace(turn, block, group, 0));
@@ -473,6 +479,6 @@ impl Places for HybridPlaces {
         // A log group that takes further pages is merged only if that moves none: the more it takes, the more a merge is worth.
         let is_worth_it = |log: &Log| log.written == self.groups.pages() || self.groups.valid_count(log.group) == 0;
         let slot = if enough { None } else { self.pick(is_worth_it) };
-        slot.map(|slot| self.begin(turn, slot))
+        self.begin(turn, slot?)
     }
 }

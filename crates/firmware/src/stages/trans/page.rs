@@ -8,7 +8,7 @@ use super::{Placed, Places};
 use crate::message::{MergeStep, ReclaimRequest};
 use crate::policies::shares;
 use crate::stages::free::FreeGroups;
-use crate::tables::{PageMap, RESERVED_GROUPS};
+use crate::tables::{PageMap, RESERVED_GROUPS, SCRUB_ABOVE};
 use crate::{Mutation, Settings, Tables, Turn, Work};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -251,9 +251,10 @@ impl PagePlaces {
             0
         } else {
             let kept = RESERVED_GROUPS + self.victims - 1;
-            // BGC moves what groups with a flaw hold if there are some more: hosts that never rest leave none.
-            let is_flawed = self.tables.groups.flawed() > 0 && self.spares > RESERVED_GROUPS + 4;
-            let kept = if is_flawed { kept.max(RESERVED_GROUPS + 2) } else { kept };
+            // BGC moves what groups with a flaw hold if so many are free: hosts that never rest leave fewer. Where that is half of the
+            // spare ones they do without.
+            let is_flawed = self.tables.groups.flawed() > 0 && self.spares > 2 * (SCRUB_ABOVE + 1);
+            let kept = if is_flawed { kept.max(SCRUB_ABOVE + 1) } else { kept };
             (kept + self.tables.backup.room()) as usize
         }
     }
