@@ -567,7 +567,7 @@ pub(crate) fn map_groups(drive: &Drive) -> u32 {
 /// How often every group can have to be erased for the pages of the data cache and of sub-requests under way: whatever is hot, an erase of
 /// each gives at least the pages that are not mapped, less those of groups that are open or kept.
 fn last_erases(drive: &Drive, settings: &Settings, (all, mapped): (u64, u64), in_group: u32) -> u32 {
-    let cached = settings.cache.size.0 / drive.geometry().shape().page.0;
+    let cached = (settings.cache.size.0 / drive.geometry().shape().page.0).min(mapped);
     let kept = all / 32 + u64::from(RESERVED_GROUPS * in_group);
     let gained = all.saturating_sub(mapped + kept).max(1);
     1 + u32::try_from((cached + u64::from(settings.frames)).div_ceil(gained)).unwrap_or(u32::MAX - 1)
