@@ -28,13 +28,19 @@ impl Spares {
 
     /// Whether any group is not used any more.
     pub(crate) fn has_lost(&self, groups: &BlockGroups) -> bool {
-        groups.owned(self.thread).any(|group| groups.is_bad(group))
+        groups.lost(self.thread) > 0
     }
 
     /// How many are left; below zero the drive takes no more writes.
     pub(crate) fn left(&self, groups: &BlockGroups) -> i64 {
-        let bad = groups.owned(self.thread).filter(|&group| groups.is_bad(group)).count();
-        self.total(groups) - bad as i64
+        self.total(groups) - i64::from(groups.lost(self.thread))
+    }
+
+    /// A drive that has lost groups, and has no more than it needs, takes no more writes.
+    pub(crate) fn look(&self, groups: &BlockGroups) {
+        if self.has_lost(groups) && self.left(groups) < 0 {
+            groups.set_read_only();
+        }
     }
 }
 

@@ -207,17 +207,14 @@ impl SharedMemory {
 
     /// A table of 8-byte words, all zero. Where there is no memory for it, [`crate::with_memory`] says so.
     pub fn wide(&mut self, len: usize) -> Words {
-        let cells = <[AtomicU64]>::new_box_zeroed_with_elems(len);
-        let cells = cells.unwrap_or_else(|_| NoMemory::unwind(len.saturating_mul(8)));
-        self.table(Cells::Wide(cells), len * 8)
+        self.table(wide_cells(len), len * 8)
     }
 
     /// The same for words that turns do not pay for: whoever has them was told so by a message.
     pub fn beside(&mut self, len: usize) -> Words {
-        let Words { cells, line_shift, .. } = SharedMemory::default().wide(len);
-        let first_line = BESIDE + self.beside;
+        let words = Words::new(wide_cells(len), BESIDE + self.beside);
         self.beside += lines_of(len * 8);
-        Words { cells, first_line, line_shift }
+        words
     }
 
     /// So many buffers of so many words each, which turns do not pay for either; see [`crate::Buffers`].
@@ -254,6 +251,11 @@ impl SharedMemory {
         let first = self.take_lines(bytes);
         Words::new(cells, first.0)
     }
+}
+
+fn wide_cells(len: usize) -> Cells {
+    let cells = <[AtomicU64]>::new_box_zeroed_with_elems(len);
+    Cells::Wide(cells.unwrap_or_else(|_| NoMemory::unwind(len.saturating_mul(8))))
 }
 
 fn lines_of(bytes: usize) -> u64 {

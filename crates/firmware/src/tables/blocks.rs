@@ -391,6 +391,10 @@ impl BlockGroups {
     pub fn is_bad(&self, group: u32) -> bool {
         self.state(group) == GroupState::Retired || self.has(group, Flaw::Failed)
     }
+    /// How many groups of a TRANS thread are so.
+    pub(crate) fn lost(&self, trans: u32) -> u32 {
+        self.owned(trans).filter(|&group| self.is_bad(group)).count() as u32
+    }
     /// Whether there are no more groups than needed: nothing is written for hosts any more.
     pub fn is_read_only(&self) -> bool {
         self.health.get(READ_ONLY) != 0

@@ -180,6 +180,12 @@ mod tests {
         oracle.completed(&ticket, found)
     }
 
+    fn read_through(oracle: &mut Oracle, first: u64, found: &[u64]) {
+        let mut ticket = oracle.submitted(Q, Access::Read, Lba(first), found.len() as u32);
+        ticket.through = true;
+        oracle.completed(&ticket, found).unwrap();
+    }
+
     #[test]
     fn without_a_volatile_cache_an_answered_write_lasts() {
         let mut oracle = oracle(false);
@@ -296,13 +302,8 @@ mod tests {
         let one = write(&mut oracle, 0, 16);
         oracle.completed(&one, &[]).unwrap();
         let late = write(&mut oracle, 16, 8);
-        let mut through = |first: u64, found: &[u64]| {
-            let mut ticket = oracle.submitted(Q, Access::Read, Lba(first), found.len() as u32);
-            ticket.through = true;
-            oracle.completed(&ticket, found).unwrap();
-        };
-        through(1, &words(1, 2, &[&one]));
-        through(16, &words(16, 8, &[&late]));
+        read_through(&mut oracle, 1, &words(1, 2, &[&one]));
+        read_through(&mut oracle, 16, &words(16, 8, &[&late]));
         oracle.completed(&late, &[]).unwrap();
         oracle.power_cut();
         let holds = |from: usize| [&[0; 8][..from], &words(from as u64, 8 - from as u64, &[&one])].concat();
@@ -319,9 +320,7 @@ mod tests {
         let one = write(&mut oracle, 0, 8);
         oracle.completed(&one, &[]).unwrap();
         oracle.power_cut();
-        let mut ticket = oracle.submitted(Q, Access::Read, Lba(0), 4);
-        ticket.through = true;
-        oracle.completed(&ticket, &words(0, 4, &[&one])).unwrap();
+        read_through(&mut oracle, 0, &words(0, 4, &[&one]));
         oracle.power_cut();
         read(&mut oracle, 0, 8, &[0; 8]).unwrap();
     }

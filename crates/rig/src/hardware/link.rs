@@ -65,9 +65,8 @@ struct Queue {
     submissions: SubmissionQueue,
     /// Entries that NVMQ was asked to fetch and has not asked for yet: until it has, it is not asked for more.
     called: u32,
-    /// Entries that were called for so far, and whether there was no room for the completions of more.
+    /// Entries that were called for so far.
     taken: u64,
-    starved: bool,
     /// Its completion queue.
     completions: QueueId,
     /// Completions taken from the CQ buffer.
@@ -77,9 +76,9 @@ struct Queue {
 }
 
 impl Queue {
-    /// Commands of which the CQ buffer has the completion, or is to get it.
-    fn due(&self) -> u64 {
-        self.taken.saturating_sub(self.posted)
+    /// Commands that may be called for beside those of which the CQ buffer has the completion, or is to get it; it holds so many.
+    fn room(&self, ring: usize) -> u32 {
+        ring.saturating_sub(self.taken.saturating_sub(self.posted) as usize) as u32
     }
 }
 
@@ -209,7 +208,7 @@ impl LinkStage {
     pub(crate) fn create_submissions(&mut self, id: QueueId, base: HostAddress, entries: u32, completions: QueueId) {
         let submissions = SubmissionQueue::new(base, entries);
         self.queues[id.index()] =
-            Some(Queue { submissions, called: 0, taken: 0, starved: false, completions, posted: 0, announced: 0 });
+            Some(Queue { submissions, called: 0, taken: 0, completions, posted: 0, announced: 0 });
     }
 
     pub(crate) fn set_coalescing(&mut self, settings: CoalescingSettings) {
@@ -254,13 +253,12 @@ impl LinkStage {
         while self.credits > 0 {
             let Some(grant) = self.arbiter.next() else { return };
             let queue = self.queues[grant.queue.index()].as_mut().expect("only queues that exist are ready");
-            let room = self.tables.ring().saturating_sub(queue.due() as usize) as u32;
+            let room = queue.room(self.tables.ring());
             let limit = grant.commands.min(self.credits).min(FETCH_BATCH).min(room);
             let run = queue.submissions.take(limit);
             let taken = run.map_or(0, |run| run.entries);
             self.arbiter.give_back(grant, grant.commands - taken);
-            queue.starved = room == 0;
-            if taken > 0 || queue.starved || queue.submissions.pending() == 0 {
+            if taken > 0 || room == 0 || queue.submissions.pending() == 0 {
                 self.arbiter.idle(grant.queue);
             }
             if let Some(run) = run {

@@ -1,8 +1,7 @@
 //! Pages of a drive that takes no more writes, whose line holds what has no place on flash: they are read past it.
 
-use super::worker::{OWN, Step, Worker};
-use crate::{Turn, Work};
-use flash::Operation;
+use super::worker::{Step, Worker};
+use crate::Turn;
 use nvme::spec::Status;
 
 impl Worker {
@@ -19,17 +18,8 @@ impl Worker {
             return;
         }
         self.is_aside = true;
-        turn.spend(Work::LookUpMap);
-        match self.shared.map.load(turn, self.task().lpn) {
-            Some(ppn) => {
-                self.ask_flash(turn, Operation::Read, ppn, self.aside, OWN);
-                self.step = Step::Aside;
-            }
-            None => {
-                self.shared.tables.frames.clear(self.aside, 0, self.shared.drive.page_words());
-                self.shared.tables.frames.mark_sound(self.aside);
-                self.move_data(turn);
-            }
+        if self.bring(turn, self.aside, Step::Aside) {
+            self.move_data(turn);
         }
     }
 }

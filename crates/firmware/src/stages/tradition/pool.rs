@@ -87,11 +87,6 @@ impl Pool {
         self.is_short() || !self.halves.is_empty()
     }
 
-    /// Whether groups are used no more.
-    pub(crate) fn has_lost(&self) -> bool {
-        self.groups.owned(0).any(|group| self.groups.is_bad(group))
-    }
-
     /// Half-filled groups that nobody fills yet, by their index. Under the lock.
     fn waiting(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.halves.len()).filter(|&half| self.taken.get(half) == 0)

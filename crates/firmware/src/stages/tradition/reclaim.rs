@@ -113,11 +113,16 @@ impl Worker {
             } else {
                 self.lock_line(turn);
             }
-        } else if self.points.room() < 2 || self.shared.pool.is_short() {
-            self.make_room(turn);
-        } else {
+        } else if self.has_room() {
             self.lock_line(turn);
+        } else {
+            self.make_room(turn);
         }
+    }
+
+    /// Whether a page can go on: its victim and itself have places, and no reclaim needs all room.
+    fn has_room(&self) -> bool {
+        self.points.room() >= 2 && !self.shared.pool.is_short()
     }
 
     /// Sees to it that two pages can be programmed, then goes on with the page.
@@ -150,7 +155,7 @@ impl Worker {
             self.take_group(turn);
         }
         turn.unlock(self.shared.pool.free());
-        if self.points.room() >= 2 && !self.shared.pool.is_short() {
+        if self.has_room() {
             self.begin_page(turn);
         } else {
             self.ask_to_reclaim(turn);
@@ -187,8 +192,7 @@ impl Worker {
             self.give_up(turn);
             return;
         }
-        let has_room = self.points.room() >= 2 && !self.shared.pool.is_short();
-        if on_demand && (has_room || self.shared.pool.spare(turn) > 0) {
+        if on_demand && (self.has_room() || self.shared.pool.spare(turn) > 0) {
             // Another worker made room meanwhile.
             self.stop(turn);
             self.make_room(turn);
@@ -198,8 +202,7 @@ impl Worker {
         let groups = self.shared.tables.groups.clone();
         let Some(group) = self.choose() else {
             if on_demand {
-                let pool = &self.shared.pool;
-                let is_due = pool.was_cut() || pool.has_lost();
+                let is_due = self.shared.pool.was_cut() || self.shared.spares.has_lost(&groups);
                 assert!(is_due, "worker{} has no room and there is no garbage", self.index);
                 groups.set_read_only();
                 self.reclaim.is_at_end = true;
@@ -361,9 +364,7 @@ impl Worker {
             true => self.shared.pool.give_back(turn, group),
             false => {
                 self.shared.pool.lose(turn, group);
-                if self.shared.spares.left(&self.shared.tables.groups) < 0 {
-                    self.shared.tables.groups.set_read_only();
-                }
+                self.shared.spares.look(&self.shared.tables.groups);
             }
         }
         turn.note(Note::GroupReclaimed { moved, on_demand, since });

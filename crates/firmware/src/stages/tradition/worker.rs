@@ -23,7 +23,7 @@ use std::sync::Arc;
 use units::{Lpn, Ppn, QueueId, Time};
 
 /// The tag of a worker's own page; pages that it moves are tagged by their place in the window.
-pub(super) const OWN: u32 = u32::MAX;
+const OWN: u32 = u32::MAX;
 
 /// Marks a dirty line in the upper half of its tag.
 pub(super) const DIRTY: u64 = 1 << 32;
@@ -386,18 +386,26 @@ impl Worker {
 
     fn fill(&mut self, turn: &mut Turn<'_>) {
         let task = self.task();
-        let line = self.shared.pool.line(task.lpn);
-        if task.needs_content {
-            turn.spend(Work::LookUpMap);
-            if let Some(ppn) = self.shared.map.load(turn, task.lpn) {
-                self.ask_flash(turn, Operation::Read, ppn, line as u32, OWN);
-                self.step = Step::Fill;
-                return;
-            }
-            self.shared.tables.frames.clear(line as u32, 0, self.shared.drive.page_words());
-            self.shared.tables.frames.mark_sound(line as u32);
+        if !task.needs_content || self.bring(turn, self.shared.pool.line(task.lpn) as u32, Step::Fill) {
+            self.on_filled(turn);
         }
-        self.on_filled(turn);
+    }
+
+    /// Brings the page at hand into a frame; whether it is there at once, for none is on flash. Else that is waited for with this step.
+    pub(super) fn bring(&mut self, turn: &mut Turn<'_>, frame: u32, step: Step) -> bool {
+        turn.spend(Work::LookUpMap);
+        let place = self.shared.map.load(turn, self.task().lpn);
+        match place {
+            Some(ppn) => {
+                self.ask_flash(turn, Operation::Read, ppn, frame, OWN);
+                self.step = step;
+            }
+            None => {
+                self.shared.tables.frames.clear(frame, 0, self.shared.drive.page_words());
+                self.shared.tables.frames.mark_sound(frame);
+            }
+        }
+        place.is_none()
     }
 
     fn on_filled(&mut self, turn: &mut Turn<'_>) {

@@ -301,7 +301,7 @@ impl HybridPlaces {
     fn look_at_room(&self) {
         let is_short = (self.free.len() as u32) < self.promised + RESERVED_GROUPS;
         let gains = self.can_copy() && self.logs.iter().any(Option::is_some);
-        if is_short && !gains && self.groups.owned(self.index.into()).any(|group| self.groups.is_bad(group)) {
+        if is_short && !gains && self.groups.lost(self.index.into()) > 0 {
             self.groups.set_read_only();
         }
     }

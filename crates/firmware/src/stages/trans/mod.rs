@@ -127,9 +127,7 @@ impl Trans {
         let Ways { fcmd, answers, bgc, shared } = ways;
         let (places, sequence) = (places(index, settings, &tables), tables.first_version());
         let spares = Spares::of(&drive, settings, &tables, index.into());
-        if spares.has_lost(&tables.groups) && spares.left(&tables.groups) < 0 {
-            tables.groups.set_read_only();
-        }
+        spares.look(&tables.groups);
         Trans {
             index,
             before: vec![0; tables.frames.count() as usize],
@@ -343,7 +341,7 @@ impl Trans {
         let group = self.tables.groups.of(bad);
         self.tables.groups.mark(group, Flaw::Failed);
         self.places.abandon(turn, group);
-        self.look_at_spares();
+        self.spares.look(&self.tables.groups);
         let lpn = request.lpn;
         let moving = self.moving.iter().position(|moving| (moving.lpn, moving.to) == (lpn, bad));
         let is_at = moving.map_or(bad, |at| self.moving[at].from);
@@ -386,13 +384,6 @@ impl Trans {
             Some(_) => self.label_moved_tombstone(&request),
         }
         self.send_flash(turn, flash::Operation::Program, to, &request, true);
-    }
-
-    /// A drive that has no more groups than it needs takes no more writes.
-    fn look_at_spares(&self) {
-        if self.spares.left(&self.tables.groups) < 0 {
-            self.tables.groups.set_read_only();
-        }
     }
 
     fn settle(&mut self, turn: &mut Turn<'_>, request: TransRequest, from: Ppn) {
@@ -545,7 +536,7 @@ impl Trans {
         match group.filter(|_| !reclaimed.sound) {
             Some(bad) => {
                 self.places.retire(turn, bad);
-                self.look_at_spares();
+                self.spares.look(&self.tables.groups);
             }
             None => {
                 if !self.places.reclaimed(turn, group) && self.reclaiming == 0 {

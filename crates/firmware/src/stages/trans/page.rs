@@ -115,8 +115,8 @@ impl PagePlaces {
     /// How many spare groups there are, by those that are in use, and so how many can be reclaimed at a time.
     fn count_spares(&mut self) {
         let groups = &self.tables.groups;
-        let sound = groups.owned(self.index.into()).filter(|&group| !groups.is_bad(group)).count() as u32;
-        self.spares = sound.saturating_sub(self.needed);
+        let owned = groups.owned(self.index.into()).count() as u32;
+        self.spares = (owned - groups.lost(self.index.into())).saturating_sub(self.needed);
         self.victims = self.victims_max.min(self.spares / 4).max(1);
     }
 

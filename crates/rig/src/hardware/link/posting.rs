@@ -83,7 +83,7 @@ impl LinkStage {
     fn take_whole(&mut self, turn: &mut Turn<'_>, id: QueueId) -> usize {
         let queue = self.queues[id.index()].as_mut().expect("it exists");
         let completions = self.completions[queue.completions.index()].as_mut().expect("it exists");
-        let mut entries = 0;
+        let (mut entries, was_full) = (0, queue.room(self.tables.ring()) == 0);
         while queue.posted < queue.announced && entries < POST_BATCH {
             let place = self.tables.place(id, queue.posted) * 2;
             let first = self.tables.cq_buffer.get(place);
@@ -101,7 +101,7 @@ impl LinkStage {
             entries += 1;
             completions.under_way += 1;
         }
-        if entries > 0 && std::mem::take(&mut queue.starved) && queue.called == 0 {
+        if was_full && entries > 0 && queue.called == 0 {
             self.arbiter.ready(id);
             self.admit(turn);
         }

@@ -165,8 +165,9 @@ fn no_more_commands_are_called_for_than_completions_can_be_kept() {
         completed = called;
     };
     assert_eq!(go_on(&mut bench), 16 + 3, "what is kept, and what the host's queue holds");
+    // Its heads go round in the completion queue.
+    bench.entries = 4;
     for taken in 1..=81 {
-        bench.entries = 4;
         bench.ring(taken);
         assert_eq!(go_on(&mut bench), 19 + taken);
     }
