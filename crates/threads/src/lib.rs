@@ -2,8 +2,8 @@
 //!
 //! # Invariants
 //! - Messages of one stage to another arrive once each and in order, on one thread or across two.
-//! - A send never waits and never fails: inboxes and rings have the room that the blueprint's edges admit. More is a
-//!   fault of the firmware and stops the run.
+//! - A send never waits and never fails: inboxes have the room that the blueprint's edges admit, and what finds none in a ring stays
+//!   with its sender until there is some. More than the plan admits is a fault of the firmware and stops the run.
 //! - A thread takes no lock, and calls the kernel only to sleep, with a fence before, and to wake one that sleeps. It does without a lock:
 //!   the ring (`rtrb`), the locks of [`stage`] and its own sleep; the last two are model-checked.
 //! - Ending a run, by a halt, a deadline or a panic, ends every thread of it.

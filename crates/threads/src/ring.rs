@@ -1,7 +1,12 @@
-//! The way from one thread to another: a ring that holds all that can be under way on it, written and read in batches.
+//! The way from one thread to another: a short ring, written and read in batches, and the letters that found no room in it.
 
 use rtrb::{Consumer, Producer, RingBuffer};
 use units::StageId;
+
+/// Letters that stand in a ring at most. What a plan admits between two threads may be a hundred thousand, of which a few hundred are ever
+/// under way: a ring as long as that is gone through from end to end, and each letter is written to memory that is far away by then. One of
+/// this length stays in the second cache of both sides.
+const RING_MAX: usize = 256;
 
 /// A message on its way to a stage of another thread.
 #[derive(Clone, Copy, Debug)]
@@ -14,7 +19,10 @@ pub(crate) struct Letter<M> {
 #[derive(Debug)]
 pub(crate) struct Sender<M> {
     ring: Producer<Letter<M>>,
+    /// Letters that are not in the ring yet.
     batch: Vec<Letter<M>>,
+    /// How many can be under way.
+    admitted: usize,
 }
 
 /// The end that one other thread reads.
@@ -23,10 +31,14 @@ pub(crate) struct Receiver<M> {
     ring: Consumer<Letter<M>>,
 }
 
-/// A ring with room for `capacity` letters.
-pub(crate) fn ring<M>(capacity: usize) -> (Sender<M>, Receiver<M>) {
-    let (producer, consumer) = RingBuffer::new(capacity);
-    (Sender { ring: producer, batch: Vec::new() }, Receiver { ring: consumer })
+/// A way on which at most `admitted` letters are under way.
+pub(crate) fn ring<M>(admitted: usize) -> (Sender<M>, Receiver<M>) {
+    ring_of(admitted.min(RING_MAX), admitted)
+}
+
+fn ring_of<M>(length: usize, admitted: usize) -> (Sender<M>, Receiver<M>) {
+    let (producer, consumer) = RingBuffer::new(length);
+    (Sender { ring: producer, batch: Vec::new(), admitted }, Receiver { ring: consumer })
 }
 
 impl<M: Copy> Sender<M> {
@@ -36,21 +48,37 @@ impl<M: Copy> Sender<M> {
         self.batch.push(letter);
     }
 
-    /// Makes the batch visible to the receiver at once; whether there was anything. More than the ring holds is more
-    /// than the blueprint's edges admit.
+    /// Makes the letters of the batch visible to the receiver, all at once where the ring has room for them; whether any were.
     #[inline]
     pub(crate) fn flush(&mut self) -> bool {
         if self.batch.is_empty() {
             return false;
         }
-        let sent = self.ring.push_entire_slice(&self.batch);
-        let capacity = self.ring.buffer().capacity();
+        if self.ring.push_entire_slice(&self.batch).is_ok() {
+            self.batch.clear();
+            return true;
+        }
+        self.flush_part()
+    }
+
+    /// Those that the ring has room for. The others wait for the next time.
+    #[cold]
+    fn flush_part(&mut self) -> bool {
+        let (in_ring, _) = self.ring.push_partial_slice(&self.batch);
+        let sent = in_ring.len();
+        self.batch.drain(..sent);
+        let (admitted, under_way) = (self.admitted, self.ring.buffer().capacity() + self.batch.len());
         assert!(
-            sent.is_ok(),
-            "more than the {capacity} messages that the plan admits are under way between two threads"
+            under_way <= admitted,
+            "more than the {admitted} messages that the plan admits are under way between two threads"
         );
-        self.batch.clear();
-        true
+        sent > 0
+    }
+
+    /// Whether letters wait for room in the ring, or for a flush.
+    #[inline]
+    pub(crate) fn is_behind(&self) -> bool {
+        !self.batch.is_empty()
     }
 }
 
@@ -79,10 +107,13 @@ mod tests {
     use std::collections::VecDeque;
 
     proptest! {
-        /// Against a queue of the standard library; batches wrap around the end of the ring.
+        /// Against a queue of the standard library; batches wrap around the end of the ring, and some do not fit in.
         #[test]
-        fn letters_come_once_and_in_order(steps in proptest::collection::vec((0usize..6, 0usize..6), 1..100)) {
-            let (mut sender, mut receiver) = ring(13);
+        fn letters_come_once_and_in_order(
+            length in 1usize..=13,
+            steps in proptest::collection::vec((0usize..6, 0usize..6), 1..100),
+        ) {
+            let (mut sender, mut receiver) = ring_of(length, 13);
             let (mut model, mut next) = (VecDeque::new(), 0u16);
             for (pushes, pops) in steps {
                 for _ in 0..pushes.min(13 - model.len()) {
@@ -91,10 +122,12 @@ mod tests {
                     next += 1;
                 }
                 sender.flush();
+                prop_assert_eq!(sender.is_behind(), model.len() > length);
                 let mut taken = Vec::new();
                 receiver.pop_batch(pops, |letter| taken.push((letter.to.0, letter.message)));
-                let expected: Vec<_> = model.drain(..pops.min(model.len())).map(|it| (it, it)).collect();
+                let expected: Vec<_> = model.drain(..pops.min(model.len()).min(length)).map(|it| (it, it)).collect();
                 prop_assert_eq!(taken, expected);
+                sender.flush();
                 prop_assert_eq!(receiver.is_empty(), model.is_empty());
             }
         }

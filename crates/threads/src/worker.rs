@@ -27,12 +27,12 @@ const WAKE_MARGIN: Span = Span::from_micros(60);
 /// Rounds in a row after which whoever lives beside the stages is asked, though the stages still have work.
 const ROUNDS_PER_ASK: u32 = 8;
 
-/// Stages served between two looks at the clock, at most: a look costs as much as a short turn. What the clock has moved on
-/// meanwhile is theirs by their turns.
-const SERVED_PER_LOOK: usize = 32;
+/// Stages served between two pauses, at most. In a pause the clock is read, which costs as much as a short turn, and what it has moved on
+/// is theirs by their turns; and letters leave, because each time that they do both threads wait for lines of the other.
+const SERVED_PER_PAUSE: usize = 32;
 
-/// Turns after which the clock is read at the latest, between two stages.
-const TURNS_PER_LOOK: u32 = 64;
+/// Turns after which there is a pause at the latest, between two stages.
+const TURNS_PER_PAUSE: u32 = 64;
 
 /// One thread with its stages and its ends of the rings.
 pub(crate) struct Worker<'a, V: Vocabulary, P> {
@@ -89,7 +89,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             outgoing: ends.outgoing,
             batch: Vec::new(),
             accounted: Time::ZERO,
-            served: Vec::with_capacity(SERVED_PER_LOOK),
+            served: Vec::with_capacity(SERVED_PER_PAUSE),
             turns_served: 0,
             spins,
             idle_rounds: 0,
@@ -157,7 +157,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             self.serve(seat);
             served = true;
         }
-        self.look();
+        self.pause();
         served
     }
 
@@ -193,12 +193,12 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         self.deliver(id);
         self.served.push((at, turns));
         self.turns_served += turns;
-        if self.served.len() == SERVED_PER_LOOK || self.turns_served >= TURNS_PER_LOOK {
-            self.look();
+        if self.served.len() == SERVED_PER_PAUSE || self.turns_served >= TURNS_PER_PAUSE {
+            self.pause();
         }
     }
 
-    /// Puts what a stage's turns left into the inboxes of this thread and the rings to the others.
+    /// Puts what a stage's turns left into the inboxes of this thread, or where it waits to be sent to others.
     #[inline]
     fn deliver(&mut self, from: StageId) {
         let now = self.turns.now;
@@ -210,11 +210,16 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             }
         }
         sends.clear();
+    }
+
+    /// Sends what was left for other threads, and accounts for the time.
+    fn pause(&mut self) {
         for (thread, ring) in self.outgoing.iter_mut().enumerate() {
             if ring.as_mut().is_some_and(Sender::flush) {
                 self.shared.sleepers[thread].wake();
             }
         }
+        self.look();
     }
 
     /// Waits: a little while awake, then asleep until a message comes or an alarm is near.
@@ -247,11 +252,16 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
     /// How long until an alarm is near, if it is not near already.
     fn may_sleep(&mut self) -> Option<Span> {
         let left = self.turns.alarms.next().min(self.shared.deadline).since(self.turns.now);
-        if self.spins && left <= WAKE_MARGIN * 2 {
+        if self.spins && left <= WAKE_MARGIN * 2 || self.is_behind() {
             return None;
         }
         self.usage.sleeps += 1;
         Some(if self.spins { left - WAKE_MARGIN } else { left })
+    }
+
+    /// Whether letters wait for another thread to make room for them, which it does without a word.
+    fn is_behind(&self) -> bool {
+        self.outgoing.iter().flatten().any(Sender::is_behind)
     }
 
     fn has_work(&self) -> bool {

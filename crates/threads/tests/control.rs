@@ -162,23 +162,54 @@ fn the_deadline_ends_a_run_that_is_busy_and_one_that_sleeps() {
     assert!(idle.threads.iter().any(|thread| thread.sleeps > 0), "{idle:?}");
 }
 
+/// Sends so many tokens in its first turn.
+struct Flood(Address<Message>, u64);
+
+impl Stage<Toy> for Flood {
+    fn on_wake(&mut self, turn: &mut Turn<'_, Toy>) {
+        (0..self.1).for_each(|_| turn.send(self.0, TOKEN));
+    }
+    fn on_message(&mut self, _turn: &mut Turn<'_, Toy>, _message: Message) {}
+}
+
 #[test]
 #[should_panic(expected = "more than")]
 fn more_than_the_plan_admits_is_caught() {
-    struct Flood(Address<Message>);
-    impl Stage<Toy> for Flood {
-        fn on_wake(&mut self, turn: &mut Turn<'_, Toy>) {
-            (0..8).for_each(|_| turn.send(self.0, TOKEN));
-        }
-        fn on_message(&mut self, _turn: &mut Turn<'_, Toy>, _message: Message) {}
-    }
     let mut plan = Blueprint::default();
     let (flood, idle) =
         (plan.reserve("flood", "flood".into(), core(0), 1), plan.reserve("idle", "idle".into(), core(1), 4));
     let address = plan.connect(flood, idle, 4);
-    plan.install(flood, Flood(address));
+    plan.install(flood, Flood(address, 8));
     plan.install(idle, Idle);
     Threads::new(plan, on(2)).run(Some(Span::from_secs(30)));
+}
+
+/// Ends the run when so many tokens have come, and says nothing.
+struct Taker(u64);
+
+impl Accepts<Message> for Taker {}
+
+impl Stage<Toy> for Taker {
+    fn on_message(&mut self, turn: &mut Turn<'_, Toy>, _message: Message) {
+        self.0 -= 1;
+        if self.0 == 0 {
+            turn.halt();
+        }
+    }
+}
+
+/// Who has sent more than a ring holds, and hears of nothing more, does not sleep before all of it has left.
+#[test]
+fn what_found_no_room_in_a_ring_leaves_later() {
+    const TOKENS: u32 = 5_000;
+    let mut plan = Blueprint::default();
+    let (flood, taker) =
+        (plan.reserve("flood", "flood".into(), core(0), 1), plan.reserve("taker", "taker".into(), core(1), TOKENS));
+    let address = plan.connect(flood, taker, TOKENS);
+    plan.install(flood, Flood(address, TOKENS.into()));
+    plan.install(taker, Taker(TOKENS.into()));
+    let outcome = Threads::new(plan, on(2)).run(Some(Span::from_secs(30)));
+    assert!(outcome.halted, "{outcome:?}");
 }
 
 /// Counts under a lock with a load and a store, so that a second stage inside loses a count.

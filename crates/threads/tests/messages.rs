@@ -53,6 +53,15 @@ fn one_token_wakes_thread_after_thread() {
     each_message_is_one_turn(one, Layout { threads: 4, pin: false });
 }
 
+/// More tokens than a ring holds, all on their way at once and to both sides: what finds no room waits, and nobody stands still.
+#[test]
+fn more_than_a_ring_holds_arrives_whole() {
+    for threads in [2, 4] {
+        let many = Hoppers { count: 4, ring: true, tokens: 6_000, hops: 40 };
+        each_message_is_one_turn(many, Layout { threads, pin: false });
+    }
+}
+
 #[derive(Default)]
 struct Seen {
     turns: u64,
