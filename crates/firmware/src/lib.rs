@@ -34,8 +34,8 @@ pub use settings::{
     AddressSplit, BlockDeal, CacheSettings, FlashSettings, JournalSettings, LOCK_REGION, LockSettings, MappingScheme,
     PartCounts, PipelineSettings, QueueAllocation, ReclaimSettings, Settings, SettingsError, VictimPolicy,
 };
-pub(crate) use spares::Spares;
 pub use spares::spare_left;
+pub(crate) use spares::{Spares, needs};
 pub use stages::trans::write_points;
 pub use tables::{
     Backup, BlockGroups, COMPLETION_VALID, Flaw, Frames, GroupState, HybridMap, Journal, Mapping, PageMap, Past,

@@ -1,7 +1,8 @@
 //! Groups beyond those that a TRANS thread needs: what blocks that fail are replaced from.
 
 use crate::policies::shares;
-use crate::{BlockGroups, Drive, Settings, Tables};
+use crate::tables::RESERVED_GROUPS;
+use crate::{BlockGroups, Drive, Mapping, Settings, Tables};
 
 /// The spare groups of a TRANS thread.
 #[derive(Clone, Copy, Debug)]
@@ -12,13 +13,11 @@ pub(crate) struct Spares {
 }
 
 impl Spares {
-    /// Those of thread `index`. What it needs to work with is what page mapping is refused without when it is drawn: its open
-    /// groups, and four.
+    /// Those of thread `index`.
     pub(crate) fn of(drive: &Drive, settings: &Settings, tables: &Tables, index: u16) -> Self {
-        let pages = shares(settings.split, drive.pages(), settings.parts.trans)[usize::from(index)];
-        let owned = tables.groups.owned(index.into()).count() as u32;
-        let needed = pages.div_ceil(u64::from(tables.groups.pages())) as u32 + owned / 32 + 4 + tables.backup.room();
-        Spares { thread: index.into(), needed }
+        let (pages, groups) = needs(drive, settings, tables, index);
+        let needed = pages.div_ceil(u64::from(tables.groups.pages())) + groups;
+        Spares { thread: index.into(), needed: needed as u32 }
     }
 
     /// How many there are from the factory.
@@ -40,6 +39,23 @@ impl Spares {
     pub(crate) fn look(&self, groups: &BlockGroups) {
         if self.has_lost(groups) && self.left(groups) < 0 {
             groups.set_read_only();
+        }
+    }
+}
+
+/// What a TRANS thread is refused without when it is drawn: pages that must have a place, and groups to work with. With page mapping
+/// these are its open groups, four, and the room of what backs the buffer up; with hybrid mapping, whose logical blocks are whole, the
+/// reserve, a log group, and one more while one is emptied.
+pub(crate) fn needs(drive: &Drive, settings: &Settings, tables: &Tables, index: u16) -> (u64, u64) {
+    match &tables.mapping {
+        Mapping::Page(_) => {
+            let pages = shares(settings.split, drive.pages(), settings.parts.trans)[usize::from(index)];
+            let owned = tables.groups.owned(index.into()).count() as u64;
+            (pages, owned / 32 + 4 + u64::from(tables.backup.room()))
+        }
+        Mapping::Hybrid(map) => {
+            let blocks = map.share(index).blocks.len() as u64;
+            (blocks * u64::from(tables.groups.pages()), u64::from(RESERVED_GROUPS) + 2)
         }
     }
 }

@@ -2,7 +2,6 @@
 
 use super::layout::PowerWatch;
 use super::{DrawError, Drawing, Hardware, Materials};
-use crate::policies::shares;
 use crate::stages::Answers;
 use crate::stages::bgc::{self, Bgc};
 use crate::stages::cache::Cache;
@@ -13,9 +12,8 @@ use crate::stages::layer::{AnyStage, Hold, Layer, Member, Part};
 use crate::stages::log::{self, Log};
 use crate::stages::nvmq::{self, Nvmq};
 use crate::stages::trans::{self, Trans};
-use crate::tables::RESERVED_GROUPS;
 use crate::tables::{journal_groups, map_groups};
-use crate::{Blueprint, Firmware, LockSettings, Mapping, Tables};
+use crate::{Blueprint, Firmware, LockSettings, Tables, needs};
 use stage::{Accepts, Address, Guarded, Place, Slot, Stage};
 use std::sync::Arc;
 
@@ -269,17 +267,11 @@ impl Staff {
 
 /// Every TRANS thread must be able to hold its pages beside its open groups and the ones that reclaim works with.
 fn check_room(materials: &Materials, tables: &Tables) -> Result<(), DrawError> {
-    let threads = materials.settings.parts.trans;
-    let shares = shares(materials.settings.split, materials.drive.pages(), threads);
     let per_group = u64::from(tables.groups.pages());
-    for (trans, pages) in (0..threads).zip(shares) {
-        let owned = tables.groups.owned(trans.into()).count() as u64;
-        let (pages, groups) = match &tables.mapping {
-            Mapping::Page(_) => (pages, owned / 32 + 4 + u64::from(tables.backup.room())),
-            // Logical blocks are whole; beside the reserve there is a log group, and one more while one is emptied.
-            Mapping::Hybrid(map) => (map.share(trans).blocks.len() as u64 * per_group, u64::from(RESERVED_GROUPS) + 2),
-        };
-        let (spare, owned) = (groups * per_group, owned * per_group);
+    for trans in 0..materials.settings.parts.trans {
+        let (pages, groups) = needs(&materials.drive, &materials.settings, tables, trans);
+        let owned = tables.groups.owned(trans.into()).count() as u64 * per_group;
+        let spare = groups * per_group;
         let needed = pages + spare;
         if needed > owned {
             return Err(DrawError::NoRoom { trans, owned, needed, pages, spare });

@@ -2,7 +2,7 @@
 
 use crate::small::{Small, mixed};
 use firmware::architecture::ARCHITECTURES;
-use firmware::{MappingScheme, MergeKind};
+use firmware::{Drive, DriveShape, MappingScheme, MergeKind, spare_left};
 use host::{Pace, Phase};
 use rig::{Fill, Session};
 use units::Bytes;
@@ -98,6 +98,32 @@ fn rewritten_data_count_as_closed() {
         assert!(space.closed_valid_pages > pages * 3 / 5, "{ratio:?} {fill:?}: {space:?} of {pages} logical pages");
         assert!(space.closed_valid_pages <= space.logical_pages, "{ratio:?} {fill:?}: {space:?}");
         assert!((space.closed_valid_pages..=space.data_pages).contains(&space.closed_pages), "{ratio:?}: {space:?}");
+    }
+}
+
+/// What is left of the spare groups, as the health page tells it, is counted from what a mapping cannot work without: with page mapping
+/// open groups, which are a thirty-second, and four; with hybrid mapping whole stripes of logical blocks, and four.
+#[test]
+fn spare_groups_are_those_beyond_what_the_mapping_needs() {
+    for mapping in [MappingScheme::Page, hybrid((1, 8))] {
+        let small = Small { mapping, ..Small::default() };
+        let settings = small.settings();
+        let session = small.session(vec![writes(1, small.sectors(), 10)]);
+        let groups = &session.tables().groups;
+        let own: Vec<u32> = (0..groups.count()).filter(|&group| groups.owner(group) == Some(0)).collect();
+        let drive = Drive::new(DriveShape::plain(small.geometry(), vec![small.sectors()]), 0).expect("a drive");
+        let (pages, lanes) = (drive.pages().div_ceil(2), own.len() as u32 / 32);
+        assert_eq!((settings.parts.trans, lanes), (2, 3), "two threads, and stripes of three groups");
+        let needed = match mapping {
+            MappingScheme::Page => pages.div_ceil(groups.pages()) + lanes + 4,
+            MappingScheme::Hybrid { .. } => pages.div_ceil(lanes * groups.pages()) * lanes + 4,
+        };
+        let spare = own.len() - needed as usize;
+        for (lost, &group) in (1..).zip(&own[..spare + 2]) {
+            groups.know_bad(group);
+            let left = spare_left(&drive, &settings, session.tables());
+            assert_eq!((left * spare as f64).round() as usize, spare.saturating_sub(lost), "{mapping:?}");
+        }
     }
 }
 
