@@ -11,6 +11,7 @@ use toml::Spanned;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    #[serde(default)]
     host: Vec<Host>,
 }
 
@@ -34,6 +35,12 @@ pub(crate) fn read_keys(path: &Path) -> anyhow::Result<Keys> {
     let file = path.display().to_string();
     let text = read(path)?;
     let File { host: hosts } = toml::from_str(&text).map_err(|error| syntax(&file, &text, &error))?;
+    if hosts.is_empty() {
+        return Err(unusable(
+            format!("{file}: it names no host; expected a table [[host]] for each that is let in"),
+            "",
+        ));
+    }
     let wrong = |key: &str, at: &Spanned<String>, error: String| {
         let line = line_of(&text, at.span().start);
         unusable(format!("{file}:{line}: {key}: {error}"), "")

@@ -124,6 +124,12 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["run", "--workload", "/dev/zero"], &["/dev/zero: it goes on beyond 16 MiB"]),
     (&["sweep", "/dev/zero"], &["/dev/zero: it goes on beyond 16 MiB"]),
     (&["serve", "--tcp", "127.0.0.1:0", "--device", "small", "--keys", "/dev/zero"], &["/dev/zero: it goes on beyond"]),
+    (
+        &["serve", "--tcp", "127.0.0.1:0", "--device", "small", "--keys", "/dev/null"],
+        &["/dev/null: it names no host", "expected a table [[host]]"],
+    ),
+    (&["run", "--set", "host.entries=4"], &["--set: host.entries is 4", "one more than host.depth"]),
+    (&["run", "--set", "controller.queues=2"], &["--set: controller.queues is 2", "expected 16 to 65535: host.queues"]),
     (&["replay", "missing.spc"], &["missing.spc: "]),
     // More than the type of the key holds, and less: the range is the same.
     (&["replay", "missing.spc", "--workers", "100000"], &["--workers: host.queues is 100000; expected 1 to 65535"]),

@@ -197,6 +197,13 @@ impl Layered {
         ConfigError::Refused { at, key: key.into(), found, expected: expected.into() }
     }
 
+    /// The complaint about two keys whose values do not fit each other: about that which a higher layer gives, or the first.
+    pub(super) fn refuse_later(&self, first: (&str, String), second: (&str, String)) -> ConfigError {
+        let layer = |key| self.setting(key).origin.layer();
+        let (key, expected) = if layer(second.0) > layer(first.0) { second } else { first };
+        self.refuse(key, expected)
+    }
+
     /// The first required key that no layer gives.
     pub(super) fn check_given(&self) -> Result<(), ConfigError> {
         let missing =

@@ -341,7 +341,9 @@ fn check_device_can(from: &Layered, device: &Device, settings: &firmware::Settin
 /// What the firmware needs beyond the namespaces depends on the architecture, which checks it when it draws.
 fn drive(from: &Layered, device: &Device, controller: &Controller, payload: Payload) -> Result<Drive, ConfigError> {
     if device.tags && payload == Payload::None {
-        return Err(from.refuse("device.tags", "false, or run.payload = \"fingerprint\" or \"full\""));
+        let without = "false, or run.payload = \"fingerprint\" or \"full\"".into();
+        let kept = "\"fingerprint\" or \"full\", or device.tags = false".into();
+        return Err(from.refuse_later(("device.tags", without), ("run.payload", kept)));
     }
     let shape = DriveShape {
         geometry: device.geometry.clone(),

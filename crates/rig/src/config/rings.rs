@@ -31,12 +31,31 @@ pub(super) fn rings(from: &Layered) -> Result<Rings, ConfigError> {
     const AUTO: &str = "auto";
     let offered = from.within_unless("controller.queues", AUTO, 1, QUEUES_MAX)?;
     let longest = from.within_unless("controller.queue_entries", AUTO, 2, ENTRIES_MAX)?;
-    let whose = if offered.is_some() { ": controller.queues" } else { "" };
-    let queues: u16 = from.within_those("host.queues", 1, offered.unwrap_or(QUEUES_MAX), whose)?;
+    let queues: u16 = from.within("host.queues", 1, QUEUES_MAX)?;
+    if let Some(offered) = offered.filter(|offered| queues > *offered) {
+        let fewer = format!("1 to {offered}: controller.queues");
+        return Err(from.refuse_later(
+            ("host.queues", fewer),
+            ("controller.queues", format!("{queues} to {QUEUES_MAX}: host.queues")),
+        ));
+    }
     let entries_max = longest.unwrap_or(ENTRIES_MAX);
-    let asked = from.within_unless("host.entries", AUTO, 2, entries_max)?;
-    let whose = if asked.is_some() { ": one less than host.entries" } else { "" };
-    let depth: u32 = from.within_those("host.depth", 1, asked.unwrap_or(entries_max) - 1, whose)?;
+    let asked = from.within_unless("host.entries", AUTO, 2, ENTRIES_MAX)?;
+    if let Some(asked) = asked.filter(|asked| *asked > entries_max) {
+        let more = format!("{asked} to {ENTRIES_MAX}: host.entries");
+        let fewer = format!("2 to {entries_max}, or \"auto\"");
+        return Err(from.refuse_later(("host.entries", fewer), ("controller.queue_entries", more)));
+    }
+    let depth: u32 = from.within("host.depth", 1, ENTRIES_MAX - 1)?;
+    let depth_max = asked.unwrap_or(entries_max) - 1;
+    if depth > depth_max {
+        let (limit, whose) = match asked {
+            Some(_) => ("host.entries", ": one less than host.entries"),
+            None => ("controller.queue_entries", ""),
+        };
+        let more = format!("{} to {ENTRIES_MAX}: one more than host.depth", depth + 1);
+        return Err(from.refuse_later(("host.depth", format!("1 to {depth_max}{whose}")), (limit, more)));
+    }
     let usual = ENTRIES.min(ALL_ENTRIES / u32::from(offered.unwrap_or(queues)).next_power_of_two());
     let entries = asked.unwrap_or_else(|| usual.max((depth + 1).next_power_of_two()).min(entries_max));
     Ok(Rings {
@@ -55,6 +74,27 @@ mod tests {
 
     fn resolve(text: &str) -> Resolved {
         Layers::new().text("run.toml", text).unwrap().resolve().unwrap()
+    }
+
+    /// Whoever sets one of two keys that do not fit each other is told of that one, and not of the other's default.
+    #[test]
+    fn the_key_that_was_set_is_the_one_that_is_refused() {
+        let refusal = |set: &[&str]| {
+            let layers = set.iter().try_fold(Layers::new(), |layers, set| layers.set(set));
+            layers.and_then(Layers::resolve).err().map(|error| error.to_string())
+        };
+        for (set, expected) in [
+            (&["host.entries=4"][..], "host.entries is 4; expected 17 to 65536: one more than host.depth"),
+            (
+                &["controller.queue_entries=3"],
+                "controller.queue_entries is 3; expected 17 to 65536: one more than host.depth",
+            ),
+            (&["controller.queues=2"], "controller.queues is 2; expected 16 to 65535: host.queues"),
+            (&["controller.queue_entries=64", "host.entries=65"], "host.entries is 65; expected 2 to 64, or \"auto\""),
+            (&["host.depth=64", "host.entries=64"], "host.depth is 64; expected 1 to 63: one less than host.entries"),
+        ] {
+            assert_eq!(refusal(set), Some(format!("--set: {expected}")));
+        }
     }
 
     #[test]
