@@ -320,7 +320,6 @@ impl Controller {
             Configuration::WEIGHTED if self.settings.weighted_arbitration => Some(Arbitration::Weighted),
             _ => None,
         };
-        let aligned = [self.submissions, self.completions].iter().all(|at| at.is_multiple_of(PAGE_BYTES));
         let attributes = self.attributes;
         let known = asked.page_size() == 0 && matches!(asked.command_sets(), 0 | Configuration::ALL_COMMAND_SETS);
         let sized = attributes.submission_entries() >= 2 && attributes.completion_entries() >= 2;
@@ -330,7 +329,7 @@ impl Controller {
                 self.state = State::Starting;
                 self.events.push_back(DeviceEvent::StartOverMessages);
             }
-            Some(arbitration) if known && aligned && sized && self.settings.transport == Transport::Memory => {
+            Some(arbitration) if known && sized && self.settings.transport == Transport::Memory => {
                 self.state = State::Starting;
                 self.events.push_back(DeviceEvent::Start {
                     submissions: HostAddress(self.submissions),
@@ -546,7 +545,8 @@ fn half(value: u64, offset: u32) -> u32 {
     (value >> (8 * (offset & 4))) as u32
 }
 
+/// Writes half of where a queue lies: bits 11:0 are reserved (Base §3.1.3.9 and §3.1.3.10).
 fn set_half(register: &mut u64, offset: u32, value: u32) {
     let shift = 8 * (offset & 4);
-    *register = *register & !(0xffff_ffff << shift) | u64::from(value) << shift;
+    *register = (*register & !(0xffff_ffff << shift) | u64::from(value) << shift) & !(PAGE_BYTES - 1);
 }

@@ -98,7 +98,7 @@ impl Controller {
             Fuse::Second => opcode == Opcode::Write && self.settings.fuses(),
             Fuse::Reserved => false,
         };
-        if !may_fuse {
+        if !may_fuse || !self.may_point(submission, self.settings.memory_sgls) {
             return Err(Status::INVALID_FIELD);
         }
         if opcode == Opcode::Flush && submission.namespace() == ALL_NAMESPACES {

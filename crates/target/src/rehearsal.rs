@@ -330,6 +330,7 @@ impl Machine {
     /// What a driver does with a controller that is disabled: admin queues, then an I/O queue.
     fn enable(&mut self, world: &mut World<'_>) {
         (self.tails, self.heads) = ([0; 2], [0; 2]);
+        self.function.let_master(true);
         for queue in [0, 1] {
             let zeroes = [0; (ENTRIES as u64 * COMPLETION_BYTES / 8) as usize];
             self.function.guest.write_words(ring(queue, true), &zeroes);

@@ -161,6 +161,8 @@ impl Machine {
     }
 
     fn enable(&mut self) -> anyhow::Result<()> {
+        // Memory space and bus master, in Command of the configuration space.
+        self.wire.ask(WRITE, &dwords(&[4, 0, 7, 4, 6]), &[])?;
         self.set_register(registers::AQA, AdminQueueAttributes::new(32, 32).0)?;
         for (register, at) in [(registers::ASQ, place(ADMIN, 0)), (registers::ACQ, place(ADMIN, 1))] {
             self.set_register(register, at as u32)?;

@@ -20,7 +20,7 @@ pub(crate) use features::Features;
 pub(crate) use queues::QueueTable;
 
 use crate::spec::fabrics;
-use crate::spec::{AdminOpcode, Fuse, PAGE_BYTES, Status, Submission};
+use crate::spec::{AdminOpcode, Fuse, PAGE_BYTES, PointerKind, Status, Submission};
 use crate::{Controller, DeviceEvent, Transport};
 use units::QueueId;
 
@@ -92,7 +92,7 @@ impl Controller {
             return Err(Status::COMMAND_SEQUENCE_ERROR);
         }
         let opcode = AdminOpcode::try_from(submission.opcode()).map_err(|_| Status::INVALID_OPCODE)?;
-        if submission.fuse() != Fuse::Normal || !self.may_point(submission) {
+        if submission.fuse() != Fuse::Normal || !self.may_point(submission, false) {
             return Err(Status::INVALID_FIELD);
         }
         if !self.offers(opcode) {
@@ -161,11 +161,13 @@ impl Controller {
         }
     }
 
-    /// PRPs where commands come by host memory; over messages the front end has seen to it that it is an SGL.
-    fn may_point(&self, submission: &Submission) -> bool {
-        match self.settings.transport {
-            Transport::Memory => submission.uses_prps(),
-            Transport::Message { .. } => true,
+    /// Whether a command says in a way that it may have where its data lie, whether it has any or not: by PRPs where commands come by host
+    /// memory, or there `sgls` too; over messages the front end has seen to it that it is an SGL.
+    pub(crate) fn may_point(&self, submission: &Submission, sgls: bool) -> bool {
+        match (self.settings.transport, submission.pointer_kind()) {
+            (_, Err(_)) => false,
+            (Transport::Memory, Ok(kind)) => sgls || kind == PointerKind::Prps,
+            (Transport::Message { .. }, Ok(_)) => true,
         }
     }
 

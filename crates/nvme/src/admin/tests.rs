@@ -60,9 +60,10 @@ fn a_host_brings_it_up_and_shuts_it_down() {
     assert_eq!((capabilities & 0xffff, capabilities >> 24 & 0xff, capabilities >> 37 & 1), (1023, 10, 1));
     assert_eq!(controller.read_property(registers::VS), 0x2_0000);
     controller.write_property(registers::AQA, AdminQueueAttributes::new(32, 16).0);
-    controller.write_property(registers::ASQ, 0x2000);
+    // Bits 11:0 are reserved.
+    controller.write_property(registers::ASQ, 0x2fff);
     controller.write_property(registers::ASQ + 4, 1);
-    controller.write_property_pair(registers::ACQ, 0x3000);
+    controller.write_property_pair(registers::ACQ, 0x3001);
     controller.write_property(registers::CC, Configuration::ENABLE.0);
     let start = DeviceEvent::Start {
         submissions: HostAddress(0x1_0000_2000),

@@ -366,6 +366,7 @@ impl Machine {
     /// Enables the controller with an admin queue of 32 entries.
     pub(crate) fn enable(&mut self) {
         self.disable();
+        self.let_master(true);
         self.shadow = None;
         self.queues = vec![self.pair(QueueId(0), 32)];
         self.set_register(registers::AQA, AdminQueueAttributes::new(32, 32).0);
@@ -375,6 +376,12 @@ impl Machine {
         }
         self.set_register(registers::CC, Configuration::ENABLE.0);
         self.wait_for(1, 1);
+    }
+
+    /// Memory Space Enable, and Bus Master Enable or not (Command, PCI Express Base 4.0 section 7.5.1.1.3).
+    pub(crate) fn let_master(&mut self, is_master: bool) {
+        let command = if is_master { 6u16 } else { 2 };
+        self.write_region(CONFIG, 4, &command.to_le_bytes()).expect("the space can be written");
     }
 
     /// Both rings of a queue, zeroed.
@@ -415,6 +422,12 @@ impl Machine {
         let doorbell = Doorbell::SubmissionTail(pair.id());
         self.ring(doorbell, tail.into());
         id
+    }
+
+    /// A completion that is there, which is left where it is.
+    pub(crate) fn peek(&self, queue: usize) -> Option<Completion> {
+        let mut pair = self.queues[queue];
+        pair.reap(&self.ram)
     }
 
     /// Takes a completion, when the queue's vector has been raised.

@@ -258,6 +258,7 @@ fn data_come_and_go_by_lists_of_pieces() {
         (with(sgl::segment(HostAddress(BUFFERS + 4), 4, true)), Status::SGL_SEGMENT_INVALID),
         (with([BUFFERS, 4096 | 0x5a << 56]), Status::SGL_TYPE_INVALID),
         (with([0; 2]).with_dword(0, 0xc002), Status::INVALID_FIELD),
+        (Submission::flush(1).with_dword(0, 0xc000), Status::INVALID_FIELD),
     ];
     for (command, status) in refused {
         assert_eq!(machine.command(1, command).status(), status);
@@ -417,6 +418,59 @@ fn writes_that_are_cut_off_leave_old_pages_or_new_ones() {
         }
         plugged.end();
     }
+}
+
+/// Bus Master Enable (PCI Express Base 4.0 section 7.5.1.1.3) is what lets a function write to memory, interrupts included.
+#[test]
+fn a_function_that_is_no_bus_master_touches_no_memory() {
+    for path in [DoorbellPath::Sent, DoorbellPath::Mapped] {
+        let plugged = Serving::default().plug(path);
+        let mut machine = Machine::start(&plugged.socket, true);
+        machine.enable();
+        machine.make_queues(16);
+        machine.ram.put(BUFFERS, &[0x5a; 4096]);
+        machine.done(1, Submission::write(1, 0, 8, at(BUFFERS)));
+        machine.let_master(false);
+        let id = machine.push(1, Submission::read(1, 0, 8, at(BUFFERS + 4096)));
+        machine.ram.put(BUFFERS + 4096, &[0xee; 4096]);
+        for _ in 0..50 {
+            // Each is answered behind the turns that would have done it.
+            machine.register(registers::CSTS);
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
+        assert!(machine.peek(1).is_none(), "no completion came");
+        assert_eq!(machine.ram.get(BUFFERS + 4096, 4096), [0xee; 4096]);
+        machine.let_master(true);
+        let completion = machine.reap(1);
+        assert_eq!((completion.command_id(), completion.status()), (id, Status::SUCCESS));
+        assert_eq!(machine.ram.get(BUFFERS + 4096, 4096), machine.ram.get(BUFFERS, 4096));
+        plugged.end();
+    }
+}
+
+/// A write to memory that is mapped is told to nobody, so the registers are looked at.
+#[test]
+fn a_mapped_doorbell_of_no_queue_is_an_error_event() {
+    let plugged = Serving::default().plug(DoorbellPath::Mapped);
+    let mut machine = Machine::start(&plugged.socket, true);
+    machine.enable();
+    machine.make_queues(16);
+    for doorbell in [Doorbell::SubmissionTail(QueueId(7)), Doorbell::CompletionHead(QueueId(3))] {
+        let request = machine.push(0, Submission::new(AdminOpcode::AsynchronousEventRequest as u8, 0));
+        machine.ring(doorbell, 1);
+        let event = machine.reap(0);
+        // Of type error (0), Write to Invalid Doorbell Register (0).
+        assert_eq!((event.command_id(), event.result()), (request, u64::from(log_page::ERRORS) << 16));
+        machine.done(0, Submission::get_log_page(log_page::ERRORS, 0, 16, at(BUFFERS)));
+    }
+    // What a deleted queue was rung with is no error.
+    machine.done(2, Submission::flush(1));
+    machine.push(0, Submission::new(AdminOpcode::AsynchronousEventRequest as u8, 0));
+    delete_queue(&mut machine, 2);
+    std::thread::sleep(std::time::Duration::from_millis(20));
+    machine.done(1, Submission::flush(1));
+    assert!(machine.peek(0).is_none(), "no event");
+    plugged.end();
 }
 
 #[test]

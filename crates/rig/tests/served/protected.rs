@@ -374,6 +374,13 @@ fn a_guest_has_its_metadata_apart() {
     machine.ram.put(metadata + 6, &[1]);
     assert_eq!(machine.command(1, write).status(), Status::REFERENCE_TAG_CHECK_FAILED);
     assert_eq!(machine.command(1, beside(write, metadata + 1)).status(), Status::INVALID_FIELD);
+    // A wrong field is told before any memory is looked at, or written.
+    let nowhere = beside(write, metadata + 1).with_pointer(at(!4095));
+    assert_eq!(machine.command(1, nowhere).status(), Status::INVALID_FIELD);
+    machine.ram.put(BUFFERS + 8192, &[0xee; 2048]);
+    assert_eq!(machine.command(2, beside(read, metadata + 2)).status(), Status::INVALID_FIELD);
+    assert_eq!(machine.ram.get(BUFFERS + 8192, 2048), [0xee; 2048]);
+    machine.done(2, read);
     assert_eq!(machine.command(1, beside(write, !3)).status(), Status::DATA_TRANSFER_ERROR);
     machine.done(1, saying(Submission::verify(1, 20, 4), checks, 20, 0xffff_0009));
     // By SGLs: metadata in one piece, or as a descriptor says that lies where their pointer points.

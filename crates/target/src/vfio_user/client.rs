@@ -294,6 +294,7 @@ pub(crate) fn serve(
         Request::Reset => {
             bus.reset();
             function.reset(world);
+            function.let_master(false);
             Vec::new()
         }
     };
@@ -327,6 +328,7 @@ fn access(
                     if bus.config.write(range.start, data) == Effect::Reset {
                         function.reset(world);
                     }
+                    function.let_master(bus.config.is_bus_master());
                 }
                 MSIX_BAR => bus.table[range].copy_from_slice(data),
                 _ => function.write_registers(world, offset, data),

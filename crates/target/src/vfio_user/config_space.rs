@@ -16,6 +16,8 @@ const PENDING_AT: u32 = 32 << 10;
 const DEVICE: u16 = 0xf1a5;
 
 const COMMAND: usize = 0x04;
+/// Of Command: the function may reach memory, and interrupt by writing there.
+const BUS_MASTER: u8 = 1 << 2;
 const BARS: usize = 0x10;
 const CAPABILITIES: usize = 0x34;
 const POWER: usize = 0x40;
@@ -89,6 +91,11 @@ impl ConfigSpace {
         self.writable[at..at + bits.len()].copy_from_slice(bits);
     }
 
+    /// Whether the function may reach the guest's memory.
+    pub(crate) fn is_bus_master(&self) -> bool {
+        self.bytes[COMMAND] & BUS_MASTER != 0
+    }
+
     /// Reads bytes; `at` and their end lie in the space.
     pub(crate) fn read(&self, at: usize, to: &mut [u8]) {
         to.copy_from_slice(&self.bytes[at..at + to.len()]);
@@ -103,6 +110,10 @@ impl ConfigSpace {
             if place == DEVICE_CONTROL + 1 && byte & RESET != 0 {
                 effect = Effect::Reset;
             }
+        }
+        if effect == Effect::Reset {
+            // The function is silent until it is let master the bus again (PCI Express Base 6.6.2).
+            self.put(COMMAND, &[0; 2]);
         }
         effect
     }
@@ -148,8 +159,12 @@ mod tests {
     #[test]
     fn only_the_reset_bit_resets() {
         let mut space = ConfigSpace::new(1, 2, 8192);
+        space.write(COMMAND, &[0xff, 0xff]);
+        assert!(space.is_bus_master());
         assert_eq!(space.write(DEVICE_CONTROL, &[0xff, 0x7f]), Effect::Nothing);
+        assert_eq!(dword(&space, COMMAND) as u16, 0x0546);
         assert_eq!(space.write(DEVICE_CONTROL, &[0x00, 0x80]), Effect::Reset);
+        assert_eq!((dword(&space, COMMAND) as u16, space.is_bus_master()), (0, false));
         assert_eq!(dword(&space, DEVICE_CONTROL) & 0x8000, 0);
     }
 }

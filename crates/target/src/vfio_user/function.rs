@@ -72,6 +72,8 @@ pub(crate) struct Function {
     pub(crate) rung: u64,
     /// The guest's queues are not where it said: it has to reset its controller.
     has_failed: bool,
+    /// Whether the guest lets the function reach its memory (Bus Master Enable).
+    is_master: bool,
     pub(super) scratch: Vec<u64>,
     /// Pages of a command that go to the drive.
     pub(super) pages: Vec<u64>,
@@ -103,6 +105,7 @@ impl Function {
             seen: vec![[0; 2]; places],
             rung: 0,
             has_failed: false,
+            is_master: false,
             scratch: Vec::new(),
             pages: Vec::new(),
         }
@@ -115,9 +118,45 @@ impl Function {
         changed
     }
 
+    /// The guest lets the function reach its memory, or no more (PCI Express Base 4.0 section 7.5.1.1.3): then queues wait, vectors are
+    /// not raised, and what the drive was moving there has failed.
+    pub(crate) fn let_master(&mut self, is_master: bool) {
+        if self.is_master && !is_master {
+            self.change_memory(GuestMemory::renew);
+        }
+        self.is_master = is_master;
+    }
+
     /// Whether the guest can ring doorbells that matter.
     pub(crate) fn is_enabled(&self) -> bool {
         self.admin.is_some()
+    }
+
+    /// Whether doorbells are looked at.
+    pub(crate) fn is_at_work(&self) -> bool {
+        self.is_enabled() && self.is_master && !self.has_failed
+    }
+
+    /// Looks for doorbells that a guest has written by itself where there is no queue.
+    pub(crate) fn look_for_strays(&mut self, world: &mut World<'_>) {
+        let mut is_any = false;
+        for id in (0..self.queues.len()).filter(|_| self.is_enabled()) {
+            let queue = QueueId(id as u16);
+            let has_tail = if id == 0 { self.admin.is_some() } else { self.queues[id].is_some() };
+            let doorbells = [
+                (Doorbell::SubmissionTail(queue), has_tail),
+                (Doorbell::CompletionHead(queue), self.completions[id].is_some()),
+            ];
+            for (doorbell, _) in doorbells.into_iter().filter(|(_, is_there)| !is_there) {
+                if self.doorbells.get(doorbell) != 0 {
+                    self.doorbells.set(doorbell, 0);
+                    is_any = true;
+                }
+            }
+        }
+        if is_any {
+            self.raise(world, AsynchronousEvent::InvalidDoorbellRegister);
+        }
     }
 
     /// Whether the guest has doorbells in its memory.
@@ -127,7 +166,7 @@ impl Function {
 
     /// When an interrupt that was put off is due.
     pub(crate) fn next_interrupt(&self) -> Option<Time> {
-        self.vectors.iter().filter_map(|vector| vector.due).min()
+        self.vectors.iter().filter(|_| self.is_master).filter_map(|vector| vector.due).min()
     }
 
     /// Reads registers; the range lies within them or the doorbells.
@@ -188,6 +227,7 @@ impl Function {
     pub(crate) fn unplug(&mut self, world: &mut World<'_>) {
         self.reset(world);
         self.change_memory(GuestMemory::clear);
+        self.is_master = false;
         self.interrupts.clear();
     }
 
@@ -212,13 +252,15 @@ impl Function {
     pub(crate) fn work(&mut self, world: &mut World<'_>) -> bool {
         self.advance(world);
         let mut did = false;
-        if self.admin.is_some() && !self.has_failed {
+        if self.is_at_work() {
             match self.serve(world) {
                 Ok(done) => did = done,
                 Err(Unmapped) => self.fail(world),
             }
         }
-        self.signal(world);
+        if self.is_master {
+            self.signal(world);
+        }
         did
     }
 
@@ -253,6 +295,8 @@ impl Function {
             match event {
                 DeviceEvent::Start { submissions, submission_entries, completions, completion_entries, .. } => {
                     let queue = SubmissionQueue::new(submissions, submission_entries);
+                    // What was rung while there was no controller to hear of it.
+                    self.doorbells.clear();
                     self.admin = Some(AdminQueue { queue, tail: 0 });
                     self.create_completions(ADMIN, completions, completion_entries, Some(0));
                 }
@@ -275,7 +319,10 @@ impl Function {
                     // Before the command is answered, so that nobody rings in vain. Where this fails the next look does too.
                     let _ = self.look_at(0).and_then(|_| self.ask_for_none());
                 }
-                DeviceEvent::CompletionQueueDeleted(queue) => self.completions[queue.index()] = None,
+                DeviceEvent::CompletionQueueDeleted(queue) => {
+                    self.completions[queue.index()] = None;
+                    self.doorbells.set(Doorbell::CompletionHead(queue), 0);
+                }
                 DeviceEvent::HeldCommandDone { command_id, result, status } => {
                     self.owe(command_id, result, status);
                 }
@@ -404,6 +451,7 @@ impl Function {
         if place.as_ref().is_none_or(|queue| world.port.is_drained(&queue.pair)) {
             if let Some(queue) = place.take() {
                 world.port.return_pair(queue.pair);
+                self.doorbells.set(Doorbell::SubmissionTail(id), 0);
             }
             self.deleting = None;
             self.owe(command, 0, Status::SUCCESS);

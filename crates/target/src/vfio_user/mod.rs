@@ -258,7 +258,7 @@ impl Loop {
         self.watch(now);
         let idle = now.since(self.busy);
         let is_mapped = self.server.doorbells == DoorbellPath::Mapped;
-        let most = match self.function.is_enabled() {
+        let most = match self.function.is_at_work() {
             true if idle < LOOK_ALWAYS && (is_mapped || self.function.has_shadow()) => Duration::ZERO,
             true if is_mapped && idle < LOOK_OFTEN => BETWEEN_LOOKS,
             true if is_mapped => AT_LEAST_EVERY,
@@ -274,6 +274,9 @@ impl Loop {
         self.subsystem.watch(now);
         let mut world = World { subsystem: &mut self.subsystem, port: &mut self.port, now };
         self.function.obey(&mut world);
+        if self.server.doorbells == DoorbellPath::Mapped {
+            self.function.look_for_strays(&mut world);
+        }
     }
 
     /// A turn of everything that is not waiting; whether there was anything to do.

@@ -238,6 +238,10 @@ impl Function {
         let live = world.subsystem.controllers.get(&self.controller_id());
         let controller = &live.ok_or(Status::COMMAND_SEQUENCE_ERROR)?.controller;
         let mut admission = controller.admit(submission)?;
+        let has_metadata = admission.guarded.is_some_and(|guarded| guarded.metadata_bytes() > 0);
+        if has_metadata && admission.movement != Movement::Nothing {
+            Place::check_metadata(submission)?;
+        }
         let place = &mut queue.places[usize::from(slot)];
         let (bytes, to_host) = (admission.bytes(), matches!(admission.movement, Movement::ToHost(_)));
         if admission.movement == Movement::Nothing {

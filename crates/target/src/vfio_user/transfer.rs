@@ -47,7 +47,21 @@ impl Place {
         Ok(())
     }
 
-    /// Where the metadata of a command are: in one piece (MPTR, dword aligned; Base §3.3.3.1), or as a descriptor there says.
+    /// Whether the pointer to a command's metadata is one, which is seen before any memory is looked at: to one piece it is dword
+    /// aligned, to a descriptor qword aligned (MPTR, Base §3.3.3.1).
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(crate) fn check_metadata(submission: &Submission) -> Result<(), Status> {
+        let (at, has_descriptor) = (submission.0[2], submission.pointer_kind()? == PointerKind::SglAndMetadataSgl);
+        match has_descriptor {
+            false if !at.is_multiple_of(4) => Err(Status::INVALID_FIELD),
+            true if !at.is_multiple_of(8) => Err(Status::SGL_SEGMENT_INVALID),
+            _ => Ok(()),
+        }
+    }
+
+    /// Where the metadata of a command are: in one piece, or as a descriptor there says.
     ///
     /// # Errors
     /// As for [`Place::find`].
@@ -57,16 +71,11 @@ impl Place {
         bytes: usize,
         to_host: bool,
     ) -> Result<Place, Status> {
+        Place::check_metadata(submission)?;
         let (at, mut place) = (HostAddress(submission.0[2]), Place::default());
         if submission.pointer_kind()? != PointerKind::SglAndMetadataSgl {
-            if !at.0.is_multiple_of(4) {
-                return Err(Status::INVALID_FIELD);
-            }
             place.pieces.push(SglPiece { at: Some(at), bytes: Bytes(bytes as u64) });
             return Ok(place);
-        }
-        if !at.0.is_multiple_of(8) {
-            return Err(Status::SGL_SEGMENT_INVALID);
         }
         let mut descriptor = [0; 2];
         guest.load(at, &mut descriptor).map_err(|Unmapped| Status::DATA_TRANSFER_ERROR)?;
