@@ -14,7 +14,8 @@ use crate::namespaces::{Namespaces, Piece};
 use crate::spec::log_page::{HealthPage, warning};
 use crate::spec::registers::{self, AdminQueueAttributes, Configuration};
 use crate::spec::{COMPLETION_BYTES, FeatureId, PAGE_BYTES, QueuePriority, SUBMISSION_BYTES, Status};
-use crate::{Arbitration, ArbitrationShares, AsynchronousEvent, CoalescingSettings, ControllerSettings, Transport};
+use crate::{Arbitration, ArbitrationShares, AsynchronousEvent, CoalescingSettings, CommandError};
+use crate::{ControllerSettings, Transport};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{HostAddress, QueueId, Span};
 
@@ -494,6 +495,14 @@ impl Controller {
             (true, false) => return,
         };
         self.erasing = None;
+        self.end_held(command_id, namespace, status);
+    }
+
+    /// A command that was held is over.
+    fn end_held(&mut self, command_id: u16, namespace: u32, status: Status) {
+        let (queue, block, location) = (QueueId(0), None, None);
+        let error = CommandError { queue, command_id, status, block, namespace, location };
+        let status = if status.is_success() { status } else { self.log_error(error) };
         self.events.push_back(DeviceEvent::HeldCommandDone { command_id, result: 0, status });
     }
 
@@ -501,8 +510,7 @@ impl Controller {
     pub fn on_settled(&mut self, command_id: u16, durable: bool) {
         let Some(at) = self.settling.iter().position(|waiting| *waiting == command_id) else { return };
         self.settling.swap_remove(at);
-        let status = if durable { Status::SUCCESS } else { Status::WRITE_FAULT };
-        self.events.push_back(DeviceEvent::HeldCommandDone { command_id, result: 0, status });
+        self.end_held(command_id, 0, if durable { Status::SUCCESS } else { Status::WRITE_FAULT });
     }
 
     pub(crate) fn deliver_events(&mut self) {

@@ -115,6 +115,11 @@ impl GuardedCopy {
         step.expect("where it goes was looked at")
     }
 
+    /// The range that is being copied: those before it are whole.
+    pub fn range(&self) -> u8 {
+        (self.command.copy_range_count() as usize - self.sources.len()) as u8
+    }
+
     /// What was read is written.
     pub fn advance(&mut self) {
         let blocks = self.blocks();

@@ -364,6 +364,17 @@ impl Namespaces {
         Ok(entry)
     }
 
+    /// The block of a namespace that has a sector of the drive, counted over all its namespaces, each of which begins where the one before
+    /// ends.
+    pub(crate) fn block_at(&self, id: u32, sector: u64) -> Option<u64> {
+        let space = self.allocated(id)?;
+        let before: u64 = self.homes[..space.home as usize - 1].iter().sum();
+        let block = sector / (u64::from(self.unit) / 512);
+        let own =
+            block.checked_sub(before + space.first)? * u64::from(self.unit) / u64::from(space.settings.block_bytes);
+        (own < space.settings.blocks).then_some(own)
+    }
+
     /// The ranges of a Dataset Management or Copy command as the drive is to see them, in the words they came in.
     pub(crate) fn translate_ranges(
         &self,

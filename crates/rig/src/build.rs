@@ -377,6 +377,7 @@ impl Device {
         prepared: Prepared,
     ) -> Result<Built, BuildError> {
         let (mut link, pending) = self.link(&prepared.drawing, &prepared.drive, memory);
+        link.tell_failures();
         for queue in (1..=shape.pairs).map(QueueId) {
             link.create_completions(queue, shape.completions(queue), shape.entries(), Some(queue.0));
             link.create_submissions(queue, shape.submissions(queue), shape.entries(), queue);

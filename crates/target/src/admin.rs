@@ -31,8 +31,7 @@ impl Session {
         let is_grant = FeatureId::of(submission) == Some(FeatureId::NumberOfQueues);
         if is_grant && submission.opcode() == AdminOpcode::SetFeatures as u8 && !live.queues.is_empty() {
             // Over a fabric it is Connect that makes queues, of which the controller knows nothing.
-            self.return_tag(tag);
-            return self.respond(submission.command_id(), 0, Status::COMMAND_SEQUENCE_ERROR);
+            return self.fail(world, tag, submission, Status::COMMAND_SEQUENCE_ERROR);
         }
         let is_settled = matches!(live.granted, Granted::Taken(_) | Granted::Set(_));
         if is_grant && submission.opcode() == AdminOpcode::GetFeatures as u8 && !is_settled {
@@ -57,7 +56,7 @@ impl Session {
             note_grant(&reply, submission, live);
         }
         let told = world.subsystem.obey(world.port, id, world.now);
-        self.answer(tag, submission, reply, world.port.shape().transfer_max.0 as usize);
+        self.answer(world, tag, submission, reply);
         for event in told {
             self.tell(event);
         }
@@ -81,21 +80,22 @@ impl Session {
         *submission
     }
 
-    /// Sends an answer, of at most so many bytes (MDTS).
-    fn answer(&mut self, tag: u16, submission: &Submission, reply: AdminReply, most: usize) {
-        let command = submission.command_id();
+    /// Sends an answer, of no more bytes than a transfer may have (MDTS). A failure is in the error log already.
+    fn answer(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission, reply: AdminReply) {
+        let (command, most) = (submission.command_id(), world.port.shape().transfer_max.0 as usize);
         match reply {
             AdminReply::Held => return,
-            AdminReply::Complete { result, status } => self.respond(command, result, status),
+            AdminReply::Complete { result, status } => {
+                self.respond(command, result, status.with_more(!status.is_success()));
+            }
             AdminReply::Transfer { data, result } => {
                 // As many as its SGL has room for: they were compared before.
                 let bytes = AdminOpcode::asks_for(submission) as usize;
                 if bytes > data.len().max(most) {
-                    self.respond(command, 0, Status::INVALID_FIELD);
-                } else {
-                    self.fill(command, bytes, &data);
-                    self.respond(command, result, Status::SUCCESS);
+                    return self.fail(world, tag, submission, Status::INVALID_FIELD);
                 }
+                self.fill(command, bytes, &data);
+                self.respond(command, result, Status::SUCCESS);
             }
         }
         self.return_tag(tag);

@@ -50,6 +50,11 @@ impl Copying {
         copying.as_ref().map_or((submission, admission), |copying| (copying.step.submission, copying.step.admission))
     }
 
+    /// The lowest range that is not copied whole.
+    pub(crate) fn range(&self) -> u8 {
+        self.copy.range()
+    }
+
     /// The drive has carried out the step: whether there is another, with its data in the slot.
     ///
     /// # Errors

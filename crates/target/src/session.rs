@@ -20,8 +20,8 @@ use crate::pdu::{Agreed, Encoder, UNIT_MAX, Unit, Violation, parse};
 use crate::port::{Gathered, Moved, Port, QueuePair};
 use crate::subsystem::{ConnectionId, Subsystem};
 use crate::tls::Parties;
-use nvme::spec::{Completion, Fuse, Status, Submission};
-use nvme::{Admission, CommandError, Guarded, Movement};
+use nvme::spec::{Completion, Failure, Fuse, Status, Submission};
+use nvme::{Admission, Guarded, Movement};
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
@@ -417,8 +417,9 @@ impl Session {
                 world.port.submit(pair, tag, entry, Moved::of(&admission));
             }
             Err(status) => {
+                let range = pending.copying.as_ref().map_or(0, |copying| copying.range());
                 let submission = pending.submission;
-                self.fail(world, tag, &submission, status);
+                self.fail_at(world, tag, &submission, status, Failure { range, sector: None });
             }
         }
     }
@@ -456,6 +457,10 @@ impl Session {
         world.subsystem.served.end(world.now, pair.id(), admission.opcode, completion);
         let command = pending.submission.command_id();
         let mut status = completion.status();
+        let mut failure = Failure::decode(completion.result());
+        if let Some(copying) = &pending.copying {
+            failure.range = copying.range();
+        }
         if let Some(copying) = pending.copying.as_mut().filter(|_| status.is_success()) {
             match copying.go_on(world.port, pair, slot) {
                 Ok(true) => {
@@ -490,11 +495,11 @@ impl Session {
             }
         }
         pair.give_back(slot);
-        if !(reads && self.without_flow_control) {
-            self.respond(command, completion.result(), status);
-        }
         if !status.is_success() {
-            self.log(world, &pending.submission, status);
+            status = self.log(world, &pending.submission, status, failure);
+            self.respond(command, failure.told(), status);
+        } else if !(reads && self.without_flow_control) {
+            self.respond(command, 0, status);
         }
     }
 
@@ -507,15 +512,20 @@ impl Session {
 
     /// A command fails before anybody has worked on it.
     pub(crate) fn fail(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission, status: Status) {
-        self.return_tag(tag);
-        self.respond(submission.command_id(), 0, status);
-        self.log(world, submission, status);
+        self.fail_at(world, tag, submission, status, Failure::default());
     }
 
-    fn log(&self, world: &mut World<'_>, submission: &Submission, status: Status) {
-        if let Some(live) = world.subsystem.controllers.get_mut(&self.joined.controller) {
-            live.controller.log_error(CommandError::of(QueueId(self.joined.queue), submission, status));
-        }
+    fn fail_at(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission, status: Status, failure: Failure) {
+        self.return_tag(tag);
+        let status = self.log(world, submission, status, failure);
+        self.respond(submission.command_id(), failure.told(), status);
+    }
+
+    /// Puts a failed command into the error log, where it has a controller; the status that says whether there is one.
+    fn log(&self, world: &mut World<'_>, submission: &Submission, status: Status, failure: Failure) -> Status {
+        let live = world.subsystem.controllers.get_mut(&self.joined.controller);
+        let Some(controller) = live.map(|live| &mut live.controller) else { return status };
+        controller.log_error(controller.failed(QueueId(self.joined.queue), submission, status, failure))
     }
 
     fn take_tag(&mut self) -> Option<u16> {

@@ -19,6 +19,8 @@ pub(crate) struct CopyStep {
     pub(crate) sectors: u32,
     /// The sector of the command's page where they are, or go.
     pub(crate) at: u32,
+    /// The first range that is not copied whole before this step is over.
+    pub(crate) range: u8,
 }
 
 /// How far a Copy is.
@@ -27,9 +29,10 @@ pub(crate) struct CopyCursor {
     /// The range that is read, and how many of its sectors have been.
     range: u16,
     read: u64,
-    /// The next sector of the target, and how many sectors are collected for it.
+    /// The next sector of the target, how many sectors are collected for it, and the range of the first of these.
     target: u64,
     held: u32,
+    oldest: u16,
 }
 
 impl CopyCursor {
@@ -46,18 +49,22 @@ impl CopyCursor {
         let in_page = |sector: u64| (sector % u64::from(per_page)) as u32;
         let (begin, held) = (in_page(self.target), self.held);
         let room = per_page - begin - held;
+        if held == 0 {
+            self.oldest = self.range;
+        }
+        let oldest = self.oldest as u8;
         if self.range < ranges && room > 0 {
             let (first, sectors) = range(self.range);
             let sector = first + self.read;
             let count = (sectors - self.read).min(u64::from(room.min(per_page - in_page(sector)))) as u32;
             self.read += u64::from(count);
             self.held += count;
-            return Some(CopyStep { deposits: false, sector, sectors: count, at: begin + held });
+            return Some(CopyStep { deposits: false, sector, sectors: count, at: begin + held, range: oldest });
         }
         if held == 0 {
             return None;
         }
-        let step = CopyStep { deposits: true, sector: self.target, sectors: held, at: begin };
+        let step = CopyStep { deposits: true, sector: self.target, sectors: held, at: begin, range: oldest };
         self.target += u64::from(held);
         self.held = 0;
         Some(step)
@@ -115,14 +122,15 @@ mod tests {
 
     #[test]
     fn a_page_is_collected_from_the_pages_that_hold_it() {
-        let step = |deposits, sector, sectors, at| CopyStep { deposits, sector, sectors, at };
+        let step = |deposits, sector, sectors, at, range| CopyStep { deposits, sector, sectors, at, range };
         let expected = [
-            step(false, 6, 2, 3),
-            step(false, 8, 1, 5),
-            step(false, 40, 2, 6),
-            step(true, 83, 5, 3),
-            step(false, 42, 1, 0),
-            step(true, 88, 1, 0),
+            step(false, 6, 2, 3, 0),
+            step(false, 8, 1, 5, 0),
+            step(false, 40, 2, 6, 0),
+            // The first of its two ranges is whole when this is over.
+            step(true, 83, 5, 3, 0),
+            step(false, 42, 1, 0, 1),
+            step(true, 88, 1, 0, 1),
         ];
         assert_eq!(steps(83, &[(6, 3), (40, 3)]), expected);
         assert_eq!(steps(0, &[]), []);

@@ -4,7 +4,7 @@ use crate::message::{Card, CommandKey, Fetch, HostPlace, Lane, NO_TICKET, Posted
 use crate::tables::{COMPLETION_VALID, ENTRY_WORDS, LINE_WORDS};
 use crate::{BlockGroups, Drive, Note, Tables, Turn, Work};
 use nvme::prp::PrpPlan;
-use nvme::spec::{COPY_RANGES_MAX, Completion, CopyRange, DsmRange, Fuse, Opcode, Status, Submission};
+use nvme::spec::{COPY_RANGES_MAX, Completion, CopyRange, DsmRange, Failure, Fuse, Opcode, Status, Submission};
 use stage::Address;
 use units::{Bytes, QueueId, SECTOR_BYTES};
 
@@ -132,10 +132,55 @@ pub(crate) fn pair(
     Ok(Pair { compare: Card { fua: first.0.fua || second.0.fua, ..first.0 }, write: second.0 })
 }
 
-/// How both halves of a pair ended: where it wrote, the status is that of the Write, else the comparison failed and the Write did
-/// not begin.
-pub(crate) fn pair_statuses(wrote: bool, status: Status) -> [Status; 2] {
-    if wrote || status.is_success() { [Status::SUCCESS, status] } else { [status, Status::ABORTED_FAILED_FUSED] }
+/// How a command ended; of one that failed, where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub(crate) status: Status,
+    pub(crate) failure: Failure,
+}
+
+impl Outcome {
+    /// A failure is kept. Of several the host is told that of the lowest sector, as far as pages with it were begun at all; one that is
+    /// no sector's comes before the first page.
+    pub(crate) fn fail(&mut self, status: Status, failure: Failure) {
+        let is_lower = match (self.failure.sector, failure.sector) {
+            (Some(known), Some(sector)) => sector < known,
+            _ => false,
+        };
+        if !status.is_success() && (self.status.is_success() || is_lower) {
+            *self = Outcome { status, failure };
+        }
+    }
+}
+
+impl From<Status> for Outcome {
+    fn from(status: Status) -> Self {
+        Outcome { status, failure: Failure::default() }
+    }
+}
+
+/// Which half of a fused pair it is that ended as the pair did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Half {
+    /// The Compare: the Write has not begun.
+    #[default]
+    Compare,
+    /// The Write: what it replaces was compared.
+    Write,
+    /// The Write, of a drive that takes none: nothing was compared.
+    Refused,
+}
+
+impl Half {
+    /// How both halves of a pair ended: Compare and Write.
+    pub(crate) fn outcomes(self, outcome: Outcome) -> [Outcome; 2] {
+        match self {
+            _ if outcome.status.is_success() => [outcome; 2],
+            Half::Compare => [outcome, Status::ABORTED_FAILED_FUSED.into()],
+            Half::Write => [Status::SUCCESS.into(), outcome],
+            Half::Refused => [Status::ABORTED_FAILED_FUSED.into(), outcome],
+        }
+    }
 }
 
 /// Where the data of a command lie in host memory.
@@ -199,13 +244,13 @@ pub(crate) fn post(
     tables: &Tables,
     link: Address<Posted>,
     key: CommandKey,
-    status: Status,
+    Outcome { status, failure }: Outcome,
 ) -> bool {
     turn.spend(Work::PostCompletion);
     let queue = key.queue();
     let tail = turn.fetch_add(&tables.cq_tail, Tables::line(queue.index()), 1);
     let (index, held) = (tail & !HELD, tail & HELD != 0);
-    let Completion([result, rest]) = Completion::new(0, 0, queue, key.id(), false, status);
+    let Completion([result, rest]) = Completion::new(failure.encode(), 0, queue, key.id(), false, status);
     let place = tables.place(queue, index) * 2;
     turn.store(&tables.cq_buffer, place + 1, rest);
     // Last: another command's announcement may make the link look here at any time.
@@ -214,4 +259,34 @@ pub(crate) fn post(
     turn.note(Note::Completed(key));
     turn.send(link, Posted { index, key });
     held
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_sector_that_failed_is_told() {
+        let mut outcome = Outcome::default();
+        outcome.fail(Status::SUCCESS, Failure::at(1));
+        assert_eq!(outcome, Outcome::default());
+        outcome.fail(Status::UNRECOVERED_READ, Failure::at(40));
+        outcome.fail(Status::COMPARE_FAILURE, Failure::at(48));
+        assert_eq!(outcome, Outcome { status: Status::UNRECOVERED_READ, failure: Failure::at(40) });
+        outcome.fail(Status::COMPARE_FAILURE, Failure::at(39));
+        assert_eq!(outcome, Outcome { status: Status::COMPARE_FAILURE, failure: Failure::at(39) });
+        let mut nowhere = Outcome::from(Status::PRP_OFFSET_INVALID);
+        nowhere.fail(Status::UNRECOVERED_READ, Failure::at(0));
+        assert_eq!(nowhere.status, Status::PRP_OFFSET_INVALID, "it came before any page");
+    }
+
+    #[test]
+    fn a_pair_fails_by_the_half_that_failed() {
+        let ended = |half: Half, status: Status| half.outcomes(status.into()).map(|outcome| outcome.status);
+        assert_eq!(ended(Half::Compare, Status::SUCCESS), [Status::SUCCESS; 2]);
+        let aborted = Status::ABORTED_FAILED_FUSED;
+        assert_eq!(ended(Half::Compare, Status::COMPARE_FAILURE), [Status::COMPARE_FAILURE, aborted]);
+        assert_eq!(ended(Half::Write, Status::WRITE_FAULT), [Status::SUCCESS, Status::WRITE_FAULT]);
+        assert_eq!(ended(Half::Refused, Status::WRITE_FAULT), [aborted, Status::WRITE_FAULT]);
+    }
 }

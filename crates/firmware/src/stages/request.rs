@@ -2,12 +2,12 @@
 //! The part that firmware without range locks has in common.
 
 use super::copy::{self, CopyCursor, CopyStep};
-use super::entry::{self, Pair};
+use super::entry::{self, Outcome, Pair};
 use crate::message::{Card, CommandKey, HostPlace, PageOperation, Transfer};
 use crate::tables::LIST_WORDS;
 use crate::{Drive, Namespace};
 use nvme::prp::{ListWalk, PrpPlan};
-use nvme::spec::{DsmRange, Opcode, Status, Submission};
+use nvme::spec::{DsmRange, Failure, Opcode, Status, Submission};
 use stage::Words;
 use units::{Bytes, Lba, Lpn, SECTOR_BYTES};
 
@@ -24,8 +24,9 @@ pub(crate) struct PageTask {
     pub(crate) place: HostPlace,
     /// Of a fused pair: where what is written lies.
     pub(crate) paired: Option<HostPlace>,
-    /// Of a Copy: the sector of the command's page where its sectors are kept.
+    /// Of a Copy: the sector of the command's page where its sectors are kept, and the first range that is not copied whole.
     pub(crate) staged: u8,
+    pub(crate) range: u8,
 }
 
 impl PageTask {
@@ -39,7 +40,14 @@ impl PageTask {
             place: HostPlace::NOWHERE,
             paired: None,
             staged: 0,
+            range: 0,
         }
+    }
+
+    /// Where a command fails: at the sector of the page so far behind the first that is meant.
+    pub(crate) fn failure(&self, drive: &Drive, ahead: u32) -> Failure {
+        let first = u64::from(self.lpn.0) * u64::from(drive.sectors_per_page());
+        Failure { range: self.range, sector: Some(first + u64::from(self.sectors[0]) + u64::from(ahead)) }
     }
 
     /// Whether the page holds something else afterwards.
@@ -53,7 +61,7 @@ impl PageTask {
 pub(crate) struct Request {
     pub(crate) card: Card,
     pub(crate) opcode: Opcode,
-    pub(crate) status: Status,
+    pub(crate) outcome: Outcome,
     plan: Option<PrpPlan>,
     /// The way along the PRP list, while entries are missing.
     walk: Option<ListWalk>,
@@ -81,7 +89,7 @@ impl Request {
     pub(crate) fn new(drive: &Drive, card: Card, entry: &Submission, list: usize) -> Self {
         let mut request = Request::blank(card, list);
         if let Err(status) = request.read(drive, entry) {
-            request.status = status;
+            request.outcome = status.into();
             request.stretch = (0, 0);
         }
         request
@@ -91,7 +99,7 @@ impl Request {
         Request {
             card,
             opcode: Opcode::Flush,
-            status: Status::SUCCESS,
+            outcome: Outcome::default(),
             plan: None,
             walk: None,
             listed: 0,
@@ -109,7 +117,7 @@ impl Request {
 
     /// A command that fails.
     pub(crate) fn failed(card: Card, list: usize, status: Status) -> Self {
-        Request { status, ..Request::blank(card, list) }
+        Request { outcome: status.into(), ..Request::blank(card, list) }
     }
 
     /// A fused pair, as one command.
@@ -168,11 +176,14 @@ impl Request {
         self.next = drive.page_of(stretch.0).0;
     }
 
-    /// A failure is kept, and nothing more is done; the first one is what the host is told.
-    pub(crate) fn fail(&mut self, status: Status) {
-        if self.status == Status::SUCCESS {
-            self.status = status;
-        }
+    /// Whether nothing has failed.
+    pub(crate) fn is_good(&self) -> bool {
+        self.outcome.status.is_success()
+    }
+
+    /// A failure is kept, as [`Outcome::fail`] says, and nothing more is done.
+    pub(crate) fn fail(&mut self, status: Status, failure: Failure) {
+        self.outcome.fail(status, failure);
         self.stretch = (0, 0);
         (self.walk, self.ranges_missing, self.step) = (None, false, None);
         self.next_range = self.card.ranges;
@@ -215,7 +226,7 @@ impl Request {
                     self.walk = None;
                 }
             }
-            Err(status) => self.fail(status),
+            Err(status) => self.fail(status, Failure::default()),
         }
     }
 
@@ -225,7 +236,7 @@ impl Request {
             let ranges = (0..self.card.ranges).map(|index| copy::range(lists, self.list, index));
             match copy::check(drive, self.namespace, self.card.sector, ranges) {
                 Ok(()) => self.step = self.next_step(drive, lists),
-                Err(status) => self.fail(status),
+                Err(status) => self.fail(status, Failure::default()),
             }
             return;
         }
@@ -234,7 +245,7 @@ impl Request {
             let range = self.range(lists, index);
             let end = range.slba.checked_mul(scale).and_then(|at| at.checked_add(u64::from(range.blocks) * scale));
             if end.is_none_or(|end| end > self.namespace.sectors) {
-                self.fail(Status::LBA_OUT_OF_RANGE);
+                self.fail(Status::LBA_OUT_OF_RANGE, Failure::default());
                 return;
             }
         }
@@ -343,7 +354,7 @@ impl Request {
             self.next_stretch(drive, lists);
         }
         let sectors = [from as u8, to as u8];
-        Some(PageTask { operation, lpn, sectors, needs_content, place, paired, staged: 0 })
+        Some(PageTask { operation, lpn, sectors, needs_content, place, paired, staged: 0, range: 0 })
     }
 
     /// Whose it is.
@@ -361,6 +372,7 @@ fn copy_task(drive: &Drive, step: CopyStep) -> PageTask {
         sectors: [from, from + step.sectors as u8],
         needs_content: !step.deposits || step.sectors < per_page,
         staged: step.at as u8,
+        range: step.range,
         ..PageTask::clean(drive.page_of(step.sector))
     }
 }
@@ -410,7 +422,11 @@ mod tests {
             let card = card(&drive, QueueId(1), &entry);
             let mut request = Request::new(&drive, card, &entry, 0);
             request.take(&drive, &lists, 0, 0);
-            assert_eq!((request.status, request.pages(&drive, &lists)), (Status::SUCCESS, pages), "{ranges} ranges");
+            assert_eq!(
+                (request.outcome.status, request.pages(&drive, &lists)),
+                (Status::SUCCESS, pages),
+                "{ranges} ranges"
+            );
         }
     }
 }

@@ -184,9 +184,15 @@ impl Frames {
 
     /// Whether all of these sectors answer reads with data.
     #[inline]
-    pub fn is_readable(&self, frame: u32, [from, to]: [u8; 2]) -> bool {
-        let bits = unreadable([from, to]);
-        self.labelled(frame).1 & bits == 0
+    pub fn is_readable(&self, frame: u32, sectors: [u8; 2]) -> bool {
+        self.first_unreadable(frame, sectors).is_none()
+    }
+
+    /// The first of these sectors that answers reads with an error, if one does.
+    #[inline]
+    pub fn first_unreadable(&self, frame: u32, [from, to]: [u8; 2]) -> Option<u8> {
+        let marked = self.labelled(frame).1 & unreadable([from, to]);
+        (marked != 0).then(|| (marked.trailing_zeros() - UNREADABLE_SHIFT) as u8)
     }
 
     /// Whether what the frame should hold could not be read, now or before it was moved.
@@ -297,18 +303,16 @@ impl Frames {
         });
     }
 
-    /// Whether `count` payload words from `from` on, whole sectors, are the same in both. Seals are not compared: what reads zeros may
-    /// have one or none.
-    pub fn equal(&self, one: u32, other: u32, from: usize, count: usize) -> bool {
+    /// The first of `count` payload words from `from` on, whole sectors, that is not the same in both, counted from there. Seals are not
+    /// compared: what reads zeros may have one or none.
+    pub fn first_difference(&self, one: u32, other: u32, from: usize, count: usize) -> Option<usize> {
         let mut scratch = [vec![0; count], vec![0; count]];
         let [left, right] = &mut scratch;
         self.lend(one, from, left, |left| {
-            self.lend(other, from, right, |right| match self.sealed {
-                None => left == right,
-                Some(apart) => left
-                    .chunks_exact(apart)
-                    .zip(right.chunks_exact(apart))
-                    .all(|(left, right)| left[..apart - 1] == right[..apart - 1]),
+            self.lend(other, from, right, |right| {
+                let is_seal = |at: usize| self.sealed.is_some_and(|apart| at % apart == apart - 1);
+                let differs = |at: &usize| left[*at] != right[*at] && !is_seal(*at);
+                if left == right { None } else { (0..count).find(differs) }
             })
         })
     }
@@ -436,7 +440,7 @@ mod tests {
                     let is_held = frames.lend(frame, 0, &mut scratch, |words| words == &held[..]);
                     prop_assert!(is_held);
                     let same = *held == model[other as usize];
-                    prop_assert_eq!(frames.equal(frame, other, 0, page_words), same);
+                    prop_assert_eq!(frames.first_difference(frame, other, 0, page_words).is_none(), same);
                 }
                 prop_assert_eq!(frames.labelled(frame), (Lpn(7), 1, number));
             }

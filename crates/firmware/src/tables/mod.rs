@@ -32,7 +32,8 @@ pub(crate) const LINE_WORDS: usize = LINE_BYTES / 8;
 /// Words of a submission queue entry.
 pub(crate) const ENTRY_WORDS: usize = 8;
 
-/// Marks the first word of a completion in a CQ buffer that is whole. Results of NVM commands have 32 bits and leave it free.
+/// Marks the first word of a completion in a CQ buffer that is whole. What stands there of a command that failed
+/// ([`nvme::spec::Failure`]) leaves it free.
 pub const COMPLETION_VALID: u64 = 1 << 63;
 
 /// Words of a command's list buffer: the PRP entries of the largest transfer, or 256 ranges of two words.

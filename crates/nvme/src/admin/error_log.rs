@@ -1,7 +1,7 @@
 //! The error log: the last commands that failed, with a count that never goes back (Base §5.16.1.2).
 
 use crate::spec::log_page::ErrorEntry;
-use crate::spec::{Opcode, Status, Submission};
+use crate::spec::{Fuse, Opcode, Status, Submission, fabrics};
 use std::collections::VecDeque;
 use units::QueueId;
 
@@ -18,19 +18,73 @@ pub struct CommandError {
     pub block: Option<u64>,
     /// Its namespace.
     pub namespace: u32,
+    /// Which byte of the command was wrong, in bits 7:0, from which of its bits on, in bits 10:8; where the status says so.
+    pub location: Option<u16>,
 }
 
 impl CommandError {
     /// A command that failed, with its first block where it is one of an I/O queue and has any.
     pub fn of(queue: QueueId, submission: &Submission, status: Status) -> Self {
-        let has_block = queue.0 > 0 && Opcode::try_from(submission.opcode()).is_ok_and(Opcode::has_range);
+        let has_block = queue.0 > 0 && has_range(submission);
         CommandError {
             queue,
             command_id: submission.command_id(),
             status,
             block: has_block.then(|| submission.slba()),
             namespace: submission.namespace(),
+            location: location(submission, status).filter(|_| submission.opcode() != fabrics::OPCODE),
         }
+    }
+
+    /// The same, but this is the first block in error, if it is known. What was wrong on the way to its page is wrong with the first block
+    /// that the command has there.
+    #[must_use]
+    pub fn at(self, block: Option<u64>) -> Self {
+        let Some(block) = block else { return self };
+        CommandError { block: Some(self.block.map_or(block, |first| block.max(first))), ..self }
+    }
+}
+
+fn has_range(submission: &Submission) -> bool {
+    Opcode::try_from(submission.opcode()).is_ok_and(Opcode::has_range)
+}
+
+/// Bytes of a command (Base §3.3.3.1), and a bit of one.
+const fn at(byte: u16, bit: u16) -> Option<u16> {
+    Some(byte | bit << 8)
+}
+
+/// Parameter Error Location of a status that names one field of a command, or of several the one that is wrong; `None` where the field
+/// lies in its data, or could be another.
+fn location(submission: &Submission, status: Status) -> Option<u16> {
+    const FLAGS: u16 = 1;
+    const NAMESPACE: u16 = 4;
+    const METADATA: u16 = 16;
+    const FIRST_POINTER: u16 = 24;
+    const SECOND_POINTER: u16 = 32;
+    const DWORD10: u16 = 40;
+    const DWORD11: u16 = 44;
+    const DWORD12: u16 = 48;
+    const DWORD14: u16 = 56;
+    match status {
+        Status::INVALID_OPCODE => at(0, 0),
+        Status::INVALID_FIELD if submission.fuse() == Fuse::Reserved => at(FLAGS, 0),
+        Status::INVALID_FIELD if submission.pointer_kind().is_err() => at(FLAGS, 6),
+        Status::INVALID_NAMESPACE | Status::FEATURE_NOT_NAMESPACE_SPECIFIC => at(NAMESPACE, 0),
+        Status::METADATA_SGL_LENGTH_INVALID => at(METADATA, 0),
+        // A list's own entries lie in memory.
+        Status::PRP_OFFSET_INVALID if !submission.prp1().0.is_multiple_of(4) => at(FIRST_POINTER, 0),
+        Status::PRP_OFFSET_INVALID if !submission.prp2().0.is_multiple_of(8) => at(SECOND_POINTER, 0),
+        Status::SGL_TYPE_INVALID | Status::SGL_LENGTH_INVALID | Status::SGL_OFFSET_INVALID => at(FIRST_POINTER, 0),
+        Status::LBA_OUT_OF_RANGE if has_range(submission) => at(DWORD10, 0),
+        Status::INVALID_LOG_PAGE | Status::INVALID_QUEUE_ID | Status::INVALID_QUEUE_DELETION => at(DWORD10, 0),
+        Status::INVALID_FORMAT => at(DWORD10, 0),
+        Status::INVALID_QUEUE_SIZE => at(DWORD10 + 2, 0),
+        Status::FEATURE_NOT_SAVEABLE => at(DWORD10 + 3, 7),
+        Status::COMPLETION_QUEUE_INVALID | Status::INVALID_INTERRUPT_VECTOR => at(DWORD11 + 2, 0),
+        Status::ATOMIC_WRITE_UNIT_EXCEEDED => at(DWORD12, 0),
+        Status::INVALID_PROTECTION_INFORMATION => at(DWORD14, 0),
+        _ => None,
     }
 }
 
@@ -59,8 +113,8 @@ impl ErrorLog {
             .set_count(self.count)
             .set_queue(error.queue.0)
             .set_command_id(error.command_id)
-            .set_status(error.status.0 << 1)
-            .set_location(NO_LOCATION)
+            .set_status(error.status.with_more(true).0 << 1)
+            .set_location(error.location.unwrap_or(NO_LOCATION))
             .set_block(error.block.unwrap_or(0))
             .set_namespace(error.namespace)
             .set_transport(transport)
@@ -78,5 +132,45 @@ impl ErrorLog {
         let mut page = self.entries.iter().flat_map(|entry| entry.as_bytes()).copied().collect::<Vec<_>>();
         page.resize(self.places * ErrorEntry::BYTES, 0);
         page
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::spec::DataPointer;
+    use units::HostAddress;
+
+    #[test]
+    fn an_entry_says_which_block_and_which_field() {
+        let (mut log, io) = (ErrorLog::new(4), QueueId(3));
+        let at = |prp1| DataPointer { prp1: HostAddress(prp1), prp2: HostAddress(0) };
+        let read = Submission::read(1, 100, 64, at(0x1000)).with_command_id(7);
+        let mut entry = |error| {
+            log.push(error, 0, 0);
+            ErrorEntry::from_bytes(&log.page()[..64])
+        };
+        let failed = CommandError::of(io, &read, Status::UNRECOVERED_READ);
+        let newest = entry(failed.at(Some(131)));
+        assert_eq!((newest.queue(), newest.command_id(), newest.namespace(), newest.block()), (3, 7, 1, 131));
+        // More (M) is bit 14 of the field, as in the completion; no field of the command was wrong.
+        assert_eq!((newest.status(), newest.location()), (Status::UNRECOVERED_READ.0 << 1 | 1 << 14, 0xffff));
+        assert_eq!(entry(failed.at(Some(96))).block(), 100, "its page begins before the command");
+        assert_eq!(entry(failed.at(None)).block(), 100);
+
+        let copy = Submission::copy(1, 500, 2, at(0x1000));
+        assert_eq!(entry(CommandError::of(io, &copy, Status::UNRECOVERED_READ).at(Some(9))).block(), 9, "a source");
+        let located = |submission: &Submission, status| CommandError::of(io, submission, status).location;
+        assert_eq!(located(&read, Status::LBA_OUT_OF_RANGE), Some(40));
+        assert_eq!(located(&copy, Status::LBA_OUT_OF_RANGE), None, "it may be one of the ranges");
+        assert_eq!(located(&read.with_fuse(Fuse::Reserved), Status::INVALID_FIELD), Some(1));
+        assert_eq!(located(&read.with_dword(0, 2 | 3 << 14), Status::INVALID_FIELD), Some(1 | 6 << 8));
+        assert_eq!(located(&read, Status::INVALID_FIELD), None);
+        assert_eq!(located(&read.with_pointer(at(0x1002)), Status::PRP_OFFSET_INVALID), Some(24));
+        assert_eq!(
+            located(&Submission::new(9, 1).with_dword(10, 1 << 31), Status::FEATURE_NOT_SAVEABLE),
+            Some(43 | 7 << 8)
+        );
+        assert_eq!(located(&Submission::new(fabrics::OPCODE, 0), Status::INVALID_OPCODE), None);
     }
 }

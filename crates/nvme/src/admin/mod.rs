@@ -20,7 +20,7 @@ pub(crate) use features::Features;
 pub(crate) use queues::QueueTable;
 
 use crate::spec::fabrics;
-use crate::spec::{AdminOpcode, Fuse, PAGE_BYTES, PointerKind, Status, Submission};
+use crate::spec::{AdminOpcode, Failure, Fuse, PAGE_BYTES, PointerKind, Status, Submission};
 use crate::{Controller, DeviceEvent, Transport};
 use units::QueueId;
 
@@ -73,8 +73,8 @@ impl Controller {
     }
 
     /// Puts a failed command into the error log: one of an I/O queue, or an admin command whose data could not be
-    /// moved.
-    pub fn log_error(&mut self, mut error: CommandError) {
+    /// moved. The status that its host is told says that there is more.
+    pub fn log_error(&mut self, mut error: CommandError) -> Status {
         let specific = self.needed.take().filter(|_| error.status == Status::INSUFFICIENT_CAPACITY).unwrap_or(0);
         let is_message = self.settings.transport != Transport::Memory;
         let transport = if is_message && error.status == Status::TRANSIENT_TRANSPORT_ERROR { fabrics::TCP } else { 0 };
@@ -85,6 +85,13 @@ impl Controller {
             error.block = error.block.map(|first| first.max(space.settings.blocks));
         }
         self.errors.push(error, transport, specific);
+        error.status.with_more(true)
+    }
+
+    /// A command that the drive has tried and failed, with the block that its failure names.
+    pub fn failed(&self, queue: QueueId, submission: &Submission, status: Status, failure: Failure) -> CommandError {
+        let block = failure.sector.and_then(|sector| self.namespaces.block_at(submission.namespace(), sector));
+        CommandError::of(queue, submission, status).at(block)
     }
 
     fn answer(&mut self, submission: &Submission, data: &[u8]) -> Result<AdminReply, Status> {

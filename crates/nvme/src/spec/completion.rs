@@ -72,6 +72,42 @@ impl Completion {
     }
 }
 
+/// What a drive says of a command that failed to a front end that answers for it, as the result of its own completion: what of it goes
+/// to the host, and what goes into the error log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Failure {
+    /// The lowest source range of a Copy that was not copied whole, which its host is told (NVM §3.2.2).
+    pub range: u8,
+    /// The first sector of the drive in error, where there is one.
+    pub sector: Option<u64>,
+}
+
+impl Failure {
+    /// At a sector, of a command that is no Copy.
+    pub const fn at(sector: u64) -> Self {
+        Failure { range: 0, sector: Some(sector) }
+    }
+
+    /// As a result, whose top bit stays free.
+    pub const fn encode(self) -> u64 {
+        let sector = match self.sector {
+            Some(sector) => (sector + 1) & (u64::MAX >> 9),
+            None => 0,
+        };
+        sector << 8 | self.range as u64
+    }
+
+    /// Out of a result; one of a command that did not fail is none.
+    pub const fn decode(result: u64) -> Self {
+        Failure { range: result as u8, sector: (result >> 8 & (u64::MAX >> 9)).checked_sub(1) }
+    }
+
+    /// The result that the host is told.
+    pub const fn told(self) -> u64 {
+        self.range as u64
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -86,6 +122,13 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn what_failed_comes_back(range: u8, sector in prop::option::of(0u64..1 << 54)) {
+            let failure = Failure { range, sector };
+            prop_assert_eq!(Failure::decode(failure.encode()), failure);
+            prop_assert_eq!(failure.encode() >> 63, 0);
+        }
+
         #[test]
         fn fields_come_back(result: u64, head: u16, queue: u16, id: u16, phase: bool, status in 0u16..0x8000) {
             let completion = Completion::new(result, head, QueueId(queue), id, phase, Status(status));

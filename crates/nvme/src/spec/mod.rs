@@ -19,7 +19,7 @@ pub mod registers;
 
 pub use admin_command::{FeatureId, FeatureSelect, QueuePriority};
 pub use command::{CopyRange, DataPointer, DsmRange, Fuse, PointerKind, Submission};
-pub use completion::Completion;
+pub use completion::{Completion, Failure};
 pub use opcode::{AdminOpcode, Opcode, UnknownOpcode};
 pub use sgl::Sgl;
 pub use status::Status;

@@ -7,6 +7,7 @@ use std::fmt;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Status(pub u16);
 
+const MORE: u16 = 1 << 13;
 const DO_NOT_RETRY: u16 = 1 << 14;
 
 macro_rules! statuses {
@@ -153,6 +154,17 @@ impl Status {
         (self.0 >> 8 & 7) as u8
     }
 
+    /// Whether there is more about it in the error log.
+    pub const fn has_more(self) -> bool {
+        self.0 & MORE != 0
+    }
+
+    /// The same, with or without more in the error log.
+    #[must_use]
+    pub const fn with_more(self, more: bool) -> Self {
+        Status(self.0 & !MORE | if more { MORE } else { 0 })
+    }
+
     /// Whether the same command would fail again.
     pub const fn do_not_retry(self) -> bool {
         self.0 & DO_NOT_RETRY != 0
@@ -189,5 +201,8 @@ mod tests {
         assert!(Status::INVALID_FIELD.do_not_retry() && !Status::INTERNAL.do_not_retry());
         assert_eq!(Status(0x371).to_string(), "status 3/71h");
         assert_eq!(Status::INVALID_FIELD.to_string(), "invalid field");
+        // Bit 29 of dword 3, which is bit 13 above the phase.
+        let more = Status::INVALID_FIELD.with_more(true);
+        assert_eq!((more.0, more.has_more(), more.with_more(false)), (0x6002, true, Status::INVALID_FIELD));
     }
 }

@@ -140,6 +140,8 @@ pub(crate) struct LinkStage {
     timed: bool,
     /// Whether the host is gone: nothing is moved any more.
     unplugged: bool,
+    /// Whether a front end takes the completions, which answers hosts in its own words.
+    tells_failures: bool,
 }
 
 /// Where the link can send.
@@ -191,6 +193,7 @@ impl LinkStage {
             usage: LinkUsage::default(),
             timed: true,
             unplugged: false,
+            tells_failures: false,
         }
     }
 
@@ -202,6 +205,11 @@ impl LinkStage {
     /// From now on every transfer is over as soon as it is asked for.
     pub(crate) fn transfer_at_once(&mut self) {
         self.timed = false;
+    }
+
+    /// Completions go to a front end: of commands that failed they say all that is known.
+    pub(crate) fn tell_failures(&mut self) {
+        self.tells_failures = true;
     }
 
     /// A submission queue was created.

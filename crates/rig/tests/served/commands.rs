@@ -1,12 +1,15 @@
 //! Copy, Write Uncorrectable, and Compare and Write as a fused pair, on every architecture: against a copy of the drive, and
 //! between hosts that race.
 
-use crate::conversations::{NOWHERE, read, write};
+use crate::conversations::{NOWHERE, log, read, write};
 use crate::initiator::{Attachment, Host, Payload, Queue};
+use crate::namespaces::namespace;
 use crate::{LARGE_PAGES, Serving};
+use nvme::spec::log_page::{self, ErrorEntry};
 use nvme::spec::{CopyRange, DsmRange, Fuse, Opcode, Status, Submission};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 const BLOCKS: u64 = 400;
@@ -37,6 +40,96 @@ fn both(queue: &mut Queue, halves: [(Submission, &[u8]); 2]) -> [Status; 2] {
         statuses[half] = completion.status();
     }
     statuses
+}
+
+/// A command fails: its status, what the host is told beside it, and block and namespace of the newest entry of the error log.
+fn fails(host: &mut Host, submission: Submission, payload: Payload<'_>) -> (Status, u64, u64, u32) {
+    let (completion, _) = host.queues[0].command(submission, payload);
+    assert!(host.queues[0].has_more, "the log has more (M)");
+    let entry = ErrorEntry::from_bytes(&log(&mut host.admin, log_page::ERRORS, 64));
+    assert_eq!(entry.status(), completion.status().with_more(true).0 << 1);
+    (completion.status(), completion.result(), entry.block(), entry.namespace())
+}
+
+/// The error log has the block that failed, and not the command's first. A Copy says which range it came to (NVM §3.2.2).
+#[test]
+fn a_failure_names_its_block_and_a_copy_its_range() {
+    for architecture in ["deepflash", "naive", "pipessd", "tradition"] {
+        let running = Serving { architecture, ..Serving::default() }.start();
+        let host = &mut running.host("host").attach();
+        let data: Vec<u8> = (0..64 * 512).map(|at| (at / 512) as u8).collect();
+        host.queues[0].done(write(10, 64), Payload::Send(&data));
+        let mut other = data.clone();
+        (other[43 * 512 + 7], other[60 * 512]) = (!data[43 * 512 + 7], !data[60 * 512]);
+        let differs = fails(host, Submission::compare(1, 10, 64, NOWHERE), Payload::Send(&other));
+        assert_eq!(differs, (Status::COMPARE_FAILURE, 0, 53, 1), "{architecture}");
+        host.queues[0].done(Submission::write_uncorrectable(1, 37, 1), Payload::None);
+        let due = (Status::UNRECOVERED_READ, 0, 37, 1);
+        assert_eq!(fails(host, read(10, 64), Payload::Receive(64 * 512)), due, "{architecture}");
+        assert_eq!(fails(host, Submission::verify(1, 10, 64), Payload::None), due, "{architecture}");
+        let mut copies = |ranges: &[(u64, u32)]| {
+            let words = ranges.iter().flat_map(|&(slba, blocks)| CopyRange { slba, blocks }.encode());
+            let bytes: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+            let command = Submission::copy(1, 1000, ranges.len() as u32, NOWHERE);
+            fails(host, command, Payload::Send(&bytes))
+        };
+        // Half a page of the first range is to be written with the second, which fails.
+        assert_eq!(copies(&[(10, 12), (36, 4)]), (Status::UNRECOVERED_READ, 0, 37, 1), "{architecture}");
+        let third = copies(&[(10, 16), (26, 8), (35, 8), (60, 4)]);
+        assert_eq!(third, (Status::UNRECOVERED_READ, 2, 37, 1), "{architecture}");
+        let (status, range, ..) = copies(&[(10, 8), (u64::MAX / 2, 1)]);
+        assert_eq!((status, range), (Status::LBA_OUT_OF_RANGE, 0), "{architecture}: nothing is written");
+        running.end();
+    }
+}
+
+/// Writes and pairs, all sent before any is answered: how the pairs ended.
+fn write_and_pair(queue: &mut Queue, round: u64, pages: u64) -> Vec<[Status; 2]> {
+    let mut pairs = Vec::new();
+    for at in 0..100 {
+        let page = (round * 100 + at) * 7919 % pages;
+        queue.send(write(page * 8, 8), &Payload::Send(&[5; 4096]));
+        if at % 10 == 9 {
+            let halves = [(Opcode::Compare, Fuse::First), (Opcode::Write, Fuse::Second)];
+            let half = |(opcode, fuse)| Submission::over_blocks(opcode, 1, page * 8, 8).with_fuse(fuse);
+            pairs.push(halves.map(|fused| queue.send(half(fused), &Payload::Send(&[5; 4096]))));
+        }
+    }
+    let mut statuses = BTreeMap::new();
+    for _ in 0..120 {
+        let (completion, _) = queue.finish().expect("every half is answered");
+        statuses.insert(completion.command_id(), completion.status());
+    }
+    pairs.iter().map(|pair| pair.map(|id| statuses[&id])).collect()
+}
+
+/// Blocks are erased once at most, so that the drive takes no more writes at some time, while pairs wait for their turn. A pair is
+/// answered, both its halves, and what could not be is the Write.
+#[test]
+fn a_pair_that_comes_to_a_drive_grown_read_only_fails_by_its_write() {
+    let refused = [Status::ABORTED_FAILED_FUSED, Status::WRITE_FAULT];
+    for architecture in ["deepflash", "pipessd", "tradition"] {
+        let set = &["device.media.faults=true", "device.media.rber_base=0", "device.erase_limit=1", "run.timing=false"];
+        let running = Serving { set, architecture, ..Serving::default() }.start();
+        let host = &mut running.host("host").attach();
+        let pages = namespace(&mut host.admin, 1).size() / 8;
+        let mut round = 0;
+        loop {
+            let pairs = write_and_pair(&mut host.queues[0], round, pages);
+            for pair in &pairs {
+                // What is compared may have been refused before.
+                let fails = [Status::COMPARE_FAILURE, Status::ABORTED_FAILED_FUSED];
+                let due = [[Status::SUCCESS; 2], [Status::SUCCESS, Status::WRITE_FAULT], fails, refused];
+                assert!(due.contains(pair), "{architecture}: {pair:?}");
+            }
+            if pairs.last() == Some(&refused) {
+                break;
+            }
+            round += 1;
+            assert!(round < 2000, "{architecture} is never read-only");
+        }
+        running.end();
+    }
 }
 
 /// What a drive must hold: bytes, and blocks that answer with an error.

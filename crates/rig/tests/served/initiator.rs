@@ -29,6 +29,8 @@ pub(crate) struct Queue {
     capsule_max: usize,
     next_id: u16,
     flights: BTreeMap<u16, Flight>,
+    /// Whether the last completion said that there is more in the error log, which the others do not show.
+    pub(crate) has_more: bool,
 }
 
 #[derive(Default)]
@@ -75,7 +77,15 @@ impl Queue {
         assert_eq!(answer[11], u8::from(wishes.header_digest) | u8::from(wishes.data_digest) << 1);
         let host_data_max = u32::from_le_bytes(answer[12..16].try_into().unwrap()) as usize;
         assert!(host_data_max >= 4096 && host_data_max.is_multiple_of(4));
-        Queue { stream, wishes, host_data_max, capsule_max: 8192, next_id: 0, flights: BTreeMap::new() }
+        Queue {
+            stream,
+            wishes,
+            host_data_max,
+            capsule_max: 8192,
+            next_id: 0,
+            flights: BTreeMap::new(),
+            has_more: false,
+        }
     }
 
     fn send_unit(&mut self, kind: u8, flags: u8, header: &[u8], data: &[u8]) {
@@ -101,7 +111,7 @@ impl Queue {
     /// Sends a command; its identifier.
     pub(crate) fn send(&mut self, submission: Submission, payload: &Payload<'_>) -> u16 {
         let id = self.next_id;
-        self.next_id += 1;
+        self.next_id = self.next_id.wrapping_add(1);
         let mut flight = Flight::default();
         let (sgl, inline): (_, &[u8]) = match payload {
             Payload::None => (Sgl::Transport { bytes: 0 }, &[]),
@@ -128,7 +138,7 @@ impl Queue {
     /// The identifier of a command that the test sends by hand and waits for.
     pub(crate) fn expect_next(&mut self) -> u16 {
         let id = self.next_id;
-        self.next_id += 1;
+        self.next_id = self.next_id.wrapping_add(1);
         self.flights.insert(id, Flight::default());
         id
     }
@@ -165,6 +175,8 @@ impl Queue {
                 5 => {
                     let long = |at: usize| u64::from_le_bytes(unit[at..at + 8].try_into().unwrap());
                     let completion = Completion([long(8), long(16)]);
+                    self.has_more = completion.status().has_more();
+                    let completion = completion.with_status(completion.status().with_more(false));
                     let flight = self.flights.remove(&completion.command_id()).expect("it was sent");
                     return Ok((completion, flight.received));
                 }

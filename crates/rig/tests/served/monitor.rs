@@ -217,6 +217,8 @@ pub(crate) struct Machine {
     shadows_admin: bool,
     /// Doorbells of I/O queues that were written into registers.
     pub(crate) rings: u32,
+    /// Whether the last completion said that there is more in the error log, which the others do not show.
+    pub(crate) has_more: bool,
 }
 
 impl Machine {
@@ -234,7 +236,9 @@ impl Machine {
         let ram = Ram(File::from(file));
         let (events, queues) = (Vec::new(), Vec::new());
         let (next_command, shadow, shadows_admin, rings) = (0, None, false, 0);
-        let mut machine = Machine { wire, ram, doorbells, events, queues, next_command, shadow, shadows_admin, rings };
+        let has_more = false;
+        let mut machine =
+            Machine { wire, ram, doorbells, events, queues, next_command, shadow, shadows_admin, rings, has_more };
         machine.map(MEMORY, 0, MEMORY_BYTES).expect("memory is taken");
         machine.give_events();
         machine
@@ -437,7 +441,8 @@ impl Machine {
             if let Some(completion) = self.queues[queue].reap(&self.ram) {
                 let (doorbell, head) = (Doorbell::CompletionHead(self.queues[queue].id()), self.queues[queue].head());
                 self.ring(doorbell, head.into());
-                return completion;
+                self.has_more = completion.status().has_more();
+                return completion.with_status(completion.status().with_more(false));
             }
             assert!(began.elapsed() < PATIENCE, "queue {queue} stays silent");
             let timeout = rustix::event::Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };

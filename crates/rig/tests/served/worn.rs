@@ -30,7 +30,10 @@ fn a_page_that_cannot_be_read_is_a_media_error_with_an_entry() {
     );
     let errors = log(&mut host.admin, log_page::ERRORS, 128);
     let newest = ErrorEntry::from_bytes(&errors[..64]);
-    assert_eq!((newest.count(), newest.status(), newest.block()), (2, Status::UNRECOVERED_READ.0 << 1, 17));
+    assert_eq!(
+        (newest.count(), newest.status(), newest.block()),
+        (2, Status::UNRECOVERED_READ.with_more(true).0 << 1, 17)
+    );
     let health = HealthPage::from_bytes(&log(&mut host.admin, log_page::HEALTH, 512));
     assert_eq!((health.media_errors(), health.critical_warning()), (2, 0));
     assert!(running.end().durable);

@@ -14,10 +14,10 @@ use crate::guest::{GuestMemory, Unmapped};
 use crate::lent::Window;
 use crate::session::World;
 use nvme::spec::registers::Doorbell;
-use nvme::spec::{AdminOpcode, Completion, PAGE_BYTES, Status, Submission};
+use nvme::spec::{AdminOpcode, Completion, Failure, PAGE_BYTES, Status, Submission};
 use nvme::{
-    AdminReply, AsynchronousEvent, Coalescer, CoalescingSettings, CommandError, CompletionQueue, DeviceEvent,
-    Interrupt, SubmissionQueue,
+    AdminReply, AsynchronousEvent, Coalescer, CoalescingSettings, CompletionQueue, DeviceEvent, Interrupt,
+    SubmissionQueue,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -396,7 +396,7 @@ impl Function {
         let data = match self.brought(submission) {
             Ok(data) => data,
             Err(status) => {
-                self.log(world, ADMIN, submission, status);
+                let status = self.log(world, ADMIN, submission, status, Failure::default());
                 return self.owe(command, 0, status);
             }
         };
@@ -408,17 +408,20 @@ impl Function {
         }
         match reply {
             AdminReply::Held => {}
-            AdminReply::Complete { result, status } => self.owe(command, result, status),
+            // A failure is in the error log already.
+            AdminReply::Complete { result, status } => {
+                self.owe(command, result, status.with_more(!status.is_success()));
+            }
             AdminReply::Transfer { data, result } => {
                 let mut place = Place::default();
                 let found = place.find(&self.guest, submission, data.len() as u64, true);
                 let written = found
                     .and_then(|()| place.write(&self.guest, &data).map_err(|Unmapped| Status::DATA_TRANSFER_ERROR));
-                let status = written.err().unwrap_or(Status::SUCCESS);
-                self.owe(command, if status.is_success() { result } else { 0 }, status);
-                if !status.is_success() {
-                    self.log(world, ADMIN, submission, status);
-                }
+                let (result, status) = match written {
+                    Ok(()) => (result, Status::SUCCESS),
+                    Err(status) => (0, self.log(world, ADMIN, submission, status, Failure::default())),
+                };
+                self.owe(command, result, status);
             }
         }
     }
@@ -496,11 +499,18 @@ impl Function {
         self.guest.store(run.at, &words)
     }
 
-    /// Puts a failed command into the error log.
-    pub(super) fn log(&self, world: &mut World<'_>, queue: QueueId, submission: &Submission, status: Status) {
-        if let Some(live) = world.subsystem.controllers.get_mut(&self.id) {
-            live.controller.log_error(CommandError::of(queue, submission, status));
-        }
+    /// Puts a failed command into the error log; its status, which says so.
+    pub(super) fn log(
+        &self,
+        world: &mut World<'_>,
+        queue: QueueId,
+        submission: &Submission,
+        status: Status,
+        failure: Failure,
+    ) -> Status {
+        let live = world.subsystem.controllers.get_mut(&self.id);
+        let Some(controller) = live.map(|live| &mut live.controller) else { return status };
+        controller.log_error(controller.failed(queue, submission, status, failure))
     }
 
     pub(super) fn controller_id(&self) -> u16 {

@@ -8,7 +8,7 @@ use crate::lent;
 use crate::orphan::{Host, LeftBehind, Orphan};
 use crate::port::{Moved, QueuePair};
 use crate::session::World;
-use nvme::spec::{Completion, Fuse, Opcode, Status, Submission};
+use nvme::spec::{Completion, Failure, Fuse, Opcode, Status, Submission};
 use nvme::{Admission, AsynchronousEvent, Guarded, Movement, SubmissionQueue};
 use std::sync::Arc;
 use units::{HostAddress, QueueId};
@@ -210,7 +210,10 @@ impl Function {
                 world.port.submit(&mut queue.pair, slot, entry, moved);
                 Ok(())
             }
-            Err(status) => self.refuse(world, queue, slot, &submission, status),
+            Err(status) => {
+                let range = flight.copying.as_ref().map_or(0, |copying| copying.range());
+                self.refuse_at(world, queue, slot, (&submission, status), Failure { range, sector: None })
+            }
         }
     }
 
@@ -222,9 +225,20 @@ impl Function {
         submission: &Submission,
         status: Status,
     ) -> Result<(), Unmapped> {
+        self.refuse_at(world, queue, slot, (submission, status), Failure::default())
+    }
+
+    fn refuse_at(
+        &mut self,
+        world: &mut World<'_>,
+        queue: &mut IoQueue,
+        slot: u16,
+        (submission, status): (&Submission, Status),
+        failure: Failure,
+    ) -> Result<(), Unmapped> {
         queue.pair.give_back(slot);
-        self.log(world, queue.id, submission, status);
-        self.post(queue.completions, queue.completion(submission, 0, status))
+        let status = self.log(world, queue.id, submission, status, failure);
+        self.post(queue.completions, queue.completion(submission, failure.told(), status))
     }
 
     /// What a command is, with the data that it brings in its slot.
@@ -327,6 +341,10 @@ impl Function {
         let mut flight = queue.flights[usize::from(slot)].take().expect("the drive answers what it was asked");
         let (submission, admission, bytes) = (flight.submission, flight.admission, flight.admission.bytes());
         let mut status = completion.status();
+        let mut failure = Failure::decode(completion.result());
+        if let Some(copying) = &flight.copying {
+            failure.range = copying.range();
+        }
         world.subsystem.served.end(world.now, queue.pair.id(), admission.opcode, completion);
         if let Some(copying) = flight.copying.as_mut().filter(|_| status.is_success()) {
             match copying.go_on(world.port, &queue.pair, slot) {
@@ -351,12 +369,13 @@ impl Function {
             }
         }
         queue.pair.give_back(slot);
+        let mut result = 0;
         if status.is_success() {
             world.subsystem.served.count(admission.opcode, admission.reach);
         } else {
-            self.log(world, queue.id, &submission, status);
+            (result, status) = (failure.told(), self.log(world, queue.id, &submission, status, failure));
         }
-        self.post(queue.completions, queue.completion(&submission, completion.result(), status))
+        self.post(queue.completions, queue.completion(&submission, result, status))
     }
 
     /// Checks blocks with their metadata, and gives both to the guest where it reads them.

@@ -3,8 +3,9 @@
 use crate::Namespace;
 use crate::message::Card;
 use crate::stages::copy::{CopyCursor, CopyStep};
+use crate::stages::entry::{Half, Outcome};
 use nvme::prp::{ListWalk, PrpPlan};
-use nvme::spec::{Opcode, Status};
+use nvme::spec::{Failure, Opcode, Status};
 use units::Time;
 
 /// A part of a command's pages that lies in one lock region and is locked, worked and released as one.
@@ -73,9 +74,11 @@ pub(super) struct More {
     /// Of a Copy: how far it is, and what it does in the current stretch.
     pub(super) copying: CopyCursor,
     pub(super) step: Option<CopyStep>,
-    /// Of a fused pair: its Write, whose data are where, and whether it has come to that.
+    /// Of a fused pair: its Write, whose data are where, and which half is at work.
     pub(super) write: Option<Box<(Card, PrpPlan)>>,
-    pub(super) wrote: bool,
+    pub(super) half: Half,
+    /// Where it failed.
+    failure: Failure,
     /// Of a Dataset Management command or Copy: its namespace; of the former, whether it deallocates.
     pub(super) namespace: Option<Namespace>,
     pub(super) deallocates: bool,
@@ -137,9 +140,14 @@ impl Command {
         self.more()?.write.as_deref()
     }
 
-    /// The same, to be told what became of it; and whether it was come to.
-    pub(super) fn take_write(&mut self) -> (Option<Box<(Card, PrpPlan)>>, bool) {
-        if self.has_more { (self.more.write.take(), self.more.wrote) } else { (None, false) }
+    /// The same, to be told what became of it; and which half the outcome is of.
+    pub(super) fn take_write(&mut self) -> (Option<Box<(Card, PrpPlan)>>, Half) {
+        if self.has_more { (self.more.write.take(), self.more.half) } else { (None, Half::default()) }
+    }
+
+    /// How it ended.
+    pub(super) fn outcome(&self) -> Outcome {
+        Outcome { status: self.status, failure: self.more().map_or(Failure::default(), |more| more.failure) }
     }
 
     /// The segment that a page belongs to.
@@ -158,11 +166,25 @@ impl Command {
         }
     }
 
-    /// A failure is kept; the first one is what the host is told.
+    /// A failure is kept, as [`Outcome::fail`] says; of no page.
     pub(super) fn fail(&mut self, status: Status) {
-        if self.status == Status::SUCCESS {
-            self.status = status;
+        self.note(status, None);
+    }
+
+    /// The same at a sector of the drive.
+    pub(super) fn fail_at(&mut self, status: Status, sector: u64) {
+        self.note(status, Some(sector));
+    }
+
+    fn note(&mut self, status: Status, sector: Option<u64>) {
+        if status.is_success() {
+            return;
         }
+        let range = self.more().and_then(|more| more.step).map_or(0, |step| step.range);
+        let mut outcome = self.outcome();
+        outcome.fail(status, Failure { range, sector });
+        self.status = outcome.status;
+        self.more_mut().failure = outcome.failure;
     }
 }
 

@@ -346,9 +346,9 @@ impl Nvmq {
                 self.request_locks(turn, slot);
             }
             Err((status, other)) => {
-                self.post(turn, first.0.key, status);
+                self.post(turn, first.0.key, status.into());
                 match other {
-                    Some(other) => self.post(turn, second.0.key, other),
+                    Some(other) => self.post(turn, second.0.key, other.into()),
                     None => self.start(turn, second.0, second.1),
                 }
             }
@@ -359,7 +359,7 @@ impl Nvmq {
         match self.parse(&card, &entry) {
             Err(status) => {
                 self.skip_tickets(turn, &card);
-                self.post(turn, card.key, status);
+                self.post(turn, card.key, status.into());
             }
             Ok(slot) => {
                 let command = self.slots.get(slot);

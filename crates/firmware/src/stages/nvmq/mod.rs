@@ -13,11 +13,10 @@ mod phase;
 mod ranges;
 
 use crate::message::*;
-use crate::stages::entry;
+use crate::stages::entry::{self, Outcome};
 use crate::{Drive, Firmware, QueueAllocation, Settings, Tables, Turn};
 use command::Slots;
 use intake::{Home, Tickets};
-use nvme::spec::Status;
 use ranges::OwnedRanges;
 use stage::{Accepts, Address, LineId, Stage};
 use std::collections::VecDeque;
@@ -150,8 +149,8 @@ impl Nvmq {
     /// A command is over: its completion goes into the CQ buffer, and its slot and share of the ranges are free.
     fn complete(&mut self, turn: &mut Turn<'_>, slot: u16) {
         let command = self.slots.get_mut(slot);
-        let (key, status, starving) = (command.card.key, command.status, command.starving);
-        let (write, wrote) = command.take_write();
+        let (key, outcome, starving) = (command.card.key, command.outcome(), command.starving);
+        let (write, half) = command.take_write();
         self.slots.remove(slot);
         if starving {
             // Its pages found frames, or were given up, before its turn in the line came.
@@ -159,18 +158,18 @@ impl Nvmq {
         }
         self.publish_activity();
         match write {
-            None => self.post(turn, key, status),
+            None => self.post(turn, key, outcome),
             Some(pair) => {
-                let [compared, written] = entry::pair_statuses(wrote, status);
+                let [compared, written] = half.outcomes(outcome);
                 self.post(turn, key, compared);
                 self.post(turn, pair.0.key, written);
             }
         }
     }
 
-    fn post(&mut self, turn: &mut Turn<'_>, key: CommandKey, status: Status) {
+    fn post(&mut self, turn: &mut Turn<'_>, key: CommandKey, outcome: Outcome) {
         let queue = key.queue();
-        if entry::post(turn, &self.tables, self.ways.posted, key, status) {
+        if entry::post(turn, &self.tables, self.ways.posted, key, outcome) {
             let home = queue.index() % self.ways.homes.len();
             turn.send(self.ways.homes[home], QueueEased { queue });
         }

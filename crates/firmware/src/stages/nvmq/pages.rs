@@ -7,6 +7,7 @@ use super::phase::{Phase, tag, untag};
 use super::ranges::{Left, Member};
 use crate::message::*;
 use crate::policies::trans_of;
+use crate::stages::entry::Half;
 use crate::tables::CacheTag;
 use crate::{Mutation, Turn, Work};
 use nvme::spec::{Opcode, Status};
@@ -147,6 +148,14 @@ impl Nvmq {
         let from = sector.max(start) - start;
         let to = (sector + sectors).min(start + per_page) - start;
         (from as u32, to as u32)
+    }
+
+    /// A command fails at a page: at the sector of its own so far behind the first that it touches there.
+    fn fail_page(&mut self, slot: u16, page: u32, ahead: u32, status: Status) {
+        let command = self.slots.get(slot);
+        let start = u64::from(command.first_page + page) * u64::from(self.common.drive.sectors_per_page());
+        let sector = start + u64::from(self.sectors_of(command, page).0 + ahead);
+        self.slots.get_mut(slot).fail_at(status, sector);
     }
 
     /// Begins the next page of a segment; `false` if it must wait for a frame.
@@ -344,7 +353,11 @@ impl Nvmq {
     pub(super) fn on_page_done(&mut self, turn: &mut Turn<'_>, done: PageDone) {
         let (slot, phase, page) = untag(done.requester.tag);
         let write = matches!(phase, Phase::Store | Phase::Discard | Phase::Bury | Phase::Flush);
-        self.slots.get_mut(slot).fail(Message::status_of(done.media, write));
+        match Message::status_of(done.media, write) {
+            Status::SUCCESS => {}
+            status if phase == Phase::Flush => self.slots.get_mut(slot).fail(status),
+            status => self.fail_page(slot, page, 0, status),
+        }
         let good = done.media == Media::Good && self.may_be_read(slot, phase, page, done.frame);
         self.reserved -= usize::from(phase == Phase::CompareRead);
         match phase {
@@ -369,11 +382,11 @@ impl Nvmq {
             return true;
         }
         let (from, to) = self.sectors_of(self.slots.get(slot), page);
-        let readable = self.tables.frames.is_readable(frame, [from as u8, to as u8]);
-        if !readable {
-            self.slots.get_mut(slot).fail(Status::UNRECOVERED_READ);
+        let unreadable = self.tables.frames.first_unreadable(frame, [from as u8, to as u8]);
+        if let Some(sector) = unreadable {
+            self.fail_page(slot, page, u32::from(sector) - from, Status::UNRECOVERED_READ);
         }
-        readable
+        unreadable.is_none()
     }
 
     /// Sectors of a page that a Copy reads are kept for its next step.
@@ -431,7 +444,7 @@ impl Nvmq {
         let frame = done.local as u32;
         if let Some(status) = done.failure() {
             // What did not come is stored nowhere: the page stays what it was.
-            self.slots.get_mut(slot).fail(status);
+            self.fail_page(slot, page, 0, status);
             if phase == Phase::CompareGather {
                 self.frames.push(done.aside);
             }
@@ -448,13 +461,12 @@ impl Nvmq {
                 let (from, to) = self.sectors_of(self.slots.get(slot), page);
                 let words = self.common.drive.sector_words();
                 let (from, count) = (from as usize * words, (to - from) as usize * words);
-                let equal = self.tables.frames.equal(frame, done.aside, from, count);
+                let difference = self.tables.frames.first_difference(frame, done.aside, from, count);
                 self.frames.push(frame);
-                let command = self.slots.get_mut(slot);
-                if !equal {
-                    command.fail(Status::COMPARE_FAILURE);
-                } else if command.write().is_some() {
-                    command.more_mut().wrote = true;
+                if let Some(word) = difference {
+                    self.fail_page(slot, page, (word / words) as u32, Status::COMPARE_FAILURE);
+                } else if self.slots.get(slot).write().is_some() {
+                    self.slots.get_mut(slot).more_mut().half = Half::Write;
                     return self.move_page(turn, slot, page, done.aside, Phase::GatherPaired, 0);
                 }
                 self.give_back(turn, slot, page, done.aside);

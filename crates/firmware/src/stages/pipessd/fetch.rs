@@ -112,7 +112,7 @@ impl Fetcher {
         let is_read_only = self.tables.groups.is_read_only();
         self.add(turn, |drive, list| {
             let request = Request::new(drive, card, entry, list);
-            let is_refused = is_read_only && request.status == Status::SUCCESS && request.changes_media();
+            let is_refused = is_read_only && request.is_good() && request.changes_media();
             if is_refused { Request::failed(card, list, Status::WRITE_FAULT) } else { request }
         });
     }
@@ -203,7 +203,7 @@ impl Fetcher {
         let of = self.of.unwrap_or_else(|| self.count());
         self.of = Some(of);
         let request = self.commands.front_mut().expect("the caller looked");
-        let flushes = request.opcode == Opcode::Flush && request.status == Status::SUCCESS;
+        let flushes = request.opcode == Opcode::Flush && request.is_good();
         let forces = request.card.fua;
         if let Some(lpn) = self.through.take() {
             self.bring_to_flash(turn, slot, lpn);
@@ -212,12 +212,16 @@ impl Fetcher {
             self.bring_to_flash(turn, slot, lpn);
         } else if flushes {
             self.send_fence(turn, slot);
-        } else if let Some(task) = self.next_task() {
-            self.send_task(turn, slot, &task);
-            let is_forced = forces && task.operation.can_be_forced() && self.pilot.is_dirty(task.lpn);
-            self.through = is_forced.then_some(task.lpn);
         } else {
-            self.send_nothing(turn, slot);
+            match request.next_page(&self.drive, &self.tables.lists) {
+                Some(task) if task.changes() && self.tables.groups.is_read_only() => self.refuse(turn, slot, &task),
+                Some(task) => {
+                    self.send_task(turn, slot, &task);
+                    let is_forced = forces && task.operation.can_be_forced() && self.pilot.is_dirty(task.lpn);
+                    self.through = is_forced.then_some(task.lpn);
+                }
+                None => self.send_nothing(turn, slot),
+            }
         }
         self.sent += 1;
         if self.sent == of {
@@ -226,15 +230,14 @@ impl Fetcher {
         }
     }
 
-    /// The next page of the first command; none if it is over, or may change no more.
-    fn next_task(&mut self) -> Option<PageTask> {
-        let request = self.commands.front_mut().expect("the caller looked");
-        let task = request.next_page(&self.drive, &self.tables.lists)?;
-        if task.changes() && self.tables.groups.is_read_only() {
-            request.fail(Status::WRITE_FAULT);
-            return None;
-        }
-        Some(task)
+    /// The drive takes no more writes: the first command fails at a page, which only Post hears of.
+    fn refuse(&mut self, turn: &mut Turn<'_>, slot: u16, task: &PageTask) {
+        self.commands[0].fail(Status::WRITE_FAULT, task.failure(&self.drive, 0));
+        self.describe(turn, slot, task);
+        turn.send(
+            self.ways.ftl,
+            SubRequest { operation: task.operation, sectors: task.sectors, ..self.blank(slot, task.lpn, None) },
+        );
     }
 
     /// How many sub-requests the first command has: one at least, which tells Post of it. Ranges to deallocate can overlap and have more
@@ -242,7 +245,7 @@ impl Fetcher {
     fn count(&self) -> u32 {
         let request = &self.commands[0];
         let pages = match request.opcode {
-            _ if request.status != Status::SUCCESS => 0,
+            _ if !request.is_good() => 0,
             // And the fence behind them.
             Opcode::Flush => u64::from(self.pilot.dirty_count()) + 1,
             _ => request.pages(&self.drive, &self.tables.lists),
@@ -269,16 +272,7 @@ impl Fetcher {
         if roadbook.dirty && !roadbook.hit {
             turn.note(Note::CacheEviction);
         }
-        if task.place.bytes() > 0 {
-            turn.spend(Work::StartDma);
-            self.pipeline.describe(turn, slot, self.keep_list(slot, task.place));
-        } else if matches!(task.operation, PageOperation::Collect | PageOperation::Deposit) {
-            self.pipeline.describe(turn, slot, HostPlace::at(HostAddress(task.staged.into()), 0));
-        }
-        if let Some(data) = task.paired {
-            let key = self.commands[0].paired_key().expect("a task of a pair is a pair's");
-            self.pipeline.describe_pair(turn, slot, key, data);
-        }
+        self.describe(turn, slot, task);
         let sub = SubRequest {
             operation: task.operation,
             needs_content: task.needs_content,
@@ -286,6 +280,21 @@ impl Fetcher {
             ..self.blank(slot, task.lpn, Some(guided))
         };
         turn.send(self.ways.ftl, sub);
+    }
+
+    /// Tells Post what a sub-request has no room for.
+    fn describe(&mut self, turn: &mut Turn<'_>, slot: u16, task: &PageTask) {
+        if task.place.bytes() > 0 {
+            turn.spend(Work::StartDma);
+            self.pipeline.describe(turn, slot, self.keep_list(slot, task.place));
+        } else if matches!(task.operation, PageOperation::Collect | PageOperation::Deposit) {
+            let at = HostAddress(u64::from(task.range) << 8 | u64::from(task.staged));
+            self.pipeline.describe(turn, slot, HostPlace::at(at, 0));
+        }
+        if let Some(data) = task.paired {
+            let key = self.commands[0].paired_key().expect("a task of a pair is a pair's");
+            self.pipeline.describe_pair(turn, slot, key, data);
+        }
     }
 
     /// A place, with what names its pages where it stays until they have moved: the list of a command goes when all its pages are sent.
@@ -333,7 +342,7 @@ impl Fetcher {
             lpn,
             line: self.pilot.line(lpn),
             sectors: [0; 2],
-            status: request.status,
+            status: request.outcome.status,
             of: self.of.expect("it is known while a command is cut"),
             roadbook: guided.map(|(_, roadbook)| roadbook),
             read: NOWHERE,

@@ -4,10 +4,10 @@
 
 use super::note_of;
 use crate::message::*;
-use crate::stages::entry;
+use crate::stages::entry::{self, Half, Outcome};
 use crate::tables::{Line, Pipeline, Retired, Watcher};
 use crate::{Drive, Firmware, PipelineStep, Tables, Turn, Work};
-use nvme::spec::Status;
+use nvme::spec::{Failure, Status};
 use stage::{Accepts, Address, Stage};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -27,15 +27,17 @@ struct Here {
     line: Line,
     /// The frame that the line had, if it got another.
     freed: Option<u32>,
-    /// Whether a fused pair has come to its Write.
-    wrote: bool,
+    /// Which half of a fused pair is at work.
+    half: Half,
+    /// Of the sectors that are meant, the one that it failed at.
+    ahead: u32,
 }
 
 /// A command whose sub-requests are not all here yet.
 #[derive(Clone, Copy, Debug)]
 struct Progress {
     done: u32,
-    status: Status,
+    outcome: Outcome,
 }
 
 /// NVMe Post.
@@ -50,8 +52,8 @@ pub(crate) struct Poster {
     /// Frames for what is compared, and who waits for one.
     spares: Vec<u32>,
     comparing: VecDeque<u16>,
-    /// Fused pairs with sub-requests that are not here yet: the key of each, that of its Write, and whether it wrote.
-    pairs: Vec<(u32, CommandKey, bool)>,
+    /// Fused pairs with sub-requests that are not here yet: the key of each, that of its Write, and which of them is at work.
+    pairs: Vec<(u32, CommandKey, Half)>,
     /// What a Copy has read of the page that it writes next.
     kept: Vec<u64>,
 }
@@ -88,7 +90,10 @@ impl Poster {
 
     fn on_sub_request(&mut self, turn: &mut Turn<'_>, mut sub: SubRequest) {
         let Some(roadbook) = sub.roadbook else {
-            self.retire(turn, &sub, None);
+            if sub.operation == PageOperation::CompareAndWrite {
+                self.pairs.push((sub.key.0, self.pipeline.described_pair(turn, sub.slot).0, Half::Refused));
+            }
+            self.retire(turn, &sub, None, 0);
             return;
         };
         turn.spend(Work::FindEntry);
@@ -103,27 +108,32 @@ impl Poster {
                 freed = Some(std::mem::replace(&mut line.frame, sub.frame));
             }
         }
-        self.note_loss(&mut sub, line.frame);
+        let ahead = self.note_loss(&mut sub, line.frame);
         line.last = sub.id;
         (line.lpn, line.dirty) = match sub.operation {
             PageOperation::Clean => (line.lpn, false),
             operation if operation.changes() => (Some(sub.lpn), true),
             _ => (Some(sub.lpn), roadbook.hit && roadbook.dirty),
         };
-        self.here[usize::from(sub.slot)] = Some(Here { sub, line, freed, wrote: false });
+        self.here[usize::from(sub.slot)] = Some(Here { sub, line, freed, half: Half::default(), ahead });
         self.move_data(turn, sub.slot);
     }
 
-    /// A line whose page could not be read stays in the cache, as the pilot foresaw. It serves nobody until it is overwritten whole.
-    fn note_loss(&self, sub: &mut SubRequest, frame: u32) {
+    /// A line whose page could not be read stays in the cache, as the pilot foresaw. It serves nobody until it is overwritten whole. Which
+    /// of the sectors that are meant is the first that cannot be read.
+    fn note_loss(&self, sub: &mut SubRequest, frame: u32) -> u32 {
+        let frames = &self.tables.frames;
         if sub.needs_content {
-            let readable = !sub.operation.reads() || self.tables.frames.is_readable(frame, sub.sectors);
-            if self.tables.frames.is_lost(frame) || !readable {
+            let unreadable = frames.first_unreadable(frame, sub.sectors).filter(|_| sub.operation.reads());
+            let is_lost = frames.is_lost(frame);
+            if is_lost || unreadable.is_some() {
                 sub.status = Status::UNRECOVERED_READ;
+                return unreadable.filter(|_| !is_lost).map_or(0, |sector| u32::from(sector - sub.sectors[0]));
             }
         } else if sub.operation.changes() {
-            self.tables.frames.mark_sound(frame);
+            frames.mark_sound(frame);
         }
+        0
     }
 
     fn move_data(&mut self, turn: &mut Turn<'_>, slot: u16) {
@@ -176,7 +186,7 @@ impl Poster {
     /// Where the sectors of a Copy's step are, or go, in what is kept. No other step of any Copy is in the pipeline.
     fn kept_at(&self, turn: &mut Turn<'_>, sub: &SubRequest) -> std::ops::Range<usize> {
         let at = self.pipeline.described(turn, sub.slot).first();
-        let (at, sectors) = (at.0 as usize, usize::from(sub.sectors[1] - sub.sectors[0]));
+        let (at, sectors) = (usize::from(at.0 as u8), usize::from(sub.sectors[1] - sub.sectors[0]));
         let words = self.drive.sector_words();
         at * words..(at + sectors) * words
     }
@@ -211,19 +221,20 @@ impl Poster {
             here.sub.status = status;
         }
         let compares = matches!(sub.operation, PageOperation::Compare | PageOperation::CompareAndWrite);
-        if compares && !self.here(slot).wrote {
+        if compares && self.here(slot).half == Half::Compare {
             turn.spend(Work::ComparePage);
             let (spare, words) = (done.local as u32, self.words_of(&sub));
-            let equal = self.tables.frames.equal(line.frame, spare, words.start, words.len());
+            let difference = self.tables.frames.first_difference(line.frame, spare, words.start, words.len());
             self.spares.push(spare);
             if let Some(next) = self.comparing.pop_front() {
                 self.move_data(turn, next);
             }
             let here = self.here[usize::from(slot)].as_mut().expect("it is here until it is over");
-            if !equal {
+            if let Some(word) = difference {
                 here.sub.status = Status::COMPARE_FAILURE;
+                here.ahead = (word / self.drive.sector_words()) as u32;
             } else if sub.operation == PageOperation::CompareAndWrite {
-                here.wrote = true;
+                here.half = Half::Write;
                 turn.spend(Work::StartDma);
                 let (_, data) = self.pipeline.described_pair(turn, slot);
                 return self.transfer_from(turn, slot, Lane::FromHost, line.frame, data);
@@ -240,36 +251,47 @@ impl Poster {
             self.tables.frames.set_readable(line.frame, sub.sectors, sub.operation != PageOperation::Spoil);
         }
         if sub.operation == PageOperation::CompareAndWrite {
-            self.pairs.push((sub.key.0, self.pipeline.described_pair(turn, slot).0, here.wrote));
+            self.pairs.push((sub.key.0, self.pipeline.described_pair(turn, slot).0, here.half));
         }
         self.pipeline.set_line(turn, sub.line, line);
         turn.note(note_of(&sub, PipelineStep::Retired));
-        self.retire(turn, &sub, freed);
+        self.retire(turn, &sub, freed, here.ahead);
     }
 
-    fn retire(&mut self, turn: &mut Turn<'_>, sub: &SubRequest, frame: Option<u32>) {
+    /// Where a sub-request failed: at a sector of those that it means, if it is of a page at all.
+    fn failure(&self, turn: &mut Turn<'_>, sub: &SubRequest, ahead: u32) -> Failure {
+        match sub.operation {
+            PageOperation::Nothing | PageOperation::Fence => Failure::default(),
+            PageOperation::Collect | PageOperation::Deposit => {
+                let range = (self.pipeline.described(turn, sub.slot).first().0 >> 8) as u8;
+                Failure { range, ..Failure::at(self.sector_of(sub) + u64::from(ahead)) }
+            }
+            _ => Failure::at(self.sector_of(sub) + u64::from(ahead)),
+        }
+    }
+
+    fn retire(&mut self, turn: &mut Turn<'_>, sub: &SubRequest, frame: Option<u32>, ahead: u32) {
+        let failure = if sub.status.is_success() { Failure::default() } else { self.failure(turn, sub, ahead) };
         self.pipeline.retire(turn, Retired { slot: sub.slot, line: sub.line, frame });
         for (watcher, line) in self.ways.events {
             if self.pipeline.alert(turn, watcher) {
                 turn.send(line, EventPulled);
             }
         }
-        let progress = self.commands.entry(sub.key.0).or_insert(Progress { done: 0, status: Status::SUCCESS });
+        let progress = self.commands.entry(sub.key.0).or_insert(Progress { done: 0, outcome: Outcome::default() });
         progress.done += 1;
-        if progress.status == Status::SUCCESS {
-            progress.status = sub.status;
-        }
-        let Progress { done, status } = *progress;
+        progress.outcome.fail(sub.status, failure);
+        let Progress { done, outcome } = *progress;
         if done == sub.of {
             self.commands.remove(&sub.key.0);
             let pair = self.pairs.iter().position(|(key, ..)| *key == sub.key.0).map(|at| self.pairs.swap_remove(at));
             match pair {
                 None => {
-                    entry::post(turn, &self.tables, self.ways.posted, sub.key, status);
+                    entry::post(turn, &self.tables, self.ways.posted, sub.key, outcome);
                 }
-                Some((_, write, wrote)) => {
-                    for (key, status) in [sub.key, write].into_iter().zip(entry::pair_statuses(wrote, status)) {
-                        entry::post(turn, &self.tables, self.ways.posted, key, status);
+                Some((_, write, half)) => {
+                    for (key, outcome) in [sub.key, write].into_iter().zip(half.outcomes(outcome)) {
+                        entry::post(turn, &self.tables, self.ways.posted, key, outcome);
                     }
                 }
             }

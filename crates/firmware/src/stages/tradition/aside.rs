@@ -2,7 +2,6 @@
 
 use super::worker::{Step, Worker};
 use crate::Turn;
-use nvme::spec::Status;
 
 impl Worker {
     /// The frame that the page at hand is in: that of its line, or the one beside.
@@ -13,7 +12,7 @@ impl Worker {
     /// The line keeps what it holds, for which there is no room on flash. Other pages are read all the same.
     pub(super) fn leave_line(&mut self, turn: &mut Turn<'_>, hit: bool) {
         if hit {
-            self.request().fail(Status::WRITE_FAULT);
+            self.refuse_page();
             self.unlock(turn);
             return;
         }

@@ -2,6 +2,7 @@
 
 use super::worker::{DIRTY, Step, Worker};
 use crate::message::*;
+use crate::stages::entry::Half;
 use crate::stages::request::PageTask;
 use crate::{Turn, Work};
 use nvme::spec::Status;
@@ -13,8 +14,9 @@ impl Worker {
         let task = self.task();
         let line = self.frame();
         let frames = self.shared.tables.frames.clone();
-        if task.operation.reads() && !frames.is_readable(line, task.sectors) {
-            self.request().fail(Status::UNRECOVERED_READ);
+        let unreadable = frames.first_unreadable(line, task.sectors).filter(|_| task.operation.reads());
+        if let Some(sector) = unreadable {
+            self.fail_page(Status::UNRECOVERED_READ, u32::from(sector - task.sectors[0]));
             return self.unlock(turn);
         }
         let (words, kept) = (self.words_of(&task), self.kept_at(&task));
@@ -87,15 +89,15 @@ impl Worker {
         let line = self.shared.pool.line(task.lpn);
         if matches!(task.operation, PageOperation::Compare | PageOperation::CompareAndWrite) {
             turn.spend(Work::ComparePage);
-            let words = self.words_of(&task);
-            if !self.shared.tables.frames.equal(self.frame(), self.spare, words.start, words.len()) {
-                self.request().fail(Status::COMPARE_FAILURE);
+            let (words, frames) = (self.words_of(&task), &self.shared.tables.frames);
+            if let Some(word) = frames.first_difference(self.frame(), self.spare, words.start, words.len()) {
+                self.fail_page(Status::COMPARE_FAILURE, (word / self.shared.drive.sector_words()) as u32);
                 return self.end_page(turn);
             }
         }
         if let (PageOperation::CompareAndWrite, Some(place)) = (task.operation, task.paired) {
             // The lock of the line is held over both.
-            self.wrote = true;
+            self.half = Half::Write;
             self.task = Some(PageTask { operation: PageOperation::Write, place, paired: None, ..task });
             self.transfer(turn, Lane::FromHost, line as u32);
             return;

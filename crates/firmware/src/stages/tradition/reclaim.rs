@@ -16,7 +16,6 @@ use crate::policies::{AtRest, pick_victim};
 use crate::stages::rest::Rest;
 use crate::{GroupState, Note, Turn, VictimPolicy, Wait, Work};
 use flash::Operation;
-use nvme::spec::Status;
 use std::collections::VecDeque;
 use units::{Lpn, Ppn, Time};
 
@@ -105,7 +104,7 @@ impl Worker {
     pub(super) fn begin_page(&mut self, turn: &mut Turn<'_>) {
         if self.shared.tables.groups.is_read_only() {
             if self.task().changes() {
-                self.request().fail(Status::WRITE_FAULT);
+                self.refuse_page();
                 self.task = None;
                 self.go_on(turn);
             } else if self.points.room() == 0 && !self.reclaim.is_at_end {

@@ -12,7 +12,7 @@ use super::points::Points;
 use super::pool::Pool;
 use super::reclaim::Reclaim;
 use crate::message::*;
-use crate::stages::entry;
+use crate::stages::entry::{self, Half};
 use crate::stages::request::{PageTask, Request};
 use crate::tables::{ENTRY_WORDS, PageMap};
 use crate::{Drive, Firmware, Note, Settings, Spares, Tables, Turn, Wait, Work};
@@ -85,8 +85,8 @@ pub(crate) struct Worker {
     pub(super) reclaim: Reclaim,
     pub(super) request: Option<Request>,
     pub(super) task: Option<PageTask>,
-    /// Whether a fused pair has come to its Write.
-    pub(super) wrote: bool,
+    /// Which half of a fused pair is at work.
+    pub(super) half: Half,
     /// Whether it is going through pages that wait for nothing, and whether there is another.
     is_going: bool,
     goes_on: bool,
@@ -128,7 +128,7 @@ impl Worker {
             reclaim: Reclaim::new(window),
             request: None,
             task: None,
-            wrote: false,
+            half: Half::default(),
             is_going: false,
             goes_on: false,
             flush: 0,
@@ -206,7 +206,7 @@ impl Worker {
             Err((status, other)) => {
                 let other = other.unwrap_or(Status::ABORTED_MISSING_FUSED);
                 for (key, status) in [(first.0.key, status), (second.0.key, other)] {
-                    entry::post(turn, &self.shared.tables, self.ways.posted, key, status);
+                    entry::post(turn, &self.shared.tables, self.ways.posted, key, status.into());
                 }
                 None
             }
@@ -256,7 +256,7 @@ impl Worker {
         let (drive, lists) = (self.shared.drive.clone(), self.shared.tables.lists.clone());
         let request = self.request();
         self.task = match request.opcode {
-            Opcode::Flush if request.status == Status::SUCCESS => self.next_dirty(turn),
+            Opcode::Flush if request.is_good() => self.next_dirty(turn),
             _ => request.next_page(&drive, &lists),
         };
         match self.task {
@@ -282,11 +282,11 @@ impl Worker {
         let request = self.request.take().expect("it carries a command");
         self.publish_activity();
         let (tables, posted) = (&self.shared.tables, self.ways.posted);
-        let [status, written] = match request.paired_key() {
-            Some(_) => entry::pair_statuses(std::mem::take(&mut self.wrote), request.status),
-            None => [request.status; 2],
+        let [outcome, written] = match request.paired_key() {
+            Some(_) => std::mem::take(&mut self.half).outcomes(request.outcome),
+            None => [request.outcome; 2],
         };
-        entry::post(turn, tables, posted, request.key(), status);
+        entry::post(turn, tables, posted, request.key(), outcome);
         if let Some(key) = request.paired_key() {
             entry::post(turn, tables, posted, key, written);
         }
@@ -305,6 +305,20 @@ impl Worker {
         if let Some(take) = self.taken.take() {
             self.on_take(turn, take);
         }
+    }
+
+    /// The command fails at the page at hand: at the sector so far behind the first that it means there.
+    pub(super) fn fail_page(&mut self, status: Status, ahead: u32) {
+        let failure = self.task().failure(&self.shared.drive, ahead);
+        self.request().fail(status, failure);
+    }
+
+    /// The drive takes no more writes, so the page at hand is left as it is.
+    pub(super) fn refuse_page(&mut self) {
+        if self.task().operation == PageOperation::CompareAndWrite {
+            self.half = Half::Refused;
+        }
+        self.fail_page(Status::WRITE_FAULT, 0);
     }
 
     pub(super) fn task(&self) -> PageTask {
@@ -442,7 +456,7 @@ impl Worker {
         }
         if done.media != Media::Good {
             let write = !matches!(self.step, Step::Fill | Step::Aside);
-            self.request().fail(Message::status_of(done.media, write));
+            self.fail_page(Message::status_of(done.media, write), 0);
         }
         match self.step {
             Step::WriteBack(to) => {
@@ -472,7 +486,7 @@ impl Worker {
             self.request().take(&drive, &lists, done.aside, done.local);
             self.go_on(turn);
         } else if let Some(status) = done.failure() {
-            self.request().fail(status);
+            self.fail_page(status, 0);
             self.unlock(turn);
         } else {
             self.on_data(turn);

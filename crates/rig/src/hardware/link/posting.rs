@@ -2,7 +2,7 @@
 
 use super::{Job, LinkStage};
 use firmware::{COMPLETION_VALID, Interrupt, Posted, Turn};
-use nvme::spec::{COMPLETION_BYTES, Completion};
+use nvme::spec::{COMPLETION_BYTES, Completion, Failure};
 use nvme::{Coalescer, CompletionQueue, Interrupt as Due};
 use units::{HostAddress, QueueId};
 
@@ -95,7 +95,9 @@ impl LinkStage {
                 break;
             }
             let head = u64::from(queue.submissions.head());
-            self.posting.push_back([first & !COMPLETION_VALID, self.tables.cq_buffer.get(place + 1) & !0xffff | head]);
+            let result = first & !COMPLETION_VALID;
+            let result = if self.tells_failures { result } else { Failure::decode(result).told() };
+            self.posting.push_back([result, self.tables.cq_buffer.get(place + 1) & !0xffff | head]);
             self.tables.cq_buffer.set(place, 0);
             queue.posted += 1;
             entries += 1;
