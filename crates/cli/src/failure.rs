@@ -7,7 +7,7 @@ use rig::{BuildError, MediaFileError, PlanError, ServiceError, SessionError};
 use std::io;
 use std::path::Path;
 use thiserror::Error;
-use workload::replay::TraceError;
+use workload::replay::{Event, TraceError};
 
 /// Exit code: done.
 pub(crate) const DONE: u8 = 0;
@@ -194,6 +194,12 @@ fn advice_on_trace(error: &TraceError) -> Option<String> {
         }
         TraceError::Bad { .. } => {
             "--lenient counts such lines and skips them; --format NAME reads them as another format".into()
+        }
+        TraceError::NoRequests { event: Some(Event::Queued), .. } => {
+            "--event issued takes the D events: a trace may have been recorded without the Q events".into()
+        }
+        TraceError::NoRequests { event: Some(Event::Issued), .. } => {
+            "--event queued takes the Q events: a trace may have been recorded without the D events".into()
         }
         TraceError::OutOfBounds { .. } => {
             "--device NAME takes a larger drive, --wrap takes addresses modulo the size of this one".into()

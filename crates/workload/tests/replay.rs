@@ -388,7 +388,28 @@ fn bad_lines_are_named_or_counted() {
     assert_eq!(summary.devices, ["0"], "a device of skipped lines only is none");
     assert!(summary.messages[1].starts_with("line 4: Size is"), "{:?}", summary.messages);
     let none = read(b"a\nb\n", &Options { lenient: true, ..strict }).unwrap_err();
-    assert!(matches!(none, TraceError::NoRequests { skipped: 2, .. }), "{none}");
+    assert!(matches!(none, TraceError::NoRequests { skipped: 2, event: None, .. }), "{none}");
+}
+
+/// Traces are recorded with the one event or the other; nothing said which one was looked for.
+#[test]
+fn a_trace_without_the_event_that_counts_is_told_which_that_is() {
+    let line = "8,0 3 1 0.000000000 697 D W 223490 + 8 [kworker]\n".as_bytes();
+    let strict = Options { format: format_named("blkparse"), ..Options::default() };
+    let error = read(line, &strict).unwrap_err();
+    assert!(matches!(error, TraceError::NoRequests { event: Some(Event::Queued), .. }), "{error}");
+    let said = "no request to replay, for which a Q event is taken; 0 lines or records were skipped";
+    assert!(error.to_string().ends_with(said), "{error}");
+    assert_eq!(read(line, &Options { event: Some(Event::Issued), ..strict }).unwrap().summary().records, 1);
+}
+
+/// As pzstd writes it: before each frame one that holds no text, but the length of the next.
+#[test]
+fn a_zstd_file_may_begin_with_a_frame_without_text() {
+    let mut packed = b"\x50\x2a\x4d\x18\x04\0\0\0\x2a\0\0\0".to_vec();
+    packed.extend(zstd::encode_all(&b"0,7,3584,w,0.5\n0,8,512,r,0.6\n"[..], 1).unwrap());
+    let trace = read(&packed.repeat(2), &Options::default()).unwrap();
+    assert_eq!((trace.summary().format, trace.summary().records), ("spc", 4));
 }
 
 /// Whoever refuses a field, its parser or what all formats have in common.

@@ -1,5 +1,6 @@
 //! What can be wrong with a trace: where, in which field, and what was expected.
 
+use super::Event;
 use crate::parameters::UnusableParameter;
 use std::fmt;
 use std::io;
@@ -48,6 +49,15 @@ impl Fault {
     pub(super) fn new(field: &'static str, found: impl ToString, expected: &'static str) -> Self {
         let found = found.to_string().chars().take(40).collect();
         Fault { field, found, expected }
+    }
+}
+
+/// What is said of a file with events of which none is a request.
+fn among(event: Option<Event>) -> &'static str {
+    match event {
+        None => "",
+        Some(Event::Queued) => ", for which a Q event is taken",
+        Some(Event::Issued) => ", for which a D event is taken",
     }
 }
 
@@ -130,7 +140,7 @@ pub enum TraceError {
         expected: usize,
     },
     /// Not one request to replay.
-    #[error("{} ({format}): no request to replay; {skipped} lines or records were skipped", path.display())]
+    #[error("{} ({format}): no request to replay{}; {skipped} lines or records were skipped", path.display(), among(*event))]
     NoRequests {
         /// The file.
         path: PathBuf,
@@ -138,6 +148,8 @@ pub enum TraceError {
         format: &'static str,
         /// How many were skipped.
         skipped: u64,
+        /// The event that is a request, of several that its format has.
+        event: Option<Event>,
     },
     /// A record past the end of the drive.
     #[error("{}: {position}: device {device} is addressed up to sector {end}; expected at most {capacity} \

@@ -148,7 +148,8 @@ const XZ: &str = "xz";
 /// By the magic bytes of each compression.
 fn packed_with(magic: &[u8]) -> Option<&'static str> {
     match magic {
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Some(ZSTD),
+        // Frames that hold no text may stand first: pzstd begins with one (RFC 8878 §3.1.2).
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some(ZSTD),
         [0x1f, 0x8b, ..] => Some(GZIP),
         [0xfd, b'7', b'z', b'X', b'Z', 0] => Some(XZ),
         _ => None,

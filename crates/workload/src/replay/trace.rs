@@ -3,7 +3,9 @@
 use super::error::{Fault, Position, TraceError};
 use super::input::{Head, Input};
 use super::sink::{Device, Record, Sink};
-use super::{Bounds, Devices, FORMATS, Flow, Format, Options, ParseLine, ParseRecord, Parser, format_named, recognise};
+use super::{
+    Bounds, Devices, FORMATS, Flow, Format, Opening, Options, ParseLine, ParseRecord, Parser, format_named, recognise,
+};
 use crate::io::{Io, Source};
 use crate::parameters::{CAPACITY_MAX, UnusableParameter, checked_number, short_number};
 use crate::statistics::Statistics;
@@ -340,7 +342,9 @@ impl Reading {
         let unusable = |option| TraceError::Option { path: path.clone(), option };
         let devices = arranged(&mut records, devices, options.devices).map_err(unusable)?;
         if records.is_empty() {
-            return Err(TraceError::NoRequests { path, format: self.format.name(), skipped: self.skipped });
+            let has_events = self.format.openings().contains(&Opening::Event);
+            let event = has_events.then(|| options.event.unwrap_or_default());
+            return Err(TraceError::NoRequests { path, format: self.format.name(), skipped: self.skipped, event });
         }
         let mut latest = i64::MIN;
         let reordered = records.iter().filter(|record| {
