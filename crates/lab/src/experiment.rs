@@ -155,6 +155,7 @@ impl Experiment {
     pub fn read(name: &str, file: &str, text: &str) -> Result<Experiment, LabError> {
         let (tables, spans): (File, Spans<'_>) = file::read(file, text)?;
         let axes = axes(&tables.axis, &spans)?;
+        check_varied_once(&tables.axis, &axes, &spans)?;
         let metrics = metrics(&tables.metric, &axes, &spans)?;
         let search = tables.search.map(|search| search_of(&search, &axes, &metrics, &spans)).transpose()?;
         let plots = plots(&tables.plot, &axes, &metrics, &spans)?;
@@ -235,6 +236,21 @@ fn axes(raw: &[file::Axis], spans: &Spans<'_>) -> Result<Vec<Axis>, LabError> {
         axes.push(Axis { name: name.clone(), key, values: in_forms(values, axis, spans)? });
     }
     Ok(axes)
+}
+
+/// Refuses a key that has an axis of its own and is set by another axis or a smaller form too: the one goes over the other, and rows
+/// would name values that no run had.
+fn check_varied_once(raw: &[file::Axis], axes: &[Axis], spans: &Spans<'_>) -> Result<(), LabError> {
+    let forms = [spans.assignments(&["quick"]), spans.assignments(&["tiny"])].concat();
+    for (at, axis) in raw.iter().enumerate() {
+        let Some(key) = &axis.key else { continue };
+        let others = axes.iter().enumerate().filter(|(other, _)| *other != at);
+        let mut set = others.flat_map(|(_, other)| &other.values).flat_map(|value| &value.set).chain(&forms);
+        if let Some(other) = set.find(|one| one.key == *key.get_ref()) {
+            return Err(spans.refuse("axis.key", key, format!("a key that line {} does not set too", other.line)));
+        }
+    }
+    Ok(())
 }
 
 fn keyed(key: &Spanned<String>, value: &Spanned<toml::Value>, spans: &Spans<'_>) -> AxisValue {

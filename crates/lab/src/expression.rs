@@ -34,6 +34,9 @@ const FUNCTIONS: [(&str, Function, usize); 6] = [
     ("greedy", Function::Greedy, 2),
 ];
 
+/// Names, numbers and signs of an expression: it is read and reckoned part within part, each of which takes some of the stack.
+const TOKENS_MAX: usize = 1_000;
+
 /// What figures are looked up in: the first that has a path gives it.
 pub(crate) type Scopes<'a> = [&'a Value];
 
@@ -41,6 +44,9 @@ impl Expression {
     /// Reads an expression; the complaint says what was expected.
     pub(crate) fn parse(text: &str) -> Result<Expression, String> {
         let mut parser = Parser { tokens: tokens(text)?, at: 0 };
+        if parser.tokens.len() > TOKENS_MAX {
+            return Err(format!("at most {TOKENS_MAX} names, numbers and signs, not {}", parser.tokens.len()));
+        }
         let expression = parser.sum()?;
         match parser.peek() {
             None => Ok(expression),
@@ -308,6 +314,17 @@ mod tests {
         ] {
             assert_eq!(Expression::parse(text).unwrap().divides_by_zero(&[&run]), expected, "{text}");
         }
+    }
+
+    /// These took the stack of the program before they were refused.
+    #[test]
+    fn an_expression_that_is_too_deep_is_refused() {
+        for text in ["(".repeat(100_000) + "iops", "iops + ".repeat(100_000) + "1"] {
+            let complaint = Expression::parse(&text).unwrap_err();
+            assert!(complaint.contains("at most 1000 names, numbers and signs, not"), "{complaint}");
+        }
+        let deepest = format!("{}iops{}", "(".repeat(499), ")".repeat(499));
+        assert_eq!(value(&deepest), Some(10.0));
     }
 
     #[test]

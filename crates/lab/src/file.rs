@@ -12,7 +12,7 @@ use toml::de::{DeTable, DeValue};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct File {
-    /// Commands outstanding on all queues together: it sets `host.depth` and, where they are too short, the queues' entries.
+    /// Commands outstanding on all queues together: it sets `host.depth`.
     pub(crate) outstanding: Option<Spanned<u32>>,
     pub(crate) title: String,
     /// One line for `list`.

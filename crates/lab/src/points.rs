@@ -2,7 +2,7 @@
 
 use crate::LabError;
 use crate::experiment::{Axis, AxisValue, Experiment, Size};
-use crate::file::Assignment;
+use crate::file::{Assignment, RowsOf};
 use crate::placement;
 use crate::traces::{self, Recorded};
 use rig::config::{ConfigError, Layers, Resolved, World};
@@ -44,17 +44,7 @@ pub(crate) struct Given<'a> {
 
 /// All runs of an experiment, resolved; what cannot be is found before the first of them begins.
 pub(crate) fn tasks(experiment: &Experiment, given: &Given<'_>) -> Result<Vec<Task>, LabError> {
-    for set in given.sets {
-        // Its rows would name values that no run had.
-        let key = set.split_once('=').map_or(set.as_str(), |(key, _)| key).trim();
-        if let Some(axis) = experiment.axes.iter().find(|axis| axis.key.as_deref() == Some(key)) {
-            return Err(LabError::Varied {
-                set: set.clone(),
-                experiment: experiment.name.clone(),
-                axis: axis.name.clone(),
-            });
-        }
-    }
+    check_varied(experiment, given)?;
     let found = match given.traces {
         Some(folder) => traces::find(folder, &experiment.traces)?,
         None => Vec::new(),
@@ -86,6 +76,37 @@ pub(crate) fn tasks(experiment: &Experiment, given: &Given<'_>) -> Result<Vec<Ta
         tasks[index].1.steps[indices[search.axis]].extend(points);
     }
     Ok(tasks.into_iter().map(|(_, task)| task).collect())
+}
+
+/// Refuses an assignment over what an axis varies, where rows would name values that no run had: that of its key, or one without
+/// which two of its choices are the same.
+fn check_varied(experiment: &Experiment, given: &Given<'_>) -> Result<(), LabError> {
+    for set in given.sets {
+        let key = key_of(set);
+        let differ_by_it = |axis: &&Axis| {
+            let said = |value: &AxisValue, is_key: bool| -> Vec<(String, String)> {
+                let said = value.set.iter().filter(|one| (one.key == key) == is_key);
+                said.map(|one| (one.key.clone(), one.value.clone())).collect()
+            };
+            let kept: Vec<&AxisValue> = axis.values.iter().filter(|value| value.is_in(given.size)).collect();
+            let by_it = |one, other| said(one, false) == said(other, false) && said(one, true) != said(other, true);
+            let told_by_it = (1..kept.len()).any(|at| kept[..at].iter().any(|other| by_it(other, kept[at])));
+            axis.key.as_deref() == Some(key) || told_by_it
+        };
+        if let Some(axis) = experiment.axes.iter().find(differ_by_it) {
+            return Err(LabError::Varied {
+                set: set.clone(),
+                experiment: experiment.name.clone(),
+                axis: axis.name.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The key of `KEY=VALUE`.
+fn key_of(set: &str) -> &str {
+    set.split_once('=').map_or(set, |(key, _)| key).trim()
 }
 
 fn nth(axis: &Axis, index: usize, size: Size) -> &AxisValue {
@@ -127,7 +148,11 @@ fn point(
         given.sets.iter().try_fold(layers, |layers, set| layers.set(set))?.resolve()
     };
     let mut resolved = lay(&[]).map_err(failed)?;
-    let mut beneath = outstanding(experiment, &resolved);
+    if experiment.rows == RowsOf::Samples && resolved.plan().series.is_none() {
+        let expected = "the length of an interval, of which each is a row (rows = \"samples\")";
+        return Err(failed(resolved.refuse("run.series_ms", expected)));
+    }
+    let mut beneath = outstanding(experiment, given, &said, &resolved)?;
     let (architecture, processor, cores) = placement::key(&resolved);
     if experiment.placed && placement::knows(&architecture) {
         let unplaced = || LabError::Unplaced {
@@ -158,11 +183,35 @@ fn point(
     Ok(Point { values, named, resolved: Box::new(resolved), trace })
 }
 
-/// The commands of each queue.
-fn outstanding(experiment: &Experiment, resolved: &Resolved) -> Vec<Assignment> {
-    let Some((count, line)) = experiment.outstanding else { return Vec::new() };
-    let depth = (count / u32::from(resolved.host.queues)).max(1);
-    vec![Assignment { key: "host.depth".into(), line, value: depth.to_string() }]
+/// The commands of each queue, where the file says how many there are on all queues together.
+fn outstanding(
+    experiment: &Experiment,
+    given: &Given<'_>,
+    said: &[&Assignment],
+    resolved: &Resolved,
+) -> Result<Vec<Assignment>, LabError> {
+    const SET: &str = "host.depth";
+    let Some((count, line)) = experiment.outstanding else { return Ok(Vec::new()) };
+    let refused = |expected: String| LabError::Refused {
+        file: experiment.file.clone(),
+        line,
+        key: "outstanding".into(),
+        found: count.to_string(),
+        expected,
+    };
+    if let Some(other) = said.iter().find(|one| one.key == SET) {
+        return Err(refused(format!("no {SET} beside it, as line {} says it", other.line)));
+    }
+    let queues = u32::from(resolved.host.queues);
+    // What the user says of each queue goes before what the file says of all.
+    if given.sets.iter().any(|set| key_of(set) == SET) {
+        return Ok(Vec::new());
+    }
+    if count == 0 || !count.is_multiple_of(queues) {
+        let each = "which are dealt to the queues alike (--set host.depth=N says it for each)";
+        return Err(refused(format!("a multiple of host.queues, {queues}, {each}")));
+    }
+    Ok(vec![Assignment { key: SET.into(), line, value: (count / queues).to_string() }])
 }
 
 /// A value as people read it.

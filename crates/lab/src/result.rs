@@ -8,6 +8,7 @@ use crate::runner::Orders;
 use crate::store::unwritable;
 use report::{Csv, Field};
 use serde_json::{Value, json};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// An experiment that was carried out.
@@ -87,7 +88,8 @@ impl Outcome {
         &self.picture
     }
 
-    /// Writes `NAME.json`, `NAME.csv` and, where there is a picture, `NAME.svg`; their paths.
+    /// Writes `NAME.json`, `NAME.csv` and, where there is a picture, `NAME.svg`; their paths. Where there is none, one of earlier
+    /// results is taken away: it would show other rows than the two beside it.
     ///
     /// # Errors
     /// A folder or file that cannot be written.
@@ -95,12 +97,18 @@ impl Outcome {
         std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
         let json = serde_json::to_string_pretty(&self.to_json()).expect("strings and numbers always serialise");
         let files = [("json", json + "\n"), ("csv", self.to_csv()), ("svg", self.picture.clone())];
-        let files = files.into_iter().filter(|(_, text)| !text.is_empty());
-        let write = |(ending, text): (&str, String)| {
+        let mut written = Vec::new();
+        for (ending, text) in files {
             let path = folder.join(format!("{}.{ending}", self.name));
-            std::fs::write(&path, text).map_err(|error| unwritable(&path, &error))?;
-            Ok(path)
-        };
-        files.map(write).collect()
+            let is_asked_for = !text.is_empty();
+            match if is_asked_for { std::fs::write(&path, text) } else { std::fs::remove_file(&path) } {
+                Ok(()) if is_asked_for => written.push(path),
+                Err(error) if is_asked_for || error.kind() != ErrorKind::NotFound => {
+                    return Err(unwritable(&path, &error));
+                }
+                _ => {}
+            }
+        }
+        Ok(written)
     }
 }

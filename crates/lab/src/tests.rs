@@ -213,6 +213,22 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
         ("key = \"host.depth\"\n", "", "expected an axis with key and values, or one with choices"),
         ("value = \"iops\"\n\n", "value = \"groups.nvmw.threads\"\n\n", "no run has groups.nvmw.threads"),
         ("ios = 300", "ios = 0", "depth.toml:10: workload.ios is 0; expected"),
+        (
+            "[base]",
+            "[base]\nhost.depth = 2\n[quick]\nhost.depth = 2",
+            "depth.toml:17: axis.key is \"host.depth\"; expected a key that line 9",
+        ),
+        (
+            "firmware.address_split = \"xor\"",
+            "host.depth = 4",
+            "axis.key is \"host.depth\"; expected a key that line 20",
+        ),
+        ("title =", "rows = \"samples\"\ntitle =", "expected the length of an interval"),
+        (
+            "title =",
+            "outstanding = 8\ntitle =",
+            "depth.toml:2: outstanding is 8; expected no host.depth beside it, as line 16",
+        ),
     ] {
         assert!(SWEEP.contains(old), "{old}");
         let outcome = sweep(&SWEEP.replacen(old, new, 1)).and_then(|experiment| carry_out(&experiment, 1, None));
@@ -228,4 +244,40 @@ fn a_key_that_an_axis_varies_cannot_be_set_for_all_runs() {
     let complaint = sweep(SWEEP).unwrap().carry_out(&orders).expect_err("an axis has it").to_string();
     assert_eq!(complaint, "--set host.depth=4: expected a key that depth does not vary; its axis depth does");
     assert!(sweep(SWEEP).unwrap().carry_out(&Orders { sets: &sets[..1], ..orders }).is_ok());
+    // One without which two choices are the same was taken: both rows said what neither was.
+    let sets = ["firmware.address_split=plain".into()];
+    let complaint = sweep(SWEEP).unwrap().carry_out(&Orders { sets: &sets, ..orders }).expect_err("a choice has it");
+    assert!(complaint.to_string().contains("does not vary; its axis series does"), "{complaint}");
+    let told_apart = SWEEP.replace("\"xor\" }, {", "\"xor\", set.lock.forwarding = false }, {");
+    assert!(sweep(&told_apart).unwrap().carry_out(&Orders { sets: &sets, ..orders }).is_ok(), "{told_apart}");
+}
+
+#[test]
+fn commands_of_all_queues_are_dealt_to_them_alike_or_refused() {
+    let text = SWEEP.replace("\ntitle =", "\noutstanding = 6\ntitle =").replace("host.queues = 1", "host.queues = 2");
+    let text = text.replace("\"depth\"\nkey = \"host.depth\"", "\"depth\"\nkey = \"run.seed\"");
+    let metric = "[[metric]]\nname = \"each\"\nvalue = \"config.host.depth\"\n";
+    let experiment = |text: &str| sweep(&format!("{text}\n{metric}")).unwrap();
+    let outcome = carry_out(&experiment(&text), 1, None).unwrap();
+    assert_eq!(column(&outcome, "each")[0], 3.0);
+    let uneven = experiment(&text.replace("host.queues = 2", "host.queues = 4"));
+    let complaint = carry_out(&uneven, 1, None).expect_err("6 on 4 queues").to_string();
+    assert!(
+        complaint.contains("depth.toml:2: outstanding is 6; expected a multiple of host.queues, 4,"),
+        "{complaint}"
+    );
+    let sets = ["host.depth=5".into()];
+    let orders = Orders { size: Size::Tiny, sets: &sets, jobs: 1, out: None, traces: None, watch: &|_| {} };
+    assert_eq!(column(&uneven.carry_out(&orders).unwrap(), "each")[0], 5.0);
+}
+
+#[test]
+fn results_without_a_picture_leave_none_of_earlier_ones() {
+    let out = folder("picture");
+    let (drawn, _) = SWEEP.split_once("[[plot]]").unwrap();
+    carry_out(&sweep(SWEEP).unwrap(), 2, None).unwrap().write(&out).unwrap();
+    assert!(out.join("depth.svg").exists());
+    let written = carry_out(&sweep(drawn).unwrap(), 2, None).unwrap().write(&out).unwrap();
+    assert!(written.len() == 2 && !out.join("depth.svg").exists(), "{written:?}");
+    std::fs::remove_dir_all(&out).unwrap();
 }
