@@ -15,6 +15,9 @@ use std::time::Instant;
 /// More rows than this are in the files only.
 const ROWS_SHOWN: usize = 64;
 
+/// How the names of an experiment's results end.
+const RESULTS: &[&str] = &["json", "csv", "svg"];
+
 /// What `experiment` is told.
 #[derive(Args)]
 pub(crate) struct ExperimentArguments {
@@ -69,6 +72,7 @@ impl ExperimentArguments {
         };
         // All names and files are looked at before the first run.
         let experiments = names.iter().map(|name| Experiment::named(name)).collect::<Result<Vec<_>, _>>()?;
+        self.shared.check_results(None, experiments.iter().map(|experiment| experiment.name.as_str()), RESULTS)?;
         self.shared.carry_out(shell, &experiments, self.quick, is_all)
     }
 }
@@ -79,6 +83,7 @@ impl SweepArguments {
             return self.place(shell, &placing);
         }
         let experiment = Experiment::open(&self.file)?;
+        self.shared.check_results(Some(&self.file), [experiment.name.as_str()], RESULTS)?;
         self.shared.carry_out(shell, &[experiment], self.quick, false)
     }
 }
@@ -91,6 +96,7 @@ impl SweepArguments {
             let flag = if self.quick { "--quick" } else { "--traces" };
             return Err(unusable(format!("{flag}: expected no such flag where a file has a table [place]"), ""));
         }
+        self.shared.check_results(Some(&self.file), [placing.name()], &["toml"])?;
         // Results go to files, whoever reads what is said of them.
         shell.owe_files();
         let json = shell.json(json.as_deref())?;
@@ -126,12 +132,51 @@ fn placed(placement: &Placement) -> String {
     format!("{cores}: {}\n  {}\n  {runs} runs; {ended}\n", iops.join(", "), placement.threads())
 }
 
+/// Where a path leads, whether there is a file yet or not; nowhere without its folder.
+fn place(path: &Path) -> Option<PathBuf> {
+    let made = || {
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        Some(folder.canonicalize().ok()?.join(path.file_name()?))
+    };
+    path.canonicalize().ok().or_else(made)
+}
+
 /// Runs side by side: as many as said, or as the machine has cores.
 fn side_by_side(jobs: Option<u16>) -> usize {
     jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from)
 }
 
 impl Carried {
+    /// Refuses results of these names that would take the place of the file that is read, of the index beside them or of what `--json`
+    /// names.
+    fn check_results<'a>(
+        &self,
+        read: Option<&Path>,
+        names: impl IntoIterator<Item = &'a str>,
+        endings: &[&str],
+    ) -> anyhow::Result<()> {
+        for name in names {
+            if name == "index" && endings == RESULTS {
+                let message = format!("{name}: expected another name for the file; its results would be index.json");
+                return Err(unusable(message, "index.json beside all results says when each was made"));
+            }
+            let results: Vec<PathBuf> =
+                endings.iter().map(|ending| self.out.join(format!("{name}.{ending}"))).collect();
+            let is_result =
+                |path: &Path| place(path).is_some_and(|at| results.iter().any(|one| place(one).as_ref() == Some(&at)));
+            if let Some(read) = read.filter(|read| is_result(read)) {
+                let out = self.out.display();
+                let message = format!("--out {out}: the results would take the place of {}", read.display());
+                return Err(unusable(format!("{message}; expected another folder"), ""));
+            }
+            if let Some(json) = self.json.as_deref().filter(|json| is_result(json)) {
+                let message = format!("--json {}: a result of {name} goes there", json.display());
+                return Err(unusable(format!("{message}; expected a file of its own"), ""));
+            }
+        }
+        Ok(())
+    }
+
     /// Carries experiments out, one after another. With `on`, one that cannot be does not keep the others from it.
     fn carry_out(&self, shell: &mut Shell<'_>, all: &[Experiment], quick: bool, on: bool) -> anyhow::Result<()> {
         // Results go to files, whoever reads what is said of them.

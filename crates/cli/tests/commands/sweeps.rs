@@ -129,3 +129,29 @@ fn a_file_with_a_table_place_is_searched_and_goes_on_where_it_was() {
         assert!(refused.code == 2 && refused.err.contains("where a file has a table [place]"), "{refused:?}");
     }
 }
+
+/// A search whose folder for results was its own was replaced by what it found.
+#[test]
+fn results_take_the_place_of_nothing_that_is_named() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("results-of-their-own");
+    std::fs::create_dir_all(&folder).unwrap();
+    let within = |name: &str, text: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        path
+    };
+    let out = argument(&folder);
+    let (search, table, index) = (within("few.toml", SEARCH), within("rows.csv", SWEEP), within("index.toml", SWEEP));
+    let said = "the results would take the place of";
+    for (read, text, said) in [(&search, SEARCH, said), (&table, SWEEP, said), (&index, SWEEP, "another name")] {
+        let refused = flashloom(&["sweep", argument(read), "--out", out]);
+        assert!(refused.code == 2 && refused.err.contains(said), "{refused:?}");
+        assert_eq!(std::fs::read_to_string(read).unwrap(), text);
+    }
+    let sweep = within("rows.toml", SWEEP);
+    let json = folder.join("rows.json");
+    let refused = flashloom(&["sweep", argument(&sweep), "--out", out, "--json", argument(&json)]);
+    assert!(refused.code == 2 && refused.err.contains("a result of rows goes there"), "{refused:?}");
+    let done = flashloom(&["sweep", argument(&sweep), "--out", out, "--json", "-"]);
+    assert_eq!((done.code, done.json()[0]["experiment"].as_str()), (0, Some("rows")), "{}", done.err);
+}
