@@ -164,7 +164,7 @@ impl CheckArguments {
             None => {
                 let verdict = match &self.mutation {
                     Some(name) => format!("none of {count} runs found the planted bug {name}: more runs may (--runs)"),
-                    None => format!("{count} runs held"),
+                    None => format!("{} held", report::of(count, "run")),
                 };
                 Ok(shell.say(&format!("{verdict}\n"))?)
             }

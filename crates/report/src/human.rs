@@ -38,6 +38,14 @@ pub(crate) fn nanos(value: f64) -> String {
     }
 }
 
+/// An energy given in J: `1.20 µJ`, `600 mJ`.
+pub(crate) fn joules(value: f64) -> String {
+    match value {
+        0.0 => "0 J".to_owned(),
+        value => scaled(value * 1e9, &["nJ", "µJ", "mJ", "J", "kJ"]),
+    }
+}
+
 /// A rate given in bytes a second, in decimal units as drives are sold: `4.79 GB/s`.
 pub(crate) fn bandwidth(value: f64) -> String {
     match value {
@@ -84,6 +92,7 @@ mod tests {
         assert_eq!(counts, ["0", "7", "0.50", "999", "1.00 k", "12.3 k", "1.00 M", "1.36 M", "5000 T"]);
         let spans = [0.0, 0.25, 930.0, 53_000.0, 999_499.0, 999_501.0, 2.1e9, 7.2e12].map(nanos);
         assert_eq!(spans, ["0 ns", "0.25 ns", "930 ns", "53.0 µs", "999 µs", "1.00 ms", "2.10 s", "7200 s"]);
+        assert_eq!([0.0, 3e-5, 0.6, 1.9, 2_500.0].map(joules), ["0 J", "30.0 µJ", "600 mJ", "1.90 J", "2.50 kJ"]);
         assert_eq!([0.0, 512.0, 4.79e9].map(bandwidth), ["0 B/s", "512 B/s", "4.79 GB/s"]);
         assert_eq!(
             [0.0, 0.031, 0.0994, 0.0996, 0.86, 1.0].map(percent),

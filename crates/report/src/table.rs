@@ -1,6 +1,6 @@
 //! What a person reads after a run: what was reached, where the time went, what limits it, and how each part fared.
 
-use crate::human::{bandwidth, bar, count, nanos, number, of, percent};
+use crate::human::{bandwidth, bar, count, joules, nanos, number, of, percent};
 use crate::limits::sentence;
 use crate::page::{bar_cell, cells, put};
 use crate::{Cache, Direction, Latency, Page, SteadyState, Summary};
@@ -170,7 +170,7 @@ fn groups(page: Page, summary: &Summary, out: &mut String) {
     for (name, group) in summary.groups.iter() {
         let mut texts = vec![name.to_owned(), group.threads.to_string(), count(group.messages as f64)];
         if energy {
-            texts.push(group.energy_j.map(|joules| format!("{} J", number(joules))).unwrap_or_default());
+            texts.push(group.energy_j.map(joules).unwrap_or_default());
         }
         texts.push(percent(group.utilisation));
         let mut row = cells(&texts);
@@ -215,7 +215,7 @@ fn processor_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
         lines.push(("workers", line));
     }
     if let Some(power) = summary.power_w {
-        let each = (summary.iops > 0.0).then(|| format!(", {} µJ a request", number(power / summary.iops * 1e6)));
+        let each = (summary.iops > 0.0).then(|| format!(", {} a request", joules(power / summary.iops)));
         let polling = summary.polling_w.filter(|&polling| polling > 0.0);
         let polling = polling.map(|polling| format!(", of which {} W poll for messages", number(polling)));
         lines
