@@ -37,7 +37,7 @@ macro_rules! integers {
             }
             /// What is no whole number is not told a type's bounds: the key may have narrower ones.
             fn expected_for(value: &Value, key: &str) -> String {
-                if matches!(value, Value::Integer(_)) { Self::expected(key) } else { Self::KIND.into() }
+                if is_whole(value) { Self::expected(key) } else { Self::KIND.into() }
             }
             fn write(&self, _: &str) -> Value {
                 Value::Integer((*self).try_into().expect("settings stay below 2^63"))
@@ -51,6 +51,18 @@ macro_rules! integers {
 }
 
 integers! { u8 u16 u32 u64 }
+
+/// Whether a value is a whole number, one with too many digits for a number of TOML included: a text then.
+fn is_whole(value: &Value) -> bool {
+    match value {
+        Value::Integer(_) => true,
+        Value::Text(text) => {
+            let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+            !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+        }
+        _ => false,
+    }
+}
 
 impl Field for f64 {
     fn read(value: &Value, _: &str) -> Option<Self> {

@@ -239,6 +239,11 @@ mod tests {
             ("device.lba_bytes=0.5", "device.lba_bytes is 0.5; expected 512 or 4096"),
             ("controller.burst=0.5", "controller.burst is 0.5; expected a power of two up to 64, or \"unlimited\""),
             ("workload.ios=1.5", "workload.ios is 1.5; expected a whole number, or \"none\""),
+            (
+                "run.seed=9223372036854775808",
+                "run.seed is \"9223372036854775808\"; expected a whole number from 0 to 9223372036854775807",
+            ),
+            ("run.seed=-", "run.seed is \"-\"; expected a whole number"),
             ("device.memory_flips=few", "device.memory_flips is \"few\"; expected a number from 0 to 1"),
         ] {
             assert_eq!(refusal(set), Some(format!("--set: {expected}")));
