@@ -56,6 +56,9 @@ pub enum DrawError {
         /// Pages for open groups and reclaim.
         spare: u64,
     },
+    /// Blocks stand fewer erases than are kept for what the drive has taken when it takes no more: it never would.
+    #[error("each block needs {0} erases for what the data cache may hold when no other is left")]
+    FewErases(u32),
     /// The mapping is one that the architecture does not have.
     #[error("the architecture has page mapping only")]
     PageMappingOnly,

@@ -107,6 +107,9 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
     let owned = tables.groups.owned(0).count();
     let points = write_points(tables.groups.dies() as usize, owned);
     super::check_room(drive, &tables, points as u64 + u64::from(RESERVED_GROUPS) + 2)?;
+    if let Some(least) = tables.groups.lacks_erases() {
+        return Err(DrawError::FewErases(least));
+    }
     prepare(&mut tables);
     let pipeline = Pipeline::new(&mut plan.memory, tables.cache_entries, usize::from(settings.frames));
     let hardware = Hardware::reserve(&mut plan, drive, false);

@@ -325,6 +325,10 @@ impl BlockGroups {
         let used = |most| (0..self.groups).any(|group| self.erase_count(group).saturating_add(self.last_erases) > most);
         self.erases_max.is_some_and(used)
     }
+    /// How often every group is kept erasable, where blocks do not stand as many erases: such a drive would never take a write.
+    pub(crate) fn lacks_erases(&self) -> Option<u32> {
+        self.erases_max.is_some_and(|most| most < self.last_erases).then_some(self.last_erases)
+    }
     /// Sets the number of erases: preconditioning.
     pub fn set_erase_count(&self, group: u32, count: u32) {
         self.erase_count.set(group as usize, count.into());

@@ -310,6 +310,7 @@ impl Resolved {
                 let key = if derived { "device.over_provisioning" } else { "device.user_bytes" };
                 from.refuse(key, format!("a value that leaves the firmware room: {error}"))
             }
+            DrawError::FewErases(least) => from.refuse("device.erase_limit", format!("at least {least}: {error}")),
             DrawError::PageMappingOnly => from.refuse("firmware.mapping", "page: this architecture has no other"),
             DrawError::NoForwarding => {
                 from.refuse("lock.forwarding", "false: the threads of this architecture look for ranges themselves")
