@@ -214,12 +214,12 @@ impl Draw {
         Phase { ios: Some(ios), ..Phase::new(name, Box::new(source), Pace::Closed) }
     }
 
-    /// Requests of every kind and size, some over all of a namespace and most around the border of two lock regions; a share of
-    /// them are flushes.
+    /// Requests of every kind and size, some over all of a namespace and most around the border of two lock regions; so many of them
+    /// neither read nor write.
     ///
     /// # Panics
     /// Never: what is drawn can be generated.
-    pub fn phase(&mut self, name: &str, device: &Device, seed: u64, ios: u64, flush: f64) -> Phase {
+    pub fn phase(&mut self, name: &str, device: &Device, seed: u64, ios: u64, others: Others) -> Phase {
         let block = device.drive.format.sectors() * 512;
         let sizes = [(1, 3.0), (2, 1.0), (3, 1.0), (8, 8.0), (16, 4.0), (32, 2.0), (128, 1.0), (2048, 0.05)];
         let weighted = |(sectors, weight): (u64, f64)| WeightedSize { bytes: sectors * block, weight };
@@ -241,7 +241,7 @@ impl Draw {
                 let mut recipe = Recipe::fixed("swarm", pattern, self.of(&[0.2, 0.5, 0.8]), block);
                 let fits = sizes.into_iter().map(weighted).filter(|size| size.bytes <= largest);
                 recipe.sizes = Sizes::Weighted(fits.collect());
-                recipe.others = Others { deallocate: 0.03, flush, write_zeroes: 0.03, compare: 0.05 };
+                recipe.others = others;
                 recipe.alignment_bytes = Some(block);
                 let parameters =
                     Parameters { region: Some(region), ..Parameters::new(sectors, seed ^ parts.len() as u64) };

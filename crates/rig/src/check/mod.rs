@@ -3,6 +3,7 @@
 
 mod case;
 mod draw;
+mod further;
 mod shrink;
 pub mod small;
 mod sweep;

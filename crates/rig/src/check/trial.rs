@@ -2,6 +2,7 @@
 
 use super::case::Case;
 use super::draw::Draw;
+use super::further::{self, goes_further, vary};
 use super::small::{Small, processor};
 use crate::build::{Prepared, Risen};
 use crate::hardware::Fate;
@@ -90,7 +91,7 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
         if case.hammers() {
             draw.hammer("hammered", &device, seed, case.ios, (FLUSHES, buries(case)))
         } else {
-            draw.phase("checked", &device, seed, case.ios, FLUSHES)
+            draw.phase("checked", &device, seed, case.ios, further::others(case, FLUSHES))
         }
     };
     let phases = vec![phase(&mut draw, 0)];
@@ -191,6 +192,7 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
         // A planted bug is looked for where it was.
         small.page = Draw::page(case.seed);
     }
+    further::shorten_pages(case, &mut small);
     let mut device = draw.device(&small);
     if case.plain {
         device = Device { precondition: device.precondition, ..small.device() };
@@ -217,6 +219,11 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
         let one_by_one = Draw::new(!case.seed ^ BURIED).coin() || case.mutation == Some(Mutation::TrustHalfErased);
         device.settings.flash.multi_plane &= !one_by_one;
     }
+    if case.mutation == Some(Mutation::CommitUnfenced) {
+        // It takes a cut between a commit and what should have come before it: there are as many commits as there can be.
+        let journal = &mut device.settings.journal;
+        (journal.interval, journal.only_when_idle, journal.busy_share) = (Span::from_micros(100), false, 1.0);
+    }
     device.drive.sector_words = device.drive.sector_words.max(1);
     device.check = true;
     device.settings.mutation = case.mutation;
@@ -230,6 +237,7 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
         (device.drive.queues, device.depth, device.vectors) = (1, 1, 1);
     }
     let through_every = draw.of(&[0, 3, 10]);
+    vary(case, &mut device);
     protect(case, &mut device);
     wear_out(case, &mut device);
     device.cuts = Some(PowerCuts {
@@ -303,19 +311,22 @@ fn protect(case: &Case, device: &mut Device) {
     }
 }
 
-/// Every second drive that nothing protects has flash that fails: blocks that are bad, bits that are corrected or not, and programs and
-/// erases that fail where the firmware replaces blocks.
+/// Every second drive, of those that are protected every fourth, has flash that fails: blocks that are bad, bits that are corrected or
+/// not, and programs and erases that fail where the firmware replaces blocks.
 fn wear_out(case: &Case, device: &mut Device) {
     let mut draw = Draw::new(case.seed ^ FAR);
     let always = case.mutation.is_some_and(Mutation::concerns_failures);
     // A planted bug of other parts is looked for where it was.
     let other = case.mutation.is_some() && !always;
-    if device.power.is_some() || other || !(draw.coin() || always) {
+    let is_spared = device.power.is_some() && !goes_further(case);
+    if is_spared || other || !(draw.coin() || always) {
         return;
     }
     // With every byte kept most of the time would go into decoding, which comes to the same as counting errors.
     device.drive.sector_words = device.drive.sector_words.min(2);
-    let programs_fail = device.architecture.replaces_blocks() && device.settings.mapping == MappingScheme::Page;
+    let programs_fail = device.architecture.replaces_blocks()
+        && device.settings.mapping == MappingScheme::Page
+        && device.power.is_none();
     let erases_fail = device.architecture.retires_blocks();
     let chance = |fails, chance: f64| if fails { chance } else { 0.0 };
     // Of 9,200 bits of a word none, nine or twenty are wrong on average. Of the last some pages are lost, even if they are read again.

@@ -29,7 +29,7 @@ const FOUND: &[(Mutation, u64, u64)] = &[
     (Mutation::DrainHalf, 0, 16),
     (Mutation::ReuseBeforeCheckpoint, 48, 16),
     (Mutation::DropCheckpointTail, 16, 16),
-    (Mutation::CommitUnfenced, 912, 16),
+    (Mutation::CommitUnfenced, 80, 16),
     (Mutation::TrustTornCheckpoint, 16, 16),
     (Mutation::MisdirectRead, 0, 16),
     (Mutation::KeepReplacedNumber, 144, 16),

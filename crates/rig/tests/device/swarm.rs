@@ -9,9 +9,10 @@ use host::Phase;
 use rig::check::Draw;
 use rig::{Device, Layout, Session, run_on_threads};
 use units::Span;
+use workload::Others;
 
-/// A share of all requests.
-const FLUSHES: f64 = 0.003;
+/// Shares of all requests.
+const OTHERS: Others = Others { deallocate: 0.03, flush: 0.003, write_zeroes: 0.03, compare: 0.05 };
 
 fn seeds(usual: u64) -> std::ops::RangeInclusive<u64> {
     let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().expect("a number"));
@@ -33,7 +34,7 @@ fn swarm(test: &str, usual: u64, ios: u64, run: impl Fn(Device, u64, Vec<Phase>)
             let mut draw = Draw::new(seed);
             let page = Draw::page(seed);
             let device = draw.device(&Small { architecture, seed, page, ..Small::default() });
-            let mut phase = |name, seed, ios| draw.phase(name, &device, seed, ios, FLUSHES);
+            let mut phase = |name, seed, ios| draw.phase(name, &device, seed, ios, OTHERS);
             let phases = vec![phase("first", seed, ios), phase("second", !seed, ios / 2)];
             let name = architecture.name();
             let drawn = format!(
