@@ -195,7 +195,7 @@ impl Features {
             }
             // There is one combination, and a host's identifier comes with Connect.
             FeatureId::CommandSetProfile if dword11 & 0x1ff != 0 => return Err(Status::INVALID_FIELD),
-            FeatureId::HostIdentifier => return Err(Status::FEATURE_NOT_CHANGEABLE),
+            FeatureId::HostIdentifier => return Err(Status::COMMAND_SEQUENCE_ERROR),
             FeatureId::KeepAliveTimer => self.set_keep_alive(dword11),
             _ => self.values[Self::place(feature)] = dword11 & kept_bits(feature),
         }

@@ -78,6 +78,7 @@ impl Controller {
             identify::PRIMARY_CAPABILITIES if self.manages() => own.to_le_bytes().to_vec(),
             identify::SECONDARY_CONTROLLERS if self.manages() => Vec::new(),
             identify::GRANULARITY if self.manages() => granularity(),
+            identify::ENDURANCE_GROUPS if self.has_group() => groups_from(submission.dword(11) as u16),
             identify::CONTROLLER => self.identify_controller().as_bytes().to_vec(),
             identify::ACTIVE_NAMESPACES => list(self.namespaces.ids(Some(own)), id)?,
             identify::NAMESPACE_IDENTIFIERS => identifiers(namespace()?),
@@ -306,6 +307,12 @@ fn controllers(ids: Vec<u16>, submission: &Submission) -> Vec<u8> {
     let from = (submission.dword(10) >> 16) as u16;
     let ids: Vec<u16> = ids.into_iter().filter(|id| *id >= from).collect();
     std::iter::once(ids.len() as u16).chain(ids).flat_map(u16::to_le_bytes).collect()
+}
+
+/// Endurance groups from `first` on, behind their number: there is group 1.
+fn groups_from(first: u16) -> Vec<u8> {
+    let list: &[u16] = if first <= 1 { &[1, 1] } else { &[0] };
+    list.iter().copied().flat_map(u16::to_le_bytes).collect()
 }
 
 /// One descriptor for all formats: size and capacity go in the same steps (NVM §4.1.5.6).

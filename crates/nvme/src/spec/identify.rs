@@ -33,6 +33,8 @@ pub const PRIMARY_CAPABILITIES: u8 = 0x14;
 pub const SECONDARY_CONTROLLERS: u8 = 0x15;
 /// CNS 16h: in what steps namespaces take capacity (NVM §4.1.5.6).
 pub const GRANULARITY: u8 = 0x16;
+/// CNS 19h: the endurance groups (Base §5.17.2.18).
+pub const ENDURANCE_GROUPS: u8 = 0x19;
 /// CNS 1Ch: which command sets a controller has (Base §5.17.2.21).
 pub const COMMAND_SETS: u8 = 0x1c;
 

@@ -116,7 +116,9 @@ impl AdminOpcode {
             code if code == AdminOpcode::GetFeatures as u8 => {
                 let is_host = submission.dword(10) as u8 == FeatureId::HostIdentifier as u8;
                 let is_value = matches!(FeatureSelect::of(submission), None | Some(FeatureSelect::Capabilities));
-                if is_host && !is_value { 16 } else { 0 }
+                // The short form, without EXHID, is not for fabrics: it is refused, whatever room it has.
+                let is_extended = submission.dword(11) & 1 != 0;
+                if is_host && is_extended && !is_value { 16 } else { 0 }
             }
             _ => 0,
         }

@@ -210,6 +210,21 @@ fn an_sgl_is_just_as_long_as_what_an_admin_command_moves() {
     running.end();
 }
 
+/// Over a fabric a host's identifier has 128 bits and comes with Connect: its short form is no field to ask for, in whatever room
+/// (Base §5.27.1.25), and nothing else sets it.
+#[test]
+fn the_identifier_of_a_host_is_read_in_its_long_form_and_not_set() {
+    let running = Serving::default().start();
+    let admin = &mut running.host("host").attach().admin;
+    for bytes in [8, 16] {
+        let short = Submission::get_features(FeatureId::HostIdentifier, FeatureSelect::Current);
+        assert_eq!(admin.command(short, Payload::Receive(bytes)).0.status(), Status::INVALID_FIELD, "{bytes}");
+    }
+    let set = Submission::set_features(FeatureId::HostIdentifier, 1);
+    assert_eq!(admin.command(set, Payload::Send(&[7; 16])).0.status(), Status::COMMAND_SEQUENCE_ERROR);
+    running.end();
+}
+
 /// PSDT is 01b in every command over a fabric, whether it moves data or not (Base §3.3.3.1).
 #[test]
 fn a_command_that_does_not_point_by_an_sgl_is_refused() {

@@ -258,6 +258,11 @@ fn the_pages_of_the_media_have_true_figures() {
     assert_eq!((page.host_writes(), page.host_reads(), page.available_spare()), (64, 1, 100));
     assert_eq!((page.data_units_written(), page.media_units_written(), page.unallocated()), (1, 1, 0));
     assert!(page.endurance_estimate() > 0 && page.capacity() > 0);
+    let groups = Submission::identify(identify::ENDURANCE_GROUPS, 0, NOWHERE);
+    for (first, expected) in [(0, [1, 0, 1, 0]), (1, [1, 0, 1, 0]), (2, [0; 4])] {
+        let (_, listed) = host.admin.done(groups.with_dword(11, first), Payload::Receive(4096));
+        assert_eq!(listed[..4], expected, "groups from {first} on: how many, and which");
+    }
     let page = log(&mut host.admin, log_page::OCP_LATENCY, 512);
     assert_eq!(page[0x1f0..0x1f4], [0x92, 0x7a, 0xc0, 0x8c]);
     running.end();
