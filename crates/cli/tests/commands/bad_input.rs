@@ -96,7 +96,7 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["describe", "--report", "folder"], &["--report folder: HTML reports come with a later version"]),
     (
         &["experiment", "trim", "--quick", "--set", "platform.architecture=tradition"],
-        &["--set: platform.architecture is \"tradition\"; expected an architecture that has the groups of threads"],
+        &["--set platform.architecture=tradition: expected a key that trim does not vary; its axis series does"],
     ),
     (
         &["describe", "--device", "small", "--toml", "--json", "/dev/stdout"],

@@ -403,7 +403,7 @@ fn the_keep_alive_timer_rounds_up_to_its_granularity() {
 fn logs_carry_true_figures() {
     let mut controller = ready();
     for id in 0..10u16 {
-        let unknown = Submission::new(0x7f, 1).with_command_id(id);
+        let unknown = Submission::new(0x77, 1).with_command_id(id);
         assert_eq!(status(&mut controller, unknown), Status::INVALID_OPCODE);
     }
     let errors = log(&mut controller, log_page::ERRORS, 4096);

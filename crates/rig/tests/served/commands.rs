@@ -109,7 +109,7 @@ fn write_and_pair(queue: &mut Queue, round: u64, pages: u64) -> Vec<[Status; 2]>
 fn a_pair_that_comes_to_a_drive_grown_read_only_fails_by_its_write() {
     let refused = [Status::ABORTED_FAILED_FUSED, Status::WRITE_FAULT];
     for architecture in ["deepflash", "pipessd", "tradition"] {
-        let set = &["device.media.faults=true", "device.media.rber_base=0", "device.erase_limit=1", "run.timing=false"];
+        let set = &["device.media.faults=true", "device.media.rber_base=0", "device.erase_limit=2", "run.timing=false"];
         let running = Serving { set, architecture, ..Serving::default() }.start();
         let host = &mut running.host("host").attach();
         let pages = namespace(&mut host.admin, 1).size() / 8;
