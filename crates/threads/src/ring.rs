@@ -19,8 +19,9 @@ pub(crate) struct Letter<M> {
 #[derive(Debug)]
 pub(crate) struct Sender<M> {
     ring: Producer<Letter<M>>,
-    /// Letters that are not in the ring yet.
+    /// Letters that are not in the ring yet, behind so many that are.
     batch: Vec<Letter<M>>,
+    sent: usize,
     /// How many can be under way.
     admitted: usize,
 }
@@ -38,7 +39,7 @@ pub(crate) fn ring<M>(admitted: usize) -> (Sender<M>, Receiver<M>) {
 
 fn ring_of<M>(length: usize, admitted: usize) -> (Sender<M>, Receiver<M>) {
     let (producer, consumer) = RingBuffer::new(length);
-    (Sender { ring: producer, batch: Vec::new(), admitted }, Receiver { ring: consumer })
+    (Sender { ring: producer, batch: Vec::new(), sent: 0, admitted }, Receiver { ring: consumer })
 }
 
 impl<M: Copy> Sender<M> {
@@ -54,8 +55,9 @@ impl<M: Copy> Sender<M> {
         if self.batch.is_empty() {
             return false;
         }
-        if self.ring.push_entire_slice(&self.batch).is_ok() {
+        if self.ring.push_entire_slice(&self.batch[self.sent..]).is_ok() {
             self.batch.clear();
+            self.sent = 0;
             return true;
         }
         self.flush_part()
@@ -64,10 +66,15 @@ impl<M: Copy> Sender<M> {
     /// Those that the ring has room for. The others wait for the next time.
     #[cold]
     fn flush_part(&mut self) -> bool {
-        let (in_ring, _) = self.ring.push_partial_slice(&self.batch);
+        let (in_ring, behind) = self.ring.push_partial_slice(&self.batch[self.sent..]);
         let sent = in_ring.len();
-        self.batch.drain(..sent);
-        let (admitted, under_way) = (self.admitted, self.ring.buffer().capacity() + self.batch.len());
+        let (admitted, under_way) = (self.admitted, self.ring.buffer().capacity() + behind.len());
+        self.sent += sent;
+        // Seldom, so that each letter is moved once at most in the mean.
+        if self.sent > self.batch.len() / 2 {
+            self.batch.drain(..self.sent);
+            self.sent = 0;
+        }
         assert!(
             under_way <= admitted,
             "more than the {admitted} messages that the plan admits are under way between two threads"

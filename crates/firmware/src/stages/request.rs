@@ -184,6 +184,11 @@ impl Request {
     /// A failure is kept, as [`Outcome::fail`] says, and nothing more is done.
     pub(crate) fn fail(&mut self, status: Status, failure: Failure) {
         self.outcome.fail(status, failure);
+        self.stop();
+    }
+
+    /// None of its pages is told any more.
+    pub(crate) fn stop(&mut self) {
         self.stretch = (0, 0);
         (self.walk, self.ranges_missing, self.step) = (None, false, None);
         self.next_range = self.card.ranges;

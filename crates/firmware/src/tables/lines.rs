@@ -29,6 +29,8 @@ pub(crate) struct Retired {
     pub(crate) line: u32,
     /// A frame that came free.
     pub(crate) frame: Option<u32>,
+    /// Whether its command has failed by it.
+    pub(crate) has_failed: bool,
 }
 
 const LINE_WORDS: usize = 2;
@@ -113,8 +115,8 @@ impl Pipeline {
     pub(crate) fn retire(&self, turn: &mut Turn<'_>, retired: Retired) {
         let tail = self.tail.get(0);
         let at = tail as usize % self.slots * RETIRED_WORDS;
-        let Retired { slot, line, frame } = retired;
-        self.retired.set(at, u64::from(slot) << 32 | u64::from(line));
+        let Retired { slot, line, frame, has_failed } = retired;
+        self.retired.set(at, u64::from(has_failed) << 48 | u64::from(slot) << 32 | u64::from(line));
         self.retired.set(at + 1, frame.map_or(0, |frame| u64::from(frame) + 1));
         turn.store(&self.tail, 0, tail + 1);
     }
@@ -127,7 +129,7 @@ impl Pipeline {
             let at = count as usize % slots * RETIRED_WORDS;
             let (first, second) = (ring.get(at), ring.get(at + 1));
             let frame = second.checked_sub(1).map(|frame| frame as u32);
-            Retired { slot: (first >> 32) as u16, line: first as u32, frame }
+            Retired { slot: (first >> 32) as u16, line: first as u32, frame, has_failed: first >> 48 != 0 }
         })
     }
 

@@ -1,7 +1,7 @@
 //! The error log: the last commands that failed, with a count that never goes back (Base §5.16.1.2).
 
 use crate::spec::log_page::ErrorEntry;
-use crate::spec::{Fuse, Opcode, Status, Submission, fabrics};
+use crate::spec::{AdminOpcode, Fuse, Opcode, Status, Submission, fabrics};
 use std::collections::VecDeque;
 use units::QueueId;
 
@@ -78,7 +78,8 @@ fn location(submission: &Submission, status: Status) -> Option<u16> {
         Status::SGL_TYPE_INVALID | Status::SGL_LENGTH_INVALID | Status::SGL_OFFSET_INVALID => at(FIRST_POINTER, 0),
         Status::LBA_OUT_OF_RANGE if has_range(submission) => at(DWORD10, 0),
         Status::INVALID_LOG_PAGE | Status::INVALID_QUEUE_ID | Status::INVALID_QUEUE_DELETION => at(DWORD10, 0),
-        Status::INVALID_FORMAT => at(DWORD10, 0),
+        // Of a namespace that is to be created the format stands in its data.
+        Status::INVALID_FORMAT if submission.opcode() == AdminOpcode::FormatNvm as u8 => at(DWORD10, 0),
         Status::INVALID_QUEUE_SIZE => at(DWORD10 + 2, 0),
         Status::FEATURE_NOT_SAVEABLE => at(DWORD10 + 3, 7),
         Status::COMPLETION_QUEUE_INVALID | Status::INVALID_INTERRUPT_VECTOR => at(DWORD11 + 2, 0),

@@ -49,12 +49,15 @@ pub(super) fn rings(from: &Layered) -> Result<Rings, ConfigError> {
     let depth: u32 = from.within("host.depth", 1, ENTRIES_MAX - 1)?;
     let depth_max = asked.unwrap_or(entries_max) - 1;
     if depth > depth_max {
-        let (limit, whose) = match asked {
-            Some(_) => ("host.entries", ": one less than host.entries"),
-            None => ("controller.queue_entries", ""),
+        // Longer queues of the host would do, unless the controller has none that are long enough.
+        let (limit, most, longest, whose) = match asked {
+            Some(asked) if depth < entries_max => {
+                ("host.entries", asked - 1, entries_max, ": one less than host.entries")
+            }
+            _ => ("controller.queue_entries", entries_max - 1, ENTRIES_MAX, ""),
         };
-        let more = format!("{} to {ENTRIES_MAX}: one more than host.depth", depth + 1);
-        return Err(from.refuse_later(("host.depth", format!("1 to {depth_max}{whose}")), (limit, more)));
+        let more = format!("{} to {longest}: one more than host.depth", depth + 1);
+        return Err(from.refuse_later(("host.depth", format!("1 to {most}{whose}")), (limit, more)));
     }
     let usual = ENTRIES.min(ALL_ENTRIES / u32::from(offered.unwrap_or(queues)).next_power_of_two());
     let entries = asked.unwrap_or_else(|| usual.max((depth + 1).next_power_of_two()).min(entries_max));
@@ -91,6 +94,10 @@ mod tests {
             ),
             (&["controller.queues=2"], "controller.queues is 2; expected 16 to 65535: host.queues"),
             (&["controller.queue_entries=64", "host.entries=65"], "host.entries is 65; expected 2 to 64, or \"auto\""),
+            (
+                &["controller.queue_entries=10", "host.entries=4"],
+                "controller.queue_entries is 10; expected 17 to 65536: one more than host.depth",
+            ),
             (&["host.depth=64", "host.entries=64"], "host.depth is 64; expected 1 to 63: one less than host.entries"),
         ] {
             assert_eq!(refusal(set), Some(format!("--set: {expected}")));

@@ -83,6 +83,30 @@ fn a_failure_names_its_block_and_a_copy_its_range() {
     }
 }
 
+/// What a Copy cannot read it does not write, nor what follows: least of all what an earlier one has read.
+#[test]
+fn a_copy_ends_where_it_cannot_read() {
+    for architecture in ["deepflash", "naive", "pipessd", "tradition"] {
+        let running = Serving { architecture, ..Serving::default() }.start();
+        let host = &mut running.host("host").attach();
+        let [earlier, old] = [[7; 16 * 512], [1; 16 * 512]];
+        host.queues[0].done(write(40, 16), Payload::Send(&earlier));
+        host.queues[0].done(write(2000, 16), Payload::Send(&old));
+        assert_eq!(copy(&mut host.queues[0], 3000, &[(40, 16)]), Status::SUCCESS);
+        for spoiled in [10, 100] {
+            host.queues[0].done(Submission::write_uncorrectable(1, spoiled, 1), Payload::None);
+        }
+        // Neither range can be read, the later one at a lower block.
+        let ranges = [(100, 8), (10, 8)].map(|(slba, blocks)| CopyRange { slba, blocks }.encode());
+        let bytes: Vec<u8> = ranges.into_iter().flatten().flat_map(u64::to_le_bytes).collect();
+        let ended = fails(host, Submission::copy(1, 2000, 2, NOWHERE), Payload::Send(&bytes));
+        assert_eq!(ended, (Status::UNRECOVERED_READ, 0, 100, 1), "{architecture}");
+        let (_, data) = host.queues[0].command(read(2000, 16), Payload::Receive(16 * 512));
+        assert!(data == old, "{architecture}: the target is what it was");
+        running.end();
+    }
+}
+
 /// Writes and pairs, all sent before any is answered: how the pairs ended.
 fn write_and_pair(queue: &mut Queue, round: u64, pages: u64) -> Vec<[Status; 2]> {
     let mut pairs = Vec::new();

@@ -188,6 +188,10 @@ impl Fetcher {
         for retired in self.pipeline.retired_since(turn, self.head) {
             self.head += 1;
             self.free.push(retired.slot);
+            // Before the first step of a Copy all others had left, so this is a step of it: what follows would write what did not come.
+            if retired.has_failed && self.sent > 0 && self.commands[0].opcode == Opcode::Copy {
+                self.commands[0].stop();
+            }
         }
     }
 

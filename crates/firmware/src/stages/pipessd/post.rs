@@ -216,7 +216,8 @@ impl Poster {
     fn on_transferred(&mut self, turn: &mut Turn<'_>, done: Transferred) {
         let slot = done.token as u16;
         let Here { sub, line, .. } = self.here(slot);
-        if let Some(status) = done.failure() {
+        let failure = done.failure();
+        if let Some(status) = failure {
             let here = self.here[usize::from(slot)].as_mut().expect("it is here until it is over");
             here.sub.status = status;
         }
@@ -224,10 +225,15 @@ impl Poster {
         if compares && self.here(slot).half == Half::Compare {
             turn.spend(Work::ComparePage);
             let (spare, words) = (done.local as u32, self.words_of(&sub));
-            let difference = self.tables.frames.first_difference(line.frame, spare, words.start, words.len());
+            let frames = &self.tables.frames;
+            let difference = frames.first_difference(line.frame, spare, words.start, words.len());
             self.spares.push(spare);
             if let Some(next) = self.comparing.pop_front() {
                 self.move_data(turn, next);
+            }
+            if failure.is_some() {
+                // There is nothing that it could be compared with.
+                return self.finish(turn, slot);
             }
             let here = self.here[usize::from(slot)].as_mut().expect("it is here until it is over");
             if let Some(word) = difference {
@@ -272,7 +278,8 @@ impl Poster {
 
     fn retire(&mut self, turn: &mut Turn<'_>, sub: &SubRequest, frame: Option<u32>, ahead: u32) {
         let failure = if sub.status.is_success() { Failure::default() } else { self.failure(turn, sub, ahead) };
-        self.pipeline.retire(turn, Retired { slot: sub.slot, line: sub.line, frame });
+        let has_failed = !sub.status.is_success();
+        self.pipeline.retire(turn, Retired { slot: sub.slot, line: sub.line, frame, has_failed });
         for (watcher, line) in self.ways.events {
             if self.pipeline.alert(turn, watcher) {
                 turn.send(line, EventPulled);
