@@ -402,14 +402,14 @@ fn the_keep_alive_timer_rounds_up_to_its_granularity() {
 #[test]
 fn logs_carry_true_figures() {
     let mut controller = ready();
-    for id in 0..10u16 {
-        let unknown = Submission::new(0x77, 1).with_command_id(id);
-        assert_eq!(status(&mut controller, unknown), Status::INVALID_OPCODE);
+    for (id, opcode) in (0..10).zip([0x7f; 9].into_iter().chain([0x77])) {
+        assert_eq!(status(&mut controller, Submission::new(opcode, 1).with_command_id(id)), Status::INVALID_OPCODE);
     }
     let errors = log(&mut controller, log_page::ERRORS, 4096);
     assert_eq!(errors.len(), 8 * 64, "as many as the settings keep");
     let newest = ErrorEntry::from_bytes(&errors);
-    assert_eq!((newest.count(), newest.command_id(), newest.location()), (10, 9, 0));
+    let due = (10, 9, Status::INVALID_OPCODE.with_more(true).0 << 1, 0);
+    assert_eq!((newest.count(), newest.command_id(), newest.status(), newest.location()), due);
 
     let mut health = HealthPage::default();
     health.set_temperature(300).set_data_units_written(77);
