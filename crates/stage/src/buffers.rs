@@ -5,10 +5,13 @@
     reason = "held while bytes are copied only: who may touch a buffer is decided by who has its number"
 )]
 
+use crate::memory::LINE_BYTES;
 use crate::room::NoMemory;
 use bytes::BytesMut;
+use prefetch_index::prefetch_index;
 use std::hint::black_box;
 use std::sync::{Arc, PoisonError, RwLock};
+use units::Divisor;
 use zerocopy::FromBytes;
 
 /// Where a buffer may begin: pages of memory that is copied whole then have as few pages of this machine under them as they can.
@@ -18,47 +21,80 @@ const ALIGNED_TO: usize = 4096;
 /// would ever be touched.
 const PIECE_BYTES: usize = 32 << 20;
 
+/// Lines at the beginning of a copy that are brought near before: from these a processor sees where it goes. 24 brought no more.
+const LINES_NEAR: usize = 4;
+
 /// Buffers of the same length, all zero at first. They lie in large pieces, so that they can lie in huge pages; what nobody has
 /// touched of them takes no memory.
 #[derive(Clone, Debug)]
-pub struct Buffers(Arc<[RwLock<BytesMut>]>);
+pub struct Buffers {
+    held: Arc<[Held]>,
+    /// Where each piece begins.
+    pieces: Arc<[usize]>,
+    /// Buffers of a piece.
+    at_once: Divisor,
+    /// Bytes from one to the next.
+    stride: usize,
+}
+
+/// A buffer of one holder. What it takes to have it lies in one line.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Held(RwLock<BytesMut>);
 
 impl Buffers {
     pub(crate) fn new(count: usize, words: usize) -> Self {
         let bytes = words * size_of::<u64>();
-        let stride = bytes.next_multiple_of(crate::memory::LINE_BYTES);
+        let stride = bytes.next_multiple_of(LINE_BYTES);
         let at_once = (PIECE_BYTES / stride).clamp(1, count.max(1));
         let mut piece = BytesMut::new();
+        let mut pieces = Vec::new();
         let mut take = || {
             if piece.is_empty() {
                 NoMemory::ask(at_once * stride + ALIGNED_TO);
                 piece = BytesMut::zeroed(at_once * stride + ALIGNED_TO);
                 drop(piece.split_to(piece.as_ptr().align_offset(ALIGNED_TO)));
                 piece.truncate(at_once * stride);
+                pieces.push(piece.as_ptr().addr());
             }
             let mut buffer = piece.split_to(stride);
             buffer.truncate(bytes);
-            RwLock::new(buffer)
+            Held(RwLock::new(buffer))
         };
-        Buffers((0..count).map(|_| take()).collect())
+        let held = (0..count).map(|_| take()).collect();
+        Buffers { held, pieces: pieces.into(), at_once: Divisor::new(at_once as u32), stride }
     }
 
     /// Takes the memory of all of them now, and not when they are first written.
     pub fn set_memory_aside(&self) {
-        (0..self.0.len()).for_each(|index| self.change(index, |words| black_box(words).fill(0)));
+        (0..self.held.len()).for_each(|index| self.change(index, |words| black_box(words).fill(0)));
+    }
+
+    /// Brings near what it takes to copy into a buffer, from a word of it on: who holds it, and the first lines.
+    #[inline]
+    pub fn prefetch(&self, index: usize, from: usize) {
+        // A hint may be of any address: nothing is read there.
+        const NOWHERE: &[u8] = &[];
+        prefetch_index(&self.held[..], index);
+        let (piece, place) = self.at_once.divide(index as u32);
+        let Some(start) = self.pieces.get(piece as usize) else { return };
+        let at = start + place as usize * self.stride + from * size_of::<u64>();
+        (0..LINES_NEAR).for_each(|line| {
+            prefetch_index(NOWHERE, (at + line * LINE_BYTES).wrapping_sub(NOWHERE.as_ptr().addr()));
+        });
     }
 
     /// Shows a buffer to a reader.
     #[inline]
     pub fn look<R>(&self, index: usize, look: impl FnOnce(&[u64]) -> R) -> R {
-        let buffer = self.0[index].read().unwrap_or_else(PoisonError::into_inner);
+        let buffer = self.held[index].0.read().unwrap_or_else(PoisonError::into_inner);
         look(<[u64]>::ref_from_bytes(&buffer).expect("it is made of whole words"))
     }
 
     /// Lets a writer change a buffer.
     #[inline]
     pub fn change<R>(&self, index: usize, change: impl FnOnce(&mut [u64]) -> R) -> R {
-        let mut buffer = self.0[index].write().unwrap_or_else(PoisonError::into_inner);
+        let mut buffer = self.held[index].0.write().unwrap_or_else(PoisonError::into_inner);
         change(<[u64]>::mut_from_bytes(&mut buffer).expect("it is made of whole words"))
     }
 }

@@ -327,6 +327,14 @@ impl Frames {
     pub fn prefetch(&self, frame: u32) {
         self.words.prefetch(self.first(frame));
     }
+
+    /// Brings near what of a frame's payload is written first, from a word on.
+    #[inline]
+    pub fn prefetch_payload(&self, frame: u32, from: usize) {
+        if let Some(long) = self.long(frame) {
+            long.prefetch(frame as usize, from);
+        }
+    }
 }
 
 #[cfg(test)]

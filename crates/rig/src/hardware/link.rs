@@ -14,7 +14,7 @@ use firmware::{
 use nvme::prp::Piece;
 use nvme::{Arbiter, CoalescingSettings, HostMemory, SubmissionQueue};
 use posting::{Completions, Vector};
-use stage::{Address, Stage};
+use stage::{Address, LineId, Stage};
 use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -484,6 +484,14 @@ impl Stage<Firmware> for LinkStage {
         }
         self.raise_due(turn);
         self.set_alarm(turn);
+    }
+
+    fn prefetch(&self, message: &Message) -> Option<LineId> {
+        // What is read comes near by itself, line after line; what is written would be waited for.
+        if let Message::Transfer(Transfer { lane: Lane::FromHost, local, first_sector, .. }) = *message {
+            self.tables.frames.prefetch_payload(local as u32, usize::from(first_sector) * self.drive.sector_words());
+        }
+        None
     }
 
     fn inspect(&self) -> Option<&dyn Any> {
