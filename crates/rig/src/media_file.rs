@@ -17,6 +17,7 @@ mod switch;
 
 pub(crate) use past::Past;
 
+use crate::hardware::Standstill;
 use crate::table_slots::{SLOTS_BYTES, TableSlots};
 use aside::Aside;
 use flash::{Contents, Geometry, StoredBlock, StoredPage};
@@ -138,6 +139,8 @@ pub(crate) struct MediaFile {
     geometry: Geometry,
     /// Why it takes no more pages, once it has refused one.
     refused: Arc<OnceLock<String>>,
+    /// Whether its dies stand still.
+    standstill: Standstill,
 }
 
 impl MediaFile {
@@ -163,6 +166,7 @@ impl MediaFile {
             layout,
             geometry: geometry.clone(),
             refused: Arc::default(),
+            standstill: Standstill::default(),
         };
         // Another may make the file while this one looks for it, or begin to; then it is there the next time.
         for _ in 0..ATTEMPTS {
@@ -242,18 +246,20 @@ impl MediaFile {
         Ok(())
     }
 
-    fn compare(&self, found: &str, expected: &str) -> Result<(), MediaFileError> {
-        let mut found = found.lines();
-        for line in expected.lines() {
-            let (field, expected) = line.split_once(" = ").expect("the identity has a value on each line");
-            let held = found.next().and_then(|line| line.split_once(" = ")).filter(|(name, _)| *name == field);
-            let held = held.map_or("missing", |(_, value)| value);
-            if held != expected {
-                let (field, found, expected) = (field.into(), held.into(), expected.into());
-                return Err(MediaFileError::OtherDrive { file: self.name(), field, found, expected });
-            }
-        }
-        Ok(())
+    /// Compares what names a drive, line by line.
+    fn compare<'a>(&self, found: &'a str, expected: &'a str) -> Result<(), MediaFileError> {
+        let (mut found, mut expected) = (found.lines(), expected.lines());
+        let pairs = std::iter::from_fn(|| Some((found.next(), expected.next())).filter(|pair| *pair != (None, None)));
+        let Some((held, asked)) = { pairs }.find(|(held, asked)| held != asked) else { return Ok(()) };
+        let parts = |line: Option<&'a str>| line.and_then(|line| line.split_once(" = "));
+        let (held, asked) = (parts(held), parts(asked));
+        let field = asked.or(held).map_or("the header", |(field, _)| field);
+        let value = |line: Option<(&str, &str)>| match line {
+            Some((name, value)) if name == field => value.to_owned(),
+            _ => "none".to_owned(),
+        };
+        let (found, expected) = (value(held), value(asked));
+        Err(MediaFileError::OtherDrive { file: self.name(), field: field.into(), found, expected })
     }
 
     /// The pages of a channel as the file has them, kept there from now on.

@@ -78,6 +78,7 @@ pub(crate) fn recover(
             tally,
             sealed: None,
             upsets: Upsets::default(),
+            standstill: None,
         };
         // Flash fails while it is recovered as it does at other times.
         let stage = ChannelStage::new(index as u16, channel, device.media(contents, tables), ways, false);

@@ -50,5 +50,9 @@ fn identity(device: &Device) -> String {
         ("firmware.address_split", format!("{split:?}")),
         ("firmware.block_deal", format!("{deal:?}")),
     ];
-    fields.into_iter().map(|(field, value)| format!("{field} = {value}\n")).collect()
+    // Blocks that are bad from the factory are nobody's, so others may not be bad later.
+    let bad = device.faults.map(|faults| faults.factory_bad).filter(|&share| share > 0.0);
+    let drawn = bad
+        .map(|share| ("device.media.factory_bad", format!("{share}, drawn by run.seed {}", device.precondition.seed)));
+    fields.into_iter().chain(drawn).map(|(field, value)| format!("{field} = {value}\n")).collect()
 }

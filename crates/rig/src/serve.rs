@@ -368,11 +368,17 @@ fn keep_lifetime(file: MediaFile, past: MediaCounts, tally: Arc<MediaTally>) -> 
     })
 }
 
-/// Has a file say whether hosts have shut its drive down. One that cannot be written says what it said last: at worst a shutdown is
-/// counted that was safe, for it was written when the drive was switched on.
+/// Has a file say whether hosts have shut its drive down, and the dies stand still while it does. One that cannot be written says what it
+/// said last: at worst a shutdown is counted that was safe, for it was written when the drive was switched on.
 fn keep_shut_down(file: MediaFile) -> KeepShutDown {
     Box::new(move |is_down| {
-        let _ = if is_down { file.close() } else { file.open_again() };
+        if is_down {
+            file.standstill().begin();
+            let _ = file.close();
+        } else {
+            let _ = file.open_again();
+            file.standstill().end();
+        }
     })
 }
 

@@ -157,6 +157,11 @@ impl Chores {
         self.is_ending = true;
     }
 
+    /// Whether nothing is under way or waits for its turn.
+    pub(crate) fn are_done(&self) -> bool {
+        self.errands.is_empty() && self.erasing.is_empty() && self.test.is_none()
+    }
+
     /// Whether the drive works on none of these.
     pub(crate) fn is_idle(&self) -> bool {
         self.errands.is_empty()
@@ -201,6 +206,7 @@ impl Subsystem {
         while let Some(slot) = self.own.take_slot() {
             let Some((errand, submission)) = self.next_errand() else { return self.own.give_back(slot) };
             self.chores.errands.insert(slot, errand);
+            self.work();
             self.served.begin(now, (self.own.id(), slot), 0);
             port.submit(&mut self.own, slot, submission, Moved::Nothing);
         }

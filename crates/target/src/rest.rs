@@ -13,16 +13,27 @@ impl Subsystem {
     /// The shutdown of a controller is complete, and everything durable. Power may go once that is so of every controller that was
     /// enabled; then no unsafe shutdown is counted (Base §5.16.1.3).
     pub(crate) fn rest(&mut self, id: u16) {
-        let is_storage = |live: &Live| live.controller.settings().role == Role::Storage;
-        let is_its = self.controllers.get(&id).is_some_and(is_storage);
-        let is_used = self.controllers.values().any(|live| is_storage(live) && live.controller.needs_power());
-        if is_its && !is_used && self.chores.is_idle() && !self.is_resting {
+        self.is_shut_down |= self.controllers.get(&id).is_some_and(is_storage);
+        self.rest_if_idle();
+    }
+
+    /// The same, once what the drive does by itself for its hosts is over: erasing a namespace, testing itself.
+    pub(crate) fn rest_if_idle(&mut self) {
+        let is_used = || self.controllers.values().any(|live| is_storage(live) && live.controller.needs_power());
+        let is_idle = || self.chores.are_done() && !self.flushes();
+        if self.is_shut_down && !self.is_resting && is_idle() && !is_used() {
             self.keep_rest(true);
         }
     }
 
     /// Somebody uses the drive, again.
     pub(crate) fn wake(&mut self) {
+        self.is_shut_down = false;
+        self.work();
+    }
+
+    /// The drive works: on a host's command, or for itself.
+    pub(crate) fn work(&mut self) {
         if self.is_resting {
             self.keep_rest(false);
         }
@@ -40,4 +51,8 @@ impl Subsystem {
         self.wake();
         self.served.begin_for_host(now, place, namespace, entry);
     }
+}
+
+fn is_storage(live: &Live) -> bool {
+    live.controller.settings().role == Role::Storage
 }

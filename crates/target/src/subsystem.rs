@@ -164,6 +164,8 @@ pub(crate) struct Subsystem {
     pub(crate) kept_lifetime: Lifetime,
     /// Its hosts have shut it down.
     pub(crate) is_resting: bool,
+    /// Whether its hosts have shut it down since one of them last used it.
+    pub(crate) is_shut_down: bool,
     /// It was reset, and no host has taken notice.
     pub(crate) was_reset: bool,
 }
@@ -200,6 +202,7 @@ impl Subsystem {
             room: Room::new(),
             kept_lifetime: lifetime,
             is_resting: false,
+            is_shut_down: false,
             was_reset: false,
         }
     }
@@ -463,6 +466,11 @@ impl Subsystem {
         }
     }
 
+    /// Whether somebody waits for one.
+    pub(crate) fn flushes(&self) -> bool {
+        !self.flushing.is_empty() || !self.to_flush.is_empty()
+    }
+
     fn flush(&mut self, port: &mut Port, who: Flush, now: Time) {
         self.to_flush.insert(who);
         self.begin_flush(port, now);
@@ -476,6 +484,7 @@ impl Subsystem {
         if let Some(slot) = self.own.take_slot() {
             self.flushing = std::mem::take(&mut self.to_flush);
             self.flush_slot = Some(slot);
+            self.work();
             self.served.begin(now, (self.own.id(), slot), 0);
             port.submit(&mut self.own, slot, Submission::new(Opcode::Flush as u8, ALL_NAMESPACES), Moved::Nothing);
         }
@@ -498,6 +507,7 @@ impl Subsystem {
         self.settle(port, now);
         self.begin_flush(port, now);
         self.go_on(port, now);
+        self.rest_if_idle();
     }
 
     fn on_flushed(&mut self, port: &mut Port, now: Time, completion: &Completion) {

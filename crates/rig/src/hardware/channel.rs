@@ -4,7 +4,7 @@
 //! A page that cannot be decoded is read again at the next level of its retry table: another transaction of the same pages, under
 //! the tag of the first. FCMD is told when all pages are decoded or given up, and keeps the die for them until then.
 
-use crate::hardware::{Ledger, MediaTally, Upsets, Work};
+use crate::hardware::{Ledger, MediaTally, Standstill, Upsets, Work};
 use firmware::journal::JOURNAL_OWNER;
 use firmware::{ChannelDone, ChannelRequest, CommandKey, Firmware, FlashChannel, Frames, Media, Message, Note, Turn};
 use flash::Media as _;
@@ -49,7 +49,12 @@ pub(crate) struct ChannelWays {
     pub(crate) sealed: Option<usize>,
     /// What flips bits in the drive's memory.
     pub(crate) upsets: Upsets,
+    /// Whether the dies stand still, where they ever do.
+    pub(crate) standstill: Option<Standstill>,
 }
+
+/// How often dies that stand still are looked at for whether they may go on.
+const LOOK_EVERY: Span = Span::from_millis(1);
 
 /// What a power cut makes of a page that is being programmed, or of a block that is being erased.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +79,8 @@ pub(crate) struct ChannelStage {
     /// What is being decoded, by when it is and in which order it began.
     decoding: VecDeque<(Time, Decoded)>,
     payload: Vec<u64>,
+    /// What was asked for while the dies stand still.
+    held: VecDeque<ChannelRequest>,
     /// Whether the recorder is told when dies were busy.
     narrate: bool,
     /// Whether operations take their time; else they are over at once.
@@ -93,6 +100,7 @@ impl ChannelStage {
             under_way: Vec::new(),
             finished: Vec::new(),
             decoding: VecDeque::new(),
+            held: VecDeque::new(),
             narrate,
             timed: true,
             recovering: false,
@@ -410,26 +418,20 @@ impl ChannelStage {
 impl Stage<Firmware> for ChannelStage {
     fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
         match message {
-            Message::ChannelRequest(request) => self.on_request(turn, request),
+            Message::ChannelRequest(request) if self.ways.standstill.is_none() => self.on_request(turn, request),
+            Message::ChannelRequest(request) => {
+                self.held.push_back(request);
+                self.unless_still(turn, |_, _| {});
+            }
             other => unreachable!("channel{} was sent {other:?}", self.index),
         }
     }
 
     fn on_wake(&mut self, turn: &mut Turn<'_>) {
-        while let Some(&(at, decoded)) = self.decoding.front()
-            && at <= turn.now()
-        {
-            self.decoding.pop_front();
-            self.on_decoded(turn, decoded);
+        match self.ways.standstill {
+            None => self.go_on(turn),
+            Some(_) => self.unless_still(turn, Self::go_on),
         }
-        let mut finished = std::mem::take(&mut self.finished);
-        self.channel.poll(turn.now(), &mut finished);
-        for &done in &finished {
-            self.finish(turn, &done.transaction, done.started);
-        }
-        finished.clear();
-        self.finished = finished;
-        self.set_alarm(turn);
     }
 
     fn inspect(&self) -> Option<&dyn Any> {
@@ -448,6 +450,38 @@ impl Stage<Firmware> for ChannelStage {
             }
         }
         None
+    }
+}
+
+impl ChannelStage {
+    /// Does what was asked for and then `further`, or waits while the dies stand still.
+    fn unless_still(&mut self, turn: &mut Turn<'_>, further: impl FnOnce(&mut Self, &mut Turn<'_>)) {
+        let standstill = self.ways.standstill.clone().expect("the caller looked");
+        let Some(_working) = standstill.work() else {
+            return turn.wake_at(turn.now() + LOOK_EVERY);
+        };
+        while let Some(request) = self.held.pop_front() {
+            self.on_request(turn, request);
+        }
+        further(self, turn);
+    }
+
+    /// What is over by now, and when to look again.
+    fn go_on(&mut self, turn: &mut Turn<'_>) {
+        while let Some(&(at, decoded)) = self.decoding.front()
+            && at <= turn.now()
+        {
+            self.decoding.pop_front();
+            self.on_decoded(turn, decoded);
+        }
+        let mut finished = std::mem::take(&mut self.finished);
+        self.channel.poll(turn.now(), &mut finished);
+        for &done in &finished {
+            self.finish(turn, &done.transaction, done.started);
+        }
+        finished.clear();
+        self.finished = finished;
+        self.set_alarm(turn);
     }
 }
 

@@ -7,6 +7,7 @@ mod interrupts;
 mod link;
 mod power;
 mod rounds;
+mod standstill;
 mod tally;
 mod upsets;
 
@@ -19,5 +20,6 @@ pub use link::LinkTiming;
 pub(crate) use link::{LinkStage, LinkUsage, LinkWays};
 pub(crate) use power::PowerStage;
 pub(crate) use rounds::Steadiness;
+pub(crate) use standstill::Standstill;
 pub(crate) use tally::{MediaCounts, MediaTally, Work};
 pub(crate) use upsets::Upsets;

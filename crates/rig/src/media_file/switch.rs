@@ -6,6 +6,7 @@
 //! They lie in one sector and are written at once. A file that none were written to yet has zeros there.
 
 use super::{HEADER_BYTES, MediaFile, MediaFileError};
+use crate::hardware::Standstill;
 use std::io;
 use std::os::unix::fs::FileExt;
 use target::PowerCycles;
@@ -28,6 +29,11 @@ impl MediaFile {
         let now = PowerCycles { count: before.count.saturating_add(1), unsafe_shutdowns };
         self.switch(now, 1).map_err(|error| self.system(error))?;
         Ok(now)
+    }
+
+    /// What stops the drive's dies while its file says that it is off.
+    pub(crate) fn standstill(&self) -> &Standstill {
+        &self.standstill
     }
 
     /// The drive has ended in order: waits until what it left outlasts the machine, and then until that does that it ended so.

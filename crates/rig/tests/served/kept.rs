@@ -197,6 +197,38 @@ fn power_that_goes_after_a_shutdown_is_no_unsafe_one() {
     after("it was ended", 0);
 }
 
+/// A file that changes after it was brought to the medium would be there in part where the machine stops.
+#[test]
+fn what_is_tidied_up_after_a_shutdown_waits_until_somebody_comes() {
+    const SMALL_BUFFER: &[&str] = &["cache.size_bytes=1MiB", "reclaim.background=true", "reclaim.idle_ms=1"];
+    for architecture in ["deepflash", "many_layered", "pipessd", "tradition"] {
+        let scratch = Scratch::new(&format!("still-{architecture}"));
+        let serving = Serving { set: SMALL_BUFFER, ..serving(architecture, &scratch.0) };
+        let running = serving.start();
+        let mut host = running.host("host").attach();
+        // Every other page of what fills blocks is written anew: each block has something to be reclaimed.
+        for step in [1, 2] {
+            for page in (0..2048).step_by(step) {
+                host.queues[0].done(write(page * 8, 8), Payload::Send(&pattern(step as u64, page)));
+            }
+        }
+        host.shut_down();
+        let kept = std::fs::read(&scratch.0).expect("it is there");
+        std::thread::sleep(Duration::from_millis(300));
+        let later = std::fs::read(&scratch.0).expect("it is there");
+        let place = kept.iter().zip(&later).position(|(one, other)| one != other);
+        assert!(place.is_none() && kept.len() == later.len(), "{architecture}: byte {place:?} changed");
+        // What was asked for meanwhile is done when somebody comes.
+        let mut second = running.host("second").attach();
+        for page in [0, 1, 2047] {
+            let due = pattern(1 + (page + 1) % 2, page);
+            assert!(second.queues[0].done(read(page * 8, 8), Payload::Receive(4096)).1 == due, "{architecture}");
+        }
+        drop((host, second));
+        running.end();
+    }
+}
+
 #[test]
 fn a_file_that_is_not_its_own_or_not_whole_is_refused_by_name() {
     let scratch = Scratch::new("refused");
@@ -213,6 +245,19 @@ fn a_file_that_is_not_its_own_or_not_whole_is_refused_by_name() {
     refused(serving("naive", &scratch.0), "architecture is deepflash; expected naive");
     let smaller = Serving { set: &["device.blocks_per_plane=30"], ..serving("deepflash", &scratch.0) };
     refused(smaller, "device.blocks_per_plane is 32; expected 30");
+    // Which blocks are bad from the factory decides whose the others are.
+    let bad = |set| Serving { set, ..serving("deepflash", &scratch.0) };
+    let drawn: &[&str] = &["device.media.faults=true", "device.media.factory_bad=0.02"];
+    refused(bad(drawn), "device.media.factory_bad is none; expected 0.02, drawn by run.seed 1, as this drive has");
+    let other = Scratch::new("refused-bad");
+    Serving { set: drawn, ..serving("deepflash", &other.0) }.start().end();
+    let sound: &[&str] = &["device.media.faults=true"];
+    let anew: &[&str] = &["device.media.faults=true", "device.media.factory_bad=0.02", "run.seed=2"];
+    for (set, drawn) in [(sound, "none"), (anew, "0.02, drawn by run.seed 2")] {
+        let said = refusal(Serving { set, ..serving("deepflash", &other.0) });
+        let what = format!("device.media.factory_bad is 0.02, drawn by run.seed 1; expected {drawn}, as");
+        assert!(said.contains(&what), "{said}");
+    }
     let file = OpenOptions::new().read(true).write(true).open(&scratch.0).expect("it is there");
     let mut header = [0; 24];
     file.read_exact_at(&mut header, 0).expect("it has a header");
