@@ -76,12 +76,18 @@ impl Buffers {
         // A hint may be of any address: nothing is read there.
         const NOWHERE: &[u8] = &[];
         prefetch_index(&self.held[..], index);
+        if let Some(start) = self.address(index) {
+            let first = start + from * size_of::<u64>();
+            let lines = (0..LINES_NEAR).map(|line| first + line * LINE_BYTES);
+            lines.for_each(|at| prefetch_index(NOWHERE, at.wrapping_sub(NOWHERE.as_ptr().addr())));
+        }
+    }
+
+    /// Where a buffer begins, without holding it.
+    #[inline]
+    fn address(&self, index: usize) -> Option<usize> {
         let (piece, place) = self.at_once.divide(index as u32);
-        let Some(start) = self.pieces.get(piece as usize) else { return };
-        let at = start + place as usize * self.stride + from * size_of::<u64>();
-        (0..LINES_NEAR).for_each(|line| {
-            prefetch_index(NOWHERE, (at + line * LINE_BYTES).wrapping_sub(NOWHERE.as_ptr().addr()));
-        });
+        Some(self.pieces.get(piece as usize)? + place as usize * self.stride)
     }
 
     /// Shows a buffer to a reader.
@@ -109,6 +115,8 @@ mod tests {
             let buffers = Buffers::new(3, words);
             let starts = [0, 1, 2].map(|index| buffers.look(index, |held| held.as_ptr().addr()));
             assert_eq!(starts[0] % ALIGNED_TO, 0);
+            assert_eq!([0, 1, 2].map(|index| buffers.address(index)), starts.map(Some));
+            assert_eq!(buffers.address(PIECE_BYTES), None, "it is never asked for, and would be nowhere");
             buffers.set_memory_aside();
             for number in [2, 0, 1] {
                 assert!(buffers.look(number, |held| held == vec![0; words]));
