@@ -11,7 +11,7 @@ use clap::Args;
 use host::{Pace, Phase};
 use report::{Summary, of, render_on};
 use rig::config::{Resolved, World};
-use rig::{Device, Recovery, Session};
+use rig::{Device, Drained, Recovery, Session};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -112,13 +112,17 @@ fn recovered(recovery: &Recovery, wall: Duration) -> String {
     };
     let millis = |span: Span| format!("{:.1} ms", span.secs_f64() * 1e3);
     let steps = recovery.steps.iter().map(|&(step, took)| format!("{step} {}", millis(took)));
+    let drained = recovery.drained.map(|drained| {
+        let Drained { took, joules, pages, .. } = drained;
+        ("drained", format!("{pages} pages of the buffer in {}, with {joules:.3} J", millis(took)))
+    });
     let rows = [
         ("recovery", format!("{} of virtual time, {:.1} s of this machine's", millis(*took), wall.as_secs_f64())),
         ("", format!("{mapped} logical pages {begun}")),
         ("", format!("{pages_read} pages read, {torn_pages} of them torn, {} groups erased", recovery.groups_erased)),
         ("steps", steps.collect::<Vec<_>>().join(", ")),
     ];
-    rows.iter().map(|(name, text)| format!("{name:<10} {text}\n")).collect()
+    drained.iter().chain(&rows).map(|(name, text)| format!("{name:<10} {text}\n")).collect()
 }
 
 /// Refuses a report in HTML.
@@ -165,7 +169,10 @@ impl Measurement<'_> {
     pub(crate) fn report(&self, shell: &mut Shell<'_>, json: Json, phases: Vec<Phase>) -> anyhow::Result<()> {
         let mut done = Vec::new();
         match self.take(shell, phases, &mut done) {
-            Ok(recovery) => shell.put(json, &Whole::of(done, recovery.as_ref()).to_json()),
+            Ok(recovery) => {
+                let page = self.device.drive.geometry.shape().page.0;
+                shell.put(json, &Whole::of(done, page, recovery.as_ref()).to_json())
+            }
             Err(error) => {
                 if is_fault(&error) {
                     shell.put(json, &Faulty::new(self.resolved, &error, done).to_json())?;

@@ -33,6 +33,18 @@ struct Recovered {
     pages_read: u64,
     torn_pages: u64,
     groups_erased: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    drained: Option<DrainedBuffer>,
+}
+
+/// What a drive with energy of its own did between the power failure and the end.
+#[derive(Serialize)]
+struct DrainedBuffer {
+    took_ns: u64,
+    /// Energy taken, J.
+    energy_j: f64,
+    /// Pages brought to flash.
+    pages: u64,
 }
 
 impl Recovered {
@@ -48,18 +60,24 @@ impl Recovered {
             pages_read: recovery.pages_read,
             torn_pages: recovery.torn_pages,
             groups_erased: recovery.groups_erased,
+            drained: recovery.drained.map(|drained| DrainedBuffer {
+                took_ns: drained.took.nanos(),
+                energy_j: drained.joules,
+                pages: drained.pages,
+            }),
         }
     }
 }
 
 impl Whole {
-    /// The whole of the phases, of which there is at least one, and of the recovery from a power cut after them.
-    pub(crate) fn of(mut phases: Vec<Summary>, recovery: Option<&Recovery>) -> Whole {
+    /// The whole of the phases, of which there is at least one, on flash with pages of so many bytes, and of the recovery from a power cut
+    /// after them.
+    pub(crate) fn of(mut phases: Vec<Summary>, page: u64, recovery: Option<&Recovery>) -> Whole {
         let recovery = recovery.map(Recovered::new);
         if phases.len() == 1 {
             return Whole { summary: phases.remove(0), recovery, phases };
         }
-        Whole { summary: combined(&phases), recovery, phases }
+        Whole { summary: combined(&phases, page), recovery, phases }
     }
 
     pub(crate) fn to_json(&self) -> String {
@@ -112,14 +130,15 @@ impl Faulty {
 /// The phases with the share of time that each took.
 struct Shares<'a> {
     phases: Vec<(f64, &'a Summary)>,
-    seconds: f64,
+    /// Bytes of a page of flash.
+    page: u64,
 }
 
-fn combined(phases: &[Summary]) -> Summary {
+fn combined(phases: &[Summary], page: u64) -> Summary {
     let total: u64 = phases.iter().map(|phase| phase.simulated_ns).sum();
     let seconds = (total as f64 / 1e9).max(1e-12);
     let share = |phase: &Summary| phase.simulated_ns as f64 / 1e9 / seconds;
-    let shares = Shares { phases: phases.iter().map(|phase| (share(phase), phase)).collect(), seconds };
+    let shares = Shares { phases: phases.iter().map(|phase| (share(phase), phase)).collect(), page };
     let last = phases.last().cloned().unwrap_or_default();
     let ios = shares.count(|phase| phase.ios);
     let iops = ios as f64 / seconds;
@@ -367,13 +386,12 @@ impl Shares<'_> {
         }
     }
 
-    /// Each phase counts with the bytes that it wrote.
+    /// All that was programmed for all that was written: phases without writes program what others left, too.
     fn amplification(&self) -> Option<f64> {
-        let written = |phase: &Summary| phase.write.bandwidth * phase.simulated_ns as f64;
-        let all: Vec<(f64, f64)> =
-            self.phases.iter().filter_map(|(_, phase)| Some((written(phase), phase.write_amplification?))).collect();
-        let bytes: f64 = all.iter().map(|(bytes, _)| bytes).sum();
-        (self.seconds > 0.0 && bytes > 0.0).then(|| all.iter().map(|(bytes, each)| bytes * each).sum::<f64>() / bytes)
+        let sum = |of: &dyn Fn(&Summary) -> f64| self.phases.iter().map(|(_, phase)| of(phase)).sum::<f64>();
+        let written = sum(&|phase| phase.write.bandwidth * phase.simulated_ns as f64 / 1e9);
+        let programmed = sum(&|phase| phase.flash.as_ref().map_or(0, |flash| flash.programs) as f64);
+        (written > 0.0).then(|| programmed * self.page as f64 / written)
     }
 }
 
@@ -414,7 +432,8 @@ mod tests {
                 ..Summary::default()
             }
         };
-        let whole = combined(&[phase(300, 100.0, "urgent", &["busiest NVMQ thread"]), phase(100, 500.0, "low", &[])]);
+        let whole =
+            combined(&[phase(300, 100.0, "urgent", &["busiest NVMQ thread"]), phase(100, 500.0, "low", &[])], 4096);
         assert_eq!(whole.check(), []);
         let classes: Vec<_> = whole.classes.iter().map(|(name, class)| (name, class.ios)).collect();
         assert_eq!(classes, [("urgent", 300), ("low", 100)]);
@@ -425,6 +444,21 @@ mod tests {
         assert!((latency.p90 - 500.0).abs() < 1.0, "{latency:?}");
         let bounds: Vec<_> = whole.bounds.iter().map(|bound| (bound.resource.as_str(), bound.utilisation)).collect();
         assert_eq!(bounds, [("flash dies", 0.95)]);
+    }
+
+    #[test]
+    fn what_a_phase_without_writes_programs_counts_for_all_that_was_written() {
+        let phase = |bandwidth, programs: u64| Summary {
+            simulated_ns: 2_000_000_000,
+            write: Direction { bandwidth, ..Direction::default() },
+            flash: Some(Flash { programs, ..Flash::default() }),
+            write_amplification: (bandwidth > 0.0).then(|| programs as f64 * 4096.0 / (2.0 * bandwidth)),
+            ..Summary::default()
+        };
+        let of = |phases: &[Summary]| combined(phases, 4096).write_amplification;
+        assert_eq!(of(&[phase(8192.0, 0), phase(0.0, 6)]), Some(1.5));
+        assert_eq!(of(&[phase(8192.0, 4), phase(24_576.0, 12)]), Some(1.0));
+        assert_eq!(of(&[phase(0.0, 4), phase(0.0, 1)]), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod tests;
 
 use crate::build::Device;
 use crate::hardware::{ChannelStage, ChannelWays, Fate, Ledger, MediaTally, Upsets};
+use crate::power::Drained;
 use crate::session::{SessionError, cut_channels};
 use firmware::boot::{self, Boot, BootDrawing};
 use firmware::{Drive, Tables};
@@ -14,8 +15,10 @@ use std::sync::{Arc, Mutex};
 use units::{Span, StageId, Time};
 
 /// What a recovery did.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Recovery {
+    /// What the drive had done before that, where energy of its own protects its buffer.
+    pub drained: Option<Drained>,
     /// From power on until the drive could take commands.
     pub took: Span,
     /// The same for each step, in order.
@@ -100,6 +103,7 @@ pub(crate) fn recover(
     let up = stage.is_over().then(|| {
         let (found, steps) = (stage.found(), stage.took().collect());
         Recovery {
+            drained: None,
             took: now - Time::ZERO,
             steps,
             pages_read: found.pages_read,

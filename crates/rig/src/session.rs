@@ -299,6 +299,9 @@ impl Session {
     }
 
     /// Cuts the power now: what remains is what the flash holds, and the host.
+    ///
+    /// # Errors
+    /// What the host saw before was wrong, or the energy that protects the buffer did not last.
     pub(crate) fn cut(mut self, fate: &mut dyn FnMut() -> Fate) -> Result<Remains, SessionError> {
         let now = self.sim.now();
         let host = host_of(&mut self.sim, self.host);
@@ -308,6 +311,10 @@ impl Session {
         }
         host.power_cut(now);
         let drained = self.drain()?;
+        if let Some(drained) = drained.filter(|drained| !drained.is_whole) {
+            let what = format!("the energy was used up before the buffer was on flash: {drained:?}");
+            return Err(SessionError::Invariant(what));
+        }
         let now = self.sim.now();
         let contents = cut_channels(&mut self.sim, &self.channels, now, fate);
         Ok(Remains { contents, host: self.sim.into_stage(self.host), drained })
@@ -317,13 +324,11 @@ impl Session {
     ///
     /// # Errors
     /// A drive that cannot be recovered.
-    pub fn lose_power(mut self, device: &Device, processor: Processor) -> Result<Recovery, SessionError> {
-        let now = self.sim.now();
-        let contents = cut_channels(&mut self.sim, &self.channels, now, &mut || Fate::Torn);
+    pub fn lose_power(self, device: &Device, processor: Processor) -> Result<Recovery, SessionError> {
         // The tables of a large drive are not in memory twice.
-        drop(self);
+        let Remains { contents, drained, .. } = self.cut(&mut || Fate::Torn)?;
         match device.rise(&processor, contents, Time::NEVER, &mut || Fate::Torn)? {
-            Risen::Up(_, recovery) => recovery.kept_promises(),
+            Risen::Up(_, recovery) => Ok(Recovery { drained, ..recovery.kept_promises()? }),
             Risen::Cut(_) => unreachable!("the power stays on"),
         }
     }

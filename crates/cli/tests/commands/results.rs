@@ -118,6 +118,28 @@ fn what_recovery_did_stands_beside_the_run() {
     assert!(figures.len() == 7 && figures.values().all(Value::is_null), "nothing was read: {json}");
 }
 
+/// With energy of its own a drive brings its buffer to flash when the power is cut, or the run says that it did not.
+#[test]
+fn a_protected_buffer_outlasts_the_cut_that_a_run_ends_with() {
+    let cut = |protected: &str| {
+        let protected = format!("device.power.protected={protected}");
+        let mut call =
+            vec!["run", "--precondition", "none", "--workload", "seqwrite", "--block-size", "4k", "--ios", "16"];
+        call.extend(["--queues", "1", "--depth", "1", "--then-cut", "--json", "-", "--set", &protected]);
+        let room =
+            ["cache.size_bytes=256KiB", "cache.spare_frames=64", "firmware.frames=64", "device.over_provisioning=1.0"];
+        let further = room.iter().chain(&["device.power.energy_j=100", "workload.warm_up_ios=0"]);
+        call.extend(further.flat_map(|setting| ["--set", *setting]));
+        small(&call).json()["recovery"].clone()
+    };
+    let (bare, protected) = (cut("false"), cut("true"));
+    assert_eq!((bare["mapped"].as_u64(), bare.get("drained")), (Some(0), None), "{bare}");
+    assert_eq!(protected["mapped"].as_u64(), Some(16), "{protected}");
+    let drained = &protected["drained"];
+    assert!(drained["pages"].as_u64() >= Some(16) && drained["energy_j"].as_f64() > Some(0.0), "{drained}");
+    assert!(drained["took_ns"].as_u64() > Some(0), "{drained}");
+}
+
 #[test]
 fn several_phases_are_one_object_with_each_of_them_below() {
     let json = small(&["run", "--ios", "2000", "--json", "-"]).json();
