@@ -3,6 +3,7 @@
 mod commands;
 mod conversations;
 mod damaged;
+mod function;
 mod hostile;
 mod in_time;
 mod initiator;

@@ -49,7 +49,10 @@ pub(crate) struct Bus {
 impl Bus {
     pub(crate) fn new(vendor: u16, vectors: u16, registers: u64, mapped: bool) -> Self {
         let config = ConfigSpace::new(vendor, vectors, registers);
-        Bus { config, table: vec![0; MSIX_BAR_BYTES as usize], registers, mapped, vendor, vectors }
+        let mut table = vec![0; MSIX_BAR_BYTES as usize];
+        // Every vector begins masked (Vector Control, PCI Express Base 4.0 section 7.7.2.7).
+        table[..16 * usize::from(vectors)].chunks_exact_mut(16).for_each(|entry| entry[12] = 1);
+        Bus { config, table, registers, mapped, vendor, vectors }
     }
 
     pub(crate) fn reset(&mut self) {
@@ -292,13 +295,18 @@ pub(crate) fn serve(
         }
         Request::Read { .. } | Request::Write { .. } => access(request, asked, bus, function, world)?,
         Request::Reset => {
-            bus.reset();
-            function.reset(world);
-            function.let_master(false);
+            reset(bus, function, world);
             Vec::new()
         }
     };
     Ok((reply, false))
+}
+
+/// The function is as after power-on, but for the memory and the events that the client gave it. It is silent until it is let master the
+/// bus again (PCI Express Base 4.0 section 6.6.2).
+fn reset(bus: &mut Bus, function: &mut Function, world: &mut World<'_>) {
+    bus.reset();
+    function.reset(world);
 }
 
 /// Reads or writes a part of a region.
@@ -326,7 +334,7 @@ fn access(
             match region {
                 CONFIG_REGION => {
                     if bus.config.write(range.start, data) == Effect::Reset {
-                        function.reset(world);
+                        reset(bus, function, world);
                     }
                     function.let_master(bus.config.is_bus_master());
                 }

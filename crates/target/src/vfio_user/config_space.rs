@@ -31,7 +31,7 @@ const RESET: u8 = 0x80;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effect {
     Nothing,
-    /// A function level reset (PCI Express Base 6.6.2).
+    /// A function level reset (PCI Express Base 6.6.2), which is the caller's to carry out.
     Reset,
 }
 
@@ -111,10 +111,6 @@ impl ConfigSpace {
                 effect = Effect::Reset;
             }
         }
-        if effect == Effect::Reset {
-            // The function is silent until it is let master the bus again (PCI Express Base 6.6.2).
-            self.put(COMMAND, &[0; 2]);
-        }
         effect
     }
 }
@@ -164,7 +160,6 @@ mod tests {
         assert_eq!(space.write(DEVICE_CONTROL, &[0xff, 0x7f]), Effect::Nothing);
         assert_eq!(dword(&space, COMMAND) as u16, 0x0546);
         assert_eq!(space.write(DEVICE_CONTROL, &[0x00, 0x80]), Effect::Reset);
-        assert_eq!((dword(&space, COMMAND) as u16, space.is_bus_master()), (0, false));
         assert_eq!(dword(&space, DEVICE_CONTROL) & 0x8000, 0);
     }
 }

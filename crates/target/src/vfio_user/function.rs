@@ -220,6 +220,8 @@ impl Function {
     /// A reset of the function: its controller is as new. What the drive works on is waited for before it starts again.
     pub(crate) fn reset(&mut self, world: &mut World<'_>) {
         self.drop_queues(world);
+        self.interrupts.reset();
+        self.is_master = false;
         world.subsystem.plug(self.id);
     }
 
@@ -227,7 +229,6 @@ impl Function {
     pub(crate) fn unplug(&mut self, world: &mut World<'_>) {
         self.reset(world);
         self.change_memory(GuestMemory::clear);
-        self.is_master = false;
         self.interrupts.clear();
     }
 

@@ -44,6 +44,12 @@ impl Interrupts {
         self.0.fill_with(Vector::default);
     }
 
+    /// The function is reset: what was raised before is not told after, and nothing is masked. The events are the client's, which need not
+    /// know of a reset that its guest has asked for.
+    pub(crate) fn reset(&mut self) {
+        self.0.iter_mut().for_each(|vector| (vector.masked, vector.pending) = (false, false));
+    }
+
     /// Does what the client asks.
     ///
     /// # Errors
@@ -165,6 +171,13 @@ mod tests {
         assert_eq!(raised(&mine), 0);
         interrupts.set(ask(NO_DATA | UNMASK, 1, 1), Vec::new()).unwrap();
         assert_eq!(raised(&mine), 1);
+        interrupts.set(ask(NO_DATA | MASK, 1, 1), Vec::new()).unwrap();
+        interrupts.raise(1);
+        interrupts.reset();
+        interrupts.set(ask(NO_DATA | UNMASK, 1, 1), Vec::new()).unwrap();
+        assert_eq!(raised(&mine), 0, "of before the reset");
+        interrupts.raise(1);
+        assert_eq!(raised(&mine), 1, "its event has stayed");
         interrupts.set(ask(NO_DATA | TRIGGER, 0, 0), Vec::new()).unwrap();
         interrupts.raise(1);
         assert_eq!(raised(&mine), 0);

@@ -1,0 +1,89 @@
+//! The PCIe function of a drive in a virtual machine: its resets.
+
+use super::Serving;
+use super::monitor::{CONFIG, Machine, RESET, SET_INTERRUPTS, dwords};
+use nvme::spec::Submission;
+use rig::DoorbellPath;
+use rustix::event::{EventfdFlags, eventfd};
+use std::os::fd::{AsFd, OwnedFd};
+
+/// Registers of PCI (PCI Express Base 4.0), where the drive has them.
+const COMMAND: u64 = 0x04;
+const BAR: u64 = 0x10;
+const INTERRUPT_LINE: u64 = 0x3c;
+const MSIX_CONTROL: u64 = 0x52;
+const DEVICE_CONTROL: u64 = 0x68;
+/// The region of the MSI-X table.
+const MSIX_REGION: u32 = 4;
+
+// Flags of SET_INTERRUPTS.
+const NO_DATA: u32 = 1;
+const EVENTS: u32 = 1 << 2;
+const MASK: u32 = 1 << 3;
+const UNMASK: u32 = 1 << 4;
+const TRIGGER: u32 = 1 << 5;
+
+fn raised(event: &OwnedFd) -> u64 {
+    let mut count = [0; 8];
+    rustix::io::read(event, &mut count).map_or(0, |_| u64::from_ne_bytes(count))
+}
+
+/// Does something to vector 3.
+fn interrupt(machine: &mut Machine, flags: u32) {
+    machine.wire.ask(SET_INTERRUPTS, &dwords(&[20, flags, 2, 3, 1]), &[]).expect("a vector that there is");
+}
+
+/// What a guest can change of the function, as it is.
+fn changeable(machine: &mut Machine) -> Vec<Vec<u8>> {
+    let places = [
+        (CONFIG, COMMAND, 2),
+        (CONFIG, BAR, 24),
+        (CONFIG, INTERRUPT_LINE, 1),
+        (CONFIG, MSIX_CONTROL, 2),
+        (CONFIG, DEVICE_CONTROL, 2),
+        (MSIX_REGION, 48, 16),
+    ];
+    places.map(|(region, offset, bytes)| machine.read_region(region, offset, bytes).expect("it is there")).into()
+}
+
+/// A guest puts back what it has saved of the configuration space; its monitor need not know of the reset.
+#[test]
+fn a_reset_of_the_function_leaves_nothing_but_memory_and_events() {
+    for by_message in [false, true] {
+        let plugged = Serving::default().plug(DoorbellPath::Sent);
+        let mut machine = Machine::start(&plugged.socket, true);
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
+        let asked = dwords(&[20, EVENTS | TRIGGER, 2, 3, 1]);
+        machine.wire.ask(SET_INTERRUPTS, &asked, &[event.as_fd()]).expect("an event");
+        let fresh = changeable(&mut machine);
+        assert_eq!(fresh[5][12], 1, "an entry begins masked");
+        machine.enable();
+        for (region, offset, data) in [
+            (CONFIG, BAR, &[0, 0, 0xe0, 0xfe][..]),
+            (CONFIG, BAR + 16, &[0, 0, 0xd0, 0xfe]),
+            (CONFIG, INTERRUPT_LINE, &[11]),
+            (CONFIG, MSIX_CONTROL, &[0, 0xc0]),
+            (CONFIG, DEVICE_CONTROL, &[0x3f, 0x20]),
+            (MSIX_REGION, 48, &[0xa5; 16]),
+        ] {
+            machine.write_region(region, offset, data).expect("it can be written");
+        }
+        let used = changeable(&mut machine);
+        assert!(fresh.iter().zip(&used).all(|(fresh, used)| fresh != used), "{used:x?}");
+        interrupt(&mut machine, NO_DATA | MASK);
+        interrupt(&mut machine, NO_DATA | TRIGGER);
+        match by_message {
+            true => drop(machine.wire.ask(RESET, &[], &[]).expect("a reset")),
+            false => drop(machine.write_region(CONFIG, DEVICE_CONTROL, &[0x3f, 0xa0]).expect("device control")),
+        }
+        assert_eq!(changeable(&mut machine), fresh, "by a message: {by_message}");
+        interrupt(&mut machine, NO_DATA | UNMASK);
+        assert_eq!(raised(&event), 0, "what was raised before the reset");
+        interrupt(&mut machine, NO_DATA | TRIGGER);
+        assert_eq!(raised(&event), 1, "the events are the monitor's");
+        machine.enable();
+        machine.make_queues(16);
+        machine.done(1, Submission::flush(1));
+        plugged.end();
+    }
+}
