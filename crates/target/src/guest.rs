@@ -1,7 +1,8 @@
 //! A guest's memory, as its virtual machine monitor shares it: pieces of files, at the addresses that the guest uses.
 //!
-//! Nothing here trusts the monitor, unless it is told to: an access is checked against the maps, and a file that could shrink while it is
-//! mapped, which would kill whoever touches it, is read and written by calls instead.
+//! Nothing here trusts the monitor, unless it is told to: an access is checked against the maps, and memory that could go while it is
+//! mapped, which would kill whoever touches it, is read and written by calls instead. Files of a filesystem that could let those who
+//! read them wait for ever are no memory.
 
 use nvme::HostMemory;
 use nvme::spec::PAGE_BYTES;
@@ -33,36 +34,38 @@ pub(crate) struct Access {
 /// Which of a guest's memory is mapped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
-    /// Sealed files, which cannot shrink. Others are reached by calls.
+    /// Files of small pages that are sealed against shrinking. Others are reached by calls, if they are memory at all.
     #[default]
     Seals,
-    /// Every file: a monitor that shrinks one ends this process.
+    /// Every file: a monitor that takes a page of one away ends this process.
     Monitor,
 }
 
-/// How the bytes of a file are reached.
+/// How the bytes of a file are reached. It is mapped either way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
-    /// They are mapped here.
+    /// As memory.
     Mapped,
-    /// By calls for the file.
-    File,
-    /// They are mapped here, and reached by calls for this process's memory, which fail where an access would end it: a file of huge
-    /// pages cannot be written by calls.
-    OwnMemory,
+    /// By calls for this process's memory, which fail where an access would end it. Calls for the file would wait where the monitor
+    /// holds its lock, and cannot write huge pages.
+    Calls,
 }
 
 /// What the kernel calls files of huge pages (HUGETLBFS_MAGIC of linux/magic.h).
 const HUGE_PAGES: u64 = 0x9584_58f6;
 
 impl Way {
-    fn of(file: &OwnedFd, trust: Trust) -> Way {
-        let cannot_shrink = || fcntl_get_seals(file).is_ok_and(|seals| seals.contains(SealFlags::SHRINK));
-        if trust == Trust::Monitor || cannot_shrink() {
-            return Way::Mapped;
+    /// # Errors
+    /// A file that is not in memory, where the monitor is not trusted: its filesystem can let this process wait as long as it likes.
+    fn of(file: &OwnedFd, trust: Trust) -> Result<Way, Errno> {
+        if trust == Trust::Monitor {
+            return Ok(Way::Mapped);
         }
-        let is_huge = fstatfs(file).is_ok_and(|about| about.f_type as u64 == HUGE_PAGES);
-        if is_huge { Way::OwnMemory } else { Way::File }
+        // Files in memory alone have seals, and are asked for them without their filesystem.
+        let seals = fcntl_get_seals(file)?;
+        // A huge page that a file has room for need not be there, and is none where it cannot be had.
+        let is_huge = fstatfs(file)?.f_type as u64 == HUGE_PAGES;
+        Ok(if seals.contains(SealFlags::SHRINK) && !is_huge { Way::Mapped } else { Way::Calls })
     }
 }
 
@@ -70,8 +73,8 @@ impl Way {
 enum Backing {
     /// Mapped here.
     Mapped(MmapRegion),
-    /// In a file, from this offset on. Where that is this process's memory, they are mapped there for as long.
-    File { file: File, start: u64, _there: Option<MmapRegion> },
+    /// In this process's memory, which is a file, from this offset on. They are mapped there for as long.
+    Called { memory: File, start: u64, _there: MmapRegion },
     /// With the monitor alone: it would have to be asked, and is not.
     Nowhere,
 }
@@ -114,7 +117,8 @@ impl GuestMemory {
     /// Makes `bytes` of a file, from `offset` on, the guest's memory from `first` on.
     ///
     /// # Errors
-    /// A range that is empty, overlaps another, is not made of whole pages, or is longer than its file; too many of them.
+    /// A range that is empty, overlaps another, is not made of whole pages, or is longer than its file; too many of them; a file that is
+    /// not in memory.
     pub(crate) fn map(
         &mut self,
         first: u64,
@@ -122,8 +126,8 @@ impl GuestMemory {
         access: Access,
         file: Option<(OwnedFd, u64)>,
     ) -> Result<(), Errno> {
-        let file = file.map(|(file, offset)| (Way::of(&file, self.trust), file, offset));
-        self.map_by(first, bytes, access, file)
+        let placed = file.map(|(file, offset)| Ok((Way::of(&file, self.trust)?, file, offset)));
+        self.map_by(first, bytes, access, placed.transpose()?)
     }
 
     /// The same for a file that is reached this way.
@@ -222,8 +226,8 @@ impl GuestMemory {
             match &*map.backing {
                 _ if !map.access.read => return Err(Unmapped),
                 Backing::Mapped(region) => region.as_volatile_slice().read_slice(part, offset).map_err(|_| Unmapped)?,
-                Backing::File { file, start, .. } => {
-                    file.read_exact_at(part, start + offset as u64).map_err(|_| Unmapped)?;
+                Backing::Called { memory, start, .. } => {
+                    memory.read_exact_at(part, start + offset as u64).map_err(|_| Unmapped)?;
                 }
                 Backing::Nowhere => return Err(Unmapped),
             }
@@ -244,8 +248,8 @@ impl GuestMemory {
                 Backing::Mapped(region) => {
                     region.as_volatile_slice().write_slice(part, offset).map_err(|_| Unmapped)?;
                 }
-                Backing::File { file, start, .. } => {
-                    file.write_all_at(part, start + offset as u64).map_err(|_| Unmapped)?
+                Backing::Called { memory, start, .. } => {
+                    memory.write_all_at(part, start + offset as u64).map_err(|_| Unmapped)?
                 }
                 Backing::Nowhere => return Err(Unmapped),
             }
@@ -320,16 +324,13 @@ impl Backing {
         if !about.is_file() || end.is_none() {
             return Err(Errno::INVAL);
         }
-        if way == Way::File {
-            return Ok(Backing::File { file, start: offset, _there: None });
-        }
         let length = usize::try_from(bytes).map_err(|_| Errno::NOMEM)?;
         let region = MmapRegion::from_file(FileOffset::new(file, offset), length).map_err(|_| Errno::ACCESS)?;
         if way == Way::Mapped {
             return Ok(Backing::Mapped(region));
         }
         let memory = File::options().read(true).write(true).open("/proc/self/mem").map_err(|_| Errno::ACCESS)?;
-        Ok(Backing::File { file: memory, start: region.as_ptr().addr() as u64, _there: Some(region) })
+        Ok(Backing::Called { memory, start: region.as_ptr().addr() as u64, _there: region })
     }
 }
 
@@ -391,34 +392,49 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_is_no_memory() {
+    fn a_pipe_is_no_memory_and_a_file_of_a_disk_only_where_the_monitor_is_trusted() {
         let (reader, _writer) = rustix::pipe::pipe().unwrap();
         assert_eq!(GuestMemory::default().map(0, 4096, ALL, Some((reader, 0))), Err(Errno::INVAL));
+        let name = std::env::current_exe().unwrap();
+        let program = || OwnedFd::from(File::open(&name).unwrap());
+        assert_eq!(GuestMemory::default().map(0, 4096, ALL, Some((program(), 0))), Err(Errno::INVAL));
+        assert_eq!(Way::of(&program(), Trust::Monitor), Ok(Way::Mapped));
+    }
+
+    /// It is sealed, and as long as it says, but no page of it need ever be there.
+    #[test]
+    fn huge_pages_are_reached_by_calls_whatever_their_seals() {
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB;
+        let file = memfd_create("guest", flags).expect("a kernel with huge pages");
+        ftruncate(&file, 1 << 21).unwrap();
+        fcntl_add_seals(&file, SealFlags::SHRINK).unwrap();
+        assert_eq!(Way::of(&file, Trust::Seals), Ok(Way::Calls));
+        let mut guest = GuestMemory::default();
+        guest.map(0, 1 << 21, ALL, Some((file, 0))).unwrap();
+        let free = std::fs::read_to_string("/proc/meminfo").unwrap();
+        if free.lines().any(|line| line.starts_with("HugePages_Total:") && line.ends_with(" 0")) {
+            assert_eq!(guest.load(HostAddress(4096), &mut [0]), Err(Unmapped));
+            assert_eq!(guest.store(HostAddress(4096), &[1]), Err(Unmapped));
+        }
     }
 
     #[test]
     fn what_cannot_shrink_is_mapped_and_the_rest_only_where_the_monitor_is_trusted() {
         let way = |sealed, trust| Way::of(&file(4096, sealed), trust);
-        assert_eq!((way(true, Trust::Seals), way(false, Trust::Seals)), (Way::Mapped, Way::File));
-        assert_eq!((way(true, Trust::Monitor), way(false, Trust::Monitor)), (Way::Mapped, Way::Mapped));
+        assert_eq!((way(true, Trust::Seals), way(false, Trust::Seals)), (Ok(Way::Mapped), Ok(Way::Calls)));
+        assert_eq!((way(true, Trust::Monitor), way(false, Trust::Monitor)), (Ok(Way::Mapped), Ok(Way::Mapped)));
     }
 
     #[test]
     fn a_file_that_shrinks_under_its_reader_reads_as_unmapped() {
-        for way in [Way::File, Way::OwnMemory] {
-            let shrinking = file(8192, false);
-            let mut guest = GuestMemory::default();
-            guest.map_by(0, 8192, ALL, Some((way, shrinking.try_clone().unwrap(), 0))).unwrap();
-            guest.store(HostAddress(4096), &[7]).unwrap();
-            ftruncate(&shrinking, 0).unwrap();
-            let mut words = [0];
-            assert_eq!(guest.load(HostAddress(4096), &mut words), Err(Unmapped), "{way:?}");
-            assert_eq!(
-                guest.store(HostAddress(4096), &words).is_ok(),
-                way == Way::File,
-                "a call makes it longer again"
-            );
-        }
+        let shrinking = file(8192, false);
+        let mut guest = GuestMemory::default();
+        guest.map(0, 8192, ALL, Some((shrinking.try_clone().unwrap(), 0))).unwrap();
+        guest.store(HostAddress(4096), &[7]).unwrap();
+        ftruncate(&shrinking, 0).unwrap();
+        let mut words = [0];
+        assert_eq!(guest.load(HostAddress(4096), &mut words), Err(Unmapped));
+        assert_eq!(guest.store(HostAddress(4096), &words), Err(Unmapped));
     }
 
     #[test]
@@ -439,7 +455,7 @@ mod tests {
         /// Mapped and by calls, over the edges of pieces, against a plain array.
         #[test]
         fn bytes_land_where_they_are_put(
-            ways in prop::array::uniform3(prop::sample::select(&[Way::Mapped, Way::File, Way::OwnMemory][..])),
+            ways in prop::array::uniform3(prop::sample::select(&[Way::Mapped, Way::Calls][..])),
             at in 0usize..12288, bytes in prop::collection::vec(any::<u8>(), 0..6000),
         ) {
             let mut guest = GuestMemory::default();

@@ -1,11 +1,14 @@
-//! The PCIe function of a drive in a virtual machine: its resets.
+//! The PCIe function of a drive in a virtual machine: its resets, and memory that a monitor only promises.
 
 use super::Serving;
-use super::monitor::{CONFIG, Machine, RESET, SET_INTERRUPTS, dwords};
+use super::monitor::{CONFIG, MAP, MEMORY, MEMORY_BYTES, Machine, RESET, SET_INTERRUPTS, dwords, qwords};
+use nvme::spec::registers::{self, AdminQueueAttributes, Configuration, Doorbell};
 use nvme::spec::Submission;
 use rig::DoorbellPath;
 use rustix::event::{EventfdFlags, eventfd};
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use std::os::fd::{AsFd, OwnedFd};
+use units::{HostAddress, QueueId};
 
 /// Registers of PCI (PCI Express Base 4.0), where the drive has them.
 const COMMAND: u64 = 0x04;
@@ -86,4 +89,36 @@ fn a_reset_of_the_function_leaves_nothing_but_memory_and_events() {
         machine.done(1, Submission::flush(1));
         plugged.end();
     }
+}
+
+/// It cannot shrink, and has as many bytes as it says, but where the machine has no huge page to spare none of them is there.
+#[test]
+fn queues_in_huge_pages_that_are_not_there_fail_their_controller_alone() {
+    let plugged = Serving::default().plug(DoorbellPath::Sent);
+    let mut machine = Machine::start(&plugged.socket, true);
+    let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING | MemfdFlags::HUGETLB;
+    let file = memfd_create("huge", flags).expect("a kernel with huge pages");
+    ftruncate(&file, 2 << 20).unwrap();
+    fcntl_add_seals(&file, SealFlags::SHRINK).unwrap();
+    let base = MEMORY + MEMORY_BYTES;
+    let mut body = dwords(&[32, 3]);
+    body.extend(qwords(&[0, base, 2 << 20]));
+    machine.wire.ask(MAP, &body, &[file.as_fd()]).expect("memory is taken");
+    machine.let_master(true);
+    machine.set_register(registers::AQA, AdminQueueAttributes::new(32, 32).0);
+    for (register, address) in [(registers::ASQ, base), (registers::ACQ, base + 4096)] {
+        machine.set_register(register, address as u32);
+        machine.set_register(register + 4, (address >> 32) as u32);
+    }
+    machine.set_register(registers::CC, Configuration::ENABLE.0);
+    machine.wait_for(1, 1);
+    machine.set_register(Doorbell::SubmissionTail(QueueId(0)).offset(), 1);
+    let pages = std::fs::read_to_string("/proc/meminfo").expect("Linux has it");
+    if pages.lines().any(|line| line.starts_with("HugePages_Total:") && line.ends_with(" 0")) {
+        machine.wait_for(registers::CSTS_FATAL, registers::CSTS_FATAL);
+    }
+    machine.enable();
+    machine.make_queues(16);
+    machine.done(1, Submission::flush(1));
+    plugged.end();
 }
