@@ -5,8 +5,8 @@ use nvme::spec::{
     AdminOpcode, DataPointer, DsmRange, Opcode, Submission, fabrics::DiscoveryEntry, identify, registers,
 };
 use nvme::{
-    Admission, AsynchronousEvent, Controller, ControllerSettings, DeviceEvent, Movement, NamespaceSettings, Namespaces,
-    Piece, Role, Transport,
+    AdminReply, Admission, AsynchronousEvent, Controller, ControllerSettings, DeviceEvent, Movement, NamespaceSettings,
+    Namespaces, Piece, Role, Transport,
 };
 use units::{Bytes, Span};
 
@@ -74,7 +74,12 @@ pub(crate) fn controller(bytes: &[u8]) {
         match input.byte() % 8 {
             0 => controller.write_property(input.half().into(), input.word()),
             1 => controller.write_property_pair(input.half().into(), input.long()),
-            2 => drop(controller.admin(&input.submission())),
+            2 => {
+                let submission = input.submission();
+                if let AdminReply::Transfer { .. } = controller.admin(&submission) {
+                    controller.on_transferred(&submission);
+                }
+            }
             3 => drop(controller.fabrics(&input.submission())),
             4 => carry(&controller, &input.submission(), &mut input),
             7 => {

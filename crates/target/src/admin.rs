@@ -55,8 +55,9 @@ impl Session {
         if is_grant {
             note_grant(&reply, submission, live);
         }
-        let told = world.subsystem.obey(world.port, id, world.now);
+        let mut told = world.subsystem.obey(world.port, id, world.now);
         self.answer(world, tag, submission, reply);
+        told.extend(world.subsystem.obey(world.port, id, world.now));
         for event in told {
             self.tell(event);
         }
@@ -95,6 +96,9 @@ impl Session {
                     return self.fail(world, tag, submission, Status::INVALID_FIELD);
                 }
                 self.fill(command, bytes, &data);
+                if let Some(live) = world.subsystem.controllers.get_mut(&self.joined.controller) {
+                    live.controller.on_transferred(submission);
+                }
                 self.respond(command, result, Status::SUCCESS);
             }
         }

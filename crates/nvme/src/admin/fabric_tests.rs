@@ -194,7 +194,10 @@ proptest! {
             };
             match reply {
                 AdminReply::Complete { status, .. } => errors += u128::from(!status.is_success()),
-                AdminReply::Transfer { data, .. } => prop_assert!(!data.is_empty() && data.len() % 4 == 0),
+                AdminReply::Transfer { data, .. } => {
+                    controller.on_transferred(&submission);
+                    prop_assert!(!data.is_empty() && data.len() % 4 == 0);
+                }
                 AdminReply::Held => {}
             }
             while let Some(event) = controller.next_event() {

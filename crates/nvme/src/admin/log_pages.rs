@@ -20,9 +20,8 @@ const CONTROLLER_FEATURE: u32 = 1 | 1 << 21;
 const NAMESPACE_FEATURE: u32 = 1 | 1 << 20;
 
 impl Controller {
-    pub(super) fn get_log_page(&mut self, submission: &Submission) -> Result<Vec<u8>, Status> {
+    pub(super) fn get_log_page(&self, submission: &Submission) -> Result<Vec<u8>, Status> {
         let id = submission.dword(10) as u8;
-        let retain_event = submission.dword(10) >> 15 & 1 != 0;
         let bytes = submission.log_bytes();
         let offset = u64::from(submission.dword(13)) << 32 | u64::from(submission.dword(12));
         // The group stands in LSI, and there is one.
@@ -43,14 +42,22 @@ impl Controller {
         page.drain(..offset as usize);
         // What lies beyond the page is undefined, so it is left as it is in the host's memory.
         page.truncate(bytes.min(page.len() as u64) as usize);
-        if !retain_event {
-            if id == log_page::CHANGED_NAMESPACES {
-                self.changed.clear();
-            }
-            self.requests.unmask(id);
-            self.deliver_events();
-        }
         Ok(page)
+    }
+
+    /// The host has the data of [`crate::AdminReply::Transfer`]: what it has read of need not be told again, unless it retains the event
+    /// (RAE).
+    pub fn on_transferred(&mut self, submission: &Submission) {
+        let retains_event = submission.dword(10) >> 15 & 1 != 0;
+        if submission.opcode() != AdminOpcode::GetLogPage as u8 || retains_event {
+            return;
+        }
+        let id = submission.dword(10) as u8;
+        if id == log_page::CHANGED_NAMESPACES {
+            self.changed.clear();
+        }
+        self.requests.unmask(id);
+        self.deliver_events();
     }
 
     fn log_page(&self, id: u8) -> Result<Vec<u8>, Status> {

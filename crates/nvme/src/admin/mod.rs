@@ -34,7 +34,8 @@ pub enum AdminReply {
         /// Status of the completion.
         status: Status,
     },
-    /// Write these bytes, 4 to 4,096 in dwords, to where the command says, then post a success with this result.
+    /// Write these bytes, 4 to 4,096 in dwords, to where the command says, call [`Controller::on_transferred`], then post a success with
+    /// this result.
     Transfer {
         /// The bytes.
         data: Vec<u8>,

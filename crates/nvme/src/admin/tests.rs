@@ -44,7 +44,10 @@ pub(super) fn result(controller: &mut Controller, submission: Submission) -> u64
 
 pub(super) fn data(controller: &mut Controller, submission: Submission) -> Vec<u8> {
     match controller.admin(&submission) {
-        AdminReply::Transfer { data, .. } => data,
+        AdminReply::Transfer { data, .. } => {
+            controller.on_transferred(&submission);
+            data
+        }
         other => panic!("{other:?}"),
     }
 }
@@ -564,6 +567,7 @@ proptest! {
             match step {
                 Step::Admin(submission) => match controller.admin(&submission) {
                     AdminReply::Transfer { data, .. } => {
+                        controller.on_transferred(&submission);
                         prop_assert!(data.len() % 4 == 0 && (4..=4096).contains(&data.len()));
                     }
                     AdminReply::Held => held += 1,

@@ -1,13 +1,14 @@
-//! The PCIe function of a drive in a virtual machine: its resets, and memory that a monitor only promises.
+//! The PCIe function of a drive in a virtual machine: its resets, memory that a monitor only promises, and answers that find no memory.
 
 use super::Serving;
-use super::monitor::{CONFIG, MAP, MEMORY, MEMORY_BYTES, Machine, RESET, SET_INTERRUPTS, dwords, qwords};
+use super::monitor::{BUFFERS, CONFIG, MAP, MEMORY, MEMORY_BYTES, Machine, RESET, SET_INTERRUPTS, dwords, qwords};
 use nvme::spec::registers::{self, AdminQueueAttributes, Configuration, Doorbell};
-use nvme::spec::Submission;
+use nvme::spec::{AdminOpcode, DataPointer, Status, Submission, log_page};
 use rig::DoorbellPath;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
 use units::{HostAddress, QueueId};
 
 /// Registers of PCI (PCI Express Base 4.0), where the drive has them.
@@ -25,6 +26,10 @@ const EVENTS: u32 = 1 << 2;
 const MASK: u32 = 1 << 3;
 const UNMASK: u32 = 1 << 4;
 const TRIGGER: u32 = 1 << 5;
+
+fn at(address: u64) -> DataPointer {
+    DataPointer { prp1: HostAddress(address), prp2: HostAddress(0) }
+}
 
 fn raised(event: &OwnedFd) -> u64 {
     let mut count = [0; 8];
@@ -120,5 +125,26 @@ fn queues_in_huge_pages_that_are_not_there_fail_their_controller_alone() {
     machine.enable();
     machine.make_queues(16);
     machine.done(1, Submission::flush(1));
+    plugged.end();
+}
+
+/// The next event of a kind waits until its log page has been read.
+#[test]
+fn a_log_page_that_finds_no_memory_has_not_been_read() {
+    let plugged = Serving::default().plug(DoorbellPath::Sent);
+    let mut machine = Machine::start(&plugged.socket, true);
+    machine.enable();
+    let request = Submission::new(AdminOpcode::AsynchronousEventRequest as u8, 0);
+    let first = machine.push(0, request);
+    machine.ring(Doorbell::SubmissionTail(QueueId(7)), 1);
+    assert_eq!(machine.reap(0).command_id(), first);
+    machine.ring(Doorbell::SubmissionTail(QueueId(7)), 1);
+    let second = machine.push(0, request);
+    let read = |address| Submission::get_log_page(log_page::ERRORS, 0, 16, at(address));
+    assert_eq!(machine.command(0, read(MEMORY + MEMORY_BYTES)).status(), Status::DATA_TRANSFER_ERROR);
+    std::thread::sleep(Duration::from_millis(20));
+    assert!(machine.peek(0).is_none(), "the host knows nothing of the first");
+    machine.done(0, read(BUFFERS));
+    assert_eq!(machine.reap(0).command_id(), second);
     plugged.end();
 }

@@ -116,6 +116,23 @@ fn no_namespace_has_blocks_longer_than_a_page() {
     running.end();
 }
 
+/// An answer that is longer than a transfer may be (MDTS) is none.
+#[test]
+fn a_list_of_changes_that_could_not_be_sent_is_told_again() {
+    let running = Serving::default().start();
+    let (mut host, mut other) = (running.host("host").attach(), running.host("other").attach());
+    host.admin.done(Submission::format_nvm(1, 1, 0), Payload::None);
+    let too_long = 2 << 20;
+    let get = Submission::get_log_page(log_page::CHANGED_NAMESPACES, 0, too_long / 4, NOWHERE);
+    let refused = other.admin.command(get, Payload::Receive(too_long as usize)).0.status();
+    assert_eq!(refused, Status::INVALID_FIELD);
+    for due in [1, 0] {
+        let page = log(&mut other.admin, log_page::CHANGED_NAMESPACES, 4096);
+        assert_eq!(page[..8], [due, 0, 0, 0, 0, 0, 0, 0]);
+    }
+    running.end();
+}
+
 /// Two hosts: one makes and deletes namespaces, the other is told.
 #[test]
 fn namespaces_come_and_go_and_hosts_are_told() {

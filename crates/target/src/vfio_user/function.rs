@@ -423,6 +423,11 @@ impl Function {
                     Err(status) => (0, self.log(world, ADMIN, submission, status, Failure::default())),
                 };
                 self.owe(command, result, status);
+                let live = world.subsystem.controllers.get_mut(&self.id);
+                if let Some(live) = live.filter(|_| status.is_success()) {
+                    live.controller.on_transferred(submission);
+                }
+                self.obey(world);
             }
         }
     }
