@@ -39,7 +39,8 @@ pub enum DeviceEvent {
     StartOverMessages,
     /// Forget every queue and command, touch host memory no more, then call [`Controller::on_stopped`].
     Stop,
-    /// Make everything durable, then call [`Controller::on_shut_down`].
+    /// Make everything durable, then call [`Controller::on_shut_down`], or [`Controller::on_shutdown_failed`] if that
+    /// cannot be.
     ShutDown {
         /// The host has no time: only what was promised need be kept.
         abrupt: bool,
@@ -94,7 +95,7 @@ pub enum DeviceEvent {
         /// Whether it is gone then.
         deletes: bool,
     },
-    /// The host has turned its volatile write cache off: make durable what was answered before this or is under way, then call
+    /// The host turns its volatile write cache off: make durable what was answered before this or is under way, then call
     /// [`Controller::on_settled`]. Later commands ask for it themselves.
     Settle {
         /// The command that waits for it.
@@ -135,6 +136,8 @@ enum State {
 enum Shutdown {
     None,
     Running,
+    /// It never completes.
+    Failed,
     Done,
 }
 
@@ -291,10 +294,11 @@ impl Controller {
 
     fn status(&self) -> u32 {
         let ready = if self.ready { registers::CSTS_READY } else { 0 };
-        let fatal = if self.state == State::Fatal { registers::CSTS_FATAL } else { 0 };
+        let has_failed = self.state == State::Fatal || self.shutdown == Shutdown::Failed;
+        let fatal = if has_failed { registers::CSTS_FATAL } else { 0 };
         let shutdown = match self.shutdown {
             Shutdown::None => 0,
-            Shutdown::Running => registers::CSTS_SHUTTING_DOWN,
+            Shutdown::Running | Shutdown::Failed => registers::CSTS_SHUTTING_DOWN,
             Shutdown::Done => registers::CSTS_SHUT_DOWN,
         };
         let reset = if self.was_reset { registers::CSTS_SUBSYSTEM_RESET } else { 0 };
@@ -393,6 +397,13 @@ impl Controller {
     pub fn on_shut_down(&mut self) {
         if self.shutdown == Shutdown::Running {
             self.shutdown = Shutdown::Done;
+        }
+    }
+
+    /// Not everything can be made durable: CSTS.CFS is set, and the shutdown goes on until the host resets the controller.
+    pub fn on_shutdown_failed(&mut self) {
+        if self.shutdown == Shutdown::Running {
+            self.shutdown = Shutdown::Failed;
         }
     }
 
@@ -506,10 +517,14 @@ impl Controller {
         self.events.push_back(DeviceEvent::HeldCommandDone { command_id, result: 0, status });
     }
 
-    /// What was answered before the volatile write cache was turned off is durable, or could not be made so.
+    /// What was answered before the volatile write cache was to be turned off is durable, or could not be made so: then it stays on.
     pub fn on_settled(&mut self, command_id: u16, durable: bool) {
         let Some(at) = self.settling.iter().position(|waiting| *waiting == command_id) else { return };
         self.settling.swap_remove(at);
+        if durable {
+            self.features.turn_write_cache_off();
+            self.events.push_back(DeviceEvent::FeatureChanged(FeatureId::VolatileWriteCache));
+        }
         self.end_held(command_id, 0, if durable { Status::SUCCESS } else { Status::WRITE_FAULT });
     }
 
@@ -532,9 +547,10 @@ impl Controller {
         CoalescingSettings::from_feature(self.features.value(FeatureId::InterruptCoalescing, 0))
     }
 
-    /// Whether writes may complete in volatile memory now.
+    /// Whether writes may complete in volatile memory now: not once the host wants it off, though it is off only when all before is
+    /// durable.
     pub fn write_cache_enabled(&self) -> bool {
-        self.features.value(FeatureId::VolatileWriteCache, 0) & 1 != 0
+        self.features.value(FeatureId::VolatileWriteCache, 0) & 1 != 0 && self.settling.is_empty()
     }
 
     /// How long the host may be silent; `None` is for ever.

@@ -515,10 +515,14 @@ impl Subsystem {
         for flush in std::mem::take(&mut self.flushing) {
             match flush {
                 Flush::ShutDown(id) => {
+                    let is_durable = completion.status().is_success();
                     if let Some(live) = self.controllers.get_mut(&id) {
-                        live.controller.on_shut_down();
+                        match is_durable {
+                            true => live.controller.on_shut_down(),
+                            false => live.controller.on_shutdown_failed(),
+                        }
                     }
-                    if completion.status().is_success() {
+                    if is_durable {
                         self.rest(id);
                     }
                 }

@@ -137,6 +137,11 @@ impl Features {
         Ok(())
     }
 
+    /// Writes last from now on when they are answered.
+    pub(crate) fn turn_write_cache_off(&mut self) {
+        self.values[Self::place(FeatureId::VolatileWriteCache)] = 0;
+    }
+
     /// Health warnings that the host wants to be told of.
     pub(crate) fn reported_warnings(&self) -> u8 {
         self.value(FeatureId::AsynchronousEventConfiguration, 0) as u8
@@ -264,16 +269,16 @@ impl Controller {
             value = self.grant_queues(value)?;
             result = u64::from(value);
         }
-        let was_volatile = self.write_cache_enabled();
-        self.features.set(feature, value)?;
-        self.events.push_back(DeviceEvent::FeatureChanged(feature));
+        let is_volatile = feature == FeatureId::VolatileWriteCache && self.features.value(feature, 0) != 0;
         // Where somebody carries it out; a driver in the same process sets nothing.
-        if was_volatile && !self.write_cache_enabled() && self.settings.managed_namespaces > 0 {
+        if is_volatile && value & 1 == 0 && self.settings.managed_namespaces > 0 {
             let command_id = submission.command_id();
             self.events.push_back(DeviceEvent::Settle { command_id });
             self.settling.push(command_id);
             return Ok(AdminReply::Held);
         }
+        self.features.set(feature, value)?;
+        self.events.push_back(DeviceEvent::FeatureChanged(feature));
         Ok(AdminReply::success(result))
     }
 

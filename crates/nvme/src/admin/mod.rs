@@ -11,6 +11,8 @@ mod manage;
 mod queues;
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+mod write_cache_tests;
 
 pub use error_log::CommandError;
 pub(crate) use error_log::ErrorLog;

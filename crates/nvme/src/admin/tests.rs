@@ -12,7 +12,7 @@ use units::{HostAddress, Span};
 
 const NOWHERE: DataPointer = DataPointer { prp1: HostAddress(0), prp2: HostAddress(0) };
 
-fn ready_with(settings: ControllerSettings) -> Controller {
+pub(super) fn ready_with(settings: ControllerSettings) -> Controller {
     let mut controller = Controller::new(settings);
     controller.write_property(registers::AQA, AdminQueueAttributes::new(32, 16).0);
     controller.write_property_pair(registers::ASQ, 0x1_0000_2000);
@@ -274,34 +274,6 @@ fn there_are_no_secondary_controllers() {
     assert_eq!((&primary[..3], primary.len()), (&[2, 1, 0][..], 4096));
     assert!(primary[2..].iter().all(|byte| *byte == 0));
     assert_eq!(identify(identify::SECONDARY_CONTROLLERS), [0; 4096]);
-}
-
-/// With somebody who carries it out the command waits until what was written is durable, and what comes then goes through.
-#[test]
-fn a_write_cache_that_is_turned_off_is_settled_first() {
-    let mut settings = example();
-    settings.managed_namespaces = 4;
-    let mut controller = ready_with(settings);
-    let write = Submission::write(1, 8, 8, DataPointer::default());
-    let trim = Submission::dataset_management(1, 1, DataPointer::default()).with_dword(12, u32::MAX);
-    let goes_through = |controller: &Controller, entry: &Submission| {
-        let admission = controller.admit(entry).unwrap();
-        controller.translate(entry, &admission).unwrap().fua()
-    };
-    assert_eq!([write, trim].map(|entry| goes_through(&controller, &entry)), [false, false]);
-    let set = |value| Submission::set_features(FeatureId::VolatileWriteCache, value).with_command_id(9);
-    assert_eq!(controller.admin(&set(0)), AdminReply::Held);
-    let event =
-        std::iter::from_fn(|| controller.next_event()).find(|event| matches!(event, DeviceEvent::Settle { .. }));
-    assert_eq!(event, Some(DeviceEvent::Settle { command_id: 9 }));
-    assert_eq!([write, trim].map(|entry| goes_through(&controller, &entry)), [true, true]);
-    assert!(!goes_through(&controller, &Submission::read(1, 8, 8, DataPointer::default())));
-    controller.on_settled(9, true);
-    let done = DeviceEvent::HeldCommandDone { command_id: 9, result: 0, status: Status::SUCCESS };
-    assert_eq!(controller.next_event(), Some(done));
-    assert_eq!(controller.admin(&set(0)), AdminReply::Complete { result: 0, status: Status::SUCCESS }, "it is off");
-    assert_eq!(controller.admin(&set(1)), AdminReply::Complete { result: 0, status: Status::SUCCESS });
-    assert!(!goes_through(&controller, &write));
 }
 
 #[test]

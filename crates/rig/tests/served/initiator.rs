@@ -335,7 +335,7 @@ impl Host {
     }
 
     /// Writes CC and waits until CSTS is `wanted`, whether or not the subsystem was reset.
-    fn configure(&mut self, value: u64, wanted: u64) {
+    pub(crate) fn configure(&mut self, value: u64, wanted: u64) {
         let narrow = |offset| Property { offset, bytes: 4 };
         self.admin.done(Submission::property_set(narrow(registers::CC), value), Payload::None);
         let began = Instant::now();

@@ -5,7 +5,7 @@ use crate::conversations::{log, read, write};
 use crate::initiator::Payload;
 use crate::kept::{Scratch, serving};
 use nvme::spec::log_page::{self, ErrorEntry, HealthPage, warning};
-use nvme::spec::{Opcode, Status, Submission};
+use nvme::spec::{FeatureId, FeatureSelect, Opcode, Status, Submission, registers};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -59,6 +59,27 @@ fn a_drive_that_is_worn_out_says_so_unasked_and_keeps_what_it_has() {
     assert_eq!(health.critical_warning(), warning::SPARE | warning::READ_ONLY);
     assert_eq!((health.available_spare(), health.spare_threshold()), (0, 10));
     assert!(!running.end().durable, "what was in the buffer is lost");
+}
+
+/// What a host has in the buffer of a drive that is worn out cannot be made durable: it is not told that its cache is off, nor that power
+/// may go.
+#[test]
+fn what_cannot_be_made_durable_is_neither_settled_nor_shut_down() {
+    let set = &["device.media.faults=true", "device.media.rber_base=0", "device.media.program_failures=1"];
+    let running = Serving { set, ..Serving::default() }.start();
+    let attachment = running.host("host");
+    let mut host = attachment.attach();
+    host.queues[0].done(write(0, 8), Payload::Send(&[5; 4096]));
+    let cache = FeatureId::VolatileWriteCache;
+    let (failed, _) = host.admin.command(Submission::set_features(cache, 0), Payload::None);
+    assert_eq!(failed.status(), Status::WRITE_FAULT);
+    let get = Submission::get_features(cache, FeatureSelect::Current);
+    assert_eq!(host.admin.done(get, Payload::None).0, 1, "what failed has changed nothing");
+    let shutting_down = registers::CSTS_READY | registers::CSTS_FATAL | registers::CSTS_SHUTTING_DOWN;
+    host.configure(0x46_4061, shutting_down.into());
+    host.disable();
+    host.enable(&attachment);
+    assert!(!running.end().durable);
 }
 
 /// The disk under the pages fills up: what came before stays and is made durable, nothing more is taken, and hosts are told.
