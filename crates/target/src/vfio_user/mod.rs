@@ -6,6 +6,7 @@ mod config_space;
 mod doorbells;
 mod function;
 mod interrupts;
+mod listen;
 mod message;
 mod queues;
 mod shadow;
@@ -27,11 +28,11 @@ pub(crate) use function::Function;
 pub(crate) use message::{Header, MESSAGE_MAX, Request};
 
 use client::Client;
+use listen::{FileId, file_at, listen_at};
 use mio::net::{UnixListener, UnixStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use nvme::{HostMemory, Transport};
 use std::io;
-use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
@@ -68,15 +69,6 @@ pub enum DoorbellPath {
     Sent,
 }
 
-/// What tells a file from all others: its device, and its number there.
-type FileId = (u64, u64);
-
-/// The file at a path, if there is one.
-fn file_at(path: &Path) -> io::Result<FileId> {
-    let found = path.symlink_metadata()?;
-    Ok((found.dev(), found.ino()))
-}
-
 /// A socket that a virtual machine's monitor connects to.
 pub struct VfioUser {
     poll: Poll,
@@ -99,23 +91,10 @@ impl VfioUser {
     pub fn listen(path: &Path, doorbells: DoorbellPath, trust: Trust, pairs: u16) -> Result<VfioUser, ServeError> {
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
-        let listen = || {
-            let found = path.symlink_metadata().ok();
-            let is_socket = found.as_ref().is_some_and(|found| found.file_type().is_socket());
-            // Files of any other kind refuse connections too, and are somebody's.
-            if found.is_some() && !is_socket {
-                return Err(io::Error::new(io::ErrorKind::AlreadyExists, "a file that is no socket is there"));
-            }
-            let refuses = || {
-                std::os::unix::net::UnixStream::connect(path)
-                    .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
-            };
-            if is_socket && refuses() {
-                std::fs::remove_file(path)?;
-            }
-            let mut listener = UnixListener::bind(path)?;
+        let listen = || -> io::Result<_> {
+            let (mut listener, file) = listen_at(path)?;
             poll.registry().register(&mut listener, LISTENER, Interest::READABLE)?;
-            Ok((listener, file_at(path)?))
+            Ok((listener, file))
         };
         let (listener, file) = listen().map_err(|error| ServeError::Socket { path: path.to_owned(), error })?;
         Ok(VfioUser {

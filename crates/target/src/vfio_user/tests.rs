@@ -25,6 +25,28 @@ fn a_drive_that_ends_leaves_the_socket_of_another_at_its_path_alone() {
     assert!(!path.exists(), "it is its own");
 }
 
+/// Eight at a time, again and again.
+#[test]
+fn of_drives_that_begin_at_one_stale_socket_one_listens_and_stays() {
+    let path = std::env::temp_dir().join(format!("flashloom-stale-{}", std::process::id()));
+    for round in 0..200 {
+        drop(std::os::unix::net::UnixListener::bind(&path).expect("a free path"));
+        let start = std::sync::Barrier::new(8);
+        let listen = || {
+            start.wait();
+            VfioUser::listen(&path, DoorbellPath::Sent, Trust::Seals, SHAPE.pairs).ok()
+        };
+        let servers: Vec<VfioUser> = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..8).map(|_| scope.spawn(listen)).collect();
+            threads.into_iter().filter_map(|thread| thread.join().expect("it says so")).collect()
+        });
+        assert_eq!(servers.len(), 1, "in round {round}");
+        assert!(file_at(&path).is_ok_and(|found| found == servers[0].file), "in round {round}");
+    }
+    let lock = path.with_file_name(format!(".{}.flashloom-lock", path.file_name().expect("it has one").display()));
+    assert!(!path.exists() && !lock.exists(), "nothing is left");
+}
+
 #[test]
 fn a_file_that_is_no_socket_is_named_as_such_and_stays() {
     let path = std::env::temp_dir().join(format!("flashloom-plain-{}", std::process::id()));
