@@ -48,6 +48,8 @@ struct Connection {
     /// When the host last took anything, while there is output.
     took: Time,
     readable: bool,
+    /// The host sends no more: what is left is read to its end, of which nobody tells again.
+    read_closed: bool,
     writable: bool,
     gone: bool,
 }
@@ -218,7 +220,8 @@ impl Loop {
                 LISTENER => self.knock.hear(),
                 Token(token) => {
                     if let Some(Some(connection)) = self.connections.get_mut(token - FIRST_CONNECTION) {
-                        connection.readable |= event.is_readable() || event.is_read_closed();
+                        connection.read_closed |= event.is_read_closed();
+                        connection.readable |= event.is_readable() || connection.read_closed;
                         connection.writable |= event.is_writable();
                     }
                 }
@@ -294,6 +297,7 @@ impl Loop {
                 accepted: now,
                 took: now,
                 readable: true,
+                read_closed: false,
                 writable: true,
                 gone: false,
             });
@@ -420,7 +424,7 @@ impl Connection {
         did
     }
 
-    /// Reads once; how many bytes came. What leaves room has taken all there was: the poll tells of more.
+    /// Reads once; how many bytes came. What leaves room has taken all there was: the poll tells of more, but for an end that came with it.
     fn receive(&mut self) -> usize {
         let room = self.session.room();
         let most = room.len();
@@ -431,7 +435,7 @@ impl Connection {
                 0
             }
             Ok(bytes) => {
-                self.readable = bytes == most || !self.stream.empties_at_once();
+                self.readable = bytes == most || self.read_closed || !self.stream.empties_at_once();
                 if let Some(parties) = self.stream.take_parties() {
                     self.session.secure(parties);
                 }

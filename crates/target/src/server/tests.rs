@@ -82,3 +82,27 @@ fn hosts_that_prove_who_they_are_take_turns() {
         assert_eq!(host.read(&mut answers).expect("answers"), 128 + 2 * 24);
     }
 }
+
+/// Turns until so many connections are there; `false` where a thousand are not enough.
+fn comes_to(attended: &mut Loop, connections: usize) -> bool {
+    (0..1_000).any(|_| {
+        attended.turn(Duration::from_millis(1)).expect("the system lets it poll");
+        attended.connections.iter().flatten().count() == connections
+    })
+}
+
+/// The end of what it sends is told of once, with its last bytes: here with half a unit, and with commands and half a unit.
+#[test]
+fn a_host_that_is_gone_in_the_midst_of_a_unit_is_gone_at_once() {
+    let mut attended = attended();
+    let greeting = greeting(&attended.subsystem.settings.controller.subsystem);
+    for last in [&greeting[..5], &greeting[..greeting.len() - 7], &[&greeting[..], &[4, 0, 72]].concat()] {
+        let mut host = std::net::TcpStream::connect(attended.server.address()).expect("it listens");
+        assert!(comes_to(&mut attended, 1));
+        // What the poll tells of a new connection is behind it.
+        (0..10).for_each(|_| drop(attended.turn(Duration::ZERO)));
+        host.write_all(last).expect("it fits");
+        host.shutdown(std::net::Shutdown::Write).expect("it is connected");
+        assert!(comes_to(&mut attended, 0), "{} bytes", last.len());
+    }
+}
