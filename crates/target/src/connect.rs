@@ -2,7 +2,7 @@
 
 use crate::orphan::Host;
 use crate::port::Port;
-use crate::subsystem::{ConnectionId, Granted, NewController, Subsystem};
+use crate::subsystem::{ConnectionId, Granted, Live, NewController, Subsystem};
 use crate::tls::Parties;
 use nvme::Role;
 use nvme::spec::Status;
@@ -128,7 +128,7 @@ fn join_queue(
     host: &Host,
 ) -> Result<(u16, Arc<Host>), Refusal> {
     let id = record.controller();
-    let live = subsystem.controllers.get_mut(&id).ok_or(of_data(CONTROLLER_AT))?;
+    let live = subsystem.controllers.get(&id).ok_or(of_data(CONTROLLER_AT))?;
     if live.host.name != host.name {
         return Err(of_data(HOST_AT));
     }
@@ -136,6 +136,35 @@ fn join_queue(
     if live.host.id != host.id && host.id != [0; 16] {
         return Err(of_data(HOST_ID_AT));
     }
+    let host = live.host.clone();
+    if subsystem.secrets(&live.controller, &host).is_some() {
+        grant(live, connect.queue, arrival.queues_left)?;
+        subsystem.controllers.get_mut(&id).expect("it was found").unproved.insert(arrival.connection);
+    } else {
+        add_queue(subsystem, id, connect.queue, &arrival)?;
+    }
+    Ok((id, host))
+}
+
+/// A connection is an I/O queue of a controller from now on.
+///
+/// # Errors
+/// What stands in the way.
+pub(crate) fn add_queue(subsystem: &mut Subsystem, id: u16, queue: u16, arrival: &Arrival<'_>) -> Result<(), Refusal> {
+    let live = subsystem.controllers.get_mut(&id).ok_or(of_data(CONTROLLER_AT))?;
+    let granted = grant(live, queue, arrival.queues_left)?;
+    if matches!(live.granted, Granted::Nothing | Granted::Told(_)) {
+        live.granted = Granted::Taken(granted);
+        live.controller.offer_queues(granted);
+    }
+    live.unproved.remove(&arrival.connection);
+    live.queues.insert(queue, arrival.connection);
+    live.heard(arrival.now);
+    Ok(())
+}
+
+/// How many I/O queues a controller may have, where it may have this one now.
+fn grant(live: &Live, queue: u16, queues_left: u16) -> Result<u16, Refusal> {
     // A discovery controller has no I/O queues (Base §3.1.2.3), and what is asked of one is asked for by its name.
     if !matches!(live.controller.settings().role, Role::Storage) {
         return Err(of_command(QUEUE_AT));
@@ -150,21 +179,15 @@ fn join_queue(
     // A host need not set Number of Queues: it may have what it would be told if it asked.
     let granted = match live.granted {
         Granted::Set(granted) | Granted::Taken(granted) | Granted::Told(granted) => granted,
-        Granted::Nothing => arrival.queues_left,
+        Granted::Nothing => queues_left,
     };
-    if connect.queue > granted {
+    if queue > granted {
         return Err(of_command(QUEUE_AT));
     }
-    if live.queues.contains_key(&connect.queue) {
+    if live.queues.contains_key(&queue) {
         return Err((Status::COMMAND_SEQUENCE_ERROR, 0));
     }
-    if matches!(live.granted, Granted::Nothing | Granted::Told(_)) {
-        live.granted = Granted::Taken(granted);
-        live.controller.offer_queues(granted);
-    }
-    live.queues.insert(connect.queue, arrival.connection);
-    live.heard(arrival.now);
-    Ok((id, live.host.clone()))
+    Ok(granted)
 }
 
 /// SUBTYPE of an entry.

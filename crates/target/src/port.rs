@@ -189,6 +189,11 @@ impl QueuePair {
         self.slots.pop()
     }
 
+    /// Takes these slots of one that has all of its.
+    pub(crate) fn take_slots(&mut self, taken: impl Fn(u16) -> bool) {
+        self.slots.retain(|slot| !taken(*slot));
+    }
+
     /// Gives back a slot that was not submitted, or whose completion is dealt with.
     pub(crate) fn give_back(&mut self, slot: u16) {
         self.slots.push(slot);

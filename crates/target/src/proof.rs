@@ -1,5 +1,6 @@
 //! Messages about who a host is, as commands of a connection bring them. `auth` has what they say.
 
+use crate::auth::Dialogue;
 use crate::port::Gathered;
 use crate::session::{Attached, Kind, Session, World};
 use crate::subsystem::ConnectionId;
@@ -70,7 +71,7 @@ impl Session {
         }
         dialogue.take(data.bytes());
         self.is_ending |= dialogue.has_failed();
-        self.tell_proved(world);
+        self.note_proved(world);
         self.return_tag(tag);
         self.respond(submission.command_id(), 0, Status::SUCCESS);
     }
@@ -82,7 +83,7 @@ impl Session {
             Err(status) => self.fail(world, tag, submission, status),
             Ok(message) => {
                 self.is_ending |= dialogue.has_failed();
-                self.tell_proved(world);
+                self.note_proved(world);
                 self.fill(submission.command_id(), room, &message);
                 self.return_tag(tag);
                 self.respond(submission.command_id(), 0, Status::SUCCESS);
@@ -90,9 +91,13 @@ impl Session {
         }
     }
 
-    fn tell_proved(&self, world: &mut World<'_>) {
-        if self.is_joined() && matches!(self.attached, Attached::Admin) {
-            world.subsystem.vouch_for(self.joined.controller);
+    /// Once it is proved who the host is, its controller is its own, or this is a queue of it.
+    fn note_proved(&mut self, world: &mut World<'_>) {
+        match self.attached {
+            _ if !self.dialogue.as_ref().is_some_and(Dialogue::is_proved) => {}
+            Attached::Admin => world.subsystem.vouch_for(self.joined.controller),
+            Attached::Unproved => self.become_queue(world),
+            Attached::Nothing | Attached::Io(_) => {}
         }
     }
 }

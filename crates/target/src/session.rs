@@ -44,6 +44,8 @@ pub(crate) struct World<'a> {
 pub(crate) enum Attached {
     Nothing,
     Admin,
+    /// An I/O queue to be, when its host has proved to be that of its controller. It has no pair till then.
+    Unproved,
     Io(QueuePair),
 }
 
@@ -195,7 +197,8 @@ impl Session {
 
     /// Whether it has become a queue, of a host that is who it says.
     pub(crate) fn is_joined(&self) -> bool {
-        !matches!(self.attached, Attached::Nothing) && self.dialogue.as_ref().is_none_or(Dialogue::is_proved)
+        matches!(self.attached, Attached::Admin | Attached::Io(_))
+            && self.dialogue.as_ref().is_none_or(Dialogue::is_proved)
     }
 
     /// Whether it has yet to become one. Who was one and only takes a last answer is no stranger.
@@ -521,9 +524,11 @@ impl Session {
         self.respond(submission.command_id(), failure.told(), status);
     }
 
-    /// Puts a failed command into the error log, where it has a controller; the status that says whether there is one.
+    /// Puts a failed command into the error log, where it has a controller; the status that says whether there is one. Who has yet to
+    /// prove that a controller is its own writes nothing there.
     fn log(&self, world: &mut World<'_>, submission: &Submission, status: Status, failure: Failure) -> Status {
-        let live = world.subsystem.controllers.get_mut(&self.joined.controller);
+        let is_its = !matches!(self.attached, Attached::Unproved);
+        let live = world.subsystem.controllers.get_mut(&self.joined.controller).filter(|_| is_its);
         let Some(controller) = live.map(|live| &mut live.controller) else { return status };
         controller.log_error(controller.failed(QueueId(self.joined.queue), submission, status, failure))
     }

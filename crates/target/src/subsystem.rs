@@ -79,6 +79,8 @@ pub(crate) struct Live {
     pub(crate) admin: ConnectionId,
     /// Connections of its I/O queues.
     pub(crate) queues: BTreeMap<u16, ConnectionId>,
+    /// Connections that are to be I/O queues of it once they have proved to be of its host. Until then nothing of it is theirs.
+    pub(crate) unproved: BTreeSet<ConnectionId>,
     /// I/O queues that it may have since its last reset.
     pub(crate) granted: Granted,
     /// What it waits for until nothing of before is under way.
@@ -93,6 +95,11 @@ impl Live {
     /// Any command counts (CTRATT, traffic-based keep alive).
     pub(crate) fn heard(&mut self, now: Time) {
         self.last_heard = now;
+    }
+
+    /// It has no I/O queues any more: the connections that were, or were to be.
+    fn take_queues(&mut self) -> impl Iterator<Item = ConnectionId> + use<> {
+        std::mem::take(&mut self.queues).into_values().chain(std::mem::take(&mut self.unproved))
     }
 
     /// I/O queues that its host asked for and was granted, and that are not connected.
@@ -222,7 +229,7 @@ impl Subsystem {
     }
 
     /// By what the host of a controller has to prove who it is, if it has to. Discovery tells names only and asks for nothing.
-    fn secrets(&self, controller: &Controller, host: &Host) -> Option<&Pair> {
+    pub(crate) fn secrets(&self, controller: &Controller, host: &Host) -> Option<&Pair> {
         let is_storage = matches!(controller.settings().role, Role::Storage);
         self.settings.keys.as_ref().filter(|_| is_storage)?.secrets(&host.name)
     }
@@ -269,12 +276,12 @@ impl Subsystem {
         controller.on_connected(live.host.id, live.keep_alive_ms);
         let NewController { host, admin, .. } = live;
         let is_proved = self.secrets(&controller, &host).is_none();
-        let queues = BTreeMap::new();
         let live = Live {
             controller,
             host,
             admin,
-            queues,
+            queues: BTreeMap::new(),
+            unproved: BTreeSet::new(),
             granted: Granted::Nothing,
             transition: None,
             last_heard: now,
@@ -312,6 +319,7 @@ impl Subsystem {
             host: Arc::default(),
             admin: 0,
             queues: BTreeMap::new(),
+            unproved: BTreeSet::new(),
             granted: Granted::Nothing,
             transition: None,
             last_heard: Time::ZERO,
@@ -365,10 +373,10 @@ impl Subsystem {
 
     /// Ends a controller; its connections are doomed.
     pub(crate) fn end(&mut self, id: u16) {
-        if let Some(live) = self.controllers.remove(&id) {
+        if let Some(mut live) = self.controllers.remove(&id) {
             self.forget_waiting(id);
             self.doomed.push(live.admin);
-            self.doomed.extend(live.queues.into_values());
+            self.doomed.extend(live.take_queues());
             self.namespaces.leave(id);
             self.spread();
         }
@@ -400,7 +408,7 @@ impl Subsystem {
                 DeviceEvent::Stop => {
                     live.transition = Some(Transition::Stopping);
                     live.granted = Granted::Nothing;
-                    self.doomed.extend(std::mem::take(&mut live.queues).into_values());
+                    self.doomed.extend(live.take_queues());
                     told.push(event);
                 }
                 DeviceEvent::ShutDown { .. } => self.flush(port, Flush::ShutDown(id), now),

@@ -1,5 +1,6 @@
 //! Hosts that have to prove who they are, with HMAC-SHA-256 and no exchange: the host's end, written from the specification.
 
+use super::conversations::log;
 use super::initiator::{Attachment, Over, Payload, Queue};
 use super::{Running, SUBSYSTEM, Serving};
 use hmac::{Hmac, KeyInit, Mac};
@@ -7,9 +8,10 @@ use nvme::spec::dhchap::{self, COMMON, Challenge, DHCHAP, Negotiate, Offer, Outc
 use nvme::spec::fabrics::{
     ANY_CONTROLLER, AUTHENTICATE_FIRST, AUTHENTICATION_REQUIRED, Authentication, INVALID_HOST, Property,
 };
-use nvme::spec::{Completion, DataPointer, Status, Submission, registers};
+use nvme::spec::{Completion, DataPointer, FeatureId, Status, Submission, log_page, registers};
 use rig::{Keys, KnownHost};
 use sha2::Sha256;
+use std::time::{Duration, Instant};
 
 /// The key of the secret below, without its checksum.
 const KEY: [u8; 32] = [
@@ -34,6 +36,11 @@ fn hear(queue: &mut Queue) -> Vec<u8> {
 
 /// Answers the controller's challenge with a key; what it says to that.
 fn prove(queue: &mut Queue, host: &str, key: &[u8]) -> u8 {
+    answer(queue, host, key);
+    Outcome::from_bytes(&hear(queue)).id()
+}
+
+fn answer(queue: &mut Queue, host: &str, key: &[u8]) {
     let (mut negotiate, mut offer) = (Negotiate::default(), Offer::default());
     negotiate.set_kind(COMMON).set_id(message::NEGOTIATE).set_transaction(9).set_offers(1);
     offer.set_protocol(1).set_hash_count(1).set_hashes([1; 30]).set_group_count(1);
@@ -49,7 +56,6 @@ fn prove(queue: &mut Queue, host: &str, key: &[u8]) -> u8 {
     let mut reply = Reply::default();
     reply.set_kind(DHCHAP).set_id(message::REPLY).set_transaction(9).set_length(32);
     say(queue, &[reply.as_bytes(), &mac.finalize().into_bytes(), &[0; 32]].concat());
-    Outcome::from_bytes(&hear(queue)).id()
 }
 
 fn running() -> Running {
@@ -77,7 +83,7 @@ fn who_proves_to_be_a_known_host_is_served_on_every_queue_that_it_proves() {
     for value in [0x46_0060, 0x46_0061] {
         admin.done(Submission::property_set(configuration, value), Payload::None);
     }
-    admin.done(Submission::set_features(nvme::spec::FeatureId::NumberOfQueues, 0), Payload::None);
+    admin.done(Submission::set_features(FeatureId::NumberOfQueues, 0), Payload::None);
     let (mut queue, completion) = known.connect(1, 32, controller);
     assert_eq!(completion.result() & AUTHENTICATE_FIRST, AUTHENTICATE_FIRST);
     let flush = Submission::new(0, 1);
@@ -117,5 +123,51 @@ fn without_secrets_nobody_is_asked() {
     assert_eq!(completion.result() & AUTHENTICATE_FIRST, 0);
     let receive = Submission::authentication_receive(security(4096));
     assert_eq!(admin.command(receive, Payload::Receive(4096)).0.status(), Status::INVALID_OPCODE);
+    running.end();
+}
+
+/// Whoever listens on the way knows the name of a host, and of its controller.
+#[test]
+fn who_has_proved_nothing_takes_nothing_of_a_host_that_has() {
+    let running = running();
+    let known = Attachment { keep_alive_ms: 4_000, ..running.host("known") };
+    let (mut admin, completion) = known.connect(0, 32, ANY_CONTROLLER);
+    assert_eq!(prove(&mut admin, &known.host, &KEY), message::SUCCESS1);
+    let (controller, configuration) = (completion.result() as u16, Property { offset: registers::CC, bytes: 4 });
+    admin.done(Submission::property_set(configuration, 0x46_0061), Payload::None);
+    // More than the drive has pairs, and several for each queue.
+    let flush = Submission::new(0, 1);
+    let stranger = |at: u16| {
+        let (mut stranger, completion) = known.connect(1 + at % 2, 32, controller);
+        assert_eq!(
+            (completion.status(), completion.result() & AUTHENTICATE_FIRST),
+            (Status::SUCCESS, AUTHENTICATE_FIRST)
+        );
+        assert_eq!(status_of(&mut stranger, flush), AUTHENTICATION_REQUIRED);
+        stranger
+    };
+    let mut strangers: Vec<Queue> = (0..30).map(stranger).collect();
+    admin.done(Submission::set_features(FeatureId::NumberOfQueues, 1 << 16 | 1), Payload::None);
+    assert_eq!(log(&mut admin, log_page::ERRORS, 64), [0; 64], "none of the host's commands failed");
+    for number in [1, 2] {
+        let (mut queue, _) = known.connect(number, 32, controller);
+        assert_eq!(prove(&mut queue, &known.host, &KEY), message::SUCCESS1);
+        queue.done(Submission::write(1, 0, 8, NOWHERE), Payload::Send(&[7; 4096]));
+        assert!(queue.done(Submission::read(1, 0, 8, NOWHERE), Payload::Receive(4096)).1 == [7; 4096]);
+        if number == 1 {
+            // The same queue once more, from before: it is taken by now.
+            answer(&mut strangers[0], &known.host, &KEY);
+            assert_eq!(strangers[0].is_ended(), Over::Closed);
+            queue.done(flush, Payload::None);
+        }
+    }
+    // They keep no controller alive whose host is silent.
+    let began = Instant::now();
+    while running.figure("flashloom_controllers") > 0 {
+        assert!(began.elapsed() < Duration::from_secs(20), "it stays");
+        drop(known.connect(2, 32, controller));
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert_eq!(strangers[1].is_ended(), Over::Closed);
     running.end();
 }

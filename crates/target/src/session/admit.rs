@@ -61,6 +61,7 @@ impl Session {
             (_, None) => Err(Status::COMMAND_SEQUENCE_ERROR),
             _ if is_fabrics && let Some(kind) = self.classify_proof(submission) => kind,
             _ if !self.is_joined() => Err(fabrics::AUTHENTICATION_REQUIRED),
+            (Attached::Unproved, Some(_)) => Err(fabrics::AUTHENTICATION_REQUIRED),
             (Attached::Admin, Some(_)) => Ok((Kind::Admin, Self::admin_movement(submission))),
             (Attached::Io(_), Some(_)) if is_fabrics => match FabricsCommand::of(submission) {
                 // A queue is connected once.

@@ -1,7 +1,7 @@
 //! A Connect that has come whole: the connection becomes a queue, now or when what came before is over.
 
 use super::{Attached, Session, World, vec_of_none};
-use crate::connect::{Arrival, Joined, Refusal, join, must_wait};
+use crate::connect::{Arrival, Joined, Refusal, add_queue, join, must_wait};
 use crate::port::Gathered;
 use nvme::spec::fabrics::{self, ConnectRecord, FabricsCommand};
 use nvme::spec::{Status, Submission};
@@ -34,17 +34,51 @@ impl Session {
                 self.respond(submission.command_id(), result, status);
             }
             Ok(joined) => {
+                self.dialogue = world.subsystem.dialogue(joined.controller);
+                // Of an I/O queue, when it is proved whose it is.
+                let pair = if self.dialogue.is_none() {
+                    pair
+                } else {
+                    pair.into_iter().for_each(|pair| world.port.return_pair(pair));
+                    None
+                };
                 self.head = 1;
                 self.without_flow_control = connect.without_flow_control;
                 let tags = if pair.is_some() { world.port.shape().depth } else { joined.entries };
                 self.pending = vec_of_none(tags.into());
                 self.tags = if pair.is_some() { Vec::new() } else { (0..tags).rev().collect() };
-                self.attached = pair.map_or(Attached::Admin, Attached::Io);
-                self.dialogue = world.subsystem.dialogue(joined.controller);
+                self.attached = match pair {
+                    Some(pair) => Attached::Io(pair),
+                    None if connect.queue == 0 => Attached::Admin,
+                    None => Attached::Unproved,
+                };
                 let first = if self.dialogue.is_some() { fabrics::AUTHENTICATE_FIRST } else { 0 };
                 let result = first | u64::from(joined.controller);
                 self.joined = joined;
                 self.respond(submission.command_id(), result, Status::SUCCESS);
+            }
+        }
+    }
+
+    /// Its host is who it says: it becomes the queue that it was to be. Where that is another by now, or there is no pair left, the
+    /// connection ends: its Connect was answered long ago.
+    pub(crate) fn become_queue(&mut self, world: &mut World<'_>) {
+        let (controller, queue) = (self.joined.controller, self.joined.queue);
+        let queues_left = world.subsystem.queues_left(world.port, controller);
+        let (connection, parties) = (self.connection, self.parties.as_ref());
+        let arrival = Arrival { connection, dialled: self.dialled, parties, queues_left, now: world.now };
+        let added = world.port.free_pairs() > 0 && add_queue(world.subsystem, controller, queue, &arrival).is_ok();
+        match added.then(|| world.port.take_pair()).flatten() {
+            Some(mut pair) => {
+                // Commands of the conversation may be here that are not answered yet.
+                pair.take_slots(|slot| self.pending.get(usize::from(slot)).is_some_and(Option::is_some));
+                self.pending.resize_with(world.port.shape().depth.into(), || None);
+                self.tags = Vec::new();
+                self.attached = Attached::Io(pair);
+            }
+            None => {
+                self.is_ending = true;
+                self.part(world.subsystem);
             }
         }
     }

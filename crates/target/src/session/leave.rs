@@ -19,7 +19,7 @@ impl Session {
         match self.attached {
             Attached::Nothing => {}
             Attached::Admin => subsystem.end(self.joined.controller),
-            Attached::Io(_) => self.part(subsystem),
+            Attached::Unproved | Attached::Io(_) => self.part(subsystem),
         }
     }
 
@@ -28,6 +28,12 @@ impl Session {
     pub(super) fn part(&mut self, subsystem: &mut Subsystem) {
         let mut pair = match std::mem::replace(&mut self.attached, Attached::Nothing) {
             Attached::Io(pair) => pair,
+            Attached::Unproved => {
+                if let Some(live) = subsystem.controllers.get_mut(&self.joined.controller) {
+                    live.unproved.remove(&self.connection);
+                }
+                return;
+            }
             other => return self.attached = other,
         };
         // A reset has taken the queue from its controller already, and another connection may be it by now.
