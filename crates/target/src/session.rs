@@ -9,25 +9,28 @@
 
 mod admit;
 mod attach;
+mod complete;
 mod leave;
 
 use crate::auth::Dialogue;
 use crate::connect::Joined;
 use crate::copies::{Copying, Ranges};
 use crate::fused::{Fused, Stand};
-use crate::guarded::{apart, together};
+use crate::guarded::apart;
 use crate::pdu::{Agreed, Encoder, UNIT_MAX, Unit, Violation, parse};
 use crate::port::{Gathered, Moved, Port, QueuePair};
 use crate::subsystem::{ConnectionId, Subsystem};
 use crate::tls::Parties;
+use complete::Over;
 use nvme::spec::{Completion, Failure, Fuse, Status, Submission};
-use nvme::{Admission, Guarded, Movement};
+use nvme::{Admission, Guarded};
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::ops::Range;
 use std::sync::Arc;
 use units::{QueueId, Time};
 
-/// Above this much output that the host has not taken, nothing more is read or reaped for it.
+/// Above this much output that the host has not taken, nothing more is read for it or told to it.
 const BACKLOG_MAX: usize = 128 << 10;
 
 /// Units worked through before the drive has its turn again: their data are still near then.
@@ -105,6 +108,8 @@ pub(crate) struct Session {
     without_flow_control: bool,
     pub(crate) pending: Vec<Option<Pending>>,
     pub(crate) fused: Fused,
+    /// What the drive is done with, while the host takes no more answers.
+    untold: VecDeque<Over>,
     tags: Vec<u16>,
     pub(crate) is_ending: bool,
     has_violated: bool,
@@ -133,6 +138,7 @@ impl Session {
             without_flow_control: false,
             pending: vec_of_none(1),
             fused: Fused::default(),
+            untold: VecDeque::new(),
             tags: vec![0],
             is_ending: false,
             has_violated: false,
@@ -434,76 +440,6 @@ impl Session {
             to.extend_from_slice(&data[..shown]);
             to.resize(to.len() + bytes - shown, 0);
         });
-    }
-
-    /// Takes what the drive has completed, as far as the host takes its answers. It comes before [`Session::work`]. Behind a
-    /// termination nothing is answered: it is no queue then.
-    pub(crate) fn reap(&mut self, world: &mut World<'_>) {
-        self.is_stalled = false;
-        loop {
-            if self.is_backed_up() {
-                self.is_stalled = true;
-                return;
-            }
-            let Attached::Io(pair) = &mut self.attached else { return };
-            let Some(completion) = world.port.reap(pair) else { return };
-            self.finish(world, &completion);
-        }
-    }
-
-    fn finish(&mut self, world: &mut World<'_>, completion: &Completion) {
-        let slot = completion.command_id();
-        let mut pending = self.pending[usize::from(slot)].take().expect("the drive answers what it was asked");
-        let Kind::Io(admission) = pending.kind else { unreachable!("only I/O goes to the drive") };
-        let bytes = admission.bytes();
-        let Attached::Io(pair) = &mut self.attached else { unreachable!("it was reaped from there") };
-        world.subsystem.served.end(world.now, pair.id(), admission.opcode, completion);
-        let command = pending.submission.command_id();
-        let mut status = completion.status();
-        let mut failure = Failure::decode(completion.result());
-        if let Some(copying) = &pending.copying {
-            failure.range = copying.range();
-        }
-        if let Some(copying) = pending.copying.as_mut().filter(|_| status.is_success()) {
-            match copying.go_on(world.port, pair, slot) {
-                Ok(true) => {
-                    self.pending[usize::from(slot)] = Some(pending);
-                    return self.submit(world, slot);
-                }
-                Ok(false) => {}
-                Err(failed) => status = failed,
-            }
-        }
-        let checked = admission.checked().filter(|_| status.is_success());
-        let blocks = checked.map(|guarded| {
-            let (data, metadata) = world.port.get_guarded(pair, slot, &guarded)?;
-            Ok(together(&guarded, data, &metadata))
-        });
-        if let Some(Err(failed)) = blocks {
-            status = failed;
-        }
-        if status.is_success() {
-            world.subsystem.served.count(admission.opcode, admission.reach);
-        }
-        let reads = matches!(admission.movement, Movement::ToHost(_)) && status.is_success();
-        if reads {
-            let mut encoder = Encoder { to: &mut self.output, agreed: self.agreed.unwrap_or_default() };
-            let port = &*world.port;
-            match blocks {
-                Some(Ok(blocks)) => {
-                    let take = |to: &mut Vec<u8>| to.extend_from_slice(&blocks);
-                    encoder.data(command, blocks.len(), self.without_flow_control, take);
-                }
-                _ => encoder.data(command, bytes, self.without_flow_control, |to| port.append(pair, slot, bytes, to)),
-            }
-        }
-        pair.give_back(slot);
-        if !status.is_success() {
-            status = self.log(world, &pending.submission, status, failure);
-            self.respond(command, failure.told(), status);
-        } else if !(reads && self.without_flow_control) {
-            self.respond(command, 0, status);
-        }
     }
 
     /// A response capsule.

@@ -3,7 +3,7 @@
 use super::initiator::{Over, Payload, Queue, Wishes, initialize_request, record};
 use super::{Running, SUBSYSTEM, Serving};
 use nvme::spec::fabrics::{ANY_CONTROLLER, Connect};
-use nvme::spec::{DataPointer, Sgl, Status, Submission};
+use nvme::spec::{AdminOpcode, DataPointer, FeatureId, Sgl, Status, Submission};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use std::io::{Read, Write};
@@ -184,5 +184,34 @@ fn a_host_that_takes_no_answers_and_one_that_says_nothing_are_let_go_and_hold_up
     running.wait_for_connections(5);
     assert_eq!(greedy.queues[0].is_ended(), Over::Closed);
     other.queues[1].done(Submission::new(0, 1), Payload::None);
+    running.end();
+}
+
+/// What the drive has done for a host that takes no answers is over for all others, who may wait for it; and it is told when it takes them.
+#[test]
+fn a_host_that_takes_no_answers_holds_up_no_command_of_others_that_waits_for_its_own() {
+    let patience = rig::Patience { to_take: Span::from_secs(600), ..Default::default() };
+    let running = Serving { patience, ..Serving::default() }.start();
+    let (mut greedy, mut other) = (running.host("greedy").attach(), running.host("other").attach());
+    let read = Submission::read(1, 0, 1024, DataPointer::default());
+    let count = 120;
+    for _ in 0..count {
+        greedy.queues[0].send(read, &Payload::Receive(1024 * 512));
+    }
+    while running.figure("flashloom_reads_total") == 0 {
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    std::thread::sleep(Duration::from_millis(500));
+    other.admin.done(Submission::set_features(FeatureId::VolatileWriteCache, 0), Payload::None);
+    other.admin.done(Submission::new(AdminOpcode::FormatNvm as u8, 1), Payload::None);
+    other.queues[0].done(Submission::new(0, 1), Payload::None);
+    let mut told = [0; 2];
+    for _ in 0..count {
+        let (completion, data) = greedy.queues[0].finish().expect("an answer");
+        let is_good = completion.status() == Status::SUCCESS;
+        assert!(is_good && data == vec![0; 1024 * 512] || completion.status() == Status::FORMAT_IN_PROGRESS);
+        told[usize::from(is_good)] += 1;
+    }
+    assert!(told[1] > 0 && told[0] + told[1] == count, "{told:?}");
     running.end();
 }

@@ -42,6 +42,14 @@ impl Session {
         {
             live.queues.remove(&self.joined.queue);
         }
+        for over in std::mem::take(&mut self.untold) {
+            if let Kind::Io(admission) = over.pending.kind
+                && over.status.is_success()
+            {
+                subsystem.served.count(admission.opcode, admission.reach);
+            }
+            pair.give_back(over.slot);
+        }
         let mut under_way = Vec::new();
         for (tag, pending) in (0..).zip(std::mem::take(&mut self.pending)) {
             match &pending {
