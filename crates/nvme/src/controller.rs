@@ -559,6 +559,17 @@ impl Controller {
         (millis > 0).then(|| Span::from_millis(u64::from(millis)))
     }
 
+    /// Whether the keep alive timer runs, where there is one: CC.EN and CSTS.RDY are 1, and there is no shutdown in CC.SHN and CSTS.SHST
+    /// (Base §3.9).
+    pub fn runs_keep_alive(&self) -> bool {
+        self.is_ready() && self.configuration.shutdown() == 0 && self.shutdown == Shutdown::None
+    }
+
+    /// Whether it is being shut down, and has yet to say that it is.
+    pub fn is_shutting_down(&self) -> bool {
+        self.shutdown == Shutdown::Running
+    }
+
     /// The settings it was made with.
     pub fn settings(&self) -> &ControllerSettings {
         &self.settings

@@ -20,6 +20,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use units::{Bytes, Span, Time};
 
+#[cfg(test)]
+mod tests;
+
 /// Storage controllers alive at once, and as many for discovery, of all hosts together: each is memory, and a host can make as
 /// many as it likes.
 const CONTROLLERS_MAX: usize = 64;
@@ -29,6 +32,10 @@ const KEEP_ALIVE_STEP: Span = Span::from_millis(100);
 
 /// A discovery controller whose host sets no timer goes after this silence (Base §3.1.2.3 leaves it to the controller).
 const DISCOVERY_PATIENCE: Span = Span::from_secs(120);
+
+/// A controller whose keep alive timer does not run goes after this silence: its host must be able to read for two minutes that a reset or
+/// a shutdown is complete (Base §3.6.2, §3.7.2), and may be gone.
+const ASSOCIATION_PATIENCE: Span = Span::from_secs(120);
 
 /// A connection, as the server names it.
 pub(crate) type ConnectionId = usize;
@@ -92,7 +99,8 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Any command counts (CTRATT, traffic-based keep alive).
+    /// Any command counts (CTRATT, traffic-based keep alive), and so does what its host has waited for: that it is ready, disabled or shut
+    /// down.
     pub(crate) fn heard(&mut self, now: Time) {
         self.last_heard = now;
     }
@@ -111,7 +119,14 @@ impl Live {
     }
 
     fn expires_at(&self) -> Option<Time> {
-        let patience = self.controller.keep_alive_timeout().or(self.patience)?;
+        if self.transition.is_some() || self.controller.is_shutting_down() {
+            return None;
+        }
+        let patience = if self.controller.runs_keep_alive() {
+            self.controller.keep_alive_timeout().or(self.patience)?
+        } else {
+            ASSOCIATION_PATIENCE
+        };
         Some(self.last_heard + patience)
     }
 }
@@ -390,6 +405,7 @@ impl Subsystem {
             let Some(event) = self.controllers.get_mut(&id).and_then(|live| live.controller.next_event()) else {
                 // A function in memory says itself when it has forgotten its queues.
                 if self.is_over_messages(id) && self.advance(id) {
+                    self.controllers.get_mut(&id).expect("it went on").heard(now);
                     continue;
                 }
                 break;
@@ -529,6 +545,7 @@ impl Subsystem {
                             true => live.controller.on_shut_down(),
                             false => live.controller.on_shutdown_failed(),
                         }
+                        live.heard(now);
                     }
                     if is_durable {
                         self.rest(id);

@@ -1,0 +1,79 @@
+//! How long a host may be silent.
+
+use super::*;
+use crate::port::Line;
+use crate::rehearsal::tests::settings;
+use crate::rehearsal::{Plain, SHAPE, open_to_all};
+use nvme::spec::registers;
+use units::QueueId;
+
+/// CC: disabled, enabled, enabled and to be shut down.
+const DISABLED: u32 = 0x46_0060;
+const ENABLED: u32 = 0x46_0061;
+const SHUT_DOWN: u32 = 0x46_4061;
+
+fn at(seconds: u64) -> Time {
+    Time::ZERO + Span::from_secs(seconds)
+}
+
+/// A controller of a host with such a timeout, before a drive that never answers: CC is written at these seconds.
+fn controller(keep_alive_ms: u32, writes: &[(u64, u32)]) -> (Subsystem, Port, u16) {
+    let mut port = Port::new(Arc::new(Plain::new()), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
+    let mut subsystem = Subsystem::new(open_to_all(settings()), &mut port);
+    let new = NewController { host: Arc::default(), keep_alive_ms, admin: 0, discovery: None };
+    let id = subsystem.create(new, Time::ZERO).expect("there is room");
+    for (seconds, value) in writes {
+        let live = subsystem.controllers.get_mut(&id).expect("it lives");
+        live.heard(at(*seconds));
+        live.controller.write_property(registers::CC, *value);
+        subsystem.obey(&mut port, id, at(*seconds));
+    }
+    (subsystem, port, id)
+}
+
+/// A keep alive timeout, what is written to CC and when, and when the controller ends.
+type Case = (u32, &'static [(u64, u32)], Option<u64>);
+
+/// Base §3.9: the timer runs from CSTS.RDY on, and not while the controller is disabled or shut down. What is left of its host may be gone.
+#[test]
+fn a_silent_host_is_let_go_by_its_timer_or_two_minutes_after_it_stopped() {
+    let cases: [Case; 6] = [
+        (1_000, &[], Some(120)),
+        (0, &[], Some(120)),
+        (1_000, &[(50, ENABLED)], Some(51)),
+        (0, &[(50, ENABLED)], None),
+        (1_000, &[(50, ENABLED), (51, DISABLED)], Some(171)),
+        (300_000, &[(50, ENABLED), (51, DISABLED), (52, ENABLED)], Some(352)),
+    ];
+    for (keep_alive_ms, writes, end) in cases {
+        let (mut subsystem, ..) = controller(keep_alive_ms, writes);
+        assert_eq!(subsystem.next_expiry(), end.map(at), "{keep_alive_ms} ms, {writes:x?}");
+        if let Some(end) = end {
+            assert_eq!([end - 1, end].map(|seconds| subsystem.expire(at(seconds))), [0, 1]);
+        }
+    }
+}
+
+#[test]
+fn a_shutdown_takes_as_long_as_it_takes_and_then_the_host_has_two_minutes_to_see_it() {
+    let (mut subsystem, mut port, id) = controller(1_000, &[(5, ENABLED), (6, SHUT_DOWN)]);
+    assert_eq!((subsystem.expire(at(1_000)), subsystem.next_expiry()), (0, None));
+    let completion = Completion::new(0, 0, QueueId(1), 0, false, Status::SUCCESS);
+    subsystem.on_flushed(&mut port, at(1_000), &completion);
+    let status = subsystem.controllers[&id].controller.read_property(registers::CSTS);
+    assert_eq!(status, registers::CSTS_READY | registers::CSTS_SHUT_DOWN);
+    assert_eq!([1_119, 1_120].map(|seconds| subsystem.expire(at(seconds))), [0, 1]);
+}
+
+/// That it is ready comes when commands of before are over: then the timer begins.
+#[test]
+fn a_timer_does_not_begin_before_the_controller_is_ready() {
+    let (mut subsystem, mut port, id) = controller(1_000, &[]);
+    subsystem.doomed.push(7);
+    subsystem.controllers.get_mut(&id).expect("it lives").controller.write_property(registers::CC, ENABLED);
+    subsystem.obey(&mut port, id, at(1));
+    assert_eq!(subsystem.next_expiry(), None, "it waits");
+    subsystem.doomed.clear();
+    subsystem.obey(&mut port, id, at(30));
+    assert_eq!(subsystem.next_expiry(), Some(at(31)));
+}
