@@ -36,6 +36,12 @@ impl LeftBehind {
     pub(crate) fn of(slot: u16, admission: &Admission, copies: bool) -> Self {
         LeftBehind { slot, opcode: admission.opcode, reach: (!copies).then_some(admission.reach) }
     }
+
+    /// Of a write in a slot.
+    #[cfg(test)]
+    pub(crate) fn write(slot: u16) -> Self {
+        LeftBehind { slot, opcode: Opcode::Write, reach: None }
+    }
 }
 
 /// A pair whose queue is gone while the drive still works on its commands.

@@ -110,8 +110,8 @@ struct Loop {
     began: Instant,
     /// When connections, hosts and figures were last looked after.
     tended: Time,
-    /// The server is stopped: until when the drive may still answer.
-    ending: Option<Time>,
+    /// The server is stopped: until when the drive may still answer, and whether it was asked to make all durable.
+    ending: Option<(Time, bool)>,
     ended: Ended,
 }
 
@@ -120,8 +120,8 @@ impl Attend for Loop {
         if self.ending.is_none() && self.server.ties.stop.is_asked() {
             self.begin_to_end();
         }
-        if let Some(patience) = self.ending {
-            return self.go_on_ending(patience, at_most);
+        if let Some((patience, is_asked)) = self.ending {
+            return self.go_on_ending(patience, is_asked, at_most);
         }
         self.wait(at_most)?;
         let did = self.work(!at_most.is_zero());
@@ -159,27 +159,33 @@ impl Loop {
         Time::ZERO + Span::from(self.began.elapsed())
     }
 
-    /// Closes everything and lets the drive make durable what it has.
+    /// Closes everything.
     fn begin_to_end(&mut self) {
         for at in 0..self.connections.len() {
             self.close(at);
         }
-        let now = self.now();
-        self.subsystem.make_durable(&mut self.port, now);
-        self.port.ring();
-        self.ending = Some(now + self.server.ties.patience.to_end);
+        self.ending = Some((self.now() + self.server.ties.patience.to_end, false));
     }
 
-    /// Waits for what the drive still works on.
-    fn go_on_ending(&mut self, patience: Time, at_most: Duration) -> Result<Progress, ServeError> {
-        self.wait(at_most)?;
-        self.reap(self.now());
+    /// Waits for what the drive still works on, then makes it durable: what is written after a flush has begun is not covered by it.
+    fn go_on_ending(&mut self, patience: Time, is_asked: bool, at_most: Duration) -> Result<Progress, ServeError> {
+        let now = self.now();
+        self.reap(now);
+        let asks = !is_asked && self.subsystem.is_drained();
+        if asks {
+            self.ending = Some((patience, true));
+            self.subsystem.make_durable(&mut self.port, now);
+        }
         self.port.ring();
         if let Some(durable) = self.subsystem.is_durable().filter(|_| self.subsystem.is_drained()) {
             self.ended.durable = durable;
             return Ok(Progress::Ended(self.ended));
         }
-        if self.now() >= patience { Err(ServeError::Stuck) } else { Ok(Progress::Idle) }
+        if now >= patience {
+            return Err(ServeError::Stuck);
+        }
+        self.wait(if asks { Duration::ZERO } else { at_most })?;
+        Ok(Progress::Idle)
     }
 
     /// Waits until something happens, or until a host's time is over, but not longer than `at_most`.

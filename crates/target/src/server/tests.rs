@@ -1,6 +1,7 @@
 //! The loop in turns that a test gives it.
 
 use super::*;
+use crate::orphan::{Host, LeftBehind, Orphan};
 use crate::proof::tests::{greeting, keys, negotiation};
 use crate::rehearsal::tests::settings;
 use crate::rehearsal::{Plain, SHAPE, open_to_all};
@@ -105,4 +106,20 @@ fn a_host_that_is_gone_in_the_midst_of_a_unit_is_gone_at_once() {
         host.shutdown(std::net::Shutdown::Write).expect("it is connected");
         assert!(comes_to(&mut attended, 0), "{} bytes", last.len());
     }
+}
+
+/// A flush covers what is over before it begins, so none begins while writes of connections that are gone are under way.
+#[test]
+fn the_end_asks_for_durability_when_nothing_is_under_way() {
+    let mut attended = attended();
+    let pair = attended.port.take_pair().expect("one is free");
+    attended.subsystem.adopt(Orphan::new(pair, Arc::new(Host::default()), vec![LeftBehind::write(0)]));
+    attended.server.ties.stop.stop();
+    let mut outstanding = || {
+        attended.turn(Duration::ZERO).expect("it is patient");
+        let outstanding = attended.subsystem.served.outstanding;
+        attended.subsystem.orphans.clear();
+        outstanding
+    };
+    assert_eq!([outstanding(), outstanding()], [0, 1]);
 }
