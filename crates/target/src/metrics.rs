@@ -12,6 +12,9 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Clients that are answered at a time; more are turned away.
 const CLIENTS_MAX: usize = 16;
 
+/// How long nobody is answered after a client that the system could not let in: it has no file left, say, and says so at once every time.
+const PAUSE: Duration = Duration::from_millis(50);
+
 /// Bytes of a request that are looked at.
 const REQUEST_MAX: usize = 4096;
 
@@ -141,13 +144,20 @@ impl Metrics {
 
     /// Answers clients until it is ended, some at a time; who is too many is turned away.
     pub fn run(self) {
-        let (metrics, clients) = (&self, AtomicUsize::new(0));
+        self.answer_all(self.listener.incoming());
+    }
+
+    fn answer_all(&self, incoming: impl Iterator<Item = io::Result<TcpStream>>) {
+        let (metrics, clients) = (self, AtomicUsize::new(0));
         std::thread::scope(|threads| {
-            for client in metrics.listener.incoming() {
+            for client in incoming {
                 if metrics.over.load(Ordering::Acquire) {
                     return;
                 }
-                let Ok(client) = client else { continue };
+                let Ok(client) = client else {
+                    std::thread::sleep(PAUSE);
+                    continue;
+                };
                 if clients.fetch_add(1, Ordering::AcqRel) == CLIENTS_MAX {
                     clients.fetch_sub(1, Ordering::AcqRel);
                     continue;
@@ -242,5 +252,16 @@ mod tests {
         drop(silent);
         end();
         thread.join().expect("it ends");
+    }
+
+    #[test]
+    fn a_system_that_lets_nobody_in_is_asked_now_and_then() {
+        let metrics = Metrics::listen("127.0.0.1:0".parse().unwrap(), Shared::default()).expect("a free port");
+        let (began, mut asked) = (Instant::now(), 0);
+        metrics.answer_all(std::iter::from_fn(|| {
+            asked += 1;
+            (began.elapsed() < 10 * PAUSE).then(|| Err(io::Error::from_raw_os_error(24)))
+        }));
+        assert!(asked <= 11, "{asked} times");
     }
 }
