@@ -398,8 +398,12 @@ pub(crate) fn check_name(name: &str) -> anyhow::Result<()> {
 pub(crate) fn is_fault(error: &ServiceError) -> bool {
     !matches!(
         error,
-        ServiceError::Serve(rig::ServeError::Listen { .. } | rig::ServeError::Socket { .. } | rig::ServeError::Wait(_))
-            | ServiceError::Session(rig::SessionError::Build(_))
+        ServiceError::Serve(
+            rig::ServeError::Listen { .. }
+                | rig::ServeError::Socket { .. }
+                | rig::ServeError::Files { .. }
+                | rig::ServeError::Wait(_)
+        ) | ServiceError::Session(rig::SessionError::Build(_))
             | ServiceError::TooManyQueues(_)
     )
 }

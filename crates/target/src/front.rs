@@ -73,6 +73,19 @@ pub enum ServeError {
         /// What the operating system says.
         error: io::Error,
     },
+    /// Fewer files than connections of hosts can take.
+    #[error(
+        "{queues} I/O queues take up to {needed} open files and this process may have {allowed}; expected fewer queues, or a higher limit \
+         (`ulimit -Hn`)"
+    )]
+    Files {
+        /// I/O queues of hosts.
+        queues: u16,
+        /// Files that may have to be open at once.
+        needed: u64,
+        /// The most that the operating system allows.
+        allowed: u64,
+    },
     /// The operating system refuses what waiting needs.
     #[error("the operating system refuses to wait for hosts, or to share memory with them: {0}")]
     Wait(#[from] io::Error),

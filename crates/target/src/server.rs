@@ -5,12 +5,13 @@ use crate::knock::Knock;
 use crate::metrics::Figures;
 use crate::port::{Port, PortShape};
 use crate::session::{Session, World};
-use crate::subsystem::{Subsystem, SubsystemSettings};
+use crate::subsystem::{CONTROLLERS_MAX, Subsystem, SubsystemSettings};
 use crate::tls::{Stream, Tls};
 use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use nvme::HostMemory;
 use rustix::net::sockopt;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
@@ -20,8 +21,11 @@ use units::{Span, Time};
 #[cfg(test)]
 mod tests;
 
-/// Connections at once; one more takes the place of one that is no queue yet, or is closed as soon as it is accepted.
-const CONNECTIONS_MAX: usize = 256;
+/// Connections at once that are no queues yet: one more takes the place of the oldest of them.
+const NEWCOMERS_MAX: usize = 64;
+
+/// Files that a process has open beside its connections, and more.
+const FILES_BESIDE: usize = 64;
 
 /// A host that vanished without a word is asked so long after its last, so often, so far apart; each is let go two minutes after it
 /// was there last. One without a keep alive timeout would hold its controller for ever.
@@ -68,8 +72,9 @@ impl Server {
     /// they dialled, where it is given: behind address translation the server cannot know what that was.
     ///
     /// # Errors
-    /// An address that cannot be listened on.
+    /// An address that cannot be listened on, or more connections than the system lets a process have.
     pub fn listen(address: SocketAddr, advertised: Option<SocketAddr>, pairs: u16) -> Result<Server, ServeError> {
+        ask_for_files(pairs - 1)?;
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         let listen = || {
@@ -316,12 +321,13 @@ impl Loop {
         if let Some(free) = self.connections.iter().position(Option::is_none) {
             return Some(free);
         }
-        if self.connections.len() < CONNECTIONS_MAX {
+        // Who is a queue has one of the drive's pairs, or one of the places for controllers: there is always a newcomer, or room for one.
+        if self.connections.len() < connections_max(self.port.shape().pairs - 1) {
             self.connections.push(None);
             return Some(self.connections.len() - 1);
         }
         let idle = |connection: &Option<Connection>| connection.as_ref().is_some_and(|it| !it.session.is_joined());
-        let strangers = (0..CONNECTIONS_MAX).filter(|at| idle(&self.connections[*at]));
+        let strangers = (0..self.connections.len()).filter(|at| idle(&self.connections[*at]));
         let oldest = strangers.min_by_key(|at| self.connections[*at].as_ref().map(|connection| connection.serial))?;
         self.close(oldest);
         // What went with it, before its place is another's.
@@ -386,6 +392,23 @@ impl Loop {
         let Some(connection) = self.connections.get_mut(at).and_then(Option::take) else { return };
         connection.session.leave(&mut self.subsystem);
     }
+}
+
+/// Connections at once where hosts have so many queue pairs: all of these, the admin queues of all controllers, and who is no queue yet.
+fn connections_max(queues: u16) -> usize {
+    usize::from(queues) + 2 * CONTROLLERS_MAX + NEWCOMERS_MAX
+}
+
+/// Has the system allow this process a file for each of the connections that there can be: a queue that was granted can be connected.
+fn ask_for_files(queues: u16) -> Result<(), ServeError> {
+    let needed = (connections_max(queues) + FILES_BESIDE) as u64;
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    if current.is_none_or(|current| current >= needed) {
+        return Ok(());
+    }
+    let is_allowed = maximum.is_none_or(|most| most >= needed)
+        && setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum }).is_ok();
+    if is_allowed { Ok(()) } else { Err(ServeError::Files { queues, needed, allowed: maximum.unwrap_or(needed) }) }
 }
 
 /// Has the system find out that nobody is at the other end any more, of a connection at rest as of one with data under way.

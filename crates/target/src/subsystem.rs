@@ -25,7 +25,7 @@ mod tests;
 
 /// Storage controllers alive at once, and as many for discovery, of all hosts together: each is memory, and a host can make as
 /// many as it likes.
-const CONTROLLERS_MAX: usize = 64;
+pub(crate) const CONTROLLERS_MAX: usize = 64;
 
 /// Granularity of the keep alive timer.
 const KEEP_ALIVE_STEP: Span = Span::from_millis(100);

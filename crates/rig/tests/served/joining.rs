@@ -80,3 +80,16 @@ fn a_host_without_a_name_comes_in_only_where_any_host_does() {
         running.end();
     }
 }
+
+/// More than a process has files at first, and than connections were let in once.
+#[test]
+fn every_queue_that_was_granted_can_be_connected_and_another_host_comes_in_beside() {
+    let serving = Serving { queues: "520", set: &["controller.transfer_bytes=64KiB"], ..Serving::default() };
+    let running = serving.start();
+    let mut host = Attachment { queues: 300, ..running.host("host") }.attach();
+    assert_eq!(host.queues.len(), 260, "half of those that there are");
+    host.queues[259].done(write(0, 8), Payload::Send(&[3; 4096]));
+    let mut other = running.host("other").attach();
+    assert_eq!(other.queues[1].done(read(0, 8), Payload::Receive(4096)).1, [3; 4096]);
+    running.end();
+}

@@ -54,6 +54,8 @@ struct Serving {
     advertised: Option<SocketAddr>,
     patience: Patience,
     lba_bytes: u32,
+    /// I/O queues of all hosts together.
+    queues: &'static str,
     /// Further keys.
     set: &'static [&'static str],
     architecture: &'static str,
@@ -72,6 +74,7 @@ impl Default for Serving {
             advertised: None,
             patience,
             lba_bytes: 512,
+            queues: "8",
             set: &[],
             architecture: "deepflash",
             media: None,
@@ -128,7 +131,7 @@ impl Serving {
             ("--world", "threads"),
             ("--payload", "full"),
             ("--precondition", "none"),
-            ("--queues", "8"),
+            ("--queues", self.queues),
         ] {
             layers = layers.flag(flag, value).expect("a flag of the command line");
         }

@@ -123,3 +123,15 @@ fn the_end_asks_for_durability_when_nothing_is_under_way() {
     };
     assert_eq!([outstanding(), outstanding()], [0, 1]);
 }
+
+/// However many queues hosts are granted: they can be connected, and others still come in.
+#[test]
+fn there_is_a_place_for_every_queue_and_for_newcomers() {
+    for queues in [1, 16, 519, u16::MAX - 1] {
+        assert!(connections_max(queues) > usize::from(queues) + 2 * CONTROLLERS_MAX, "{queues}");
+    }
+    assert!(ask_for_files(1).is_ok());
+    let refused = ask_for_files(u16::MAX - 1);
+    let most = getrlimit(Resource::Nofile).maximum;
+    assert_eq!(refused.is_err(), most.is_some_and(|most| most < 65_534), "{refused:?}");
+}
