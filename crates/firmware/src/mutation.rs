@@ -48,6 +48,12 @@ pub enum Mutation {
     RenumberTombstone,
     /// See [`MUTATIONS`].
     TrustHalfErased,
+    /// See [`MUTATIONS`].
+    ForgetUnreadable,
+    /// See [`MUTATIONS`].
+    SkipLastRange,
+    /// See [`MUTATIONS`].
+    CopyUnforced,
 }
 
 /// What is known of a planted bug.
@@ -169,6 +175,21 @@ pub const MUTATIONS: &[Planted] = &[
         name: "trust-half-erased",
         summary: "recovery believes a checkpoint of a group of which one block is erased and another is not",
     },
+    Planted {
+        mutation: Mutation::ForgetUnreadable,
+        name: "forget-unreadable",
+        summary: "a page that is moved loses the marks of the blocks that a host has made unreadable",
+    },
+    Planted {
+        mutation: Mutation::SkipLastRange,
+        name: "skip-last-range",
+        summary: "NVMQ leaves the last of several ranges that are deallocated as it was",
+    },
+    Planted {
+        mutation: Mutation::CopyUnforced,
+        name: "copy-unforced",
+        summary: "NVMQ stores what a Copy writes that is to be on flash as if it were not",
+    },
 ];
 
 impl Mutation {
@@ -180,6 +201,11 @@ impl Mutation {
     /// Whether it is a bug of what is done about programs and erases that fail.
     pub fn concerns_failures(self) -> bool {
         matches!(self, Mutation::KeepReplacedNumber | Mutation::FillBadGroup)
+    }
+
+    /// Whether it is a bug of commands that few hosts send.
+    pub fn concerns_commands(self) -> bool {
+        matches!(self, Mutation::ForgetUnreadable | Mutation::SkipLastRange | Mutation::CopyUnforced)
     }
 
     /// Its name.

@@ -79,6 +79,7 @@ fn measure(kind: IoKind, check: bool, ios: u64) {
         initial: Initial::Fresh,
         series: None,
         media_errors: false,
+        range_lists: false,
         cuts: None,
     };
     let layout = settings.layout().expect("settings that fit");

@@ -230,6 +230,8 @@ impl Device {
             initial,
             series: self.series,
             media_errors: self.faults.is_some() || self.drive.tags && self.memory_flips > 0.0,
+            // What brings more is drawn where power is cut.
+            range_lists: self.cuts.is_some(),
             cuts: self.cuts,
         }
     }

@@ -29,7 +29,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 use thiserror::Error;
 use units::{CoreId, Lpn, Ppn, StageId, Time};
-use workload::IoKind;
+use workload::{IoKind, Range as SectorRange};
 
 pub(crate) use agree::check_tables;
 use agree::{ErasesAhead, entry_at, holds};
@@ -88,6 +88,8 @@ pub(crate) struct Remains {
     /// What each flash channel holds.
     pub(crate) contents: Vec<Contents>,
     pub(crate) host: Box<dyn Stage<Firmware>>,
+    /// Pages of eight sectors of which a host may have made some unreadable, each with its namespace.
+    pub(crate) spoiled: Vec<(u16, u64)>,
     /// What was done on the energy that the drive holds, if it holds any.
     pub(crate) drained: Option<Drained>,
 }
@@ -310,6 +312,7 @@ impl Session {
             return Err(wrong);
         }
         host.power_cut(now);
+        let spoiled = host.spoiled_pages();
         let drained = self.drain()?;
         if let Some(drained) = drained.filter(|drained| !drained.is_whole) {
             let what = format!("the energy was used up before the buffer was on flash: {drained:?}");
@@ -317,7 +320,7 @@ impl Session {
         }
         let now = self.sim.now();
         let contents = cut_channels(&mut self.sim, &self.channels, now, fate);
-        Ok(Remains { contents, host: self.sim.into_stage(self.host), drained })
+        Ok(Remains { contents, host: self.sim.into_stage(self.host), spoiled, drained })
     }
 
     /// Cuts the power now, tearing whatever flash was doing, and switches the drive on again: what recovery did.
@@ -346,10 +349,14 @@ impl Session {
     pub(crate) fn check_media_errors(&self, seen: usize) -> Result<usize, SessionError> {
         let failures = inspect::<HostStage>(&self.sim, self.host).media_failures();
         for failure in &failures[seen..] {
-            let MediaFailure { kind, device, lba, sectors, through } = *failure;
-            let writes = through || !matches!(kind, IoKind::Read | IoKind::Compare);
+            let MediaFailure { kind, device, lba, sectors, ref ranges, through } = *failure;
+            let writes = through || !matches!(kind, IoKind::Read | IoKind::Compare | IoKind::Verify);
+            let own = [SectorRange { lba, sectors }];
             let is_due = writes && self.tables.groups.is_read_only()
-                || has_lost(&self.media, &self.drive, device, lba.0..lba.0 + u64::from(sectors));
+                || own.iter().chain(ranges).any(|range| {
+                    let sectors = range.lba.0..range.lba.0 + u64::from(range.sectors);
+                    has_lost(&self.media, &self.drive, device, sectors)
+                });
             if !is_due {
                 let what = format!("{kind:?} of {sectors} sectors at {lba} failed, and no page of it is lost");
                 return Err(SessionError::Invariant(what));
@@ -404,6 +411,14 @@ impl Session {
     /// Pages of which no read has said yet what they hold since the power was cut.
     pub(crate) fn uncertain(&self) -> usize {
         inspect::<HostStage>(&self.sim, self.host).uncertain()
+    }
+
+    /// Verifies, Writes Uncorrectable and Copies of this host that are over, and commands that failed because blocks were unreadable.
+    pub(crate) fn carried(&self) -> [u64; 4] {
+        let host = inspect::<HostStage>(&self.sim, self.host);
+        let [verifies, spoils, copies] =
+            [IoKind::Verify, IoKind::WriteUncorrectable, IoKind::Copy].map(|kind| host.over(kind));
+        [verifies, spoils, copies, host.unreadable()]
     }
 
     fn stuck(&self) -> SessionError {

@@ -18,6 +18,21 @@ pub enum IoKind {
     WriteZeroes,
     /// The drive compares the sectors with what the host sends.
     Compare,
+    /// The drive reads the sectors and sends nothing.
+    Verify,
+    /// Reads of the sectors fail until they are written again.
+    WriteUncorrectable,
+    /// The sectors become what those of [`Source::ranges`] hold.
+    Copy,
+}
+
+/// Sectors of a request beside those that it names itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    /// The first.
+    pub lba: Lba,
+    /// How many.
+    pub sectors: u32,
 }
 
 impl IoKind {
@@ -64,6 +79,13 @@ pub trait Source: Send {
         self.next_io()
     }
 
+    /// Of the request that was taken last: what a Deallocate deallocates besides, what a Copy copies. They are of its namespace and of
+    /// whole blocks, those of a Copy are together as many sectors as it names and lie apart from these, and the request is one command.
+    /// Nothing of others.
+    fn ranges(&self) -> &[Range] {
+        &[]
+    }
+
     /// How many requests are left, where that is known; an endless source does not know.
     fn len_hint(&self) -> Option<u64> {
         None
@@ -76,6 +98,9 @@ impl Source for Box<dyn Source> {
     }
     fn next_for(&mut self, worker: u32) -> Option<Io> {
         (**self).next_for(worker)
+    }
+    fn ranges(&self) -> &[Range] {
+        (**self).ranges()
     }
     fn len_hint(&self) -> Option<u64> {
         (**self).len_hint()

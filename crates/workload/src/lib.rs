@@ -25,7 +25,7 @@ mod statistics;
 mod steady;
 
 pub use generator::Generator;
-pub use io::{Io, IoKind, Source};
+pub use io::{Io, IoKind, Range, Source};
 pub use parameters::{Parameters, REQUEST_MAX, Region, UnusableParameter, short_number};
 pub use presets::{Definition, Published, WORKLOADS, Workload};
 pub use recipe::{Arrivals, Others, Pattern, Recipe, Share, Sizes, WeightedSize};

@@ -2,24 +2,26 @@
 
 mod phase;
 mod queue;
+mod ranges;
 mod results;
 mod settings;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use nvme::spec::registers::Doorbell;
-use nvme::spec::{COMPLETION_BYTES, Completion, DataPointer, DsmRange, PAGE_BYTES, Status, Submission};
+use nvme::spec::{COMPLETION_BYTES, Completion, DataPointer, PAGE_BYTES, Status, Submission};
 use nvme::{HostMemory, prp};
 use units::{Bytes, HostAddress, Lba, QueueId, SECTOR_BYTES, Span, Time, pattern};
-use workload::{Io, IoKind};
+use workload::{Io, IoKind, Range};
 
 use crate::memory::Memory;
 use crate::oracle::{Access, Oracle, Ticket};
 pub use phase::{Pace, Phase, Rounds};
 use queue::Queue;
+use ranges::{Ranges, access, in_whole_blocks};
 pub use results::{Interval, KINDS, MediaFailure, PhaseResults, Problem, Results, Series, Tally};
 pub use settings::{ADMIN_BYTES, DriverSettings, Layout, PowerCuts, SettingsError, TRANSFER_MAX};
 
@@ -86,6 +88,10 @@ pub struct Driver<O: Observe = ()> {
     accounted: Time,
     /// For those that go through.
     sent: Sent,
+    /// Further ranges of the request that is sent now.
+    ranges: Vec<Range>,
+    /// Of the commands under way that have such, by queue and identifier.
+    ranged: BTreeMap<(QueueId, u16), Ranges>,
     payload: Vec<u64>,
     pages: Vec<HostAddress>,
     results: Results,
@@ -124,6 +130,8 @@ impl<O: Observe> Driver<O> {
             outstanding: 0,
             accounted: Time::ZERO,
             sent: Sent::default(),
+            ranges: Vec::new(),
+            ranged: BTreeMap::new(),
             payload: vec![0; words],
             pages: Vec::new(),
             results: Results::default(),
@@ -282,6 +290,7 @@ impl<O: Observe> Driver<O> {
             self.course = None;
         }
         self.accounted = Time::ZERO;
+        self.ranged.clear();
         self.moved.clear();
         self.requests.clear();
         self.requests_free.clear();
@@ -319,22 +328,28 @@ impl<O: Observe> Driver<O> {
         while let Some(&queue) = self.ready.front() {
             let Some(course) = &mut self.course else { return };
             let (settings, results) = (&self.settings, &mut self.results);
-            let next = course.take(now, u32::from(queue.0) - 1, |io| {
-                let sent = in_whole_blocks(io, settings);
+            let next = course.take(now, u32::from(queue.0) - 1, |io, ranges| {
+                let sent = in_whole_blocks(io, ranges, settings);
                 results.refused += u64::from(sent.is_none());
                 results.rounded += u64::from(sent.is_some_and(|sent| sent != io));
                 sent
             });
             let Some((io, arrival)) = next else { return };
+            if io.kind == IoKind::Copy && ranges::meets_others(&io, course.ranges(), self.ranged.values()) {
+                self.results.refused += 1;
+                continue;
+            }
             let request = Request { io, arrival, sent: 0, outstanding: 0, failed: 0 };
             let index = self.requests_free.pop().unwrap_or_else(|| {
                 self.requests.push(request);
                 (self.requests.len() - 1) as u32
             });
             self.requests[index as usize] = request;
+            self.ranges.extend_from_slice(course.ranges());
             self.ready.pop_front();
             self.queues[queue.index() - 1].ready = false;
             self.send(queue, index, now);
+            self.ranges.clear();
             self.offer(queue);
         }
     }
@@ -343,7 +358,11 @@ impl<O: Observe> Driver<O> {
     fn send(&mut self, queue: QueueId, index: u32, now: Time) {
         let Request { io, sent: before, .. } = self.requests[index as usize];
         let moves = matches!(io.kind, IoKind::Read | IoKind::Write | IoKind::Compare);
-        let limit = if moves { (self.settings.max_transfer.0 / SECTOR_BYTES) as u32 } else { SECTORS_MAX };
+        let limit = match moves {
+            true => (self.settings.max_transfer.0 / SECTOR_BYTES) as u32,
+            false if self.ranges.is_empty() => SECTORS_MAX,
+            false => u32::MAX,
+        };
         let (mut sent, mut commands) = (before, 0);
         let pair = &mut self.queues[queue.index() - 1];
         if !pair.moved {
@@ -372,7 +391,10 @@ impl<O: Observe> Driver<O> {
         (slot.request, slot.lba, slot.sectors, slot.submitted) = (request, lba, sectors, now);
         let mut oracle = self.oracles.get_mut(usize::from(io.device));
         slot.flush = oracle.as_mut().filter(|_| io.kind == IoKind::Flush).map(|oracle| oracle.flush_submitted());
-        let mut ticket = oracle.and_then(|oracle| Some(oracle.submitted(queue, access(io.kind)?, lba, sectors)));
+        let mut ticket = oracle.and_then(|oracle| match access(io.kind)? {
+            Access::Copy => Some(oracle.copies(queue, lba, &ranges::pairs(&self.ranges))),
+            access => Some(oracle.submitted(queue, access, lba, sectors)),
+        });
         let through = self.settings.cuts.is_some_and(|cuts| cuts.send_through(io.kind, &mut self.sent));
         if let Some(ticket) = &mut ticket {
             ticket.through = through;
@@ -385,11 +407,11 @@ impl<O: Observe> Driver<O> {
         let submission = match io.kind {
             IoKind::Flush => Submission::flush(namespace),
             IoKind::WriteZeroes => Submission::write_zeroes(namespace, slba, blocks),
-            IoKind::Deallocate => {
-                let at = self.layout.list(queue, command);
-                let range = DsmRange { attributes: 0, blocks, slba };
-                self.memory.write_words(at, &range.encode());
-                Submission::dataset_management(namespace, 1, DataPointer { prp1: at, prp2: HostAddress(0) })
+            IoKind::WriteUncorrectable => Submission::write_uncorrectable(namespace, slba, blocks),
+            IoKind::Verify => Submission::verify(namespace, slba, blocks),
+            IoKind::Deallocate | IoKind::Copy => {
+                let own = Range { lba, sectors };
+                self.ranged(queue, command, io, own, through)
             }
             IoKind::Read | IoKind::Write | IoKind::Compare => {
                 let buffer = self.buffer(queue, command, lba, sectors);
@@ -484,10 +506,12 @@ impl<O: Observe> Driver<O> {
         self.outstanding -= 1;
         let io = self.requests[slot.request as usize].io;
         let status = completion.status();
+        let ranges = self.ranged.remove(&(queue, command)).unwrap_or_default();
         if !status.is_success() {
-            self.fail(queue, &slot, &io, status, now);
+            self.fail(queue, &slot, &io, ranges, status, now);
         } else if let Some(ticket) = slot.ticket {
             self.judge(queue, command, &io, &ticket);
+            ranges.tickets.iter().for_each(|ticket| self.judge(queue, command, &io, ticket));
         } else if let (Some(since), Some(oracle)) = (slot.flush, self.oracles.get_mut(usize::from(io.device))) {
             oracle.flushed(since);
         }
@@ -501,9 +525,14 @@ impl<O: Observe> Driver<O> {
         }
     }
 
-    fn fail(&mut self, queue: QueueId, slot: &queue::Slot, io: &Io, status: Status, now: Time) {
-        if let Some(ticket) = slot.ticket {
-            self.oracles[usize::from(io.device)].failed(&ticket);
+    fn fail(&mut self, queue: QueueId, slot: &queue::Slot, io: &Io, ranges: Ranges, status: Status, now: Time) {
+        let is_unreadable = self.is_unreadable(slot, io, &ranges, status);
+        for ticket in slot.ticket.iter().chain(&ranges.tickets) {
+            self.oracles[usize::from(io.device)].failed(ticket);
+        }
+        if is_unreadable {
+            self.results.unreadable += 1;
+            return;
         }
         // The lowest 11 bits are type and code; the rest says whether to try again.
         if io.kind == IoKind::Compare && (status.0 ^ Status::COMPARE_FAILURE.0) & 0x7ff == 0 {
@@ -520,7 +549,8 @@ impl<O: Observe> Driver<O> {
             phase.into_iter().for_each(|phase| phase.media_errors += 1);
             if self.settings.cuts.is_some() {
                 let (kind, device, through) = (io.kind, io.device, slot.ticket.is_some_and(|ticket| ticket.through));
-                let failure = MediaFailure { kind, device, lba: slot.lba, sectors: slot.sectors, through };
+                let (lba, sectors, ranges) = (slot.lba, slot.sectors, ranges.ranges);
+                let failure = MediaFailure { kind, device, lba, sectors, ranges, through };
                 self.results.media_failures.push(failure);
             }
             return;
@@ -530,7 +560,7 @@ impl<O: Observe> Driver<O> {
 
     fn judge(&mut self, queue: QueueId, command: u16, io: &Io, ticket: &Ticket) {
         let mut found: &[u64] = &[];
-        if ticket.access == Access::Read {
+        if ticket.access == Access::Read && io.kind != IoKind::Verify {
             let buffer = self.buffer(queue, command, ticket.first, ticket.sectors);
             let words = ticket.sectors as usize * self.settings.sector_words as usize;
             let is_there = self.memory.read_sectors(buffer, &mut self.payload[..words]);
@@ -561,35 +591,4 @@ impl<O: Observe> Driver<O> {
         self.open(now);
         self.observer.finished(queue, io.kind, bytes, latency, counted);
     }
-}
-
-/// What a kind of request does to its sectors, if it has any.
-fn access(kind: IoKind) -> Option<Access> {
-    match kind {
-        IoKind::Read | IoKind::Compare => Some(Access::Read),
-        IoKind::Write => Some(Access::Write),
-        IoKind::Deallocate | IoKind::WriteZeroes => Some(Access::Zero),
-        IoKind::Flush => None,
-    }
-}
-
-/// A request as it is sent: of all blocks that it touches, or, where it deallocates, of those that lie in it whole, because nobody else's
-/// data may go. None of one that names no namespace, no block, or what lies beyond the end.
-#[inline]
-fn in_whole_blocks(io: Io, settings: &DriverSettings) -> Option<Io> {
-    let sectors = *settings.namespaces.get(usize::from(io.device))?;
-    if !io.kind.addresses() {
-        return (io.sectors == 0).then_some(io);
-    }
-    let (first, block) = (io.lba.0, u64::from(settings.block_sectors));
-    let end = first.checked_add(u64::from(io.sectors)).filter(|end| io.sectors > 0 && *end <= sectors)?;
-    if (first | end) & (block - 1) == 0 {
-        return Some(io);
-    }
-    let (first, end) = match io.kind {
-        IoKind::Deallocate => (first.next_multiple_of(block), end - end % block),
-        _ => (first - first % block, end.next_multiple_of(block)),
-    };
-    let whole = end.checked_sub(first).filter(|whole| *whole > 0 && end <= sectors)?;
-    Some(Io { lba: Lba(first), sectors: u32::try_from(whole).ok()?, ..io })
 }

@@ -1,7 +1,7 @@
 //! One phase of a run: where its requests come from, when the next is due, and when it is over.
 
 use units::{Span, Time};
-use workload::{Io, Source};
+use workload::{Io, Range, Source};
 
 /// When requests are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,12 +92,12 @@ impl Course {
         &mut self,
         now: Time,
         worker: u32,
-        mut sent: impl FnMut(Io) -> Option<Io>,
+        mut sent: impl FnMut(Io, &[Range]) -> Option<Io>,
     ) -> Option<(Io, Time)> {
         while self.next.is_none() && !self.exhausted {
             let over = self.phase.ios.is_some_and(|ios| self.taken >= ios);
             match if over { None } else { self.phase.source.next_for(worker) } {
-                Some(io) => (self.taken, self.next) = (self.taken + 1, sent(io)),
+                Some(io) => (self.taken, self.next) = (self.taken + 1, sent(io, self.phase.source.ranges())),
                 None => self.exhausted = true,
             }
         }
@@ -106,6 +106,11 @@ impl Course {
             return None;
         }
         self.next.take().map(|io| (io, arrival))
+    }
+
+    /// Of the request taken last, its further ranges.
+    pub(super) fn ranges(&self) -> &[Range] {
+        self.phase.source.ranges()
     }
 
     /// When the request that waits to be sent arrives, if it has a time.

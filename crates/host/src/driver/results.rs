@@ -3,12 +3,12 @@
 use nvme::spec::Status;
 use thiserror::Error;
 use units::{Bytes, Lba, QueueId, Span, Time};
-use workload::IoKind;
+use workload::{IoKind, Range};
 
 use crate::oracle::Mismatch;
 
 /// Kinds of request, as an index.
-pub const KINDS: usize = 6;
+pub const KINDS: usize = 9;
 
 /// Requests counted together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -230,7 +230,7 @@ pub enum Problem {
 }
 
 /// A command answered with a media error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MediaFailure {
     /// What it was.
     pub kind: IoKind,
@@ -240,6 +240,8 @@ pub struct MediaFailure {
     pub lba: Lba,
     /// How many.
     pub sectors: u32,
+    /// The others that it was to read, or deallocate.
+    pub ranges: Vec<Range>,
     /// Whether it was sent with force unit access.
     pub through: bool,
 }
@@ -258,9 +260,12 @@ pub struct Results {
     /// Compares that found a difference. While a write is under way that is as good an answer as any, so it is no
     /// problem.
     pub compare_failures: u64,
+    /// Commands that failed because a host had made blocks unreadable.
+    pub unreadable: u64,
     /// Commands answered with a media error, where power cuts are announced.
     pub media_failures: Vec<MediaFailure>,
-    /// Requests not sent because they name no namespace, no sector, or sectors beyond the end, or would deallocate less than a block.
+    /// Requests not sent because they name no namespace, no sector, or sectors beyond the end, would deallocate less than a block, or
+    /// copy what another Copy writes meanwhile.
     pub refused: u64,
     /// Requests that were not of whole blocks and were sent as such.
     pub rounded: u64,

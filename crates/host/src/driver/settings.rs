@@ -50,6 +50,8 @@ pub struct DriverSettings {
     pub series: Option<Span>,
     /// Whether a media error is an answer like others: flash may fail.
     pub media_errors: bool,
+    /// Whether commands bring lists of ranges: a page of memory each. Otherwise a Dataset Management brings one, and there is no Copy.
+    pub range_lists: bool,
     /// Power cuts, if there will be any: the oracle then keeps what each may leave.
     pub cuts: Option<PowerCuts>,
 }
@@ -81,13 +83,14 @@ impl PowerCuts {
     /// Whether a command is sent with force unit access, behind so many before it.
     pub(super) fn send_through(&self, kind: IoKind, sent: &mut Sent) -> bool {
         let is_turn = |sent: u32, every: u32| every > 0 && sent.is_multiple_of(every);
-        let writes = matches!(kind, IoKind::Write | IoKind::WriteZeroes);
-        if matches!(kind, IoKind::Read | IoKind::Compare) {
+        let writes = matches!(kind, IoKind::Write | IoKind::WriteZeroes | IoKind::Copy);
+        if matches!(kind, IoKind::Read | IoKind::Compare | IoKind::Verify) {
             sent.reads += 1;
             return is_turn(sent.reads, self.reads_through_every);
         }
         sent.writes += u32::from(writes);
-        let is_off = self.through_from.is_some_and(|from| sent.writes > from) && (writes || kind == IoKind::Deallocate);
+        let changes = writes || matches!(kind, IoKind::Deallocate | IoKind::WriteUncorrectable);
+        let is_off = self.through_from.is_some_and(|from| sent.writes > from) && changes;
         is_off || writes && is_turn(sent.writes, self.through_every)
     }
 }
@@ -167,14 +170,15 @@ impl DriverSettings {
         if self.series.is_some_and(|interval| interval < SERIES_MIN) {
             return Err(SettingsError::Series);
         }
+        let range_bytes = if self.range_lists { PAGE_BYTES } else { DsmRange::WORDS as u64 * 8 };
         let paged = |bytes: u64| bytes.next_multiple_of(PAGE_BYTES);
         Ok(Layout {
             queues: u64::from(self.queues),
             depth: u64::from(self.depth),
             ring_bytes: paged(u64::from(self.entries) * SUBMISSION_BYTES),
             completion_bytes: paged(u64::from(self.entries) * COMPLETION_BYTES),
-            // A power of two up to a page never crosses one. It also holds the range of a Deallocate.
-            list_bytes: (transfer / PAGE_BYTES * 8).next_power_of_two().max(DsmRange::WORDS as u64 * 8),
+            // A power of two up to a page never crosses one. It also holds the ranges of a Deallocate or Copy.
+            list_bytes: (transfer / PAGE_BYTES * 8).next_power_of_two().max(range_bytes),
             // One page more than the transfer: it may begin within a page.
             buffer_bytes: transfer + PAGE_BYTES,
             sector_words: self.sector_words,

@@ -1,5 +1,7 @@
 //! The oracle after a power cut: pages whose content is uncertain until a read has found it.
 
+use super::copied::Held;
+use super::power::Found;
 use super::race::PAGE_SECTORS;
 use super::{Access, Content, MIXED, Mismatch, Oracle, Page, Ticket, index_of};
 use units::Lba;
@@ -34,6 +36,7 @@ impl Oracle {
     /// Where [`Oracle::with_power_cuts`] was not asked for.
     pub fn power_cut(&mut self) {
         let now = self.now();
+        self.settle_all_copied();
         let power = self.power.as_mut().expect("power cuts were announced");
         let certain = power.cut();
         self.done.clear();
@@ -67,23 +70,14 @@ impl Oracle {
         }
     }
 
-    /// What a sector holds that is to hold `due` and was found to begin with `found`: of a page that was given up, what there might have
-    /// been and begins so.
-    pub(super) fn known(&self, due: Content, lba: Lba, found: u64) -> Option<Content> {
-        if due != Content::GIVEN_UP {
-            return Some(due);
+    /// What a sector holds that is to hold `due` and was found to begin with `found`: where there might be several things, the one that
+    /// begins so; nothing where that cannot be read.
+    #[inline]
+    pub(super) fn known(&self, due: Content, lba: Lba, found: u64) -> Option<Held> {
+        if due == Content::GIVEN_UP || due == Content::SPOILED || due.is_copied() {
+            return self.one_of(due, lba, found);
         }
-        self.all(due, lba).into_iter().find(|&content| self.word(content, lba, 0) == found)
-    }
-
-    /// All that a sector may hold that is to hold `due`.
-    pub(super) fn all(&self, due: Content, lba: Lba) -> Vec<Content> {
-        match &self.power {
-            Some(power) if due == Content::GIVEN_UP => {
-                power.candidates(lba.0 / PAGE_SECTORS as u64, (lba.0 % PAGE_SECTORS as u64) as usize)
-            }
-            _ => vec![due],
-        }
+        Some(Held { content: due, at: lba })
     }
 
     /// The contents of a page, of which no history is left.
@@ -110,42 +104,78 @@ impl Oracle {
         assert!(access == Access::Read || !touched, "a page is written before it was read after a power cut");
     }
 
-    /// Sectors of an uncertain page, all within it.
+    /// Sectors of an uncertain page, all within it, and so many words of each that was read; nothing where they cannot be.
     pub(super) fn judge_uncertain(
         &mut self,
         ticket: &Ticket,
         page: u64,
         mask: u8,
-        found: &[u64],
-        words: usize,
+        read: Option<(&[u64], usize)>,
     ) -> Result<(), Mismatch> {
-        let mut contents = [Content::INITIAL; PAGE_SECTORS];
+        let mut found = Found::default();
         let sectors = (0..PAGE_SECTORS).filter(|sector| mask & 1 << sector != 0);
-        for (position, sector) in sectors.zip(found.chunks_exact(words)) {
-            let lba = Lba(page * PAGE_SECTORS as u64 + position as u64);
-            let due = self.power.as_ref().expect("it is uncertain").candidates(page, position);
-            let matching = due.iter().find(|content| self.word(**content, lba, 0) == sector[0]);
-            let Some(&content) = matching else {
-                return Err(self.mismatch(ticket, lba, 0, sector[0], words, &due));
-            };
-            if let Some(word) = (1..words).find(|&word| sector[word] != self.word(content, lba, word)) {
-                return Err(self.mismatch(ticket, lba, word, sector[word], words, &[content]));
-            }
-            contents[position] = content;
+        for (nth, position) in sectors.enumerate() {
+            let sector = read.map(|(found, words)| &found[nth * words..(nth + 1) * words]);
+            found[position] = self.judge_sector(ticket, page, position, sector)?;
         }
         let last = self.sectors - (page * PAGE_SECTORS as u64).min(self.sectors);
         let existing = if last >= PAGE_SECTORS as u64 { u8::MAX } else { (1 << last) - 1 };
         let power = self.power.as_mut().expect("it is uncertain");
-        match power.found(page, contents, mask, existing) {
-            Ok(true) => self.put(page, contents),
-            Ok(false) => {}
+        let alone = |alike: &Vec<Content>| if let [content] = alike[..] { Some(content) } else { None };
+        let known = found.each_ref().map(alone);
+        let known = match power.found(page, found, existing) {
+            Ok(Some(contents)) => {
+                self.put(page, contents);
+                contents.map(Some)
+            }
+            Ok(None) => known,
             Err(broken) => {
-                let lba = Lba(page * PAGE_SECTORS as u64 + broken.sector as u64);
-                let before = (mask & ((1 << broken.sector) - 1)).count_ones() as usize;
-                return Err(self.mismatch(ticket, lba, 0, found[before * words], words, &broken.due));
+                let (position, lba) = (broken.sector, Lba(page * PAGE_SECTORS as u64 + broken.sector as u64));
+                let due: Vec<Held> = broken.due.iter().flat_map(|due| self.all(*due, lba)).collect();
+                let nth = (mask & ((1 << position) - 1)).count_ones() as usize;
+                let is_here = mask & 1 << position != 0;
+                let word = read.filter(|_| is_here).map_or(0, |(found, words)| found[nth * words]);
+                return Err(self.mismatch(ticket, lba, 0, word, read.map_or(1, |(_, words)| words), &due));
+            }
+        };
+        // What nothing but a Copy can have left says what that had read.
+        let here = known.into_iter().enumerate().filter(|(position, _)| mask & 1 << position != 0);
+        for (nth, (_, content)) in here.enumerate() {
+            if let (Some(content), Some((found, words))) = (content, read) {
+                self.learn(content, found[nth * words]);
             }
         }
         Ok(())
+    }
+
+    /// What a sector of an uncertain page may be that was found so, or could not be read.
+    fn judge_sector(
+        &self,
+        ticket: &Ticket,
+        page: u64,
+        position: usize,
+        found: Option<&[u64]>,
+    ) -> Result<Vec<Content>, Mismatch> {
+        let lba = Lba(page * PAGE_SECTORS as u64 + position as u64);
+        let due = self.power.as_ref().expect("it is uncertain").candidates(page, position);
+        let words = found.map_or(1, <[u64]>::len);
+        let begins =
+            |content: Content, word: u64| self.known(content, lba, word).filter(|held| self.word(*held, 0) == word);
+        let alike: Vec<Content> = match found {
+            Some(found) => due.iter().copied().filter(|&content| begins(content, found[0]).is_some()).collect(),
+            None => due.iter().copied().filter(|content| *content == Content::SPOILED).collect(),
+        };
+        let Some(&first) = alike.first() else {
+            let due: Vec<Held> = due.iter().flat_map(|content| self.all(*content, lba)).collect();
+            return Err(self.mismatch(ticket, lba, 0, found.map_or(0, |found| found[0]), words, &due));
+        };
+        if let Some(found) = found {
+            let held = begins(first, found[0]).expect("it begins so");
+            if let Some(word) = (1..words).find(|&word| found[word] != self.word(held, word)) {
+                return Err(self.mismatch(ticket, lba, word, found[word], words, &[held]));
+            }
+        }
+        Ok(alike)
     }
 }
 

@@ -31,7 +31,7 @@ pub struct Mismatch {
     pub queue: QueueId,
     /// The first wrong word of that sector. Above zero the sector is torn: its first word is as due.
     pub word: u32,
-    /// What the word might have been, at least one.
+    /// What the word might have been; nothing of a sector that cannot be read.
     pub expected: Vec<Meaning>,
     /// What it was.
     pub found: u64,
@@ -53,6 +53,9 @@ impl fmt::Display for Meaning {
 impl fmt::Display for Mismatch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "read of {} on {}: found {}, expected ", self.lba, self.queue, self.meaning)?;
+        if self.expected.is_empty() {
+            return write!(f, "an error");
+        }
         for (at, expected) in self.expected.iter().enumerate() {
             write!(f, "{}{expected}", if at == 0 { "" } else { " or " })?;
         }

@@ -1,6 +1,7 @@
 //! What a correct device may answer: told of every command and every completion, it judges what reads find.
 
 mod after_cut;
+mod copied;
 mod entries;
 mod mismatch;
 mod power;
@@ -12,13 +13,14 @@ use std::collections::VecDeque;
 
 use units::{Lba, QueueId, pattern};
 
+use copied::{COPIED, Copied, Held};
 use entries::Entries;
 pub use mismatch::{Meaning, Mismatch};
 use power::Power;
 use race::{Claim, PAGE_SECTORS, Race};
 
-/// What a sector holds: the number of a write, or one of two specials. 30 bits, so that a page's entry has room for a
-/// tag; numbers are used again after 2^30 writes, which could hide only a write lost exactly that long ago.
+/// What a sector holds: the number of a write, what a Copy brought, or one of three specials. 30 bits, so that a page's entry has room
+/// for a tag; numbers are used again after 2^29 writes, which could hide only a write lost exactly that long ago.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Content(u32);
 
@@ -29,6 +31,8 @@ impl Content {
     const ZEROED: Content = Content((1 << 30) - 1);
     /// What a page that could not be read after a power cut might have held: its history knows.
     const GIVEN_UP: Content = Content((1 << 30) - 2);
+    /// Nothing that can be read, for a host has said so.
+    const SPOILED: Content = Content((1 << 30) - 3);
 }
 
 /// What a page's entry says.
@@ -72,6 +76,10 @@ pub enum Access {
     Write,
     /// Leaves zeros: Deallocate and Write Zeroes.
     Zero,
+    /// Leaves nothing that can be read: Write Uncorrectable.
+    Spoil,
+    /// Writes what other sectors hold ([`Oracle::copies`]).
+    Copy,
 }
 
 /// Names a submitted command to the oracle.
@@ -128,6 +136,10 @@ pub struct Oracle {
     may_fail: bool,
     /// What power cuts may leave, where there are any.
     power: Option<Power>,
+    /// What Copies wrote, sector by sector.
+    copied: Vec<Copied>,
+    /// Whether any sector was made unreadable.
+    spoils: bool,
     writes: u64,
     checked: u64,
     mismatches: u64,
@@ -153,6 +165,8 @@ impl Oracle {
             next_write: 1,
             may_fail: false,
             power: None,
+            copied: Vec::new(),
+            spoils: false,
             writes: 0,
             checked: 0,
             mismatches: 0,
@@ -197,24 +211,37 @@ impl Oracle {
     /// A command goes to the device. Calls come in the order of the submission queue; the range must lie in the
     /// namespace.
     pub fn submitted(&mut self, queue: QueueId, access: Access, first: Lba, sectors: u32) -> Ticket {
-        self.settle_uncertain(access, first, sectors);
-        let end = first.0.checked_add(u64::from(sectors));
-        assert!(end.is_some_and(|end| end <= self.sectors), "{sectors} sectors from {first} leave the namespace");
-        // Counted down from the top, so that it is no queue's.
-        let own = u64::MAX - self.now();
-        let order = if self.in_order { queue.0.into() } else { own };
-        let claim = Claim { submitted: self.now(), queue: queue.0, order };
-        self.done.push_back(false);
+        let claim = self.claim(queue);
         let content = match access {
             Access::Read => Content::INITIAL,
             // On a fresh drive these are the same, and two names for zeros would only look like a race.
             Access::Zero if self.initial == Initial::Fresh => Content::INITIAL,
             Access::Zero => Content::ZEROED,
             Access::Write => self.number(),
+            Access::Spoil => Content::SPOILED,
+            Access::Copy => unreachable!("a Copy has sources"),
         };
+        self.spoils |= access == Access::Spoil;
+        self.begin(claim, access, first, sectors, content)
+    }
+
+    /// What the next command is known by in histories.
+    fn claim(&self, queue: QueueId) -> Claim {
+        // Counted down from the top, so that it is no queue's.
+        let own = u64::MAX - self.now();
+        let order = if self.in_order { queue.0.into() } else { own };
+        Claim { submitted: self.now(), queue: queue.0, order }
+    }
+
+    fn begin(&mut self, claim: Claim, access: Access, first: Lba, sectors: u32, content: Content) -> Ticket {
+        self.settle_uncertain(access, first, sectors);
+        let end = first.0.checked_add(u64::from(sectors));
+        assert!(end.is_some_and(|end| end <= self.sectors), "{sectors} sectors from {first} leave the namespace");
+        self.done.push_back(false);
         let ticket = Ticket { first, sectors, access, through: false, claim, content };
         if access != Access::Read {
-            for (page, mask) in pages(first, sectors) {
+            for ((page, mask), nth) in pages(first, sectors).zip(0..) {
+                let content = content.in_page(nth);
                 let race = self.race(page);
                 self.races[race].submitted(claim, content, mask);
                 if let Some(power) = &mut self.power {
@@ -230,7 +257,12 @@ impl Oracle {
         let now = self.now();
         let verdict = match ticket.access {
             Access::Read => self.judge(ticket, found, now).inspect(|()| self.read_through(ticket)),
-            Access::Write | Access::Zero => self.written(ticket, now, false).map_or(Ok(()), Err),
+            Access::Write | Access::Zero | Access::Spoil => self.written(ticket, now, false).map_or(Ok(()), Err),
+            Access::Copy => {
+                let verdict = self.copied(ticket);
+                self.mismatches += u64::from(verdict.is_err());
+                verdict.and(self.written(ticket, now, false).map_or(Ok(()), Err))
+            }
         };
         self.finished(ticket);
         verdict
@@ -239,6 +271,10 @@ impl Oracle {
     /// The command was answered with an error, or lost in a power cut: it may or may not have taken effect.
     pub fn failed(&mut self, ticket: &Ticket) {
         if ticket.access != Access::Read {
+            if ticket.access == Access::Copy {
+                // What it could not read it has not written.
+                self.copied(ticket).ok();
+            }
             self.written(ticket, self.now(), true);
         }
         self.finished(ticket);
@@ -256,8 +292,10 @@ impl Oracle {
                 Page::Mixed(index) => self.mixed[index][position],
                 Page::Racing(race) => self.races[race].latest(position),
             };
+            let copied = if content.is_copied() { self.all(content, lba).first().copied() } else { None };
+            let likely = copied.unwrap_or(Held { content, at: lba });
             for (word, held) in sector.iter_mut().enumerate() {
-                *held = self.word(content, lba, word);
+                *held = self.word(likely, word);
             }
         }
     }
@@ -270,7 +308,7 @@ impl Oracle {
     fn number(&mut self) -> Content {
         let content = Content(self.next_write);
         self.writes += 1;
-        self.next_write = if self.next_write + 1 == Content::GIVEN_UP.0 { 1 } else { self.next_write + 1 };
+        self.next_write = if self.next_write + 1 == COPIED { 1 } else { self.next_write + 1 };
         content
     }
 
@@ -331,11 +369,11 @@ impl Oracle {
         race
     }
 
-    fn word(&self, content: Content, lba: Lba, word: usize) -> u64 {
+    fn word(&self, Held { content, at }: Held, word: usize) -> u64 {
         match content {
             Content::ZEROED => 0,
             Content::INITIAL if self.initial == Initial::Fresh => 0,
-            written => pattern(self.start + lba.0, u64::from(written.0), word as u32),
+            written => pattern(self.start + at.0, u64::from(written.0), word as u32),
         }
     }
 
@@ -343,7 +381,7 @@ impl Oracle {
         let words = found.len() / ticket.sectors.max(1) as usize;
         assert!(words * ticket.sectors as usize == found.len(), "{} words for {ticket:?}", found.len());
         if words == 0 {
-            return Ok(());
+            return self.judge_readable(ticket).inspect_err(|_| self.mismatches += 1);
         }
         self.checked += u64::from(ticket.sectors);
         let mut rest = found;
@@ -352,7 +390,7 @@ impl Oracle {
             rest = after;
             let first = page * PAGE_SECTORS as u64 + u64::from(mask.trailing_zeros());
             if self.power.as_ref().is_some_and(|power| power.is_uncertain(page)) {
-                if let Err(mismatch) = self.judge_uncertain(ticket, page, mask, here, words) {
+                if let Err(mismatch) = self.judge_uncertain(ticket, page, mask, Some((here, words))) {
                     self.mismatches += 1;
                     return Err(mismatch);
                 }
@@ -360,7 +398,14 @@ impl Oracle {
             }
             let verdict = match Page::decode(self.pages.get(page)) {
                 Page::Uniform(content) => self.compare(ticket, Lba(first), here, words, |_| content),
-                Page::Mixed(index) => self.compare(ticket, Lba(first), here, words, |sector| self.mixed[index][sector]),
+                Page::Mixed(index) => {
+                    let held = self.mixed[index];
+                    let verdict = self.compare(ticket, Lba(first), here, words, |sector| held[sector]);
+                    let from = mask.trailing_zeros() as usize;
+                    let known = held[from..].iter().zip(here.chunks_exact(words));
+                    known.filter(|_| verdict.is_ok()).for_each(|(content, sector)| self.learn(*content, sector[0]));
+                    verdict
+                }
                 Page::Racing(race) => self.judge_race(ticket, race, Lba(first), here, words, now),
             };
             if let Err(mismatch) = verdict {
@@ -387,7 +432,7 @@ impl Oracle {
                 return Err(self.mismatch(ticket, lba, 0, sector[0], words, &self.all(due, lba)));
             };
             for (word, found) in sector.iter().enumerate() {
-                if *found != self.word(due, lba, word) {
+                if *found != self.word(due, word) {
                     return Err(self.mismatch(ticket, lba, word, *found, words, &[due]));
                 }
             }
@@ -409,7 +454,7 @@ impl Oracle {
             let lba = first + at as u64;
             let position = (lba.0 % PAGE_SECTORS as u64) as usize;
             let history = &self.races[race];
-            let is_alike = |due| self.known(due, lba, sector[0]).is_some_and(|due| self.word(due, lba, 0) == sector[0]);
+            let is_alike = |due| self.known(due, lba, sector[0]).is_some_and(|due| self.word(due, 0) == sector[0]);
             let mut matching = history.candidates(ticket.claim, position, false, is_alike);
             let mut first = matching.next();
             let ambiguous = matching.next().is_some();
@@ -423,14 +468,15 @@ impl Oracle {
                 self.races[race].accuse(ticket.claim, position, write, &mismatch);
             }
             let (content, write) = first.expect("there is one by now");
-            let named = content;
-            let content = self.known(content, lba, sector[0]).expect("it matched");
-            if let Some(word) = (1..words).find(|word| sector[*word] != self.word(content, lba, *word)) {
-                return Err(self.mismatch(ticket, lba, word, sector[word], words, &[content]));
+            let held = self.known(content, lba, sector[0]).expect("it matched");
+            if let Some(word) = (1..words).find(|word| sector[*word] != self.word(held, *word)) {
+                return Err(self.mismatch(ticket, lba, word, sector[word], words, &[held]));
             }
             settled |= if ambiguous {
-                self.races[race].found_alike(ticket.claim, position, named, now)
+                let alike = self.alike(ticket.claim, race, lba, content, sector[0]);
+                self.races[race].found_alike(ticket.claim, position, &alike, now)
             } else {
+                self.learn(content, sector[0]);
                 self.races[race].found(ticket.claim, position, write, now)
             };
         }
@@ -440,16 +486,32 @@ impl Oracle {
         Ok(())
     }
 
+    /// Contents that a sector may have and that begin as `content` does, which is one of them.
+    fn alike(&self, claim: Claim, race: usize, lba: Lba, content: Content, found: u64) -> Vec<Content> {
+        if self.copied.is_empty() {
+            return vec![content];
+        }
+        let position = (lba.0 % PAGE_SECTORS as u64) as usize;
+        let is_alike = |due| self.known(due, lba, found).is_some_and(|due| self.word(due, 0) == found);
+        self.races[race].candidates(claim, position, false, is_alike).map(|(content, _)| content).collect()
+    }
+
     #[cold]
-    fn mismatch(&self, ticket: &Ticket, lba: Lba, word: usize, found: u64, words: usize, due: &[Content]) -> Mismatch {
+    fn mismatch(&self, ticket: &Ticket, lba: Lba, word: usize, found: u64, words: usize, due: &[Held]) -> Mismatch {
         let writes = (self.writes + 1).min(u64::from(Content::ZEROED.0));
         let (at, end) = (self.start + lba.0, self.start.0 + self.sectors);
         let meaning = |content| Meaning::of(content, at, word as u32, end, writes, words as u32);
+        let mut expected: Vec<Meaning> = Vec::new();
+        for due in due.iter().map(|due| meaning(self.word(*due, word))) {
+            if !expected.contains(&due) {
+                expected.push(due);
+            }
+        }
         Mismatch {
             lba: at,
             queue: QueueId(ticket.claim.queue),
             word: word as u32,
-            expected: due.iter().map(|due| meaning(self.word(*due, lba, word))).collect(),
+            expected,
             found,
             meaning: meaning(found),
         }

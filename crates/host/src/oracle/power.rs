@@ -73,7 +73,7 @@ impl History {
             let (Some(only), None) = (open.next(), open.next()) else { continue };
             if only.lasts & bit != 0 && self.base_open & bit == 0 {
                 only.open &= !bit;
-                (self.base[sector], self.base_open) = (only.content, self.base_open | bit);
+                (self.base[sector], self.base_open) = (only.content.at(sector), self.base_open | bit);
             }
         }
         self.writes.retain(|write| write.open != 0 || write.answered.is_none());
@@ -84,27 +84,22 @@ impl History {
         let bit = 1 << sector;
         let base = (self.base_open & bit != 0).then_some(self.base[sector]);
         base.into_iter()
-            .chain(self.writes.iter().filter(|write| write.open & bit != 0).map(|write| write.content))
+            .chain(self.writes.iter().filter(|write| write.open & bit != 0).map(|write| write.content.at(sector)))
             .collect()
     }
 
-    /// What sectors of a page show of a write: whether one holds it, and one that should and holds what was there before.
-    fn seen(
-        &self,
-        write: &Write,
-        found: &[Content; PAGE_SECTORS],
-        known: u8,
-        sectors: Range<usize>,
-    ) -> (bool, Option<usize>) {
-        let of_write = sectors.filter(|sector| write.open & known & 1 << sector != 0);
+    /// What sectors of a page show of a write: whether one holds it and nothing else, and one that should and holds what was there
+    /// before.
+    fn seen(&self, write: &Write, found: &Found, sectors: Range<usize>) -> (bool, Option<usize>) {
+        let of_write = sectors.filter(|&sector| write.open & 1 << sector != 0 && !found[sector].is_empty());
         let (mut shows, mut hidden) = (false, None);
         for sector in of_write {
-            let later = |other: &Write| {
-                other.open & 1 << sector != 0 && other.content == found[sector] && !other.precedes(write.claim)
-            };
-            if found[sector] == write.content {
-                shows = true;
-            } else if !self.writes.iter().any(later) {
+            let bit = 1 << sector;
+            let may_be = |other: &&Write| other.open & bit != 0 && found[sector].contains(&other.content.at(sector));
+            if may_be(&write) {
+                let is_base = self.base_open & bit != 0 && found[sector].contains(&self.base[sector]);
+                shows |= !is_base && self.writes.iter().filter(may_be).count() == 1;
+            } else if !self.writes.iter().filter(may_be).any(|other| !other.precedes(write.claim)) {
                 hidden = hidden.or(Some(sector));
             }
         }
@@ -127,6 +122,9 @@ pub(super) struct Broken {
     pub(super) due: Vec<Content>,
 }
 
+/// What each sector of a page may be that was read since a cut, of what it might have been; nothing where none was.
+pub(super) type Found = [Vec<Content>; PAGE_SECTORS];
+
 /// What a write has shown of itself in some of the sectors that it changed together with others.
 #[derive(Clone, Copy, Debug, Default)]
 struct Seen {
@@ -146,6 +144,8 @@ pub(super) struct Power {
     pages: BTreeMap<u64, History>,
     /// Pages whose content is not certain since the last cut.
     uncertain: BTreeSet<u64>,
+    /// Of those that were read in part, what was found.
+    partly: BTreeMap<u64, Found>,
 }
 
 impl Power {
@@ -156,6 +156,7 @@ impl Power {
             seen: BTreeMap::new(),
             pages: BTreeMap::new(),
             uncertain: BTreeSet::new(),
+            partly: BTreeMap::new(),
         }
     }
 
@@ -221,6 +222,7 @@ impl Power {
         let mut certain = Vec::new();
         self.uncertain.clear();
         self.seen.clear();
+        self.partly.clear();
         for (&page, history) in &self.pages {
             if history.writes.is_empty() {
                 certain.push((page, history.base));
@@ -235,6 +237,7 @@ impl Power {
     /// from now on, at stamp `now`.
     pub(super) fn give_up(&mut self, page: u64, now: u64) {
         self.uncertain.remove(&page);
+        self.partly.remove(&page);
         for write in self.pages.get_mut(&page).into_iter().flat_map(|history| &mut history.writes) {
             write.answered = Some(now.min(write.answered.unwrap_or(now)));
             write.given_up = true;
@@ -255,12 +258,12 @@ impl Power {
     }
 
     /// Whether every write shows in all of the sectors that it changed together, or in none.
-    fn check_whole(&mut self, page: u64, found: &[Content; PAGE_SECTORS], known: u8) -> Result<(), Broken> {
+    fn check_whole(&mut self, page: u64, found: &Found) -> Result<(), Broken> {
         let history = &self.pages[&page];
         let each = self.whole.min(PAGE_SECTORS);
         for write in history.telling() {
             for from in (0..PAGE_SECTORS).step_by(each) {
-                let (shows, hidden) = history.seen(write, found, known, from..from + each);
+                let (shows, hidden) = history.seen(write, found, from..from + each);
                 let mut all = Seen { shows, is_hidden: hidden.is_some() };
                 if self.whole > PAGE_SECTORS {
                     let unit = page * PAGE_SECTORS as u64 / self.whole as u64;
@@ -270,9 +273,9 @@ impl Power {
                 }
                 if all.shows && all.is_hidden {
                     // Where it is the other sectors that hide it, one that shows it should hold what was there before.
-                    let shown = (0..PAGE_SECTORS).find(|&sector| found[sector] == write.content);
+                    let shown = (0..PAGE_SECTORS).find(|&sector| found[sector].contains(&write.content.at(sector)));
                     let (sector, due) = match (hidden, shown) {
-                        (Some(sector), _) => (sector, write.content),
+                        (Some(sector), _) => (sector, write.content.at(sector)),
                         (None, shown) => (shown.unwrap_or(0), history.base[shown.unwrap_or(0)]),
                     };
                     return Err(Broken { sector, due: vec![due] });
@@ -282,20 +285,35 @@ impl Power {
         Ok(())
     }
 
-    /// The sectors in `known` of an uncertain page were found to hold `found`. With all that exist known, that is what lasts.
+    /// Sectors of an uncertain page were read, and may be what `found` says. Once all that exist are known, what lasts in them.
     pub(super) fn found(
         &mut self,
         page: u64,
-        found: [Content; PAGE_SECTORS],
-        known: u8,
+        mut found: Found,
         existing: u8,
-    ) -> Result<bool, Broken> {
-        self.check_whole(page, &found, known)?;
-        if known & existing != existing {
-            return Ok(false);
+    ) -> Result<Option<[Content; PAGE_SECTORS]>, Broken> {
+        let before = self.partly.remove(&page).unwrap_or_default();
+        for (sector, (found, before)) in found.iter_mut().zip(before).enumerate() {
+            if found.is_empty() {
+                *found = before;
+            } else if !before.is_empty() {
+                found.retain(|content| before.contains(content));
+                if found.is_empty() {
+                    return Err(Broken { sector, due: before });
+                }
+            }
         }
+        self.check_whole(page, &found)?;
+        let is_known = |sector: usize| existing >> sector & 1 == 0 || !found[sector].is_empty();
+        if !(0..PAGE_SECTORS).all(is_known) {
+            self.partly.insert(page, found);
+            return Ok(None);
+        }
+        // What is named by who wrote it there goes before what may be the same.
+        let named = |alike: Vec<Content>| alike.into_iter().min_by_key(|content| content.is_copied());
+        let lasts = found.map(|alike| named(alike).unwrap_or(Content::INITIAL));
         self.uncertain.remove(&page);
-        self.pages.insert(page, History::new(found));
-        Ok(true)
+        self.pages.insert(page, History::new(lasts));
+        Ok(Some(lasts))
     }
 }

@@ -150,7 +150,8 @@ impl Race {
         let before = alike(self.before[sector])
             && self.before_superseded[sector] > reader.submitted
             && !covering().any(|(_, over)| hides(over));
-        let writes = covering().filter(move |(_, write)| alike(write.content)).filter(move |(at, write)| {
+        let content = move |write: &Write| write.content.at(sector);
+        let writes = covering().filter(move |(_, write)| alike(content(write))).filter(move |(at, write)| {
             let ahead = reader.order == write.claim.order && reader.submitted < write.claim.submitted;
             let hidden =
                 || covering().any(|(other, over)| other != *at && hides(over) && write.precedes(over.claim, sector));
@@ -159,7 +160,7 @@ impl Race {
         before
             .then_some((self.before[sector], None))
             .into_iter()
-            .chain(writes.map(|(at, write)| (write.content, Some(at))))
+            .chain(writes.map(move |(at, write)| (content(write), Some(at))))
     }
 
     /// A read found what writes ahead of it in its queue, without an answer yet, should have hidden: the write at index `found`, or what
@@ -180,7 +181,7 @@ impl Race {
     /// The content that the last submission put into `sector`.
     pub(super) fn latest(&self, sector: usize) -> Content {
         let last = self.writes.iter().rev().find(|write| write.covers(sector) && !write.failed);
-        last.map_or(self.before[sector], |write| write.content)
+        last.map_or(self.before[sector], |write| write.content.at(sector))
     }
 
     /// A read answered at stamp `now` has found the candidate `at` on `sector`. True if that settled anything.
@@ -202,15 +203,16 @@ impl Race {
         settled
     }
 
-    /// A read answered at stamp `now` has found `content`, which several candidates on `sector` have (zeros do not tell
-    /// who put them there). True if that settled anything.
-    pub(super) fn found_alike(&mut self, reader: Claim, sector: usize, content: Content, now: u64) -> bool {
+    /// A read answered at stamp `now` has found what several candidates on `sector` have, all those of `alike` (zeros do not
+    /// tell who put them there, nor does what was copied). True if that settled anything.
+    pub(super) fn found_alike(&mut self, reader: Claim, sector: usize, alike: &[Content], now: u64) -> bool {
         let mut settled = false;
-        if self.before[sector] != content && self.before_superseded[sector] > now {
+        if !alike.contains(&self.before[sector]) && self.before_superseded[sector] > now {
             self.before_superseded[sector] = now;
             settled = true;
         }
-        for write in self.writes.iter_mut().filter(|write| write.covers(sector) && write.content != content) {
+        let other = |write: &&mut Write| write.covers(sector) && !alike.contains(&write.content.at(sector));
+        for write in self.writes.iter_mut().filter(other) {
             if write.precedes(reader, sector) && write.superseded[sector] > now {
                 write.superseded[sector] = now;
                 settled = true;
@@ -227,7 +229,7 @@ impl Race {
             && !alone.in_flight
             && alone.effective.iter().zip(&self.before_superseded).all(|(since, until)| *since.max(until) <= oldest)
         {
-            return Some([alone.content; PAGE_SECTORS]);
+            return Some(std::array::from_fn(|sector| alone.content.at(sector)));
         }
         self.writes.retain(|write| {
             write.in_flight || (0..PAGE_SECTORS).any(|sector| write.covers(sector) && write.superseded[sector] > oldest)
@@ -241,11 +243,12 @@ impl Race {
                 if !write.covers(sector) || (!write.in_flight && write.superseded[sector] <= oldest) {
                     continue;
                 }
-                let other = settled.is_some_and(|content| content != write.content);
+                let here = write.content.at(sector);
+                let other = settled.is_some_and(|content| content != here);
                 if write.in_flight || write.effective[sector] > oldest || other {
                     return None;
                 }
-                *settled = Some(write.content);
+                *settled = Some(here);
             }
         }
         settled.iter().all(Option::is_some).then(|| settled.map(|content| content.unwrap_or_default()))

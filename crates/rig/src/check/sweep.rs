@@ -41,6 +41,8 @@ pub struct Totals {
     pub read_only: u64,
     /// Merges of log groups, of drives with hybrid mapping.
     pub merges: u64,
+    /// Verifies, Writes Uncorrectable, Copies, and commands that failed because blocks were unreadable.
+    pub carried: [u64; 4],
 }
 
 impl Totals {
@@ -53,6 +55,7 @@ impl Totals {
         self.given_up += report.given_up;
         self.read_only += report.read_only;
         self.merges += report.merges;
+        self.carried.iter_mut().zip(report.carried).for_each(|(sum, more)| *sum += more);
         self.drains += report.drained.len() as u64;
         self.drained_pages += report.drained.iter().map(|drained| drained.pages).sum::<u64>();
         for recovery in &report.recoveries {
@@ -77,6 +80,7 @@ impl Totals {
         self.given_up += other.given_up;
         self.read_only += other.read_only;
         self.merges += other.merges;
+        self.carried.iter_mut().zip(other.carried).for_each(|(sum, more)| *sum += more);
         self.drains += other.drains;
         self.drained_pages += other.drained_pages;
         self.from_checkpoint += other.from_checkpoint;

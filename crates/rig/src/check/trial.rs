@@ -1,6 +1,7 @@
 //! A checked run: a workload until the power fails, recovery, everything read and judged, and the workload goes on.
 
 use super::case::Case;
+use super::commands::{Varied, shares};
 use super::draw::Draw;
 use super::further::{self, goes_further, vary};
 use super::small::{Small, processor};
@@ -13,6 +14,7 @@ use crate::{BuildError, Device, Precondition};
 use firmware::{MappingScheme, Mutation};
 use flash::{Contents, ErrorModel, FaultSettings, ReadRetry};
 use host::{Pace, Phase, PowerCuts};
+use std::collections::VecDeque;
 use units::{Bytes, Lba, Span, Time};
 use workload::{Io, IoKind, Source};
 
@@ -63,6 +65,8 @@ pub struct Report {
     pub read_only: u64,
     /// Merges of log groups, of drives with hybrid mapping.
     pub merges: u64,
+    /// Verifies, Writes Uncorrectable, Copies, and commands that failed because blocks were unreadable.
+    pub carried: [u64; 4],
 }
 
 /// The moments of the cuts and what they tear, apart from other draws so that a smaller case is cut alike.
@@ -88,11 +92,15 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
     let mut report = Report::default();
     let phase = |draw: &mut Draw, leg: u32| {
         let seed = case.seed ^ u64::from(leg) << 32;
-        if case.hammers() {
+        let mut phase = if case.hammers() {
             draw.hammer("hammered", &device, seed, case.ios, (FLUSHES, buries(case)))
         } else {
             draw.phase("checked", &device, seed, case.ios, further::others(case, FLUSHES))
+        };
+        if let Some(shares) = shares(case, &device) {
+            phase.source = Box::new(Varied::new(phase.source, shares, seed, &device));
         }
+        phase
     };
     let phases = vec![phase(&mut draw, 0)];
     let mut failures = 0;
@@ -112,10 +120,10 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
         report.read_only += u64::from(session.failures().2);
         let remains = session.cut(&mut || fates.fate())?;
         report.cuts += 1;
-        let Remains { contents, host, drained } = remains;
+        let Remains { contents, host, spoiled, drained } = remains;
         report.drained.extend(drained);
         let recovered = bring_back(&device, contents, &mut fates, &mut report)?;
-        let phases = vec![read_everything(&device), phase(&mut draw, leg)];
+        let phases = vec![read_everything(&device, spoiled), phase(&mut draw, leg)];
         session = Session::again(&device, processor(), case.seed, recovered, host, phases)?;
         session.check_recovered()?;
         // One cut in eight comes before everything is read.
@@ -130,6 +138,7 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
     }
     session.run_before(Time::NEVER)?;
     close(&session, &mut report, &mut failures)?;
+    report.carried = session.carried();
     Ok(report)
 }
 
@@ -352,10 +361,13 @@ fn wear_out(case: &Case, device: &mut Device) {
     }
 }
 
-/// Reads every page of every namespace once, so many sectors at a time.
+/// Reads every page of every namespace once, so many sectors at a time; of those that cannot be read whole, block after block.
 struct Everything {
     namespaces: Vec<u64>,
     at_a_time: u64,
+    /// Those, from the first on.
+    spoiled: VecDeque<(u16, u64)>,
+    block: u64,
     device: usize,
     next: u64,
 }
@@ -363,7 +375,14 @@ struct Everything {
 impl Source for Everything {
     fn next_io(&mut self) -> Option<Io> {
         let all = *self.namespaces.get(self.device)?;
-        let sectors = (all - self.next).min(self.at_a_time);
+        let here = (self.device as u16, self.next / 8);
+        while self.spoiled.front().is_some_and(|page| *page < here) {
+            self.spoiled.pop_front();
+        }
+        let next = self.spoiled.front().filter(|page| page.0 == here.0).map_or(u64::MAX, |page| page.1);
+        let at_a_time =
+            if next == here.1 { self.block } else { self.at_a_time.min(next.saturating_mul(8) - self.next) };
+        let sectors = (all - self.next).min(at_a_time);
         let io = Io {
             device: self.device as u16,
             kind: IoKind::Read,
@@ -379,9 +398,10 @@ impl Source for Everything {
     }
 }
 
-fn read_everything(device: &Device) -> Phase {
+fn read_everything(device: &Device, spoiled: Vec<(u16, u64)>) -> Phase {
     // A page that cannot be read hides those that are read with it.
     let at_a_time = if device.faults.is_some() || device.memory_flips > 0.0 { 8 } else { 128 };
-    let source = Everything { namespaces: device.drive.namespaces.clone(), at_a_time, device: 0, next: 0 };
+    let (namespaces, block) = (device.drive.namespaces.clone(), device.drive.format.sectors());
+    let source = Everything { namespaces, at_a_time, spoiled: spoiled.into(), block, device: 0, next: 0 };
     Phase::new("everything", Box::new(source), Pace::Closed)
 }

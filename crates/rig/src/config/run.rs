@@ -109,6 +109,7 @@ pub(super) fn host(
         initial,
         series: from.get_unless("run.series_ms", "none")?,
         media_errors: device.faults.is_some() || device.tags && device.memory_flips > 0.0,
+        range_lists: false,
         cuts: None,
     };
     settings.layout().map_err(|error| match error {

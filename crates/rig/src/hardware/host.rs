@@ -311,9 +311,24 @@ impl HostStage {
         self.driver.uncertain_pages()
     }
 
+    /// Pages of eight sectors of which a host may have made some unreadable, each with its namespace.
+    pub(crate) fn spoiled_pages(&self) -> Vec<(u16, u64)> {
+        self.driver.spoiled_pages()
+    }
+
     /// Of those the ones that cannot be read, as `is_lost` says of a namespace and a page there.
     pub(crate) fn give_up(&mut self, is_lost: impl Fn(u16, u64) -> bool) {
         self.driver.give_up_pages(is_lost);
+    }
+
+    /// Requests of a kind that are over.
+    pub(crate) fn over(&self, kind: workload::IoKind) -> u64 {
+        self.driver.results().phases.iter().map(|phase| phase.of(kind).ios).sum()
+    }
+
+    /// Commands that failed because a host had made blocks unreadable.
+    pub(crate) fn unreadable(&self) -> u64 {
+        self.driver.results().unreadable
     }
 
     /// Commands that were answered with a media error.

@@ -36,6 +36,9 @@ const FOUND: &[(Mutation, u64, u64)] = &[
     (Mutation::FillBadGroup, 0, 16),
     (Mutation::RenumberTombstone, 160, 16),
     (Mutation::TrustHalfErased, 6512, 16),
+    (Mutation::ForgetUnreadable, 16, 16),
+    (Mutation::SkipLastRange, 0, 16),
+    (Mutation::CopyUnforced, 0, 16),
 ];
 
 #[test]
@@ -51,6 +54,7 @@ fn what_was_promised_survives_power_cuts() {
     assert!(all.from_checkpoint >= 60, "{} recoveries from a checkpoint that was written", all.from_checkpoint);
     assert!(all.failed_operations >= 200 && all.given_up >= 100, "flash that does not fail: {all:?}");
     assert!(all.merges >= 300, "{} merges of hybrid mapping", all.merges);
+    assert!(all.carried.iter().all(|count| *count >= 300), "Verify, Write Uncorrectable, Copy: {:?}", all.carried);
     assert_eq!(outcome.totals.len(), ARCHITECTURES.len(), "every architecture has its turn");
     for (architecture, totals) in &outcome.totals {
         assert!(totals.torn_pages > 0 && totals.erases > 0, "nothing to lose on {architecture}: {totals:?}");

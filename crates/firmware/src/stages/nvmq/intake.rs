@@ -7,7 +7,7 @@ use crate::message::*;
 use crate::stages::copy::{self, CopyCursor};
 use crate::stages::entry::{self, HELD, Reach};
 use crate::tables::{ENTRY_WORDS, LIST_WORDS};
-use crate::{Drive, LOCK_REGION, Namespace, Note, Tables, Turn, Work};
+use crate::{Drive, LOCK_REGION, Mutation, Namespace, Note, Tables, Turn, Work};
 use nvme::spec::{DsmRange, Fuse, Opcode, Status, Submission};
 use stage::LineId;
 use units::{HostAddress, QueueId, SECTOR_BYTES};
@@ -524,6 +524,7 @@ impl Nvmq {
             self.next_copy(slot, &mut command);
         }
         let ranges = if command.opcode == Opcode::Copy { 0 } else { command.card.ranges };
+        let ranges = ranges - u16::from(ranges > 1 && self.common.settings.has(Mutation::SkipLastRange));
         let more = command.more_mut();
         while more.rest.1 == 0 && more.next_range < ranges {
             let base = more.namespace.expect("ranges are of a namespace").base.0;

@@ -251,7 +251,8 @@ impl Nvmq {
 
     fn store(&mut self, turn: &mut Turn<'_>, slot: u16, page: u32, frame: u32) {
         let command = self.slots.get(slot);
-        let (lpn, through) = (Lpn(command.first_page + page), command.card.fua);
+        let unforced = command.opcode == Opcode::Copy && self.common.settings.has(Mutation::CopyUnforced);
+        let (lpn, through) = (Lpn(command.first_page + page), command.card.fua && !unforced);
         let requester = self.requester(slot, Phase::Store, page);
         if self.tables.cache_entries == 0 {
             self.ask_trans(turn, TransOperation::Write, lpn, frame, requester, slot);

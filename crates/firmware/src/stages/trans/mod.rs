@@ -467,6 +467,9 @@ impl Trans {
 
     /// The same for a page that was on flash before.
     fn label_moved(&mut self, lpn: Lpn, frame: u32) {
+        if self.mutation == Some(Mutation::ForgetUnreadable) {
+            self.tables.frames.set_readable(frame, [0, self.drive.sectors_per_page() as u8], true);
+        }
         self.tables.frames.label_moved(frame, lpn, self.index.into(), self.sequence);
         self.sequence += 1;
     }

@@ -23,6 +23,7 @@ fn settings() -> DriverSettings {
         initial: Initial::Preconditioned,
         series: None,
         media_errors: false,
+        range_lists: false,
         cuts: None,
     }
 }
@@ -330,7 +331,7 @@ fn bad_requests_are_refused_and_the_rest_goes_on() {
 fn requests_that_are_not_of_whole_blocks_are_sent_as_the_blocks_they_touch() {
     let settings = DriverSettings { block_sectors: 8, ..settings() };
     let sent = |kind, lba, sectors| {
-        in_whole_blocks(io(kind, lba, sectors), &settings).map(|sent| (sent.lba.0, u64::from(sent.sectors)))
+        in_whole_blocks(io(kind, lba, sectors), &[], &settings).map(|sent| (sent.lba.0, u64::from(sent.sectors)))
     };
     for kind in [IoKind::Read, IoKind::Write, IoKind::WriteZeroes, IoKind::Compare] {
         assert_eq!(

@@ -1,0 +1,157 @@
+//! Requests as blocks, and those that have several ranges: Dataset Management and Copy.
+
+use nvme::HostMemory;
+use nvme::spec::{COPY_BYTES_MAX, COPY_RANGES_MAX, CopyRange, DataPointer, DsmRange, Status, Submission};
+use units::{HostAddress, Lba, QueueId, SECTOR_BYTES};
+use workload::{Io, IoKind, Range};
+
+use super::{Driver, DriverSettings, Observe, queue};
+use crate::oracle::{Access, Oracle, Ticket};
+
+/// Ranges of a Dataset Management at most: it counts them in eight bits (NVM §3.2.3).
+const DSM_RANGES_MAX: u32 = 256;
+
+/// The further ranges of a command under way.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ranges {
+    /// Of a Copy, what it is.
+    copies: Option<Io>,
+    pub(super) ranges: Vec<Range>,
+    /// Of a Deallocate, what the oracle knows each by.
+    pub(super) tickets: Vec<Ticket>,
+}
+
+/// As the oracle takes them.
+pub(super) fn pairs(ranges: &[Range]) -> Vec<(Lba, u32)> {
+    ranges.iter().map(|range| (range.lba, range.sectors)).collect()
+}
+
+impl<O: Observe> Driver<O> {
+    /// Pages of eight sectors of which a host may have made some unreadable, each with its namespace.
+    pub fn spoiled_pages(&self) -> Vec<(u16, u64)> {
+        let of = |(oracle, device): (&Oracle, u16)| oracle.spoiled_pages().into_iter().map(move |page| (device, page));
+        self.oracles.iter().zip(0..).flat_map(of).collect()
+    }
+
+    /// A command with ranges: its own, which a Deallocate begins with and a Copy writes, and the further ones.
+    pub(super) fn ranged(&mut self, queue: QueueId, command: u16, io: &Io, own: Range, through: bool) -> Submission {
+        let (namespace, at) = (u32::from(io.device) + 1, self.layout.list(queue, command));
+        let scale = self.settings.block_sectors.trailing_zeros();
+        let blocks = |range: &Range| (range.lba.0 >> scale, range.sectors >> scale);
+        let data = DataPointer { prp1: at, prp2: HostAddress(0) };
+        let mut words = Vec::new();
+        let submission = if io.kind == IoKind::Copy {
+            for (slba, blocks) in self.ranges.iter().map(blocks) {
+                words.extend_from_slice(&CopyRange { slba, blocks }.encode());
+            }
+            Submission::copy(namespace, own.lba.0 >> scale, self.ranges.len() as u32, data)
+        } else {
+            for (slba, blocks) in [own].iter().chain(&self.ranges).map(blocks) {
+                words.extend_from_slice(&DsmRange { attributes: 0, blocks, slba }.encode());
+            }
+            Submission::dataset_management(namespace, 1 + self.ranges.len() as u32, data)
+        };
+        self.memory.write_words(at, &words);
+        if !self.ranges.is_empty() {
+            let mut tickets = Vec::new();
+            if let Some(oracle) = self.oracles.get_mut(usize::from(io.device)).filter(|_| io.kind != IoKind::Copy) {
+                for range in self.ranges.iter().filter(|range| range.sectors > 0) {
+                    let mut ticket = oracle.submitted(queue, Access::Zero, range.lba, range.sectors);
+                    ticket.through = through;
+                    tickets.push(ticket);
+                }
+            }
+            let copies = (io.kind == IoKind::Copy).then_some(*io);
+            self.ranged.insert((queue, command), Ranges { copies, ranges: self.ranges.clone(), tickets });
+        }
+        submission
+    }
+
+    /// Whether a command failed because it reads what a host may have made unreadable.
+    pub(super) fn is_unreadable(&mut self, slot: &queue::Slot, io: &Io, ranges: &Ranges, status: Status) -> bool {
+        let reads = matches!(io.kind, IoKind::Read | IoKind::Compare | IoKind::Verify | IoKind::Copy);
+        let Some(ticket) = slot.ticket.filter(|_| reads && (status.0 ^ Status::UNRECOVERED_READ.0) & 0x7ff == 0) else {
+            return false;
+        };
+        let oracle = &mut self.oracles[usize::from(io.device)];
+        match oracle.unreadable(&ticket, self.settings.block_sectors, &pairs(&ranges.ranges)) {
+            Ok(is_due) => is_due,
+            Err(mismatch) => {
+                self.results.problem(super::Problem::Content(mismatch));
+                true
+            }
+        }
+    }
+}
+
+/// A request as it is sent: of all blocks that it touches, or, where it deallocates, of those that lie in it whole, because nobody else's
+/// data may go. None of one that names no namespace, no block, or what lies beyond the end.
+#[inline]
+pub(super) fn in_whole_blocks(io: Io, ranges: &[Range], settings: &DriverSettings) -> Option<Io> {
+    let sectors = *settings.namespaces.get(usize::from(io.device))?;
+    if (io.kind == IoKind::Copy || !ranges.is_empty()) && !may_be_sent(io, ranges, sectors, settings) {
+        return None;
+    }
+    if !io.kind.addresses() {
+        return (io.sectors == 0).then_some(io);
+    }
+    let (first, block) = (io.lba.0, u64::from(settings.block_sectors));
+    let end = first.checked_add(u64::from(io.sectors)).filter(|end| io.sectors > 0 && *end <= sectors)?;
+    if (first | end) & (block - 1) == 0 {
+        return Some(io);
+    }
+    let (first, end) = match io.kind {
+        IoKind::Deallocate => (first.next_multiple_of(block), end - end % block),
+        _ => (first - first % block, end.next_multiple_of(block)),
+    };
+    let whole = end.checked_sub(first).filter(|whole| *whole > 0 && end <= sectors)?;
+    Some(Io { lba: Lba(first), sectors: u32::try_from(whole).ok()?, ..io })
+}
+
+/// Whether a Copy reads what another one under way writes, or writes what that reads: nobody could say what it leaves.
+pub(super) fn meets_others<'a>(io: &Io, ranges: &[Range], others: impl Iterator<Item = &'a Ranges>) -> bool {
+    let meets =
+        |target: &Io, source: &Range| source.lba < target.end() && target.lba < source.lba + u64::from(source.sectors);
+    let of_namespace = others.filter_map(|other| Some((other.copies.filter(|copy| copy.device == io.device)?, other)));
+    of_namespace.into_iter().any(|(copy, other)| {
+        ranges.iter().any(|source| meets(&copy, source)) || other.ranges.iter().any(|source| meets(io, source))
+    })
+}
+
+/// Whether a request with further ranges can be one command: a Deallocate or Copy of whole blocks that are there, within what the drive
+/// takes.
+fn may_be_sent(io: Io, ranges: &[Range], sectors: u64, settings: &DriverSettings) -> bool {
+    let block = u64::from(settings.block_sectors);
+    let is_there = |first: Lba, length: u32| {
+        let end = first.0.checked_add(u64::from(length));
+        (first.0 | u64::from(length)) & (block - 1) == 0 && end.is_some_and(|end| end <= sectors)
+    };
+    let all_there = is_there(io.lba, io.sectors) && ranges.iter().all(|range| is_there(range.lba, range.sectors));
+    let (count, total) = (ranges.len() as u32, ranges.iter().map(|range| u64::from(range.sectors)).sum::<u64>());
+    all_there
+        && match io.kind {
+            IoKind::Deallocate => settings.range_lists && count < DSM_RANGES_MAX,
+            IoKind::Copy => {
+                let is_short = total == u64::from(io.sectors) && total * SECTOR_BYTES <= COPY_BYTES_MAX;
+                // What it writes it does not read.
+                let lies_apart =
+                    |range: &Range| range.lba >= io.end() || range.lba + u64::from(range.sectors) <= io.lba;
+                let length_fits = |range: &Range| (1..=1 << 16).contains(&(u64::from(range.sectors) / block));
+                let range_fits = |range: &Range| length_fits(range) && lies_apart(range);
+                settings.range_lists && is_short && count <= COPY_RANGES_MAX && ranges.iter().all(range_fits)
+            }
+            _ => false,
+        }
+}
+
+/// What a kind of request does to its sectors, if it has any.
+pub(super) fn access(kind: IoKind) -> Option<Access> {
+    match kind {
+        IoKind::Read | IoKind::Compare | IoKind::Verify => Some(Access::Read),
+        IoKind::Write => Some(Access::Write),
+        IoKind::Deallocate | IoKind::WriteZeroes => Some(Access::Zero),
+        IoKind::WriteUncorrectable => Some(Access::Spoil),
+        IoKind::Copy => Some(Access::Copy),
+        IoKind::Flush => None,
+    }
+}
