@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use nvme::spec::registers::Doorbell;
-use nvme::spec::{Completion, DsmRange, Opcode, Status, Submission};
+use nvme::spec::{Completion, CopyRange, DsmRange, Opcode, Status, Submission};
 use nvme::{CompletionQueue, HostMemory, SubmissionQueue, prp};
 use units::{Bytes, HostAddress, QueueId, pattern};
 
@@ -199,16 +199,28 @@ impl Device {
             return Status::INTERNAL;
         }
         let (namespace, first, blocks) = (submission.namespace(), submission.slba(), submission.block_count());
+        let reads = matches!(opcode, Opcode::Read | Opcode::Compare | Opcode::Verify);
+        let mut all = (first..).take(blocks as usize).filter(|_| reads);
+        if all.any(|lba| self.held((namespace, lba)).is_empty()) {
+            return Status::UNRECOVERED_READ;
+        }
         match opcode {
-            Opcode::Flush => {}
+            Opcode::Flush | Opcode::Verify => {}
+            // What cannot be read holds nothing.
+            Opcode::WriteUncorrectable => {
+                (first..).take(blocks as usize).for_each(|lba| self.put((namespace, lba), Vec::new()));
+            }
+            Opcode::Copy => return self.copy(submission),
             Opcode::Read => self.read(submission),
             Opcode::Write => self.write(submission),
             Opcode::WriteZeroes => self.zero(namespace, first, blocks),
             Opcode::DatasetManagement => {
-                let mut words = [0; DsmRange::WORDS];
-                self.memory.read_words(submission.prp1(), &mut words);
-                let range = DsmRange::decode(words);
-                self.zero(namespace, range.slba, range.blocks);
+                for at in 0..u64::from(submission.dsm_range_count()) {
+                    let mut words = [0; DsmRange::WORDS];
+                    self.memory.read_words(submission.prp1() + at * 16, &mut words);
+                    let range = DsmRange::decode(words);
+                    self.zero(namespace, range.slba, range.blocks);
+                }
             }
             Opcode::Compare => {
                 let places = self.places(submission);
@@ -221,6 +233,24 @@ impl Device {
                 }
             }
             other => panic!("the driver does not send {other:?}"),
+        }
+        Status::SUCCESS
+    }
+
+    fn copy(&mut self, submission: &Submission) -> Status {
+        let mut sectors = Vec::new();
+        for at in 0..u64::from(submission.copy_range_count()) {
+            let mut words = [0; CopyRange::WORDS];
+            self.memory.read_words(submission.prp1() + at * 32, &mut words);
+            let range = CopyRange::decode(words);
+            let all = (range.slba..).take(range.blocks as usize);
+            sectors.extend(all.map(|lba| self.held((submission.namespace(), lba))));
+        }
+        if sectors.iter().any(Vec::is_empty) {
+            return Status::UNRECOVERED_READ;
+        }
+        for (lba, words) in (submission.slba()..).zip(sectors) {
+            self.put((submission.namespace(), lba), words);
         }
         Status::SUCCESS
     }

@@ -148,11 +148,59 @@ fn a_correct_drive_answers_everything_as_it_should() {
             let results = world.driver.results();
             assert!(world.driver.finished() && results.first_problem.is_none(), "{:?}", results.first_problem);
             assert_eq!(results.phases[0].kinds.iter().map(|tally| tally.ios).sum::<u64>(), 4_000);
-            assert!(results.phases[0].kinds.iter().all(|tally| tally.ios > 100));
+            assert!(ALL.iter().all(|kind| results.phases[0].of(*kind).ios > 100));
             assert_eq!((world.memory.strays(), results.refused), (0, 0));
             assert!(world.driver.sectors_checked() > 50_000);
         }
     }
+}
+
+/// Of requests of every kind, some with further ranges.
+struct Ranged(Mixed, Vec<Range>);
+
+impl workload::Source for Ranged {
+    fn next_io(&mut self) -> Option<Io> {
+        let io = self.0.next_io()?;
+        self.1.clear();
+        let io = if io.kind == IoKind::WriteUncorrectable { Io { sectors: 1, ..io } } else { io };
+        let other = Range { lba: Lba((io.lba.0 + 200) % 800), sectors: io.sectors };
+        match io.kind {
+            IoKind::Copy if other.lba < io.end() && io.lba < other.lba + u64::from(io.sectors) => {
+                return Some(Io { kind: IoKind::Verify, ..io });
+            }
+            IoKind::Copy => self.1.push(other),
+            IoKind::Deallocate => self.1.extend([other, Range { sectors: 0, ..other }, Range { sectors: 3, ..other }]),
+            _ => {}
+        }
+        Some(io)
+    }
+    fn ranges(&self) -> &[Range] {
+        &self.1
+    }
+}
+
+#[test]
+fn a_correct_drive_copies_verifies_and_leaves_unreadable_what_it_should() {
+    const KINDS: &[IoKind] = &[
+        IoKind::Read,
+        IoKind::Write,
+        IoKind::Write,
+        IoKind::Deallocate,
+        IoKind::Compare,
+        IoKind::Verify,
+        IoKind::WriteUncorrectable,
+        IoKind::Copy,
+    ];
+    let mut world = World::new(DriverSettings { range_lists: true, ..settings() }, None, ());
+    world.run(phase(Box::new(Ranged(Mixed::new(6_000, KINDS), Vec::new()))));
+    let results = world.driver.results();
+    assert!(world.driver.finished() && results.first_problem.is_none(), "{:?}", results.first_problem);
+    assert!(KINDS.iter().all(|kind| results.phases[0].of(*kind).ios > 100) && results.unreadable > 100);
+    assert_eq!(world.memory.strays(), 0);
+    // Without lists there is no Copy, and no Deallocate but of one range.
+    let mut world = World::new(settings(), None, ());
+    world.run(phase(Box::new(Ranged(Mixed::new(100, &[IoKind::Copy]), Vec::new()))));
+    assert_eq!(world.driver.results().phases[0].of(IoKind::Copy).ios, 0);
 }
 
 #[test]
