@@ -133,14 +133,14 @@ impl Live {
 
 /// A command of a controller that has turned the volatile write cache off.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Settling {
+pub(crate) struct Settling {
     controller: u16,
     command_id: u16,
 }
 
 /// Who waits for a flush of the front end's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Flush {
+pub(crate) enum Flush {
     /// A host shuts its controller down.
     ShutDown(u16),
     /// A host has turned its volatile write cache off.
@@ -175,8 +175,8 @@ pub(crate) struct Subsystem {
     /// The slot of the flush that is under way.
     flush_slot: Option<u16>,
     /// Who waits for the flush that is under way, and for one that is yet to begin: it alone covers what they wrote.
-    flushing: BTreeSet<Flush>,
-    to_flush: BTreeSet<Flush>,
+    pub(crate) flushing: BTreeSet<Flush>,
+    pub(crate) to_flush: BTreeSet<Flush>,
     /// Who waits for one until commands are over that were under way.
     settling: Vec<Settling>,
     is_durable: Option<bool>,
@@ -488,11 +488,6 @@ impl Subsystem {
                 self.flush(port, Flush::Settle(settling), now);
             }
         }
-    }
-
-    /// Whether somebody waits for one.
-    pub(crate) fn flushes(&self) -> bool {
-        !self.flushing.is_empty() || !self.to_flush.is_empty()
     }
 
     fn flush(&mut self, port: &mut Port, who: Flush, now: Time) {
