@@ -159,7 +159,7 @@ impl Chores {
 
     /// Whether nothing is under way or waits for its turn.
     pub(crate) fn are_done(&self) -> bool {
-        self.errands.is_empty() && self.erasing.is_empty() && self.test.is_none()
+        self.is_idle() && self.erasing.is_empty() && self.test.is_none()
     }
 
     /// Whether the drive works on none of these.

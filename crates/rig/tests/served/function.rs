@@ -1,15 +1,18 @@
 //! The PCIe function of a drive in a virtual machine: its resets, memory that a monitor only promises, and answers that find no memory.
 
 use super::Serving;
-use super::monitor::{BUFFERS, CONFIG, MAP, MEMORY, MEMORY_BYTES, Machine, RESET, SET_INTERRUPTS, dwords, qwords};
+use super::monitor::{
+    BUFFERS, CONFIG, EVENTS, MAP, MASK, MEMORY, MEMORY_BYTES, Machine, NO_DATA, RESET, SET_INTERRUPTS, TRIGGER, UNMASK,
+    at, dwords, qwords,
+};
 use nvme::spec::registers::{self, AdminQueueAttributes, Configuration, Doorbell};
-use nvme::spec::{AdminOpcode, DataPointer, Status, Submission, log_page};
+use nvme::spec::{AdminOpcode, Status, Submission, log_page};
 use rig::DoorbellPath;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
 use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
-use units::{HostAddress, QueueId};
+use units::QueueId;
 
 /// Registers of PCI (PCI Express Base 4.0), where the drive has them.
 const COMMAND: u64 = 0x04;
@@ -19,17 +22,6 @@ const MSIX_CONTROL: u64 = 0x52;
 const DEVICE_CONTROL: u64 = 0x68;
 /// The region of the MSI-X table.
 const MSIX_REGION: u32 = 4;
-
-// Flags of SET_INTERRUPTS.
-const NO_DATA: u32 = 1;
-const EVENTS: u32 = 1 << 2;
-const MASK: u32 = 1 << 3;
-const UNMASK: u32 = 1 << 4;
-const TRIGGER: u32 = 1 << 5;
-
-fn at(address: u64) -> DataPointer {
-    DataPointer { prp1: HostAddress(address), prp2: HostAddress(0) }
-}
 
 fn raised(event: &OwnedFd) -> u64 {
     let mut count = [0; 8];

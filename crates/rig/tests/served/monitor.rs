@@ -44,7 +44,19 @@ pub(crate) const READ: u16 = 9;
 pub(crate) const WRITE: u16 = 10;
 pub(crate) const RESET: u16 = 13;
 
+// Flags of SET_INTERRUPTS.
+pub(crate) const NO_DATA: u32 = 1;
+pub(crate) const EVENTS: u32 = 1 << 2;
+pub(crate) const MASK: u32 = 1 << 3;
+pub(crate) const UNMASK: u32 = 1 << 4;
+pub(crate) const TRIGGER: u32 = 1 << 5;
+
 pub(crate) const CONFIG: u32 = 7;
+
+/// A command's data in one page of the guest's memory.
+pub(crate) fn at(address: u64) -> DataPointer {
+    DataPointer { prp1: HostAddress(address), prp2: HostAddress(0) }
+}
 
 /// The guest's memory.
 pub(crate) struct Ram(File);
@@ -268,7 +280,9 @@ impl Machine {
         let event = |_| eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).unwrap();
         self.events = (0..vectors).map(event).collect();
         let files: Vec<BorrowedFd<'_>> = self.events.iter().map(AsFd::as_fd).collect();
-        self.wire.ask(SET_INTERRUPTS, &dwords(&[20, 4 | 1 << 5, 2, 0, vectors]), &files).expect("events are taken");
+        self.wire
+            .ask(SET_INTERRUPTS, &dwords(&[20, EVENTS | TRIGGER, 2, 0, vectors]), &files)
+            .expect("events are taken");
     }
 
     pub(crate) fn read_region(&mut self, region: u32, offset: u64, bytes: u32) -> Reply {

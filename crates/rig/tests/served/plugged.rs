@@ -1,7 +1,7 @@
 //! A drive in a virtual machine: what its guest does, and what monitors and guests without manners do.
 
 use super::monitor::{
-    BUFFERS, CONFIG, MAP, MEMORY, MEMORY_BYTES, Machine, READ, RESET, SET_INTERRUPTS, UNMAP, VERSION, WRITE, Wire,
+    BUFFERS, CONFIG, MAP, MEMORY, MEMORY_BYTES, Machine, READ, RESET, SET_INTERRUPTS, UNMAP, VERSION, WRITE, Wire, at,
     header, place, qwords,
 };
 use super::{LARGE_PAGES, Serving};
@@ -23,10 +23,6 @@ const ENOTSUP: u32 = 95;
 
 fn pattern(random: &mut Xoshiro256PlusPlus, bytes: usize) -> Vec<u8> {
     (0..bytes.div_ceil(8)).flat_map(|_| random.random::<u64>().to_le_bytes()).take(bytes).collect()
-}
-
-fn at(address: u64) -> DataPointer {
-    DataPointer { prp1: HostAddress(address), prp2: HostAddress(0) }
 }
 
 /// Writes and reads of 512 B to 128 KiB from every offset, with lists and without, against a copy of the drive.

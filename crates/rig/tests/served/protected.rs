@@ -4,7 +4,7 @@ use crate::Serving;
 use crate::commands::copy;
 use crate::conversations::NOWHERE;
 use crate::initiator::{Host, Payload};
-use crate::monitor::{BUFFERS, Machine};
+use crate::monitor::{BUFFERS, Machine, at};
 use nvme::sgl;
 use nvme::spec::identify::{self, CommandSetController, IdentifyNamespace};
 use nvme::spec::{CopyRange, DataPointer, DsmRange, Opcode, Status, Submission};
@@ -311,7 +311,6 @@ fn a_copy_that_is_longer_than_a_transfer_is_made_in_parts_by_either_front_end() 
     let mut machine = Machine::start(&plugged.socket, true);
     machine.enable();
     machine.make_queues(16);
-    let at = |address| DataPointer { prp1: HostAddress(address), prp2: HostAddress(0) };
     machine.done(0, Submission::format_nvm(1, 0, 0).with_dword(10, 2 | 2 << 5));
     let data = blocks(700, 512);
     for (place, part) in (0u64..).zip(data.chunks(100 * 512)) {
@@ -356,7 +355,6 @@ fn a_guest_has_its_metadata_apart() {
     let mut machine = Machine::start(&plugged.socket, true);
     machine.enable();
     machine.make_queues(64);
-    let at = |address| DataPointer { prp1: HostAddress(address), prp2: HostAddress(0) };
     machine.done(0, Submission::format_nvm(1, 0, 0).with_dword(10, 2 | 1 << 5));
     machine.done(0, Submission::identify(identify::NAMESPACE, 1, at(BUFFERS)));
     let now = IdentifyNamespace::from_bytes(&machine.ram.get(BUFFERS, 4096));
