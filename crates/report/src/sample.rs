@@ -79,6 +79,10 @@ pub(crate) fn sample() -> Summary {
 /// The optional parts, alone.
 fn parts() -> Summary {
     Summary {
+        hardware: [("link", Group { threads: 1, utilisation: 0.31, messages: 5_100_000, energy_j: None })]
+            .into_iter()
+            .collect(),
+        machine_threads: vec![machine_thread()],
         cores: Some(Cores { count: 4, active_mean: 2.31, utilisation: vec![0.61, 0.48, 0.72, 0.50] }),
         cache: Some(Cache {
             bypasses: 12_000,
@@ -161,5 +165,15 @@ fn steady_state() -> SteadyState {
         iops: vec![1.5e6, 1.3e6, 1.21e6, 1.2e6, 1.21e6, 1.2e6, 1.19e6],
         excursion: Some(0.0166),
         rise: Some(-0.0133),
+    }
+}
+
+fn machine_thread() -> MachineThread {
+    MachineThread {
+        pinned: true,
+        utilisation: 0.93,
+        received: 8_200_000,
+        sleeps: 17,
+        stages: [("nvmq", 16), ("link", 1)].into_iter().collect(),
     }
 }

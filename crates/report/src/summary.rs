@@ -3,7 +3,7 @@
 //! Keys are added, never renamed. An `Option` is a part that an architecture, a world or a workload may not have; it is then
 //! absent from the JSON, not zero.
 
-use crate::{Histogram, Latency, Named, Sample, Workers};
+use crate::{Histogram, Latency, MachineThread, Named, Sample, Workers};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -77,6 +77,12 @@ pub struct Summary {
     /// Groups of firmware threads, in pipeline order.
     #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub groups: Named<Group>,
+    /// Real time: stages that play the hardware, which are the host, its link and the flash channels.
+    #[serde(default, skip_serializing_if = "Named::is_empty")]
+    pub hardware: Named<Group>,
+    /// Real time: the machine's own threads, in their order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub machine_threads: Vec<MachineThread>,
     /// Commands that each thread of a group completed, in the order of its threads; groups that complete none are absent.
     #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub completions: Named<Vec<u64>>,
@@ -535,6 +541,9 @@ mod tests {
         ("/wear", "erase_count_stddev"),
         ("/space", "logical_pages array_pages data_pages closed_pages closed_valid_pages group_pages"),
         ("/steady_state", "reached rounds iops excursion rise"),
+        ("", "hardware machine_threads"),
+        ("/hardware/link", "threads utilisation messages"),
+        ("/machine_threads/0", "pinned utilisation received sleeps stages"),
     ];
     /// What there is even of a run that did nothing.
     const ALWAYS: &str = "version architecture device processor world seed simulated_ns wall_ns ios iops bandwidth read write \

@@ -2,8 +2,9 @@
 
 use crate::human::{bandwidth, bar, count, joules, nanos, number, of, percent};
 use crate::limits::sentence;
+use crate::machine::machine_threads;
 use crate::page::{bar_cell, cells, put};
-use crate::{Cache, Direction, Latency, Page, SteadyState, Summary};
+use crate::{Cache, Direction, Group, Latency, Named, Page, SteadyState, Summary};
 
 /// How many of the bounds are shown.
 const BOUNDS_SHOWN: usize = 6;
@@ -16,7 +17,7 @@ pub fn render(summary: &Summary) -> String {
 /// The summary as text on `page`.
 pub fn render_on(page: Page, summary: &Summary) -> String {
     let mut out = String::new();
-    let sections = [headline, latencies, breakdown, limits, groups, parts];
+    let sections = [headline, latencies, breakdown, limits, firmware, hardware, machine_threads, parts];
     for (index, section) in sections.iter().enumerate() {
         let before = out.len();
         section(page, summary, &mut out);
@@ -121,7 +122,7 @@ fn latencies(page: Page, summary: &Summary, out: &mut String) {
 }
 
 /// Character cells for a bar beside the other columns of its table.
-fn bar_cells(page: Page) -> usize {
+pub(crate) fn bar_cells(page: Page) -> usize {
     (page.width / 2).clamp(20, 50)
 }
 
@@ -159,15 +160,23 @@ fn limits(page: Page, summary: &Summary, out: &mut String) {
     put(out, &table);
 }
 
-fn groups(page: Page, summary: &Summary, out: &mut String) {
-    if summary.groups.is_empty() {
+fn firmware(page: Page, summary: &Summary, out: &mut String) {
+    groups(page, "Firmware threads", "threads", &summary.groups, out);
+}
+
+fn hardware(page: Page, summary: &Summary, out: &mut String) {
+    groups(page, "Hardware, played by stages", "stages", &summary.hardware, out);
+}
+
+fn groups(page: Page, title: &str, members: &str, groups: &Named<Group>, out: &mut String) {
+    if groups.is_empty() {
         return;
     }
-    *out += &format!("{}\n", page.strong("Firmware threads"));
-    let energy = summary.groups.iter().any(|(_, group)| group.energy_j.is_some());
-    let header = ["group", "threads", "messages", "energy", "busy", ""];
+    *out += &format!("{}\n", page.strong(title));
+    let energy = groups.iter().any(|(_, group)| group.energy_j.is_some());
+    let header = ["group", members, "messages", "energy", "busy", ""];
     let mut table = page.table(&header.iter().copied().filter(|name| energy || *name != "energy").collect::<Vec<_>>());
-    for (name, group) in summary.groups.iter() {
+    for (name, group) in groups.iter() {
         let mut texts = vec![name.to_owned(), group.threads.to_string(), count(group.messages as f64)];
         if energy {
             texts.push(group.energy_j.map(joules).unwrap_or_default());

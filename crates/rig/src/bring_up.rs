@@ -1,7 +1,7 @@
 //! Start-up of the controller as a host driver does it: enable, identify, agree on queues, create them.
 
 use crate::build::BuildError;
-use crate::hardware::LinkStage;
+use crate::links::Links;
 use host::{DriverSettings, Layout};
 use nvme::spec::registers::{self, AdminQueueAttributes, Configuration};
 use nvme::spec::{DataPointer, FeatureId, Status, Submission};
@@ -11,10 +11,10 @@ use units::QueueId;
 /// Entries of the admin queues.
 const ADMIN_ENTRIES: u32 = 32;
 
-/// Brings the controller up and tells the link of every queue. It takes no virtual time: a run begins with a ready drive.
+/// Brings the controller up and tells the links of their queues. It takes no virtual time: a run begins with a ready drive.
 pub(crate) fn bring_up(
     controller: &mut Controller,
-    link: &mut LinkStage,
+    links: &mut Links,
     driver: &DriverSettings,
     layout: &Layout,
     arbitration: Arbitration,
@@ -28,14 +28,14 @@ pub(crate) fn bring_up(
         Arbitration::Weighted => Configuration::WEIGHTED,
     };
     controller.write_property(registers::CC, Configuration::ENABLE.with_arbitration(arbitration).0);
-    drain(controller, link);
+    drain(controller, links);
     if !controller.is_ready() {
         return Err(BuildError::BringUp("the controller did not become ready".into()));
     }
     let buffer = DataPointer { prp1: layout.admin(), prp2: units::HostAddress(0) };
-    command(controller, link, Submission::identify(1, 0, buffer))?;
+    command(controller, links, Submission::identify(1, 0, buffer))?;
     let pairs = u32::from(driver.queues) - 1;
-    let granted = command(controller, link, Submission::set_features(FeatureId::NumberOfQueues, pairs << 16 | pairs))?;
+    let granted = command(controller, links, Submission::set_features(FeatureId::NumberOfQueues, pairs << 16 | pairs))?;
     if granted as u32 & 0xffff < pairs {
         return Err(BuildError::BringUp(format!(
             "the controller grants {} I/O queues, not {}",
@@ -47,17 +47,17 @@ pub(crate) fn bring_up(
         let vector = Some(driver.vector_of(queue));
         let completions =
             Submission::create_completion_queue(queue, driver.entries, layout.completion_queue(queue), vector);
-        command(controller, link, completions)?;
+        command(controller, links, completions)?;
         let submissions =
             Submission::create_submission_queue(queue, driver.entries, layout.submission_queue(queue), queue);
-        command(controller, link, submissions.with_priority(driver.priority_of(queue)))?;
+        command(controller, links, submissions.with_priority(driver.priority_of(queue)))?;
     }
     Ok(())
 }
 
-fn command(controller: &mut Controller, link: &mut LinkStage, submission: Submission) -> Result<u64, BuildError> {
+fn command(controller: &mut Controller, links: &mut Links, submission: Submission) -> Result<u64, BuildError> {
     let reply = controller.admin(&submission);
-    drain(controller, link);
+    drain(controller, links);
     match reply {
         AdminReply::Complete { result, status: Status::SUCCESS } | AdminReply::Transfer { result, .. } => Ok(result),
         AdminReply::Complete { status, .. } => {
@@ -68,16 +68,17 @@ fn command(controller: &mut Controller, link: &mut LinkStage, submission: Submis
 }
 
 /// Does what the controller asks of the device end.
-fn drain(controller: &mut Controller, link: &mut LinkStage) {
+fn drain(controller: &mut Controller, links: &mut Links) {
     while let Some(event) = controller.next_event() {
         match event {
             DeviceEvent::Start { .. } | DeviceEvent::StartOverMessages => controller.on_started(),
             DeviceEvent::Stop => controller.on_stopped(),
             DeviceEvent::ShutDown { .. } => controller.on_shut_down(),
             DeviceEvent::CompletionQueueCreated { queue, base, entries, vector } => {
-                link.create_completions(queue, base, entries, vector);
+                links.of(queue).create_completions(queue, base, entries, vector);
             }
             DeviceEvent::SubmissionQueueCreated { queue, base, entries, completions, priority } => {
+                let link = links.of(queue);
                 link.create_submissions(queue, base, entries, completions);
                 link.arbiter().set_priority(queue, priority);
             }

@@ -3,9 +3,10 @@
 use crate::bring_up::bring_up;
 use crate::failures;
 use crate::hardware::{
-    ChannelStage, ChannelWays, FrontStage, HostStage, Ledger, LinkStage, LinkTiming, LinkWays, MediaTally,
-    PendingInterrupts, PowerStage, Tally, Upsets,
+    ChannelStage, ChannelWays, Doorbells, FrontStage, HostStage, Ledger, LinkStage, LinkTiming, MediaTally, PowerStage,
+    Tally, Upsets,
 };
+use crate::links::Links;
 use crate::media_file::{MediaFile, MediaFileError};
 use crate::power::{PowerBudget, PowerError};
 use crate::precondition::{Fill, Precondition};
@@ -18,8 +19,8 @@ use flash::{Channel, Contents, FaultSettings, FaultSettingsError, FaultyMedia, T
 use host::{Driver, DriverSettings, Initial, Phase};
 use nvme::spec::{Opcode, QueuePriority};
 use nvme::{
-    Arbiter, Arbitration, ArbitrationShares, CoalescingSettings, ControllerSettings, HostMemory, NamespaceSettings,
-    Protection, Role, Transport,
+    Arbitration, ArbitrationShares, CoalescingSettings, ControllerSettings, HostMemory, NamespaceSettings, Protection,
+    Role, Transport,
 };
 
 use stage::Stage;
@@ -60,6 +61,8 @@ pub struct Device {
     pub link: LinkTiming,
     /// The controller.
     pub controller: Controller,
+    /// Threads of the machine that may have a link each: one where the link takes its time, or where all queues compete by class.
+    pub link_threads: u16,
     /// Every choice of the firmware.
     pub settings: Settings,
     /// Chance that a bit of a page flips in the drive's memory before it is programmed.
@@ -283,7 +286,8 @@ impl Device {
         let erases_max = self.faults.filter(|_| !self.architecture.retires_blocks()).map(|_| self.erases_max);
         let shape = DriveShape { bad_blocks, erases_max, protected, keeps_journal, ..self.drive.clone() };
         let drive = Arc::new(Drive::new(shape, 0)?);
-        let materials = Materials { drive: drive.clone(), settings: self.settings, placement: self.placement.clone() };
+        let (settings, placement, link_threads) = (self.settings, self.placement.clone(), self.link_threads);
+        let materials = Materials { drive: drive.clone(), settings, placement, link_threads };
         let draw = || self.architecture.draw(materials, &mut |tables| prepare(&drive, tables));
         let drawing = stage::with_memory(draw)??;
         if let Some(power) = &self.power {
@@ -315,13 +319,14 @@ impl Device {
         let layout = settings.layout()?;
         let memory = Arc::new(layout.memory()?);
         let driver = Driver::new(settings.clone(), memory.clone(), self.tally())?;
-        let (mut link, pending) = self.link(&drawing, &drive, memory.clone());
+        let (mut links, pending) = self.links(&drawing, &drive, memory.clone());
         let mut controller = nvme::Controller::new(self.controller_settings());
-        bring_up(&mut controller, &mut link, &settings, &layout, self.controller.arbitration)?;
+        bring_up(&mut controller, &mut links, &settings, &layout, self.controller.arbitration)?;
         let ledger = Arc::new(Mutex::new(Ledger::default()));
-        let host = HostStage::new(driver, memory, drawing.hardware.doorbells, pending, phases, pauses, ledger.clone());
+        let doorbells = Doorbells::of(&drawing.hardware);
+        let host = HostStage::new(driver, memory, doorbells, pending, phases, pauses, ledger.clone());
         let host = host.waiting_for(self.timing.longest_reclaim(&self.drive.geometry));
-        self.assemble(Prepared { drawing, drive, contents, file }, link, Box::new(host), ledger)
+        self.assemble(Prepared { drawing, drive, contents, file }, links, Box::new(host), ledger)
     }
 
     /// Switches the device on over what its flash holds: recovery runs, until `end` at most.
@@ -363,11 +368,11 @@ impl Device {
         let ledger = Arc::new(Mutex::new(Ledger::default()));
         let stage: &mut HostStage =
             host.inspect_mut().and_then(|stage| stage.downcast_mut()).expect("a run with power cuts has this host");
-        let (mut link, pending) = self.link(&drawing, &drive, stage.memory());
+        let (mut links, pending) = self.links(&drawing, &drive, stage.memory());
         let mut controller = nvme::Controller::new(self.controller_settings());
-        bring_up(&mut controller, &mut link, &settings, &layout, self.controller.arbitration)?;
-        stage.power_on(drawing.hardware.doorbells, pending, phases, ledger.clone());
-        self.assemble(Prepared { drawing, drive, contents, file }, link, host, ledger)
+        bring_up(&mut controller, &mut links, &settings, &layout, self.controller.arbitration)?;
+        stage.power_on(Doorbells::of(&drawing.hardware), pending, phases, ledger.clone());
+        self.assemble(Prepared { drawing, drive, contents, file }, links, host, ledger)
     }
 
     /// A device whose hosts come from outside, by `line`, with rings and buffers in `memory` as `shape` lays them out.
@@ -378,14 +383,15 @@ impl Device {
         shape: &target::PortShape,
         prepared: Prepared,
     ) -> Result<Built, BuildError> {
-        let (mut link, pending) = self.link(&prepared.drawing, &prepared.drive, memory);
-        link.tell_failures();
+        let (mut links, pending) = self.links(&prepared.drawing, &prepared.drive, memory);
+        links.each(LinkStage::tell_failures);
         for queue in (1..=shape.pairs).map(QueueId) {
+            let link = links.of(queue);
             link.create_completions(queue, shape.completions(queue), shape.entries(), Some(queue.0));
             link.create_submissions(queue, shape.submissions(queue), shape.entries(), queue);
         }
-        let front = FrontStage::new(line, prepared.drawing.hardware.doorbells, pending);
-        self.assemble(prepared, link, Box::new(front), Arc::new(Mutex::new(Ledger::default())))
+        let front = FrontStage::new(line, Doorbells::of(&prepared.drawing.hardware), pending);
+        self.assemble(prepared, links, Box::new(front), Arc::new(Mutex::new(Ledger::default())))
     }
 
     /// Draws the device over fresh flash that its past is written to.
@@ -453,43 +459,20 @@ impl Device {
         }
     }
 
-    pub(crate) fn link(
-        &self,
-        drawing: &Drawing,
-        drive: &Arc<Drive>,
-        memory: Arc<dyn HostMemory>,
-    ) -> (LinkStage, PendingInterrupts) {
-        let hardware = &drawing.hardware;
-        let pending = PendingInterrupts::new(self.vectors);
-        let ways = LinkWays {
-            fetches: hardware.fetches.clone(),
-            transfers: hardware.transfers.clone(),
-            interrupts: hardware.interrupts,
-            pending: pending.clone(),
-            tally: Arc::new(MediaTally::new(drive.geometry().shape().channels)),
-        };
-        let queues = self.drive.queues as usize + 1;
-        let arbiter = Arbiter::new(queues, self.controller.arbitration, self.controller.shares);
-        let credits = self.settings.commands.into();
-        let mut link = LinkStage::new(drive.clone(), drawing.tables.clone(), memory, self.link, ways, arbiter, credits);
-        link.set_coalescing(self.controller.coalescing);
-        if !self.timed {
-            link.transfer_at_once();
-        }
-        (link, pending)
-    }
-
     fn assemble(
         &self,
         prepared: Prepared,
-        link: LinkStage,
+        links: Links,
         host: Box<dyn Stage<Firmware>>,
         ledger: Arc<Mutex<Ledger>>,
     ) -> Result<Built, BuildError> {
         let Prepared { drawing: Drawing { mut blueprint, hardware, tables }, drive, contents, file } = prepared;
-        let tally = link.tally();
+        let tally = links.tally();
         blueprint.install_boxed(hardware.host, host);
-        blueprint.install_boxed(hardware.link, Box::new(link));
+        let link = hardware.links[0].slot.id();
+        for (place, link) in hardware.links.iter().zip(links.stages) {
+            blueprint.install_boxed(place.slot, Box::new(link));
+        }
         if let Some(watch) = &hardware.power {
             blueprint.install_boxed(watch.slot, Box::new(PowerStage::new(watch, tables.backup.clone())));
         }
@@ -515,7 +498,7 @@ impl Device {
         }
         blueprint.check()?;
         let parts = blueprint.parts().iter().map(|part| (part.group, part.name.clone())).collect();
-        let (host, link) = (hardware.host.id(), hardware.link.id());
+        let host = hardware.host.id();
         let watch = hardware.power.map(|watch| watch.slot.id());
         let channels = hardware.channels.iter().map(|slot| slot.id()).collect();
         Ok(Built { blueprint, tables, drive, ledger, media: tally, file, host, link, watch, channels, parts })

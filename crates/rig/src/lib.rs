@@ -17,6 +17,7 @@ mod failures;
 mod hardware;
 mod kept_namespaces;
 mod latency;
+mod links;
 mod media_file;
 mod meter;
 mod plan;

@@ -7,11 +7,13 @@ use crate::session::{SessionError, add_journal_wear, check_tables, judge, stands
 use crate::standing::{Standing, Watch};
 use crate::summary::{Labels, add_sums, amplification, as_the_host_saw};
 use firmware::Tables;
-use firmware::architecture::ThreadGroup;
 use host::Phase;
-use report::{Flash, Group, Named, Summary};
-use threads::{Layout, Outcome, Threads};
+use report::{Flash, Group, MachineThread, Named, Summary};
+use threads::{Layout, Outcome, ThreadUsage, Threads};
 use units::{Span, Time};
+
+/// Groups of stages that play the hardware.
+const HARDWARE: [&str; 4] = ["host", "link", "channel", "power"];
 
 /// Runs all phases on threads, until the last one is over, the drive stands still or `deadline` has passed, and sums each up.
 ///
@@ -59,7 +61,9 @@ pub fn run_on_threads(
     let mut summaries: Vec<Summary> = outcomes.iter().map(sum_up).collect();
     if let [only] = &mut summaries[..] {
         only.wall_ns = run.wall.nanos();
-        only.groups = groups(device.architecture.groups(), &parts, &run);
+        only.groups = groups(device.architecture.groups().iter().map(|group| group.name), &parts, &run);
+        only.hardware = groups(HARDWARE.into_iter(), &parts, &run);
+        only.machine_threads = machine_threads(&parts, &run);
     }
     if let Some(last) = summaries.last_mut() {
         last.wear = Some(wear(&tables));
@@ -83,18 +87,36 @@ fn sum_up(labels: &Labels, outcome: &PhaseOutcome, failing: Option<&Tables>) -> 
     summary
 }
 
-/// What the groups of the firmware did in the whole run.
-fn groups(groups: &[ThreadGroup], parts: &[(&'static str, String)], run: &Outcome) -> Named<Group> {
+/// What the stages of groups did in the whole run.
+fn groups<'a>(groups: impl Iterator<Item = &'a str>, parts: &[(&'static str, String)], run: &Outcome) -> Named<Group> {
     let mut named = Named::default();
-    for ThreadGroup { name: group, .. } in groups {
-        let members = || parts.iter().zip(&run.stages).filter(|((of, _), _)| of == group).map(|(_, usage)| usage);
+    for group in groups {
+        let members = || parts.iter().zip(&run.stages).filter(|((of, _), _)| *of == group).map(|(_, usage)| usage);
         let threads = members().count();
         if threads > 0 {
             let busy: f64 = members().map(|usage| usage.busy.secs_f64()).sum();
-            let utilisation = (busy / threads as f64 / run.wall.secs_f64().max(1e-12)).min(1.0);
+            let utilisation = share(busy / threads as f64, run);
             let messages = members().map(|usage| usage.turns).sum();
-            named.set(*group, Group { threads: threads as u32, utilisation, messages, energy_j: None });
+            named.set(group, Group { threads: threads as u32, utilisation, messages, energy_j: None });
         }
     }
     named
+}
+
+/// What the threads of the machine did in the whole run, and which stages live on each.
+fn machine_threads(parts: &[(&'static str, String)], run: &Outcome) -> Vec<MachineThread> {
+    let of = |(index, usage): (usize, &ThreadUsage)| {
+        let mut stages = Named::<u32>::default();
+        for ((group, _), _) in parts.iter().zip(&run.homes).filter(|(_, home)| **home == index) {
+            stages.set(*group, stages.get(group).copied().unwrap_or(0) + 1);
+        }
+        let utilisation = share(usage.busy.secs_f64(), run);
+        MachineThread { pinned: usage.pinned, utilisation, received: usage.received, sleeps: usage.sleeps, stages }
+    };
+    run.threads.iter().enumerate().map(of).collect()
+}
+
+/// A time as a share of the run's.
+fn share(seconds: f64, run: &Outcome) -> f64 {
+    (seconds / run.wall.secs_f64().max(1e-12)).min(1.0)
 }

@@ -15,6 +15,7 @@
 
 mod blueprint;
 mod buffers;
+mod core_deal;
 mod counters;
 mod discipline;
 mod guarded;
@@ -29,6 +30,7 @@ mod vocabulary;
 
 pub use blueprint::{Accepts, Address, Blueprint, Edge, Fault, Part, Place, Slot};
 pub use buffers::Buffers;
+pub use core_deal::CoreDeal;
 pub use counters::Counters;
 pub use discipline::ReadyStages;
 pub use guarded::Guarded;

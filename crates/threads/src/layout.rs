@@ -1,7 +1,6 @@
 //! How many threads there are, and which stage takes its turns on which.
 
-use stage::{Edge, Part, Place, Vocabulary};
-use std::collections::BTreeSet;
+use stage::{CoreDeal, Edge, Part, Place, Vocabulary};
 use units::StageId;
 
 /// The threads that a blueprint is dealt to.
@@ -17,39 +16,35 @@ impl Layout {
     /// The thread of each stage, in the order of the plan.
     ///
     /// Cores of the plan that follow each other share a thread, for threads of a group, and groups that talk to each other, are on
-    /// neighbouring cores: what stays on a thread need not cross to another. Hardware is dealt out one stage at a time, from the last
-    /// thread down, to the threads that no core is left for. Where there are none it lives with most of those on cores that it talks to,
-    /// and who talks to no core, the host, on the last thread.
+    /// neighbouring cores: what stays on a thread need not cross to another. Hardware lives with most of those on cores that it talks to.
+    /// Who talks to no core, the host, lives on a thread that no core is left for, or on the last one. Where one thread has all cores and
+    /// there are others, all hardware is dealt to those, one stage at a time from the last down: nothing else would use them.
     pub fn homes<V: Vocabulary>(&self, parts: &[Part<V>], edges: &[Edge]) -> Vec<usize> {
         assert!(self.threads > 0, "a layout has at least one thread");
         let core = |part: &Part<V>| match part.place {
-            Place::Core(core) => Some(core.index()),
+            Place::Core(core) => Some(core),
             Place::Hardware => None,
         };
-        let used: BTreeSet<usize> = parts.iter().filter_map(core).collect();
-        let used: Vec<usize> = used.into_iter().collect();
-        let spare = self.threads.saturating_sub(used.len());
-        let of_core = |core: usize| {
-            let rank = used.binary_search(&core).expect("it is used");
-            if spare > 0 { rank } else { rank * self.threads / used.len() }
-        };
-        let home = |stage: StageId| core(&parts[stage.index()]).map(of_core);
+        let deal = CoreDeal::new(parts.iter().filter_map(core), self.threads);
+        let home = |stage: StageId| core(&parts[stage.index()]).map(|core| deal.home(core));
         let beside = |stage: StageId| {
             let mut neighbours = vec![0; self.threads];
             for edge in edges.iter().filter(|edge| edge.from == stage || edge.to == stage) {
                 let other = if edge.from == stage { edge.to } else { edge.from };
                 home(other).into_iter().for_each(|thread| neighbours[thread] += 1);
             }
-            (0..self.threads).max_by_key(|&thread| neighbours[thread]).expect("one at least")
+            // Of several the first.
+            (0..self.threads).rev().max_by_key(|&thread| neighbours[thread]).filter(|&thread| neighbours[thread] > 0)
         };
+        let spare = self.threads - deal.threads();
         let mut dealt = 0;
-        let homes = (0..).zip(parts).map(|(id, part)| match core(part) {
-            Some(core) => of_core(core),
-            None if spare == 0 => beside(StageId(id)),
-            None => {
-                dealt += 1;
-                self.threads - 1 - (dealt - 1) % spare
-            }
+        let mut apart = || {
+            dealt += 1;
+            self.threads - 1 - (dealt - 1) % spare.max(1)
+        };
+        let homes = (0..parts.len() as u16).map(StageId).map(|id| {
+            let company = if deal.threads() == 1 && spare > 0 { None } else { beside(id) };
+            home(id).or(company).unwrap_or_else(&mut apart)
         });
         homes.collect()
     }
@@ -79,22 +74,25 @@ mod tests {
     fn neighbouring_cores_share_a_thread_and_hardware_lives_with_whom_it_talks_to() {
         let core = |at| Place::Core(CoreId(at));
         let places = [core(0), core(1), core(2), core(1), Place::Hardware, Place::Hardware, Place::Hardware];
-        let parts = places.map(|place| Part::<Mute> { name: String::new(), group: "", place, inbox: 0, stage: None });
+        let part = |place| Part::<Mute> { name: String::new(), group: "", place, inbox: 0, stage: None };
+        let parts = places.map(part);
         let edge = |(from, to)| Edge { from: StageId(from), to: StageId(to), at_most: 1 };
         let edges = [(4, 0), (3, 4), (2, 4), (5, 4), (2, 6), (6, 2)].map(edge);
         let homes = |threads| Layout { threads, pin: false }.homes(&parts, &edges);
         assert_eq!(homes(1), [0; 7]);
         assert_eq!(homes(2), [0, 0, 1, 0, 0, 1, 1], "the second of hardware talks to no core");
-        assert_eq!(homes(3), [0, 1, 2, 1, 2, 2, 2], "of three the last");
-        assert_eq!(homes(4), [0, 1, 2, 1, 3, 3, 3]);
-        assert_eq!(homes(5), [0, 1, 2, 1, 4, 3, 4]);
-        let parts = [core(10), core(40), Place::Hardware].map(|place| Part::<Mute> {
-            name: String::new(),
-            group: "",
-            place,
-            inbox: 0,
-            stage: None,
-        });
-        assert_eq!(Layout { threads: 2, pin: false }.homes(&parts, &[]), [0, 1, 1], "cores that nobody uses");
+        assert_eq!(homes(3), [0, 1, 2, 1, 0, 2, 2], "of three the first");
+        assert_eq!(homes(4), [0, 1, 2, 1, 0, 3, 2], "it has a thread of its own");
+        assert_eq!(homes(5), [0, 1, 2, 1, 0, 4, 2]);
+        let far = [core(10), core(40), Place::Hardware].map(part);
+        assert_eq!(Layout { threads: 2, pin: false }.homes(&far, &[]), [0, 1, 1], "cores that nobody uses");
+        let one = [core(0), Place::Hardware, Place::Hardware, Place::Hardware].map(part);
+        let edges = [(0, 1), (1, 2), (0, 3)].map(edge);
+        assert_eq!(
+            Layout { threads: 2, pin: false }.homes(&one, &edges),
+            [0, 1, 1, 1],
+            "all of the work that can be elsewhere"
+        );
+        assert_eq!(Layout { threads: 3, pin: false }.homes(&one, &edges), [0, 2, 1, 2]);
     }
 }

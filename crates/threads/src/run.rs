@@ -49,6 +49,8 @@ pub struct Outcome {
     pub wall: Span,
     /// What each stage did, in the order of the plan.
     pub stages: Vec<StageUsage>,
+    /// The thread that each stage lived on.
+    pub homes: Vec<usize>,
     /// What each thread did.
     pub threads: Vec<ThreadUsage>,
 }
@@ -232,7 +234,8 @@ impl<V: Vocabulary> Threads<V> {
             }
         });
         let wall = shared.clock.now() - Time::ZERO;
-        (Outcome { halted: shared.halted.into_inner(), wall, stages, threads }, probes)
+        let Shared { halted, homes, .. } = shared;
+        (Outcome { halted: halted.into_inner(), wall, stages, homes, threads }, probes)
     }
 }
 

@@ -1,6 +1,7 @@
 //! `bench`: how fast this program is on this machine. Each figure comes with a digest of what was computed for it (in real
 //! time: how many requests): equal digests are equal work.
 
+mod cores;
 pub(crate) mod drive;
 mod flash;
 mod latency;
@@ -13,6 +14,7 @@ mod tcp;
 mod vfio_user;
 
 use crate::Shell;
+use crate::failure::unusable;
 use crate::progress::Progress;
 use crate::table;
 use clap::Args;
@@ -29,6 +31,9 @@ pub(crate) struct BenchArguments {
     /// A small part of the work: whether it runs, not how fast
     #[arg(long)]
     quick: bool,
+    /// Only figures whose names have this in them
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
     /// Writes the figures as JSON; - is standard output
     #[arg(long, value_name = "FILE|-")]
     json: Option<PathBuf>,
@@ -49,6 +54,7 @@ pub(crate) struct Figure {
 pub(crate) struct Bench<'a> {
     name: &'static str,
     quick: bool,
+    only: Option<&'a str>,
     figures: &'a mut Vec<Figure>,
     waiting: &'a Progress,
 }
@@ -59,8 +65,16 @@ impl Bench<'_> {
         if self.quick { quick } else { times }
     }
 
+    /// Whether somebody asked for a figure. What is measured together is measured all the same, and shown as far as it was asked for.
+    fn wants(&self, name: &str) -> bool {
+        self.only.is_none_or(|only| name.contains(only))
+    }
+
     fn put(&mut self, name: impl Into<String>, value: f64, unit: &'static str, digest: u64) {
         let (bench, name, digest) = (self.name, name.into(), format!("{digest:016x}"));
+        if !self.wants(&name) {
+            return;
+        }
         self.waiting.say(format!("{bench}: measured {name}"));
         self.figures.push(Figure { bench, name, value, unit, digest });
     }
@@ -69,13 +83,14 @@ impl Bench<'_> {
 type Measure = fn(&mut Bench<'_>) -> anyhow::Result<()>;
 
 /// What can be measured.
-const BENCHES: [(&str, Measure); 9] = [
+const BENCHES: [(&str, Measure); 10] = [
     ("sim", sim::speed),
     ("memory", sim::memory),
     ("flash", flash::run),
     ("ring", messages::ring),
     ("messages", messages::threads),
     ("threads", drive::speed),
+    ("cores", cores::growth),
     ("tcp", tcp::reads),
     ("vfio-user", vfio_user::speed),
     ("latency", latency::run),
@@ -95,13 +110,21 @@ impl BenchArguments {
             }
             let first = figures.len();
             let waiting = Progress::wait(shell.watched, name);
-            measure(&mut Bench { name, quick: self.quick, figures: &mut figures, waiting: &waiting })?;
+            let (quick, only) = (self.quick, self.only.as_deref());
+            measure(&mut Bench { name, quick, only, figures: &mut figures, waiting: &waiting })?;
             drop(waiting);
+            if figures.len() == first {
+                continue;
+            }
             let row = |figure: &Figure| {
                 vec![figure.name.clone(), rounded(figure.value), figure.unit.into(), figure.digest.clone()]
             };
             let rows: Vec<Vec<String>> = figures[first..].iter().map(row).collect();
             shell.say(&format!("{}\n{}", shell.strong(name), table::figures(shell.page, &rows, &[1])))?;
+        }
+        if let (Some(only), []) = (&self.only, &figures[..]) {
+            let message = format!("--only {only}: expected a part of the name of a figure of {}", self.what);
+            return Err(unusable(message, "without it the names are shown"));
         }
         shell.put(json, &serde_json::to_string_pretty(&figures)?)
     }

@@ -4,9 +4,11 @@ use super::ThreadCounts;
 use crate::Transferred;
 use crate::{Blueprint, CacheRequest, ChannelDone, DoorbellsWritten, Drive, Fetch, FlashChannel, HostLink, HostPort};
 use crate::{Interrupt, PowerPort, TransRequest};
-use stage::{Address, Place, Slot};
+use stage::{Address, CoreDeal, Place, Slot};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 use thiserror::Error;
-use units::CoreId;
+use units::{CoreId, QueueId};
 
 /// Which core each thread of each group lives on.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -72,6 +74,11 @@ impl Placement {
         cores[usize::from(index)]
     }
 
+    /// How its cores are dealt to threads of a machine.
+    pub fn deal(&self, threads: u16) -> CoreDeal {
+        CoreDeal::new(self.cores.iter().flat_map(|(_, cores)| cores).copied(), threads.into())
+    }
+
     /// Cores from the first to the last that a thread is on.
     pub fn cores(&self) -> u16 {
         self.cores.iter().flat_map(|(_, cores)| cores).map(|core| core.0 + 1).max().unwrap_or(0)
@@ -82,22 +89,70 @@ impl Placement {
 pub struct Hardware {
     /// The host's driver.
     pub host: Slot<dyn HostPort>,
-    /// From the host to the link.
-    pub doorbells: Address<DoorbellsWritten>,
-    /// The controller's side of the link.
-    pub link: Slot<dyn HostLink>,
-    /// From the link to the host.
-    pub interrupts: Address<Interrupt>,
-    /// From the link to the NVMQ threads.
-    pub fetches: Vec<Address<Fetch>>,
-    /// From the link to the NVMQ threads.
-    pub transfers: Vec<Address<Transferred>>,
+    /// The controller's side of the link, one or several.
+    pub links: Vec<Link>,
+    /// Which of them has which queues.
+    pub deal: LinkDeal,
     /// Flash channels, in order.
     pub channels: Vec<Slot<dyn FlashChannel>>,
     /// From each channel to the FCMD thread that owns it.
     pub finished: Vec<Address<ChannelDone>>,
     /// What watches the power, where the buffer is to be kept when it fails.
     pub power: Option<PowerWatch>,
+}
+
+/// The link between the host and the drive. It is one where it takes its time; else there may be several beside each other, each with
+/// queues and NVMQ threads of its own.
+pub struct Link {
+    /// The controller's side.
+    pub slot: Slot<dyn HostLink>,
+    /// From the host.
+    pub doorbells: Address<DoorbellsWritten>,
+    /// To the host.
+    pub interrupts: Address<Interrupt>,
+    /// To the threads that fetch, as far as they are its own.
+    pub fetches: Vec<Option<Address<Fetch>>>,
+    /// To the threads that ask for transfers, as far as they are its own.
+    pub transfers: Vec<Option<Address<Transferred>>>,
+}
+
+/// Which link each thread that fetches commands has, and with it the queues that it fetches from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkDeal(Arc<[u16]>);
+
+impl LinkDeal {
+    /// One link for so many threads.
+    pub fn one(threads: u16) -> Self {
+        LinkDeal(vec![0; threads.into()].into())
+    }
+
+    /// A link for those that live together, as `homes` says of each.
+    pub fn by_home(homes: &[usize]) -> Self {
+        let known: BTreeSet<usize> = homes.iter().copied().collect();
+        let known: Vec<usize> = known.into_iter().collect();
+        let link = |home| known.binary_search(home).expect("it is known") as u16;
+        LinkDeal(homes.iter().map(link).collect())
+    }
+
+    /// How many links there are.
+    pub fn links(&self) -> usize {
+        self.0.iter().max().map_or(1, |&last| usize::from(last) + 1)
+    }
+
+    /// The link of a thread.
+    pub fn of_thread(&self, thread: usize) -> usize {
+        self.0[thread].into()
+    }
+
+    /// The thread that fetches from a queue.
+    pub fn fetcher(&self, queue: QueueId) -> usize {
+        queue.index() % self.0.len()
+    }
+
+    /// The link of a queue.
+    pub fn of(&self, queue: QueueId) -> usize {
+        self.of_thread(self.fetcher(queue))
+    }
 }
 
 /// What watches the power, and whom it tells.
@@ -113,21 +168,24 @@ pub struct PowerWatch {
 }
 
 impl Hardware {
-    /// Reserves the slots. The link can be sent every doorbell, and all that the commands in the drive cause.
-    pub(super) fn reserve(plan: &mut Blueprint, drive: &Drive, watched: bool) -> Self {
+    /// Reserves the slots. A link can be sent every doorbell, and all that the commands in the drive cause.
+    pub(super) fn reserve(plan: &mut Blueprint, drive: &Drive, deal: LinkDeal, watched: bool) -> Self {
         let queues = drive.shape().queues;
         let channels = drive.geometry().shape().channels;
-        let host = plan.reserve("host", "host".into(), Place::Hardware, queues + 1);
+        // Each link may send an interrupt of each vector, though of a vector one is pending at most.
+        let host = plan.reserve("host", "host".into(), Place::Hardware, (queues + 1) * deal.links() as u32);
         // Each outstanding command rings two doorbells at most.
         let rung = 2 * (queues + 1) * drive.shape().queue_entries.min(1 << 12);
-        let link = plan.reserve("link", "link".into(), Place::Hardware, u32::MAX);
+        let mut link = |index| {
+            let name = if deal.links() == 1 { "link".into() } else { format!("link{index}") };
+            let slot = plan.reserve("link", name, Place::Hardware, u32::MAX);
+            let (doorbells, interrupts) = (plan.connect(host, slot, rung), plan.connect(slot, host, queues + 1));
+            Link { slot, doorbells, interrupts, fetches: Vec::new(), transfers: Vec::new() }
+        };
         Hardware {
             host,
-            doorbells: plan.connect(host, link, rung),
-            link,
-            interrupts: plan.connect(link, host, queues + 1),
-            fetches: Vec::new(),
-            transfers: Vec::new(),
+            links: (0..deal.links()).map(&mut link).collect(),
+            deal,
             channels: (0..channels)
                 .map(|channel| plan.reserve("channel", format!("channel{channel}"), Place::Hardware, 1 << 24))
                 .collect(),
@@ -163,5 +221,16 @@ mod tests {
         assert_eq!(count, Err(PlacementError::Count { group: "trans", listed: 1, threads: 2 }));
         assert_eq!(placement.with("pilot", vec![]), Err(PlacementError::NoGroup("pilot")));
         assert_eq!(Placement::dealt(threads(), 0), Err(PlacementError::NoCores));
+    }
+
+    #[test]
+    fn threads_that_live_together_share_a_link_and_their_queues_are_on_it() {
+        let deal = LinkDeal::by_home(&[4, 0, 4, 7]);
+        assert_eq!(deal.links(), 3);
+        assert_eq!([0, 1, 2, 3].map(|thread| deal.of_thread(thread)), [1, 0, 1, 2]);
+        let queue = |id| (deal.fetcher(QueueId(id)), deal.of(QueueId(id)));
+        assert_eq!([0, 1, 2, 3, 4, 7].map(queue), [(0, 1), (1, 0), (2, 1), (3, 2), (0, 1), (3, 2)]);
+        let one = LinkDeal::one(5);
+        assert_eq!((one.links(), one.of(QueueId(9))), (1, 0));
     }
 }

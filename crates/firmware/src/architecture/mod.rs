@@ -11,7 +11,7 @@ mod staff;
 mod tradition;
 
 pub use groups::{THREADS_MAX, ThreadCounts, ThreadGroup};
-pub use layout::{Hardware, Placement, PlacementError, PowerWatch};
+pub use layout::{Hardware, Link, LinkDeal, Placement, PlacementError, PowerWatch};
 
 use crate::{Blueprint, Drive, LatencyPart, PartCounts, Settings, Tables};
 use std::sync::Arc;
@@ -25,6 +25,8 @@ pub struct Materials {
     pub settings: Settings,
     /// Which core each thread lives on.
     pub placement: Placement,
+    /// Threads of the machine that the cores are dealt to, where each that fetches commands may have a link of its own; else one.
+    pub link_threads: u16,
 }
 
 /// A drawn device: the plan with the firmware installed, and slots for the hardware that the rig installs.

@@ -6,7 +6,7 @@
 //!                                     channels
 //! ```
 
-use super::{Architecture, DrawError, Drawing, Hardware, Materials, ThreadGroup};
+use super::{Architecture, DrawError, Drawing, Hardware, LinkDeal, Materials, ThreadGroup};
 use crate::stages::dies::DieLines;
 use crate::stages::pipessd::event::EventLine;
 use crate::stages::pipessd::fetch::{self, Fetcher};
@@ -112,7 +112,7 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
     }
     prepare(&mut tables);
     let pipeline = Pipeline::new(&mut plan.memory, tables.cache_entries, usize::from(settings.frames));
-    let hardware = Hardware::reserve(&mut plan, drive, false);
+    let hardware = Hardware::reserve(&mut plan, drive, LinkDeal::one(1), false);
     let stages = Stages {
         fetch: reserve(&mut plan, materials, "fetch"),
         ftl: reserve(&mut plan, materials, "ftl"),
@@ -137,12 +137,13 @@ fn install_front(drawing: &mut Drawing, materials: &Materials, stages: &Stages, 
     let (plan, hardware) = (&mut drawing.blueprint, &mut drawing.hardware);
     let Materials { drive, settings, .. } = materials;
     let (commands, slots) = (u32::from(settings.commands), u32::from(settings.frames));
+    let [link] = &mut hardware.links[..] else { unreachable!("one thread fetches") };
     let ways = fetch::Ways {
-        link: plan.connect(stages.fetch, hardware.link, 3 * commands),
+        link: plan.connect(stages.fetch, link.slot, 3 * commands),
         ftl: plan.connect(stages.fetch, stages.ftl, slots),
     };
-    hardware.fetches.push(plan.connect(hardware.link, stages.fetch, commands));
-    hardware.transfers.push(plan.connect(hardware.link, stages.fetch, 3 * commands));
+    link.fetches.push(Some(plan.connect(link.slot, stages.fetch, commands)));
+    link.transfers.push(Some(plan.connect(link.slot, stages.fetch, 3 * commands)));
     let tables = &drawing.tables;
     let fetcher = Fetcher::new(drive.clone(), *settings, tables.clone(), pipeline.clone(), ways);
     plan.install(stages.fetch, fetcher);
@@ -184,12 +185,13 @@ fn install_back(drawing: &mut Drawing, materials: &Materials, stages: &Stages, p
         (Watcher::Fetch, event("event0", &|plan, line| plan.connect(line, stages.fetch, 1))),
         (Watcher::Fil, event("event1", &|plan, line| plan.connect(line, stages.fil, 1))),
     ];
+    let [link] = &mut hardware.links[..] else { unreachable!("one thread fetches") };
     let ways = post::Ways {
         events,
-        link: plan.connect(stages.post, hardware.link, slots),
-        posted: plan.connect(stages.post, hardware.link, settings.commands.into()),
+        link: plan.connect(stages.post, link.slot, slots),
+        posted: plan.connect(stages.post, link.slot, settings.commands.into()),
     };
-    hardware.transfers.push(plan.connect(hardware.link, stages.post, slots));
+    link.transfers.push(Some(plan.connect(link.slot, stages.post, slots)));
     let poster = Poster::new(drive.clone(), tables.clone(), pipeline.clone(), ways, spares);
     plan.install(stages.post, poster);
 }

@@ -1,7 +1,7 @@
 //! Draws DeepFlash's parts onto the threads of an architecture: where each part runs is what architectures differ in.
 
 use super::layout::PowerWatch;
-use super::{DrawError, Drawing, Hardware, Materials};
+use super::{DrawError, Drawing, Hardware, LinkDeal, Materials};
 use crate::stages::Answers;
 use crate::stages::bgc::{self, Bgc};
 use crate::stages::cache::Cache;
@@ -208,7 +208,8 @@ impl Staff {
         check_room(&materials, &tables)?;
         prepare(&mut tables);
         let bounds = Bounds::of(&materials);
-        let hardware = Hardware::reserve(&mut plan, &materials.drive, tables.backup.room() > 0);
+        let deal = self.deal_links(&materials);
+        let hardware = Hardware::reserve(&mut plan, &materials.drive, deal, tables.backup.room() > 0);
         let crew = Crew::reserve(&mut plan, &materials);
         let parts = materials.settings.parts;
         let groups = Groups {
@@ -237,6 +238,16 @@ impl Staff {
         let Site { crew, .. } = site;
         crew.install(&mut drawing, &materials, self, bounds);
         Ok(drawing)
+    }
+
+    /// A link for each thread of the machine that NVMQ lives on.
+    fn deal_links(&self, materials: &Materials) -> LinkDeal {
+        let cores = materials.placement.deal(materials.link_threads);
+        let home = |index| {
+            let Seat { group, index } = (self.seat)(Part::Nvmq, index);
+            cores.home(materials.placement.core(group, index))
+        };
+        LinkDeal::by_home(&(0..materials.settings.parts.nvmq).map(home).collect::<Vec<_>>())
     }
 
     /// Every thread that runs CACHE, once for each of its parts.
@@ -293,7 +304,7 @@ impl FrameDeal {
     }
 }
 
-fn connect<In, From: ?Sized, To: Accepts<In>>(
+fn connect<In, From: ?Sized, To: Accepts<In> + ?Sized>(
     plan: &mut Blueprint,
     from: Slot<From>,
     to: &[Slot<To>],
@@ -330,10 +341,17 @@ impl Site<'_> {
         let (drive, tables) = (materials.drive.clone(), drawing.tables.clone());
         let common = Arc::new(nvmq::Common::new(drive, materials.settings));
         let mut last: Option<Arc<nvmq::Ways>> = None;
+        let Hardware { links, deal, .. } = &mut drawing.hardware;
+        let slots: Vec<_> = links.iter().map(|link| link.slot).collect();
+        for link in &mut *links {
+            (link.fetches, link.transfers) = (vec![None; groups.nvmq.len()], vec![None; groups.nvmq.len()]);
+        }
         for (index, &slot) in groups.nvmq.iter().enumerate() {
+            let link = &mut links[deal.of_thread(index)];
             let ways = nvmq::Ways {
-                link: plan.connect(slot, drawing.hardware.link, pages + 2 * commands),
-                posted: plan.connect(slot, drawing.hardware.link, commands),
+                link: plan.connect(slot, link.slot, pages + 2 * commands),
+                posted: connect(plan, slot, &slots, commands),
+                deal: deal.clone(),
                 takes: connect(plan, slot, &groups.nvmq, commands),
                 forwards: connect(plan, slot, &groups.nvmq, commands),
                 homes: connect(plan, slot, &groups.nvmq, commands),
@@ -343,9 +361,8 @@ impl Site<'_> {
                 caches: connect(plan, slot, &groups.near_cache[index], pages + commands),
                 trans: connect(plan, slot, &groups.near_trans[index], pages),
             };
-            let link = drawing.hardware.link;
-            drawing.hardware.fetches.push(plan.connect(link, slot, commands));
-            drawing.hardware.transfers.push(plan.connect(link, slot, pages + 2 * commands));
+            link.fetches[index] = Some(plan.connect(link.slot, slot, commands));
+            link.transfers[index] = Some(plan.connect(link.slot, slot, pages + 2 * commands));
             // Threads that send to the same places know them from one list.
             let ways = last.take().filter(|last| **last == ways).unwrap_or_else(|| Arc::new(ways));
             last = Some(ways.clone());

@@ -6,7 +6,7 @@
 //!                          worker <-> link
 //! ```
 
-use super::{Architecture, DrawError, Drawing, Hardware, Materials, ThreadGroup};
+use super::{Architecture, DrawError, Drawing, Hardware, LinkDeal, Materials, ThreadGroup};
 use crate::stages::Answers;
 use crate::stages::dies::DieLines;
 use crate::stages::fcmd::{self, Fcmd};
@@ -86,7 +86,7 @@ struct Groups {
 
 fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError> {
     let mut plan = Blueprint::default();
-    let Materials { drive, settings, placement } = materials;
+    let Materials { drive, settings, placement, .. } = materials;
     let mut tables = Tables::new(&mut plan.memory, drive, settings, 0);
     if !matches!(tables.mapping, Mapping::Page(_)) {
         return Err(DrawError::PageMappingOnly);
@@ -99,7 +99,7 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
     let spare = u64::from(RESERVED_GROUPS) + 2 + (points as u64 + 1) * u64::from(workers);
     super::check_room(drive, &tables, spare)?;
     prepare(&mut tables);
-    let hardware = Hardware::reserve(&mut plan, drive, false);
+    let hardware = Hardware::reserve(&mut plan, drive, LinkDeal::one(1), false);
     let pool = Pool::new(&mut plan, &tables, settings.cache.lines_per_lock, workers);
     let groups = Groups {
         fetch: plan.reserve("fetch", "fetch0".into(), Place::Core(placement.core("fetch", 0)), 1 << 24),
@@ -131,9 +131,10 @@ fn install_fetch(drawing: &mut Drawing, materials: &Materials, groups: &Groups) 
     let commands = materials.settings.commands.into();
     // A worker is told of one command at a time.
     let workers = groups.workers.iter().map(|&worker| plan.connect(groups.fetch, worker, 1)).collect();
-    let ways = dispatch::Ways { link: plan.connect(groups.fetch, hardware.link, 2 * commands), workers };
-    hardware.fetches.push(plan.connect(hardware.link, groups.fetch, commands));
-    hardware.transfers.push(plan.connect(hardware.link, groups.fetch, 2 * commands));
+    let [link] = &mut hardware.links[..] else { unreachable!("one thread fetches") };
+    let ways = dispatch::Ways { link: plan.connect(groups.fetch, link.slot, 2 * commands), workers };
+    link.fetches.push(Some(plan.connect(link.slot, groups.fetch, commands)));
+    link.transfers.push(Some(plan.connect(link.slot, groups.fetch, 2 * commands)));
     plan.install(groups.fetch, Dispatch::new(drawing.tables.clone(), materials.drive.shape().queues, ways));
 }
 
@@ -149,14 +150,15 @@ fn install_workers(drawing: &mut Drawing, shared: &Shared, groups: &Groups) {
     let (plan, hardware) = (&mut drawing.blueprint, &mut drawing.hardware);
     let lines = shared.tables.cache_entries as u32;
     let window = lines + FRAMES * u32::from(shared.workers);
+    let [link] = &mut hardware.links[..] else { unreachable!("one thread fetches") };
     for (index, &slot) in groups.workers.iter().enumerate() {
         let ways = worker::Ways {
-            link: plan.connect(slot, hardware.link, 1),
-            posted: plan.connect(slot, hardware.link, 1),
+            link: plan.connect(slot, link.slot, 1),
+            posted: plan.connect(slot, link.slot, 1),
             idle: plan.connect(slot, groups.fetch, 1),
             fil: groups.fil.iter().map(|&fil| plan.connect(slot, fil, pages(shared))).collect(),
         };
-        hardware.transfers.push(plan.connect(hardware.link, slot, 1));
+        link.transfers.push(Some(plan.connect(link.slot, slot, 1)));
         let frames = window..window + u32::from(shared.settings.reclaim.window);
         let own = lines + FRAMES * index as u32;
         plan.install(slot, Worker::new(index as u8, shared.clone(), ways, [own, own + 1], frames));

@@ -174,6 +174,7 @@ impl Small {
                 shares: ArbitrationShares::from_feature(0x07),
                 coalescing: CoalescingSettings::NONE,
             },
+            link_threads: 1,
             placement: self.architecture.place(settings.threads, 4).expect("four cores"),
             settings,
             precondition: Precondition { fill: self.fill, seed: self.seed },

@@ -104,7 +104,7 @@ fn the_small_device_can_be_drawn_by_every_architecture() {
         }
         let resolved = layers.resolve().unwrap();
         let Resolved { drive, settings, placement, .. } = resolved.clone();
-        let materials = Materials { drive: Arc::new(drive), settings, placement };
+        let materials = Materials { drive: Arc::new(drive), settings, placement, link_threads: 1 };
         if let Err(error) = architecture.draw(materials, &mut |_| {}) {
             panic!("{}: {}", architecture.name(), resolved.undrawable(&error));
         }
@@ -116,7 +116,7 @@ fn a_drive_without_room_is_refused_at_the_key_that_filled_it() {
     let layers = Layers::new().flag("--device", "small").unwrap().set("cache.size_bytes=1MiB").unwrap();
     let resolved = layers.set("device.over_provisioning=0").unwrap().resolve().unwrap();
     let Resolved { drive, settings, placement, architecture, .. } = resolved.clone();
-    let materials = Materials { drive: Arc::new(drive), settings, placement };
+    let materials = Materials { drive: Arc::new(drive), settings, placement, link_threads: 1 };
     let error = architecture.draw(materials, &mut |_| {}).err().expect("a full drive is refused");
     let message = resolved.undrawable(&error).to_string();
     let start = "--set: device.over_provisioning is 0; expected a value that leaves the firmware room: trans";

@@ -2,15 +2,15 @@
 //!
 //! Approximation: the host takes no time. It handles an interrupt and rings its doorbells at the instant they reach it.
 
-use super::PendingInterrupts;
 use super::rounds::{Measured, RoundsUnderWay, Steadiness};
+use super::{Doorbells, PendingInterrupts};
 use crate::standing::{Standing, Watch};
-use firmware::{CommandKey, DoorbellWrite, DoorbellsWritten, Firmware, HostPort, Message, Note, Turn};
+use firmware::{CommandKey, DoorbellWrite, Firmware, HostPort, Message, Note, Turn};
 use host::{Driver, MediaFailure, Memory, Observe, Phase, PhaseResults};
 use nvme::spec::QueuePriority;
 use nvme::spec::registers::Doorbell;
 use report::Histogram;
-use stage::{Address, Stage};
+use stage::Stage;
 use std::any::Any;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -219,7 +219,7 @@ pub(crate) struct PhaseOutcome {
 pub(crate) struct HostStage {
     driver: Driver<Tally>,
     memory: Arc<Memory>,
-    doorbells: Address<DoorbellsWritten>,
+    doorbells: Doorbells,
     pending: PendingInterrupts,
     writes: Vec<host::DoorbellWrite>,
     phases: VecDeque<Phase>,
@@ -244,7 +244,7 @@ impl HostStage {
     pub(crate) fn new(
         driver: Driver<Tally>,
         memory: Arc<Memory>,
-        doorbells: Address<DoorbellsWritten>,
+        doorbells: Doorbells,
         pending: PendingInterrupts,
         phases: Vec<Phase>,
         pauses: bool,
@@ -292,7 +292,7 @@ impl HostStage {
     /// The power is on again, and these phases are to be run.
     pub(crate) fn power_on(
         &mut self,
-        doorbells: Address<DoorbellsWritten>,
+        doorbells: Doorbells,
         pending: PendingInterrupts,
         phases: Vec<Phase>,
         ledger: Arc<Mutex<Ledger>>,
@@ -345,10 +345,7 @@ impl HostStage {
             };
             DoorbellWrite { queue, completions, value: write.value }
         };
-        for pair in self.writes.chunks(2) {
-            let (first, second) = (written(&pair[0]), pair.get(1).map(written));
-            turn.send(self.doorbells, DoorbellsWritten { first, second });
-        }
+        self.doorbells.write(turn, self.writes.iter().map(written));
         self.writes.clear();
         turn.note_all(&mut self.driver.observer().notes);
         // Whoever reads it needs it only about right.

@@ -8,6 +8,7 @@ mod posting;
 mod tests;
 
 use super::{MediaTally, PendingInterrupts};
+use firmware::architecture::LinkDeal;
 use firmware::{
     DoorbellWrite, Drive, Fetch, Firmware, HostLink, Interrupt, Lane, Message, Tables, Transfer, Transferred, Turn,
 };
@@ -111,8 +112,9 @@ pub(crate) struct LinkStage {
     tables: Arc<Tables>,
     memory: Arc<dyn HostMemory>,
     timing: LinkTiming,
-    fetches: Vec<Address<Fetch>>,
-    transfers: Vec<Address<Transferred>>,
+    fetches: Vec<Option<Address<Fetch>>>,
+    transfers: Vec<Option<Address<Transferred>>>,
+    deal: LinkDeal,
     interrupts: Address<Interrupt>,
     pending: PendingInterrupts,
     queues: Vec<Option<Queue>>,
@@ -146,8 +148,10 @@ pub(crate) struct LinkStage {
 
 /// Where the link can send.
 pub(crate) struct LinkWays {
-    pub(crate) fetches: Vec<Address<Fetch>>,
-    pub(crate) transfers: Vec<Address<Transferred>>,
+    pub(crate) fetches: Vec<Option<Address<Fetch>>>,
+    pub(crate) transfers: Vec<Option<Address<Transferred>>>,
+    /// Who fetches from which queue.
+    pub(crate) deal: LinkDeal,
     pub(crate) interrupts: Address<Interrupt>,
     /// Interrupts that the host has not taken.
     pub(crate) pending: PendingInterrupts,
@@ -177,6 +181,7 @@ impl LinkStage {
             timing,
             fetches: ways.fetches,
             transfers: ways.transfers,
+            deal: ways.deal,
             interrupts: ways.interrupts,
             pending: ways.pending,
             queues: (0..queues).map(|_| None).collect(),
@@ -273,9 +278,9 @@ impl LinkStage {
                 queue.called = run.entries;
                 queue.taken += u64::from(run.entries);
                 self.credits -= run.entries;
-                let home = grant.queue.index() % self.fetches.len();
+                let home = self.fetches[self.deal.fetcher(grant.queue)].expect("the queue is on this link");
                 let fetch = Fetch { queue: grant.queue, at: run.at, entries: run.entries as u16 };
-                turn.send(self.fetches[home], fetch);
+                turn.send(home, fetch);
             }
         }
     }
@@ -357,7 +362,8 @@ impl LinkStage {
             bytes: transfer.place.bytes(),
             key: transfer.key,
         };
-        turn.send(self.transfers[usize::from(transfer.nvmq)], done);
+        let asker = self.transfers[usize::from(transfer.nvmq)].expect("the thread is on this link");
+        turn.send(asker, done);
     }
 
     /// Copies words of host memory into the SQ buffer or the list buffers.

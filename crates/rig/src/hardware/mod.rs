@@ -1,6 +1,7 @@
 //! Hardware around the firmware, as stages that take no firmware time: the host, its link with the controller, and flash channels.
 
 mod channel;
+mod doorbells;
 mod front;
 mod host;
 mod interrupts;
@@ -12,6 +13,7 @@ mod tally;
 mod upsets;
 
 pub(crate) use channel::{ChannelStage, ChannelWays, Fate};
+pub(crate) use doorbells::Doorbells;
 pub(crate) use front::FrontStage;
 pub use host::Unanswered;
 pub(crate) use host::{Halt, HostStage, LastWords, Ledger, PhaseOutcome, Row, Tally};

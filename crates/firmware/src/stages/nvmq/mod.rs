@@ -12,6 +12,7 @@ mod pages;
 mod phase;
 mod ranges;
 
+use crate::architecture::LinkDeal;
 use crate::message::*;
 use crate::stages::entry::{self, Outcome};
 use crate::{Drive, Firmware, QueueAllocation, Settings, Tables, Turn};
@@ -27,7 +28,9 @@ use units::{Divisor, Time};
 #[derive(PartialEq)]
 pub(crate) struct Ways {
     pub(crate) link: Address<Transfer>,
-    pub(crate) posted: Address<Posted>,
+    /// To the links, of which `deal` says which has a queue.
+    pub(crate) posted: Vec<Address<Posted>>,
+    pub(crate) deal: LinkDeal,
     pub(crate) takes: Vec<Address<Take>>,
     pub(crate) forwards: Vec<Address<Forward>>,
     pub(crate) homes: Vec<Address<QueueEased>>,
@@ -169,7 +172,7 @@ impl Nvmq {
 
     fn post(&mut self, turn: &mut Turn<'_>, key: CommandKey, outcome: Outcome) {
         let queue = key.queue();
-        if entry::post(turn, &self.tables, self.ways.posted, key, outcome) {
+        if entry::post(turn, &self.tables, self.ways.posted[self.ways.deal.of(key.queue())], key, outcome) {
             let home = queue.index() % self.ways.homes.len();
             turn.send(self.ways.homes[home], QueueEased { queue });
         }

@@ -42,7 +42,8 @@ impl Bench {
         let prepared = device.prepare().expect("it fits");
         let layout = device.driver_settings(&prepared.drive).layout().expect("it fits");
         let memory = Arc::new(layout.memory().expect("there is memory"));
-        let (mut link, _) = device.link(&prepared.drawing, &prepared.drive, memory.clone());
+        let (mut links, _) = device.links(&prepared.drawing, &prepared.drive, memory.clone());
+        let mut link = links.stages.remove(0);
         link.create_completions(QUEUE, layout.completion_queue(QUEUE), completions, Some(0));
         link.create_submissions(QUEUE, layout.submission_queue(QUEUE), entries, QUEUE);
         let prices = vec![Price::default(); Firmware::WORK.len()];
