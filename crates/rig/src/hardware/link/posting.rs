@@ -154,6 +154,7 @@ impl LinkStage {
             }
             Some(Due::At(at)) if !std::mem::replace(&mut self.vectors[usize::from(vector)].put_off, true) => {
                 self.due.push_back((at, vector));
+                self.set_alarm(turn);
             }
             _ => {}
         }

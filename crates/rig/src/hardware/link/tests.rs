@@ -6,11 +6,11 @@ use firmware::{
     COMPLETION_VALID, CommandKey, DoorbellWrite, DoorbellsWritten, Firmware, Message, Posted, Tables, Turn,
 };
 use host::{Layout, Memory};
-use nvme::HostMemory as _;
 use nvme::spec::COMPLETION_BYTES;
+use nvme::{CoalescingSettings, HostMemory as _};
 use stage::{Outbox, Price, Stage as _, Vocabulary as _};
 use std::sync::Arc;
-use units::{QueueId, StageId, Time};
+use units::{QueueId, Span, StageId, Time};
 
 const QUEUE: QueueId = QueueId(1);
 
@@ -25,6 +25,8 @@ struct Bench {
     entries: u32,
     /// Entries that were called for.
     called: u32,
+    /// Interrupts that came.
+    interrupts: u32,
 }
 
 impl Bench {
@@ -56,6 +58,7 @@ impl Bench {
             prices,
             entries,
             called: 0,
+            interrupts: 0,
         }
     }
 
@@ -63,18 +66,26 @@ impl Bench {
         let mut outbox = Outbox::default();
         let mut turn = Turn::in_real_time(StageId(0), self.now, &self.prices, &mut outbox);
         give(&mut self.link, &mut turn);
-        for (_, message) in outbox.sends.drain(..) {
-            if let Message::Fetch(fetch) = message {
-                self.called += u32::from(fetch.entries);
-            }
-        }
+        self.receive(&mut outbox);
         let mut alarm = outbox.wake_at;
         while let Some(at) = alarm.filter(|&at| at < Time::NEVER) {
             self.now = self.now.max(at);
             let mut outbox = Outbox::default();
             let mut turn = Turn::in_real_time(StageId(0), self.now, &self.prices, &mut outbox);
             self.link.on_wake(&mut turn);
+            self.receive(&mut outbox);
             alarm = outbox.wake_at;
+        }
+    }
+
+    /// What the link has sent.
+    fn receive(&mut self, outbox: &mut Outbox<Firmware>) {
+        for (_, message) in outbox.sends.drain(..) {
+            match message {
+                Message::Fetch(fetch) => self.called += u32::from(fetch.entries),
+                Message::Interrupt(_) => self.interrupts += 1,
+                _ => {}
+            }
         }
     }
 
@@ -115,6 +126,18 @@ impl Bench {
             words[1] >> 48 & 1 == 1
         };
         (0..u64::from(self.entries)).filter(|&index| phase(index)).count() as u64
+    }
+}
+
+/// An interrupt waits for more completions than there are: it comes when its time has.
+#[test]
+fn an_interrupt_that_was_put_off_comes_though_nothing_else_does() {
+    for timed in [true, false] {
+        let mut bench = Bench::new(256, timed);
+        bench.link.set_coalescing(CoalescingSettings { threshold: 3, time: 1 });
+        bench.complete(0);
+        assert_eq!((bench.arrived(), bench.interrupts), (1, 1), "timed: {timed}");
+        assert!(bench.now >= Time::ZERO + Span::from_micros(100), "timed: {timed}: {}", bench.now);
     }
 }
 
