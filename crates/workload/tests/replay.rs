@@ -85,7 +85,7 @@ fn samples_of_systems() -> Vec<Sample> {
         ("spc", text("10,7,3584,w,0.5\n2,8,100,R,0.500001,extra\n"), vec![(W, 1, 7, 7, 0), (R, 0, 8, 1, 1_000)]),
         (
             "msr",
-            text("128166372003061629,hm,1,Read,4096,8192,100\n128166372003061619,hm,0,Write,1000,100,7\n"),
+            text("128166372003061629,hm,1,Read,4096,8192,100\n128166372003061619,hm,0,WRITE,1000,100,7\n"),
             vec![(W, 0, 1, 2, 0), (R, 1, 8, 16, 1_000)],
         ),
         (
@@ -418,6 +418,7 @@ fn messages_name_fields_as_their_format_does() {
     let cases = [
         ("spc", "0,7,x,w,0.5\n", "Size is \"x\""),
         ("spc", "0,7,0,w,0.5\n", "Size is \"0\""),
+        ("spc", "0,7,2200000000000,w,0.5\n", "Size is \"2200000000000\"; expected fewer than 2^41 bytes"),
         ("spc", "0,36028797018963968,512,w,0.5\n", "LBA is \"36028797018963968\""),
         ("spc", "0,7,512,w,0.5\n0,7,512,w,99999999\n", "Timestamp is \"99999998 s after the first\""),
         ("msr", "128166372003061629,hm,1,Read,4096,0,100\n", "Size is \"0\""),

@@ -34,7 +34,7 @@ impl<'a, I: Iterator<Item = &'a str>> Fields<I> {
         time(field, self.text(field)?, unit)
     }
 
-    /// A read or a write, each with the spellings that the format knows.
+    /// A read or a write, each with the names that the format knows, in capitals or not.
     pub(super) fn direction(
         &mut self,
         field: &'static str,
@@ -43,7 +43,8 @@ impl<'a, I: Iterator<Item = &'a str>> Fields<I> {
         expected: &'static str,
     ) -> Result<IoKind, Fault> {
         let text = self.text(field)?;
-        match (reads.contains(&text), writes.contains(&text)) {
+        let is = |names: &[&str]| names.iter().any(|name| text.eq_ignore_ascii_case(name));
+        match (is(reads), is(writes)) {
             (true, _) => Ok(IoKind::Read),
             (_, true) => Ok(IoKind::Write),
             _ => Err(Fault::new(field, text, expected)),

@@ -40,7 +40,7 @@ impl ParseLine for Lines {
         let disk = fields.text("DiskNumber")?;
         super::fields::number("DiskNumber", disk)?;
         self.device.push_str(disk);
-        let kind = fields.direction("Type", &["Read", "read"], &["Write", "write"], "Read or Write")?;
+        let kind = fields.direction("Type", &["Read"], &["Write"], "Read or Write")?;
         let offset = fields.number("Offset")?;
         let size = fields.number("Size")?;
         fields.text("ResponseTime")?;

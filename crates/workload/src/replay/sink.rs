@@ -110,6 +110,9 @@ impl Sink {
             start.checked_add(bytes).ok_or_else(|| Fault::new(self.names.size, bytes, "an end below 2^64 bytes"))?;
         let first = start / SECTOR_BYTES;
         let sectors = if bytes == 0 { 0 } else { end.div_ceil(SECTOR_BYTES) - first };
+        if u32::try_from(sectors).is_err() {
+            return Err(Fault::new(self.names.size, bytes, "fewer than 2^41 bytes"));
+        }
         self.push(kind, device, at, first, sectors)
     }
 

@@ -31,7 +31,7 @@ impl ParseLine for Lines {
         let asu = fields.number("ASU")?;
         let block = fields.number("LBA")?;
         let bytes = fields.number("Size")?;
-        let kind = fields.direction("Opcode", &["r", "R"], &["w", "W"], "r, R, w or W")?;
+        let kind = fields.direction("Opcode", &["r"], &["w"], "r, R, w or W")?;
         let at = fields.time("Timestamp", TimeUnit::Seconds)?;
         let start = block.checked_mul(SECTOR_BYTES);
         let start = start.ok_or_else(|| Fault::new("LBA", block, "an address below 2^64 bytes"))?;
