@@ -118,12 +118,15 @@ pub struct Link {
 
 /// Which link each thread that fetches commands has, and with it the queues that it fetches from.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LinkDeal(Arc<[u16]>);
+pub struct LinkDeal {
+    of_threads: Arc<[u16]>,
+    links: usize,
+}
 
 impl LinkDeal {
     /// One link for so many threads.
     pub fn one(threads: u16) -> Self {
-        LinkDeal(vec![0; threads.into()].into())
+        LinkDeal { of_threads: vec![0; threads.into()].into(), links: 1 }
     }
 
     /// A link for those that live together, as `homes` says of each.
@@ -131,27 +134,27 @@ impl LinkDeal {
         let known: BTreeSet<usize> = homes.iter().copied().collect();
         let known: Vec<usize> = known.into_iter().collect();
         let link = |home| known.binary_search(home).expect("it is known") as u16;
-        LinkDeal(homes.iter().map(link).collect())
+        LinkDeal { of_threads: homes.iter().map(link).collect(), links: known.len() }
     }
 
     /// How many links there are.
     pub fn links(&self) -> usize {
-        self.0.iter().max().map_or(1, |&last| usize::from(last) + 1)
+        self.links
     }
 
     /// The link of a thread.
     pub fn of_thread(&self, thread: usize) -> usize {
-        self.0[thread].into()
+        self.of_threads[thread].into()
     }
 
     /// The thread that fetches from a queue.
     pub fn fetcher(&self, queue: QueueId) -> usize {
-        queue.index() % self.0.len()
+        queue.index() % self.of_threads.len()
     }
 
     /// The link of a queue.
     pub fn of(&self, queue: QueueId) -> usize {
-        self.of_thread(self.fetcher(queue))
+        if self.links == 1 { 0 } else { self.of_thread(self.fetcher(queue)) }
     }
 }
 
