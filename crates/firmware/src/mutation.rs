@@ -54,6 +54,8 @@ pub enum Mutation {
     SkipLastRange,
     /// See [`MUTATIONS`].
     CopyUnforced,
+    /// See [`MUTATIONS`].
+    EraseAnyway,
 }
 
 /// What is known of a planted bug.
@@ -190,6 +192,11 @@ pub const MUTATIONS: &[Planted] = &[
         name: "copy-unforced",
         summary: "NVMQ stores what a Copy writes that is to be on flash as if it were not",
     },
+    Planted {
+        mutation: Mutation::EraseAnyway,
+        name: "erase-anyway",
+        summary: "FCMD goes on to read and erase when the power fails and the buffer is to go to flash",
+    },
 ];
 
 impl Mutation {
@@ -206,6 +213,11 @@ impl Mutation {
     /// Whether it is a bug of commands that few hosts send.
     pub fn concerns_commands(self) -> bool {
         matches!(self, Mutation::ForgetUnreadable | Mutation::SkipLastRange | Mutation::CopyUnforced)
+    }
+
+    /// Whether it is a bug of what is done when the power fails and capacitors keep the buffer.
+    pub fn concerns_protection(self) -> bool {
+        matches!(self, Mutation::DrainHalf | Mutation::EraseAnyway)
     }
 
     /// Its name.

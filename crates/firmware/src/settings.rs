@@ -193,6 +193,14 @@ pub struct FlashSettings {
     pub ahead: bool,
 }
 
+impl FlashSettings {
+    /// Transactions of one kind that a die takes at a time: two where cache commands let one be transferred while the array has another,
+    /// and one in advance where its channel keeps that.
+    pub fn depth(self) -> u8 {
+        1 + u8::from(self.cache_commands) + u8::from(self.ahead)
+    }
+}
+
 /// All of them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Settings {

@@ -291,7 +291,7 @@ impl Device {
         let draw = || self.architecture.draw(materials, &mut |tables| prepare(&drive, tables));
         let drawing = stage::with_memory(draw)??;
         if let Some(power) = &self.power {
-            let needed = power.needed(&drawing.tables, &self.settings, &self.drive.geometry, &self.timing);
+            let needed = power.needed(&drawing.tables, self);
             power.check_energy(needed)?;
         }
         Ok((drawing, drive))

@@ -1,8 +1,13 @@
 //! What keeps a drive alive for a moment when the power fails: how much energy it holds, and whether that is enough.
 
+mod needs;
+#[cfg(test)]
+mod tests;
+
+use crate::Device;
 use firmware::architecture::Architecture;
 use firmware::{MappingScheme, Settings, Tables};
-use flash::{Geometry, Timing};
+use needs::Needs;
 use thiserror::Error;
 use units::Span;
 
@@ -36,17 +41,28 @@ const FIRMWARE_PER_PAGE: Span = Span::from_micros(20);
 
 impl PowerBudget {
     /// The energy for the worst that can be when the power fails, J: every page buffer of the drive holds a page that is to be
-    /// programmed, all on one die and one after another, each behind a read and a wait for fellows that do not come, and every die has
-    /// just begun an erase.
-    pub fn needed(&self, tables: &Tables, settings: &Settings, geometry: &Geometry, timing: &Timing) -> f64 {
-        let pages = f64::from(tables.frames.count());
-        let longest = |times: [Span; 3]| times.into_iter().max().unwrap_or(Span::ZERO).secs_f64();
-        let (program, read, erase) = (longest(timing.program), longest(timing.read), timing.erase.secs_f64());
-        let moved = geometry.shape().page + timing.oob_moved;
-        let bus = moved.0 as f64 / (f64::from(timing.bus.0) * 1e6);
-        let page = program + read + 2.0 * bus + settings.flash.gather.secs_f64() + FIRMWARE_PER_PAGE.secs_f64();
-        let lasts = pages * page + erase;
-        let works = pages * (program + read) + f64::from(geometry.die_count()) * erase;
+    /// programmed, all on one die and one after another, each behind a wait for fellows that do not come; and every die has just been
+    /// given as many erases as it takes at a time, or reads of which each is tried to the end of the retry table. What stands in line
+    /// behind those is dropped.
+    pub fn needed(&self, tables: &Tables, device: &Device) -> f64 {
+        let (flash, geometry) = (&device.settings.flash, &device.drive.geometry);
+        let (pages, dies, given) = (tables.frames.count(), geometry.die_count(), u64::from(flash.depth()));
+        let tries = 1 + device.faults.map_or(0, |faults| u64::from(faults.retry.levels));
+        let (read, erases) = (Needs::read(device), Needs::erase(device) * given);
+        let begun = if flash.suspend {
+            // Each read may suspend what then goes on, and an erase may have been suspended before.
+            let suspension = Needs::suspension(device);
+            (read + suspension) * (given * tries) + erases + suspension
+        } else {
+            (read * (given * tries)).max(erases)
+        };
+        // One bus is all dies' of a channel.
+        let bus = begun.bus * u64::from(geometry.dies_per_channel());
+        let told = FIRMWARE_PER_PAGE * (2 * given * u64::from(dies));
+        let program = Needs::program(device);
+        let page = program.array + program.bus + flash.gather + FIRMWARE_PER_PAGE;
+        let lasts = f64::from(pages) * page.secs_f64() + (begun.array + begun.decoder + bus + told).secs_f64();
+        let works = f64::from(pages) * program.array.secs_f64() + f64::from(dies) * begun.array.secs_f64();
         self.hold_w * lasts + self.die_w * works
     }
 
@@ -103,7 +119,7 @@ impl PowerBudget {
             return Ok(());
         }
         let expected = format!(
-            "{} at least: so much it takes to program every page buffer, one after another (cache.size_bytes)",
+            "{} at least, to program every page buffer, one after another (cache.size_bytes), behind what dies have begun",
             (needed * 1e3).ceil() / 1e3
         );
         Err(PowerError { field: "energy_j", value: self.energy_j.to_string(), expected, needed: Some(needed) })

@@ -458,7 +458,8 @@ impl Site<'_> {
             let settings = materials.settings;
             let dies = DieLines::new(threads as u16, materials.drive.clone(), settings.flash, channels);
             let ways = fcmd::Ways { answers, replacing };
-            let fcmd = Fcmd::new(index as u8, settings.parts.trans, dies, drawing.tables.clone(), ways);
+            let (trans, tables) = (settings.parts.trans, drawing.tables.clone());
+            let fcmd = Fcmd::new(index as u8, trans, dies, tables, ways, settings.mutation);
             crew.seat(slot, Part::Fcmd, fcmd);
         }
         for (channel, &from) in drawing.hardware.channels.iter().enumerate() {

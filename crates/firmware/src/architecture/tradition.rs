@@ -177,7 +177,7 @@ fn install_fil(drawing: &mut Drawing, materials: &Materials, groups: &Groups) {
         let worker = groups.workers.iter().map(|&worker| plan.connect(slot, worker, each)).collect();
         let dies = DieLines::new(threads as u16, materials.drive.clone(), materials.settings.flash, channels);
         let ways = fcmd::Ways { answers: Answers { worker, ..Answers::default() }, replacing: Vec::new() };
-        plan.install(slot, Fcmd::new(index as u8, 1, dies, drawing.tables.clone(), ways));
+        plan.install(slot, Fcmd::new(index as u8, 1, dies, drawing.tables.clone(), ways, None));
     }
     for (channel, &from) in hardware.channels.iter().enumerate() {
         hardware.finished.push(plan.connect(from, groups.fil[channel % threads], each * workers));

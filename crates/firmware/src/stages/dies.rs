@@ -54,19 +54,13 @@ impl Die {
 
     /// Whether it takes another read, but for writes that have waited too long.
     fn takes_reads(&self, flash: FlashSettings) -> bool {
-        self.reads_under_way < depth(flash) && (self.writes_under_way == 0 || flash.suspend)
+        self.reads_under_way < flash.depth() && (self.writes_under_way == 0 || flash.suspend)
     }
 
     /// Whether it takes another program or erase, but for reads that go first.
     fn takes_writes(&self, flash: FlashSettings) -> bool {
-        self.writes_under_way < depth(flash) && self.reads_under_way == 0
+        self.writes_under_way < flash.depth() && self.reads_under_way == 0
     }
-}
-
-/// Transactions of one kind that a die takes at a time: two where cache commands let one be transferred while the array has another, and
-/// one in advance where its channel keeps that.
-fn depth(flash: FlashSettings) -> u8 {
-    1 + u8::from(flash.cache_commands) + u8::from(flash.ahead)
 }
 
 /// A transaction that its channel has. Its requests stand in a table of their own, by its tag.
@@ -203,6 +197,25 @@ impl DieLines {
                 return;
             }
         }
+    }
+
+    /// Takes the reads and erases out of the dies' lines that have not begun, and gives the dies what stood behind them.
+    pub(crate) fn keep_programs(&mut self, turn: &mut Turn<'_>) -> Vec<FlashRequest> {
+        let mut dropped = Vec::new();
+        for die in 0..self.dies.len() {
+            let Die { reads, writes, .. } = &mut self.dies[die];
+            for line in [reads, writes] {
+                line.take_from(&mut self.waiting, usize::MAX, |queued| {
+                    if queued.request.operation == Operation::Program {
+                        return Pick::Leave;
+                    }
+                    dropped.push(queued.request);
+                    Pick::Take
+                });
+            }
+            self.dispatch(turn, die as u32);
+        }
+        dropped
     }
 
     /// Whether the next write is an erase and reads came before it: they may want what it erases.

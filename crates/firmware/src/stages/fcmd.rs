@@ -1,11 +1,14 @@
 //! FCMD: drives the dies of its channels and tells whoever asked for a page (DeepFlash §4.4). A page whose program failed goes back
 //! to TRANS for another place; who asked is told when it is programmed there.
+//!
+//! When the power fails and the buffer goes to flash, dies are given programs alone: nobody waits for what is read any more, and what is
+//! to be erased can be erased when the power is back.
 
 use crate::message::*;
 use crate::stages::Answers;
 use crate::stages::dies::DieLines;
 use crate::stages::fence::Fences;
-use crate::{Firmware, Tables, Turn};
+use crate::{Firmware, Mutation, Tables, Turn};
 use flash::Operation;
 use stage::{Accepts, Address, LineId, Stage};
 use std::sync::Arc;
@@ -29,6 +32,9 @@ pub(crate) struct Fcmd {
     /// Requests that came before their predecessors.
     early: Vec<FlashRequest>,
     fences: Fences,
+    mutation: Option<Mutation>,
+    /// The power fails, and what its dies need not do stands in no line any more.
+    fails: bool,
 }
 
 impl Accepts<FlashRequest> for Fcmd {}
@@ -36,10 +42,33 @@ impl Accepts<ChannelDone> for Fcmd {}
 
 impl Fcmd {
     /// Thread `index`, with the dies behind its channels.
-    pub(crate) fn new(index: u8, owners: u16, dies: DieLines, tables: Arc<Tables>, ways: Ways) -> Self {
+    pub(crate) fn new(
+        index: u8,
+        owners: u16,
+        dies: DieLines,
+        tables: Arc<Tables>,
+        ways: Ways,
+        mutation: Option<Mutation>,
+    ) -> Self {
         let next_ticket = vec![0; owners.into()];
         let fences = Fences::new(tables.frames.count());
-        Fcmd { index, dies, tables, ways, next_ticket, early: Vec::new(), fences }
+        Fcmd { index, dies, tables, ways, next_ticket, early: Vec::new(), fences, mutation, fails: false }
+    }
+
+    /// Once the power fails, reads and erases that have not begun are dropped.
+    ///
+    /// Nothing that goes to flash from the buffer waits for an erase: its room is among the groups that are free already. A group of which
+    /// some blocks are erased is what a power cut leaves of it anyway, and recovery erases the others.
+    fn look_at_power(&mut self, turn: &mut Turn<'_>) {
+        if self.fails || !self.tables.backup.fails() || self.mutation == Some(Mutation::EraseAnyway) {
+            return;
+        }
+        self.fails = true;
+        for FlashRequest { operation, ppn, .. } in self.dies.keep_programs(turn) {
+            if operation == Operation::Erase {
+                self.tell_line(turn, ppn, -1);
+            }
+        }
     }
 
     /// Takes requests with a ticket in the order of their tickets, whichever came first.
@@ -67,6 +96,9 @@ impl Fcmd {
             if self.fences.raise(request.requester) {
                 self.lower(turn, request.requester);
             }
+            return;
+        }
+        if self.fails && request.operation != Operation::Program {
             return;
         }
         if request.operation == Operation::Program {
@@ -126,6 +158,7 @@ impl Fcmd {
 
 impl Stage<Firmware> for Fcmd {
     fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
+        self.look_at_power(turn);
         match message {
             Message::FlashRequest(request) => self.in_order(turn, &request),
             Message::ChannelDone(done) => self.on_done(turn, done),
@@ -135,6 +168,7 @@ impl Stage<Firmware> for Fcmd {
     }
 
     fn on_wake(&mut self, turn: &mut Turn<'_>) {
+        self.look_at_power(turn);
         self.dies.on_wake(turn);
     }
 

@@ -5,6 +5,7 @@ mod case;
 mod commands;
 mod draw;
 mod further;
+mod protected;
 mod shrink;
 pub mod small;
 mod sweep;

@@ -4,13 +4,14 @@ use super::case::Case;
 use super::commands::{Varied, shares};
 use super::draw::Draw;
 use super::further::{self, goes_further, vary};
+use super::protected::{charge, erases_slowly, protect};
 use super::small::{Small, processor};
 use crate::build::{Prepared, Risen};
 use crate::hardware::Fate;
-use crate::power::{Drained, PowerBudget, PowerError};
+use crate::power::Drained;
 use crate::recovery::Recovery;
 use crate::session::{Remains, Session, SessionError};
-use crate::{BuildError, Device, Precondition};
+use crate::{Device, Precondition};
 use firmware::{MappingScheme, Mutation};
 use flash::{Contents, ErrorModel, FaultSettings, ReadRetry};
 use host::{Pace, Phase, PowerCuts};
@@ -22,9 +23,6 @@ use workload::{Io, IoKind, Source};
 const BLOCKS: [u32; 2] = [16, 16];
 
 /// Tells draws that came later from those before.
-const APART: u64 = 0x5eed_0001_0000_0000;
-
-/// The same, for those that came after.
 const FAR: u64 = 0x5eed_0002_0000_0000;
 /// The same for the moment at which hosts turn the volatile write cache off.
 const TURNED_OFF: u64 = 0x5eed_0003_0000_0000;
@@ -110,7 +108,7 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
         let moment = if buries(case) { late_moment(case, leg) } else { drawn };
         session.run_before(session.now() + moment)?;
         match fates.0.within(0..=3) {
-            _ if buries(case) => await_moment(&mut session, 400, Session::is_erasing)?,
+            _ if buries(case) || erases_slowly(case, &device) => await_moment(&mut session, 400, Session::is_erasing)?,
             0 => await_moment(&mut session, 100, Session::is_erasing)?,
             1 => await_moment(&mut session, 400, Session::erases_ahead)?,
             2 if device.faults.is_some() => await_moment(&mut session, 400, Session::is_replacing)?,
@@ -243,6 +241,7 @@ fn device(case: &Case, draw: &mut Draw) -> Device {
     vary(case, &mut device);
     protect(case, &mut device);
     wear_out(case, &mut device);
+    charge(case, &mut device);
     device.cuts = Some(PowerCuts {
         volatile: device.has_volatile_cache(),
         whole: device.page_sectors(),
@@ -283,35 +282,6 @@ fn turned_off(case: &Case) -> Option<u32> {
 fn reads_through(case: &Case) -> u32 {
     let other = case.mutation.is_some_and(|mutation| mutation != Mutation::ReadEarly);
     if other { 0 } else { Draw::new(case.seed ^ READ_THROUGH).of(&[0, 1, 4, 16]) }
-}
-
-/// Every third drive that can holds as little energy as it is allowed to, for a buffer as large as it has room for. The draws are apart
-/// from the others, so that seeds mean what they did before.
-fn protect(case: &Case, device: &mut Device) {
-    let mut draw = Draw::new(case.seed ^ APART);
-    // A planted bug of other parts is looked for where it was.
-    let other = case.mutation.is_some_and(|mutation| mutation != Mutation::DrainHalf);
-    let may = !other && device.architecture.drains() && device.settings.parts.cache > 0;
-    if !may || draw.within(0..=2) > 0 {
-        return;
-    }
-    let settings = &mut device.settings;
-    let least = u64::from(settings.parts.cache);
-    let before = (settings.cache, device.drive.write_through);
-    settings.cache.size = device.drive.geometry.shape().page * draw.of(&[8, 24, 64]).max(least);
-    settings.cache.spare_frames = draw.of(&[least as u32, 8]).max(least as u32);
-    device.drive.write_through = false;
-    device.power = Some(PowerBudget { energy_j: f64::MIN_POSITIVE, hold_w: 2.0, die_w: 0.165 });
-    match device.draw() {
-        Err(BuildError::Power(PowerError { needed: Some(needed), .. })) => {
-            device.power = Some(PowerBudget { energy_j: needed, hold_w: 2.0, die_w: 0.165 });
-        }
-        // Too little flash is left for what must be kept free.
-        _ => {
-            (device.settings.cache, device.drive.write_through) = before;
-            device.power = None;
-        }
-    }
 }
 
 /// Every second drive, of those that are protected every fourth, has flash that fails: blocks that are bad, bits that are corrected or

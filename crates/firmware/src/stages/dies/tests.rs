@@ -4,6 +4,7 @@ use super::*;
 use crate::{Blueprint, DriveShape, Firmware, FlashChannel};
 use flash::{CellKind, Geometry, Shape};
 use stage::{Outbox, Place, Price};
+use std::cell::RefCell;
 use units::{Bytes, Span, StageId};
 
 const PLANES: u32 = 2;
@@ -129,4 +130,28 @@ fn an_erase_waits_for_its_fellows_on_an_idle_die() {
     let mut rig = Rig::new();
     (0..PLANES).for_each(|plane| rig.ask(1, Operation::Erase, [1, plane, 0]));
     assert_eq!(rig.work_off(2), [(Operation::Erase, vec![2, 3])]);
+}
+
+/// When the power fails a die is given programs alone: what it has begun ends, and what waited for company does not keep them.
+#[test]
+fn only_programs_are_kept() {
+    let (one, other) = (1, 2);
+    let mut rig = Rig::new();
+    rig.ask(1, Operation::Read, [one, 0, 0]);
+    rig.ask(2, Operation::Read, [one, 0, 1]);
+    rig.ask(2, Operation::Erase, [one, 0, 0]);
+    (0..PLANES).for_each(|plane| rig.ask(3, Operation::Program, [other, plane, 7]));
+    rig.ask(4, Operation::Erase, [one, 1, 0]);
+    let dropped = RefCell::new(Vec::new());
+    rig.act(5, |dies, turn| *dropped.borrow_mut() = dies.keep_programs(turn));
+    let dropped: Vec<Operation> = dropped.into_inner().iter().map(|request| request.operation).collect();
+    assert_eq!(dropped, [Operation::Read, Operation::Erase, Operation::Erase]);
+    let programs = (Operation::Program, vec![other * PLANES, other * PLANES + 1]);
+    assert_eq!(rig.work_off(6), [(Operation::Read, vec![one * PLANES]), programs.clone()]);
+    // A lone erase waits for its fellow.
+    rig.ask(1_000, Operation::Erase, [one, 0, 0]);
+    (0..PLANES).for_each(|plane| rig.ask(1_001, Operation::Program, [other, plane, 8]));
+    assert!(rig.asked.is_empty());
+    rig.act(1_002, |dies, turn| assert_eq!(dies.keep_programs(turn).len(), 1));
+    assert_eq!(rig.work_off(1_003), [programs]);
 }

@@ -1,0 +1,121 @@
+//! The least energy that a drive is built with is enough whatever its dies are doing when the power fails.
+
+use crate::check::small::{Small, processor};
+use crate::hardware::Fate;
+use crate::power::{Drained, PowerBudget, PowerError};
+use crate::session::{Session, SessionError};
+use crate::{BuildError, Device, Fill};
+use firmware::Mutation;
+use firmware::architecture::ARCHITECTURES;
+use flash::{ErrorModel, FaultSettings, Geometry, ReadRetry, Shape, Suspend};
+use host::{Pace, Phase};
+use units::{Bytes, Span, Time};
+use workload::{Parameters, Pattern, Recipe};
+
+/// A full drive of one die with four planes, whose blocks are erased one by one and slowly, and which holds a buffer of a few pages.
+fn one_die() -> Device {
+    let small = Small { architecture: ARCHITECTURES[0], fill: Fill::Random { times: 3.0 }, ..Small::default() };
+    let mut device = small.device();
+    let shape = Shape { channels: 1, dies_per_package: 1, planes_per_die: 4, ..*device.drive.geometry.shape() };
+    let shape = Shape { blocks_per_plane: 64, pages_per_block: 16, ..shape };
+    device.drive.geometry = Geometry::new(shape).expect("an array");
+    device.drive.namespaces = vec![u64::from(device.drive.geometry.page_count()) * 8 * 3 / 5];
+    device.timing.erase = Span::from_millis(200);
+    device.settings.flash.multi_plane = false;
+    device.settings.cache.size = Bytes::kib(32);
+    device.settings.cache.spare_frames = 2;
+    (device.settings.commands, device.settings.frames, device.settings.reclaim.window) = (8, 8, 8);
+    device
+}
+
+/// Gives a drive the least energy that it is built with.
+fn protect(device: &mut Device) {
+    let with = |energy_j| Some(PowerBudget { energy_j, hold_w: 2.0, die_w: 0.165 });
+    device.power = with(f64::MIN_POSITIVE);
+    let Err(BuildError::Power(PowerError { needed: Some(needed), .. })) = device.draw() else {
+        panic!("that little energy is not enough for any drive");
+    };
+    device.power = with(needed);
+}
+
+/// The power fails amid random reads and writes of a page: what the drive took to bring its buffer to flash.
+fn fail_after(device: &Device, reads: f64, moment: Span) -> Result<Drained, SessionError> {
+    let recipe = Recipe::fixed("pages", Pattern::Random, reads, 4096);
+    let source = recipe.source(&Parameters::new(device.drive.namespaces[0], 7)).expect("a drawable workload");
+    let phase = Phase { ios: Some(1_000_000), ..Phase::new("pages", Box::new(source), Pace::Closed) };
+    let mut session = Session::new(device, "small", processor(), 7, vec![phase], 0)?;
+    session.run_before(Time::ZERO + moment)?;
+    Ok(session.cut(&mut || Fate::Torn)?.drained.expect("it is protected"))
+}
+
+/// Whenever the power fails, the least energy is enough, and once it takes so long at least; with dies that do what stood in line,
+/// whether anybody waits for it or not, it is not.
+fn expect_enough(mut device: Device, reads: f64, every: Span, least: Span) {
+    let moments = || (1..100).map(|moment| every * moment);
+    protect(&mut device);
+    let drained = moments().map(|moment| {
+        fail_after(&device, reads, moment).unwrap_or_else(|error| panic!("the power failed after {moment}: {error}"))
+    });
+    let longest = drained.map(|drained| drained.took).max();
+    assert!(longest >= Some(least), "dies had begun nothing: {longest:?}");
+    device.settings.mutation = Some(Mutation::EraseAnyway);
+    let short = moments().find_map(|moment| fail_after(&device, reads, moment).err());
+    let said = short.expect("the planted bug is found").to_string();
+    assert!(said.contains("the energy was used up"), "{said}");
+}
+
+/// The blocks of a group are erased one after another, where they are not erased together.
+#[test]
+fn a_buffer_does_not_wait_for_erases_that_have_not_begun() {
+    let device = one_die();
+    expect_enough(device, 0.0, Span::from_millis(100), Span::from_millis(150));
+}
+
+/// A die is given two of them, of which it has begun one.
+#[test]
+fn erases_that_dies_are_given_ahead_are_reckoned_with() {
+    let mut device = one_die();
+    device.settings.flash.ahead = true;
+    expect_enough(device, 0.0, Span::from_millis(100), Span::from_millis(350));
+}
+
+/// An erase that is suspended takes longer.
+#[test]
+fn an_erase_that_is_suspended_is_reckoned_with() {
+    let mut device = one_die();
+    device.settings.flash.suspend = true;
+    device.timing.suspend = Suspend {
+        programs_max: 4,
+        erases_max: 4,
+        reads_max: 4,
+        program_latency: Span::from_micros(20),
+        erase_latency: Span::from_millis(5),
+        resume_overhead: Span::from_millis(5),
+    };
+    expect_enough(device, 0.5, Span::from_millis(100), Span::from_millis(200));
+}
+
+/// Reads are tried again and again, as each page of such a drive is, and most are for hosts that are gone.
+#[test]
+fn a_buffer_does_not_wait_for_reads_that_have_not_begun() {
+    let mut device = one_die();
+    device.timing.erase = Span::from_millis(2);
+    device.drive.sector_words = 2;
+    device.faults = Some(FaultSettings {
+        errors: ErrorModel { base: 2.2e-3, ..ErrorModel::default() },
+        cycles: 0,
+        days: 0.0,
+        days_per_second: 0.0,
+        block_sigma: 0.1,
+        code_data: Bytes(1024),
+        correctable: 8,
+        decode: Span::from_millis(2),
+        decode_bit: Span::from_micros(1),
+        retry: ReadRetry { levels: 60, factor: 1.0 },
+        weak: 0.0,
+        program_failures: 0.0,
+        erase_failures: 0.0,
+        factory_bad: 0.0,
+    });
+    expect_enough(device, 0.7, Span::from_millis(37), Span::from_millis(125));
+}
