@@ -61,7 +61,8 @@ pub struct Device {
     pub link: LinkTiming,
     /// The controller.
     pub controller: Controller,
-    /// Threads of the machine that may have a link each: one where the link takes its time, or where all queues compete by class.
+    /// Threads of the machine that may have a link each, which whoever runs it says: one in virtual time, where the link takes its time,
+    /// and where all queues compete by class.
     pub link_threads: u16,
     /// Every choice of the firmware.
     pub settings: Settings,

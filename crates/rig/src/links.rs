@@ -4,7 +4,7 @@ use crate::build::Device;
 use crate::hardware::{LinkStage, LinkWays, MediaTally, PendingInterrupts};
 use firmware::Drive;
 use firmware::architecture::{Drawing, Link, LinkDeal};
-use nvme::{Arbiter, HostMemory};
+use nvme::{Arbiter, Arbitration, HostMemory};
 use std::sync::Arc;
 use units::QueueId;
 
@@ -31,6 +31,12 @@ impl Links {
 }
 
 impl Device {
+    /// The same on so many threads of a machine.
+    pub(crate) fn on_threads(&self, threads: usize) -> Device {
+        let several = !self.timed && self.controller.arbitration == Arbitration::RoundRobin;
+        Device { link_threads: if several { threads as u16 } else { 1 }, ..self.clone() }
+    }
+
     /// The links of a drawn device, which share what is counted and the interrupts that the host has not taken.
     pub(crate) fn links(
         &self,
@@ -55,8 +61,7 @@ impl Device {
             // What the drive may have at a time, dealt to the links.
             let credits = (usize::from(self.settings.commands) + count - 1 - index) / count;
             let (tables, memory) = (drawing.tables.clone(), memory.clone());
-            let mut stage =
-                LinkStage::new(drive.clone(), tables, memory, self.link, ways, arbiter, credits.max(1) as u32);
+            let mut stage = LinkStage::new(drive.clone(), tables, memory, self.link, ways, arbiter, credits as u32);
             stage.set_coalescing(self.controller.coalescing);
             if !self.timed {
                 stage.transfer_at_once();

@@ -38,12 +38,7 @@ impl Resolved {
                 flight: self.device.link.latency,
             },
             controller: Controller { arbitration, shares, coalescing },
-            link_threads: match self.world {
-                config::World::Threads { threads, timing: false } if arbitration == nvme::Arbitration::RoundRobin => {
-                    threads
-                }
-                _ => 1,
-            },
+            link_threads: 1,
             settings: self.settings,
             placement: self.placement.clone(),
             precondition: Precondition { fill: fill(self.precondition), seed: self.seed },

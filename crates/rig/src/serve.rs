@@ -111,7 +111,8 @@ impl Service {
     /// # Errors
     /// More queues than there are, memory that this machine does not give, a device that cannot be drawn, an address or a path that
     /// cannot be listened at, a file that cannot keep the drive's pages.
-    pub fn listen(mut device: Device, settings: ServiceSettings) -> Result<Service, ServiceError> {
+    pub fn listen(device: Device, settings: ServiceSettings) -> Result<Service, ServiceError> {
+        let mut device = device.on_threads(settings.layout.threads);
         if device.drive.queues > QUEUES_MAX {
             return Err(ServiceError::TooManyQueues(device.drive.queues));
         }

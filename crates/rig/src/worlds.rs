@@ -32,7 +32,7 @@ pub fn run_on_threads(
     layout: Layout,
     deadline: Span,
 ) -> Result<Vec<Summary>, SessionError> {
-    let wanted = phases.len();
+    let (wanted, device) = (phases.len(), &device.on_threads(layout.threads));
     let Built { blueprint, tables, drive, ledger, media, parts, .. } = device.build(phases, false)?;
     let labels = Labels {
         architecture: device.architecture,

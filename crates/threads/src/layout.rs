@@ -16,9 +16,10 @@ impl Layout {
     /// The thread of each stage, in the order of the plan.
     ///
     /// Cores of the plan that follow each other share a thread, for threads of a group, and groups that talk to each other, are on
-    /// neighbouring cores: what stays on a thread need not cross to another. Hardware lives with most of those on cores that it talks to.
-    /// Who talks to no core, the host, lives on a thread that no core is left for, or on the last one. Where one thread has all cores and
-    /// there are others, all hardware is dealt to those, one stage at a time from the last down: nothing else would use them.
+    /// neighbouring cores: what stays on a thread need not cross to another. Hardware lives with most of those on cores that it tells
+    /// something. Who tells no core anything, the host, lives on a thread that no core is left for, or on the last one. Where one thread
+    /// has all cores and there are others, all hardware is dealt to those, one stage at a time from the last down: nothing else would use
+    /// them.
     pub fn homes<V: Vocabulary>(&self, parts: &[Part<V>], edges: &[Edge]) -> Vec<usize> {
         assert!(self.threads > 0, "a layout has at least one thread");
         let core = |part: &Part<V>| match part.place {
@@ -29,9 +30,8 @@ impl Layout {
         let home = |stage: StageId| core(&parts[stage.index()]).map(|core| deal.home(core));
         let beside = |stage: StageId| {
             let mut neighbours = vec![0; self.threads];
-            for edge in edges.iter().filter(|edge| edge.from == stage || edge.to == stage) {
-                let other = if edge.from == stage { edge.to } else { edge.from };
-                home(other).into_iter().for_each(|thread| neighbours[thread] += 1);
+            for thread in edges.iter().filter(|edge| edge.from == stage).filter_map(|edge| home(edge.to)) {
+                neighbours[thread] += 1;
             }
             // Of several the first.
             (0..self.threads).rev().max_by_key(|&thread| neighbours[thread]).filter(|&thread| neighbours[thread] > 0)

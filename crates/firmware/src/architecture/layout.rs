@@ -129,12 +129,13 @@ impl LinkDeal {
         LinkDeal { of_threads: vec![0; threads.into()].into(), links: 1 }
     }
 
-    /// A link for those that live together, as `homes` says of each.
-    pub fn by_home(homes: &[usize]) -> Self {
+    /// A link for those that live together, as `homes` says of each; at most so many, shared by neighbours.
+    pub fn by_home(homes: &[usize], most: usize) -> Self {
         let known: BTreeSet<usize> = homes.iter().copied().collect();
         let known: Vec<usize> = known.into_iter().collect();
-        let link = |home| known.binary_search(home).expect("it is known") as u16;
-        LinkDeal { of_threads: homes.iter().map(link).collect(), links: known.len() }
+        let links = known.len().min(most).max(1);
+        let link = |home| (known.binary_search(home).expect("it is known") * links / known.len()) as u16;
+        LinkDeal { of_threads: homes.iter().map(link).collect(), links }
     }
 
     /// How many links there are.
@@ -228,11 +229,13 @@ mod tests {
 
     #[test]
     fn threads_that_live_together_share_a_link_and_their_queues_are_on_it() {
-        let deal = LinkDeal::by_home(&[4, 0, 4, 7]);
+        let deal = LinkDeal::by_home(&[4, 0, 4, 7], 8);
         assert_eq!(deal.links(), 3);
         assert_eq!([0, 1, 2, 3].map(|thread| deal.of_thread(thread)), [1, 0, 1, 2]);
         let queue = |id| (deal.fetcher(QueueId(id)), deal.of(QueueId(id)));
         assert_eq!([0, 1, 2, 3, 4, 7].map(queue), [(0, 1), (1, 0), (2, 1), (3, 2), (0, 1), (3, 2)]);
+        let few = LinkDeal::by_home(&[4, 0, 4, 7], 2);
+        assert_eq!((few.links(), [0, 1, 2, 3].map(|thread| few.of_thread(thread))), (2, [0, 0, 0, 1]));
         let one = LinkDeal::one(5);
         assert_eq!((one.links(), one.of(QueueId(9))), (1, 0));
     }

@@ -240,14 +240,16 @@ impl Staff {
         Ok(drawing)
     }
 
-    /// A link for each thread of the machine that NVMQ lives on.
+    /// A link for each thread of the machine that NVMQ lives on, as far as there are two commands for each: of a fused pair the first half
+    /// waits for the second in the drive.
     fn deal_links(&self, materials: &Materials) -> LinkDeal {
         let cores = materials.placement.deal(materials.link_threads);
         let home = |index| {
             let Seat { group, index } = (self.seat)(Part::Nvmq, index);
             cores.home(materials.placement.core(group, index))
         };
-        LinkDeal::by_home(&(0..materials.settings.parts.nvmq).map(home).collect::<Vec<_>>())
+        let homes: Vec<_> = (0..materials.settings.parts.nvmq).map(home).collect();
+        LinkDeal::by_home(&homes, usize::from(materials.settings.commands) / 2)
     }
 
     /// Every thread that runs CACHE, once for each of its parts.

@@ -7,6 +7,7 @@ mod energy;
 mod flush;
 mod forced;
 mod golden;
+mod links;
 mod many_queues;
 mod mapping;
 mod media;

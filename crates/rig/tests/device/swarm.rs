@@ -6,7 +6,6 @@
 use crate::small::{Small, processor};
 use firmware::architecture::{ARCHITECTURES, Architecture};
 use host::Phase;
-use nvme::Arbitration;
 use rig::check::Draw;
 use rig::{Device, Layout, Session, run_on_threads};
 use units::Span;
@@ -101,12 +100,7 @@ fn devices_drawn_at_random_answer_rightly_on_threads() {
         device.timing.erase = device.timing.erase / 10;
         let layout = Layout { threads: 1 + (seed % 4) as usize, pin: false };
         // Every second one on two threads or four, as fast as it can and with a link for each of them.
-        if seed % 2 == 1 {
-            device.timed = false;
-            if device.controller.arbitration == Arbitration::RoundRobin {
-                device.link_threads = layout.threads as u16;
-            }
-        }
+        device.timed = seed.is_multiple_of(2);
         // Seconds where the machine is quiet. A busy one takes twenty times as long: threads that wait for each other wait for a core too.
         let deadline = Span::from_secs(900);
         let summaries = run_on_threads(&device, "small", seed, phases, layout, deadline);

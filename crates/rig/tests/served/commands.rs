@@ -281,8 +281,11 @@ fn copies_spoiled_blocks_and_fused_pairs_leave_what_they_must_on_every_architect
 /// A counter that two hosts raise by Compare and Write: each success counts once.
 #[test]
 fn what_two_hosts_compare_and_write_counts_every_success_once() {
-    for architecture in ["deepflash", "naive", "pipessd", "tradition"] {
-        let running = Serving { architecture, ..Serving::default() }.start();
+    let drives = ["deepflash", "naive", "pipessd", "tradition"].map(|architecture| (architecture, 1, &[] as &[_]));
+    // Two links with two commands each: a half that waits for the other leaves room for it.
+    let few: &[_] = &["run.timing=false", "firmware.commands=4"];
+    for (architecture, threads, set) in drives.into_iter().chain([("deepflash", 4, few)]) {
+        let running = Serving { architecture, threads, set, ..Serving::default() }.start();
         let raise = |attachment: Attachment| {
             let mut host = attachment.attach();
             let mut successes = 0u64;
