@@ -385,7 +385,7 @@ impl Device {
         prepared: Prepared,
     ) -> Result<Built, BuildError> {
         let (mut links, pending) = self.links(&prepared.drawing, &prepared.drive, memory);
-        links.each(LinkStage::tell_failures);
+        links.stages.iter_mut().for_each(LinkStage::tell_failures);
         for queue in (1..=shape.pairs).map(QueueId) {
             let link = links.of(queue);
             link.create_completions(queue, shape.completions(queue), shape.entries(), Some(queue.0));

@@ -20,10 +20,6 @@ impl Links {
         &mut self.stages[self.deal.of(queue)]
     }
 
-    pub(crate) fn each(&mut self, what: impl FnMut(&mut LinkStage)) {
-        self.stages.iter_mut().for_each(what);
-    }
-
     /// What the media and the links got wrong.
     pub(crate) fn tally(&self) -> Arc<MediaTally> {
         self.stages[0].tally()

@@ -43,8 +43,8 @@ impl Layout {
             self.threads - 1 - (dealt - 1) % spare.max(1)
         };
         let homes = (0..parts.len() as u16).map(StageId).map(|id| {
-            let company = if deal.threads() == 1 && spare > 0 { None } else { beside(id) };
-            home(id).or(company).unwrap_or_else(&mut apart)
+            let company = || if deal.threads() == 1 && spare > 0 { None } else { beside(id) };
+            home(id).or_else(company).unwrap_or_else(&mut apart)
         });
         homes.collect()
     }

@@ -341,7 +341,7 @@ impl Site<'_> {
         let plan = &mut drawing.blueprint;
         let Bounds { commands, thread_pages: pages, .. } = bounds;
         let (drive, tables) = (materials.drive.clone(), drawing.tables.clone());
-        let common = Arc::new(nvmq::Common::new(drive, materials.settings));
+        let common = Arc::new(nvmq::Common::new(drive, materials.settings, drawing.hardware.deal.clone()));
         let mut last: Option<Arc<nvmq::Ways>> = None;
         let Hardware { links, deal, .. } = &mut drawing.hardware;
         let slots: Vec<_> = links.iter().map(|link| link.slot).collect();
@@ -353,7 +353,6 @@ impl Site<'_> {
             let ways = nvmq::Ways {
                 link: plan.connect(slot, link.slot, pages + 2 * commands),
                 posted: connect(plan, slot, &slots, commands),
-                deal: deal.clone(),
                 takes: connect(plan, slot, &groups.nvmq, commands),
                 forwards: connect(plan, slot, &groups.nvmq, commands),
                 homes: connect(plan, slot, &groups.nvmq, commands),

@@ -5,7 +5,7 @@ mod case;
 mod commands;
 mod draw;
 mod further;
-mod protected;
+pub(crate) mod protected;
 mod shrink;
 pub mod small;
 mod sweep;

@@ -59,13 +59,26 @@ fn slow_down(draw: &mut Draw, device: &mut Device) {
     let mut changed = device.clone();
     changed.settings.reclaim.victims = draw.of(&[2, 8]);
     if draw.coin() {
-        let shape = Shape { channels: 1, dies_per_package: 1, planes_per_die: 4, ..*device.drive.geometry.shape() };
-        let shape = Shape { blocks_per_plane: 64, pages_per_block: 16, ..shape };
-        changed.drive.geometry = Geometry::new(shape).expect("a small array");
+        changed.drive.geometry = one_die(&device.drive.geometry);
     }
     if changed.draw().is_ok() {
         *device = changed;
     }
+}
+
+/// Protects a drive by the least energy that it is built with.
+pub(crate) fn charge_least(device: &mut Device, budget: PowerBudget) {
+    device.power = Some(PowerBudget { energy_j: f64::MIN_POSITIVE, ..budget });
+    let Err(BuildError::Power(PowerError { needed: Some(energy_j), .. })) = device.draw() else {
+        unreachable!("it can be built but for its energy")
+    };
+    device.power = Some(PowerBudget { energy_j, ..budget });
+}
+
+/// A small array of the same pages that is one die, of four planes.
+pub(crate) fn one_die(geometry: &Geometry) -> Geometry {
+    let shape = Shape { channels: 1, dies_per_package: 1, planes_per_die: 4, ..*geometry.shape() };
+    Geometry::new(Shape { blocks_per_plane: 64, pages_per_block: 16, ..shape }).expect("a small array")
 }
 
 /// Gives a protected drive the least energy that it is built with. Where erases take long, pages that cannot be read may too.
@@ -77,10 +90,7 @@ pub(super) fn charge(case: &Case, device: &mut Device) {
         faults.retry = ReadRetry { levels: draw.of(&[2, 8]), factor: 1.0 };
         faults.decode = Span::from_micros(draw.of(&[1, 300]));
     }
-    let Some(budget) = device.power else { return };
-    device.power = Some(PowerBudget { energy_j: f64::MIN_POSITIVE, ..budget });
-    let Err(BuildError::Power(PowerError { needed: Some(energy_j), .. })) = device.draw() else {
-        unreachable!("it can be built but for its energy")
-    };
-    device.power = Some(PowerBudget { energy_j, ..budget });
+    if let Some(budget) = device.power {
+        charge_least(device, budget);
+    }
 }

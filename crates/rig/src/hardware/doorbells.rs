@@ -4,6 +4,7 @@ use firmware::architecture::{Hardware, LinkDeal};
 use firmware::{DoorbellWrite, DoorbellsWritten, Turn};
 use stage::Address;
 
+/// Tells each link what was rung of its queues.
 pub(crate) struct Doorbells {
     links: Vec<Address<DoorbellsWritten>>,
     deal: LinkDeal,

@@ -1,13 +1,14 @@
 //! The least energy that a drive is built with is enough whatever its dies are doing when the power fails.
 
+use crate::check::protected::{charge_least, one_die as one_die_of};
 use crate::check::small::{Small, processor};
 use crate::hardware::Fate;
-use crate::power::{Drained, PowerBudget, PowerError};
+use crate::power::{Drained, PowerBudget};
 use crate::session::{Session, SessionError};
-use crate::{BuildError, Device, Fill};
+use crate::{Device, Fill};
 use firmware::Mutation;
 use firmware::architecture::ARCHITECTURES;
-use flash::{ErrorModel, FaultSettings, Geometry, ReadRetry, Shape, Suspend};
+use flash::{ErrorModel, FaultSettings, ReadRetry, Suspend};
 use host::{Pace, Phase};
 use units::{Bytes, Span, Time};
 use workload::{Parameters, Pattern, Recipe};
@@ -16,9 +17,7 @@ use workload::{Parameters, Pattern, Recipe};
 fn one_die() -> Device {
     let small = Small { architecture: ARCHITECTURES[0], fill: Fill::Random { times: 3.0 }, ..Small::default() };
     let mut device = small.device();
-    let shape = Shape { channels: 1, dies_per_package: 1, planes_per_die: 4, ..*device.drive.geometry.shape() };
-    let shape = Shape { blocks_per_plane: 64, pages_per_block: 16, ..shape };
-    device.drive.geometry = Geometry::new(shape).expect("an array");
+    device.drive.geometry = one_die_of(&device.drive.geometry);
     device.drive.namespaces = vec![u64::from(device.drive.geometry.page_count()) * 8 * 3 / 5];
     device.timing.erase = Span::from_millis(200);
     device.settings.flash.multi_plane = false;
@@ -26,16 +25,6 @@ fn one_die() -> Device {
     device.settings.cache.spare_frames = 2;
     (device.settings.commands, device.settings.frames, device.settings.reclaim.window) = (8, 8, 8);
     device
-}
-
-/// Gives a drive the least energy that it is built with.
-fn protect(device: &mut Device) {
-    let with = |energy_j| Some(PowerBudget { energy_j, hold_w: 2.0, die_w: 0.165 });
-    device.power = with(f64::MIN_POSITIVE);
-    let Err(BuildError::Power(PowerError { needed: Some(needed), .. })) = device.draw() else {
-        panic!("that little energy is not enough for any drive");
-    };
-    device.power = with(needed);
 }
 
 /// The power fails amid random reads and writes of a page: what the drive took to bring its buffer to flash.
@@ -52,7 +41,7 @@ fn fail_after(device: &Device, reads: f64, moment: Span) -> Result<Drained, Sess
 /// whether anybody waits for it or not, it is not.
 fn expect_enough(mut device: Device, reads: f64, every: Span, least: Span) {
     let moments = || (1..100).map(|moment| every * moment);
-    protect(&mut device);
+    charge_least(&mut device, PowerBudget { energy_j: 0.0, hold_w: 2.0, die_w: 0.165 });
     let drained = moments().map(|moment| {
         fail_after(&device, reads, moment).unwrap_or_else(|error| panic!("the power failed after {moment}: {error}"))
     });

@@ -28,9 +28,7 @@ use units::{Divisor, Time};
 #[derive(PartialEq)]
 pub(crate) struct Ways {
     pub(crate) link: Address<Transfer>,
-    /// To the links, of which `deal` says which has a queue.
     pub(crate) posted: Vec<Address<Posted>>,
-    pub(crate) deal: LinkDeal,
     pub(crate) takes: Vec<Address<Take>>,
     pub(crate) forwards: Vec<Address<Forward>>,
     pub(crate) homes: Vec<Address<QueueEased>>,
@@ -67,11 +65,13 @@ pub(crate) struct Common {
     drive: Arc<Drive>,
     settings: Settings,
     counts: Counts,
+    /// Who fetches from a queue, and by which link.
+    deal: LinkDeal,
 }
 
 impl Common {
-    pub(crate) fn new(drive: Arc<Drive>, settings: Settings) -> Self {
-        Common { counts: Counts::new(&drive, &settings), drive, settings }
+    pub(crate) fn new(drive: Arc<Drive>, settings: Settings, deal: LinkDeal) -> Self {
+        Common { counts: Counts::new(&drive, &settings), drive, settings, deal }
     }
 }
 
@@ -171,10 +171,9 @@ impl Nvmq {
     }
 
     fn post(&mut self, turn: &mut Turn<'_>, key: CommandKey, outcome: Outcome) {
-        let queue = key.queue();
-        if entry::post(turn, &self.tables, self.ways.posted[self.ways.deal.of(key.queue())], key, outcome) {
-            let home = queue.index() % self.ways.homes.len();
-            turn.send(self.ways.homes[home], QueueEased { queue });
+        let (queue, deal) = (key.queue(), &self.common.deal);
+        if entry::post(turn, &self.tables, self.ways.posted[deal.of(queue)], key, outcome) {
+            turn.send(self.ways.homes[deal.fetcher(queue)], QueueEased { queue });
         }
     }
 
