@@ -3,6 +3,7 @@
 //! The link is full duplex and serves each direction first come, first served: a transfer holds it for its bytes and packet
 //! headers and arrives a flight time later; what is read from the host takes a flight there and one back.
 
+mod halves;
 mod posting;
 #[cfg(test)]
 mod tests;
@@ -12,7 +13,9 @@ use firmware::architecture::LinkDeal;
 use firmware::{
     DoorbellWrite, Drive, Fetch, Firmware, HostLink, Interrupt, Lane, Message, Tables, Transfer, Transferred, Turn,
 };
+use halves::Halves;
 use nvme::prp::Piece;
+use nvme::spec::SUBMISSION_BYTES;
 use nvme::{Arbiter, CoalescingSettings, HostMemory, SubmissionQueue};
 use posting::{Completions, Vector};
 use stage::{Address, LineId, Stage};
@@ -126,6 +129,8 @@ pub(crate) struct LinkStage {
     due: VecDeque<(Time, u16)>,
     /// Commands that may still be admitted.
     credits: u32,
+    /// Where commands are few, which queues may have begun a fused pair.
+    halves: Option<Halves>,
     up: Direction,
     down: Direction,
     /// Completions under way to the host, in order.
@@ -170,6 +175,8 @@ impl LinkStage {
         credits: u32,
     ) -> Self {
         let queues = drive.shape().queues as usize + 1;
+        let of_link =
+            (0..queues).filter(|&queue| ways.fetches[ways.deal.fetcher(QueueId(queue as u16))].is_some()).count();
         LinkStage {
             payload: vec![0; drive.page_words().max(512)],
             data: vec![0; drive.page_words()],
@@ -191,6 +198,7 @@ impl LinkStage {
             coalescing: CoalescingSettings::NONE,
             due: VecDeque::new(),
             credits,
+            halves: Halves::new(queues, of_link, credits),
             up: Direction::default(),
             down: Direction::default(),
             posting: VecDeque::new(),
@@ -261,10 +269,15 @@ impl LinkStage {
 
     /// Lets NVMQ fetch commands, as the arbiter chooses and as far as there is capacity. A queue whose fetch is still under way waits:
     /// its doorbell is a register, and what was rung meanwhile is one batch. One whose host takes no completions waits when so many are due
-    /// as its CQ buffer holds.
+    /// as its CQ buffer holds, and one that may not begin a fused pair when fewer have.
     fn admit(&mut self, turn: &mut Turn<'_>) {
         while self.credits > 0 {
             let Some(grant) = self.arbiter.next() else { return };
+            if self.halves.as_mut().is_some_and(|halves| !halves.may_begin(grant.queue)) {
+                self.arbiter.give_back(grant, grant.commands);
+                self.arbiter.idle(grant.queue);
+                continue;
+            }
             let queue = self.queues[grant.queue.index()].as_mut().expect("only queues that exist are ready");
             let room = queue.room(self.tables.ring());
             let limit = grant.commands.min(self.credits).min(FETCH_BATCH).min(room);
@@ -278,6 +291,9 @@ impl LinkStage {
                 queue.called = run.entries;
                 queue.taken += u64::from(run.entries);
                 self.credits -= run.entries;
+                if let Some(halves) = &mut self.halves {
+                    halves.begin(grant.queue, run.entries);
+                }
                 let home = self.fetches[self.deal.fetcher(grant.queue)].expect("the queue is on this link");
                 let fetch = Fetch { queue: grant.queue, at: run.at, entries: run.entries as u16 };
                 turn.send(home, fetch);
@@ -349,7 +365,11 @@ impl LinkStage {
     fn finish(&mut self, turn: &mut Turn<'_>, transfer: &Transfer) {
         let mut intact = true;
         match transfer.lane {
-            Lane::Entries | Lane::List => self.copy_words(transfer),
+            Lane::Entries => {
+                self.copy_words(transfer);
+                self.on_entries(turn, transfer);
+            }
+            Lane::List => self.copy_words(transfer),
             Lane::FromHost | Lane::ToHost if self.drive.shape().tags => intact = self.move_sealed(transfer),
             Lane::FromHost | Lane::ToHost => intact = self.move_sectors(transfer),
         }
@@ -364,6 +384,18 @@ impl LinkStage {
         };
         let asker = self.transfers[usize::from(transfer.nvmq)].expect("the thread is on this link");
         turn.send(asker, done);
+    }
+
+    /// Entries stand in the SQ buffer: queues that were not to begin may, where these end with no first half.
+    fn on_entries(&mut self, turn: &mut Turn<'_>, transfer: &Transfer) {
+        let (Some(halves), 1..) = (&mut self.halves, transfer.aside) else { return };
+        let last = transfer.local + (u64::from(transfer.place.bytes()) - SUBMISSION_BYTES) / 8;
+        let word = self.tables.sq_buffer.get(last as usize);
+        let waiting = halves.arrived(QueueId(transfer.token as u16), transfer.aside, word);
+        if !waiting.is_empty() {
+            waiting.into_iter().for_each(|queue| self.arbiter.ready(queue));
+            self.admit(turn);
+        }
     }
 
     /// Copies words of host memory into the SQ buffer or the list buffers.
