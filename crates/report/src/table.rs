@@ -290,7 +290,7 @@ fn flash_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
         let stalled = nanos(gc.foreground_ns as f64);
         lines.push((
             "collection",
-            format!("{blocks} blocks reclaimed, {moved} pages moved; writes waited {stalled} for it in sum"),
+            format!("{blocks} blocks reclaimed, {moved} pages moved; groups on demand took {stalled} in sum"),
         ));
     }
     if let Some(journal) = &summary.journal {

@@ -50,7 +50,8 @@ pub(super) struct PagePlaces {
     met: u64,
     free: FreeGroups,
     closings: u32,
-    /// Groups to have reclaimed at a time: no more than a quarter of the spare ones, for each keeps one free.
+    /// Groups to have reclaimed at a time: no more than a quarter of the spare ones, for each keeps one free, and no more than are filled,
+    /// which would find no die to go to.
     victims: u32,
     /// The group whose last page was given out, until that page is counted: BGC may take it from then on.
     filled: Option<u32>,
@@ -117,7 +118,7 @@ impl PagePlaces {
         let groups = &self.tables.groups;
         let owned = groups.owned(self.index.into()).count() as u32;
         self.spares = (owned - groups.lost(self.index.into())).saturating_sub(self.needed);
-        self.victims = self.victims_max.min(self.spares / 4).max(1);
+        self.victims = self.victims_max.min(self.spares / 4).min(self.points as u32).max(1);
     }
 
     fn allocate(&mut self, turn: &mut Turn<'_>, reserve: usize) -> Ppn {
