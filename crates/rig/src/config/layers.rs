@@ -93,7 +93,8 @@ impl Layers {
         }
         for group in value.split(',') {
             let Some((group, count)) = group.split_once('=') else {
-                let (key, found, expected) = ("threads".into(), value.into(), "GROUP=N, separated by commas".into());
+                let found = if value.is_empty() { "\"\"" } else { value };
+                let (key, found, expected) = ("threads".into(), found.into(), "GROUP=N, separated by commas".into());
                 return Err(ConfigError::Refused { at: origin, key, found, expected });
             };
             let key = format!("threads.{}", group.trim());

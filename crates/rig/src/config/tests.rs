@@ -472,6 +472,7 @@ fn words_of_the_command_line_are_refused_by_name() {
         flag("--cores", "x"),
         "--cores: platform.cores is \"x\"; expected a whole number from 1 to 60: what in-order-1ghz has"
     );
+    assert_eq!(flag("--threads", ""), "--threads: threads is \"\"; expected GROUP=N, separated by commas");
     assert_eq!(flag("--threads", "4"), "--threads: threads is 4; expected GROUP=N, separated by commas");
     assert_eq!(flag("--threads", "nvm=4"), "--threads: unknown key threads.nvm; did you mean threads.nvmq?");
     assert_eq!(flag("--threads", "nvmq=4,nvmq=5"), "--threads: threads.nvmq is given twice; expected each group once");

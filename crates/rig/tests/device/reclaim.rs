@@ -59,6 +59,22 @@ fn overwritten_four_times_a_busy_drive_reclaims_on_demand() {
     }
 }
 
+/// A TRANS thread fills a group on each of its dies: more victims at a time than those would find no die to go to, and each keeps a group
+/// free.
+#[test]
+fn no_more_groups_are_reclaimed_at_a_time_than_are_filled() {
+    // Two threads with four dies each, and more spare groups than matter.
+    let small = Small { blocks: [64, 32], ..Small::default() };
+    let mut device = small.device();
+    let mut digest = |victims| {
+        device.settings.reclaim.victims = victims;
+        good(&device, writes(Pattern::Random, Arrivals::Closed, small.sectors(), small.sectors() / 8 * 2)).digest
+    };
+    let [many, four, three] = [16, 4, 3].map(&mut digest);
+    assert_eq!(many, four);
+    assert_ne!(four, three);
+}
+
 #[test]
 fn in_idle_periods_groups_are_reclaimed_before_anybody_waits() {
     for &architecture in ARCHITECTURES {
