@@ -43,6 +43,19 @@ pub enum Fuse {
     Reserved,
 }
 
+impl Fuse {
+    /// By the first word of a submission queue entry.
+    #[inline]
+    pub const fn of(word: u64) -> Self {
+        match word >> 8 & 3 {
+            0 => Fuse::Normal,
+            1 => Fuse::First,
+            2 => Fuse::Second,
+            _ => Fuse::Reserved,
+        }
+    }
+}
+
 const FORCE_UNIT_ACCESS: u32 = 1 << 30; // NVM §3.2.4, dword 12
 const DEALLOCATE: u32 = 1 << 25; // NVM §3.2.8, dword 12 of Write Zeroes
 const DSM_DEALLOCATE: u32 = 1 << 2; // NVM §3.2.3, dword 11
@@ -64,12 +77,7 @@ impl Submission {
     /// Which part of a fused pair this is.
     #[inline]
     pub const fn fuse(&self) -> Fuse {
-        match self.0[0] >> 8 & 3 {
-            0 => Fuse::Normal,
-            1 => Fuse::First,
-            2 => Fuse::Second,
-            _ => Fuse::Reserved,
-        }
+        Fuse::of(self.0[0])
     }
 
     /// Whether the data pointer holds PRP entries and not an SGL (PSDT, dword 0 bits 15:14).

@@ -4,7 +4,7 @@ use crate::message::*;
 use crate::stages::entry;
 use crate::tables::ENTRY_WORDS;
 use crate::{Firmware, Tables, Turn, Work};
-use nvme::spec::{Fuse, Submission};
+use nvme::spec::Fuse;
 use stage::{Accepts, Address, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -77,7 +77,7 @@ impl Dispatch {
         while dealt.entries < dealt.arrived {
             let fuse = |position| {
                 let place = self.tables.place(queue, position) * ENTRY_WORDS;
-                Submission([self.tables.sq_buffer.get(place), 0, 0, 0, 0, 0, 0, 0]).fuse()
+                Fuse::of(self.tables.sq_buffer.get(place))
             };
             let mut paired = false;
             if fuse(dealt.entries) == Fuse::First {

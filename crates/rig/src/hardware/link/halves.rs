@@ -3,7 +3,7 @@
 #[cfg(test)]
 mod tests;
 
-use nvme::spec::{Fuse, Submission};
+use nvme::spec::Fuse;
 use units::QueueId;
 
 /// A first half waits in the SQ buffer until its second is there. Were such halves all the commands that a link may have, none would end,
@@ -59,7 +59,7 @@ impl Halves {
 
     /// Entries of a queue are here, and this is the first word of the last of them; yields who may try again.
     pub(super) fn arrived(&mut self, queue: QueueId, entries: u32, word: u64) -> Vec<QueueId> {
-        let half = Submission([word, 0, 0, 0, 0, 0, 0, 0]).fuse() == Fuse::First;
+        let half = Fuse::of(word) == Fuse::First;
         self.change(queue, |of_queue| (of_queue.under_way, of_queue.half) = (of_queue.under_way - entries, half));
         let waiting = if self.begun < self.most { std::mem::take(&mut self.waiting) } else { Vec::new() };
         waiting.iter().for_each(|waiting| self.queues[waiting.index()].waits = false);
