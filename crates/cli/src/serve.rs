@@ -70,13 +70,14 @@ pub(crate) struct ServeArguments {
     shared: Shared,
 }
 
-/// What a drive is that is served, where no file and no flag says otherwise: in real time, fresh, every byte kept, and of no more flash
-/// than this machine has memory for.
+/// What a drive is that is served, where no file and no flag says otherwise: in real time, fresh, every byte kept, of no more flash
+/// than this machine has memory for, and so of so few groups that hosts would wait for most of those that are reclaimed.
 const SERVED: &str = r#"
 platform.device = "mlc-4gb"
 run.world = "threads"
 run.payload = "full"
 run.precondition = "none"
+reclaim.paced = true
 "#;
 
 /// Groups of DeepFlash of which the evaluation has more threads than share a processor here: of each there are as many as this machine

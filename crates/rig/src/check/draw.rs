@@ -35,6 +35,13 @@ impl Draw {
         self.0.random()
     }
 
+    /// A stream of its own: what is drawn from it leaves all other draws of a seed as they are.
+    fn aside(&self) -> Draw {
+        let mut aside = self.0.clone();
+        aside.jump();
+        Draw(aside)
+    }
+
     /// One thread in each group, or up to six.
     fn threads(&mut self, architecture: &dyn Architecture) -> ThreadCounts {
         let most = self.of(&[1, 6, 6, 6]);
@@ -109,6 +116,7 @@ impl Draw {
                 background_free: 0.2,
                 window: self.of(&[1, 3, 16]),
                 victims: self.of(&[1, 2, 8]),
+                paced: self.aside().within(0..=3) == 0,
                 wear_gap: self.of(&[0, 2, 8]),
                 wear_share: 0.2,
             },

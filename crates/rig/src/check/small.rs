@@ -126,6 +126,7 @@ impl Small {
                 background_free: 0.2,
                 window: 16,
                 victims: 2,
+                paced: false,
                 wear_gap: 8,
                 wear_share: 0.0,
             },

@@ -37,6 +37,7 @@ const BLANK: Settings = Settings {
         background_free: 0.0,
         window: 0,
         victims: 0,
+        paced: false,
         wear_gap: 0,
         wear_share: 0.0,
     },
@@ -106,6 +107,7 @@ keys! {
     "reclaim.background_free" => reclaim.background_free;
     "reclaim.window" => reclaim.window;
     "reclaim.victims" => reclaim.victims;
+    "reclaim.paced" => reclaim.paced;
     "reclaim.wear_gap" => reclaim.wear_gap;
     "reclaim.wear_share" => reclaim.wear_share;
     "journal.interval_ms" => journal.interval;

@@ -23,8 +23,8 @@ use workload::IoKind;
 /// driver.
 const PATIENCE: Span = Span::from_secs(20);
 
-/// As many groups may be reclaimed before a host is answered.
-const RECLAIMS: u64 = 4;
+/// As many groups may be reclaimed before a host is answered: a Deallocate of 256 ranges may write thousands of pages.
+const RECLAIMS: u64 = 64;
 
 /// How many commands without an answer are named.
 const UNANSWERED_MAX: usize = 8;

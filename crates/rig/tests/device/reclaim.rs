@@ -11,8 +11,13 @@ use units::{Bytes, Span};
 use workload::{Arrivals, Parameters, Pattern, Recipe, Share};
 
 fn writes(pattern: Pattern, arrivals: Arrivals, sectors: u64, ios: u64) -> Phase {
+    requests(0.1, pattern, arrivals, sectors, ios)
+}
+
+/// Requests of which a share are reads.
+fn requests(reads: f64, pattern: Pattern, arrivals: Arrivals, sectors: u64, ios: u64) -> Phase {
     let pace = if arrivals == Arrivals::Closed { Pace::Closed } else { Pace::Timed };
-    let recipe = Recipe { arrivals, ..Recipe::fixed("overwrite", pattern, 0.1, 4096) };
+    let recipe = Recipe { arrivals, ..Recipe::fixed("overwrite", pattern, reads, 4096) };
     let source = recipe.source(&Parameters::new(sectors, 1)).expect("a drawable workload");
     Phase { ios: Some(ios), ..Phase::new("overwrite", Box::new(source), pace) }
 }
@@ -73,6 +78,33 @@ fn no_more_groups_are_reclaimed_at_a_time_than_are_filled() {
     let [many, four, three] = [16, 4, 3].map(&mut digest);
     assert_eq!(many, four);
     assert_ne!(four, three);
+}
+
+/// PipeSSD and Tradition have no TRANS thread, and reclaim in their own way.
+#[test]
+fn where_writes_keep_pace_with_reclaim_reads_do_not_wait_for_it() {
+    for &architecture in ARCHITECTURES {
+        let small = Small { architecture, blocks: [64, 32], ..Small::default() };
+        let mut device = small.device();
+        let mut run = |paced| {
+            device.settings.reclaim.paced = paced;
+            let ios = small.sectors() / 8 * 4;
+            good(&device, requests(0.5, Pattern::Random, Arrivals::Closed, small.sectors(), ios))
+        };
+        let (still, paced) = (run(false), run(true));
+        let tail = |summary: &Summary| summary.read.latency.as_ref().expect("it read").p99;
+        let amplification = |summary: &Summary| summary.write_amplification.expect("it wrote");
+        match architecture.name() {
+            "pipessd" | "tradition" => assert_eq!(still.digest, paced.digest),
+            name => {
+                assert!(tail(&paced) < tail(&still) * 0.8, "{name}: {} {}", tail(&still), tail(&paced));
+                assert!(amplification(&paced) < amplification(&still) * 1.02, "{name}");
+            }
+        }
+        if architecture.name() == "deepflash" {
+            assert!(tail(&paced) < tail(&still) / 8.0, "{} {}", tail(&still), tail(&paced));
+        }
+    }
 }
 
 #[test]

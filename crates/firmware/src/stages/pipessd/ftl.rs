@@ -68,7 +68,7 @@ impl Ftl {
             tables.groups.set_read_only();
         }
         Ftl {
-            places: trans::places(0, &settings, &tables),
+            places: trans::places(0, &settings, &tables, false),
             drive,
             settings,
             tables,

@@ -8,14 +8,17 @@
 //! map entry changes only when the new place is programmed.
 
 mod hybrid;
+mod moves;
+mod pace;
 mod page;
 
 use crate::message::*;
 use crate::policies::trans_of;
 use crate::stages::Answers;
 use crate::stages::log::bound_at;
-use crate::{AddressSplit, Drive, Firmware, Flaw, Mapping, Mutation, Settings, Spares, Tables, Turn, Work};
+use crate::{AddressSplit, Drive, Firmware, Mapping, MappingScheme, Mutation, Settings, Spares, Tables, Turn, Work};
 use hybrid::HybridPlaces;
+use moves::Moving;
 use page::PagePlaces;
 pub use page::write_points;
 use prefetch_index::prefetch_index;
@@ -30,6 +33,10 @@ pub(crate) trait Places: Send {
     fn locate(&self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn>;
     /// Whether nothing may be served for the host before something is reclaimed.
     fn must_stop(&self) -> bool;
+    /// A page leaves a victim.
+    fn leaves(&mut self, _from: Ppn) {}
+    /// A victim is done with, or there was none: its group, whether this thread had asked for it, and whether it can be written again.
+    fn ended(&mut self, _group: Option<u32>, _asked: bool, _is_free: bool) {}
     /// Gives a page that the host writes its next place, and maps it there; none if something must be reclaimed first.
     fn place(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Placed>;
     /// A place for a page that is moved; it is mapped there later. None if it is not to be moved any more.
@@ -62,10 +69,10 @@ pub(crate) struct Placed {
     pub(crate) before: Option<Ppn>,
 }
 
-/// The places of thread `index`, under the mapping that is set.
-pub(crate) fn places(index: u8, settings: &Settings, tables: &Arc<Tables>) -> Box<dyn Places> {
+/// The places of thread `index`, under the mapping that is set. `is_paced` says whether they are told what leaves victims.
+pub(crate) fn places(index: u8, settings: &Settings, tables: &Arc<Tables>, is_paced: bool) -> Box<dyn Places> {
     match &tables.mapping {
-        Mapping::Page(map) => Box::new(PagePlaces::new(index, settings, map.clone(), tables)),
+        Mapping::Page(map) => Box::new(PagePlaces::new(index, settings, map.clone(), tables, is_paced)),
         Mapping::Hybrid(map) => Box::new(HybridPlaces::new(index, settings, map.clone(), tables)),
     }
 }
@@ -77,16 +84,6 @@ pub(crate) struct Ways {
     pub(crate) bgc: Address<ReclaimRequest>,
     /// Whether several threads run this part, so that their messages could overtake each other.
     pub(crate) shared: bool,
-}
-
-/// A page on its way to a new place, which the map does not point to yet.
-#[derive(Clone, Copy, Debug)]
-struct Moving {
-    lpn: Lpn,
-    from: Ppn,
-    to: Ppn,
-    /// Of the first program that was tried.
-    number: u64,
 }
 
 /// One TRANS thread.
@@ -114,6 +111,8 @@ pub(crate) struct Trans {
     reclaiming: u32,
     /// Requests of the host that wait for it.
     held: VecDeque<TransRequest>,
+    /// Whether the host is served while this thread waits for a group.
+    paced: bool,
     /// The next ticket at each FCMD thread, where several threads run this part and their messages could overtake each other.
     tickets: Option<Vec<u32>>,
 }
@@ -125,7 +124,8 @@ impl Trans {
     /// Thread `index`, with the groups it owns in whatever state they are: fresh or preconditioned.
     pub(crate) fn new(index: u8, drive: Arc<Drive>, settings: &Settings, tables: Arc<Tables>, ways: Ways) -> Self {
         let Ways { fcmd, answers, bgc, shared } = ways;
-        let (places, sequence) = (places(index, settings, &tables), tables.first_version());
+        let paced = settings.reclaim.paced && settings.mapping == MappingScheme::Page;
+        let (places, sequence) = (places(index, settings, &tables, paced), tables.first_version());
         let spares = Spares::of(&drive, settings, &tables, index.into());
         spares.look(&tables.groups);
         Trans {
@@ -143,6 +143,7 @@ impl Trans {
             drive,
             places,
             sequence,
+            paced,
             mutation: settings.mutation,
             moving: Vec::new(),
             reclaiming: 0,
@@ -166,12 +167,18 @@ impl Trans {
             TransOperation::Sign => self.sign(turn, &request),
             TransOperation::Erase(page) => self.erase(turn, request, page),
             TransOperation::Tidy => self.tidy(turn, request),
+            TransOperation::Read if self.paced => {
+                self.serve(turn, &request);
+            }
             _ => {
                 // On-demand reclaim blocks this thread for the host, and only this one (DeepFlash §4.4).
                 if !self.held.is_empty() || self.places.must_stop() || !self.serve(turn, &request) {
                     self.held.push_back(request);
                 }
             }
+        }
+        if self.paced {
+            self.serve_held(turn);
         }
         self.ask_for_reclaim(turn);
     }
@@ -305,103 +312,6 @@ impl Trans {
         }
     }
 
-    /// Gives a page that BGC read a new place, if it is still there. Readers find the old place until the new one is programmed.
-    ///
-    /// A tombstone keeps its number: some of its pages may have been written since, and are not to be deallocated again.
-    fn relocate(&mut self, turn: &mut Turn<'_>, request: TransRequest, from: Ppn) {
-        turn.spend(Work::LookUpMap);
-        let is_tombstone = self.tables.frames.tombstone(request.frame).is_some();
-        if self.is_any_at(turn, self.pages_of(&request), from)
-            && let Some(to) = self.places.place_moved(turn, request.lpn)
-        {
-            self.moving.push(Moving { lpn: request.lpn, from, to, number: self.sequence });
-            self.tables.groups.expect(to);
-            match self.tables.mapping {
-                Mapping::Page(_) if is_tombstone => self.label_moved_tombstone(&request),
-                Mapping::Page(_) => self.label_moved(request.lpn, request.frame),
-                // What is copied as it is keeps its number: recovery knows by that which groups hold nothing but copies.
-                Mapping::Hybrid(_) => {
-                    let (_, _, number) = self.tables.frames.labelled(request.frame);
-                    self.tables.frames.label_moved(request.frame, request.lpn, self.index.into(), number);
-                }
-            }
-            self.ask_flash(turn, flash::Operation::Program, to, &request);
-        } else {
-            self.answer(turn, &request);
-        }
-    }
-
-    /// Gives a page whose program failed another place. The group is emptied by BGC and then retired.
-    ///
-    /// The page gets a new number: a checkpoint may count its first one as old. Nothing newer can be on its way then, for commands and the
-    /// buffer have one write of a page under way at a time. A page that is moved may be superseded meanwhile. It would be newer than
-    /// what supersedes it, so it goes nowhere: it can still be read where it was, until that is programmed.
-    fn replace(&mut self, turn: &mut Turn<'_>, request: TransRequest, bad: Ppn) {
-        turn.spend(Work::UpdateMap);
-        let group = self.tables.groups.of(bad);
-        self.tables.groups.mark(group, Flaw::Failed);
-        self.places.abandon(turn, group);
-        self.spares.look(&self.tables.groups);
-        let lpn = request.lpn;
-        let moving = self.moving.iter().position(|moving| (moving.lpn, moving.to) == (lpn, bad));
-        let is_at = moving.map_or(bad, |at| self.moving[at].from);
-        let is_superseded = !self.is_any_at(turn, self.pages_of(&request), is_at);
-        let place = if is_superseded { None } else { self.places.place_moved(turn, lpn) };
-        let Some(to) = place else {
-            match moving {
-                // It stays where it was.
-                Some(at) => {
-                    self.moving.swap_remove(at);
-                    self.tables.groups.arrived(bad);
-                }
-                None if is_superseded => {}
-                // Of a write that fails nothing is left, and what was there before counts again.
-                None if self.tables.frames.tombstone(request.frame).is_some() => {
-                    let buried = self.buried.remove(&request.frame).expect("it was kept when it got its place");
-                    buried.iter().for_each(|&(lpn, before)| self.places.remap(turn, lpn, before));
-                }
-                None => {
-                    let before = self.before[request.frame as usize].checked_sub(1).map(Ppn);
-                    self.places.remap(turn, lpn, before);
-                }
-            }
-            self.tables.groups.end_replacing();
-            let media = if is_superseded { Media::Good } else { Media::Failed };
-            return self.tell(turn, &request, media);
-        };
-        match moving {
-            Some(at) => {
-                self.moving[at].to = to;
-                self.tables.groups.expect(to);
-                self.tables.groups.arrived(bad);
-            }
-            None => self.pages_of(&request).for_each(|lpn| self.places.remap(turn, lpn, Some(to))),
-        }
-        match self.tables.frames.tombstone(request.frame) {
-            _ if self.mutation == Some(Mutation::KeepReplacedNumber) => {}
-            None => self.label_moved(lpn, request.frame),
-            Some(_) if moving.is_none() => self.label_tombstone(&request),
-            Some(_) => self.label_moved_tombstone(&request),
-        }
-        self.send_flash(turn, flash::Operation::Program, to, &request, true);
-    }
-
-    fn settle(&mut self, turn: &mut Turn<'_>, request: TransRequest, from: Ppn) {
-        turn.spend(Work::UpdateMap);
-        // A page that was written meanwhile may be on its way from its new place too: several victims are reclaimed at a time.
-        let this = |moving: &Moving| (moving.lpn, moving.from) == (request.lpn, from);
-        if let Some(at) = self.moving.iter().position(this) {
-            let to = self.moving.swap_remove(at).to;
-            for lpn in self.pages_of(&request) {
-                if self.places.locate(turn, lpn) == Some(from) {
-                    self.places.remap(turn, lpn, Some(to));
-                }
-            }
-            self.tables.groups.arrived(to);
-        }
-        self.answer(turn, &request);
-    }
-
     /// Says for a checkpoint which pages are new. A page that is moved gets its number before the map points to it, so none that is
     /// on its way may count as old.
     fn sign(&self, turn: &mut Turn<'_>, request: &TransRequest) {
@@ -426,6 +336,7 @@ impl Trans {
     fn erase(&mut self, turn: &mut Turn<'_>, request: TransRequest, page: Ppn) {
         let group = self.tables.groups.of(page);
         assert_eq!(self.tables.groups.valid_count(group), 0, "trans{} loses pages of group {group}", self.index);
+        self.places.leaves(self.tables.groups.page(group, self.tables.groups.pages() - 1));
         for ppn in self.tables.groups.blocks(group) {
             self.ask_flash(turn, flash::Operation::Erase, ppn, &request);
         }
@@ -536,6 +447,7 @@ impl Trans {
     fn on_reclaimed(&mut self, turn: &mut Turn<'_>, reclaimed: Reclaimed) {
         self.reclaiming -= u32::from(reclaimed.asked);
         let group = reclaimed.first.map(|first| self.tables.groups.group(first));
+        self.places.ended(group, reclaimed.asked, group.is_some() && reclaimed.sound);
         match group.filter(|_| !reclaimed.sound) {
             Some(bad) => {
                 self.places.retire(turn, bad);
@@ -547,13 +459,22 @@ impl Trans {
                 }
             }
         }
+        if self.paced {
+            // The next victim's room goes before the host's.
+            self.ask_for_reclaim(turn);
+        }
+        self.serve_held(turn);
+        self.ask_for_reclaim(turn);
+    }
+
+    /// Serves what waited for room, as far as there is some.
+    fn serve_held(&mut self, turn: &mut Turn<'_>) {
         while let Some(&request) = self.held.front() {
             if self.places.must_stop() || !self.serve(turn, &request) {
                 break;
             }
             self.held.pop_front();
         }
-        self.ask_for_reclaim(turn);
     }
 }
 

@@ -4,6 +4,7 @@
 //! No die is to be waited for while others have nothing to do. So a group is opened where no other is being filled, whoever's,
 //! as far as there is such a die; and a die whose line is longer than usual sits out.
 
+use super::pace::Pace;
 use super::{Placed, Places};
 use crate::message::{MergeStep, ReclaimRequest};
 use crate::policies::shares;
@@ -50,6 +51,8 @@ pub(super) struct PagePlaces {
     met: u64,
     free: FreeGroups,
     closings: u32,
+    /// What the host's writes go by while groups are reclaimed; none if they wait for a group.
+    pace: Option<Pace>,
     /// Groups to have reclaimed at a time: no more than a quarter of the spare ones, for each keeps one free, and no more than are filled,
     /// which would find no die to go to.
     victims: u32,
@@ -72,7 +75,7 @@ pub(super) struct PagePlaces {
 
 impl PagePlaces {
     /// With the groups of thread `index` in whatever state they are: fresh or preconditioned.
-    pub(super) fn new(index: u8, settings: &Settings, map: PageMap, tables: &Arc<Tables>) -> Self {
+    pub(super) fn new(index: u8, settings: &Settings, map: PageMap, tables: &Arc<Tables>, is_paced: bool) -> Self {
         let (groups, backup) = (&tables.groups, &tables.backup);
         let free = FreeGroups::new(&tables.groups, index, 1, groups.dies());
         let owned = groups.owned(index.into()).count();
@@ -85,8 +88,11 @@ impl PagePlaces {
         for point in &open {
             tables.die_points.fetch_add(groups.die(point.group) as usize, 1);
         }
+        let unfilled: u32 = open.iter().map(|point| groups.pages() - point.next).sum();
+        let room = free.len() as u64 * u64::from(groups.pages()) + u64::from(unfilled);
         let mut places = PagePlaces {
             index,
+            pace: is_paced.then(|| Pace::new(groups.pages(), room)),
             map,
             planes: groups.planes(),
             points,
@@ -131,6 +137,9 @@ impl PagePlaces {
         let point = &mut self.open[self.cursor];
         let ppn = self.tables.groups.page(point.group, point.next);
         point.next += 1;
+        if let Some(pace) = &mut self.pace {
+            pace.take();
+        }
         let WritePoint { group, next } = *point;
         if next == self.tables.groups.pages() {
             self.open.remove(self.cursor);
@@ -245,19 +254,45 @@ impl PagePlaces {
     }
 
     /// Free groups that the host may not have: what all victims hold must find room before any of them is erased. One has
-    /// [`RESERVED_GROUPS`], which is enough for another of the background too, and each further one a group. Beside them there are
-    /// those for the buffer, until the power fails.
+    /// [`RESERVED_GROUPS`], which is enough for another of the background too, and each further one a group, unless what victims still
+    /// hold is counted. Beside them there are those for the buffer, until the power fails.
     fn reserve(&self) -> usize {
         if self.tables.backup.fails() {
-            0
-        } else {
-            let kept = RESERVED_GROUPS + self.victims - 1;
-            // BGC moves what groups with a flaw hold if so many are free: hosts that never rest leave fewer. Where that is half of the
-            // spare ones they do without.
-            let is_flawed = self.tables.groups.flawed() > 0 && self.spares > 2 * (SCRUB_ABOVE + 1);
-            let kept = if is_flawed { kept.max(SCRUB_ABOVE + 1) } else { kept };
-            (kept + self.tables.backup.room()) as usize
+            return 0;
         }
+        let further = if self.pace.is_some() { self.points as u32 / 2 } else { self.victims - 1 };
+        let kept = (RESERVED_GROUPS + further).max(self.kept_for_flaws());
+        (kept + self.tables.backup.room()) as usize
+    }
+
+    /// BGC moves what groups with a flaw hold if so many are free: hosts that never rest leave fewer. Where that is half of the spare ones
+    /// they do without.
+    fn kept_for_flaws(&self) -> u32 {
+        let is_flawed = self.tables.groups.flawed() > 0 && self.spares > 2 * (SCRUB_ABOVE + 1);
+        if is_flawed { SCRUB_ABOVE + 1 } else { 0 }
+    }
+
+    /// Free groups that stay free when the host writes a page. Where its writes keep pace with reclaim those for victims may be open
+    /// already: a page that is moved goes there as well.
+    fn closed_to_host(&self) -> usize {
+        match self.pace {
+            Some(_) if self.tables.backup.fails() => 0,
+            Some(_) => (self.kept_for_flaws() + self.tables.backup.room()) as usize,
+            None => self.reserve(),
+        }
+    }
+
+    /// Room beyond what is owed to victims and kept, in pages.
+    fn beyond(&self, pace: &Pace) -> i64 {
+        pace.beyond(self.reserve() as u32)
+    }
+
+    /// Whether another victim is to be asked for, beside so many under way.
+    fn is_low(&self, under_way: u32) -> bool {
+        let Some(pace) = &self.pace else { return self.free.len() + under_way as usize <= self.low_water() };
+        // All are asked for before the host has to wait, and each when there is room for what it may hold.
+        let (group, beyond) = (i64::from(self.tables.groups.pages()), self.beyond(pace));
+        beyond <= group * i64::from(self.victims) && (beyond >= group || under_way == 0)
     }
 
     /// Free groups from which on reclaim is asked for.
@@ -272,7 +307,25 @@ impl Places for PagePlaces {
     }
 
     fn must_stop(&self) -> bool {
-        self.free.len() <= self.reserve()
+        match &self.pace {
+            Some(pace) if !self.tables.backup.fails() => {
+                self.beyond(pace) <= 0 || self.open.is_empty() && self.free.len() <= self.closed_to_host()
+            }
+            _ => self.free.len() <= self.reserve(),
+        }
+    }
+
+    fn leaves(&mut self, from: Ppn) {
+        if let Some(pace) = &mut self.pace {
+            let groups = &self.tables.groups;
+            pace.leave(groups.of(from), groups.pages() - 1 - groups.position(from));
+        }
+    }
+
+    fn ended(&mut self, group: Option<u32>, asked: bool, is_free: bool) {
+        if let Some(pace) = &mut self.pace {
+            pace.end(group, asked, is_free);
+        }
     }
 
     fn place(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Placed> {
@@ -281,7 +334,7 @@ impl Places for PagePlaces {
         if let Some(before) = before {
             self.tables.groups.prefetch(turn, before);
         }
-        let to = self.allocate(turn, self.reserve());
+        let to = self.allocate(turn, self.closed_to_host());
         turn.spend(Work::UpdateMap);
         self.map.pay_load(turn, lpn);
         self.exchange(turn, lpn, before, Some(to));
@@ -303,7 +356,7 @@ impl Places for PagePlaces {
     }
 
     fn bury(&mut self, turn: &mut Turn<'_>, lpns: &[Lpn], before: &mut Vec<Option<Ppn>>) -> Option<Ppn> {
-        let to = self.allocate(turn, self.reserve());
+        let to = self.allocate(turn, self.closed_to_host());
         for &lpn in lpns {
             turn.spend(Work::UpdateMap);
             let old = self.map.load(turn, lpn);
@@ -320,10 +373,13 @@ impl Places for PagePlaces {
     }
 
     fn wanted(&mut self, _turn: &mut Turn<'_>, waiting: Option<Lpn>, under_way: u32) -> Option<ReclaimRequest> {
-        let low = self.free.len() + under_way as usize <= self.low_water() && !self.barren;
         // What was reserved for several victims may be taken by what was moved before the cut: then one after another is.
         let most = if self.is_short { 1 } else { self.victims };
-        let wanted = under_way < most && (low || under_way == 0 && waiting.is_some());
+        let is_low = self.is_low(under_way) && !self.barren;
+        let wanted = under_way < most && (is_low || under_way == 0 && waiting.is_some());
+        if wanted && let Some(pace) = &mut self.pace {
+            pace.ask();
+        }
         wanted.then_some(ReclaimRequest { trans: self.index, merge: None })
     }
 
@@ -348,7 +404,10 @@ impl Places for PagePlaces {
 
     fn abandon(&mut self, turn: &mut Turn<'_>, group: u32) {
         if let Some(at) = self.open.iter().position(|point| point.group == group) {
-            self.open.remove(at);
+            let point = self.open.remove(at);
+            if let Some(pace) = &mut self.pace {
+                pace.lose(self.tables.groups.pages() - point.next);
+            }
             self.cursor -= usize::from(at < self.cursor);
             self.close(turn, group);
         }
