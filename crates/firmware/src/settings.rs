@@ -148,8 +148,8 @@ pub struct ReclaimSettings {
     pub window: u16,
     /// Groups of one TRANS thread that are reclaimed at a time, if there is room for what they hold.
     pub victims: u16,
-    /// Whether a TRANS thread that waits for a group serves the host's reads, and its writes as its victims are emptied. If not it stands
-    /// still for the host until one is erased (DeepFlash §4.4).
+    /// With page mapping, whether a TRANS thread that waits for a group serves the host's reads, and its writes as its victims are
+    /// emptied. If not it stands still for the host until one is erased (DeepFlash §4.4).
     pub paced: bool,
     /// Difference in erase counts from which a cold group is moved (static wear levelling); 0 is never.
     pub wear_gap: u32,

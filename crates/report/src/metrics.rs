@@ -89,7 +89,7 @@ const METRICS: &[Metric] = &[
     ("flash reads", Unit::Count, |run| run.flash.as_ref().map(|flash| flash.reads as f64)),
     ("flash programs", Unit::Count, |run| run.flash.as_ref().map(|flash| flash.programs as f64)),
     ("flash erases", Unit::Count, |run| run.flash.as_ref().map(|flash| flash.erases as f64)),
-    ("dies busy", Unit::Share, |run| run.flash.as_ref().and_then(|flash| flash.die_utilisation_mean)),
+    ("dies work", Unit::Share, |run| run.flash.as_ref().and_then(|flash| flash.die_utilisation_mean)),
     ("write amplification", Unit::Number, |run| run.write_amplification),
     ("gc pages moved", Unit::Count, |run| run.gc.as_ref().map(|gc| gc.pages_moved as f64)),
     ("gc foreground", Unit::Nanos, |run| run.gc.as_ref().map(|gc| gc.foreground_ns as f64)),

@@ -293,8 +293,8 @@ pub struct GarbageCollection {
     pub blocks: u64,
     /// Valid pages moved.
     pub pages_moved: u64,
-    /// Time that host writes of a TRANS thread stood still for it, ns: the sum over all groups reclaimed on demand. A thread empties
-    /// several at once, so that this may exceed the length of the run.
+    /// Time that groups reclaimed on demand took from when each was chosen, ns, all together: several are emptied at once, so that this may
+    /// exceed the length of the run.
     pub foreground_ns: u64,
 }
 

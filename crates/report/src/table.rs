@@ -277,8 +277,9 @@ fn flash_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
     if let Some(flash) = &summary.flash {
         let [reads, programs, erases] = [flash.reads, flash.programs, flash.erases].map(|number| count(number as f64));
         let channels =
-            spread(&flash.channel_utilisation).map(|spread| format!(", channels {spread}")).unwrap_or_default();
-        let dies = flash.die_utilisation_mean.map(|dies| format!("; dies {} busy{channels}", percent(dies)));
+            spread(&flash.channel_utilisation).map(|spread| format!(", channels carry {spread}")).unwrap_or_default();
+        let dies =
+            flash.die_utilisation_mean.map(|dies| format!("; dies work {} of their time{channels}", percent(dies)));
         let busy = dies.unwrap_or_default();
         lines.push(("flash", format!("{reads} pages read, {programs} programmed, {erases} blocks erased{busy}")));
     }

@@ -1,7 +1,7 @@
 //! Copies that check or make protection information: the front end reads and writes a part at a time, in the slot of the command.
 
 use crate::port::{Port, QueuePair};
-use nvme::spec::{Opcode, Status, Submission};
+use nvme::spec::{Failure, Opcode, Status, Submission};
 use nvme::{Admission, Controller, CopyStep, GuardedCopy};
 
 /// A copy, and the step that the drive works on.
@@ -50,9 +50,9 @@ impl Copying {
         copying.as_ref().map_or((submission, admission), |copying| (copying.step.submission, copying.step.admission))
     }
 
-    /// The lowest range that is not copied whole.
-    pub(crate) fn range(&self) -> u8 {
-        self.copy.range()
+    /// What is said of a command that failed: of a copy at the lowest range that is not copied whole.
+    pub(crate) fn failed(copying: &Option<Box<Copying>>, failure: Failure) -> Failure {
+        Failure { range: copying.as_ref().map_or(failure.range, |copying| copying.copy.range()), ..failure }
     }
 
     /// The drive has carried out the step: whether there is another, with its data in the slot.

@@ -426,9 +426,8 @@ impl Session {
                 world.port.submit(pair, tag, entry, Moved::of(&admission));
             }
             Err(status) => {
-                let range = pending.copying.as_ref().map_or(0, |copying| copying.range());
-                let submission = pending.submission;
-                self.fail_at(world, tag, &submission, status, Failure { range, sector: None });
+                let (submission, failure) = (pending.submission, Copying::failed(&pending.copying, Failure::default()));
+                self.fail_at(world, tag, &submission, status, failure);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! BGC: reclaims full groups of blocks (DeepFlash §4.4).
 //!
-//! *On demand*: a TRANS thread that runs out asks, and stands still for the host until it is served; only that one does.
+//! *On demand*: a TRANS thread that runs out asks, and stands still for the host until it is served, or goes on as its victims are emptied
+//! (`reclaim.paced`); only that one does.
 //! *In the background*: when no NVMQ thread has a command and nothing else is asked for, the groups with most garbage are
 //! reclaimed ahead of need, and cold ones are moved when the wear differs too much (static wear levelling); those a busy drive moves too,
 //! for a share of the time.

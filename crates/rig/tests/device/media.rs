@@ -1,8 +1,8 @@
 //! Flash that fails: what cannot be corrected is told, what is answered is right, in every architecture and both worlds.
 
 use crate::small::{Small, mixed, processor};
-use firmware::MappingScheme;
 use firmware::architecture::{ARCHITECTURES, Architecture};
+use firmware::{MappingScheme, ReclaimSettings};
 use flash::{ErrorModel, FaultSettings, ReadRetry};
 use host::{Pace, Phase, Rounds};
 use report::{Media, Summary};
@@ -279,10 +279,11 @@ fn a_drive_with_a_worn_out_journal_takes_no_more_writes_and_keeps_what_it_has() 
 /// One victim at a time and hosts that never rest leave no moment without a reclaim: groups that failed are emptied all the same.
 #[test]
 fn a_busy_drive_empties_groups_that_failed() {
-    for architecture in that_replace_blocks() {
+    let cases = that_replace_blocks().flat_map(|architecture| [(architecture, false), (architecture, true)]);
+    for (architecture, paced) in cases {
         let small = Small { architecture, fill: Fill::Random { times: 1.0 }, blocks: [64, 16], ..Small::default() };
         let mut device = Device { faults: Some(failing(0.0005, 0.0)), ..small.device() };
-        device.settings.reclaim.victims = 1;
+        device.settings.reclaim = ReclaimSettings { victims: 1, paced, ..device.settings.reclaim };
         let recipe = Recipe::fixed("writes", Pattern::Random, 0.0, 4096);
         let writes = Box::new(recipe.source(&Parameters::new(small.sectors(), 1)).expect("a drawable workload"));
         let writes = Phase { ios: Some(20_000), ..Phase::new("writes", writes, Pace::Closed) };
@@ -290,7 +291,7 @@ fn a_busy_drive_empties_groups_that_failed() {
         let mut session = Session::new(&device, "small", processor(), 1, vec![writes], 0).expect("it can be built");
         let summary = session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{name}: {error}"));
         let (failed, left) = (media(&summary).bad_blocks, session.tables().groups.flawed());
-        assert!(failed >= 6 && left <= 2, "{name}: of {failed} groups that failed {left} are still in use");
+        assert!(failed >= 6 && left <= 2, "{name}, {paced}: of {failed} groups that failed {left} are still in use");
     }
 }
 

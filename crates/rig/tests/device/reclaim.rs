@@ -107,6 +107,26 @@ fn where_writes_keep_pace_with_reclaim_reads_do_not_wait_for_it() {
     }
 }
 
+/// Where few pages are written again and again their garbage lies in groups that are still filled, and none of the others has any.
+#[test]
+fn a_few_hot_pages_find_room_on_a_full_drive() {
+    for (&architecture, paced) in
+        ARCHITECTURES.iter().flat_map(|architecture| [(architecture, false), (architecture, true)])
+    {
+        for (hot, blocks) in [(1, [16, 16]), (4, [16, 16]), (64, [16, 16]), (16, [64, 4])] {
+            let small = Small { architecture, fill: rig::Fill::Sequential, blocks, ..Small::default() };
+            let mut device = small.device();
+            device.settings.reclaim = ReclaimSettings { paced, victims: 16, ..device.settings.reclaim };
+            device.settings.cache.size = Bytes(4096 * u64::from(device.settings.parts.cache.max(2)));
+            let pages = Pattern::Regions(vec![
+                Share { accesses: 1.0, space: hot as f64 * 8.0 / small.sectors() as f64 },
+                Share { accesses: 0.0, space: 1.0 - hot as f64 * 8.0 / small.sectors() as f64 },
+            ]);
+            good(&device, writes(pages, Arrivals::Closed, small.sectors(), 6_000));
+        }
+    }
+}
+
 #[test]
 fn in_idle_periods_groups_are_reclaimed_before_anybody_waits() {
     for &architecture in ARCHITECTURES {
@@ -203,20 +223,22 @@ fn cold_groups_take_their_share_of_the_wear() {
 /// The same where the drive is never idle, on what has a thread for it: groups that are never written again wear too.
 #[test]
 fn cold_groups_of_a_busy_drive_take_their_share_of_the_wear() {
-    for &architecture in ARCHITECTURES.iter().filter(|architecture| architecture.replaces_blocks()) {
+    let with_a_thread = ARCHITECTURES.iter().filter(|architecture| architecture.replaces_blocks());
+    for (&architecture, paced) in with_a_thread.flat_map(|architecture| [(architecture, false), (architecture, true)]) {
         let small = Small { architecture, fill: rig::Fill::Sequential, blocks: [16, 16], ..Small::default() };
         let hot = Pattern::Regions(vec![Share { accesses: 1.0, space: 0.1 }, Share { accesses: 0.0, space: 0.9 }]);
         let run = |wear_share| {
             let mut device = small.device();
             device.settings.cache.size = Bytes(4096 * u64::from(device.settings.parts.cache.max(2)));
             device.settings.reclaim.wear_gap = 2;
+            device.settings.reclaim.paced = paced;
             device.settings.reclaim.wear_share = wear_share;
             let summary = good(&device, writes(hot.clone(), Arrivals::Closed, small.sectors(), 20_000));
             let wear = summary.wear.expect("it wears");
             (wear.erase_count_min, summary.gc.expect("it reclaims").pages_moved)
         };
         let (levelled, left) = (run(0.5), run(0.0));
-        let what = format!("{}: {levelled:?} with a share, {left:?} without", architecture.name());
+        let what = format!("{}, {paced}: {levelled:?} with a share, {left:?} without", architecture.name());
         assert!(levelled.0 > left.0 && left.0 == 0 && levelled.1 > left.1, "{what}");
     }
 }

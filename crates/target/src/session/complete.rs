@@ -1,6 +1,7 @@
 //! What the drive has done with commands of an I/O queue: it is taken as it comes, and the host told as fast as it takes its answers.
 
 use super::{Attached, Kind, Pending, Session, World};
+use crate::copies::Copying;
 use crate::guarded::together;
 use crate::pdu::Encoder;
 use nvme::Movement;
@@ -49,10 +50,7 @@ impl Session {
         let Attached::Io(pair) = &mut self.attached else { unreachable!("it was reaped from there") };
         world.subsystem.served.end(world.now, pair.id(), admission.opcode, completion);
         let mut status = completion.status();
-        let mut failure = Failure::decode(completion.result());
-        if let Some(copying) = &pending.copying {
-            failure.range = copying.range();
-        }
+        let failure = Copying::failed(&pending.copying, Failure::decode(completion.result()));
         if let Some(copying) = pending.copying.as_mut().filter(|_| status.is_success()) {
             match copying.go_on(world.port, pair, slot) {
                 Ok(true) => {

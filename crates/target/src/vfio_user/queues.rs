@@ -211,8 +211,8 @@ impl Function {
                 Ok(())
             }
             Err(status) => {
-                let range = flight.copying.as_ref().map_or(0, |copying| copying.range());
-                self.refuse_at(world, queue, slot, (&submission, status), Failure { range, sector: None })
+                let failure = Copying::failed(&flight.copying, Failure::default());
+                self.refuse_at(world, queue, slot, (&submission, status), failure)
             }
         }
     }
@@ -341,10 +341,7 @@ impl Function {
         let mut flight = queue.flights[usize::from(slot)].take().expect("the drive answers what it was asked");
         let (submission, admission, bytes) = (flight.submission, flight.admission, flight.admission.bytes());
         let mut status = completion.status();
-        let mut failure = Failure::decode(completion.result());
-        if let Some(copying) = &flight.copying {
-            failure.range = copying.range();
-        }
+        let failure = Copying::failed(&flight.copying, Failure::decode(completion.result()));
         world.subsystem.served.end(world.now, queue.pair.id(), admission.opcode, completion);
         if let Some(copying) = flight.copying.as_mut().filter(|_| status.is_success()) {
             match copying.go_on(world.port, &queue.pair, slot) {

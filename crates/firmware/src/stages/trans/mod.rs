@@ -171,7 +171,7 @@ impl Trans {
                 self.serve(turn, &request);
             }
             _ => {
-                // On-demand reclaim blocks this thread for the host, and only this one (DeepFlash §4.4).
+                // On-demand reclaim blocks this thread for the host, and only this one (DeepFlash §4.4), or its writes alone.
                 if !self.held.is_empty() || self.places.must_stop() || !self.serve(turn, &request) {
                     self.held.push_back(request);
                 }
@@ -454,7 +454,9 @@ impl Trans {
                 self.spares.look(&self.tables.groups);
             }
             None => {
-                if !self.places.reclaimed(turn, group) && self.reclaiming == 0 {
+                let is_barren = !self.places.reclaimed(turn, group) && self.reclaiming == 0;
+                // The room that was owed to a victim which there is not is the host's.
+                if is_barren && (!self.paced || self.places.must_stop()) {
                     return self.give_up(turn);
                 }
             }

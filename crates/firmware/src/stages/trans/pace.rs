@@ -8,7 +8,9 @@
 //! ```
 //!
 //! and the host writes while there is more. With each page of a victim that is looked at a page less is owed, of which a valid one takes
-//! the room; the rest is the host's. Whatever a victim still holds always finds room, for no less is owed for it.
+//! the room; the rest is the host's. So what a victim still holds finds room. The groups that are kept are for what is not counted: a page
+//! that is looked at late, a victim of the background before its first page comes, and programs that fail. A drive that is read-only may
+//! leave a victim as it is, which stays here until it is chosen again.
 
 /// What a TRANS thread has room for, in pages.
 #[derive(Debug)]
@@ -26,6 +28,10 @@ impl Pace {
     /// With so many pages in free groups and in those that are filled.
     pub(super) fn new(group_pages: u32, room: u64) -> Self {
         Pace { group_pages, room, asked: 0, victims: Vec::new() }
+    }
+
+    pub(super) fn room(&self) -> u64 {
+        self.room
     }
 
     /// A page was given out.

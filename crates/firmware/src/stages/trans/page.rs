@@ -53,6 +53,8 @@ pub(super) struct PagePlaces {
     closings: u32,
     /// What the host's writes go by while groups are reclaimed; none if they wait for a group.
     pace: Option<Pace>,
+    /// Whether cold groups are moved while the drive is busy.
+    levels: bool,
     /// Groups to have reclaimed at a time: no more than a quarter of the spare ones, for each keeps one free, and no more than are filled,
     /// which would find no die to go to.
     victims: u32,
@@ -104,6 +106,7 @@ impl PagePlaces {
             closings: (owned - free.len()) as u32,
             tables: tables.clone(),
             free,
+            levels: settings.reclaim.wear_gap > 0 && settings.reclaim.wear_share > 0.0,
             victims: 1,
             filled: None,
             victims_max: settings.reclaim.victims.into(),
@@ -254,13 +257,17 @@ impl PagePlaces {
     }
 
     /// Free groups that the host may not have: what all victims hold must find room before any of them is erased. One has
-    /// [`RESERVED_GROUPS`], which is enough for another of the background too, and each further one a group, unless what victims still
-    /// hold is counted. Beside them there are those for the buffer, until the power fails.
+    /// [`RESERVED_GROUPS`], which is enough for another of the background too, and each further one a group. Beside them there are
+    /// those for the buffer, until the power fails.
+    ///
+    /// Where the host's writes keep pace what victims hold is counted, and groups that are filled are room as well: half of those are kept
+    /// instead, as far as there are spare ones, so that groups stay spread over the dies.
     fn reserve(&self) -> usize {
         if self.tables.backup.fails() {
             return 0;
         }
-        let further = if self.pace.is_some() { self.points as u32 / 2 } else { self.victims - 1 };
+        let further =
+            if self.pace.is_some() { (self.points as u32 / 2).min(self.spares / 4) } else { self.victims - 1 };
         let kept = (RESERVED_GROUPS + further).max(self.kept_for_flaws());
         (kept + self.tables.backup.room()) as usize
     }
@@ -272,14 +279,21 @@ impl PagePlaces {
         if is_flawed { SCRUB_ABOVE + 1 } else { 0 }
     }
 
-    /// Free groups that stay free when the host writes a page. Where its writes keep pace with reclaim those for victims may be open
-    /// already: a page that is moved goes there as well.
+    /// Free groups that are not opened for a page of the host. Where its writes keep pace that is not all that is kept, which may be open
+    /// already, but what BGC looks for before it moves flawed and cold groups, and what the buffer needs; and one that a moved page may
+    /// begin.
     fn closed_to_host(&self) -> usize {
-        match self.pace {
-            Some(_) if self.tables.backup.fails() => 0,
-            Some(_) => (self.kept_for_flaws() + self.tables.backup.room()) as usize,
-            None => self.reserve(),
+        if self.pace.is_none() || self.tables.backup.fails() {
+            return self.reserve();
         }
+        let levels = if self.levels { RESERVED_GROUPS + 1 } else { 0 };
+        let kept = self.kept_for_flaws().max(levels) + self.tables.backup.room();
+        (kept + u32::from(kept > 0)) as usize
+    }
+
+    /// Free groups that are not opened for a page that is moved: where the host's writes keep pace it goes to an open one first.
+    fn closed_to_moved(&self) -> usize {
+        if self.pace.is_some() && !self.open.is_empty() { self.closed_to_host() } else { 0 }
     }
 
     /// Room beyond what is owed to victims and kept, in pages.
@@ -348,7 +362,7 @@ impl Places for PagePlaces {
             self.tables.groups.set_read_only();
             return None;
         }
-        Some(self.allocate(turn, 0))
+        Some(self.allocate(turn, self.closed_to_moved()))
     }
 
     fn is_tombstone(&self, at: Ppn) -> bool {
@@ -377,8 +391,15 @@ impl Places for PagePlaces {
         let most = if self.is_short { 1 } else { self.victims };
         let is_low = self.is_low(under_way) && !self.barren;
         let wanted = under_way < most && (is_low || under_way == 0 && waiting.is_some());
-        if wanted && let Some(pace) = &mut self.pace {
-            pace.ask();
+        if let Some(pace) = &mut self.pace {
+            let (pages, open) = (self.tables.groups.pages(), self.open.iter());
+            debug_assert_eq!(
+                pace.room(),
+                self.free.len() as u64 * u64::from(pages) + open.map(|it| u64::from(pages - it.next)).sum::<u64>()
+            );
+            if wanted {
+                pace.ask();
+            }
         }
         wanted.then_some(ReclaimRequest { trans: self.index, merge: None })
     }
