@@ -454,10 +454,12 @@ impl Trans {
                 self.spares.look(&self.tables.groups);
             }
             None => {
-                let is_barren = !self.places.reclaimed(turn, group) && self.reclaiming == 0;
-                // The room that was owed to a victim which there is not is the host's.
-                if is_barren && (!self.paced || self.places.must_stop()) {
-                    return self.give_up(turn);
+                if !self.places.reclaimed(turn, group) && self.reclaiming == 0 {
+                    if !self.paced || self.places.must_stop() {
+                        return self.give_up(turn);
+                    }
+                    // The room that was owed to a victim which there is not is the host's.
+                    self.serve_held(turn);
                 }
             }
         }
