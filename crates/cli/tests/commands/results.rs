@@ -429,3 +429,19 @@ fn no_resource_is_busy_for_longer_than_the_run() {
         assert!(bound["iops_bound"].as_f64() >= json["iops"].as_f64(), "{bound}");
     }
 }
+
+/// As full as a drive may be, every group of it whole: what is kept for levelling must not be all that is spare.
+#[test]
+fn a_drive_of_the_least_spare_groups_is_overwritten() {
+    const FULL: &str = "--device small --threads trans=1 --precondition seq --workload randwrite --ios 1500 \
+        --set device.blocks_per_plane=4 --set device.user_bytes=6291456 --set reclaim.wear_gap=2 \
+        --set cache.size_bytes=32KiB --set workload.warm_up_ios=0";
+    for paced in ["reclaim.paced=true", "reclaim.paced=false"] {
+        let arguments: Vec<_> = ["run"].into_iter().chain(FULL.split_whitespace()).chain(["--set", paced]).collect();
+        let ended = flashloom(&arguments);
+        assert_eq!(ended.code, 0, "{ended:?}");
+    }
+    let over = FULL.replace("6291456", "6553600");
+    let refused = flashloom(&["run"].into_iter().chain(over.split_whitespace()).collect::<Vec<_>>());
+    assert_eq!(refused.code, 2, "a group more: {refused:?}");
+}

@@ -189,7 +189,7 @@ impl Bgc {
             let Some(ReclaimRequest { trans, merge }) = self.asked.pop_front() else { return };
             if let Some(step) = merge {
                 self.merge(turn, trans, step);
-            } else if !self.choose(turn, trans) {
+            } else if !self.choose(turn, trans) && !self.adopt(trans) {
                 turn.send(
                     self.ways.reclaimed[usize::from(trans)],
                     Reclaimed { trans, asked: true, first: None, sound: true },
@@ -206,6 +206,13 @@ impl Bgc {
             self.reclaim(turn, trans, group, true);
         }
         victim.is_some()
+    }
+
+    /// The victim of the background that this thread has, if it has one, stands for the one that is asked for.
+    fn adopt(&mut self, trans: u8) -> bool {
+        let of_background = |victim: &&mut Victim| victim.trans == trans && !victim.asked;
+        let found = self.victims.iter_mut().flatten().find(of_background);
+        found.map(|victim| victim.asked = true).is_some()
     }
 
     fn reclaim(&mut self, turn: &mut Turn<'_>, trans: u8, group: u32, on_demand: bool) {

@@ -116,7 +116,8 @@ fn a_few_hot_pages_find_room_on_a_full_drive() {
         for (hot, blocks) in [(1, [16, 16]), (4, [16, 16]), (64, [16, 16]), (16, [64, 4])] {
             let small = Small { architecture, fill: rig::Fill::Sequential, blocks, ..Small::default() };
             let mut device = small.device();
-            device.settings.reclaim = ReclaimSettings { paced, victims: 16, ..device.settings.reclaim };
+            let reclaim = device.settings.reclaim;
+            device.settings.reclaim = ReclaimSettings { paced, victims: 16, wear_gap: 2, wear_share: 0.2, ..reclaim };
             device.settings.cache.size = Bytes(4096 * u64::from(device.settings.parts.cache.max(2)));
             let pages = Pattern::Regions(vec![
                 Share { accesses: 1.0, space: hot as f64 * 8.0 / small.sectors() as f64 },

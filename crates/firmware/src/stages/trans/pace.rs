@@ -9,8 +9,7 @@
 //!
 //! and the host writes while there is more. With each page of a victim that is looked at a page less is owed, of which a valid one takes
 //! the room; the rest is the host's. So what a victim still holds finds room. The groups that are kept are for what is not counted: a page
-//! that is looked at late, a victim of the background before its first page comes, and programs that fail. A drive that is read-only may
-//! leave a victim as it is, which stays here until it is chosen again.
+//! that is looked at late, a victim of the background before its first page comes, and programs that fail.
 
 /// What a TRANS thread has room for, in pages.
 #[derive(Debug)]
@@ -57,10 +56,11 @@ impl Pace {
         }
     }
 
-    /// A victim is done with, or there was none; whether it had been asked for, and whether its group can be written again.
-    pub(super) fn end(&mut self, group: Option<u32>, asked: bool, is_free: bool) {
+    /// A victim is done with, or there was none; whether it had been asked for, whether its group can be written again, and which groups
+    /// are victims still: one may have been left as it is.
+    pub(super) fn end(&mut self, group: Option<u32>, asked: bool, is_free: bool, is_victim: impl Fn(u32) -> bool) {
         self.asked -= u32::from(asked);
-        self.victims.retain(|victim| Some(victim.0) != group);
+        self.victims.retain(|victim| Some(victim.0) != group && is_victim(victim.0));
         self.room += u64::from(self.group_pages) * u64::from(is_free);
     }
 
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(gained, [1, 1, 2, 2, 3, 3, 4, 4, 5, 5], "a page of garbage before every two");
         pace.leave(7, 0);
         assert_eq!(pace.beyond(1) - 16, 6);
-        pace.end(Some(7), true, true);
+        pace.end(Some(7), true, true, |_| true);
         assert_eq!(pace.beyond(1), 32 + 6, "the group is free, less the ten pages that were moved");
     }
 
@@ -110,10 +110,12 @@ mod tests {
         assert_eq!(pace.beyond(0), 64 - 14);
         pace.leave(9, 16);
         assert_eq!(pace.beyond(0), 64 - 30);
-        pace.end(Some(8), false, false);
-        pace.end(None, true, false);
+        pace.end(Some(8), false, false, |_| true);
+        pace.end(None, true, false, |_| true);
         assert_eq!(pace.beyond(0), 64 - 20, "a group that is lost, and one that was not found, bring nothing");
         pace.lose(5);
         assert_eq!(pace.beyond(0), 64 - 25);
+        pace.end(None, true, false, |group| group != 9);
+        assert_eq!(pace.beyond(0), 64 - 5 - 4, "nothing is owed to a victim that was left as it is");
     }
 }

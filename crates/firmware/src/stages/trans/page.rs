@@ -10,7 +10,7 @@ use crate::message::{MergeStep, ReclaimRequest};
 use crate::policies::shares;
 use crate::stages::free::FreeGroups;
 use crate::tables::{PageMap, RESERVED_GROUPS, SCRUB_ABOVE};
-use crate::{Mutation, Settings, Tables, Turn, Work};
+use crate::{GroupState, Mutation, Settings, Tables, Turn, Work};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::{Lpn, Ppn};
@@ -268,7 +268,8 @@ impl PagePlaces {
         }
         let further =
             if self.pace.is_some() { (self.points as u32 / 2).min(self.spares / 4) } else { self.victims - 1 };
-        let kept = (RESERVED_GROUPS + further).max(self.kept_for_flaws());
+        let levelled = if self.pace.is_some() { self.kept_for_levelling() } else { 0 };
+        let kept = (RESERVED_GROUPS + further).max(self.kept_for_flaws()).max(levelled);
         (kept + self.tables.backup.room()) as usize
     }
 
@@ -279,6 +280,11 @@ impl PagePlaces {
         if is_flawed { SCRUB_ABOVE + 1 } else { 0 }
     }
 
+    /// The same for cold groups of a busy drive.
+    fn kept_for_levelling(&self) -> u32 {
+        if self.levels && self.spares > 2 * (RESERVED_GROUPS + 1) { RESERVED_GROUPS + 1 } else { 0 }
+    }
+
     /// Free groups that are not opened for a page of the host. Where its writes keep pace that is not all that is kept, which may be open
     /// already, but what BGC looks for before it moves flawed and cold groups, and what the buffer needs; and one that a moved page may
     /// begin.
@@ -286,8 +292,7 @@ impl PagePlaces {
         if self.pace.is_none() || self.tables.backup.fails() {
             return self.reserve();
         }
-        let levels = if self.levels { RESERVED_GROUPS + 1 } else { 0 };
-        let kept = self.kept_for_flaws().max(levels) + self.tables.backup.room();
+        let kept = self.kept_for_flaws().max(self.kept_for_levelling()) + self.tables.backup.room();
         (kept + u32::from(kept > 0)) as usize
     }
 
@@ -338,7 +343,8 @@ impl Places for PagePlaces {
 
     fn ended(&mut self, group: Option<u32>, asked: bool, is_free: bool) {
         if let Some(pace) = &mut self.pace {
-            pace.end(group, asked, is_free);
+            let groups = &self.tables.groups;
+            pace.end(group, asked, is_free, |group| groups.state(group) == GroupState::Victim);
         }
     }
 
