@@ -66,6 +66,9 @@ fn headline(page: Page, summary: &Summary, out: &mut String) {
     }
     if let Some(steady) = &summary.steady_state {
         *out += &page.wrap("  ", &rounds(steady));
+        if summary.write.ios > 0 && summary.gc.as_ref().is_some_and(|gc| gc.blocks == 0) {
+            *out += &page.wrap("  ", NOTHING_RECLAIMED);
+        }
     }
     let digest = summary.digest.as_ref().map(|digest| format!(", digest {digest}")).unwrap_or_default();
     *out += &page.wrap("  ", &format!("world {}, seed {}{digest}", summary.world, summary.seed));
@@ -80,6 +83,10 @@ fn headline(page: Page, summary: &Summary, out: &mut String) {
         *out += &page.wrap("  ", &replayed);
     }
 }
+
+/// What figures that have settled do not say of themselves.
+const NOTHING_RECLAIMED: &str =
+    "no block was reclaimed meanwhile: writes will be slower once the free groups are used up";
 
 /// IOPS round by round, and how the last of them spread and drift.
 fn rounds(steady: &SteadyState) -> String {
@@ -367,6 +374,20 @@ mod tests {
         failing.media.as_mut().expect("it has media").failed_commands = 39_571;
         let text = render_on(Page::PLAIN, &failing);
         assert!(text.contains("39.6 k commands failed with a media error; they count as requests"), "{text}");
+    }
+
+    #[test]
+    fn settled_writes_that_nothing_was_reclaimed_for_are_told_so() {
+        let says = |summary: &Summary| {
+            let text = render_on(Page::PLAIN, summary);
+            text.split_whitespace().collect::<Vec<_>>().join(" ").contains(NOTHING_RECLAIMED)
+        };
+        let mut fresh = sample();
+        assert!(fresh.steady_state.is_some() && !says(&fresh));
+        fresh.gc.as_mut().expect("it reclaims").blocks = 0;
+        assert!(says(&fresh));
+        fresh.write.ios = 0;
+        assert!(!says(&fresh));
     }
 
     #[test]

@@ -108,6 +108,19 @@ impl Words {
         }
     }
 
+    /// Adds one to a word that holds `next`; whether it did, without a price.
+    #[inline]
+    pub fn advance(&self, index: usize, next: u64) -> bool {
+        let (done, failed) = (Ordering::AcqRel, Ordering::Acquire);
+        match &*self.cells {
+            Cells::Narrow(cells) => {
+                let next = next as u32;
+                cells[index].compare_exchange(next, next.wrapping_add(1), done, failed).is_ok()
+            }
+            Cells::Wide(cells) => cells[index].compare_exchange(next, next.wrapping_add(1), done, failed).is_ok(),
+        }
+    }
+
     /// Sets bits of an 8-byte word without a price; a look first spares the line where they are set already.
     #[inline]
     pub fn set_bits(&self, index: usize, bits: u64) {
@@ -278,6 +291,8 @@ mod tests {
         let table = SharedMemory::default().wide(4);
         table.write(1, &[7, 8]);
         assert_eq!(table.fetch_add(1, 2), 7);
+        assert!(table.advance(2, 8) && !table.advance(2, 8) && table.advance(2, 9));
+        table.set(2, 8);
         let mut out = [0; 3];
         table.read(1, &mut out);
         assert_eq!(out, [9, 8, 0]);

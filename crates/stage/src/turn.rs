@@ -239,6 +239,13 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
         words.fetch_add(index, amount)
     }
 
+    /// Adds one to a shared word that still holds `next`; whether it did. What was read of the number's own before is right then.
+    #[inline]
+    pub fn advance(&mut self, words: &Words, index: usize, next: u64) -> bool {
+        self.touch(words, index, Access::Atomic);
+        words.advance(index, next)
+    }
+
     /// Takes a lock, or leaves this stage in its line of waiters: then [`Vocabulary::lock_granted`] arrives when the lock is its own.
     pub fn try_lock(&mut self, lock: &Lock) -> bool {
         self.touch_line(lock.line(), Access::Atomic);

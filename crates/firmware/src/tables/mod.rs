@@ -21,6 +21,7 @@ pub(crate) use lines::{Line, Pipeline, Retired, Watcher};
 pub use mapping::{Mapping, PageMap, Past};
 
 use crate::{Drive, Settings};
+use nvme::spec::Submission;
 use stage::{LINE_BYTES, SharedMemory, Words};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -187,6 +188,13 @@ impl Tables {
     #[inline]
     pub fn place(&self, queue: units::QueueId, count: u64) -> usize {
         queue.index() * self.ring + (count as usize & (self.ring - 1))
+    }
+    /// What entry `count` of a queue's SQ buffer ring says, without a price.
+    #[inline]
+    pub(crate) fn entry(&self, queue: units::QueueId, count: u64) -> Submission {
+        let mut words = [0; ENTRY_WORDS];
+        self.sq_buffer.read(self.place(queue, count) * ENTRY_WORDS, &mut words);
+        Submission(words)
     }
     /// The entry of the buffer that a page may be in: its number modulo the buffer's size (DeepFlash §4.3).
     #[inline]

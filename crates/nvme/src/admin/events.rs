@@ -106,9 +106,10 @@ impl EventRequests {
         }
     }
 
-    /// The host has read this log page.
-    pub(crate) fn unmask(&mut self, log_page: u8) {
+    /// The host has read this log page: what waited to be told has been read as well, and what comes next is told again.
+    pub(crate) fn read_about(&mut self, log_page: u8) {
         self.masked.retain(|masked| *masked != log_page);
+        self.waiting.retain(|event| event.log_page() != log_page);
     }
 
     /// The next request to complete, with its result.

@@ -63,11 +63,15 @@ impl Controller {
     pub(super) fn identify(&self, submission: &Submission) -> Result<Vec<u8>, Status> {
         let (id, own) = (submission.namespace(), self.settings.controller_id);
         let namespace = || self.namespaces.of(own, id).map(|space| &space.settings).ok_or(self.namespaces.missing(id));
+        // Zeroes are said of an identifier that there may be and that has no namespace here.
+        let is_inactive = self.is_identifier(id) && self.namespaces.of(own, id).is_none();
         let mut data = match submission.dword(10) as u8 {
             identify::NAMESPACE => self.one_namespace(id, self.namespaces.of(own, id))?,
-            identify::ALLOCATED_NAMESPACE if self.manages() => {
-                self.one_namespace(id, self.namespaces.allocated(id).filter(|_| id != ALL_NAMESPACES))?
+            // What all have in common is CNS 00h's alone.
+            identify::ALLOCATED_NAMESPACE if self.manages() && id == ALL_NAMESPACES => {
+                return Err(Status::INVALID_NAMESPACE);
             }
+            identify::ALLOCATED_NAMESPACE if self.manages() => self.one_namespace(id, self.namespaces.allocated(id))?,
             identify::ALLOCATED_NAMESPACES if self.manages() => list(self.namespaces.ids(None), id)?,
             identify::NAMESPACE_CONTROLLERS if self.manages() => {
                 self.namespaces.allocated(id).ok_or(self.namespaces.missing(id))?;
@@ -82,6 +86,7 @@ impl Controller {
             identify::CONTROLLER => self.identify_controller().as_bytes().to_vec(),
             identify::ACTIVE_NAMESPACES => list(self.namespaces.ids(Some(own)), id)?,
             identify::NAMESPACE_IDENTIFIERS => identifiers(namespace()?),
+            identify::INDEPENDENT_NAMESPACE if is_inactive => Vec::new(),
             identify::INDEPENDENT_NAMESPACE => {
                 namespace()?;
                 let mut space = IndependentNamespace::default();
@@ -92,7 +97,9 @@ impl Controller {
             // What the NVM command set says of a namespace is all zero: guards have 16 bits, and tags no storage part.
             _ if submission.dword(11) >> 24 != 0 => return Err(Status::INVALID_FIELD),
             identify::COMMAND_SET_NAMESPACE => {
-                namespace()?;
+                if !is_inactive {
+                    namespace()?;
+                }
                 Vec::new()
             }
             identify::COMMAND_SET_CONTROLLER => {
@@ -237,9 +244,14 @@ impl Controller {
                 self.set_formats(&mut common, FORMATS[0]);
                 Ok(common.set_deallocated(DEALLOCATED_READS_ZERO).as_bytes().to_vec())
             }
-            None if (1..=self.namespaces.count()).contains(&id) => Ok(Vec::new()),
+            None if self.is_identifier(id) => Ok(Vec::new()),
             None => Err(Status::INVALID_NAMESPACE),
         }
+    }
+
+    /// Whether a namespace can have it.
+    fn is_identifier(&self, id: u32) -> bool {
+        (1..=self.namespaces.count()).contains(&id)
     }
 
     /// The formats there are and the one in use. Where none can be chosen, it is format 0.

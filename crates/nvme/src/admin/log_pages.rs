@@ -56,8 +56,7 @@ impl Controller {
         if id == log_page::CHANGED_NAMESPACES {
             self.changed.clear();
         }
-        self.requests.unmask(id);
-        self.deliver_events();
+        self.requests.read_about(id);
     }
 
     fn log_page(&self, id: u8) -> Result<Vec<u8>, Status> {

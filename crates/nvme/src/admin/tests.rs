@@ -441,6 +441,8 @@ fn event_requests_are_held_until_there_is_something_to_tell() {
     assert_eq!(controller.next_event(), done(1, 0x01_01_00, Status::SUCCESS));
     assert_eq!(controller.next_event(), None, "the host has yet to read the error log");
     log(&mut controller, log_page::ERRORS, 64);
+    assert_eq!(controller.next_event(), None, "that told of both");
+    controller.raise(AsynchronousEvent::InvalidDoorbellRegister);
     assert_eq!(controller.next_event(), done(2, 0x01_00_00, Status::SUCCESS));
 
     assert_eq!(result(&mut controller, Submission::abort(QueueId(0), 3)), 0);

@@ -1,13 +1,13 @@
-//! What every second case has beside what is drawn of it otherwise: an array of another shape, other times of its flash, more
-//! namespaces, checkpoints close behind each other, hosts that deallocate and flush more. The draws are apart from the others, so that
-//! the other cases are what they were.
+//! What every second case has beside what is drawn of it otherwise: an array of another shape, other cells and times of its flash, more
+//! namespaces, checkpoints close behind each other, hosts that deallocate and flush more, groups dealt by channel, other ratios of
+//! hybrid mapping. The draws are apart from the others, so that the other cases are what they were.
 
 use super::case::Case;
 use super::draw::Draw;
 use super::small::Small;
 use crate::Device;
-use firmware::LbaFormat;
-use flash::{Geometry, Shape};
+use firmware::{BlockDeal, LbaFormat, MappingScheme};
+use flash::{CellKind, Geometry, Shape};
 use units::{Bytes, Span};
 use workload::Others;
 
@@ -25,6 +25,13 @@ const ARRAYS: &[[u32; 5]] = &[
     [4, 2, 4, 16, 8],
     [8, 1, 2, 16, 16],
 ];
+
+/// The same of cells with three bits, most with three planes: blocks have pages in threes.
+const THREE_BITS: &[[u32; 5]] =
+    &[[1, 2, 3, 48, 18], [2, 1, 3, 44, 18], [2, 2, 3, 20, 21], [4, 1, 3, 22, 18], [3, 2, 4, 16, 15]];
+
+/// Log groups and logical blocks of a set of hybrid mapping.
+const RATIOS: &[[u16; 2]] = &[[1, 1], [1, 4], [3, 1], [4, 4], [1, 16]];
 
 /// Sectors that a namespace has at least: the workload has a part of them to itself.
 const SECTORS_MIN: u64 = 1_640;
@@ -46,11 +53,16 @@ pub(super) fn vary(case: &Case, device: &mut Device) {
     if !goes_further(case) {
         return;
     }
-    let mut draw = Draw::new(!case.seed ^ FURTHER);
-    for change in [reshape, retime, divide, hurry, tidy] {
+    choose(&mut Draw::new(!case.seed ^ FURTHER), device, &[reshape, retime, divide, hurry, tidy]);
+    choose(&mut Draw::new(case.seed.rotate_left(16) ^ FURTHER), device, &[recell, deal_by_channel, change_ratio]);
+}
+
+/// Makes every second of some changes, of those that leave a device that can be built.
+fn choose(draw: &mut Draw, device: &mut Device, changes: &[fn(&mut Draw, &mut Device)]) {
+    for change in changes {
         let mut changed = device.clone();
         let is_wanted = draw.coin();
-        change(&mut draw, &mut changed);
+        change(draw, &mut changed);
         if is_wanted && changed.draw().is_ok() {
             *device = changed;
         }
@@ -72,6 +84,35 @@ fn retime(draw: &mut Draw, device: &mut Device) {
     device.timing.program = [micros(fast), micros(slow), micros(slow)];
     device.timing.erase = micros(draw.of(&[200, 2_300, 15_000]));
     device.timing.read = [micros(draw.of(&[5, 53, 400])); 3];
+}
+
+/// Cells hold one bit, or three in arrays where pages are; pages of a word line take different times.
+fn recell(draw: &mut Draw, device: &mut Device) {
+    let micros = Span::from_micros;
+    let mut shape = *device.drive.geometry.shape();
+    let has_three_bits = draw.coin();
+    let [channels, dies_per_package, planes_per_die, blocks_per_plane, pages_per_block] = draw.of(THREE_BITS);
+    shape.kind = CellKind::Slc;
+    if has_three_bits {
+        shape = Shape { channels, dies_per_package, planes_per_die, blocks_per_plane, pages_per_block, ..shape };
+        shape.kind = CellKind::Tlc;
+    }
+    device.drive.geometry = Geometry::new(shape).expect("a small array");
+    device.timing.read = draw.of(&[[40, 60, 80], [80, 60, 40], [5, 5, 300]]).map(micros);
+    device.timing.program = draw.of(&[[500, 2_000, 5_000], [2_500, 300, 300]]).map(micros);
+}
+
+/// Each TRANS thread has the groups of some channels, instead of some of each die's.
+fn deal_by_channel(_: &mut Draw, device: &mut Device) {
+    device.settings.deal = BlockDeal::Channel;
+}
+
+/// A set of hybrid mapping has other numbers of log groups and of logical blocks.
+fn change_ratio(draw: &mut Draw, device: &mut Device) {
+    let [log_blocks, data_blocks] = draw.of(RATIOS);
+    if device.settings.mapping != MappingScheme::Page {
+        device.settings.mapping = MappingScheme::Hybrid { log_blocks, data_blocks };
+    }
 }
 
 /// There are more namespaces, and few end where a page does.
@@ -116,5 +157,35 @@ pub(super) fn others(case: &Case, flush: f64) -> Others {
         flush: draw.of(&[0.0, flush, flush, 0.2]),
         write_zeroes: draw.of(&[0.03, 0.1]),
         ..usual
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::small::Small;
+
+    /// A change that no device can have would never be made.
+    #[test]
+    fn each_change_is_made_often() {
+        let [mut bits, mut planes, mut dealt] = [0; 3];
+        for seed in 0..400 {
+            let case = Case::of_seed(seed);
+            let small = Small { architecture: case.architecture, blocks: [16, 16], seed, ..Small::default() };
+            let mut device = small.device();
+            vary(&case, &mut device);
+            let shape = device.drive.geometry.shape();
+            bits += u32::from(shape.kind != CellKind::Mlc);
+            planes += u32::from(shape.planes_per_die == 3);
+            dealt += u32::from(device.settings.deal == BlockDeal::Channel);
+        }
+        assert!(bits > 60 && planes > 20 && dealt > 60, "{bits} {planes} {dealt} of 400");
+    }
+
+    #[test]
+    fn cases_that_once_failed_are_what_they_were() {
+        let of_any = [9_597, 41_175].map(Case::of_seed);
+        let of_deepflash = Case::of(920_158, firmware::architecture::ARCHITECTURES[0]);
+        assert!(of_any.iter().chain([&of_deepflash]).all(|case| !goes_further(case)));
     }
 }

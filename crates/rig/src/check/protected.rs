@@ -78,7 +78,8 @@ pub(crate) fn charge_least(device: &mut Device, budget: PowerBudget) {
 /// A small array of the same pages that is one die, of four planes.
 pub(crate) fn one_die(geometry: &Geometry) -> Geometry {
     let shape = Shape { channels: 1, dies_per_package: 1, planes_per_die: 4, ..*geometry.shape() };
-    Geometry::new(Shape { blocks_per_plane: 64, pages_per_block: 16, ..shape }).expect("a small array")
+    let pages_per_block = 16u32.next_multiple_of(shape.kind.bits());
+    Geometry::new(Shape { blocks_per_plane: 64, pages_per_block, ..shape }).expect("a small array")
 }
 
 /// Gives a protected drive the least energy that it is built with. Where erases take long, pages that cannot be read may too.

@@ -156,7 +156,7 @@ impl Nvmq {
         while dealt < count {
             turn.spend(Work::DealEntry);
             let position = before + u64::from(dealt);
-            let entry = self.entry(queue, position);
+            let entry = self.tables.entry(queue, position);
             let Some(entry) = self.with_range(turn, queue, position, entry) else { break };
             let reach = entry::reach(&self.common.drive, &entry);
             let fuse = entry.fuse();
@@ -164,7 +164,7 @@ impl Nvmq {
                 // The one behind it may be its second half: it is told when that is here.
                 break;
             }
-            let paired = fuse == Fuse::First && self.entry(queue, position + 1).fuse() == Fuse::Second;
+            let paired = fuse == Fuse::First && self.tables.entry(queue, position + 1).fuse() == Fuse::Second;
             if paired || self.runs_alone(reach) {
                 held = true;
                 (self.homes[at].held, self.homes[at].alone) = (true, 1 + u16::from(paired));
@@ -181,13 +181,6 @@ impl Nvmq {
         if held {
             self.hold(turn, queue);
         }
-    }
-
-    /// An entry that stands in the SQ buffer, looked at by the queue's home.
-    fn entry(&self, queue: QueueId, position: u64) -> Submission {
-        let mut words = [0; ENTRY_WORDS];
-        self.tables.sq_buffer.read(self.tables.place(queue, position) * ENTRY_WORDS, &mut words);
-        Submission(words)
     }
 
     fn hand_out(&mut self, turn: &mut Turn<'_>, queue: QueueId, mut count: u16) {
@@ -283,15 +276,10 @@ impl Nvmq {
                 self.still.get_or_insert(turn.now());
                 return;
             }
-            let head = turn.fetch_add(&self.tables.sq_head, Tables::line(take.queue.index()), 1);
-            let place = self.tables.place(take.queue, head);
+            let (place, entry, tickets) = self.claim(turn, take.queue);
             turn.spend(Work::ParseCommand);
-            let mut words = [0; ENTRY_WORDS];
             turn.load(&self.tables.sq_buffer, place * ENTRY_WORDS);
-            self.tables.sq_buffer.read(place * ENTRY_WORDS, &mut words);
             turn.prefetch(&self.tables.sq_buffer, (place + 2) * ENTRY_WORDS - 1);
-            let tickets = self.tables.tickets.get(place);
-            let entry = Submission(words);
             let mut card = entry::card(&self.common.drive, take.queue, &entry);
             if tickets != u64::MAX && entry.fuse() == Fuse::Normal {
                 card.tickets = [tickets as u32, (tickets >> 32) as u32];
@@ -305,6 +293,20 @@ impl Nvmq {
             }
         }
         assert!(first.is_none(), "a pair is dealt together");
+    }
+
+    /// The next entry of a queue's SQ buffer, with its place and its tickets. They are read before it is claimed: from then on the
+    /// commands behind it go on, and the link may fill its place anew before a thread that was interrupted has looked.
+    fn claim(&self, turn: &mut Turn<'_>, queue: QueueId) -> (usize, Submission, u64) {
+        let line = Tables::line(queue.index());
+        loop {
+            let head = self.tables.sq_head.get(line);
+            let place = self.tables.place(queue, head);
+            let (entry, tickets) = (self.tables.entry(queue, head), self.tables.tickets.get(place));
+            if turn.advance(&self.tables.sq_head, line, head) {
+                return (place, entry, tickets);
+            }
+        }
     }
 
     /// Whether this thread waits for ILOCK and takes nothing meanwhile.

@@ -7,7 +7,7 @@ use super::pilot::{Leaves, Pilot};
 use crate::message::*;
 use crate::stages::entry;
 use crate::stages::request::{PageTask, Request};
-use crate::tables::{ENTRY_WORDS, Pipeline, Watcher, page_list_words};
+use crate::tables::{Pipeline, Watcher, page_list_words};
 use crate::{Drive, Firmware, Note, PipelineStep, Settings, Tables, Turn, Work};
 use nvme::spec::{Fuse, Opcode, Status, Submission};
 use stage::{Accepts, Address, Stage};
@@ -91,11 +91,8 @@ impl Fetcher {
     fn on_entries(&mut self, turn: &mut Turn<'_>, queue: QueueId, count: u32) {
         for _ in 0..count {
             turn.spend(Work::ParseCommand);
-            let place = self.tables.place(queue, self.taken[queue.index()]) * ENTRY_WORDS;
+            let entry = self.tables.entry(queue, self.taken[queue.index()]);
             self.taken[queue.index()] += 1;
-            let mut words = [0; ENTRY_WORDS];
-            self.tables.sq_buffer.read(place, &mut words);
-            let entry = Submission(words);
             let card = entry::card(&self.drive, queue, &entry);
             turn.note(Note::taken(&card));
             match self.halves[queue.index()].take() {

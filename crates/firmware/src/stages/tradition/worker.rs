@@ -161,12 +161,10 @@ impl Worker {
             self.taken = Some(take);
             return;
         }
-        let tables = &self.shared.tables;
-        let unit = turn.fetch_add(&tables.sq_head, Tables::line(take.queue.index()), 1);
-        let Unit { position, paired } = Unit::taken(tables, take.queue, unit);
-        let (card, entry) = self.parse(turn, take.queue, position);
+        let (Unit { position, paired }, [first, second]) = self.claim(turn, take.queue);
+        let (card, entry) = self.parse(turn, take.queue, position, first);
         self.request = if paired {
-            let second = self.parse(turn, take.queue, position + 1);
+            let second = self.parse(turn, take.queue, position + 1, second);
             self.pair(turn, [(card, entry), second])
         } else {
             Some(Request::new(&self.shared.drive, card, &entry, self.list()))
@@ -180,14 +178,24 @@ impl Worker {
         self.go_on(turn);
     }
 
-    fn parse(&self, turn: &mut Turn<'_>, queue: QueueId, position: u64) -> (Card, Submission) {
+    /// The next unit of a queue, and its entries; the second is that of a pair. They are read before the unit is claimed: from then on
+    /// others go on, and the link may fill their places anew before a worker that was interrupted has looked.
+    fn claim(&self, turn: &mut Turn<'_>, queue: QueueId) -> (Unit, [Submission; 2]) {
+        let (tables, line) = (&self.shared.tables, Tables::line(queue.index()));
+        loop {
+            let number = tables.sq_head.get(line);
+            let unit = Unit::taken(tables, queue, number);
+            let entries = [0, u64::from(unit.paired)].map(|at| tables.entry(queue, unit.position + at));
+            if turn.advance(&tables.sq_head, line, number) {
+                return (unit, entries);
+            }
+        }
+    }
+
+    fn parse(&self, turn: &mut Turn<'_>, queue: QueueId, position: u64, entry: Submission) -> (Card, Submission) {
         let tables = &self.shared.tables;
         turn.spend(Work::ParseCommand);
-        let place = tables.place(queue, position) * ENTRY_WORDS;
-        let mut words = [0; ENTRY_WORDS];
-        turn.load(&tables.sq_buffer, place);
-        tables.sq_buffer.read(place, &mut words);
-        let entry = Submission(words);
+        turn.load(&tables.sq_buffer, tables.place(queue, position) * ENTRY_WORDS);
         let card = entry::card(&self.shared.drive, queue, &entry);
         turn.note(Note::taken(&card));
         (card, entry)
