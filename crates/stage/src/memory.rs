@@ -108,17 +108,11 @@ impl Words {
         }
     }
 
-    /// Adds one to a word that holds `next`; whether it did, without a price.
+    /// Adds one to an 8-byte word that holds `next`; whether it did, without a price.
     #[inline]
     pub fn advance(&self, index: usize, next: u64) -> bool {
-        let (done, failed) = (Ordering::AcqRel, Ordering::Acquire);
-        match &*self.cells {
-            Cells::Narrow(cells) => {
-                let next = next as u32;
-                cells[index].compare_exchange(next, next.wrapping_add(1), done, failed).is_ok()
-            }
-            Cells::Wide(cells) => cells[index].compare_exchange(next, next.wrapping_add(1), done, failed).is_ok(),
-        }
+        let Cells::Wide(cells) = &*self.cells else { panic!("only tables of 8-byte words are advanced") };
+        cells[index].compare_exchange(next, next.wrapping_add(1), Ordering::AcqRel, Ordering::Acquire).is_ok()
     }
 
     /// Sets bits of an 8-byte word without a price; a look first spares the line where they are set already.

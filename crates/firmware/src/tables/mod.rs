@@ -20,7 +20,7 @@ pub use journal::Journal;
 pub(crate) use lines::{Line, Pipeline, Retired, Watcher};
 pub use mapping::{Mapping, PageMap, Past};
 
-use crate::{Drive, Settings};
+use crate::{Drive, Settings, Turn};
 use nvme::spec::Submission;
 use stage::{LINE_BYTES, SharedMemory, Words};
 use std::collections::BTreeMap;
@@ -195,6 +195,18 @@ impl Tables {
         let mut words = [0; ENTRY_WORDS];
         self.sq_buffer.read(self.place(queue, count) * ENTRY_WORDS, &mut words);
         Submission(words)
+    }
+    /// Claims the next number of a queue for the thread that asks, and says what it `read` of it. That is read before the number is claimed:
+    /// from then on the commands behind it go on, and the link may fill its place anew before a thread that was interrupted has looked.
+    pub(crate) fn claim<T>(&self, turn: &mut Turn<'_>, queue: units::QueueId, read: impl Fn(u64) -> T) -> T {
+        let line = Self::line(queue.index());
+        loop {
+            let next = self.sq_head.get(line);
+            let found = read(next);
+            if turn.advance(&self.sq_head, line, next) {
+                return found;
+            }
+        }
     }
     /// The entry of the buffer that a page may be in: its number modulo the buffer's size (DeepFlash §4.3).
     #[inline]

@@ -276,7 +276,11 @@ impl Nvmq {
                 self.still.get_or_insert(turn.now());
                 return;
             }
-            let (place, entry, tickets) = self.claim(turn, take.queue);
+            let (tables, queue) = (&self.tables, take.queue);
+            let (place, entry, tickets) = tables.claim(turn, queue, |head| {
+                let place = tables.place(queue, head);
+                (place, tables.entry(queue, head), tables.tickets.get(place))
+            });
             turn.spend(Work::ParseCommand);
             turn.load(&self.tables.sq_buffer, place * ENTRY_WORDS);
             turn.prefetch(&self.tables.sq_buffer, (place + 2) * ENTRY_WORDS - 1);
@@ -293,20 +297,6 @@ impl Nvmq {
             }
         }
         assert!(first.is_none(), "a pair is dealt together");
-    }
-
-    /// The next entry of a queue's SQ buffer, with its place and its tickets. They are read before it is claimed: from then on the
-    /// commands behind it go on, and the link may fill its place anew before a thread that was interrupted has looked.
-    fn claim(&self, turn: &mut Turn<'_>, queue: QueueId) -> (usize, Submission, u64) {
-        let line = Tables::line(queue.index());
-        loop {
-            let head = self.tables.sq_head.get(line);
-            let place = self.tables.place(queue, head);
-            let (entry, tickets) = (self.tables.entry(queue, head), self.tables.tickets.get(place));
-            if turn.advance(&self.tables.sq_head, line, head) {
-                return (place, entry, tickets);
-            }
-        }
     }
 
     /// Whether this thread waits for ILOCK and takes nothing meanwhile.

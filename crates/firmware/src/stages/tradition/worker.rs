@@ -161,7 +161,11 @@ impl Worker {
             self.taken = Some(take);
             return;
         }
-        let (Unit { position, paired }, [first, second]) = self.claim(turn, take.queue);
+        let tables = &self.shared.tables;
+        let (Unit { position, paired }, [first, second]) = tables.claim(turn, take.queue, |number| {
+            let unit = Unit::taken(tables, take.queue, number);
+            (unit, [0, u64::from(unit.paired)].map(|at| tables.entry(take.queue, unit.position + at)))
+        });
         let (card, entry) = self.parse(turn, take.queue, position, first);
         self.request = if paired {
             let second = self.parse(turn, take.queue, position + 1, second);
@@ -176,20 +180,6 @@ impl Worker {
         self.flush = 0;
         self.publish_activity();
         self.go_on(turn);
-    }
-
-    /// The next unit of a queue, and its entries; the second is that of a pair. They are read before the unit is claimed: from then on
-    /// others go on, and the link may fill their places anew before a worker that was interrupted has looked.
-    fn claim(&self, turn: &mut Turn<'_>, queue: QueueId) -> (Unit, [Submission; 2]) {
-        let (tables, line) = (&self.shared.tables, Tables::line(queue.index()));
-        loop {
-            let number = tables.sq_head.get(line);
-            let unit = Unit::taken(tables, queue, number);
-            let entries = [0, u64::from(unit.paired)].map(|at| tables.entry(queue, unit.position + at));
-            if turn.advance(&tables.sq_head, line, number) {
-                return (unit, entries);
-            }
-        }
     }
 
     fn parse(&self, turn: &mut Turn<'_>, queue: QueueId, position: u64, entry: Submission) -> (Card, Submission) {
