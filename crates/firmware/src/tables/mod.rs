@@ -196,7 +196,7 @@ impl Tables {
         self.sq_buffer.read(self.place(queue, count) * ENTRY_WORDS, &mut words);
         Submission(words)
     }
-    /// Claims the next number of a queue for the thread that asks, and says what it `read` of it. That is read before the number is claimed:
+    /// Claims the next number of a queue for who asks, and says what was `read` of it. That is read before the number is claimed:
     /// from then on the commands behind it go on, and the link may fill its place anew before a thread that was interrupted has looked.
     pub(crate) fn claim<T>(&self, turn: &mut Turn<'_>, queue: units::QueueId, read: impl Fn(u64) -> T) -> T {
         let line = Self::line(queue.index());
