@@ -36,7 +36,7 @@ pub use settings::{
 };
 pub use spares::spare_left;
 pub(crate) use spares::{Spares, needs};
-pub use stages::trans::write_points;
+pub use stages::trans::{working_groups, write_points};
 pub use tables::{
     Backup, BlockGroups, COMPLETION_VALID, Flaw, Frames, GroupState, HybridMap, Journal, Mapping, PageMap, Past,
     Tables, journal,

@@ -111,11 +111,10 @@ impl PrpPlan {
         }
     }
 
-    /// Whether a 512-byte sector lies across two pages, so that it moves by [`HostMemory::read_bytes`] and not by
-    /// sectors.
+    /// Whether a unit of so many bytes, a power of two, lies across two pages.
     #[inline]
-    pub fn splits_sectors(&self) -> bool {
-        !self.first.0.is_multiple_of(units::SECTOR_BYTES) && self.pages() > 1
+    pub fn splits(&self, unit: u64) -> bool {
+        !self.first.0.is_multiple_of(unit) && self.pages() > 1
     }
 
     /// The way along the list, if there is one.
@@ -278,7 +277,7 @@ mod tests {
         let pieces = plan.resolve(Bytes(0), Bytes(4096), |_| unreachable!("there is no list"));
         assert_eq!(pieces.first, Piece { at: HostAddress(0x1200), bytes: Bytes(0xe00) });
         assert_eq!(pieces.rest, Rest::Page(Piece { at: HostAddress(0x8000), bytes: Bytes(0x200) }));
-        assert!(!plan.splits_sectors());
+        assert!(!plan.splits(512) && plan.splits(1024));
     }
 
     #[test]

@@ -9,7 +9,7 @@ mod rule;
 #[cfg(test)]
 mod tests;
 
-use aged::{Aged, working_groups};
+use aged::Aged;
 use checkpoint::Checkpointed;
 use firmware::{BlockGroups, Drive, Mapping, Settings, Tables};
 use flash::{Contents, Labels};
@@ -51,7 +51,7 @@ impl Precondition {
     /// Before a full overwrite has passed (`times < 1`), only that share of pages is taken out of its first place.
     pub(crate) fn write(&self, drive: &Drive, settings: &Settings, tables: &mut Tables, contents: &mut [Contents]) {
         let groups = &tables.groups.clone();
-        let shares = || Share::of_all(drive, settings, groups);
+        let shares = Share::of_all(drive, settings, tables);
         let (labels, written) = match (self.fill, &tables.mapping) {
             (Fill::None, _) => return,
             (_, Mapping::Hybrid(map)) => {
@@ -59,12 +59,12 @@ impl Precondition {
                 (Arc::new(home) as Arc<dyn Labels>, written)
             }
             (Fill::Sequential, Mapping::Page(_)) => {
-                follow(InOrder::new(groups, settings.split, shares()), drive, settings, tables)
+                follow(InOrder::new(groups, settings.split, shares), drive, settings, tables)
             }
             (Fill::Random { times }, Mapping::Page(_)) => {
                 // The oldest group's valid share; the first overwrites have not reached the steady state yet.
-                let oldest = victim_share(drive, groups).max((-times).exp());
-                let rule = Aged::new(groups, settings.split, shares(), self.seed, &|age| oldest.powf(age));
+                let oldest = victim_share(&shares, groups.pages()).max((-times).exp());
+                let rule = Aged::new(groups, settings.split, shares, self.seed, &|age| oldest.powf(age));
                 follow(rule, drive, settings, tables)
             }
         };
@@ -118,10 +118,10 @@ fn program(
 
 /// The valid share of the emptiest group in the steady state: with exponentially falling shares from 1 to `u` their
 /// mean is `(u - 1) / ln u`, which must be the share of the closed space that is user data.
-fn victim_share(drive: &Drive, groups: &BlockGroups) -> f64 {
-    let owned = (0..groups.count()).filter(|&group| groups.owner(group).is_some()).count();
-    let closed = (owned - working_groups(owned)) as f64 * f64::from(groups.pages());
-    let used = f64::from(drive.pages()) / closed;
+fn victim_share(shares: &[Share], per_group: u32) -> f64 {
+    let pages: u64 = shares.iter().map(|share| u64::from(share.pages)).sum();
+    let groups: u64 = shares.iter().map(|share| u64::from(share.old_groups())).sum();
+    let used = pages as f64 / (groups * u64::from(per_group)) as f64;
     let mean = |u: f64| (u - 1.0) / u.ln();
     let (mut low, mut high) = (1e-9, 1.0 - 1e-9);
     for _ in 0..100 {

@@ -53,10 +53,7 @@ impl Recipe {
     /// A value of the recipe or of the parameters that nothing can be drawn from, by name.
     pub fn source(&self, parameters: &Parameters) -> Result<Generator, UnusableParameter> {
         let region = parameters.checked_region()?;
-        let sizes = match parameters.block {
-            Some(bytes) => vec![(checked_size("block", bytes.0)?, 1.0)],
-            None => self.sizes.choices()?,
-        };
+        let sizes = self.sizes_in_sectors(parameters)?;
         let largest = sizes.iter().map(|size| size.0).max().unwrap_or(0);
         if u64::from(largest) > region.sectors {
             let expected = format!("a size within the {} sectors to draw from", region.sectors);
@@ -72,11 +69,31 @@ impl Recipe {
         Ok(Generator {
             draw: Draw::seeded(parameters.seed),
             kinds: Kinds::new(checked_number("read_fraction", read_fraction, 0.0, 1.0)?, &self.others)?,
-            placement: Placement::new(pattern, region, alignment, largest, parameters.queues)?,
+            placement: Placement::new(pattern, region, alignment, largest, parameters.queues, parameters.seed)?,
             sizes: checked_weights("sizes", &sizes)?,
             arrivals: Arriving::new(rate.as_ref().unwrap_or(&self.arrivals))?,
             cycle: self.cycle_bytes.map(Cycle::new).transpose()?,
         })
+    }
+
+    /// How many bytes a request has on average.
+    ///
+    /// # Errors
+    /// As [`Recipe::source`].
+    pub fn mean_bytes(&self, parameters: &Parameters) -> Result<f64, UnusableParameter> {
+        let sizes = self.sizes_in_sectors(parameters)?;
+        let (sum, weights) = sizes.iter().fold((0.0, 0.0), |(sum, weights), &(sectors, weight)| {
+            (sum + f64::from(sectors) * weight, weights + weight)
+        });
+        Ok(sum / weights * SECTOR_BYTES as f64)
+    }
+
+    /// The sizes in sectors, with their weights.
+    fn sizes_in_sectors(&self, parameters: &Parameters) -> Result<Vec<(u32, f64)>, UnusableParameter> {
+        match parameters.block {
+            Some(bytes) => Ok(vec![(checked_size("block", bytes.0)?, 1.0)]),
+            None => self.sizes.choices(),
+        }
     }
 
     /// In sectors.

@@ -61,13 +61,14 @@ impl Slots {
 
 impl Placement {
     /// `alignment` and `largest` (the largest request) are in sectors and not zero. Sequential streams that nobody counted are one
-    /// for each of `queues`.
+    /// for each of `queues`. The `seed` says which slots are popular.
     pub(crate) fn new(
         pattern: &Pattern,
         region: Region,
         alignment: u64,
         largest: u64,
         queues: u32,
+        seed: u64,
     ) -> Result<Self, UnusableParameter> {
         let slots = Slots::new(region, alignment, largest)?;
         Ok(match pattern {
@@ -83,7 +84,7 @@ impl Placement {
             }
             Pattern::Zipf { theta } => {
                 let zipf = Zipf::new(slots.count, checked_number("pattern.zipf.theta", *theta, 0.0, 10.0)?);
-                Placement::Zipf { scatter: Scatter::over(slots.count), slots, zipf }
+                Placement::Zipf { scatter: Scatter::over(slots.count, seed), slots, zipf }
             }
             Pattern::Runs { randomness } => {
                 let jump = checked_number("pattern.runs.randomness", *randomness, 0.0, 1.0)?;
@@ -167,26 +168,35 @@ fn shared_out(slots: &Slots, streams: u32, largest: u64) -> Result<Vec<Stream>, 
     (0..u64::from(streams)).map(stream).collect()
 }
 
-/// A permutation of the numbers below a count that puts neighbours far apart, without a division: multiplication by an
-/// odd number near the golden section of the next power of two, repeated while the product is not below the count.
+/// A permutation of the numbers below a count that looks random, another for each seed, without a division: rounds of steps that can be
+/// undone on the next power of two, repeated while the outcome is not below the count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scatter {
-    multiplier: u64,
+    keys: [u64; SCATTER_ROUNDS],
+    half: u32,
     mask: u64,
     count: u64,
 }
 
+const SCATTER_ROUNDS: usize = 3;
+
 impl Scatter {
     /// `count` is not zero and at most 2^63.
-    fn over(count: u64) -> Self {
+    fn over(count: u64, seed: u64) -> Self {
         let mask = count.next_power_of_two() - 1;
-        Scatter { multiplier: ((mask as f64 * 0.618_033_988_749_894_9) as u64) | 1, mask, count }
+        let mut draw = Draw::seeded(seed);
+        let keys = [(); SCATTER_ROUNDS].map(|()| draw.bits());
+        Scatter { keys, half: (mask.count_ones() / 2).max(1), mask, count }
     }
 
     fn place(self, rank: u64) -> u64 {
         let mut place = rank;
         loop {
-            place = place.wrapping_mul(self.multiplier) & self.mask;
+            for key in self.keys {
+                // An odd factor carries upwards, and what is shifted down carries back.
+                place = (place ^ key).wrapping_mul(key | 1) & self.mask;
+                place ^= place >> self.half;
+            }
             if place < self.count {
                 return place;
             }
@@ -202,8 +212,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn scattered_ranks_are_a_permutation(count in 1u64..2_000) {
-            let scatter = Scatter::over(count);
+        fn scattered_ranks_are_a_permutation(count in 1u64..2_000, seed: u64) {
+            let scatter = Scatter::over(count, seed);
             let mut slots: Vec<u64> = (0..count).map(|rank| scatter.place(rank)).collect();
             slots.sort_unstable();
             prop_assert!(slots.into_iter().eq(0..count));
@@ -223,7 +233,7 @@ mod tests {
                 Pattern::Regions(vec![hot, cold]),
             ][kind].clone();
             let region = Region { start: Lba(start), sectors };
-            let Ok(mut placement) = Placement::new(&pattern, region, alignment, largest, 5) else { return Ok(()) };
+            let Ok(mut placement) = Placement::new(&pattern, region, alignment, largest, 5, start) else { return Ok(()) };
             let mut draw = Draw::seeded(start);
             for _ in 0..200 {
                 let size = 1 + draw.below(largest);
@@ -234,5 +244,23 @@ mod tests {
                 }
             }
         }
+    }
+
+    /// Balls that are thrown at random into as many bins fill 1 - 1/e of them. A line of a cache is such a bin: the hottest pages meet in
+    /// some, and which they are is another matter with another seed.
+    #[test]
+    fn the_hottest_slots_lie_as_if_thrown() {
+        let lines = |seed| {
+            let scatter = Scatter::over(1 << 20, seed);
+            let mut lines: Vec<u64> = (0..1_024).map(|rank| scatter.place(rank) % 1_024).collect();
+            lines.sort_unstable();
+            lines.dedup();
+            lines.len()
+        };
+        let filled: Vec<usize> = (0..20).map(lines).collect();
+        let mean = filled.iter().sum::<usize>() / filled.len();
+        assert!((637..657).contains(&mean), "{filled:?}, expected 647");
+        let hottest = |seed| Scatter::over(1 << 20, seed).place(0);
+        assert!((1..20).all(|seed| hottest(seed) != hottest(0)));
     }
 }

@@ -128,7 +128,6 @@ impl DieLines {
         let read = request.operation == Operation::Read;
         if read && state.is_empty() && state.takes_reads(self.settings) {
             // Nothing stands before it, so that it need not stand in line.
-            state.reads_in_a_row += 1;
             return self.compose(turn, die, &queued);
         }
         if read { &mut state.reads } else { &mut state.writes }.push(&mut self.waiting, queued);
@@ -173,30 +172,40 @@ impl DieLines {
 
     /// The same of a die that may take something.
     fn serve(&mut self, turn: &mut Turn<'_>, die: u32) {
-        let flash = self.settings;
-        while !self.dies[die as usize].is_empty() {
-            let state = &self.dies[die as usize];
-            let write_waits = !state.writes.is_empty() && state.reads_in_a_row >= READS_IN_A_ROW;
-            let reads = !state.reads.is_empty()
-                && state.takes_reads(flash)
-                && !(write_waits && state.writes_under_way == 0 && !self.waits_for_reads(die));
-            let writes = !state.writes.is_empty()
-                && state.takes_writes(flash)
-                && (state.reads.is_empty() || write_waits || flash.suspend && state.writes_under_way == 0);
-            if reads {
-                let state = &mut self.dies[die as usize];
-                state.reads_in_a_row += 1;
-                let first = state.reads.pop(&mut self.waiting);
-                self.compose(turn, die, &first);
-            } else if writes && !self.waits_for_reads(die) && !self.waits_for_fellows(turn, die) {
-                let state = &mut self.dies[die as usize];
-                state.reads_in_a_row = 0;
-                let first = state.writes.pop(&mut self.waiting);
-                self.compose(turn, die, &first);
+        while let Some(read) = self.next(turn, die) {
+            let state = &mut self.dies[die as usize];
+            let first = if read {
+                // Only a write that waits has them counted.
+                state.reads_in_a_row += u32::from(!state.writes.is_empty());
+                state.reads.pop(&mut self.waiting)
             } else {
-                return;
-            }
+                state.reads_in_a_row = 0;
+                state.writes.pop(&mut self.waiting)
+            };
+            self.compose(turn, die, &first);
         }
+    }
+
+    /// Whether a read is next on a die, or else a write; none if it takes neither now.
+    fn next(&mut self, turn: &mut Turn<'_>, die: u32) -> Option<bool> {
+        let (state, flash) = (&self.dies[die as usize], self.settings);
+        let (has_reads, has_writes) = (!state.reads.is_empty(), !state.writes.is_empty());
+        let reads = has_reads && state.takes_reads(flash);
+        let is_due = has_writes && state.reads_in_a_row >= READS_IN_A_ROW;
+        let is_alone = state.writes_under_way == 0;
+        let goes = !has_reads || is_due || flash.suspend && is_alone;
+        let writes = has_writes && state.takes_writes(flash) && goes;
+        // A write that still waits for others holds no read up.
+        if reads && !(is_due && is_alone && self.is_ready(turn, die)) {
+            Some(true)
+        } else {
+            (writes && self.is_ready(turn, die)).then_some(false)
+        }
+    }
+
+    /// Whether the next write of a die need not wait, for reads or for its fellows.
+    fn is_ready(&mut self, turn: &mut Turn<'_>, die: u32) -> bool {
+        !self.waits_for_reads(die) && !self.waits_for_fellows(turn, die)
     }
 
     /// Takes the reads and erases out of the dies' lines that have not begun, and gives the dies what stood behind them.

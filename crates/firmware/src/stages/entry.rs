@@ -183,18 +183,24 @@ impl Half {
     }
 }
 
-/// Where the data of a command lie in host memory.
+/// Where the data of a command lie in host memory. The link moves whole sectors: one that lies across two pages of it is refused, which only
+/// a host on the link itself can ask for. Front ends lend whole pages.
 pub(crate) fn data_plan(drive: &Drive, card: &Card) -> Result<PrpPlan, Status> {
     if card.sectors > drive.shape().transfer_sectors {
         return Err(Status::INVALID_FIELD);
     }
-    nvme::prp::plan(card.prp1, card.prp2, Bytes(u64::from(card.sectors) * SECTOR_BYTES))
+    plan_of_whole(card, u64::from(card.sectors), SECTOR_BYTES)
 }
 
-/// Where the ranges of a Dataset Management or Copy command lie in host memory.
+/// Where the ranges of a Dataset Management or Copy command lie in host memory: the same with words.
 pub(crate) fn ranges_plan(card: &Card, opcode: Opcode) -> Result<PrpPlan, Status> {
     let words = if opcode == Opcode::Copy { CopyRange::WORDS } else { DsmRange::WORDS };
-    nvme::prp::plan(card.prp1, card.prp2, Bytes(u64::from(card.ranges) * words as u64 * 8))
+    plan_of_whole(card, u64::from(card.ranges) * words as u64, 8)
+}
+
+fn plan_of_whole(card: &Card, count: u64, unit: u64) -> Result<PrpPlan, Status> {
+    let plan = nvme::prp::plan(card.prp1, card.prp2, Bytes(count * unit))?;
+    if plan.splits(unit) { Err(Status::PRP_OFFSET_INVALID) } else { Ok(plan) }
 }
 
 /// The same, as what is moved: none of the commands has more ranges than a page of host memory holds.

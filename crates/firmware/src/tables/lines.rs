@@ -121,9 +121,14 @@ impl Pipeline {
         turn.store(&self.tail, 0, tail + 1);
     }
 
+    /// How many sub-requests have left the pipeline.
+    pub(crate) fn retired(&self, turn: &mut Turn<'_>) -> u64 {
+        turn.load(&self.tail, 0)
+    }
+
     /// What was retired after so much, one at a time; the look at how much costs a line.
     pub(crate) fn retired_since(&self, turn: &mut Turn<'_>, head: u64) -> impl Iterator<Item = Retired> + use<> {
-        let tail = turn.load(&self.tail, 0);
+        let tail = self.retired(turn);
         let (ring, slots) = (self.retired.clone(), self.slots);
         (head..tail).map(move |count| {
             let at = count as usize % slots * RETIRED_WORDS;

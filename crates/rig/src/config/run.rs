@@ -147,7 +147,7 @@ pub(super) fn names(from: &Layered, key: &str) -> Result<Vec<String>, ConfigErro
     }
 }
 
-/// Requests for each page of the burst buffer, of as many as are written: of pages drawn at random e^-4 = 2 % are then without one.
+/// Pages of requests for each page of the burst buffer, of as many as are written: of pages drawn at random e^-4 = 2 % are then without one.
 const FILLING: u64 = 4;
 
 /// The phases in order. Each draws a stream of its own.
@@ -190,7 +190,9 @@ fn phase(
         queues,
         per_second: from.nth_unless("workload.per_second", "own", index, count)?,
     };
-    recipe.source(&parameters).map_err(|error| unusable(from, name, (index, count), &error))?;
+    let unusable = |error| unusable(from, name, (index, count), &error);
+    recipe.source(&parameters).map_err(unusable)?;
+    let mean_bytes = recipe.mean_bytes(&parameters).map_err(unusable)?;
     for (key, said) in [("workload.block_bytes", parameters.block), ("workload.alignment_bytes", parameters.alignment)]
     {
         let block = device.format.sectors() * SECTOR_BYTES;
@@ -210,7 +212,8 @@ fn phase(
     }
     let sectors = parameters.region.map_or(parameters.capacity, |region| region.sectors);
     let (page, buffer) = (device.geometry.shape().page.0, from.get::<Bytes>("cache.size_bytes")?.0);
-    let filling = (buffer / page).min(sectors.div_ceil(page / SECTOR_BYTES)) * FILLING;
+    let pages = (buffer / page).min(sectors.div_ceil(page / SECTOR_BYTES)) * FILLING;
+    let filling = (pages as f64 / (mean_bytes / page as f64).max(1.0)).ceil() as u64;
     Ok(Phase {
         name: Path::new(name).file_stem().map_or(name.into(), |stem| stem.to_string_lossy().into_owned()),
         recipe,

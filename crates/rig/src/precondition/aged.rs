@@ -86,8 +86,8 @@ impl Aged {
 fn plan(share: &Share, per_group: u32, valid: &dyn Fn(f64) -> f64) -> Vec<u32> {
     let (pages, full) = (u64::from(share.pages), u64::from(per_group));
     let mean: f64 = (0..1000).map(|at| valid((f64::from(at) + 0.5) / 1000.0)).sum::<f64>() / 1000.0;
-    let usable = (share.groups.len() - working_groups(share.groups.len())) as u64;
-    let used = ((pages as f64 / (mean * full as f64)).ceil() as u64).clamp(pages.div_ceil(full), usable);
+    let used = (pages as f64 / (mean * full as f64)).ceil() as u64;
+    let used = used.clamp(pages.div_ceil(full), share.old_groups().into());
     let mut before = vec![0];
     let mut left = pages;
     for position in (0..used).take_while(|_| pages > 0) {
@@ -101,11 +101,6 @@ fn plan(share: &Share, per_group: u32, valid: &dyn Fn(f64) -> f64) -> Vec<u32> {
         }
     }
     before
-}
-
-/// Groups that are open or free while a drive is at work: they hold no old data.
-pub(super) fn working_groups(groups: usize) -> usize {
-    groups / 32 + 3
 }
 
 impl Course {

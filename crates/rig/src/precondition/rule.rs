@@ -1,6 +1,6 @@
 //! A past as a rule: where each logical page was left, what each physical page holds, and the tables written from it.
 
-use firmware::{BlockGroups, Drive, Owners, Settings, shares, write_points};
+use firmware::{BlockGroups, Drive, Owners, Settings, Tables, shares, working_groups, write_points};
 use flash::Labels;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -36,11 +36,14 @@ pub(super) struct Share {
     pub(super) groups: Vec<u32>,
     /// Groups that it fills at a time.
     pub(super) points: u32,
+    /// The last of its groups, which hold nothing old while it overwrites the others.
+    pub(super) working: u32,
 }
 
 impl Share {
     /// Those of all threads.
-    pub(super) fn of_all(drive: &Drive, settings: &Settings, groups: &BlockGroups) -> Vec<Share> {
+    pub(super) fn of_all(drive: &Drive, settings: &Settings, tables: &Tables) -> Vec<Share> {
+        let (groups, buffered) = (&tables.groups, tables.backup.room());
         let threads = settings.parts.trans;
         let dies = groups.dies().div_ceil(threads.into()) as usize;
         let pages = shares(settings.split, drive.pages(), threads);
@@ -50,12 +53,19 @@ impl Share {
                 owned[owner as usize].push(group);
             }
         }
-        let share = |(groups, pages): (Vec<u32>, u64)| Share {
-            pages: pages as u32,
-            points: write_points(dies, groups.len()) as u32,
-            groups,
+        let share = |(owned, pages): (Vec<u32>, u64)| {
+            let points = write_points(dies, owned.len()) as u32;
+            let full = pages.div_ceil(groups.pages().into()) as u32;
+            let spares = (owned.len() as u32).saturating_sub(full + points + buffered);
+            let working = working_groups(points, buffered, spares).min((owned.len() as u32).saturating_sub(full));
+            Share { pages: pages as u32, groups: owned, points, working }
         };
         owned.into_iter().zip(pages).map(share).collect()
+    }
+
+    /// Groups that may hold old data.
+    pub(super) fn old_groups(&self) -> u32 {
+        self.groups.len() as u32 - self.working
     }
 
     /// The ordinal of each of `count` groups; those of nobody have 0.

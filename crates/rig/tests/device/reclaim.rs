@@ -205,6 +205,50 @@ fn reads_one_after_another_leave_no_time_to_reclaim_in() {
     }
 }
 
+/// A host that waits for its writes does not let the drive rest, however long a program takes: what is reclaimed in the background then has
+/// more to move, and the host gains nothing.
+#[test]
+fn writes_that_wait_for_flash_leave_no_time_to_reclaim_in() {
+    for &architecture in ARCHITECTURES {
+        let fill = Fill::Random { times: 2.0 };
+        let small = Small { architecture, fill, queues: 1, depth: 2, ..Small::default() };
+        let collection = |background| {
+            let mut device = small.device();
+            device.timing.program = [Span::from_millis(20); 3];
+            device.settings.reclaim = ReclaimSettings {
+                background,
+                idle: Span::from_millis(1),
+                background_free: 0.9,
+                ..device.settings.reclaim
+            };
+            device.settings.cache.size = Bytes(4096 * u64::from(device.settings.parts.cache.max(2)));
+            good(&device, writes(Pattern::Random, Arrivals::Closed, small.sectors(), 4_000)).gc.expect("it reclaims")
+        };
+        let [never, busy] = [false, true].map(collection);
+        assert_eq!(busy.pages_moved, never.pages_moved, "{}: {never:?} {busy:?}", architecture.name());
+    }
+}
+
+/// What preconditioning leaves is what overwriting leaves: writes cost as much at once as they do after many more.
+#[test]
+fn an_aged_drive_reclaims_at_once_what_it_does_later() {
+    for &architecture in ARCHITECTURES {
+        let fill = Fill::Random { times: 3.0 };
+        let small = Small { architecture, fill, blocks: [64, 32], ..Small::default() };
+        let mut session = small.session(
+            ["soon", "between", "later"]
+                .map(|name| {
+                    let ios = small.sectors() / 8 * if name == "between" { 3 } else { 1 };
+                    Phase { name: name.into(), ..writes(Pattern::Random, Arrivals::Closed, small.sectors(), ios) }
+                })
+                .into(),
+        );
+        let mut next = || session.next_phase().expect("a phase").expect("nothing is wrong");
+        let [soon, _, later] = [(); 3].map(|()| next().write_amplification.expect("it wrote"));
+        assert!((soon / later - 1.0).abs() < 0.15, "{}: {soon} at once, {later} later", architecture.name());
+    }
+}
+
 #[test]
 fn cold_groups_take_their_share_of_the_wear() {
     for &architecture in ARCHITECTURES {

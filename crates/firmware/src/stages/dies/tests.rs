@@ -155,3 +155,45 @@ fn only_programs_are_kept() {
     rig.act(1_002, |dies, turn| assert_eq!(dies.keep_programs(turn).len(), 1));
     assert_eq!(rig.work_off(1_003), [programs]);
 }
+
+/// A read under way, then a program, then as many reads as a die does before it lets a write through, and some.
+fn with_a_write_among_reads(rig: &mut Rig, at: u64) {
+    rig.ask(at, Operation::Read, [3, 0, 0]);
+    rig.ask(at, Operation::Program, [1, 0, 0]);
+    (1..=READS_IN_A_ROW + 4).for_each(|page| rig.ask(at, Operation::Read, [3, 0, page]));
+}
+
+/// The reads before the first program.
+fn reads_before(order: &[(Operation, Vec<u32>)]) -> usize {
+    order.iter().position(|(done, _)| *done == Operation::Program).expect("a program")
+}
+
+/// Reads count against a write that waits, and not those that were served before it came.
+#[test]
+fn a_write_lets_so_many_reads_pass_and_no_more() {
+    for before in [0, READS_IN_A_ROW + 4] {
+        let mut rig = Rig::new();
+        for page in 0..before {
+            rig.ask(u64::from(page) * 200, Operation::Read, [2, 0, page]);
+            rig.work_off(u64::from(page) * 200);
+        }
+        with_a_write_among_reads(&mut rig, 10_000);
+        assert_eq!(reads_before(&rig.work_off(10_000)), 1 + READS_IN_A_ROW as usize, "after {before}");
+    }
+}
+
+/// While a lone program waits for its fellows the die does not stand still.
+#[test]
+fn reads_pass_a_write_that_waits_for_its_fellows() {
+    let mut rig = Rig::new();
+    with_a_write_among_reads(&mut rig, 1_000);
+    let mut reads = 0;
+    while let Some(ChannelRequest { transaction, .. }) = rig.asked.pop_front() {
+        assert_eq!(transaction.operation, Operation::Read);
+        reads += 1;
+        rig.finish(1_001, transaction.tag);
+    }
+    assert_eq!(reads, READS_IN_A_ROW + 5);
+    rig.act(1_010, DieLines::on_wake);
+    assert_eq!(rig.asked.pop_front().expect("it has waited").transaction.operation, Operation::Program);
+}

@@ -15,6 +15,9 @@ use units::{HostAddress, QueueId, SECTOR_BYTES};
 /// Entries dealt to one thread at a time; a fused pair is dealt together.
 const TAKE_BATCH: u16 = 2;
 
+/// In the word of an entry's tickets: [`NO_TICKET`] twice. A fused pair that was dealt together has it, half a pair has not.
+const NO_TICKETS: u64 = u64::MAX;
+
 const REGION_SECTORS: u64 = LOCK_REGION.0 / SECTOR_BYTES;
 
 /// Tickets dealt: for each queue of a home thread and each ILOCK thread the next one.
@@ -48,6 +51,8 @@ pub(super) struct Home {
     held: bool,
     /// Entries that run alone together: a fused pair is two.
     alone: u16,
+    /// Whether these are dealt: the queue is held until they are over.
+    runs: bool,
     /// Whether the next entry's range is known, if that is elsewhere.
     pub(super) ranging: Ranging,
 }
@@ -170,7 +175,7 @@ impl Nvmq {
                 (self.homes[at].held, self.homes[at].alone) = (true, 1 + u16::from(paired));
                 break;
             }
-            // Half a pair is refused. It has no tickets, and is not marked as what runs alone either.
+            // Half a pair is refused. It has no tickets, and is not marked as a pair either.
             let tickets = if fuse == Fuse::Normal { self.deal_tickets(at, reach) } else { [0; 2] };
             let tickets = u64::from(tickets[0]) | u64::from(tickets[1]) << 32;
             self.tables.tickets.set(self.tables.place(queue, position), tickets);
@@ -209,9 +214,10 @@ impl Nvmq {
         let home = *self.home(queue);
         if posted == home.dealt {
             for position in home.dealt..home.dealt + u64::from(home.alone) {
-                self.tables.tickets.set(self.tables.place(queue, position), u64::MAX);
+                self.tables.tickets.set(self.tables.place(queue, position), NO_TICKETS);
             }
-            self.home(queue).dealt += u64::from(home.alone);
+            let own = self.home(queue);
+            (own.dealt, own.runs) = (home.dealt + u64::from(home.alone), true);
             self.hand_out(turn, queue, home.alone);
         }
     }
@@ -224,12 +230,10 @@ impl Nvmq {
         if !home.held || tail & HELD == 0 || tail & !HELD != home.dealt {
             return;
         }
-        let place = self.tables.place(queue, home.dealt.wrapping_sub(1));
-        let alone_is_over = home.dealt > 0 && self.tables.tickets.get(place) == u64::MAX;
-        if alone_is_over {
-            self.tables.tickets.set(place, 0);
+        if home.runs {
             turn.fetch_add(&self.tables.cq_tail, line, HELD);
-            self.home(queue).held = false;
+            let own = self.home(queue);
+            (own.held, own.runs) = (false, false);
             self.deal(turn, queue);
         } else {
             self.run_alone_if_eased(turn, queue, tail & !HELD);
@@ -285,14 +289,14 @@ impl Nvmq {
             turn.load(&self.tables.sq_buffer, place * ENTRY_WORDS);
             turn.prefetch(&self.tables.sq_buffer, (place + 2) * ENTRY_WORDS - 1);
             let mut card = entry::card(&self.common.drive, take.queue, &entry);
-            if tickets != u64::MAX && entry.fuse() == Fuse::Normal {
+            if entry.fuse() == Fuse::Normal {
                 card.tickets = [tickets as u32, (tickets >> 32) as u32];
             }
             turn.note(Note::taken(&card));
             match first.take() {
                 Some(first) => self.start_pair(turn, first, (card, entry)),
                 // Its second half is of the same batch: the home thread dealt them together.
-                None if entry.fuse() == Fuse::First && tickets == u64::MAX => first = Some((card, entry)),
+                None if entry.fuse() == Fuse::First && tickets == NO_TICKETS => first = Some((card, entry)),
                 None => self.start(turn, card, entry),
             }
         }

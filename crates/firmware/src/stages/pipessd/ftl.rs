@@ -48,6 +48,9 @@ pub(crate) struct Ftl {
     held: VecDeque<SubRequest>,
     /// The logical page of each physical one, plus 1: made when reclaim first asks, so that a drive without reclaim is spared it.
     owners: Vec<u32>,
+    /// Sub-requests that have come: as many leave the pipeline when the drive is at rest.
+    come: u64,
+    /// When the drive was last seen not to be at rest.
     last_at: Time,
     at_rest: AtRest,
     poll: Poll,
@@ -79,6 +82,7 @@ impl Ftl {
             ordered: 0,
             held: VecDeque::new(),
             owners: Vec::new(),
+            come: 0,
             last_at: Time::ZERO,
             at_rest: AtRest::new(0, 0),
             poll: Poll::new(settings.pipeline.poll),
@@ -86,6 +90,7 @@ impl Ftl {
     }
 
     fn on_sub_request(&mut self, turn: &mut Turn<'_>, sub: SubRequest) {
+        self.come += 1;
         self.last_at = turn.now();
         if self.held.is_empty() && self.may_serve(&sub) {
             self.serve(turn, sub);
@@ -228,6 +233,10 @@ impl Ftl {
 
     /// In the background: whether the drive is idle long enough, and whether anything is worth reclaiming.
     fn look(&mut self, turn: &mut Turn<'_>) {
+        // A host that waits for what is in the pipeline does not let the drive rest.
+        if self.settings.reclaim.background && self.pipeline.retired(turn) < self.come {
+            self.last_at = turn.now();
+        }
         let (settings, rested) = (self.settings.reclaim, turn.now().since(self.last_at));
         let is_over = self.tables.groups.is_read_only();
         if self.victim.is_some() || !settings.background || is_over || rested < settings.idle {

@@ -20,7 +20,7 @@ use crate::{AddressSplit, Drive, Firmware, Mapping, MappingScheme, Mutation, Set
 use hybrid::HybridPlaces;
 use moves::Moving;
 use page::PagePlaces;
-pub use page::write_points;
+pub use page::{working_groups, write_points};
 use prefetch_index::prefetch_index;
 use stage::{Accepts, Address, LineId, Stage};
 use std::collections::{BTreeMap, VecDeque};

@@ -10,7 +10,7 @@ use crate::message::{MergeStep, ReclaimRequest};
 use crate::policies::shares;
 use crate::stages::free::FreeGroups;
 use crate::tables::{PageMap, RESERVED_GROUPS, SCRUB_ABOVE};
-use crate::{GroupState, Mutation, Settings, Tables, Turn, Work};
+use crate::{BlockGroups, GroupState, Mutation, Settings, Tables, Turn, Work};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::{Lpn, Ppn};
@@ -19,6 +19,13 @@ use units::{Lpn, Ppn};
 /// the host's, so at most a thirty-second of the groups it owns.
 pub fn write_points(dies: usize, groups: usize) -> usize {
     dies.min(groups / 32).max(1)
+}
+
+/// Groups of a TRANS thread that hold nothing old while its drive is overwritten: those that it fills, and those that are free when it has
+/// another reclaimed. Of `spares` groups beyond what it needs at least half hold garbage all the same; `buffered` are for what is in the
+/// buffer when the power fails.
+pub fn working_groups(points: u32, buffered: u32, spares: u32) -> u32 {
+    points + buffered + RESERVED_GROUPS + points.min(spares / 2)
 }
 
 /// Dies with long lines that a page passes by at most.
@@ -86,7 +93,9 @@ impl PagePlaces {
         let pages = shares(settings.split, map.pages(), settings.parts.trans)[usize::from(index)];
         let needed = pages.div_ceil(groups.pages().into()) as u32 + points as u32 + backup.room();
         backup.has_free(index, free.len());
-        let open: Vec<_> = groups.reopened(index.into()).map(|(group, next)| WritePoint { group, next }).collect();
+        let mut open: Vec<_> = groups.reopened(index.into()).map(|(group, next)| WritePoint { group, next }).collect();
+        let closings = (owned - free.len()) as u32;
+        let closed = close_surplus(groups, &mut open, points, closings);
         for point in &open {
             tables.die_points.fetch_add(groups.die(point.group) as usize, 1);
         }
@@ -103,7 +112,7 @@ impl PagePlaces {
             left: u32::from(index) * groups.dies() / threads,
             usual: 0,
             met: 0,
-            closings: (owned - free.len()) as u32,
+            closings: closings + closed,
             tables: tables.clone(),
             free,
             levels: settings.reclaim.wear_gap > 0 && settings.reclaim.wear_share > 0.0,
@@ -318,6 +327,15 @@ impl PagePlaces {
     fn low_water(&self) -> usize {
         (self.points + self.tables.backup.room() as usize).max(self.reserve())
     }
+}
+
+/// Of groups that a power cut left half filled, closes those with least room beyond so many; how many. Their last pages were on their way
+/// while others were filled already: were they all filled further, garbage could be in none that may be reclaimed.
+fn close_surplus(groups: &BlockGroups, open: &mut Vec<WritePoint>, points: usize, closings: u32) -> u32 {
+    open.sort_by_key(|point| point.next);
+    let surplus = open.split_off(points.min(open.len()));
+    (closings..).zip(&surplus).for_each(|(at, point)| groups.close(point.group, at));
+    surplus.len() as u32
 }
 
 impl Places for PagePlaces {
