@@ -1,15 +1,16 @@
 //! What a served drive does, for whoever watches: figures as text in the exposition format of Prometheus, over HTTP.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 /// How long a client may take to ask, and to take its answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Clients that are answered at a time; more are turned away.
+/// Clients that are answered at a time; for one more the oldest is turned away.
 const CLIENTS_MAX: usize = 16;
 
 /// How long nobody is answered after a client that the system could not let in: it has no file left, say, and says so at once every time.
@@ -142,13 +143,14 @@ impl Metrics {
         })
     }
 
-    /// Answers clients until it is ended, some at a time; who is too many is turned away.
+    /// Answers clients until it is ended, some at a time. For one more the oldest is turned away: who only keeps silent keeps nobody out.
     pub fn run(self) {
         self.answer_all(self.listener.incoming());
     }
 
     fn answer_all(&self, incoming: impl Iterator<Item = io::Result<TcpStream>>) {
-        let (metrics, clients) = (self, AtomicUsize::new(0));
+        let metrics = self;
+        let mut clients: VecDeque<Weak<TcpStream>> = VecDeque::new();
         std::thread::scope(|threads| {
             for client in incoming {
                 if metrics.over.load(Ordering::Acquire) {
@@ -158,21 +160,24 @@ impl Metrics {
                     std::thread::sleep(PAUSE);
                     continue;
                 };
-                if clients.fetch_add(1, Ordering::AcqRel) == CLIENTS_MAX {
-                    clients.fetch_sub(1, Ordering::AcqRel);
-                    continue;
+                clients.retain(|client| client.strong_count() > 0);
+                if clients.len() == CLIENTS_MAX
+                    && let Some(oldest) = clients.pop_front().and_then(|client| client.upgrade())
+                {
+                    // Its thread ends by that.
+                    let _ = oldest.shutdown(Shutdown::Both);
                 }
-                let clients = &clients;
+                let client = Arc::new(client);
+                clients.push_back(Arc::downgrade(&client));
                 threads.spawn(move || {
                     // A client that goes away, or takes too long, has itself to blame.
-                    let _ = metrics.answer(client);
-                    clients.fetch_sub(1, Ordering::AcqRel);
+                    let _ = metrics.answer(&client);
                 });
             }
         });
     }
 
-    fn answer(&self, mut client: TcpStream) -> io::Result<()> {
+    fn answer(&self, mut client: &TcpStream) -> io::Result<()> {
         client.set_write_timeout(Some(PATIENCE))?;
         let mut request = vec![0; REQUEST_MAX];
         let mut length = 0;
@@ -243,9 +248,9 @@ mod tests {
         assert!(head.contains("\r\nContent-Length: ") && head.ends_with("\r\n\r\n"), "{head}");
         assert!(get(address, "GET /else HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
         assert!(get(address, "POST / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 400 "));
-        // Some that say nothing keep nobody waiting.
+        // However many say nothing, they keep nobody waiting.
         let silent: Vec<TcpStream> =
-            (0..CLIENTS_MAX / 2).map(|_| TcpStream::connect(address).expect("it listens")).collect();
+            (0..3 * CLIENTS_MAX).map(|_| TcpStream::connect(address).expect("it listens")).collect();
         let asked = Instant::now();
         assert!(get(address, "GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 200 "));
         assert!(asked.elapsed() < PATIENCE);

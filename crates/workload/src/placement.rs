@@ -233,7 +233,8 @@ mod tests {
                 Pattern::Regions(vec![hot, cold]),
             ][kind].clone();
             let region = Region { start: Lba(start), sectors };
-            let Ok(mut placement) = Placement::new(&pattern, region, alignment, largest, 5, start) else { return Ok(()) };
+            let placement = Placement::new(&pattern, region, alignment, largest, 5, start);
+            let Ok(mut placement) = placement else { return Ok(()) };
             let mut draw = Draw::seeded(start);
             for _ in 0..200 {
                 let size = 1 + draw.below(largest);

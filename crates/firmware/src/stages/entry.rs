@@ -183,8 +183,8 @@ impl Half {
     }
 }
 
-/// Where the data of a command lie in host memory. The link moves whole sectors: one that lies across two pages of it is refused, which only
-/// a host on the link itself can ask for. Front ends lend whole pages.
+/// Where the data of a command lie in host memory. The link moves whole sectors: one that lies across two pages of it is refused, which
+/// only a host on the link itself can ask for. Front ends lend whole pages.
 pub(crate) fn data_plan(drive: &Drive, card: &Card) -> Result<PrpPlan, Status> {
     if card.sectors > drive.shape().transfer_sectors {
         return Err(Status::INVALID_FIELD);

@@ -36,6 +36,15 @@ impl AsynchronousEvent {
         events.into_iter().filter(move |(bits, _)| new & bits != 0).map(|(_, event)| event)
     }
 
+    /// Whether a host is told of it that has asked for these warnings, and for notices of namespaces or not.
+    pub(crate) fn is_wanted(self, warnings: u8, notices: bool) -> bool {
+        match self {
+            AsynchronousEvent::NamespacesChanged => notices,
+            event if event.log_page() == log_page::HEALTH => Self::of_warnings(warnings).any(|wanted| wanted == event),
+            _ => true,
+        }
+    }
+
     /// The log page to read for more; reading it makes the host ready for the next event of this kind.
     pub const fn log_page(self) -> u8 {
         match self {
@@ -110,6 +119,11 @@ impl EventRequests {
     pub(crate) fn read_about(&mut self, log_page: u8) {
         self.masked.retain(|masked| *masked != log_page);
         self.waiting.retain(|event| event.log_page() != log_page);
+    }
+
+    /// The host is told of these alone from now on.
+    pub(crate) fn keep(&mut self, is_wanted: impl Fn(AsynchronousEvent) -> bool) {
+        self.waiting.retain(|event| is_wanted(*event));
     }
 
     /// The next request to complete, with its result.

@@ -278,6 +278,10 @@ impl Controller {
             return Ok(AdminReply::Held);
         }
         self.features.set(feature, value)?;
+        if feature == FeatureId::AsynchronousEventConfiguration {
+            let (warnings, notices) = (self.features.reported_warnings(), self.features.wants_namespace_notices());
+            self.requests.keep(|event| event.is_wanted(warnings, notices));
+        }
         self.events.push_back(DeviceEvent::FeatureChanged(feature));
         Ok(AdminReply::success(result))
     }

@@ -73,6 +73,10 @@ impl Controller {
             }
             identify::ALLOCATED_NAMESPACE if self.manages() => self.one_namespace(id, self.namespaces.allocated(id))?,
             identify::ALLOCATED_NAMESPACES if self.manages() => list(self.namespaces.ids(None), id)?,
+            // Those of all namespaces are CNS 13h's.
+            identify::NAMESPACE_CONTROLLERS if self.manages() && id == ALL_NAMESPACES => {
+                return Err(Status::INVALID_FIELD);
+            }
             identify::NAMESPACE_CONTROLLERS if self.manages() => {
                 self.namespaces.allocated(id).ok_or(self.namespaces.missing(id))?;
                 controllers(self.namespaces.controllers(Some(id)), submission)
@@ -288,7 +292,7 @@ impl Controller {
     }
 
     /// Whether there is an endurance group to tell of.
-    fn has_group(&self) -> bool {
+    pub(super) fn has_group(&self) -> bool {
         self.pages.contains_key(&log_page::ENDURANCE_GROUP)
     }
 

@@ -47,10 +47,17 @@ impl Controller {
 
     fn create_namespace(&mut self, submission: &Submission, data: &[u8]) -> Result<AdminReply, Status> {
         // Of command sets there is NVM alone (CSI).
-        if submission.dword(11) >> 24 != 0 || data.len() < IdentifyNamespace::BYTES {
+        if submission.dword(11) >> 24 != 0 {
+            return Err(Status::COMMAND_SET_NOT_SUPPORTED);
+        }
+        if data.len() < IdentifyNamespace::BYTES {
             return Err(Status::INVALID_FIELD);
         }
         let asked = IdentifyNamespace::from_bytes(data);
+        // 0 leaves it to the controller.
+        if asked.endurance_group() > self.has_group().into() {
+            return Err(Status::INVALID_FIELD);
+        }
         match asked.capacity().cmp(&asked.size()) {
             Ordering::Less => return Err(Status::THIN_PROVISIONING_NOT_SUPPORTED),
             Ordering::Greater => return Err(Status::INVALID_FIELD),

@@ -84,8 +84,8 @@ impl Controller {
         if error.status == Status::LBA_OUT_OF_RANGE
             && let Some(space) = self.namespaces.allocated(error.namespace)
         {
-            // The first block that there is not.
-            error.block = error.block.map(|first| first.max(space.settings.blocks));
+            // The first block that there is not: of a command with ranges, in one of these.
+            error.block = Some(error.block.map_or(space.settings.blocks, |first| first.max(space.settings.blocks)));
         }
         self.errors.push(error, transport, specific);
         error.status.with_more(true)

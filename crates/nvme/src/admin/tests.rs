@@ -450,6 +450,23 @@ fn event_requests_are_held_until_there_is_something_to_tell() {
     assert_eq!(result(&mut controller, Submission::abort(QueueId(1), 3)), 1);
 }
 
+#[test]
+fn what_a_host_does_not_want_to_hear_any_more_is_not_told() {
+    let mut controller = ready();
+    let mut hot = HealthPage::default();
+    hot.set_temperature(343);
+    controller.set_health(hot);
+    controller.raise(AsynchronousEvent::InvalidDoorbellValue);
+    result(&mut controller, Submission::set_features(FeatureId::AsynchronousEventConfiguration, 0));
+    while controller.next_event().is_some() {}
+    for (id, told) in [(1, Some(0x01_01_00)), (2, None)] {
+        let request = Submission::asynchronous_event_request().with_command_id(id);
+        assert_eq!(controller.admin(&request), AdminReply::Held);
+        let done = |result| DeviceEvent::HeldCommandDone { command_id: id, result, status: Status::SUCCESS };
+        assert_eq!(controller.next_event(), told.map(done), "of the doorbell, which cannot be left out");
+    }
+}
+
 /// Requests and events go with a reset, and what comes next may be another host's driver.
 #[test]
 fn a_warning_that_stands_is_told_again_after_a_reset() {

@@ -115,6 +115,8 @@ statuses! {
     CONTROLLER_LIST_INVALID = 0x1 / 0x1c | DO_NOT_RETRY, "controller list invalid";
     /// Base §5.9, command specific 1Dh.
     SELF_TEST_IN_PROGRESS = 0x1 / 0x1d, "device self-test in progress";
+    /// Base §5.23, command specific 29h.
+    COMMAND_SET_NOT_SUPPORTED = 0x1 / 0x29 | DO_NOT_RETRY, "I/O command set not supported";
     /// NVM §3.1.2, command specific 80h.
     CONFLICTING_ATTRIBUTES = 0x1 / 0x80 | DO_NOT_RETRY, "conflicting attributes";
     /// NVM §3.1.2, command specific 81h.

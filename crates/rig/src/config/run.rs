@@ -147,7 +147,7 @@ pub(super) fn names(from: &Layered, key: &str) -> Result<Vec<String>, ConfigErro
     }
 }
 
-/// Pages of requests for each page of the burst buffer, of as many as are written: of pages drawn at random e^-4 = 2 % are then without one.
+/// Pages of requests for each page of the burst buffer, of as many as are written: of pages drawn at random e^-4 = 2 % then have none.
 const FILLING: u64 = 4;
 
 /// The phases in order. Each draws a stream of its own.

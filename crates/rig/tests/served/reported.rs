@@ -48,6 +48,10 @@ fn error_entries_say_what_was_out_of_reach() {
         assert_eq!(completion.status(), Status::LBA_OUT_OF_RANGE);
         assert_eq!(newest(&mut host.admin).block(), said, "the first that there is not");
     }
+    for (target, source) in [(0, blocks - 1), (blocks - 1, 0)] {
+        assert_eq!(copy(&mut host.queues[0], target, &[(source, 2)]), Status::LBA_OUT_OF_RANGE);
+        assert_eq!(newest(&mut host.admin).block(), blocks, "of a range or the target");
+    }
     assert_eq!(create(&mut host.admin, 1 << 20, 0).1, Status::INSUFFICIENT_CAPACITY);
     assert_eq!(newest(&mut host.admin).specific(), 512 << 20, "what it would have taken");
     assert_eq!(create(&mut host.admin, 0, 0).1, Status::INVALID_FIELD);
@@ -58,6 +62,13 @@ fn error_entries_say_what_was_out_of_reach() {
         let create = Submission::create_namespace(NOWHERE);
         assert_eq!(host.admin.command(create, Payload::Send(asked.as_bytes())).0.status(), due);
     }
+    asked.set_size(64).set_capacity(64);
+    let zoned = Submission::create_namespace(NOWHERE).with_dword(11, 2 << 24);
+    let (completion, _) = host.admin.command(zoned, Payload::Send(asked.as_bytes()));
+    assert_eq!(completion.status(), Status::COMMAND_SET_NOT_SUPPORTED);
+    asked.set_endurance_group(2);
+    let (completion, _) = host.admin.command(Submission::create_namespace(NOWHERE), Payload::Send(asked.as_bytes()));
+    assert_eq!(completion.status(), Status::INVALID_FIELD, "there is group 1");
     running.end();
 }
 
