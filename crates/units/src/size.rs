@@ -3,6 +3,24 @@
 use std::fmt;
 use std::ops::{Add, AddAssign, Mul, Sub};
 
+/// Units of size: one letter, or with `iB`, counts in 1,024s; with `B` in 1,000s.
+const SUFFIXES: &[(&str, u64)] = &[
+    ("", 1),
+    ("b", 1),
+    ("k", 1 << 10),
+    ("kib", 1 << 10),
+    ("kb", 1_000),
+    ("m", 1 << 20),
+    ("mib", 1 << 20),
+    ("mb", 1_000_000),
+    ("g", 1 << 30),
+    ("gib", 1 << 30),
+    ("gb", 1_000_000_000),
+    ("t", 1 << 40),
+    ("tib", 1 << 40),
+    ("tb", 1_000_000_000_000),
+];
+
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
@@ -17,6 +35,16 @@ impl Bytes {
     #[inline]
     pub const fn mib(count: u64) -> Self {
         Bytes(count << 20)
+    }
+    /// What a text such as `4k`, `512MiB` or `1TB` says, if it is a whole number of bytes up to 2^53.
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+        let (number, suffix): (f64, _) = (text[..end].parse().ok()?, text[end..].trim().to_ascii_lowercase());
+        let (_, unit) = SUFFIXES.iter().find(|(name, _)| *name == suffix)?;
+        let bytes = number * *unit as f64;
+        // Beyond 2^53 a fraction would be rounded; no drive is that large.
+        (bytes.fract() == 0.0 && bytes <= (1u64 << 53) as f64).then_some(Bytes(bytes as u64))
     }
 }
 

@@ -102,7 +102,11 @@ impl Placement {
                     let last = index + 1 == shares.len();
                     let end = if last { slots.end } else { slots.at((slots.count as f64 * (space / all)) as u64) };
                     let part = Region { start: units::Lba(start), sectors: end.saturating_sub(start) };
-                    parts.push(Slots::new(part, alignment, largest)?);
+                    let slots = Slots::new(part, alignment, largest).map_err(|error| {
+                        let found = format!("share {}: {}", index + 1, error.found);
+                        UnusableParameter::new("pattern.regions", found, error.expected)
+                    })?;
+                    parts.push(slots);
                     weights.push((index, accesses));
                     start = end;
                 }

@@ -3,14 +3,15 @@
 
 use crate::draw::Weighted;
 use crate::parameters::{UnusableParameter, checked_number, checked_size};
-use serde::{Deserialize, Serialize};
-use units::SECTOR_BYTES;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+use units::{Bytes, SECTOR_BYTES};
 
 /// The unit that most hosts address flash in, and the step of sizes drawn by their mean.
 const PAGE_BYTES: u64 = 4096;
 
 /// A workload's definition. `sizes = { fixed_bytes = 4096 }` and `pattern = "random"` are how a file spells the
-/// choices.
+/// choices; sizes may have their units, as in `"128KiB"`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipe {
@@ -25,7 +26,7 @@ pub struct Recipe {
     pub sizes: Sizes,
     /// Boundary on which a request that does not continue another begins; without it the only size there is, else
     /// 4,096.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "some_bytes")]
     pub alignment_bytes: Option<u64>,
     /// When requests arrive.
     #[serde(default)]
@@ -34,7 +35,7 @@ pub struct Recipe {
     #[serde(default)]
     pub others: Others,
     /// Reads and writes come in turns of so many bytes of each, reads first, instead of mixed; `read_fraction` then does not count.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "some_bytes")]
     pub cycle_bytes: Option<u64>,
 }
 
@@ -80,7 +81,7 @@ pub struct Share {
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Sizes {
     /// All alike.
-    FixedBytes(u64),
+    FixedBytes(#[serde(deserialize_with = "bytes")] u64),
     /// Each by its weight.
     Weighted(Vec<WeightedSize>),
     /// A geometric number of 4 KiB pages (of sectors, for a mean below 4 KiB) with this mean: of all distributions over
@@ -93,6 +94,7 @@ pub enum Sizes {
 #[serde(deny_unknown_fields)]
 pub struct WeightedSize {
     /// The size.
+    #[serde(deserialize_with = "bytes")]
     pub bytes: u64,
     /// Its weight among all sizes.
     pub weight: f64,
@@ -182,6 +184,29 @@ impl Sizes {
             }
         }
     }
+}
+
+/// A size as a number of bytes, or as a text with its unit.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Size {
+    Number(u64),
+    Text(String),
+}
+
+fn bytes<'de, D: Deserializer<'de>>(from: D) -> Result<u64, D::Error> {
+    const EXPECTED: &str = "expected a size in bytes, as 4096, \"4k\" or \"128KiB\"";
+    match Size::deserialize(from) {
+        Ok(Size::Number(bytes)) => Ok(bytes),
+        Ok(Size::Text(text)) => {
+            Bytes::parse(&text).map(|bytes| bytes.0).ok_or_else(|| D::Error::custom(format!("is {text:?}; {EXPECTED}")))
+        }
+        Err(_) => Err(D::Error::custom(EXPECTED)),
+    }
+}
+
+fn some_bytes<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    bytes(from).map(Some)
 }
 
 /// Weights that [`Weighted`] can draw from.

@@ -128,24 +128,6 @@ impl<T: Field> Field for Vec<T> {
     }
 }
 
-/// Units of size: one letter, or with `iB`, counts in 1,024s; with `B` in 1,000s.
-const SIZES: &[(&str, u64)] = &[
-    ("", 1),
-    ("b", 1),
-    ("k", 1 << 10),
-    ("kib", 1 << 10),
-    ("kb", 1_000),
-    ("m", 1 << 20),
-    ("mib", 1 << 20),
-    ("mb", 1_000_000),
-    ("g", 1 << 30),
-    ("gib", 1 << 30),
-    ("gb", 1_000_000_000),
-    ("t", 1 << 40),
-    ("tib", 1 << 40),
-    ("tb", 1_000_000_000_000),
-];
-
 /// Units of time in picoseconds; keys end in `_` and one of them.
 const SPANS: &[(&str, f64)] = &[("ps", 1.0), ("ns", 1e3), ("us", 1e6), ("ms", 1e9), ("s", 1e12)];
 
@@ -163,11 +145,7 @@ fn measure(text: &str) -> Option<(f64, String)> {
 impl Field for Bytes {
     fn read(value: &Value, _: &str) -> Option<Self> {
         let Value::Text(text) = value else { return u64::read(value, "").map(Bytes) };
-        let (number, unit) = measure(text)?;
-        let (_, unit) = SIZES.iter().find(|(name, _)| *name == unit)?;
-        let bytes = number * *unit as f64;
-        // Beyond 2^53 a fraction would be rounded; no drive is that large.
-        (bytes.fract() == 0.0 && bytes <= (1u64 << 53) as f64).then_some(Bytes(bytes as u64))
+        Bytes::parse(text)
     }
     fn expected(_: &str) -> String {
         "a size in bytes, as 4096, \"4k\", \"512MiB\" or \"1TB\"".into()

@@ -319,6 +319,7 @@ mod tests {
         let said = of(Layers::new().set("workload.read_fraction=3").unwrap()).unwrap();
         assert!(said.starts_with("--set: workload.read_fraction is 3; expected a number from 0 to 1"), "{said}");
         let sizes = "sizes = { fixed_bytes = 4096 }\n";
+        let shares = "{ accesses = 1, space = 0 }, { accesses = 1, space = 1 }";
         for (text, expected) in [
             (format!("pattern = \"random\"\nsize = 3\nread_fraction = 1\n{sizes}"), "w.toml:2:1: unknown field `size`"),
             (
@@ -334,6 +335,14 @@ mod tests {
             (
                 "pattern = \"random\"\nread_fraction = 1\nsizes = { fixed_bytes = 5 }\n".into(),
                 "w.toml:3: sizes.fixed_bytes is 5",
+            ),
+            (
+                "pattern = \"random\"\nread_fraction = 1\nsizes = { fixed_bytes = \"4q\" }\n".into(),
+                "w.toml:3:9: sizes: is \"4q\"; expected a size in bytes, as 4096, \"4k\" or \"128KiB\"",
+            ),
+            (
+                format!("pattern = {{ regions = [{shares}] }}\nread_fraction = 1\n{sizes}"),
+                "w.toml:1: pattern.regions is share 1: 0 sectors from lba0; expected room for 8 sectors",
             ),
         ] {
             std::fs::write(&path, text).unwrap();

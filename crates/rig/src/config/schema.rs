@@ -87,16 +87,18 @@ impl Schema {
 
     /// The key or table that looks most like a path: the same name elsewhere, its beginning, or a few letters away.
     fn nearest(&self, path: &str) -> Option<String> {
-        let last = |path: &str| path.rsplit('.').next().map(str::to_string);
+        let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_string();
         let known = self.keys.iter().map(|key| &key.path).chain(&self.tables).filter(|known| *known != path);
         let depth = |path: &str| path.matches('.').count();
+        // Of a short name the half of which is wrong any other is as near.
+        let most = 2.max(path.len() / 4).min((last(path).len() / 2).max(1));
         let score = |key: &String| match key {
-            _ if last(key) == last(path) => 1,
-            _ if key.starts_with(path) && depth(key) == depth(path) => 2,
-            _ => distance(key, path),
+            _ if last(key) == last(path) => Some(1),
+            _ if key.starts_with(path) && depth(key) == depth(path) => Some(2),
+            _ => Some(distance(key, path)).filter(|score| *score <= most),
         };
-        let (score, key) = known.map(|key| (score(key), key)).min_by_key(|(score, _)| *score)?;
-        (score <= 2.max(path.len() / 4)).then(|| key.clone())
+        let (_, key) = known.filter_map(|key| Some((score(key)?, key))).min_by_key(|(score, _)| *score)?;
+        Some(key.clone())
     }
 }
 

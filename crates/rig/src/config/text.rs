@@ -74,6 +74,10 @@ pub fn syntax(file: &str, text: &str, error: &toml::de::Error) -> ConfigError {
             format!("{key} has no value; expected a number, a text in quotes, true or false, or a list of these")
         }
         Some((key, _)) => format!("{key}: {said}"),
+        None if said == "duplicate key" => match text.lines().nth(line - 1).map(str::trim) {
+            Some(table) => format!("{table} stands twice; expected all its keys in one place"),
+            None => said,
+        },
         None => said,
     };
     ConfigError::Syntax { file: file.into(), line, column, message }

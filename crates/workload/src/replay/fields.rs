@@ -57,6 +57,9 @@ impl<'a, I: Iterator<Item = &'a str>> Fields<I> {
     }
 }
 
+/// Far beyond picoseconds on one side and 19 digits on the other.
+const EXPONENT_MAX: isize = 40;
+
 /// A whole number.
 pub(super) fn number(field: &'static str, text: &str) -> Result<u64, Fault> {
     text.parse().map_err(|_| Fault::new(field, text, "a whole number from 0 to 2^64 - 1"))
@@ -65,7 +68,11 @@ pub(super) fn number(field: &'static str, text: &str) -> Result<u64, Fault> {
 /// A decimal number of units in picoseconds, without passing through floating point: nanoseconds since 1970 have more
 /// digits than it keeps. Digits below a picosecond are dropped.
 pub(super) fn time(field: &'static str, text: &str, unit: TimeUnit) -> Result<i128, Fault> {
-    let fault = || Fault::new(field, text, "a time: up to 19 digits, and a fraction after a point");
+    let fault = || Fault::new(field, text, "a time: up to 19 digits, and a fraction after a point or an exponent");
+    if let Some((mantissa, exponent)) = text.split_once(['e', 'E']) {
+        let plain = without_exponent(mantissa, exponent).ok_or_else(fault)?;
+        return time(field, &plain, unit).map_err(|_| fault());
+    }
     let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
     let digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
     // 19 digits, the range of a 64-bit number, keep every product below within 128 bits.
@@ -82,6 +89,23 @@ pub(super) fn time(field: &'static str, text: &str, unit: TimeUnit) -> Result<i1
     Ok(picos)
 }
 
+/// A number with its point moved by its exponent, as in `2.5e-05`.
+fn without_exponent(mantissa: &str, exponent: &str) -> Option<String> {
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let exponent: isize = exponent.parse().ok()?;
+    if whole.is_empty() || exponent.abs() > EXPONENT_MAX {
+        return None;
+    }
+    let digits = [whole, fraction].concat();
+    // Where the point stands among the digits, with as many zeros before or behind them as that takes.
+    let point = whole.len() as isize + exponent;
+    let zeros = |count: isize| "0".repeat(count.max(0) as usize);
+    let digits = format!("{}{digits}{}", zeros(-point), zeros(point - digits.len() as isize));
+    let (whole, fraction) = digits.split_at_checked(point.max(0) as usize)?;
+    let whole = whole.trim_start_matches('0');
+    Some(format!("{}.{fraction}", if whole.is_empty() { "0" } else { whole }))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -93,7 +117,12 @@ mod tests {
         assert_eq!(picos("128166372003061629", TimeUnit::FileTimeTicks), Ok(12_816_637_200_306_162_900_000));
         assert_eq!(picos("1.0005", TimeUnit::Nanoseconds), Ok(1_000));
         assert_eq!(picos("7.", TimeUnit::Picoseconds), Ok(7));
-        for bad in ["", ".5", "-1", "1e3", "1.2.3", "12345678901234567890", "nan", "٣"] {
+        let with_exponents = [("1e3", 1_000), ("2.5e-05", 0), ("1.25E+02", 125), ("0.5e1", 5), ("1250e-2", 12)];
+        for (text, seconds) in with_exponents {
+            assert_eq!(picos(text, TimeUnit::Seconds).map(|picos| picos / 1_000_000_000_000), Ok(seconds), "{text}");
+        }
+        assert_eq!(picos("2.5e-05", TimeUnit::Seconds), Ok(25_000_000));
+        for bad in ["", ".5", "-1", "1e", "e3", "1e99", "1e19", "1e3.5", "1.2.3", "12345678901234567890", "nan", "٣"] {
             assert!(picos(bad, TimeUnit::Seconds).is_err(), "{bad}");
         }
     }
