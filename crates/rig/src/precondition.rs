@@ -119,9 +119,12 @@ fn program(
 /// The valid share of the emptiest group in the steady state: with exponentially falling shares from 1 to `u` their
 /// mean is `(u - 1) / ln u`, which must be the share of the closed space that is user data.
 fn victim_share(shares: &[Share], per_group: u32) -> f64 {
-    let pages: u64 = shares.iter().map(|share| u64::from(share.pages)).sum();
+    let full = u64::from(per_group);
+    // Groups that are filled are half full.
+    let closed = |share: &Share| u64::from(share.pages).saturating_sub(u64::from(share.points) * full / 2);
+    let pages: u64 = shares.iter().map(closed).sum();
     let groups: u64 = shares.iter().map(|share| u64::from(share.old_groups())).sum();
-    let used = pages as f64 / (groups * u64::from(per_group)) as f64;
+    let used = pages as f64 / (groups * full) as f64;
     let mean = |u: f64| (u - 1.0) / u.ln();
     let (mut low, mut high) = (1e-9, 1.0 - 1e-9);
     for _ in 0..100 {

@@ -1,6 +1,5 @@
 //! What a served drive does, for whoever watches: figures as text in the exposition format of Prometheus, over HTTP.
 
-use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,7 +9,7 @@ use std::time::{Duration, Instant};
 /// How long a client may take to ask, and to take its answer.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Clients that are answered at a time; for one more the oldest is turned away.
+/// Clients that are answered at a time; for one more the oldest that has said nothing is turned away, or else the oldest.
 const CLIENTS_MAX: usize = 16;
 
 /// How long nobody is answered after a client that the system could not let in: it has no file left, say, and says so at once every time.
@@ -99,6 +98,18 @@ pub fn figure(name: &str, kind: &str, help: &str, value: u64) -> String {
 /// What else the page says, by whoever knows more of the drive than its front end: figures as [`figure`] has them.
 pub type Further = Box<dyn Fn() -> String + Send + Sync>;
 
+/// Who asks for the page.
+struct Client {
+    stream: TcpStream,
+    spoke: AtomicBool,
+}
+
+impl Client {
+    fn is_silent(&self) -> bool {
+        !self.spoke.load(Ordering::Acquire)
+    }
+}
+
 /// A page that can be asked for until this is dropped.
 pub struct Metrics {
     listener: TcpListener,
@@ -143,14 +154,14 @@ impl Metrics {
         })
     }
 
-    /// Answers clients until it is ended, some at a time. For one more the oldest is turned away: who only keeps silent keeps nobody out.
+    /// Answers clients until it is ended, some at a time. Who only keeps silent keeps nobody out.
     pub fn run(self) {
         self.answer_all(self.listener.incoming());
     }
 
     fn answer_all(&self, incoming: impl Iterator<Item = io::Result<TcpStream>>) {
         let metrics = self;
-        let mut clients: VecDeque<Weak<TcpStream>> = VecDeque::new();
+        let mut clients: Vec<Weak<Client>> = Vec::new();
         std::thread::scope(|threads| {
             for client in incoming {
                 if metrics.over.load(Ordering::Acquire) {
@@ -161,14 +172,16 @@ impl Metrics {
                     continue;
                 };
                 clients.retain(|client| client.strong_count() > 0);
-                if clients.len() == CLIENTS_MAX
-                    && let Some(oldest) = clients.pop_front().and_then(|client| client.upgrade())
-                {
-                    // Its thread ends by that.
-                    let _ = oldest.shutdown(Shutdown::Both);
+                if clients.len() == CLIENTS_MAX {
+                    let is_silent = |client: &Weak<Client>| client.upgrade().is_some_and(|client| client.is_silent());
+                    let at = clients.iter().position(is_silent).unwrap_or(0);
+                    if let Some(client) = clients.remove(at).upgrade() {
+                        // Its thread ends by that.
+                        let _ = client.stream.shutdown(Shutdown::Both);
+                    }
                 }
-                let client = Arc::new(client);
-                clients.push_back(Arc::downgrade(&client));
+                let client = Arc::new(Client { stream: client, spoke: AtomicBool::new(false) });
+                clients.push(Arc::downgrade(&client));
                 threads.spawn(move || {
                     // A client that goes away, or takes too long, has itself to blame.
                     let _ = metrics.answer(&client);
@@ -177,7 +190,8 @@ impl Metrics {
         });
     }
 
-    fn answer(&self, mut client: &TcpStream) -> io::Result<()> {
+    fn answer(&self, client: &Client) -> io::Result<()> {
+        let (spoke, mut client) = (&client.spoke, &client.stream);
         client.set_write_timeout(Some(PATIENCE))?;
         let mut request = vec![0; REQUEST_MAX];
         let mut length = 0;
@@ -193,6 +207,7 @@ impl Metrics {
                 0 => break,
                 bytes => length += bytes,
             }
+            spoke.store(true, Ordering::Release);
         }
         // What is asked of the page, behind the question mark, changes nothing: there is one page.
         let asked = request[..length].split(|byte| b" ?".contains(byte)).take(2).collect::<Vec<_>>();

@@ -69,7 +69,7 @@ impl Recipe {
         Ok(Generator {
             draw: Draw::seeded(parameters.seed),
             kinds: Kinds::new(checked_number("read_fraction", read_fraction, 0.0, 1.0)?, &self.others)?,
-            placement: Placement::new(pattern, region, alignment, largest, parameters.queues, parameters.seed)?,
+            placement: Placement::new(pattern, region, alignment, largest, parameters.queues, parameters.popular)?,
             sizes: checked_weights("sizes", &sizes)?,
             arrivals: Arriving::new(rate.as_ref().unwrap_or(&self.arrivals))?,
             cycle: self.cycle_bytes.map(Cycle::new).transpose()?,

@@ -25,6 +25,8 @@ pub struct Parameters {
     pub capacity: u64,
     /// The seed of all draws.
     pub seed: u64,
+    /// Which places are popular, where some are: whatever else is drawn, the same number makes the same ones so.
+    pub popular: u64,
     /// One request size in place of the workload's own.
     pub block: Option<Bytes>,
     /// Reads among reads and writes, 0 to 1, in place of the workload's own.
@@ -46,7 +48,8 @@ impl Parameters {
     pub fn new(capacity: u64, seed: u64) -> Self {
         let (block, read_fraction, alignment, region, per_second) = (None, None, None, None, None);
         let (streams, queues) = (None, 1);
-        Parameters { capacity, seed, block, read_fraction, alignment, region, streams, queues, per_second }
+        let popular = seed;
+        Parameters { capacity, seed, popular, block, read_fraction, alignment, region, streams, queues, per_second }
     }
 
     /// The region to draw from, checked against the capacity.

@@ -423,12 +423,12 @@ impl BlockGroups {
     pub fn flawed(&self) -> u64 {
         self.health.get(FLAWED)
     }
-    /// A group was filled up to a position when the power was cut: it is filled further from there.
-    pub(crate) fn reopen(&self, group: u32, next: u32) {
+    /// A group was filled up to a position before the drive was switched on: it is filled further from there.
+    pub fn reopen(&self, group: u32, next: u32) {
         self.closed_at.set(group as usize, next.into());
         self.set_state(group, GroupState::Open);
     }
-    /// The groups of a TRANS thread that a power cut left open, and the position from which each is filled further: for its start.
+    /// The groups of a TRANS thread that were left open, and the position from which each is filled further: for its start.
     pub(crate) fn reopened(&self, trans: u32) -> impl Iterator<Item = (u32, u32)> + '_ {
         let open = self.owned(trans).filter(|&group| self.state(group) == GroupState::Open);
         open.map(|group| (group, self.closed_at(group)))

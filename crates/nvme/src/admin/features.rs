@@ -1,6 +1,6 @@
 //! Features: what the host has set, and what it may (Base §5.15 and §5.27).
 
-use super::AdminReply;
+use super::{AdminReply, AsynchronousEvent};
 use crate::spec::{ALL_NAMESPACES, FeatureId, FeatureSelect, Status, Submission};
 use crate::{Controller, ControllerSettings, DeviceEvent};
 use std::collections::BTreeMap;
@@ -277,10 +277,15 @@ impl Controller {
             self.settling.push(command_id);
             return Ok(AdminReply::Held);
         }
+        let before = self.features.reported_warnings();
         self.features.set(feature, value)?;
         if feature == FeatureId::AsynchronousEventConfiguration {
             let (warnings, notices) = (self.features.reported_warnings(), self.features.wants_namespace_notices());
             self.requests.keep(|event| event.is_wanted(warnings, notices));
+            // Of a warning that stands its host has not heard.
+            for event in AsynchronousEvent::of_warnings(self.health.critical_warning() & warnings & !before) {
+                self.raise(event);
+            }
         }
         self.events.push_back(DeviceEvent::FeatureChanged(feature));
         Ok(AdminReply::success(result))

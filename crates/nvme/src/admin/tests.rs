@@ -465,6 +465,10 @@ fn what_a_host_does_not_want_to_hear_any_more_is_not_told() {
         let done = |result| DeviceEvent::HeldCommandDone { command_id: id, result, status: Status::SUCCESS };
         assert_eq!(controller.next_event(), told.map(done), "of the doorbell, which cannot be left out");
     }
+    // Once it wants to hear again, it hears what stands.
+    result(&mut controller, Submission::set_features(FeatureId::AsynchronousEventConfiguration, 0x1f));
+    let done = DeviceEvent::HeldCommandDone { command_id: 2, result: 0x02_01_01, status: Status::SUCCESS };
+    assert!(std::iter::from_fn(|| controller.next_event()).any(|event| event == done));
 }
 
 /// Requests and events go with a reset, and what comes next may be another host's driver.

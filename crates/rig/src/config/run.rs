@@ -182,6 +182,8 @@ fn phase(
     let parameters = Parameters {
         capacity: device.namespaces[0],
         seed,
+        // The seed of the run: what is popular in one phase is in the next.
+        popular: seed.wrapping_sub(index as u64),
         block: from.nth_unless("workload.block_bytes", "own", index, count)?,
         read_fraction: from.nth_unless("workload.read_fraction", "own", index, count)?,
         alignment: from.nth_unless("workload.alignment_bytes", "own", index, count)?,

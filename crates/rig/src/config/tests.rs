@@ -312,7 +312,7 @@ const REFUSALS: &[(&str, &str)] = &[
     ),
     ("host.depth = 'x", "run.toml:1:16: host.depth: invalid literal string, expected `'`"),
     ("[host] # a table\ndepth = 4\ndepth = 5", "run.toml:3:1: host.depth: duplicate key"),
-    ("[host]\n[run]\n[host]", "run.toml:3:2: [host] stands twice; expected all its keys in one place"),
+    ("[host]\n[run]\n[host] # again", "run.toml:3:2: [host] stands twice; expected all its keys in one place"),
     ("[host\ndepth = 4", "run.toml:1:6: unclosed table, expected `]`"),
     (
         "[host]\ndepth = 0x",

@@ -74,13 +74,18 @@ pub fn syntax(file: &str, text: &str, error: &toml::de::Error) -> ConfigError {
             format!("{key} has no value; expected a number, a text in quotes, true or false, or a list of these")
         }
         Some((key, _)) => format!("{key}: {said}"),
-        None if said == "duplicate key" => match text.lines().nth(line - 1).map(str::trim) {
+        None => match table_on(text, line).filter(|_| said == "duplicate key") {
             Some(table) => format!("{table} stands twice; expected all its keys in one place"),
             None => said,
         },
-        None => said,
     };
     ConfigError::Syntax { file: file.into(), line, column, message }
+}
+
+/// The table that a line begins, in its brackets.
+fn table_on(text: &str, line: usize) -> Option<&str> {
+    let line = text.lines().nth(line - 1)?.split('#').next()?.trim();
+    (line.starts_with('[') && line.ends_with(']')).then_some(line)
 }
 
 /// The key that a line gives a value, under the table that it stands in, and what is written for the value: as it looks, for what cannot

@@ -1,4 +1,5 @@
-//! A drive that was overwritten at random: groups hold ever fewer valid pages the older they are, in a random order.
+//! A drive that was overwritten at random: groups hold ever fewer valid pages the older they are, in a random order. Those that its
+//! threads fill are half full on average, each more than the one before it.
 
 use super::permutation::{Permutation, ROUNDS};
 use super::rule::{Rule, Share};
@@ -34,6 +35,8 @@ struct Course {
     cell_bits: u32,
     /// The most groups that begin within a cell.
     steps: u32,
+    /// The last groups, which are filled further: in order, and without garbage.
+    open: u32,
     filled: Vec<Filled>,
     /// An order of the positions of a group, but for the keys.
     positions: Permutation,
@@ -64,7 +67,7 @@ impl Aged {
     ) -> Self {
         let course = |(share, thread): (&Share, u32)| {
             let order = Permutation::new(share.pages, seed, ORDER_OF_THREAD + thread);
-            Course::new(order, share, groups.pages(), plan(share, groups.pages(), valid), seed)
+            Course::new(order, share, groups.pages(), plan(share, groups, valid), seed)
         };
         let threads = shares.iter().zip(0..).map(course).collect();
         let ordinals = Share::ordinals(&shares, groups.count());
@@ -77,34 +80,50 @@ impl Aged {
     fn place_in(&self, course: &Course, ordinal: u32, page: u32) -> Ppn {
         let filled = &course.filled[ordinal as usize];
         let nth = page - filled.before;
-        let position = if course.is_youngest(ordinal) { nth } else { course.positions.keyed(filled.keys).at(nth) };
+        let position = if course.is_open(ordinal) { nth } else { course.positions.keyed(filled.keys).at(nth) };
         self.groups.page(filled.group, position)
     }
 }
 
-/// How many valid pages the groups before each have, oldest first; what rounding leaves over goes into the youngest.
-fn plan(share: &Share, per_group: u32, valid: &dyn Fn(f64) -> f64) -> Vec<u32> {
-    let (pages, full) = (u64::from(share.pages), u64::from(per_group));
+/// How many valid pages the groups before each have, oldest first, and how many of the last are open.
+fn plan(share: &Share, groups: &BlockGroups, valid: &dyn Fn(f64) -> f64) -> (Vec<u32>, u32) {
+    let (pages, full) = (u64::from(share.pages), u64::from(groups.pages()));
+    let open = open_groups(share.points, groups);
+    let in_open: u64 = open.iter().map(|&written| u64::from(written)).sum();
+    // So few pages are all in groups like the others.
+    let open = if in_open < pages { open } else { Vec::new() };
+    let closed = if open.is_empty() { pages } else { pages - in_open };
     let mean: f64 = (0..1000).map(|at| valid((f64::from(at) + 0.5) / 1000.0)).sum::<f64>() / 1000.0;
-    let used = (pages as f64 / (mean * full as f64)).ceil() as u64;
-    let used = used.clamp(pages.div_ceil(full), share.old_groups().into());
+    let used = (closed as f64 / (mean * full as f64)).ceil() as u64;
+    let used = used.clamp(closed.div_ceil(full), share.old_groups().into());
     let mut before = vec![0];
-    let mut left = pages;
-    for position in (0..used).take_while(|_| pages > 0) {
+    let mut left = closed;
+    for position in (0..used).take_while(|_| closed > 0) {
         let age = 1.0 - position as f64 / used.max(2) as f64;
         let want = (valid(age) * full as f64).round() as u64;
         let least = left.saturating_sub((used - position - 1) * full);
         left -= want.clamp(least.min(full), full).min(left);
-        before.push((pages - left) as u32);
+        before.push((closed - left) as u32);
         if left == 0 {
             break;
         }
     }
-    before
+    for &written in &open {
+        before.push(before[before.len() - 1] + written);
+    }
+    // What has no younger pages is without garbage.
+    (before, (open.len() as u32).max(1))
+}
+
+/// How much of each group that is filled is written: from an eighth to seven.
+fn open_groups(points: u32, groups: &BlockGroups) -> Vec<u32> {
+    let (full, planes) = (groups.pages(), groups.planes());
+    let written = |at| full / 8 + 3 * full / 4 * (2 * at + 1) / (2 * points);
+    (0..points).map(|at| (written(at) / planes).max(1) * planes).collect()
 }
 
 impl Course {
-    fn new(order: Permutation, share: &Share, per_group: u32, before: Vec<u32>, seed: u64) -> Self {
+    fn new(order: Permutation, share: &Share, per_group: u32, (before, open): (Vec<u32>, u32), seed: u64) -> Self {
         let valid = before.windows(2).rev().skip(1).map(|pair| pair[1] - pair[0]);
         let cell_bits = valid.min().unwrap_or(per_group).max(per_group / 8).max(1).ilog2();
         let mut near = Vec::with_capacity((share.pages >> cell_bits) as usize + 1);
@@ -124,7 +143,7 @@ impl Course {
             keys: Permutation::new(per_group, seed, group).keys(),
         });
         let positions = Permutation::new(per_group, seed, 0);
-        Course { order, near, cell_bits, steps, filled: filled.collect(), positions, before }
+        Course { order, near, cell_bits, steps, open, filled: filled.collect(), positions, before }
     }
 
     /// The group that each of the thread's pages is in, in the order in which they were last written.
@@ -172,8 +191,8 @@ impl Course {
         self.before[ordinal as usize + 1] - self.before[ordinal as usize]
     }
 
-    fn is_youngest(&self, ordinal: u32) -> bool {
-        ordinal + 1 == self.filled()
+    fn is_open(&self, ordinal: u32) -> bool {
+        ordinal + self.open >= self.filled()
     }
 }
 
@@ -203,15 +222,18 @@ impl Rule for Aged {
         let course = &self.threads[thread];
         match ordinal {
             ordinal if ordinal >= course.filled() => 0,
-            // Nothing was written after it that could have superseded a page of it.
-            ordinal if course.is_youngest(ordinal) => course.valid(ordinal),
+            ordinal if course.is_open(ordinal) => course.valid(ordinal),
             _ => self.groups.pages(),
         }
     }
 
+    fn is_open(&self, thread: usize, ordinal: u32) -> bool {
+        self.threads[thread].is_open(ordinal)
+    }
+
     fn valid(&self, thread: usize, ordinal: u32, valid: &mut [bool]) {
         let course = &self.threads[thread];
-        if course.is_youngest(ordinal) {
+        if course.is_open(ordinal) {
             valid[..course.valid(ordinal) as usize].fill(true);
             return;
         }
@@ -228,7 +250,7 @@ impl Labels for Aged {
         let thread = self.groups.owner(group).expect("the journal's groups are not filled") as usize;
         let (course, ordinal) = (&self.threads[thread], self.ordinals[group as usize]);
         let positions = course.positions(ordinal);
-        let nth = if course.is_youngest(ordinal) { position } else { positions.place(position) };
+        let nth = if course.is_open(ordinal) { position } else { positions.place(position) };
         let (first, after) = (course.before[ordinal as usize], course.before[ordinal as usize + 1]);
         let at = if nth < after - first {
             first + nth

@@ -23,6 +23,10 @@ pub(super) trait Rule: Labels {
     fn places(&self, thread: usize, first: u32, places: &mut [Ppn]);
     /// How many pages of a group are programmed: the first of it.
     fn written(&self, thread: usize, ordinal: u32) -> u32;
+    /// Whether a group that is not full is filled further; else it is left as it is.
+    fn is_open(&self, _thread: usize, _ordinal: u32) -> bool {
+        false
+    }
     /// Says which positions of a group hold what the map points to. All are false before.
     fn valid(&self, thread: usize, ordinal: u32, valid: &mut [bool]);
 }
@@ -36,7 +40,7 @@ pub(super) struct Share {
     pub(super) groups: Vec<u32>,
     /// Groups that it fills at a time.
     pub(super) points: u32,
-    /// The last of its groups, which hold nothing old while it overwrites the others.
+    /// Of its groups those that it fills, or has free, while it overwrites the others.
     pub(super) working: u32,
 }
 
@@ -63,7 +67,7 @@ impl Share {
         owned.into_iter().zip(pages).map(share).collect()
     }
 
-    /// Groups that may hold old data.
+    /// Full groups of a drive that is overwritten.
     pub(super) fn old_groups(&self) -> u32 {
         self.groups.len() as u32 - self.working
     }
@@ -87,12 +91,17 @@ pub(super) fn write(rule: &impl Rule, groups: &BlockGroups) -> Vec<(u32, u32)> {
         in_pieces(count.div_ceil(PIECE_GROUPS), |piece| {
             let mut valid = vec![false; groups.pages() as usize];
             for ordinal in piece * PIECE_GROUPS..count.min((piece + 1) * PIECE_GROUPS) {
-                if rule.written(thread, ordinal) > 0 {
+                let written = rule.written(thread, ordinal);
+                if written > 0 {
                     valid.fill(false);
                     rule.valid(thread, ordinal, &mut valid);
                     let group = share.groups[ordinal as usize];
                     groups.fill(group, &valid);
-                    groups.close(group, ordinal);
+                    if written < groups.pages() && rule.is_open(thread, ordinal) {
+                        groups.reopen(group, written);
+                    } else {
+                        groups.close(group, ordinal);
+                    }
                 }
             }
         });

@@ -3,7 +3,7 @@
 use super::*;
 use crate::config::Layers;
 use firmware::architecture::Drawing;
-use firmware::{shares, trans_of, write_points};
+use firmware::{GroupState, shares, trans_of, write_points};
 use std::collections::BTreeMap;
 use units::{BlockId, Lpn, Ppn};
 
@@ -97,7 +97,7 @@ fn page_by_page(filled: &Filled) -> BTreeMap<Lpn, Ppn> {
 fn again_by_age(filled: &Filled) -> BTreeMap<Lpn, Ppn> {
     let (groups, geometry) = (&filled.tables.groups, filled.drive.geometry());
     let mut by_age: Vec<u32> = (0..groups.count()).filter(|&group| groups.owner(group).is_some()).collect();
-    by_age.sort_by_key(|&group| groups.closed_at(group));
+    by_age.sort_by_key(|&group| (groups.state(group) == GroupState::Open, groups.closed_at(group)));
     let mut map = BTreeMap::new();
     for group in by_age {
         for ppn in (0..groups.pages()).map(|position| groups.page(group, position)) {
@@ -162,7 +162,7 @@ fn older_groups_hold_less_and_every_seed_another_order() {
     let [one, same, other] = [1, 1, 2].map(|seed| filled(Fill::Random { times: 3.0 }, seed, &[]));
     let groups = &one.tables.groups;
     let mut valid: Vec<(u32, u32)> = (0..groups.count())
-        .filter(|&group| groups.valid_count(group) > 0)
+        .filter(|&group| groups.state(group) == GroupState::Closed && groups.valid_count(group) > 0)
         .map(|group| (groups.closed_at(group), groups.valid_count(group)))
         .collect();
     valid.sort_unstable();

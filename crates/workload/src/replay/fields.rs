@@ -58,7 +58,7 @@ impl<'a, I: Iterator<Item = &'a str>> Fields<I> {
 }
 
 /// Far beyond picoseconds on one side and 19 digits on the other.
-const EXPONENT_MAX: isize = 40;
+const EXPONENT_MAX: usize = 40;
 
 /// A whole number.
 pub(super) fn number(field: &'static str, text: &str) -> Result<u64, Fault> {
@@ -93,7 +93,7 @@ pub(super) fn time(field: &'static str, text: &str, unit: TimeUnit) -> Result<i1
 fn without_exponent(mantissa: &str, exponent: &str) -> Option<String> {
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let exponent: isize = exponent.parse().ok()?;
-    if whole.is_empty() || exponent.abs() > EXPONENT_MAX {
+    if whole.is_empty() || exponent.unsigned_abs() > EXPONENT_MAX {
         return None;
     }
     let digits = [whole, fraction].concat();
@@ -122,7 +122,21 @@ mod tests {
             assert_eq!(picos(text, TimeUnit::Seconds).map(|picos| picos / 1_000_000_000_000), Ok(seconds), "{text}");
         }
         assert_eq!(picos("2.5e-05", TimeUnit::Seconds), Ok(25_000_000));
-        for bad in ["", ".5", "-1", "1e", "e3", "1e99", "1e19", "1e3.5", "1.2.3", "12345678901234567890", "nan", "٣"] {
+        for bad in [
+            "",
+            ".5",
+            "-1",
+            "1e",
+            "e3",
+            "1e99",
+            "1e19",
+            "1e-9223372036854775808",
+            "1e3.5",
+            "1.2.3",
+            "12345678901234567890",
+            "nan",
+            "٣",
+        ] {
             assert!(picos(bad, TimeUnit::Seconds).is_err(), "{bad}");
         }
     }

@@ -50,8 +50,10 @@ pub(crate) struct Ftl {
     owners: Vec<u32>,
     /// Sub-requests that have come: as many leave the pipeline when the drive is at rest.
     come: u64,
-    /// When the drive was last seen not to be at rest.
+    /// Since when nothing is in the pipeline, as far as looks tell.
     last_at: Time,
+    /// Whether something was at the last look, or has come since.
+    is_busy: bool,
     at_rest: AtRest,
     poll: Poll,
 }
@@ -84,6 +86,7 @@ impl Ftl {
             owners: Vec::new(),
             come: 0,
             last_at: Time::ZERO,
+            is_busy: false,
             at_rest: AtRest::new(0, 0),
             poll: Poll::new(settings.pipeline.poll),
         }
@@ -91,7 +94,7 @@ impl Ftl {
 
     fn on_sub_request(&mut self, turn: &mut Turn<'_>, sub: SubRequest) {
         self.come += 1;
-        self.last_at = turn.now();
+        (self.last_at, self.is_busy) = (turn.now(), true);
         if self.held.is_empty() && self.may_serve(&sub) {
             self.serve(turn, sub);
         } else {
@@ -233,9 +236,12 @@ impl Ftl {
 
     /// In the background: whether the drive is idle long enough, and whether anything is worth reclaiming.
     fn look(&mut self, turn: &mut Turn<'_>) {
-        // A host that waits for what is in the pipeline does not let the drive rest.
-        if self.settings.reclaim.background && self.pipeline.retired(turn) < self.come {
-            self.last_at = turn.now();
+        if self.settings.reclaim.background {
+            // A host that waits for what is in the pipeline does not let the drive rest: that begins at the first look that finds nothing.
+            let is_busy = self.pipeline.retired(turn) < self.come;
+            if std::mem::replace(&mut self.is_busy, is_busy) || is_busy {
+                self.last_at = turn.now();
+            }
         }
         let (settings, rested) = (self.settings.reclaim, turn.now().since(self.last_at));
         let is_over = self.tables.groups.is_read_only();

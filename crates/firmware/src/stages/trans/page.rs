@@ -21,11 +21,10 @@ pub fn write_points(dies: usize, groups: usize) -> usize {
     dies.min(groups / 32).max(1)
 }
 
-/// Groups of a TRANS thread that hold nothing old while its drive is overwritten: those that it fills, and those that are free when it has
-/// another reclaimed. Of `spares` groups beyond what it needs at least half hold garbage all the same; `buffered` are for what is in the
-/// buffer when the power fails.
+/// Groups of a TRANS thread that are filled or free while its drive is overwritten, where it has another reclaimed. Of `spares` groups
+/// beyond what it needs at least half hold garbage all the same; `buffered` are for what is in the buffer when the power fails.
 pub fn working_groups(points: u32, buffered: u32, spares: u32) -> u32 {
-    points + buffered + RESERVED_GROUPS + points.min(spares / 2)
+    points + buffered + points.max(RESERVED_GROUPS).min(spares / 2)
 }
 
 /// Dies with long lines that a page passes by at most.
@@ -95,7 +94,7 @@ impl PagePlaces {
         backup.has_free(index, free.len());
         let mut open: Vec<_> = groups.reopened(index.into()).map(|(group, next)| WritePoint { group, next }).collect();
         let closings = (owned - free.len()) as u32;
-        let closed = close_surplus(groups, &mut open, points, closings);
+        let closed = if free.len() > 0 { close_surplus(groups, &mut open, points, closings) } else { 0 };
         for point in &open {
             tables.die_points.fetch_add(groups.die(point.group) as usize, 1);
         }
@@ -330,7 +329,7 @@ impl PagePlaces {
 }
 
 /// Of groups that a power cut left half filled, closes those with least room beyond so many; how many. Their last pages were on their way
-/// while others were filled already: were they all filled further, garbage could be in none that may be reclaimed.
+/// while others were filled already. Were they all filled further, all garbage could be in open groups, which are not reclaimed.
 fn close_surplus(groups: &BlockGroups, open: &mut Vec<WritePoint>, points: usize, closings: u32) -> u32 {
     open.sort_by_key(|point| point.next);
     let surplus = open.split_off(points.min(open.len()));
