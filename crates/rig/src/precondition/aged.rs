@@ -91,7 +91,7 @@ fn plan(share: &Share, groups: &BlockGroups, valid: &dyn Fn(f64) -> f64) -> (Vec
     let open = open_groups(share.points, groups);
     let in_open: u64 = open.iter().map(|&written| u64::from(written)).sum();
     // So few pages are all in groups like the others.
-    let open = if in_open < pages { open } else { Vec::new() };
+    let open = if in_open < pages && share.points <= share.working { open } else { Vec::new() };
     let closed = if open.is_empty() { pages } else { pages - in_open };
     let mean: f64 = (0..1000).map(|at| valid((f64::from(at) + 0.5) / 1000.0)).sum::<f64>() / 1000.0;
     let used = (closed as f64 / (mean * full as f64)).ceil() as u64;
@@ -117,9 +117,9 @@ fn plan(share: &Share, groups: &BlockGroups, valid: &dyn Fn(f64) -> f64) -> (Vec
 
 /// How much of each group that is filled is written: from an eighth to seven.
 fn open_groups(points: u32, groups: &BlockGroups) -> Vec<u32> {
-    let (full, planes) = (groups.pages(), groups.planes());
+    let (full, planes, points) = (u64::from(groups.pages()), u64::from(groups.planes()), u64::from(points));
     let written = |at| full / 8 + 3 * full / 4 * (2 * at + 1) / (2 * points);
-    (0..points).map(|at| (written(at) / planes).max(1) * planes).collect()
+    (0..points).map(|at| ((written(at) / planes).max(1) * planes) as u32).collect()
 }
 
 impl Course {

@@ -229,8 +229,8 @@ fn writes_that_wait_for_flash_leave_no_time_to_reclaim_in() {
     }
 }
 
-/// What preconditioning leaves is what overwriting leaves: writes cost as much at once as they do after many more. So it is where groups are
-/// many and small, and where those that are filled are a large share of the drive.
+/// What preconditioning leaves is what overwriting leaves: writes cost as much at once as they do after many more. So it is where groups
+/// are many and small, and where those that are filled are a large share of the drive.
 #[test]
 fn an_aged_drive_reclaims_at_once_what_it_does_later() {
     for (&architecture, blocks) in ARCHITECTURES.iter().flat_map(|it| [(it, [64, 32]), (it, [256, 8])]) {
