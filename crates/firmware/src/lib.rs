@@ -36,7 +36,8 @@ pub use settings::{
 };
 pub use spares::spare_left;
 pub(crate) use spares::{Spares, needs};
-pub use stages::trans::{working_groups, write_points};
+pub(crate) use stages::trans::write_points;
+pub use stages::trans::{working_groups, write_points_of};
 pub use tables::{
     Backup, BlockGroups, COMPLETION_VALID, Flaw, Frames, GroupState, HybridMap, Journal, Mapping, PageMap, Past,
     Tables, journal,

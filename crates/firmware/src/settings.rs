@@ -146,6 +146,8 @@ pub struct ReclaimSettings {
     pub background_free: f64,
     /// Pages under way in a BGC thread.
     pub window: u16,
+    /// Of these, transactions of pages on their way to each group that a TRANS thread fills, where BGC chooses what is reclaimed.
+    pub window_per_group: u16,
     /// Groups of one TRANS thread that are reclaimed at a time, if there is room for what they hold.
     pub victims: u16,
     /// With page mapping, whether a TRANS thread that waits for a group serves the host's reads, and its writes as its victims are
@@ -317,6 +319,9 @@ impl Settings {
         }
         if self.reclaim.window == 0 {
             return refuse("reclaim.window", "0".into(), "at least 1");
+        }
+        if self.reclaim.window_per_group == 0 {
+            return refuse("reclaim.window_per_group", "0".into(), "at least 1");
         }
         if !(1..=256).contains(&self.reclaim.victims) {
             return refuse("reclaim.victims", self.reclaim.victims.to_string(), "1 to 256");

@@ -16,7 +16,7 @@ use crate::stages::pipessd::post::{self, Poster};
 use crate::tables::{Pipeline, RESERVED_GROUPS, Watcher};
 use crate::{
     Blueprint, EventPulled, Firmware, LatencyPart, Mapping, MappingScheme, PartCounts, Settings, SubRequest, Tables,
-    write_points,
+    write_points_of,
 };
 use stage::{Address, Place, Slot, Stage};
 use std::sync::Arc;
@@ -104,9 +104,8 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
     if !matches!(tables.mapping, Mapping::Page(_)) {
         return Err(DrawError::PageMappingOnly);
     }
-    let owned = tables.groups.owned(0).count();
-    let points = write_points(tables.groups.dies() as usize, owned);
-    super::check_room(drive, &tables, points as u64 + u64::from(RESERVED_GROUPS) + 2)?;
+    let points = write_points_of(&tables.groups, 0);
+    super::check_room(drive, &tables, u64::from(points) + u64::from(RESERVED_GROUPS) + 2)?;
     if let Some(least) = tables.groups.lacks_erases() {
         return Err(DrawError::FewErases(least));
     }

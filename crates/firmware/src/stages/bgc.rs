@@ -13,27 +13,27 @@
 //! A valid page is moved by TRANS, which owns the map, and only if the map still points to it.
 //!
 //! Several victims are under way at a time, as many for a TRANS thread as it asks for: one alone would mostly wait for its programs,
-//! its fence and its erase. They share the window of pages.
+//! its fence and its erase. They share the window of pages. Of those of one TRANS thread no more are under way than keep the dies busy
+//! that it fills: what was more would stand in line there, and the host's pages behind it, while other dies have nothing to do.
 //!
 //! With hybrid mapping TRANS chooses, and asks for its merges step by step: a logical block's pages are copied to its new data
 //! group, and the old group or an empty log group is erased. In the background it is told that the drive is idle.
 
+mod background;
 mod tag;
 
 use crate::message::*;
-use crate::policies::{AtRest, pick_victim, survey, trans_of};
-use crate::stages::rest::Rest;
-use crate::tables::{RESERVED_GROUPS, SCRUB_ABOVE};
-use crate::{Drive, Firmware, Flaw, GroupState, Mapping, MappingScheme, Mutation, Note, Settings, Tables, Turn, Work};
+use crate::policies::{AtRest, pick_victim, trans_of};
+use crate::stages::rest::{Rest, rest_after};
+use crate::stages::trans::write_points_of;
+use crate::tables::RESERVED_GROUPS;
+use crate::{Drive, Firmware, Flaw, GroupState, Mapping, Mutation, Note, Settings, Tables, Turn, Work};
 use flash::Operation;
 use stage::{Accepts, Address, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use tag::Tag;
-use units::{Lpn, Ppn, Span, Time};
-
-/// How often a busy drive is looked at for groups to be moved because of their wear.
-const LEVEL_EVERY: Span = Span::from_millis(4);
+use units::{Lpn, Ppn, Time};
 
 /// What a frame is labelled before a read: flash gives no out-of-band entry for a page that is not programmed.
 const UNPROGRAMMED: Lpn = Lpn(u32::MAX);
@@ -120,6 +120,8 @@ pub(crate) struct Bgc {
     victims: Vec<Option<Victim>>,
     /// How many of them have pages that have not been looked at.
     waiting: u32,
+    /// Pages on their way out of the victims of each TRANS thread, and how many may be.
+    leaving: Vec<(u32, u32)>,
     /// The victim that gets the next vacant places.
     turn_in_window: usize,
     /// What TRANS threads wait for.
@@ -159,9 +161,11 @@ impl Bgc {
     ) -> Self {
         let window = vec![None; usize::from(settings.reclaim.window)];
         let victims = Bgc::victims(&settings);
+        let leaving = (0..settings.parts.trans).map(|trans| (0, most_leaving(&settings, &tables, trans.into())));
         let at_rest = (0..settings.parts.trans.into()).map(|trans| AtRest::new(trans, RESERVED_GROUPS + 1)).collect();
         Bgc {
             index,
+            leaving: leaving.collect(),
             drive,
             settings,
             tables,
@@ -262,10 +266,12 @@ impl Bgc {
         let Some(mut victim) = self.victims[at].take() else { return };
         let pages = self.tables.groups.pages();
         let waited = victim.next < pages;
-        while victim.next < pages && !self.vacant.is_empty() {
+        let trans = usize::from(victim.trans);
+        while victim.next < pages && !self.vacant.is_empty() && self.has_room(victim.trans) {
             if let Some(from) = self.source(turn, &victim) {
                 let place = self.vacant.pop().expect("one is vacant");
                 self.window[place] = Some(Moving { victim: at, from, lpn: UNPROGRAMMED, step: Step::Read });
+                self.leaving[trans].0 += 1;
                 victim.under_way += 1;
                 victim.moved += 1;
                 if victim.merged.is_some() {
@@ -290,17 +296,27 @@ impl Bgc {
         let pages = self.tables.groups.pages();
         let victim = self.victim(at);
         victim.under_way -= 1;
-        if victim.under_way == 0 && victim.next >= pages {
+        let (trans, is_empty) = (victim.trans, victim.under_way == 0 && victim.next >= pages);
+        self.leaving[usize::from(trans)].0 -= 1;
+        if is_empty {
             self.erase(turn, at);
         }
-        let waits = |victim: &Option<Victim>| victim.as_ref().is_some_and(|victim| victim.next < pages);
         while self.waiting > 0 && !self.vacant.is_empty() {
+            let waits = |victim: &Option<Victim>| {
+                victim.as_ref().is_some_and(|victim| victim.next < pages && self.has_room(victim.trans))
+            };
             let (before, behind) = self.victims.split_at(self.turn_in_window);
             let next = behind.iter().position(waits).map(|at| self.turn_in_window + at);
             let Some(next) = next.or_else(|| before.iter().position(waits)) else { break };
             self.turn_in_window = next + 1;
             self.fill_window(turn, next);
         }
+    }
+
+    /// Whether further pages of a TRANS thread's victims may be under way.
+    fn has_room(&self, trans: u8) -> bool {
+        let (leaving, most) = self.leaving[usize::from(trans)];
+        leaving < most
     }
 
     fn read(&self, turn: &mut Turn<'_>, place: usize, from: Ppn) {
@@ -469,102 +485,19 @@ impl Bgc {
             self.look(turn);
         }
     }
-
-    /// In the background: whether anything is to be rewritten, and whether the drive is idle long enough and anything worth reclaiming.
-    fn look(&mut self, turn: &mut Turn<'_>) {
-        let now = turn.now();
-        let rest = self.rest.look(now, &self.tables, self.settings.parts.nvmq);
-        self.scrub(turn);
-        let reclaim = self.settings.reclaim;
-        match rest {
-            None => self.level(turn),
-            Some(since) if self.is_at_rest() && !self.tidying && now.since(since) >= reclaim.idle => {
-                if reclaim.background {
-                    self.choose_in_background(turn);
-                }
-            }
-            Some(_) => {}
-        }
-        turn.wake_at(self.rest.next_look(now));
-    }
-
-    /// Moves what a group with a flaw holds, busy or not, if there is room for that without the groups kept for reclaim.
-    fn scrub(&mut self, turn: &mut Turn<'_>) {
-        let groups = &self.tables.groups;
-        if groups.flawed() == 0 || self.settings.mapping != MappingScheme::Page || self.is_moving() {
-            return;
-        }
-        let mine = (0..self.settings.parts.trans as u8)
-            .filter(|trans| u16::from(*trans) % self.settings.parts.bgc == self.index.into());
-        // Closed groups first: what is open may soon be closed anyway.
-        let found = mine.map(|trans| (trans, survey(groups, trans.into()))).find_map(|(trans, survey)| {
-            let group = survey.flawed.filter(|_| survey.free > SCRUB_ABOVE)?;
-            Some((trans, group))
-        });
-        let Some((trans, group)) = found else { return };
-        turn.spend(Work::PickVictim);
-        if groups.state(group) == GroupState::Open {
-            self.tidying = true;
-            let page = groups.page(group, 0);
-            self.ask_trans(turn, trans.into(), TransOperation::Close(page), Lpn(trans.into()), 0, Tag::Tidy);
-        } else {
-            self.reclaim(turn, trans, group, false);
-        }
-    }
-
-    /// Moves the least worn group of a busy drive where wear differs too much, as its share of the time allows, and if there is room for
-    /// that without the groups kept for reclaim.
-    fn level(&mut self, turn: &mut Turn<'_>) {
-        let (now, settings) = (turn.now(), self.settings.reclaim);
-        let levels = settings.wear_gap > 0 && settings.wear_share > 0.0 && self.settings.mapping == MappingScheme::Page;
-        if !levels || self.is_moving() || now < self.levels_from {
-            return;
-        }
-        self.levels_from = now + LEVEL_EVERY;
-        let (threads, parts) = (self.settings.parts.trans as u8, self.settings.parts.bgc as u8);
-        let in_turn = (0..threads).map(|step| (self.levels_next + step) % threads);
-        let mine = in_turn.filter(|trans| trans % parts == self.index);
-        let found = mine.map(|trans| (trans, survey(&self.tables.groups, trans.into()))).find_map(|(trans, survey)| {
-            let group = survey.due(settings.wear_gap).filter(|_| survey.free > RESERVED_GROUPS)?;
-            Some((trans, group))
-        });
-        if let Some((trans, group)) = found {
-            self.levels_next = (trans + 1) % threads;
-            turn.spend(Work::PickVictim);
-            self.reclaim(turn, trans, group, false);
-        }
-    }
-
-    fn choose_in_background(&mut self, turn: &mut Turn<'_>) {
-        let (threads, mine) = (self.settings.parts.trans as u8, self.settings.parts.bgc as u8);
-        for _ in 0..threads {
-            let trans = self.turn_of % threads;
-            self.turn_of = (self.turn_of + 1) % threads;
-            if trans % mine != self.index {
-                continue;
-            }
-            if self.settings.mapping != MappingScheme::Page {
-                self.tidying = true;
-                self.ask_trans(turn, trans.into(), TransOperation::Tidy, Lpn(trans.into()), 0, Tag::Tidy);
-                return;
-            }
-            if let Some(group) = self.at_rest[usize::from(trans)].pick(&self.tables.groups, &self.settings.reclaim) {
-                turn.spend(Work::PickVictim);
-                self.reclaim(turn, trans, group, false);
-                return;
-            }
-        }
-    }
 }
 
-/// How long work that took so long rests, so that it has no more than a share of the time; at most [`REST_MAX`].
-pub(crate) fn rest_after(took: Span, share: f64) -> Span {
-    let took = took.secs_f64() * 1e9;
-    Span::from_nanos_f64((took / share - took).min(REST_MAX.secs_f64() * 1e9))
+/// Pages that may be on their way out of the victims of a TRANS thread at a time, each with one of its transactions. A merge copies to one
+/// group, and reads from many.
+fn most_leaving(settings: &Settings, tables: &Tables, trans: u32) -> u32 {
+    let groups = &tables.groups;
+    match tables.mapping {
+        Mapping::Page(_) => {
+            u32::from(settings.reclaim.window_per_group) * write_points_of(groups, trans) * groups.planes()
+        }
+        Mapping::Hybrid(_) => u32::MAX,
+    }
 }
-
-/// Thirty days: time itself ends after 213.
-const REST_MAX: Span = Span::from_secs(30 * 86_400);
 
 impl Stage<Firmware> for Bgc {
     fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {

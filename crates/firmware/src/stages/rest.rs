@@ -40,6 +40,15 @@ pub(crate) fn look_after(rested: Span) -> Span {
     Span::from_picos(rested.picos() / PART_OF_REST).clamp(LOOK_EVERY, LOOK_SELDOM)
 }
 
+/// Thirty days: time itself ends after 213.
+const REST_MAX: Span = Span::from_secs(30 * 86_400);
+
+/// How long work that took so long rests, so that it has no more than a share of the time; at most [`REST_MAX`].
+pub(crate) fn rest_after(took: Span, share: f64) -> Span {
+    let took = took.secs_f64() * 1e9;
+    Span::from_nanos_f64((took / share - took).min(REST_MAX.secs_f64() * 1e9))
+}
+
 /// Whether no thread that runs commands has one.
 pub(crate) fn is_idle(tables: &Tables, threads: u16) -> bool {
     (0..usize::from(threads)).all(|thread| tables.commands_under_way(thread) == 0)

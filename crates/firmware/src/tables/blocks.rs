@@ -162,6 +162,10 @@ impl BlockGroups {
     pub fn dies(&self) -> u32 {
         self.dies.value()
     }
+    /// TRANS threads that groups are dealt to.
+    pub(crate) fn threads(&self) -> u32 {
+        self.threads.value()
+    }
     /// The TRANS thread that a group belongs to; none for the journal's.
     pub fn owner(&self, group: u32) -> Option<u32> {
         let owner = || match self.deal {

@@ -36,6 +36,7 @@ const BLANK: Settings = Settings {
         idle: Span::ZERO,
         background_free: 0.0,
         window: 0,
+        window_per_group: 0,
         victims: 0,
         paced: false,
         wear_gap: 0,
@@ -106,6 +107,7 @@ keys! {
     "reclaim.idle_ms" => reclaim.idle;
     "reclaim.background_free" => reclaim.background_free;
     "reclaim.window" => reclaim.window;
+    "reclaim.window_per_group" => reclaim.window_per_group;
     "reclaim.victims" => reclaim.victims;
     "reclaim.paced" => reclaim.paced;
     "reclaim.wear_gap" => reclaim.wear_gap;

@@ -1,6 +1,6 @@
 //! A past as a rule: where each logical page was left, what each physical page holds, and the tables written from it.
 
-use firmware::{BlockGroups, Drive, Owners, Settings, Tables, shares, working_groups, write_points};
+use firmware::{BlockGroups, Drive, Owners, Settings, Tables, shares, working_groups, write_points_of};
 use flash::Labels;
 use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -49,7 +49,6 @@ impl Share {
     pub(super) fn of_all(drive: &Drive, settings: &Settings, tables: &Tables) -> Vec<Share> {
         let (groups, buffered) = (&tables.groups, tables.backup.room());
         let threads = settings.parts.trans;
-        let dies = groups.dies().div_ceil(threads.into()) as usize;
         let pages = shares(settings.split, drive.pages(), threads);
         let mut owned = vec![Vec::new(); usize::from(threads)];
         for group in 0..groups.count() {
@@ -57,14 +56,14 @@ impl Share {
                 owned[owner as usize].push(group);
             }
         }
-        let share = |(owned, pages): (Vec<u32>, u64)| {
-            let points = write_points(dies, owned.len()) as u32;
+        let share = |((owned, pages), thread): ((Vec<u32>, u64), u32)| {
+            let points = write_points_of(groups, thread);
             let full = pages.div_ceil(groups.pages().into()) as u32;
             let spares = (owned.len() as u32).saturating_sub(full + points + buffered);
             let working = working_groups(points, buffered, spares).min((owned.len() as u32).saturating_sub(full));
             Share { pages: pages as u32, groups: owned, points, working }
         };
-        owned.into_iter().zip(pages).map(share).collect()
+        owned.into_iter().zip(pages).zip(0..).map(share).collect()
     }
 
     /// Full groups of a drive that is overwritten.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::config::Layers;
 use firmware::architecture::Drawing;
-use firmware::{GroupState, shares, trans_of, write_points};
+use firmware::{GroupState, shares, trans_of, write_points_of};
 use std::collections::BTreeMap;
 use units::{BlockId, Lpn, Ppn};
 
@@ -62,12 +62,11 @@ fn page_by_page(filled: &Filled) -> BTreeMap<Lpn, Ppn> {
     }
     let Filled { drive, settings, tables, .. } = filled;
     let (groups, threads) = (&tables.groups, settings.parts.trans);
-    let dies = groups.dies().div_ceil(threads.into()) as usize;
     let pages = shares(settings.split, drive.pages(), threads).into_iter().zip(0u32..);
     let mut courses: Vec<Course> = pages
         .map(|(left, thread)| {
             let owned: Vec<u32> = (0..groups.count()).filter(|&group| groups.owner(group) == Some(thread)).collect();
-            let points = write_points(dies, owned.len());
+            let points = write_points_of(groups, thread) as usize;
             Course { free: owned.into_iter(), points, left, open: Vec::new(), cursor: 0 }
         })
         .collect();

@@ -170,7 +170,7 @@ fn of_half_filled_groups_no_more_are_filled_than_before_the_cut() {
         let groups = &drawing.tables.groups;
         let (pages, owned) =
             (groups.pages(), (0..groups.count()).filter(|&group| groups.owner(group) == Some(0)).collect::<Vec<_>>());
-        let points = firmware::write_points(groups.dies() as usize, owned.len()) as u32;
+        let points = firmware::write_points_of(groups, 0);
         let logical = (owned.len() as u32 - points - 4) * pages;
         device.drive.namespaces = vec![u64::from(logical) * 8];
         // Two groups are free, and all others full and valid but for those that are half filled.

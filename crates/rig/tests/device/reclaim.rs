@@ -6,6 +6,7 @@ use firmware::{MappingScheme, ReclaimSettings};
 use flash::MediaFault;
 use host::{Pace, Phase};
 use report::Summary;
+use rig::config::Layers;
 use rig::{Device, Fill, Session, SessionError};
 use units::{Bytes, Span};
 use workload::{Arrivals, Parameters, Pattern, Recipe, Share};
@@ -78,6 +79,49 @@ fn no_more_groups_are_reclaimed_at_a_time_than_are_filled() {
     let [many, four, three] = [16, 4, 3].map(&mut digest);
     assert_eq!(many, four);
     assert_ne!(four, three);
+}
+
+/// Requests a second of a short drive whose TRANS threads fill few of many dies, overwritten at random.
+fn overwritten(paced: bool, depth: u32, window_per_group: u16) -> f64 {
+    let mut layers = Layers::new();
+    for (flag, value) in [
+        ("--device", "mlc-4gb"),
+        ("--workload", "randwrite"),
+        ("--precondition", "rand:2"),
+        ("--ios", "20000"),
+        ("--depth", &depth.to_string()),
+        ("--payload", "none"),
+    ] {
+        layers = layers.flag(flag, value).expect("a flag of the command line");
+    }
+    for set in [
+        "device.blocks_per_plane=64".to_owned(),
+        "cache.size_bytes=1MiB".to_owned(),
+        "workload.warm_up_ios=20000".to_owned(),
+        format!("reclaim.paced={paced}"),
+        format!("reclaim.window_per_group={window_per_group}"),
+    ] {
+        layers = layers.set(&set).expect("a key");
+    }
+    let resolved = layers.resolve().expect("a configuration");
+    let mut session = resolved.session(&resolved.plan(), resolved.phases(), 0).expect("it can be built");
+    session.next_phase().expect("one phase").expect("nothing is wrong").iops
+}
+
+/// What leaves a victim at once stands in line at the few dies that its TRANS thread fills, the host's pages behind it, and the others have
+/// nothing to do. Where the host's writes keep pace the next victim does not wait until the last one is erased.
+#[test]
+fn reclaim_keeps_all_dies_at_work() {
+    for (paced, depth) in [(false, 16), (true, 1)] {
+        let (few, all) = (overwritten(paced, depth, 3), overwritten(paced, depth, 512));
+        println!(
+            "paced {paced}, depth {depth}: {few:.0} requests a second, {all:.0} with all pages of a victim at once"
+        );
+        assert!(few > all * 1.1, "paced {paced}: {few} {all}");
+    }
+    let (paced, still) = (overwritten(true, 16, 3), overwritten(false, 16, 3));
+    println!("depth 16: {paced:.0} requests a second, {still:.0} if threads stand still");
+    assert!(paced > still * 1.15, "{paced} {still}");
 }
 
 /// PipeSSD and Tradition have no TRANS thread, and reclaim in their own way.

@@ -17,8 +17,13 @@ use units::{Lpn, Ppn};
 
 /// Groups that a TRANS thread keeps open at a time: one on each of its share of the dies. They are part of the space that is not
 /// the host's, so at most a thirty-second of the groups it owns.
-pub fn write_points(dies: usize, groups: usize) -> usize {
+pub(crate) fn write_points(dies: usize, groups: usize) -> usize {
     dies.min(groups / 32).max(1)
+}
+
+/// The same of thread `index`.
+pub fn write_points_of(groups: &BlockGroups, index: u32) -> u32 {
+    write_points(groups.dies().div_ceil(groups.threads()) as usize, groups.owned(index).count()) as u32
 }
 
 /// Groups of a TRANS thread that are filled or free while its drive is overwritten, where it has another reclaimed. Of `spares` groups
@@ -62,7 +67,8 @@ pub(super) struct PagePlaces {
     /// Whether cold groups are moved while the drive is busy.
     levels: bool,
     /// Groups to have reclaimed at a time: no more than a quarter of the spare ones, for each keeps one free, and no more than are filled,
-    /// which would find no die to go to.
+    /// which would find no die to go to. Where the host's writes keep pace and
+    /// no room is kept for levelling there are two at least: one is erased while the other is emptied.
     victims: u32,
     /// The group whose last page was given out, until that page is counted: BGC may take it from then on.
     filled: Option<u32>,
@@ -88,7 +94,7 @@ impl PagePlaces {
         let free = FreeGroups::new(&tables.groups, index, 1, groups.dies());
         let owned = groups.owned(index.into()).count();
         let threads = u32::from(settings.parts.trans);
-        let points = write_points(groups.dies().div_ceil(threads) as usize, owned);
+        let points = write_points_of(groups, index.into()) as usize;
         let pages = shares(settings.split, map.pages(), settings.parts.trans)[usize::from(index)];
         let needed = pages.div_ceil(groups.pages().into()) as u32 + points as u32 + backup.room();
         backup.has_free(index, free.len());
@@ -135,7 +141,8 @@ impl PagePlaces {
         let groups = &self.tables.groups;
         let owned = groups.owned(self.index.into()).count() as u32;
         self.spares = (owned - groups.lost(self.index.into())).saturating_sub(self.needed);
-        self.victims = self.victims_max.min(self.spares / 4).min(self.points as u32).max(1);
+        let most = if self.pace.is_some() && !self.levels { self.points.max(2) } else { self.points } as u32;
+        self.victims = self.victims_max.min(self.spares / 4).min(most).max(1);
     }
 
     fn allocate(&mut self, turn: &mut Turn<'_>, reserve: usize) -> Ppn {
@@ -276,8 +283,7 @@ impl PagePlaces {
         }
         let further =
             if self.pace.is_some() { (self.points as u32 / 2).min(self.spares / 4) } else { self.victims - 1 };
-        let levelled = if self.pace.is_some() { self.kept_for_levelling() } else { 0 };
-        let kept = (RESERVED_GROUPS + further).max(self.kept_for_flaws()).max(levelled);
+        let kept = (RESERVED_GROUPS + further).max(self.kept_for_bgc());
         (kept + self.tables.backup.room()) as usize
     }
 
@@ -288,9 +294,10 @@ impl PagePlaces {
         if is_flawed { SCRUB_ABOVE + 1 } else { 0 }
     }
 
-    /// The same for cold groups of a busy drive.
-    fn kept_for_levelling(&self) -> u32 {
-        if self.levels && self.spares > 2 * (RESERVED_GROUPS + 1) { RESERVED_GROUPS + 1 } else { 0 }
+    /// The same, and for cold groups of a busy drive where the host's writes keep pace: hosts that wait for a group leave enough.
+    fn kept_for_bgc(&self) -> u32 {
+        let levels = self.pace.is_some() && self.levels && self.spares > 2 * (RESERVED_GROUPS + 1);
+        self.kept_for_flaws().max(if levels { RESERVED_GROUPS + 1 } else { 0 })
     }
 
     /// Free groups that are not opened for a page of the host. Where its writes keep pace that is not all that is kept, which may be open
@@ -300,7 +307,7 @@ impl PagePlaces {
         if self.pace.is_none() || self.tables.backup.fails() {
             return self.reserve();
         }
-        let kept = self.kept_for_flaws().max(self.kept_for_levelling()) + self.tables.backup.room();
+        let kept = self.kept_for_bgc() + self.tables.backup.room();
         (kept + u32::from(kept > 0)) as usize
     }
 
@@ -317,9 +324,11 @@ impl PagePlaces {
     /// Whether another victim is to be asked for, beside so many under way.
     fn is_low(&self, under_way: u32) -> bool {
         let Some(pace) = &self.pace else { return self.free.len() + under_way as usize <= self.low_water() };
-        // All are asked for before the host has to wait, and each when there is room for what it may hold.
+        // All are asked for before the host has to wait, and each when there is room for what it may hold: in a group of those that are
+        // kept, unless BGC looks for them.
         let (group, beyond) = (i64::from(self.tables.groups.pages()), self.beyond(pace));
-        beyond <= group * i64::from(self.victims) && (beyond >= group || under_way == 0)
+        let least = if self.kept_for_bgc() > 0 { group } else { 0 };
+        beyond <= group * i64::from(self.victims) && (beyond >= least || under_way == 0)
     }
 
     /// Free groups from which on reclaim is asked for.

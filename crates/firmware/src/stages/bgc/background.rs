@@ -1,0 +1,101 @@
+//! What BGC does unasked: while the drive is idle it reclaims ahead of need, and it moves what a group with a flaw holds (scrub) and what
+//! wears least (static wear levelling), busy or not.
+
+use super::Bgc;
+use super::tag::Tag;
+use crate::message::TransOperation;
+use crate::policies::survey;
+use crate::tables::{RESERVED_GROUPS, SCRUB_ABOVE};
+use crate::{GroupState, MappingScheme, Turn, Work};
+use units::{Lpn, Span};
+
+/// How often a busy drive is looked at for groups to be moved because of their wear.
+const LEVEL_EVERY: Span = Span::from_millis(4);
+
+impl Bgc {
+    /// In the background: whether anything is to be rewritten, and whether the drive is idle long enough and anything worth reclaiming.
+    pub(super) fn look(&mut self, turn: &mut Turn<'_>) {
+        let now = turn.now();
+        let rest = self.rest.look(now, &self.tables, self.settings.parts.nvmq);
+        self.scrub(turn);
+        let reclaim = self.settings.reclaim;
+        match rest {
+            None => self.level(turn),
+            Some(since) if self.is_at_rest() && !self.tidying && now.since(since) >= reclaim.idle => {
+                if reclaim.background {
+                    self.choose_in_background(turn);
+                }
+            }
+            Some(_) => {}
+        }
+        turn.wake_at(self.rest.next_look(now));
+    }
+
+    /// Moves what a group with a flaw holds, busy or not, if there is room for that without the groups kept for reclaim.
+    fn scrub(&mut self, turn: &mut Turn<'_>) {
+        let groups = &self.tables.groups;
+        if groups.flawed() == 0 || self.settings.mapping != MappingScheme::Page || self.is_moving() {
+            return;
+        }
+        let mine = (0..self.settings.parts.trans as u8)
+            .filter(|trans| u16::from(*trans) % self.settings.parts.bgc == self.index.into());
+        // Closed groups first: what is open may soon be closed anyway.
+        let found = mine.map(|trans| (trans, survey(groups, trans.into()))).find_map(|(trans, survey)| {
+            let group = survey.flawed.filter(|_| survey.free > SCRUB_ABOVE)?;
+            Some((trans, group))
+        });
+        let Some((trans, group)) = found else { return };
+        turn.spend(Work::PickVictim);
+        if groups.state(group) == GroupState::Open {
+            self.tidying = true;
+            let page = groups.page(group, 0);
+            self.ask_trans(turn, trans.into(), TransOperation::Close(page), Lpn(trans.into()), 0, Tag::Tidy);
+        } else {
+            self.reclaim(turn, trans, group, false);
+        }
+    }
+
+    /// Moves the least worn group of a busy drive where wear differs too much, as its share of the time allows, and if there is room for
+    /// that without the groups kept for reclaim.
+    fn level(&mut self, turn: &mut Turn<'_>) {
+        let (now, settings) = (turn.now(), self.settings.reclaim);
+        let levels = settings.wear_gap > 0 && settings.wear_share > 0.0 && self.settings.mapping == MappingScheme::Page;
+        if !levels || self.is_moving() || now < self.levels_from {
+            return;
+        }
+        self.levels_from = now + LEVEL_EVERY;
+        let (threads, parts) = (self.settings.parts.trans as u8, self.settings.parts.bgc as u8);
+        let in_turn = (0..threads).map(|step| (self.levels_next + step) % threads);
+        let mine = in_turn.filter(|trans| trans % parts == self.index);
+        let found = mine.map(|trans| (trans, survey(&self.tables.groups, trans.into()))).find_map(|(trans, survey)| {
+            let group = survey.due(settings.wear_gap).filter(|_| survey.free > RESERVED_GROUPS)?;
+            Some((trans, group))
+        });
+        if let Some((trans, group)) = found {
+            self.levels_next = (trans + 1) % threads;
+            turn.spend(Work::PickVictim);
+            self.reclaim(turn, trans, group, false);
+        }
+    }
+
+    fn choose_in_background(&mut self, turn: &mut Turn<'_>) {
+        let (threads, mine) = (self.settings.parts.trans as u8, self.settings.parts.bgc as u8);
+        for _ in 0..threads {
+            let trans = self.turn_of % threads;
+            self.turn_of = (self.turn_of + 1) % threads;
+            if trans % mine != self.index {
+                continue;
+            }
+            if self.settings.mapping != MappingScheme::Page {
+                self.tidying = true;
+                self.ask_trans(turn, trans.into(), TransOperation::Tidy, Lpn(trans.into()), 0, Tag::Tidy);
+                return;
+            }
+            if let Some(group) = self.at_rest[usize::from(trans)].pick(&self.tables.groups, &self.settings.reclaim) {
+                turn.spend(Work::PickVictim);
+                self.reclaim(turn, trans, group, false);
+                return;
+            }
+        }
+    }
+}
