@@ -115,7 +115,7 @@ impl Draw {
                 idle: self.of(&[micros(200), Span::from_millis(2)]),
                 background_free: 0.2,
                 window: self.of(&[1, 3, 16]),
-                window_per_group: 1 + self.aside().aside().within(0..=2) as u16,
+                window_per_group: 1 + self.aside().aside().within(0..=7) as u16,
                 victims: self.of(&[1, 2, 8]),
                 paced: self.aside().within(0..=3) == 0,
                 wear_gap: self.of(&[0, 2, 8]),

@@ -125,7 +125,7 @@ impl Small {
                 idle: Span::from_millis(2),
                 background_free: 0.2,
                 window: 16,
-                window_per_group: 3,
+                window_per_group: 8,
                 victims: 2,
                 paced: false,
                 wear_gap: 8,
