@@ -11,6 +11,7 @@ mod hybrid;
 mod moves;
 mod pace;
 mod page;
+mod room;
 
 use crate::message::*;
 use crate::policies::trans_of;

@@ -4,13 +4,13 @@
 //! No die is to be waited for while others have nothing to do. So a group is opened where no other is being filled, whoever's,
 //! as far as there is such a die; and a die whose line is longer than usual sits out.
 
-use super::pace::Pace;
+use super::room::{Begin, Room};
 use super::{Placed, Places};
 use crate::message::{MergeStep, ReclaimRequest};
 use crate::policies::shares;
 use crate::stages::free::FreeGroups;
-use crate::tables::{PageMap, RESERVED_GROUPS, SCRUB_ABOVE};
-use crate::{BlockGroups, GroupState, Mutation, Settings, Tables, Turn, Work};
+use crate::tables::{PageMap, RESERVED_GROUPS};
+use crate::{BlockGroups, Mutation, Settings, Tables, Turn, Work};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::{Lpn, Ppn};
@@ -60,27 +60,10 @@ pub(super) struct PagePlaces {
     usual: u64,
     /// Lines met in this round, all together.
     met: u64,
-    free: FreeGroups,
+    room: Room,
     closings: u32,
-    /// What the host's writes go by while groups are reclaimed; none if they wait for a group.
-    pace: Option<Pace>,
-    /// Whether cold groups are moved while the drive is busy.
-    levels: bool,
-    /// Groups to have reclaimed at a time: no more than a quarter of the spare ones, for each keeps one free, and no more than are filled,
-    /// which would find no die to go to. Where the host's writes keep pace and
-    /// no room is kept for levelling there are two at least: one is erased while the other is emptied.
-    victims: u32,
     /// The group whose last page was given out, until that page is counted: BGC may take it from then on.
     filled: Option<u32>,
-    /// As many as that if there are enough spare ones.
-    victims_max: u32,
-    /// Groups that the logical pages, open groups and the buffer need, and how many there are beyond those.
-    needed: u32,
-    spares: u32,
-    /// Whether a power cut left fewer free groups than victims need, and they have not become enough since.
-    is_short: bool,
-    /// BGC found no garbage, and no group was closed since.
-    barren: bool,
     /// Tombstones, and how many logical pages point to each. After a power cut not those that one page alone points to, which are read
     /// as others are.
     tombstones: BTreeMap<Ppn, u32>,
@@ -90,74 +73,52 @@ pub(super) struct PagePlaces {
 impl PagePlaces {
     /// With the groups of thread `index` in whatever state they are: fresh or preconditioned.
     pub(super) fn new(index: u8, settings: &Settings, map: PageMap, tables: &Arc<Tables>, is_paced: bool) -> Self {
-        let (groups, backup) = (&tables.groups, &tables.backup);
-        let free = FreeGroups::new(&tables.groups, index, 1, groups.dies());
-        let owned = groups.owned(index.into()).count();
-        let threads = u32::from(settings.parts.trans);
-        let points = write_points_of(groups, index.into()) as usize;
-        let pages = shares(settings.split, map.pages(), settings.parts.trans)[usize::from(index)];
-        let needed = pages.div_ceil(groups.pages().into()) as u32 + points as u32 + backup.room();
-        backup.has_free(index, free.len());
+        let groups = &tables.groups;
+        let free = FreeGroups::new(groups, index, 1, groups.dies());
+        let (owned, points) = (groups.owned(index.into()).count(), write_points_of(groups, index.into()));
         let mut open: Vec<_> = groups.reopened(index.into()).map(|(group, next)| WritePoint { group, next }).collect();
         let closings = (owned - free.len()) as u32;
-        let closed = if free.len() > 0 { close_surplus(groups, &mut open, points, closings) } else { 0 };
+        let closed = if free.len() > 0 { close_surplus(groups, &mut open, points as usize, closings) } else { 0 };
         for point in &open {
             tables.die_points.fetch_add(groups.die(point.group) as usize, 1);
         }
-        let unfilled: u32 = open.iter().map(|point| groups.pages() - point.next).sum();
-        let room = free.len() as u64 * u64::from(groups.pages()) + u64::from(unfilled);
-        let mut places = PagePlaces {
+        let mapped = shares(settings.split, map.pages(), settings.parts.trans)[usize::from(index)];
+        let unfilled = (!open.is_empty()).then(|| unfilled(&open, groups.pages()));
+        PagePlaces {
             index,
-            pace: is_paced.then(|| Pace::new(groups.pages(), room)),
             map,
             planes: groups.planes(),
-            points,
+            points: points as usize,
             open,
             cursor: 0,
-            left: u32::from(index) * groups.dies() / threads,
+            left: u32::from(index) * groups.dies() / u32::from(settings.parts.trans),
             usual: 0,
             met: 0,
             closings: closings + closed,
+            room: Room::new(index, settings, tables, is_paced, Begin { mapped, free, points, unfilled }),
             tables: tables.clone(),
-            free,
-            levels: settings.reclaim.wear_gap > 0 && settings.reclaim.wear_share > 0.0,
-            victims: 1,
             filled: None,
-            victims_max: settings.reclaim.victims.into(),
-            needed,
-            spares: 0,
-            is_short: false,
-            barren: false,
             tombstones: tables.tombstones_of(index.into()),
             mutation: settings.mutation,
-        };
-        places.count_spares();
-        places.is_short = places.must_stop();
-        places
+        }
     }
 
-    /// How many spare groups there are, by those that are in use, and so how many can be reclaimed at a time.
-    fn count_spares(&mut self) {
-        let groups = &self.tables.groups;
-        let owned = groups.owned(self.index.into()).count() as u32;
-        self.spares = (owned - groups.lost(self.index.into())).saturating_sub(self.needed);
-        let most = if self.pace.is_some() && !self.levels { self.points.max(2) } else { self.points } as u32;
-        self.victims = self.victims_max.min(self.spares / 4).min(most).max(1);
+    fn has_open(&self) -> bool {
+        !self.open.is_empty()
     }
 
-    fn allocate(&mut self, turn: &mut Turn<'_>, reserve: usize) -> Ppn {
+    /// The next page, of a group that is open; another is opened if more than these are free.
+    fn allocate(&mut self, turn: &mut Turn<'_>, kept: usize) -> Ppn {
         turn.spend(Work::AllocatePage);
         self.close_filled(turn);
-        if self.open.len() < self.points && self.free.len() > reserve {
+        if self.open.len() < self.points && self.room.free() > kept {
             self.open_group(turn);
         }
         self.choose(turn);
         let point = &mut self.open[self.cursor];
         let ppn = self.tables.groups.page(point.group, point.next);
         point.next += 1;
-        if let Some(pace) = &mut self.pace {
-            pace.take();
-        }
+        self.room.take();
         let WritePoint { group, next } = *point;
         if next == self.tables.groups.pages() {
             self.open.remove(self.cursor);
@@ -231,10 +192,11 @@ impl PagePlaces {
         }
     }
 
-    fn close(&mut self, turn: &mut Turn<'_>, group: u32) {
+    /// A group is filled no further, with so many pages that were not given out.
+    fn close(&mut self, turn: &mut Turn<'_>, group: u32, unfilled: u32) {
         self.tables.groups.close(group, self.closings);
         self.closings += 1;
-        self.barren = false;
+        self.room.close(unfilled);
         self.left = self.tables.groups.die(group);
         turn.fetch_add(&self.tables.die_points, self.left as usize, u64::MAX);
     }
@@ -244,8 +206,7 @@ impl PagePlaces {
         turn.spend(Work::OpenGroup);
         let die = self.choose_die(turn);
         turn.fetch_add(&self.tables.die_points, die as usize, 1);
-        let group = self.free.take(die);
-        self.tables.backup.has_free(self.index, self.free.len());
+        let group = self.room.open(die);
         self.cursor = self.cursor.min(self.open.len());
         self.open.insert(self.cursor, WritePoint { group, next: 0 });
     }
@@ -255,7 +216,7 @@ impl PagePlaces {
         let dies = self.tables.groups.dies();
         let mut best = None;
         for die in (self.left..dies).chain(0..self.left) {
-            if !self.free.has(die) {
+            if !self.room.has_on(die) {
                 continue;
             }
             let points = turn.load(&self.tables.die_points, die as usize);
@@ -270,71 +231,11 @@ impl PagePlaces {
         self.left = die;
         die
     }
+}
 
-    /// Free groups that the host may not have: what all victims hold must find room before any of them is erased. One has
-    /// [`RESERVED_GROUPS`], which is enough for another of the background too, and each further one a group. Beside them there are
-    /// those for the buffer, until the power fails.
-    ///
-    /// Where the host's writes keep pace what victims hold is counted, and groups that are filled are room as well: half of those are kept
-    /// instead, as far as there are spare ones, so that groups stay spread over the dies.
-    fn reserve(&self) -> usize {
-        if self.tables.backup.fails() {
-            return 0;
-        }
-        let further =
-            if self.pace.is_some() { (self.points as u32 / 2).min(self.spares / 4) } else { self.victims - 1 };
-        let kept = (RESERVED_GROUPS + further).max(self.kept_for_bgc());
-        (kept + self.tables.backup.room()) as usize
-    }
-
-    /// BGC moves what groups with a flaw hold if so many are free: hosts that never rest leave fewer. Where that is half of the spare ones
-    /// they do without.
-    fn kept_for_flaws(&self) -> u32 {
-        let is_flawed = self.tables.groups.flawed() > 0 && self.spares > 2 * (SCRUB_ABOVE + 1);
-        if is_flawed { SCRUB_ABOVE + 1 } else { 0 }
-    }
-
-    /// The same, and for cold groups of a busy drive where the host's writes keep pace: hosts that wait for a group leave enough.
-    fn kept_for_bgc(&self) -> u32 {
-        let levels = self.pace.is_some() && self.levels && self.spares > 2 * (RESERVED_GROUPS + 1);
-        self.kept_for_flaws().max(if levels { RESERVED_GROUPS + 1 } else { 0 })
-    }
-
-    /// Free groups that are not opened for a page of the host. Where its writes keep pace that is not all that is kept, which may be open
-    /// already, but what BGC looks for before it moves flawed and cold groups, and what the buffer needs; and one that a moved page may
-    /// begin.
-    fn closed_to_host(&self) -> usize {
-        if self.pace.is_none() || self.tables.backup.fails() {
-            return self.reserve();
-        }
-        let kept = self.kept_for_bgc() + self.tables.backup.room();
-        (kept + u32::from(kept > 0)) as usize
-    }
-
-    /// Free groups that are not opened for a page that is moved: where the host's writes keep pace it goes to an open one first.
-    fn closed_to_moved(&self) -> usize {
-        if self.pace.is_some() && !self.open.is_empty() { self.closed_to_host() } else { 0 }
-    }
-
-    /// Room beyond what is owed to victims and kept, in pages.
-    fn beyond(&self, pace: &Pace) -> i64 {
-        pace.beyond(self.reserve() as u32)
-    }
-
-    /// Whether another victim is to be asked for, beside so many under way.
-    fn is_low(&self, under_way: u32) -> bool {
-        let Some(pace) = &self.pace else { return self.free.len() + under_way as usize <= self.low_water() };
-        // All are asked for before the host has to wait, and each when there is room for what it may hold: in a group of those that are
-        // kept, unless BGC looks for them.
-        let (group, beyond) = (i64::from(self.tables.groups.pages()), self.beyond(pace));
-        let least = if self.kept_for_bgc() > 0 { group } else { 0 };
-        beyond <= group * i64::from(self.victims) && (beyond >= least || under_way == 0)
-    }
-
-    /// Free groups from which on reclaim is asked for.
-    fn low_water(&self) -> usize {
-        (self.points + self.tables.backup.room() as usize).max(self.reserve())
-    }
+/// Pages of open groups that were not given out.
+fn unfilled(open: &[WritePoint], pages: u32) -> u32 {
+    open.iter().map(|point| pages - point.next).sum()
 }
 
 /// Of groups that a power cut left half filled, closes those with least room beyond so many; how many. Their last pages were on their way
@@ -352,26 +253,15 @@ impl Places for PagePlaces {
     }
 
     fn must_stop(&self) -> bool {
-        match &self.pace {
-            Some(pace) if !self.tables.backup.fails() => {
-                self.beyond(pace) <= 0 || self.open.is_empty() && self.free.len() <= self.closed_to_host()
-            }
-            _ => self.free.len() <= self.reserve(),
-        }
+        self.room.must_stop(self.has_open())
     }
 
     fn leaves(&mut self, from: Ppn) {
-        if let Some(pace) = &mut self.pace {
-            let groups = &self.tables.groups;
-            pace.leave(groups.of(from), groups.pages() - 1 - groups.position(from));
-        }
+        self.room.leaves(from);
     }
 
     fn ended(&mut self, group: Option<u32>, asked: bool, is_free: bool) {
-        if let Some(pace) = &mut self.pace {
-            let groups = &self.tables.groups;
-            pace.end(group, asked, is_free, |group| groups.state(group) == GroupState::Victim);
-        }
+        self.room.ended(group, asked, is_free);
     }
 
     fn place(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Placed> {
@@ -380,7 +270,7 @@ impl Places for PagePlaces {
         if let Some(before) = before {
             self.tables.groups.prefetch(turn, before);
         }
-        let to = self.allocate(turn, self.closed_to_host());
+        let to = self.allocate(turn, self.room.closed_to_host());
         turn.spend(Work::UpdateMap);
         self.map.pay_load(turn, lpn);
         self.exchange(turn, lpn, before, Some(to));
@@ -389,12 +279,12 @@ impl Places for PagePlaces {
     }
 
     fn place_moved(&mut self, turn: &mut Turn<'_>, _lpn: Lpn) -> Option<Ppn> {
-        if self.open.is_empty() && self.free.len() == 0 {
+        if !self.has_open() && self.room.free() == 0 {
             // Blocks failed faster than reclaim gained any.
             self.tables.groups.set_read_only();
             return None;
         }
-        Some(self.allocate(turn, self.closed_to_moved()))
+        Some(self.allocate(turn, self.room.closed_to_moved(self.has_open())))
     }
 
     fn is_tombstone(&self, at: Ppn) -> bool {
@@ -402,7 +292,7 @@ impl Places for PagePlaces {
     }
 
     fn bury(&mut self, turn: &mut Turn<'_>, lpns: &[Lpn], before: &mut Vec<Option<Ppn>>) -> Option<Ppn> {
-        let to = self.allocate(turn, self.closed_to_host());
+        let to = self.allocate(turn, self.room.closed_to_host());
         for &lpn in lpns {
             turn.spend(Work::UpdateMap);
             let old = self.map.load(turn, lpn);
@@ -419,57 +309,37 @@ impl Places for PagePlaces {
     }
 
     fn wanted(&mut self, _turn: &mut Turn<'_>, waiting: Option<Lpn>, under_way: u32) -> Option<ReclaimRequest> {
-        // What was reserved for several victims may be taken by what was moved before the cut: then one after another is.
-        let most = if self.is_short { 1 } else { self.victims };
-        let is_low = self.is_low(under_way) && !self.barren;
-        let wanted = under_way < most && (is_low || under_way == 0 && waiting.is_some());
-        if let Some(pace) = &mut self.pace {
-            let (pages, open) = (self.tables.groups.pages(), self.open.iter());
-            debug_assert_eq!(
-                pace.room(),
-                self.free.len() as u64 * u64::from(pages) + open.map(|it| u64::from(pages - it.next)).sum::<u64>()
-            );
-            if wanted {
-                pace.ask();
-            }
-        }
+        self.room.check(|| unfilled(&self.open, self.tables.groups.pages()));
+        let wanted = self.room.wants_victim(waiting.is_some(), under_way);
         wanted.then_some(ReclaimRequest { trans: self.index, merge: None })
     }
 
-    fn reclaimed(&mut self, turn: &mut Turn<'_>, group: Option<u32>) -> bool {
-        let _ = turn;
-        let Some(group) = group else {
-            self.barren = true;
-            return false;
-        };
-        self.tables.groups.erased(group);
-        self.free.insert(group);
-        self.is_short &= self.must_stop();
-        self.tables.backup.has_free(self.index, self.free.len());
-        true
+    fn reclaimed(&mut self, _turn: &mut Turn<'_>, group: Option<u32>) -> bool {
+        match group {
+            Some(group) => self.room.gain(group, !self.open.is_empty()),
+            None => self.room.find_no_garbage(),
+        }
+        group.is_some()
     }
 
     fn close_filled(&mut self, turn: &mut Turn<'_>) {
         if let Some(group) = self.filled.take() {
-            self.close(turn, group);
+            self.close(turn, group, 0);
         }
     }
 
     fn abandon(&mut self, turn: &mut Turn<'_>, group: u32) {
         if let Some(at) = self.open.iter().position(|point| point.group == group) {
             let point = self.open.remove(at);
-            if let Some(pace) = &mut self.pace {
-                pace.lose(self.tables.groups.pages() - point.next);
-            }
             self.cursor -= usize::from(at < self.cursor);
-            self.close(turn, group);
+            self.close(turn, group, self.tables.groups.pages() - point.next);
         }
-        self.count_spares();
+        self.room.count_spares();
     }
 
     fn retire(&mut self, _turn: &mut Turn<'_>, group: u32) {
         self.tables.groups.retire(group);
-        self.count_spares();
+        self.room.count_spares();
     }
 
     fn tidy(&mut self, _turn: &mut Turn<'_>) -> Option<MergeStep> {
