@@ -22,5 +22,5 @@ pub use divisor::Divisor;
 pub use ids::{BlockId, ChannelId, CoreId, DieId, QueueId, StageId};
 pub use pattern::pattern;
 pub use rate::{BytesPerSecond, Hertz, MegaTransfers};
-pub use size::Bytes;
+pub use size::{Bytes, measure};
 pub use time::{Cycles, Span, Time};

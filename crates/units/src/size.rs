@@ -21,6 +21,13 @@ const SUFFIXES: &[(&str, u64)] = &[
     ("tb", 1_000_000_000_000),
 ];
 
+/// A text such as `1.5 ms`: a number, and in small letters what follows it.
+pub fn measure(text: &str) -> Option<(f64, String)> {
+    let text = text.trim();
+    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
+    Some((text[..end].parse().ok()?, text[end..].trim().to_ascii_lowercase()))
+}
+
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
@@ -38,9 +45,7 @@ impl Bytes {
     }
     /// What a text such as `4k`, `512MiB` or `1TB` says, if it is a whole number of bytes up to 2^53.
     pub fn parse(text: &str) -> Option<Self> {
-        let text = text.trim();
-        let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-        let (number, suffix): (f64, _) = (text[..end].parse().ok()?, text[end..].trim().to_ascii_lowercase());
+        let (number, suffix) = measure(text)?;
         let (_, unit) = SUFFIXES.iter().find(|(name, _)| *name == suffix)?;
         let bytes = number * *unit as f64;
         // Beyond 2^53 a fraction would be rounded; no drive is that large.

@@ -85,7 +85,7 @@ impl Controller {
             && let Some(space) = self.namespaces.allocated(error.namespace)
         {
             // The first block that there is not: of a command with ranges, in one of these.
-            error.block = Some(error.block.map_or(space.settings.blocks, |first| first.max(space.settings.blocks)));
+            error.block = error.block.max(Some(space.settings.blocks));
         }
         self.errors.push(error, transport, specific);
         error.status.with_more(true)

@@ -3,7 +3,7 @@
 use super::value::Value;
 use firmware::{AddressSplit, BlockDeal, MappingScheme, QueueAllocation, VictimPolicy};
 use nvme::spec::QueuePriority;
-use units::{Bytes, Span};
+use units::{Bytes, Span, measure};
 
 /// A type that keys hold. The key tells the unit by its suffix.
 pub(super) trait Field: Sized {
@@ -133,14 +133,6 @@ const SPANS: &[(&str, f64)] = &[("ps", 1.0), ("ns", 1e3), ("us", 1e6), ("ms", 1e
 
 /// Far below what 64 bits of picoseconds hold, so that sums stay in range: 11 days.
 const LONGEST_PICOS: f64 = 1e18;
-
-/// A number and what follows it.
-fn measure(text: &str) -> Option<(f64, String)> {
-    let text = text.trim();
-    let end = text.find(|c: char| !(c.is_ascii_digit() || c == '.')).unwrap_or(text.len());
-    let number = text[..end].parse().ok()?;
-    Some((number, text[end..].trim().to_ascii_lowercase()))
-}
 
 impl Field for Bytes {
     fn read(value: &Value, _: &str) -> Option<Self> {

@@ -150,7 +150,7 @@ pub(super) fn names(from: &Layered, key: &str) -> Result<Vec<String>, ConfigErro
 /// Pages of requests for each page of the burst buffer, of as many as are written: of pages drawn at random e^-4 = 2 % then have none.
 const FILLING: u64 = 4;
 
-/// The phases in order. Each draws a stream of its own.
+/// The phases in order. Each draws a stream of its own from the seed of the run.
 pub(super) fn phases(from: &Layered, device: &Device, queues: u32, seed: u64) -> Result<Vec<Phase>, ConfigError> {
     const KEY: &str = "workload.phases";
     let names = names(from, KEY)?;
@@ -159,9 +159,7 @@ pub(super) fn phases(from: &Layered, device: &Device, queues: u32, seed: u64) ->
     }
     let count = names.len();
     let phases = names.iter().enumerate();
-    phases
-        .map(|(index, name)| phase(from, name, (index, count), device, queues, seed.wrapping_add(index as u64)))
-        .collect()
+    phases.map(|(index, name)| phase(from, name, (index, count), device, queues, seed)).collect()
 }
 
 fn phase(
@@ -181,9 +179,9 @@ fn phase(
     }
     let parameters = Parameters {
         capacity: device.namespaces[0],
-        seed,
-        // The seed of the run: what is popular in one phase is in the next.
-        popular: seed.wrapping_sub(index as u64),
+        seed: seed.wrapping_add(index as u64),
+        // What is popular in one phase is in the next.
+        popular: seed,
         block: from.nth_unless("workload.block_bytes", "own", index, count)?,
         read_fraction: from.nth_unless("workload.read_fraction", "own", index, count)?,
         alignment: from.nth_unless("workload.alignment_bytes", "own", index, count)?,
