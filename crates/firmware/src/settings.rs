@@ -146,7 +146,7 @@ pub struct ReclaimSettings {
     pub background_free: f64,
     /// Pages under way in a BGC thread.
     pub window: u16,
-    /// Of these, transactions of pages on their way to each group that a TRANS thread fills, where BGC chooses what is reclaimed.
+    /// With page mapping, transactions of pages that leave the victims of one TRANS thread, for each group that it fills.
     pub window_per_group: u16,
     /// Groups of one TRANS thread that are reclaimed at a time, if there is room for what they hold.
     pub victims: u16,

@@ -13,7 +13,7 @@
 //! A valid page is moved by TRANS, which owns the map, and only if the map still points to it.
 //!
 //! Several victims are under way at a time, as many for a TRANS thread as it asks for: one alone would mostly wait for its programs,
-//! its fence and its erase. They share the window of pages. Of those of one TRANS thread no more are under way than keep the dies busy
+//! its fence and its erase. They share the window of pages. Of those of one TRANS thread no more are under way than keep busy the dies
 //! that it fills: what was more would stand in line there, and the host's pages behind it, while other dies have nothing to do.
 //!
 //! With hybrid mapping TRANS chooses, and asks for its merges step by step: a logical block's pages are copied to its new data
@@ -80,6 +80,23 @@ impl Victim {
     }
 }
 
+/// What leaves the victims of a TRANS thread.
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    /// Pages on their way out, and how many may be.
+    pages: u32,
+    most: u32,
+    /// Victims with pages that have not been looked at.
+    waiting: u32,
+}
+
+impl Leaving {
+    /// Whether a further page may leave.
+    fn has_place(self) -> bool {
+        self.pages < self.most
+    }
+}
+
 /// A page on its way out of its victim.
 #[derive(Clone, Copy, Debug)]
 struct Moving {
@@ -118,10 +135,8 @@ pub(crate) struct Bgc {
     /// Places in the window without a page.
     vacant: Vec<usize>,
     victims: Vec<Option<Victim>>,
-    /// How many of them have pages that have not been looked at.
-    waiting: u32,
-    /// Pages on their way out of the victims of each TRANS thread, and how many may be.
-    leaving: Vec<(u32, u32)>,
+    /// What leaves them, by TRANS thread.
+    leaving: Vec<Leaving>,
     /// The victim that gets the next vacant places.
     turn_in_window: usize,
     /// What TRANS threads wait for.
@@ -161,7 +176,9 @@ impl Bgc {
     ) -> Self {
         let window = vec![None; usize::from(settings.reclaim.window)];
         let victims = Bgc::victims(&settings);
-        let leaving = (0..settings.parts.trans).map(|trans| (0, most_leaving(&settings, &tables, trans.into())));
+        let mine = |trans: u16| trans % settings.parts.bgc == index.into();
+        let most = |trans| if mine(trans) { most_leaving(&settings, &tables, trans.into()) } else { 0 };
+        let leaving = (0..settings.parts.trans).map(|trans| Leaving { pages: 0, most: most(trans), waiting: 0 });
         let at_rest = (0..settings.parts.trans.into()).map(|trans| AtRest::new(trans, RESERVED_GROUPS + 1)).collect();
         Bgc {
             index,
@@ -174,7 +191,6 @@ impl Bgc {
             vacant: (0..window.len()).rev().collect(),
             window,
             victims: (0..victims).map(|_| None).collect(),
-            waiting: 0,
             turn_in_window: 0,
             asked: VecDeque::new(),
             moved: 0,
@@ -233,7 +249,8 @@ impl Bgc {
 
     fn begin(&mut self, turn: &mut Turn<'_>, victim: Victim) {
         let at = self.victims.iter().position(Option::is_none).expect("the caller looked");
-        self.waiting += u32::from(victim.next < self.tables.groups.pages());
+        let is_waiting = victim.next < self.tables.groups.pages();
+        self.leaving[usize::from(victim.trans)].waiting += u32::from(is_waiting);
         self.victims[at] = Some(victim);
         self.fill_window(turn, at);
     }
@@ -267,11 +284,11 @@ impl Bgc {
         let pages = self.tables.groups.pages();
         let waited = victim.next < pages;
         let trans = usize::from(victim.trans);
-        while victim.next < pages && !self.vacant.is_empty() && self.has_room(victim.trans) {
+        while victim.next < pages && !self.vacant.is_empty() && self.leaving[trans].has_place() {
             if let Some(from) = self.source(turn, &victim) {
                 let place = self.vacant.pop().expect("one is vacant");
                 self.window[place] = Some(Moving { victim: at, from, lpn: UNPROGRAMMED, step: Step::Read });
-                self.leaving[trans].0 += 1;
+                self.leaving[trans].pages += 1;
                 victim.under_way += 1;
                 victim.moved += 1;
                 if victim.merged.is_some() {
@@ -281,7 +298,7 @@ impl Bgc {
             }
             victim.next += 1;
         }
-        self.waiting -= u32::from(waited && victim.next >= pages);
+        self.leaving[trans].waiting -= u32::from(waited && victim.next >= pages);
         let is_empty = victim.under_way == 0 && victim.next >= pages;
         self.victims[at] = Some(victim);
         if is_empty {
@@ -297,13 +314,15 @@ impl Bgc {
         let victim = self.victim(at);
         victim.under_way -= 1;
         let (trans, is_empty) = (victim.trans, victim.under_way == 0 && victim.next >= pages);
-        self.leaving[usize::from(trans)].0 -= 1;
+        self.leaving[usize::from(trans)].pages -= 1;
         if is_empty {
             self.erase(turn, at);
         }
-        while self.waiting > 0 && !self.vacant.is_empty() {
+        let is_due = |leaving: &Leaving| leaving.waiting > 0 && leaving.has_place();
+        while !self.vacant.is_empty() && self.leaving.iter().any(is_due) {
             let waits = |victim: &Option<Victim>| {
-                victim.as_ref().is_some_and(|victim| victim.next < pages && self.has_room(victim.trans))
+                let waiting = victim.as_ref().filter(|victim| victim.next < pages);
+                waiting.is_some_and(|victim| self.leaving[usize::from(victim.trans)].has_place())
             };
             let (before, behind) = self.victims.split_at(self.turn_in_window);
             let next = behind.iter().position(waits).map(|at| self.turn_in_window + at);
@@ -311,12 +330,6 @@ impl Bgc {
             self.turn_in_window = next + 1;
             self.fill_window(turn, next);
         }
-    }
-
-    /// Whether further pages of a TRANS thread's victims may be under way.
-    fn has_room(&self, trans: u8) -> bool {
-        let (leaving, most) = self.leaving[usize::from(trans)];
-        leaving < most
     }
 
     fn read(&self, turn: &mut Turn<'_>, place: usize, from: Ppn) {
@@ -493,7 +506,9 @@ fn most_leaving(settings: &Settings, tables: &Tables, trans: u32) -> u32 {
     let groups = &tables.groups;
     match tables.mapping {
         Mapping::Page(_) => {
-            u32::from(settings.reclaim.window_per_group) * write_points_of(groups, trans) * groups.planes()
+            let transactions =
+                u32::from(settings.reclaim.window_per_group).saturating_mul(write_points_of(groups, trans));
+            transactions.saturating_mul(groups.planes())
         }
         Mapping::Hybrid(_) => u32::MAX,
     }

@@ -109,21 +109,25 @@ impl Draw {
                 MappingScheme::Hybrid { log_blocks: 1, data_blocks: 8 },
                 MappingScheme::Hybrid { log_blocks: 2, data_blocks: 3 },
             ]),
-            reclaim: ReclaimSettings {
-                victim: self.of(&[VictimPolicy::Greedy, VictimPolicy::CostBenefit]),
-                background: self.coin(),
-                idle: self.of(&[micros(200), Span::from_millis(2)]),
-                background_free: 0.2,
-                window: self.of(&[1, 3, 16]),
-                window_per_group: 1 + self.aside().aside().within(0..=7) as u16,
-                victims: self.of(&[1, 2, 8]),
-                paced: self.aside().within(0..=3) == 0,
-                wear_gap: self.of(&[0, 2, 8]),
-                wear_share: 0.2,
-            },
+            reclaim: self.reclaim(),
             journal: self.journal(),
             flash,
             mutation: None,
+        }
+    }
+
+    fn reclaim(&mut self) -> ReclaimSettings {
+        ReclaimSettings {
+            victim: self.of(&[VictimPolicy::Greedy, VictimPolicy::CostBenefit]),
+            background: self.coin(),
+            idle: self.of(&[Span::from_micros(200), Span::from_millis(2)]),
+            background_free: 0.2,
+            window: self.of(&[1, 3, 16]),
+            window_per_group: 1 + self.aside().aside().within(0..=7) as u16,
+            victims: self.of(&[1, 2, 8]),
+            paced: self.aside().within(0..=3) == 0,
+            wear_gap: self.of(&[0, 2, 8]),
+            wear_share: 0.2,
         }
     }
 

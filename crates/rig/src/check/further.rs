@@ -143,6 +143,10 @@ fn tidy(draw: &mut Draw, device: &mut Device) {
     (reclaim.background, reclaim.idle) = (true, Span::from_micros(draw.of(&[20, 200])));
     reclaim.background_free = draw.of(&[0.2, 0.5, 0.9]);
     (reclaim.window, reclaim.victims) = draw.of(&[(64, 4), (1, 4), (16, 1)]);
+    if draw.coin() {
+        // Where cold groups are moved room is kept for that.
+        (reclaim.paced, reclaim.wear_gap) = (true, 0);
+    }
 }
 
 /// What hosts send beside reads and writes, as shares of all requests.

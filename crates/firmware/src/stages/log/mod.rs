@@ -11,8 +11,7 @@
 mod space;
 
 use crate::message::*;
-use crate::stages::rest::is_idle;
-use crate::stages::rest::rest_after;
+use crate::stages::rest::{is_idle, rest_after};
 use crate::tables::journal::{COMMIT, HEAD, HEAD_WORDS, JOURNAL_OWNER, close, mark_of};
 use crate::{Drive, Firmware, GroupState, Mutation, Note, Settings, Tables, Turn, Work};
 use flash::Operation;

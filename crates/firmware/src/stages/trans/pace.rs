@@ -9,8 +9,8 @@
 //!
 //! and the host writes while there is more. With each page of a victim that is looked at a page less is owed, of which a valid one takes
 //! the room; the rest is the host's. So what a victim still holds finds room. The groups that are kept are for what is not counted: a page
-//! that is looked at late, a victim of the background before its first page comes, and programs that fail; and one of them for the next victim, which
-//! is asked for when the host has to wait: what it holds is moved while the last one is erased.
+//! that is looked at late, a victim of the background before its first page comes, and programs that fail; and one of them is for the next
+//! victim, which is asked for when the host has to wait: what it holds is moved while the last one is erased.
 
 /// What a TRANS thread has room for, in pages.
 #[derive(Debug)]

@@ -116,17 +116,24 @@ impl Room {
     /// those for the buffer, until the power fails.
     ///
     /// Where the host's writes keep pace what victims hold is counted, and groups that are filled are room as well: half of those are kept
-    /// instead, as far as there are spare ones, so that groups stay spread over the dies.
+    /// instead, as far as there are spare ones, so that groups stay spread over the dies; and one where a second victim needs it.
     fn kept(&self) -> u32 {
         if self.tables.backup.fails() {
             return 0;
         }
-        let further = if self.pace.is_some() { (self.points / 2).min(self.spares / 4) } else { self.victims - 1 };
-        (RESERVED_GROUPS + further).max(self.kept_for_bgc()) + self.tables.backup.room()
+        let kept = match self.pace {
+            Some(_) => {
+                let half = (self.points / 2).min(self.spares / 4).max(u32::from(self.victims > self.points));
+                RESERVED_GROUPS.max(self.kept_for_bgc()) + half
+            }
+            None => (RESERVED_GROUPS + self.victims - 1).max(self.kept_for_bgc()),
+        };
+        kept + self.tables.backup.room()
     }
 
-    /// Of these, what BGC looks for before it moves what nobody waits for: what groups with a flaw hold, and cold groups of a busy drive. To
-    /// hosts that wait for a group the second is not shown, for they leave enough. Where that is half of the spare ones they do without.
+    /// Of these, what BGC looks for before it moves what nobody waits for. It does so for groups with a flaw, which hosts that never rest
+    /// leave too few for; and for cold groups of a busy drive, which hosts that wait for a group leave enough for. Where that is half of
+    /// the spare ones they do without.
     fn kept_for_bgc(&self) -> u32 {
         let is_flawed = self.tables.groups.flawed() > 0 && self.spares > 2 * (SCRUB_ABOVE + 1);
         let levels = self.pace.is_some() && self.levels && self.spares > 2 * (RESERVED_GROUPS + 1);
@@ -135,13 +142,13 @@ impl Room {
     }
 
     /// Free groups that are not opened for a page of the host. Where its writes keep pace that is not all that is kept, which may be open
-    /// already, but what BGC looks for, and what the buffer needs; and one that a moved page may begin.
+    /// already, but what BGC looks for, and what the buffer needs; beside that one that a moved page may begin.
     pub(super) fn closed_to_host(&self) -> usize {
         if self.pace.is_none() || self.tables.backup.fails() {
             return self.kept() as usize;
         }
-        let kept = self.kept_for_bgc() + self.tables.backup.room();
-        (kept + u32::from(kept > 0)) as usize
+        let buffered = self.tables.backup.room();
+        (self.kept_for_bgc() + buffered + u32::from(buffered > 0)) as usize
     }
 
     /// Free groups that are not opened for a page that is moved: where the host's writes keep pace it goes to an open one first.
