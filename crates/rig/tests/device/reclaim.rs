@@ -113,11 +113,10 @@ fn reclaim_keeps_all_dies_at_work() {
     let [alone, alone_at_once] = [&[paced][..], &[paced, at_once]].map(|sets| overwritten(1, sets));
     let [with_pace, with_levelling] =
         [&[paced][..], &[paced, "reclaim.wear_gap=1000000"]].map(|sets| overwritten(16, sets));
-    println!("standing still {still:.0}, and {still_at_once:.0} if all pages of a victim leave at once");
-    println!("paced, a command for each queue {alone:.0}, {alone_at_once:.0}");
-    println!("paced {with_pace:.0}, with room for levelling {with_levelling:.0}");
-    assert!(still > still_at_once * 1.05 && alone > alone_at_once * 1.05);
-    assert!(with_pace > still * 1.15 && with_levelling > with_pace * 0.75);
+    assert!(still > still_at_once * 1.05, "{still} standing still, {still_at_once} if all of a victim leaves at once");
+    assert!(alone > alone_at_once * 1.05, "{alone} with pace, {alone_at_once} if all of a victim leaves at once");
+    assert!(with_pace > still * 1.15, "{with_pace} with pace, {still} standing still");
+    assert!(with_levelling > with_pace * 0.75, "{with_levelling} with room for levelling, {with_pace} without");
 }
 
 /// PipeSSD and Tradition have no TRANS thread, and reclaim in their own way.
