@@ -51,7 +51,6 @@ impl Precondition {
     /// Before a full overwrite has passed (`times < 1`), only that share of pages is taken out of its first place.
     pub(crate) fn write(&self, drive: &Drive, settings: &Settings, tables: &mut Tables, contents: &mut [Contents]) {
         let groups = &tables.groups.clone();
-        let shares = |tables: &Tables| Share::of_all(drive, settings, tables);
         let (labels, written) = match (self.fill, &tables.mapping) {
             (Fill::None, _) => return,
             (_, Mapping::Hybrid(map)) => {
@@ -59,11 +58,12 @@ impl Precondition {
                 (Arc::new(home) as Arc<dyn Labels>, written)
             }
             (Fill::Sequential, Mapping::Page(_)) => {
-                follow(InOrder::new(groups, settings.split, shares(tables)), drive, settings, tables)
+                let shares = Share::of_all(drive, settings, tables);
+                follow(InOrder::new(groups, settings.split, shares), drive, settings, tables)
             }
             (Fill::Random { times }, Mapping::Page(_)) => {
                 // The oldest group's valid share; the first overwrites have not reached the steady state yet.
-                let shares = shares(tables);
+                let shares = Share::of_all(drive, settings, tables);
                 let oldest = victim_share(&shares, groups.pages()).max((-times).exp());
                 let rule = Aged::new(groups, settings.split, shares, self.seed, &|age| oldest.powf(age));
                 follow(rule, drive, settings, tables)

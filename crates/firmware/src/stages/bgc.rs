@@ -176,9 +176,9 @@ impl Bgc {
     ) -> Self {
         let window = vec![None; usize::from(settings.reclaim.window)];
         let victims = Bgc::victims(&settings);
-        let mine = |trans: u16| trans % settings.parts.bgc == index.into();
-        let most = |trans| if mine(trans) { most_leaving(&settings, &tables, trans.into()) } else { 0 };
-        let leaving = (0..settings.parts.trans).map(|trans| Leaving { pages: 0, most: most(trans), waiting: 0 });
+        let most = |trans| if serves(&settings, index, trans) { most_leaving(&settings, &tables, trans) } else { 0 };
+        let trans = 0..settings.parts.trans as u8;
+        let leaving = trans.map(|trans| Leaving { pages: 0, most: most(trans), waiting: 0 });
         let at_rest = (0..settings.parts.trans.into()).map(|trans| AtRest::new(trans, RESERVED_GROUPS + 1)).collect();
         Bgc {
             index,
@@ -500,14 +500,19 @@ impl Bgc {
     }
 }
 
+/// Whether BGC thread `index` is the one that a TRANS thread asks: they are dealt in turn.
+fn serves(settings: &Settings, index: u8, trans: u8) -> bool {
+    u16::from(trans) % settings.parts.bgc == index.into()
+}
+
 /// Pages that may be on their way out of the victims of a TRANS thread at a time, each with one of its transactions. A merge copies to one
 /// group, and reads from many.
-fn most_leaving(settings: &Settings, tables: &Tables, trans: u32) -> u32 {
+fn most_leaving(settings: &Settings, tables: &Tables, trans: u8) -> u32 {
     let groups = &tables.groups;
     match tables.mapping {
         Mapping::Page(_) => {
             let transactions =
-                u32::from(settings.reclaim.window_per_group).saturating_mul(write_points_of(groups, trans));
+                u32::from(settings.reclaim.window_per_group).saturating_mul(write_points_of(groups, trans.into()));
             transactions.saturating_mul(groups.planes())
         }
         Mapping::Hybrid(_) => u32::MAX,

@@ -1,6 +1,7 @@
 //! Whole devices, every architecture, against the oracle.
 
 mod classes;
+mod configured;
 mod counted;
 mod deallocated;
 mod energy;

@@ -1,9 +1,9 @@
 //! Pages of flash that are longer than those of the host's memory, or shorter.
 
+use crate::configured;
 use crate::small::{Small, mixed};
 use firmware::architecture::ARCHITECTURES;
 use host::{Pace, Phase};
-use rig::config::Layers;
 use rig::{Fill, Layout, run_on_threads};
 use units::{Bytes, Span};
 use workload::{Parameters, Pattern, Recipe};
@@ -47,18 +47,10 @@ fn reads_of_a_piece_of_a_page_move_that_piece() {
 /// What could not be decoded is read again, and no more of it.
 #[test]
 fn a_piece_that_is_read_again_moves_as_that_piece() {
-    let mut layers = Layers::new();
-    for (flag, value) in [("--device", "small"), ("--workload", "randread"), ("--block-size", "4k"), ("--ios", "1000")]
-    {
-        layers = layers.flag(flag, value).expect("a flag of the command line");
-    }
+    let flags = [("--device", "small"), ("--workload", "randread"), ("--block-size", "4k"), ("--ios", "1000")];
     let sets = ["page_bytes=16k", "oob_bytes=1664", "media.faults=true", "media.days=100", "media.cycles=3000"];
-    for set in sets {
-        layers = layers.set(&format!("device.{set}")).expect("a key");
-    }
-    let resolved = layers.resolve().expect("a configuration");
-    let mut session = resolved.session(&resolved.plan(), resolved.phases(), 0).expect("it can be built");
-    let summary = session.next_phase().expect("one phase").expect("it answers");
+    let sets = sets.map(|set| format!("device.{set}"));
+    let summary = configured::run(&flags, &sets.each_ref().map(String::as_str)).expect("it answers");
     let flash = summary.flash.expect("it has flash");
     let busy = flash.channel_utilisation.iter().sum::<f64>() * summary.simulated_ns as f64 / flash.reads as f64;
     assert!(flash.reads > 2_000, "{} reads, so that few were read again", flash.reads);

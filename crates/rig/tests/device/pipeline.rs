@@ -4,13 +4,13 @@
 #[path = "../../examples/pipeline/story.rs"]
 mod worked;
 
+use crate::configured;
 use crate::small::{Small, mixed, processor};
 use firmware::architecture::{ARCHITECTURES, find};
 use flash::{CellKind, Geometry, Shape};
 use host::{Pace, Phase};
 use proptest::prelude::*;
 use report::WORKERS_HELD;
-use rig::config::Layers;
 use rig::{Device, Fill, Session};
 use units::{Bytes, Lba, Span};
 use workload::{Io, IoKind, Parameters, Pattern, Recipe, Source};
@@ -261,8 +261,7 @@ fn the_parts_of_a_latency_are_those_of_the_architecture() {
 fn firmware_that_takes_no_time_has_no_part_of_a_latency() {
     for architecture in ARCHITECTURES {
         let name = architecture.name();
-        let mut layers = Layers::new();
-        for (flag, value) in [
+        let flags = [
             ("--architecture", name),
             ("--device", "small"),
             ("--processor", "timeless"),
@@ -271,13 +270,9 @@ fn firmware_that_takes_no_time_has_no_part_of_a_latency() {
             ("--queues", "1"),
             ("--depth", "1"),
             ("--ios", "200"),
-        ] {
-            layers = layers.flag(flag, value).expect("a flag of the command line");
-        }
-        let layers = layers.set("cache.size_bytes=128KiB").and_then(|layers| layers.set("workload.warm_up_ios=0"));
-        let resolved = layers.and_then(|layers| layers.resolve()).expect("a configuration");
-        let mut session = resolved.session(&resolved.plan(), resolved.phases(), 0).expect("it can be built");
-        let summary = session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{name}: {error}"));
+        ];
+        let summary = configured::run(&flags, &["cache.size_bytes=128KiB", "workload.warm_up_ios=0"]);
+        let summary = summary.unwrap_or_else(|error| panic!("{name}: {error}"));
         let elsewhere =
             ["flash", "dma", "fetch", "completion"].map(|part| *summary.breakdown.get(part).expect("a part"));
         let (all, elsewhere) = (summary.read.latency.expect("it read").mean, elsewhere.iter().sum::<f64>());

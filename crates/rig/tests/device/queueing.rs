@@ -1,8 +1,8 @@
 //! Flash under load, beside a queueing model that shares no line with it.
 
+use crate::configured;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
-use rig::config::Layers;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -129,38 +129,35 @@ impl Network {
 /// What a drive whose firmware takes no time delivers, and how long a read is not at flash.
 fn measured(case: &Case, reads: u64) -> (f64, u64) {
     let Case { channels, dies, page, read, depth, ahead } = case;
-    let mut layers = Layers::new();
-    for (flag, value) in [
-        ("--device", "small".to_owned()),
-        ("--processor", "timeless".to_owned()),
-        ("--workload", "randread".to_owned()),
-        ("--block-size", read.to_string()),
-        ("--queues", "1".to_owned()),
-        ("--depth", depth.to_string()),
-        ("--ios", reads.to_string()),
-        ("--payload", "none".to_owned()),
-    ] {
-        layers = layers.flag(flag, &value).expect("a flag of the command line");
-    }
-    for set in [
+    let (read, depth, reads) = (read.to_string(), depth.to_string(), reads.to_string());
+    let flags = [
+        ("--device", "small"),
+        ("--processor", "timeless"),
+        ("--workload", "randread"),
+        ("--block-size", &read),
+        ("--queues", "1"),
+        ("--depth", &depth),
+        ("--ios", &reads),
+        ("--payload", "none"),
+    ];
+    let array = [
         format!("device.channels={channels}"),
         format!("device.dies_per_package={dies}"),
-        "device.planes_per_die=1".to_owned(),
-        "device.blocks_per_plane=128".to_owned(),
         format!("device.page_bytes={page}"),
-        "device.oob_bytes=896".to_owned(),
-        "device.timing.oob_moved_bytes=0".to_owned(),
-        "host.entries=256".to_owned(),
-        "workload.warm_up_ios=0".to_owned(),
         format!("flash.ahead={ahead}"),
-        "threads.fcmd=1".to_owned(),
-        "threads.trans=1".to_owned(),
-    ] {
-        layers = layers.set(&set).expect("a key");
-    }
-    let resolved = layers.resolve().expect("a configuration");
-    let mut session = resolved.session(&resolved.plan(), resolved.phases(), 0).expect("it can be built");
-    let summary = session.next_phase().expect("one phase").expect("it answers");
+    ];
+    let sets = [
+        "device.planes_per_die=1",
+        "device.blocks_per_plane=128",
+        "device.oob_bytes=896",
+        "device.timing.oob_moved_bytes=0",
+        "host.entries=256",
+        "workload.warm_up_ios=0",
+        "threads.fcmd=1",
+        "threads.trans=1",
+    ];
+    let sets = [&array.each_ref().map(String::as_str)[..], &sets].concat();
+    let summary = configured::run(&flags, &sets).expect("it answers");
     let all = summary.read.latency.expect("it read").mean;
     let flash = summary.breakdown.get("flash").expect("it was there");
     (summary.iops, (all - flash) as u64)
@@ -193,19 +190,16 @@ fn an_array_delivers_what_a_network_of_queues_does() {
 #[test]
 fn cache_reads_fill_a_bus_that_is_slower_than_the_array() {
     let busy = |ahead: bool| {
-        let mut layers = Layers::new();
-        for (flag, value) in [
+        let flags = [
             ("--device", "small"),
             ("--processor", "timeless"),
             ("--workload", "seqread"),
             ("--queues", "1"),
             ("--depth", "64"),
             ("--ios", "3000"),
-        ] {
-            layers = layers.flag(flag, value).expect("a flag of the command line");
-        }
+        ];
         let ahead = format!("flash.ahead={ahead}");
-        for set in [
+        let sets = [
             "device.channels=1",
             "device.dies_per_package=1",
             "device.planes_per_die=1",
@@ -217,13 +211,8 @@ fn cache_reads_fill_a_bus_that_is_slower_than_the_array() {
             "threads.trans=1",
             "threads.fcmd=1",
             &ahead,
-        ] {
-            layers = layers.set(set).expect("a key");
-        }
-        let resolved = layers.resolve().expect("a configuration");
-        let mut session = resolved.session(&resolved.plan(), resolved.phases(), 0).expect("it can be built");
-        session.next_phase().expect("one phase").expect("it answers").flash.expect("it has flash").channel_utilisation
-            [0]
+        ];
+        configured::run(&flags, &sets).expect("it answers").flash.expect("it has flash").channel_utilisation[0]
     };
     let (without, with) = (busy(false), busy(true));
     assert!(with > 0.97 && without < 0.8, "{with} with the next but one, {without} without");

@@ -1,12 +1,12 @@
 //! Reclaim, wear and the journal: overwritten many times, a drive keeps every page, spreads its wear, and uses idle time.
 
+use crate::configured;
 use crate::small::{Small, processor};
 use firmware::architecture::ARCHITECTURES;
 use firmware::{MappingScheme, ReclaimSettings};
 use flash::MediaFault;
 use host::{Pace, Phase};
 use report::Summary;
-use rig::config::Layers;
 use rig::{Device, Fill, Session, SessionError};
 use units::{Bytes, Span};
 use workload::{Arrivals, Parameters, Pattern, Recipe, Share};
@@ -83,24 +83,17 @@ fn no_more_groups_are_reclaimed_at_a_time_than_are_filled() {
 
 /// Requests a second of a short drive whose TRANS threads fill few of many dies, overwritten at random.
 fn overwritten(depth: u32, sets: &[&str]) -> f64 {
-    let mut layers = Layers::new();
-    for (flag, value) in [
+    let depth = depth.to_string();
+    let flags = [
         ("--device", "mlc-4gb"),
         ("--workload", "randwrite"),
         ("--precondition", "rand:2"),
         ("--ios", "20000"),
-        ("--depth", &depth.to_string()),
+        ("--depth", &depth),
         ("--payload", "none"),
-    ] {
-        layers = layers.flag(flag, value).expect("a flag of the command line");
-    }
+    ];
     let short = ["device.blocks_per_plane=64", "cache.size_bytes=1MiB", "workload.warm_up_ios=20000"];
-    for set in short.iter().chain(sets) {
-        layers = layers.set(set).expect("a key");
-    }
-    let resolved = layers.resolve().expect("a configuration");
-    let mut session = resolved.session(&resolved.plan(), resolved.phases(), 0).expect("it can be built");
-    session.next_phase().expect("one phase").expect("nothing is wrong").iops
+    configured::run(&flags, &[&short[..], sets].concat()).expect("nothing is wrong").iops
 }
 
 /// What leaves a victim at once stands in line at the few dies that its TRANS thread fills, the host's pages behind it, and the others have

@@ -1,8 +1,8 @@
 //! What BGC does unasked: while the drive is idle it reclaims ahead of need, and it moves what a group with a flaw holds (scrub) and what
 //! wears least (static wear levelling), busy or not.
 
-use super::Bgc;
 use super::tag::Tag;
+use super::{Bgc, serves};
 use crate::message::TransOperation;
 use crate::policies::survey;
 use crate::tables::{RESERVED_GROUPS, SCRUB_ABOVE};
@@ -37,8 +37,7 @@ impl Bgc {
         if groups.flawed() == 0 || self.settings.mapping != MappingScheme::Page || self.is_moving() {
             return;
         }
-        let mine = (0..self.settings.parts.trans as u8)
-            .filter(|trans| u16::from(*trans) % self.settings.parts.bgc == self.index.into());
+        let mine = (0..self.settings.parts.trans as u8).filter(|&trans| serves(&self.settings, self.index, trans));
         // Closed groups first: what is open may soon be closed anyway.
         let found = mine.map(|trans| (trans, survey(groups, trans.into()))).find_map(|(trans, survey)| {
             let group = survey.flawed.filter(|_| survey.free > SCRUB_ABOVE)?;
@@ -64,9 +63,9 @@ impl Bgc {
             return;
         }
         self.levels_from = now + LEVEL_EVERY;
-        let (threads, parts) = (self.settings.parts.trans as u8, self.settings.parts.bgc as u8);
+        let threads = self.settings.parts.trans as u8;
         let in_turn = (0..threads).map(|step| (self.levels_next + step) % threads);
-        let mine = in_turn.filter(|trans| trans % parts == self.index);
+        let mine = in_turn.filter(|&trans| serves(&self.settings, self.index, trans));
         let found = mine.map(|trans| (trans, survey(&self.tables.groups, trans.into()))).find_map(|(trans, survey)| {
             let group = survey.due(settings.wear_gap).filter(|_| survey.free > RESERVED_GROUPS)?;
             Some((trans, group))
@@ -79,11 +78,11 @@ impl Bgc {
     }
 
     fn choose_in_background(&mut self, turn: &mut Turn<'_>) {
-        let (threads, mine) = (self.settings.parts.trans as u8, self.settings.parts.bgc as u8);
+        let threads = self.settings.parts.trans as u8;
         for _ in 0..threads {
             let trans = self.turn_of % threads;
             self.turn_of = (self.turn_of + 1) % threads;
-            if trans % mine != self.index {
+            if !serves(&self.settings, self.index, trans) {
                 continue;
             }
             if self.settings.mapping != MappingScheme::Page {

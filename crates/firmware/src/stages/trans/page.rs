@@ -315,8 +315,9 @@ impl Places for PagePlaces {
     }
 
     fn reclaimed(&mut self, _turn: &mut Turn<'_>, group: Option<u32>) -> bool {
+        let has_open = self.has_open();
         match group {
-            Some(group) => self.room.gain(group, !self.open.is_empty()),
+            Some(group) => self.room.gain(group, has_open),
             None => self.room.find_no_garbage(),
         }
         group.is_some()
