@@ -1,7 +1,7 @@
 //! A build that the compiler arranges by what was measured: `cargo xtask profiled`.
 //!
 //! The program is built so that it counts which ways it takes, runs its own benchmarks, and is built anew with the counts. What that
-//! brings depends on the machine; docs/threads.md and docs/simulation.md have what was measured.
+//! brings depends on the machine; docs/speed.md has what was measured.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
