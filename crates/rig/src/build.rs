@@ -29,6 +29,10 @@ use std::sync::{Arc, Mutex};
 use thiserror::Error;
 use units::{BlockId, Bytes, ChannelId, QueueId, SECTOR_BYTES, Span, StageId};
 
+/// The drive's PCI vendor. PCI-SIG has assigned it none; this is the number of virtual devices without one, as QEMU's `edu` is, for at
+/// 0000h some firmware finds no device.
+const VENDOR: u16 = 0x1234;
+
 /// How the controller treats queues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Controller {
@@ -527,7 +531,7 @@ impl Device {
         let namespaces = self.drive.namespaces.iter().enumerate();
         let scale = self.drive.format.sectors();
         ControllerSettings {
-            vendor: 0,
+            vendor: VENDOR,
             serial: "FL0000000001".into(),
             model: "Flashloom".into(),
             firmware: env!("CARGO_PKG_VERSION").into(),

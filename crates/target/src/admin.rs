@@ -143,12 +143,26 @@ impl Session {
 }
 
 impl Subsystem {
-    /// Queues that the host of a controller may have now: at most half of those that are left, so that another can still come. What
-    /// others were granted and have not connected yet is theirs.
+    /// Queues that the host of a controller may have now: it has at most as many as it leaves, by all of its controllers, so that another
+    /// can still come. What others were granted and have not connected yet is theirs.
     pub(crate) fn queues_left(&self, port: &Port, id: u16) -> u16 {
-        let others = self.controllers.iter().filter(|(other, _)| **other != id);
-        let promised: usize = others.map(|(_, live)| live.promised()).sum();
-        (port.free_pairs().saturating_sub(promised) / 2).max(1) as u16
+        let others = || self.controllers.iter().filter(|(other, _)| **other != id).map(|(_, live)| live);
+        let promised: usize = others().map(Live::promised).sum();
+        let own = others().filter(|live| self.is_of_host(id, live)).map(|live| live.queues.len() + live.promised());
+        (port.free_pairs().saturating_sub(promised + own.sum::<usize>()) / 2).max(1) as u16
+    }
+
+    /// Whether there is a queue pair for a controller. The last one is for a host that has none, unless it was promised.
+    pub(crate) fn has_pair_for(&self, port: &Port, id: u16) -> bool {
+        let was_promised = self.controllers.get(&id).is_some_and(|live| live.promised() > 0);
+        let mut own = self.controllers.values().filter(|live| self.is_of_host(id, live));
+        let may_take_last = was_promised || own.all(|live| live.queues.is_empty());
+        port.free_pairs() > usize::from(!may_take_last)
+    }
+
+    /// Whether a controller is of the host that has controller `id`.
+    fn is_of_host(&self, id: u16, live: &Live) -> bool {
+        self.controllers.get(&id).is_some_and(|its| its.host.name == live.host.name)
     }
 }
 

@@ -202,23 +202,24 @@ const TLS13: u8 = 2;
 
 /// The ways that a host is told of: to discovery itself, and to the subsystem if it may use it.
 fn ways(subsystem: &Subsystem, arrival: &Arrival<'_>, host: &str) -> Vec<DiscoveryEntry> {
-    let dialled = arrival.dialled;
+    // A listener for both families calls an IPv4 address one of IPv6.
+    let (address, port) = (arrival.dialled.ip().to_canonical(), arrival.dialled.port());
     // All connections of a port are secured, or none.
     let (channel, kind) = if arrival.parties.is_some() { (CHANNEL_REQUIRED, TLS13) } else { (0, 0) };
     let entry = |subtype, subsystem: &str| {
         let mut entry = DiscoveryEntry::default();
         entry
             .set_transport(fabrics::TCP)
-            .set_family(if dialled.is_ipv4() { 1 } else { 2 })
+            .set_family(if address.is_ipv4() { 1 } else { 2 })
             .set_subtype(subtype)
             .set_requirements(FLOW_CONTROL_OPTIONAL | channel)
             .set_security(kind)
             .set_port(1)
             .set_controller(ANY_CONTROLLER)
             .set_admin_entries(ADMIN_ENTRIES_MAX)
-            .set_service(padded(&dialled.port().to_string(), b' '))
+            .set_service(padded(&port.to_string(), b' '))
             .set_subsystem(padded::<NAME_BYTES>(subsystem, 0))
-            .set_address(padded::<NAME_BYTES>(&dialled.ip().to_canonical().to_string(), b' '));
+            .set_address(padded::<NAME_BYTES>(&address.to_string(), b' '));
         entry
     };
     let mut ways = vec![entry(THIS_DISCOVERY, fabrics::DISCOVERY_SUBSYSTEM)];

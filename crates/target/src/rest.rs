@@ -20,8 +20,9 @@ impl Subsystem {
     /// The same, once what the drive does by itself for its hosts is over: erasing a namespace, testing itself.
     pub(crate) fn rest_if_idle(&mut self) {
         let is_used = || self.controllers.values().any(|live| is_storage(live) && live.controller.needs_power());
-        let is_flushed = || self.flushing.is_empty() && self.to_flush.is_empty();
-        if self.is_shut_down && !self.is_resting && is_flushed() && self.chores.are_done() && !is_used() {
+        // What stands still would never end.
+        let is_idle = || self.served.outstanding == 0 && self.flushing.is_empty() && self.to_flush.is_empty();
+        if self.is_shut_down && !self.is_resting && is_idle() && self.chores.are_done() && !is_used() {
             self.keep_rest(true);
         }
     }

@@ -312,7 +312,7 @@ impl Session {
         }
         self.pending[usize::from(tag)] =
             Some(Pending { submission, kind, copying: None, gathered, stand: Stand::Free });
-        if is_io && submission.fuse() == Fuse::First {
+        if matches!(kind, Kind::Io(_)) && submission.fuse() == Fuse::First {
             self.expect_second(tag);
         }
         if !waits {

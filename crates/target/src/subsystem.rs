@@ -8,20 +8,23 @@ use crate::lifetime::{KeepLifetime, Lifetime};
 use crate::metrics::Figures;
 use crate::orphan::{Host, Orphan, Transition};
 use crate::pages::PAGES;
-use crate::port::{Moved, Port, QueuePair};
+use crate::port::{Port, QueuePair};
 use crate::proof::Pace;
 use crate::rest::KeepShutDown;
 use crate::room::{HasRoom, Room};
 use crate::served::Served;
 use nvme::spec::fabrics::DISCOVERY_SUBSYSTEM;
-use nvme::spec::{ALL_NAMESPACES, AdminOpcode, Completion, Opcode, Status, Submission, log_page};
+use nvme::spec::{AdminOpcode, Opcode, Status, Submission, log_page};
 use nvme::{AdminReply, Controller, ControllerSettings, DeviceEvent, Namespaces, Role, Transport};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use units::{Bytes, Span, Time};
 
+mod flushes;
 #[cfg(test)]
 mod tests;
+
+use flushes::{Flush, Settling};
 
 /// Storage controllers alive at once, and as many for discovery, of all hosts together: each is memory, and a host can make as
 /// many as it likes.
@@ -131,26 +134,6 @@ impl Live {
     }
 }
 
-/// A command of a controller that has turned the volatile write cache off.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Settling {
-    controller: u16,
-    command_id: u16,
-}
-
-/// Who waits for a flush of the front end's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Flush {
-    /// A host shuts its controller down.
-    ShutDown(u16),
-    /// A host has turned its volatile write cache off.
-    Settle(Settling),
-    /// The server ends.
-    End,
-    /// Who waited has been reset.
-    Nobody,
-}
-
 /// The subsystem.
 pub(crate) struct Subsystem {
     pub(crate) settings: SubsystemSettings,
@@ -178,7 +161,7 @@ pub(crate) struct Subsystem {
     pub(crate) flushing: BTreeSet<Flush>,
     pub(crate) to_flush: BTreeSet<Flush>,
     /// Who waits for one until commands are over that were under way.
-    settling: Vec<Settling>,
+    settling: BTreeSet<Flush>,
     is_durable: Option<bool>,
     /// Whether there is room for more writes.
     pub(crate) room: Room,
@@ -219,7 +202,7 @@ impl Subsystem {
             own,
             flushing: BTreeSet::new(),
             to_flush: BTreeSet::new(),
-            settling: Vec::new(),
+            settling: BTreeSet::new(),
             is_durable: None,
             room: Room::new(),
             kept_lifetime: lifetime,
@@ -262,10 +245,15 @@ impl Subsystem {
         // Discovery is open to hosts that the subsystem does not let in: they take no places of those that it does.
         let is_like =
             |other: &Live| matches!(other.controller.settings().role, Role::Storage) != live.discovery.is_some();
+        if !self.leaves_places(&live) {
+            return None;
+        }
         if self.controllers.values().filter(|other| is_like(other)).count() >= CONTROLLERS_MAX {
-            // Nobody is kept out by those who have proved nothing. What they send does not count as heard.
-            let unproved = self.controllers.iter().filter(|(_, other)| is_like(other) && !other.is_proved);
-            let (&longest, _) = unproved.min_by_key(|(_, other)| other.last_heard)?;
+            // Nobody is kept out by those who have proved nothing, as nobody has who discovers. What they send before that does
+            // not count as heard.
+            let gives_way = |other: &Live| is_like(other) && (!other.is_proved || live.discovery.is_some());
+            let giving_way = self.controllers.iter().filter(|(_, other)| gives_way(other));
+            let (&longest, _) = giving_way.min_by_key(|(_, other)| other.last_heard)?;
             self.end(longest);
         }
         let id = self.free_identifier();
@@ -307,20 +295,13 @@ impl Subsystem {
         Some(id)
     }
 
-    /// A controller is reset, or gone: what it waited for is forgotten.
-    fn forget_waiting(&mut self, id: u16) {
-        self.chores.on_reset(id);
-        let is_its = |flush: &Flush| match flush {
-            Flush::ShutDown(of) => *of == id,
-            Flush::Settle(settling) => settling.controller == id,
-            Flush::End | Flush::Nobody => false,
-        };
-        if self.flushing.iter().any(is_its) {
-            self.flushing.retain(|flush| !is_its(flush));
-            self.flushing.insert(Flush::Nobody);
-        }
-        self.to_flush.retain(|flush| !is_its(flush));
-        self.settling.retain(|settling| settling.controller != id);
+    /// Whether a storage controller leaves others as many places as its host has taken: so one host takes half of all at most, a second
+    /// half of the rest, and who has none finds one.
+    fn leaves_places(&self, asked: &NewController) -> bool {
+        let is_storage = |live: &&Live| live.controller.settings().role == Role::Storage;
+        let taken = self.controllers.values().filter(is_storage).filter(|live| live.is_proved);
+        let own = taken.clone().filter(|live| live.host.name == asked.host.name).count();
+        asked.discovery.is_some() || taken.count() + own < CONTROLLERS_MAX
     }
 
     /// Puts a controller whose queues are in host memory into its place `id`, new as after power-on. What it was before, and
@@ -427,15 +408,14 @@ impl Subsystem {
                     self.doomed.extend(live.take_queues());
                     told.push(event);
                 }
-                DeviceEvent::ShutDown { .. } => self.flush(port, Flush::ShutDown(id), now),
+                // What is written after a flush has begun is not covered by it.
+                DeviceEvent::ShutDown { .. } => self.flush_after_all(port, Flush::ShutDown(id), now),
                 DeviceEvent::NamespacesChanged => {
                     self.namespaces.clone_from(live.controller.namespaces());
                     self.spread();
                 }
                 DeviceEvent::Settle { command_id } => {
-                    self.served.await_all();
-                    self.settling.push(Settling { controller: id, command_id });
-                    self.settle(port, now);
+                    self.flush_after_all(port, Flush::Settle(Settling { controller: id, command_id }), now);
                 }
                 DeviceEvent::Erase { namespace, piece, deletes } => {
                     self.chores.on_erasing(namespace, deletes);
@@ -470,45 +450,6 @@ impl Subsystem {
         }
     }
 
-    /// Makes everything durable, then tells [`Subsystem::is_durable`].
-    pub(crate) fn make_durable(&mut self, port: &mut Port, now: Time) {
-        self.chores.end();
-        self.flush(port, Flush::End, now);
-    }
-
-    /// Whether [`Subsystem::make_durable`] went well, once it is done.
-    pub(crate) fn is_durable(&self) -> Option<bool> {
-        self.is_durable.filter(|_| self.chores.is_idle())
-    }
-
-    /// Flushes for those whose write cache is off, when the commands are over that were under way then.
-    fn settle(&mut self, port: &mut Port, now: Time) {
-        if self.served.awaited == 0 {
-            for settling in std::mem::take(&mut self.settling) {
-                self.flush(port, Flush::Settle(settling), now);
-            }
-        }
-    }
-
-    fn flush(&mut self, port: &mut Port, who: Flush, now: Time) {
-        self.to_flush.insert(who);
-        self.begin_flush(port, now);
-    }
-
-    /// Begins a flush for all who wait for one, if none is under way and there is a slot for it.
-    fn begin_flush(&mut self, port: &mut Port, now: Time) {
-        if !self.flushing.is_empty() || self.to_flush.is_empty() {
-            return;
-        }
-        if let Some(slot) = self.own.take_slot() {
-            self.flushing = std::mem::take(&mut self.to_flush);
-            self.flush_slot = Some(slot);
-            self.work();
-            self.served.begin(now, (self.own.id(), slot), 0);
-            port.submit(&mut self.own, slot, Submission::new(Opcode::Flush as u8, ALL_NAMESPACES), Moved::Nothing);
-        }
-    }
-
     /// Takes the completion of its own flush, and begins the next one if somebody waits for it.
     pub(crate) fn reap(&mut self, port: &mut Port, now: Time) {
         self.drain(port, now);
@@ -527,35 +468,6 @@ impl Subsystem {
         self.begin_flush(port, now);
         self.go_on(port, now);
         self.rest_if_idle();
-    }
-
-    fn on_flushed(&mut self, port: &mut Port, now: Time, completion: &Completion) {
-        self.keep_lifetime(now);
-        for flush in std::mem::take(&mut self.flushing) {
-            match flush {
-                Flush::ShutDown(id) => {
-                    let is_durable = completion.status().is_success();
-                    if let Some(live) = self.controllers.get_mut(&id) {
-                        match is_durable {
-                            true => live.controller.on_shut_down(),
-                            false => live.controller.on_shutdown_failed(),
-                        }
-                        live.heard(now);
-                    }
-                    if is_durable {
-                        self.rest(id);
-                    }
-                }
-                Flush::Settle(Settling { controller, command_id }) => {
-                    if let Some(live) = self.controllers.get_mut(&controller) {
-                        live.controller.on_settled(command_id, completion.status().is_success());
-                    }
-                }
-                Flush::End => self.is_durable = Some(completion.status().is_success()),
-                Flush::Nobody => {}
-            }
-        }
-        self.begin_flush(port, now);
     }
 
     /// What a watcher may know of it.

@@ -110,7 +110,9 @@ impl Controller {
                 let pages = |bytes: u64| (bytes / PAGE_BYTES).ilog2() as u8;
                 let (guarded, pages) = (pages(self.guarded_bytes_max()), pages(RANGE_BYTES_MAX));
                 let mut limits = CommandSetController::default();
-                let block = self.settings.namespaces.first().map_or(PAGE_BYTES, |first| first.block_bytes.into());
+                // In blocks of the largest that a namespace has: with smaller ones a range is smaller than it might be.
+                let blocks = self.namespaces.ids(Some(own)).filter_map(|id| self.namespaces.of(own, id));
+                let block = blocks.map(|space| space.settings.block_bytes.into()).max().unwrap_or(PAGE_BYTES);
                 limits
                     .set_ranges(DEALLOCATE_RANGES)
                     .set_range_blocks((DEALLOCATE_RANGE_BYTES / block) as u32)

@@ -54,8 +54,8 @@ impl Controller {
             return Err(Status::INVALID_FIELD);
         }
         let asked = IdentifyNamespace::from_bytes(data);
-        // 0 leaves it to the controller.
-        if asked.endurance_group() > self.has_group().into() {
+        // 0 leaves either to the controller; there are no NVM sets.
+        if asked.endurance_group() > self.has_group().into() || asked.nvm_set() != 0 {
             return Err(Status::INVALID_FIELD);
         }
         match asked.capacity().cmp(&asked.size()) {

@@ -41,6 +41,8 @@ pub mod explanation {
     pub const AUTHENTICATION: u8 = 0x01;
     /// No protocol that both know.
     pub const PROTOCOL: u8 = 0x02;
+    /// What is said of a secure channel does not fit (secure channel concatenation mismatch).
+    pub const CHANNEL: u8 = 0x03;
     /// No hash that both know.
     pub const HASH: u8 = 0x04;
     /// No group that both know.

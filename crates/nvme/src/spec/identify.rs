@@ -196,6 +196,8 @@ layout! {
         copy_blocks, set_copy_blocks: u32 = 76;
         /// Source ranges of a Copy, at most, from zero (MSRC).
         copy_ranges, set_copy_ranges: u8 = 80;
+        /// Its NVM set; 0 is none (NVMSETID).
+        nvm_set, set_nvm_set: u16 = 100;
         /// Its endurance group; 0 is none (ENDGID).
         endurance_group, set_endurance_group: u16 = 102;
         /// Globally unique identifier (NGUID).

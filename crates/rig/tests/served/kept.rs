@@ -197,6 +197,29 @@ fn power_that_goes_after_a_shutdown_is_no_unsafe_one() {
     after("it was ended", 0);
 }
 
+/// What a host has outstanding when it shuts down ends before the drive stands still.
+#[test]
+fn a_shutdown_with_reads_under_way_ends_and_so_does_the_reset_behind_it() {
+    const SLOW: &[&str] =
+        &["device.timing.read_lsb_us=100000", "device.timing.read_msb_us=100000", "cache.size_bytes=64KiB"];
+    let scratch = Scratch::new("shut-down-reading");
+    let running = Serving { set: SLOW, ..serving("deepflash", &scratch.0) }.start();
+    let mut host = running.host("host").attach();
+    for page in 0..64 {
+        host.queues[0].done(write(page * 8, 8), Payload::Send(&pattern(1, page)));
+    }
+    // Nothing is left to be flushed: the reads take longer.
+    host.queues[0].done(Submission::flush(1), Payload::None);
+    for page in 0..16 {
+        host.queues[0].send(read(page * 8, 8), &Payload::Receive(4096));
+    }
+    host.shut_down();
+    host.disable();
+    assert_eq!(unsafe_shutdowns_of_a_copy(&scratch.0), 0);
+    drop(host);
+    running.end();
+}
+
 /// A file that changes after it was brought to the medium would be there in part where the machine stops.
 #[test]
 fn what_is_tidied_up_after_a_shutdown_waits_until_somebody_comes() {

@@ -12,6 +12,7 @@ mod kept;
 mod lasting;
 mod monitor;
 mod namespaces;
+mod odd_guest;
 mod pipelined;
 mod plugged;
 mod proof;

@@ -4,7 +4,7 @@
 //! Its memory is a file that it reads and writes by calls, so nothing here is mapped.
 
 use nvme::spec::registers::{self, AdminQueueAttributes, Configuration, Doorbell};
-use nvme::spec::{Completion, DataPointer, FeatureId, Status, Submission};
+use nvme::spec::{AdminOpcode, Completion, DataPointer, FeatureId, Status, Submission};
 use nvme::{HostCompletionQueue, HostMemory, HostQueuePair, HostSubmissionQueue, prp};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
@@ -429,6 +429,13 @@ impl Machine {
         self.done(0, Submission::create_submission_queue(queue, entries, submissions, queue));
         self.queues.truncate(queue.index());
         self.queues.push(pair);
+    }
+
+    /// Deletes both rings of a queue.
+    pub(crate) fn delete_queue(&mut self, queue: u32) {
+        for opcode in [AdminOpcode::DeleteSubmissionQueue, AdminOpcode::DeleteCompletionQueue] {
+            self.done(0, Submission::new(opcode as u8, 0).with_dword(10, queue));
+        }
     }
 
     /// Puts a command into a queue, under an identifier of its own.

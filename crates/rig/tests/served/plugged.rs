@@ -54,12 +54,6 @@ fn exercise(machine: &mut Machine, random: &mut Xoshiro256PlusPlus, rounds: u32)
     }
 }
 
-fn delete_queue(machine: &mut Machine, queue: u32) {
-    for opcode in [AdminOpcode::DeleteSubmissionQueue, AdminOpcode::DeleteCompletionQueue] {
-        machine.done(0, Submission::new(opcode as u8, 0).with_dword(10, queue));
-    }
-}
-
 #[test]
 fn a_guest_finds_the_drive_and_works_with_it_by_either_kind_of_doorbell() {
     let cases = [(DoorbellPath::Mapped, &[][..]), (DoorbellPath::Sent, &[]), (DoorbellPath::Mapped, LARGE_PAGES)];
@@ -103,7 +97,7 @@ fn a_guest_finds_the_drive_and_works_with_it_by_either_kind_of_doorbell() {
         assert_eq!(machine.ram.get(BUFFERS, 4096), [0; 4096]);
 
         // A queue goes and comes again.
-        delete_queue(&mut machine, 2);
+        machine.delete_queue(2);
         machine.make_queue(QueueId(2), 8);
         exercise(&mut machine, &mut random, 10);
 
@@ -462,7 +456,7 @@ fn a_mapped_doorbell_of_no_queue_is_an_error_event() {
     // What a deleted queue was rung with is no error.
     machine.done(2, Submission::flush(1));
     machine.push(0, Submission::new(AdminOpcode::AsynchronousEventRequest as u8, 0));
-    delete_queue(&mut machine, 2);
+    machine.delete_queue(2);
     std::thread::sleep(std::time::Duration::from_millis(20));
     machine.done(1, Submission::flush(1));
     assert!(machine.peek(0).is_none(), "no event");
@@ -495,7 +489,7 @@ fn a_guest_that_takes_its_memory_away_has_to_reset_its_controller() {
     machine.done(2, Submission::flush(1));
     // A queue outside the memory is no use, and no harm.
     let nowhere = HostAddress(1 << 50);
-    delete_queue(&mut machine, 2);
+    machine.delete_queue(2);
     machine.done(0, Submission::create_completion_queue(QueueId(2), 16, nowhere, None));
     machine.done(0, Submission::create_submission_queue(QueueId(2), 16, nowhere, QueueId(2)));
     machine.ring(Doorbell::SubmissionTail(QueueId(2)), 1);
@@ -518,7 +512,7 @@ fn monitors_without_manners_get_an_error_or_the_door() {
     assert_eq!(machine.map(0, MEMORY_BYTES, 4096), Err(EINVAL), "beyond its file");
     assert_eq!(machine.unmap(MEMORY, 4096), Err(EINVAL), "a part of a piece");
     for (region, offset, bytes) in
-        [(0, 0xffff_ffff_ffff_fffc, 4), (0, 8192, 4), (1, 0, 4), (7, 4093, 4), (9, 0, 4), (7, 0, 0), (7, 0, u32::MAX)]
+        [(0, 0xffff_ffff_ffff_fffc, 4), (0, 16384, 4), (1, 0, 4), (7, 4093, 4), (9, 0, 4), (7, 0, 0), (7, 0, u32::MAX)]
     {
         assert_eq!(machine.read_region(region, offset, bytes), Err(EINVAL), "{region} {offset:#x} {bytes}");
     }

@@ -8,7 +8,7 @@ use nvme::spec::dhchap::{self, COMMON, Challenge, DHCHAP, Negotiate, Offer, Outc
 use nvme::spec::fabrics::{
     ANY_CONTROLLER, AUTHENTICATE_FIRST, AUTHENTICATION_REQUIRED, Authentication, INVALID_HOST, Property,
 };
-use nvme::spec::{Completion, DataPointer, FeatureId, Status, Submission, log_page, registers};
+use nvme::spec::{Completion, DataPointer, FeatureId, Fuse, Status, Submission, log_page, registers};
 use rig::{Keys, KnownHost};
 use sha2::Sha256;
 use std::time::{Duration, Instant};
@@ -92,6 +92,10 @@ fn who_proves_to_be_a_known_host_is_served_on_every_queue_that_it_proves() {
     queue.done(Submission::write(1, 0, 8, NOWHERE), Payload::Send(&[7; 4096]));
     assert!(queue.done(Submission::read(1, 0, 8, NOWHERE), Payload::Receive(4096)).1 == [7; 4096]);
     assert_eq!(prove(&mut queue, &known.host, &KEY), message::SUCCESS1, "again, as hosts may");
+    queue.done(flush, Payload::None);
+    // What is said of who it is are no halves of pairs.
+    let half = Submission::authentication_receive(security(4096)).with_fuse(Fuse::First);
+    assert_eq!(queue.command(half, Payload::Receive(4096)).0.status(), Status::INVALID_FIELD);
     queue.done(flush, Payload::None);
     running.end();
 }

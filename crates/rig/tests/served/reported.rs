@@ -69,6 +69,9 @@ fn error_entries_say_what_was_out_of_reach() {
     asked.set_endurance_group(2);
     let (completion, _) = host.admin.command(Submission::create_namespace(NOWHERE), Payload::Send(asked.as_bytes()));
     assert_eq!(completion.status(), Status::INVALID_FIELD, "there is group 1");
+    asked.set_endurance_group(1).set_nvm_set(1);
+    let (completion, _) = host.admin.command(Submission::create_namespace(NOWHERE), Payload::Send(asked.as_bytes()));
+    assert_eq!(completion.status(), Status::INVALID_FIELD, "there are no sets");
     running.end();
 }
 

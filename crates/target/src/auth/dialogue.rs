@@ -36,7 +36,6 @@ struct Asked {
     exponent: [u8; EXPONENT_BYTES],
     sequence: u32,
     transaction: u16,
-    secure_channel: u8,
 }
 
 /// A queue's conversation. A host may begin another at any time.
@@ -52,6 +51,9 @@ pub(crate) struct Dialogue {
     /// Conversations begun since the last that proved it.
     beginnings: u32,
 }
+
+/// SC_C of a host that wants no TLS of keys that come of the conversation.
+const NO_CHANNEL: u8 = 0;
 
 /// A message that does not fit, by its explanation.
 type Refused = u8;
@@ -99,7 +101,9 @@ impl Dialogue {
             (_, State::Failed) => return,
             ([COMMON, message::NEGOTIATE, ..], _) => self.negotiate(bytes),
             ([DHCHAP, message::REPLY, ..], State::Challenged(asked)) => self.judge(bytes, &asked),
-            ([DHCHAP, message::SUCCESS2, ..], State::Answered) => {
+            ([DHCHAP, message::SUCCESS2, ..], State::Answered)
+                if Outcome::from_bytes(bytes).transaction() == self.transaction =>
+            {
                 return self.succeed();
             }
             ([COMMON, message::FAILURE2, ..], _) => {
@@ -136,6 +140,9 @@ impl Dialogue {
             return Err(explanation::MESSAGE);
         }
         self.beginnings += 1;
+        if wishes.secure_channel() != NO_CHANNEL {
+            return Err(explanation::CHANNEL);
+        }
         let (hash, group) = choose(bytes)?;
         let mut asked = Asked {
             hash,
@@ -144,7 +151,6 @@ impl Dialogue {
             exponent: [0; EXPONENT_BYTES],
             sequence: 0,
             transaction: self.transaction,
-            secure_channel: wishes.secure_channel(),
         };
         let mut sequence = [0; 4];
         for field in [&mut asked.challenge[..], &mut asked.exponent, &mut sequence] {
@@ -175,7 +181,7 @@ impl Dialogue {
             0 => None,
             _ => Some(asked.group.shared(&asked.exponent, value).ok_or(explanation::PAYLOAD)?),
         };
-        let role = Role { asked, shared: shared.as_deref(), secure_channel: asked.secure_channel };
+        let role = Role { asked, shared: shared.as_deref() };
         let key = self.secrets.host.of(&self.host);
         let names = [self.host.as_str(), self.subsystem.as_str()];
         if !role.verifies(&key, &asked.challenge, asked.sequence, "HostHost", names, response) {
@@ -190,8 +196,6 @@ impl Dialogue {
         }
         let secret = self.secrets.controller.as_ref().ok_or(explanation::AUTHENTICATION)?;
         let names = [self.subsystem.as_str(), self.host.as_str()];
-        // The controller's response does not say whether a secure channel follows (figure 460).
-        let role = Role { secure_channel: 0, ..role };
         let key = secret.of(&self.subsystem);
         let response = role.response(&key, challenge, reply.sequence(), "Controller", names);
         head.set_responds(1);
@@ -217,7 +221,6 @@ fn choose(bytes: &[u8]) -> Result<(Hash, Group), Refused> {
 struct Role<'a> {
     asked: &'a Asked,
     shared: Option<&'a [u8]>,
-    secure_channel: u8,
 }
 
 impl Role<'_> {
@@ -232,7 +235,7 @@ impl Role<'_> {
         let challenge = self.augmented(challenge);
         let (sequence, transaction) = (sequence.to_le_bytes(), self.asked.transaction.to_le_bytes());
         let [own, other] = names.map(str::as_bytes);
-        let rest: [&[u8]; 7] = [&sequence, &transaction, &[self.secure_channel], role.as_bytes(), own, &[0], other];
+        let rest: [&[u8]; 7] = [&sequence, &transaction, &[NO_CHANNEL], role.as_bytes(), own, &[0], other];
         let parts: Vec<&[u8]> = [&challenge[..]].into_iter().chain(rest).collect();
         self.asked.hash.keyed(key, &parts)
     }

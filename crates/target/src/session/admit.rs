@@ -4,7 +4,7 @@ use super::{Admitted, Attached, Kind, Session, World};
 use crate::port::{Gathered, RANGES_BYTES};
 use nvme::Movement;
 use nvme::spec::fabrics::{self, ConnectRecord, FabricsCommand};
-use nvme::spec::{PointerKind, Sgl, Status, Submission};
+use nvme::spec::{Fuse, PointerKind, Sgl, Status, Submission};
 use std::ops::Range;
 
 impl Session {
@@ -59,6 +59,8 @@ impl Session {
                 _ => Err(Status::COMMAND_SEQUENCE_ERROR),
             },
             (_, None) => Err(Status::COMMAND_SEQUENCE_ERROR),
+            // Commands of fabrics are no halves of pairs (Base §3.3.3.1, FUSE).
+            _ if is_fabrics && submission.fuse() != Fuse::Normal => Err(Status::INVALID_FIELD),
             _ if is_fabrics && let Some(kind) = self.classify_proof(submission) => kind,
             _ if !self.is_joined() => Err(fabrics::AUTHENTICATION_REQUIRED),
             (Attached::Unproved, Some(_)) => Err(fabrics::AUTHENTICATION_REQUIRED),

@@ -17,7 +17,8 @@ impl Session {
         }
         self.pending[usize::from(tag)] = None;
         let queues_left = world.subsystem.queues_left(world.port, record.controller());
-        let pair = if connect.queue == 0 { None } else { world.port.take_pair() };
+        let has_pair = connect.queue != 0 && world.subsystem.has_pair_for(world.port, record.controller());
+        let pair = if has_pair { world.port.take_pair() } else { None };
         let (connection, parties) = (self.connection, self.parties.as_ref());
         let arrival = Arrival { connection, dialled: self.dialled, parties, queues_left, now: world.now };
         let joined: Result<Joined, Refusal> = if connect.queue != 0 && pair.is_none() {
@@ -67,7 +68,8 @@ impl Session {
         let queues_left = world.subsystem.queues_left(world.port, controller);
         let (connection, parties) = (self.connection, self.parties.as_ref());
         let arrival = Arrival { connection, dialled: self.dialled, parties, queues_left, now: world.now };
-        let added = world.port.free_pairs() > 0 && add_queue(world.subsystem, controller, queue, &arrival).is_ok();
+        let has_pair = world.subsystem.has_pair_for(world.port, controller);
+        let added = has_pair && add_queue(world.subsystem, controller, queue, &arrival).is_ok();
         match added.then(|| world.port.take_pair()).flatten() {
             Some(mut pair) => {
                 // Commands of the conversation may be here that are not answered yet.

@@ -4,6 +4,7 @@ use super::*;
 use crate::port::Line;
 use crate::rehearsal::tests::settings;
 use crate::rehearsal::{Plain, SHAPE, open_to_all};
+use nvme::spec::Completion;
 use nvme::spec::registers;
 use units::QueueId;
 
@@ -76,4 +77,38 @@ fn a_timer_does_not_begin_before_the_controller_is_ready() {
     subsystem.doomed.clear();
     subsystem.obey(&mut port, id, at(30));
     assert_eq!(subsystem.next_expiry(), Some(at(31)));
+}
+
+/// A host that is let in leaves room to others, whatever it asks for.
+#[test]
+fn a_host_has_at_most_as_many_controllers_and_queues_as_it_leaves() {
+    let mut port = Port::new(Arc::new(Plain::new()), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
+    let mut subsystem = Subsystem::new(open_to_all(settings()), &mut port);
+    let mut create = |name: &str, discovery| {
+        let host = Arc::new(Host { name: name.into(), id: [0; 16] });
+        subsystem.create(NewController { host, keep_alive_ms: 0, admin: 0, discovery }, Time::ZERO)
+    };
+    let mut taken = |name| (0..CONTROLLERS_MAX).filter_map(|_| create(name, None)).collect::<Vec<_>>();
+    let [greedy, modest, third] = ["greedy", "modest", "third"].map(&mut taken);
+    assert_eq!([greedy.len(), modest.len(), third.len()], [32, 16, 8]);
+    // Who only discovers has proved nothing, and the one that is silent longest gives way.
+    assert!((0..2 * CONTROLLERS_MAX).all(|_| create("anybody", Some(Vec::new())).is_some()));
+    assert_eq!(subsystem.controllers.len(), 32 + 16 + 8 + CONTROLLERS_MAX);
+
+    let free = port.free_pairs();
+    let half = subsystem.queues_left(&port, greedy[0]);
+    assert_eq!(usize::from(half), (free / 2).max(1));
+    subsystem.controllers.get_mut(&greedy[0]).expect("it lives").granted = Granted::Set(half);
+    let left = [greedy[1], modest[0]].map(|id| usize::from(subsystem.queues_left(&port, id)));
+    let rest = free - usize::from(half);
+    assert_eq!(left, [(rest.saturating_sub(half.into()) / 2).max(1), (rest / 2).max(1)]);
+    // The last pair is for a host that has none.
+    let mut pairs: Vec<_> =
+        std::iter::from_fn(|| (port.free_pairs() > 1).then(|| port.take_pair()).flatten()).collect();
+    let live = subsystem.controllers.get_mut(&greedy[1]).expect("it lives");
+    live.queues.insert(1, 0);
+    assert_eq!([greedy[1], modest[0]].map(|id| subsystem.has_pair_for(&port, id)), [false, true]);
+    assert!(subsystem.has_pair_for(&port, greedy[0]), "it was promised");
+    pairs.extend(port.take_pair());
+    assert!(!subsystem.has_pair_for(&port, modest[0]));
 }

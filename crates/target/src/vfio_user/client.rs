@@ -1,8 +1,8 @@
 //! A client of the socket: its messages, one at a time, and what the function answers to each.
 
-use super::config_space::{CONFIG_BYTES, ConfigSpace, Effect, MSIX_BAR, MSIX_BAR_BYTES};
+use super::config_space::{CONFIG_BYTES, ConfigSpace, Effect, MSIX_BAR, MSIX_BAR_BYTES, PENDING_AT};
 use super::function::Function;
-use super::interrupts::{INDICES, MSIX_INDEX};
+use super::interrupts::{INDICES, Interrupts, MSIX_INDEX};
 use super::message::{Broken, DATA_MAX, FILES_MAX, HEADER_BYTES, Header, Request, body, version_body};
 use crate::guest::{Access, GuestMemory};
 use crate::session::World;
@@ -49,7 +49,7 @@ pub(crate) struct Bus {
 impl Bus {
     pub(crate) fn new(vendor: u16, vectors: u16, registers: u64, mapped: bool) -> Self {
         let config = ConfigSpace::new(vendor, vectors, registers);
-        let mut table = vec![0; MSIX_BAR_BYTES as usize];
+        let mut table = vec![0; PENDING_AT as usize];
         // Every vector begins masked (Vector Control, PCI Express Base 4.0 section 7.7.2.7).
         table[..16 * usize::from(vectors)].chunks_exact_mut(16).for_each(|entry| entry[12] = 1);
         Bus { config, table, registers, mapped, vendor, vectors }
@@ -57,6 +57,23 @@ impl Bus {
 
     pub(crate) fn reset(&mut self) {
         *self = Bus::new(self.vendor, self.vectors, self.registers, self.mapped);
+    }
+
+    /// Reads the MSI-X table, and behind it which vectors are pending (PCI Express Base 4.0 section 7.7.2.9).
+    fn read_table(&self, at: usize, to: &mut [u8], interrupts: &Interrupts) {
+        for (at, byte) in (at..).zip(to) {
+            *byte = match at.checked_sub(PENDING_AT as usize) {
+                Some(octet) => interrupts.pending(octet),
+                None => self.table[at],
+            };
+        }
+    }
+
+    /// Writes the table; pending bits are the function's.
+    fn write_table(&mut self, at: usize, data: &[u8]) {
+        let table = self.table.get_mut(at..).unwrap_or_default();
+        let bytes = table.len().min(data.len());
+        table[..bytes].copy_from_slice(&data[..bytes]);
     }
 
     fn region_bytes(&self, region: u32) -> u64 {
@@ -325,7 +342,7 @@ fn access(
             let to = &mut reply[16..];
             match region {
                 CONFIG_REGION => bus.config.read(range.start, to),
-                MSIX_BAR => to.copy_from_slice(&bus.table[range]),
+                MSIX_BAR => bus.read_table(range.start, to, &function.interrupts),
                 _ => function.read_registers(world, offset, to),
             }
         }
@@ -338,7 +355,7 @@ fn access(
                     }
                     function.let_master(bus.config.is_bus_master());
                 }
-                MSIX_BAR => bus.table[range].copy_from_slice(data),
+                MSIX_BAR => bus.write_table(range.start, data),
                 _ => function.write_registers(world, offset, data),
             }
         }

@@ -10,7 +10,7 @@ pub(crate) const CONFIG_BYTES: usize = 4096;
 pub(crate) const MSIX_BAR: u32 = 4;
 /// Bytes of that region: room for 2,048 vectors of 16 bytes, then for their bits.
 pub(crate) const MSIX_BAR_BYTES: u64 = 64 << 10;
-const PENDING_AT: u32 = 32 << 10;
+pub(crate) const PENDING_AT: u32 = 32 << 10;
 
 /// Not a number that anybody else has given to a drive: hosts know no quirks of it.
 const DEVICE: u16 = 0xf1a5;

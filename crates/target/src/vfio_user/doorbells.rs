@@ -56,7 +56,8 @@ impl Doorbells {
 
     /// Zero for all: there are no queues any more.
     pub(crate) fn clear(&self) {
-        for queue in 0..((self.bytes - u64::from(DOORBELLS)) / 8) as u16 {
+        let queues = (self.bytes - u64::from(DOORBELLS)) / 8;
+        for queue in (0..=u16::MAX).take(queues as usize) {
             self.set(Doorbell::SubmissionTail(QueueId(queue)), 0);
             self.set(Doorbell::CompletionHead(QueueId(queue)), 0);
         }

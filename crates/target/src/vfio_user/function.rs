@@ -414,11 +414,7 @@ impl Function {
                 self.owe(command, result, status.with_more(!status.is_success()));
             }
             AdminReply::Transfer { data, result } => {
-                let mut place = Place::default();
-                let found = place.find(&self.guest, submission, data.len() as u64, true);
-                let written = found
-                    .and_then(|()| place.write(&self.guest, &data).map_err(|Unmapped| Status::DATA_TRANSFER_ERROR));
-                let (result, status) = match written {
+                let (result, status) = match self.bring(world, submission, &data) {
                     Ok(()) => (result, Status::SUCCESS),
                     Err(status) => (0, self.log(world, ADMIN, submission, status, Failure::default())),
                 };
@@ -430,6 +426,17 @@ impl Function {
                 self.obey(world);
             }
         }
+    }
+
+    /// Writes what an admin command asked for. Where its pages are goes by how much it asked for, of which there may be less.
+    fn bring(&self, world: &World<'_>, submission: &Submission, data: &[u8]) -> Result<(), Status> {
+        let asked = AdminOpcode::asks_for(submission).max(data.len() as u64);
+        if asked > world.port.shape().transfer_max.0.max(data.len() as u64) {
+            return Err(Status::INVALID_FIELD);
+        }
+        let mut place = Place::default();
+        place.find(&self.guest, submission, asked, true)?;
+        place.write(&self.guest, data).map_err(|Unmapped| Status::DATA_TRANSFER_ERROR)
     }
 
     /// The data that an admin command brings, if it does.

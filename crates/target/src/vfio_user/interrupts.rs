@@ -39,6 +39,12 @@ impl Interrupts {
         self.0.len() as u32
     }
 
+    /// Which of eight vectors are pending, a bit each.
+    pub(crate) fn pending(&self, octet: usize) -> u8 {
+        let vectors = self.0.iter().skip(8 * octet).take(8);
+        (0..).zip(vectors).map(|(bit, vector)| u8::from(vector.pending) << bit).sum()
+    }
+
     /// Forgets every event.
     pub(crate) fn clear(&mut self) {
         self.0.fill_with(Vector::default);

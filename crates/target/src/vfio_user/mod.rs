@@ -45,6 +45,9 @@ const CLIENT: Token = Token(2);
 /// The largest queue that a guest can have: what Linux asks for by default.
 const QUEUE_ENTRIES_MAX: u32 = 1024;
 
+/// Bytes of BAR 0 at least: bits 13:4 of its address are not writable (NVMe over PCIe 1.0 section 2.1.10).
+const REGISTERS_MIN: u64 = 16 << 10;
+
 /// Vectors that MSI-X can have (PCI Express Base 4.0 section 7.7.2).
 const VECTORS_MAX: u16 = 2048;
 
@@ -204,8 +207,8 @@ impl Loop {
         let mut subsystem = Subsystem::new(settings, &mut port);
         subsystem.plug(id);
         let doorbells = Doorbells::new(queues)?;
-        let bus =
-            Bus::new(vendor, vectors, doorbells.end().next_power_of_two(), server.doorbells == DoorbellPath::Mapped);
+        let registers = doorbells.end().next_power_of_two().max(REGISTERS_MIN);
+        let bus = Bus::new(vendor, vectors, registers, server.doorbells == DoorbellPath::Mapped);
         let memory = (GuestMemory::new(server.trust), server.window.clone());
         let function = Function::new(id, queues, vectors, doorbells, memory);
         Ok(Loop {

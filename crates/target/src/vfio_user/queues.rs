@@ -167,12 +167,15 @@ impl Function {
         };
         queue.has_failed = submission.fuse() == Fuse::First && admitted.is_err();
         if let Some((place, first)) = first {
-            match (verdict, &admitted) {
-                (Ok(()), Ok(_)) => self.submit(world, queue, place, first)?,
-                (Ok(()), Err(_)) => {
-                    self.refuse(world, queue, place, &first.submission, Status::ABORTED_FAILED_FUSED)?
-                }
-                (Err((status, _)), _) => self.refuse(world, queue, place, &first.submission, status)?,
+            let gone_on = match (verdict, &admitted) {
+                (Ok(()), Ok(_)) => self.submit(world, queue, place, first),
+                (Ok(()), Err(_)) => self.refuse(world, queue, place, &first.submission, Status::ABORTED_FAILED_FUSED),
+                (Err((status, _)), _) => self.refuse(world, queue, place, &first.submission, status),
+            };
+            if gone_on.is_err() {
+                // Nobody hears of either half, and this one has begun nothing yet.
+                queue.pair.give_back(slot);
+                return gone_on;
             }
         }
         match admitted {

@@ -116,9 +116,12 @@ impl Place {
         self.each(|at, range| guest.read(at, &mut to[range]))
     }
 
-    /// Puts data there.
+    /// Puts data there: what there is of them, from the beginning on.
     pub(crate) fn write(&self, guest: &GuestMemory, from: &[u8]) -> Result<(), Unmapped> {
-        self.each(|at, range| guest.write(at, &from[range]))
+        self.each(|at, range| {
+            let piece = from.get(range.start..range.end.min(from.len())).unwrap_or_default();
+            if piece.is_empty() { Ok(()) } else { guest.write(at, piece) }
+        })
     }
 
     fn each(&self, mut each: impl FnMut(HostAddress, Range<usize>) -> Result<(), Unmapped>) -> Result<(), Unmapped> {
