@@ -19,8 +19,8 @@ const CASES: u64 = 200;
 #[derive(Args)]
 pub(crate) struct CheckArguments {
     /// The seed; with --runs the first of them
-    #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
+    seed: Option<i64>,
     /// How many seeds are tried; 200, or 1 where a seed is named
     #[arg(long, visible_alias = "seeds", value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     runs: Option<u64>,
@@ -136,7 +136,7 @@ impl CheckArguments {
         let json = shell.json(self.json.as_deref())?;
         let only = self.architecture()?;
         let mutation = self.mutation()?;
-        let (first, named) = (self.seed.unwrap_or(0), self.seed.is_some());
+        let (first, named) = (self.seed.unwrap_or(0) as u64, self.seed.is_some());
         let count = self.runs.unwrap_or(if named { 1 } else { CASES });
         let jobs = self.jobs.map_or_else(|| std::thread::available_parallelism().map_or(1, usize::from), usize::from);
         let case = |index: u64| self.case(first.wrapping_add(index), only, mutation);

@@ -97,6 +97,7 @@ impl SweepArguments {
             return Err(unusable(format!("{flag}: expected no such flag where a file has a table [place]"), ""));
         }
         self.shared.check_results(Some(&self.file), [placing.name()], &["toml"])?;
+        shell.reads(placing.texts());
         // Results go to files, whoever reads what is said of them.
         shell.owe_files();
         let json = shell.json(json.as_deref())?;
@@ -179,6 +180,11 @@ impl Carried {
 
     /// Carries experiments out, one after another. With `on`, one that cannot be does not keep the others from it.
     fn carry_out(&self, shell: &mut Shell<'_>, all: &[Experiment], quick: bool, on: bool) -> anyhow::Result<()> {
+        shell.reads(all.iter().flat_map(Experiment::texts).chain(self.traces_at_hand()));
+        if self.traces.is_some() && !all.iter().any(Experiment::takes_traces) {
+            let none = if all.len() == 1 { "this has" } else { "these have" };
+            shell.warn(&format!("note: --traces changes nothing: {none} no [[trace]]\n"))?;
+        }
         // Results go to files, whoever reads what is said of them.
         shell.owe_files();
         let json = shell.json(self.json.as_deref())?;
@@ -210,6 +216,12 @@ impl Carried {
             Some(fault) => Err(anyhow::Error::from(fault).context(message)),
             None => Err(unusable(message, "the reasons stand above")),
         }
+    }
+
+    /// The files of the folder of traces; none where it cannot be read, which is said when they are looked for.
+    fn traces_at_hand(&self) -> impl Iterator<Item = String> {
+        let entries = self.traces.as_ref().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten();
+        entries.flatten().map(|entry| entry.path().display().to_string())
     }
 
     fn one(&self, shell: &Shell<'_>, experiment: &Experiment, quick: bool) -> Result<Outcome, LabError> {

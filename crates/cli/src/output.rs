@@ -49,9 +49,9 @@ impl Files {
         self.heeds_signals = true;
     }
 
-    /// Opens a file that `flag` names.
-    pub(crate) fn open(&mut self, path: &Path, flag: &str) -> anyhow::Result<Output> {
-        let refused = |said: String| unusable(format!("{flag} {}: {said}", path.display()), "");
+    /// Opens a file that `named`, a flag or a key with its place, is.
+    pub(crate) fn open(&mut self, path: &Path, named: &str) -> anyhow::Result<Output> {
+        let refused = |said: String| unusable(format!("{named} {}: {said}", path.display()), "");
         if is_standard_output(path) {
             return Err(refused("it is standard output; expected a file".into()));
         }
@@ -66,23 +66,25 @@ impl Files {
         if let Some((_, other)) = self.outputs.iter().find(|(known, _)| *known == id) {
             return Err(refused(format!("{other} is the same file; expected two files")));
         }
-        if let Some((who, word)) = self.also_named(path, id) {
+        // A word of the command line names it, or none does.
+        let own = usize::from(named.starts_with("--"));
+        if let Some((who, word)) = self.also_named(path, id, own) {
             return Err(refused(format!("the {who} names this file as {word} too; expected a file of its own")));
         }
-        self.outputs.push((id, format!("{flag} {}", path.display())));
+        self.outputs.push((id, format!("{named} {}", path.display())));
         Ok(output)
     }
 
-    /// A word other than `path` itself that leads to a file, and whose word it is.
-    fn also_named(&self, path: &Path, id: FileId) -> Option<(&'static str, String)> {
+    /// A word that leads to a file, other than as many as are `path` itself, and whose word it is.
+    fn also_named(&self, path: &Path, id: FileId, own: usize) -> Option<(&'static str, String)> {
         let named = self.words.iter().map(|word| {
             let bytes = word.as_encoded_bytes();
             let equals = bytes.iter().position(|byte| *byte == b'=').map_or(0, |at| at + 1);
             OsStr::from_bytes(&bytes[equals..])
         });
         let leads = |word: &&OsStr| std::fs::metadata(word).is_ok_and(|file| FileId::of(&file) == Some(id));
-        let (own, mut others): (Vec<&OsStr>, Vec<&OsStr>) = named.filter(leads).partition(|word| *word == path);
-        others.extend(own.into_iter().skip(1));
+        let (same, mut others): (Vec<&OsStr>, Vec<&OsStr>) = named.filter(leads).partition(|word| *word == path);
+        others.extend(same.into_iter().skip(own));
         let configured = self.configured.iter().map(OsString::as_os_str).find(leads);
         let found = others.first().map(|word| ("command", *word)).or(configured.map(|word| ("configuration", word)));
         found.map(|(who, word)| (who, word.to_string_lossy().into_owned()))

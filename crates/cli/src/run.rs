@@ -140,13 +140,15 @@ pub(crate) fn check_report(shared: &Shared) -> anyhow::Result<()> {
 pub(crate) fn check_supported(shared: &Shared, resolved: &Resolved) -> anyhow::Result<()> {
     check_report(shared)?;
     if resolved.timeline.as_deref() == Some(Path::new("-")) {
-        return Err(unusable("--timeline is -; expected a file: standard output has the results", ""));
+        let named = resolved.timeline_named();
+        return Err(unusable(format!("{named} is -; expected a file: standard output has the results"), ""));
     }
     if matches!(resolved.world, World::Threads { .. }) && resolved.plan().series.is_some() {
         return Err(unusable("run.series_ms: expected none with --world threads; real threads keep no samples", ""));
     }
     if matches!(resolved.world, World::Threads { .. }) && resolved.timeline.is_some() {
-        return Err(unusable("--timeline: expected --world sim; real threads keep no record of their turns", ""));
+        let expected = "expected --world sim; real threads keep no record of their turns";
+        return Err(unusable(format!("{}: {expected}", resolved.timeline_named()), ""));
     }
     Ok(())
 }
@@ -192,7 +194,7 @@ impl Measurement<'_> {
         // What cannot be is refused before anything is said.
         self.resolved.draw(&self.device)?;
         let timeline = match &self.resolved.timeline {
-            Some(path) => Some((path, shell.open(path, "--timeline")?)),
+            Some(path) => Some((path, shell.open(path, &self.resolved.timeline_named())?)),
             None => None,
         };
         shell.say(&self.introduction())?;
@@ -269,7 +271,7 @@ impl Measurement<'_> {
         let drawn = file
             .begin()
             .and_then(|file| session.draw_timeline(file))
-            .map_err(|error| unusable(format!("--timeline {path}: {error}"), ""))?;
+            .map_err(|error| unusable(format!("{} {path}: {error}", self.resolved.timeline_named()), ""))?;
         let cut = if drawn.is_cut { "; it ends there, the run went on" } else { "" };
         let from =
             if drawn.events == 0 { "nothing".into() } else { format!("{} events up to {}", drawn.events, drawn.until) };

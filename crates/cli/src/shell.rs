@@ -70,6 +70,11 @@ impl<'a> Shell<'a> {
         notes.try_for_each(|note| self.warn(&format!("note: {note}\n")))
     }
 
+    /// An experiment's file names these, some of which may be files that are read.
+    pub(crate) fn reads(&mut self, names: impl Iterator<Item = String>) {
+        self.files.configured(names);
+    }
+
     /// From now on it does not end when nobody reads its words any more: there are files to be written.
     pub(crate) fn owe_files(&mut self) {
         self.owes = true;
@@ -80,9 +85,9 @@ impl<'a> Shell<'a> {
         self.files.heed_signals();
     }
 
-    /// Opens a file that `flag` names, before anything is computed for it.
-    pub(crate) fn open(&mut self, path: &Path, flag: &str) -> anyhow::Result<Output> {
-        let output = self.files.open(path, flag)?;
+    /// Opens a file that `named`, a flag or a key with its place, is, before anything is computed for it.
+    pub(crate) fn open(&mut self, path: &Path, named: &str) -> anyhow::Result<Output> {
+        let output = self.files.open(path, named)?;
         self.owe_files();
         Ok(output)
     }

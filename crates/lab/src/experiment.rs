@@ -183,6 +183,12 @@ impl Experiment {
         })
     }
 
+    /// Every text that a key is given, of which some may be names of files that runs read.
+    pub fn texts(&self) -> impl Iterator<Item = String> + use<'_> {
+        let varied = self.axes.iter().flat_map(|axis| &axis.values).flat_map(|value| &value.set);
+        [&self.base, &self.quick, &self.tiny].into_iter().flatten().chain(varied).flat_map(Assignment::texts)
+    }
+
     /// Whether traces of the user's can stand beside its workloads.
     pub fn takes_traces(&self) -> bool {
         !self.traces.is_empty()
@@ -299,7 +305,7 @@ fn metrics(raw: &[file::Metric], axes: &[Axis], spans: &Spans<'_>) -> Result<Vec
     for metric in raw {
         let name = metric.name.get_ref();
         let is_taken = metrics.iter().any(|known| known.name == *name) || axes.iter().any(|axis| axis.name == *name);
-        if is_taken || RESERVED.contains(&name.as_str()) || name == "series" {
+        if name.is_empty() || is_taken || RESERVED.contains(&name.as_str()) || name == "series" {
             return Err(spans.refuse("metric.name", &metric.name, "a name that no other column has"));
         }
         let value = Expression::parse(metric.value.get_ref())

@@ -203,6 +203,14 @@ pub(crate) struct Assignment {
     pub(crate) value: String,
 }
 
+impl Assignment {
+    /// The texts that its value is or lists, each of which may be the name of a file.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = String> + use<'_> {
+        let pieces = self.value.split(['"', '[', ']', ',']).map(str::trim);
+        pieces.filter(|piece| !piece.is_empty()).map(str::to_owned)
+    }
+}
+
 /// A file's text, by which places in it are found again.
 pub(crate) struct Spans<'a> {
     pub(crate) file: &'a str,

@@ -366,6 +366,22 @@ fn no_result_takes_the_place_of_an_input() {
     }
 }
 
+/// Nor one of a file that names what is written.
+#[test]
+fn a_time_line_that_a_file_names_takes_the_place_of_no_input() {
+    let (trace, own) = (file("lined.spc", b"0,7,3584,w,0.5\n"), file("lined.toml", b""));
+    let [trace, own] = [&trace, &own].map(|path| argument(path));
+    for named in [own, trace] {
+        let text = format!("[platform]\ndevice = \"small\"\n[run]\ntimeline_file = \"{named}\"\n");
+        std::fs::write(own, &text).expect("it is ours");
+        let ended = flashloom(&["replay", trace, "--config", own]);
+        let said = format!("{own}:4: run.timeline_file {named}: the command names this file");
+        assert!(ended.code == 2 && ended.err.contains(&said), "{ended:?}");
+        assert_eq!(std::fs::read_to_string(own).expect("it is still there"), text);
+    }
+    assert_eq!(std::fs::read(trace).expect("it is still there"), b"0,7,3584,w,0.5\n");
+}
+
 #[test]
 fn what_is_no_socket_is_not_taken_away_for_one() {
     let path = file("no-socket", b"somebody's");

@@ -154,4 +154,11 @@ fn results_take_the_place_of_nothing_that_is_named() {
     assert!(refused.code == 2 && refused.err.contains("a result of rows goes there"), "{refused:?}");
     let done = flashloom(&["sweep", argument(&sweep), "--out", out, "--json", "-"]);
     assert_eq!((done.code, done.json()[0]["experiment"].as_str()), (0, Some("rows")), "{}", done.err);
+    let small = rig::config::DEVICES.iter().find(|device| device.name == "small").expect("an embedded device").text;
+    let device = within("device-of-rows.toml", small);
+    let named = SWEEP.replace("\"small\"", &format!("\"{}\"", argument(&device)));
+    let sweep = within("with-device.toml", &named);
+    let refused = flashloom(&["sweep", argument(&sweep), "--out", out, "--json", argument(&device)]);
+    assert!(refused.code == 2 && refused.err.contains("the configuration names this file"), "{refused:?}");
+    assert_eq!(std::fs::read_to_string(&device).unwrap(), small);
 }

@@ -84,6 +84,11 @@ pub struct Tried {
 }
 
 impl Placing {
+    /// Every text that a key is given, of which some may be names of files that runs read.
+    pub fn texts(&self) -> impl Iterator<Item = String> + use<'_> {
+        [&self.base, &self.verify, &self.own].into_iter().flatten().flat_map(Assignment::texts)
+    }
+
     /// The search of a file, where it has a table `place`.
     ///
     /// # Errors

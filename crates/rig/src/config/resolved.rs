@@ -18,6 +18,8 @@ use workload::{Arrivals, Parameters, Recipe, Workload};
 /// The most threads of this machine that a run may ask for.
 pub(super) const THREADS_MAX: u16 = 1024;
 
+const TIMELINE: &str = "run.timeline_file";
+
 /// Everything a run is built from.
 #[derive(Clone)]
 pub struct Resolved {
@@ -236,7 +238,7 @@ impl Resolved {
             phases: run::phases(from, &device, host.queues.into(), seed)?,
             world: world(from)?,
             audit: from.get_unless("run.check", "auto")?.unwrap_or(false),
-            timeline: from.get_unless::<String>("run.timeline_file", "none")?.map(PathBuf::from),
+            timeline: timeline(from)?,
             device,
             drive,
             processor,
@@ -269,6 +271,14 @@ impl Resolved {
             Some(named("platform.processor")).filter(|name| PROCESSORS.iter().all(|known| known.name != name));
         let phases = run::names(&self.layered, "workload.phases").expect(READ).into_iter();
         device.into_iter().chain(processor).chain(phases.filter(|name| Workload::named(name).is_none()))
+    }
+
+    /// What names the file of the time line, as messages begin: a flag, or place and key.
+    pub fn timeline_named(&self) -> String {
+        match &self.layered.setting(TIMELINE).origin {
+            Origin::Flag(flag) => flag.clone(),
+            origin => format!("{}: {TIMELINE}", origin.place()),
+        }
     }
 
     /// Every key with its value and origin, in the order of `default.toml`.
@@ -369,6 +379,12 @@ fn drive(from: &Layered, device: &Device, controller: &Controller, payload: Payl
         DriveError::QueueEntries(_) => from.refuse("controller.queue_entries", "2 to 65536"),
         DriveError::PageBytes(_) => from.refuse("device.page_bytes", device::PAGES),
     })
+}
+
+fn timeline(from: &Layered) -> Result<Option<PathBuf>, ConfigError> {
+    let path = from.get_unless::<String>(TIMELINE, "none")?;
+    let is_empty = path.as_ref().is_some_and(String::is_empty);
+    if is_empty { Err(from.refuse(TIMELINE, "a file, or \"none\"")) } else { Ok(path.map(PathBuf::from)) }
 }
 
 fn world(from: &Layered) -> Result<World, ConfigError> {

@@ -32,7 +32,15 @@ pub fn read(path: &Path) -> Result<String, ConfigError> {
     if len as u64 > longest {
         return Err(ConfigError::TooLong { file: file() });
     }
-    String::from_utf8(bytes).map_err(|error| unreadable(error.utf8_error().to_string()))
+    String::from_utf8(bytes).map_err(|error| no_text(file(), error.as_bytes(), error.utf8_error().valid_up_to()))
+}
+
+/// Bytes that are text up to a place.
+fn no_text(file: String, bytes: &[u8], place: usize) -> ConfigError {
+    let (before, byte) = (&bytes[..place], bytes[place]);
+    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
+    let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
+    ConfigError::Syntax { file, line, column, message: format!("byte {byte:#04x} is not UTF-8; expected text") }
 }
 
 /// The line of a place in a text, from one.

@@ -51,9 +51,10 @@ impl RoundsUnderWay {
         duration.map_or(Time::NEVER, |duration| self.began + duration)
     }
 
-    /// Whether a round is over that has had so many requests.
+    /// Whether a round is over that has had so many requests. One that takes no time has no rate: what the same interrupt brings
+    /// belongs to it as well.
     pub(crate) fn is_over(&self, now: Time, ios: u64) -> bool {
-        let full = self.rounds.ios.is_some_and(|most| ios >= most);
+        let full = self.rounds.ios.is_some_and(|most| ios >= most) && now > self.began;
         !self.over && self.began < Time::NEVER && (full || now >= self.until())
     }
 

@@ -2,7 +2,7 @@
 //! of public readers of these traces; no README of the distribution was at hand.
 
 use super::fields::commas;
-use super::{Fault, FieldNames, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};
+use super::{Fault, FieldNames, Format, Options, ParseLine, Parser, Sink, TimeUnit};
 
 pub(super) struct Alibaba;
 
@@ -24,9 +24,9 @@ impl Format for Alibaba {
 }
 
 impl ParseLine for Lines {
-    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<Flow, Fault> {
+    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault> {
         if line.starts_with("device_id,") {
-            return Ok(Flow::More);
+            return Ok(());
         }
         let mut fields = commas(line);
         let device = fields.number("device_id")?;
@@ -37,6 +37,6 @@ impl ParseLine for Lines {
         fields.end()?;
         let device = sink.numbered(device)?;
         sink.push_bytes(kind, device, Some(at), offset, length)?;
-        Ok(Flow::More)
+        Ok(())
     }
 }

@@ -1,7 +1,7 @@
 //! The traces of the ARC paper (FAST '03), `.lis`: `start blocks ignored request`; 512 B blocks, reads only, no times.
 
 use super::fields::blanks;
-use super::{Fault, FieldNames, Flow, Format, Options, ParseLine, Parser, Sink};
+use super::{Fault, FieldNames, Format, Options, ParseLine, Parser, Sink};
 use crate::io::IoKind;
 
 pub(super) struct Arc;
@@ -24,7 +24,7 @@ impl Format for Arc {
 }
 
 impl ParseLine for Lines {
-    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<Flow, Fault> {
+    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault> {
         let mut fields = blanks(line);
         let start = fields.number("start")?;
         let blocks = fields.number("blocks")?;
@@ -33,6 +33,6 @@ impl ParseLine for Lines {
         fields.end()?;
         let device = sink.numbered(0)?;
         sink.push(IoKind::Read, device, None, start, blocks)?;
-        Ok(Flow::More)
+        Ok(())
     }
 }

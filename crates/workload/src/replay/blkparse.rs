@@ -1,16 +1,24 @@
 //! What blkparse prints: `maj,min cpu seq sec.nsec pid action rwbs sector + sectors [process]`, lines of different CPUs
-//! out of order, a summary at the end. One event of each request is taken, Q or D; all others are passed over. Source:
-//! blkparse(1) and `blkparse_fmt.c` of blktrace.
+//! out of order, a summary at the end, behind which another output may begin. One event of each request is taken, Q or D; all
+//! others are passed over. Source: blkparse(1) and `blkparse_fmt.c` of blktrace.
 
 use super::fields::{blanks, number};
-use super::{Event, Fault, FieldNames, Flow, Format, Opening, Options, ParseLine, Parser, Sink, TimeUnit};
+use super::{Event, Fault, FieldNames, Format, Opening, Options, ParseLine, Parser, Sink, TimeUnit};
 use crate::io::IoKind;
 
 pub(super) struct Blkparse;
 
 struct Lines {
     action: &'static str,
+    /// The line before belongs to a summary.
+    in_summary: bool,
 }
+
+/// Actions that blkparse(1) has.
+const ACTIONS: [&str; 17] = ["A", "B", "C", "D", "F", "G", "I", "M", "P", "Q", "R", "S", "T", "U", "UT", "X", "m"];
+
+/// How lines of a summary begin, beside those that are indented.
+const OF_SUMMARY: [&str; 5] = ["CPU", "Total", "Throughput", "Events", "Skips"];
 
 impl Format for Blkparse {
     fn name(&self) -> &'static str {
@@ -25,6 +33,7 @@ impl Format for Blkparse {
     fn parser(&self, options: &Options) -> Parser {
         Parser::Lines(Box::new(Lines {
             action: if options.event.unwrap_or_default() == Event::Queued { "Q" } else { "D" },
+            in_summary: false,
         }))
     }
     fn openings(&self) -> &'static [Opening] {
@@ -41,10 +50,10 @@ impl Format for Blkparse {
 }
 
 impl ParseLine for Lines {
-    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<Flow, Fault> {
-        // "CPU0 (sda):" or "Total (sda):" opens the summary.
-        if line.starts_with("CPU") || line.starts_with("Total") {
-            return Ok(Flow::End);
+    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault> {
+        self.in_summary = is_of_summary(line, self.in_summary);
+        if self.in_summary {
+            return Ok(());
         }
         let mut fields = blanks(line);
         let device = fields.text("device")?;
@@ -55,8 +64,13 @@ impl ParseLine for Lines {
         fields.number("sequence")?;
         let at = fields.time("time", TimeUnit::Seconds)?;
         fields.number("pid")?;
-        if fields.text("action")? != self.action {
-            return Ok(Flow::More);
+        let action = fields.text("action")?;
+        if action != self.action {
+            return if is_action(action) {
+                Ok(())
+            } else {
+                Err(Fault::new("action", action, "one of blkparse(1), as Q, D or C"))
+            };
         }
         let rwbs = fields.text("rwbs")?;
         let (flush_first, operation) = taken_apart(rwbs)?;
@@ -79,8 +93,21 @@ impl ParseLine for Lines {
             (Some(_), Some((_, 0))) if !flush_first => return Err(Fault::new("sectors", 0, "more than zero")),
             _ => {}
         }
-        Ok(Flow::More)
+        Ok(())
     }
+}
+
+/// Whether a line belongs to a summary: "CPU0 (sda):" or "Total (sda):" opens one, and what follows is indented or begins in a few ways.
+fn is_of_summary(line: &str, in_summary: bool) -> bool {
+    let first = line.split_whitespace().next().unwrap_or("");
+    let is_event = first.split_once(',').is_some_and(|(major, _)| major.parse::<u64>().is_ok());
+    let opens = line.starts_with("CPU") || line.starts_with("Total");
+    opens || in_summary && !is_event && (line.starts_with(' ') || OF_SUMMARY.iter().any(|word| line.starts_with(word)))
+}
+
+/// Whether blkparse has such an action. Those of zones have two letters, of which the first is a Z.
+fn is_action(action: &str) -> bool {
+    ACTIONS.contains(&action) || action.len() == 2 && action.starts_with('Z')
 }
 
 /// Whether a flush comes first, and what is asked for after it. An F before the operation flushes; one after it is
@@ -99,6 +126,33 @@ fn taken_apart(rwbs: &str) -> Result<(bool, Option<IoKind>), Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn behind_a_summary_another_output_may_begin() {
+        let mut lines = Lines { action: "Q", in_summary: false };
+        let mut sink = Sink::new(Blkparse.fields());
+        let event = "  8,0    1        1     0.000000000  1234  Q   R 128 + 8 [fio]";
+        let summary = [
+            "CPU1 (8,0):",
+            " Reads Queued:           1,        4KiB\t Writes Queued:           0,        0KiB",
+            "Total (8,0):",
+            "Throughput (R/W): 0KiB/s / 0KiB/s",
+            "Events (8,0): 1 entries",
+            "Skips: 0 forward (0 -   0.0%)",
+        ];
+        for _ in 0..2 {
+            assert_eq!(lines.line(event, &mut sink), Ok(()));
+            summary.iter().for_each(|line| assert_eq!(lines.line(line, &mut sink), Ok(())));
+        }
+        assert_eq!(sink.records.len(), 2);
+        let other = lines.line("what is this", &mut sink).expect_err("it is neither");
+        assert_eq!(other.field, "device");
+        for (action, is_one) in [("UT", true), ("C", true), ("ZA", true), ("qq", false), ("0x10", false)] {
+            let line = event.replace('Q', action);
+            assert_eq!(lines.line(&line, &mut sink).is_ok(), is_one, "{action}");
+        }
+        assert_eq!(sink.records.len(), 2);
+    }
 
     #[test]
     fn rwbs_is_taken_apart() {

@@ -1,7 +1,7 @@
 //! The kernel's binary block trace, one file a CPU, in the byte order of the machine that wrote it: a 48-byte `struct
 //! blk_io_trace` and its payload, again and again. Source: `include/uapi/linux/blktrace_api.h`.
 
-use super::{Event, Fault, Flow, Format, Opening, Options, ParseRecord, Parser, Sink, TimeUnit};
+use super::{Event, Fault, Format, Opening, Options, ParseRecord, Parser, Sink, TimeUnit};
 use crate::io::IoKind;
 
 pub(super) struct Blktrace;
@@ -90,11 +90,11 @@ impl ParseRecord for Records {
         Ok(HEADER_BYTES + Order::of(header)?.number::<2>(header, 46) as usize)
     }
 
-    fn record(&mut self, record: &[u8], sink: &mut Sink) -> Result<Flow, Fault> {
+    fn record(&mut self, record: &[u8], sink: &mut Sink) -> Result<(), Fault> {
         let order = Order::of(record)?;
         let action = order.number::<4>(record, 28) as u32;
         if action & 0xff != self.action || action & (NOTIFY | PASS_THROUGH) != 0 {
-            return Ok(Flow::More);
+            return Ok(());
         }
         let at = i128::from(order.number::<8>(record, 8)) * TimeUnit::Nanoseconds.picos();
         let sector = order.number::<8>(record, 16);
@@ -110,12 +110,12 @@ impl ParseRecord for Records {
             _ if action & DISCARD != 0 => IoKind::Deallocate,
             _ if action & WRITE != 0 => IoKind::Write,
             _ if action & READ != 0 => IoKind::Read,
-            _ => return Ok(Flow::More),
+            _ => return Ok(()),
         };
         if bytes == 0 && action & FLUSH != 0 {
-            return Ok(Flow::More);
+            return Ok(());
         }
         sink.push(kind, device, Some(at), sector, bytes.div_ceil(units::SECTOR_BYTES))?;
-        Ok(Flow::More)
+        Ok(())
     }
 }

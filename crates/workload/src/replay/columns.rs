@@ -2,7 +2,7 @@
 //! means read. They differ in the unit of time only, and cannot be told apart with certainty.
 
 use super::fields::blanks;
-use super::{Confidence, CountUnit, Fault, Flow, Head, Opening, Options, ParseLine, Parser, Sink, TimeUnit};
+use super::{Confidence, CountUnit, Fault, Head, Opening, Options, ParseLine, Parser, Sink, TimeUnit};
 use crate::io::IoKind;
 
 /// What a format of the family allows in its last columns.
@@ -49,7 +49,7 @@ pub(super) fn at_most_possible(fit: Confidence) -> Confidence {
 }
 
 impl ParseLine for Lines {
-    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<Flow, Fault> {
+    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault> {
         let mut fields = blanks(line);
         let at = fields.time("time", self.unit)?;
         let device = fields.number("device")?;
@@ -74,6 +74,6 @@ impl ParseLine for Lines {
         }
         let device = sink.numbered(device)?;
         sink.push(kind, device, Some(at), sector, count)?;
-        Ok(Flow::More)
+        Ok(())
     }
 }

@@ -4,7 +4,7 @@
 //! cannot express that, so prefer 3.)
 
 use super::fields::blanks;
-use super::{Fault, FieldNames, Flow, Format, Opening, Options, ParseLine, Parser, Sink, TimeUnit};
+use super::{Fault, FieldNames, Format, Opening, Options, ParseLine, Parser, Sink, TimeUnit};
 use crate::io::IoKind;
 
 pub(super) struct FioIolog;
@@ -52,12 +52,12 @@ impl Format for FioIolog {
 }
 
 impl ParseLine for Lines {
-    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<Flow, Fault> {
+    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault> {
         let Some(version) = self.version else {
             let found = SIGNATURES.iter().find(|(signature, _)| line == *signature);
             let expected = "fio version 2 iolog, or fio version 3 iolog";
             self.version = Some(found.ok_or_else(|| Fault::new("first line", line, expected))?.1);
-            return Ok(Flow::More);
+            return Ok(());
         };
         let mut fields = blanks(line);
         let at = match version {
@@ -67,7 +67,7 @@ impl ParseLine for Lines {
         let file = fields.text("filename")?;
         let action = fields.text("action")?;
         let kind = match action {
-            "add" | "open" | "close" => return Ok(Flow::More),
+            "add" | "open" | "close" => return Ok(()),
             "read" => IoKind::Read,
             "write" => IoKind::Write,
             "trim" => IoKind::Deallocate,
@@ -75,7 +75,7 @@ impl ParseLine for Lines {
             "wait" if matches!(version, Version::Two { .. }) => {
                 let clock = at.unwrap_or(0) + fields.time("offset", self.unit)?;
                 self.version = Some(Version::Two { clock: Some(clock) });
-                return Ok(Flow::More);
+                return Ok(());
             }
             _ => {
                 return Err(Fault::new(
@@ -88,11 +88,11 @@ impl ParseLine for Lines {
         let device = sink.named(file)?;
         if kind == IoKind::Flush {
             sink.push(kind, device, at, 0, 0)?;
-            return Ok(Flow::More);
+            return Ok(());
         }
         let offset = fields.number("offset")?;
         let length = fields.number("length")?;
         sink.push_bytes(kind, device, at, offset, length)?;
-        Ok(Flow::More)
+        Ok(())
     }
 }

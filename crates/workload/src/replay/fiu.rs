@@ -2,7 +2,7 @@
 //! sectors. A process name may hold blanks, so fields are counted from both ends. Source: README of the distribution.
 
 use super::fields::{number, time};
-use super::{Fault, FieldNames, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};
+use super::{Fault, FieldNames, Format, Options, ParseLine, Parser, Sink, TimeUnit};
 use crate::io::IoKind;
 
 pub(super) struct Fiu;
@@ -28,7 +28,7 @@ impl Format for Fiu {
 }
 
 impl ParseLine for Lines {
-    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<Flow, Fault> {
+    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault> {
         let mut from_front = line.split_ascii_whitespace();
         let mut from_back = line.split_ascii_whitespace().rev();
         let mut front = |field| from_front.next().ok_or_else(|| Fault::new(field, "", "nine fields"));
@@ -55,6 +55,6 @@ impl ParseLine for Lines {
         self.device.push_str(minor);
         let device = sink.named(&self.device)?;
         sink.push(kind, device, Some(at), lba, size)?;
-        Ok(Flow::More)
+        Ok(())
     }
 }

@@ -81,22 +81,13 @@ pub enum Parser {
     Records(Box<dyn ParseRecord>),
 }
 
-/// What a parser says after a line or record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flow {
-    /// Go on.
-    More,
-    /// Nothing that follows belongs to the trace.
-    End,
-}
-
 /// Reads a text format.
 pub trait ParseLine {
     /// Takes one line that is not blank, without its end.
     ///
     /// # Errors
     /// The field that is wrong; the line was not used.
-    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<Flow, Fault>;
+    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault>;
 }
 
 /// Reads a binary format.
@@ -114,7 +105,7 @@ pub trait ParseRecord {
     ///
     /// # Errors
     /// The field that is wrong; the record was not used.
-    fn record(&mut self, record: &[u8], sink: &mut Sink) -> Result<Flow, Fault>;
+    fn record(&mut self, record: &[u8], sink: &mut Sink) -> Result<(), Fault>;
 }
 
 /// All formats, in the order in which help lists them and equals are taken.
@@ -162,11 +153,7 @@ fn fit(parser: Parser, head: &Head) -> Confidence {
     match parser {
         Parser::Lines(mut parser) => {
             for line in head.lines().iter().filter(|line| !line.trim().is_empty()) {
-                match parser.line(line, &mut sink) {
-                    Ok(Flow::More) => {}
-                    Ok(Flow::End) => break,
-                    Err(_) => faults += 1,
-                }
+                faults += usize::from(parser.line(line, &mut sink).is_err());
             }
         }
         Parser::Records(mut parser) => {

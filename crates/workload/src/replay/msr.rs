@@ -3,7 +3,7 @@
 //! 1601); offsets and sizes are bytes. Source: README of the distribution.
 
 use super::fields::commas;
-use super::{Fault, FieldNames, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};
+use super::{Fault, FieldNames, Format, Options, ParseLine, Parser, Sink, TimeUnit};
 
 pub(super) struct Msr;
 
@@ -28,9 +28,9 @@ impl Format for Msr {
 }
 
 impl ParseLine for Lines {
-    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<Flow, Fault> {
+    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault> {
         if line.starts_with("Timestamp,") {
-            return Ok(Flow::More);
+            return Ok(());
         }
         let mut fields = commas(line);
         let at = fields.time("Timestamp", TimeUnit::FileTimeTicks)?;
@@ -46,6 +46,6 @@ impl ParseLine for Lines {
         fields.text("ResponseTime")?;
         let device = sink.named(&self.device)?;
         sink.push_bytes(kind, device, Some(at), offset, size)?;
-        Ok(Flow::More)
+        Ok(())
     }
 }

@@ -1,9 +1,9 @@
 //! SPC traces, the form of the UMass repository: `ASU,LBA,Size,Opcode,Timestamp[,optional...]`. Addresses in 512 B
-//! blocks of the ASU, sizes in bytes, seconds. Source: SPC Trace File Format 1.0.1; that blocks are 512 B is left to
-//! the trace, and holds in the UMass ones.
+//! blocks of the ASU, sizes in bytes, seconds. A line of these names is passed over. Source: SPC Trace File Format 1.0.1;
+//! that blocks are 512 B is left to the trace, and holds in the UMass ones.
 
 use super::fields::commas;
-use super::{Fault, FieldNames, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};
+use super::{Fault, FieldNames, Format, Options, ParseLine, Parser, Sink, TimeUnit};
 use units::SECTOR_BYTES;
 
 pub(super) struct Spc;
@@ -26,7 +26,10 @@ impl Format for Spc {
 }
 
 impl ParseLine for Lines {
-    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<Flow, Fault> {
+    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault> {
+        if line.starts_with("ASU,") {
+            return Ok(());
+        }
         let mut fields = commas(line);
         let asu = fields.number("ASU")?;
         let block = fields.number("LBA")?;
@@ -37,6 +40,6 @@ impl ParseLine for Lines {
         let start = start.ok_or_else(|| Fault::new("LBA", block, "an address below 2^64 bytes"))?;
         let device = sink.numbered(asu)?;
         sink.push_bytes(kind, device, Some(at), start, bytes)?;
-        Ok(Flow::More)
+        Ok(())
     }
 }

@@ -2,7 +2,7 @@
 //! bytes. Source: README of the distribution, as public readers of these traces follow it.
 
 use super::fields::commas;
-use super::{Fault, FieldNames, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};
+use super::{Fault, FieldNames, Format, Options, ParseLine, Parser, Sink, TimeUnit};
 
 pub(super) struct Systor;
 
@@ -24,9 +24,9 @@ impl Format for Systor {
 }
 
 impl ParseLine for Lines {
-    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<Flow, Fault> {
+    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault> {
         if line.starts_with("Timestamp,") {
-            return Ok(Flow::More);
+            return Ok(());
         }
         let mut fields = commas(line);
         let at = fields.time("Timestamp", TimeUnit::Seconds)?;
@@ -38,6 +38,6 @@ impl ParseLine for Lines {
         fields.end()?;
         let device = sink.numbered(lun)?;
         sink.push_bytes(kind, device, Some(at), offset, size)?;
-        Ok(Flow::More)
+        Ok(())
     }
 }

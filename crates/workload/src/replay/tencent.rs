@@ -3,7 +3,7 @@
 //! hand.
 
 use super::fields::commas;
-use super::{Fault, FieldNames, Flow, Format, Options, ParseLine, Parser, Sink, TimeUnit};
+use super::{Fault, FieldNames, Format, Options, ParseLine, Parser, Sink, TimeUnit};
 
 pub(super) struct Tencent;
 
@@ -25,9 +25,9 @@ impl Format for Tencent {
 }
 
 impl ParseLine for Lines {
-    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<Flow, Fault> {
+    fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault> {
         if line.to_ascii_lowercase().starts_with("timestamp,") {
-            return Ok(Flow::More);
+            return Ok(());
         }
         let mut fields = commas(line);
         let at = fields.time("timestamp", TimeUnit::Seconds)?;
@@ -38,6 +38,6 @@ impl ParseLine for Lines {
         fields.end()?;
         let device = sink.numbered(volume)?;
         sink.push(kind, device, Some(at), sector, count)?;
-        Ok(Flow::More)
+        Ok(())
     }
 }

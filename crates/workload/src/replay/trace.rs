@@ -4,7 +4,7 @@ use super::error::{Fault, Position, TraceError};
 use super::input::{Head, Input};
 use super::sink::{Device, Record, Sink};
 use super::{
-    Bounds, Devices, FORMATS, Flow, Format, Opening, Options, ParseLine, ParseRecord, Parser, format_named, recognise,
+    Bounds, Devices, FORMATS, Format, Opening, Options, ParseLine, ParseRecord, Parser, format_named, recognise,
 };
 use crate::io::{Io, Source};
 use crate::parameters::{CAPACITY_MAX, UnusableParameter, checked_number, short_number};
@@ -279,9 +279,7 @@ impl Reading {
                 Some(line) if line.trim().is_empty() => continue,
                 Some(line) => parser.line(&line, sink),
             };
-            if self.outcome(outcome, position)? == Flow::End {
-                break;
-            }
+            self.settle(outcome, position)?;
         }
         Ok(())
     }
@@ -305,23 +303,21 @@ impl Reading {
                 return Err(self.truncated(position, record.len(), length));
             }
             let outcome = parser.record(&record, sink);
-            if self.outcome(outcome, position)? == Flow::End {
-                break;
-            }
+            self.settle(outcome, position)?;
             byte += length as u64;
         }
         Ok(())
     }
 
-    fn outcome(&mut self, outcome: Result<Flow, Fault>, position: Position) -> Result<Flow, TraceError> {
+    fn settle(&mut self, outcome: Result<(), Fault>, position: Position) -> Result<(), TraceError> {
         match outcome {
-            Ok(flow) => Ok(flow),
+            Ok(()) => Ok(()),
             Err(fault) if self.lenient => {
                 self.skipped += 1;
                 if self.messages.len() < MESSAGES_MAX {
                     self.messages.push(format!("{position}: {fault}"));
                 }
-                Ok(Flow::More)
+                Ok(())
             }
             Err(fault) => Err(self.bad(position, fault)),
         }

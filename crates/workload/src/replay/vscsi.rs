@@ -3,7 +3,7 @@
 //! segments; u64 block, microseconds, response`. The version is the upper byte of its field. Source: the reader of
 //! libCacheSim.
 
-use super::{Fault, Flow, Format, Options, ParseRecord, Parser, Sink, TimeUnit};
+use super::{Fault, Format, Options, ParseRecord, Parser, Sink, TimeUnit};
 use crate::io::IoKind;
 use units::SECTOR_BYTES;
 
@@ -68,7 +68,7 @@ impl ParseRecord for Records {
             .ok_or_else(|| Fault::new("version", found(), "1 or 2 in the upper byte of one of them"))
     }
 
-    fn record(&mut self, record: &[u8], sink: &mut Sink) -> Result<Flow, Fault> {
+    fn record(&mut self, record: &[u8], sink: &mut Sink) -> Result<(), Fault> {
         let layout = self.layout.expect("a record's length is asked for first");
         let command = number::<2>(record, layout.command);
         // Opcodes of SBC-4: read and write of 6, 10, 12 and 16 bytes, write and verify, synchronize cache.
@@ -77,17 +77,17 @@ impl ParseRecord for Records {
             0x0a | 0x2a | 0xaa | 0x8a | 0x2e | 0xae | 0x8e => IoKind::Write,
             0x35 | 0x91 => IoKind::Flush,
             // Others move no blocks, or say where in a payload that the trace does not keep (unmap, write same).
-            0x00..=0xff => return Ok(Flow::More),
+            0x00..=0xff => return Ok(()),
             _ => return Err(Fault::new("command", format!("{command:#06x}"), "a SCSI opcode of one byte")),
         };
         let at = i128::from(number::<8>(record, layout.block + 8)) * TimeUnit::Microseconds.picos();
         let device = sink.numbered(0)?;
         if kind == IoKind::Flush {
             sink.push(kind, device, Some(at), 0, 0)?;
-            return Ok(Flow::More);
+            return Ok(());
         }
         let length = number::<4>(record, layout.length);
         sink.push(kind, device, Some(at), number::<8>(record, layout.block), length.div_ceil(SECTOR_BYTES))?;
-        Ok(Flow::More)
+        Ok(())
     }
 }
