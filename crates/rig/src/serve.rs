@@ -230,7 +230,7 @@ impl Service {
             device.build_served(line.clone(), server.reach(memory.clone()), &shape, prepared)?;
         let mut threads = Threads::new(blueprint, settings.layout);
         // Nobody else sets it.
-        let _ = watch.set(Watch::new(threads.counters(), media.clone()));
+        let _ = watch.set(Watch::new(&threads, media.clone()));
         let bell = threads.bell(host);
         line.attach(Box::new(move || bell.ring()));
         if let Some(file) = file.clone() {

@@ -1,21 +1,25 @@
-//! Where a device stands while it runs on threads: what its firmware has counted, and what its flash has done.
+//! Where a device stands while it runs on threads: what its firmware has counted, what its stages and its flash have done.
 
 use crate::hardware::{MediaCounts, MediaTally};
-use firmware::{Counter, Sums};
+use firmware::{Counter, Firmware, Sums};
 use stage::Counters;
 use std::sync::Arc;
+use threads::{Onlooker, Threads, Usage};
 
 /// What was counted up to a moment. Threads go on while they are read: what is under way may be in one count and not yet in another.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Standing {
     pub(crate) sums: Sums,
     pub(crate) media: MediaCounts,
+    pub(crate) usage: Usage,
 }
 
 impl Standing {
     /// What came since.
-    pub(crate) fn since(self, earlier: Standing) -> Standing {
-        Standing { sums: self.sums.since(&earlier.sums), media: self.media.since(earlier.media) }
+    pub(crate) fn since(self, earlier: &Standing) -> Standing {
+        let Standing { sums, media, usage } = self;
+        let (sums, media) = (sums.since(&earlier.sums), media.since(earlier.media));
+        Standing { sums, media, usage: usage.since(&earlier.usage) }
     }
 
     /// Its figures for whoever watches a served drive.
@@ -54,19 +58,20 @@ impl Standing {
 /// Whoever looks at a device's counters.
 pub(crate) struct Watch {
     counters: Vec<Arc<Counters>>,
+    onlooker: Onlooker,
     media: Arc<MediaTally>,
 }
 
 impl Watch {
-    /// Of a device with these counters, one set a thread.
-    pub(crate) fn new(counters: Vec<Arc<Counters>>, media: Arc<MediaTally>) -> Self {
-        Watch { counters, media }
+    /// Of a device that will run on these threads.
+    pub(crate) fn new(threads: &Threads<Firmware>, media: Arc<MediaTally>) -> Self {
+        Watch { counters: threads.counters(), onlooker: threads.onlooker(), media }
     }
 
     /// Where it stands now.
     pub(crate) fn look(&self) -> Standing {
         let mut sums = Sums::default();
         self.counters.iter().for_each(|counters| sums.join(&Sums::of(|at| counters.get(at))));
-        Standing { sums, media: self.media.counts() }
+        Standing { sums, media: self.media.counts(), usage: self.onlooker.look() }
     }
 }

@@ -9,7 +9,7 @@ use crate::summary::{Labels, add_sums, amplification, as_the_host_saw};
 use firmware::Tables;
 use host::Phase;
 use report::{Flash, Group, MachineThread, Named, Summary};
-use threads::{Layout, Outcome, ThreadUsage, Threads};
+use threads::{Layout, Outcome, ThreadUsage, Threads, Usage};
 use units::{Span, Time};
 
 /// Groups of stages that play the hardware.
@@ -18,8 +18,7 @@ const HARDWARE: [&str; 4] = ["host", "link", "channel", "power"];
 /// Runs all phases on threads, until the last one is over, the drive stands still or `deadline` has passed, and sums each up.
 ///
 /// Times are those of the machine's clock; the flash still takes its datasheet times, kept by its channels' alarms. What
-/// only the meter of virtual time knows is absent from the summaries: digests, cores, bounds, where the time went. What
-/// stages did is known of the whole run only, so it is told where that is one phase.
+/// only the meter of virtual time knows is absent from the summaries: digests, cores, bounds, where the time went.
 ///
 /// # Errors
 /// As a session in virtual time: a device that cannot be built, wrong answers, refusals of the media, commands without an
@@ -46,7 +45,7 @@ pub fn run_on_threads(
         page: device.drive.geometry.shape().page.0,
     };
     let threads = Threads::new(blueprint, layout);
-    ledger.lock().expect("nobody panics with the ledger").watch = Some(Watch::new(threads.counters(), media.clone()));
+    ledger.lock().expect("nobody panics with the ledger").watch = Some(Watch::new(&threads, media.clone()));
     let run = threads.run(Some(deadline));
     let mut ledger = ledger.lock().expect("nobody panics with the ledger");
     let outcomes = std::mem::take(&mut ledger.phases);
@@ -57,13 +56,20 @@ pub fn run_on_threads(
     }
     check_tables(&tables, drive.pages(), |_| None, |_| false)?;
     let fails = device.faults.is_some() || device.memory_flips > 0.0;
-    let sum_up = |outcome| sum_up(&labels, outcome, fails.then_some(&*tables));
+    let failing = fails.then_some(&*tables);
+    let sum_up = |outcome| {
+        let mut summary = sum_up(&labels, outcome, failing);
+        if let Some(Standing { usage, .. }) = &outcome.counted {
+            let doing = Doing { usage, lasted: outcome.results.window().secs_f64(), parts: &parts, run: &run };
+            summary.groups = doing.groups(device.architecture.groups().iter().map(|group| group.name));
+            summary.hardware = doing.groups(HARDWARE.into_iter());
+            summary.machine_threads = doing.machine_threads();
+        }
+        summary
+    };
     let mut summaries: Vec<Summary> = outcomes.iter().map(sum_up).collect();
     if let [only] = &mut summaries[..] {
         only.wall_ns = run.wall.nanos();
-        only.groups = groups(device.architecture.groups().iter().map(|group| group.name), &parts, &run);
-        only.hardware = groups(HARDWARE.into_iter(), &parts, &run);
-        only.machine_threads = machine_threads(&parts, &run);
     }
     if let Some(last) = summaries.last_mut() {
         last.wear = Some(wear(&tables));
@@ -77,46 +83,59 @@ pub fn run_on_threads(
 /// the run was over.
 fn sum_up(labels: &Labels, outcome: &PhaseOutcome, failing: Option<&Tables>) -> Summary {
     let mut summary = as_the_host_saw(labels, outcome, outcome.results.window().nanos());
-    if let Some(Standing { sums, media }) = outcome.counted {
-        add_sums(&mut summary, labels, &sums);
+    if let Some(Standing { sums, media, .. }) = &outcome.counted {
+        add_sums(&mut summary, labels, sums);
         let (reads, programs, erases) = (media.reads, media.programs, media.erases);
         summary.flash = Some(Flash { reads, programs, erases, ..Flash::default() });
         summary.write_amplification = amplification(programs, outcome, labels.page);
-        summary.media = failing.map(|tables| media_summary(media, outcome, tables));
+        summary.media = failing.map(|tables| media_summary(*media, outcome, tables));
     }
     summary
 }
 
-/// What the stages of groups did in the whole run.
-fn groups<'a>(groups: impl Iterator<Item = &'a str>, parts: &[(&'static str, String)], run: &Outcome) -> Named<Group> {
-    let mut named = Named::default();
-    for group in groups {
-        let members = || parts.iter().zip(&run.stages).filter(|((of, _), _)| *of == group).map(|(_, usage)| usage);
-        let threads = members().count();
-        if threads > 0 {
-            let busy: f64 = members().map(|usage| usage.busy.secs_f64()).sum();
-            let utilisation = share(busy / threads as f64, run);
-            let messages = members().map(|usage| usage.turns).sum();
-            named.set(group, Group { threads: threads as u32, utilisation, messages, energy_j: None });
+/// What stages and threads did in the measured part of a phase.
+struct Doing<'a> {
+    usage: &'a Usage,
+    /// How long it was, s.
+    lasted: f64,
+    /// The group and the name of each stage.
+    parts: &'a [(&'static str, String)],
+    run: &'a Outcome,
+}
+
+impl Doing<'_> {
+    /// What the stages of groups did.
+    fn groups<'a>(&self, groups: impl Iterator<Item = &'a str>) -> Named<Group> {
+        let mut named = Named::default();
+        for group in groups {
+            let stages = self.parts.iter().zip(&self.usage.stages);
+            let members = || stages.clone().filter(|((of, _), _)| *of == group).map(|(_, usage)| usage);
+            let threads = members().count();
+            if threads > 0 {
+                let busy: f64 = members().map(|usage| usage.busy.secs_f64()).sum();
+                let utilisation = self.share(busy / threads as f64);
+                let messages = members().map(|usage| usage.turns).sum();
+                named.set(group, Group { threads: threads as u32, utilisation, messages, energy_j: None });
+            }
         }
+        named
     }
-    named
-}
 
-/// What the threads of the machine did in the whole run, and which stages live on each.
-fn machine_threads(parts: &[(&'static str, String)], run: &Outcome) -> Vec<MachineThread> {
-    let of = |(index, usage): (usize, &ThreadUsage)| {
-        let mut stages = Named::<u32>::default();
-        for ((group, _), _) in parts.iter().zip(&run.homes).filter(|(_, home)| **home == index) {
-            stages.set(*group, stages.get(group).copied().unwrap_or(0) + 1);
-        }
-        let utilisation = share(usage.busy.secs_f64(), run);
-        MachineThread { pinned: usage.pinned, utilisation, received: usage.received, sleeps: usage.sleeps, stages }
-    };
-    run.threads.iter().enumerate().map(of).collect()
-}
+    /// What the threads of the machine did, and which stages live on each.
+    fn machine_threads(&self) -> Vec<MachineThread> {
+        let of = |(index, usage): (usize, &ThreadUsage)| {
+            let mut stages = Named::<u32>::default();
+            for ((group, _), _) in self.parts.iter().zip(&self.run.homes).filter(|(_, home)| **home == index) {
+                stages.set(*group, stages.get(group).copied().unwrap_or(0) + 1);
+            }
+            let (utilisation, pinned) = (self.share(usage.busy.secs_f64()), self.run.pinned[index]);
+            MachineThread { pinned, utilisation, received: usage.received, sleeps: usage.sleeps, stages }
+        };
+        self.usage.threads.iter().enumerate().map(of).collect()
+    }
 
-/// A time as a share of the run's.
-fn share(seconds: f64, run: &Outcome) -> f64 {
-    (seconds / run.wall.secs_f64().max(1e-12)).min(1.0)
+    /// A time as a share of the whole.
+    fn share(&self, seconds: f64) -> f64 {
+        (seconds / self.lasted.max(1e-12)).min(1.0)
+    }
 }

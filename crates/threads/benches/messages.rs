@@ -31,6 +31,9 @@ fn run(hoppers: Hoppers, threads: usize) -> (f64, u64) {
     let pin = threads <= std::thread::available_parallelism().map_or(1, usize::from);
     let outcome = Threads::new(hoppers.draw(), Layout { threads, pin }).run(None);
     let messages = hoppers.tokens * hoppers.hops;
-    assert!(outcome.halted && outcome.stages[..hoppers.count].iter().map(|stage| stage.turns).sum::<u64>() >= messages);
+    assert!(
+        outcome.halted
+            && outcome.usage.stages[..hoppers.count].iter().map(|stage| stage.turns).sum::<u64>() >= messages
+    );
     (outcome.wall.nanos_f64() / messages as f64, messages)
 }

@@ -25,9 +25,11 @@ mod seats;
 mod sleep;
 mod sync;
 mod turns;
+mod usage;
 mod worker;
 
 pub use bell::Bell;
 pub use beside::Beside;
 pub use layout::Layout;
-pub use run::{Outcome, StageUsage, ThreadUsage, Threads};
+pub use run::{Outcome, Threads};
+pub use usage::{Onlooker, StageUsage, ThreadUsage, Usage};

@@ -8,6 +8,7 @@ use crate::clock::Clock;
 use crate::ring::{Receiver, Sender, ring};
 use crate::seats::Seats;
 use crate::sleep::Sleeper;
+use crate::usage::{Board, Onlooker, Usage};
 use crate::worker::{Ends, Worker};
 use stage::{Blueprint, Counters, Edge, NoProbe, Part, Price, Probe, Vocabulary};
 use std::panic::resume_unwind;
@@ -16,30 +17,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{Builder, available_parallelism, scope};
 use units::{Span, StageId, Time};
 
-/// What a stage did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct StageUsage {
-    /// Turns taken.
-    pub turns: u64,
-    /// Real time that its turns took, and sending what they left.
-    pub busy: Span,
-    /// Time that messages waited in its inbox, added up; from when its thread found them there.
-    pub waited: Span,
-}
-
-/// What a thread did.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ThreadUsage {
-    /// Real time that the turns of its stages took.
-    pub busy: Span,
-    /// Messages that came from other threads.
-    pub received: u64,
-    /// How many times it found nothing to do for so long that it slept.
-    pub sleeps: u64,
-    /// Whether it was bound to a processor.
-    pub pinned: bool,
-}
-
 /// How a run went.
 #[derive(Clone, Debug)]
 pub struct Outcome {
@@ -47,12 +24,12 @@ pub struct Outcome {
     pub halted: bool,
     /// How long it took.
     pub wall: Span,
-    /// What each stage did, in the order of the plan.
-    pub stages: Vec<StageUsage>,
+    /// What stages and threads did.
+    pub usage: Usage,
     /// The thread that each stage lived on.
     pub homes: Vec<usize>,
-    /// What each thread did.
-    pub threads: Vec<ThreadUsage>,
+    /// Which threads were bound to a processor.
+    pub pinned: Vec<bool>,
 }
 
 /// What all threads of a run see.
@@ -66,6 +43,8 @@ pub(crate) struct Shared {
     pub(crate) prices: Vec<Price>,
     /// What the stages of each thread note, where nobody observes them.
     pub(crate) counters: Vec<Arc<Counters>>,
+    /// What each thread and its stages do.
+    pub(crate) boards: Vec<Arc<Board>>,
     over: AtomicBool,
     halted: AtomicBool,
 }
@@ -111,6 +90,7 @@ pub struct Threads<V: Vocabulary> {
     bells: Vec<Vec<BellSpring>>,
     prices: Vec<Price>,
     counters: Vec<Arc<Counters>>,
+    onlooker: Onlooker,
 }
 
 impl<V: Vocabulary> Threads<V> {
@@ -123,7 +103,14 @@ impl<V: Vocabulary> Threads<V> {
         let bells = (0..layout.threads).map(|_| Vec::new()).collect();
         let prices = vec![Price::default(); V::WORK.len()];
         let counters = (0..layout.threads).map(|_| Arc::new(Counters::new(V::COUNTERS))).collect();
-        Threads { layout, homes, parts: plan.into_parts(), rooms, sleepers, bells, prices, counters }
+        let of = |thread| (0..).map(StageId).zip(&homes).filter(move |(_, home)| **home == thread).map(|(id, _)| id);
+        let onlooker = Onlooker((0..layout.threads).map(|thread| Arc::new(Board::new(of(thread)))).collect());
+        Threads { layout, homes, parts: plan.into_parts(), rooms, sleepers, bells, prices, counters, onlooker }
+    }
+
+    /// By which others see what stages and threads do while they run.
+    pub fn onlooker(&self) -> Onlooker {
+        self.onlooker.clone()
     }
 
     /// What the stages of each thread note is counted here while they run, where nobody observes them.
@@ -180,9 +167,8 @@ impl<V: Vocabulary> Threads<V> {
         mut probe: impl FnMut(usize) -> Option<P>,
         beside: Option<(usize, &mut dyn Beside)>,
     ) -> (Outcome, Vec<P>) {
-        let Threads { layout, homes, parts, rooms, sleepers, bells, prices, counters } = self;
+        let Threads { layout, homes, parts, rooms, sleepers, bells, prices, counters, onlooker } = self;
         let mut seats: Vec<Seats<V>> = (0..layout.threads).map(|_| Seats::new(parts.len())).collect();
-        let mut stages = vec![StageUsage::default(); parts.len()];
         for (id, part) in parts.into_iter().enumerate() {
             seats[homes[id]].install(StageId(id as u16), part);
         }
@@ -195,10 +181,11 @@ impl<V: Vocabulary> Threads<V> {
             sleepers,
             prices,
             counters,
+            boards: onlooker.0.clone(),
             over: AtomicBool::new(false),
             halted: AtomicBool::new(false),
         };
-        let (mut threads, mut probes) = (Vec::new(), Vec::new());
+        let (mut pinned, mut probes) = (Vec::new(), Vec::new());
         let (callers, mut beside) = beside.unzip();
         scope(|scope| {
             let guard = EndOnPanic(&shared);
@@ -210,8 +197,7 @@ impl<V: Vocabulary> Threads<V> {
                 let body = move |beside: Option<&mut dyn Beside>| {
                     let _guard = EndOnPanic(guard.0);
                     let pinned = processor.is_some_and(core_affinity::set_for_current);
-                    let (seats, usage, probe) = worker.run(beside);
-                    (seats, ThreadUsage { pinned, ..usage }, probe)
+                    (pinned, worker.run(beside))
                 };
                 if callers == Some(index) {
                     own = Some(body);
@@ -227,15 +213,14 @@ impl<V: Vocabulary> Threads<V> {
             if let Some((at, mine)) = callers.zip(mine) {
                 ended.insert(at, mine);
             }
-            for (seats, usage, probe) in ended {
-                seats.usages().for_each(|(id, usage)| stages[id.index()] = usage);
-                threads.push(usage);
+            for (is_pinned, probe) in ended {
+                pinned.push(is_pinned);
                 probes.extend(probe);
             }
         });
         let wall = shared.clock.now() - Time::ZERO;
         let Shared { halted, homes, .. } = shared;
-        (Outcome { halted: halted.into_inner(), wall, stages, homes, threads }, probes)
+        (Outcome { halted: halted.into_inner(), wall, usage: onlooker.look(), homes, pinned }, probes)
     }
 }
 

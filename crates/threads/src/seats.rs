@@ -1,9 +1,8 @@
 //! The stages that live on one thread: their inboxes, and who goes next.
 
 use crate::line::Line;
-use crate::run::StageUsage;
 use stage::{Part, Stage, Vocabulary};
-use units::{StageId, Time};
+use units::StageId;
 
 /// A stage and what waits for it.
 pub(crate) struct Seat<V: Vocabulary> {
@@ -11,13 +10,12 @@ pub(crate) struct Seat<V: Vocabulary> {
     pub(crate) stage: Box<dyn Stage<V>>,
     inbox: Inbox<V>,
     inbox_max: usize,
-    /// The time of the alarm that rang, if the stage has not been woken yet.
-    rang: Option<Time>,
-    pub(crate) usage: StageUsage,
+    /// Whether its alarm rang, and it has not been woken yet.
+    rang: bool,
 }
 
-/// Messages in the order they came, each with the time.
-pub(crate) type Inbox<V> = Vec<(Time, <V as Vocabulary>::Message)>;
+/// Messages in the order they came.
+pub(crate) type Inbox<V> = Vec<<V as Vocabulary>::Message>;
 
 /// In place of a seat: the stage lives on another thread.
 const ELSEWHERE: u16 = u16::MAX;
@@ -40,9 +38,8 @@ impl<V: Vocabulary> Seats<V> {
         // Nobody admits the message that grants a lock; but a stage waits for one lock at a time.
         let inbox_max = part.inbox as usize + 1;
         let stage = part.stage.expect("the plan was checked");
-        let usage = StageUsage::default();
         self.places[id.index()] = self.seats.len() as u16;
-        self.seats.push(Seat { id, stage, inbox: Vec::new(), inbox_max, rang: None, usage });
+        self.seats.push(Seat { id, stage, inbox: Vec::new(), inbox_max, rang: false });
         self.line.add(self.seats.len() - 1);
     }
 
@@ -58,14 +55,14 @@ impl<V: Vocabulary> Seats<V> {
 
     /// Puts a message into an inbox, if the stage lives here; whether it does.
     #[inline]
-    pub(crate) fn accept(&mut self, to: StageId, message: &V::Message, now: Time) -> bool {
+    pub(crate) fn accept(&mut self, to: StageId, message: &V::Message) -> bool {
         let at = usize::from(self.places[to.index()]);
         let Some(seat) = self.seats.get_mut(at) else { return false };
         if seat.inbox.len() >= seat.inbox_max {
             overfull(to);
         }
         seat.stage.prefetch(message);
-        seat.inbox.push((now, *message));
+        seat.inbox.push(*message);
         // Behind others it stands in line already.
         if seat.inbox.len() == 1 {
             self.line.join(at);
@@ -74,9 +71,9 @@ impl<V: Vocabulary> Seats<V> {
     }
 
     /// The alarm of a stage that lives here rings.
-    pub(crate) fn ring(&mut self, id: StageId, at: Time) {
+    pub(crate) fn ring(&mut self, id: StageId) {
         let seat = usize::from(self.places[id.index()]);
-        self.seats[seat].rang = Some(at);
+        self.seats[seat].rang = true;
         self.line.join(seat);
     }
 
@@ -86,9 +83,9 @@ impl<V: Vocabulary> Seats<V> {
         self.line.take()
     }
 
-    /// What each stage did.
-    pub(crate) fn usages(&self) -> impl Iterator<Item = (StageId, StageUsage)> + '_ {
-        self.seats.iter().map(|seat| (seat.id, seat.usage))
+    /// The stages that live here.
+    pub(crate) fn ids(&self) -> impl Iterator<Item = StageId> + '_ {
+        self.seats.iter().map(|seat| seat.id)
     }
 }
 
@@ -99,10 +96,10 @@ fn overfull(to: StageId) -> ! {
 }
 
 impl<V: Vocabulary> Seat<V> {
-    /// The alarm that rang, and when it was set for. It comes before the messages.
+    /// Whether its alarm rang, which comes before the messages.
     #[inline]
-    pub(crate) fn take_alarm(&mut self) -> Option<Time> {
-        self.rang.take()
+    pub(crate) fn take_alarm(&mut self) -> bool {
+        std::mem::take(&mut self.rang)
     }
 
     /// Exchanges the inbox for an empty one: what comes from now on waits for the stage's next turn in the line.

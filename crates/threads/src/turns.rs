@@ -33,16 +33,15 @@ impl<'a, V: Vocabulary, P: Probe<V>> Turns<'a, V, P> {
     /// Gives a stage a turn for an alarm that rang and one for each message; how many turns that were.
     pub(crate) fn serve(&mut self, seat: &mut Seat<V>, batch: &Inbox<V>) -> u32 {
         let mut turns = 0;
-        if let Some(set_for) = seat.take_alarm() {
-            turns += self.take_cut(seat, set_for, None, |stage, turn| stage.on_wake(turn));
+        if seat.take_alarm() {
+            turns += self.take_cut(seat, None, |stage, turn| stage.on_wake(turn));
         }
         if self.probe.is_some() {
             return turns + self.serve_observed(seat, batch);
         }
-        for (arrived, message) in batch {
+        for message in batch {
             let mut turn = Turn::in_real_time(seat.id, self.now, &self.shared.prices, &mut self.outbox);
             seat.stage.on_message(&mut turn, *message);
-            seat.usage.waited += self.now.since(*arrived);
             turns += 1;
             if self.outbox.has_more {
                 self.settle(seat);
@@ -59,11 +58,11 @@ impl<'a, V: Vocabulary, P: Probe<V>> Turns<'a, V, P> {
     #[cold]
     fn serve_observed(&mut self, seat: &mut Seat<V>, batch: &Inbox<V>) -> u32 {
         let mut turns = 0;
-        for (arrived, message) in batch {
+        for message in batch {
             if self.shared.is_over() {
                 break;
             }
-            turns += self.take_cut(seat, *arrived, V::subject(message), |stage, turn| stage.on_message(turn, *message));
+            turns += self.take_cut(seat, V::subject(message), |stage, turn| stage.on_message(turn, *message));
         }
         turns
     }
@@ -78,11 +77,10 @@ impl<'a, V: Vocabulary, P: Probe<V>> Turns<'a, V, P> {
     fn take_cut(
         &mut self,
         seat: &mut Seat<V>,
-        arrived: Time,
         subject: Option<u32>,
         act: impl FnOnce(&mut dyn Stage<V>, &mut Turn<'_, V>),
     ) -> u32 {
-        self.take(seat, arrived, subject, act);
+        self.take(seat, subject, act);
         1 + self.go_on(seat)
     }
 
@@ -90,7 +88,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Turns<'a, V, P> {
     fn go_on(&mut self, seat: &mut Seat<V>) -> u32 {
         let mut turns = 0;
         while let Some(subject) = self.goes_on.take() {
-            self.take(seat, self.now, subject, |stage, turn| stage.on_wake(turn));
+            self.take(seat, subject, |stage, turn| stage.on_wake(turn));
             turns += 1;
         }
         turns
@@ -100,16 +98,14 @@ impl<'a, V: Vocabulary, P: Probe<V>> Turns<'a, V, P> {
     fn take(
         &mut self,
         seat: &mut Seat<V>,
-        arrived: Time,
         subject: Option<u32>,
         act: impl FnOnce(&mut dyn Stage<V>, &mut Turn<'_, V>),
     ) {
         if self.probe.is_some() {
-            return self.take_observed(seat, arrived, subject, act);
+            return self.take_observed(seat, subject, act);
         }
         let mut turn = Turn::in_real_time(seat.id, self.now, &self.shared.prices, &mut self.outbox);
         act(&mut *seat.stage, &mut turn);
-        seat.usage.waited += self.now.since(arrived);
         if self.outbox.has_more {
             self.settle(seat);
         }
@@ -120,7 +116,6 @@ impl<'a, V: Vocabulary, P: Probe<V>> Turns<'a, V, P> {
     fn take_observed(
         &mut self,
         seat: &mut Seat<V>,
-        arrived: Time,
         subject: Option<u32>,
         act: impl FnOnce(&mut dyn Stage<V>, &mut Turn<'_, V>),
     ) {
@@ -130,13 +125,14 @@ impl<'a, V: Vocabulary, P: Probe<V>> Turns<'a, V, P> {
         let mut turn = Turn::in_real_time(seat.id, started, &self.shared.prices, &mut self.outbox);
         act(&mut *seat.stage, &mut turn);
         let cost = turn.finish();
-        seat.usage.waited += started.since(arrived);
         if self.outbox.has_more {
             self.settle(seat);
         }
         self.now = self.shared.clock.now();
         let Some(probe) = &mut self.probe else { return };
-        probe.turn(&TurnRecord { stage: seat.id, from: None, arrived, started, ended: self.now }, subject);
+        // When the message arrived is not kept.
+        let record = TurnRecord { stage: seat.id, from: None, arrived: started, started, ended: self.now };
+        probe.turn(&record, subject);
         probe.cost(seat.id, cost, self.outbox.sends.len() - sent_before);
         self.outbox.notes.drain(..).for_each(|note| probe.note(seat.id, self.now, &note));
     }

@@ -4,10 +4,12 @@ use crate::alarms::Alarms;
 use crate::bell::BellSpring;
 use crate::beside::Beside;
 use crate::ring::{Letter, Receiver, Sender};
-use crate::run::{Shared, ThreadUsage};
+use crate::run::Shared;
 use crate::seats::{Inbox, Seats};
 use crate::turns::Turns;
+use crate::usage::Board;
 use stage::{Probe, Vocabulary};
+use std::sync::Arc;
 use std::time::Duration;
 use units::{Span, StageId, Time};
 
@@ -55,7 +57,7 @@ pub(crate) struct Worker<'a, V: Vocabulary, P> {
     /// Whether it has a processor of its own.
     spins: bool,
     idle_rounds: u32,
-    usage: ThreadUsage,
+    board: Arc<Board>,
 }
 
 /// The rings of one thread.
@@ -76,9 +78,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         spins: bool,
     ) -> Self {
         let mut alarms = Alarms::new(shared.homes.len());
-        for (id, _) in seats.usages() {
-            alarms.set(id, Time::ZERO);
-        }
+        seats.ids().for_each(|id| alarms.set(id, Time::ZERO));
         Worker {
             index,
             shared,
@@ -93,12 +93,12 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             turns_served: 0,
             spins,
             idle_rounds: 0,
-            usage: ThreadUsage::default(),
+            board: shared.boards[index].clone(),
         }
     }
 
     /// Runs until the run is over, with whoever lives beside the stages.
-    pub(crate) fn run(mut self, mut beside: Option<&mut dyn Beside>) -> (Seats<V>, ThreadUsage, Option<P>) {
+    pub(crate) fn run(mut self, mut beside: Option<&mut dyn Beside>) -> Option<P> {
         self.wake_up();
         let mut rounds = 0;
         while !self.shared.is_over() {
@@ -107,8 +107,8 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
                 break;
             }
             self.receive();
-            while let Some((at, stage)) = self.turns.alarms.take_due(self.turns.now) {
-                self.seats.ring(stage, at);
+            while let Some((_, stage)) = self.turns.alarms.take_due(self.turns.now) {
+                self.seats.ring(stage);
             }
             let served = self.round();
             rounds += 1;
@@ -130,22 +130,25 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
                 self.wake_up();
             }
         }
-        (self.seats, self.usage, self.turns.probe)
+        self.turns.probe
     }
 
     fn receive(&mut self) {
-        let (seats, usage, now) = (&mut self.seats, &mut self.usage, self.turns.now);
+        let (seats, mut received) = (&mut self.seats, 0);
         for ring in &mut self.incoming {
             ring.pop_batch(BATCH_MAX, |letter| {
-                usage.received += 1;
-                let is_here = seats.accept(letter.to, &letter.message, now);
+                received += 1;
+                let is_here = seats.accept(letter.to, &letter.message);
                 assert!(is_here, "a letter came to the thread of its stage");
             });
         }
         for bell in &self.bells {
             if bell.take() {
-                seats.ring(bell.stage(), now);
+                seats.ring(bell.stage());
             }
+        }
+        if received > 0 {
+            self.board.received(received);
         }
     }
 
@@ -177,9 +180,9 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         let spent = self.turns.now - self.accounted;
         let each = spent / turns;
         for (seat, of_them) in self.served.drain(..) {
-            self.seats.seat(seat).usage.busy += each * u64::from(of_them);
+            self.board.served(seat, of_them, each * u64::from(of_them));
         }
-        self.usage.busy += spent;
+        self.board.worked(spent);
         self.accounted = self.turns.now;
     }
 
@@ -188,7 +191,6 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         let seat = self.seats.seat(at);
         seat.empty_inbox(&mut self.batch);
         let (id, turns) = (seat.id, self.turns.serve(seat, &self.batch));
-        seat.usage.turns += u64::from(turns);
         self.batch.clear();
         self.deliver(id);
         self.served.push((at, turns));
@@ -201,10 +203,9 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
     /// Puts what a stage's turns left into the inboxes of this thread, or where it waits to be sent to others.
     #[inline]
     fn deliver(&mut self, from: StageId) {
-        let now = self.turns.now;
         let sends = self.turns.sends();
         for (to, message) in sends.iter() {
-            if !self.seats.accept(*to, message, now) {
+            if !self.seats.accept(*to, message) {
                 let ring = self.outgoing[self.shared.homes[to.index()]].as_mut();
                 ring.unwrap_or_else(|| no_edge(from, *to)).push(Letter { to: *to, message: *message });
             }
@@ -255,7 +256,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         if self.spins && left <= WAKE_MARGIN * 2 || self.is_behind() {
             return None;
         }
-        self.usage.sleeps += 1;
+        self.board.slept();
         Some(if self.spins { left - WAKE_MARGIN } else { left })
     }
 

@@ -69,7 +69,7 @@ fn alarms_ring_and_replaced_ones_do_not() {
         plan.install(slot, Sleepy { to_itself, wakes: Vec::new() });
         let outcome = Threads::new(plan, on(threads)).run(Some(Span::from_secs(30)));
         assert!(outcome.halted);
-        assert_eq!(outcome.stages[0].turns, 4, "three alarms and a message");
+        assert_eq!(outcome.usage.stages[0].turns, 4, "three alarms and a message");
         assert!(outcome.wall >= Sleepy::RINGS + Sleepy::LAST);
     }
 }
@@ -125,7 +125,7 @@ fn a_halt_stops_threads_that_are_busy_and_threads_that_sleep() {
         plan.install(idle, Idle);
         let outcome = Threads::new(plan, on(threads + 1)).run(None);
         assert!(outcome.halted);
-        assert_eq!(outcome.stages[0].turns, 5_001, "no turn follows the one that halts");
+        assert_eq!(outcome.usage.stages[0].turns, 5_001, "no turn follows the one that halts");
     }
 }
 
@@ -154,12 +154,12 @@ fn the_deadline_ends_a_run_that_is_busy_and_one_that_sleeps() {
         outcome
     };
     let busy = check(Threads::new(pairs(2, u64::MAX, |turn| turn.halt()), on(3)).run(Some(deadline)));
-    assert!(busy.stages.iter().any(|stage| stage.turns > 1));
+    assert!(busy.usage.stages.iter().any(|stage| stage.turns > 1));
     let mut plan = Blueprint::default();
     let idle: Slot<Idle> = plan.reserve("idle", "idle".into(), Place::Hardware, 1);
     plan.install(idle, Idle);
     let idle = check(Threads::new(plan, on(3)).run(Some(deadline)));
-    assert!(idle.threads.iter().any(|thread| thread.sleeps > 0), "{idle:?}");
+    assert!(idle.usage.threads.iter().any(|thread| thread.sleeps > 0), "{idle:?}");
 }
 
 /// Sends so many tokens in its first turn.
@@ -284,7 +284,7 @@ fn four_threads_under_stress() {
     let hoppers = Hoppers { count: 16, ring: false, tokens: 256, hops: u64::MAX };
     let outcome = Threads::new(hoppers.draw(), on(4)).run(Some(Span::from_secs(1)));
     assert!(!outcome.halted);
-    assert!(outcome.stages[..hoppers.count].iter().all(|stage| stage.turns > 100), "{outcome:?}");
+    assert!(outcome.usage.stages[..hoppers.count].iter().all(|stage| stage.turns > 100), "{outcome:?}");
 }
 
 /// Counts how often it was woken; ends the run at the second time.
@@ -321,5 +321,5 @@ fn a_bell_wakes_a_stage_that_sleeps() {
     let outcome = threads.run(Some(Span::from_secs(30)));
     ringer.join().expect("it only rings");
     assert!(outcome.halted, "nothing but the bell could wake it a second time");
-    assert_eq!(outcome.stages[0].turns, 2);
+    assert_eq!(outcome.usage.stages[0].turns, 2);
 }

@@ -13,16 +13,16 @@ const HOPPERS: Hoppers = Hoppers { count: 12, ring: false, tokens: 48, hops: 2_0
 fn each_message_is_one_turn(hoppers: Hoppers, layout: Layout) {
     let outcome = Threads::new(hoppers.draw(), layout).run(Some(Span::from_secs(60)));
     assert!(outcome.halted, "{outcome:?}");
-    assert_eq!(outcome.stages.len(), hoppers.count + 1);
-    let turns: u64 = outcome.stages.iter().map(|stage| stage.turns).sum();
+    assert_eq!(outcome.usage.stages.len(), hoppers.count + 1);
+    let turns: u64 = outcome.usage.stages.iter().map(|stage| stage.turns).sum();
     let (messages, wakes) = (hoppers.tokens * (hoppers.hops + 1), hoppers.count as u64 + 1);
     assert!(turns <= messages + wakes, "{turns} turns");
     // A stage that was not served before the run was over was not woken either.
     assert!(turns > messages, "{turns} turns of {messages} messages");
-    assert_eq!(outcome.stages[hoppers.count].turns, hoppers.tokens + 1, "the counter heard of each token once");
-    let received: u64 = outcome.threads.iter().map(|thread| thread.received).sum();
+    assert_eq!(outcome.usage.stages[hoppers.count].turns, hoppers.tokens + 1, "the counter heard of each token once");
+    let received: u64 = outcome.usage.threads.iter().map(|thread| thread.received).sum();
     assert_eq!(received > 0, layout.threads > 1, "{received} messages crossed");
-    assert!(outcome.threads.iter().all(|thread| thread.busy <= outcome.wall));
+    assert!(outcome.usage.threads.iter().all(|thread| thread.busy <= outcome.wall));
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn observers_see_every_turn_and_note() {
     let (outcome, seen) = Threads::new(HOPPERS.draw(), Layout { threads: 3, pin: false })
         .run_observed(Some(Span::from_secs(60)), |_thread| Seen::default());
     assert_eq!(seen.len(), 3);
-    let turns: u64 = outcome.stages.iter().map(|stage| stage.turns).sum();
+    let turns: u64 = outcome.usage.stages.iter().map(|stage| stage.turns).sum();
     assert_eq!(seen.iter().map(|seen| seen.turns).sum::<u64>(), turns);
     assert_eq!(seen.iter().map(|seen| seen.subjects).sum::<u64>(), HOPPERS.tokens * (HOPPERS.hops + 1));
     let notes: Vec<_> = seen.into_iter().flat_map(|seen| seen.notes).collect();

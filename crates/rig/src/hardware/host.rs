@@ -379,7 +379,7 @@ impl HostStage {
         let results = self.driver.begin_window(now)?;
         let tally = self.driver.observer().take_counted();
         let stands = self.ledger.lock().expect("nobody panics with the ledger").look();
-        let stood = [std::mem::replace(&mut self.stood, stands), stands];
+        let stood = [std::mem::replace(&mut self.stood, stands.clone()), stands];
         if !rounds.take(now, Measured { results, tally, stood }) {
             return Some(Halt::Round);
         }
@@ -415,7 +415,7 @@ impl HostStage {
             steadiness,
             results: seen,
             tally,
-            counted: until.zip(from).map(|(until, from)| until.since(from)),
+            counted: until.zip(from).map(|(until, from)| until.since(&from)),
             sectors_checked,
             mismatches: results.mismatches,
             rounded: results.rounded,

@@ -76,9 +76,10 @@ impl RoundsUnderWay {
     /// The measured part, nothing if no round was over; and what more rounds than one came to.
     pub(crate) fn measured(self) -> (Option<Measured>, Option<Steadiness>) {
         let joined = self.last.into_iter().reduce(|mut measured, next| {
-            measured.results.join(&next.results);
-            measured.tally.join(&next.tally);
-            measured.stood[1] = next.stood[1];
+            let Measured { results, tally, stood: [_, until] } = next;
+            measured.results.join(&results);
+            measured.tally.join(&tally);
+            measured.stood[1] = until;
             measured
         });
         (joined, Some(self.steadiness).filter(|_| !self.rounds.is_one()))
