@@ -226,7 +226,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         } else {
             let node = messages.free_first(seat.take_from_inbox());
             let (arrived, subject, from) = (node.at, V::subject(&node.message), node.from);
-            seat.stage.on_message(&mut turn, node.message);
+            seat.stage.on_message(&mut turn, &node.message);
             (arrived, subject, Some(from))
         };
         let mut cost = turn.finish();
@@ -320,7 +320,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             Some(node) => {
                 let node = self.dispatch.messages.free(node);
                 (subject, from) = (V::subject(&node.message), Some(node.from));
-                seat.stage.on_message(&mut turn, node.message);
+                seat.stage.on_message(&mut turn, &node.message);
             }
             None => seat.stage.on_wake(&mut turn),
         }

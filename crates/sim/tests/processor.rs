@@ -33,7 +33,7 @@ struct Worker {
 }
 impl Accepts<Message> for Worker {}
 impl Stage<Words> for Worker {
-    fn on_message(&mut self, turn: &mut Turn<'_, Words>, Message::Ball(left): Message) {
+    fn on_message(&mut self, turn: &mut Turn<'_, Words>, &Message::Ball(left): &Message) {
         turn.spend(());
         if let Some(again) = self.again.filter(|_| left > 1) {
             turn.send(again, Message::Ball(left - 1));
@@ -46,7 +46,7 @@ struct Starter {
     balls: u32,
 }
 impl Stage<Words> for Starter {
-    fn on_message(&mut self, _turn: &mut Turn<'_, Words>, _message: Message) {}
+    fn on_message(&mut self, _turn: &mut Turn<'_, Words>, _message: &Message) {}
     fn on_wake(&mut self, turn: &mut Turn<'_, Words>) {
         for &worker in &self.workers {
             turn.send(worker, Message::Ball(self.balls));
@@ -167,10 +167,10 @@ struct Ringer {
 }
 impl Accepts<Message> for Ringer {}
 impl Stage<Words> for Ringer {
-    fn on_message(&mut self, turn: &mut Turn<'_, Words>, ball: Message) {
+    fn on_message(&mut self, turn: &mut Turn<'_, Words>, ball: &Message) {
         turn.spend(());
         if let Some(next) = self.next {
-            turn.send(next, ball);
+            turn.send(next, *ball);
         }
         turn.wake_at(turn.now() + self.after);
     }

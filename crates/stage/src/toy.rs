@@ -30,5 +30,5 @@ pub(crate) struct Node;
 impl Accepts<u8> for Node {}
 
 impl Stage<Words> for Node {
-    fn on_message(&mut self, _turn: &mut Turn<'_, Words>, _message: u8) {}
+    fn on_message(&mut self, _turn: &mut Turn<'_, Words>, _message: &u8) {}
 }

@@ -30,7 +30,7 @@ pub trait Vocabulary: Sized + 'static {
 /// A firmware thread, or a piece of hardware, that handles messages one turn at a time.
 pub trait Stage<V: Vocabulary>: Send {
     /// Handles one message to completion.
-    fn on_message(&mut self, turn: &mut Turn<'_, V>, message: V::Message);
+    fn on_message(&mut self, turn: &mut Turn<'_, V>, message: &V::Message);
 
     /// Called when the time given to [`Turn::wake_at`] has come; at the start of a run, once for every stage; for the rest of a turn that
     /// was cut by [`Turn::go_on`]; and when somebody outside the run asks for it.

@@ -41,7 +41,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Turns<'a, V, P> {
         }
         for message in batch {
             let mut turn = Turn::in_real_time(seat.id, self.now, &self.shared.prices, &mut self.outbox);
-            seat.stage.on_message(&mut turn, *message);
+            seat.stage.on_message(&mut turn, message);
             turns += 1;
             if self.outbox.has_more {
                 self.settle(seat);
@@ -62,7 +62,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Turns<'a, V, P> {
             if self.shared.is_over() {
                 break;
             }
-            turns += self.take_cut(seat, V::subject(message), |stage, turn| stage.on_message(turn, *message));
+            turns += self.take_cut(seat, V::subject(message), |stage, turn| stage.on_message(turn, message));
         }
         turns
     }

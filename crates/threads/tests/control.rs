@@ -54,7 +54,7 @@ impl Stage<Toy> for Sleepy {
         }
     }
 
-    fn on_message(&mut self, turn: &mut Turn<'_, Toy>, _message: Message) {
+    fn on_message(&mut self, turn: &mut Turn<'_, Toy>, _message: &Message) {
         assert_eq!(self.wakes.len(), 1);
         turn.wake_at(self.wakes[0] + Self::RINGS);
     }
@@ -90,7 +90,7 @@ impl Stage<Toy> for Player {
             turn.send(self.other, TOKEN);
         }
     }
-    fn on_message(&mut self, turn: &mut Turn<'_, Toy>, _message: Message) {
+    fn on_message(&mut self, turn: &mut Turn<'_, Toy>, _message: &Message) {
         self.left -= 1;
         if self.left == 0 {
             (self.at_last)(turn);
@@ -132,7 +132,7 @@ fn a_halt_stops_threads_that_are_busy_and_threads_that_sleep() {
 struct Idle;
 impl Accepts<Message> for Idle {}
 impl Stage<Toy> for Idle {
-    fn on_message(&mut self, _turn: &mut Turn<'_, Toy>, _message: Message) {}
+    fn on_message(&mut self, _turn: &mut Turn<'_, Toy>, _message: &Message) {}
 }
 
 #[test]
@@ -169,7 +169,7 @@ impl Stage<Toy> for Flood {
     fn on_wake(&mut self, turn: &mut Turn<'_, Toy>) {
         (0..self.1).for_each(|_| turn.send(self.0, TOKEN));
     }
-    fn on_message(&mut self, _turn: &mut Turn<'_, Toy>, _message: Message) {}
+    fn on_message(&mut self, _turn: &mut Turn<'_, Toy>, _message: &Message) {}
 }
 
 #[test]
@@ -190,7 +190,7 @@ struct Taker(u64);
 impl Accepts<Message> for Taker {}
 
 impl Stage<Toy> for Taker {
-    fn on_message(&mut self, turn: &mut Turn<'_, Toy>, _message: Message) {
+    fn on_message(&mut self, turn: &mut Turn<'_, Toy>, _message: &Message) {
         self.0 -= 1;
         if self.0 == 0 {
             turn.halt();
@@ -248,8 +248,8 @@ impl Stage<Toy> for Locker {
     fn on_wake(&mut self, turn: &mut Turn<'_, Toy>) {
         self.enter(turn);
     }
-    fn on_message(&mut self, turn: &mut Turn<'_, Toy>, message: Message) {
-        match message {
+    fn on_message(&mut self, turn: &mut Turn<'_, Toy>, message: &Message) {
+        match *message {
             Message::Token { .. } => self.enter(turn),
             Message::Granted(lock) => {
                 assert_eq!(lock, self.lock.id());
@@ -302,7 +302,7 @@ impl Stage<Toy> for Doorkeeper {
         }
     }
 
-    fn on_message(&mut self, _turn: &mut Turn<'_, Toy>, message: Message) {
+    fn on_message(&mut self, _turn: &mut Turn<'_, Toy>, message: &Message) {
         unreachable!("nobody sends {message:?}")
     }
 }

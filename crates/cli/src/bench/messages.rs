@@ -44,9 +44,9 @@ struct Player {
 impl Accepts<Token> for Player {}
 
 impl Stage<Ball> for Player {
-    fn on_message(&mut self, turn: &mut Turn<'_, Ball>, message: Token) {
+    fn on_message(&mut self, turn: &mut Turn<'_, Ball>, message: &Token) {
         if message.hops > 0 {
-            turn.send(self.other, Token { hops: message.hops - 1, ..message });
+            turn.send(self.other, Token { hops: message.hops - 1, ..*message });
             return;
         }
         self.open -= 1;

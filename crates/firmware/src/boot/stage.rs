@@ -505,8 +505,8 @@ impl Boot {
 }
 
 impl Stage<Firmware> for Boot {
-    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
-        match message {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: &Message) {
+        match *message {
             Message::ChannelDone(done) => self.on_done(turn, done),
             other => unreachable!("recovery was sent {other:?}"),
         }

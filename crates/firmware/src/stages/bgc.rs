@@ -520,8 +520,8 @@ fn most_leaving(settings: &Settings, tables: &Tables, trans: u8) -> u32 {
 }
 
 impl Stage<Firmware> for Bgc {
-    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
-        match message {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: &Message) {
+        match *message {
             // A victim keeps what it holds, and power is short.
             _ if self.tables.backup.fails() => {}
             Message::ReclaimRequest(request) => {

@@ -438,8 +438,8 @@ impl Cache {
 }
 
 impl Stage<Firmware> for Cache {
-    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
-        match message {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: &Message) {
+        match *message {
             Message::CacheRequest(request) => self.on_request(turn, request),
             Message::PageDone(done) => self.on_evicted(turn, done),
             other => unreachable!("cache{} was sent {other:?}", self.index),

@@ -157,10 +157,10 @@ impl Fcmd {
 }
 
 impl Stage<Firmware> for Fcmd {
-    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: &Message) {
         self.look_at_power(turn);
-        match message {
-            Message::FlashRequest(request) => self.in_order(turn, &request),
+        match *message {
+            Message::FlashRequest(ref request) => self.in_order(turn, request),
             Message::ChannelDone(done) => self.on_done(turn, done),
             other => unreachable!("fcmd{} was sent {other:?}", self.index),
         }

@@ -186,9 +186,9 @@ impl Ilock {
 }
 
 impl Stage<Firmware> for Ilock {
-    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
-        match message {
-            Message::LockRequest(request) => self.in_turn(turn, request.key.queue(), request.ticket, Some(&request)),
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: &Message) {
+        match *message {
+            Message::LockRequest(ref request) => self.in_turn(turn, request.key.queue(), request.ticket, Some(request)),
             Message::LockSkip(skip) => self.in_turn(turn, skip.key.queue(), skip.ticket, None),
             Message::LockRelease(release) => self.release(turn, release),
             other => unreachable!("ILOCK was sent {other:?}"),

@@ -205,7 +205,7 @@ impl Layer {
         let member = &mut self.members[place];
         let part = member.part;
         match &mut member.hold {
-            Hold::Own(stage) => stage.on_message(turn, message),
+            Hold::Own(stage) => stage.on_message(turn, &message),
             Hold::Shared(guarded) => {
                 if !self.holding {
                     if !turn.try_lock(guarded.lock()) {
@@ -215,7 +215,7 @@ impl Layer {
                     turn.note(Note::StructureLocked { waited: Span::ZERO });
                 }
                 self.holding = false;
-                guarded.with(|stage| stage.on_message(turn, message));
+                guarded.with(|stage| stage.on_message(turn, &message));
                 turn.unlock(guarded.lock());
             }
         }
@@ -266,16 +266,16 @@ impl Layer {
 }
 
 impl Stage<Firmware> for Layer {
-    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: &Message) {
         if let Message::LockGranted(_) = message {
             let since = self.waiting_since.take().expect("a lock is granted to a thread that waits for it");
             turn.note(Note::StructureLocked { waited: turn.now().since(since) });
             self.holding = true;
         } else if self.waiting_since.is_some() {
-            self.backlog.push_back(message);
+            self.backlog.push_back(*message);
             return;
         } else {
-            self.calls.push_back(message);
+            self.calls.push_back(*message);
         }
         self.run(turn);
     }

@@ -174,8 +174,7 @@ impl ChannelStage {
         contents
     }
 
-    fn on_request(&mut self, turn: &mut Turn<'_>, request: ChannelRequest) {
-        let ChannelRequest { transaction, key } = request;
+    fn on_request(&mut self, turn: &mut Turn<'_>, &ChannelRequest { transaction, key }: &ChannelRequest) {
         let tag = transaction.tag.0 as usize;
         if self.under_way.len() <= tag {
             self.under_way.resize(tag + 1, None);
@@ -416,9 +415,9 @@ impl ChannelStage {
 }
 
 impl Stage<Firmware> for ChannelStage {
-    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
-        match message {
-            Message::ChannelRequest(request) if self.ways.standstill.is_none() => self.on_request(turn, request),
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: &Message) {
+        match *message {
+            Message::ChannelRequest(ref request) if self.ways.standstill.is_none() => self.on_request(turn, request),
             Message::ChannelRequest(request) => {
                 self.held.push_back(request);
                 self.unless_still(turn, |_, _| {});
@@ -461,7 +460,7 @@ impl ChannelStage {
             return turn.wake_at(turn.now() + LOOK_EVERY);
         };
         while let Some(request) = self.held.pop_front() {
-            self.on_request(turn, request);
+            self.on_request(turn, &request);
         }
         further(self, turn);
     }

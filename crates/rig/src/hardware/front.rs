@@ -24,8 +24,8 @@ impl FrontStage {
 }
 
 impl Stage<Firmware> for FrontStage {
-    fn on_message(&mut self, _turn: &mut Turn<'_>, message: Message) {
-        let Message::Interrupt(interrupt) = message else { unreachable!("the front end was sent {message:?}") };
+    fn on_message(&mut self, _turn: &mut Turn<'_>, message: &Message) {
+        let Message::Interrupt(interrupt) = *message else { unreachable!("the front end was sent {message:?}") };
         self.pending.take(interrupt.vector);
     }
 

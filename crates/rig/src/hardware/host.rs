@@ -452,8 +452,8 @@ impl HostStage {
 }
 
 impl Stage<Firmware> for HostStage {
-    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
-        let Message::Interrupt(interrupt) = message else { unreachable!("the host was sent {message:?}") };
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: &Message) {
+        let Message::Interrupt(interrupt) = *message else { unreachable!("the host was sent {message:?}") };
         self.pending.take(interrupt.vector);
         self.driver.on_interrupt(turn.now(), interrupt.vector, &mut self.writes);
         self.go_on(turn);

@@ -488,18 +488,18 @@ impl LinkStage {
 }
 
 impl Stage<Firmware> for LinkStage {
-    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: &Message) {
         if self.unplugged {
             return;
         }
-        match message {
+        match *message {
             Message::DoorbellsWritten(written) => {
                 self.on_doorbell(turn, written.first);
                 if let Some(second) = written.second {
                     self.on_doorbell(turn, second);
                 }
             }
-            Message::Transfer(transfer) => self.on_transfer(turn, &transfer),
+            Message::Transfer(ref transfer) => self.on_transfer(turn, transfer),
             Message::Posted(posted) => self.on_posted(turn, posted),
             other => unreachable!("the link was sent {other:?}"),
         }

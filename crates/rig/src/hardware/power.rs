@@ -32,8 +32,8 @@ impl PowerStage {
 }
 
 impl Stage<Firmware> for PowerStage {
-    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
-        let Message::PageDone(_) = message else { unreachable!("the power watch was sent {message:?}") };
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: &Message) {
+        let Message::PageDone(_) = *message else { unreachable!("the power watch was sent {message:?}") };
         let left = self.left.as_mut().expect("it has asked");
         *left -= 1;
         if *left == 0 {

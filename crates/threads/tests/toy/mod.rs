@@ -86,8 +86,8 @@ impl Stage<Toy> for Hopper {
         }
     }
 
-    fn on_message(&mut self, turn: &mut Turn<'_, Toy>, message: Message) {
-        let (from, sequence, hops) = match message {
+    fn on_message(&mut self, turn: &mut Turn<'_, Toy>, message: &Message) {
+        let (from, sequence, hops) = match *message {
             Message::Token { from, sequence, hops, filling } => {
                 assert_eq!(filling, [hops; 4], "a message arrives whole");
                 (from, sequence, hops)
@@ -109,7 +109,7 @@ pub(crate) struct Counter {
 impl Accepts<Message> for Counter {}
 
 impl Stage<Toy> for Counter {
-    fn on_message(&mut self, turn: &mut Turn<'_, Toy>, _message: Message) {
+    fn on_message(&mut self, turn: &mut Turn<'_, Toy>, _message: &Message) {
         self.left -= 1;
         turn.note(self.left);
         if self.left == 0 {

@@ -397,8 +397,8 @@ pub(crate) fn bound_at(writer: u8) -> usize {
 }
 
 impl Stage<Firmware> for Log {
-    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
-        match message {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: &Message) {
+        match *message {
             _ if self.tables.backup.fails() => {}
             Message::PageDone(done) => self.on_page_done(turn, done),
             other => unreachable!("LOG was sent {other:?}"),

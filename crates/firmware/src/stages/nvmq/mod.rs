@@ -184,8 +184,8 @@ impl Nvmq {
 }
 
 impl Stage<Firmware> for Nvmq {
-    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
-        match message {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: &Message) {
+        match *message {
             Message::Fetch(fetch) => self.on_fetch(turn, fetch),
             Message::Take(take) => self.on_take(turn, take),
             Message::Forward(forward) => self.on_forward(turn, forward),

@@ -19,8 +19,8 @@ impl EventLine {
 }
 
 impl Stage<Firmware> for EventLine {
-    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
-        match message {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: &Message) {
+        match *message {
             Message::EventPulled(pulled) => turn.send(self.to, pulled),
             other => unreachable!("an event line was sent {other:?}"),
         }

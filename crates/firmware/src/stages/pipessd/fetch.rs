@@ -355,11 +355,11 @@ impl Fetcher {
 }
 
 impl Stage<Firmware> for Fetcher {
-    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
-        match message {
-            Message::Fetch(fetch) => {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: &Message) {
+        match *message {
+            Message::Fetch(ref fetch) => {
                 let fetched = &mut self.fetched[fetch.queue.index()];
-                entry::copy_batch(turn, &self.tables, self.ways.link, 0, fetched, &fetch);
+                entry::copy_batch(turn, &self.tables, self.ways.link, 0, fetched, fetch);
             }
             Message::Transferred(done) if done.lane == Lane::Entries => {
                 self.on_entries(turn, QueueId(done.token as u16), done.aside);

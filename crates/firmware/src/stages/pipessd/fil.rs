@@ -289,12 +289,12 @@ impl Fil {
 }
 
 impl Stage<Firmware> for Fil {
-    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: &Message) {
         if let Message::EventPulled(_) = message {
             self.pipeline.hear(Watcher::Fil);
         }
         self.look(turn);
-        match message {
+        match *message {
             Message::EventPulled(_) => {}
             Message::SubRequest(sub) => self.on_sub_request(turn, sub),
             Message::ReclaimOrder(order) => self.on_order(turn, order),

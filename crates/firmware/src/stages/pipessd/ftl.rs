@@ -263,8 +263,8 @@ fn page_to_program(sub: &SubRequest) -> Option<Lpn> {
 }
 
 impl Stage<Firmware> for Ftl {
-    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
-        match message {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: &Message) {
+        match *message {
             Message::SubRequest(sub) => self.on_sub_request(turn, sub),
             other => unreachable!("FTL was sent {other:?}"),
         }

@@ -307,8 +307,8 @@ impl Poster {
 }
 
 impl Stage<Firmware> for Poster {
-    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
-        match message {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: &Message) {
+        match *message {
             Message::SubRequest(sub) => self.on_sub_request(turn, sub),
             Message::Transferred(done) => self.on_transferred(turn, done),
             other => unreachable!("NVMe Post was sent {other:?}"),

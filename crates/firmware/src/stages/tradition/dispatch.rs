@@ -106,11 +106,11 @@ impl Dispatch {
 }
 
 impl Stage<Firmware> for Dispatch {
-    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
-        match message {
-            Message::Fetch(fetch) => {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: &Message) {
+        match *message {
+            Message::Fetch(ref fetch) => {
                 let fetched = &mut self.fetched[fetch.queue.index()];
-                entry::copy_batch(turn, &self.tables, self.ways.link, 0, fetched, &fetch);
+                entry::copy_batch(turn, &self.tables, self.ways.link, 0, fetched, fetch);
             }
             Message::Transferred(done) => {
                 self.deal(QueueId(done.token as u16), done.aside);

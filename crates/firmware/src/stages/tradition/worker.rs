@@ -502,8 +502,8 @@ impl Worker {
 }
 
 impl Stage<Firmware> for Worker {
-    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
-        self.between_waits(turn, |worker, turn| match message {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: &Message) {
+        self.between_waits(turn, |worker, turn| match *message {
             Message::Take(take) => worker.on_take(turn, take),
             Message::Transferred(done) => worker.on_transferred(turn, done),
             Message::PageDone(done) => worker.on_page_done(turn, done),

@@ -485,8 +485,8 @@ impl Trans {
 }
 
 impl Stage<Firmware> for Trans {
-    fn on_message(&mut self, turn: &mut Turn<'_>, message: Message) {
-        match message {
+    fn on_message(&mut self, turn: &mut Turn<'_>, message: &Message) {
+        match *message {
             Message::TransRequest(request) => self.on_request(turn, request),
             Message::Reclaimed(_) if self.tables.backup.fails() => {}
             Message::Reclaimed(reclaimed) => self.on_reclaimed(turn, reclaimed),

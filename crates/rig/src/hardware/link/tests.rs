@@ -95,14 +95,14 @@ impl Bench {
         self.tables.cq_buffer.set(place + 1, index << 48);
         self.tables.cq_buffer.set(place, COMPLETION_VALID);
         let posted = Posted { key: CommandKey::new(QUEUE, index as u16), index };
-        self.turn(|link, turn| link.on_message(turn, Message::Posted(posted)));
+        self.turn(|link, turn| link.on_message(turn, &Message::Posted(posted)));
     }
 
     /// The host has written commands up to there.
     fn submit(&mut self, tail: u32) {
         let first = DoorbellWrite { queue: QUEUE, completions: false, value: tail };
         let written = DoorbellsWritten { first, second: None };
-        self.turn(|link, turn| link.on_message(turn, Message::DoorbellsWritten(written)));
+        self.turn(|link, turn| link.on_message(turn, &Message::DoorbellsWritten(written)));
     }
 
     /// What was called for is fetched.
@@ -114,7 +114,7 @@ impl Bench {
     fn ring(&mut self, head: u32) {
         let first = DoorbellWrite { queue: QUEUE, completions: true, value: head % self.entries };
         let written = DoorbellsWritten { first, second: None };
-        self.turn(|link, turn| link.on_message(turn, Message::DoorbellsWritten(written)));
+        self.turn(|link, turn| link.on_message(turn, &Message::DoorbellsWritten(written)));
     }
 
     /// How many completions stand in the host's queue in its first round.
