@@ -3,6 +3,7 @@
 use crate::processor::Processor;
 use crate::timetable::{SPAN, Timetable, earliest};
 use stage::{Cost, ReadyStages};
+use std::hint::cold_path;
 use units::{Span, StageId, Time};
 
 /// Full issue capacity of a core, in the unit that turns' demands are counted in.
@@ -99,16 +100,6 @@ struct Pace {
 impl Pace {
     /// Progress by now.
     #[inline]
-    fn progress(&mut self, now: Time) -> u64 {
-        let progress = self.progress_at(now);
-        if self.demand > WHOLE {
-            self.slowed = (progress, now);
-        }
-        progress
-    }
-
-    /// The same, for who only looks.
-    #[inline]
     fn progress_at(&self, now: Time) -> u64 {
         if self.demand <= WHOLE {
             return now.picos() - self.behind;
@@ -120,7 +111,7 @@ impl Pace {
     /// Changes what one hardware thread demands, and so the sum: the only place where that is reckoned. The progress made by now.
     #[inline(always)]
     fn change_demand(&mut self, from: u64, to: u64, now: Time) -> u64 {
-        let progress = self.progress(now);
+        let progress = self.progress_at(now);
         self.demand = self.demand - from + to;
         self.behind = now.picos() - progress;
         self.slowed = (progress, now);
@@ -137,13 +128,14 @@ impl Pace {
         }
     }
 
-    /// When so much progress is made if the sum of demands stays what it is.
+    /// When so much progress is made if the sum of demands stays what it has just become.
     #[inline]
-    fn reaches(&mut self, end: u64, now: Time) -> Time {
+    fn reaches(&self, end: u64) -> Time {
         if self.demand <= WHOLE {
             return Time::from_picos(end + self.behind);
         }
-        now + scale_up(end.saturating_sub(self.progress(now)), self.demand)
+        let (progress, now) = self.slowed;
+        now + scale_up(end.saturating_sub(progress), self.demand)
     }
 }
 
@@ -196,8 +188,11 @@ impl Core {
     /// The row of a hardware thread, where it stands in that, and the pace of all. Few processors have cores with more than a row.
     #[inline(always)]
     fn row(&mut self, thread: usize) -> (&mut Row, usize, &mut Pace) {
-        let row = if thread < SPAN { &mut self.row } else { &mut self.further[thread / SPAN - 1] };
-        (row, thread % SPAN, &mut self.pace)
+        if thread < SPAN {
+            return (&mut self.row, thread, &mut self.pace);
+        }
+        cold_path();
+        (&mut self.further[thread / SPAN - 1], thread % SPAN, &mut self.pace)
     }
 
     /// Takes a hardware thread without a turn for a stage that is to begin one there now; the one that ran `stage` last, if it is free, so
@@ -214,6 +209,8 @@ impl Core {
         Some(thread)
     }
 
+    /// The same where that one is taken, or ran another stage since.
+    #[inline(never)]
     fn search_idle(&self, stage: StageId) -> Option<usize> {
         if self.busy == self.threads {
             return None;
@@ -280,17 +277,26 @@ impl Core {
         self.active += if self.busy == 0 { now - self.active_since } else { Span::ZERO };
     }
 
-    /// Finds the turn that is over first if nothing begins or ends before, and when that is.
+    /// Finds the turn that is over first if nothing begins or ends before, and when that is; to be asked when one has just begun or ended.
     #[inline(always)]
-    fn look_ahead(&mut self, now: Time) -> Time {
+    fn look_ahead(&mut self) -> Time {
         let (mut thread, mut least) = earliest(&self.row.ends);
+        if !self.further.is_empty() {
+            (thread, least) = self.earliest_further(thread, least);
+        }
+        self.first = thread as u32;
+        if least >= BETWEEN { Time::NEVER } else { self.pace.reaches(least) }
+    }
+
+    /// The same among the further rows and the one that was found before.
+    #[cold]
+    fn earliest_further(&self, mut thread: usize, mut least: u64) -> (usize, u64) {
         for (row, first) in self.further.iter().zip((SPAN..).step_by(SPAN)) {
             let (other, end) = earliest(&row.ends);
             thread = if end < least { first + other } else { thread };
             least = least.min(end);
         }
-        self.first = thread as u32;
-        if least >= BETWEEN { Time::NEVER } else { self.pace.reaches(least, now) }
+        (thread, least)
     }
 
     /// What it did until now, except for turns that are over, of which only the time with any is known here.
@@ -347,17 +353,17 @@ impl Cores {
         cost: Cost,
         processor: &Processor,
     ) -> Cost {
-        let (core, now, home) = (self.get(core), turn.started, usize::from(core));
+        let (core, home) = (self.get(core), usize::from(core));
         let cost = core.begin(thread, stage, turn, cost, processor);
-        let at = core.look_ahead(now);
+        let at = core.look_ahead();
         self.over.set(home, at);
         cost
     }
 
     /// Puts down when the next turn of a core is over: to be done whenever one ended there and none begins.
     #[inline(always)]
-    pub(crate) fn schedule(&mut self, core: u16, now: Time) {
-        let at = self.get(core).look_ahead(now);
+    pub(crate) fn schedule(&mut self, core: u16) {
+        let at = self.get(core).look_ahead();
         self.over.set(usize::from(core), at);
     }
 
@@ -390,8 +396,8 @@ fn scale_up(progress: u64, demand: u64) -> Span {
 #[inline]
 fn scale_down(value: u64, divisor: u64) -> u64 {
     if value < 1 << (64 - WHOLE_BITS) {
-        (value << WHOLE_BITS) / divisor
-    } else {
-        ((u128::from(value) << WHOLE_BITS) / u128::from(divisor)) as u64
+        return (value << WHOLE_BITS) / divisor;
     }
+    cold_path();
+    ((u128::from(value) << WHOLE_BITS) / u128::from(divisor)) as u64
 }

@@ -60,6 +60,22 @@ impl<V: Vocabulary> Seat<V> {
         (self.rang != Time::NEVER).then(|| std::mem::replace(&mut self.rang, Time::NEVER))
     }
 
+    /// A message comes into its inbox; true if it has no turn, and waits for none.
+    #[inline(always)]
+    pub(crate) fn receive(
+        &mut self,
+        messages: &mut Nodes<V::Message>,
+        from: StageId,
+        to: StageId,
+        message: &V::Message,
+        now: Time,
+    ) -> bool {
+        assert!(self.inbox_len <= self.inbox_max, "{to} was sent more than was admitted towards it");
+        self.inbox_len += 1;
+        messages.push(&mut self.inbox, from, to, message, now);
+        !self.taken
+    }
+
     /// The line of its inbox, of which the first message is taken.
     #[inline]
     pub(crate) fn take_from_inbox(&mut self) -> &mut Line {
@@ -86,10 +102,7 @@ impl<V: Vocabulary> Dispatch<V> {
     #[inline(always)]
     pub(crate) fn deliver(&mut self, from: StageId, to: StageId, message: &V::Message, now: Time) {
         let seat = &mut self.seats[to.index()];
-        assert!(seat.inbox_len <= seat.inbox_max, "{to} was sent more than was admitted towards it");
-        seat.inbox_len += 1;
-        self.messages.push(&mut seat.inbox, from, to, message, now);
-        if !seat.taken {
+        if seat.receive(&mut self.messages, from, to, message, now) {
             self.seek_turn(to, now);
         }
     }
@@ -105,7 +118,7 @@ impl<V: Vocabulary> Dispatch<V> {
 
     /// Gives a stage with work a hardware thread, or a place in line for one.
     #[inline(always)]
-    fn seek_turn(&mut self, stage: StageId, now: Time) {
+    pub(crate) fn seek_turn(&mut self, stage: StageId, now: Time) {
         let seat = &mut self.seats[stage.index()];
         seat.taken = true;
         let core = self.cores.get(seat.core);
@@ -136,7 +149,7 @@ impl<V: Vocabulary> Dispatch<V> {
             Some(next) => self.starts.push((next, thread as u32)),
             None => {
                 core.vacate(thread, now);
-                self.cores.schedule(home, now);
+                self.cores.schedule(home);
             }
         }
     }

@@ -9,6 +9,7 @@ use crate::processor::Processor;
 use stage::{
     Blueprint, Coherence, Cost, LineId, NoProbe, Outbox, Place, Price, Probe, Stage, Turn, TurnRecord, Vocabulary,
 };
+use std::hint::cold_path;
 use units::{Span, StageId, Time};
 
 /// What a stage did.
@@ -218,6 +219,7 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         let (picos, lines) = (processor.thread_slot.picos(), self.lines.of_core(home));
         let mut turn = Turn::new(stage, now, picos, &processor.prices, lines, &mut *outbox);
         let (arrived, subject, from) = if let Some(subject) = rest {
+            cold_path();
             seat.stage.on_wake(&mut turn);
             (now, subject, None)
         } else if let Some(rang) = seat.take_rang() {
@@ -235,12 +237,10 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
             let way = usize::from(seats[from.index()].core).abs_diff(usize::from(home));
             cost.stall += *self.hops.get(way).unwrap_or(&processor.hops.hardware);
         }
-        let seat = &mut seats[stage.index()];
         // What is left of a turn that was cut was paid for, and counted, when that began.
-        if rest.is_none() {
+        let begins = rest.is_none();
+        if begins {
             cost.add(processor.turn);
-            seat.usage.turns += 1;
-            seat.usage.waited += now - arrived;
         }
         let mut abroad = 0;
         for &(to, ref message) in &outbox.sends {
@@ -254,6 +254,8 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         cost.stall += send.stall * count + processor.hops.publish * abroad;
         let cost = cores.begin(home, thread, stage, TurnUnderWay::new(arrived, now, subject, from), cost, processor);
         let usage = &mut seats[stage.index()].usage;
+        usage.turns += u64::from(begins);
+        usage.waited += now - arrived;
         usage.sent_away += abroad;
         usage.slots += cost.slots;
         self.account(stage, cost);
@@ -275,10 +277,12 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
         }
         let arrives = now + self.processor.hops.hardware;
         for &(to, ref message) in &outbox.sends {
-            if self.dispatch.seats[to.index()].core != HARDWARE {
-                self.dispatch.deliver(stage, to, message, now);
-            } else if self.dispatch.messages.push(&mut self.outward, stage, to, message, arrives) {
-                self.outward_at = arrives;
+            let (seat, messages) = (&mut self.dispatch.seats[to.index()], &mut self.dispatch.messages);
+            if seat.core == HARDWARE {
+                let alone = messages.push(&mut self.outward, stage, to, message, arrives);
+                self.outward_at = if alone { arrives } else { self.outward_at };
+            } else if seat.receive(messages, stage, to, message, now) {
+                self.dispatch.seek_turn(to, now);
             }
         }
         outbox.sends.clear();
@@ -291,22 +295,28 @@ impl<V: Vocabulary, P: Probe<V>> Sim<V, P> {
 
     /// Does what a turn that is over leaves beside messages and notes; whether it goes on.
     fn settle(&mut self, stage: StageId) -> bool {
-        let now = self.now;
         let outbox = &mut self.outboxes[stage.index()];
-        self.halted |= outbox.halt;
-        for lock in outbox.unlocks.drain(..) {
-            // Who waits for it is told.
+        self.halted |= std::mem::take(&mut outbox.halt);
+        outbox.notes.clear();
+        outbox.has_more = false;
+        let (wake_at, goes_on) = (outbox.wake_at.take(), outbox.goes_on.is_some());
+        if !outbox.unlocks.is_empty() {
+            self.unlock(stage);
+        }
+        if let Some(at) = wake_at {
+            self.alarms.set(stage, at.max(self.now));
+        }
+        goes_on
+    }
+
+    /// Gives back the locks that a turn gave back; who waits for one is told.
+    #[inline(never)]
+    fn unlock(&mut self, stage: StageId) {
+        for lock in self.outboxes[stage.index()].unlocks.drain(..) {
             if let Some(next) = lock.release() {
-                self.dispatch.deliver(stage, next, &V::lock_granted(lock.id()), now);
+                self.dispatch.deliver(stage, next, &V::lock_granted(lock.id()), self.now);
             }
         }
-        let (wake_at, goes_on) = (outbox.wake_at, outbox.goes_on);
-        outbox.clear();
-        outbox.goes_on = goes_on;
-        if let Some(at) = wake_at {
-            self.alarms.set(stage, at.max(now));
-        }
-        goes_on.is_some()
     }
 
     /// Gives a stage in hardware its turn, for a message or because its alarm rang.

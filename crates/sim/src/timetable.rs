@@ -7,29 +7,31 @@ pub(crate) const SPAN: usize = 4;
 
 /// The next events of a fixed number of sources of one kind. Among those due at one time the source with the lowest number is first.
 ///
-/// Sources stand in groups and groups in spans, and each group's first is known. Within a search nothing depends on a comparison that
-/// a processor could guess wrong: events come in no order that could be learned. A search is made only when the first source changes;
-/// what is set behind it, and what is set to what it was, needs none.
+/// Sources stand in groups, groups in spans, and the first of each group and each span is known. Nothing depends on a comparison that a
+/// processor could guess wrong, and that is why the first of a span is looked for even where another span's is before it: events come
+/// in no order that could be learned. What is set to what it was needs no search.
 #[derive(Debug)]
 pub(crate) struct Timetable {
     spans: Box<[Groups]>,
     first: (usize, Time),
 }
 
-/// A span of groups: the times of their sources, the earliest time in each group, and whose it is.
+/// A span of groups: the times of their sources, the earliest time in each group, and whose it is; and the first of all these.
 #[derive(Clone, Copy, Debug)]
 struct Groups {
     at: [[Time; SPAN]; SPAN],
     least: [Time; SPAN],
     sources: [usize; SPAN],
+    first: (usize, Time),
 }
 
 impl Timetable {
     /// Sources numbered from zero, none of them due.
     pub(crate) fn new(sources: usize) -> Self {
-        let none = Groups { at: [[Time::NEVER; SPAN]; SPAN], least: [Time::NEVER; SPAN], sources: [0; SPAN] };
+        let first = (0, Time::NEVER);
+        let none = Groups { at: [[Time::NEVER; SPAN]; SPAN], least: [Time::NEVER; SPAN], sources: [0; SPAN], first };
         let spans = vec![none; sources.div_ceil(SPAN * SPAN).max(1)].into();
-        Timetable { spans, first: (0, Time::NEVER) }
+        Timetable { spans, first }
     }
 
     /// The source that is due first, and when; [`Time::NEVER`] where none is.
@@ -50,26 +52,15 @@ impl Timetable {
         let (place, least) = earliest(times);
         span.least[group] = least;
         span.sources[group] = source - source % SPAN + place;
-        if source == self.first.0 {
-            self.search();
-        } else if at < self.first.1 || at == self.first.1 && source < self.first.0 {
-            self.first = (source, at);
-        }
-    }
-
-    #[inline(always)]
-    fn search(&mut self) {
+        let (group, least) = earliest(&span.least);
+        let mut first = (span.sources[group], least);
         // Few sources make one span, which needs no comparison with others.
-        if let [span] = &*self.spans {
-            let (place, least) = earliest(&span.least);
-            self.first = (span.sources[place], least);
-            return;
-        }
-        let mut first = (0, Time::NEVER);
-        for span in &self.spans {
-            let (place, least) = earliest(&span.least);
-            first.0 = if least < first.1 { span.sources[place] } else { first.0 };
-            first.1 = first.1.min(least);
+        if self.spans.len() > 1 {
+            self.spans[source / (SPAN * SPAN)].first = first;
+            first = self.spans[0].first;
+            for span in &self.spans[1..] {
+                first = if span.first.1 < first.1 { span.first } else { first };
+            }
         }
         self.first = first;
     }
