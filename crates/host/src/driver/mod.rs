@@ -20,8 +20,8 @@ use workload::{Io, IoKind, Range};
 use crate::memory::Memory;
 use crate::oracle::{Access, Oracle, Ticket};
 pub use phase::{Pace, Phase, Rounds};
-use queue::Queue;
-use ranges::{Ranges, access, in_whole_blocks};
+use queue::{Queue, Slot};
+use ranges::{Ranges, in_whole_blocks};
 pub use results::{Interval, KINDS, MediaFailure, PhaseResults, Problem, Results, Series, Tally};
 pub use settings::{ADMIN_BYTES, DriverSettings, Layout, PowerCuts, SettingsError, TRANSFER_MAX};
 
@@ -387,19 +387,12 @@ impl<O: Observe> Driver<O> {
 
     /// Makes one command, with its data and its list, and puts it into the ring.
     fn command(&mut self, queue: QueueId, request: u32, io: &Io, lba: Lba, sectors: u32, now: Time) {
+        let through = self.settings.cuts.is_some_and(|cuts| cuts.send_through(io.kind, &mut self.sent));
+        let known =
+            if self.oracles.is_empty() { (None, None) } else { self.foretell(queue, io, lba, sectors, through) };
         let (command, slot) = self.queues[queue.index() - 1].take(self.settings.depth);
         (slot.request, slot.lba, slot.sectors, slot.submitted) = (request, lba, sectors, now);
-        let mut oracle = self.oracles.get_mut(usize::from(io.device));
-        slot.flush = oracle.as_mut().filter(|_| io.kind == IoKind::Flush).map(|oracle| oracle.flush_submitted());
-        let mut ticket = oracle.and_then(|oracle| match access(io.kind)? {
-            Access::Copy => Some(oracle.copies(queue, lba, &ranges::pairs(&self.ranges))),
-            access => Some(oracle.submitted(queue, access, lba, sectors)),
-        });
-        let through = self.settings.cuts.is_some_and(|cuts| cuts.send_through(io.kind, &mut self.sent));
-        if let Some(ticket) = &mut ticket {
-            ticket.through = through;
-        }
-        slot.ticket = ticket;
+        (slot.ticket, slot.flush) = known;
         let namespace = u32::from(io.device) + 1;
         // A block has one sector or eight.
         let scale = self.settings.block_sectors.trailing_zeros();
@@ -416,7 +409,7 @@ impl<O: Observe> Driver<O> {
             IoKind::Read | IoKind::Write | IoKind::Compare => {
                 let buffer = self.buffer(queue, command, lba, sectors);
                 let data = self.pointer(queue, command, buffer, u64::from(sectors) * SECTOR_BYTES);
-                if let Some(ticket) = ticket {
+                if let (Some(ticket), _) = known {
                     self.fill(buffer, io, &ticket);
                 }
                 match io.kind {
@@ -448,6 +441,7 @@ impl<O: Observe> Driver<O> {
 
     /// Puts into a buffer what a write writes, what a compare should find, and for a read what the device has to
     /// replace.
+    #[inline(never)]
     fn fill(&mut self, buffer: HostAddress, io: &Io, ticket: &Ticket) {
         let words = self.settings.sector_words as usize;
         let payload = &mut self.payload[..ticket.sectors as usize * words];
@@ -504,27 +498,30 @@ impl<O: Observe> Driver<O> {
             return;
         };
         self.outstanding -= 1;
-        let io = self.requests[slot.request as usize].io;
-        let status = completion.status();
-        let ranges = self.ranged.remove(&(queue, command)).unwrap_or_default();
+        let Slot { request: index, submitted, flush, .. } = *slot;
+        let io = self.requests[index as usize].io;
+        let (status, ranges) = (completion.status(), self.ranged.remove(&(queue, command)));
         if !status.is_success() {
-            self.fail(queue, &slot, &io, ranges, status, now);
+            let slot = *slot;
+            self.fail(queue, &slot, &io, ranges.unwrap_or_default(), status, now);
         } else if let Some(ticket) = slot.ticket {
             self.judge(queue, command, &io, &ticket);
-            ranges.tickets.iter().for_each(|ticket| self.judge(queue, command, &io, ticket));
-        } else if let (Some(since), Some(oracle)) = (slot.flush, self.oracles.get_mut(usize::from(io.device))) {
+            let further = ranges.iter().flat_map(|ranges| &ranges.tickets);
+            further.for_each(|ticket| self.judge(queue, command, &io, ticket));
+        } else if let (Some(since), Some(oracle)) = (flush, self.oracles.get_mut(usize::from(io.device))) {
             oracle.flushed(since);
         }
-        self.observer.reaped(queue, command, now, io.kind, now.since(slot.submitted));
-        let request = &mut self.requests[slot.request as usize];
+        self.observer.reaped(queue, command, now, io.kind, now.since(submitted));
+        let request = &mut self.requests[index as usize];
         request.outstanding -= 1;
         if request.outstanding == 0 && request.sent == io.sectors {
             let (arrival, moved) = (request.arrival, Io { sectors: io.sectors - request.failed, ..io });
-            self.requests_free.push(slot.request);
+            self.requests_free.push(index);
             self.finish(queue, &moved, arrival, now);
         }
     }
 
+    #[cold]
     fn fail(&mut self, queue: QueueId, slot: &queue::Slot, io: &Io, ranges: Ranges, status: Status, now: Time) {
         let is_unreadable = self.is_unreadable(slot, io, &ranges, status);
         for ticket in slot.ticket.iter().chain(&ranges.tickets) {
@@ -558,6 +555,7 @@ impl<O: Observe> Driver<O> {
         self.results.problem(Problem::Failed { queue, kind: io.kind, lba: slot.lba, sectors: slot.sectors, status });
     }
 
+    #[inline(never)]
     fn judge(&mut self, queue: QueueId, command: u16, io: &Io, ticket: &Ticket) {
         let mut found: &[u64] = &[];
         if ticket.access == Access::Read && io.kind != IoKind::Verify {

@@ -124,16 +124,15 @@ impl Queue {
         self.slots.get(usize::from(command)).filter(|slot| slot.outstanding)
     }
 
-    /// Takes back the identifier of an outstanding command, giving what its slot held.
+    /// Takes back the identifier of an outstanding command, giving what its slot holds until another command has it.
     #[inline]
-    pub(super) fn release(&mut self, command: u16) -> Option<Slot> {
+    pub(super) fn release(&mut self, command: u16) -> Option<&Slot> {
         let slot = self.slots.get_mut(usize::from(command)).filter(|slot| slot.outstanding)?;
         slot.outstanding = false;
-        let held = *slot;
         slot.next_free = self.free;
         self.free = command;
         self.outstanding -= 1;
-        Some(held)
+        Some(slot)
     }
 
     /// Puts a command into the ring, which has room.

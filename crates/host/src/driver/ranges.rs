@@ -33,7 +33,31 @@ impl<O: Observe> Driver<O> {
         self.oracles.iter().zip(0..).flat_map(of).collect()
     }
 
+    /// Tells the oracle of a command that is about to be sent: what it knows that by, and of a Flush its stamp. Apart, as all that the
+    /// oracle does: a driver without one does not go through it.
+    #[inline(never)]
+    pub(super) fn foretell(
+        &mut self,
+        queue: QueueId,
+        io: &Io,
+        lba: Lba,
+        sectors: u32,
+        through: bool,
+    ) -> (Option<Ticket>, Option<u64>) {
+        let Some(oracle) = self.oracles.get_mut(usize::from(io.device)) else { return (None, None) };
+        let flush = (io.kind == IoKind::Flush).then(|| oracle.flush_submitted());
+        let mut ticket = access(io.kind).map(|access| match access {
+            Access::Copy => oracle.copies(queue, lba, &pairs(&self.ranges)),
+            access => oracle.submitted(queue, access, lba, sectors),
+        });
+        if let Some(ticket) = &mut ticket {
+            ticket.through = through;
+        }
+        (ticket, flush)
+    }
+
     /// A command with ranges: its own, which a Deallocate begins with and a Copy writes, and the further ones.
+    #[inline(never)]
     pub(super) fn ranged(&mut self, queue: QueueId, command: u16, io: &Io, own: Range, through: bool) -> Submission {
         let (namespace, at) = (u32::from(io.device) + 1, self.layout.list(queue, command));
         let scale = self.settings.block_sectors.trailing_zeros();
@@ -109,6 +133,7 @@ pub(super) fn in_whole_blocks(io: Io, ranges: &[Range], settings: &DriverSetting
 }
 
 /// Whether a Copy reads what another one under way writes, or writes what that reads: nobody could say what it leaves.
+#[inline(never)]
 pub(super) fn meets_others<'a>(io: &Io, ranges: &[Range], others: impl Iterator<Item = &'a Ranges>) -> bool {
     let meets =
         |target: &Io, source: &Range| source.lba < target.end() && target.lba < source.lba + u64::from(source.sectors);
@@ -120,6 +145,7 @@ pub(super) fn meets_others<'a>(io: &Io, ranges: &[Range], others: impl Iterator<
 
 /// Whether a request with further ranges can be one command: a Deallocate or Copy of whole blocks that are there, within what the drive
 /// takes.
+#[inline(never)]
 fn may_be_sent(io: Io, ranges: &[Range], sectors: u64, settings: &DriverSettings) -> bool {
     let block = u64::from(settings.block_sectors);
     let is_there = |first: Lba, length: u32| {

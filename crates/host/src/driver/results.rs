@@ -272,6 +272,7 @@ pub struct Results {
 }
 
 impl Results {
+    #[cold]
     pub(super) fn problem(&mut self, problem: Problem) {
         self.problems += 1;
         self.mismatches += u64::from(matches!(problem, Problem::Content(_)));

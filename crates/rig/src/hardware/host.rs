@@ -350,12 +350,12 @@ impl HostStage {
         turn.note_all(&mut self.driver.observer().notes);
         // Whoever reads it needs it only about right.
         self.completed.store(self.finished_before + self.driver.observer().finished, Ordering::Relaxed);
-        let opened = self.driver.results().phases.last().is_some_and(|phase| phase.opened.is_some());
+        let opens = !self.opened && self.driver.results().phases.last().is_some_and(|phase| phase.opened.is_some());
         if self.running && self.driver.finished() {
             self.running = false;
             self.close();
             self.stop(turn, Halt::Finished, self.pauses || self.phases.is_empty());
-        } else if opened && !self.opened {
+        } else if opens {
             self.opened = true;
             self.stood = self.ledger.lock().expect("nobody panics with the ledger").look();
             if let Some(rounds) = &mut self.rounds {
