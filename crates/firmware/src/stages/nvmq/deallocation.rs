@@ -102,7 +102,8 @@ impl Nvmq {
     }
 
     /// Begins the pages of a segment from this one on that are deallocated whole and of which the buffer holds nothing, if there are
-    /// several. There is a frame for each TRANS thread.
+    /// several. There is a frame for each TRANS thread. Apart from what every page goes through.
+    #[inline(never)]
     pub(super) fn bury(&mut self, turn: &mut Turn<'_>, slot: u16, index: usize, page: u32) -> bool {
         let (first, end) = (self.slots.get(slot).first_page, self.slots.get(slot).segments[index].to);
         let end = end.min(page + Frames::TOMBSTONE_PAGES);

@@ -297,7 +297,7 @@ impl Nvmq {
                 Some(first) => self.start_pair(turn, first, (card, entry)),
                 // Its second half is of the same batch: the home thread dealt them together.
                 None if entry.fuse() == Fuse::First && tickets == NO_TICKETS => first = Some((card, entry)),
-                None => self.start(turn, card, entry),
+                None => self.start(turn, &card, &entry),
             }
         }
         assert!(first.is_none(), "a pair is dealt together");
@@ -308,7 +308,8 @@ impl Nvmq {
         self.common.settings.lock.stalls && self.unanswered > 0
     }
 
-    /// Takes what was put off, as far as the thread does not stand still again.
+    /// Takes what was put off, as far as the thread does not stand still again. Apart, because few settings let it stand still.
+    #[inline(never)]
     pub(super) fn take_put_off(&mut self, turn: &mut Turn<'_>) {
         while !self.stands_still()
             && let Some(take) = self.put_off.pop_front()
@@ -345,16 +346,16 @@ impl Nvmq {
                 self.post(turn, first.0.key, status.into());
                 match other {
                     Some(other) => self.post(turn, second.0.key, other.into()),
-                    None => self.start(turn, second.0, second.1),
+                    None => self.start(turn, &second.0, &second.1),
                 }
             }
         }
     }
 
-    fn start(&mut self, turn: &mut Turn<'_>, card: Card, entry: Submission) {
-        match self.parse(&card, &entry) {
+    fn start(&mut self, turn: &mut Turn<'_>, card: &Card, entry: &Submission) {
+        match self.parse(card, entry) {
             Err(status) => {
-                self.skip_tickets(turn, &card);
+                self.skip_tickets(turn, card);
                 self.post(turn, card.key, status.into());
             }
             Ok(slot) => {

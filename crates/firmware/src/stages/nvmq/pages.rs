@@ -59,13 +59,21 @@ impl Nvmq {
         if reply.owner == self.index {
             self.join(turn, reply.slot, reply.segment, reply.lock);
         } else {
-            let forward = Forward { card: self.slots.get(reply.slot).card, lock: reply.lock };
-            self.slots.remove(reply.slot);
-            self.publish_activity();
-            turn.send(self.ways.forwards[usize::from(reply.owner)], forward);
+            self.forward(turn, reply);
         }
         self.unanswered -= 1;
-        self.take_put_off(turn);
+        if !self.put_off.is_empty() {
+            self.take_put_off(turn);
+        }
+    }
+
+    /// A command goes to the thread that owns its range. Apart, because most ranges are nobody else's.
+    #[inline(never)]
+    fn forward(&mut self, turn: &mut Turn<'_>, reply: LockReply) {
+        let forward = Forward { card: self.slots.get(reply.slot).card, lock: reply.lock };
+        self.slots.remove(reply.slot);
+        self.publish_activity();
+        turn.send(self.ways.forwards[usize::from(reply.owner)], forward);
     }
 
     /// A command comes here because this thread owns its range.
