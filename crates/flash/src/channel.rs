@@ -168,6 +168,9 @@ impl Channel {
     /// The program or erase that the next array is done with; of no page where that is a read or none. What is known of it and of its
     /// die is brought near.
     pub fn prefetch_next(&self) -> &Transaction {
+        if self.changes == 0 {
+            return &NO_CHANGE;
+        }
         let die = self.timers.first();
         let (id, transaction) = &self.changing[die];
         if transaction.slot_count > 0 {

@@ -189,7 +189,10 @@ impl ChannelStage {
     fn set_alarm(&self, turn: &mut Turn<'_>) {
         let decoded = self.decoding.front().map_or(Time::NEVER, |&(at, _)| at);
         turn.wake_at(self.channel.next_event().unwrap_or(Time::NEVER).min(decoded));
-        // A change was asked for long ago.
+    }
+
+    /// Brings near what the next array is done with: a change was asked for long ago.
+    fn prefetch_next(&self) {
         let next = self.channel.prefetch_next();
         for slot in next.pages() {
             self.contents().prefetch(slot.ppn);
@@ -221,7 +224,7 @@ impl ChannelStage {
             turn.note(Note::DieBusy { die: die.0, operation, ppn, key, from });
         }
         let level = self.under_way(transaction.tag).level;
-        let mut again = Transaction { slot_count: 0, ..*transaction };
+        let mut again: Option<Transaction> = None;
         let mut decoding = Span::ZERO;
         for (&slot, &pieces) in transaction.pages().iter().zip(&transaction.pieces) {
             let media = match transaction.operation {
@@ -232,6 +235,7 @@ impl ChannelStage {
                     }
                     Err(time) => {
                         decoding = decoding.max(time);
+                        let again = again.get_or_insert(Transaction { slot_count: 0, ..*transaction });
                         let place = usize::from(again.slot_count);
                         (again.slots[place], again.pieces[place]) = (slot, pieces);
                         again.slot_count += 1;
@@ -245,7 +249,7 @@ impl ChannelStage {
             let at = under_way.transaction.pages().iter().position(|page| page.ppn == slot.ppn);
             under_way.media[at.expect("what is read again is of the transaction")] = media;
         }
-        let decoded = if again.slot_count == 0 { Decoded::Done(transaction.tag) } else { Decoded::Retry(again) };
+        let decoded = again.map_or(Decoded::Done(transaction.tag), Decoded::Retry);
         if decoding == Span::ZERO || !self.timed {
             self.on_decoded(turn, decoded);
         } else {
@@ -475,12 +479,13 @@ impl ChannelStage {
         }
         let mut finished = std::mem::take(&mut self.finished);
         self.channel.poll(turn.now(), &mut finished);
-        for &done in &finished {
+        for done in &finished {
             self.finish(turn, &done.transaction, done.started);
         }
         finished.clear();
         self.finished = finished;
         self.set_alarm(turn);
+        self.prefetch_next();
     }
 }
 
