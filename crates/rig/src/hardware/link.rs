@@ -87,6 +87,7 @@ impl Queue {
 }
 
 /// Work of one direction, done at its time.
+#[derive(Clone, Copy)]
 enum Job {
     Transfer(Transfer),
     /// So many completions of a submission queue, of those that are under way the first.
@@ -97,16 +98,29 @@ enum Job {
 }
 
 /// One direction of the link.
-#[derive(Default)]
 struct Direction {
     free_at: Time,
+    /// When its first job is done.
+    due_at: Time,
     jobs: VecDeque<(Time, Job)>,
 }
 
 impl Direction {
-    /// When its first job is done.
-    fn due_at(&self) -> Time {
-        self.jobs.front().map_or(Time::NEVER, |&(at, _)| at)
+    fn idle() -> Self {
+        Direction { free_at: Time::ZERO, due_at: Time::NEVER, jobs: VecDeque::new() }
+    }
+
+    /// A job begins that is done then, after all that began before.
+    fn push(&mut self, at: Time, job: Job) {
+        self.due_at = self.due_at.min(at);
+        self.jobs.push_back((at, job));
+    }
+
+    /// Its first job is done.
+    fn pop(&mut self) -> Option<Job> {
+        let (_, job) = self.jobs.pop_front()?;
+        self.due_at = self.jobs.front().map_or(Time::NEVER, |&(at, _)| at);
+        Some(job)
     }
 }
 
@@ -199,8 +213,8 @@ impl LinkStage {
             due: VecDeque::new(),
             credits,
             halves: Halves::new(queues, of_link, credits),
-            up: Direction::default(),
-            down: Direction::default(),
+            up: Direction::idle(),
+            down: Direction::idle(),
             posting: VecDeque::new(),
             occupied: vec![Span::ZERO; OCCUPIED_WORDS].into_boxed_slice(),
             usage: LinkUsage::default(),
@@ -328,7 +342,7 @@ impl LinkStage {
         let flights = if to_host { 1 } else { 2 };
         let direction = if to_host { &mut self.up } else { &mut self.down };
         direction.free_at = direction.free_at.max(now) + busy;
-        direction.jobs.push_back((direction.free_at + self.timing.flight * flights, job));
+        direction.push(direction.free_at + self.timing.flight * flights, job);
         *(if to_host { &mut self.usage.to_host } else { &mut self.usage.from_host }) += busy;
         self.set_alarm(turn);
     }
@@ -347,16 +361,16 @@ impl LinkStage {
     }
 
     fn set_alarm(&self, turn: &mut Turn<'_>) {
-        let mut at = self.up.due_at().min(self.down.due_at());
+        let mut at = self.up.due_at.min(self.down.due_at);
         if !self.due.is_empty() {
             at = self.due.iter().fold(at, |least, &(due, _)| least.min(due));
         }
         turn.wake_at(at);
     }
 
-    fn carry_out(&mut self, turn: &mut Turn<'_>, job: Job) {
-        match job {
-            Job::Transfer(transfer) => self.finish(turn, &transfer),
+    fn carry_out(&mut self, turn: &mut Turn<'_>, job: &Job) {
+        match *job {
+            Job::Transfer(ref transfer) => self.finish(turn, transfer),
             Job::Post { queue, entries } => self.finish_post(turn, queue, entries),
         }
     }
@@ -511,12 +525,12 @@ impl Stage<Firmware> for LinkStage {
         }
         let now = turn.now();
         loop {
-            let direction = if self.down.due_at() <= now { &mut self.down } else { &mut self.up };
-            if direction.due_at() > now {
+            let direction = if self.down.due_at <= now { &mut self.down } else { &mut self.up };
+            if direction.due_at > now {
                 break;
             }
-            match direction.jobs.pop_front() {
-                Some((_, job)) => self.carry_out(turn, job),
+            match direction.pop() {
+                Some(job) => self.carry_out(turn, &job),
                 None => break,
             }
         }
