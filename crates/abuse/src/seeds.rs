@@ -5,7 +5,7 @@ use nvme::spec::registers::{self, Configuration};
 use nvme::spec::{AdminOpcode, CopyRange, DataPointer, FeatureId, Fuse, Sgl, Submission, identify, log_page};
 use nvme::{Namespaces, prp, sgl};
 use target::rehearsal::{MEMORY, MEMORY_BYTES};
-use units::HostAddress;
+use units::{HostAddress, QueueId};
 
 /// A target's name, a seed's, and the seed.
 pub type Seed = (&'static str, String, Vec<u8>);
@@ -151,6 +151,37 @@ fn take(queue: u8) -> Vec<u8> {
     vec![4, queue, 0, 1]
 }
 
+/// The machine writes a register.
+fn register(offset: u32, value: u32) -> Vec<u8> {
+    let mut step = vec![0];
+    step.extend((offset as u16).to_le_bytes());
+    step.extend(value.to_le_bytes());
+    step
+}
+
+/// A machine whose completions lie in no memory: half a pair fails there before it resets its controller.
+fn untold_machine(buffer: DataPointer) -> Vec<u8> {
+    let (queue, entries) = (QueueId(1), 8);
+    let (here, nowhere) = (HostAddress(MEMORY + 0x2000), HostAddress(1 << 50));
+    let [delete_submissions, delete_completions] =
+        [AdminOpcode::DeleteSubmissionQueue, AdminOpcode::DeleteCompletionQueue]
+            .map(|opcode| Submission::new(opcode as u8, 0).with_dword(10, queue.0.into()));
+    let admin = [
+        delete_submissions,
+        delete_completions,
+        Submission::create_completion_queue(queue, entries, nowhere, Some(1)),
+        Submission::create_submission_queue(queue, entries, here, queue),
+    ];
+    let mut steps: Vec<Vec<u8>> = admin.into_iter().flat_map(|command| [step(0, command), take(0)]).collect();
+    steps.extend([
+        step(1, Submission::compare(1, 0, 1, buffer).with_fuse(Fuse::First)),
+        step(1, Submission::flush(1)),
+        register(registers::CC, 0),
+        vec![6],
+    ]);
+    steps.concat()
+}
+
 /// A machine whose blocks are protected, with their metadata apart.
 fn protected_machine(buffer: DataPointer) -> Vec<u8> {
     let mut steps = vec![step(0, protecting(0)), take(0)];
@@ -165,12 +196,6 @@ fn protected_machine(buffer: DataPointer) -> Vec<u8> {
 
 fn machines() -> Vec<Named> {
     let buffer = DataPointer { prp1: HostAddress(MEMORY + 0x8000), prp2: HostAddress(MEMORY + 0x9000) };
-    let register = |offset: u32, value: u32| {
-        let mut step = vec![0];
-        step.extend((offset as u16).to_le_bytes());
-        step.extend(value.to_le_bytes());
-        step
-    };
     let message = |command: u16, fields: &[u64], with_file: bool| {
         let mut step = vec![1];
         step.extend(command.to_le_bytes());
@@ -224,6 +249,7 @@ fn machines() -> Vec<Named> {
         ("memory", memory.concat()),
         ("protected", protected_machine(buffer)),
         ("shadow", shadow_machine(buffer)),
+        ("untold", untold_machine(buffer)),
     ]
 }
 
