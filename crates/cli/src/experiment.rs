@@ -72,7 +72,8 @@ impl ExperimentArguments {
         };
         // All names and files are looked at before the first run.
         let experiments = names.iter().map(|name| Experiment::named(name)).collect::<Result<Vec<_>, _>>()?;
-        self.shared.check_results(None, experiments.iter().map(|experiment| experiment.name.as_str()), RESULTS)?;
+        let read = self.shared.files_read(None, &experiments);
+        self.shared.check_results(&read, experiments.iter().map(|experiment| experiment.name.as_str()), RESULTS)?;
         self.shared.carry_out(shell, &experiments, self.quick, is_all)
     }
 }
@@ -83,8 +84,10 @@ impl SweepArguments {
             return self.place(shell, &placing);
         }
         let experiment = Experiment::open(&self.file)?;
-        self.shared.check_results(Some(&self.file), [experiment.name.as_str()], RESULTS)?;
-        self.shared.carry_out(shell, &[experiment], self.quick, false)
+        let experiments = [experiment];
+        let read = self.shared.files_read(Some(&self.file), &experiments);
+        self.shared.check_results(&read, [experiments[0].name.as_str()], RESULTS)?;
+        self.shared.carry_out(shell, &experiments, self.quick, false)
     }
 }
 
@@ -96,7 +99,8 @@ impl SweepArguments {
             let flag = if self.quick { "--quick" } else { "--traces" };
             return Err(unusable(format!("{flag}: expected no such flag where a file has a table [place]"), ""));
         }
-        self.shared.check_results(Some(&self.file), [placing.name()], &["toml"])?;
+        let read: Vec<PathBuf> = placing.texts().map(PathBuf::from).chain([self.file.clone()]).collect();
+        self.shared.check_results(&read, [placing.name()], &["toml"])?;
         shell.reads(placing.texts());
         // Results go to files, whoever reads what is said of them.
         shell.owe_files();
@@ -148,11 +152,18 @@ fn side_by_side(jobs: Option<u16>) -> usize {
 }
 
 impl Carried {
-    /// Refuses results of these names that would take the place of the file that is read, of the index beside them or of what `--json`
+    /// What may be a file that is read: the experiments' own, the texts that keys are given, and the traces that belong to them.
+    fn files_read(&self, file: Option<&Path>, all: &[Experiment]) -> Vec<PathBuf> {
+        let traces = self.traces.iter().flat_map(|folder| all.iter().flat_map(|one| one.trace_files(folder)));
+        let texts = all.iter().flat_map(Experiment::texts).map(PathBuf::from);
+        file.map(Path::to_owned).into_iter().chain(texts).chain(traces).collect()
+    }
+
+    /// Refuses results of these names that would take the place of a file that is read, of the index beside them or of what `--json`
     /// names.
     fn check_results<'a>(
         &self,
-        read: Option<&Path>,
+        read: &[PathBuf],
         names: impl IntoIterator<Item = &'a str>,
         endings: &[&str],
     ) -> anyhow::Result<()> {
@@ -165,7 +176,7 @@ impl Carried {
                 endings.iter().map(|ending| self.out.join(format!("{name}.{ending}"))).collect();
             let is_result =
                 |path: &Path| place(path).is_some_and(|at| results.iter().any(|one| place(one).as_ref() == Some(&at)));
-            if let Some(read) = read.filter(|read| is_result(read)) {
+            if let Some(read) = read.iter().find(|read| read.is_file() && is_result(read)) {
                 let out = self.out.display();
                 let message = format!("--out {out}: the results would take the place of {}", read.display());
                 return Err(unusable(format!("{message}; expected another folder"), ""));
@@ -180,7 +191,7 @@ impl Carried {
 
     /// Carries experiments out, one after another. With `on`, one that cannot be does not keep the others from it.
     fn carry_out(&self, shell: &mut Shell<'_>, all: &[Experiment], quick: bool, on: bool) -> anyhow::Result<()> {
-        shell.reads(all.iter().flat_map(Experiment::texts).chain(self.traces_at_hand()));
+        shell.reads(self.files_read(None, all).iter().map(|path| path.display().to_string()));
         if self.traces.is_some() && !all.iter().any(Experiment::takes_traces) {
             let none = if all.len() == 1 { "this has" } else { "these have" };
             shell.warn(&format!("note: --traces changes nothing: {none} no [[trace]]\n"))?;
@@ -216,12 +227,6 @@ impl Carried {
             Some(fault) => Err(anyhow::Error::from(fault).context(message)),
             None => Err(unusable(message, "the reasons stand above")),
         }
-    }
-
-    /// The files of the folder of traces; none where it cannot be read, which is said when they are looked for.
-    fn traces_at_hand(&self) -> impl Iterator<Item = String> {
-        let entries = self.traces.as_ref().and_then(|folder| std::fs::read_dir(folder).ok()).into_iter().flatten();
-        entries.flatten().map(|entry| entry.path().display().to_string())
     }
 
     fn one(&self, shell: &Shell<'_>, experiment: &Experiment, quick: bool) -> Result<Outcome, LabError> {

@@ -8,7 +8,7 @@ use crate::reference::{Sheet, sheets};
 use rig::config::Named;
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toml::Spanned;
 
 /// Columns that every table has or may have.
@@ -187,6 +187,12 @@ impl Experiment {
     pub fn texts(&self) -> impl Iterator<Item = String> + use<'_> {
         let varied = self.axes.iter().flat_map(|axis| &axis.values).flat_map(|value| &value.set);
         [&self.base, &self.quick, &self.tiny].into_iter().flatten().chain(varied).flat_map(Assignment::texts)
+    }
+
+    /// The files of a folder that it would replay; none where the folder cannot be read, which is said when it is.
+    pub fn trace_files(&self, folder: &Path) -> Vec<PathBuf> {
+        let found = crate::traces::find(folder, &self.traces).unwrap_or_default();
+        found.into_iter().map(|recorded| recorded.path).collect()
     }
 
     /// Whether traces of the user's can stand beside its workloads.

@@ -40,6 +40,7 @@ impl Session {
             live.granted = Granted::Told(left);
             live.controller.offer_queues(left);
         }
+        let is_share = is_grant && world.subsystem.share(world.port, id) > 0;
         let live = world.subsystem.controllers.get_mut(&id).expect("it was found");
         let reply = match submission.opcode() {
             fabrics::OPCODE => {
@@ -53,7 +54,7 @@ impl Session {
         };
         let live = world.subsystem.controllers.get_mut(&id).expect("it was found");
         if is_grant {
-            note_grant(&reply, submission, live);
+            note_grant(&reply, submission, live, is_share);
         }
         let mut told = world.subsystem.obey(world.port, id, world.now);
         self.answer(world, tag, submission, reply);
@@ -143,33 +144,46 @@ impl Session {
 }
 
 impl Subsystem {
-    /// Queues that the host of a controller may have now: it has at most as many as it leaves, by all of its controllers, so that another
-    /// can still come. What others were granted and have not connected yet is theirs.
+    /// Queues that a controller may be told of. There is one at least, which a host that has taken its share may not find.
     pub(crate) fn queues_left(&self, port: &Port, id: u16) -> u16 {
-        let others = || self.controllers.iter().filter(|(other, _)| **other != id).map(|(_, live)| live);
-        let promised: usize = others().map(Live::promised).sum();
-        let own = others().filter(|live| self.is_of_host(id, live)).map(|live| live.queues.len() + live.promised());
-        (port.free_pairs().saturating_sub(promised + own.sum::<usize>()) / 2).max(1) as u16
+        self.share(port, id).max(1)
     }
 
-    /// Whether there is a queue pair for a controller. The last one is for a host that has none, unless it was promised.
+    /// Queues that the host of a controller may have more: it has at most as many as it leaves, by all of its controllers, so that another
+    /// can still come. What others were granted and have not connected yet is theirs.
+    fn share(&self, port: &Port, id: u16) -> u16 {
+        let own = self.of_host(id).filter(|(other, _)| **other != id);
+        let own: usize = own.map(|(_, live)| live.queues.len() + live.promised()).sum();
+        (self.unpromised(port, id).saturating_sub(own) / 2) as u16
+    }
+
+    /// Whether there is a queue pair for a controller: it was promised one, or its host leaves as many as it has then, or has none.
     pub(crate) fn has_pair_for(&self, port: &Port, id: u16) -> bool {
         let was_promised = self.controllers.get(&id).is_some_and(|live| live.promised() > 0);
-        let mut own = self.controllers.values().filter(|live| self.is_of_host(id, live));
-        let may_take_last = was_promised || own.all(|live| live.queues.is_empty());
-        port.free_pairs() > usize::from(!may_take_last)
+        let own: usize = self.of_host(id).map(|(_, live)| live.queues.len()).sum();
+        let left = self.unpromised(port, id);
+        was_promised && port.free_pairs() > 0 || left > 0 && own == 0 || own + 1 < left
     }
 
-    /// Whether a controller is of the host that has controller `id`.
-    fn is_of_host(&self, id: u16, live: &Live) -> bool {
-        self.controllers.get(&id).is_some_and(|its| its.host.name == live.host.name)
+    /// Free pairs that no other controller was granted.
+    fn unpromised(&self, port: &Port, id: u16) -> usize {
+        let others = self.controllers.iter().filter(|(other, _)| **other != id);
+        port.free_pairs().saturating_sub(others.map(|(_, live)| live.promised()).sum())
+    }
+
+    /// The controllers of the host that has controller `id`.
+    fn of_host(&self, id: u16) -> impl Iterator<Item = (&u16, &Live)> {
+        let host = self.controllers.get(&id).map(|live| live.host.clone());
+        self.controllers.iter().filter(move |(_, live)| host.as_ref().is_some_and(|host| live.host.is_same(host)))
     }
 }
 
-/// What Set Features granted is what Connect checks queues against.
-fn note_grant(reply: &AdminReply, submission: &Submission, live: &mut Live) {
+/// What Set Features granted is what Connect checks queues against. It is a promise where it is of the host's share, and not the one that
+/// there is at least.
+fn note_grant(reply: &AdminReply, submission: &Submission, live: &mut Live, is_share: bool) {
     let is_set = submission.opcode() == AdminOpcode::SetFeatures as u8;
     if let (true, AdminReply::Complete { result, status: Status::SUCCESS }) = (is_set, reply) {
-        live.granted = Granted::Set((*result as u16).saturating_add(1));
+        let granted = (*result as u16).saturating_add(1);
+        live.granted = if is_share { Granted::Set(granted) } else { Granted::Taken(granted) };
     }
 }

@@ -30,6 +30,8 @@ pub(crate) struct Arrival<'a> {
     pub(crate) parties: Option<&'a Parties>,
     /// I/O queues that a host was told of if it asked before this Connect.
     pub(crate) queues_left: u16,
+    /// Whether there is a queue pair for it.
+    pub(crate) has_pair: bool,
     pub(crate) now: Time,
 }
 
@@ -138,7 +140,7 @@ fn join_queue(
     }
     let host = live.host.clone();
     if subsystem.secrets(&live.controller, &host).is_some() {
-        grant(live, connect.queue, arrival.queues_left)?;
+        grant(live, connect.queue, &arrival)?;
         subsystem.controllers.get_mut(&id).expect("it was found").unproved.insert(arrival.connection);
     } else {
         add_queue(subsystem, id, connect.queue, &arrival)?;
@@ -152,7 +154,7 @@ fn join_queue(
 /// What stands in the way.
 pub(crate) fn add_queue(subsystem: &mut Subsystem, id: u16, queue: u16, arrival: &Arrival<'_>) -> Result<(), Refusal> {
     let live = subsystem.controllers.get_mut(&id).ok_or(of_data(CONTROLLER_AT))?;
-    let granted = grant(live, queue, arrival.queues_left)?;
+    let granted = grant(live, queue, arrival)?;
     if matches!(live.granted, Granted::Nothing | Granted::Told(_)) {
         live.granted = Granted::Taken(granted);
         live.controller.offer_queues(granted);
@@ -164,7 +166,7 @@ pub(crate) fn add_queue(subsystem: &mut Subsystem, id: u16, queue: u16, arrival:
 }
 
 /// How many I/O queues a controller may have, where it may have this one now.
-fn grant(live: &Live, queue: u16, queues_left: u16) -> Result<u16, Refusal> {
+fn grant(live: &Live, queue: u16, arrival: &Arrival<'_>) -> Result<u16, Refusal> {
     // A discovery controller has no I/O queues (Base §3.1.2.3), and what is asked of one is asked for by its name.
     if !matches!(live.controller.settings().role, Role::Storage) {
         return Err(of_command(QUEUE_AT));
@@ -179,7 +181,7 @@ fn grant(live: &Live, queue: u16, queues_left: u16) -> Result<u16, Refusal> {
     // A host need not set Number of Queues: it may have what it would be told if it asked.
     let granted = match live.granted {
         Granted::Set(granted) | Granted::Taken(granted) | Granted::Told(granted) => granted,
-        Granted::Nothing => queues_left,
+        Granted::Nothing => arrival.queues_left,
     };
     if queue > granted {
         return Err(of_command(QUEUE_AT));
@@ -187,7 +189,7 @@ fn grant(live: &Live, queue: u16, queues_left: u16) -> Result<u16, Refusal> {
     if live.queues.contains_key(&queue) {
         return Err((Status::COMMAND_SEQUENCE_ERROR, 0));
     }
-    Ok(granted)
+    if arrival.has_pair { Ok(granted) } else { Err((CONTROLLER_BUSY, 0)) }
 }
 
 /// SUBTYPE of an entry.

@@ -16,6 +16,13 @@ pub(crate) struct Host {
     pub(crate) id: [u8; 16],
 }
 
+impl Host {
+    /// Whether both are one: by the name, which it may have had to prove, and where it says none by its identifier.
+    pub(crate) fn is_same(&self, other: &Host) -> bool {
+        self.name == other.name && (!self.name.is_empty() || self.id == other.id)
+    }
+}
+
 /// What a controller waits for with its answer to the host.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Transition {

@@ -58,6 +58,7 @@ pub(crate) struct Served {
     by_namespace: Vec<u32>,
     /// Commands that somebody waits for.
     pub(crate) awaited: u32,
+
     /// Of reads, writes and deallocations.
     latencies: [Buckets; 3],
     busy_since: Time,
@@ -131,13 +132,24 @@ impl Served {
         }
     }
 
+    /// Somebody who waited for a command waits for its next step too, if it is at the drive.
+    pub(crate) fn await_step(&mut self, place: (QueueId, u16)) {
+        let at = self.place(place);
+        let flight = &mut self.flights[at];
+        if flight.is_under_way && !flight.is_awaited {
+            flight.is_awaited = true;
+            self.awaited += 1;
+        }
+    }
+
     /// Commands of hosts that a namespace has at the drive.
     pub(crate) fn under_way(&self, namespace: u32) -> u32 {
         self.by_namespace[namespace as usize]
     }
 
-    /// A command of a queue pair comes back. Media errors are those of status type 2 that mean lost data (80h, 81h).
-    pub(crate) fn end(&mut self, now: Time, queue: QueueId, opcode: Opcode, completion: &Completion) {
+    /// A command of a queue pair comes back; whether somebody waited for it. Media errors are those of status type 2 that mean lost data
+    /// (80h, 81h).
+    pub(crate) fn end(&mut self, now: Time, queue: QueueId, opcode: Opcode, completion: &Completion) -> bool {
         let at = self.place((queue, completion.command_id()));
         let Flight { begun, namespace, is_awaited, .. } = std::mem::take(&mut self.flights[at]);
         self.awaited -= u32::from(is_awaited);
@@ -157,6 +169,7 @@ impl Served {
         }
         let status = completion.status();
         self.media_errors += u64::from(status.code_type() == 2 && matches!(status.code(), 0x80 | 0x81));
+        is_awaited
     }
 
     /// A host's command has done what it was asked to, of this opcode, to so many bytes of blocks. Which counts as what is in NVM §1.4.2:

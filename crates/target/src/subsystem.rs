@@ -160,8 +160,9 @@ pub(crate) struct Subsystem {
     /// Who waits for the flush that is under way, and for one that is yet to begin: it alone covers what they wrote.
     pub(crate) flushing: BTreeSet<Flush>,
     pub(crate) to_flush: BTreeSet<Flush>,
-    /// Who waits for one until commands are over that were under way.
+    /// Who waits for one until commands are over that were under way, and who came while these waited: nobody waits for what comes later.
     settling: BTreeSet<Flush>,
+    to_settle: BTreeSet<Flush>,
     is_durable: Option<bool>,
     /// Whether there is room for more writes.
     pub(crate) room: Room,
@@ -203,6 +204,7 @@ impl Subsystem {
             flushing: BTreeSet::new(),
             to_flush: BTreeSet::new(),
             settling: BTreeSet::new(),
+            to_settle: BTreeSet::new(),
             is_durable: None,
             room: Room::new(),
             kept_lifetime: lifetime,
@@ -232,10 +234,14 @@ impl Subsystem {
         self.settings.keys.as_ref().filter(|_| is_storage)?.secrets(&host.name)
     }
 
-    /// The host of a controller has proved who it is.
+    /// The host of a controller has proved who it is: it keeps that if it leaves others as many places as it takes.
     pub(crate) fn vouch_for(&mut self, controller: u16) {
-        if let Some(live) = self.controllers.get_mut(&controller) {
-            live.is_proved = true;
+        let unproved = self.controllers.get(&controller).filter(|live| !live.is_proved);
+        let Some(host) = unproved.map(|live| live.host.clone()) else { return };
+        if self.leaves_places(&host) {
+            self.controllers.get_mut(&controller).expect("it was found").is_proved = true;
+        } else {
+            self.end(controller);
         }
     }
 
@@ -245,7 +251,7 @@ impl Subsystem {
         // Discovery is open to hosts that the subsystem does not let in: they take no places of those that it does.
         let is_like =
             |other: &Live| matches!(other.controller.settings().role, Role::Storage) != live.discovery.is_some();
-        if !self.leaves_places(&live) {
+        if live.discovery.is_none() && !self.leaves_places(&live.host) {
             return None;
         }
         if self.controllers.values().filter(|other| is_like(other)).count() >= CONTROLLERS_MAX {
@@ -295,13 +301,13 @@ impl Subsystem {
         Some(id)
     }
 
-    /// Whether a storage controller leaves others as many places as its host has taken: so one host takes half of all at most, a second
-    /// half of the rest, and who has none finds one.
-    fn leaves_places(&self, asked: &NewController) -> bool {
+    /// Whether another storage controller of a host leaves others as many places as the host has taken: so one host takes half of all at
+    /// most, a second half of the rest, and who has none finds one.
+    fn leaves_places(&self, host: &Host) -> bool {
         let is_storage = |live: &&Live| live.controller.settings().role == Role::Storage;
         let taken = self.controllers.values().filter(is_storage).filter(|live| live.is_proved);
-        let own = taken.clone().filter(|live| live.host.name == asked.host.name).count();
-        asked.discovery.is_some() || taken.count() + own < CONTROLLERS_MAX
+        let own = taken.clone().filter(|live| live.host.is_same(host)).count();
+        taken.count() + own < CONTROLLERS_MAX
     }
 
     /// Puts a controller whose queues are in host memory into its place `id`, new as after power-on. What it was before, and

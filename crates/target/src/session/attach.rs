@@ -20,12 +20,8 @@ impl Session {
         let has_pair = connect.queue != 0 && world.subsystem.has_pair_for(world.port, record.controller());
         let pair = if has_pair { world.port.take_pair() } else { None };
         let (connection, parties) = (self.connection, self.parties.as_ref());
-        let arrival = Arrival { connection, dialled: self.dialled, parties, queues_left, now: world.now };
-        let joined: Result<Joined, Refusal> = if connect.queue != 0 && pair.is_none() {
-            Err((fabrics::CONTROLLER_BUSY, 0))
-        } else {
-            join(world.subsystem, world.port, arrival, connect, record)
-        };
+        let arrival = Arrival { connection, dialled: self.dialled, parties, queues_left, has_pair, now: world.now };
+        let joined: Result<Joined, Refusal> = join(world.subsystem, world.port, arrival, connect, record);
         self.tags.push(tag);
         match joined {
             Err((status, result)) => {
@@ -67,9 +63,9 @@ impl Session {
         let (controller, queue) = (self.joined.controller, self.joined.queue);
         let queues_left = world.subsystem.queues_left(world.port, controller);
         let (connection, parties) = (self.connection, self.parties.as_ref());
-        let arrival = Arrival { connection, dialled: self.dialled, parties, queues_left, now: world.now };
         let has_pair = world.subsystem.has_pair_for(world.port, controller);
-        let added = has_pair && add_queue(world.subsystem, controller, queue, &arrival).is_ok();
+        let arrival = Arrival { connection, dialled: self.dialled, parties, queues_left, has_pair, now: world.now };
+        let added = add_queue(world.subsystem, controller, queue, &arrival).is_ok();
         match added.then(|| world.port.take_pair()).flatten() {
             Some(mut pair) => {
                 // Commands of the conversation may be here that are not answered yet.

@@ -48,7 +48,8 @@ impl Session {
         let mut pending = self.pending[usize::from(slot)].take().expect("the drive answers what it was asked");
         let Kind::Io(admission) = pending.kind else { unreachable!("only I/O goes to the drive") };
         let Attached::Io(pair) = &mut self.attached else { unreachable!("it was reaped from there") };
-        world.subsystem.served.end(world.now, pair.id(), admission.opcode, completion);
+        let place = (pair.id(), slot);
+        let is_awaited = world.subsystem.served.end(world.now, pair.id(), admission.opcode, completion);
         let mut status = completion.status();
         let failure = Copying::failed(&pending.copying, Failure::decode(completion.result()));
         if let Some(copying) = pending.copying.as_mut().filter(|_| status.is_success()) {
@@ -56,6 +57,9 @@ impl Session {
                 Ok(true) => {
                     self.pending[usize::from(slot)] = Some(pending);
                     self.submit(world, slot);
+                    if is_awaited {
+                        world.subsystem.served.await_step(place);
+                    }
                     return None;
                 }
                 Ok(false) => {}

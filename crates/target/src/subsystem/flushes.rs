@@ -39,16 +39,22 @@ impl Subsystem {
 
     /// Flushes for somebody when all commands are over that are under way now.
     pub(super) fn flush_after_all(&mut self, port: &mut Port, who: Flush, now: Time) {
-        self.served.await_all();
-        self.settling.insert(who);
+        self.to_settle.insert(who);
         self.settle(port, now);
     }
 
     pub(super) fn settle(&mut self, port: &mut Port, now: Time) {
-        if self.served.awaited == 0 {
+        loop {
+            if self.settling.is_empty() && !self.to_settle.is_empty() {
+                self.served.await_all();
+                self.settling.append(&mut self.to_settle);
+            }
+            if self.settling.is_empty() || self.served.awaited > 0 {
+                break;
+            }
             self.to_flush.append(&mut self.settling);
-            self.begin_flush(port, now);
         }
+        self.begin_flush(port, now);
     }
 
     fn flush(&mut self, port: &mut Port, who: Flush, now: Time) {
@@ -113,5 +119,6 @@ impl Subsystem {
         }
         self.to_flush.retain(|flush| !is_its(flush));
         self.settling.retain(|flush| !is_its(flush));
+        self.to_settle.retain(|flush| !is_its(flush));
     }
 }

@@ -107,8 +107,35 @@ fn a_host_has_at_most_as_many_controllers_and_queues_as_it_leaves() {
         std::iter::from_fn(|| (port.free_pairs() > 1).then(|| port.take_pair()).flatten()).collect();
     let live = subsystem.controllers.get_mut(&greedy[1]).expect("it lives");
     live.queues.insert(1, 0);
-    assert_eq!([greedy[1], modest[0]].map(|id| subsystem.has_pair_for(&port, id)), [false, true]);
-    assert!(subsystem.has_pair_for(&port, greedy[0]), "it was promised");
+    let finds = |subsystem: &Subsystem, port: &Port| {
+        [greedy[0], greedy[1], modest[0]].map(|id| subsystem.has_pair_for(port, id))
+    };
+    assert_eq!(finds(&subsystem, &port), [true, false, false], "it was promised to the first");
+    subsystem.controllers.get_mut(&greedy[0]).expect("it lives").granted = Granted::Taken(1);
+    assert_eq!(finds(&subsystem, &port), [false, false, true]);
     pairs.extend(port.take_pair());
-    assert!(!subsystem.has_pair_for(&port, modest[0]));
+    assert_eq!(finds(&subsystem, &port), [false; 3]);
+}
+
+/// Who shuts down waits for what was under way then, and not for what others go on to ask for.
+#[test]
+fn a_shutdown_waits_for_no_command_that_came_after_it() {
+    let (mut subsystem, mut port, first) = controller(1_000, &[(5, ENABLED)]);
+    let new = NewController { host: Arc::default(), keep_alive_ms: 0, admin: 0, discovery: None };
+    let second = subsystem.create(new, Time::ZERO).expect("there is room");
+    subsystem.served.begin(at(6), (QueueId(2), 0), 0);
+    subsystem.controllers.get_mut(&first).expect("it lives").controller.write_property(registers::CC, SHUT_DOWN);
+    subsystem.obey(&mut port, first, at(6));
+    // Another does so again and again, with something under way each time.
+    for slot in 1..4 {
+        subsystem.served.begin(at(6), (QueueId(2), slot), 0);
+        subsystem.flush_after_all(&mut port, Flush::ShutDown(second), at(6));
+        subsystem.forget_waiting(second);
+    }
+    subsystem.flush_after_all(&mut port, Flush::ShutDown(second), at(6));
+    assert!(subsystem.flushing.is_empty());
+    let completion = Completion::new(0, 0, QueueId(2), 0, false, Status::SUCCESS);
+    subsystem.served.end(at(7), QueueId(2), Opcode::Read, &completion);
+    subsystem.settle(&mut port, at(7));
+    assert_eq!(subsystem.flushing.iter().collect::<Vec<_>>(), [&Flush::ShutDown(first)]);
 }

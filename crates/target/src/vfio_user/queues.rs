@@ -345,10 +345,16 @@ impl Function {
         let (submission, admission, bytes) = (flight.submission, flight.admission, flight.admission.bytes());
         let mut status = completion.status();
         let failure = Copying::failed(&flight.copying, Failure::decode(completion.result()));
-        world.subsystem.served.end(world.now, queue.pair.id(), admission.opcode, completion);
+        let is_awaited = world.subsystem.served.end(world.now, queue.pair.id(), admission.opcode, completion);
         if let Some(copying) = flight.copying.as_mut().filter(|_| status.is_success()) {
             match copying.go_on(world.port, &queue.pair, slot) {
-                Ok(true) => return self.submit(world, queue, slot, flight),
+                Ok(true) => {
+                    let begun = self.submit(world, queue, slot, flight);
+                    if is_awaited {
+                        world.subsystem.served.await_step((queue.pair.id(), slot));
+                    }
+                    return begun;
+                }
                 Ok(false) => {}
                 Err(failed) => status = failed,
             }
