@@ -72,9 +72,7 @@ impl ExperimentArguments {
         };
         // All names and files are looked at before the first run.
         let experiments = names.iter().map(|name| Experiment::named(name)).collect::<Result<Vec<_>, _>>()?;
-        let read = self.shared.files_read(None, &experiments);
-        self.shared.check_results(&read, experiments.iter().map(|experiment| experiment.name.as_str()), RESULTS)?;
-        self.shared.carry_out(shell, &experiments, self.quick, is_all)
+        self.shared.carry_out(shell, None, &experiments, self.quick, is_all)
     }
 }
 
@@ -84,10 +82,7 @@ impl SweepArguments {
             return self.place(shell, &placing);
         }
         let experiment = Experiment::open(&self.file)?;
-        let experiments = [experiment];
-        let read = self.shared.files_read(Some(&self.file), &experiments);
-        self.shared.check_results(&read, [experiments[0].name.as_str()], RESULTS)?;
-        self.shared.carry_out(shell, &experiments, self.quick, false)
+        self.shared.carry_out(shell, Some(&self.file), &[experiment], self.quick, false)
     }
 }
 
@@ -189,9 +184,19 @@ impl Carried {
         Ok(())
     }
 
-    /// Carries experiments out, one after another. With `on`, one that cannot be does not keep the others from it.
-    fn carry_out(&self, shell: &mut Shell<'_>, all: &[Experiment], quick: bool, on: bool) -> anyhow::Result<()> {
-        shell.reads(self.files_read(None, all).iter().map(|path| path.display().to_string()));
+    /// Carries experiments out, one after another, of a user's file or our own. With `on`, one that cannot be does not keep the others
+    /// from it.
+    fn carry_out(
+        &self,
+        shell: &mut Shell<'_>,
+        file: Option<&Path>,
+        all: &[Experiment],
+        quick: bool,
+        on: bool,
+    ) -> anyhow::Result<()> {
+        let read = self.files_read(file, all);
+        self.check_results(&read, all.iter().map(|experiment| experiment.name.as_str()), RESULTS)?;
+        shell.reads(read.iter().map(|path| path.display().to_string()));
         if self.traces.is_some() && !all.iter().any(Experiment::takes_traces) {
             let none = if all.len() == 1 { "this has" } else { "these have" };
             shell.warn(&format!("note: --traces changes nothing: {none} no [[trace]]\n"))?;

@@ -1,7 +1,7 @@
 //! What stages and threads have done so far, for others to read while they work.
 
+use stage::Counters;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use units::{Span, StageId};
 
 /// What a stage did.
@@ -50,70 +50,56 @@ impl Usage {
     }
 }
 
-/// A number that one thread adds to and any thread reads.
-#[derive(Debug, Default)]
-struct Count(AtomicU64);
+/// Counters of a board: of the thread, then two of each seat.
+const BUSY: usize = 0;
+const RECEIVED: usize = 1;
+const SLEEPS: usize = 2;
+const SEATS: usize = 3;
 
-impl Count {
-    fn add(&self, amount: u64) {
-        self.0.store(self.0.load(Ordering::Relaxed) + amount, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    fn span(&self) -> Span {
-        Span::from_picos(self.get())
-    }
-}
-
-/// What one thread writes of itself and its stages. Of a moment the numbers need not fit each other.
-#[derive(Debug, Default)]
-#[repr(align(64))]
+/// What one thread writes of itself and its stages, in turns and picoseconds. Of a moment the numbers need not fit each other.
+#[derive(Debug)]
 pub(crate) struct Board {
-    busy: Count,
-    received: Count,
-    sleeps: Count,
-    /// Of each seat: the stage, its turns and how long they took.
-    seats: Vec<(StageId, Count, Count)>,
+    /// Of each seat.
+    stages: Vec<StageId>,
+    counters: Counters,
 }
 
 impl Board {
     /// Of a thread with these stages, a seat each.
     pub(crate) fn new(stages: impl Iterator<Item = StageId>) -> Board {
-        let seats = stages.map(|id| (id, Count::default(), Count::default())).collect();
-        Board { seats, ..Board::default() }
+        let stages: Vec<StageId> = stages.collect();
+        Board { counters: Counters::new(SEATS + 2 * stages.len()), stages }
     }
 
     /// A seat has had turns.
     #[inline]
     pub(crate) fn served(&self, seat: usize, turns: u32, took: Span) {
-        let (_, all, busy) = &self.seats[seat];
-        all.add(turns.into());
-        busy.add(took.picos());
+        self.counters.add(SEATS + 2 * seat, turns.into());
+        self.counters.add(SEATS + 2 * seat + 1, took.picos());
     }
 
     /// All seats together have had turns for so long.
     pub(crate) fn worked(&self, took: Span) {
-        self.busy.add(took.picos());
+        self.counters.add(BUSY, took.picos());
     }
 
     pub(crate) fn received(&self, letters: u64) {
-        self.received.add(letters);
+        self.counters.add(RECEIVED, letters);
     }
 
     pub(crate) fn slept(&self) {
-        self.sleeps.add(1);
+        self.counters.add(SLEEPS, 1);
     }
 
     /// Puts it into the usage of all.
     fn tell(&self, usage: &mut Usage) {
-        for (id, turns, busy) in &self.seats {
-            usage.stages[id.index()] = StageUsage { turns: turns.get(), busy: busy.span() };
+        let get = |at| self.counters.get(at);
+        let span = |at| Span::from_picos(get(at));
+        for (seat, id) in self.stages.iter().enumerate() {
+            let at = SEATS + 2 * seat;
+            usage.stages[id.index()] = StageUsage { turns: get(at), busy: span(at + 1) };
         }
-        let (received, sleeps) = (self.received.get(), self.sleeps.get());
-        usage.threads.push(ThreadUsage { busy: self.busy.span(), received, sleeps });
+        usage.threads.push(ThreadUsage { busy: span(BUSY), received: get(RECEIVED), sleeps: get(SLEEPS) });
     }
 }
 
@@ -124,7 +110,7 @@ pub struct Onlooker(pub(crate) Vec<Arc<Board>>);
 impl Onlooker {
     /// What has been done so far.
     pub fn look(&self) -> Usage {
-        let stages = self.0.iter().map(|board| board.seats.len()).sum();
+        let stages = self.0.iter().map(|board| board.stages.len()).sum();
         let mut usage = Usage { stages: vec![StageUsage::default(); stages], threads: Vec::new() };
         self.0.iter().for_each(|board| board.tell(&mut usage));
         usage

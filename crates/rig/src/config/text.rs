@@ -37,10 +37,14 @@ pub fn read(path: &Path) -> Result<String, ConfigError> {
 
 /// Bytes that are text up to a place.
 fn no_text(file: String, bytes: &[u8], place: usize) -> ConfigError {
-    let (before, byte) = (&bytes[..place], bytes[place]);
-    let line = before.iter().filter(|byte| **byte == b'\n').count() + 1;
-    let column = before.iter().rev().take_while(|byte| **byte != b'\n').count() + 1;
-    ConfigError::Syntax { file, line, column, message: format!("byte {byte:#04x} is not UTF-8; expected text") }
+    let (line, column) = behind(&String::from_utf8_lossy(&bytes[..place]));
+    let message = format!("byte {:#04x} is not UTF-8; expected text", bytes[place]);
+    ConfigError::Syntax { file, line, column, message }
+}
+
+/// Line and column behind a text, from one, in characters.
+fn behind(text: &str) -> (usize, usize) {
+    (line_of(text, text.len()), text.chars().rev().take_while(|c| *c != '\n').count() + 1)
 }
 
 /// The line of a place in a text, from one.
@@ -67,9 +71,7 @@ pub(super) fn line_with(text: &str, field: &str) -> usize {
 /// What the parser says of a text, with the place and the key, as far as there is one.
 pub fn syntax(file: &str, text: &str, error: &toml::de::Error) -> ConfigError {
     let start = error.span().map_or(0, |span| span.start).min(text.len());
-    let before = String::from_utf8_lossy(&text.as_bytes()[..start]);
-    let column = before.chars().rev().take_while(|c| *c != '\n').count() + 1;
-    let line = line_of(text, start);
+    let (line, column) = behind(&String::from_utf8_lossy(&text.as_bytes()[..start]));
     let said = error.message().lines().collect::<Vec<_>>().join(", ");
     // A choice that has fields, written without them: the parser says it in words of the program.
     let said = match said.split_once("expected struct variant") {
