@@ -2,7 +2,7 @@
 
 use super::Serving;
 use super::monitor::{BUFFERS, Machine, at, place};
-use nvme::spec::registers::{self, Doorbell};
+use nvme::spec::registers::{self, Configuration, Doorbell};
 use nvme::spec::{DataPointer, Fuse, Status, Submission, log_page};
 use rig::DoorbellPath;
 use units::{HostAddress, QueueId};
@@ -50,5 +50,32 @@ fn what_an_admin_command_asks_for_says_where_its_answer_lies() {
     assert_eq!(machine.ram.get(BUFFERS + 8192 + 16, 4080), [0xee; 4080]);
     let most = Submission::get_log_page(log_page::ERRORS, 0, !3, pointer);
     assert_eq!(machine.command(0, most).status(), Status::INVALID_FIELD);
+    plugged.end();
+}
+
+/// What the drive is done with is over, also where there is no room to say so, or nobody to say it to.
+#[test]
+fn a_shutdown_does_not_wait_until_its_guest_takes_completions() {
+    let plugged = Serving::default().plug(DoorbellPath::Sent);
+    let mut machine = Machine::start(&plugged.socket, true);
+    for is_master in [true, false] {
+        machine.enable();
+        machine.make_queues(16);
+        machine.delete_queue(2);
+        let [submissions, completions] = [0, 1].map(|ring| HostAddress(place(QueueId(2), ring)));
+        machine.done(0, Submission::create_completion_queue(QueueId(2), 2, completions, None));
+        machine.done(0, Submission::create_submission_queue(QueueId(2), 16, submissions, QueueId(2)));
+        for slot in 0..8 {
+            let read = Submission::read(1, 8 * slot, 8, at(BUFFERS));
+            machine.ram.put(submissions.0 + 64 * slot, &read.0.map(u64::to_le_bytes).concat());
+        }
+        machine.ring(Doorbell::SubmissionTail(QueueId(2)), 8);
+        machine.let_master(is_master);
+        machine.set_register(registers::CC, Configuration::ENABLE.with_shutdown().0);
+        machine.wait_for(registers::CSTS_SHUT_DOWN, registers::CSTS_SHUT_DOWN);
+    }
+    machine.enable();
+    machine.make_queues(16);
+    machine.done(2, Submission::read(1, 0, 8, at(BUFFERS)));
     plugged.end();
 }

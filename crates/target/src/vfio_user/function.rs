@@ -234,7 +234,8 @@ impl Function {
 
     fn drop_queues(&mut self, world: &mut World<'_>) {
         for queue in self.queues.iter_mut().filter_map(Option::take) {
-            world.subsystem.adopt(queue.leave(Arc::default()));
+            let orphan = queue.leave(Arc::default(), &mut world.subsystem.served);
+            world.subsystem.adopt(orphan);
         }
         // What is under way finds the guest's memory no more.
         self.change_memory(GuestMemory::renew);
@@ -252,10 +253,10 @@ impl Function {
     /// Does what there is to do; whether there was anything.
     pub(crate) fn work(&mut self, world: &mut World<'_>) -> bool {
         self.advance(world);
-        let mut did = false;
+        let mut did = self.reap(world);
         if self.is_at_work() {
             match self.serve(world) {
-                Ok(done) => did = done,
+                Ok(done) => did |= done,
                 Err(Unmapped) => self.fail(world),
             }
         }
@@ -268,7 +269,7 @@ impl Function {
     fn serve(&mut self, world: &mut World<'_>) -> Result<bool, Unmapped> {
         self.look()?;
         let mut did = self.take_heads(world);
-        did |= self.reap(world)?;
+        did |= self.post_what_is_over(world)?;
         self.finish_deletion(world);
         did |= self.administer(world)?;
         did |= self.fetch(world)?;

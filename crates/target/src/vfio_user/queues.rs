@@ -7,9 +7,11 @@ use crate::guest::{Access, Tenure, Unmapped};
 use crate::lent;
 use crate::orphan::{Host, LeftBehind, Orphan};
 use crate::port::{Moved, QueuePair};
+use crate::served::Served;
 use crate::session::World;
 use nvme::spec::{Completion, Failure, Fuse, Opcode, Status, Submission};
 use nvme::{Admission, AsynchronousEvent, Guarded, Movement, SubmissionQueue};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use units::{HostAddress, QueueId};
 use zerocopy::IntoBytes;
@@ -25,6 +27,14 @@ struct Flight {
     copying: Option<Box<Copying>>,
     /// The piece of the guest's memory that the drive itself reaches for its data, if it does.
     lent: Option<Tenure>,
+}
+
+/// A command that the drive is done with and whose guest has yet to be told. Its data are in its slot, which stays its own.
+struct Over {
+    slot: u16,
+    flight: Flight,
+    status: Status,
+    failure: Failure,
 }
 
 /// How a command that was let pass goes on.
@@ -51,6 +61,8 @@ pub(super) struct IoQueue {
     /// By slot.
     flights: Vec<Option<Flight>>,
     places: Vec<Place>,
+    /// What the drive is done with, while the guest takes no more completions.
+    untold: VecDeque<Over>,
     /// The first half of a fused pair, with its data in its slot, while its second has not come.
     half: Option<(u16, Flight)>,
     /// The command that came last was a first half, and was refused.
@@ -59,17 +71,33 @@ pub(super) struct IoQueue {
 
 impl IoQueue {
     pub(super) fn new(id: QueueId, submissions: SubmissionQueue, completions: QueueId, pair: QueuePair) -> Self {
-        let (flights, places) = (Vec::new(), Vec::new());
-        IoQueue { id, submissions, tail: 0, completions, pair, flights, places, half: None, has_failed: false }
+        IoQueue {
+            id,
+            submissions,
+            tail: 0,
+            completions,
+            pair,
+            flights: Vec::new(),
+            places: Vec::new(),
+            untold: VecDeque::new(),
+            half: None,
+            has_failed: false,
+        }
     }
 
     pub(super) fn entries(&self) -> u32 {
         self.submissions.entries()
     }
 
-    /// Its pair, with what is under way there.
-    pub(super) fn leave(mut self, host: Arc<Host>) -> Orphan {
+    /// Its pair, with what is under way there. What the drive was done with has been done, whether or not the guest was told.
+    pub(super) fn leave(mut self, host: Arc<Host>, served: &mut Served) -> Orphan {
         self.drop_half();
+        for Over { slot, flight: Flight { admission, .. }, status, .. } in self.untold {
+            if status.is_success() {
+                served.count(admission.opcode, admission.reach);
+            }
+            self.pair.give_back(slot);
+        }
         let left = |(slot, flight): (u16, Option<Flight>)| {
             flight.map(|flight| LeftBehind::of(slot, &flight.admission, flight.copying.is_some()))
         };
@@ -199,6 +227,16 @@ impl Function {
         slot: u16,
         flight: Flight,
     ) -> Result<(), Unmapped> {
+        match self.pass_on(world, queue, slot, flight) {
+            None => Ok(()),
+            Some(Over { flight, status, failure, .. }) => {
+                self.refuse_at(world, queue, slot, (&flight.submission, status), failure)
+            }
+        }
+    }
+
+    /// The same, or a step of a copy; it is over at once where there is no room for it, or nobody whose it is.
+    fn pass_on(&self, world: &mut World<'_>, queue: &mut IoQueue, slot: u16, flight: Flight) -> Option<Over> {
         let submission = flight.submission;
         let (command, admission) = Copying::now(&flight.copying, submission, flight.admission);
         let taken = world.subsystem.take(&command, admission.opcode, admission.bytes());
@@ -211,11 +249,11 @@ impl Function {
                 let place = (queue.pair.id(), slot);
                 world.subsystem.begin_for_host(world.now, place, submission.namespace(), &entry);
                 world.port.submit(&mut queue.pair, slot, entry, moved);
-                Ok(())
+                None
             }
             Err(status) => {
                 let failure = Copying::failed(&flight.copying, Failure::default());
-                self.refuse_at(world, queue, slot, (&submission, status), failure)
+                Some(Over { slot, flight, status, failure })
             }
         }
     }
@@ -316,50 +354,71 @@ impl Function {
         })
     }
 
-    /// Takes what the drive has completed, as far as there is room to say so.
-    pub(super) fn reap(&mut self, world: &mut World<'_>) -> Result<bool, Unmapped> {
+    /// Takes what the drive has completed, whether or not the guest can be told: what others wait for is over when the drive says so.
+    pub(super) fn reap(&mut self, world: &mut World<'_>) -> bool {
         let mut did = false;
         for id in 1..self.queues.len() {
-            if let Some(mut queue) = self.queues[id].take() {
-                let reaped = self.reap_from(world, &mut queue);
-                self.queues[id] = Some(queue);
-                did |= reaped?;
+            let Some(mut queue) = self.queues[id].take() else { continue };
+            while let Some(completion) = world.port.reap(&mut queue.pair) {
+                did = true;
+                let over = self.end(world, &mut queue, &completion);
+                queue.untold.extend(over);
             }
+            self.queues[id] = Some(queue);
         }
-        Ok(did)
+        did
     }
 
-    fn reap_from(&mut self, world: &mut World<'_>, queue: &mut IoQueue) -> Result<bool, Unmapped> {
-        let mut did = false;
-        while self.has_room(queue.completions) {
-            let Some(completion) = world.port.reap(&mut queue.pair) else { break };
-            did = true;
-            self.finish(world, queue, &completion)?;
-        }
-        Ok(did)
-    }
-
-    fn finish(&mut self, world: &mut World<'_>, queue: &mut IoQueue, completion: &Completion) -> Result<(), Unmapped> {
+    /// The drive is done with a command, or with a step of one that it goes on with.
+    fn end(&self, world: &mut World<'_>, queue: &mut IoQueue, completion: &Completion) -> Option<Over> {
         let slot = completion.command_id();
         let mut flight = queue.flights[usize::from(slot)].take().expect("the drive answers what it was asked");
-        let (submission, admission, bytes) = (flight.submission, flight.admission, flight.admission.bytes());
         let mut status = completion.status();
         let failure = Copying::failed(&flight.copying, Failure::decode(completion.result()));
-        let is_awaited = world.subsystem.served.end(world.now, queue.pair.id(), admission.opcode, completion);
+        let place = (queue.pair.id(), slot);
+        let is_awaited = world.subsystem.served.end(world.now, place.0, flight.admission.opcode, completion);
         if let Some(copying) = flight.copying.as_mut().filter(|_| status.is_success()) {
             match copying.go_on(world.port, &queue.pair, slot) {
                 Ok(true) => {
-                    let begun = self.submit(world, queue, slot, flight);
+                    let over = self.pass_on(world, queue, slot, flight);
                     if is_awaited {
-                        world.subsystem.served.await_step((queue.pair.id(), slot));
+                        world.subsystem.served.await_step(place);
                     }
-                    return begun;
+                    return over;
                 }
                 Ok(false) => {}
                 Err(failed) => status = failed,
             }
         }
-        if let Some(tenure) = flight.lent {
+        Some(Over { slot, flight, status, failure })
+    }
+
+    /// Tells the guest what is over, as far as there is room to say so; whether there was anything.
+    pub(super) fn post_what_is_over(&mut self, world: &mut World<'_>) -> Result<bool, Unmapped> {
+        let mut did = false;
+        for id in 1..self.queues.len() {
+            if let Some(mut queue) = self.queues[id].take() {
+                let posted = self.post_from(world, &mut queue);
+                self.queues[id] = Some(queue);
+                did |= posted?;
+            }
+        }
+        Ok(did)
+    }
+
+    fn post_from(&mut self, world: &mut World<'_>, queue: &mut IoQueue) -> Result<bool, Unmapped> {
+        let mut did = false;
+        while self.has_room(queue.completions) {
+            let Some(over) = queue.untold.pop_front() else { break };
+            did = true;
+            self.post_over(world, queue, over)?;
+        }
+        Ok(did)
+    }
+
+    fn post_over(&mut self, world: &mut World<'_>, queue: &mut IoQueue, over: Over) -> Result<(), Unmapped> {
+        let Over { slot, flight: Flight { submission, admission, lent, .. }, mut status, failure } = over;
+        if let Some(tenure) = lent {
             // The drive has moved them. What was taken away meanwhile got nothing, or gave nothing.
             if status.is_success() && !self.guest.still_has(tenure) {
                 status = Status::DATA_TRANSFER_ERROR;
@@ -367,6 +426,7 @@ impl Function {
         } else if let Some(guarded) = admission.checked().filter(|_| status.is_success()) {
             status = self.hand_over(world, queue, slot, &submission, &guarded).err().unwrap_or(status);
         } else if matches!(admission.movement, Movement::ToHost(_)) && status.is_success() {
+            let bytes = admission.bytes();
             self.scratch.resize(bytes.div_ceil(8), 0);
             let data = &mut self.scratch.as_mut_bytes()[..bytes];
             world.port.get(&queue.pair, slot, data);
