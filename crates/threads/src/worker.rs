@@ -17,10 +17,12 @@ use units::{Span, StageId, Time};
 /// for the others not to wait long.
 const BATCH_MAX: usize = 32;
 
-/// Rounds without work in which a thread with a processor of its own looks again at once, before it sleeps. A thread
-/// that shares one sleeps at once: to offer the processor instead costs a time slice of milliseconds where others take
-/// the offer, while a thread that is woken runs before those that used up their share.
-const SPIN_ROUNDS: u32 = 256;
+/// How long a thread with a processor of its own looks for work before it sleeps. To sleep costs every other thread an interrupt
+/// ([`crate::fences`]) and to be woken takes long where the machine is a virtual one: where sixteen threads slept whenever they had waited
+/// some microseconds for each other, requests fell to a fifth, and of firmware that waits for locks to a ninth. A thread that shares its
+/// processor sleeps at once: to offer the processor instead costs a time slice of milliseconds where others take the offer, while a
+/// thread that is woken runs before those that used up their share.
+const SPIN: Span = Span::from_millis(1);
 
 /// How long before an alarm a thread with a processor of its own wants to be awake: Linux may end a sleep 50 us late by
 /// default (`timerslack_ns` in proc(5)).
@@ -56,7 +58,8 @@ pub(crate) struct Worker<'a, V: Vocabulary, P> {
     turns_served: u32,
     /// Whether it has a processor of its own.
     spins: bool,
-    idle_rounds: u32,
+    /// Since when it has had nothing to do.
+    idle_since: Option<Time>,
     board: Arc<Board>,
 }
 
@@ -92,7 +95,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             served: Vec::with_capacity(SERVED_PER_PAUSE),
             turns_served: 0,
             spins,
-            idle_rounds: 0,
+            idle_since: None,
             board: shared.boards[index].clone(),
         }
     }
@@ -119,7 +122,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
             }
             // Alarms alone are no sign that hosts want something, who are looked for by a call to the system.
             if did || served && beside.is_none() {
-                self.idle_rounds = 0;
+                self.idle_since = None;
             } else if !served {
                 match &mut beside {
                     Some(beside) => self.rest_beside(&mut **beside),
@@ -223,10 +226,15 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
         self.look();
     }
 
+    /// Whether it has looked for work so briefly that it looks again.
+    fn may_spin(&mut self) -> bool {
+        let now = self.turns.now;
+        self.spins && now.since(*self.idle_since.get_or_insert(now)) < SPIN
+    }
+
     /// Waits: a little while awake, then asleep until a message comes or an alarm is near.
     fn rest(&mut self) {
-        if self.spins && self.idle_rounds < SPIN_ROUNDS {
-            self.idle_rounds += 1;
+        if self.may_spin() {
             return std::hint::spin_loop();
         }
         match self.may_sleep() {
@@ -240,8 +248,7 @@ impl<'a, V: Vocabulary, P: Probe<V>> Worker<'a, V, P> {
 
     /// The same where somebody lives beside the stages, who waits for the thread: for hosts as well as for messages.
     fn rest_beside(&mut self, beside: &mut dyn Beside) {
-        if self.spins && self.idle_rounds < SPIN_ROUNDS {
-            self.idle_rounds += 1;
+        if self.may_spin() {
             return std::thread::yield_now();
         }
         match self.may_sleep() {
