@@ -44,14 +44,14 @@ impl Backup {
         }
     }
 
-    /// A TRANS thread has so many free groups.
-    pub(crate) fn has_free(&self, trans: u8, free: usize) {
+    /// A TRANS thread has too few of them, or enough.
+    pub(crate) fn set_short(&self, trans: u8, is_short: bool) {
         if let Some(words) = &self.words {
-            words.set(Tables::line(usize::from(trans) + 1), u64::from((free as u64) < u64::from(self.room)));
+            words.set(Tables::line(usize::from(trans) + 1), u64::from(is_short));
         }
     }
 
-    /// Whether a TRANS thread has too few of them, as after a power failure: its pages may not stay in the buffer until it has more.
+    /// Whether it has too few, as after a power failure: its pages may not stay in the buffer until it has more.
     #[inline]
     pub(crate) fn is_short(&self, trans: u16) -> bool {
         self.words.as_ref().is_some_and(|words| words.get(Tables::line(usize::from(trans) + 1)) != 0)

@@ -108,6 +108,7 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
         let moment = if buries(case) { late_moment(case, leg) } else { drawn };
         session.run_before(session.now() + moment)?;
         match fates.0.within(0..=3) {
+            _ if gives_out(&device) => await_moment(&mut session, 2_000, |session| session.failures().2)?,
             _ if buries(case) || erases_slowly(case, &device) => await_moment(&mut session, 400, Session::is_erasing)?,
             0 => await_moment(&mut session, 100, Session::is_erasing)?,
             1 => await_moment(&mut session, 400, Session::erases_ahead)?,
@@ -161,6 +162,12 @@ fn await_moment(session: &mut Session, steps: u32, has_come: fn(&Session) -> boo
         session.run_before(session.now() + Span::from_micros(50))?;
     }
     Ok(())
+}
+
+/// Whether a drive with capacitors runs out of groups: what it keeps for its buffer counts when nothing else is left. It is full, and its
+/// power fails when it takes no more writes.
+fn gives_out(device: &Device) -> bool {
+    device.power.is_some() && device.faults.as_ref().is_some_and(|faults| faults.erase_failures >= 0.25)
 }
 
 /// Recovers, with a cut on the way now and then.
@@ -302,6 +309,8 @@ fn wear_out(case: &Case, device: &mut Device) {
         && device.power.is_none();
     let erases_fail = device.architecture.retires_blocks();
     let chance = |fails, chance: f64| if fails { chance } else { 0.0 };
+    // Few cuts of those with capacitors come when they take no more writes, which is when it matters what they keep room for.
+    let erase_failures = if device.power.is_some() { [0.02, 0.25, 1.0] } else { [0.0, 0.02, 0.25] };
     // Of 9,200 bits of a word none, nine or twenty are wrong on average. Of the last some pages are lost, even if they are read again.
     let (base, correctable) = draw.of(&[(0.0, 24), (1.0e-3, 29), (2.2e-3, 24)]);
     device.faults = Some(FaultSettings {
@@ -317,9 +326,13 @@ fn wear_out(case: &Case, device: &mut Device) {
         retry: ReadRetry { levels: 2, factor: 0.8 },
         weak: draw.of(&[0.0, 0.75]),
         program_failures: chance(programs_fail, if always { 0.01 } else { draw.of(&[0.0, 0.002, 0.02]) }),
-        erase_failures: chance(erases_fail, draw.of(&[0.0, 0.02, 0.25])),
+        erase_failures: chance(erases_fail, draw.of(&erase_failures)),
         factory_bad: draw.of(&[0.0, 0.01]),
     });
+    let fill = device.precondition.fill;
+    if gives_out(device) {
+        device.precondition.fill = crate::Fill::Random { times: 3.0 };
+    }
     let (mut worn, limit) = (Draw::new(case.seed ^ WORN), device.erases_max);
     if case.mutation.is_none() && worn.within(0..=2) == 0 {
         device.erases_max = worn.of(&[2, 4, 6, 8, 12]);
@@ -327,7 +340,7 @@ fn wear_out(case: &Case, device: &mut Device) {
     if device.draw().is_err() {
         // Too few blocks are left.
         device.faults = None;
-        device.erases_max = limit;
+        (device.erases_max, device.precondition.fill) = (limit, fill);
     }
 }
 

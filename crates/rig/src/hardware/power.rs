@@ -2,8 +2,8 @@
 
 use firmware::architecture::PowerWatch;
 use firmware::{
-    Asker, Backup, CacheOperation, CacheRequest, CommandKey, Firmware, Message, PowerPort, Requester, TransOperation,
-    TransRequest, Turn,
+    Asker, Backup, CacheOperation, CacheRequest, CommandKey, Firmware, Media, Message, PowerPort, Requester,
+    TransOperation, TransRequest, Turn,
 };
 use stage::{Address, Stage};
 use std::any::Any;
@@ -17,23 +17,38 @@ pub(crate) struct PowerStage {
     fences: u32,
     /// Answers that are still to come, once the power fails.
     left: Option<u32>,
+    /// Whether one of them said that something found no place.
+    has_failed: bool,
 }
 
 impl PowerStage {
     pub(crate) fn new(watch: &PowerWatch, backup: Backup) -> Self {
         let PowerWatch { caches, trans, fences, .. } = watch;
-        PowerStage { backup, caches: caches.clone(), trans: trans.clone(), fences: *fences, left: None }
+        PowerStage {
+            backup,
+            caches: caches.clone(),
+            trans: trans.clone(),
+            fences: *fences,
+            left: None,
+            has_failed: false,
+        }
     }
 
-    /// Whether all is on flash.
+    /// Whether all is on flash, or what can be.
     pub(crate) fn is_over(&self) -> bool {
         self.left == Some(0)
+    }
+
+    /// Whether something found no place there.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed
     }
 }
 
 impl Stage<Firmware> for PowerStage {
     fn on_message(&mut self, turn: &mut Turn<'_>, message: &Message) {
-        let Message::PageDone(_) = *message else { unreachable!("the power watch was sent {message:?}") };
+        let Message::PageDone(done) = *message else { unreachable!("the power watch was sent {message:?}") };
+        self.has_failed |= done.media != Media::Good;
         let left = self.left.as_mut().expect("it has asked");
         *left -= 1;
         if *left == 0 {

@@ -25,7 +25,12 @@ impl Session {
             }
             let took = self.sim.now() - began;
             let joules = budget.taken(took, self.dies_worked() - worked);
-            let is_whole = inspect::<PowerStage>(&self.sim, watch).is_over();
+            let watch = inspect::<PowerStage>(&self.sim, watch);
+            if watch.is_over() && watch.has_failed() {
+                let what = format!("the buffer found no room on flash after {took} of the power failure");
+                return Err(SessionError::Invariant(what));
+            }
+            let is_whole = watch.is_over();
             if is_whole || joules >= budget.energy_j {
                 return Ok(Some(Drained { took, joules, pages: self.programmed() - programmed, is_whole }));
             }

@@ -7,7 +7,7 @@ use flash::{ErrorModel, FaultSettings, ReadRetry};
 use host::{Pace, Phase, Rounds};
 use report::{Media, Summary};
 use rig::config::Layers;
-use rig::{Device, Fill, Session, run_on_threads};
+use rig::{Device, Fill, PowerBudget, Session, run_on_threads};
 use threads::Layout;
 use units::{Bytes, Lpn, SECTOR_BYTES, Span};
 use workload::{Arrivals, Parameters, Pattern, Recipe};
@@ -186,6 +186,37 @@ fn a_drive_without_spare_blocks_takes_no_more_writes_and_keeps_what_it_has() {
         assert!(writes > 2_000 && moved == 0.0, "{name}: {writes} writes that failed moved {moved} bytes a second");
         assert_eq!(media(&read).failed_commands, 0, "{name}: reads go on");
         assert!(read.data.expect("it is checked").checked > 10_000, "{name}: reads go on");
+    }
+}
+
+/// What the buffer of a protected drive was answered for is on flash when the power is gone, also where no group is erased any more:
+/// what is kept for it is nobody else's.
+#[test]
+fn a_protected_drive_without_spare_blocks_keeps_what_is_in_its_buffer() {
+    let drain = |architecture: &&dyn Architecture| architecture.drains() && architecture.retires_blocks();
+    for architecture in ARCHITECTURES.iter().copied().filter(drain) {
+        for (erase_failures, paced, seed) in [(1.0, false, 1), (1.0, true, 2), (0.25, false, 3), (0.25, true, 4)] {
+            let name = format!("{}, {erase_failures} of erases fail, paced {paced}", architecture.name());
+            let small = Small { architecture, fill: Fill::Sequential, blocks: [64, 16], ..Small::default() };
+            let mut device = Device { faults: Some(failing(0.0, erase_failures)), ..small.device() };
+            device.settings.cache.size = Bytes(4096 * u64::from(device.settings.parts.cache.max(64)));
+            device.settings.reclaim.paced = paced;
+            device.drive.write_through = false;
+            device.power = Some(PowerBudget { energy_j: 1_000.0, hold_w: 2.0, die_w: 0.165 });
+            let recipe = Recipe::fixed("writes", Pattern::Random, 0.0, 4096);
+            let writes = Box::new(recipe.source(&Parameters::new(small.sectors(), seed)).expect("drawable"));
+            let writes =
+                Phase { rounds: Rounds::one(Some(60_000), None), ..Phase::new("writes", writes, Pace::Closed) };
+            let mut session =
+                Session::new(&device, "small", processor(), seed, vec![writes], 0).expect("it can be built");
+            session.next_phase().expect("one phase").unwrap_or_else(|error| panic!("{name}: {error}"));
+            let tables = session.tables();
+            assert!(tables.groups.is_read_only(), "{name}");
+            let held = (0..tables.cache_entries).filter(|&entry| tables.tags.get(entry) != 0).count() as u64;
+            let recovery = session.lose_power(&device, processor()).unwrap_or_else(|error| panic!("{name}: {error}"));
+            let drained = recovery.drained.expect("it is protected");
+            assert!(drained.is_whole && drained.pages >= held, "{name}: {held} pages held, {drained:?}");
+        }
     }
 }
 

@@ -560,8 +560,10 @@ impl Nvmq {
     pub(super) fn start_flush(&mut self, turn: &mut Turn<'_>, slot: u16) {
         let key = self.slots.get(slot).card.key;
         let requester = self.requester(slot, Phase::Flush, 0);
-        // What is in a buffer that outlasts the power is as good as on flash.
-        if self.ways.caches.is_empty() || self.common.drive.shape().protected {
+        // What is in a buffer that outlasts the power is as good as on flash. What is left in that of a drive which takes no more writes
+        // goes there all the same.
+        let is_safe = self.common.drive.shape().protected && !self.tables.groups.is_read_only();
+        if self.ways.caches.is_empty() || is_safe {
             self.complete(turn, slot);
             return;
         }

@@ -172,6 +172,7 @@ impl Trans {
             TransOperation::Read if self.paced => {
                 self.serve(turn, &request);
             }
+            _ if self.is_too_late(&request) => self.refuse(turn, &request),
             _ => {
                 // On-demand reclaim blocks this thread for the host, and only this one (DeepFlash §4.4), or its writes alone.
                 if !self.held.is_empty() || self.places.must_stop() || !self.serve(turn, &request) {
@@ -188,17 +189,29 @@ impl Trans {
     /// The power fails: pages of the buffer get places without further ado, those first that wait for room. What else was asked for
     /// nobody waits for any more.
     fn on_last_request(&mut self, turn: &mut Turn<'_>, request: TransRequest) {
-        let is_buffered = |request: &TransRequest| request.requester.group == Asker::Cache;
         for held in std::mem::take(&mut self.held).iter().filter(|held| is_buffered(held)) {
-            self.serve(turn, held);
+            self.serve_or_refuse(turn, held);
         }
         match request.operation {
             TransOperation::Write | TransOperation::Discard if is_buffered(&request) => {
-                self.serve(turn, &request);
+                self.serve_or_refuse(turn, &request);
             }
             TransOperation::Fence if request.requester.group == Asker::Power => self.fence(turn, &request),
             _ => {}
         }
+    }
+
+    fn serve_or_refuse(&mut self, turn: &mut Turn<'_>, request: &TransRequest) {
+        if !self.serve(turn, request) {
+            self.refuse(turn, request);
+        }
+    }
+
+    /// Whether a request came when the drive had ceased to take any, and would have what is kept for the buffer.
+    fn is_too_late(&self, request: &TransRequest) -> bool {
+        let Tables { backup, groups, .. } = &*self.tables;
+        let is_last = backup.room() > 0 && groups.is_read_only();
+        is_last && request.operation != TransOperation::Read && !is_buffered(request)
     }
 
     fn ask_for_reclaim(&mut self, turn: &mut Turn<'_>) {
@@ -429,7 +442,7 @@ impl Trans {
     }
 
     /// Nothing can be reclaimed: what waits for room is refused. Only a drive that lost blocks comes to that: few groups are left, and
-    /// what is kept for reclaim is all that is free.
+    /// what is kept for reclaim is all that is free. Where something is kept for the buffer too, that is what it has been kept for.
     fn give_up(&mut self, turn: &mut Turn<'_>) {
         let groups = &self.tables.groups;
         if !self.held.is_empty() && self.spares.has_lost(groups) {
@@ -438,8 +451,9 @@ impl Trans {
         let read_only = groups.is_read_only();
         assert!(self.held.is_empty() || read_only, "trans{} has no room and no garbage", self.index);
         while let Some(request) = self.held.pop_front() {
-            if request.operation == TransOperation::Read {
-                self.serve(turn, &request);
+            let keeps_room = self.tables.backup.room() > 0 && is_buffered(&request);
+            if request.operation == TransOperation::Read || keeps_room {
+                self.serve_or_refuse(turn, &request);
             } else {
                 self.refuse(turn, &request);
             }
@@ -482,6 +496,11 @@ impl Trans {
             self.held.pop_front();
         }
     }
+}
+
+/// Whether a page leaves the buffer: its host was answered long ago.
+fn is_buffered(request: &TransRequest) -> bool {
+    request.requester.group == Asker::Cache
 }
 
 impl Stage<Firmware> for Trans {

@@ -107,6 +107,11 @@ impl PagePlaces {
         !self.open.is_empty()
     }
 
+    /// Whether there is anything to put a page in. Without, the host has been told to wait, but for what comes last of all.
+    fn has_room(&self) -> bool {
+        self.has_open() || self.room.free() > 0
+    }
+
     /// The next page, of a group that is open; another is opened if more than these are free.
     fn allocate(&mut self, turn: &mut Turn<'_>, kept: usize) -> Ppn {
         turn.spend(Work::AllocatePage);
@@ -265,6 +270,9 @@ impl Places for PagePlaces {
     }
 
     fn place(&mut self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Placed> {
+        if !self.has_room() {
+            return None;
+        }
         // Looked at first, so that what is known of the old place is near when it is superseded.
         let before = self.map.place(lpn);
         if let Some(before) = before {
@@ -279,12 +287,13 @@ impl Places for PagePlaces {
     }
 
     fn place_moved(&mut self, turn: &mut Turn<'_>, _lpn: Lpn) -> Option<Ppn> {
-        if !self.has_open() && self.room.free() == 0 {
+        let closed = self.room.closed_to_moved(self.has_open());
+        if !self.has_open() && self.room.free() <= closed {
             // Blocks failed faster than reclaim gained any.
             self.tables.groups.set_read_only();
             return None;
         }
-        Some(self.allocate(turn, self.room.closed_to_moved(self.has_open())))
+        Some(self.allocate(turn, closed))
     }
 
     fn is_tombstone(&self, at: Ppn) -> bool {
@@ -292,6 +301,9 @@ impl Places for PagePlaces {
     }
 
     fn bury(&mut self, turn: &mut Turn<'_>, lpns: &[Lpn], before: &mut Vec<Option<Ppn>>) -> Option<Ppn> {
+        if !self.has_room() {
+            return None;
+        }
         let to = self.allocate(turn, self.room.closed_to_host());
         for &lpn in lpns {
             turn.spend(Work::UpdateMap);

@@ -50,7 +50,6 @@ impl Room {
         let Begin { mapped, free, points, unfilled } = begin;
         let pages = tables.groups.pages();
         let in_pages = free.len() as u64 * u64::from(pages) + u64::from(unfilled.unwrap_or(0));
-        tables.backup.has_free(index, free.len());
         let mut room = Room {
             index,
             tables: tables.clone(),
@@ -67,6 +66,7 @@ impl Room {
         };
         room.count_spares();
         room.is_short = room.must_stop(unfilled.is_some());
+        room.tell_buffer();
         room
     }
 
@@ -92,7 +92,7 @@ impl Room {
     /// The least worn free group of a die is filled from now on.
     pub(super) fn open(&mut self, die: u32) -> u32 {
         let group = self.free.take(die);
-        self.tables.backup.has_free(self.index, self.free.len());
+        self.tell_buffer();
         group
     }
 
@@ -111,6 +111,19 @@ impl Room {
         }
     }
 
+    /// Says whether there is room for what the buffer may hold. After a power cut there is when reclaim needs none of it any more.
+    fn tell_buffer(&self) {
+        let backup = &self.tables.backup;
+        backup.set_short(self.index, self.is_short || (self.free.len() as u64) < u64::from(backup.room()));
+    }
+
+    /// Whether only what is in the buffer gets places any more, and all that is free: when the power fails, and when the drive takes no
+    /// more writes.
+    fn is_for_buffer_alone(&self) -> bool {
+        let Tables { backup, groups, .. } = &*self.tables;
+        backup.fails() || backup.room() > 0 && groups.is_read_only()
+    }
+
     /// Free groups that the host may not have: what all victims hold must find room before any of them is erased. One has
     /// [`RESERVED_GROUPS`], which is enough for another of the background too, and each further one a group. Beside them there are
     /// those for the buffer, until the power fails.
@@ -118,7 +131,7 @@ impl Room {
     /// Where the host's writes keep pace what victims hold is counted, and groups that are filled are room as well: half of those are kept
     /// instead, as far as there are spare ones, so that groups stay spread over the dies; and one where a second victim needs it.
     fn kept(&self) -> u32 {
-        if self.tables.backup.fails() {
+        if self.is_for_buffer_alone() {
             return 0;
         }
         let kept = match self.pace {
@@ -144,25 +157,26 @@ impl Room {
     /// Free groups that are not opened for a page of the host. Where its writes keep pace that is not all that is kept, which may be open
     /// already, but what BGC looks for, and what the buffer needs; beside that one that a moved page may begin.
     pub(super) fn closed_to_host(&self) -> usize {
-        if self.pace.is_none() || self.tables.backup.fails() {
+        if self.pace.is_none() || self.is_for_buffer_alone() {
             return self.kept() as usize;
         }
         let buffered = self.tables.backup.room();
         (self.kept_for_bgc() + buffered + u32::from(buffered > 0)) as usize
     }
 
-    /// Free groups that are not opened for a page that is moved: where the host's writes keep pace it goes to an open one first.
+    /// Free groups that are not opened for a page that is moved: where the host's writes keep pace it goes to an open one first. Those that
+    /// the buffer needs are none of it, however few erases succeed, unless there are too few anyway: then the buffer keeps nothing.
     pub(super) fn closed_to_moved(&self, has_open: bool) -> usize {
-        if self.pace.is_some() && has_open { self.closed_to_host() } else { 0 }
+        let buffered = if self.is_short { 0 } else { self.tables.backup.room() as usize };
+        if self.pace.is_some() && has_open { self.closed_to_host().max(buffered) } else { buffered }
     }
 
     /// Whether nothing may be placed for the host before something is reclaimed, where a group is open or none is.
     pub(super) fn must_stop(&self, has_open: bool) -> bool {
         match &self.pace {
-            Some(pace) if !self.tables.backup.fails() => {
-                pace.beyond(self.kept()) <= 0 || !has_open && self.free.len() <= self.closed_to_host()
-            }
-            _ => self.free.len() <= self.kept() as usize,
+            _ if self.is_for_buffer_alone() => !has_open && self.free.len() == 0,
+            Some(pace) => pace.beyond(self.kept()) <= 0 || !has_open && self.free.len() <= self.closed_to_host(),
+            None => self.free.len() <= self.kept() as usize,
         }
     }
 
@@ -214,7 +228,7 @@ impl Room {
         self.tables.groups.erased(group);
         self.free.insert(group);
         self.is_short &= self.must_stop(has_open);
-        self.tables.backup.has_free(self.index, self.free.len());
+        self.tell_buffer();
     }
 
     /// BGC found nothing to reclaim.
