@@ -39,7 +39,7 @@ const FOUND: &[(Mutation, u64, u64)] = &[
     (Mutation::ForgetUnreadable, 16, 16),
     (Mutation::SkipLastRange, 0, 16),
     (Mutation::CopyUnforced, 0, 16),
-    (Mutation::EraseAnyway, 0, 16),
+    (Mutation::EraseAnyway, 288, 16),
 ];
 
 #[test]
