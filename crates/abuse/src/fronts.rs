@@ -2,18 +2,33 @@
 
 use crate::controller::settings;
 use crate::reader::Reader;
+use target::Figures;
+use target::rehearsal::hosts::Act;
 use target::rehearsal::{Rehearsal, Step};
 
-/// Two connections: each part of the input says to which its bytes go, and how many they are.
+/// Hosts with four connections, some of whom have to prove who they are: each part of the input says on which one does what, and bytes
+/// that it sends come with their length.
 pub(crate) fn connections(bytes: &[u8]) {
+    converse(bytes);
+}
+
+fn converse(bytes: &[u8]) -> Figures {
     let mut input = Reader(bytes);
-    let parts = std::iter::from_fn(|| {
+    let acts = std::iter::from_fn(|| {
         (!input.is_empty()).then(|| {
-            let (connection, length) = (input.byte(), input.half());
-            (usize::from(connection), input.bytes(length.into()))
+            let begin = input.byte();
+            let act = match begin >> 6 {
+                2 => Act::Prove { hash: 1 + (begin >> 2 & 3) % 3, is_mutual: begin & 0x10 != 0 },
+                3 => Act::HangUp,
+                _ => {
+                    let length = input.half();
+                    Act::Send(input.bytes(length.into()))
+                }
+            };
+            (usize::from(begin), act)
         })
     });
-    Rehearsal::new(settings()).converse(parts);
+    Rehearsal::new(settings()).converse(acts)
 }
 
 /// A machine: each part of the input is a step of its monitor or its guest.
@@ -34,4 +49,22 @@ pub(crate) fn machine(bytes: &[u8]) {
         })
     });
     Rehearsal::new(settings()).run_machine(steps);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seeds;
+
+    /// What fuzzing reaches depends on it: what is served behind each proof of the seeds, reads and writes.
+    #[test]
+    fn hosts_of_the_seeds_prove_who_they_are_and_are_served() {
+        let served = |wanted: &str| {
+            let seeds = seeds();
+            let (.., seed) = seeds.iter().find(|(target, name, _)| *target == "connections" && name == wanted).unwrap();
+            let Figures { reads, writes, .. } = converse(seed);
+            [reads, writes]
+        };
+        assert_eq!(["session", "proved", "mutual", "strangers"].map(served), [[3, 3], [2, 2], [2, 2], [1, 1]]);
+    }
 }

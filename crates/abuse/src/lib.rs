@@ -3,7 +3,7 @@
 //!
 //! # Invariants
 //! - A target takes any bytes. What it panics for is a fault of the code behind it.
-//! - A target is a function of its input: the same bytes do the same.
+//! - A target is a function of its input: the same bytes do the same, but for what a drive challenges hosts with.
 //!
 //! # What it leaves out
 //! - Sockets, threads and the firmware: what lies before and behind the code that reads what hosts send.

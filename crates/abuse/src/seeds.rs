@@ -1,9 +1,11 @@
 //! Inputs that mean something, for fuzzing to begin from.
 
-use nvme::spec::fabrics::{ANY_CONTROLLER, Connect, ConnectRecord, DISCOVERY_SUBSYSTEM, Property};
+use nvme::spec::dhchap::{COMMON, DHCHAP, Outcome, Reply, message};
+use nvme::spec::fabrics::{self, ANY_CONTROLLER, Connect, ConnectRecord, DISCOVERY_SUBSYSTEM, Property};
 use nvme::spec::registers::{self, Configuration};
 use nvme::spec::{AdminOpcode, CopyRange, DataPointer, FeatureId, Fuse, Sgl, Submission, identify, log_page};
 use nvme::{Namespaces, prp, sgl};
+use target::rehearsal::hosts::{self, KNOWN, MUTUAL, TRUSTED};
 use target::rehearsal::{MEMORY, MEMORY_BYTES};
 use units::{HostAddress, QueueId};
 
@@ -47,26 +49,26 @@ fn greeting() -> Vec<u8> {
 }
 
 fn capsule(submission: Submission, id: u16, data: &[u8]) -> Vec<u8> {
-    let begin = if data.is_empty() { 0 } else { 72 };
-    let mut unit = vec![4, 0, 72, begin];
-    unit.extend((72 + data.len() as u32).to_le_bytes());
-    unit.extend(entry(submission.with_command_id(id)));
-    unit.extend(data);
-    unit
+    hosts::capsule(submission.with_command_id(id), data)
 }
 
 fn connect(queue: u16, subsystem: &str, controller: u16) -> Vec<u8> {
+    connect_as(TRUSTED, queue, subsystem, controller)
+}
+
+fn connect_as(host: &str, queue: u16, subsystem: &str, controller: u16) -> Vec<u8> {
     let connect = Connect { format: 0, queue, last_entry: 3, without_flow_control: false, keep_alive_ms: 15_000 };
     let field = |text: &str| std::array::from_fn(|at| text.as_bytes().get(at).copied().unwrap_or(0));
     let mut record = ConnectRecord::default();
     record.set_host_id([7; 16]).set_controller(controller);
-    record.set_subsystem(field(subsystem)).set_host(field("nqn.2026-11.org.flashloom:host"));
+    record.set_subsystem(field(subsystem)).set_host(field(host));
     let submission = Submission::connect(connect).with_sgl(Sgl::InCapsule { offset: 0, bytes: 1024 });
     capsule(submission, 0, record.as_bytes())
 }
 
+const SUBSYSTEM: &str = "nqn.2026-11.org.flashloom:abuse";
+
 fn conversations() -> Vec<Named> {
-    const SUBSYSTEM: &str = "nqn.2026-11.org.flashloom:abuse";
     let to_host = |bytes| Sgl::Transport { bytes };
     let log = Submission::get_log_page(log_page::DISCOVERY, 0, 256, DataPointer::default());
     let mut discovery = part(0, &greeting());
@@ -116,7 +118,125 @@ fn conversations() -> Vec<Named> {
         let (sgl, data) = if brings { (inside(bytes), vec![3; bytes as usize]) } else { (to_host(bytes), vec![]) };
         protected.extend(part(1, &capsule(submission.with_sgl(sgl), id, &data)));
     }
-    vec![("discovery", discovery), ("session", session), ("protected", protected)]
+    vec![
+        ("discovery", discovery),
+        ("session", session),
+        ("protected", protected),
+        ("proved", proved()),
+        ("mutual", mutual()),
+        ("strangers", strangers()),
+    ]
+}
+
+/// The host of a connection says the next right message of who it is.
+fn prove(connection: u8, hash: u8, is_mutual: bool) -> Vec<u8> {
+    vec![0x80 | connection | (hash - 1) << 2 | u8::from(is_mutual) << 4]
+}
+
+/// A host connects a queue, which it has to prove is its own.
+fn arrive(connection: u8, host: &str, queue: u16, controller: u16) -> Vec<u8> {
+    part(connection, &[greeting(), connect_as(host, queue, SUBSYSTEM, controller)].concat())
+}
+
+/// The host of an admin queue enables its controller.
+fn enable(connection: u8) -> Vec<u8> {
+    let enable = Submission::property_set(Property { offset: registers::CC, bytes: 4 }, Configuration::ENABLE.0.into());
+    part(connection, &capsule(enable, 1, &[]))
+}
+
+/// A block is written on an I/O queue and read back.
+fn write_and_read(connection: u8) -> Vec<u8> {
+    let nowhere = DataPointer::default();
+    let write = Submission::write(1, 0, 1, nowhere).with_sgl(Sgl::InCapsule { offset: 0, bytes: 512 });
+    let read = Submission::read(1, 0, 1, nowhere).with_sgl(Sgl::Transport { bytes: 512 });
+    [part(connection, &capsule(write, 2, &[9; 512])), part(connection, &capsule(read, 3, &[]))].concat()
+}
+
+/// FCTYPE of Disconnect (Base §6.4).
+const DISCONNECT: u32 = 0x08;
+
+/// A host proves who it is on both of its queues and does on them what others do not: with halves of pairs, once more, half way.
+fn proved() -> Vec<u8> {
+    let fused =
+        |connection, fuse, submission: Submission| part(connection, &capsule(submission.with_fuse(fuse), 4, &[]));
+    let flush = Submission::flush(1).with_sgl(Sgl::Transport { bytes: 0 });
+    let queues = Submission::set_features(FeatureId::NumberOfQueues, 0).with_sgl(Sgl::Transport { bytes: 0 });
+    let hearing = Submission::authentication_receive(hosts::security(64)).with_sgl(Sgl::Transport { bytes: 64 });
+    let steps = [
+        arrive(0, KNOWN, 0, ANY_CONTROLLER),
+        enable(0),
+        prove(0, 3, false),
+        prove(0, 3, false),
+        enable(0),
+        part(0, &capsule(queues, 5, &[])),
+        arrive(1, KNOWN, 1, 1),
+        arrive(2, KNOWN, 1, 1),
+        part(1, &capsule(flush, 6, &[])),
+        prove(1, 1, false),
+        prove(1, 1, false),
+        write_and_read(1),
+        fused(1, Fuse::First, hearing),
+        fused(1, Fuse::Second, flush),
+        fused(0, Fuse::Second, hearing),
+        prove(1, 2, false),
+        write_and_read(1),
+        prove(1, 2, false),
+        prove(2, 1, false),
+        prove(2, 1, false),
+        part(1, &capsule(Submission::new(fabrics::OPCODE, DISCONNECT), 7, &[])),
+        vec![0xc0],
+    ];
+    steps.concat()
+}
+
+/// A host that has the drive prove who it is too, with an exchange on its I/O queue; it says its messages by hand there.
+fn mutual() -> Vec<u8> {
+    let steps = [
+        arrive(0, MUTUAL, 0, ANY_CONTROLLER),
+        prove(0, 2, true),
+        prove(0, 2, true),
+        prove(0, 2, true),
+        enable(0),
+        arrive(3, MUTUAL, 1, 1),
+        part(3, &hosts::saying(&hosts::negotiation(1, 1))),
+        part(3, &hosts::hearing()),
+        prove(3, 1, true),
+        prove(3, 1, true),
+        write_and_read(3),
+        prove(3, 1, true),
+        write_and_read(3),
+    ];
+    steps.concat()
+}
+
+/// Hosts that do not come through: a wrong answer, one to a question that was not asked, one that gives up half way, one that hangs up.
+fn strangers() -> Vec<u8> {
+    let (mut reply, mut outcome) = (Reply::default(), Outcome::default());
+    reply.set_kind(DHCHAP).set_id(message::REPLY).set_length(32);
+    let wrong = hosts::saying(&[reply.as_bytes(), &[3; 64]].concat());
+    outcome.set_kind(DHCHAP).set_id(message::SUCCESS2);
+    let early = hosts::saying(outcome.as_bytes());
+    outcome.set_kind(COMMON).set_id(message::FAILURE2);
+    let given_up = hosts::saying(outcome.as_bytes());
+    let steps = [
+        arrive(0, KNOWN, 0, ANY_CONTROLLER),
+        prove(0, 1, false),
+        part(0, &wrong),
+        part(0, &hosts::hearing()),
+        arrive(1, MUTUAL, 0, ANY_CONTROLLER),
+        part(1, &early),
+        part(1, &hosts::hearing()),
+        arrive(2, KNOWN, 0, ANY_CONTROLLER),
+        prove(2, 1, false),
+        part(2, &given_up),
+        prove(2, 1, true),
+        vec![0xc2],
+        arrive(3, TRUSTED, 0, ANY_CONTROLLER),
+        enable(3),
+        arrive(2, TRUSTED, 1, 4),
+        write_and_read(2),
+    ];
+    steps.concat()
 }
 
 /// Format NVM to blocks of 512 B with protection information of type 1, which lies where MSET says.

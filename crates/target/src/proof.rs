@@ -105,62 +105,31 @@ impl Session {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::auth::{Keys, KnownHost, Pair, Secret};
     use crate::port::{Line, Port};
+    use crate::rehearsal::hosts::{self, KNOWN, capsule, keys, saying};
     use crate::rehearsal::tests::settings;
     use crate::rehearsal::{Plain, SHAPE, open_to_all};
     use crate::subsystem::Subsystem;
     use nvme::spec::Sgl;
-    use nvme::spec::dhchap::{COMMON, Negotiate, Offer, message};
     use nvme::spec::fabrics::{ANY_CONTROLLER, Connect, ConnectRecord};
     use std::sync::Arc;
     use units::{Span, Time};
 
-    pub(crate) const HOST: &str = "nqn.2026-11.org.flashloom:known";
-
-    /// A command capsule with its data.
-    fn capsule(command: Submission, data: &[u8]) -> Vec<u8> {
-        let entry = command.with_sgl(Sgl::InCapsule { offset: 0, bytes: data.len() as u32 });
-        let mut unit = vec![4, 0, 72, 72];
-        unit.extend((72 + data.len() as u32).to_le_bytes());
-        unit.extend(entry.0.map(u64::to_le_bytes).concat());
-        [&unit, data].concat()
-    }
-
     /// Begins a conversation in a group.
     pub(crate) fn negotiation(group: u8) -> Vec<u8> {
-        let (mut head, mut offer) = (Negotiate::default(), Offer::default());
-        head.set_kind(COMMON).set_id(message::NEGOTIATE).set_offers(1);
-        offer.set_protocol(1).set_hash_count(1).set_hashes([1; 30]).set_group_count(1).set_groups([group; 30]);
-        let message = [head.as_bytes(), offer.as_bytes()].concat();
-        let security = Authentication {
-            protocol: dhchap::PROTOCOL,
-            specific: dhchap::PROTOCOL_SPECIFIC,
-            bytes: message.len() as u32,
-        };
-        capsule(Submission::authentication_send(security), &message)
+        saying(&hosts::negotiation(1, group))
     }
 
-    /// The keys of one host.
-    pub(crate) fn keys() -> Keys {
-        let secrets = Pair {
-            host: Secret::parse("DHHC-1:00:ia6zGodOr4SEG0Zzaw398rpY0wqipUWj4jWjUh4HWUz6aQ2n:").expect("a secret"),
-            controller: None,
-        };
-        let mut keys = Keys::default();
-        keys.admit(HOST.into(), KnownHost { secrets: Some(secrets), tls: None });
-        keys
-    }
-
-    /// What that host begins with, to a subsystem of this name.
+    /// What a host that has to prove who it is begins with, to a subsystem of this name.
     pub(crate) fn greeting(subsystem: &str) -> Vec<u8> {
         let field = |text: &str| std::array::from_fn(|at| text.as_bytes().get(at).copied().unwrap_or(0));
         let mut record = ConnectRecord::default();
-        record.set_controller(ANY_CONTROLLER).set_host(field(HOST)).set_subsystem(field(subsystem));
+        record.set_controller(ANY_CONTROLLER).set_host(field(KNOWN)).set_subsystem(field(subsystem));
         let connect = Connect { format: 0, queue: 0, last_entry: 31, without_flow_control: false, keep_alive_ms: 0 };
         let mut greeting = vec![0; 128];
         (greeting[2], greeting[4]) = (128, 128);
-        greeting.extend(capsule(Submission::connect(connect), record.as_bytes()));
+        let data = Sgl::InCapsule { offset: 0, bytes: ConnectRecord::BYTES as u32 };
+        greeting.extend(capsule(Submission::connect(connect).with_sgl(data), record.as_bytes()));
         greeting
     }
 

@@ -6,7 +6,7 @@ use crate::guest::{Access, GuestMemory};
 use crate::health::{DriveHealth, MediaHealth, PowerCycles};
 use crate::lifetime::Lifetime;
 use crate::port::{Line, Port, PortShape};
-use crate::session::{Session, World};
+use crate::session::World;
 use crate::subsystem::{Subsystem, SubsystemSettings};
 use crate::vfio_user::{Bus, Doorbells, Function, Header, MESSAGE_MAX, Request, serve};
 use nvme::spec::registers::{self, AdminQueueAttributes, Configuration, Doorbell};
@@ -18,6 +18,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use units::{Bytes, HostAddress, QueueId, Span, Time};
 use zerocopy::FromZeros;
+
+pub mod hosts;
 
 /// Where the machine's memory begins and how much there is.
 pub const MEMORY: u64 = 0x10_0000;
@@ -170,45 +172,6 @@ impl Rehearsal {
         while !self.subsystem.is_drained() {
             self.pass();
         }
-    }
-
-    /// Two connections of NVMe/TCP take what comes for each in turn; how many bytes were answered.
-    ///
-    /// # Panics
-    /// If the front end loses a queue pair, or leaves a command without an answer.
-    pub fn converse<'a>(&mut self, parts: impl Iterator<Item = (usize, &'a [u8])>) -> usize {
-        self.subsystem.settings.controller.transport = Transport::Message { capsule: Bytes(8192) };
-        let address = "127.0.0.1:4420".parse().expect("an address");
-        let mut sessions = [0, 1].map(|connection| Session::new(connection, address));
-        let mut answered = 0;
-        for (connection, mut bytes) in parts {
-            let session = &mut sessions[connection % 2];
-            while !bytes.is_empty() && !session.is_ending() {
-                let room = session.room();
-                let taken = bytes.len().min(room.len());
-                assert!(taken > 0, "a session without room that does not end");
-                room[..taken].copy_from_slice(&bytes[..taken]);
-                session.filled(taken);
-                bytes = &bytes[taken..];
-                for _ in 0..3 {
-                    let mut world = World { subsystem: &mut self.subsystem, port: &mut self.port, now: self.now };
-                    session.reap(&mut world);
-                    session.work(&mut world);
-                    answered += session.output().len();
-                    session.sent(session.output().len());
-                    self.pass();
-                }
-            }
-            self.subsystem.expire(self.now);
-            while let Some(doomed) = self.subsystem.doomed.pop() {
-                let gone = std::mem::replace(&mut sessions[doomed], Session::new(doomed, address));
-                gone.leave(&mut self.subsystem);
-            }
-        }
-        sessions.into_iter().for_each(|session| session.leave(&mut self.subsystem));
-        self.drain();
-        assert_eq!(self.port.free_pairs(), usize::from(SHAPE.pairs) - 1, "a queue pair is lost");
-        answered
     }
 
     /// A virtual machine with a PCIe function takes these steps.

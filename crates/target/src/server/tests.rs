@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::orphan::{Host, LeftBehind, Orphan};
-use crate::proof::tests::{greeting, keys, negotiation};
+use crate::proof::tests::{greeting, negotiation};
+use crate::rehearsal::hosts::keys;
 use crate::rehearsal::tests::settings;
 use crate::rehearsal::{Plain, SHAPE, open_to_all};
 
