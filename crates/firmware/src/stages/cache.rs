@@ -40,8 +40,8 @@ struct Entry {
 /// A flush under way.
 #[derive(Debug)]
 struct Flushing {
-    requester: Requester,
-    key: CommandKey,
+    /// Those who asked for one by then: all that they wait for was here.
+    requests: Vec<CacheRequest>,
     /// Entries of which something is still to reach flash.
     left: u32,
 }
@@ -65,7 +65,8 @@ pub(crate) struct Cache {
     flushing: Option<Flushing>,
     /// The next entry for the flush to look at.
     flush_cursor: usize,
-    flushes: VecDeque<CacheRequest>,
+    /// Asked for since it began.
+    flushes: Vec<CacheRequest>,
     /// An eviction found no place on flash: pages stay here from now on, and nothing more is taken.
     stuck: bool,
 }
@@ -86,7 +87,6 @@ impl Cache {
     ) -> Self {
         let occupied = Marks::new(frames.len());
         let entries = frames.map(|frame| Entry { frame, evicting: NONE, void: false, flush: 0 }).collect();
-        let (waiting, flushes) = (VecDeque::new(), VecDeque::new());
         let spares = spares.rev().collect();
         Cache {
             index,
@@ -98,10 +98,10 @@ impl Cache {
             entries,
             occupied,
             spares,
-            waiting,
+            waiting: VecDeque::new(),
             flushing: None,
             flush_cursor: 0,
-            flushes,
+            flushes: Vec::new(),
             stuck: false,
         }
     }
@@ -327,9 +327,8 @@ impl Cache {
             let served = self.serve(turn, &request);
             assert!(served, "a buffer that is stuck lets nobody wait");
         }
-        if let Some(Flushing { requester, key, .. }) = self.flushing.take() {
-            let done = PageDone { requester, frame: 0, media: Media::Failed, key };
-            self.answers.tell(turn, requester, done);
+        if let Some(flushing) = self.flushing.take() {
+            self.end_flushes(turn, &flushing.requests, Media::Failed);
         }
         self.begin_flush(turn);
     }
@@ -354,7 +353,7 @@ impl Cache {
 
     fn on_request(&mut self, turn: &mut Turn<'_>, request: CacheRequest) {
         if request.operation == CacheOperation::Flush {
-            self.flushes.push_back(request);
+            self.flushes.push(request);
             self.begin_flush(turn);
             return;
         }
@@ -371,32 +370,38 @@ impl Cache {
         }
     }
 
-    /// Marks every entry that holds something: what it holds leaves by its own evictions, as spare frames allow.
+    /// Marks every entry that holds something: what it holds leaves by its own evictions, as spare frames allow. All flushes that were
+    /// asked for are one.
     fn begin_flush(&mut self, turn: &mut Turn<'_>) {
-        while self.flushing.is_none() {
-            let Some(request) = self.flushes.pop_front() else { return };
-            if self.stuck {
-                self.tell(turn, &request, 0, Media::Failed);
-                continue;
-            }
-            let drained = match self.tables.backup.fails() && self.settings.has(Mutation::DrainHalf) {
-                true => self.entries.len() / 2,
-                false => self.entries.len(),
-            };
-            let (mut left, mut next) = (0, self.occupied.next(0));
-            while let Some(place) = next.filter(|place| *place < drained) {
-                let CacheTag { cached, evicted } = self.tag_unpriced(place);
-                self.entries[place].flush = u8::from(cached.is_some()) + u8::from(evicted.is_some());
-                left += 1;
-                next = self.occupied.next(place + 1);
-            }
-            if left == 0 || self.settings.has(Mutation::FlushEarly) {
-                self.answer(turn, &request, 0);
-                continue;
-            }
-            self.flushing = Some(Flushing { requester: request.requester, key: request.key, left });
-            self.flush_cursor = 0;
-            self.flush_more(turn);
+        if self.flushing.is_some() || self.flushes.is_empty() {
+            return;
+        }
+        let requests = std::mem::take(&mut self.flushes);
+        if self.stuck {
+            return self.end_flushes(turn, &requests, Media::Failed);
+        }
+        let drained = match self.tables.backup.fails() && self.settings.has(Mutation::DrainHalf) {
+            true => self.entries.len() / 2,
+            false => self.entries.len(),
+        };
+        let (mut left, mut next) = (0, self.occupied.next(0));
+        while let Some(place) = next.filter(|place| *place < drained) {
+            let CacheTag { cached, evicted } = self.tag_unpriced(place);
+            self.entries[place].flush = u8::from(cached.is_some()) + u8::from(evicted.is_some());
+            left += 1;
+            next = self.occupied.next(place + 1);
+        }
+        if left == 0 || self.settings.has(Mutation::FlushEarly) {
+            return self.end_flushes(turn, &requests, Media::Good);
+        }
+        self.flushing = Some(Flushing { requests, left });
+        self.flush_cursor = 0;
+        self.flush_more(turn);
+    }
+
+    fn end_flushes(&self, turn: &mut Turn<'_>, requests: &[CacheRequest], media: Media) {
+        for request in requests {
+            self.tell(turn, request, 0, media);
         }
     }
 
@@ -425,9 +430,8 @@ impl Cache {
         let Some(flushing) = &mut self.flushing else { return };
         flushing.left -= 1;
         if flushing.left == 0 {
-            let Flushing { requester, key, .. } = self.flushing.take().expect("it is under way");
-            let done = PageDone { requester, frame: 0, media: Media::Good, key };
-            self.answers.tell(turn, requester, done);
+            let Flushing { requests, .. } = self.flushing.take().expect("it is under way");
+            self.end_flushes(turn, &requests, Media::Good);
             self.begin_flush(turn);
         }
     }

@@ -120,7 +120,7 @@ fn a_checkpoint_does_not_wait_for_an_idle_drive_for_ever() {
         ..device.settings.journal
     };
     let run = |device: &Device| {
-        let phases = vec![mixed("mixed", 7, small.sectors(), 4_000)];
+        let phases = vec![mixed("mixed", 7, small.sectors(), 12_000)];
         let mut session = Session::new(device, "small", processor(), 7, phases, 0).expect("a device that can be built");
         let summary = session.next_phase().expect("a phase").expect("it holds");
         let checkpoints = summary.journal.expect("it has one").checkpoints;
