@@ -90,11 +90,11 @@ impl Layered {
         }
     }
 
-    /// Once all layers lie: of two ways to say a thing the one from the lower layer gives way.
+    /// Once all layers lie: of two ways to say a thing the one from the lower layer gives way, unless the other says nothing.
     pub(super) fn settle_alternatives(&mut self) {
         for (key, other, word) in ALTERNATIVES {
-            let origin = &self.setting(other).origin;
-            if origin.layer() > self.setting(key).origin.layer() {
+            let Setting { value, origin } = self.setting(other);
+            if !value.is_text(word) && origin.layer() > self.setting(key).origin.layer() {
                 let setting = Setting { value: Value::Text((*word).into()), origin: origin.clone() };
                 self.settings[position(key)] = setting;
             }
@@ -226,6 +226,14 @@ fn position(key: &str) -> usize {
 #[cfg(test)]
 mod tests {
     use crate::config::Layers;
+    use units::Span;
+
+    #[test]
+    fn what_says_nothing_displaces_nothing() {
+        let layers = Layers::new().flag("--duration", "50ms").and_then(|layers| layers.set("workload.ios=none"));
+        let phase = &layers.and_then(Layers::resolve).expect("a configuration").phases[0];
+        assert_eq!((phase.ios, phase.duration), (None, Some(Span::from_millis(50))));
+    }
 
     #[test]
     fn a_value_that_is_no_number_of_its_kind_is_told_the_bounds() {
