@@ -490,7 +490,9 @@ impl Trans {
     /// Serves what waited for room, as far as there is some.
     fn serve_held(&mut self, turn: &mut Turn<'_>) {
         while let Some(&request) = self.held.front() {
-            if self.places.must_stop() || !self.serve(turn, &request) {
+            if self.is_too_late(&request) {
+                self.refuse(turn, &request);
+            } else if self.places.must_stop() || !self.serve(turn, &request) {
                 break;
             }
             self.held.pop_front();
