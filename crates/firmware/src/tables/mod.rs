@@ -143,6 +143,11 @@ impl Tables {
         }
     }
 
+    /// Whether the drive takes no more writes and what is free is for what is in its buffer, which outlasts the power.
+    pub(crate) fn is_closed_with_buffer(&self) -> bool {
+        self.backup.room() > 0 && self.groups.is_read_only()
+    }
+
     /// The number of a writer's first write: above all that are on flash.
     pub(crate) fn first_version(&self) -> u64 {
         self.versions.get(0).max(1)

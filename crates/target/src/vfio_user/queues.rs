@@ -12,6 +12,7 @@ use crate::session::World;
 use nvme::spec::{Completion, Failure, Fuse, Opcode, Status, Submission};
 use nvme::{Admission, AsynchronousEvent, Guarded, Movement, SubmissionQueue};
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::sync::Arc;
 use units::{HostAddress, QueueId};
 use zerocopy::IntoBytes;
@@ -130,17 +131,22 @@ fn unmapped(Unmapped: Unmapped) -> Status {
 }
 
 impl Function {
-    /// Takes new commands of every queue, as far as there are slots for them and room for their completions.
-    pub(super) fn fetch(&mut self, world: &mut World<'_>) -> Result<bool, Unmapped> {
+    /// Works on one queue after another; whether there was anything to do. After an error no further one has its turn.
+    fn each_queue<E>(&mut self, mut work: impl FnMut(&mut Self, &mut IoQueue) -> Result<bool, E>) -> Result<bool, E> {
         let mut did = false;
         for id in 1..self.queues.len() {
             if let Some(mut queue) = self.queues[id].take() {
-                let fetched = self.fetch_from(world, &mut queue);
+                let worked = work(self, &mut queue);
                 self.queues[id] = Some(queue);
-                did |= fetched?;
+                did |= worked?;
             }
         }
         Ok(did)
+    }
+
+    /// Takes new commands of every queue, as far as there are slots for them and room for their completions.
+    pub(super) fn fetch(&mut self, world: &mut World<'_>) -> Result<bool, Unmapped> {
+        self.each_queue(|function, queue| function.fetch_from(world, queue))
     }
 
     fn fetch_from(&mut self, world: &mut World<'_>, queue: &mut IoQueue) -> Result<bool, Unmapped> {
@@ -356,16 +362,15 @@ impl Function {
 
     /// Takes what the drive has completed, whether or not the guest can be told: what others wait for is over when the drive says so.
     pub(super) fn reap(&mut self, world: &mut World<'_>) -> bool {
-        let mut did = false;
-        for id in 1..self.queues.len() {
-            let Some(mut queue) = self.queues[id].take() else { continue };
+        let Ok(did) = self.each_queue::<Infallible>(|function, queue| {
+            let mut did = false;
             while let Some(completion) = world.port.reap(&mut queue.pair) {
                 did = true;
-                let over = self.end(world, &mut queue, &completion);
+                let over = function.end(world, queue, &completion);
                 queue.untold.extend(over);
             }
-            self.queues[id] = Some(queue);
-        }
+            Ok(did)
+        });
         did
     }
 
@@ -395,15 +400,7 @@ impl Function {
 
     /// Tells the guest what is over, as far as there is room to say so; whether there was anything.
     pub(super) fn post_what_is_over(&mut self, world: &mut World<'_>) -> Result<bool, Unmapped> {
-        let mut did = false;
-        for id in 1..self.queues.len() {
-            if let Some(mut queue) = self.queues[id].take() {
-                let posted = self.post_from(world, &mut queue);
-                self.queues[id] = Some(queue);
-                did |= posted?;
-            }
-        }
-        Ok(did)
+        self.each_queue(|function, queue| function.post_from(world, queue))
     }
 
     fn post_from(&mut self, world: &mut World<'_>, queue: &mut IoQueue) -> Result<bool, Unmapped> {

@@ -209,9 +209,7 @@ impl Trans {
 
     /// Whether a request came when the drive had ceased to take any, and would have what is kept for the buffer.
     fn is_too_late(&self, request: &TransRequest) -> bool {
-        let Tables { backup, groups, .. } = &*self.tables;
-        let is_last = backup.room() > 0 && groups.is_read_only();
-        is_last && request.operation != TransOperation::Read && !is_buffered(request)
+        self.tables.is_closed_with_buffer() && request.operation != TransOperation::Read && !is_buffered(request)
     }
 
     fn ask_for_reclaim(&mut self, turn: &mut Turn<'_>) {
@@ -451,7 +449,7 @@ impl Trans {
         let read_only = groups.is_read_only();
         assert!(self.held.is_empty() || read_only, "trans{} has no room and no garbage", self.index);
         while let Some(request) = self.held.pop_front() {
-            let keeps_room = self.tables.backup.room() > 0 && is_buffered(&request);
+            let keeps_room = self.tables.is_closed_with_buffer() && is_buffered(&request);
             if request.operation == TransOperation::Read || keeps_room {
                 self.serve_or_refuse(turn, &request);
             } else {

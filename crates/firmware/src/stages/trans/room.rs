@@ -120,8 +120,7 @@ impl Room {
     /// Whether only what is in the buffer gets places any more, and all that is free: when the power fails, and when the drive takes no
     /// more writes.
     fn is_for_buffer_alone(&self) -> bool {
-        let Tables { backup, groups, .. } = &*self.tables;
-        backup.fails() || backup.room() > 0 && groups.is_read_only()
+        self.tables.backup.fails() || self.tables.is_closed_with_buffer()
     }
 
     /// Free groups that the host may not have: what all victims hold must find room before any of them is erased. One has
