@@ -18,8 +18,8 @@ use units::{Span, StageId, Time};
 const BATCH_MAX: usize = 32;
 
 /// How long a thread with a processor of its own looks for work before it sleeps. To sleep costs every other thread an interrupt
-/// ([`crate::fences`]) and to be woken takes long where the machine is a virtual one: where sixteen threads slept whenever they had waited
-/// some microseconds for each other, requests fell to a fifth, and of firmware that waits for locks to a ninth. A thread that shares its
+/// ([`crate::fences`]) and to be woken takes long where the machine is a virtual one: where sixteen threads slept after 256 rounds without
+/// work, requests fell to a fifth, and of firmware that waits for locks to a ninth. A thread that shares its
 /// processor sleeps at once: to offer the processor instead costs a time slice of milliseconds where others take the offer, while a
 /// thread that is woken runs before those that used up their share.
 const SPIN: Span = Span::from_millis(1);
