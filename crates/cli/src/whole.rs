@@ -1,8 +1,8 @@
 //! A run of several phases as one: sums of counts, means over time, each direction over the phases that had it.
 
 use report::{
-    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Histogram, Journal, Locks, Lookups, Media, Named,
-    SteadyState, Summary, Workers, bounds,
+    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Histogram, Journal, Locks, Lookups, MachineThread,
+    Media, Named, SteadyState, Summary, Workers, bounds,
 };
 use rig::config::Resolved;
 use rig::{Recovery, SessionError};
@@ -143,8 +143,16 @@ fn combined(phases: &[Summary], page: u64) -> Summary {
     let ios = shares.count(|phase| phase.ios);
     let iops = ios as f64 / seconds;
     let names: Vec<&str> = phases.iter().filter_map(|phase| phase.workload.as_deref()).collect();
+    // Field by field, so that none is the last phase's by oversight.
     Summary {
+        version: last.version,
+        architecture: last.architecture,
+        device: last.device,
+        processor: last.processor,
+        world: last.world,
         workload: Some(names.join(", ")),
+        trace: last.trace,
+        seed: last.seed,
         simulated_ns: total,
         wall_ns: shares.count(|phase| phase.wall_ns),
         ios,
@@ -159,7 +167,9 @@ fn combined(phases: &[Summary], page: u64) -> Summary {
         breakdown_queueing: shares.breakdown(|phase| &phase.breakdown_queueing),
         // Which requests were the slowest of all, the phases do not say.
         breakdown_slowest: Named::default(),
-        groups: shares.groups(),
+        groups: shares.groups(|phase| &phase.groups),
+        hardware: shares.groups(|phase| &phase.hardware),
+        machine_threads: shares.machine_threads(),
         workers: last.workers.map(|_| shares.workers()),
         completions: completions(phases),
         cores: last.cores.as_ref().map(|_| shares.cores()),
@@ -186,8 +196,13 @@ fn combined(phases: &[Summary], page: u64) -> Summary {
         // Intervals are counted from the beginning of their phase.
         samples: Vec::new(),
         steady_state: last.steady_state.as_ref().map(|_| shares.steady_state()),
-        // Digest, wear and what the oracle compared are counted from the run's beginning: the last phase has them all.
-        ..last
+        // These are counted from the run's beginning, or are the drive's: the last phase has them all.
+        digest: last.digest,
+        rounded: last.rounded,
+        unsent: last.unsent,
+        wear: last.wear,
+        space: last.space,
+        data: last.data,
     }
 }
 
@@ -281,10 +296,10 @@ impl Shares<'_> {
         named
     }
 
-    fn groups(&self) -> Named<Group> {
+    fn groups(&self, of: fn(&Summary) -> &Named<Group>) -> Named<Group> {
         let mut named: Named<Group> = Named::default();
         for (share, phase) in &self.phases {
-            for (name, group) in phase.groups.iter() {
+            for (name, group) in of(phase).iter() {
                 let mut sum = named.get(name).cloned().unwrap_or_default();
                 sum.threads = group.threads;
                 sum.utilisation += share * group.utilisation;
@@ -294,6 +309,24 @@ impl Shares<'_> {
             }
         }
         named
+    }
+
+    /// Each thread with what it did in all phases: they have the same threads, which stay where they are.
+    fn machine_threads(&self) -> Vec<MachineThread> {
+        let mut sums: Vec<MachineThread> = Vec::new();
+        for (share, phase) in &self.phases {
+            sums.resize_with(sums.len().max(phase.machine_threads.len()), MachineThread::default);
+            for (sum, thread) in sums.iter_mut().zip(&phase.machine_threads) {
+                *sum = MachineThread {
+                    pinned: thread.pinned,
+                    utilisation: sum.utilisation + share * thread.utilisation,
+                    received: sum.received + thread.received,
+                    sleeps: sum.sleeps + thread.sleeps,
+                    stages: thread.stages.clone(),
+                };
+            }
+        }
+        sums
     }
 
     fn workers(&self) -> Workers {
@@ -459,6 +492,30 @@ mod tests {
         assert_eq!(of(&[phase(8192.0, 0), phase(0.0, 6)]), Some(1.5));
         assert_eq!(of(&[phase(8192.0, 4), phase(24_576.0, 12)]), Some(1.0));
         assert_eq!(of(&[phase(0.0, 4), phase(0.0, 1)]), None);
+    }
+
+    #[test]
+    fn threads_and_hardware_are_those_of_all_phases() {
+        let phase = |nanos, busy, messages| Summary {
+            simulated_ns: nanos,
+            hardware: [("link", Group { threads: 1, utilisation: busy, messages, energy_j: None })]
+                .into_iter()
+                .collect(),
+            machine_threads: vec![MachineThread {
+                pinned: true,
+                utilisation: busy,
+                received: messages,
+                sleeps: 1,
+                stages: [("link", 1)].into_iter().collect(),
+            }],
+            ..Summary::default()
+        };
+        let whole = combined(&[phase(3_000, 1.0, 50), phase(1_000, 0.0, 7)], 4096);
+        let link = whole.hardware.get("link").expect("there is a link");
+        assert_eq!((link.threads, link.utilisation, link.messages), (1, 0.75, 57));
+        let [thread] = &whole.machine_threads[..] else { panic!("one thread: {:?}", whole.machine_threads) };
+        assert_eq!((thread.utilisation, thread.received, thread.sleeps), (0.75, 57, 2));
+        assert!(thread.pinned && thread.stages.get("link") == Some(&1));
     }
 
     #[test]

@@ -174,6 +174,10 @@ fn point(
         let expected = "sim: an experiment's or a sweep's runs are in virtual time, the same on every machine";
         return Err(failed(resolved.refuse("run.world", expected)));
     }
+    if resolved.timeline.is_some() {
+        let expected = "nothing: these runs write no time line (`flashloom run --timeline FILE` writes that of one)";
+        return Err(failed(resolved.refuse("run.timeline_file", expected)));
+    }
     let replay = |recorded: &Recorded| -> Result<Replayed, LabError> {
         let trace = recorded.open(resolved.device.namespaces[0])?;
         Ok(Replayed { trace, name: recorded.name(), relation: recorded.relation.clone() })

@@ -223,6 +223,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
             "host.depth = 4",
             "axis.key is \"host.depth\"; expected a key that line 20",
         ),
+        ("[base]", "[base]\nrun.timeline_file = \"t.json\"", "run.timeline_file is \"t.json\"; expected nothing"),
         ("title =", "rows = \"samples\"\ntitle =", "expected the length of an interval"),
         (
             "title =",

@@ -61,13 +61,11 @@ pub struct FaultSettingsError {
 }
 
 impl FaultSettings {
-    /// Checks ranges, and that the code fits the pages, `tags` bytes of whose out-of-band area are taken by tags and seals.
+    /// Checks what holds of any flash: ranges.
     ///
     /// # Errors
     /// The first field that is out of its range.
-    pub fn validate(&self, geometry: &Geometry, tags: Bytes) -> Result<(), FaultSettingsError> {
-        let refuse =
-            |field, value: String, expected: &str| Err(FaultSettingsError { field, value, expected: expected.into() });
+    pub fn check_ranges(&self) -> Result<(), FaultSettingsError> {
         let errors = &self.errors;
         let positive = [
             ("rber_base", errors.base),
@@ -105,6 +103,15 @@ impl FaultSettings {
         if self.retry.levels > 64 {
             return refuse("retry_levels", self.retry.levels.to_string(), "0 to 64");
         }
+        Ok(())
+    }
+
+    /// Checks ranges, and that the code fits the pages, `tags` bytes of whose out-of-band area are taken by tags and seals.
+    ///
+    /// # Errors
+    /// The first field that is out of its range.
+    pub fn validate(&self, geometry: &Geometry, tags: Bytes) -> Result<(), FaultSettingsError> {
+        self.check_ranges()?;
         let page = geometry.shape().page.0;
         if self.code_data.0 == 0 || !page.is_multiple_of(self.code_data.0) {
             let expected = format!("a divisor of the page of {page} bytes");
@@ -136,6 +143,10 @@ impl FaultSettings {
     pub fn retires_blocks(&self) -> bool {
         self.program_failures > 0.0 || self.erase_failures > 0.0 || self.factory_bad > 0.0
     }
+}
+
+fn refuse(field: &'static str, value: String, expected: &str) -> Result<(), FaultSettingsError> {
+    Err(FaultSettingsError { field, value, expected: expected.into() })
 }
 
 /// What the entry for recovery takes of the out-of-band area: the page 4 bytes, number and owner 6 each, the check value 4.

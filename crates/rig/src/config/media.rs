@@ -37,13 +37,11 @@ pub(super) fn read(from: &Layered, geometry: &Geometry, tags: Bytes) -> Result<O
         erase_failures: get(from, "erase_failures")?,
         factory_bad: get(from, "factory_bad")?,
     };
-    if !get::<bool>(from, "faults")? {
-        return Ok(None);
-    }
-    settings
-        .validate(geometry, tags)
-        .map_err(|error| from.refuse(&format!("{TABLE}.{}", error.field), error.expected))?;
-    Ok(Some(settings))
+    // What flash would fail by is judged whether it does or not; whether the code fits the pages only where there is one.
+    let faults: bool = get(from, "faults")?;
+    let judged = if faults { settings.validate(geometry, tags) } else { settings.check_ranges() };
+    judged.map_err(|error| from.refuse(&format!("{TABLE}.{}", error.field), error.expected))?;
+    Ok(faults.then_some(settings))
 }
 
 fn get<T: Field>(from: &Layered, key: &str) -> Result<T, ConfigError> {

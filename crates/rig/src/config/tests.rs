@@ -484,7 +484,7 @@ fn words_of_the_command_line_are_refused_by_name() {
     assert_eq!(set("platform=3"), "--set: platform is a table; expected one of its keys, as in platform.KEY");
     assert_eq!(set("journal.window=0"), "--set: journal.window is 0; expected more than 0");
     let media = |key: &str, value: &str| {
-        let faults = Layers::new().set("device.media.faults=true").unwrap();
+        let faults = Layers::new().set(&format!("device.media.faults={}", key.starts_with("code"))).unwrap();
         let set = faults.set(&format!("device.media.{key}={value}")).and_then(Layers::resolve);
         set.err().unwrap().to_string()
     };
