@@ -134,6 +134,7 @@ struct Shares<'a> {
     page: u64,
 }
 
+/// Field by field, so that none is the last phase's by oversight.
 fn combined(phases: &[Summary], page: u64) -> Summary {
     let total: u64 = phases.iter().map(|phase| phase.simulated_ns).sum();
     let seconds = (total as f64 / 1e9).max(1e-12);
@@ -141,9 +142,7 @@ fn combined(phases: &[Summary], page: u64) -> Summary {
     let shares = Shares { phases: phases.iter().map(|phase| (share(phase), phase)).collect(), page };
     let last = phases.last().cloned().unwrap_or_default();
     let ios = shares.count(|phase| phase.ios);
-    let iops = ios as f64 / seconds;
     let names: Vec<&str> = phases.iter().filter_map(|phase| phase.workload.as_deref()).collect();
-    // Field by field, so that none is the last phase's by oversight.
     Summary {
         version: last.version,
         architecture: last.architecture,
@@ -156,7 +155,7 @@ fn combined(phases: &[Summary], page: u64) -> Summary {
         simulated_ns: total,
         wall_ns: shares.count(|phase| phase.wall_ns),
         ios,
-        iops,
+        iops: ios as f64 / seconds,
         bandwidth: shares.mean(|phase| phase.bandwidth),
         read: shares.direction(|phase| Some(&phase.read)),
         write: shares.direction(|phase| Some(&phase.write)),
@@ -175,7 +174,7 @@ fn combined(phases: &[Summary], page: u64) -> Summary {
         cores: last.cores.as_ref().map(|_| shares.cores()),
         power_w: last.power_w.map(|_| shares.mean(|phase| phase.power_w.unwrap_or(0.0))),
         polling_w: last.polling_w.map(|_| shares.mean(|phase| phase.polling_w.unwrap_or(0.0))),
-        bounds: shares.bounds(iops),
+        bounds: shares.bounds(ios as f64 / seconds),
         cache: last.cache.as_ref().map(|_| shares.cache()),
         locks: last.locks.as_ref().map(|_| shares.locks()),
         flash: last.flash.as_ref().map(|_| shares.flash()),

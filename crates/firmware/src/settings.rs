@@ -162,7 +162,7 @@ pub struct ReclaimSettings {
 /// The journal.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct JournalSettings {
-    /// Between checkpoints.
+    /// Between looks at whether a checkpoint is due.
     pub interval: Span,
     /// Whether a checkpoint waits for the drive to be idle.
     pub only_when_idle: bool,

@@ -393,6 +393,11 @@ impl Contents {
         }
     }
 
+    /// Whether a page is as preconditioning left it.
+    pub(crate) fn is_preconditioned(&self, ppn: Ppn) -> bool {
+        self.locate_page(ppn).is_ok_and(|(block, page)| page < self.blocks[block].ruled)
+    }
+
     /// Reads a page that follows the rule.
     fn read_ruled(&self, ppn: Ppn, payload: &mut [u64]) -> Oob {
         let labels = self.labels.as_ref().expect("what was preconditioned follows a rule");

@@ -8,7 +8,7 @@ use crate::media_file::{MediaFile, Past};
 use crate::recovery::Recovery;
 use crate::session::{SessionError, check_tables};
 use crate::standing::Watch;
-use firmware::{GroupState, Tables, spare_left};
+use firmware::{BlockGroups, GroupState, Tables, spare_left};
 use host::Memory;
 use nvme::ControllerSettings;
 use std::net::SocketAddr;
@@ -438,7 +438,7 @@ fn health(
         let all = pages(data.len() as u64 * u64::from(groups.pages()));
         DriveHealth {
             power,
-            percentage_used: (wear.erase_count_mean * 100.0 / erases_max).min(255.0) as u8,
+            percentage_used: (wear.erase_count_mean.max(journal_wear(groups)) * 100.0 / erases_max).min(255.0) as u8,
             available_spare: (spare_left(&drive, &settings, &tables) * 100.0) as u8,
             read_only: groups.is_read_only(),
             media: MediaHealth {
@@ -454,4 +454,10 @@ fn health(
             },
         }
     })
+}
+
+/// How often blocks of the journal were erased on average: a drive whose journal is worn out takes no more writes.
+fn journal_wear(groups: &BlockGroups) -> f64 {
+    let erases: u32 = groups.journal().map(|group| groups.erase_count(group)).sum();
+    f64::from(erases) / f64::from(groups.journal().len().max(1) as u32)
 }

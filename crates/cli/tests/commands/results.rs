@@ -281,8 +281,9 @@ fn lists_have_what_there_is() {
 
 #[test]
 fn benches_measure_something_and_repeat_themselves() {
-    let bench = || flashloom(&["bench", "all", "--quick", "--json", "-"]).json();
-    let (first, second) = (bench(), bench());
+    let bench = |which| flashloom(&["bench", which, "--quick", "--json", "-"]).json();
+    // Digests of what runs in real time only count requests.
+    let (first, second) = (bench("all"), bench("sim"));
     let figures = first.as_array().unwrap();
     for bench in ["sim", "memory", "flash", "ring", "threads", "tcp", "vfio-user", "latency"] {
         assert!(figures.iter().any(|figure| figure["bench"] == bench), "{bench}: {first}");

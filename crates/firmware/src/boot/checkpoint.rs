@@ -100,6 +100,7 @@ impl JournalPages {
         for page in self.pages.iter().filter(|page| page.checkpoint > known || chosen.is_none()) {
             if page.segment < journal.segments() {
                 mapping.mark_changed(page.segment);
+                journal.set_stale(page.segment);
             }
         }
     }
@@ -123,6 +124,7 @@ impl Checkpoint {
             journal.set_place(segment, group(at));
         }
         journal.set_seals([group(self.head), group(self.commit)]);
+        self.bounds.iter().enumerate().for_each(|(writer, &bound)| journal.set_bound(writer, bound));
     }
 }
 

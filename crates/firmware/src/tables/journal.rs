@@ -60,12 +60,24 @@ pub struct Journal {
     /// The group of each segment's newest page, plus 1; 0 for a segment that has none.
     places: Words,
     seals: Words,
+    /// A bit for each segment of which a checkpoint that was cut short has a page.
+    stale: Words,
+    /// The bound of each writer in the newest checkpoint, and the one that it gave last.
+    bounds: Words,
+    signed: Words,
 }
 
 impl Journal {
     pub(crate) fn new(memory: &mut SharedMemory, settings: &Settings, mapping: &Mapping) -> Self {
         let segments = if settings.parts.log == 0 { 0 } else { mapping.segments() };
-        Journal { places: memory.narrow(segments as usize), seals: memory.wide(3) }
+        let writers = settings.parts.trans.into();
+        Journal {
+            places: memory.narrow(segments as usize),
+            seals: memory.wide(3),
+            stale: memory.wide((segments as usize).div_ceil(64)),
+            bounds: memory.wide(writers),
+            signed: memory.wide(writers),
+        }
     }
 
     /// Segments of the map.
@@ -91,6 +103,30 @@ impl Journal {
     /// The groups of the newest checkpoint's head and commit.
     pub fn seals(&self) -> [Option<u32>; 2] {
         [1, 2].map(|at| (self.seals.get(at) as u32).checked_sub(1))
+    }
+    /// From which number on a writer's pages are new to the newest checkpoint.
+    pub fn bound(&self, writer: usize) -> u64 {
+        self.bounds.get(writer)
+    }
+    /// Says what that is.
+    pub fn set_bound(&self, writer: usize, bound: u64) {
+        self.bounds.set(writer, bound);
+    }
+    /// The bound that a writer gave last, for the next checkpoint.
+    pub(crate) fn signed(&self, writer: usize) -> u64 {
+        self.signed.get(writer)
+    }
+    /// A writer gives it.
+    pub(crate) fn sign(&self, writer: usize, bound: u64) {
+        self.signed.set(writer, bound);
+    }
+    /// The segments of which a checkpoint that was cut short has pages, 64 a word.
+    pub(crate) fn stale(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
+        (0..self.stale.len()).map(|word| (word, self.stale.get(word)))
+    }
+    /// One is.
+    pub(crate) fn set_stale(&self, segment: u32) {
+        self.stale.set_bits(segment as usize / 64, 1 << (segment % 64));
     }
     /// Says which these are.
     pub fn set_seals(&self, [head, commit]: [u32; 2]) {

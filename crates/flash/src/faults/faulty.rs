@@ -50,6 +50,10 @@ impl PageRead {
     const CLEAN: Verdict = Verdict::Good { bits: 0, worst: 0, words: 0, weak: false };
 }
 
+/// How much oftener than right after it was programmed bits of a weak page come back wrong, at least: where they always do, to write it
+/// anew would wear flash and help nothing. Controllers know that of their flash by tables of its wear.
+const WORSENED: f64 = 1.25;
+
 /// What is known of a block beyond its contents.
 #[derive(Clone, Copy, Debug, Default)]
 struct BlockState {
@@ -162,7 +166,8 @@ impl FaultyMedia {
         let cycle = self.contents.erase_count(block)?;
         let page = self.contents.geometry().shape().page;
         let words = (page.0 / faults.settings.code_data.0) as u32;
-        let rate = faults.rate(index, block, cycle, reading);
+        let stress = faults.stress(index, cycle, reading.now, self.contents.is_preconditioned(ppn));
+        let rate = faults.rate(block, stress, reading.level);
         let draws = Draws { seed: faults.seed, ppn, cycle };
         let (mut total, mut worst, mut touched) = (0, 0, 0);
         let full = self.contents.keeps_every_byte(ppn);
@@ -183,7 +188,9 @@ impl FaultyMedia {
             touched += u32::from(corrected > 0);
         }
         let limit = faults.settings.weak * f64::from(faults.code.correctable());
-        let weak = faults.settings.weak > 0.0 && f64::from(worst) >= limit;
+        let fresh = Stress { days: 0.0, reads: 0.0, ..stress };
+        let has_worsened = || rate >= WORSENED * faults.rate(block, fresh, reading.level);
+        let weak = faults.settings.weak > 0.0 && f64::from(worst) >= limit && has_worsened();
         Ok(PageRead { oob: Some(oob), verdict: Verdict::Good { bits: total, worst, words: touched, weak } })
     }
 
@@ -267,28 +274,30 @@ impl Faults {
         if self.shunned.contains(&block) { Err(MediaFault::BadBlock { block }) } else { Ok(()) }
     }
 
-    /// The chance that a bit of a block's page comes back wrong.
-    fn rate(&self, index: usize, block: BlockId, cycle: u32, reading: Reading) -> f64 {
-        let settings = &self.settings;
-        let state = self.blocks[index];
-        let (before, since) = match state.programmed {
-            Some(programmed) => (0.0, reading.now.since(programmed)),
-            None if cycle == 0 => (settings.days, reading.now.since(Time::ZERO)),
-            None => (0.0, reading.now.since(Time::ZERO)),
-        };
-        let stress = Stress {
+    /// What a page of a block has been through. `days` are those of pages that preconditioning left: what was programmed since, by an
+    /// earlier power cycle of this drive at the longest, has lain there since the power came on.
+    fn stress(&self, index: usize, cycle: u32, now: Time, is_preconditioned: bool) -> Stress {
+        let (settings, state) = (&self.settings, self.blocks[index]);
+        let before = if is_preconditioned { settings.days } else { 0.0 };
+        let since = now.since(state.programmed.unwrap_or(Time::ZERO));
+        Stress {
             cycles: f64::from(settings.cycles) + f64::from(cycle),
             days: before + since.secs_f64() * settings.days_per_second,
             // The read under way disturbs those after it.
             reads: f64::from(state.reads.saturating_sub(1)),
-        };
+        }
+    }
+
+    /// The chance that a bit of a page of a block comes back wrong at a level of the retry table.
+    fn rate(&self, block: BlockId, stress: Stress, level: u32) -> f64 {
+        let settings = &self.settings;
         let of_block = if settings.block_sigma > 0.0 {
             let (one, other) = (share(self.seed, block.0, 0, Lot::Block), share(self.seed, block.0, 1, Lot::Block));
             (settings.block_sigma * normal(one, other)).exp()
         } else {
             1.0
         };
-        (settings.errors.rate(stress) * of_block * settings.retry.factor.powi(reading.level as i32)).min(0.5)
+        (settings.errors.rate(stress) * of_block * settings.retry.factor.powi(level as i32)).min(0.5)
     }
 
     /// Flips the wrong bits of a code word in the payload and decodes it; the bits corrected, or none if it cannot be.

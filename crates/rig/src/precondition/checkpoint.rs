@@ -49,6 +49,7 @@ impl<R: Rule> Checkpointed<R> {
             (0..segments).for_each(|segment| journal.set_place(segment, place(1 + segment)));
             journal.set_seals([start, place(1 + segments)]);
             journal.set_number(NUMBER);
+            (0..settings.parts.trans.into()).for_each(|writer| journal.set_bound(writer, FIRST_WRITE));
         }
         Checkpointed {
             rule,

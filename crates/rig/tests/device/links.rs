@@ -35,7 +35,7 @@ fn each_phase_has_what_its_stages_did_without_its_warm_up() {
         device.timed = false;
         let phase =
             |seed, warm_up_ios| Phase { warm_up_ios, ..mixed("mixed", seed, small.sectors(), warm_up_ios + 2_000) };
-        let phases = vec![phase(1, 500), phase(2, 20_000)];
+        let phases = vec![phase(1, 500), phase(2, 8_000)];
         let ran = run_on_threads(&device, "small", 1, phases, Layout { threads: 2, pin: false }, Span::from_secs(60));
         let ran = ran.unwrap_or_else(|error| panic!("{}: {error}", architecture.name()));
         let messages = |summary: &Summary| summary.hardware.get("link").expect("it has a link").messages;

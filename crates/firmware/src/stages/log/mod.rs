@@ -4,10 +4,14 @@
 //! every writer says from which number on its pages count as new -> head -> the segments that changed, as they are then
 //!     -> fence: what the segments point to is programmed -> commit
 //! ```
+//! Where not all of these segments find room it is one checkpoint after another, and only the last has the new numbers: a segment may
+//! be newer than its head says.
+//!
 //! Without its commit a checkpoint counts for nothing, and the one before it does. What pages hold is in [`crate::tables::journal`];
 //! their out-of-band entries carry the checkpoint's number. With hybrid mapping the segments are written but hold nothing, for
 //! recovery does not know that mapping.
 
+mod choice;
 mod space;
 
 use crate::message::*;
@@ -28,6 +32,11 @@ const FENCE: u32 = u32::MAX - 2;
 /// Pages under way for each plane of a group that is being filled, at most: enough for a die that others have work for too, and not so
 /// many that these wait long.
 const PAGES_PER_PLANE: u32 = 8;
+
+/// Pages programmed since the last checkpoint for each that the next one takes, from which on an idle drive writes one: then the journal
+/// programs no more than an eighth of what it is for, and as much again to make room at most. What it costs to go without grows slowly:
+/// recovery reads an entry of each of these pages.
+const WRITTEN_FOR_PAGE: u64 = 8;
 
 /// How far a checkpoint is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,21 +75,26 @@ pub(crate) struct Log {
     /// The number of the checkpoint.
     number: u64,
     phase: Phase,
-    /// The place of the head's frame in the window, while writers sign it.
-    head: u32,
+    /// Segments that changed; those of them that the next checkpoint must have, and those that the one has yet to write that is being
+    /// written. Whether that is the last that these take.
     due: Due,
+    must: Due,
+    part: Due,
+    is_last: bool,
     space: Space,
     pages: u32,
     segments: u32,
     /// The sum of the marks of its segments.
     sum: u64,
     under_way: u32,
-    /// When it began, and whether the drive was busy then; and when the last one was over, and what the next one waits for at least
-    /// if the drive is busy.
+    /// When it began, and whether the drive was busy then; and when the last one was over, if there was one, and what the next one waits
+    /// for at least if the drive is busy.
     began: Time,
     was_busy: bool,
-    ended: Time,
+    ended: Option<Time>,
     rests_until: Time,
+    /// The sum of all bounds at the last look.
+    numbered: u64,
     /// Whether it was woken before: at the beginning nothing is due.
     is_up: bool,
     /// The groups that are being erased, and blocks of them that are not yet.
@@ -98,6 +112,8 @@ impl Log {
         let seals = journal.seals().map(|group| group.map(|group| group - groups.start));
         let size = (groups.len() as u32, tables.groups.pages(), tables.groups.planes());
         let space = Space::new(size, segments, seals, settings.has(Mutation::ReuseBeforeCheckpoint));
+        let mut must = Due::default();
+        journal.stale().for_each(|(word, bits)| must.add(word, bits));
         Log {
             drive,
             settings,
@@ -107,8 +123,10 @@ impl Log {
             number: tables.journal.number(),
             tables,
             phase: Phase::Resting,
-            head: 0,
             due: Due::default(),
+            must,
+            part: Due::default(),
+            is_last: false,
             space,
             pages: 0,
             segments: 0,
@@ -116,8 +134,9 @@ impl Log {
             under_way: 0,
             began: Time::ZERO,
             was_busy: false,
-            ended: Time::ZERO,
+            ended: None,
             rests_until: Time::ZERO,
+            numbered: 0,
             is_up: false,
             erasing: Vec::new(),
             unerased: 0,
@@ -135,27 +154,21 @@ impl Log {
         }
         let (now, journal) = (turn.now(), self.settings.journal);
         let busy = !is_idle(&self.tables, self.settings.parts.nvmq);
-        let waits = journal.only_when_idle && now.since(self.ended) < journal.patience;
+        let waits = journal.only_when_idle && now.since(self.ended.unwrap_or(Time::ZERO)) < journal.patience;
         if busy && (waits || now < self.rests_until) {
             return;
         }
         (self.began, self.was_busy) = (now, busy);
-        turn.spend(Work::SealCheckpoint);
-        self.number += 1;
-        (self.pages, self.segments, self.sum) = (0, 0, 0);
-        self.head = self.free_frames.pop().expect("nothing is under way");
-        let frame = self.first_frame + self.head;
-        self.tables.frames.clear(frame, 0, self.tables.frames.words(frame));
-        self.put(frame, 0, u64::from(self.settings.parts.trans));
         self.sign(turn, 0);
     }
 
-    /// The checkpoint is whole, or nothing came of it.
+    /// A checkpoint is whole, or as many of them as what is due took.
     fn end(&mut self, turn: &Turn<'_>) {
         self.phase = Phase::Resting;
-        self.ended = turn.now();
+        let now = turn.now();
+        self.ended = Some(now);
         if self.was_busy {
-            self.rests_until = self.ended + rest_after(self.ended.since(self.began), self.settings.journal.busy_share);
+            self.rests_until = now + rest_after(now.since(self.began), self.settings.journal.busy_share);
         }
     }
 
@@ -168,8 +181,7 @@ impl Log {
     fn sign(&mut self, turn: &mut Turn<'_>, writer: u16) {
         if writer < self.settings.parts.trans {
             self.phase = Phase::Signing(writer);
-            let at = self.first_frame + self.head;
-            return self.ask_trans(turn, writer, TransOperation::Sign, at, SIGN);
+            return self.ask_trans(turn, writer, TransOperation::Sign, SIGN);
         }
         for word in 0..self.tables.mapping.changed_words() {
             let bits = self.tables.mapping.take_changed(word);
@@ -178,13 +190,48 @@ impl Log {
             }
         }
         let has_news = self.due.count() > 0 || !self.space.has_checkpoint();
-        if has_news && self.space.plan(&mut self.due) {
-            self.phase = Phase::Head;
-            self.begin_groups(turn);
-            self.advance(turn);
-        } else {
+        if !(self.is_worth_it(turn.now()) && has_news && self.write_part(turn)) {
             // What is due stays so.
-            self.free_frames.push(self.head);
+            self.phase = Phase::Resting;
+        }
+    }
+
+    /// Whether a checkpoint is to be written now. A drive that is idle has time for one, but flash wears: there is one when enough was
+    /// programmed since the last, or when nothing is any more and the last is long ago.
+    fn is_worth_it(&mut self, now: Time) -> bool {
+        let journal = &self.tables.journal;
+        let bounds = |of: &dyn Fn(usize) -> u64| (0..self.settings.parts.trans.into()).map(of).sum();
+        let (signed, known): (u64, u64) =
+            (bounds(&|writer| journal.signed(writer)), bounds(&|writer| journal.bound(writer)));
+        let is_quiet = signed == std::mem::replace(&mut self.numbered, signed);
+        let is_first = self.ended.is_none_or(|ended| now.since(ended) >= self.settings.journal.patience);
+        let is_much = signed.saturating_sub(known) >= WRITTEN_FOR_PAGE * u64::from(self.due.count() + 2);
+        !self.settings.journal.only_when_idle || self.was_busy || is_much || is_quiet && is_first
+    }
+
+    /// Begins a checkpoint of all that is due, or of as much of it as there is room for; whether there is room for any.
+    fn write_part(&mut self, turn: &mut Turn<'_>) -> bool {
+        let Some(is_last) = self.space.plan(&mut self.due, &self.must, &mut self.part) else { return false };
+        turn.spend(Work::SealCheckpoint);
+        self.is_last = is_last;
+        self.number += 1;
+        (self.pages, self.segments, self.sum) = (0, 0, 0);
+        self.phase = Phase::Head;
+        self.begin_groups(turn);
+        self.advance(turn);
+        true
+    }
+
+    /// The checkpoint counts from now on; if it is not the last, the next begins.
+    fn commit(&mut self, turn: &mut Turn<'_>) {
+        turn.note(Note::CheckpointCommitted { version: self.number, pages: self.pages });
+        self.space.commit();
+        self.must = Due::default();
+        if self.is_last {
+            let journal = &self.tables.journal;
+            (0..self.settings.parts.trans.into()).for_each(|writer| journal.set_bound(writer, journal.signed(writer)));
+        }
+        if self.is_last || self.tables.groups.is_read_only() || !self.write_part(turn) {
             self.end(turn);
         }
     }
@@ -218,7 +265,7 @@ impl Log {
                     Some(segment) => {
                         turn.spend(Work::CollectMetadata);
                         self.write(turn, Page::Segment(segment));
-                        self.due.done(segment);
+                        self.part.done(segment);
                     }
                     None => return self.raise_fences(turn),
                 },
@@ -234,9 +281,9 @@ impl Log {
     }
 
     fn next_segment(&mut self) -> Option<u32> {
-        let segment = self.due.first()?;
-        if self.settings.has(Mutation::DropCheckpointTail) && self.due.count() == 1 {
-            self.due.done(segment);
+        let segment = self.part.first()?;
+        if self.settings.has(Mutation::DropCheckpointTail) && self.part.count() == 1 {
+            self.part.done(segment);
             return None;
         }
         Some(segment)
@@ -251,14 +298,14 @@ impl Log {
         }
         self.phase = Phase::Fencing(u32::from(writers) * self.ways.fcmd.len() as u32);
         for writer in 0..writers {
-            self.ask_trans(turn, writer, TransOperation::Fence, 0, FENCE);
+            self.ask_trans(turn, writer, TransOperation::Fence, FENCE);
         }
     }
 
-    fn ask_trans(&self, turn: &mut Turn<'_>, writer: u16, operation: TransOperation, frame: u32, tag: u32) {
+    fn ask_trans(&self, turn: &mut Turn<'_>, writer: u16, operation: TransOperation, tag: u32) {
         let requester = Requester { group: Asker::Log, index: 0, tag };
         let request =
-            TransRequest { operation, lpn: Lpn(writer.into()), frame, pieces: 0, requester, key: CommandKey::NONE };
+            TransRequest { operation, lpn: Lpn(writer.into()), frame: 0, pieces: 0, requester, key: CommandKey::NONE };
         turn.send(self.ways.trans[usize::from(writer)], request);
     }
 
@@ -271,10 +318,13 @@ impl Log {
         let ppn = groups.page(group, position);
         self.space.write(page);
         turn.note(Note::JournalProgram);
-        let place = if page == Page::Head { self.head } else { self.free_frames.pop().expect("the caller looked") };
+        let place = self.free_frames.pop().expect("the caller looked");
         let frame = self.first_frame + place;
         let label = match page {
-            Page::Head => HEAD,
+            Page::Head => {
+                self.write_head(frame);
+                HEAD
+            }
             Page::Segment(segment) => {
                 self.segments += 1;
                 self.sum = self.sum.wrapping_add(mark_of(segment, self.number));
@@ -293,6 +343,17 @@ impl Log {
         self.ask(turn, Operation::Program, ppn, frame, place);
         self.under_way += 1;
         self.pages += 1;
+    }
+
+    /// The bounds of this checkpoint: those that writers gave if it is the last, else those of the one before.
+    fn write_head(&self, frame: u32) {
+        let (journal, writers) = (&self.tables.journal, self.settings.parts.trans);
+        self.tables.frames.clear(frame, 0, self.tables.frames.words(frame));
+        self.put(frame, 0, writers.into());
+        for writer in 0..usize::from(writers) {
+            let bound = if self.is_last { journal.signed(writer) } else { journal.bound(writer) };
+            self.put(frame, HEAD_WORDS + writer, bound);
+        }
     }
 
     /// Writes a segment as it is now, where journal pages are kept.
@@ -383,17 +444,10 @@ impl Log {
             }
         }
         if self.phase == Phase::Committing && self.under_way == 0 {
-            turn.note(Note::CheckpointCommitted { version: self.number, pages: self.pages });
-            self.space.commit();
-            self.end(turn);
+            self.commit(turn);
         }
         self.advance(turn);
     }
-}
-
-/// Where a writer's bound is in a head.
-pub(crate) fn bound_at(writer: u8) -> usize {
-    HEAD_WORDS + usize::from(writer)
 }
 
 impl Stage<Firmware> for Log {

@@ -1,11 +1,17 @@
 //! The groups of the journal: where the pages of the newest checkpoint are, and where those of the next one go.
 //!
-//! A group is used again when no page in it belongs to the newest whole checkpoint, the least worn first. So that there is always room
-//! for a checkpoint of the whole map, a checkpoint that begins new groups may also have to write anew what groups with few such
-//! pages hold.
+//! A group is used again when no page in it belongs to the newest whole checkpoint, the least worn first. A checkpoint for which there is
+//! no room as a whole is written in parts, each of which supersedes what its segments had and so makes room for the next. Parts take
+//! segments group by group, those first whose groups hold least that is not due anyway; and a checkpoint that leaves few groups free
+//! writes anew what the emptiest others hold.
+//!
+//! If the power fails amid a checkpoint, what it wrote is garbage, and newer than what counts. So the first one after that has all of
+//! its segments again, and none is ever longer than the groups that are free when it begins: then there is room for that.
 //!
 //! A checkpoint begins as many groups as it needs, all at once, and fills them row by row in turn: they lie on different dies, which
 //! then program side by side.
+
+use super::choice::Choice;
 
 /// Segments that a checkpoint is to write: a bit each.
 #[derive(Debug, Default)]
@@ -27,12 +33,17 @@ impl Due {
         self.word = self.word.min(word);
     }
 
-    fn has(&self, segment: u32) -> bool {
+    pub(super) fn has(&self, segment: u32) -> bool {
         self.bits.get(segment as usize / 64).is_some_and(|bits| bits >> (segment % 64) & 1 == 1)
     }
 
     pub(super) fn count(&self) -> u32 {
         self.count
+    }
+
+    /// All of these are due, too.
+    pub(super) fn join(&mut self, other: &Due) {
+        (0..).zip(&other.bits).for_each(|(word, &bits)| self.add(word, bits));
     }
 
     /// The first segment that is due.
@@ -43,10 +54,12 @@ impl Due {
         (self.count > 0).then(|| self.word as u32 * 64 + self.bits[self.word].trailing_zeros())
     }
 
-    /// A segment is due no more.
+    /// A segment is due no more, if it was.
     pub(super) fn done(&mut self, segment: u32) {
-        self.bits[segment as usize / 64] &= !(1 << (segment % 64));
-        self.count -= 1;
+        self.count -= u32::from(self.has(segment));
+        if let Some(bits) = self.bits.get_mut(segment as usize / 64) {
+            *bits &= !(1 << (segment % 64));
+        }
     }
 }
 
@@ -61,15 +74,15 @@ pub(super) enum Page {
 /// The journal's groups; numbers of groups are counted from the first of them.
 pub(super) struct Space {
     /// Pages of a group.
-    pages: u32,
+    pub(super) pages: u32,
     /// Whether groups are taken as if nothing in them were needed: a planted bug.
     careless: bool,
     /// The group of each segment's newest page that is committed, plus 1.
-    places: Vec<u32>,
+    pub(super) places: Vec<u32>,
     /// Those of head and commit, plus 1.
-    seals: [u32; 2],
+    pub(super) seals: [u32; 2],
     /// Pages of each group that belong to the newest checkpoint, and to the one being written.
-    live: Vec<u32>,
+    pub(super) live: Vec<u32>,
     coming: Vec<u32>,
     /// The pages of the latter.
     written: Vec<(Page, u32)>,
@@ -106,7 +119,7 @@ impl Space {
     }
 
     /// Pages that the groups being filled have left.
-    fn rest(&self) -> u32 {
+    pub(super) fn rest(&self) -> u32 {
         self.open.iter().map(|&(_, next)| self.pages - next).sum()
     }
 
@@ -120,68 +133,68 @@ impl Space {
         self.open.len() as u32 * self.planes
     }
 
-    fn is_spare(&self, group: u32) -> bool {
-        self.live[group as usize] == 0 && self.coming[group as usize] == 0
+    /// Chooses what of the segments that are `due` the next checkpoint has and moves it to `part`: all if there is room, and those that
+    /// it `must` have. Whether that is all; nothing if there is no room for any.
+    pub(super) fn plan(&mut self, due: &mut Due, must: &Due, part: &mut Due) -> Option<bool> {
+        due.join(must);
+        // Of groups being filled those that hold nothing of the newest checkpoint are as good as free ones.
+        let live = &self.live;
+        self.open.retain(|&(group, _)| live[group as usize] > 0);
+        let (needed, chosen, is_all) = Choice::of(self, due, must, self.spare().len() as u32).made()?;
+        self.needed = needed;
+        self.cursor = 0;
+        (0..self.places.len() as u32).filter(|&segment| chosen.has(segment)).for_each(|segment| due.done(segment));
+        *part = chosen;
+        Some(is_all)
     }
 
-    /// Makes room for a checkpoint of these segments, a head and a commit; segments may be added. `false` if there is none.
-    pub(super) fn plan(&mut self, due: &mut Due) -> bool {
-        let (pages, mut needed) = (self.pages, due.count() + 2);
-        self.needed = needed;
-        if needed <= self.rest() || self.careless {
-            return true;
-        }
-        self.open.clear();
-        let spare = (0..self.live.len() as u32).filter(|&group| self.is_spare(group)).count() as u32;
-        if needed.div_ceil(pages) > spare {
-            return false;
-        }
-        // What stays of each group when this checkpoint is committed.
-        let mut after = self.live.clone();
-        let due_places = self.places.iter().zip(0..).filter(|&(_, segment)| due.has(segment)).map(|(place, _)| place);
-        for place in due_places.chain(&self.seals).filter(|place| **place > 0) {
-            after[*place as usize - 1] -= 1;
-        }
-        let mut emptied = after.iter().zip(&self.live).filter(|&(after, live)| *after == 0 && *live > 0).count() as u32;
-        let mut victims: Vec<(u32, u32)> = after.iter().copied().zip(0..).filter(|&(after, _)| after > 0).collect();
-        victims.sort_unstable();
-        let reserve = (self.places.len() as u32 + 2).div_ceil(pages);
-        let mut moved = vec![false; self.live.len()];
-        for (after, victim) in victims {
-            let enough = spare + emptied >= needed.div_ceil(pages) + reserve;
-            if enough || (needed + after).div_ceil(pages) > spare {
-                break;
-            }
-            (needed, emptied) = (needed + after, emptied + 1);
-            moved[victim as usize] = true;
-        }
-        for (place, segment) in self.places.iter().zip(0u32..) {
-            if *place > 0 && moved[*place as usize - 1] {
-                due.add(segment as usize / 64, 1 << (segment % 64));
-            }
-        }
-        self.needed = needed;
-        true
+    /// The group of each segment that has one.
+    pub(super) fn placed(&self) -> impl Iterator<Item = (u32, usize)> + '_ {
+        let places = (0..).zip(&self.places);
+        places.filter_map(|(segment, place)| Some((segment, place.checked_sub(1)? as usize)))
+    }
+
+    /// Groups that a checkpoint of the whole map takes.
+    pub(super) fn whole(&self) -> u32 {
+        (self.places.len() as u32 + 2).div_ceil(self.pages)
+    }
+
+    /// Which groups are being filled.
+    pub(super) fn are_open(&self) -> Vec<bool> {
+        let mut are_open = vec![false; self.live.len()];
+        self.open.iter().for_each(|&(group, _)| are_open[group as usize] = true);
+        are_open
+    }
+
+    /// Whether a bug is planted.
+    pub(super) fn is_careless(&self) -> bool {
+        self.careless
+    }
+
+    /// Groups that can be begun.
+    fn spare(&self) -> Vec<u32> {
+        let are_open = self.are_open();
+        let is_spare = |group: usize| self.live[group] + self.coming[group] == 0 && !are_open[group];
+        (0..self.live.len() as u32).filter(|&group| is_spare(group as usize)).collect()
     }
 
     /// The groups that the checkpoint that was planned begins, the least worn that may be: they must be erased. None if it has room in
     /// those of the last one. `wear` says how often groups were erased.
     pub(super) fn begin(&mut self, wear: impl Fn(u32) -> u32) -> Vec<u32> {
-        if self.needed <= self.rest() {
-            return Vec::new();
-        }
-        let count = self.needed.div_ceil(self.pages) as usize;
-        let last = std::mem::take(&mut self.open);
-        let all = 0..self.live.len() as u32;
-        let is_last = |group: u32| last.iter().any(|&(open, _)| open == group);
-        let mut taken: Vec<u32> =
-            all.filter(|&group| self.is_spare(group) || self.careless && !is_last(group)).collect();
+        let count = self.begun(self.needed) as usize;
+        let are_open = self.are_open();
+        let others = (0..self.live.len() as u32).filter(|&group| !are_open[group as usize]);
+        let mut taken: Vec<u32> = if self.careless { others.collect() } else { self.spare() };
         taken.sort_unstable_by_key(|&group| (wear(group), group));
         taken.truncate(count);
         assert_eq!(taken.len(), count, "a checkpoint is begun where there is room for it");
-        self.open = taken.iter().map(|&group| (group, 0)).collect();
-        self.cursor = 0;
+        self.open.extend(taken.iter().map(|&group| (group, 0)));
         taken
+    }
+
+    /// Groups that so many pages begin.
+    pub(super) fn begun(&self, needed: u32) -> u32 {
+        needed.saturating_sub(self.rest()).div_ceil(self.pages)
     }
 
     /// The group and the position there where the next page goes.
@@ -237,29 +250,65 @@ mod tests {
         erases: Vec<u32>,
         pages: u32,
         planes: u32,
-        /// The newest committed page of each segment: its group.
+        /// The newest committed page of each segment: its group; and segments of which one that was cut short has pages.
         newest: Vec<Option<u32>>,
+        stale: u64,
         seals: [Option<u32>; 2],
         number: u32,
+        /// Pages written.
+        written: u32,
     }
 
     impl Journal {
+        fn new(pages: u32, planes: u32) -> Self {
+            let groups = 2 * (SEGMENTS + 2).div_ceil(pages) as usize + 2;
+            Journal {
+                groups: vec![Vec::new(); groups],
+                erases: vec![0; groups],
+                pages,
+                planes,
+                newest: vec![None; SEGMENTS as usize],
+                stale: 0,
+                seals: [None; 2],
+                number: 0,
+                written: 0,
+            }
+        }
+
         fn space(&self) -> Space {
             let size = (self.groups.len() as u32, self.pages, self.planes);
             Space::new(size, self.newest.iter().copied(), self.seals, false)
         }
 
-        /// Writes so many pages of a checkpoint at most; whether that was all of it.
-        fn checkpoint(&mut self, space: &mut Space, bits: u64, cut: usize) -> bool {
+        /// Writes so many pages of a checkpoint at most, in as many parts as it takes; whether that was all of it.
+        fn checkpoint(&mut self, space: &mut Space, bits: u64, mut cut: usize) -> bool {
             let mut due = Due::default();
-            due.add(0, bits);
-            assert!(space.plan(&mut due), "there is always room for a checkpoint");
+            due.add(0, bits | self.stale);
+            for parts in 1.. {
+                assert!(parts < 60, "each part brings the end nearer");
+                let (mut must, mut part) = (Due::default(), Due::default());
+                must.add(0, self.stale);
+                let is_last = space.plan(&mut due, &must, &mut part).expect("there is always room for a part");
+                if !self.write(space, part, &mut cut) {
+                    return false;
+                }
+                if is_last {
+                    assert_eq!(due.count(), 0);
+                    return true;
+                }
+            }
+            false
+        }
+
+        /// Writes a part; whether that was all of it.
+        fn write(&mut self, space: &mut Space, mut part: Due, cut: &mut usize) -> bool {
             self.number += 1;
             let mut segments = Vec::new();
-            while let Some(segment) = due.first() {
-                due.done(segment);
+            while let Some(segment) = part.first() {
+                part.done(segment);
                 segments.push(Page::Segment(segment));
             }
+            assert!((0..SEGMENTS).all(|at| self.stale >> at & 1 == 0 || segments.contains(&Page::Segment(at))));
             let pages = [&[Page::Head], &segments[..], &[Page::Commit]].concat();
             for group in space.begin(|group| self.erases[group as usize]) {
                 let is_needed = self.newest.iter().chain(&self.seals).any(|place| *place == Some(group));
@@ -267,15 +316,23 @@ mod tests {
                 self.erases[group as usize] += u32::from(!self.groups[group as usize].is_empty());
                 self.groups[group as usize].clear();
             }
-            for &page in pages.iter().take(cut) {
+            for &page in pages.iter().take(*cut) {
                 let (group, position) = space.room();
                 assert_eq!(self.groups[group as usize].len() as u32, position);
                 self.groups[group as usize].push((self.number, page));
                 space.write(page);
+                self.written += 1;
             }
-            if cut < pages.len() {
+            if *cut < pages.len() {
+                let stale = pages.iter().take(*cut).filter_map(|page| match page {
+                    Page::Segment(segment) => Some(1 << segment),
+                    Page::Head | Page::Commit => None,
+                });
+                self.stale |= stale.fold(0, |all, bit: u64| all | bit);
                 return false;
             }
+            *cut -= pages.len();
+            self.stale = 0;
             space.commit();
             for (group, held) in (0..).zip(&self.groups) {
                 for &(_, page) in held.iter().filter(|(number, _)| *number == self.number) {
@@ -293,20 +350,11 @@ mod tests {
     proptest! {
         #[test]
         fn nothing_of_the_newest_checkpoint_is_erased_and_there_is_always_room(
-            pages in 3u32..40,
+            pages in 1u32..40,
             planes in 1u32..5,
             checkpoints in prop::collection::vec((0u64..1 << SEGMENTS, 0usize..60), 1..120),
         ) {
-            let groups = 2 * (SEGMENTS + 2).div_ceil(pages) + 2;
-            let mut journal = Journal {
-                groups: vec![Vec::new(); groups as usize],
-                erases: vec![0; groups as usize],
-                pages,
-                planes,
-                newest: vec![None; SEGMENTS as usize],
-                seals: [None; 2],
-                number: 0,
-            };
+            let mut journal = Journal::new(pages, planes);
             let mut space = journal.space();
             for (bits, cut) in checkpoints {
                 // Most are written to their end; of others the power is cut, and LOG begins anew.
@@ -318,5 +366,36 @@ mod tests {
             let (least, most) = (journal.erases.iter().min(), journal.erases.iter().max());
             prop_assert!(most.zip(least).is_some_and(|(most, least)| most - least <= 12), "{:?}", journal.erases);
         }
+    }
+
+    /// A checkpoint once wrote nearly the whole map for each group that it began: room for all of it was kept in a journal of two maps.
+    #[test]
+    fn a_few_segments_cost_few_pages() {
+        let (segments, pages) = (4_000, 16);
+        let groups = 2 * (segments + 2u32).div_ceil(pages) + 2;
+        let places = (0..segments).map(|segment| Some((1 + segment) / pages));
+        let mut space = Space::new((groups, pages, 1), places, [Some(0), Some(segments / pages)], false);
+        let (mut written, mut draw) = (0, 1u64);
+        for _ in 0..2_000 {
+            let (mut due, mut part) = (Due::default(), Due::default());
+            for _ in 0..10 {
+                draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                let segment = (draw >> 33) as u32 % segments;
+                due.add(segment as usize / 64, 1 << (segment % 64));
+            }
+            assert_eq!(space.plan(&mut due, &Due::default(), &mut part), Some(true));
+            space.begin(|_| 0);
+            let mut pages = vec![Page::Head];
+            while let Some(segment) = part.first() {
+                part.done(segment);
+                pages.push(Page::Segment(segment));
+            }
+            for &page in pages.iter().chain(&[Page::Commit]) {
+                space.write(page);
+                written += 1;
+            }
+            space.commit();
+        }
+        assert!(written < 2_000 * 12 * 3, "{written} pages");
     }
 }

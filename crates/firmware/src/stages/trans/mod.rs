@@ -16,7 +16,6 @@ mod room;
 use crate::message::*;
 use crate::policies::trans_of;
 use crate::stages::Answers;
-use crate::stages::log::bound_at;
 use crate::{AddressSplit, Drive, Firmware, Mapping, MappingScheme, Mutation, Settings, Spares, Tables, Turn, Work};
 use hybrid::HybridPlaces;
 use moves::Moving;
@@ -330,10 +329,7 @@ impl Trans {
     fn sign(&self, turn: &mut Turn<'_>, request: &TransRequest) {
         turn.spend(Work::CollectMetadata);
         let bound = self.moving.iter().map(|moving| moving.number).fold(self.sequence, u64::min);
-        let at = bound_at(self.index);
-        if at < self.tables.frames.words(request.frame) {
-            self.tables.frames.write(request.frame, at, &[bound]);
-        }
+        self.tables.journal.sign(self.index.into(), bound);
         self.answer(turn, request);
     }
 

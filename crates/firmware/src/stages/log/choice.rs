@@ -1,0 +1,137 @@
+//! Which segments a checkpoint has: all that are due, or as many as there is room for; and which it writes anew to make room.
+
+use super::space::{Due, Space};
+
+/// Pages that are kept free at least, in whole groups: a head, a commit, and two segments that make room.
+const KEPT_PAGES: u32 = 4;
+
+/// Of the groups that the whole map takes, one of so many is free behind a checkpoint, where that can be: so many dies program the next.
+const FREE_PART: u32 = 4;
+
+/// What is chosen so far.
+pub(super) struct Choice<'a> {
+    space: &'a Space,
+    due: &'a Due,
+    must: &'a Due,
+    /// Groups that are free before it.
+    spare: u32,
+    /// Of each group: its pages that count and are not superseded if all that is due is written; its segments, and those of them that are
+    /// due, without those that it must have.
+    after: Vec<u32>,
+    segments: Vec<u32>,
+    dues: Vec<u32>,
+    /// Whether it has all that is due, pages that it takes, head and commit among them, and groups that are free behind it for that.
+    all: bool,
+    needed: u32,
+    emptied: u32,
+    /// Groups whose segments it has, all of them.
+    moved: Vec<bool>,
+    /// How many it has of the other segments that are due.
+    loose: u32,
+}
+
+impl<'a> Choice<'a> {
+    /// For a journal with so many groups free. `must` is part of what is due.
+    pub(super) fn of(space: &'a Space, due: &'a Due, must: &'a Due, spare: u32) -> Self {
+        let (mut after, mut segments) = (space.live.clone(), vec![0; space.live.len()]);
+        let mut dues = segments.clone();
+        for (segment, group) in space.placed() {
+            after[group] -= u32::from(due.has(segment));
+            segments[group] += u32::from(!must.has(segment));
+            dues[group] += u32::from(due.has(segment) && !must.has(segment));
+        }
+        space.seals.iter().filter_map(|place| place.checked_sub(1)).for_each(|group| after[group as usize] -= 1);
+        let moved = vec![false; space.live.len()];
+        let (all, needed, emptied, loose) = (false, must.count() + 2, 0, 0);
+        let mut choice = Choice { space, due, must, spare, after, segments, dues, all, needed, emptied, moved, loose };
+        choice.choose();
+        choice
+    }
+
+    fn choose(&mut self) {
+        let (space, all) = (self.space, self.due.count() + 2);
+        let is_filled = space.are_open();
+        if space.is_careless() || all <= space.rest().min(self.room()) {
+            (self.all, self.needed) = (true, all);
+            return;
+        }
+        let held = |group: &usize| space.live[*group] > 0 && !is_filled[*group];
+        let emptied = (0..space.live.len()).filter(|group| held(group) && self.after[*group] == 0).count() as u32;
+        if all <= self.room() && self.spare + emptied >= space.begun(all) + self.kept() {
+            (self.all, self.needed, self.emptied) = (true, all, emptied);
+        }
+        let mut victims: Vec<usize> = (0..space.live.len()).filter(held).collect();
+        victims.sort_by_key(|&group| self.after[group]);
+        let free = self.kept().max(space.whole().div_ceil(FREE_PART)) + 1;
+        for group in victims {
+            if self.all && self.after[group] == 0 {
+                continue;
+            }
+            let is_enough = self.free_behind(self.needed, self.emptied) >= i64::from(free);
+            if is_enough && (self.all || self.dues[group] == 0) {
+                break;
+            }
+            self.move_all_of(group);
+        }
+        if !self.all {
+            self.add_loose(&is_filled);
+        }
+    }
+
+    /// Pages that it may have.
+    fn room(&self) -> u32 {
+        self.spare * self.space.pages
+    }
+
+    fn kept(&self) -> u32 {
+        KEPT_PAGES.div_ceil(self.space.pages)
+    }
+
+    /// Groups that are free when it is committed.
+    fn free_behind(&self, needed: u32, emptied: u32) -> i64 {
+        i64::from(self.spare + emptied) - i64::from(self.space.begun(needed))
+    }
+
+    /// Writes all of a group anew if there is room and it helps.
+    fn move_all_of(&mut self, group: usize) {
+        let pages = if self.all { self.segments[group] - self.dues[group] } else { self.segments[group] };
+        let (needed, emptied) = (self.needed + pages, self.emptied + 1);
+        let (before, behind) = (self.free_behind(self.needed, self.emptied), self.free_behind(needed, emptied));
+        if needed <= self.room() && (behind >= before || behind >= i64::from(self.kept())) {
+            (self.needed, self.emptied) = (needed, emptied);
+            self.moved[group] = true;
+        }
+    }
+
+    /// Adds segments that lie in groups being filled, or nowhere.
+    fn add_loose(&mut self, is_filled: &[bool]) {
+        let placed: u32 = self.dues.iter().zip(is_filled).filter(|(_, filled)| !**filled).map(|(dues, _)| *dues).sum();
+        let loose = self.due.count() - self.must.count() - placed;
+        while self.loose < loose
+            && self.needed < self.room()
+            && self.free_behind(self.needed + 1, self.emptied) >= i64::from(self.kept())
+        {
+            (self.loose, self.needed) = (self.loose + 1, self.needed + 1);
+        }
+    }
+
+    /// Pages that it takes, its segments, and whether these are all that is due; nothing if it has none that help.
+    pub(super) fn made(self) -> Option<(u32, Due, bool)> {
+        let is_filled = self.space.are_open();
+        let (mut part, mut loose) = (Due::default(), self.loose);
+        for (place, segment) in self.space.places.iter().zip(0u32..) {
+            let group = place.checked_sub(1).map(|group| group as usize);
+            let is_due = self.due.has(segment);
+            let is_moved = group.is_some_and(|group| self.moved[group]);
+            let is_chosen = self.must.has(segment) || is_moved || is_due && self.all;
+            let is_loose = !is_chosen && is_due && loose > 0 && group.is_none_or(|group| is_filled[group]);
+            loose -= u32::from(is_loose);
+            if is_chosen || is_loose {
+                part.add(segment as usize / 64, 1 << (segment % 64));
+            }
+        }
+        let is_all = self.space.places.iter().zip(0..).all(|(_, segment)| !self.due.has(segment) || part.has(segment));
+        debug_assert_eq!(part.count() + 2, self.needed);
+        (self.all || part.count() > 0).then_some((self.needed, part, is_all))
+    }
+}
