@@ -1,5 +1,8 @@
 //! A checked run: a workload until the power fails, recovery, everything read and judged, and the workload goes on.
 
+#[cfg(test)]
+mod parts;
+
 use super::case::Case;
 use super::commands::{Varied, shares};
 use super::draw::Draw;
