@@ -18,7 +18,7 @@ mod oracle;
 
 pub use driver::{
     ADMIN_BYTES, DoorbellWrite, Driver, DriverSettings, Interval, KINDS, Layout, MediaFailure, Observe, Pace, Phase,
-    PhaseResults, PowerCuts, Problem, Results, Rounds, Series, SettingsError, TRANSFER_MAX, Tally,
+    PhaseResults, PowerCuts, Problem, Results, Rounds, Series, SettingsError, TRANSFER_MAX, Tally, Unsendable,
 };
 pub use memory::{Memory, MemoryError};
 pub use oracle::{Access, Initial, Meaning, Mismatch, Oracle, Ticket};

@@ -56,6 +56,9 @@ pub enum SessionError {
         /// The first of them.
         first: String,
     },
+    /// A workload asks for nothing that the drive takes.
+    #[error("workload {0}: {1}")]
+    Unsendable(String, host::Unsendable),
     /// The media refused a command of the firmware.
     #[error("the flash refused a command: {0}")]
     Media(flash::MediaFault),
@@ -525,10 +528,10 @@ impl Session {
 
 /// What the host found wrong in a phase that is over.
 pub(crate) fn judge(outcome: &PhaseOutcome) -> Result<(), SessionError> {
-    match wrong(None, outcome.problems, outcome.first_problem.as_ref()) {
-        Some(wrong) => Err(wrong),
-        None => Ok(()),
-    }
+    let wrong = wrong(None, outcome.problems, outcome.first_problem.as_ref());
+    let name = || outcome.results.name.clone();
+    let unsendable = || outcome.unsendable.clone().map(|why| SessionError::Unsendable(name(), why));
+    wrong.or_else(unsendable).map_or(Ok(()), Err)
 }
 
 /// Why a phase does not end: what went wrong before that, if anything did.

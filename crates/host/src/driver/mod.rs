@@ -19,7 +19,7 @@ use workload::{Io, IoKind, Range};
 
 use crate::memory::Memory;
 use crate::oracle::{Access, Oracle, Ticket};
-pub use phase::{Pace, Phase, Rounds};
+pub use phase::{Pace, Phase, Rounds, Unsendable};
 use queue::{Queue, Slot};
 use ranges::{Ranges, in_whole_blocks};
 pub use results::{Interval, KINDS, MediaFailure, PhaseResults, Problem, Results, Series, Tally};
