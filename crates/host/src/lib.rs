@@ -19,6 +19,7 @@ mod oracle;
 pub use driver::{
     ADMIN_BYTES, DoorbellWrite, Driver, DriverSettings, Interval, KINDS, Layout, MediaFailure, Observe, Pace, Phase,
     PhaseResults, PowerCuts, Problem, Results, Rounds, Series, SettingsError, TRANSFER_MAX, Tally, Unsendable,
+    interval_of,
 };
 pub use memory::{Memory, MemoryError};
 pub use oracle::{Access, Initial, Meaning, Mismatch, Oracle, Ticket};

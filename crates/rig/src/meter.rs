@@ -261,12 +261,23 @@ impl Meter {
     }
 
     /// Counts anew from here. A time line begins where counting first does, with the commands under way.
-    pub(crate) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self, now: Time) {
         if !self.opened {
             self.opened = true;
             self.keep_under_way();
         }
         self.window.clear();
+        if let Some(samples) = &mut self.samples {
+            samples.begin(now);
+        }
+    }
+
+    /// What is still done and answered from here on is on no time line and in no interval.
+    pub(crate) fn close(&mut self, now: Time) {
+        self.keeps = false;
+        if let Some(samples) = &mut self.samples {
+            samples.close(now);
+        }
     }
 
     /// Counts what workers have waited up to now, so that each window of time has its own share of their waits. A turn that is under

@@ -220,15 +220,14 @@ impl Session {
                 Some(Halt::Opened) => {
                     drop(ledger);
                     before = self.snapshot();
-                    self.sim.probe_mut().reset();
-                    if let Some(samples) = &mut self.sim.probe_mut().samples {
-                        samples.begin(before.at);
-                    }
+                    self.sim.probe_mut().reset(before.at);
                 }
                 Some(halt @ (Halt::Round | Halt::Closed)) => {
                     drop(ledger);
-                    self.sim.probe_mut().keeps = halt == Halt::Round;
                     let after = self.snapshot();
+                    if halt == Halt::Closed {
+                        self.sim.probe_mut().close(after.at);
+                    }
                     rounds.push_back(Round {
                         counted: self.sim.probe_mut().take_window(),
                         before,
@@ -244,6 +243,7 @@ impl Session {
                     drop(ledger);
                     judge(&outcome)?;
                     let mut after = self.snapshot();
+                    self.sim.probe_mut().close(after.at);
                     if let Some(last) = rounds.back() {
                         after = last.after.clone();
                         // What completed after the last round does not count.

@@ -346,7 +346,7 @@ fn phases_count_from_warm_up_to_their_limit() {
     assert_eq!(plotted(first), counted);
     let counted = second.kinds.iter().map(|tally| tally.ios).sum::<u64>();
     assert_eq!((counted, plotted(second)), (400, 400));
-    let intervals = second.window().picos() / Span::from_millis(1).picos() + 1;
+    let intervals = second.window().picos().div_ceil(Span::from_millis(1).picos());
     assert_eq!((second.series.intervals.len() as u64, second.series.from), (intervals, second.opened.unwrap()));
     assert!(second.iops() > 0.0);
     assert!(second.queue_depth() > 0.9 * full, "queues stay full to the end of the round");
