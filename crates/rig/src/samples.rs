@@ -1,7 +1,7 @@
 //! A phase interval by interval: which threads were in a turn, and what background work moved, for figures over time.
 
 use firmware::Note;
-use host::{PhaseResults, interval_of};
+use host::{INTERVALS_MAX, PhaseResults, interval_of};
 use report::{Named, Sample};
 use stage::TurnRecord;
 use units::{CoreId, Span, Time};
@@ -51,9 +51,9 @@ impl Samples {
         self.ended = self.ended.min(now);
     }
 
-    /// The row of an interval.
+    /// The row of an interval, if there may be so many.
     fn row(&mut self, index: usize) -> Option<&mut Row> {
-        if self.rows.len() <= index {
+        if self.rows.len() <= index && index < INTERVALS_MAX {
             let busy = vec![0; self.groups.len()];
             self.rows.resize(index + 1, Row { busy, ..Row::default() });
         }
@@ -90,11 +90,17 @@ impl Samples {
         }
     }
 
-    /// What counted of a phase that is over, with what its host saw. The last interval ends with that.
+    /// What counted of a phase that is over, with what its host saw. The last interval ends with that, unless there are too many before.
     pub(crate) fn of(&self, host: &PhaseResults, now: Time) -> Vec<Sample> {
         let Some(length) = self.length(host, now) else { return Vec::new() };
         let count = length.div_ceil(self.interval.picos()) as usize;
-        (0..count).map(|index| self.sample(host, index, length)).collect()
+        (0..count.min(INTERVALS_MAX)).map(|index| self.sample(host, index, length)).collect()
+    }
+
+    /// Whether the phase goes on after the last interval that there may be.
+    pub(crate) fn are_cut(&self, host: &PhaseResults, now: Time) -> bool {
+        let intervals = |length: u64| length.div_ceil(self.interval.picos());
+        self.length(host, now).is_some_and(|length| intervals(length) > INTERVALS_MAX as u64)
     }
 
     /// How long was counted, in picoseconds; nothing if that never began.
@@ -184,5 +190,21 @@ mod tests {
         assert_eq!(nvmq, [1.0, 0.95]);
         let pages: Vec<u64> = found.iter().map(|sample| sample.pages_moved).collect();
         assert_eq!(pages, [0, 2], "what is over when the phase is belongs to its last interval");
+        assert!(!samples.are_cut(&host, at(2_500)));
+    }
+
+    #[test]
+    fn a_series_ends_with_the_last_interval_there_may_be() {
+        let mut samples = Samples::new(Span::from_micros(1), &[], &[]);
+        let at = |micros: u64| Time::from_picos(micros * 1_000_000);
+        samples.begin(at(0));
+        samples.note(at(1_000_000), &Note::JournalProgram);
+        samples.note(at(1_000_001), &Note::JournalProgram);
+        let mut host = PhaseResults::new(String::new(), at(0));
+        host.opened = Some(at(0));
+        let found = samples.of(&host, at(1_100_000));
+        let last = found.last().expect("there are some");
+        assert_eq!((found.len(), last.at_ns, last.length_ns, last.journal_pages), (1_000_000, 999_999_000, 1_000, 1));
+        assert!(samples.are_cut(&host, at(1_100_000)) && !samples.are_cut(&host, at(1_000_000)));
     }
 }

@@ -439,6 +439,7 @@ impl Session {
         summary.media = self.fails.then(|| media_summary(after.media.since(before.media), outcome, &self.tables));
         if let Some(samples) = &self.sim.probe().samples {
             summary.samples = samples.of(&outcome.results, after.at);
+            summary.samples_cut = samples.are_cut(&outcome.results, after.at);
         }
         summary
     }

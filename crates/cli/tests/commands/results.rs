@@ -334,6 +334,21 @@ fn samples_are_of_the_measured_part_and_add_up_to_it() {
     }
 }
 
+/// A run as short as this has more intervals than there may be only with a drive that has next to nothing to do.
+#[test]
+fn a_series_that_ends_before_the_run_does_is_said_to() {
+    let words =
+        ["run", "--architecture", "layered", "--device", "small", "--workload", "randread", "--duration", "1.001s"];
+    let slow = ["--set", "workload.pace=timed", "--set", "workload.per_second=1000", "--set", "workload.warm_up_ios=0"];
+    let notes = |interval: &str| {
+        let series = format!("run.series_ms={interval}");
+        flashloom(&[&words[..], &slow, &["--set", &series]].concat()).err
+    };
+    let expected = "note: the samples of workload randread end after 1000000 intervals, the most that there may be \
+                    (run.series_ms), and the run went on\n";
+    assert_eq!((notes("0.001").as_str(), notes("0.1").as_str()), (expected, ""));
+}
+
 #[test]
 fn every_verb_has_help_with_an_example() {
     let help = flashloom(&["--help"]);

@@ -44,8 +44,8 @@ impl Tally {
     }
 }
 
-/// Intervals of a time series; what completes after them is in none.
-const INTERVALS_MAX: usize = 1_000_000;
+/// Intervals of a time series at most; what completes after them is in none.
+pub const INTERVALS_MAX: usize = 1_000_000;
 
 /// The interval of a time series that an instant belongs to, so long after its beginning: what is over when an interval is belongs to it,
 /// as what is over when the series is belongs to the last one.
