@@ -131,7 +131,7 @@ impl Source for Generator {
     fn next_io(&mut self) -> Option<Io> {
         self.draw_io(None)
     }
-    /// Workers are dealt to the streams in turn, and stay with them.
+    /// Workers are dealt to the streams in turn, and stay with them; of more streams than workers each has several, in turn.
     fn next_for(&mut self, worker: u32) -> Option<Io> {
         self.draw_io(Some(worker))
     }
@@ -261,9 +261,17 @@ mod tests {
     #[test]
     fn a_worker_stays_with_its_stream() {
         let recipe = Recipe::fixed("", Pattern::Sequential { streams: Some(2) }, 0.0, 4096);
-        let mut source = recipe.source(&Parameters::new(64, 1)).unwrap();
+        let mut source = recipe.source(&Parameters { queues: 4, ..Parameters::new(64, 1) }).unwrap();
         let starts: Vec<u64> = [0, 0, 1, 2, 3].map(|worker| source.next_for(worker).unwrap().lba.0).to_vec();
         assert_eq!(starts, [0, 8, 32, 16, 40]);
+    }
+
+    #[test]
+    fn of_more_streams_than_workers_each_has_several_in_turn() {
+        let recipe = Recipe::fixed("", Pattern::Sequential { streams: Some(5) }, 0.0, 4096);
+        let mut source = recipe.source(&Parameters { queues: 2, ..Parameters::new(5 * 16, 1) }).unwrap();
+        let mut starts = |worker| [(); 4].map(|()| source.next_for(worker).unwrap().lba.0);
+        assert_eq!((starts(0), starts(1)), ([0, 32, 64, 8], [16, 48, 24, 56]));
     }
 
     /// A stream a queue unless the recipe counts them, and what the run says over both.
