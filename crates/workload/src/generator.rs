@@ -120,7 +120,10 @@ impl Generator {
             return Some(Io { kind, lba: Lba(0), sectors: 0, device: 0, at });
         }
         let sectors = self.sizes.pick(&mut self.draw);
-        let kind = self.cycle.as_mut().map_or(kind, |cycle| cycle.next(sectors));
+        let kind = match &mut self.cycle {
+            Some(cycle) if matches!(kind, IoKind::Read | IoKind::Write) => cycle.next(sectors),
+            _ => kind,
+        };
         let lba = Lba(self.placement.next(u64::from(sectors), worker, &mut self.draw));
         Some(Io { kind, lba, sectors, device: 0, at })
     }
@@ -254,8 +257,17 @@ mod tests {
         let kinds: Vec<IoKind> = drawn(&recipe, &Parameters::new(DRIVE, 1), 7).iter().map(|io| io.kind).collect();
         let (read, write) = (IoKind::Read, IoKind::Write);
         assert_eq!(kinds, [read, read, read, write, write, write, read]);
-        let none = Recipe { cycle_bytes: Some(511), ..recipe };
+        let none = Recipe { cycle_bytes: Some(511), ..recipe.clone() };
         assert_eq!(none.source(&Parameters::new(DRIVE, 1)).unwrap_err().field, "cycle_bytes");
+        let others = Others { deallocate: 0.2, flush: 0.1, write_zeroes: 0.1, compare: 0.1 };
+        let mixed = drawn(&Recipe { others, ..recipe }, &Parameters::new(DRIVE, 1), 1_000);
+        let [deallocates, flushes, zeroes, compares] =
+            [IoKind::Deallocate, IoKind::Flush, IoKind::WriteZeroes, IoKind::Compare]
+                .map(|kind| mixed.iter().filter(|io| io.kind == kind).count());
+        assert!((150..250).contains(&deallocates), "{deallocates}");
+        assert!([flushes, zeroes, compares].iter().all(|count| (70..130).contains(count)));
+        let turns: Vec<IoKind> = mixed.iter().map(|io| io.kind).filter(|kind| [read, write].contains(kind)).collect();
+        assert_eq!(turns[..7], [read, read, read, write, write, write, read], "what comes between is of no turn");
     }
 
     #[test]
