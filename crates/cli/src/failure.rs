@@ -114,7 +114,7 @@ fn code(error: &anyhow::Error) -> u8 {
         return FAULT;
     }
     match session(error) {
-        None | Some(SessionError::Build(_)) => UNUSABLE,
+        None | Some(SessionError::Build(_) | SessionError::Unsendable(..)) => UNUSABLE,
         Some(_) => FAULT,
     }
 }
@@ -151,6 +151,9 @@ fn advice(error: &anyhow::Error) -> Option<String> {
             Some("fewer queues (--queues) or shorter transfers (controller.transfer_bytes) need less".into())
         }
         SessionError::Build(_) => None,
+        SessionError::Unsendable(..) => {
+            Some("sizes and boundaries that are multiples of device.lba_bytes make whole blocks".into())
+        }
         SessionError::Media(flash::MediaFault::StoreFailed { .. }) => Some(
             "the file of --media could not be written or read: see whether its disk is full or fails; what was durable is there still"
                 .into(),

@@ -209,6 +209,11 @@ impl Measurement<'_> {
         if let Some((_, reason)) = done.iter().zip(reasons).find(|(summary, _)| summary.ios == 0) {
             shell.warn(&format!("note: {reason}, so that nothing was counted\n"))?;
         }
+        for summary in done.iter().filter(|summary| summary.samples_cut) {
+            let of = format!("of workload {} end", summary.workload.as_deref().unwrap_or_default());
+            let most = "the most that there may be (run.series_ms), and the run went on";
+            shell.warn(&format!("note: the samples {of} after {} intervals, {most}\n", summary.samples.len()))?;
+        }
         Ok(recovery)
     }
 

@@ -179,11 +179,7 @@ fn combined(phases: &[Summary], page: u64) -> Summary {
         locks: last.locks.as_ref().map(|_| shares.locks()),
         flash: last.flash.as_ref().map(|_| shares.flash()),
         write_amplification: shares.amplification(),
-        gc: last.gc.as_ref().map(|_| GarbageCollection {
-            blocks: shares.count(|phase| phase.gc.as_ref().map_or(0, |gc| gc.blocks)),
-            pages_moved: shares.count(|phase| phase.gc.as_ref().map_or(0, |gc| gc.pages_moved)),
-            foreground_ns: shares.count(|phase| phase.gc.as_ref().map_or(0, |gc| gc.foreground_ns)),
-        }),
+        gc: last.gc.as_ref().map(|_| shares.gc()),
         journal: last.journal.as_ref().map(|journal| Journal {
             // Like the wear of the drive, counted from its first day.
             erase_count_min: journal.erase_count_min,
@@ -194,6 +190,7 @@ fn combined(phases: &[Summary], page: u64) -> Summary {
         media: shares.media(last.media.as_ref()),
         // Intervals are counted from the beginning of their phase.
         samples: Vec::new(),
+        samples_cut: false,
         steady_state: last.steady_state.as_ref().map(|_| shares.steady_state()),
         // These are counted from the run's beginning, or are the drive's: the last phase has them all.
         digest: last.digest,
@@ -398,6 +395,15 @@ impl Shares<'_> {
             stalled_mean: self.stalled(),
             line_mean: over_answers(|locks| locks.line_mean),
             turn_mean: over_answers(|locks| locks.turn_mean),
+        }
+    }
+
+    fn gc(&self) -> GarbageCollection {
+        let count = |of: fn(&GarbageCollection) -> u64| self.count(|phase| phase.gc.as_ref().map_or(0, of));
+        GarbageCollection {
+            blocks: count(|gc| gc.blocks),
+            pages_moved: count(|gc| gc.pages_moved),
+            foreground_ns: count(|gc| gc.foreground_ns),
         }
     }
 

@@ -17,8 +17,9 @@ mod memory;
 mod oracle;
 
 pub use driver::{
-    ADMIN_BYTES, DoorbellWrite, Driver, DriverSettings, Interval, KINDS, Layout, MediaFailure, Observe, Pace, Phase,
-    PhaseResults, PowerCuts, Problem, Results, Rounds, Series, SettingsError, TRANSFER_MAX, Tally,
+    ADMIN_BYTES, DoorbellWrite, Driver, DriverSettings, INTERVALS_MAX, Interval, KINDS, Layout, MediaFailure, Observe,
+    Pace, Phase, PhaseResults, PowerCuts, Problem, Results, Rounds, Series, SettingsError, TRANSFER_MAX, Tally,
+    Unsendable, interval_of,
 };
 pub use memory::{Memory, MemoryError};
 pub use oracle::{Access, Initial, Meaning, Mismatch, Oracle, Ticket};

@@ -1,6 +1,6 @@
 //! Whether the figures of a summary agree with each other: a part that does not add up is a fault of whoever filled it in.
 
-use crate::{Direction, Latency, Summary};
+use crate::{Direction, Latency, Sample, Summary};
 use thiserror::Error;
 
 /// How far the breakdown's sum may be from the mean latency: rounding of its parts, not a part forgotten.
@@ -106,7 +106,17 @@ impl Summary {
         let workers = self.workers.iter().flat_map(|workers| workers.shares());
         shares.extend(workers.map(|(of, share)| (format!("workers ({of})"), share)));
         shares.extend(self.cache.iter().map(|cache| ("the cache (hit ratio)".to_owned(), cache.hit_ratio)));
+        shares.extend(self.samples.iter().flat_map(|sample| self.shares_of(sample)));
         shares
+    }
+
+    /// How many of its threads a group had in a turn, within one interval.
+    fn shares_of(&self, sample: &Sample) -> impl Iterator<Item = (String, f64)> {
+        let at = sample.at_ns;
+        sample.groups.iter().filter_map(move |(name, active)| {
+            let threads = self.groups.get(name)?.threads;
+            Some((format!("group {name} from {at} ns on"), active / f64::from(threads)))
+        })
     }
 }
 
@@ -144,6 +154,10 @@ mod tests {
         let mut wrong = sample();
         wrong.workers = Some(Workers { work: -0.1, idle: 1.1, ..Workers::default() });
         assert_eq!(wrong.check().len(), 2);
+
+        let mut wrong = sample();
+        wrong.samples[0].groups.set("nvmq", 17.0);
+        assert_eq!(wrong.check(), [Inconsistency::Share { of: "group nvmq from 0 ns on".into(), value: 17.0 / 16.0 }]);
 
         let mut wrong = sample();
         wrong.ios += 1;

@@ -131,6 +131,9 @@ pub struct Summary {
     /// The run interval by interval, from the end of the warm-up on, where that was asked for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Sample>,
+    /// Whether they end before the measured part does, because there may be no more of them.
+    #[serde(skip)]
+    pub samples_cut: bool,
 }
 
 /// The commands of one direction.

@@ -179,6 +179,14 @@ pub(crate) enum Event {
 }
 
 impl Event {
+    /// When it was over.
+    fn at(&self) -> Time {
+        match *self {
+            Event::Turn(TurnRecord { ended, .. }, _) => ended,
+            Event::Note { at, .. } => at,
+        }
+    }
+
     /// The command that it is about.
     fn command(&self) -> Option<CommandKey> {
         match *self {
@@ -207,6 +215,10 @@ pub(crate) struct Meter {
     /// What a time line is made of, up to a limit, if one is wanted.
     pub(crate) events: Vec<Event>,
     events_max: usize,
+    /// From when on they are all that there was; before, only those of commands that were under way then.
+    pub(crate) whole_from: Time,
+    /// When measured parts were over: from then on there are none until the next phase begins, with nothing outstanding.
+    pub(crate) closed: Vec<Time>,
     /// Whether events are kept: not of what is still answered after the measured part.
     pub(crate) keeps: bool,
     /// The steps of a pipeline's sub-requests from the run's beginning on, up to the same limit.
@@ -251,6 +263,8 @@ impl Meter {
             window: Window { completed: vec![0; parts.len()], ..Window::default() },
             events: Vec::new(),
             events_max,
+            whole_from: Time::ZERO,
+            closed: Vec::new(),
             keeps: true,
             steps: Vec::new(),
             opened: false,
@@ -261,12 +275,25 @@ impl Meter {
     }
 
     /// Counts anew from here. A time line begins where counting first does, with the commands under way.
-    pub(crate) fn reset(&mut self) {
+    pub(crate) fn reset(&mut self, now: Time) {
         if !self.opened {
             self.opened = true;
-            self.keep_under_way();
+            self.keep_under_way(now);
         }
         self.window.clear();
+        if let Some(samples) = &mut self.samples {
+            samples.begin(now);
+        }
+    }
+
+    /// What is still done and answered from here on is on no time line and in no interval.
+    pub(crate) fn close(&mut self, now: Time) {
+        if std::mem::take(&mut self.keeps) {
+            self.closed.push(now);
+        }
+        if let Some(samples) = &mut self.samples {
+            samples.close(now);
+        }
     }
 
     /// Counts what workers have waited up to now, so that each window of time has its own share of their waits. A turn that is under
@@ -311,16 +338,17 @@ impl Meter {
     #[inline]
     fn keep(&mut self, event: Event) {
         if self.events.len() == self.events_max && !self.opened {
-            self.keep_under_way();
+            self.keep_under_way(event.at());
         }
         if self.events.len() < self.events_max && self.keeps {
             self.events.push(event);
         }
     }
 
-    /// Keeps only the events of commands that are under way.
+    /// Keeps only the events of commands that are under way now.
     #[cold]
-    fn keep_under_way(&mut self) {
+    fn keep_under_way(&mut self, now: Time) {
+        self.whole_from = now;
         let mut began = BTreeMap::new();
         for (index, event) in self.events.iter().enumerate() {
             match event {

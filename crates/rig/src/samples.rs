@@ -1,7 +1,7 @@
 //! A phase interval by interval: which threads were in a turn, and what background work moved, for figures over time.
 
 use firmware::Note;
-use host::PhaseResults;
+use host::{INTERVALS_MAX, PhaseResults, interval_of};
 use report::{Named, Sample};
 use stage::TurnRecord;
 use units::{CoreId, Span, Time};
@@ -10,6 +10,8 @@ use units::{CoreId, Span, Time};
 pub(crate) struct Samples {
     interval: Span,
     began: Time,
+    /// When what counts of the phase was over; it is not yet while that is never.
+    ended: Time,
     /// The groups of threads, in the order of their stages.
     groups: Vec<&'static str>,
     /// Of each stage its place among them; none for hardware.
@@ -35,49 +37,75 @@ impl Samples {
             }
             group_of.push(groups.iter().position(|known| place.is_some() && known == group));
         }
-        Samples { interval, began: Time::ZERO, groups, group_of, rows: Vec::new() }
+        Samples { interval, began: Time::ZERO, ended: Time::ZERO, groups, group_of, rows: Vec::new() }
     }
 
     /// Begins anew with what counts of a phase.
     pub(crate) fn begin(&mut self, now: Time) {
-        self.began = now;
+        (self.began, self.ended) = (now, Time::NEVER);
         self.rows.clear();
     }
 
-    fn row(&mut self, at: Time) -> &mut Row {
-        let index = (at.since(self.began).picos() / self.interval.picos()) as usize;
-        if self.rows.len() <= index {
+    /// Ends with what counts of the phase: what outstanding requests and the drive do after it is in no interval.
+    pub(crate) fn close(&mut self, now: Time) {
+        self.ended = self.ended.min(now);
+    }
+
+    /// The row of an interval, if there may be so many.
+    fn row(&mut self, index: usize) -> Option<&mut Row> {
+        if self.rows.len() <= index && index < INTERVALS_MAX {
             let busy = vec![0; self.groups.len()];
             self.rows.resize(index + 1, Row { busy, ..Row::default() });
         }
-        &mut self.rows[index]
+        self.rows.get_mut(index)
     }
 
     /// Spreads a turn over the intervals that it touches.
     pub(crate) fn turn(&mut self, record: &TurnRecord) {
         let Some(group) = self.group_of[record.stage.index()] else { return };
-        let mut from = record.started.max(self.began);
-        while from < record.ended {
-            let into = Span::from_picos(from.since(self.began).picos() % self.interval.picos());
-            let until = record.ended.min(from + self.interval.saturating_sub(into));
-            self.row(from).busy[group] += until.since(from).picos();
+        let (mut from, ended) = (record.started.max(self.began), record.ended.min(self.ended));
+        while from < ended {
+            let into = from.since(self.began).picos();
+            let index = (into / self.interval.picos()) as usize;
+            let until = ended.min(from + self.interval.saturating_sub(Span::from_picos(into % self.interval.picos())));
+            let Some(row) = self.row(index) else { return };
+            row.busy[group] += until.since(from).picos();
             from = until;
         }
     }
 
     pub(crate) fn note(&mut self, at: Time, note: &Note) {
-        match note {
-            Note::GroupReclaimed { moved, .. } => self.row(at).pages_moved += u64::from(*moved),
-            Note::JournalProgram => self.row(at).journal_pages += 1,
-            _ => {}
+        let (moved, journal) = match note {
+            Note::GroupReclaimed { moved, .. } => (u64::from(*moved), 0),
+            Note::JournalProgram => (0, 1),
+            _ => return,
+        };
+        if self.ended < Time::NEVER {
+            return;
+        }
+        let index = interval_of(at.since(self.began), self.interval);
+        if let Some(row) = self.row(index) {
+            row.pages_moved += moved;
+            row.journal_pages += journal;
         }
     }
 
-    /// What counted of a phase that is over, with what its host saw. The last interval ends with that.
+    /// What counted of a phase that is over, with what its host saw. The last interval ends with that, unless there are too many before.
     pub(crate) fn of(&self, host: &PhaseResults, now: Time) -> Vec<Sample> {
-        let length = now.since(host.series.from).picos().max(1);
+        let Some(length) = self.length(host, now) else { return Vec::new() };
         let count = length.div_ceil(self.interval.picos()) as usize;
-        (0..count).map(|index| self.sample(host, index, length)).collect()
+        (0..count.min(INTERVALS_MAX)).map(|index| self.sample(host, index, length)).collect()
+    }
+
+    /// Whether the phase goes on after the last interval that there may be.
+    pub(crate) fn are_cut(&self, host: &PhaseResults, now: Time) -> bool {
+        let intervals = |length: u64| length.div_ceil(self.interval.picos());
+        self.length(host, now).is_some_and(|length| intervals(length) > INTERVALS_MAX as u64)
+    }
+
+    /// How long was counted, in picoseconds; nothing if that never began.
+    fn length(&self, host: &PhaseResults, now: Time) -> Option<u64> {
+        host.opened.map(|_| now.since(host.series.from).picos().max(1))
     }
 
     fn sample(&self, host: &PhaseResults, index: usize, length: u64) -> Sample {
@@ -123,12 +151,60 @@ mod tests {
         samples.turn(&turn(2, at(4_000), at(5_100)));
         samples.note(at(6_100), &Note::GroupReclaimed { moved: 7, on_demand: false, since: at(5_000) });
         let mut host = PhaseResults::new(String::new(), at(1_000));
-        host.series.from = at(5_000);
+        (host.opened, host.series.from) = (Some(at(5_000)), at(5_000));
         let found = samples.of(&host, at(7_500));
         let nvmq: Vec<f64> = found.iter().map(|sample| *sample.groups.get("nvmq").unwrap()).collect();
         assert_eq!(nvmq, [0.5, 1.0, 0.5], "the last interval is 500 ns long");
         assert_eq!(found[0].groups.get("bgc"), Some(&0.1), "what lay before the phase is not its own");
         assert_eq!(found[0].groups.len(), 2, "hardware has no threads");
         assert_eq!((found[1].pages_moved, found[1].at_ns, found[2].length_ns), (7, 1_000, 500));
+        host.opened = None;
+        assert_eq!(samples.of(&host, at(7_500)), [], "of what never began to count there is nothing");
+    }
+
+    #[test]
+    fn what_the_drive_does_after_the_last_interval_is_in_none() {
+        let parts = [("nvmq", "nvmq0".into()), ("nvmq", "nvmq1".into())];
+        let mut samples = Samples::new(Span::from_micros(1), &parts, &[Some(CoreId(0)); 2]);
+        let at = |nanos: u64| Time::from_picos(nanos * 1_000);
+        let turn = |stage, started, ended| {
+            let (stage, started, ended) = (StageId(stage), at(started), at(ended));
+            TurnRecord { stage, from: None, arrived: started, started, ended }
+        };
+        let moved = |moved| Note::GroupReclaimed { moved, on_demand: false, since: at(0) };
+        samples.turn(&turn(0, 0, 400));
+        samples.note(at(400), &moved(1));
+        samples.begin(at(500));
+        samples.turn(&turn(0, 400, 2_400));
+        samples.note(at(2_500), &moved(2));
+        samples.close(at(2_500));
+        samples.note(at(2_500), &moved(4));
+        samples.note(at(2_900), &moved(8));
+        // One turn goes on, the other begins while what is outstanding is answered.
+        samples.turn(&turn(0, 2_450, 2_800));
+        samples.turn(&turn(1, 2_600, 2_900));
+        let mut host = PhaseResults::new(String::new(), at(0));
+        (host.opened, host.series.from) = (Some(at(500)), at(500));
+        let found = samples.of(&host, at(2_500));
+        let nvmq: Vec<f64> = found.iter().map(|sample| *sample.groups.get("nvmq").unwrap()).collect();
+        assert_eq!(nvmq, [1.0, 0.95]);
+        let pages: Vec<u64> = found.iter().map(|sample| sample.pages_moved).collect();
+        assert_eq!(pages, [0, 2], "what is over when the phase is belongs to its last interval");
+        assert!(!samples.are_cut(&host, at(2_500)));
+    }
+
+    #[test]
+    fn a_series_ends_with_the_last_interval_there_may_be() {
+        let mut samples = Samples::new(Span::from_micros(1), &[], &[]);
+        let at = |micros: u64| Time::from_picos(micros * 1_000_000);
+        samples.begin(at(0));
+        samples.note(at(1_000_000), &Note::JournalProgram);
+        samples.note(at(1_000_001), &Note::JournalProgram);
+        let mut host = PhaseResults::new(String::new(), at(0));
+        host.opened = Some(at(0));
+        let found = samples.of(&host, at(1_100_000));
+        let last = found.last().expect("there are some");
+        assert_eq!((found.len(), last.at_ns, last.length_ns, last.journal_pages), (1_000_000, 999_999_000, 1_000, 1));
+        assert!(samples.are_cut(&host, at(1_100_000)) && !samples.are_cut(&host, at(1_000_000)));
     }
 }

@@ -56,6 +56,9 @@ pub enum SessionError {
         /// The first of them.
         first: String,
     },
+    /// A workload asks for nothing that the drive takes.
+    #[error("workload {0}: {1}")]
+    Unsendable(String, host::Unsendable),
     /// The media refused a command of the firmware.
     #[error("the flash refused a command: {0}")]
     Media(flash::MediaFault),
@@ -217,15 +220,14 @@ impl Session {
                 Some(Halt::Opened) => {
                     drop(ledger);
                     before = self.snapshot();
-                    self.sim.probe_mut().reset();
-                    if let Some(samples) = &mut self.sim.probe_mut().samples {
-                        samples.begin(before.at);
-                    }
+                    self.sim.probe_mut().reset(before.at);
                 }
                 Some(halt @ (Halt::Round | Halt::Closed)) => {
                     drop(ledger);
-                    self.sim.probe_mut().keeps = halt == Halt::Round;
                     let after = self.snapshot();
+                    if halt == Halt::Closed {
+                        self.sim.probe_mut().close(after.at);
+                    }
                     rounds.push_back(Round {
                         counted: self.sim.probe_mut().take_window(),
                         before,
@@ -241,6 +243,7 @@ impl Session {
                     drop(ledger);
                     judge(&outcome)?;
                     let mut after = self.snapshot();
+                    self.sim.probe_mut().close(after.at);
                     if let Some(last) = rounds.back() {
                         after = last.after.clone();
                         // What completed after the last round does not count.
@@ -436,6 +439,7 @@ impl Session {
         summary.media = self.fails.then(|| media_summary(after.media.since(before.media), outcome, &self.tables));
         if let Some(samples) = &self.sim.probe().samples {
             summary.samples = samples.of(&outcome.results, after.at);
+            summary.samples_cut = samples.are_cut(&outcome.results, after.at);
         }
         summary
     }
@@ -525,10 +529,10 @@ impl Session {
 
 /// What the host found wrong in a phase that is over.
 pub(crate) fn judge(outcome: &PhaseOutcome) -> Result<(), SessionError> {
-    match wrong(None, outcome.problems, outcome.first_problem.as_ref()) {
-        Some(wrong) => Err(wrong),
-        None => Ok(()),
-    }
+    let wrong = wrong(None, outcome.problems, outcome.first_problem.as_ref());
+    let name = || outcome.results.name.clone();
+    let unsendable = || outcome.unsendable.clone().map(|why| SessionError::Unsendable(name(), why));
+    wrong.or_else(unsendable).map_or(Ok(()), Err)
 }
 
 /// Why a phase does not end: what went wrong before that, if anything did.

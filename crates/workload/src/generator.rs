@@ -120,7 +120,10 @@ impl Generator {
             return Some(Io { kind, lba: Lba(0), sectors: 0, device: 0, at });
         }
         let sectors = self.sizes.pick(&mut self.draw);
-        let kind = self.cycle.as_mut().map_or(kind, |cycle| cycle.next(sectors));
+        let kind = match &mut self.cycle {
+            Some(cycle) if matches!(kind, IoKind::Read | IoKind::Write) => cycle.next(sectors),
+            _ => kind,
+        };
         let lba = Lba(self.placement.next(u64::from(sectors), worker, &mut self.draw));
         Some(Io { kind, lba, sectors, device: 0, at })
     }
@@ -131,7 +134,7 @@ impl Source for Generator {
     fn next_io(&mut self) -> Option<Io> {
         self.draw_io(None)
     }
-    /// Workers are dealt to the streams in turn, and stay with them.
+    /// Workers are dealt to the streams in turn, and stay with them; of more streams than workers each has several, in turn.
     fn next_for(&mut self, worker: u32) -> Option<Io> {
         self.draw_io(Some(worker))
     }
@@ -254,16 +257,33 @@ mod tests {
         let kinds: Vec<IoKind> = drawn(&recipe, &Parameters::new(DRIVE, 1), 7).iter().map(|io| io.kind).collect();
         let (read, write) = (IoKind::Read, IoKind::Write);
         assert_eq!(kinds, [read, read, read, write, write, write, read]);
-        let none = Recipe { cycle_bytes: Some(511), ..recipe };
+        let none = Recipe { cycle_bytes: Some(511), ..recipe.clone() };
         assert_eq!(none.source(&Parameters::new(DRIVE, 1)).unwrap_err().field, "cycle_bytes");
+        let others = Others { deallocate: 0.2, flush: 0.1, write_zeroes: 0.1, compare: 0.1 };
+        let mixed = drawn(&Recipe { others, ..recipe }, &Parameters::new(DRIVE, 1), 1_000);
+        let [deallocates, flushes, zeroes, compares] =
+            [IoKind::Deallocate, IoKind::Flush, IoKind::WriteZeroes, IoKind::Compare]
+                .map(|kind| mixed.iter().filter(|io| io.kind == kind).count());
+        assert!((150..250).contains(&deallocates), "{deallocates}");
+        assert!([flushes, zeroes, compares].iter().all(|count| (70..130).contains(count)));
+        let turns: Vec<IoKind> = mixed.iter().map(|io| io.kind).filter(|kind| [read, write].contains(kind)).collect();
+        assert_eq!(turns[..7], [read, read, read, write, write, write, read], "what comes between is of no turn");
     }
 
     #[test]
     fn a_worker_stays_with_its_stream() {
         let recipe = Recipe::fixed("", Pattern::Sequential { streams: Some(2) }, 0.0, 4096);
-        let mut source = recipe.source(&Parameters::new(64, 1)).unwrap();
+        let mut source = recipe.source(&Parameters { queues: 4, ..Parameters::new(64, 1) }).unwrap();
         let starts: Vec<u64> = [0, 0, 1, 2, 3].map(|worker| source.next_for(worker).unwrap().lba.0).to_vec();
         assert_eq!(starts, [0, 8, 32, 16, 40]);
+    }
+
+    #[test]
+    fn of_more_streams_than_workers_each_has_several_in_turn() {
+        let recipe = Recipe::fixed("", Pattern::Sequential { streams: Some(5) }, 0.0, 4096);
+        let mut source = recipe.source(&Parameters { queues: 2, ..Parameters::new(5 * 16, 1) }).unwrap();
+        let mut starts = |worker| [(); 4].map(|()| source.next_for(worker).unwrap().lba.0);
+        assert_eq!((starts(0), starts(1)), ([0, 32, 64, 8], [16, 48, 24, 56]));
     }
 
     /// A stream a queue unless the recipe counts them, and what the run says over both.

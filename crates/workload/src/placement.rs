@@ -8,7 +8,7 @@ use crate::recipe::{Pattern, checked_weights};
 #[derive(Clone, Debug)]
 pub(crate) enum Placement {
     Random(Slots),
-    Sequential { streams: Vec<Stream>, turn: usize },
+    Sequential(Streams),
     Zipf { slots: Slots, zipf: Zipf, scatter: Scatter },
     Runs { slots: Slots, jump: Chance, next: u64 },
     Regions(Vec<Slots>, Weighted<usize>),
@@ -21,6 +21,16 @@ pub(crate) struct Slots {
     end: u64,
     count: u64,
     alignment: u64,
+}
+
+/// Sequential streams.
+#[derive(Clone, Debug)]
+pub(crate) struct Streams {
+    all: Vec<Stream>,
+    /// Whose turn it is where nobody has a stream of its own.
+    turn: usize,
+    /// The same for each queue where there are more streams than queues: it has every so-many-th from its own number on.
+    turns: Vec<usize>,
 }
 
 /// One sequential stream.
@@ -74,13 +84,13 @@ impl Placement {
         Ok(match pattern {
             Pattern::Random => Placement::Random(slots),
             Pattern::Sequential { streams: Some(streams) } => {
-                Placement::Sequential { streams: shared_out(&slots, *streams, largest)?, turn: 0 }
+                Placement::Sequential(Streams::new(shared_out(&slots, *streams, largest)?, queues))
             }
             Pattern::Sequential { streams: None } => {
                 // As many as have room for two requests each.
                 let room = (slots.end - slots.start) / (2 * largest.next_multiple_of(alignment));
                 let streams = u64::from(queues).min(room).max(1) as u32;
-                Placement::Sequential { streams: shared_out(&slots, streams, largest)?, turn: 0 }
+                Placement::Sequential(Streams::new(shared_out(&slots, streams, largest)?, queues))
             }
             Pattern::Zipf { theta } => {
                 let zipf = Zipf::new(slots.count, checked_number("pattern.zipf.theta", *theta, 0.0, 10.0)?);
@@ -115,19 +125,11 @@ impl Placement {
         })
     }
 
-    /// First sector of a request of so many sectors, of a worker's own stream if one asks.
+    /// First sector of a request of so many sectors, of a worker's own streams if one asks.
     pub(crate) fn next(&mut self, sectors: u64, worker: Option<u32>, draw: &mut Draw) -> u64 {
         match self {
             Placement::Random(slots) => slots.draw(sectors, draw),
-            Placement::Sequential { streams, turn } => {
-                if let Some(worker) = worker {
-                    let own = worker as usize % streams.len();
-                    return streams[own].advance(sectors);
-                }
-                let at = streams[*turn].advance(sectors);
-                *turn = if *turn + 1 == streams.len() { 0 } else { *turn + 1 };
-                at
-            }
+            Placement::Sequential(streams) => streams.next(worker).advance(sectors),
             Placement::Zipf { slots, zipf, scatter } => loop {
                 let at = slots.at(scatter.place(zipf.rank(draw) - 1));
                 if at + sectors <= slots.end {
@@ -142,6 +144,32 @@ impl Placement {
             }
             Placement::Regions(parts, choice) => parts[choice.pick(draw)].draw(sectors, draw),
         }
+    }
+}
+
+impl Streams {
+    /// Of a host with so many queues.
+    fn new(all: Vec<Stream>, queues: u32) -> Self {
+        let queues = queues.max(1) as usize;
+        let turns = if all.len() > queues { (0..queues).collect() } else { Vec::new() };
+        Streams { all, turn: 0, turns }
+    }
+
+    /// The stream that the next request is of.
+    fn next(&mut self, worker: Option<u32>) -> &mut Stream {
+        let (count, queues) = (self.all.len(), self.turns.len());
+        let Some(worker) = worker else {
+            let next = if self.turn + 1 == count { 0 } else { self.turn + 1 };
+            return &mut self.all[std::mem::replace(&mut self.turn, next)];
+        };
+        let worker = worker as usize;
+        if queues == 0 {
+            return &mut self.all[worker % count];
+        }
+        let queue = worker % queues;
+        let turn = self.turns[queue];
+        self.turns[queue] = if turn + queues < count { turn + queues } else { queue };
+        &mut self.all[turn]
     }
 }
 

@@ -16,10 +16,10 @@ pub struct Statistics {
     pub writes: u64,
     /// Requests of every other kind.
     pub others: u64,
-    /// Sectors read.
-    pub read_sectors: u64,
-    /// Sectors written.
-    pub write_sectors: u64,
+    /// Bytes read. Of a trace, as its file records them; where they are no whole sectors, all else is of the sectors they touch.
+    pub read_bytes: u128,
+    /// Bytes written, counted in the same way.
+    pub write_bytes: u128,
     /// Requests that do not begin where the request before them on the same device ended.
     pub jumps: u64,
     /// Requests that begin or end off a 4 KiB boundary.
@@ -45,13 +45,10 @@ impl Statistics {
 
     /// Counts one request.
     pub fn observe(&mut self, io: &Io) {
+        let bytes = u128::from(u64::from(io.sectors) * SECTOR_BYTES);
         match io.kind {
-            IoKind::Read => {
-                (self.reads, self.read_sectors) = (self.reads + 1, self.read_sectors + u64::from(io.sectors))
-            }
-            IoKind::Write => {
-                (self.writes, self.write_sectors) = (self.writes + 1, self.write_sectors + u64::from(io.sectors));
-            }
+            IoKind::Read => (self.reads, self.read_bytes) = (self.reads + 1, self.read_bytes + bytes),
+            IoKind::Write => (self.writes, self.write_bytes) = (self.writes + 1, self.write_bytes + bytes),
             _ => self.others += 1,
         }
         if let Some(at) = io.at {
@@ -98,17 +95,17 @@ impl Statistics {
 
     /// Mean bytes of a read.
     pub fn read_bytes_mean(&self) -> f64 {
-        ratio(self.read_sectors, self.reads) * SECTOR_BYTES as f64
+        mean(self.read_bytes, self.reads)
     }
 
     /// Mean bytes of a write.
     pub fn write_bytes_mean(&self) -> f64 {
-        ratio(self.write_sectors, self.writes) * SECTOR_BYTES as f64
+        mean(self.write_bytes, self.writes)
     }
 
     /// Mean bytes of reads and writes together.
     pub fn bytes_mean(&self) -> f64 {
-        ratio(self.read_sectors + self.write_sectors, self.reads + self.writes) * SECTOR_BYTES as f64
+        mean(self.read_bytes + self.write_bytes, self.reads + self.writes)
     }
 
     /// From the first arrival to the last; zero without arrivals.
@@ -122,6 +119,10 @@ impl Statistics {
 
 fn ratio(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+fn mean(bytes: u128, count: u64) -> f64 {
+    if count == 0 { 0.0 } else { bytes as f64 / count as f64 }
 }
 
 #[cfg(test)]

@@ -320,6 +320,23 @@ fn a_summary_tells_a_newcomer_what_was_read() {
 }
 
 #[test]
+fn mean_sizes_are_of_the_bytes_that_the_file_records() {
+    let text = b"0,8,100,R,0.1\n0,16,700,R,0.2\n1,8,512,W,0.3\n1,24,1,W,0.4\n";
+    let means = |options: &Options, capacity| {
+        let trace = read(text, options).unwrap().within(&[capacity, capacity], true).unwrap();
+        let found = &trace.summary().statistics;
+        (found.read_bytes_mean(), found.write_bytes_mean(), found.bytes_mean())
+    };
+    let all = (400.0, 256.5, 328.25);
+    assert_eq!(means(&Options::default(), 100), all);
+    assert_eq!(means(&Options::default(), 10), all, "wherever they go");
+    assert_eq!(means(&Options { devices: Devices::Fold, ..Options::default() }, 4_096), all);
+    assert_eq!(means(&Options { devices: Devices::Only(1), ..Options::default() }, 100), (0.0, 256.5, 256.5));
+    let sizes = |file: &[u8]| read(file, &Options::default()).unwrap().summary().statistics.bytes_mean();
+    assert_eq!((sizes(&vscsi(1)), sizes(&blktrace(false))), ((4096.0 + 513.0) / 2.0, 4096.0));
+}
+
+#[test]
 fn the_end_of_the_drive_is_refused_or_wrapped() {
     let text = "0 0 8 8 1\n1 0 1000 8 0\n2 0 100 8 1\n";
     let bounded = |bounds| read(text.as_bytes(), &Options { bounds, ..Options::default() });

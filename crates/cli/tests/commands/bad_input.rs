@@ -223,6 +223,23 @@ fn words_that_cannot_be_used_are_refused_with_what_was_expected() {
     }
 }
 
+/// A run that would look for ever for a request that can be sent.
+#[test]
+fn a_workload_of_which_nothing_can_be_sent_is_refused_in_either_world() {
+    let small = b"pattern = \"random\"\nread_fraction = 0.5\nalignment_bytes = 512\nsizes = { fixed_bytes = 512 }\n\n\
+        [others]\ndeallocate = 1.0\n";
+    let path = file("barren.toml", small);
+    for world in ["sim", "threads"] {
+        let words = ["run", "--device", "small", "--world", world, "--workload", argument(&path), "--ios", "100"];
+        let blocks = ["--set", "device.lba_bytes=4096", "--set", "workload.warm_up_ios=0"];
+        let ended = flashloom(&[&words[..], &blocks].concat());
+        assert_eq!(ended.code, 2, "{ended:?}");
+        for said in ["error: workload barren: none of ", "Deallocate of 512 B at ", "of 4.1 kB\n", "device.lba_bytes"] {
+            assert!(ended.err.contains(said), "{said}: {ended:?}");
+        }
+    }
+}
+
 #[test]
 fn files_that_cannot_be_used_are_refused_with_their_line() {
     for (text, message) in [

@@ -19,10 +19,12 @@ use workload::{Io, IoKind, Range};
 
 use crate::memory::Memory;
 use crate::oracle::{Access, Oracle, Ticket};
-pub use phase::{Pace, Phase, Rounds};
+pub use phase::{Pace, Phase, Rounds, Unsendable};
 use queue::{Queue, Slot};
 use ranges::{Ranges, in_whole_blocks};
-pub use results::{Interval, KINDS, MediaFailure, PhaseResults, Problem, Results, Series, Tally};
+pub use results::{
+    INTERVALS_MAX, Interval, KINDS, MediaFailure, PhaseResults, Problem, Results, Series, Tally, interval_of,
+};
 pub use settings::{ADMIN_BYTES, DriverSettings, Layout, PowerCuts, SettingsError, TRANSFER_MAX};
 
 use phase::Course;

@@ -1,7 +1,14 @@
 //! One phase of a run: where its requests come from, when the next is due, and when it is over.
 
-use units::{Span, Time};
-use workload::{Io, Range, Source};
+use thiserror::Error;
+use units::{Bytes, Lba, SECTOR_BYTES, Span, Time};
+use workload::{Io, IoKind, Range, Source};
+
+use super::{Driver, Observe};
+
+/// So many requests in a row that cannot be sent, of a source without end, are taken for all of them: a source that draws one that can be
+/// sent among ten thousand comes so far once in e^400 runs, and drawing them takes less than a second.
+const REFUSALS_MAX: u32 = 4_000_000;
 
 /// When requests are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +68,40 @@ impl Phase {
     }
 }
 
+/// Nothing that a source without end asks for can be sent.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error(
+    "none of {REFUSALS_MAX} requests in a row can be sent; the last: {kind:?} of {bytes} at {lba}; expected sectors within \
+     {namespace}, and to deallocate at least one whole block of {block}"
+)]
+pub struct Unsendable {
+    /// What the last of them was.
+    pub kind: IoKind,
+    /// Its first sector,
+    pub lba: Lba,
+    /// and its length.
+    pub bytes: Bytes,
+    /// A logical block of the drive: less than one is not deallocated.
+    pub block: Bytes,
+    /// The namespace that it is to, if there is one.
+    pub namespace: String,
+}
+
+impl<O: Observe> Driver<O> {
+    /// Why the phase is over before its time, if that is because nothing more of it can be sent.
+    pub fn unsendable(&self) -> Option<Unsendable> {
+        let Io { kind, lba, sectors, device, .. } = self.course.as_ref()?.refused?;
+        let bytes = |sectors: u64| Bytes(sectors * SECTOR_BYTES);
+        let namespace = self.settings.namespaces.get(usize::from(device));
+        let namespace = match namespace {
+            Some(&sectors) => format!("the {} of namespace {}", bytes(sectors), device + 1),
+            None => format!("one of {} namespaces", self.settings.namespaces.len()),
+        };
+        let block = bytes(self.settings.block_sectors.into());
+        Some(Unsendable { kind, lba, bytes: bytes(sectors.into()), block, namespace })
+    }
+}
+
 /// A phase under way.
 pub(super) struct Course {
     phase: Phase,
@@ -70,6 +111,10 @@ pub(super) struct Course {
     next: Option<Io>,
     taken: u64,
     exhausted: bool,
+    /// Requests that could not be sent, since one that could.
+    refusals: u32,
+    /// The last of them, once there were too many.
+    refused: Option<Io>,
     completed: u64,
     /// Requests that may still count.
     countable: u64,
@@ -78,7 +123,14 @@ pub(super) struct Course {
 impl Course {
     pub(super) fn new(phase: Phase, began: Time) -> Course {
         let countable = phase.rounds.filter(Rounds::is_one).and_then(|round| round.ios).unwrap_or(u64::MAX);
-        Course { phase, began, warm: Time::NEVER, next: None, taken: 0, exhausted: false, completed: 0, countable }
+        let (warm, next, taken, exhausted) = (Time::NEVER, None, 0, false);
+        let (refusals, refused, completed) = (0, None, 0);
+        Course { phase, began, warm, next, taken, exhausted, refusals, refused, completed, countable }
+    }
+
+    /// Whether requests would be taken for ever if none could be sent.
+    fn is_endless(&self) -> bool {
+        self.phase.ios.is_none() && self.phase.source.len_hint().is_none()
     }
 
     /// Whether no request will come any more.
@@ -87,7 +139,7 @@ impl Course {
     }
 
     /// The next request that is due, for a worker, with its arrival. `sent` says as what it is sent; those that cannot be are
-    /// skipped.
+    /// skipped, until that is all there seem to be.
     pub(super) fn take(
         &mut self,
         now: Time,
@@ -97,7 +149,13 @@ impl Course {
         while self.next.is_none() && !self.exhausted {
             let over = self.phase.ios.is_some_and(|ios| self.taken >= ios);
             match if over { None } else { self.phase.source.next_for(worker) } {
-                Some(io) => (self.taken, self.next) = (self.taken + 1, sent(io, self.phase.source.ranges())),
+                Some(io) => {
+                    (self.taken, self.next) = (self.taken + 1, sent(io, self.phase.source.ranges()));
+                    self.refusals = if self.next.is_some() { 0 } else { self.refusals.saturating_add(1) };
+                    if self.refusals >= REFUSALS_MAX && self.is_endless() {
+                        (self.refused, self.exhausted) = (Some(io), true);
+                    }
+                }
                 None => self.exhausted = true,
             }
         }

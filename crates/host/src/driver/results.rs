@@ -44,8 +44,14 @@ impl Tally {
     }
 }
 
-/// Intervals of a time series; what completes after them is in none.
-const INTERVALS_MAX: usize = 1_000_000;
+/// Intervals of a time series at most; what completes after them is in none.
+pub const INTERVALS_MAX: usize = 1_000_000;
+
+/// The interval of a time series that an instant belongs to, so long after its beginning: what is over when an interval is belongs to it,
+/// as what is over when the series is belongs to the last one.
+pub fn interval_of(since: Span, interval: Span) -> usize {
+    (since.picos().saturating_sub(1) / interval.picos()) as usize
+}
 
 /// What completed within one interval of the time series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -156,7 +162,7 @@ impl PhaseResults {
 
 impl Series {
     pub(super) fn add(&mut self, interval: Span, kind: IoKind, bytes: Bytes, latency: Span, now: Time) {
-        let index = (now.since(self.from).picos() / interval.picos()) as usize;
+        let index = interval_of(now.since(self.from), interval);
         if index >= INTERVALS_MAX {
             return;
         }

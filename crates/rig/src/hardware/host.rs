@@ -6,7 +6,7 @@ use super::rounds::{Measured, RoundsUnderWay, Steadiness};
 use super::{Doorbells, PendingInterrupts};
 use crate::standing::{Standing, Watch};
 use firmware::{CommandKey, DoorbellWrite, Firmware, HostPort, Message, Note, Turn};
-use host::{Driver, MediaFailure, Memory, Observe, Phase, PhaseResults};
+use host::{Driver, MediaFailure, Memory, Observe, Phase, PhaseResults, Unsendable};
 use nvme::spec::QueuePriority;
 use nvme::spec::registers::Doorbell;
 use report::Histogram;
@@ -214,6 +214,8 @@ pub(crate) struct PhaseOutcome {
     /// Completions that were wrong in any way, and the first of them.
     pub(crate) problems: u64,
     pub(crate) first_problem: Option<String>,
+    /// Why it is over before its time, if nothing more of it can be sent.
+    pub(crate) unsendable: Option<Unsendable>,
 }
 
 pub(crate) struct HostStage {
@@ -354,7 +356,9 @@ impl HostStage {
         if self.running && self.driver.finished() {
             self.running = false;
             self.close();
-            self.stop(turn, Halt::Finished, self.pauses || self.phases.is_empty());
+            // What follows a phase that cannot be carried out is of no use to anybody.
+            let is_last = self.phases.is_empty() || self.driver.unsendable().is_some();
+            self.stop(turn, Halt::Finished, self.pauses || is_last);
         } else if opens {
             self.opened = true;
             self.stood = self.ledger.lock().expect("nobody panics with the ledger").look();
@@ -422,6 +426,7 @@ impl HostStage {
             refused: results.refused,
             problems: results.problems,
             first_problem: results.first_problem.as_ref().map(ToString::to_string),
+            unsendable: self.driver.unsendable(),
         };
         ledger.phases.push(outcome);
     }

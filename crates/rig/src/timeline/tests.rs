@@ -3,6 +3,7 @@
 use crate::config::Layers;
 use crate::latency::{PARTS, QUEUEING};
 use crate::session::Session;
+use crate::timeline::counters::{levels, outstanding};
 use firmware::Counter;
 use firmware::architecture::ARCHITECTURES;
 use std::collections::BTreeMap;
@@ -56,6 +57,23 @@ fn the_cuts_of_all_commands_add_up_to_the_mean_latency_in_every_architecture() {
         let total = |parts: [u128; PARTS]| parts.iter().sum::<u128>();
         assert_eq!(total(work), total(sums.parts), "{}", architecture.name());
     }
+}
+
+#[test]
+fn counters_count_from_where_counting_begins_what_is_under_way_then() {
+    let sets = ["workload.phases=randread,randwrite", "workload.warm_up_ios=200", "host.queues=2", "host.depth=8"];
+    let session = run("deepflash", &sets);
+    let meter = session.meter();
+    let opened = meter.whole_from;
+    let commands = levels(opened, outstanding(meter).into_iter());
+    assert_eq!(commands[0], (opened.nanos(), 16), "it is 16 throughout");
+    assert!(commands.iter().all(|&(at, level)| at >= opened.nanos() && (0..=16).contains(&level)), "{commands:?}");
+    let picture = session.picture(&meter.events);
+    let slices = || picture.dies.values().flatten();
+    let busy = slices().filter(|slice| slice.from <= opened && slice.to > opened).count();
+    let changes = slices().flat_map(|slice| [(slice.from, 1), (slice.to, -1)]);
+    assert!(busy > 0);
+    assert_eq!(levels(opened, changes)[0], (opened.nanos(), busy as i64));
 }
 
 #[test]

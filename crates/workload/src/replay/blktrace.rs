@@ -115,7 +115,7 @@ impl ParseRecord for Records {
         if bytes == 0 && action & FLUSH != 0 {
             return Ok(());
         }
-        sink.push(kind, device, Some(at), sector, bytes.div_ceil(units::SECTOR_BYTES))?;
+        sink.push_from(kind, device, Some(at), sector, bytes)?;
         Ok(())
     }
 }

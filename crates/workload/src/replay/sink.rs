@@ -29,6 +29,8 @@ pub(super) struct Device {
     pub(super) farthest: Position,
     /// Sectors of the longest record, and where that one stands.
     pub(super) longest: (u32, Position),
+    /// What is read and what is written, as the file counts it.
+    pub(super) bytes: [u128; 2],
 }
 
 /// What the description of a format calls the fields that a sink looks at, so that a message says the same word whoever refuses.
@@ -93,7 +95,7 @@ impl Sink {
         let index = u16::try_from(self.devices.len());
         let index = index.map_err(|_| Fault::new("device", &name, "at most 65,536 devices in a trace"))?;
         let (farthest, longest) = (self.position, (0, self.position));
-        self.devices.push(Device { name, end: 0, farthest, longest });
+        self.devices.push(Device { name, end: 0, farthest, longest, bytes: [0; 2] });
         Ok(index)
     }
 
@@ -113,7 +115,19 @@ impl Sink {
         if u32::try_from(sectors).is_err() {
             return Err(Fault::new(self.names.size, bytes, "fewer than 2^41 bytes"));
         }
-        self.push(kind, device, at, first, sectors)
+        self.keep(kind, device, at, (first, sectors), bytes)
+    }
+
+    /// Keeps a request that begins with a sector and is counted in bytes.
+    pub(super) fn push_from(
+        &mut self,
+        kind: IoKind,
+        device: u16,
+        at: Option<i128>,
+        lba: u64,
+        bytes: u64,
+    ) -> Result<(), Fault> {
+        self.keep(kind, device, at, (lba, bytes.div_ceil(SECTOR_BYTES)), bytes)
     }
 
     /// Keeps a request that is counted in sectors. `at` is in picoseconds since any one instant.
@@ -124,6 +138,17 @@ impl Sink {
         at: Option<i128>,
         lba: u64,
         sectors: u64,
+    ) -> Result<(), Fault> {
+        self.keep(kind, device, at, (lba, sectors), sectors.saturating_mul(SECTOR_BYTES))
+    }
+
+    fn keep(
+        &mut self,
+        kind: IoKind,
+        device: u16,
+        at: Option<i128>,
+        (lba, sectors): (u64, u64),
+        bytes: u64,
     ) -> Result<(), Fault> {
         if sectors == 0 && kind.addresses() {
             return Err(Fault::new(self.names.size, 0, "more than zero"));
@@ -149,6 +174,11 @@ impl Sink {
         }
         if length > reached.longest.0 {
             reached.longest = (length, self.position);
+        }
+        match kind {
+            IoKind::Read => reached.bytes[0] += u128::from(bytes),
+            IoKind::Write => reached.bytes[1] += u128::from(bytes),
+            _ => {}
         }
         self.records.push(Record { at, lba, sectors: length, device, kind });
         Ok(())

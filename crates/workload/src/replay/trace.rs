@@ -185,7 +185,9 @@ impl Trace {
             record.lba = (record.lba % capacity).min(capacity - length);
             wrapped += 1;
         }
-        let (unique_pages, statistics) = (unique_pages(&records), statistics(&records, self.timed));
+        let Statistics { read_bytes, write_bytes, .. } = self.summary.statistics;
+        let statistics = statistics(&records, self.timed, [read_bytes, write_bytes]);
+        let unique_pages = unique_pages(&records);
         let summary = TraceSummary { wrapped, unique_pages, statistics, ..self.summary.clone() };
         Ok(Trace { records: records.into(), summary, ..self.clone() })
     }
@@ -367,6 +369,7 @@ impl Reading {
         };
         let reaches: Vec<Reach> = devices.iter().zip(&bases).enumerate().map(reach).collect();
         let namespaces = if folds { 1 } else { devices.len() };
+        let bytes = [0, 1].map(|kind| devices.iter().map(|device| device.bytes[kind]).sum());
         let summary = TraceSummary {
             format: self.format.name(),
             assumed: self.format.assumed(options),
@@ -378,7 +381,7 @@ impl Reading {
             wrapped: 0,
             reordered,
             timed,
-            statistics: statistics(&records, timed),
+            statistics: statistics(&records, timed, bytes),
         };
         let trace = Trace { records: records.into(), timed, summary, path, reaches: reaches.into() };
         match options.bounds {
@@ -445,9 +448,11 @@ fn folded(records: &mut [Record], devices: &[Device]) -> Result<Vec<u64>, Unusab
     Ok(bases)
 }
 
-fn statistics(records: &[Record], timed: bool) -> Statistics {
+/// Records are of sectors; `bytes` is what the file says that they read and write.
+fn statistics(records: &[Record], timed: bool, bytes: [u128; 2]) -> Statistics {
     let mut statistics = Statistics::default();
     records.iter().for_each(|record| statistics.observe(&record.io(timed.then(|| record.time(1.0)))));
+    [statistics.read_bytes, statistics.write_bytes] = bytes;
     statistics
 }
 

@@ -5,7 +5,6 @@
 
 use super::{Fault, Format, Options, ParseRecord, Parser, Sink, TimeUnit};
 use crate::io::IoKind;
-use units::SECTOR_BYTES;
 
 pub(super) struct Vscsi;
 
@@ -87,7 +86,7 @@ impl ParseRecord for Records {
             return Ok(());
         }
         let length = number::<4>(record, layout.length);
-        sink.push(kind, device, Some(at), number::<8>(record, layout.block), length.div_ceil(SECTOR_BYTES))?;
+        sink.push_from(kind, device, Some(at), number::<8>(record, layout.block), length)?;
         Ok(())
     }
 }

@@ -346,7 +346,7 @@ fn phases_count_from_warm_up_to_their_limit() {
     assert_eq!(plotted(first), counted);
     let counted = second.kinds.iter().map(|tally| tally.ios).sum::<u64>();
     assert_eq!((counted, plotted(second)), (400, 400));
-    let intervals = second.window().picos() / Span::from_millis(1).picos() + 1;
+    let intervals = second.window().picos().div_ceil(Span::from_millis(1).picos());
     assert_eq!((second.series.intervals.len() as u64, second.series.from), (intervals, second.opened.unwrap()));
     assert!(second.iops() > 0.0);
     assert!(second.queue_depth() > 0.9 * full, "queues stay full to the end of the round");
@@ -373,6 +373,39 @@ fn bad_requests_are_refused_and_the_rest_goes_on() {
     world.run(phase(listed(ios)));
     assert!(world.driver.finished());
     assert_eq!((world.driver.results().refused, world.driver.results().phases[0].of(IoKind::Read).ios), (4, 1));
+}
+
+/// Deallocates less than a block so many times, then reads one.
+struct Barren {
+    left: u32,
+    is_counted: bool,
+}
+
+impl workload::Source for Barren {
+    fn next_io(&mut self) -> Option<Io> {
+        self.left = self.left.checked_sub(1)?;
+        Some(if self.left == 0 { io(IoKind::Read, 0, 8) } else { io(IoKind::Deallocate, 9, 1) })
+    }
+    fn len_hint(&self) -> Option<u64> {
+        self.is_counted.then_some(self.left.into())
+    }
+}
+
+#[test]
+fn a_source_without_end_of_which_nothing_can_be_sent_is_given_up() {
+    let ran = |left, is_counted, ios| {
+        let mut world = World::new(DriverSettings { block_sectors: 8, ..settings() }, None, ());
+        world.run(Phase { ios, ..phase(Box::new(Barren { left, is_counted })) });
+        assert!(world.driver.finished());
+        (world.driver.results().phases[0].of(IoKind::Read).ios, world.driver.unsendable())
+    };
+    let (read, why) = ran(u32::MAX, false, None);
+    let said = why.expect("it was given up").to_string();
+    assert!(read == 0 && said.contains("Deallocate of 512 B at lba9; expected sectors within the 2.1 MB of"), "{said}");
+    assert!(said.contains("at least one whole block of 4.1 kB"), "{said}");
+    // What has an end comes to it.
+    assert_eq!(ran(5_000_000, true, None), (1, None));
+    assert_eq!(ran(u32::MAX, false, Some(4_500_000)), (0, None));
 }
 
 #[test]
