@@ -34,6 +34,7 @@ pub use csv::{Csv, Field, runs_csv};
 pub use histogram::{Histogram, Latency};
 pub use human::of;
 pub use interval::Sample;
+pub use limits::NEAR_FULL;
 pub use machine::MachineThread;
 pub use metrics::{Figure, Unit, figures};
 pub use named::Named;

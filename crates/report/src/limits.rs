@@ -4,7 +4,7 @@ use crate::human::{count, percent};
 use crate::{Bound, Summary, WORKERS_HELD, Workers};
 
 /// From here on a resource counts as the limit: arrivals are not evenly spaced, so waiting grows steeply before it is full.
-const NEAR: f64 = 0.8;
+pub const NEAR_FULL: f64 = 0.8;
 /// From here on a wait is what a request's time goes into.
 const MOST: f64 = 0.5;
 /// Parts of a latency that say nothing of waiting: at a die or the link a request is served as well; queueing is told line by line;
@@ -15,7 +15,7 @@ const UNTOLD: [&str; 5] = ["flash", "dma", "queueing", "completion", "host"];
 pub(crate) fn sentence(summary: &Summary) -> Option<String> {
     let tightest = summary.bounds.first()?;
     let held = summary.workers.filter(|_| tightest.resource == WORKERS_HELD);
-    Some(match (tightest.utilisation >= NEAR, held, wait(summary)) {
+    Some(match (tightest.utilisation >= NEAR_FULL, held, wait(summary)) {
         (true, Some(workers), _) => taken(tightest, &workers),
         (true, None, _) => full(tightest),
         (false, _, Some((what, share))) => waiting(tightest, &what, share),
@@ -69,8 +69,18 @@ fn wait(summary: &Summary) -> Option<(String, f64)> {
     let parts = summary.breakdown.iter().filter(|(part, _)| !UNTOLD.contains(part));
     let parts = parts.map(|(part, time)| (waiting_in(part, summary), time - work));
     let lines = summary.breakdown_queueing.iter().map(|(part, time)| (format!("in line for {part}"), *time));
-    let (what, time) = parts.chain(lines).max_by(|(_, a), (_, b)| a.total_cmp(b))?;
-    (time >= MOST * latency).then(|| (what, time / latency))
+    let longest = parts.chain(lines).max_by(|(_, a), (_, b)| a.total_cmp(b));
+    let ranges = || Some(("for ranges that other requests hold".to_owned(), ranges(summary)? - work));
+    let is_most = |(_, time): &(String, f64)| *time >= MOST * latency;
+    longest.filter(is_most).or_else(|| ranges().filter(is_most)).map(|(what, time)| (what, time / latency))
+}
+
+/// Time of a request in the two parts between which its wait for a range is split, where most requests have one: ILOCK keeps it until the
+/// range is free or has an owner, and the owner's thread until those before it there are done.
+fn ranges(summary: &Summary) -> Option<f64> {
+    let locks = summary.locks.as_ref()?;
+    let is_rule = locks.waits as f64 >= MOST * locks.acquires as f64;
+    Some(summary.breakdown.get("ilock")? + summary.breakdown.get("nvmq")?).filter(|_| is_rule && locks.acquires > 0)
 }
 
 /// Whether the threads that take commands stood still for locks most of the time. Those that no queue is given to take none.
@@ -96,7 +106,7 @@ fn waiting_in(part: &str, summary: &Summary) -> String {
 mod tests {
     use super::*;
     use crate::sample::sample;
-    use crate::{Group, bounds};
+    use crate::{Group, Locks, Named, bounds};
 
     fn told(resource: &str, utilisation: f64) -> String {
         sentence(&Summary { bounds: bounds(1e6, &[(resource.into(), utilisation)]), ..sample() }).expect("a bound")
@@ -144,6 +154,25 @@ mod tests {
             ..sample()
         };
         sentence(&run).expect("a bound")
+    }
+
+    #[test]
+    fn a_wait_for_ranges_is_one_wherever_it_is_spent() {
+        let run = |waits, nvmq| {
+            let breakdown = [("nvmq", nvmq), ("ilock", 1.55e6), ("queueing", 3.38e6 - 1.55e6 - nvmq)];
+            let (breakdown, breakdown_queueing) = (breakdown.into_iter().collect(), Named::default());
+            let bounds = bounds(76_200.0, &[("NVMQ threads".into(), 0.068)]);
+            let groups = [("nvmq", Group { threads: 18, utilisation: 0.068, ..Group::default() })].into_iter().collect();
+            let locks = Some(Locks { acquires: 2_930, waits, ..Locks::default() });
+            let run = Summary { iops: 76_200.0, breakdown, breakdown_queueing, bounds, groups, locks, ..sample() };
+            sentence(&run).expect("a bound")
+        };
+        let both = run(2_810, 1.5e6);
+        assert!(both.starts_with("Requests wait for ranges that other requests hold 90 % of their time."), "{both}");
+        assert!(!both.contains("More requests"), "{both}");
+        for other in [run(293, 1.5e6), run(2_810, 1e5)] {
+            assert!(other.starts_with("Nothing is near its limit"), "{other}");
+        }
     }
 
     #[test]
