@@ -163,6 +163,7 @@ fn combined(phases: &[Summary], page: u64) -> Summary {
         other: shares.direction(|phase| Some(&phase.other)),
         classes: shares.classes(),
         queue_depth_mean: shares.mean(|phase| phase.queue_depth_mean),
+        behind_ns: phases.iter().filter_map(|phase| phase.behind_ns).max(),
         breakdown: shares.breakdown(|phase| &phase.breakdown),
         breakdown_queueing: shares.breakdown(|phase| &phase.breakdown_queueing),
         // Which requests were the slowest of all, the phases do not say.
@@ -180,11 +181,7 @@ fn combined(phases: &[Summary], page: u64) -> Summary {
         locks: last.locks.as_ref().map(|_| shares.locks()),
         flash: last.flash.as_ref().map(|_| shares.flash()),
         write_amplification: shares.amplification(),
-        gc: last.gc.as_ref().map(|_| GarbageCollection {
-            blocks: shares.count(|phase| phase.gc.as_ref().map_or(0, |gc| gc.blocks)),
-            pages_moved: shares.count(|phase| phase.gc.as_ref().map_or(0, |gc| gc.pages_moved)),
-            foreground_ns: shares.count(|phase| phase.gc.as_ref().map_or(0, |gc| gc.foreground_ns)),
-        }),
+        gc: last.gc.as_ref().map(|_| shares.gc()),
         journal: last.journal.as_ref().map(|journal| Journal {
             // Like the wear of the drive, counted from its first day.
             erase_count_min: journal.erase_count_min,
@@ -220,6 +217,15 @@ fn completions(phases: &[Summary]) -> Named<Vec<u64>> {
 impl Shares<'_> {
     fn count(&self, of: impl Fn(&Summary) -> u64) -> u64 {
         self.phases.iter().map(|(_, phase)| of(phase)).sum()
+    }
+
+    fn gc(&self) -> GarbageCollection {
+        let count = |of: fn(&GarbageCollection) -> u64| self.count(|phase| phase.gc.as_ref().map_or(0, of));
+        GarbageCollection {
+            blocks: count(|gc| gc.blocks),
+            pages_moved: count(|gc| gc.pages_moved),
+            foreground_ns: count(|gc| gc.foreground_ns),
+        }
     }
 
     /// What was counted in each phase, and the blocks that are bad after the last.

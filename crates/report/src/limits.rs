@@ -1,12 +1,14 @@
 //! What limits a run, in words: a resource that is full, workers that are all taken, or what requests wait for while nothing is full.
 
-use crate::human::{count, percent};
+use crate::human::{count, nanos, percent};
 use crate::{Bound, Summary, WORKERS_HELD, Workers};
 
 /// From here on a resource counts as the limit: arrivals are not evenly spaced, so waiting grows steeply before it is full.
 pub const NEAR_FULL: f64 = 0.8;
 /// From here on a wait is what a request's time goes into.
 const MOST: f64 = 0.5;
+/// A host that is later than this share of the measured part is behind the arrivals, and not only behind a burst of them.
+const BEHIND: f64 = 0.05;
 /// Parts of a latency that say nothing of waiting: at a die or the link a request is served as well; queueing is told line by line;
 /// what waits in the host waits for requests before it.
 const UNTOLD: [&str; 5] = ["flash", "dma", "queueing", "completion", "host"];
@@ -15,12 +17,18 @@ const UNTOLD: [&str; 5] = ["flash", "dma", "queueing", "completion", "host"];
 pub(crate) fn sentence(summary: &Summary) -> Option<String> {
     let tightest = summary.bounds.first()?;
     let held = summary.workers.filter(|_| tightest.resource == WORKERS_HELD);
-    Some(match (tightest.utilisation >= NEAR_FULL, held, wait(summary)) {
+    let late = match summary.behind_ns {
+        Some(behind) if behind as f64 <= BEHIND * summary.simulated_ns as f64 => return Some(served(tightest, summary)),
+        Some(behind) => format!("Requests arrive faster than they are served: at the end the next was {} late. ", nanos(behind as f64)),
+        None => String::new(),
+    };
+    let limit = match (tightest.utilisation >= NEAR_FULL, held, wait(summary)) {
         (true, Some(workers), _) => taken(tightest, &workers),
         (true, None, _) => full(tightest),
         (false, _, Some((what, share))) => waiting(tightest, &what, share),
         (false, _, None) => nothing(tightest),
-    })
+    };
+    Some(late + &limit)
 }
 
 /// A name that ends in a single `s` is a plural: `flash buses`, but `bus` and `class`; what is held is what the name begins with.
@@ -48,6 +56,13 @@ fn taken(Bound { utilisation, iops_bound, .. }: &Bound, workers: &Workers) -> St
 
 fn waiting(tightest: &Bound, what: &str, share: f64) -> String {
     format!("Requests wait {what} {} of their time. Of the resources {}.", percent(share), busiest(tightest))
+}
+
+/// Where all that arrives is served neither a resource nor a wait sets the rate, however near its limit the one, however long the other.
+fn served(tightest: &Bound, summary: &Summary) -> String {
+    let waits = wait(summary).map(|(what, share)| format!(" They wait {what} {} of their time.", percent(share)));
+    let (rate, waits) = (count(summary.iops), waits.unwrap_or_default());
+    format!("Requests arrive at {rate}/s, and all are served.{waits} Of the resources {}.", busiest(tightest))
 }
 
 fn nothing(tightest: &Bound) -> String {
@@ -108,8 +123,28 @@ mod tests {
     use crate::sample::sample;
     use crate::{Group, Locks, Named, bounds};
 
+    /// The sample, but that requests are sent as soon as there is room.
+    fn closed() -> Summary {
+        Summary { behind_ns: None, ..sample() }
+    }
+
     fn told(resource: &str, utilisation: f64) -> String {
-        sentence(&Summary { bounds: bounds(1e6, &[(resource.into(), utilisation)]), ..sample() }).expect("a bound")
+        sentence(&Summary { bounds: bounds(1e6, &[(resource.into(), utilisation)]), ..closed() }).expect("a bound")
+    }
+
+    #[test]
+    fn arrivals_set_the_rate_where_all_are_served() {
+        let run = |behind: u64, busy| {
+            let bounds = bounds(10_000.0, &[("flash dies".into(), busy)]);
+            let run = Summary { iops: 10_000.0, bounds, behind_ns: Some(behind), simulated_ns: 100_000_000, ..closed() };
+            sentence(&run).expect("a bound")
+        };
+        let served = "Requests arrive at 10.0 k/s, and all are served. Of the resources the flash dies are the busiest";
+        assert_eq!(run(5_000_000, 0.08), format!("{served} (8.0 %) and alone would allow 125 k IOPS."));
+        assert!(run(0, 0.95).starts_with(served), "a resource is no limit of what arrives: {}", run(0, 0.95));
+        let late = "Requests arrive faster than they are served: at the end the next was 50.0 ms late. ";
+        assert!(run(50_000_000, 0.95).starts_with(&format!("{late}The flash dies limit this run")));
+        assert!(run(50_000_000, 0.4).ends_with("More requests in flight may raise the rate."));
     }
 
     #[test]
@@ -126,7 +161,7 @@ mod tests {
     fn workers_that_are_all_taken_are_the_limit_however_little_they_do() {
         let workers = Workers { work: 0.025, lock_wait: 0.005, flash_wait: 0.966, link_wait: 0.004, idle: 0.0 };
         let resources = [("flash dies".to_owned(), 0.21), (WORKERS_HELD.to_owned(), 1.0)];
-        let run = Summary { workers: Some(workers), bounds: bounds(10_600.0, &resources), ..sample() };
+        let run = Summary { workers: Some(workers), bounds: bounds(10_600.0, &resources), ..closed() };
         let said = sentence(&run).expect("a bound");
         assert!(said.starts_with("The WORKER threads limit this run: each carries one request"), "{said}");
         assert!(
@@ -151,7 +186,7 @@ mod tests {
             breakdown_queueing: line.map(|line| (line, share * 1e6)).into_iter().collect(),
             groups: [("nvmq", group)].into_iter().collect(),
             bounds: bounds(1e3, &[("flash dies".into(), 0.02)]),
-            ..sample()
+            ..closed()
         };
         sentence(&run).expect("a bound")
     }
@@ -164,7 +199,7 @@ mod tests {
             let bounds = bounds(76_200.0, &[("NVMQ threads".into(), 0.068)]);
             let groups = [("nvmq", Group { threads: 18, utilisation: 0.068, ..Group::default() })].into_iter().collect();
             let locks = Some(Locks { acquires: 2_930, waits, ..Locks::default() });
-            let run = Summary { iops: 76_200.0, breakdown, breakdown_queueing, bounds, groups, locks, ..sample() };
+            let run = Summary { iops: 76_200.0, breakdown, breakdown_queueing, bounds, groups, locks, ..closed() };
             sentence(&run).expect("a bound")
         };
         let both = run(2_810, 1.5e6);

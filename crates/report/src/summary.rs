@@ -62,6 +62,9 @@ pub struct Summary {
     pub classes: Named<Direction>,
     /// Commands outstanding, averaged over time; a request beyond what a command moves (MDTS) is several.
     pub queue_depth_mean: f64,
+    /// How late the next request was at the end of the measured part, ns, where requests come at their own times; else absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behind_ns: Option<u64>,
     /// Mean latency of a request by where it went, ns, in the order a request passes; sums to the mean latency of all requests.
     #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub breakdown: Named<f64>,
@@ -537,7 +540,7 @@ mod tests {
         ("/trace", "read_fraction read_bytes_mean write_bytes_mean randomness unaligned_fraction"),
         ("/trace", "touched_bytes end_bytes span_ns"),
         ("/trace/on_drive", "randomness unaligned_fraction touched_bytes end_bytes"),
-        ("", "space polling_w"),
+        ("", "space polling_w behind_ns"),
         ("/wear", "erase_count_stddev"),
         ("/space", "logical_pages array_pages data_pages closed_pages closed_valid_pages group_pages"),
         ("/steady_state", "reached rounds iops excursion rise"),

@@ -388,6 +388,28 @@ fn what_requests_wait_for_is_said_to_limit_a_run() {
     assert!(locks.contains("Requests wait for index locks"), "{locks}");
 }
 
+/// What comes at its own times is no slower for want of requests in flight, as long as the drive keeps up with it.
+#[test]
+fn arrivals_that_are_all_served_are_said_to_set_the_rate() {
+    let words = ["run", "--workload", "randread", "--ios", "1500"];
+    let said = |more: &[&str]| {
+        let path = file("arrivals.json", b"");
+        let out = small(&[&words[..], &["--json", argument(&path)], more].concat()).out;
+        let json: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).expect("a summary");
+        (out.split_whitespace().collect::<Vec<_>>().join(" "), json["behind_ns"].as_u64(), json["simulated_ns"].as_u64())
+    };
+    let paced = ["--set", "workload.pace=timed", "--set"];
+    let (served, behind, lasted) = said(&[&paced[..], &["workload.per_second=10000"]].concat());
+    assert!(served.contains("k/s, and all are served. Of the resources the flash dies are the busiest"), "{served}");
+    assert!(!served.contains("More requests in flight"), "{served}");
+    assert!(behind.zip(lasted).is_some_and(|(behind, lasted)| behind * 20 < lasted), "{behind:?} of {lasted:?}");
+    let (late, behind, lasted) = said(&[&paced[..], &["workload.per_second=10000000"]].concat());
+    assert!(late.contains("Requests arrive faster than they are served: at the end the next was"), "{late}");
+    assert!(behind.zip(lasted).is_some_and(|(behind, lasted)| behind * 2 > lasted), "{behind:?} of {lasted:?}");
+    let (closed, behind, _) = said(&[]);
+    assert!(behind.is_none() && !closed.contains("Requests arrive"), "{closed}");
+}
+
 /// Queues are full to the end of the measured part, so that their depth is rate times latency; and a time is as long as was said.
 #[test]
 fn a_phase_is_measured_with_full_queues_and_for_as_long_as_was_said() {
