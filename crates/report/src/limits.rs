@@ -18,8 +18,13 @@ pub(crate) fn sentence(summary: &Summary) -> Option<String> {
     let tightest = summary.bounds.first()?;
     let held = summary.workers.filter(|_| tightest.resource == WORKERS_HELD);
     let late = match summary.behind_ns {
-        Some(behind) if behind as f64 <= BEHIND * summary.simulated_ns as f64 => return Some(served(tightest, summary)),
-        Some(behind) => format!("Requests arrive faster than they are served: at the end the next was {} late. ", nanos(behind as f64)),
+        Some(behind) if behind as f64 <= BEHIND * summary.simulated_ns as f64 => {
+            return Some(served(tightest, summary));
+        }
+        Some(behind) => format!(
+            "Requests arrive faster than they are served: at the end the next was {} late. ",
+            nanos(behind as f64)
+        ),
         None => String::new(),
     };
     let limit = match (tightest.utilisation >= NEAR_FULL, held, wait(summary)) {
@@ -37,10 +42,17 @@ fn is_plural(resource: &str) -> bool {
     resource.ends_with('s') && !resource.ends_with("ss") && !resource.ends_with("us")
 }
 
+/// Whether it is of the firmware's processor. What a request takes of that shrinks with load, for a turn finds more to do and a thread
+/// looks less often for nothing, so that what it would allow is no bound.
+pub(crate) fn is_of_processor(resource: &str) -> bool {
+    ["thread", "core"].iter().any(|of| resource.contains(of))
+}
+
 fn full(Bound { resource, utilisation, iops_bound }: &Bound) -> String {
     let (limit, pronoun) = if is_plural(resource) { ("limit", "they") } else { ("limits", "it") };
     let (busy, allowed) = (percent(*utilisation), count(*iops_bound));
-    format!("The {resource} {limit} this run: alone {pronoun} would allow {allowed} IOPS ({busy} busy).")
+    let how = if is_of_processor(resource) { "at the work that each request takes now" } else { "alone" };
+    format!("The {resource} {limit} this run: {how} {pronoun} would allow {allowed} IOPS ({busy} busy).")
 }
 
 fn taken(Bound { utilisation, iops_bound, .. }: &Bound, workers: &Workers) -> String {
@@ -72,7 +84,8 @@ fn nothing(tightest: &Bound) -> String {
 fn busiest(Bound { resource, utilisation, iops_bound }: &Bound) -> String {
     let are = if is_plural(resource) { "are" } else { "is" };
     let (busy, allowed) = (percent(*utilisation), count(*iops_bound));
-    format!("the {resource} {are} the busiest ({busy}) and alone would allow {allowed} IOPS")
+    let how = if is_of_processor(resource) { ", at the work that each request takes now," } else { " alone" };
+    format!("the {resource} {are} the busiest ({busy}) and{how} would allow {allowed} IOPS")
 }
 
 /// What requests wait for most of their time, and the share. Of a part that is what exceeds all that threads do for a request, for
@@ -136,7 +149,8 @@ mod tests {
     fn arrivals_set_the_rate_where_all_are_served() {
         let run = |behind: u64, busy| {
             let bounds = bounds(10_000.0, &[("flash dies".into(), busy)]);
-            let run = Summary { iops: 10_000.0, bounds, behind_ns: Some(behind), simulated_ns: 100_000_000, ..closed() };
+            let run =
+                Summary { iops: 10_000.0, bounds, behind_ns: Some(behind), simulated_ns: 100_000_000, ..closed() };
             sentence(&run).expect("a bound")
         };
         let served = "Requests arrive at 10.0 k/s, and all are served. Of the resources the flash dies are the busiest";
@@ -152,6 +166,11 @@ mod tests {
         let buses = "The flash buses limit this run: alone they would allow 1.16 M IOPS (86 % busy).";
         assert_eq!(told("flash buses", 0.86), buses);
         assert!(told("host link", 0.9).starts_with("The host link limits this run: alone it would"));
+        let threads =
+            "The NVMQ threads limit this run: at the work that each request takes now they would allow 1.11 M";
+        assert!(told("NVMQ threads", 0.9).starts_with(threads));
+        let threads = "the busiest (50 %) and, at the work that each request takes now, would allow 2.00 M IOPS";
+        assert!(told("core issue slots", 0.5).contains(threads));
         assert!(told("bus", 0.9).starts_with("The bus limits"));
         assert!(told("dies", 0.4).starts_with("Nothing is near its limit: the dies are the busiest (40 %)"));
         assert!(sentence(&Summary::default()).is_none());
@@ -197,7 +216,8 @@ mod tests {
             let breakdown = [("nvmq", nvmq), ("ilock", 1.55e6), ("queueing", 3.38e6 - 1.55e6 - nvmq)];
             let (breakdown, breakdown_queueing) = (breakdown.into_iter().collect(), Named::default());
             let bounds = bounds(76_200.0, &[("NVMQ threads".into(), 0.068)]);
-            let groups = [("nvmq", Group { threads: 18, utilisation: 0.068, ..Group::default() })].into_iter().collect();
+            let groups =
+                [("nvmq", Group { threads: 18, utilisation: 0.068, ..Group::default() })].into_iter().collect();
             let locks = Some(Locks { acquires: 2_930, waits, ..Locks::default() });
             let run = Summary { iops: 76_200.0, breakdown, breakdown_queueing, bounds, groups, locks, ..closed() };
             sentence(&run).expect("a bound")

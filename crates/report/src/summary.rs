@@ -185,7 +185,7 @@ pub struct Bound {
     pub resource: String,
     /// Share of its time that it was in use.
     pub utilisation: f64,
-    /// The IOPS at which it would be in use all the time.
+    /// The IOPS at which it would be in use all the time if a request went on taking as much of it: of threads and cores it may take less.
     pub iops_bound: f64,
 }
 

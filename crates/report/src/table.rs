@@ -1,7 +1,7 @@
 //! What a person reads after a run: what was reached, where the time went, what limits it, and how each part fared.
 
 use crate::human::{bandwidth, bar, count, joules, nanos, number, of, percent};
-use crate::limits::sentence;
+use crate::limits::{is_of_processor, sentence};
 use crate::machine::machine_threads;
 use crate::page::{bar_cell, cells, put};
 use crate::{Cache, Direction, Group, Latency, Named, Page, SteadyState, Summary};
@@ -155,6 +155,10 @@ fn breakdown(page: Page, summary: &Summary, out: &mut String) {
     put(out, &table);
 }
 
+/// What the bounds of the firmware's processor are worth.
+const AT_THE_WORK_NOW: &str =
+    "Threads, cores and issue slots at the work that each request takes now, which may be less under more load.";
+
 fn limits(page: Page, summary: &Summary, out: &mut String) {
     let Some(sentence) = sentence(summary) else { return };
     *out += &format!("{}\n{}", page.strong("What limits this run"), page.wrap("  ", &sentence));
@@ -165,6 +169,9 @@ fn limits(page: Page, summary: &Summary, out: &mut String) {
         table.add_row(row);
     }
     put(out, &table);
+    if summary.bounds.iter().take(BOUNDS_SHOWN).any(|bound| is_of_processor(&bound.resource)) {
+        *out += &page.wrap("  ", AT_THE_WORK_NOW);
+    }
 }
 
 fn firmware(page: Page, summary: &Summary, out: &mut String) {
