@@ -258,6 +258,25 @@ fn descriptions_say_who_sends_to_whom_and_where_values_come_from() {
     );
 }
 
+/// Four requests of 4 KiB in sequence fill a page of 16 KiB before it is programmed: what pages allow is another rate for them than for
+/// requests at random places.
+#[test]
+fn what_the_hardware_allows_is_told_apart_for_random_and_sequential_requests() {
+    let device = ["--device", "cosmosplus-mlc"];
+    let ended = flashloom(&[&["describe"], &device[..]].concat());
+    assert!(ended.out.lines().any(|line| line.contains("random 4 KB") && line.contains("whole pages")), "{}", ended.out);
+    let bounds = flashloom(&[&["describe", "--json", "-"], &device[..]].concat()).json()["hardware_bounds"].clone();
+    let of = |figure: &str| {
+        let programs = bounds.as_array().unwrap().iter().filter(|bound| bound["operation"] == "program");
+        programs.map(|bound| bound[figure].as_f64().expect("a rate")).reduce(f64::min).expect("some")
+    };
+    let words = "run --workload seqwrite --block-size 4k --ios 8000 --set workload.warm_up_ios=8000 --json - \
+                 --set cache.size_bytes=8MiB --payload none";
+    let run = flashloom(&[&words.split_whitespace().collect::<Vec<_>>()[..], &device].concat()).json();
+    let [iops, bandwidth] = ["iops", "bandwidth"].map(|key| run[key].as_f64().expect("a rate"));
+    assert!(iops > of("iops") && bandwidth <= of("bandwidth"), "{iops} and {bandwidth} of {bounds}");
+}
+
 #[test]
 fn lists_have_what_there_is() {
     for (what, name) in [
