@@ -264,7 +264,11 @@ fn descriptions_say_who_sends_to_whom_and_where_values_come_from() {
 fn what_the_hardware_allows_is_told_apart_for_random_and_sequential_requests() {
     let device = ["--device", "cosmosplus-mlc"];
     let ended = flashloom(&[&["describe"], &device[..]].concat());
-    assert!(ended.out.lines().any(|line| line.contains("random 4 KB") && line.contains("whole pages")), "{}", ended.out);
+    assert!(
+        ended.out.lines().any(|line| line.contains("random 4 KB") && line.contains("whole pages")),
+        "{}",
+        ended.out
+    );
     let bounds = flashloom(&[&["describe", "--json", "-"], &device[..]].concat()).json()["hardware_bounds"].clone();
     let of = |figure: &str| {
         let programs = bounds.as_array().unwrap().iter().filter(|bound| bound["operation"] == "program");
@@ -407,6 +411,24 @@ fn what_requests_wait_for_is_said_to_limit_a_run() {
     assert!(locks.contains("Requests wait for index locks"), "{locks}");
 }
 
+/// A page that is written through or flushed is on flash as well, so that its place in the buffer is free without anything put out.
+#[test]
+fn only_a_buffer_that_fills_is_said_to_fill() {
+    let flushing = "summary = \"writes and flushes\"\npattern = \"random\"\nread_fraction = 0.0\n\
+                    sizes = { fixed_bytes = 4096 }\n[others]\nflush = 0.2\n";
+    let flushing = file("flushing.toml", flushing.as_bytes());
+    let fills = |more: &[&str]| {
+        let words = ["run", "--device", "small", "--ios", "3000", "--set", "workload.warm_up_ios=1000"];
+        let ended = flashloom(&[&words[..], more].concat());
+        assert_eq!(ended.code, 0, "{ended:?}");
+        ended.out.contains("the buffer was still filling")
+    };
+    let small = ["--set", "cache.size_bytes=1MiB"];
+    assert!(fills(&["--workload", "randwrite", "--set", "cache.size_bytes=16MiB"]));
+    assert!(!fills(&[&["--workload", "randwrite", "--set", "cache.write_through=true"], &small[..]].concat()));
+    assert!(!fills(&[&["--workload", argument(&flushing)], &small[..]].concat()));
+}
+
 /// What comes at its own times is no slower for want of requests in flight, as long as the drive keeps up with it.
 #[test]
 fn arrivals_that_are_all_served_are_said_to_set_the_rate() {
@@ -415,7 +437,11 @@ fn arrivals_that_are_all_served_are_said_to_set_the_rate() {
         let path = file("arrivals.json", b"");
         let out = small(&[&words[..], &["--json", argument(&path)], more].concat()).out;
         let json: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).expect("a summary");
-        (out.split_whitespace().collect::<Vec<_>>().join(" "), json["behind_ns"].as_u64(), json["simulated_ns"].as_u64())
+        (
+            out.split_whitespace().collect::<Vec<_>>().join(" "),
+            json["behind_ns"].as_u64(),
+            json["simulated_ns"].as_u64(),
+        )
     };
     let paced = ["--set", "workload.pace=timed", "--set"];
     let (served, behind, lasted) = said(&[&paced[..], &["workload.per_second=10000"]].concat());
