@@ -350,7 +350,7 @@ pub struct Space {
 /// Errors of the medium.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Media {
-    /// Bits that came back wrong.
+    /// Bits that the decoder corrected: not those of attempts that it could not decode, nor of reads given up.
     pub bit_errors: u64,
     /// Code words that the decoder put right.
     pub corrected: u64,

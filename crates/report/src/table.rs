@@ -330,7 +330,7 @@ fn flash_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
             [media.bit_errors, media.corrected, media.retries].map(|number| count(number as f64));
         let (lost, bad) = (of(media.uncorrectable, "read"), of(media.bad_blocks, "bad block"));
         let mut line =
-            format!("{bits} bit errors, {corrected} code words corrected, {retries} retries; {lost} given up, {bad}");
+            format!("{bits} bits corrected in {corrected} code words, {retries} retries; {lost} given up, {bad}");
         if media.damaged_sectors > 0 {
             line += &format!("; {}", of(media.damaged_sectors, "damaged sector"));
         }
