@@ -310,6 +310,9 @@ fn benches_measure_something_and_repeat_themselves() {
     for bench in ["sim", "memory", "flash", "ring", "threads", "tcp", "vfio-user", "latency"] {
         assert!(figures.iter().any(|figure| figure["bench"] == bench), "{bench}: {first}");
     }
+    for name in ["an addition after another", "a load after another, in 32 KiB", "a load after another, in 64 MiB"] {
+        assert!(figures.iter().any(|figure| figure["name"] == name && figure["unit"] == "ns"), "{name}: {first}");
+    }
     for (figure, again) in figures.iter().zip(second.as_array().unwrap()) {
         assert!(figure["value"].is_number() && figure["digest"] == again["digest"], "{figure} {again}");
     }
