@@ -73,7 +73,10 @@ struct Table {
 struct Limit {
     operation: &'static str,
     resource: String,
+    /// Requests of 4 KiB at random places, each of which takes a page of its own or several.
     iops: f64,
+    /// Bytes a second of whole pages, which requests in sequence share: the buffer has all parts of a page when it goes to flash.
+    bandwidth: f64,
 }
 
 impl<'a> Description<'a> {
@@ -130,10 +133,13 @@ impl<'a> Description<'a> {
         ];
         let rows: Vec<Vec<String>> = hardware.map(|(name, text)| vec![name.to_owned(), text]).into();
         text += &table(shell.page, &rows, &[]);
-        text += &format!("\n{}\n", shell.strong("What the hardware alone allows (4 KB requests)"));
-        let limits =
-            self.bounds.iter().map(|limit| vec![limit.operation.into(), limit.resource.clone(), count(limit.iops)]);
-        text += &table(shell.page, &limits.collect::<Vec<_>>(), &[2]);
+        text +=
+            &format!("\n{}\n", shell.strong("What the hardware alone allows, where nothing is found in the buffer"));
+        let mut rows = vec![["", "", "random 4 KB", "whole pages"].map(String::from).to_vec()];
+        rows.extend(self.bounds.iter().map(|limit| {
+            vec![limit.operation.into(), limit.resource.clone(), count(limit.iops), bandwidth(limit.bandwidth)]
+        }));
+        text += &table(shell.page, &rows, &[2, 3]);
         text += &format!("\n{}\n", shell.strong("Tables that stages share (memory is taken where it is touched)"));
         let tables = self.tables.iter().map(|table| vec![table.name.into(), Bytes(table.bytes).to_string()]);
         text += &table(shell.page, &tables.collect::<Vec<_>>(), &[1]);
@@ -237,14 +243,21 @@ fn limits(resolved: &Resolved) -> Vec<Limit> {
     let read_bus = read + cycles(timing.cycles.read + timing.cycles.read_out);
     let program_bus = timing.bus.beats(page) + cycles(timing.cycles.program + timing.cycles.status);
     let link = 1.0 / device.link.transfer_time(Bytes(4096)).secs_f64();
-    let limit = |operation, resource: &str, iops: f64| Limit { operation, resource: resource.into(), iops };
+    let whole = timing.bus.beats(page) + cycles(timing.cycles.read + timing.cycles.read_out);
+    // Of pages a second, in part and whole.
+    let limit = |operation, resource: &str, parts: f64, pages: f64| {
+        let (iops, bandwidth) = (parts / pages_each, pages * shape.page.0 as f64);
+        Limit { operation, resource: resource.into(), iops, bandwidth }
+    };
+    let even = |operation, resource: &str, pages: f64| limit(operation, resource, pages, pages);
+    let link = |operation| Limit { operation, resource: "host link".into(), iops: link, bandwidth: link * 4096.0 };
     vec![
-        limit("read", "flash buses", channels / read_bus.secs_f64() / pages_each),
-        limit("read", "flash dies, a plane at a time", dies / mean(&timing.read) / pages_each),
-        limit("read", "host link", link),
-        limit("program", "flash buses", channels / program_bus.secs_f64() / pages_each),
-        limit("program", "flash dies, all planes at a time", dies * planes / mean(&timing.program) / pages_each),
-        limit("program", "host link", link),
+        limit("read", "flash buses", channels / read_bus.secs_f64(), channels / whole.secs_f64()),
+        even("read", "flash dies, a plane at a time", dies / mean(&timing.read)),
+        link("read"),
+        even("program", "flash buses", channels / program_bus.secs_f64()),
+        even("program", "flash dies, all planes at a time", dies * planes / mean(&timing.program)),
+        link("program"),
     ]
 }
 
@@ -259,6 +272,14 @@ fn ranges(cores: &[u16]) -> String {
         _ => format!("{}-{}", run[0], run[run.len() - 1]),
     };
     runs.map(text).collect::<Vec<_>>().join(", ")
+}
+
+/// `754 MB/s`.
+fn bandwidth(bytes: f64) -> String {
+    match bytes {
+        bytes if bytes >= 1e9 => format!("{:.2} GB/s", bytes / 1e9),
+        bytes => format!("{:.0} MB/s", bytes / 1e6),
+    }
 }
 
 /// `1.36 M`.

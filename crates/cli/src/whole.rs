@@ -162,6 +162,7 @@ fn combined(phases: &[Summary], page: u64) -> Summary {
         other: shares.direction(|phase| Some(&phase.other)),
         classes: shares.classes(),
         queue_depth_mean: shares.mean(|phase| phase.queue_depth_mean),
+        behind_ns: phases.iter().filter_map(|phase| phase.behind_ns).max(),
         breakdown: shares.breakdown(|phase| &phase.breakdown),
         breakdown_queueing: shares.breakdown(|phase| &phase.breakdown_queueing),
         // Which requests were the slowest of all, the phases do not say.

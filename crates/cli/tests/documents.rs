@@ -131,6 +131,16 @@ fn commands_are_found_where_they_stand() {
     assert_eq!(shown("a.md", text), expected);
 }
 
+/// A flag that is taken only to be refused is in no help, so that nothing but the page tells of it.
+#[test]
+fn the_page_on_the_command_line_tells_of_the_flag_that_is_refused() {
+    let refused = Command::new(env!("CARGO_BIN_EXE_flashloom")).args(["run", "--report", "folder"]).output();
+    let refused = refused.expect("the program starts");
+    let page = std::fs::read_to_string(root().join("docs/cli.md")).expect("the page");
+    let said = page.contains("`--report DIR`, for a report in HTML, is refused with exit code 2");
+    assert_eq!((said, refused.status.code()), (true, Some(2)), "{refused:?}");
+}
+
 #[test]
 fn the_page_on_serving_lists_every_feature() {
     let text = std::fs::read_to_string(root().join("docs/serve.md")).expect("the page");

@@ -1,9 +1,11 @@
 //! What each resource alone would allow, by the utilisation law (Denning and Buzen, "The Operational Analysis of Queueing
-//! Network Models", 1978): a resource that is busy a fraction `u` at `X` operations a second allows `X / u`.
+//! Network Models", 1978): a resource that is busy a fraction `u` at `X` operations a second allows `X / u`, if an operation goes on taking
+//! as much of it. Of flash and the link it does; of threads and cores it takes less under more load.
 
 use crate::Bound;
 
-/// The bounds that `resources` (name, busy fraction) set to a run at `iops`, tightest first; equals keep their order.
+/// The bounds that `resources` (name, busy fraction) set to a run at `iops`, tightest first, at what each operation takes now; equals keep
+/// their order.
 ///
 /// Give for each resource the fraction of its busiest instance where work cannot move between instances (a channel's bus), and
 /// the mean where it can (threads that share an inbox). A resource that was never busy sets no bound and is left out.

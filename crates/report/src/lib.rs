@@ -21,6 +21,7 @@ mod metrics;
 mod named;
 mod or_nulls;
 mod page;
+mod replayed;
 #[cfg(test)]
 mod sample;
 mod summary;
@@ -34,13 +35,15 @@ pub use csv::{Csv, Field, runs_csv};
 pub use histogram::{Histogram, Latency};
 pub use human::of;
 pub use interval::Sample;
+pub use limits::NEAR_FULL;
 pub use machine::MachineThread;
 pub use metrics::{Figure, Unit, figures};
 pub use named::Named;
 pub use page::Page;
+pub use replayed::{Addresses, Replay};
 pub use summary::{
-    Addresses, Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Lookups, Media, Oracle,
-    Replay, Space, SteadyState, Summary, Wear,
+    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Lookups, Media, Oracle, Space,
+    SteadyState, Summary, Wear,
 };
 pub use table::{render, render_on};
 pub use workers::{WORKERS_HELD, Workers};

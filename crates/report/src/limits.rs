@@ -1,12 +1,14 @@
 //! What limits a run, in words: a resource that is full, workers that are all taken, or what requests wait for while nothing is full.
 
-use crate::human::{count, percent};
+use crate::human::{count, nanos, percent};
 use crate::{Bound, Summary, WORKERS_HELD, Workers};
 
 /// From here on a resource counts as the limit: arrivals are not evenly spaced, so waiting grows steeply before it is full.
-const NEAR: f64 = 0.8;
+pub const NEAR_FULL: f64 = 0.8;
 /// From here on a wait is what a request's time goes into.
 const MOST: f64 = 0.5;
+/// A host that is later than this share of the measured part is behind the arrivals, and not only behind a burst of them.
+const BEHIND: f64 = 0.05;
 /// Parts of a latency that say nothing of waiting: at a die or the link a request is served as well; queueing is told line by line;
 /// what waits in the host waits for requests before it.
 const UNTOLD: [&str; 5] = ["flash", "dma", "queueing", "completion", "host"];
@@ -15,12 +17,23 @@ const UNTOLD: [&str; 5] = ["flash", "dma", "queueing", "completion", "host"];
 pub(crate) fn sentence(summary: &Summary) -> Option<String> {
     let tightest = summary.bounds.first()?;
     let held = summary.workers.filter(|_| tightest.resource == WORKERS_HELD);
-    Some(match (tightest.utilisation >= NEAR, held, wait(summary)) {
+    let late = match summary.behind_ns {
+        Some(behind) if behind as f64 <= BEHIND * summary.simulated_ns as f64 => {
+            return Some(served(tightest, summary));
+        }
+        Some(behind) => format!(
+            "Requests arrive faster than they are served: at the end the next was {} late. ",
+            nanos(behind as f64)
+        ),
+        None => String::new(),
+    };
+    let limit = match (tightest.utilisation >= NEAR_FULL, held, wait(summary)) {
         (true, Some(workers), _) => taken(tightest, &workers),
         (true, None, _) => full(tightest),
         (false, _, Some((what, share))) => waiting(tightest, &what, share),
         (false, _, None) => nothing(tightest),
-    })
+    };
+    Some(late + &limit)
 }
 
 /// A name that ends in a single `s` is a plural: `flash buses`, but `bus` and `class`; what is held is what the name begins with.
@@ -29,10 +42,17 @@ fn is_plural(resource: &str) -> bool {
     resource.ends_with('s') && !resource.ends_with("ss") && !resource.ends_with("us")
 }
 
+/// Whether it is of the firmware's processor. What a request takes of that shrinks with load, for a turn finds more to do and a thread
+/// looks less often for nothing, so that what it would allow is no bound.
+pub(crate) fn is_of_processor(resource: &str) -> bool {
+    ["thread", "core"].iter().any(|of| resource.contains(of))
+}
+
 fn full(Bound { resource, utilisation, iops_bound }: &Bound) -> String {
     let (limit, pronoun) = if is_plural(resource) { ("limit", "they") } else { ("limits", "it") };
     let (busy, allowed) = (percent(*utilisation), count(*iops_bound));
-    format!("The {resource} {limit} this run: alone {pronoun} would allow {allowed} IOPS ({busy} busy).")
+    let how = if is_of_processor(resource) { "at the work that each request takes now" } else { "alone" };
+    format!("The {resource} {limit} this run: {how} {pronoun} would allow {allowed} IOPS ({busy} busy).")
 }
 
 fn taken(Bound { utilisation, iops_bound, .. }: &Bound, workers: &Workers) -> String {
@@ -50,6 +70,13 @@ fn waiting(tightest: &Bound, what: &str, share: f64) -> String {
     format!("Requests wait {what} {} of their time. Of the resources {}.", percent(share), busiest(tightest))
 }
 
+/// Where all that arrives is served neither a resource nor a wait sets the rate, however near its limit the one, however long the other.
+fn served(tightest: &Bound, summary: &Summary) -> String {
+    let waits = wait(summary).map(|(what, share)| format!(" They wait {what} {} of their time.", percent(share)));
+    let (rate, waits) = (count(summary.iops), waits.unwrap_or_default());
+    format!("Requests arrive at {rate}/s, and all are served.{waits} Of the resources {}.", busiest(tightest))
+}
+
 fn nothing(tightest: &Bound) -> String {
     format!("Nothing is near its limit: {}. More requests in flight may raise the rate.", busiest(tightest))
 }
@@ -57,7 +84,8 @@ fn nothing(tightest: &Bound) -> String {
 fn busiest(Bound { resource, utilisation, iops_bound }: &Bound) -> String {
     let are = if is_plural(resource) { "are" } else { "is" };
     let (busy, allowed) = (percent(*utilisation), count(*iops_bound));
-    format!("the {resource} {are} the busiest ({busy}) and alone would allow {allowed} IOPS")
+    let how = if is_of_processor(resource) { ", at the work that each request takes now," } else { " alone" };
+    format!("the {resource} {are} the busiest ({busy}) and{how} would allow {allowed} IOPS")
 }
 
 /// What requests wait for most of their time, and the share. Of a part that is what exceeds all that threads do for a request, for
@@ -69,8 +97,18 @@ fn wait(summary: &Summary) -> Option<(String, f64)> {
     let parts = summary.breakdown.iter().filter(|(part, _)| !UNTOLD.contains(part));
     let parts = parts.map(|(part, time)| (waiting_in(part, summary), time - work));
     let lines = summary.breakdown_queueing.iter().map(|(part, time)| (format!("in line for {part}"), *time));
-    let (what, time) = parts.chain(lines).max_by(|(_, a), (_, b)| a.total_cmp(b))?;
-    (time >= MOST * latency).then(|| (what, time / latency))
+    let longest = parts.chain(lines).max_by(|(_, a), (_, b)| a.total_cmp(b));
+    let ranges = || Some(("for ranges that other requests hold".to_owned(), ranges(summary)? - work));
+    let is_most = |(_, time): &(String, f64)| *time >= MOST * latency;
+    longest.filter(is_most).or_else(|| ranges().filter(is_most)).map(|(what, time)| (what, time / latency))
+}
+
+/// Time of a request in the two parts between which its wait for a range is split, where most requests have one: ILOCK keeps it until the
+/// range is free or has an owner, and the owner's thread until those before it there are done.
+fn ranges(summary: &Summary) -> Option<f64> {
+    let locks = summary.locks.as_ref()?;
+    let is_rule = locks.waits as f64 >= MOST * locks.acquires as f64;
+    Some(summary.breakdown.get("ilock")? + summary.breakdown.get("nvmq")?).filter(|_| is_rule && locks.acquires > 0)
 }
 
 /// Whether the threads that take commands stood still for locks most of the time. Those that no queue is given to take none.
@@ -96,10 +134,31 @@ fn waiting_in(part: &str, summary: &Summary) -> String {
 mod tests {
     use super::*;
     use crate::sample::sample;
-    use crate::{Group, bounds};
+    use crate::{Group, Locks, Named, bounds};
+
+    /// The sample, but that requests are sent as soon as there is room.
+    fn closed() -> Summary {
+        Summary { behind_ns: None, ..sample() }
+    }
 
     fn told(resource: &str, utilisation: f64) -> String {
-        sentence(&Summary { bounds: bounds(1e6, &[(resource.into(), utilisation)]), ..sample() }).expect("a bound")
+        sentence(&Summary { bounds: bounds(1e6, &[(resource.into(), utilisation)]), ..closed() }).expect("a bound")
+    }
+
+    #[test]
+    fn arrivals_set_the_rate_where_all_are_served() {
+        let run = |behind: u64, busy| {
+            let bounds = bounds(10_000.0, &[("flash dies".into(), busy)]);
+            let run =
+                Summary { iops: 10_000.0, bounds, behind_ns: Some(behind), simulated_ns: 100_000_000, ..closed() };
+            sentence(&run).expect("a bound")
+        };
+        let served = "Requests arrive at 10.0 k/s, and all are served. Of the resources the flash dies are the busiest";
+        assert_eq!(run(5_000_000, 0.08), format!("{served} (8.0 %) and alone would allow 125 k IOPS."));
+        assert!(run(0, 0.95).starts_with(served), "a resource is no limit of what arrives: {}", run(0, 0.95));
+        let late = "Requests arrive faster than they are served: at the end the next was 50.0 ms late. ";
+        assert!(run(50_000_000, 0.95).starts_with(&format!("{late}The flash dies limit this run")));
+        assert!(run(50_000_000, 0.4).ends_with("More requests in flight may raise the rate."));
     }
 
     #[test]
@@ -107,6 +166,11 @@ mod tests {
         let buses = "The flash buses limit this run: alone they would allow 1.16 M IOPS (86 % busy).";
         assert_eq!(told("flash buses", 0.86), buses);
         assert!(told("host link", 0.9).starts_with("The host link limits this run: alone it would"));
+        let threads =
+            "The NVMQ threads limit this run: at the work that each request takes now they would allow 1.11 M";
+        assert!(told("NVMQ threads", 0.9).starts_with(threads));
+        let threads = "the busiest (50 %) and, at the work that each request takes now, would allow 2.00 M IOPS";
+        assert!(told("core issue slots", 0.5).contains(threads));
         assert!(told("bus", 0.9).starts_with("The bus limits"));
         assert!(told("dies", 0.4).starts_with("Nothing is near its limit: the dies are the busiest (40 %)"));
         assert!(sentence(&Summary::default()).is_none());
@@ -116,7 +180,7 @@ mod tests {
     fn workers_that_are_all_taken_are_the_limit_however_little_they_do() {
         let workers = Workers { work: 0.025, lock_wait: 0.005, flash_wait: 0.966, link_wait: 0.004, idle: 0.0 };
         let resources = [("flash dies".to_owned(), 0.21), (WORKERS_HELD.to_owned(), 1.0)];
-        let run = Summary { workers: Some(workers), bounds: bounds(10_600.0, &resources), ..sample() };
+        let run = Summary { workers: Some(workers), bounds: bounds(10_600.0, &resources), ..closed() };
         let said = sentence(&run).expect("a bound");
         assert!(said.starts_with("The WORKER threads limit this run: each carries one request"), "{said}");
         assert!(
@@ -141,9 +205,29 @@ mod tests {
             breakdown_queueing: line.map(|line| (line, share * 1e6)).into_iter().collect(),
             groups: [("nvmq", group)].into_iter().collect(),
             bounds: bounds(1e3, &[("flash dies".into(), 0.02)]),
-            ..sample()
+            ..closed()
         };
         sentence(&run).expect("a bound")
+    }
+
+    #[test]
+    fn a_wait_for_ranges_is_one_wherever_it_is_spent() {
+        let run = |waits, nvmq| {
+            let breakdown = [("nvmq", nvmq), ("ilock", 1.55e6), ("queueing", 3.38e6 - 1.55e6 - nvmq)];
+            let (breakdown, breakdown_queueing) = (breakdown.into_iter().collect(), Named::default());
+            let bounds = bounds(76_200.0, &[("NVMQ threads".into(), 0.068)]);
+            let groups =
+                [("nvmq", Group { threads: 18, utilisation: 0.068, ..Group::default() })].into_iter().collect();
+            let locks = Some(Locks { acquires: 2_930, waits, ..Locks::default() });
+            let run = Summary { iops: 76_200.0, breakdown, breakdown_queueing, bounds, groups, locks, ..closed() };
+            sentence(&run).expect("a bound")
+        };
+        let both = run(2_810, 1.5e6);
+        assert!(both.starts_with("Requests wait for ranges that other requests hold 90 % of their time."), "{both}");
+        assert!(!both.contains("More requests"), "{both}");
+        for other in [run(293, 1.5e6), run(2_810, 1e5)] {
+            assert!(other.starts_with("Nothing is near its limit"), "{other}");
+        }
     }
 
     #[test]

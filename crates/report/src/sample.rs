@@ -65,6 +65,7 @@ pub(crate) fn sample() -> Summary {
         read: direction(1_500_000, Some(read)),
         write: direction(500_000, Some(write)),
         queue_depth_mean: 100.6,
+        behind_ns: Some(1_300_000_000),
         breakdown: breakdown.into_iter().collect(),
         breakdown_queueing: [("nvmq", 20_100.0), ("trans", 11_000.0), ("fcmd", 100.0)].into_iter().collect(),
         groups: groups.into_iter().collect(),
@@ -148,7 +149,7 @@ fn replay() -> Replay {
     Replay {
         name: "web_0.csv".into(),
         format: "msr".into(),
-        mode: "closed".into(),
+        mode: "timed".into(),
         requests: 2_000_000,
         replayed: 2_000_000,
         skipped: 3,

@@ -3,7 +3,7 @@
 //! Keys are added, never renamed. An `Option` is a part that an architecture, a world or a workload may not have; it is then
 //! absent from the JSON, not zero.
 
-use crate::{Histogram, Latency, MachineThread, Named, Sample, Workers};
+use crate::{Histogram, Latency, MachineThread, Named, Replay, Sample, Workers};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -62,6 +62,9 @@ pub struct Summary {
     pub classes: Named<Direction>,
     /// Commands outstanding, averaged over time; a request beyond what a command moves (MDTS) is several.
     pub queue_depth_mean: f64,
+    /// How late the next request was at the end of the measured part, ns, where requests come at their own times; else absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behind_ns: Option<u64>,
     /// Mean latency of a request by where it went, ns, in the order a request passes; sums to the mean latency of all requests.
     #[serde(default, skip_serializing_if = "Named::is_empty")]
     pub breakdown: Named<f64>,
@@ -185,7 +188,7 @@ pub struct Bound {
     pub resource: String,
     /// Share of its time that it was in use.
     pub utilisation: f64,
-    /// The IOPS at which it would be in use all the time.
+    /// The IOPS at which it would be in use all the time if a request went on taking as much of it: of threads and cores it may take less.
     pub iops_bound: f64,
 }
 
@@ -350,7 +353,7 @@ pub struct Space {
 /// Errors of the medium.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Media {
-    /// Bits that came back wrong.
+    /// Bits that the decoder corrected: not those of attempts that it could not decode, nor of reads given up.
     pub bit_errors: u64,
     /// Code words that the decoder put right.
     pub corrected: u64,
@@ -396,75 +399,6 @@ pub struct SteadyState {
     /// What the least-squares line gains over the measured part, as a fraction of its mean.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rise: Option<f64>,
-}
-
-/// The trace that fed a run. Unless it says otherwise a field is of all requests to the devices that were chosen, as the file
-/// records them: however few of them the run took, whatever was wrapped.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Replay {
-    /// The file's name, without its directory.
-    pub name: String,
-    /// Its format.
-    pub format: String,
-    /// `closed` or `timed`.
-    pub mode: String,
-    /// Requests there are.
-    pub requests: u64,
-    /// Requests that this run counted: fewer where it was cut short, more where it began the trace again.
-    #[serde(default)]
-    pub replayed: u64,
-    /// Lines of the file, of whatever device, that could not be used.
-    pub skipped: u64,
-    /// Devices that are addressed.
-    #[serde(default)]
-    pub devices: u64,
-    /// The namespaces of the drive, bytes.
-    #[serde(default)]
-    pub namespace_bytes: Vec<u64>,
-    /// What its format leaves open and the reader assumed, in words.
-    #[serde(default)]
-    pub assumed: String,
-    /// Requests past the end of their namespace, taken modulo its size.
-    #[serde(default)]
-    pub wrapped: u64,
-    /// Requests behind later ones in the file, put in the order of time.
-    #[serde(default)]
-    pub reordered: u64,
-    /// Reads among reads and writes.
-    #[serde(default)]
-    pub read_fraction: f64,
-    /// Mean size of a read, bytes.
-    #[serde(default)]
-    pub read_bytes_mean: Option<f64>,
-    /// Mean size of a write, bytes.
-    #[serde(default)]
-    pub write_bytes_mean: Option<f64>,
-    /// From its first request to its last, ns, at the recorded speed; nothing where it has no times.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub span_ns: Option<u64>,
-    /// Where the file has its requests.
-    #[serde(flatten)]
-    pub addresses: Addresses,
-    /// Where they are on the drive, if any was wrapped.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub on_drive: Option<Addresses>,
-}
-
-/// What requests address.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Addresses {
-    /// Requests that do not continue the one before, as a share.
-    #[serde(default)]
-    pub randomness: f64,
-    /// Requests that begin or end off a boundary of 4 KiB, as a share.
-    #[serde(default)]
-    pub unaligned_fraction: f64,
-    /// Distinct 4 KiB pages that they touch, bytes.
-    #[serde(default)]
-    pub touched_bytes: u64,
-    /// How far they reach, bytes.
-    #[serde(default)]
-    pub end_bytes: u64,
 }
 
 impl Summary {
@@ -540,7 +474,7 @@ mod tests {
         ("/trace", "read_fraction read_bytes_mean write_bytes_mean randomness unaligned_fraction"),
         ("/trace", "touched_bytes end_bytes span_ns"),
         ("/trace/on_drive", "randomness unaligned_fraction touched_bytes end_bytes"),
-        ("", "space polling_w"),
+        ("", "space polling_w behind_ns"),
         ("/wear", "erase_count_stddev"),
         ("/space", "logical_pages array_pages data_pages closed_pages closed_valid_pages group_pages"),
         ("/steady_state", "reached rounds iops excursion rise"),

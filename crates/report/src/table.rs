@@ -1,7 +1,7 @@
 //! What a person reads after a run: what was reached, where the time went, what limits it, and how each part fared.
 
 use crate::human::{bandwidth, bar, count, joules, nanos, number, of, percent};
-use crate::limits::sentence;
+use crate::limits::{is_of_processor, sentence};
 use crate::machine::machine_threads;
 use crate::page::{bar_cell, cells, put};
 use crate::{Cache, Direction, Group, Latency, Named, Page, SteadyState, Summary};
@@ -155,6 +155,10 @@ fn breakdown(page: Page, summary: &Summary, out: &mut String) {
     put(out, &table);
 }
 
+/// What the bounds of the firmware's processor are worth.
+const AT_THE_WORK_NOW: &str =
+    "Threads, cores and issue slots at the work that each request takes now, which may be less under more load.";
+
 fn limits(page: Page, summary: &Summary, out: &mut String) {
     let Some(sentence) = sentence(summary) else { return };
     *out += &format!("{}\n{}", page.strong("What limits this run"), page.wrap("  ", &sentence));
@@ -165,6 +169,9 @@ fn limits(page: Page, summary: &Summary, out: &mut String) {
         table.add_row(row);
     }
     put(out, &table);
+    if summary.bounds.iter().take(BOUNDS_SHOWN).any(|bound| is_of_processor(&bound.resource)) {
+        *out += &page.wrap("  ", AT_THE_WORK_NOW);
+    }
 }
 
 fn firmware(page: Page, summary: &Summary, out: &mut String) {
@@ -243,7 +250,7 @@ fn processor_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
         let line =
             format!("{ratio} hits ({} of {}), {bypasses} bypasses, {evictions} evictions", count(hits), count(looked));
         lines.push(("cache", line));
-        if let Some(share) = filling(cache) {
+        if let Some(share) = filling(summary, cache) {
             let line = format!(
                 "the buffer was still filling: for {} of the writes it had nothing to put out, and rates fall when it is full; \
                  workload.warm_up_ios fills it first",
@@ -270,13 +277,18 @@ fn processor_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
     }
 }
 
-/// The share of the writes that were not in the buffer for which nothing had to be put out, where it is more than a few. Fewer writes
-/// than these say nothing.
-fn filling(cache: &Cache) -> Option<f64> {
+/// The share of the writes that were not in the buffer for which no page left it, where it is more than a few. Fewer writes than these say
+/// nothing. Pages leave it when they are put out; what is written through or flushed is in it as before, but on flash as well, so that its
+/// place is free for the next without a word. So what was programmed for the host counts, if that is more.
+fn filling(summary: &Summary, cache: &Cache) -> Option<f64> {
     const WRITES_MIN: u64 = 1_000;
     const SHARE_MIN: f64 = 0.05;
     let missed = cache.writes.misses;
-    let share = 1.0 - (cache.evictions + cache.bypasses) as f64 / missed.max(1) as f64;
+    let programs = summary.flash.as_ref().map_or(0, |flash| flash.programs);
+    let moved = summary.gc.as_ref().map_or(0, |gc| gc.pages_moved);
+    let journal = summary.journal.as_ref().map_or(0, |journal| journal.pages);
+    let left = (cache.evictions + cache.bypasses).max(programs.saturating_sub(moved + journal));
+    let share = 1.0 - left as f64 / missed.max(1) as f64;
     Some(share).filter(|share| missed >= WRITES_MIN && *share > SHARE_MIN)
 }
 
@@ -318,7 +330,7 @@ fn flash_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
             [media.bit_errors, media.corrected, media.retries].map(|number| count(number as f64));
         let (lost, bad) = (of(media.uncorrectable, "read"), of(media.bad_blocks, "bad block"));
         let mut line =
-            format!("{bits} bit errors, {corrected} code words corrected, {retries} retries; {lost} given up, {bad}");
+            format!("{bits} bits corrected in {corrected} code words, {retries} retries; {lost} given up, {bad}");
         if media.damaged_sectors > 0 {
             line += &format!("; {}", of(media.damaged_sectors, "damaged sector"));
         }
@@ -350,7 +362,7 @@ fn spread(shares: &[f64]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::sample::sample;
-    use crate::{Lookups, Wear, Workers};
+    use crate::{Flash, Lookups, Wear, Workers};
 
     #[test]
     fn how_often_blocks_were_erased_is_said_in_words_that_fit() {
@@ -428,13 +440,18 @@ mod tests {
 
     #[test]
     fn a_run_that_fills_the_buffer_says_so() {
-        let run = |evictions, bypasses| {
+        let run = |evictions, bypasses, programs| {
             let writes = Lookups { hits: 0, misses: 10_000 };
             let cache = Cache { evictions, bypasses, ..Cache::of(Lookups::default(), writes) };
-            render_on(Page::PLAIN, &Summary { cache: Some(cache), ..sample() })
+            let flash = Some(Flash { programs, ..Flash::default() });
+            render_on(Page::PLAIN, &Summary { cache: Some(cache), flash, ..sample() })
         };
-        assert!(run(4_000, 900).contains("the buffer was still filling: for 51 % of the writes"));
-        assert!(run(8_000, 1_400).contains("still filling") && !run(8_000, 1_600).contains("still filling"));
+        assert!(run(4_000, 900, 0).contains("the buffer was still filling: for 51 % of the writes"));
+        assert!(run(8_000, 1_400, 0).contains("still filling") && !run(8_000, 1_600, 0).contains("still filling"));
+        // 41,000 pages are moved and 4,800 are of the journal: of the others a flush or the write itself brought most to flash.
+        assert!(
+            run(4_000, 900, 54_000).contains("for 18 % of the writes") && !run(0, 0, 55_800).contains("still filling")
+        );
     }
 
     #[test]

@@ -7,7 +7,7 @@ use crate::session::Snapshot;
 use firmware::architecture::{Architecture, ThreadGroup};
 use firmware::{Counter, PartCounts, Sums};
 use report::{
-    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Lookups, Named, Oracle,
+    Bound, Cache, Cores, Direction, Flash, GarbageCollection, Group, Journal, Locks, Lookups, NEAR_FULL, Named, Oracle,
     SteadyState, Summary, WORKERS_HELD, Workers,
 };
 use sim::Processor;
@@ -19,6 +19,14 @@ const FULL: f64 = 0.9;
 
 /// It does where it has so many times the work of its group's mean.
 const LOPSIDED: f64 = 1.25;
+
+/// Standard deviations, and operations besides, by which the busiest of thousands of dies exceeds their mean where chance deals the work.
+const CHANCE: f64 = 4.0;
+
+/// Whether the busiest of several, at least so busy, is much busier than their mean.
+fn stands_out(most: f64, mean: f64, full: f64) -> bool {
+    most >= full && most > LOPSIDED * mean
+}
 
 /// What a run is called by.
 pub(crate) struct Labels {
@@ -67,7 +75,7 @@ pub(crate) fn summarise(
         completions: window.completions(&meter.window.completed),
         power_w: window.power(),
         polling_w: window.polling(),
-        bounds: window.bounds(seen.iops, workers.as_ref()),
+        bounds: window.bounds(seen.iops, workers.as_ref(), labels.planes),
         write_amplification: amplification(flash.programs, outcome, labels.page),
         flash: Some(flash),
         workers,
@@ -109,6 +117,7 @@ pub(crate) fn as_the_host_saw(labels: &Labels, outcome: &PhaseOutcome, wall_ns: 
         iops: ios as f64 / seconds,
         bandwidth: read.bandwidth + write.bandwidth + other.bandwidth,
         queue_depth_mean: outcome.results.queue_depth(),
+        behind_ns: outcome.behind.map(Span::nanos),
         steady_state: outcome.steadiness.as_ref().map(steady_state),
         data: labels.checks.then_some(Oracle { checked: outcome.sectors_checked, mismatches: outcome.mismatches }),
         read,
@@ -215,13 +224,35 @@ impl Window<'_> {
     fn dies(&self, flash: &Flash) -> f64 {
         let pairs = || self.before.channels.iter().zip(&self.after.channels);
         let of_array = flash.die_utilisation_mean.unwrap_or(0.0);
-        if pairs().any(|(before, after)| after.cached > before.cached) {
+        if self.has_cached() {
             return of_array;
         }
         let sum = |at: &flash::Usage| at.die_held.iter().copied().sum::<Span>();
         let held: Span = pairs().map(|(before, after)| sum(after).saturating_sub(sum(before))).sum();
         let dies = self.after.channels.iter().map(|channel| channel.die_held.len()).sum::<usize>().max(1);
         (held.secs_f64() / self.length / dies as f64).clamp(of_array, 1.0)
+    }
+
+    /// Whether flash did anything by cache commands.
+    fn has_cached(&self) -> bool {
+        self.before.channels.iter().zip(&self.after.channels).any(|(before, after)| after.cached > before.cached)
+    }
+
+    /// The share of its time that the busiest die is taken, where it is nearly full and has more to do than chance brings to one of many:
+    /// in a short run a few operations fill a die that the next requests would pass by.
+    fn busiest_die(&self, flash: &Flash, mean: f64, planes: u64) -> Option<f64> {
+        let cached = self.has_cached();
+        let taken = |usage: &flash::Usage, die: usize| if cached { usage.die_busy[die] } else { usage.die_held[die] };
+        let pairs = self.before.channels.iter().zip(&self.after.channels);
+        let each = pairs.flat_map(|(before, after)| {
+            (0..after.die_held.len()).map(move |die| taken(after, die).saturating_sub(taken(before, die)))
+        });
+        let most = (each.max()?.secs_f64() / self.length).min(1.0);
+        let dies = self.after.channels.iter().map(|channel| channel.die_held.len()).sum::<usize>() as f64;
+        // Pages of several planes are one operation.
+        let operations = (flash.reads + flash.programs + flash.erases) as f64 / planes as f64 / dies;
+        let excess = operations * (most / mean - 1.0);
+        (stands_out(most, mean, NEAR_FULL) && excess > CHANCE * (operations.sqrt() + 1.0)).then_some(most)
     }
 
     fn has(&self, group: &str) -> bool {
@@ -340,9 +371,11 @@ impl Window<'_> {
 
     /// What each resource alone would allow. Work can move between the threads of a group and between cores only as their
     /// split and placement let it, so the busiest channel counts for the buses, and means for the rest.
-    fn bounds(&self, iops: f64, workers: Option<&Workers>) -> Vec<Bound> {
+    fn bounds(&self, iops: f64, workers: Option<&Workers>, planes: u64) -> Vec<Bound> {
         let flash = self.flash();
         let busiest = flash.channel_utilisation.iter().copied().fold(0.0, f64::max);
+        let buses = flash.channel_utilisation.iter().sum::<f64>() / flash.channel_utilisation.len().max(1) as f64;
+        let dies = self.dies(&flash);
         let link = |of: fn(&crate::hardware::LinkUsage) -> Span| {
             // The link is booked ahead: what the last commands booked may be more than the first ones had left.
             (of(&self.after.link).saturating_sub(of(&self.before.link)).secs_f64() / self.length).min(1.0)
@@ -350,18 +383,23 @@ impl Window<'_> {
         let slots = |at: &Snapshot| at.cores.iter().map(|core| core.slots).sum::<u64>();
         let capacity = self.length / self.processor.core_slot.secs_f64() * self.after.cores.len().max(1) as f64;
         let issued = (slots(self.after) - slots(self.before)) as f64 / capacity;
-        let mut resources = vec![
+        let mut resources = Vec::new();
+        if stands_out(busiest, buses, NEAR_FULL) {
+            resources.push(("busiest flash bus".to_string(), busiest));
+        }
+        resources.extend(self.busiest_die(&flash, dies, planes).map(|most| ("busiest flash die".to_string(), most)));
+        resources.extend([
             ("flash buses".to_string(), busiest),
-            ("flash dies".to_string(), self.dies(&flash)),
+            ("flash dies".to_string(), dies),
             ("host link".to_string(), link(|usage| usage.to_host).max(link(|usage| usage.from_host))),
             ("core issue slots".to_string(), issued.min(1.0)),
             ("hardware threads".to_string(), self.threads_active()),
-        ];
+        ]);
         for (name, group) in self.groups().iter() {
             resources.push((format!("{} threads", name.to_uppercase()), group.utilisation));
             // A thread that does what no other of its group can, as the home of the only queue does.
             let most = self.members(name).map(|stage| self.busy(stage)).fold(0.0, f64::max);
-            if most >= FULL && most > LOPSIDED * group.utilisation {
+            if stands_out(most, group.utilisation, FULL) {
                 resources.push((format!("busiest {} thread", name.to_uppercase()), most));
             }
         }

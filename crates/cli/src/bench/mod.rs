@@ -1,6 +1,7 @@
 //! `bench`: how fast this program is on this machine. Each figure comes with a digest of what was computed for it (in real
 //! time: how many requests): equal digests are equal work.
 
+mod bare;
 mod cores;
 pub(crate) mod drive;
 mod flash;
@@ -85,7 +86,7 @@ type Measure = fn(&mut Bench<'_>) -> anyhow::Result<()>;
 /// What can be measured.
 const BENCHES: [(&str, Measure); 10] = [
     ("sim", sim::speed),
-    ("memory", sim::memory),
+    ("memory", bare::memory),
     ("flash", flash::run),
     ("ring", messages::ring),
     ("messages", messages::threads),

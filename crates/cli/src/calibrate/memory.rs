@@ -4,8 +4,8 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-/// Words of the array that is walked: 128 MiB, more than caches hold.
-const WALKED: usize = 16 << 20;
+/// Bytes of the array that is walked, more than caches hold.
+const WALKED: usize = 64 << 20;
 
 /// In ns.
 pub(crate) struct Memory {
@@ -93,20 +93,44 @@ fn transfer(repeats: u64) -> f64 {
     })
 }
 
-/// Walks an array in an order that no prefetcher knows: each word names the next.
 fn memory(repeats: u64) -> f64 {
-    let words = if repeats < 100_000 { WALKED / 64 } else { WALKED };
+    load(repeats, if repeats < 100_000 { WALKED / 64 } else { WALKED }).0
+}
+
+/// An addition that waits for the one before, in ns, and the sum: Fibonacci's numbers, which no compiler reckons at once.
+pub(crate) fn addition(repeats: u64) -> (f64, u64) {
+    const PAIRS: u64 = 32;
+    let mut reached = (black_box(0_u64), black_box(1_u64));
+    let nanos = per(repeats, |each| {
+        // In registers: what is kept elsewhere waits for its store as well.
+        let (mut one, mut other) = reached;
+        for _ in 0..each {
+            for _ in 0..PAIRS {
+                one = one.wrapping_add(other);
+                other = other.wrapping_add(one);
+            }
+        }
+        reached = black_box((one, other));
+    });
+    (nanos / (2 * PAIRS) as f64, reached.1)
+}
+
+/// A load that waits for the one before, in ns, and where the walk ended: an array of so many bytes, a power of two, is walked in an order
+/// that no prefetcher knows, for each word names the next.
+pub(crate) fn load(repeats: u64, bytes: usize) -> (f64, u64) {
+    let words = bytes / size_of::<u32>();
     // A linear congruence of full period (multiplier 1 modulo 4, odd increment; Hull and Dobell, 1962) visits every word of a power of two.
     let next: Vec<u32> =
         (0..words as u64).map(|at| ((at.wrapping_mul(1_664_525) + 1_013_904_223) % words as u64) as u32).collect();
-    let mut at = 0_u32;
+    let mut reached = 0_u32;
     let nanos = per(repeats, |each| {
+        let mut at = reached;
         for _ in 0..each {
             at = next[at as usize];
         }
+        reached = black_box(at);
     });
-    black_box(at);
-    nanos
+    (nanos, reached.into())
 }
 
 fn atomic(repeats: u64) -> f64 {

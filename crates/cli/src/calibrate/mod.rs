@@ -3,7 +3,7 @@
 //! The firmware runs on one thread with flash and link that take no time. What it is measured with is in `rig::calibrate`.
 
 mod file;
-mod memory;
+pub(crate) mod memory;
 
 use crate::Shell;
 use crate::bench::{drive, messages};

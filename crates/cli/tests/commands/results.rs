@@ -258,6 +258,29 @@ fn descriptions_say_who_sends_to_whom_and_where_values_come_from() {
     );
 }
 
+/// Four requests of 4 KiB in sequence fill a page of 16 KiB before it is programmed: what pages allow is another rate for them than for
+/// requests at random places.
+#[test]
+fn what_the_hardware_allows_is_told_apart_for_random_and_sequential_requests() {
+    let device = ["--device", "cosmosplus-mlc"];
+    let ended = flashloom(&[&["describe"], &device[..]].concat());
+    assert!(
+        ended.out.lines().any(|line| line.contains("random 4 KB") && line.contains("whole pages")),
+        "{}",
+        ended.out
+    );
+    let bounds = flashloom(&[&["describe", "--json", "-"], &device[..]].concat()).json()["hardware_bounds"].clone();
+    let of = |figure: &str| {
+        let programs = bounds.as_array().unwrap().iter().filter(|bound| bound["operation"] == "program");
+        programs.map(|bound| bound[figure].as_f64().expect("a rate")).reduce(f64::min).expect("some")
+    };
+    let words = "run --workload seqwrite --block-size 4k --ios 8000 --set workload.warm_up_ios=8000 --json - \
+                 --set cache.size_bytes=8MiB --payload none";
+    let run = flashloom(&[&words.split_whitespace().collect::<Vec<_>>()[..], &device].concat()).json();
+    let [iops, bandwidth] = ["iops", "bandwidth"].map(|key| run[key].as_f64().expect("a rate"));
+    assert!(iops > of("iops") && bandwidth <= of("bandwidth"), "{iops} and {bandwidth} of {bounds}");
+}
+
 #[test]
 fn lists_have_what_there_is() {
     for (what, name) in [
@@ -287,6 +310,9 @@ fn benches_measure_something_and_repeat_themselves() {
     let figures = first.as_array().unwrap();
     for bench in ["sim", "memory", "flash", "ring", "threads", "tcp", "vfio-user", "latency"] {
         assert!(figures.iter().any(|figure| figure["bench"] == bench), "{bench}: {first}");
+    }
+    for name in ["an addition after another", "a load after another, in 32 KiB", "a load after another, in 64 MiB"] {
+        assert!(figures.iter().any(|figure| figure["name"] == name && figure["unit"] == "ns"), "{name}: {first}");
     }
     for (figure, again) in figures.iter().zip(second.as_array().unwrap()) {
         assert!(figure["value"].is_number() && figure["digest"] == again["digest"], "{figure} {again}");
@@ -430,6 +456,50 @@ fn what_requests_wait_for_is_said_to_limit_a_run() {
     let goes_on = ["--architecture", "base_deepflash", "--set", "lock.stalls=false"];
     let locks = said(&[&goes_on, &one_stream[..]].concat());
     assert!(locks.contains("Requests wait for index locks"), "{locks}");
+}
+
+/// A page that is written through or flushed is on flash as well, so that its place in the buffer is free without anything put out.
+#[test]
+fn only_a_buffer_that_fills_is_said_to_fill() {
+    let flushing = "summary = \"writes and flushes\"\npattern = \"random\"\nread_fraction = 0.0\n\
+                    sizes = { fixed_bytes = 4096 }\n[others]\nflush = 0.2\n";
+    let flushing = file("flushing.toml", flushing.as_bytes());
+    let fills = |more: &[&str]| {
+        let words = ["run", "--device", "small", "--ios", "3000", "--set", "workload.warm_up_ios=1000"];
+        let ended = flashloom(&[&words[..], more].concat());
+        assert_eq!(ended.code, 0, "{ended:?}");
+        ended.out.contains("the buffer was still filling")
+    };
+    let small = ["--set", "cache.size_bytes=1MiB"];
+    assert!(fills(&["--workload", "randwrite", "--set", "cache.size_bytes=16MiB"]));
+    assert!(!fills(&[&["--workload", "randwrite", "--set", "cache.write_through=true"], &small[..]].concat()));
+    assert!(!fills(&[&["--workload", argument(&flushing)], &small[..]].concat()));
+}
+
+/// What comes at its own times is no slower for want of requests in flight, as long as the drive keeps up with it.
+#[test]
+fn arrivals_that_are_all_served_are_said_to_set_the_rate() {
+    let words = ["run", "--workload", "randread", "--ios", "1500"];
+    let said = |more: &[&str]| {
+        let path = file("arrivals.json", b"");
+        let out = small(&[&words[..], &["--json", argument(&path)], more].concat()).out;
+        let json: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).expect("a summary");
+        (
+            out.split_whitespace().collect::<Vec<_>>().join(" "),
+            json["behind_ns"].as_u64(),
+            json["simulated_ns"].as_u64(),
+        )
+    };
+    let paced = ["--set", "workload.pace=timed", "--set"];
+    let (served, behind, lasted) = said(&[&paced[..], &["workload.per_second=10000"]].concat());
+    assert!(served.contains("k/s, and all are served. Of the resources the flash dies are the busiest"), "{served}");
+    assert!(!served.contains("More requests in flight"), "{served}");
+    assert!(behind.zip(lasted).is_some_and(|(behind, lasted)| behind * 20 < lasted), "{behind:?} of {lasted:?}");
+    let (late, behind, lasted) = said(&[&paced[..], &["workload.per_second=10000000"]].concat());
+    assert!(late.contains("Requests arrive faster than they are served: at the end the next was"), "{late}");
+    assert!(behind.zip(lasted).is_some_and(|(behind, lasted)| behind * 2 > lasted), "{behind:?} of {lasted:?}");
+    let (closed, behind, _) = said(&[]);
+    assert!(behind.is_none() && !closed.contains("Requests arrive"), "{closed}");
 }
 
 /// Queues are full to the end of the measured part, so that their depth is rate times latency; and a time is as long as was said.

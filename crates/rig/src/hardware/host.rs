@@ -2,6 +2,7 @@
 //!
 //! Approximation: the host takes no time. It handles an interrupt and rings its doorbells at the instant they reach it.
 
+use super::arrivals::Arrivals;
 use super::rounds::{Measured, RoundsUnderWay, Steadiness};
 use super::{Doorbells, PendingInterrupts};
 use crate::standing::{Standing, Watch};
@@ -203,6 +204,8 @@ pub(crate) struct PhaseOutcome {
     /// What the rounds of the phase came to, where it had rounds.
     pub(crate) steadiness: Option<Steadiness>,
     pub(crate) results: PhaseResults,
+    /// How far the host was behind the arrivals at the end of the measured part, where it goes by them.
+    pub(crate) behind: Option<Span>,
     pub(crate) tally: Tally,
     /// What the device counted in the measured part, where somebody watched.
     pub(crate) counted: Option<Standing>,
@@ -231,6 +234,7 @@ pub(crate) struct HostStage {
     /// Where the device stood then, or when the last round was over.
     stood: Option<Standing>,
     running: bool,
+    arrivals: Option<Arrivals>,
     rounds: Option<RoundsUnderWay>,
     /// When it is looked at whether anything was answered since the last look, and what had been answered then.
     look_at: Time,
@@ -265,6 +269,7 @@ impl HostStage {
             opened: false,
             stood: None,
             running: false,
+            arrivals: None,
             rounds: None,
             look_at: Time::ZERO,
             patience: PATIENCE,
@@ -417,6 +422,7 @@ impl HostStage {
         seen.series = series;
         let outcome = PhaseOutcome {
             steadiness,
+            behind: self.arrivals.take().and_then(|arrivals| arrivals.behind(seen.until)),
             results: seen,
             tally,
             counted: until.zip(from).map(|(until, from)| until.since(&from)),
@@ -477,6 +483,8 @@ impl Stage<Firmware> for HostStage {
             self.answered = 0;
             self.look_at = turn.now() + self.patience;
             self.rounds = phase.rounds.map(RoundsUnderWay::new);
+            let (phase, arrivals) = Arrivals::watch(phase, turn.now());
+            self.arrivals = arrivals;
             self.driver.start(turn.now(), phase, &mut self.writes);
         } else {
             return;

@@ -65,3 +65,24 @@ fn dies_that_are_full_are_named_as_the_limit() {
         summary.flash.expect("it has flash").die_utilisation_mean.is_some_and(|array| array < tightest.utilisation)
     );
 }
+
+/// One page is on one die: however many more requests for it wait, that die is full, and the mean of all says nothing of it.
+#[test]
+fn a_die_that_alone_is_full_is_named_as_the_limit() {
+    let bounds = |region: &str, ios: &str| {
+        let region = format!("workload.region_bytes={region}");
+        let flags = [("--device", "small"), ("--workload", "randread"), ("--ios", ios)];
+        configured::run(&flags, &["cache.size_bytes=1MiB", "workload.warm_up_ios=200", &region])
+            .expect("it answers")
+            .bounds
+    };
+    let one_page = bounds("4096", "2000");
+    assert_eq!(one_page[0].resource, "busiest flash die", "{one_page:?}");
+    assert!((0.8..=1.0).contains(&one_page[0].utilisation), "{one_page:?}");
+    assert!(one_page.iter().any(|bound| bound.resource == "flash dies" && bound.utilisation < 0.2), "{one_page:?}");
+    // Over the whole drive no die has more than its share: what chance brings to one is no limit.
+    for ios in ["30", "200", "2000"] {
+        let all = bounds("rest", ios);
+        assert!(all.iter().all(|bound| bound.resource != "busiest flash die"), "{ios}: {all:?}");
+    }
+}
