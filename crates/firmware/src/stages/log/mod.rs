@@ -15,7 +15,7 @@ mod choice;
 mod space;
 
 use crate::message::*;
-use crate::stages::rest::{is_idle, rest_after};
+use crate::stages::rest::{Rest, is_idle, rest_after};
 use crate::tables::journal::{COMMIT, HEAD, HEAD_WORDS, JOURNAL_OWNER, close, mark_of};
 use crate::{Drive, Firmware, GroupState, Mutation, Note, Settings, Tables, Turn, Work};
 use flash::Operation;
@@ -93,8 +93,9 @@ pub(crate) struct Log {
     was_busy: bool,
     ended: Option<Time>,
     rests_until: Time,
-    /// The sum of all bounds at the last look.
-    numbered: u64,
+    /// Since when hosts have sent nothing, and whether that is longer than from one look to the next.
+    rest: Rest,
+    is_quiet: bool,
     /// Whether it was woken before: at the beginning nothing is due.
     is_up: bool,
     /// The groups that are being erased, and blocks of them that are not yet.
@@ -136,7 +137,8 @@ impl Log {
             was_busy: false,
             ended: None,
             rests_until: Time::ZERO,
-            numbered: 0,
+            rest: Rest::default(),
+            is_quiet: false,
             is_up: false,
             erasing: Vec::new(),
             unerased: 0,
@@ -153,6 +155,8 @@ impl Log {
             return self.give_up();
         }
         let (now, journal) = (turn.now(), self.settings.journal);
+        let since = self.rest.look(now, &self.tables, self.settings.parts.nvmq);
+        self.is_quiet = since.is_some_and(|since| now.since(since) >= journal.interval);
         let busy = !is_idle(&self.tables, self.settings.parts.nvmq);
         let waits = journal.only_when_idle && now.since(self.ended.unwrap_or(Time::ZERO)) < journal.patience;
         if busy && (waits || now < self.rests_until) {
@@ -197,16 +201,15 @@ impl Log {
     }
 
     /// Whether a checkpoint is to be written now. A drive that is idle has time for one, but flash wears: there is one when enough was
-    /// programmed since the last, or when nothing is any more and the last is long ago.
-    fn is_worth_it(&mut self, now: Time) -> bool {
+    /// programmed since the last, or when hosts rest and the last is long ago.
+    fn is_worth_it(&self, now: Time) -> bool {
         let journal = &self.tables.journal;
         let bounds = |of: &dyn Fn(usize) -> u64| (0..self.settings.parts.trans.into()).map(of).sum();
         let (signed, known): (u64, u64) =
             (bounds(&|writer| journal.signed(writer)), bounds(&|writer| journal.bound(writer)));
-        let is_quiet = signed == std::mem::replace(&mut self.numbered, signed);
         let is_first = self.ended.is_none_or(|ended| now.since(ended) >= self.settings.journal.patience);
         let is_much = signed.saturating_sub(known) >= WRITTEN_FOR_PAGE * u64::from(self.due.count() + 2);
-        !self.settings.journal.only_when_idle || self.was_busy || is_much || is_quiet && is_first
+        !self.settings.journal.only_when_idle || self.was_busy || is_much || self.is_quiet && is_first
     }
 
     /// Begins a checkpoint of all that is due, or of as much of it as there is room for; whether there is room for any.
