@@ -20,7 +20,8 @@ pub(super) struct Choice<'a> {
     after: Vec<u32>,
     segments: Vec<u32>,
     dues: Vec<u32>,
-    /// Whether it has all that is due, pages that it takes, head and commit among them, and groups that are free behind it for that.
+    /// Whether it has all that is due; the pages that it takes, head and commit among them; and groups that hold nothing that counts any
+    /// more once it is committed.
     all: bool,
     needed: u32,
     emptied: u32,
@@ -48,6 +49,8 @@ impl<'a> Choice<'a> {
         choice
     }
 
+    /// All that is due, if there is room and enough is free behind it; else what lies in the groups that are emptied most cheaply. Then
+    /// more of these, until as much is free as is to be.
     fn choose(&mut self) {
         let (space, all) = (self.space, self.due.count() + 2);
         let is_filled = space.are_open();
