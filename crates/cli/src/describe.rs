@@ -10,6 +10,7 @@ use crate::table::table;
 use clap::Args;
 use firmware::architecture::Drawing;
 use flash::CellKind;
+use report::bandwidth;
 use rig::config::{Resolved, Row};
 use serde::Serialize;
 use serde_json::json;
@@ -272,14 +273,6 @@ fn ranges(cores: &[u16]) -> String {
         _ => format!("{}-{}", run[0], run[run.len() - 1]),
     };
     runs.map(text).collect::<Vec<_>>().join(", ")
-}
-
-/// `754 MB/s`.
-fn bandwidth(bytes: f64) -> String {
-    match bytes {
-        bytes if bytes >= 1e9 => format!("{:.2} GB/s", bytes / 1e9),
-        bytes => format!("{:.0} MB/s", bytes / 1e6),
-    }
 }
 
 /// `1.36 M`.

@@ -47,7 +47,7 @@ pub(crate) fn joules(value: f64) -> String {
 }
 
 /// A rate given in bytes a second, in decimal units as drives are sold: `4.79 GB/s`.
-pub(crate) fn bandwidth(value: f64) -> String {
+pub fn bandwidth(value: f64) -> String {
     match value {
         0.0 => "0 B/s".to_owned(),
         value => scaled(value, &["B/s", "kB/s", "MB/s", "GB/s", "TB/s"]),

@@ -33,7 +33,7 @@ pub use check::Inconsistency;
 pub use compare::{compare, compare_on};
 pub use csv::{Csv, Field, runs_csv};
 pub use histogram::{Histogram, Latency};
-pub use human::of;
+pub use human::{bandwidth, of};
 pub use interval::Sample;
 pub use limits::NEAR_FULL;
 pub use machine::MachineThread;

@@ -18,6 +18,11 @@ pub(crate) fn wear(tables: &Tables) -> report::Wear {
     }
 }
 
+/// Erase counts of the journal's groups.
+pub(crate) fn journal_erases(groups: &BlockGroups) -> impl Iterator<Item = u64> {
+    groups.journal().map(|group| u64::from(groups.erase_count(group)))
+}
+
 /// What the pages of the array are used for, of which the host sees so many.
 pub(crate) fn space(tables: &Tables, logical_pages: u32) -> report::Space {
     let groups = &tables.groups;

@@ -1,6 +1,6 @@
 //! A drive for real hosts: the device on threads of this machine, with a front end before it.
 
-use crate::array::wear;
+use crate::array::{journal_erases, wear};
 use crate::build::{BuildError, Built, Device, Prepared};
 use crate::hardware::{MediaCounts, MediaTally};
 use crate::kept_namespaces::KeptNamespaces;
@@ -458,6 +458,5 @@ fn health(
 
 /// How often blocks of the journal were erased on average: a drive whose journal is worn out takes no more writes.
 fn journal_wear(groups: &BlockGroups) -> f64 {
-    let erases: u32 = groups.journal().map(|group| groups.erase_count(group)).sum();
-    f64::from(erases) / f64::from(groups.journal().len().max(1) as u32)
+    journal_erases(groups).sum::<u64>() as f64 / groups.journal().len().max(1) as f64
 }

@@ -3,7 +3,7 @@
 mod agree;
 mod drain;
 
-use crate::array::{media_summary, space, wear};
+use crate::array::{journal_erases, media_summary, space, wear};
 use crate::build::{BuildError, Built, Device, Prepared, Risen};
 use crate::hardware::{
     ChannelStage, Fate, Halt, HostStage, LastWords, LinkStage, LinkUsage, MediaCounts, MediaTally, PhaseOutcome,
@@ -548,7 +548,7 @@ fn wrong(fault: Option<flash::MediaFault>, problems: u64, first: Option<&String>
 
 /// Erase counts of the journal's groups.
 pub(crate) fn add_journal_wear(summary: &mut Summary, tables: &Tables) {
-    let counts = || tables.groups.journal().map(|group| u64::from(tables.groups.erase_count(group)));
+    let counts = || journal_erases(&tables.groups);
     if let Some(journal) = &mut summary.journal {
         (journal.erase_count_min, journal.erase_count_max) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
     }

@@ -88,6 +88,13 @@ pub struct Unsendable {
 }
 
 impl<O: Observe> Driver<O> {
+    /// For how long the request that was taken last had waited by then, where the phase goes by arrivals and that has one: whatever cannot
+    /// be sent yet was taken already.
+    pub fn behind(&self, now: Time) -> Option<Span> {
+        let course = self.course.as_ref().filter(|course| course.phase.pace == Pace::Timed)?;
+        Some(now.since(course.began).saturating_sub(course.last?.since(Time::ZERO)))
+    }
+
     /// Why the phase is over before its time, if that is because nothing more of it can be sent.
     pub fn unsendable(&self) -> Option<Unsendable> {
         let Io { kind, lba, sectors, device, .. } = self.course.as_ref()?.refused?;
@@ -110,6 +117,8 @@ pub(super) struct Course {
     warm: Time,
     next: Option<Io>,
     taken: u64,
+    /// When the last of those that have a time arrives, from the beginning on.
+    last: Option<Time>,
     exhausted: bool,
     /// Requests that could not be sent, since one that could.
     refusals: u32,
@@ -124,8 +133,8 @@ impl Course {
     pub(super) fn new(phase: Phase, began: Time) -> Course {
         let countable = phase.rounds.filter(Rounds::is_one).and_then(|round| round.ios).unwrap_or(u64::MAX);
         let (warm, next, taken, exhausted) = (Time::NEVER, None, 0, false);
-        let (refusals, refused, completed) = (0, None, 0);
-        Course { phase, began, warm, next, taken, exhausted, refusals, refused, completed, countable }
+        let (last, refusals, refused, completed) = (None, 0, None, 0);
+        Course { phase, began, warm, next, taken, last, exhausted, refusals, refused, completed, countable }
     }
 
     /// Whether requests would be taken for ever if none could be sent.
@@ -150,6 +159,7 @@ impl Course {
             let over = self.phase.ios.is_some_and(|ios| self.taken >= ios);
             match if over { None } else { self.phase.source.next_for(worker) } {
                 Some(io) => {
+                    self.last = io.at.or(self.last);
                     (self.taken, self.next) = (self.taken + 1, sent(io, self.phase.source.ranges()));
                     self.refusals = if self.next.is_some() { 0 } else { self.refusals.saturating_add(1) };
                     if self.refusals >= REFUSALS_MAX && self.is_endless() {

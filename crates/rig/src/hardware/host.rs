@@ -2,7 +2,6 @@
 //!
 //! Approximation: the host takes no time. It handles an interrupt and rings its doorbells at the instant they reach it.
 
-use super::arrivals::Arrivals;
 use super::rounds::{Measured, RoundsUnderWay, Steadiness};
 use super::{Doorbells, PendingInterrupts};
 use crate::standing::{Standing, Watch};
@@ -234,7 +233,6 @@ pub(crate) struct HostStage {
     /// Where the device stood then, or when the last round was over.
     stood: Option<Standing>,
     running: bool,
-    arrivals: Option<Arrivals>,
     rounds: Option<RoundsUnderWay>,
     /// When it is looked at whether anything was answered since the last look, and what had been answered then.
     look_at: Time,
@@ -269,7 +267,6 @@ impl HostStage {
             opened: false,
             stood: None,
             running: false,
-            arrivals: None,
             rounds: None,
             look_at: Time::ZERO,
             patience: PATIENCE,
@@ -422,7 +419,7 @@ impl HostStage {
         seen.series = series;
         let outcome = PhaseOutcome {
             steadiness,
-            behind: self.arrivals.take().and_then(|arrivals| arrivals.behind(seen.until)),
+            behind: self.driver.behind(seen.until),
             results: seen,
             tally,
             counted: until.zip(from).map(|(until, from)| until.since(&from)),
@@ -483,8 +480,6 @@ impl Stage<Firmware> for HostStage {
             self.answered = 0;
             self.look_at = turn.now() + self.patience;
             self.rounds = phase.rounds.map(RoundsUnderWay::new);
-            let (phase, arrivals) = Arrivals::watch(phase, turn.now());
-            self.arrivals = arrivals;
             self.driver.start(turn.now(), phase, &mut self.writes);
         } else {
             return;

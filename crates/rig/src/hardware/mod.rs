@@ -1,6 +1,5 @@
 //! Hardware around the firmware, as stages that take no firmware time: the host, its link with the controller, and flash channels.
 
-mod arrivals;
 mod channel;
 mod doorbells;
 mod front;

@@ -13,8 +13,9 @@ pub(super) struct Choice<'a> {
     space: &'a Space,
     due: &'a Due,
     must: &'a Due,
-    /// Groups that are free before it.
+    /// Groups that are free before it, and which are being filled.
     spare: u32,
+    is_filled: Vec<bool>,
     /// Of each group: its pages that count and are not superseded if all that is due is written; its segments, and those of them that are
     /// due, without those that it must have.
     after: Vec<u32>,
@@ -42,9 +43,10 @@ impl<'a> Choice<'a> {
             dues[group] += u32::from(due.has(segment) && !must.has(segment));
         }
         space.seals.iter().filter_map(|place| place.checked_sub(1)).for_each(|group| after[group as usize] -= 1);
-        let moved = vec![false; space.live.len()];
+        let (is_filled, moved) = (space.are_open(), vec![false; space.live.len()]);
         let (all, needed, emptied, loose) = (false, must.count() + 2, 0, 0);
-        let mut choice = Choice { space, due, must, spare, after, segments, dues, all, needed, emptied, moved, loose };
+        let mut choice =
+            Choice { space, due, must, spare, is_filled, after, segments, dues, all, needed, emptied, moved, loose };
         choice.choose();
         choice
     }
@@ -53,17 +55,16 @@ impl<'a> Choice<'a> {
     /// more of these, until as much is free as is to be.
     fn choose(&mut self) {
         let (space, all) = (self.space, self.due.count() + 2);
-        let is_filled = space.are_open();
         if space.is_careless() || all <= space.rest().min(self.room()) {
             (self.all, self.needed) = (true, all);
             return;
         }
-        let held = |group: &usize| space.live[*group] > 0 && !is_filled[*group];
+        let held = |group: &usize| space.live[*group] > 0 && !self.is_filled[*group];
         let emptied = (0..space.live.len()).filter(|group| held(group) && self.after[*group] == 0).count() as u32;
+        let mut victims: Vec<usize> = (0..space.live.len()).filter(held).collect();
         if all <= self.room() && self.spare + emptied >= space.begun(all) + self.kept() {
             (self.all, self.needed, self.emptied) = (true, all, emptied);
         }
-        let mut victims: Vec<usize> = (0..space.live.len()).filter(held).collect();
         victims.sort_by_key(|&group| self.after[group]);
         let free = self.kept().max(space.whole().div_ceil(FREE_PART)) + 1;
         for group in victims {
@@ -77,7 +78,7 @@ impl<'a> Choice<'a> {
             self.move_all_of(group);
         }
         if !self.all {
-            self.add_loose(&is_filled);
+            self.add_loose();
         }
     }
 
@@ -107,8 +108,9 @@ impl<'a> Choice<'a> {
     }
 
     /// Adds segments that lie in groups being filled, or nowhere.
-    fn add_loose(&mut self, is_filled: &[bool]) {
-        let placed: u32 = self.dues.iter().zip(is_filled).filter(|(_, filled)| !**filled).map(|(dues, _)| *dues).sum();
+    fn add_loose(&mut self) {
+        let placed = self.dues.iter().zip(&self.is_filled).filter(|(_, is_filled)| !**is_filled);
+        let placed: u32 = placed.map(|(dues, _)| *dues).sum();
         let loose = self.due.count() - self.must.count() - placed;
         while self.loose < loose
             && self.needed < self.room()
@@ -118,23 +120,21 @@ impl<'a> Choice<'a> {
         }
     }
 
-    /// Pages that it takes, its segments, and whether these are all that is due; nothing if it has none that help.
-    pub(super) fn made(self) -> Option<(u32, Due, bool)> {
-        let is_filled = self.space.are_open();
+    /// Its segments; nothing if it has none that help.
+    pub(super) fn made(self) -> Option<Due> {
         let (mut part, mut loose) = (Due::default(), self.loose);
         for (place, segment) in self.space.places.iter().zip(0u32..) {
             let group = place.checked_sub(1).map(|group| group as usize);
             let is_due = self.due.has(segment);
             let is_moved = group.is_some_and(|group| self.moved[group]);
             let is_chosen = self.must.has(segment) || is_moved || is_due && self.all;
-            let is_loose = !is_chosen && is_due && loose > 0 && group.is_none_or(|group| is_filled[group]);
+            let is_loose = !is_chosen && is_due && loose > 0 && group.is_none_or(|group| self.is_filled[group]);
             loose -= u32::from(is_loose);
             if is_chosen || is_loose {
                 part.add(segment as usize / 64, 1 << (segment % 64));
             }
         }
-        let is_all = self.space.places.iter().zip(0..).all(|(_, segment)| !self.due.has(segment) || part.has(segment));
         debug_assert_eq!(part.count() + 2, self.needed);
-        (self.all || part.count() > 0).then_some((self.needed, part, is_all))
+        (self.all || part.count() > 0).then_some(part)
     }
 }

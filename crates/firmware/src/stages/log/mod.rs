@@ -15,7 +15,7 @@ mod choice;
 mod space;
 
 use crate::message::*;
-use crate::stages::rest::{Rest, is_idle, rest_after};
+use crate::stages::rest::{Rest, rest_after};
 use crate::tables::journal::{COMMIT, HEAD, HEAD_WORDS, JOURNAL_OWNER, close, mark_of};
 use crate::{Drive, Firmware, GroupState, Mutation, Note, Settings, Tables, Turn, Work};
 use flash::Operation;
@@ -75,12 +75,11 @@ pub(crate) struct Log {
     /// The number of the checkpoint.
     number: u64,
     phase: Phase,
-    /// Segments that changed; those of them that the next checkpoint must have, and those that the one has yet to write that is being
-    /// written. Whether that is the last that these take.
+    /// Segments that changed and are in no checkpoint that was begun; those of them that the next one must have, and those that the one
+    /// has yet to write that is being written.
     due: Due,
     must: Due,
     part: Due,
-    is_last: bool,
     space: Space,
     pages: u32,
     segments: u32,
@@ -127,7 +126,6 @@ impl Log {
             due: Due::default(),
             must,
             part: Due::default(),
-            is_last: false,
             space,
             pages: 0,
             segments: 0,
@@ -157,7 +155,7 @@ impl Log {
         let (now, journal) = (turn.now(), self.settings.journal);
         let since = self.rest.look(now, &self.tables, self.settings.parts.nvmq);
         self.is_quiet = since.is_some_and(|since| now.since(since) >= journal.interval);
-        let busy = !is_idle(&self.tables, self.settings.parts.nvmq);
+        let busy = since.is_none();
         let waits = journal.only_when_idle && now.since(self.ended.unwrap_or(Time::ZERO)) < journal.patience;
         if busy && (waits || now < self.rests_until) {
             return;
@@ -214,9 +212,9 @@ impl Log {
 
     /// Begins a checkpoint of all that is due, or of as much of it as there is room for; whether there is room for any.
     fn write_part(&mut self, turn: &mut Turn<'_>) -> bool {
-        let Some(is_last) = self.space.plan(&mut self.due, &self.must, &mut self.part) else { return false };
+        let Some(part) = self.space.plan(&mut self.due, &self.must) else { return false };
         turn.spend(Work::SealCheckpoint);
-        self.is_last = is_last;
+        self.part = part;
         self.number += 1;
         (self.pages, self.segments, self.sum) = (0, 0, 0);
         self.phase = Phase::Head;
@@ -225,16 +223,21 @@ impl Log {
         true
     }
 
+    /// Whether the checkpoint that is being written is the last that what was due takes: more is only looked for once it is over.
+    fn is_last(&self) -> bool {
+        self.due.count() == 0
+    }
+
     /// The checkpoint counts from now on; if it is not the last, the next begins.
     fn commit(&mut self, turn: &mut Turn<'_>) {
         turn.note(Note::CheckpointCommitted { version: self.number, pages: self.pages });
         self.space.commit();
         self.must = Due::default();
-        if self.is_last {
+        if self.is_last() {
             let journal = &self.tables.journal;
             (0..self.settings.parts.trans.into()).for_each(|writer| journal.set_bound(writer, journal.signed(writer)));
         }
-        if self.is_last || self.tables.groups.is_read_only() || !self.write_part(turn) {
+        if self.is_last() || self.tables.groups.is_read_only() || !self.write_part(turn) {
             self.end(turn);
         }
     }
@@ -354,7 +357,7 @@ impl Log {
         self.tables.frames.clear(frame, 0, self.tables.frames.words(frame));
         self.put(frame, 0, writers.into());
         for writer in 0..usize::from(writers) {
-            let bound = if self.is_last { journal.signed(writer) } else { journal.bound(writer) };
+            let bound = if self.is_last() { journal.signed(writer) } else { journal.bound(writer) };
             self.put(frame, HEAD_WORDS + writer, bound);
         }
     }

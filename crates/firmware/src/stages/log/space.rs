@@ -41,11 +41,6 @@ impl Due {
         self.count
     }
 
-    /// All of these are due, too.
-    pub(super) fn join(&mut self, other: &Due) {
-        (0..).zip(&other.bits).for_each(|(word, &bits)| self.add(word, bits));
-    }
-
     /// The first segment that is due.
     pub(super) fn first(&mut self) -> Option<u32> {
         while self.count > 0 && self.bits[self.word] == 0 {
@@ -133,19 +128,17 @@ impl Space {
         self.open.len() as u32 * self.planes
     }
 
-    /// Chooses what of the segments that are `due` the next checkpoint has and moves it to `part`: all if there is room, and those that
-    /// it `must` have. Whether that is all; nothing if there is no room for any.
-    pub(super) fn plan(&mut self, due: &mut Due, must: &Due, part: &mut Due) -> Option<bool> {
-        due.join(must);
+    /// What the next checkpoint has, which is due no more: all that is `due` if there is room, and of that what it `must` have. Nothing if
+    /// there is no room for any.
+    pub(super) fn plan(&mut self, due: &mut Due, must: &Due) -> Option<Due> {
         // Of groups being filled those that hold nothing of the newest checkpoint are as good as free ones.
         let live = &self.live;
         self.open.retain(|&(group, _)| live[group as usize] > 0);
-        let (needed, chosen, is_all) = Choice::of(self, due, must, self.spare().len() as u32).made()?;
-        self.needed = needed;
+        let part = Choice::of(self, due, must, self.spare().len() as u32).made()?;
+        self.needed = part.count() + 2;
         self.cursor = 0;
-        (0..self.places.len() as u32).filter(|&segment| chosen.has(segment)).for_each(|segment| due.done(segment));
-        *part = chosen;
-        Some(is_all)
+        (0..self.places.len() as u32).filter(|&segment| part.has(segment)).for_each(|segment| due.done(segment));
+        Some(part)
     }
 
     /// The group of each segment that has one.
@@ -286,14 +279,13 @@ mod tests {
             due.add(0, bits | self.stale);
             for parts in 1.. {
                 assert!(parts < 60, "each part brings the end nearer");
-                let (mut must, mut part) = (Due::default(), Due::default());
+                let mut must = Due::default();
                 must.add(0, self.stale);
-                let is_last = space.plan(&mut due, &must, &mut part).expect("there is always room for a part");
+                let part = space.plan(&mut due, &must).expect("there is always room for a part");
                 if !self.write(space, part, &mut cut) {
                     return false;
                 }
-                if is_last {
-                    assert_eq!(due.count(), 0);
+                if due.count() == 0 {
                     return true;
                 }
             }
@@ -377,13 +369,14 @@ mod tests {
         let mut space = Space::new((groups, pages, 1), places, [Some(0), Some(segments / pages)], false);
         let (mut written, mut draw) = (0, 1u64);
         for _ in 0..2_000 {
-            let (mut due, mut part) = (Due::default(), Due::default());
+            let mut due = Due::default();
             for _ in 0..10 {
                 draw = draw.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
                 let segment = (draw >> 33) as u32 % segments;
                 due.add(segment as usize / 64, 1 << (segment % 64));
             }
-            assert_eq!(space.plan(&mut due, &Due::default(), &mut part), Some(true));
+            let mut part = space.plan(&mut due, &Due::default()).expect("there is room");
+            assert_eq!(due.count(), 0, "for all of it");
             space.begin(|_| 0);
             let mut pages = vec![Page::Head];
             while let Some(segment) = part.first() {
