@@ -201,9 +201,10 @@ impl Room {
         beyond <= group * i64::from(self.victims) && (beyond >= least || under_way == 0)
     }
 
-    /// Free groups from which on reclaim is asked for.
+    /// Free groups from which on reclaim is asked for: of several victims the further ones before the host has to stop, so that it goes on
+    /// while they are emptied.
     fn low_water(&self) -> usize {
-        (self.points + self.tables.backup.room()).max(self.kept()) as usize
+        (self.points + self.tables.backup.room()).max(self.kept() + self.victims - 1) as usize
     }
 
     /// A page leaves a victim.
