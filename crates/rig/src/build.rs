@@ -59,6 +59,9 @@ pub struct Device {
     pub erases_max: u32,
     /// How flash fails; none if it does not.
     pub faults: Option<FaultSettings>,
+    /// Whether blocks that stand no more erases are retired where flash does not fail otherwise, as of a drive that hosts keep; else the
+    /// first ends the run, whose host expects no command to fail.
+    pub retires_worn: bool,
     /// What brings the buffer to flash when the power fails; none if nothing does.
     pub power: Option<PowerBudget>,
     /// The host link.
@@ -288,7 +291,8 @@ impl Device {
             power.check(self.architecture, &self.settings, programs_fail)?;
         }
         let (bad_blocks, protected, keeps_journal) = (self.bad_blocks(), self.power.is_some(), self.keeps_journal());
-        let erases_max = self.faults.filter(|_| !self.architecture.retires_blocks()).map(|_| self.erases_max);
+        let wears_out = self.faults.is_some() || self.retires_worn;
+        let erases_max = (wears_out && !self.architecture.retires_blocks()).then_some(self.erases_max);
         let shape = DriveShape { bad_blocks, erases_max, protected, keeps_journal, ..self.drive.clone() };
         let drive = Arc::new(Drive::new(shape, 0)?);
         let (settings, placement, link_threads) = (self.settings, self.placement.clone(), self.link_threads);
@@ -519,6 +523,7 @@ impl Device {
     /// The pages of a channel, failing as they are set to. The journal's blocks do not fail.
     pub(crate) fn media(&self, contents: Contents, tables: &Tables) -> FaultyMedia {
         match self.faults {
+            None if self.retires_worn => FaultyMedia::sound(contents).retiring_worn(),
             None => FaultyMedia::sound(contents),
             Some(faults) => {
                 let sound_from = BlockId(tables.groups.journal().start * tables.groups.planes());

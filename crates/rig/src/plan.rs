@@ -28,6 +28,7 @@ impl Resolved {
             timed: !matches!(self.world, config::World::Threads { timing: false, .. }),
             erases_max: self.device.erase_limit,
             faults: self.device.faults,
+            retires_worn: false,
             memory_flips: self.device.memory_flips,
             scrambler: self.device.scrambler,
             power: self.device.power,

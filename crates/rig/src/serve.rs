@@ -116,6 +116,7 @@ impl Service {
         if device.drive.queues > QUEUES_MAX {
             return Err(ServiceError::TooManyQueues(device.drive.queues));
         }
+        device.retires_worn = true;
         device.drive.queues += 1;
         device.drive.queue_entries = u32::from(DEPTH) + 1;
         device.vectors = device.drive.queues as u16;

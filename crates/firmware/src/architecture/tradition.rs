@@ -106,10 +106,13 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
         workers: reserve(&mut plan, materials, "worker"),
         fil: reserve(&mut plan, materials, "fil"),
     };
+    let mapped = (drive.pages()).div_ceil(tables.groups.pages()) as usize;
+    let spread = points.min((owned - mapped) / 2 / usize::from(workers)).max(1);
     let Mapping::Page(map) = tables.mapping.clone() else { unreachable!("a past does not change the scheme") };
     let tables = Arc::new(tables);
     let spares = Spares::of(drive, settings, &tables, 0);
-    let shared = Shared { drive: drive.clone(), settings: *settings, tables, map, pool, spares, workers, points };
+    let shared =
+        Shared { drive: drive.clone(), settings: *settings, tables, map, pool, spares, workers, points, spread };
     let mut drawing = Drawing { blueprint: plan, hardware, tables: shared.tables.clone() };
     install_fetch(&mut drawing, materials, &groups);
     install_workers(&mut drawing, &shared, &groups);

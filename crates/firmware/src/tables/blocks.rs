@@ -318,6 +318,12 @@ impl BlockGroups {
         self.erase_count.set(group as usize, u64::from(self.erase_count(group)) + 1);
         self.clear_flaws(group);
     }
+    /// How many times as often as the array, of which so many pages were programmed, the journal was erased on average; 1 at least.
+    pub(crate) fn journal_ahead(&self, programmed: u64) -> u64 {
+        let (journal, array) = (self.journal(), u64::from(self.groups) * u64::from(self.pages()));
+        let erases: u64 = journal.clone().map(|group| u64::from(self.erase_count(group))).sum();
+        (erases / (journal.len() as u64).max(1) / (programmed / array + 1)).max(1)
+    }
     /// Whether a group is not to be erased again, where the firmware must know that by itself. Its last erases are for what a drive that
     /// takes no more writes has taken already.
     pub(crate) fn is_spent(&self, group: u32) -> bool {

@@ -88,12 +88,14 @@ struct Faults {
 pub struct FaultyMedia {
     contents: Contents,
     faults: Option<Faults>,
+    /// Whether firmware is expected to retire a block that stands no more erases.
+    retires_worn: bool,
 }
 
 impl FaultyMedia {
     /// Pages that never fail.
     pub fn sound(contents: Contents) -> Self {
-        FaultyMedia { contents, faults: None }
+        FaultyMedia { contents, faults: None, retires_worn: false }
     }
 
     /// Pages that fail; the settings must have passed [`FaultSettings::validate`]. Blocks from `sound_from` on do not fail.
@@ -105,7 +107,13 @@ impl FaultyMedia {
         let from_factory = |block: BlockId| block < sound_from && settings.is_bad_from_factory(seed, block);
         let own = (0..contents.geometry().block_count()).map(BlockId).filter(|&block| contents.has(block));
         let shunned = own.filter(|&block| contents.is_bad(block) || from_factory(block)).collect();
-        FaultyMedia { contents, faults: Some(Faults { settings, seed, sound_from, code, blocks, shunned }) }
+        let faults = Some(Faults { settings, seed, sound_from, code, blocks, shunned });
+        FaultyMedia { contents, faults, retires_worn: true }
+    }
+
+    /// Where nothing fails, but blocks that stand no more erases are the firmware's to retire.
+    pub fn retiring_worn(self) -> Self {
+        FaultyMedia { retires_worn: true, ..self }
     }
 
     /// What the pages hold, without errors.
@@ -136,7 +144,8 @@ impl FaultyMedia {
     pub fn is_natural(&self, fault: MediaFault) -> bool {
         match fault {
             MediaFault::ProgramFailed { .. } | MediaFault::EraseFailed { .. } => true,
-            MediaFault::WornOut { .. } | MediaFault::Unreadable { .. } => self.faults.is_some(),
+            MediaFault::WornOut { .. } => self.retires_worn,
+            MediaFault::Unreadable { .. } => self.faults.is_some(),
             _ => false,
         }
     }

@@ -190,6 +190,7 @@ impl Small {
             media: None,
             cuts: None,
             preallocates: false,
+            retires_worn: false,
             narrate: false,
         }
     }

@@ -20,7 +20,7 @@ const FOUND: &[(Mutation, u64, u64)] = &[
     (Mutation::AnswerEarly, 0, 16),
     (Mutation::FlushEarly, 0, 16),
     (Mutation::ReadEarly, 64, 16),
-    (Mutation::EraseUnfenced, 384, 16),
+    (Mutation::EraseUnfenced, 912, 16),
     (Mutation::ShortScan, 0, 16),
     (Mutation::OldestWins, 0, 16),
     (Mutation::VersionsAnew, 16, 16),

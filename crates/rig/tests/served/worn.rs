@@ -61,6 +61,39 @@ fn a_drive_that_is_worn_out_says_so_unasked_and_keeps_what_it_has() {
     assert!(!running.end().durable, "what was in the buffer is lost");
 }
 
+/// Blocks stand so many erases whether flash fails otherwise or not: a host's drive ends as drives do, and its file can be served again.
+#[test]
+fn a_drive_whose_blocks_stand_no_more_erases_is_read_only() {
+    const PIECE: usize = 256 << 10;
+    let set =
+        &["device.erase_limit=3", "device.blocks_per_plane=16", "cache.size_bytes=64KiB", "cache.spare_frames=16"];
+    for architecture in ["deepflash", "pipessd"] {
+        let scratch = Scratch::new("worn");
+        let serving = || Serving { set, architecture, media: Some(scratch.0.clone()), ..Serving::default() };
+        let running = serving().start();
+        let mut host = running.host("host").attach();
+        let queue = &mut host.queues[0];
+        let pieces = 20_000_000 / PIECE as u64;
+        let piece = |nth: u64| write(nth % pieces * (PIECE as u64 / 512), PIECE as u32 / 512);
+        let refused = (0..20 * pieces).find_map(|nth| {
+            let (completion, _) = queue.command(piece(nth), Payload::Send(&[nth as u8; PIECE]));
+            (completion.status() != Status::SUCCESS).then_some((nth, completion.status()))
+        });
+        let (nth, status) = refused.expect("no block stands twenty erases");
+        assert_eq!(status, Status::WRITE_FAULT, "{architecture}");
+        assert!(nth > 2 * pieces, "{architecture}: after {nth} of {pieces} pieces");
+        let health = HealthPage::from_bytes(&log(&mut host.admin, log_page::HEALTH, 512));
+        assert_eq!(health.critical_warning() & warning::READ_ONLY, warning::READ_ONLY, "{architecture}");
+        drop(host);
+        running.end();
+        let again = serving().start();
+        let mut host = again.host("host").attach();
+        let held = host.queues[0].done(read(0, 8), Payload::Receive(4096)).1;
+        assert!(held.iter().all(|&byte| byte == held[0]), "{architecture}");
+        again.end();
+    }
+}
+
 /// What a host has in the buffer of a drive that is worn out cannot be made durable: it is not told that its cache is off, nor that power
 /// may go.
 #[test]

@@ -3,7 +3,8 @@
 //! ```text
 //! pool's lock -> room? -> [reclaim's lock -> victim -> read, program its valid pages -> line's lock, map each -> erase -> pool]
 //! ```
-//! One worker reclaims at a time; others that need room wait for its lock. A page that is moved is mapped under the lock of its
+//! A worker that has room reclaims one group before its next page where fewer groups are open than keep its writes, and what it moves,
+//! spread over dies ([`Shared::spread`](super::worker::Shared)). One worker reclaims at a time; others that need room wait for its lock. A page that is moved is mapped under the lock of its
 //! cacheline, held for that turn only, and only if the map still points to its old place.
 //!
 //! After a power cut in the midst of a reclaim, or erases that failed, fewer groups may be free than are kept for it. Then all room
@@ -62,6 +63,8 @@ pub(super) struct Reclaim {
     since: Time,
     /// The group that was chosen while the drive was idle, if nobody waits for room.
     in_background: Option<u32>,
+    /// Whether it was tried for the page that waits: that goes on if it has room at all.
+    tried: bool,
     /// Whether nothing can be reclaimed any more.
     is_at_end: bool,
     rest: Rest,
@@ -83,6 +86,7 @@ impl Reclaim {
             sound: true,
             since: Time::ZERO,
             in_background: None,
+            tried: false,
             is_at_end: false,
             rest: Rest::default(),
             at_rest: AtRest::new(0, 0),
@@ -112,7 +116,8 @@ impl Worker {
             } else {
                 self.lock_line(turn);
             }
-        } else if self.has_room() {
+        } else if self.is_well_off() {
+            self.reclaim.tried = false;
             self.lock_line(turn);
         } else {
             self.make_room(turn);
@@ -122,6 +127,12 @@ impl Worker {
     /// Whether a page can go on: its victim and itself have places, and no reclaim needs all room.
     fn has_room(&self) -> bool {
         self.points.room() >= 2 && !self.shared.pool.is_short()
+    }
+
+    /// Whether a page goes on without a look for more room: where writes are spread over dies, or reclaim was tried for it.
+    fn is_well_off(&self) -> bool {
+        let is_spread = self.points.open_count() >= self.shared.spread || self.shared.tables.groups.is_read_only();
+        self.has_room() && (is_spread || self.reclaim.tried)
     }
 
     /// Sees to it that two pages can be programmed, then goes on with the page.
@@ -154,7 +165,7 @@ impl Worker {
             self.take_group(turn);
         }
         turn.unlock(self.shared.pool.free());
-        if self.has_room() {
+        if self.is_well_off() {
             self.begin_page(turn);
         } else {
             self.ask_to_reclaim(turn);
@@ -191,7 +202,7 @@ impl Worker {
             self.give_up(turn);
             return;
         }
-        if on_demand && (self.has_room() || self.shared.pool.spare(turn) > 0) {
+        if on_demand && (self.is_well_off() || self.shared.pool.spare(turn) > 0) {
             // Another worker made room meanwhile.
             self.stop(turn);
             self.make_room(turn);
@@ -200,7 +211,7 @@ impl Worker {
         turn.spend(Work::PickVictim);
         let groups = self.shared.tables.groups.clone();
         let Some(group) = self.choose() else {
-            if on_demand {
+            if on_demand && !self.has_room() {
                 let is_due = self.shared.pool.was_cut() || self.shared.spares.has_lost(&groups);
                 assert!(is_due, "worker{} has no room and there is no garbage", self.index);
                 groups.set_read_only();
@@ -243,7 +254,7 @@ impl Worker {
 
     fn stop(&mut self, turn: &mut Turn<'_>) {
         self.reclaim.phase = Phase::Resting;
-        self.reclaim.in_background = None;
+        self.reclaim.tried = self.reclaim.in_background.take().is_none();
         turn.unlock(self.shared.pool.free());
         turn.unlock(&self.shared.pool.reclaim);
     }

@@ -73,6 +73,9 @@ pub(crate) struct Shared {
     pub(crate) workers: u16,
     /// Groups that each worker fills at a time.
     pub(crate) points: usize,
+    /// Of these, what a worker reclaims for while it has room: groups that are open hold no garbage, so no more than half of the spare
+    /// ones are kept so.
+    pub(crate) spread: usize,
 }
 
 /// One worker.
