@@ -287,12 +287,12 @@ impl Window<'_> {
         (threads > 0).then(|| {
             let whole = (self.after.at - self.before.at) * threads;
             let share = |time: Span| time.secs_f64() / whole.secs_f64().max(1e-12);
-            let [lock_wait, flash_wait, link_wait, idle] = counts.waits.map(share);
+            let [lock_wait, room_wait, flash_wait, link_wait, idle] = counts.waits.map(share);
             // From the end of a turn to the beginning of the next a worker waits, if only for its core.
             let waited = counts.waits.into_iter().sum();
             assert!(waited <= whole, "{threads} workers waited for {waited} in {whole}");
             let work = share(whole - waited);
-            Workers { work, lock_wait, flash_wait, link_wait, idle }
+            Workers { work, lock_wait, room_wait, flash_wait, link_wait, idle }
         })
     }
 
