@@ -332,6 +332,7 @@ impl Shares<'_> {
         Workers {
             work: mean(|workers| workers.work),
             lock_wait: mean(|workers| workers.lock_wait),
+            room_wait: mean(|workers| workers.room_wait),
             flash_wait: mean(|workers| workers.flash_wait),
             link_wait: mean(|workers| workers.link_wait),
             idle: mean(|workers| workers.idle),

@@ -6,8 +6,10 @@ use units::{Lpn, Ppn, Span, Time};
 /// What a worker waits for between two turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wait {
-    /// Another worker that holds a lock.
+    /// Another worker that holds the lock of a cacheline.
     Lock,
+    /// Room on flash: free groups, or a reclaim, its own or another worker's.
+    Room,
     /// A page of flash.
     Flash,
     /// A transfer over the host link.

@@ -55,13 +55,26 @@ fn full(Bound { resource, utilisation, iops_bound }: &Bound) -> String {
     format!("The {resource} {limit} this run: {how} {pronoun} would allow {allowed} IOPS ({busy} busy).")
 }
 
+/// Workers that all have a request. More of them bring more only where what they wait for serves several at a time.
 fn taken(Bound { utilisation, iops_bound, .. }: &Bound, workers: &Workers) -> String {
-    let [held, work, lock, flash, link] =
-        [*utilisation, workers.work, workers.lock_wait, workers.flash_wait, workers.link_wait].map(percent);
+    let &Workers { work, lock_wait, room_wait, flash_wait, link_wait, .. } = workers;
+    let served = flash_wait + link_wait;
+    let longest = [work, lock_wait, room_wait, served].into_iter().fold(0.0, f64::max);
+    let (limit, further) = if room_wait >= MOST * utilisation {
+        ("Reclaim limits this run, one WORKER thread's at a time", "More of them would wait for the same reclaim; more")
+    } else if served == longest {
+        ("The WORKER threads limit this run", "More of them (--threads worker=N) may raise the rate; more")
+    } else if lock_wait == longest {
+        ("The WORKER threads limit this run", "More of them would wait for the same locks; more")
+    } else {
+        ("The WORKER threads limit this run", "More")
+    };
+    let [held, work, lock, room, flash, link] =
+        [*utilisation, work, lock_wait, room_wait, flash_wait, link_wait].map(percent);
     format!(
-        "The WORKER threads limit this run: each carries one request at a time and is held {held} of its time ({work} \
-         working, waiting {lock} for locks, {flash} for flash, {link} for the host link), which allows {} IOPS. More of \
-         them (--threads worker=N) may raise the rate; more requests in flight would wait for one.",
+        "{limit}: each carries one request at a time and is held {held} of its time ({work} working, waiting {lock} for \
+         locks, {room} for room, {flash} for flash, {link} for the host link), which allows {} IOPS. {further} requests \
+         in flight would wait for one.",
         count(*iops_bound)
     )
 }
@@ -125,6 +138,7 @@ fn waiting_in(part: &str, summary: &Summary) -> String {
         "fetch" => "to be fetched".into(),
         "ilock" => "for index locks".into(),
         "lock" => "for locks".into(),
+        "room" => "for a reclaim to make room".into(),
         "cache" => "for the data cache".into(),
         _ => format!("in {part}"),
     }
@@ -178,13 +192,16 @@ mod tests {
 
     #[test]
     fn workers_that_are_all_taken_are_the_limit_however_little_they_do() {
-        let workers = Workers { work: 0.025, lock_wait: 0.005, flash_wait: 0.966, link_wait: 0.004, idle: 0.0 };
+        let workers =
+            Workers { work: 0.025, lock_wait: 0.005, flash_wait: 0.966, link_wait: 0.004, ..Workers::default() };
         let resources = [("flash dies".to_owned(), 0.21), (WORKERS_HELD.to_owned(), 1.0)];
         let run = Summary { workers: Some(workers), bounds: bounds(10_600.0, &resources), ..closed() };
         let said = sentence(&run).expect("a bound");
         assert!(said.starts_with("The WORKER threads limit this run: each carries one request"), "{said}");
         assert!(
-            said.contains("held 100 % of its time (2.5 % working, waiting 0.5 % for locks, 97 % for flash"),
+            said.contains(
+                "held 100 % of its time (2.5 % working, waiting 0.5 % for locks, 0 % for room, 97 % for flash"
+            ),
             "{said}"
         );
         assert!(said.contains("allows 10.6 k IOPS") && said.contains("--threads worker=N"), "{said}");
@@ -194,6 +211,26 @@ mod tests {
             said.starts_with("Nothing is near its limit: the WORKER threads held are the busiest (30 %)"),
             "{said}"
         );
+    }
+
+    #[test]
+    fn more_workers_are_offered_only_where_what_they_wait_for_serves_several() {
+        let told = |workers: Workers| {
+            let bounds = bounds(341.0, &[(WORKERS_HELD.to_owned(), 1.0)]);
+            sentence(&Summary { workers: Some(workers), bounds, ..closed() }).expect("a bound")
+        };
+        let of = |work, lock_wait, room_wait, flash_wait| {
+            told(Workers { work, lock_wait, room_wait, flash_wait, ..Workers::default() })
+        };
+        let (room, locks, flash) = (of(0.01, 0.0, 0.95, 0.04), of(0.01, 0.6, 0.0, 0.39), of(0.1, 0.2, 0.3, 0.4));
+        assert!(room.starts_with("Reclaim limits this run, one WORKER thread's at a time: each carries one"), "{room}");
+        assert!(room.contains("95 % for room") && room.contains("would wait for the same reclaim"), "{room}");
+        assert!(locks.starts_with("The WORKER threads limit") && locks.contains("wait for the same locks"), "{locks}");
+        assert!(flash.starts_with("The WORKER threads limit") && flash.contains("may raise the rate"), "{flash}");
+        for none in [room, locks, of(0.9, 0.0, 0.0, 0.1)] {
+            assert!(!none.contains("raise") && none.ends_with("ore requests in flight would wait for one."), "{none}");
+        }
+        assert!(with_share("room", None, 0.8).starts_with("Requests wait for a reclaim to make room 79 % of their"));
     }
 
     /// A run in which a part, or a line, has this share of the latency; threads work a hundredth of it.

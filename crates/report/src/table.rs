@@ -4,7 +4,7 @@ use crate::human::{bandwidth, bar, count, joules, nanos, number, of, percent};
 use crate::limits::{is_of_processor, sentence};
 use crate::machine::machine_threads;
 use crate::page::{bar_cell, cells, put};
-use crate::{Cache, Direction, Group, Latency, Named, Page, SteadyState, Summary};
+use crate::{Cache, Direction, Group, Latency, Named, Page, SteadyState, Summary, Workers};
 
 /// How many of the bounds are shown.
 const BOUNDS_SHOWN: usize = 6;
@@ -230,10 +230,12 @@ fn processor_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
         lines.push(("cores", format!("{} of {} busy on average{spread}", number(cores.active_mean), cores.count)));
     }
     if let Some(workers) = &summary.workers {
-        let [work, lock, flash, link, idle] =
-            [workers.work, workers.lock_wait, workers.flash_wait, workers.link_wait, workers.idle].map(percent);
+        let &Workers { work, lock_wait, room_wait, flash_wait, link_wait, idle } = workers;
+        let [work, lock, room, flash, link, idle] =
+            [work, lock_wait, room_wait, flash_wait, link_wait, idle].map(percent);
         let line = format!(
-            "{work} of their time working, waiting {lock} for locks, {flash} for flash, {link} for the host link; {idle} idle"
+            "{work} of their time working, waiting {lock} for locks, {room} for room, {flash} for flash, \
+             {link} for the host link; {idle} idle"
         );
         lines.push(("workers", line));
     }
@@ -362,7 +364,7 @@ fn spread(shares: &[f64]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::sample::sample;
-    use crate::{Flash, Lookups, Wear, Workers};
+    use crate::{Flash, Lookups, Wear};
 
     #[test]
     fn how_often_blocks_were_erased_is_said_in_words_that_fit() {
@@ -424,10 +426,13 @@ mod tests {
     #[test]
     fn workers_show_what_they_do_and_wait_for() {
         assert!(!render_on(Page::PLAIN, &sample()).contains("workers"));
-        let workers = Workers { work: 0.025, lock_wait: 0.005, flash_wait: 0.926, link_wait: 0.004, idle: 0.04 };
+        let waits =
+            Workers { lock_wait: 0.005, room_wait: 0.2, flash_wait: 0.726, link_wait: 0.004, ..Workers::default() };
+        let workers = Workers { work: 0.025, idle: 0.04, ..waits };
         let text = render_on(Page::PLAIN, &Summary { workers: Some(workers), ..sample() });
         let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let line = "workers 2.5 % of their time working, waiting 0.5 % for locks, 93 % for flash, 0.4 % for the host link; 4.0 % idle";
+        let line = "workers 2.5 % of their time working, waiting 0.5 % for locks, 20 % for room, 73 % for flash, \
+                    0.4 % for the host link; 4.0 % idle";
         assert!(words.contains(line), "{text}");
     }
 

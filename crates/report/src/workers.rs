@@ -10,9 +10,12 @@ pub const WORKERS_HELD: &str = "WORKER threads held";
 pub struct Workers {
     /// In turns. Each wait lasts until a turn begins, so the time until a woken worker gets its core counts as what it waited for.
     pub work: f64,
-    /// For a lock that another holds.
+    /// For the lock of a cacheline that another holds.
     pub lock_wait: f64,
-    /// For flash, the pages that they move to make room included.
+    /// For room on flash: for free groups, or for a reclaim, their own or another's.
+    #[serde(default)]
+    pub room_wait: f64,
+    /// For flash.
     pub flash_wait: f64,
     /// For the host link.
     pub link_wait: f64,
@@ -22,8 +25,15 @@ pub struct Workers {
 
 impl Workers {
     /// Each share with what it is of; they sum to 1.
-    pub(crate) fn shares(&self) -> [(&'static str, f64); 5] {
-        let &Workers { work, lock_wait, flash_wait, link_wait, idle } = self;
-        [("work", work), ("lock_wait", lock_wait), ("flash_wait", flash_wait), ("link_wait", link_wait), ("idle", idle)]
+    pub(crate) fn shares(&self) -> [(&'static str, f64); 6] {
+        let &Workers { work, lock_wait, room_wait, flash_wait, link_wait, idle } = self;
+        [
+            ("work", work),
+            ("lock_wait", lock_wait),
+            ("room_wait", room_wait),
+            ("flash_wait", flash_wait),
+            ("link_wait", link_wait),
+            ("idle", idle),
+        ]
     }
 }

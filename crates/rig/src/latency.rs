@@ -1,7 +1,7 @@
 //! The parts of a latency: their places in the meter's sums, and what an architecture calls those that it has.
 
 use firmware::architecture::Architecture;
-use firmware::{LatencyPart, PartCounts};
+use firmware::{LatencyPart, PartCounts, Wait};
 
 /// How many places there are.
 pub(crate) const PARTS: usize = 10;
@@ -27,6 +27,15 @@ pub(crate) fn place_of(part: LatencyPart) -> Option<usize> {
         LatencyPart::Trans => Some(TRANS),
         LatencyPart::Fcmd => Some(FCMD),
         LatencyPart::Other => None,
+    }
+}
+
+/// The place of what a worker waits for, where what ends the wait is nobody's command; of other waits, the sender's.
+pub(crate) fn place_of_wait(on: Wait) -> Option<usize> {
+    match on {
+        Wait::Lock => Some(ILOCK),
+        Wait::Room => Some(TRANS),
+        Wait::Flash | Wait::Link | Wait::Command => None,
     }
 }
 

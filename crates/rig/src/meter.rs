@@ -5,7 +5,9 @@
 //! queueing; the turn itself belongs to the stage's group. Pages of one command run side by side: each instant is counted once, for
 //! the turn that ends it, so the parts of a command sum to its latency exactly.
 
-use crate::latency::{COMPLETION, DMA, FCMD, FETCH, FLASH, ILOCK, LatencyParts, NVMQ, PARTS, QUEUEING, place_of};
+use crate::latency::{
+    COMPLETION, DMA, FCMD, FETCH, FLASH, ILOCK, LatencyParts, NVMQ, PARTS, QUEUEING, place_of, place_of_wait,
+};
 use crate::samples::Samples;
 use firmware::architecture::ThreadGroup;
 use firmware::{CommandKey, Firmware, LatencyPart, Note, PipelineStep, Sums, Wait};
@@ -98,7 +100,7 @@ pub(crate) struct Counts {
     pub(crate) lock_line: Span,
     pub(crate) lock_turn: Span,
     /// What workers waited, by [`Wait`].
-    pub(crate) waits: [Span; 4],
+    pub(crate) waits: [Span; 5],
 }
 
 impl Counts {
@@ -391,7 +393,7 @@ impl Meter {
             | Note::Taken { .. }
             | Note::Completed(_)
             | Note::Reaped { .. }
-            | Note::Waited { on: Wait::Lock, .. }
+            | Note::Waited { on: Wait::Lock | Wait::Room, .. }
             | Note::DieBusy { .. }
             | Note::GroupReclaimed { .. }
             | Note::CheckpointCommitted { .. } => self.keep(Event::Note { stage, at, note: *note }),
@@ -449,11 +451,11 @@ impl Meter {
         if let Some((_, since)) = self.waiting[stage.index()].take() {
             self.window.counts.waits[on as usize] += until.since(since);
         }
-        if on == Wait::Lock
+        if let Some(part) = place_of_wait(on)
             && let Some(live) = self.live(key.0)
         {
-            // The release is nobody's command: without this its time would be the worker's.
-            live.advance(until, ILOCK as u8);
+            // A release is nobody's command, nor is a page that is moved: without this the time would be the worker's.
+            live.advance(until, part as u8);
         }
     }
 

@@ -287,12 +287,12 @@ impl Window<'_> {
         (threads > 0).then(|| {
             let whole = (self.after.at - self.before.at) * threads;
             let share = |time: Span| time.secs_f64() / whole.secs_f64().max(1e-12);
-            let [lock_wait, flash_wait, link_wait, idle] = counts.waits.map(share);
+            let [lock_wait, room_wait, flash_wait, link_wait, idle] = counts.waits.map(share);
             // From the end of a turn to the beginning of the next a worker waits, if only for its core.
             let waited = counts.waits.into_iter().sum();
             assert!(waited <= whole, "{threads} workers waited for {waited} in {whole}");
             let work = share(whole - waited);
-            Workers { work, lock_wait, flash_wait, link_wait, idle }
+            Workers { work, lock_wait, room_wait, flash_wait, link_wait, idle }
         })
     }
 
@@ -324,7 +324,7 @@ impl Window<'_> {
     fn power(&self) -> Option<f64> {
         let prices = self.processor.energy?;
         let done: f64 = self.groups.iter().filter_map(|group| self.energy_of(group.name)).sum();
-        Some(done / self.length + self.polling()? + self.after.cores.len() as f64 * prices.core + prices.base)
+        Some(done / self.length + self.polling()? + self.cores_in_use().count() as f64 * prices.core + prices.base)
     }
 
     /// Watts of hardware threads that found no message and looked again.
@@ -333,12 +333,17 @@ impl Window<'_> {
         Some((polled(self.after) - polled(self.before)) as f64 * self.processor.energy?.instruction / self.length)
     }
 
+    /// The cores that a thread lives on: a placement may leave others empty below the highest of them.
+    fn cores_in_use(&self) -> impl Iterator<Item = usize> {
+        self.after.cores.iter().enumerate().filter(|(_, core)| core.threads > 0).map(|(at, _)| at)
+    }
+
     fn cores(&self) -> Cores {
         let share = |at: usize| {
             let active = self.after.cores[at].active.saturating_sub(self.before.cores[at].active);
             (active.secs_f64() / self.length).min(1.0)
         };
-        let utilisation: Vec<f64> = (0..self.after.cores.len()).map(share).collect();
+        let utilisation: Vec<f64> = self.cores_in_use().map(share).collect();
         Cores { count: utilisation.len() as u32, active_mean: utilisation.iter().sum(), utilisation }
     }
 
@@ -381,7 +386,7 @@ impl Window<'_> {
             (of(&self.after.link).saturating_sub(of(&self.before.link)).secs_f64() / self.length).min(1.0)
         };
         let slots = |at: &Snapshot| at.cores.iter().map(|core| core.slots).sum::<u64>();
-        let capacity = self.length / self.processor.core_slot.secs_f64() * self.after.cores.len().max(1) as f64;
+        let capacity = self.length / self.processor.core_slot.secs_f64() * self.cores_in_use().count().max(1) as f64;
         let issued = (slots(self.after) - slots(self.before)) as f64 / capacity;
         let mut resources = Vec::new();
         if stands_out(busiest, buses, NEAR_FULL) {

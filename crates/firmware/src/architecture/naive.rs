@@ -8,8 +8,9 @@
 //!           ranges, under    buffer, map and blocks, under
 //!           their locks      theirs (a lock for each of lock.regions)
 //! ```
-//! Whoever uses a shared structure holds its lock meanwhile, and fetches the lines that another core wrote. Reclaim and journal
-//! run beside the first FTL.
+//! Whoever uses a shared structure holds its lock meanwhile, and fetches the lines of shared tables that another core wrote. The tree of
+//! ILOCK, the entries of CACHE and the cursors of TRANS are no tables: threads take turns at this state under its lock, and no line of it
+//! is priced. Reclaim and journal run beside the first FTL.
 
 use super::layered::plain;
 use super::many_layered::core_each;

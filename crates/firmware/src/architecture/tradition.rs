@@ -43,6 +43,7 @@ impl Architecture for Tradition {
         &[
             (LatencyPart::Fetch, "fetch"),
             (LatencyPart::Nvmq, "worker"),
+            (LatencyPart::Trans, "room"),
             (LatencyPart::Ilock, "lock"),
             (LatencyPart::Fcmd, "fil"),
         ]

@@ -2,10 +2,10 @@
 //!
 //! The cuts are the meter's: every instant belongs to one part, so that the parts of a command lie side by side below it.
 
-use crate::latency::{COMPLETION, FETCH, ILOCK, LatencyParts, PARTS, QUEUEING};
+use crate::latency::{COMPLETION, FETCH, LatencyParts, PARTS, QUEUEING, place_of_wait};
 use crate::meter::{Share, between};
 use crate::timeline::Lanes;
-use firmware::{CommandKey, Note, Wait};
+use firmware::{CommandKey, Note};
 use nvme::spec::Opcode;
 use stage::TurnRecord;
 use std::collections::BTreeMap;
@@ -112,9 +112,9 @@ impl<'a> Commands<'a> {
                 let Some(command) = self.live.get_mut(&key) else { return };
                 command.after = COMPLETION as u8;
             }
-            Note::Waited { key, on: Wait::Lock, until, .. } => {
-                let Some(command) = self.live.get_mut(&key) else { return };
-                command.pass(until, ILOCK, false);
+            Note::Waited { key, on, until } => {
+                let (Some(command), Some(part)) = (self.live.get_mut(&key), place_of_wait(on)) else { return };
+                command.pass(until, part, false);
             }
             Note::Reaped { key, .. } => {
                 let Some(mut command) = self.live.remove(&key) else { return };

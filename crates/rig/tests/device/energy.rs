@@ -1,5 +1,6 @@
 //! Energy follows from what threads did, and power from that and from the cores they are on.
 
+use crate::configured;
 use crate::small::{Small, mixed, processor};
 use firmware::architecture::ARCHITECTURES;
 use report::Summary;
@@ -63,4 +64,31 @@ fn threads_that_poll_take_what_work_leaves() {
     let (power, polling) = (summary.power_w.expect("it has a power"), summary.polling_w.expect("and polls"));
     assert!(polling > 0.0 && polling < power, "{polling} W of {power} W");
     assert!((power / cores - 1.0).abs() < 0.01, "an instruction of 1 nJ a nanosecond on {cores} cores: {power} W");
+}
+
+/// A placement may leave cores empty: these take no power, and could issue nothing.
+#[test]
+fn cores_that_no_thread_lives_on_count_for_nothing() {
+    let run = |flags: &[(&str, &str)], sets: &[&str]| {
+        let small =
+            [("--architecture", "layered"), ("--device", "small"), ("--workload", "randread"), ("--ios", "1000")];
+        configured::run(&[&small, flags].concat(), sets).unwrap_or_else(|error| panic!("{error}"))
+    };
+    let beside = run(&[], &[]);
+    let far: Vec<String> = (44..60).map(|core: u16| core.to_string()).collect();
+    let apart = run(&[("--cores", "60")], &[&format!("placement.fcmd=[{}]", far.join(","))]);
+    let cores = |summary: &Summary| {
+        let cores = summary.cores.clone().expect("it has cores");
+        (cores.count, cores.utilisation.len())
+    };
+    assert_eq!((cores(&beside), cores(&apart)), ((17, 17), (17, 17)));
+    let slots = |summary: &Summary| {
+        let bound = summary.bounds.iter().find(|bound| bound.resource == "core issue slots");
+        bound.expect("a bound").utilisation / summary.iops
+    };
+    let power = |summary: &Summary| summary.power_w.expect("it has a power");
+    for (what, of) in [("slots", &slots as &dyn Fn(&Summary) -> f64), ("power", &power)] {
+        let ratio = of(&apart) / of(&beside);
+        assert!((ratio - 1.0).abs() < 0.05, "{what}: {ratio} times as much where the channels' cores lie apart");
+    }
 }

@@ -235,7 +235,7 @@ fn workers_are_held_while_they_wait() {
 fn the_parts_of_a_latency_are_those_of_the_architecture() {
     let own = [
         ("pipessd", "fetch ftl fil post flash dma queueing completion"),
-        ("tradition", "fetch worker lock fil flash dma queueing completion"),
+        ("tradition", "fetch worker room lock fil flash dma queueing completion"),
     ];
     let of_deepflash = "fetch nvmq ilock cache trans fcmd flash dma queueing completion";
     for architecture in ARCHITECTURES {
@@ -249,7 +249,7 @@ fn the_parts_of_a_latency_are_those_of_the_architecture() {
             let names = parts.iter().map(|(part, _)| part).filter(|part| *part != "host");
             assert_eq!(names.collect::<Vec<_>>().join(" "), expected, "{name}");
         }
-        let nothing = summary.breakdown.iter().find(|(part, time)| *part != "lock" && **time == 0.0);
+        let nothing = summary.breakdown.iter().find(|(part, time)| !["room", "lock"].contains(part) && **time == 0.0);
         assert_eq!(nothing, None, "{name}: {:?}", summary.breakdown);
         let lines: Vec<&str> = summary.breakdown_queueing.iter().map(|(part, _)| part).collect();
         assert!(lines.iter().all(|part| expected.split(' ').any(|known| known == *part)), "{name}: {lines:?}");
@@ -305,4 +305,28 @@ fn workers_stand_in_line_behind_one_that_waits_for_flash() {
     };
     let (slowest, all) = (share(&together.breakdown_slowest), share(&together.breakdown));
     assert!(slowest > all && slowest > 0.2, "{slowest} of the slowest, {all} of all");
+}
+
+/// One worker reclaims at a time. It and all that wait for it wait for room, and for no lock of a cacheline.
+#[test]
+fn workers_that_wait_for_a_reclaim_wait_for_room() {
+    let flags = [
+        ("--architecture", "tradition"),
+        ("--device", "small"),
+        ("--threads", "worker=8"),
+        ("--workload", "randwrite"),
+        ("--precondition", "rand:3"),
+        ("--ios", "1000"),
+    ];
+    let sets = ["cache.size_bytes=256KiB", "workload.warm_up_ios=1000"];
+    let summary = configured::run(&flags, &sets).unwrap_or_else(|error| panic!("{error}"));
+    let workers = summary.workers.expect("it has workers");
+    assert!(workers.lock_wait < 0.05 && workers.lock_wait < workers.room_wait, "{workers:?}");
+    let waited = workers.room_wait * 8.0 * summary.simulated_ns as f64;
+    let reclaimed = summary.gc.as_ref().expect("it reclaims").foreground_ns as f64;
+    assert!(waited > reclaimed, "{workers:?}: {waited} ns, of {reclaimed} ns in which one reclaimed");
+    let part = |name| summary.breakdown.get(name).expect("a part") * summary.ios as f64;
+    assert!((part("room") / waited - 1.0).abs() < 0.1, "{waited} ns by workers: {:?}", summary.breakdown);
+    assert!(part("lock") < 0.1 * part("room"), "{:?}", summary.breakdown);
+    assert!(summary.check().is_empty(), "{:?}", summary.check());
 }

@@ -219,9 +219,9 @@ impl Worker {
         match self.step {
             Step::Idle => Wait::Command,
             Step::List | Step::Data => Wait::Link,
-            Step::Pool | Step::Line => Wait::Lock,
+            Step::Line => Wait::Lock,
+            Step::Pool | Step::Reclaim => Wait::Room,
             Step::WriteBack(_) | Step::Fill | Step::Aside | Step::Through(_) => Wait::Flash,
-            Step::Reclaim => self.reclaim.awaits(),
         }
     }
 
@@ -446,8 +446,10 @@ impl Worker {
 
     pub(super) fn ask_flash(&self, turn: &mut Turn<'_>, operation: Operation, ppn: Ppn, frame: u32, tag: u32) {
         let requester = Requester { group: Asker::Worker, index: self.index, tag };
+        // What it moves to make room is nobody's command, as in DeepFlash: its request waits for room meanwhile.
+        let key = if tag == OWN { self.key() } else { CommandKey::NONE };
         let thread = self.shared.drive.channel_of(ppn) % self.ways.fil.len();
-        turn.send(self.ways.fil[thread], FlashRequest::page(operation, ppn, frame, requester, self.key()));
+        turn.send(self.ways.fil[thread], FlashRequest::page(operation, ppn, frame, requester, key));
     }
 
     fn on_page_done(&mut self, turn: &mut Turn<'_>, done: PageDone) {
