@@ -79,6 +79,8 @@ pub struct Card {
     pub opcode: u8,
     /// Force unit access.
     pub fua: bool,
+    /// It passes over sectors that a host has marked, as a Verify of the drive's own.
+    pub passes_marked: bool,
     /// Ranges of a Dataset Management command.
     pub ranges: u16,
 }
@@ -94,6 +96,7 @@ impl Card {
         prp2: HostAddress(0),
         opcode: 0,
         fua: false,
+        passes_marked: false,
         ranges: 0,
     };
 }

@@ -166,6 +166,7 @@ pub struct Controller {
     pub(crate) pages: BTreeMap<u8, Vec<u8>>,
     /// Bytes of the drive in use, where the device end has said.
     pub(crate) used: Option<u64>,
+    pub(crate) is_write_protected: bool,
     attributes: AdminQueueAttributes,
     submissions: u64,
     completions: u64,
@@ -195,6 +196,7 @@ impl Controller {
             pages: BTreeMap::new(),
             was_reset: false,
             used: None,
+            is_write_protected: false,
             features: Features::new(&settings),
             queues: QueueTable::new(settings.io_queues_max),
             requests: EventRequests::new(settings.event_requests_max),

@@ -1,6 +1,5 @@
 //! What an I/O command asks a front end to move, and what is refused before the firmware sees it.
 
-use crate::protection::METADATA_BYTES;
 use crate::spec::{ALL_NAMESPACES, COPY_RANGES_MAX, CopyRange, DsmRange, Fuse, Opcode, PAGE_BYTES, Status, Submission};
 use crate::{Controller, Format, Guarded, NamespaceSettings, copy};
 use units::Bytes;
@@ -129,9 +128,10 @@ impl Controller {
         if !moves_blocks && bytes.0 > range_max {
             return Err(Status::INVALID_FIELD);
         }
-        // MDTS includes metadata that lie between the blocks (Base, figure 275).
-        let beside =
-            if namespace.metadata && self.settings.extends_blocks() { blocks * METADATA_BYTES as u64 } else { 0 };
+        // MDTS includes metadata that lie between the blocks (Base, figure 275), but none that the drive makes or takes off (NVM §5.3.2).
+        let extends = moves_blocks && namespace.metadata && self.settings.extends_blocks();
+        let guarded = if extends { self.guarded(submission)? } else { None };
+        let beside = guarded.map_or(0, |guarded| guarded.metadata_bytes() as u64);
         if moves_blocks && self.settings.transfer_max.is_some_and(|most| bytes.0 + beside > most.0) {
             return Err(Status::INVALID_FIELD);
         }
@@ -195,12 +195,13 @@ impl Controller {
     }
 
     /// While the volatile write cache is off whatever changes blocks goes through, as if each command said so. To the drive a
-    /// Dataset Management says so as well, which no host can.
+    /// Dataset Management says so as well, which no host can; nor can one say what a Verify of the drive's own says.
     fn through(&self, opcode: u8, entry: Submission) -> Submission {
         let goes_through = self.settings.volatile_write_cache && !self.write_cache_enabled();
         match Opcode::try_from(opcode) {
             Ok(Opcode::DatasetManagement) if !goes_through => entry.with_dword(12, 0),
             Ok(Opcode::DatasetManagement) => entry.with_dword(12, 0).with_fua(),
+            Ok(Opcode::Verify) => entry.with_dword(13, 0),
             Ok(opcode) if goes_through && opcode.changes_media() => entry.with_fua(),
             _ => entry,
         }

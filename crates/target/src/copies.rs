@@ -1,6 +1,7 @@
 //! Copies that check or make protection information: the front end reads and writes a part at a time, in the slot of the command.
 
-use crate::port::{Port, QueuePair};
+use crate::port::QueuePair;
+use crate::session::World;
 use nvme::spec::{Failure, Opcode, Status, Submission};
 use nvme::{Admission, Controller, CopyStep, GuardedCopy};
 
@@ -59,11 +60,11 @@ impl Copying {
     ///
     /// # Errors
     /// A check of protection information that failed.
-    pub(crate) fn go_on(&mut self, port: &Port, pair: &QueuePair, slot: u16) -> Result<bool, Status> {
+    pub(crate) fn go_on(&mut self, world: &mut World<'_>, pair: &QueuePair, slot: u16) -> Result<bool, Status> {
         if self.step.admission.opcode == Opcode::Read {
-            let (data, metadata) = port.get_guarded(pair, slot, &self.step.guarded)?;
+            let (data, metadata) = world.get_guarded(pair, slot, &self.step.guarded)?;
             self.step = self.copy.write();
-            port.put_guarded(pair, slot, &self.step.guarded, [&data, &metadata])?;
+            world.port.put_guarded(pair, slot, &self.step.guarded, [&data, &metadata])?;
             return Ok(true);
         }
         self.copy.advance();

@@ -1,6 +1,7 @@
 //! Metadata of blocks between a host and a slot: checked, made and taken off where data go in and out.
 
 use crate::port::{Port, QueuePair};
+use crate::session::World;
 use nvme::spec::{Opcode, Status};
 use nvme::{Admission, Guarded, METADATA_BYTES, join, split};
 
@@ -46,22 +47,26 @@ impl Port {
             None => Ok(()),
         }
     }
+}
 
-    /// Data of a slot and the metadata that its tags are.
+impl World<'_> {
+    /// Data that the drive has brought into a slot, and the metadata that their tags are.
     ///
     /// # Errors
-    /// A check of protection information that failed.
+    /// A check of protection information that failed. What the drive keeps is not what it should be then: that counts in the health page as
+    /// data that were not recovered do (Base §5.16.1.3, Media and Data Integrity Errors).
     pub(crate) fn get_guarded(
-        &self,
+        &mut self,
         pair: &QueuePair,
         slot: u16,
         guarded: &Guarded,
     ) -> Result<(Vec<u8>, Vec<u8>), Status> {
         let mut data = vec![0; guarded.data_bytes()];
-        self.get(pair, slot, &mut data);
+        self.port.get(pair, slot, &mut data);
         let mut tags = vec![0; data.len() / 512];
-        self.get_tags(pair, slot, &mut tags);
-        let metadata = guarded.release(&data, &tags)?;
-        Ok((data, metadata))
+        self.port.get_tags(pair, slot, &mut tags);
+        let metadata = guarded.release(&data, &tags);
+        self.subsystem.served.media_errors += u64::from(metadata.is_err());
+        Ok((data, metadata?))
     }
 }

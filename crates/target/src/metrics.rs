@@ -79,7 +79,7 @@ const LINES: &[Line] = lines! {
     "flashloom_writes_total" counter writes "Write and Copy commands completed.";
     "flashloom_read_bytes_total" counter bytes_read "Bytes that hosts had read, compared or verified.";
     "flashloom_written_bytes_total" counter bytes_written "Bytes that hosts had written or copied.";
-    "flashloom_media_errors_total" counter media_errors "Commands that could not read or write, also what a host made unreadable.";
+    "flashloom_media_errors_total" counter media_errors "Commands that found data lost or wrong, also what a host made unreadable.";
     "flashloom_endurance_used_percent" gauge percentage_used "Share of the endurance used.";
 };
 

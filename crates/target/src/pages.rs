@@ -1,7 +1,6 @@
 //! What hosts read of the drive itself: log pages that the subsystem writes for its controllers, and health, of which it tells unasked.
 
 use crate::subsystem::{Live, Subsystem};
-use nvme::Role;
 use nvme::spec::log_page;
 use units::{Span, Time};
 
@@ -42,11 +41,12 @@ impl Subsystem {
         }
     }
 
-    /// Tells a controller how much of the drive is in use.
-    pub(crate) fn refresh_used(&mut self, id: u16) {
+    /// Tells a controller how much of the drive is in use, and whether it takes writes.
+    pub(crate) fn refresh_namespaces(&mut self, id: u16) {
         self.refresh();
         if let Some(live) = self.controllers.get_mut(&id) {
             live.controller.set_used(self.drive.media.used);
+            live.controller.set_write_protected(self.drive.read_only);
         }
     }
 
@@ -80,15 +80,16 @@ impl Subsystem {
     }
 
     fn show_health(&mut self, id: u16, now: Time) {
-        let page = self.served.health(now, self.drive);
+        let (page, is_read_only) = (self.served.health(now, self.drive), self.drive.read_only);
         if let Some(live) = self.storage(id) {
             live.controller.set_health(page);
+            live.controller.set_write_protected(is_read_only);
         }
     }
 
     /// A controller that is no discovery controller: those have no such pages.
     fn storage(&mut self, id: u16) -> Option<&mut Live> {
-        self.controllers.get_mut(&id).filter(|live| live.controller.settings().role == Role::Storage)
+        self.controllers.get_mut(&id).filter(|live| live.is_storage())
     }
 }
 
@@ -169,7 +170,7 @@ mod tests {
             spare.store(100 - second as u32, Ordering::Relaxed);
             subsystem.refresh_health(id, at(second));
             assert_eq!(u64::from(subsystem.drive.available_spare), 100 - second, "as it is");
-            (0..1000).for_each(|_| subsystem.refresh_used(id));
+            (0..1000).for_each(|_| subsystem.refresh_namespaces(id));
             assert_eq!(u64::from(looks.load(Ordering::Relaxed)), second * u64::from(LOOKS_MAX));
         }
     }

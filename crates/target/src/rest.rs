@@ -1,7 +1,6 @@
 //! A drive whose hosts have shut it down: power may go. It is told from one whose power goes while somebody uses it.
 
 use crate::subsystem::{Live, Subsystem};
-use nvme::Role;
 use nvme::spec::Submission;
 use units::{QueueId, Time};
 
@@ -13,13 +12,13 @@ impl Subsystem {
     /// The shutdown of a controller is complete, and everything durable. Power may go once that is so of every controller that was
     /// enabled; then no unsafe shutdown is counted (Base §5.16.1.3).
     pub(crate) fn rest(&mut self, id: u16) {
-        self.is_shut_down |= self.controllers.get(&id).is_some_and(is_storage);
+        self.is_shut_down |= self.controllers.get(&id).is_some_and(Live::is_storage);
         self.rest_if_idle();
     }
 
     /// The same, once what the drive does by itself for its hosts is over: erasing a namespace, testing itself.
     pub(crate) fn rest_if_idle(&mut self) {
-        let is_used = || self.controllers.values().any(|live| is_storage(live) && live.controller.needs_power());
+        let is_used = || self.controllers.values().any(|live| live.is_storage() && live.controller.needs_power());
         // What stands still would never end.
         let is_idle = || self.served.outstanding == 0 && self.flushing.is_empty() && self.to_flush.is_empty();
         if self.is_shut_down && !self.is_resting && is_idle() && self.chores.are_done() && !is_used() {
@@ -52,8 +51,4 @@ impl Subsystem {
         self.wake();
         self.served.begin_for_host(now, place, namespace, entry);
     }
-}
-
-fn is_storage(live: &Live) -> bool {
-    live.controller.settings().role == Role::Storage
 }

@@ -2,7 +2,7 @@
 
 use crate::health::{DriveHealth, SPARE_THRESHOLD};
 use crate::lifetime::Lifetime;
-use nvme::spec::log_page::{EnduranceGroupPage, HealthPage, OcpHealthPage};
+use nvme::spec::log_page::{EnduranceGroupPage, HealthPage, OcpHealthPage, warning};
 use nvme::spec::{Completion, Opcode, Submission};
 use std::time::Duration;
 use units::{Bytes, QueueId, Span, Time};
@@ -19,6 +19,8 @@ struct Flight {
     begun: Time,
     namespace: u32,
     is_under_way: bool,
+    /// It came by an I/O queue of a host, and not from the drive itself.
+    is_hosts: bool,
     /// Somebody waits until it is over.
     is_awaited: bool,
 }
@@ -61,6 +63,8 @@ pub(crate) struct Served {
 
     /// Of reads, writes and deallocations.
     latencies: [Buckets; 3],
+    /// Of the commands outstanding, those that are a host's.
+    of_hosts: u32,
     busy_since: Time,
     busy: Span,
     /// What it had done before it was started.
@@ -95,7 +99,7 @@ impl Served {
 
     /// What it has done in all its life, `now` after it was started.
     pub(crate) fn lifetime(&self, now: Time) -> Lifetime {
-        let busy = self.busy + if self.outstanding > 0 { now.since(self.busy_since) } else { Span::ZERO };
+        let busy = self.busy + if self.of_hosts > 0 { now.since(self.busy_since) } else { Span::ZERO };
         let [busy, powered] = [busy, now.since(Time::ZERO)].map(|span| Duration::from_nanos(span.nanos()));
         Lifetime { busy: self.before.busy + busy, powered: self.before.powered + powered, ..self.counted() }
     }
@@ -106,6 +110,12 @@ impl Served {
         let is_write = entry.opcode() == Opcode::Write as u8;
         self.unaligned += u64::from(is_write && !entry.slba().is_multiple_of(self.unit_blocks.max(1)));
         self.begin(now, place, namespace);
+        let at = self.place(place);
+        self.flights[at].is_hosts = true;
+        if self.of_hosts == 0 {
+            self.busy_since = now;
+        }
+        self.of_hosts += 1;
     }
 
     /// A command for a namespace of hosts goes to the firmware by a slot of a queue pair; 0 is the front end's own.
@@ -113,10 +123,7 @@ impl Served {
         let namespace = if (namespace as usize) < self.by_namespace.len() { namespace } else { 0 };
         self.by_namespace[namespace as usize] += 1;
         let at = self.place(place);
-        self.flights[at] = Flight { begun: now, namespace, is_under_way: true, is_awaited: false };
-        if self.outstanding == 0 {
-            self.busy_since = now;
-        }
+        self.flights[at] = Flight { begun: now, namespace, is_under_way: true, ..Flight::default() };
         self.outstanding += 1;
     }
 
@@ -147,11 +154,11 @@ impl Served {
         self.by_namespace[namespace as usize]
     }
 
-    /// A command of a queue pair comes back; whether somebody waited for it. Media errors are those of status type 2 that mean lost data
-    /// (80h, 81h).
+    /// A command of a queue pair comes back; whether somebody waited for it. The drive is busy with commands of I/O queues alone, and
+    /// counts the data that these could not be given (Base §5.16.1.3). A Write Fault is none: it takes nothing more, and has what it had.
     pub(crate) fn end(&mut self, now: Time, queue: QueueId, opcode: Opcode, completion: &Completion) -> bool {
         let at = self.place((queue, completion.command_id()));
-        let Flight { begun, namespace, is_awaited, .. } = std::mem::take(&mut self.flights[at]);
+        let Flight { begun, namespace, is_hosts, is_awaited, .. } = std::mem::take(&mut self.flights[at]);
         self.awaited -= u32::from(is_awaited);
         self.by_namespace[namespace as usize] -= 1;
         let kind = match opcode {
@@ -164,11 +171,14 @@ impl Served {
             self.latencies[kind].count(now.since(begun));
         }
         self.outstanding -= 1;
-        if self.outstanding == 0 {
-            self.busy += now.since(self.busy_since);
+        if is_hosts {
+            self.of_hosts -= 1;
+            if self.of_hosts == 0 {
+                self.busy += now.since(self.busy_since);
+            }
+            let status = completion.status();
+            self.media_errors += u64::from((status.code_type(), status.code()) == (2, 0x81));
         }
-        let status = completion.status();
-        self.media_errors += u64::from(status.code_type() == 2 && matches!(status.code(), 0x80 | 0x81));
         is_awaited
     }
 
@@ -198,6 +208,7 @@ impl Served {
             .set_available_spare(drive.available_spare)
             .set_spare_threshold(SPARE_THRESHOLD)
             .set_percentage_used(drive.percentage_used)
+            .set_group_warnings(drive.warnings() & warning::OF_GROUPS)
             .set_data_units_read(u128::from(life.sectors_read.div_ceil(1000)))
             .set_data_units_written(u128::from(life.sectors_written.div_ceil(1000)))
             .set_host_reads(life.reads.into())
@@ -312,23 +323,53 @@ mod tests {
         assert_eq!(served.awaited, 0);
     }
 
-    /// Commands side by side count once, and what is still under way up to now.
+    /// Commands side by side count once, and what is still under way up to now; what the drive does for itself counts nothing.
     #[test]
     fn busy_is_the_time_with_any_command_at_the_drive() {
         let mut served = Served::new(1, 4, 1, 8);
         let after = |minutes: u64| Time::ZERO + Span::from_secs(60 * minutes);
         let over = |slot| Completion::new(0, 0, QueueId(1), slot, false, Status::SUCCESS);
         let busy = |served: &Served, minutes: u64| served.health(after(minutes), DriveHealth::NEW).busy_minutes();
+        let begin = |served: &mut Served, minutes, slot| {
+            served.begin_for_host(after(minutes), (QueueId(1), slot), 1, &Submission::flush(1));
+        };
+        served.begin(after(1), (QueueId(1), 3), 0);
         assert_eq!(busy(&served, 10), 0);
-        served.begin(after(10), (QueueId(1), 0), 1);
-        served.begin(after(12), (QueueId(1), 1), 1);
+        begin(&mut served, 10, 0);
+        begin(&mut served, 12, 1);
         assert_eq!(busy(&served, 13), 3);
         served.end(after(14), QueueId(1), Opcode::Read, &over(0));
         served.end(after(17), QueueId(1), Opcode::Read, &over(1));
         assert_eq!([17, 90].map(|minutes| busy(&served, minutes)), [7, 7]);
-        served.begin(after(100), (QueueId(1), 2), 1);
+        begin(&mut served, 100, 2);
         assert_eq!([100, 101, 105].map(|minutes| busy(&served, minutes)), [7, 8, 12]);
         assert_eq!(served.health(after(125), DriveHealth::NEW).power_on_hours(), 2);
+    }
+
+    #[test]
+    fn only_data_that_hosts_could_not_be_given_are_media_errors() {
+        let mut served = Served::new(1, 4, 1, 8);
+        let mut errors = |is_hosts, status| {
+            let place = (QueueId(1), 0);
+            match is_hosts {
+                true => served.begin_for_host(Time::ZERO, place, 1, &Submission::verify(1, 0, 8)),
+                false => served.begin(Time::ZERO, place, 0),
+            }
+            let completion = Completion::new(0, 0, place.0, place.1, false, status);
+            served.end(Time::ZERO, place.0, Opcode::Verify, &completion);
+            served.media_errors
+        };
+        assert_eq!(errors(true, Status::UNRECOVERED_READ), 1);
+        assert_eq!(errors(false, Status::UNRECOVERED_READ), 1, "the drive's own");
+        assert_eq!(errors(true, Status::WRITE_FAULT), 1, "it was not taken");
+        assert_eq!(errors(true, Status::COMPARE_FAILURE), 1);
+    }
+
+    #[test]
+    fn warnings_of_the_endurance_group_are_in_the_health_page() {
+        let warned = |drive| Served::new(1, 4, 1, 8).health(Time::ZERO, drive).group_warnings();
+        let worn = DriveHealth { available_spare: 0, read_only: true, ..DriveHealth::NEW };
+        assert_eq!([DriveHealth::NEW, worn].map(warned), [0, warning::SPARE | warning::READ_ONLY]);
     }
 
     #[test]

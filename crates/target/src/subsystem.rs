@@ -121,6 +121,11 @@ impl Live {
         }
     }
 
+    /// Whether it is no discovery controller.
+    pub(crate) fn is_storage(&self) -> bool {
+        self.controller.settings().role == Role::Storage
+    }
+
     fn expires_at(&self) -> Option<Time> {
         if self.transition.is_some() || self.controller.is_shutting_down() {
             return None;
@@ -249,8 +254,7 @@ impl Subsystem {
     /// controller's log.
     pub(crate) fn create(&mut self, mut live: NewController, now: Time) -> Option<u16> {
         // Discovery is open to hosts that the subsystem does not let in: they take no places of those that it does.
-        let is_like =
-            |other: &Live| matches!(other.controller.settings().role, Role::Storage) != live.discovery.is_some();
+        let is_like = |other: &Live| other.is_storage() != live.discovery.is_some();
         if live.discovery.is_none() && !self.leaves_places(&live.host) {
             return None;
         }
@@ -304,8 +308,7 @@ impl Subsystem {
     /// Whether another storage controller of a host leaves others as many places as the host has taken: so one host takes half of all at
     /// most, a second half of the rest, and who has none finds one.
     fn leaves_places(&self, host: &Host) -> bool {
-        let is_storage = |live: &&Live| live.controller.settings().role == Role::Storage;
-        let taken = self.controllers.values().filter(is_storage).filter(|live| live.is_proved);
+        let taken = self.controllers.values().filter(|live| live.is_storage() && live.is_proved);
         let own = taken.clone().filter(|live| live.host.is_same(host)).count();
         taken.count() + own < CONTROLLERS_MAX
     }
@@ -338,7 +341,7 @@ impl Subsystem {
             log_page::HEALTH if is_log => self.refresh_health(id, now),
             page if is_log && PAGES.contains(&page) => self.refresh_page(id, page),
             _ if submission.opcode() == AdminOpcode::DeviceSelfTest as u8 => self.refresh_page(id, log_page::SELF_TEST),
-            _ if submission.opcode() == AdminOpcode::Identify as u8 => self.refresh_used(id),
+            _ if submission.opcode() == AdminOpcode::Identify as u8 => self.refresh_namespaces(id),
             _ => {}
         }
         let status = Status::COMMAND_SEQUENCE_ERROR;
@@ -351,13 +354,14 @@ impl Subsystem {
     fn introduce(&mut self, id: u16, controller: &mut Controller) {
         self.namespaces.enter(id);
         controller.with_namespaces(self.namespaces.clone());
+        controller.set_write_protected(self.drive.read_only);
         PAGES.iter().for_each(|page| controller.set_page(*page, self.page(*page)));
         self.spread();
     }
 
     /// Every controller knows the namespaces as they are now.
     pub(crate) fn spread(&mut self) {
-        for live in self.controllers.values_mut().filter(|live| live.controller.settings().role == Role::Storage) {
+        for live in self.controllers.values_mut().filter(|live| live.is_storage()) {
             live.controller.set_namespaces(&self.namespaces);
         }
     }
@@ -406,7 +410,10 @@ impl Subsystem {
                 DeviceEvent::StartOverMessages | DeviceEvent::Start { .. } => {
                     live.transition = Some(Transition::Starting);
                     told.push(event);
-                    self.wake();
+                    // Who discovers does not use the drive.
+                    if live.is_storage() {
+                        self.wake();
+                    }
                 }
                 DeviceEvent::Stop => {
                     live.transition = Some(Transition::Stopping);
@@ -442,10 +449,11 @@ impl Subsystem {
         self.controllers.get(&id).is_some_and(|live| live.controller.settings().transport != Transport::Memory)
     }
 
-    /// Resets every controller: over a fabric its connections end with it.
+    /// Resets every controller of the subsystem: over a fabric its connections end with it. Those for discovery are of another.
     fn reset_all(&mut self) {
         self.was_reset = true;
-        let ids: Vec<u16> = self.controllers.keys().copied().collect();
+        let storage = self.controllers.iter().filter(|(_, live)| live.is_storage());
+        let ids: Vec<u16> = storage.map(|(id, _)| *id).collect();
         for id in ids {
             match self.controllers.get_mut(&id) {
                 Some(live) if live.controller.settings().transport == Transport::Memory => {

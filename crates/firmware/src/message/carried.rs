@@ -25,6 +25,8 @@ pub enum PageOperation {
     Deposit,
     /// It is read and goes nowhere.
     Verify,
+    /// The same, whatever a host has made of its sectors.
+    VerifyUnmarked,
     /// It is brought to flash, and stays in the cache.
     Clean,
     /// It passes when every page that was to be programmed before it is programmed: the end of a Flush.
@@ -43,13 +45,13 @@ impl PageOperation {
     /// Whether the page is to be on flash when a command with force unit access is answered: not that which a Copy reads.
     pub(crate) fn can_be_forced(self) -> bool {
         use PageOperation::*;
-        self.changes() || matches!(self, Read | Compare | Verify)
+        self.changes() || matches!(self, Read | Compare | Verify | VerifyUnmarked)
     }
 
     /// Whether it counts as a look-up in the data cache: what reads or writes data does, deallocations and zeroes do not.
     pub(crate) fn counts_as_look_up(self) -> bool {
         use PageOperation::*;
-        matches!(self, Read | Write | Compare | CompareAndWrite | Verify | Collect | Deposit)
+        matches!(self, Read | Write | Compare | CompareAndWrite | Verify | VerifyUnmarked | Collect | Deposit)
     }
 
     /// Whether sectors of the page are asked for, so that they have to be readable.

@@ -60,6 +60,7 @@ pub(crate) fn card(drive: &Drive, queue: QueueId, entry: &Submission) -> Card {
         // Of a Dataset Management the front end says it, never a host. What is written through leaves a read nothing to wait for.
         fua: drive.shape().write_through && opcode.is_some_and(Opcode::changes_media)
             || entry.fua() && !drive.shape().protected,
+        passes_marked: opcode == Some(Opcode::Verify) && entry.passes_marked(),
         ranges: match opcode {
             Some(Opcode::DatasetManagement) => entry.dsm_range_count() as u16,
             Some(Opcode::Copy) => entry.copy_range_count() as u16,

@@ -331,6 +331,7 @@ impl Request {
             Opcode::Write => PageOperation::Write,
             Opcode::Compare if self.write.is_some() => PageOperation::CompareAndWrite,
             Opcode::Compare => PageOperation::Compare,
+            Opcode::Verify if self.card.passes_marked => PageOperation::VerifyUnmarked,
             Opcode::Verify => PageOperation::Verify,
             Opcode::WriteUncorrectable => PageOperation::Spoil,
             // Zeros are written, so that a power cut does not bring back what was there.

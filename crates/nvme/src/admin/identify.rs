@@ -39,6 +39,8 @@ const DISCOVERY_CONTROLLER: u8 = 2;
 const WIDE_HOST_IDENTIFIERS: u32 = 1;
 /// CTRATT: traffic-based keep alive.
 const TRAFFIC_KEEPS_ALIVE: u32 = 1 << 6;
+/// CTRATT: there is the list of CNS 16h (Namespace Granularity).
+const NAMESPACE_GRANULARITY: u32 = 1 << 7;
 /// SGLS: SGLs without alignment, offsets into the capsule, transport descriptors.
 const MESSAGE_SGLS: u32 = 1 | 1 << 20 | 1 << 21;
 /// SGLS: SGLs without alignment of a few hundred descriptors, bit buckets, lists longer than their data, metadata by one.
@@ -56,6 +58,8 @@ const SHADOW_DOORBELLS: u16 = 1 << 8;
 const SELF_TEST_MINUTES: u16 = 10;
 /// DPC: types 1 to 3, in the last bytes of the metadata.
 const PROTECTIONS: u8 = 0b1_0111;
+/// NSATTR: write protected.
+const WRITE_PROTECTED: u8 = 1;
 /// NSTAT: ready.
 const NAMESPACE_READY: u8 = 1;
 
@@ -95,6 +99,7 @@ impl Controller {
                 namespace()?;
                 let mut space = IndependentNamespace::default();
                 space.set_state(NAMESPACE_READY).set_sharing(u8::from(self.settings.is_shared()));
+                space.set_attributes(self.namespace_attributes());
                 space.set_endurance_group(self.has_group().into()).as_bytes().to_vec()
             }
             identify::COMMAND_SETS if self.names_this(submission) => 1u64.to_le_bytes().to_vec(),
@@ -129,6 +134,20 @@ impl Controller {
         Ok(data)
     }
 
+    /// Whether the drive takes no writes, for whatever reason: then each of its namespaces is write protected (NVM §4.1.5.1, NSATTR). A
+    /// host that has seen them otherwise is told where it wants to know.
+    pub fn set_write_protected(&mut self, is_protected: bool) {
+        let turns = std::mem::replace(&mut self.is_write_protected, is_protected) != is_protected;
+        if turns && self.is_ready() {
+            let ids: Vec<u32> = self.namespaces.ids(Some(self.settings.controller_id)).collect();
+            self.notice(ids);
+        }
+    }
+
+    fn namespace_attributes(&self) -> u8 {
+        if self.is_write_protected { WRITE_PROTECTED } else { 0 }
+    }
+
     fn identify_controller(&self) -> IdentifyController {
         let settings = &self.settings;
         let [capacity, unallocated] = self.namespaces.bytes();
@@ -152,6 +171,7 @@ impl Controller {
             .set_attributes(
                 if settings.keep_alive.is_some() { TRAFFIC_KEEPS_ALIVE } else { 0 }
                     | if settings.is_shared() { WIDE_HOST_IDENTIFIERS } else { 0 }
+                    | if self.manages() { NAMESPACE_GRANULARITY } else { 0 }
                     | self.groups(),
             )
             .set_endurance_groups(self.has_group().into())
@@ -228,6 +248,7 @@ impl Controller {
             .set_sharing(u8::from(self.settings.is_shared()))
             .set_deallocated(DEALLOCATED_READS_ZERO)
             .set_bytes(self.namespaces.bytes_of(space))
+            .set_attributes(self.namespace_attributes())
             .set_nguid(settings.nguid)
             .set_eui64(settings.eui64)
             .set_endurance_group(self.has_group().into());

@@ -58,6 +58,7 @@ impl Fuse {
 
 const FORCE_UNIT_ACCESS: u32 = 1 << 30; // NVM §3.2.4, dword 12
 const DEALLOCATE: u32 = 1 << 25; // NVM §3.2.8, dword 12 of Write Zeroes
+const PASSES_MARKED: u32 = 1; // Dword 13 of Verify, which NVM §3.2.5 leaves free: between front end and drive
 const DSM_DEALLOCATE: u32 = 1 << 2; // NVM §3.2.3, dword 11
 
 /// What the device reads.
@@ -139,6 +140,12 @@ impl Submission {
     #[inline]
     pub const fn fua(&self) -> bool {
         self.dword(12) & FORCE_UNIT_ACCESS != 0
+    }
+
+    /// Whether a Verify passes over blocks that a host has marked by Write Uncorrectable: they are as they should be.
+    #[inline]
+    pub const fn passes_marked(&self) -> bool {
+        self.dword(13) & PASSES_MARKED != 0
     }
 
     /// Whether a Write Zeroes may deallocate what it zeroes.
@@ -260,6 +267,12 @@ impl Submission {
     #[inline]
     pub const fn verify(namespace: u32, slba: u64, blocks: u32) -> Self {
         Submission::over_blocks(Opcode::Verify, namespace, slba, blocks)
+    }
+
+    /// The same of the drive's own, which looks for faults: [`Submission::passes_marked`].
+    #[inline]
+    pub const fn verify_unmarked(namespace: u32, slba: u64, blocks: u32) -> Self {
+        Submission::verify(namespace, slba, blocks).with_dword(13, PASSES_MARKED)
     }
 
     /// Write Zeroes (NVM §3.2.8), with leave to deallocate.

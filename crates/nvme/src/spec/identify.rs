@@ -196,6 +196,8 @@ layout! {
         copy_blocks, set_copy_blocks: u32 = 76;
         /// Source ranges of a Copy, at most, from zero (MSRC).
         copy_ranges, set_copy_ranges: u8 = 80;
+        /// Bit 0: it takes no writes (NSATTR).
+        attributes, set_attributes: u8 = 99;
         /// Its NVM set; 0 is none (NVMSETID).
         nvm_set, set_nvm_set: u16 = 100;
         /// Its endurance group; 0 is none (ENDGID).
@@ -237,6 +239,8 @@ layout! {
     IndependentNamespace[4096] {
         /// Bit 0: several controllers may have it at once (NMIC).
         sharing, set_sharing: u8 = 1;
+        /// Bit 0: it takes no writes (NSATTR).
+        attributes, set_attributes: u8 = 8;
         /// Its endurance group; 0 is none (ENDGID).
         endurance_group, set_endurance_group: u16 = 12;
         /// Bit 0: the namespace is ready (NSTAT).

@@ -71,6 +71,8 @@ layout! {
         spare_threshold, set_spare_threshold: u8 = 4;
         /// Of the endurance, in per cent; may pass 100.
         percentage_used, set_percentage_used: u8 = 5;
+        /// Bits of what is wrong with any endurance group, see [`super::log_page::warning::OF_GROUPS`].
+        group_warnings, set_group_warnings: u8 = 6;
         /// Thousands of 512-byte units, rounded up.
         data_units_read, set_data_units_read: u128 = 32;
         /// Thousands of 512-byte units, rounded up.
@@ -87,7 +89,7 @@ layout! {
         power_on_hours, set_power_on_hours: u128 = 128;
         /// Times power went without a shutdown.
         unsafe_shutdowns, set_unsafe_shutdowns: u128 = 144;
-        /// Data not recovered.
+        /// Data that were not recovered, or are not what they should be.
         media_errors, set_media_errors: u128 = 160;
         /// Entries ever made in the error log.
         error_entries, set_error_entries: u128 = 176;
@@ -118,7 +120,7 @@ layout! {
         host_reads, set_host_reads: u128 = 96;
         /// Write commands completed.
         host_writes, set_host_writes: u128 = 112;
-        /// Data not recovered.
+        /// Data that were not recovered, or are not what they should be.
         media_errors, set_media_errors: u128 = 128;
         /// Bytes of the group.
         capacity, set_capacity: u128 = 160;
@@ -206,4 +208,6 @@ pub mod warning {
     pub const READ_ONLY: u8 = 1 << 3;
     /// What keeps volatile memory over a power failure has failed.
     pub const BACKUP_FAILED: u8 = 1 << 4;
+    /// Those that endurance groups have, too (Base §5.16.1.3, byte 6).
+    pub const OF_GROUPS: u8 = SPARE | RELIABILITY | READ_ONLY;
 }

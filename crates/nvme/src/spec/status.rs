@@ -123,8 +123,8 @@ statuses! {
     INVALID_PROTECTION_INFORMATION = 0x1 / 0x81 | DO_NOT_RETRY, "invalid protection information";
     /// NVM §3.1.2, command specific 83h.
     COMMAND_SIZE_LIMIT_EXCEEDED = 0x1 / 0x83 | DO_NOT_RETRY, "command size limit exceeded";
-    /// NVM §3.1.3, media 80h.
-    WRITE_FAULT = 0x2 / 0x80, "write fault";
+    /// NVM §3.1.3, media 80h. A drive has it when it takes no more writes, so the next one would find the same.
+    WRITE_FAULT = 0x2 / 0x80 | DO_NOT_RETRY, "write fault";
     /// NVM §3.1.3, media 81h.
     UNRECOVERED_READ = 0x2 / 0x81 | DO_NOT_RETRY, "unrecovered read error";
     /// NVM §3.1.3, media 82h.

@@ -1,7 +1,7 @@
 //! A drive whose pages a file keeps: served again it has what it had, and a file that is not its own is refused by name.
 
 use crate::Serving;
-use crate::conversations::{NOWHERE, log, read, write};
+use crate::conversations::{NOWHERE, discovered_by, log, read, write};
 use crate::initiator::{Host, Payload};
 use nvme::spec::log_page::{self, EnduranceGroupPage, HealthPage, OcpHealthPage};
 use nvme::spec::{DsmRange, Opcode, Submission};
@@ -191,6 +191,8 @@ fn power_that_goes_after_a_shutdown_is_no_unsafe_one() {
     after("the only one has shut it down", 0);
     drop((first, second, third));
     after("nobody came since", 0);
+    assert_eq!(discovered_by(running.host("somebody")).len(), 2);
+    after("somebody has looked for it", 0);
     let _fourth = running.host("fourth").attach();
     after("another has enabled it", 1);
     running.end();

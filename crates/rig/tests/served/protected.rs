@@ -2,11 +2,12 @@
 
 use crate::Serving;
 use crate::commands::copy;
-use crate::conversations::NOWHERE;
+use crate::conversations::{NOWHERE, log};
 use crate::initiator::{Host, Payload};
 use crate::monitor::{BUFFERS, Machine, at};
 use nvme::sgl;
 use nvme::spec::identify::{self, CommandSetController, IdentifyNamespace};
+use nvme::spec::log_page::{self, HealthPage};
 use nvme::spec::{CopyRange, DataPointer, DsmRange, Opcode, Status, Submission};
 use nvme::{Information, guard, join, split};
 use rig::DoorbellPath;
@@ -121,6 +122,53 @@ fn a_block_that_nobody_wrote_is_open_and_zeroes_can_be_protected() {
     host.queues[0].done(Submission::dataset_management(1, 1, NOWHERE), Payload::Send(&range));
     let (_, came) = host.queues[1].done(all(3), Payload::Receive(520));
     assert_eq!(split(&came, 512), (vec![0; 512], vec![0xff; 8]));
+    running.end();
+}
+
+/// MDTS counts metadata that are transferred (Base, figure 275), which those are not that the drive makes and takes off.
+#[test]
+fn a_transfer_is_as_long_as_without_metadata_where_the_drive_makes_them() {
+    let running = Serving { set: TAGS, ..Serving::default() }.start();
+    let mut host = running.host("host").attach();
+    assert_eq!(format(&mut host, 2, true, 1), Status::SUCCESS);
+    let most = 128 * 4096 / 512;
+    let data = blocks(most, 512);
+    let (whole, most) = (data.len(), most as u32);
+    assert_eq!(status(&mut host, saying(write(0, most), ACTION, 0, 0), Payload::Send(&data)), Status::SUCCESS);
+    let (_, came) = host.queues[1].done(saying(read(0, most), ACTION | GUARD, 0, 0), Payload::Receive(whole));
+    assert!(came == data);
+    let longer = saying(read(0, most + 1), ACTION, 0, 0);
+    assert_eq!(status(&mut host, longer, Payload::Receive(whole + 512)), Status::INVALID_FIELD);
+    let between = whole as u32 / 520;
+    for (blocks, due) in [(between, Status::SUCCESS), (between + 1, Status::INVALID_FIELD)] {
+        assert_eq!(status(&mut host, read(0, blocks), Payload::Receive(blocks as usize * 520)), due, "{blocks}");
+    }
+    running.end();
+}
+
+/// Base §5.16.1.3: a tag that does not fit what the drive keeps is an error of its data, and one that comes with a Write is the host's.
+#[test]
+fn a_check_that_fails_counts_where_it_is_of_what_the_drive_keeps() {
+    let running = Serving { set: TAGS, ..Serving::default() }.start();
+    let mut host = running.host("host").attach();
+    assert_eq!(format(&mut host, 2, true, 1), Status::SUCCESS);
+    let wrong = [vec![7; 512], vec![0; 8]].concat();
+    let checked = saying(write(8, 1), GUARD, 0, 0);
+    assert_eq!(status(&mut host, checked, Payload::Send(&wrong)), Status::GUARD_CHECK_FAILED);
+    assert_eq!(running.figure("flashloom_media_errors_total"), 0, "nothing was written");
+    assert_eq!(status(&mut host, write(8, 1), Payload::Send(&wrong)), Status::SUCCESS);
+    let looks = |opcode| saying(Submission::over_blocks(opcode, 1, 8, 1), GUARD, 0, 0);
+    let (copy, ranges) = guarded_copy(100, &[(8, 1, [8, 0])], [GUARD, 0], [0, 0]);
+    let cases = [
+        (looks(Opcode::Read), Payload::Receive(520)),
+        (looks(Opcode::Verify), Payload::None),
+        (copy, Payload::Send(&ranges)),
+    ];
+    for (counted, (submission, payload)) in (1u128..).zip(cases) {
+        assert_eq!(status(&mut host, submission, payload), Status::GUARD_CHECK_FAILED);
+        let health = HealthPage::from_bytes(&log(&mut host.admin, log_page::HEALTH, 512));
+        assert_eq!(health.media_errors(), counted, "{submission:x?}");
+    }
     running.end();
 }
 

@@ -1,9 +1,11 @@
 //! Flash that fails under real hosts: they are told by status, error log, health page and event.
 
 use crate::Serving;
-use crate::conversations::{log, read, write};
-use crate::initiator::Payload;
+use crate::conversations::{NOWHERE, log, read, write};
+use crate::initiator::{Payload, Queue};
 use crate::kept::{Scratch, serving};
+use crate::namespaces::{namespace, wait_for_test};
+use nvme::spec::identify::{self, IndependentNamespace};
 use nvme::spec::log_page::{self, ErrorEntry, HealthPage, warning};
 use nvme::spec::{FeatureId, FeatureSelect, Opcode, Status, Submission, registers};
 use std::sync::Arc;
@@ -21,6 +23,11 @@ fn a_page_that_cannot_be_read_is_a_media_error_with_an_entry() {
     queue.done(FLUSH, Payload::None);
     let (completion, _) = queue.command(read(16, 8), Payload::Receive(4096));
     assert_eq!(completion.status(), Status::UNRECOVERED_READ);
+    // A self-test finds it as well; what the drive reads for itself is no host's error.
+    host.admin.done(Submission::device_self_test(2), Payload::None);
+    let tested = wait_for_test(&mut host.admin);
+    assert_eq!((tested[4], tested[4 + 24], tested[4 + 25]), (2 << 4 | 7, 2, 0x81));
+    let queue = &mut host.queues[0];
     let (completion, _) = queue.command(write(17, 1), Payload::Send(&[1; 512]));
     assert_eq!(completion.status(), Status::UNRECOVERED_READ, "the rest of its page is lost");
     queue.done(write(16, 8), Payload::Send(&[9; 4096]));
@@ -50,13 +57,15 @@ fn a_drive_that_is_worn_out_says_so_unasked_and_keeps_what_it_has() {
     queue.done(write(0, 8), Payload::Send(&[5; 4096]));
     assert_eq!(queue.command(FLUSH, Payload::None).0.status(), Status::WRITE_FAULT, "there is no place for it");
     assert!(queue.done(read(0, 8), Payload::Receive(4096)).1 == [5; 4096], "the buffer has it");
-    assert_eq!(queue.command(write(8, 8), Payload::Send(&[6; 4096])).0.status(), Status::WRITE_FAULT);
+    let refused = queue.command(write(8, 8), Payload::Send(&[6; 4096])).0.status();
+    assert!(refused == Status::WRITE_FAULT && refused.do_not_retry());
     // Base figure 146: of type health (1), its page in bits 23:16.
     let (event, _) = host.admin.finish().expect("an event");
     assert_eq!((event.command_id(), event.status()), (held, Status::SUCCESS));
     assert_eq!((event.result() & 7, event.result() >> 16), (1, u64::from(log_page::HEALTH)));
     let health = HealthPage::from_bytes(&log(&mut host.admin, log_page::HEALTH, 512));
     assert_eq!(health.critical_warning(), warning::SPARE | warning::READ_ONLY);
+    assert_eq!((health.group_warnings(), health.media_errors()), (health.critical_warning(), 0));
     assert_eq!((health.available_spare(), health.spare_threshold()), (0, 10));
     assert!(!running.end().durable, "what was in the buffer is lost");
 }
@@ -92,6 +101,36 @@ fn a_drive_whose_blocks_stand_no_more_erases_is_read_only() {
         assert!(held.iter().all(|&byte| byte == held[0]), "{architecture}");
         again.end();
     }
+}
+
+/// What Identify says of each namespace (NSATTR) changes when the drive takes no more writes: hosts that saw it otherwise are told.
+#[test]
+fn namespaces_of_a_drive_that_takes_no_writes_are_write_protected() {
+    let has_room = Arc::new(AtomicBool::new(true));
+    let asked = has_room.clone();
+    let running =
+        Serving::default().start_with(move |service| service.with_room(Box::new(move || asked.load(Ordering::SeqCst))));
+    let mut host = running.host("host").attach();
+    let notices = Submission::set_features(FeatureId::AsynchronousEventConfiguration, 1 << 8);
+    host.admin.done(notices, Payload::None);
+    let attributes = |admin: &mut Queue| {
+        let common = Submission::identify(identify::INDEPENDENT_NAMESPACE, 1, NOWHERE);
+        let common = IndependentNamespace::from_bytes(&admin.done(common, Payload::Receive(4096)).1);
+        (namespace(admin, 1).attributes(), common.attributes())
+    };
+    assert_eq!(attributes(&mut host.admin), (0, 0));
+    let held = host.admin.send(Submission::asynchronous_event_request(), &Payload::None);
+    has_room.store(false, Ordering::SeqCst);
+    let (event, _) = host.admin.finish().expect("an event");
+    assert_eq!((event.command_id(), event.result()), (held, 2 | 4 << 16), "a notice, of type 2 with page 04h");
+    let changed = |admin: &mut Queue| log(admin, log_page::CHANGED_NAMESPACES, 4096)[..8].to_vec();
+    assert_eq!(changed(&mut host.admin), [1, 0, 0, 0, 0, 0, 0, 0]);
+    let mut late = running.host("late").attach();
+    for admin in [&mut host.admin, &mut late.admin] {
+        assert_eq!(attributes(admin), (1, 1));
+        assert_eq!(changed(admin), [0; 8], "it is as it was found");
+    }
+    running.end();
 }
 
 /// What a host has in the buffer of a drive that is worn out cannot be made durable: it is not told that its cache is off, nor that power

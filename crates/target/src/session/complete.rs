@@ -53,7 +53,7 @@ impl Session {
         let mut status = completion.status();
         let failure = Copying::failed(&pending.copying, Failure::decode(completion.result()));
         if let Some(copying) = pending.copying.as_mut().filter(|_| status.is_success()) {
-            match copying.go_on(world.port, pair, slot) {
+            match copying.go_on(world, pair, slot) {
                 Ok(true) => {
                     self.pending[usize::from(slot)] = Some(pending);
                     self.submit(world, slot);
@@ -76,7 +76,7 @@ impl Session {
         let (command, bytes) = (pending.submission.command_id(), admission.bytes());
         let checked = admission.checked().filter(|_| status.is_success());
         let blocks = checked.map(|guarded| {
-            let (data, metadata) = world.port.get_guarded(pair, slot, &guarded)?;
+            let (data, metadata) = world.get_guarded(pair, slot, &guarded)?;
             Ok(together(&guarded, data, &metadata))
         });
         if let Some(Err(failed)) = blocks {

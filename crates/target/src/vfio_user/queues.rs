@@ -383,7 +383,7 @@ impl Function {
         let place = (queue.pair.id(), slot);
         let is_awaited = world.subsystem.served.end(world.now, place.0, flight.admission.opcode, completion);
         if let Some(copying) = flight.copying.as_mut().filter(|_| status.is_success()) {
-            match copying.go_on(world.port, &queue.pair, slot) {
+            match copying.go_on(world, &queue.pair, slot) {
                 Ok(true) => {
                     let over = self.pass_on(world, queue, slot, flight);
                     if is_awaited {
@@ -444,13 +444,13 @@ impl Function {
     /// Checks blocks with their metadata, and gives both to the guest where it reads them.
     fn hand_over(
         &self,
-        world: &World<'_>,
+        world: &mut World<'_>,
         queue: &IoQueue,
         slot: u16,
         submission: &Submission,
         guarded: &Guarded,
     ) -> Result<(), Status> {
-        let (data, metadata) = world.port.get_guarded(&queue.pair, slot, guarded)?;
+        let (data, metadata) = world.get_guarded(&queue.pair, slot, guarded)?;
         if submission.opcode() == Opcode::Read as u8 {
             queue.places[usize::from(slot)].write(&self.guest, &data).map_err(unmapped)?;
             if !metadata.is_empty() {

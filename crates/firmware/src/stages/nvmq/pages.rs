@@ -387,10 +387,11 @@ impl Nvmq {
     fn may_be_read(&mut self, slot: u16, phase: Phase, page: u32, frame: u32) -> bool {
         let reads = matches!(phase, Phase::Read | Phase::CompareRead | Phase::Verify | Phase::Collect);
         let is_tombstone = (reads || phase == Phase::Fill) && self.take_tombstone(slot, page, frame);
-        if is_tombstone || !reads {
+        let command = self.slots.get(slot);
+        if is_tombstone || !reads || command.card.passes_marked {
             return true;
         }
-        let (from, to) = self.sectors_of(self.slots.get(slot), page);
+        let (from, to) = self.sectors_of(command, page);
         let unreadable = self.tables.frames.first_unreadable(frame, [from as u8, to as u8]);
         if let Some(sector) = unreadable {
             self.fail_page(slot, page, u32::from(sector) - from, Status::UNRECOVERED_READ);

@@ -166,9 +166,11 @@ impl Poster {
                 self.tables.frames.write(line.frame, words.start, &self.kept[kept]);
                 self.finish(turn, slot);
             }
-            PageOperation::Verify | PageOperation::Clean | PageOperation::Fence | PageOperation::Nothing => {
-                self.finish(turn, slot);
-            }
+            PageOperation::Verify
+            | PageOperation::VerifyUnmarked
+            | PageOperation::Clean
+            | PageOperation::Fence
+            | PageOperation::Nothing => self.finish(turn, slot),
         }
     }
 

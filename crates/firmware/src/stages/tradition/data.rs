@@ -38,7 +38,7 @@ impl Worker {
                 frames.write(line, words.start, &self.kept[kept]);
                 self.on_data(turn);
             }
-            PageOperation::Verify => self.on_data(turn),
+            PageOperation::Verify | PageOperation::VerifyUnmarked => self.on_data(turn),
             PageOperation::Clean | PageOperation::Fence | PageOperation::Nothing => {
                 unreachable!("it has no data")
             }
