@@ -68,6 +68,21 @@ pub(crate) fn code_of(written: anyhow::Result<()>, otherwise: u8) -> u8 {
     }
 }
 
+/// The fault that a command found, whatever became of the words about it: what could not be written is a note beside the fault.
+pub(crate) fn over(
+    fault: impl Into<anyhow::Error>,
+    written: anyhow::Result<()>,
+    shell: &mut Shell<'_>,
+) -> anyhow::Error {
+    if let Err(unwritten) = written
+        && !is_closed(&unwritten)
+    {
+        // As in [`report`].
+        let _ = shell.warn(&format!("note: {unwritten:#}\n"));
+    }
+    fault.into()
+}
+
 /// Whether the reader of standard output went away: what was asked for has been delivered as far as it was wanted.
 fn is_closed(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)

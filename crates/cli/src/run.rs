@@ -2,7 +2,7 @@
 
 use crate::Shell;
 use crate::arguments::{Shared, note_idle_keys};
-use crate::failure::{is_fault, unusable};
+use crate::failure::{is_fault, over, unusable};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::shell::Json;
@@ -176,10 +176,11 @@ impl Measurement<'_> {
                 shell.put(json, &Whole::of(done, page, recovery.as_ref()).to_json())
             }
             Err(error) => {
-                if is_fault(&error) {
-                    shell.put(json, &Faulty::new(self.resolved, &error, done).to_json())?;
+                if !is_fault(&error) {
+                    return Err(error);
                 }
-                Err(error)
+                let put = shell.put(json, &Faulty::new(self.resolved, &error, done).to_json());
+                Err(over(error, put, shell))
             }
         }
     }
