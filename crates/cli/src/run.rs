@@ -144,7 +144,8 @@ pub(crate) fn check_supported(shared: &Shared, resolved: &Resolved) -> anyhow::R
         return Err(unusable(format!("{named} is -; expected a file: standard output has the results"), ""));
     }
     if matches!(resolved.world, World::Threads { .. }) && resolved.plan().series.is_some() {
-        return Err(unusable("run.series_ms: expected none with --world threads; real threads keep no samples", ""));
+        let expected = "\"none\" with --world threads: real threads keep no samples";
+        return Err(resolved.refuse("run.series_ms", expected).into());
     }
     if matches!(resolved.world, World::Threads { .. }) && resolved.timeline.is_some() {
         let expected = "expected --world sim; real threads keep no record of their turns";
