@@ -118,7 +118,8 @@ fn reclaim_keeps_all_dies_at_work() {
 #[test]
 fn victims_are_asked_for_before_the_host_stops() {
     let flags = [("--device", "small"), ("--workload", "randwrite"), ("--precondition", "rand:3"), ("--ios", "20000")];
-    let sets = ["device.packages_per_channel=2", "cache.size_bytes=1MiB", "threads.trans=1", "workload.warm_up_ios=20000"];
+    let sets =
+        ["device.packages_per_channel=2", "cache.size_bytes=1MiB", "threads.trans=1", "workload.warm_up_ios=20000"];
     let [eight, sixteen] = [8, 16].map(|victims| {
         let victims = format!("reclaim.victims={victims}");
         configured::run(&flags, &[&sets[..], &[&victims]].concat()).expect("nothing is wrong").iops
