@@ -213,6 +213,14 @@ fn advice_on_trace(error: &TraceError) -> Option<String> {
         TraceError::Bad { .. } => {
             "--lenient counts such lines and skips them; --format NAME reads them as another format".into()
         }
+        TraceError::Truncated { .. } => {
+            "--lenient counts a last record that is cut, and skips it; --format NAME reads it as another format".into()
+        }
+        TraceError::Option { option, .. } if option.field == "devices" => {
+            "--devices N takes one device by its place in their order, from 0: numbers by value, then names; without it \
+             each has a namespace of its own"
+                .into()
+        }
         TraceError::NoRequests { event: Some(Event::Queued), .. } => {
             "--event issued takes the D events: a trace may have been recorded without the Q events".into()
         }

@@ -310,7 +310,12 @@ fn traces_that_cannot_be_used_are_refused_with_their_line() {
                 "help: --devices fold",
             ],
         ),
-        ("only.spc", b"0,7,3584,w,0.5\n", &["--devices", "3"], &["only.spc: device is 3; expected below 1"]),
+        (
+            "only.spc",
+            b"0,7,3584,w,0.5\n",
+            &["--devices", "3"],
+            &["only.spc: devices is 3; expected below 1", "help: --devices N"],
+        ),
         (
             "which.spc",
             b"0,7,3584,w,0.5\n",
@@ -328,6 +333,16 @@ fn traces_that_cannot_be_used_are_refused_with_their_line() {
         ("bad.vscsi", &[1; 33], &["--format", "vscsi"], &["bad.vscsi: record 1 at byte 0 (vscsi): "]),
     ];
     refuse(cases);
+}
+
+#[test]
+fn a_trace_that_ends_within_a_record_is_refused_with_its_length() {
+    refuse(&[(
+        "cut.vscsi",
+        &[&[0u8; 15][..], &[1, 0, 0, 0, 0], &[0; 20]].concat(),
+        &["--format", "vscsi"],
+        &["cut.vscsi: record 2 at byte 32 (vscsi): the file ends after 8 of 32 bytes", "help: --lenient"],
+    )]);
 }
 
 #[test]
