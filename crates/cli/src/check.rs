@@ -1,7 +1,7 @@
 //! `check`: whole devices drawn from seeds, with power cuts, until one does what no correct drive does.
 
 use crate::Shell;
-use crate::failure::{FaultFound, unusable};
+use crate::failure::{FaultFound, over, unusable};
 use crate::table::table;
 use clap::Args;
 use firmware::architecture::{ARCHITECTURES, Architecture};
@@ -149,7 +149,7 @@ impl CheckArguments {
         panic::set_hook(hook);
         bar.finish_and_clear();
         let page = page(shell, &outcome);
-        shell.say(&page)?;
+        let said = shell.say(&page).map_err(anyhow::Error::from);
         let failure = outcome.failure.as_ref().zip(smallest).map(|((after, failure), smallest)| Found {
             after: *after,
             error: failure.error.clone(),
@@ -159,20 +159,22 @@ impl CheckArguments {
         });
         let architectures = outcome.totals.iter().map(|(name, totals)| Row::new(name, totals)).collect();
         let checked = Checked { architectures, failure };
-        shell.put(json, &serde_json::to_string_pretty(&checked)?)?;
+        let put = shell.put(json, &serde_json::to_string_pretty(&checked)?);
+        let written = said.and(put);
         match checked.failure {
             None => {
+                written?;
                 let verdict = match &self.mutation {
                     Some(name) => format!("none of {count} runs found the planted bug {name}: more runs may (--runs)"),
                     None => format!("{} held", report::of(count, "run")),
                 };
                 Ok(shell.say(&format!("{verdict}\n"))?)
             }
-            Some(Found { after, error, repeat, smallest_error, smallest }) => Err(FaultFound {
-                message: format!("after {after} runs that held: {error}\nto repeat it: {repeat}"),
-                help: format!("the smallest run that fails: {smallest}\n{smallest_error}"),
+            Some(Found { after, error, repeat, smallest_error, smallest }) => {
+                let message = format!("after {after} runs that held: {error}\nto repeat it: {repeat}");
+                let help = format!("the smallest run that fails: {smallest}\n{smallest_error}");
+                Err(over(FaultFound { message, help }, written, shell))
             }
-            .into()),
         }
     }
 

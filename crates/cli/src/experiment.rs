@@ -1,7 +1,7 @@
 //! `experiment` and `sweep`: many runs from one file, their table and their picture.
 
 use crate::Shell;
-use crate::failure::unusable;
+use crate::failure::{over, unusable};
 use crate::index;
 use crate::progress::Runs;
 use crate::table::table;
@@ -221,17 +221,18 @@ impl Carried {
             shell.say(&self.told(shell, experiment, &outcome, &files))?;
             results.push(outcome.to_json());
         }
-        shell.put(json, &serde_json::to_string_pretty(&results)?)?;
+        let put = shell.put(json, &serde_json::to_string_pretty(&results)?);
         if failed.is_empty() {
-            return Ok(());
+            return put;
         }
         let (names, errors): (Vec<String>, Vec<LabError>) = failed.into_iter().unzip();
         let message =
             format!("{} of {} experiments could not be carried out: {}", names.len(), all.len(), names.join(", "));
-        match errors.into_iter().find(|error| !error.is_input()) {
-            Some(fault) => Err(anyhow::Error::from(fault).context(message)),
-            None => Err(unusable(message, "the reasons stand above")),
-        }
+        let error = match errors.into_iter().find(|error| !error.is_input()) {
+            Some(fault) => anyhow::Error::from(fault).context(message),
+            None => unusable(message, "the reasons stand above"),
+        };
+        Err(over(error, put, shell))
     }
 
     fn one(&self, shell: &Shell<'_>, experiment: &Experiment, quick: bool) -> Result<Outcome, LabError> {

@@ -68,6 +68,21 @@ pub(crate) fn code_of(written: anyhow::Result<()>, otherwise: u8) -> u8 {
     }
 }
 
+/// The fault that a command found, whatever became of the words about it: what could not be written is a note beside the fault.
+pub(crate) fn over(
+    fault: impl Into<anyhow::Error>,
+    written: anyhow::Result<()>,
+    shell: &mut Shell<'_>,
+) -> anyhow::Error {
+    if let Err(unwritten) = written
+        && !is_closed(&unwritten)
+    {
+        // As in [`report`].
+        let _ = shell.warn(&format!("note: {unwritten:#}\n"));
+    }
+    fault.into()
+}
+
 /// Whether the reader of standard output went away: what was asked for has been delivered as far as it was wanted.
 fn is_closed(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
@@ -197,6 +212,14 @@ fn advice_on_trace(error: &TraceError) -> Option<String> {
         }
         TraceError::Bad { .. } => {
             "--lenient counts such lines and skips them; --format NAME reads them as another format".into()
+        }
+        TraceError::Truncated { .. } => {
+            "--lenient counts a last record that is cut, and skips it; --format NAME reads it as another format".into()
+        }
+        TraceError::Option { option, .. } if option.field == "devices" => {
+            "--devices N takes one device by its place in their order, from 0: numbers by value, then names; without it \
+             each has a namespace of its own"
+                .into()
         }
         TraceError::NoRequests { event: Some(Event::Queued), .. } => {
             "--event issued takes the D events: a trace may have been recorded without the Q events".into()

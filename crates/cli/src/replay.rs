@@ -52,10 +52,10 @@ pub(crate) struct ReplayArguments {
     #[arg(long, value_enum)]
     event: Option<Point>,
     /// Where the devices of the trace go: each to a namespace of its own, all into one address space, or only
-    /// the one at a place in their order, from 0
+    /// the one at a place in their order, from 0: numbers by value, then names
     #[arg(long, value_name = "separate|fold|N", default_value = "separate")]
     devices: String,
-    /// Counts lines that cannot be used, and skips them
+    /// Counts lines and records that cannot be used, and skips them
     #[arg(long)]
     lenient: bool,
     /// Takes addresses past the end of the drive modulo its size
@@ -119,6 +119,7 @@ impl ReplayArguments {
                 name: self.name(),
                 mode: if self.mode == Timing::Timed { "timed" } else { "closed" }.into(),
                 replayed: summary.ios,
+                device: self.chosen(recorded.summary()).map(str::to_owned),
                 ..described(recorded.summary(), trace.summary(), &namespaces)
             });
         };
@@ -131,6 +132,12 @@ impl ReplayArguments {
             return STANDARD_INPUT.into();
         }
         self.trace.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// The device that `--devices N` chose, of which the trace has no other left.
+    fn chosen<'a>(&self, found: &'a TraceSummary) -> Option<&'a str> {
+        let is_one = !["separate", "fold"].contains(&self.devices.as_str());
+        found.devices.first().filter(|_| is_one).map(String::as_str)
     }
 
     /// Queues that are kept full have no speed to be played at. Whether it is a number to play a trace at, the trace says.
@@ -245,7 +252,11 @@ impl ReplayArguments {
         text += &summary.to_string().lines().map(|line| format!("  {line}\n")).collect::<String>();
         if summary.wrapped > 0 {
             let Addresses { touched_bytes, end_bytes, .. } = addresses(trace.summary());
-            text += &format!("  on the drive: touches {}, up to {}\n", Bytes(touched_bytes), Bytes(end_bytes));
+            let (touched, end) = (Bytes(touched_bytes), Bytes(end_bytes));
+            text += &format!("  on the drive: touches {touched} in pages of 4 KiB, up to {end}\n");
+        }
+        if let Some(name) = self.chosen(&summary) {
+            text += &format!("  --devices {} is device {name}\n", self.devices);
         }
         if summary.devices.len() > 1 && namespaces.len() > 1 {
             let sizes: Vec<String> =

@@ -2,7 +2,7 @@
 
 use crate::Shell;
 use crate::arguments::{Shared, note_idle_keys};
-use crate::failure::{is_fault, unusable};
+use crate::failure::{is_fault, over, unusable};
 use crate::output::Output;
 use crate::progress::Progress;
 use crate::shell::Json;
@@ -144,7 +144,8 @@ pub(crate) fn check_supported(shared: &Shared, resolved: &Resolved) -> anyhow::R
         return Err(unusable(format!("{named} is -; expected a file: standard output has the results"), ""));
     }
     if matches!(resolved.world, World::Threads { .. }) && resolved.plan().series.is_some() {
-        return Err(unusable("run.series_ms: expected none with --world threads; real threads keep no samples", ""));
+        let expected = "\"none\" with --world threads: real threads keep no samples";
+        return Err(resolved.refuse("run.series_ms", expected).into());
     }
     if matches!(resolved.world, World::Threads { .. }) && resolved.timeline.is_some() {
         let expected = "expected --world sim; real threads keep no record of their turns";
@@ -176,10 +177,11 @@ impl Measurement<'_> {
                 shell.put(json, &Whole::of(done, page, recovery.as_ref()).to_json())
             }
             Err(error) => {
-                if is_fault(&error) {
-                    shell.put(json, &Faulty::new(self.resolved, &error, done).to_json())?;
+                if !is_fault(&error) {
+                    return Err(error);
                 }
-                Err(error)
+                let put = shell.put(json, &Faulty::new(self.resolved, &error, done).to_json());
+                Err(over(error, put, shell))
             }
         }
     }

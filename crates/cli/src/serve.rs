@@ -193,6 +193,10 @@ impl ServeArguments {
 
     fn resolve(&self, layers: Layers) -> anyhow::Result<Resolved> {
         let resolved = layers.resolve_with_few_threads(&GROUPS)?;
+        if resolved.timeline.is_some() {
+            let named = resolved.timeline_named();
+            return Err(unusable(format!("{named}: expected none; a drive that is served keeps no time line"), ""));
+        }
         check_supported(&self.shared, &resolved)?;
         if !matches!(resolved.world, World::Threads { .. }) {
             return Err(unusable(

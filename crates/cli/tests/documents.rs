@@ -142,6 +142,16 @@ fn the_page_on_the_command_line_tells_of_the_flag_that_is_refused() {
 }
 
 #[test]
+fn the_page_on_the_command_line_lists_everything_that_is_measured() {
+    let refused = Command::new(env!("CARGO_BIN_EXE_flashloom")).args(["bench", "no-such"]).output();
+    let refused = String::from_utf8(refused.expect("the program starts").stderr).expect("text");
+    let (_, known) = refused.split_once("[possible values: ").expect("what there is");
+    let known = known.split(']').next().unwrap_or_default().replace(", ", "\\|");
+    let page = std::fs::read_to_string(root().join("docs/cli.md")).expect("the page");
+    assert!(page.contains(&format!("`bench [{known}]`")), "{known}");
+}
+
+#[test]
 fn the_page_on_serving_lists_every_feature() {
     let text = std::fs::read_to_string(root().join("docs/serve.md")).expect("the page");
     let (_, from) = text.split_once("; features ").expect("a list of features");

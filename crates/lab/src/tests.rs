@@ -1,7 +1,10 @@
 //! Every experiment in its smallest form, and what a wrong file is told.
 
+use crate::file;
 use crate::{EXPERIMENTS, Experiment, LabError, Orders, Outcome, Size, placements};
 use firmware::architecture::ARCHITECTURES;
+use serde::de::DeserializeOwned;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 fn carry_out(experiment: &Experiment, jobs: usize, out: Option<&PathBuf>) -> Result<Outcome, LabError> {
@@ -116,6 +119,48 @@ y_label = "IOPS"
 
 fn sweep(text: &str) -> Result<Experiment, LabError> {
     Experiment::read("depth", "depth.toml", text)
+}
+
+const PAGE: &str = include_str!("../../../docs/experiments.md");
+
+/// Its code: the first block that is of TOML, and the words of that and of everything between backticks.
+fn code(page: &str) -> (String, BTreeSet<String>) {
+    let (before, rest) = page.split_once("```toml\n").expect("a file as an example");
+    let (block, after) = rest.split_once("```\n").expect("its end");
+    let without_comments = block.lines().map(|line| line.split(" #").next().unwrap_or(line));
+    let spans = [before, after].into_iter().flat_map(|prose| prose.split('`').skip(1).step_by(2));
+    let code: Vec<&str> = without_comments.chain(spans).collect();
+    let word = |word: &str| word.to_owned();
+    let words = code.iter().flat_map(|code| code.split(|letter: char| !letter.is_alphanumeric() && letter != '_'));
+    (block.into(), words.map(word).collect())
+}
+
+/// The names of a table's keys, from what is said of one that it does not have.
+fn keys<T: DeserializeOwned>() -> Vec<String> {
+    let error = toml::from_str::<T>("no_such_key = 1").err().expect("it is refused");
+    error.message().split('`').skip(3).step_by(2).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_page_has_every_key_of_a_file() {
+    let (block, words) = code(PAGE);
+    sweep(&block).expect("the page's own file can be read");
+    let tables = [
+        keys::<file::File>(),
+        keys::<crate::Open>(),
+        keys::<file::Axis>(),
+        keys::<file::Choice>(),
+        keys::<file::Search>(),
+        keys::<file::Metric>(),
+        keys::<file::Plot>(),
+        keys::<file::Reference>(),
+        keys::<file::Trace>(),
+    ];
+    for keys in tables {
+        assert!(!keys.is_empty());
+        let missing: Vec<&String> = keys.iter().filter(|key| !words.contains(*key)).collect();
+        assert!(missing.is_empty(), "docs/experiments.md has nothing of {missing:?}");
+    }
 }
 
 fn column(outcome: &Outcome, name: &str) -> Vec<f64> {

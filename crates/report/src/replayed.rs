@@ -22,6 +22,9 @@ pub struct Replay {
     /// Devices that are addressed.
     #[serde(default)]
     pub devices: u64,
+    /// The one that was chosen, as the file names it; nothing where all are replayed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub device: Option<String>,
     /// The namespaces of the drive, bytes.
     #[serde(default)]
     pub namespace_bytes: Vec<u64>,

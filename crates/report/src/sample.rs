@@ -153,6 +153,7 @@ fn replay() -> Replay {
         requests: 2_000_000,
         replayed: 2_000_000,
         skipped: 3,
+        device: Some("web.0".into()),
         on_drive: Some(Addresses::default()),
         span_ns: Some(604_800_000_000_000),
         ..Replay::default()

@@ -469,7 +469,7 @@ mod tests {
         ),
         (
             "/trace",
-            "name format mode requests replayed on_drive skipped devices namespace_bytes assumed wrapped reordered",
+            "name format mode requests replayed on_drive skipped devices device namespace_bytes assumed wrapped reordered",
         ),
         ("/trace", "read_fraction read_bytes_mean write_bytes_mean randomness unaligned_fraction"),
         ("/trace", "touched_bytes end_bytes span_ns"),

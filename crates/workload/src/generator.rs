@@ -56,8 +56,7 @@ impl Recipe {
         let sizes = self.sizes_in_sectors(parameters)?;
         let largest = sizes.iter().map(|size| size.0).max().unwrap_or(0);
         if u64::from(largest) > region.sectors {
-            let expected = format!("a size within the {} sectors to draw from", region.sectors);
-            return Err(UnusableParameter::new("block", format!("{largest} sectors"), expected));
+            return Err(parameters.without_room(largest, region.sectors));
         }
         let read_fraction = parameters.read_fraction.unwrap_or(self.read_fraction);
         let rate = parameters.per_second.map(|per_second| Arrivals::Poisson { per_second });
@@ -353,7 +352,10 @@ mod tests {
             (block(0), "block"),
             (block(700), "block"),
             (block((1 << 20) + 512), "block"),
-            (Parameters { capacity: 4, ..good.clone() }, "block"),
+            (Parameters { capacity: 4, ..good.clone() }, "capacity"),
+            (Parameters { capacity: 4, ..block(4_096) }, "block"),
+            (Parameters { region: Some(region(0, 7)), ..good.clone() }, "region"),
+            (Parameters { region: Some(region(0, 7)), ..block(4_096) }, "region"),
             (Parameters { capacity: 0, ..good.clone() }, "capacity"),
             (Parameters { read_fraction: Some(f64::NAN), ..good.clone() }, "read_fraction"),
             (Parameters { alignment: Some(Bytes(0)), ..good.clone() }, "alignment"),

@@ -70,6 +70,18 @@ impl Parameters {
             }
         }
     }
+
+    /// The complaint about a request of so many sectors that is longer than what it is drawn from: what the run cut out of the drive is to
+    /// blame for it first, then the size that the run says, then the drive.
+    pub(crate) fn without_room(&self, largest: u32, sectors: u64) -> UnusableParameter {
+        if self.region.is_none() && self.block.is_some() {
+            let expected = format!("a size within the {sectors} sectors to draw from");
+            return UnusableParameter::new("block", format!("{largest} sectors"), expected);
+        }
+        let field = if self.region.is_some() { "region" } else { "capacity" };
+        let expected = format!("at least {largest} sectors of {SECTOR_BYTES} B, as long as the largest request");
+        UnusableParameter::new(field, format!("{sectors} sectors"), expected)
+    }
 }
 
 /// A value that no workload can be drawn from.

@@ -288,13 +288,54 @@ fn options_set_units_events_and_devices() {
     let untimed = read(b"0 8 0 0\n", &Options::default()).unwrap();
     assert_eq!(untimed.source(Mode::Timed { speed: 1.0 }).unwrap_err().field, "mode");
     for (text, options, field) in [
-        (columns, Options { devices: Devices::Only(2), ..Options::default() }, "device"),
+        (columns, Options { devices: Devices::Only(2), ..Options::default() }, "devices"),
         ("0,0,512,r,1\n", micros, "unit"),
         ("0,0,512,r,1\n", pages, "count-unit"),
         (columns, issued, "event"),
     ] {
         let TraceError::Option { option, .. } = read(text.as_bytes(), &options).unwrap_err() else { panic!("{field}") };
         assert_eq!(option.field, field);
+    }
+}
+
+#[test]
+fn devices_stand_in_the_order_of_their_numbers_then_of_their_names() {
+    let line = |device: &str| format!("{device} 0 1 0.000001 40 Q R 16 + 8 [fio]\n");
+    let text: String = ["8,16", "8,2", "65,0", "8,1"].map(line).concat();
+    let names = |text: &str, devices| {
+        read(text.as_bytes(), &Options { devices, ..Options::default() }).unwrap().summary().devices.clone()
+    };
+    assert_eq!(names(&text, Devices::Separate), ["8,1", "8,2", "8,16", "65,0"]);
+    assert_eq!(names(&text, Devices::Only(2)), ["8,16"]);
+    let files = "fio version 2 iolog\n/b add\n/10 add\n9 add\n10 add\n/b read 0 512\n/10 read 0 512\n10 read 0 512\n9 read 0 512\n";
+    assert_eq!(names(files, Devices::Separate), ["9", "10", "/10", "/b"]);
+}
+
+/// A lenient reader takes the end that is missing for one record that cannot be used.
+#[test]
+fn a_file_that_ends_within_a_record_says_how_long_that_is() {
+    // What stands before the last record, whole, and the bytes that are left of it.
+    for (format, file, last, left, expected) in [
+        ("vscsi", vscsi(1), 32, 31, 32),
+        ("vscsi", vscsi(1), 32, 5, 32),
+        ("vscsi", vscsi(2), 40, 39, 40),
+        ("vscsi", vscsi(2), 40, 15, 40),
+        ("blktrace", blktrace(true), 52, 51, 52),
+        ("blktrace", blktrace(false), 52, 20, 48),
+    ] {
+        let options = Options { format: format_named(format), ..Options::default() };
+        let (begins, number) = (file.len() - last, if format == "vscsi" { 3 } else { 5 });
+        let cut = &file[..begins + left];
+        let said = format!("record {number} at byte {begins}");
+        let ends = format!("the file ends after {left} of {expected} bytes");
+        let error = read(cut, &options).unwrap_err();
+        assert!(matches!(error, TraceError::Truncated { .. }), "{error}");
+        assert!(error.to_string().ends_with(&format!("{said} ({format}): {ends}")), "{error}");
+        let whole = read(&file[..begins], &options).unwrap();
+        let trace = read(cut, &Options { lenient: true, ..options }).unwrap();
+        assert_eq!(replayed(&trace, Mode::Closed), replayed(&whole, Mode::Closed));
+        let summary = trace.summary();
+        assert_eq!((summary.skipped, &summary.messages[..]), (1, &[format!("{said}: {ends}")][..]));
     }
 }
 
@@ -314,7 +355,7 @@ fn a_summary_tells_a_newcomer_what_was_read() {
         trace.summary().to_string(),
         "2 requests to 2 devices (mqsim)\n50.0 % reads; mean read 1.0 kB, mean write 4.1 kB\n\
          100.0 % do not continue the request before; 50.0 % off 4 KiB boundaries\n\
-         touches 8.2 kB, up to 5.1 kB; spans 3.000 us\n\
+         touches 8.2 kB in pages of 4 KiB, up to 5.1 kB; spans 3.000 us\n\
          assumed: read as mqsim: time in ns, size in sectors; mqsim, ssdsim and disksim have the same shape"
     );
 }

@@ -114,7 +114,15 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     (&["run", "--timeline", "/nowhere/x"], &["--timeline /nowhere/x: "]),
     (
         &["run", "--world", "threads", "--set", "run.series_ms=1"],
-        &["run.series_ms: expected none with --world threads"],
+        &["--set: run.series_ms is 1; expected \"none\" with --world threads: real threads keep no samples"],
+    ),
+    (
+        &["serve", "--tcp", "127.0.0.1:0", "--timeline", "x"],
+        &["--timeline: expected none; a drive that is served keeps no time line"],
+    ),
+    (
+        &["run", "--device", "small", "--set", "workload.region_bytes=1k"],
+        &["--set: workload.region_bytes is \"1k\"; expected at least 8 sectors of 512 B"],
     ),
     (&["describe", "--toml", "--json", "-"], &["--toml: expected --json FILE beside it"]),
     (&["run", "--timeline", "-"], &["--timeline is -; expected a file"]),
@@ -250,6 +258,8 @@ fn files_that_cannot_be_used_are_refused_with_their_line() {
         ("[host]\nqueues = \"many\"\n", "bad.toml:2: host.queues is \"many\"; expected"),
         ("[device.timing]\nread_lsb_us = -3\n", "bad.toml:2: device.timing.read_lsb_us is -3; expected"),
         ("\u{0}\u{1}", "bad.toml:1:"),
+        ("[run]\nworld = \"threads\"\nseries_ms = 5\n", "bad.toml:3: run.series_ms is 5; expected \"none\" with"),
+        ("[workload]\nregion_bytes = \"1k\"\n", "bad.toml:2: workload.region_bytes is \"1k\"; expected at least 8"),
     ] {
         let path = file("bad.toml", text.as_bytes());
         let ended = flashloom(&["run", argument(&path)]);
@@ -300,7 +310,12 @@ fn traces_that_cannot_be_used_are_refused_with_their_line() {
                 "help: --devices fold",
             ],
         ),
-        ("only.spc", b"0,7,3584,w,0.5\n", &["--devices", "3"], &["only.spc: device is 3; expected below 1"]),
+        (
+            "only.spc",
+            b"0,7,3584,w,0.5\n",
+            &["--devices", "3"],
+            &["only.spc: devices is 3; expected below 1", "help: --devices N"],
+        ),
         (
             "which.spc",
             b"0,7,3584,w,0.5\n",
@@ -318,6 +333,16 @@ fn traces_that_cannot_be_used_are_refused_with_their_line() {
         ("bad.vscsi", &[1; 33], &["--format", "vscsi"], &["bad.vscsi: record 1 at byte 0 (vscsi): "]),
     ];
     refuse(cases);
+}
+
+#[test]
+fn a_trace_that_ends_within_a_record_is_refused_with_its_length() {
+    refuse(&[(
+        "cut.vscsi",
+        &[&[0u8; 15][..], &[1, 0, 0, 0, 0], &[0; 20]].concat(),
+        &["--format", "vscsi"],
+        &["cut.vscsi: record 2 at byte 32 (vscsi): the file ends after 8 of 32 bytes", "help: --lenient"],
+    )]);
 }
 
 #[test]

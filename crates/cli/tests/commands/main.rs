@@ -13,3 +13,4 @@ mod results;
 mod serves;
 mod shell;
 mod sweeps;
+mod unread;

@@ -119,7 +119,7 @@ fn what_is_said_of_a_trace_says_what_it_is_of() {
         assert_eq!(other, *trace, "how much is replayed changes nothing else");
     }
     let out = ended(&["--ios", "2"]).out;
-    for said in ["up to 10.2 GB", "on the drive: touches ", "which has 3 requests"] {
+    for said in ["up to 10.2 GB", "on the drive: touches 16.4 kB in pages of 4 KiB", "which has 3 requests"] {
         assert!(out.contains(said), "{said}: {out}");
     }
 }
@@ -181,6 +181,29 @@ fn unusable_lines_are_skipped_and_counted_where_asked() {
     assert!(ended.err.starts_with("skipped line 2: "), "{ended:?}");
     let json = ended.json();
     assert_eq!((json["trace"]["skipped"].as_u64(), json["ios"].as_u64()), (Some(1), Some(2)));
+    let (_, mut bytes) = samples().into_iter().find(|(format, _)| *format == "vscsi").expect("a sample");
+    bytes.truncate(2 * 32 - 20);
+    let path = file("cut-last.vscsi", &bytes);
+    let ended = small_with_messages(&["replay", argument(&path), "--lenient", "--json", "-"]);
+    assert!(ended.err.starts_with("skipped record 2 at byte 32: the file ends after 12 of 32 bytes"), "{ended:?}");
+    assert_eq!((ended.json()["trace"]["skipped"].as_u64(), ended.json()["ios"].as_u64()), (Some(1), Some(1)));
+}
+
+#[test]
+fn the_device_that_was_chosen_is_named() {
+    let line = |device: &str| format!("{device} 0 1 0.000001 40 Q R 16 + 8 [fio]\n");
+    let path = file("chosen.blkparse", ["8,16", "8,2"].map(line).concat().as_bytes());
+    let replay = |words: &[&str]| small(&[&["replay", argument(&path)], words].concat());
+    for (number, name) in [("0", "8,2"), ("1", "8,16")] {
+        let out = replay(&["--devices", number]).out;
+        assert!(out.contains(&format!("\n  --devices {number} is device {name}\n")), "{out}");
+        let json = replay(&["--devices", number, "--json", "-"]).json();
+        assert_eq!(json["trace"]["device"], name, "{json}");
+    }
+    for words in [&[][..], &["--devices", "fold"]] {
+        assert!(!replay(words).out.contains("is device"), "{words:?}");
+        assert!(replay(&[words, &["--json", "-"]].concat()).json()["trace"].get("device").is_none(), "{words:?}");
+    }
 }
 
 fn small_with_messages(words: &[&str]) -> crate::shell::Ended {

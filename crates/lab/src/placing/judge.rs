@@ -154,11 +154,21 @@ impl<'a> Judge<'a> {
         })
     }
 
-    /// Hardware threads of a core.
+    /// Hardware threads of a core, where every group is searched or fixed: threads of another would be counted and judged by nobody.
     pub(super) fn width(&self, seats: &Seats) -> Result<u16, LabError> {
         let failed =
             |error: ConfigError| LabError::Configuration { point: self.placing.name.clone(), error: error.into() };
         let resolved = self.resolve(seats, None).map_err(failed)?;
+        if let Some(left) = resolved.architecture.groups().iter().find(|group| !seats.contains_key(group.name)) {
+            let (architecture, left) = (resolved.architecture.name(), left.name);
+            return Err(LabError::Refused {
+                file: self.placing.file.clone(),
+                line: self.placing.lines[2],
+                key: "place.groups".into(),
+                found: format!("{:?}", self.placing.place.groups.get_ref()),
+                expected: format!("all groups of {architecture}, here or in place.fixed: {left} is in neither"),
+            });
+        }
         Ok(resolved.processor.threads_per_core.into())
     }
 

@@ -51,6 +51,13 @@ fn what_cannot_be_searched_is_refused_by_line_and_key() {
     let later = [
         ("\"randread\"", "\"nothing\"", "placing.toml:5: workload.phases"),
         ("\"nvmq\", \"ilock\"", "\"nvmq\", \"hil\"", "placing.toml:6: "),
+        (
+            "\"cache\", ",
+            "",
+            "placing.toml:6: place.groups is [\"nvmq\", \"ilock\", \"trans\", \"fcmd\"]; expected all groups of deepflash, \
+             here or in place.fixed: cache is in neither",
+        ),
+        ("log = 1, bgc = 1", "log = 1", "here or in place.fixed: bgc is in neither"),
         ("cores = [1, 2]", "cores = [0]", "placing.toml:4: platform.cores is 0"),
         ("\"in-order-1ghz\"", "\"fast\"", "placing.toml:3: platform.processor is \"fast\""),
     ];

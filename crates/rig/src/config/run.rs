@@ -276,6 +276,26 @@ fn region(from: &Layered, index: usize, count: usize, capacity: u64) -> Result<O
     Ok((length != capacity).then_some(Region { start: Lba(start), sectors: length }))
 }
 
+/// The key that leaves requests little room: the last of those that cut it down.
+fn narrowing(from: &Layered, index: usize, count: usize) -> &'static str {
+    const NAMESPACES: &str = "device.namespace_bytes";
+    let says = |key: &str, word| from.of_phase(key, index, count).is_ok_and(|value| value.is_text(word));
+    if !says("workload.region_bytes", "rest") {
+        return "workload.region_bytes";
+    }
+    if from.nth("workload.region_start_bytes", index, count).is_ok_and(|start: Bytes| start > Bytes(0)) {
+        return "workload.region_start_bytes";
+    }
+    // What the first namespace leaves out, or the others take from it.
+    let whole =
+        matches!(&from.setting(NAMESPACES).value, Value::List(sizes) if sizes.len() == 1 && sizes[0].is_text("rest"));
+    match (whole, says("workload.alignment_bytes", "own")) {
+        (false, _) => NAMESPACES,
+        (true, false) => "workload.alignment_bytes",
+        (true, true) => "device.user_bytes",
+    }
+}
+
 /// The key behind a field that the workload crate names; what a key leaves to the workload itself is the workload's fault, and a field
 /// that no key stands for is.
 fn unusable(from: &Layered, name: &str, (index, count): (usize, usize), error: &UnusableParameter) -> ConfigError {
@@ -288,7 +308,8 @@ fn unusable(from: &Layered, name: &str, (index, count): (usize, usize), error: &
         "pattern.sequential.streams" => "workload.streams",
         "pattern.zipf.theta" => "workload.zipf_theta",
         "arrivals.per_second" => "workload.per_second",
-        "region" => "workload.region_bytes",
+        "region" | "capacity" => narrowing(from, index, count),
+        "pattern.regions" if Workload::named(name).is_some() => narrowing(from, index, count),
         _ => PHASES,
     };
     let UnusableParameter { field, found, expected } = error;
@@ -305,6 +326,47 @@ fn unusable(from: &Layered, name: &str, (index, count): (usize, usize), error: &
 #[cfg(test)]
 mod tests {
     use crate::config::Layers;
+
+    #[test]
+    fn what_leaves_no_room_is_named_with_its_place() {
+        let of = |text: &str, set: &[&str]| {
+            let layers = Layers::new().set("platform.device=small").unwrap().text("run.toml", text).unwrap();
+            let layers = set.iter().fold(layers, |layers, set| layers.set(set).unwrap());
+            layers.resolve().err().expect("it is refused").to_string()
+        };
+        let room = "expected at least 8 sectors of 512 B, as long as the largest request";
+        for (text, set, said) in [
+            ("", &["workload.region_bytes=1k"][..], format!("--set: workload.region_bytes is \"1k\"; {room}")),
+            (
+                "[workload]\nregion_bytes = \"1k\"\n",
+                &[],
+                format!("run.toml:2: workload.region_bytes is \"1k\"; {room}"),
+            ),
+            (
+                "[device]\nuser_bytes = \"40MiB\"\n[workload]\nregion_start_bytes = 41942016\n",
+                &[],
+                format!("run.toml:4: workload.region_start_bytes is 41942016; {room}"),
+            ),
+            (
+                "[device]\nnamespace_bytes = [4096, \"rest\"]\n",
+                &["workload.phases=exchange"],
+                "run.toml:2: device.namespace_bytes is [4096, \"rest\"]; expected ".into(),
+            ),
+            (
+                "[workload]\nregion_bytes = \"16k\"\n",
+                &["workload.phases=jesd219", "workload.block_bytes=4k"],
+                "run.toml:2: workload.region_bytes is \"16k\"; expected room for 8 sectors".into(),
+            ),
+            (
+                "[device]\nnamespace_bytes = [4096, \"rest\"]\n",
+                &["workload.block_bytes=8k"],
+                "--set: workload.block_bytes is \"8k\"; expected a size within the 8 sectors to draw from".into(),
+            ),
+        ] {
+            let error = of(text, set);
+            assert!(error.starts_with(&said), "{error}\nwithout {said}");
+        }
+    }
 
     #[test]
     fn a_field_of_a_workload_file_is_refused_as_its_own() {

@@ -95,6 +95,11 @@ pub trait ParseRecord {
     /// Bytes from which [`ParseRecord::length`] can tell.
     fn header_length(&self) -> usize;
 
+    /// Bytes that the next record has at least, as far as those before it tell.
+    fn least_length(&self) -> usize {
+        self.header_length()
+    }
+
     /// Bytes of the record that begins so, at least the header's.
     ///
     /// # Errors

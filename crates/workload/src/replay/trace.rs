@@ -85,7 +85,7 @@ impl fmt::Display for TraceSummary {
         let (jumps, unaligned) = (found.randomness() * 100.0, found.unaligned_fraction() * 100.0);
         writeln!(f, "{jumps:.1} % do not continue the request before; {unaligned:.1} % off 4 KiB boundaries")?;
         let (touched, end) = (Bytes(self.unique_pages.saturating_mul(4096)), Bytes(found.end.0 * SECTOR_BYTES));
-        write!(f, "touches {touched}, up to {end}; ")?;
+        write!(f, "touches {touched} in pages of 4 KiB, up to {end}; ")?;
         if self.timed { write!(f, "spans {}", found.span()) } else { write!(f, "without times") }?;
         let counts = [
             (self.wrapped, "past the end, taken modulo the size"),
@@ -295,14 +295,14 @@ impl Reading {
             let header = parser.header_length();
             match self.input.bytes(header, &mut record, position)? {
                 0 => break,
-                found if found < header => return Err(self.truncated(position, found, header)),
+                found if found < header => return self.end_within(position, found, parser.least_length()),
                 _ => {}
             }
             // Without its length no later record can be found, lenient or not.
             let length = parser.length(&record).map_err(|fault| self.bad(position, fault))?;
             self.input.bytes(length - header, &mut record, position)?;
             if record.len() < length {
-                return Err(self.truncated(position, record.len(), length));
+                return self.end_within(position, record.len(), length);
             }
             let outcome = parser.record(&record, sink);
             self.settle(outcome, position)?;
@@ -315,13 +315,17 @@ impl Reading {
         match outcome {
             Ok(()) => Ok(()),
             Err(fault) if self.lenient => {
-                self.skipped += 1;
-                if self.messages.len() < MESSAGES_MAX {
-                    self.messages.push(format!("{position}: {fault}"));
-                }
+                self.skip(position, &fault);
                 Ok(())
             }
             Err(fault) => Err(self.bad(position, fault)),
+        }
+    }
+
+    fn skip(&mut self, position: Position, why: &dyn fmt::Display) {
+        self.skipped += 1;
+        if self.messages.len() < MESSAGES_MAX {
+            self.messages.push(format!("{position}: {why}"));
         }
     }
 
@@ -329,9 +333,14 @@ impl Reading {
         TraceError::Bad { path: self.input.path.clone(), position, format: self.format.name(), fault }
     }
 
-    fn truncated(&self, position: Position, found: usize, expected: usize) -> TraceError {
+    /// What becomes of a file that ends within a record.
+    fn end_within(&mut self, position: Position, found: usize, expected: usize) -> Result<(), TraceError> {
+        if self.lenient {
+            self.skip(position, &format_args!("the file ends after {found} of {expected} bytes"));
+            return Ok(());
+        }
         let (path, format) = (self.input.path.clone(), self.format.name());
-        TraceError::Truncated { path, position, format, found, expected }
+        Err(TraceError::Truncated { path, position, format, found, expected })
     }
 
     fn finish(self, sink: Sink, options: &Options) -> Result<Trace, TraceError> {
@@ -392,7 +401,13 @@ impl Reading {
     }
 }
 
-/// Numbers devices in their order (numbers by value, then names) and keeps those that are wanted.
+/// Where a device stands among others: numbers by value, then names. Of several numbers, as `8,16`, the first counts most.
+fn rank(name: &str) -> (bool, Vec<u64>, &str) {
+    let numbers: Option<Vec<u64>> = name.split(',').map(|number| number.parse().ok()).collect();
+    (numbers.is_none(), numbers.unwrap_or_default(), name)
+}
+
+/// Numbers devices in their order and keeps those that are wanted.
 fn arranged(
     records: &mut Vec<Record>,
     devices: Vec<Device>,
@@ -402,10 +417,7 @@ fn arranged(
     let mut used = vec![false; devices.len()];
     records.iter().for_each(|record| used[usize::from(record.device)] = true);
     let mut order: Vec<usize> = (0..devices.len()).filter(|&at| used[at]).collect();
-    order.sort_by_key(|&at| {
-        let name = devices[at].name.as_str();
-        (name.parse().unwrap_or(u64::MAX), name)
-    });
+    order.sort_by_cached_key(|&at| rank(&devices[at].name));
     let mut index = vec![0u16; devices.len()];
     order.iter().enumerate().for_each(|(new, old)| index[*old] = new as u16);
     records.iter_mut().for_each(|record| record.device = index[usize::from(record.device)]);
@@ -413,7 +425,7 @@ fn arranged(
     if let Devices::Only(only) = wanted {
         if usize::from(only) >= devices.len() {
             let expected = format!("below {}, the devices in the trace", devices.len());
-            return Err(UnusableParameter::new("device", only, expected));
+            return Err(UnusableParameter::new("devices", only, expected));
         }
         records.retain(|record| record.device == only);
         records.iter_mut().for_each(|record| record.device = 0);

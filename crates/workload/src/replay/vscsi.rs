@@ -55,6 +55,10 @@ impl ParseRecord for Records {
         16
     }
 
+    fn least_length(&self) -> usize {
+        self.layout.unwrap_or(VERSIONS[0].1).bytes
+    }
+
     /// The first record decides for the file.
     fn length(&mut self, header: &[u8]) -> Result<usize, Fault> {
         if self.layout.is_none() {
