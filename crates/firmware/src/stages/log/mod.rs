@@ -34,8 +34,8 @@ const FENCE: u32 = u32::MAX - 2;
 const PAGES_PER_PLANE: u32 = 8;
 
 /// Pages programmed since the last checkpoint for each that the next one takes, from which on an idle drive writes one: then the journal
-/// programs no more than an eighth of what it is for, and as much again to make room at most: less where it wears faster than the array. What it costs to go without grows slowly:
-/// recovery reads an entry of each of these pages.
+/// programs no more than an eighth of what it is for, and as much again to make room at most, and less where it wears faster than the
+/// array. What it costs to go without grows slowly: recovery reads an entry of each of these pages.
 const WRITTEN_FOR_PAGE: u64 = 8;
 
 /// How far a checkpoint is.
@@ -199,8 +199,8 @@ impl Log {
     }
 
     /// Whether a checkpoint is to be written now. A drive that is idle has time for one, but flash wears: there is one when enough was
-    /// programmed since the last, or when hosts rest and the last is long ago. Both are so many times as much as the journal is worn more than
-    /// the array, for what ends first ends the drive.
+    /// programmed since the last, or when hosts rest and the last is long ago. It takes as many times as much, and as long, as the journal
+    /// was erased more often than the array: what wears out first ends the drive.
     fn is_worth_it(&self, now: Time) -> bool {
         let journal = &self.tables.journal;
         let bounds = |of: &dyn Fn(usize) -> u64| (0..self.settings.parts.trans.into()).map(of).sum();

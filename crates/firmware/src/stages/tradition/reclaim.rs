@@ -4,8 +4,9 @@
 //! pool's lock -> room? -> [reclaim's lock -> victim -> read, program its valid pages -> line's lock, map each -> erase -> pool]
 //! ```
 //! A worker that has room reclaims one group before its next page where fewer groups are open than keep its writes, and what it moves,
-//! spread over dies ([`Shared::spread`](super::worker::Shared)). One worker reclaims at a time; others that need room wait for its lock. A page that is moved is mapped under the lock of its
-//! cacheline, held for that turn only, and only if the map still points to its old place.
+//! spread over dies ([`Shared::spread`](super::worker::Shared)). One worker reclaims at a time; others that need room wait for its lock.
+//! A page that is moved is mapped under the lock of its cacheline, held for that turn only, and only if the map still points to its old
+//! place.
 //!
 //! After a power cut in the midst of a reclaim, or erases that failed, fewer groups may be free than are kept for it. Then all room
 //! that there is, half-filled groups first, is the reclaim's until as many are free again; no command goes on before. If that room does
