@@ -60,7 +60,8 @@ impl Share {
             let points = write_points_of(groups, thread);
             let full = pages.div_ceil(groups.pages().into()) as u32;
             let spares = (owned.len() as u32).saturating_sub(full + points + buffered);
-            let working = working_groups(points, buffered, spares).min((owned.len() as u32).saturating_sub(full));
+            let working =
+                working_groups(settings, points, buffered, spares).min((owned.len() as u32).saturating_sub(full));
             Share { pages: pages as u32, groups: owned, points, working }
         };
         owned.into_iter().zip(pages).zip(0..).map(share).collect()

@@ -26,10 +26,19 @@ pub fn write_points_of(groups: &BlockGroups, index: u32) -> u32 {
     write_points(groups.dies().div_ceil(groups.threads()) as usize, groups.owned(index).count()) as u32
 }
 
-/// Groups of a TRANS thread that are filled or free while its drive is overwritten, where it has another reclaimed. Of `spares` groups
-/// beyond what it needs at least half hold garbage all the same; `buffered` are for what is in the buffer when the power fails.
-pub fn working_groups(points: u32, buffered: u32, spares: u32) -> u32 {
-    points + buffered + points.max(RESERVED_GROUPS).min(spares / 2)
+/// Groups that a TRANS thread with `spares` groups beyond what it needs has reclaimed at a time, where that many may be: no more than a
+/// quarter of those, for each keeps one free, and no more than are filled, which would find no die to go to.
+pub(super) fn victims_at_a_time(most: u16, spares: u32, filled: u32) -> u32 {
+    u32::from(most).min(spares / 4).min(filled).max(1)
+}
+
+/// Groups of a TRANS thread that are filled or free while its drive is overwritten, where it has another reclaimed: as many are free as it
+/// fills, and as for victims are kept and it asks for those with. Of `spares` groups beyond what it needs at least half hold garbage all
+/// the same; `buffered` are for what is in the buffer when the power fails.
+pub fn working_groups(settings: &Settings, points: u32, buffered: u32, spares: u32) -> u32 {
+    let reclaim = &settings.reclaim;
+    let victims = if reclaim.paced { 1 } else { victims_at_a_time(reclaim.victims, spares, points) };
+    points + buffered + points.max(RESERVED_GROUPS + 2 * (victims - 1)).min(spares / 2)
 }
 
 /// Dies with long lines that a page passes by at most.

@@ -1,6 +1,7 @@
 //! What a TRANS thread of page mapping has to put pages in: when the host has to wait for more, and what BGC is asked for.
 
 use super::pace::Pace;
+use super::page::victims_at_a_time;
 use crate::stages::free::FreeGroups;
 use crate::tables::{RESERVED_GROUPS, SCRUB_ABOVE};
 use crate::{GroupState, Settings, Tables};
@@ -18,12 +19,11 @@ pub(super) struct Room {
     pace: Option<Pace>,
     /// Whether cold groups are moved while the drive is busy.
     levels: bool,
-    /// Groups to have reclaimed at a time: no more than a quarter of the spare ones, for each keeps one free, and no more than are filled,
-    /// which would find no die to go to. Where the host's writes keep pace and no room is kept for levelling there are two at least: one is
-    /// erased while the other is emptied.
+    /// Groups to have reclaimed at a time. Where the host's writes keep pace and no room is kept for levelling there may be two at least: one
+    /// is erased while the other is emptied.
     victims: u32,
     /// As many as that if there are enough spare ones.
-    victims_max: u32,
+    victims_max: u16,
     /// Groups that the logical pages, open groups and the buffer need, and how many there are beyond those.
     needed: u32,
     spares: u32,
@@ -58,7 +58,7 @@ impl Room {
             pace: is_paced.then(|| Pace::new(pages, in_pages)),
             levels: settings.reclaim.wear_gap > 0 && settings.reclaim.wear_share > 0.0,
             victims: 1,
-            victims_max: settings.reclaim.victims.into(),
+            victims_max: settings.reclaim.victims,
             needed: mapped.div_ceil(pages.into()) as u32 + points + tables.backup.room(),
             spares: 0,
             is_short: false,
@@ -75,8 +75,8 @@ impl Room {
         let groups = &self.tables.groups;
         let owned = groups.owned(self.index.into()).count() as u32;
         self.spares = (owned - groups.lost(self.index.into())).saturating_sub(self.needed);
-        let most = if self.pace.is_some() && !self.levels { self.points.max(2) } else { self.points };
-        self.victims = self.victims_max.min(self.spares / 4).min(most).max(1);
+        let filled = if self.pace.is_some() && !self.levels { self.points.max(2) } else { self.points };
+        self.victims = victims_at_a_time(self.victims_max, self.spares, filled);
     }
 
     /// Free groups.
