@@ -316,7 +316,7 @@ fn workers_that_wait_for_a_reclaim_wait_for_room() {
         ("--threads", "worker=8"),
         ("--workload", "randwrite"),
         ("--precondition", "rand:3"),
-        ("--ios", "1000"),
+        ("--ios", "4000"),
     ];
     let sets = ["cache.size_bytes=256KiB", "workload.warm_up_ios=1000"];
     let summary = configured::run(&flags, &sets).unwrap_or_else(|error| panic!("{error}"));
