@@ -19,8 +19,8 @@ pub(super) struct Room {
     pace: Option<Pace>,
     /// Whether cold groups are moved while the drive is busy.
     levels: bool,
-    /// Groups to have reclaimed at a time. Where the host's writes keep pace and no room is kept for levelling there may be two at least: one
-    /// is erased while the other is emptied.
+    /// Groups to have reclaimed at a time. Where the host's writes keep pace and no room is kept for levelling there may be two at least:
+    /// one is erased while the other is emptied.
     victims: u32,
     /// As many as that if there are enough spare ones.
     victims_max: u16,
