@@ -107,7 +107,7 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
         workers: reserve(&mut plan, materials, "worker"),
         fil: reserve(&mut plan, materials, "fil"),
     };
-    let mapped = (drive.pages()).div_ceil(tables.groups.pages()) as usize;
+    let mapped = drive.pages().div_ceil(tables.groups.pages()) as usize;
     let spread = points.min((owned - mapped) / 2 / usize::from(workers)).max(1);
     let Mapping::Page(map) = tables.mapping.clone() else { unreachable!("a past does not change the scheme") };
     let tables = Arc::new(tables);

@@ -207,7 +207,7 @@ impl Log {
         let (signed, known): (u64, u64) =
             (bounds(&|writer| journal.signed(writer)), bounds(&|writer| journal.bound(writer)));
         let ahead = self.tables.groups.journal_ahead(signed);
-        let is_first = self.ended.is_none_or(|ended| now.since(ended) >= self.settings.journal.patience * ahead);
+        let is_first = self.ended.is_none_or(|ended| now.since(ended) / ahead >= self.settings.journal.patience);
         let is_much = signed.saturating_sub(known) >= ahead * WRITTEN_FOR_PAGE * u64::from(self.due.count() + 2);
         !self.settings.journal.only_when_idle || self.was_busy || is_much || self.is_quiet && is_first
     }
