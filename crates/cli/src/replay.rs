@@ -136,8 +136,7 @@ impl ReplayArguments {
 
     /// The device that `--devices N` chose, of which the trace has no other left.
     fn chosen<'a>(&self, found: &'a TraceSummary) -> Option<&'a str> {
-        let is_one = !["separate", "fold"].contains(&self.devices.as_str());
-        found.devices.first().filter(|_| is_one).map(String::as_str)
+        found.devices.first().filter(|_| matches!(self.wanted(), Ok(Devices::Only(_)))).map(String::as_str)
     }
 
     /// Queues that are kept full have no speed to be played at. Whether it is a number to play a trace at, the trace says.
@@ -174,8 +173,8 @@ impl ReplayArguments {
         Ok(phase)
     }
 
-    fn options(&self) -> anyhow::Result<Options> {
-        let devices = match self.devices.as_str() {
+    fn wanted(&self) -> anyhow::Result<Devices> {
+        Ok(match self.devices.as_str() {
             "separate" => Devices::Separate,
             "fold" => Devices::Fold,
             number => Devices::Only(number.parse().map_err(|_| {
@@ -184,7 +183,10 @@ impl ReplayArguments {
                     "",
                 )
             })?),
-        };
+        })
+    }
+
+    fn options(&self) -> anyhow::Result<Options> {
         Ok(Options {
             format: format_named(&self.format),
             unit: self.unit.as_deref().and_then(TimeUnit::named),
@@ -196,7 +198,7 @@ impl ReplayArguments {
                 Point::Queued => Event::Queued,
                 Point::Issued => Event::Issued,
             }),
-            devices,
+            devices: self.wanted()?,
             bounds: Bounds::Open,
             lenient: self.lenient,
         })

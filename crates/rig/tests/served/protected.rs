@@ -1,10 +1,10 @@
 //! Blocks with metadata and protection information, over both front ends: made, checked, carried to flash and back.
 
-use crate::Serving;
 use crate::commands::copy;
 use crate::conversations::{NOWHERE, log};
 use crate::initiator::{Host, Payload};
 use crate::monitor::{BUFFERS, Machine, at};
+use crate::{Running, Serving};
 use nvme::sgl;
 use nvme::spec::identify::{self, CommandSetController, IdentifyNamespace};
 use nvme::spec::log_page::{self, HealthPage};
@@ -32,6 +32,14 @@ fn saying(submission: Submission, prinfo: u32, reference: u32, application: u32)
 fn format(host: &mut Host, place: u32, extended: bool, protection: u32) -> Status {
     let format = Submission::format_nvm(1, 0, 0).with_dword(10, place | u32::from(extended) << 4 | protection << 5);
     host.admin.command(format, Payload::None).0.status()
+}
+
+/// A drive and its host, with blocks of 512 B that eight bytes of type 1 follow.
+fn with_information_between() -> (Running, Host) {
+    let running = Serving { set: TAGS, ..Serving::default() }.start();
+    let mut host = running.host("host").attach();
+    assert_eq!(format(&mut host, 2, true, 1), Status::SUCCESS);
+    (running, host)
 }
 
 fn namespace(host: &mut Host) -> IdentifyNamespace {
@@ -107,9 +115,7 @@ fn protection_information_is_made_checked_and_kept_by_every_architecture() {
 
 #[test]
 fn a_block_that_nobody_wrote_is_open_and_zeroes_can_be_protected() {
-    let running = Serving { set: TAGS, ..Serving::default() }.start();
-    let mut host = running.host("host").attach();
-    assert_eq!(format(&mut host, 2, true, 1), Status::SUCCESS);
+    let (running, mut host) = with_information_between();
     let all = |slba| saying(read(slba, 1), GUARD | REFERENCE, slba as u32, 0);
     let (_, came) = host.queues[1].done(all(3), Payload::Receive(520));
     assert_eq!(split(&came, 512), (vec![0; 512], vec![0xff; 8]), "no check looks at it");
@@ -128,9 +134,7 @@ fn a_block_that_nobody_wrote_is_open_and_zeroes_can_be_protected() {
 /// MDTS counts metadata that are transferred (Base, figure 275), which those are not that the drive makes and takes off.
 #[test]
 fn a_transfer_is_as_long_as_without_metadata_where_the_drive_makes_them() {
-    let running = Serving { set: TAGS, ..Serving::default() }.start();
-    let mut host = running.host("host").attach();
-    assert_eq!(format(&mut host, 2, true, 1), Status::SUCCESS);
+    let (running, mut host) = with_information_between();
     let most = 128 * 4096 / 512;
     let data = blocks(most, 512);
     let (whole, most) = (data.len(), most as u32);
@@ -149,9 +153,7 @@ fn a_transfer_is_as_long_as_without_metadata_where_the_drive_makes_them() {
 /// Base §5.16.1.3: a tag that does not fit what the drive keeps is an error of its data, and one that comes with a Write is the host's.
 #[test]
 fn a_check_that_fails_counts_where_it_is_of_what_the_drive_keeps() {
-    let running = Serving { set: TAGS, ..Serving::default() }.start();
-    let mut host = running.host("host").attach();
-    assert_eq!(format(&mut host, 2, true, 1), Status::SUCCESS);
+    let (running, mut host) = with_information_between();
     let wrong = [vec![7; 512], vec![0; 8]].concat();
     let checked = saying(write(8, 1), GUARD, 0, 0);
     assert_eq!(status(&mut host, checked, Payload::Send(&wrong)), Status::GUARD_CHECK_FAILED);
@@ -175,9 +177,7 @@ fn a_check_that_fails_counts_where_it_is_of_what_the_drive_keeps() {
 /// A host learns from WZSL and VSL (CNS 06h) how long what it does not send may be: no longer than a transfer, for tags of zeroes move.
 #[test]
 fn zeroes_are_as_long_as_identify_says() {
-    let running = Serving { set: TAGS, ..Serving::default() }.start();
-    let mut host = running.host("host").attach();
-    assert_eq!(format(&mut host, 2, true, 1), Status::SUCCESS);
+    let (running, mut host) = with_information_between();
     let limits = Submission::identify(identify::COMMAND_SET_CONTROLLER, 0, NOWHERE);
     let limits = CommandSetController::from_bytes(&host.admin.done(limits, Payload::Receive(4096)).1);
     assert_eq!((limits.zeroes_pages_log2(), limits.verify_pages_log2()), (7, 7));

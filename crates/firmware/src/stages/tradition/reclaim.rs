@@ -16,7 +16,7 @@ use super::worker::{Step, Worker};
 use crate::message::*;
 use crate::policies::{AtRest, pick_victim};
 use crate::stages::rest::Rest;
-use crate::{GroupState, Note, Turn, VictimPolicy, Wait, Work};
+use crate::{GroupState, Note, Turn, VictimPolicy, Work};
 use flash::Operation;
 use std::collections::VecDeque;
 use units::{Lpn, Ppn, Time};
@@ -91,14 +91,6 @@ impl Reclaim {
             is_at_end: false,
             rest: Rest::default(),
             at_rest: AtRest::new(0, 0),
-        }
-    }
-
-    /// What its worker waits for: pages to be read or programmed, erases, or a lock.
-    pub(super) fn awaits(&self) -> Wait {
-        match self.phase {
-            Phase::Moving | Phase::Erasing => Wait::Flash,
-            Phase::Resting | Phase::Starting | Phase::Settling(_) | Phase::GivingBack => Wait::Lock,
         }
     }
 }
@@ -237,7 +229,7 @@ impl Worker {
     }
 
     fn wait_for_flash(&mut self) {
-        if self.reclaim.awaits() == Wait::Flash {
+        if matches!(self.reclaim.phase, Phase::Moving | Phase::Erasing) {
             self.step = Step::Reclaim;
         }
     }

@@ -32,13 +32,25 @@ pub(super) fn victims_at_a_time(most: u16, spares: u32, filled: u32) -> u32 {
     u32::from(most).min(spares / 4).min(filled).max(1)
 }
 
+/// Free groups that the host may not have while so many victims are reclaimed: what all of them hold must find room before any of them is
+/// erased. One has [`RESERVED_GROUPS`], which is enough for another of the background too, and each further one a group.
+pub(super) fn kept_for(victims: u32) -> u32 {
+    RESERVED_GROUPS + victims - 1
+}
+
+/// Free groups from which on reclaim is asked for, where so many are kept and so many are filled: of several victims the further ones
+/// before the host has to stop, so that it goes on while they are emptied.
+pub(super) fn low_water(filled: u32, kept: u32, victims: u32) -> u32 {
+    filled.max(kept + victims - 1)
+}
+
 /// Groups of a TRANS thread that are filled or free while its drive is overwritten, where it has another reclaimed: as many are free as it
-/// fills, and as for victims are kept and it asks for those with. Of `spares` groups beyond what it needs at least half hold garbage all
-/// the same; `buffered` are for what is in the buffer when the power fails.
+/// asks with. Of `spares` groups beyond what it needs at least half hold garbage all the same; `buffered` are for what is in the buffer
+/// when the power fails.
 pub fn working_groups(settings: &Settings, points: u32, buffered: u32, spares: u32) -> u32 {
     let reclaim = &settings.reclaim;
     let victims = if reclaim.paced { 1 } else { victims_at_a_time(reclaim.victims, spares, points) };
-    points + buffered + points.max(RESERVED_GROUPS + 2 * (victims - 1)).min(spares / 2)
+    points + buffered + low_water(points, kept_for(victims), victims).min(spares / 2)
 }
 
 /// Dies with long lines that a page passes by at most.

@@ -1,7 +1,7 @@
 //! What a TRANS thread of page mapping has to put pages in: when the host has to wait for more, and what BGC is asked for.
 
 use super::pace::Pace;
-use super::page::victims_at_a_time;
+use super::page::{kept_for, low_water, victims_at_a_time};
 use crate::stages::free::FreeGroups;
 use crate::tables::{RESERVED_GROUPS, SCRUB_ABOVE};
 use crate::{GroupState, Settings, Tables};
@@ -123,9 +123,8 @@ impl Room {
         self.tables.backup.fails() || self.tables.is_closed_with_buffer()
     }
 
-    /// Free groups that the host may not have: what all victims hold must find room before any of them is erased. One has
-    /// [`RESERVED_GROUPS`], which is enough for another of the background too, and each further one a group. Beside them there are
-    /// those for the buffer, until the power fails.
+    /// Free groups that the host may not have: those for victims ([`kept_for`]), and beside them those for the buffer, until the power
+    /// fails.
     ///
     /// Where the host's writes keep pace what victims hold is counted, and groups that are filled are room as well: half of those are kept
     /// instead, as far as there are spare ones, so that groups stay spread over the dies; and one where a second victim needs it.
@@ -138,7 +137,7 @@ impl Room {
                 let half = (self.points / 2).min(self.spares / 4).max(u32::from(self.victims > self.points));
                 RESERVED_GROUPS.max(self.kept_for_bgc()) + half
             }
-            None => (RESERVED_GROUPS + self.victims - 1).max(self.kept_for_bgc()),
+            None => kept_for(self.victims).max(self.kept_for_bgc()),
         };
         kept + self.tables.backup.room()
     }
@@ -201,10 +200,9 @@ impl Room {
         beyond <= group * i64::from(self.victims) && (beyond >= least || under_way == 0)
     }
 
-    /// Free groups from which on reclaim is asked for: of several victims the further ones before the host has to stop, so that it goes on
-    /// while they are emptied.
+    /// Free groups from which on reclaim is asked for, those for the buffer among them.
     fn low_water(&self) -> usize {
-        (self.points + self.tables.backup.room()).max(self.kept() + self.victims - 1) as usize
+        low_water(self.points + self.tables.backup.room(), self.kept(), self.victims) as usize
     }
 
     /// A page leaves a victim.
