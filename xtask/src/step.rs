@@ -60,12 +60,26 @@ fn docs(root: &Path, _: &mut Totals) -> Result<(), String> {
 
 fn test_profile() -> String {
     "Runs in the optimised `test` profile, not in `release`: overflow checks and debug assertions stay on, and no\n\
-     test binary waits for link-time optimisation. All binaries run, so that one run shows every failure."
+     test binary waits for link-time optimisation. All binaries run, so that one run shows every failure.\n\
+     Property tests draw from a seed that the commit gives; another: PROPTEST_RNG_SEED=7 cargo xtask test"
         .into()
 }
 
+/// What property tests draw their inputs from.
+const SEED: &str = "PROPTEST_RNG_SEED";
+
+/// The seed of this commit: whoever tests it sees the same inputs, and the next commit has others.
+fn seed(root: &Path) -> String {
+    let head = Command::new("git").current_dir(root).args(["rev-parse", "HEAD"]).output();
+    let hash = head.map_or_else(|_| String::new(), |head| String::from_utf8_lossy(&head.stdout).into_owned());
+    hash.get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or(0).to_string()
+}
+
 fn test(root: &Path, totals: &mut Totals) -> Result<(), String> {
+    let seed = std::env::var(SEED).unwrap_or_else(|_| seed(root));
+    println!("==> inputs of property tests are drawn by {SEED}={seed}");
     let mut child = cargo(root, "test --workspace --no-fail-fast")
+        .env(SEED, &seed)
         .stdout(Stdio::piped())
         .spawn()
         .map_err(|error| format!("cargo does not start: {error}"))?;
@@ -81,7 +95,7 @@ fn test(root: &Path, totals: &mut Totals) -> Result<(), String> {
         (true, 0, 1..) => Ok(()),
         (true, 0, 0) => Err("not one test ran".into()),
         (_, 0, _) => Err(format!("the tests do not compile, or a test binary died ({status})")),
-        (_, failed, _) => Err(format!("{failed} tests failed")),
+        (_, failed, _) => Err(format!("{failed} tests failed; {SEED}={seed} before a command draws the same inputs")),
     }
 }
 

@@ -55,27 +55,25 @@ impl<'a> Choice<'a> {
     /// more of these, until as much is free as is to be.
     fn choose(&mut self) {
         let (space, all) = (self.space, self.due.count() + 2);
-        if space.is_careless() || all <= space.rest().min(self.room()) {
-            (self.all, self.needed) = (true, all);
-            return;
-        }
         let held = |group: &usize| space.live[*group] > 0 && !self.is_filled[*group];
         let emptied = (0..space.live.len()).filter(|group| held(group) && self.after[*group] == 0).count() as u32;
         let mut victims: Vec<usize> = (0..space.live.len()).filter(held).collect();
-        if all <= self.room() && self.spare + emptied >= space.begun(all) + self.kept() {
+        if space.is_careless() || self.can_be_redone(all, emptied) {
             (self.all, self.needed, self.emptied) = (true, all, emptied);
         }
-        victims.sort_by_key(|&group| self.after[group]);
+        if space.is_careless() || self.all && all <= space.rest() {
+            return;
+        }
+        // Where little is free, the most groups that can be emptied are those with the fewest pages to write.
+        let is_scarce = !self.can_be_redone(self.needed, self.emptied);
+        victims.sort_by_key(|&group| if is_scarce { self.segments[group] } else { self.after[group] });
         let free = self.kept().max(space.whole().div_ceil(FREE_PART)) + 1;
         for group in victims {
-            if self.all && self.after[group] == 0 {
-                continue;
+            let is_enough = self.free_behind() >= i64::from(free);
+            let helps = if self.all { self.after[group] > 0 && !is_enough } else { self.dues[group] > 0 || !is_enough };
+            if helps {
+                self.move_all_of(group);
             }
-            let is_enough = self.free_behind(self.needed, self.emptied) >= i64::from(free);
-            if is_enough && (self.all || self.dues[group] == 0) {
-                break;
-            }
-            self.move_all_of(group);
         }
         if !self.all {
             self.add_loose();
@@ -92,17 +90,21 @@ impl<'a> Choice<'a> {
     }
 
     /// Groups that are free when it is committed.
-    fn free_behind(&self, needed: u32, emptied: u32) -> i64 {
-        i64::from(self.spare + emptied) - i64::from(self.space.begun(needed))
+    fn free_behind(&self) -> i64 {
+        i64::from(self.spare + self.emptied) - i64::from(self.space.begun(self.needed))
     }
 
-    /// Writes all of a group anew if there is room and it helps.
+    /// Whether so many pages, which empty so many groups, may be written: if the power fails amid them, there must be room for all of them
+    /// in groups that are free now, since those being filled are lost then, and a next checkpoint must find room behind that.
+    fn can_be_redone(&self, needed: u32, emptied: u32) -> bool {
+        needed <= self.room() && self.spare + emptied >= needed.div_ceil(self.space.pages) + self.kept()
+    }
+
+    /// Writes all of a group anew if there is room. That makes no less room behind it, for no group has more pages than one.
     fn move_all_of(&mut self, group: usize) {
         let pages = if self.all { self.segments[group] - self.dues[group] } else { self.segments[group] };
-        let (needed, emptied) = (self.needed + pages, self.emptied + 1);
-        let (before, behind) = (self.free_behind(self.needed, self.emptied), self.free_behind(needed, emptied));
-        if needed <= self.room() && (behind >= before || behind >= i64::from(self.kept())) {
-            (self.needed, self.emptied) = (needed, emptied);
+        if self.needed + pages <= self.room() {
+            (self.needed, self.emptied) = (self.needed + pages, self.emptied + 1);
             self.moved[group] = true;
         }
     }
@@ -112,15 +114,12 @@ impl<'a> Choice<'a> {
         let placed = self.dues.iter().zip(&self.is_filled).filter(|(_, is_filled)| !**is_filled);
         let placed: u32 = placed.map(|(dues, _)| *dues).sum();
         let loose = self.due.count() - self.must.count() - placed;
-        while self.loose < loose
-            && self.needed < self.room()
-            && self.free_behind(self.needed + 1, self.emptied) >= i64::from(self.kept())
-        {
+        while self.loose < loose && self.can_be_redone(self.needed + 1, self.emptied) {
             (self.loose, self.needed) = (self.loose + 1, self.needed + 1);
         }
     }
 
-    /// Its segments; nothing if it has none that help.
+    /// Its segments; nothing if it has none that help, or leaves no room for a next one.
     pub(super) fn made(self) -> Option<Due> {
         let (mut part, mut loose) = (Due::default(), self.loose);
         for (place, segment) in self.space.places.iter().zip(0u32..) {
@@ -135,6 +134,8 @@ impl<'a> Choice<'a> {
             }
         }
         debug_assert_eq!(part.count() + 2, self.needed);
-        (self.all || part.count() > 0).then_some(part)
+        // A head and a commit alone help where those before lie in groups that have nothing else.
+        let helps = part.count() > 0 || self.free_behind() > i64::from(self.spare);
+        (self.all || helps && self.can_be_redone(self.needed, self.emptied)).then_some(part)
     }
 }
