@@ -26,10 +26,6 @@ pub(super) struct PipeSsd;
 
 const ONE: &str = "the pipeline has four stages, of one thread each";
 
-/// Moves under way at most: with many more, FTL empties groups long before their room is needed and moves pages that the host would have
-/// overwritten.
-const MOVES_MAX: u16 = 64;
-
 const GROUPS: &[ThreadGroup] = &[
     ThreadGroup::new("fetch", 1, LatencyPart::Fetch, "NVMe Fetch: cuts commands, and the pilot").within(1, 1, ONE),
     ThreadGroup::new("ftl", 1, LatencyPart::Trans, "FTL: translation of misses, reclaim").within(1, 1, ONE),
@@ -76,9 +72,6 @@ impl Architecture for PipeSsd {
     /// The whole mapping table is in memory, and a page may be anywhere (section 2.2).
     fn settle(&self, mut settings: Settings) -> Settings {
         settings.mapping = MappingScheme::Page;
-        // Its FTL reclaims one group after another.
-        settings.reclaim.victims = 1;
-        settings.reclaim.window = settings.reclaim.window.min(MOVES_MAX);
         settings
     }
     fn takes_data_in_place(&self) -> bool {

@@ -25,7 +25,7 @@ mod tag;
 use crate::message::*;
 use crate::policies::{AtRest, pick_victim, trans_of};
 use crate::stages::rest::{Rest, rest_after};
-use crate::stages::trans::write_points_of;
+use crate::stages::trans::moves_at_a_time;
 use crate::tables::RESERVED_GROUPS;
 use crate::{Drive, Firmware, Flaw, GroupState, Mapping, Mutation, Note, Settings, Tables, Turn, Work};
 use flash::Operation;
@@ -176,7 +176,7 @@ impl Bgc {
     ) -> Self {
         let window = vec![None; usize::from(settings.reclaim.window)];
         let victims = Bgc::victims(&settings);
-        let most = |trans| if serves(&settings, index, trans) { most_leaving(&settings, &tables, trans) } else { 0 };
+        let most = |trans| if serves(&settings, index, trans) { moves_at_a_time(&settings, &tables, trans) } else { 0 };
         let trans = 0..settings.parts.trans as u8;
         let leaving = trans.map(|trans| Leaving { pages: 0, most: most(trans), waiting: 0 });
         let at_rest = (0..settings.parts.trans.into()).map(|trans| AtRest::new(trans, RESERVED_GROUPS + 1)).collect();
@@ -503,20 +503,6 @@ impl Bgc {
 /// Whether BGC thread `index` is the one that a TRANS thread asks: they are dealt in turn.
 fn serves(settings: &Settings, index: u8, trans: u8) -> bool {
     u16::from(trans) % settings.parts.bgc == index.into()
-}
-
-/// Pages that may be on their way out of the victims of a TRANS thread at a time, each with one of its transactions. A merge copies to one
-/// group, and reads from many.
-fn most_leaving(settings: &Settings, tables: &Tables, trans: u8) -> u32 {
-    let groups = &tables.groups;
-    match tables.mapping {
-        Mapping::Page(_) => {
-            let transactions =
-                u32::from(settings.reclaim.window_per_group).saturating_mul(write_points_of(groups, trans.into()));
-            transactions.saturating_mul(groups.planes())
-        }
-        Mapping::Hybrid(_) => u32::MAX,
-    }
 }
 
 impl Stage<Firmware> for Bgc {

@@ -129,6 +129,34 @@ fn victims_are_asked_for_before_the_host_stops() {
     assert!(sixteen > eight, "{sixteen} with 16 victims at a time, {eight} with 8");
 }
 
+/// The pages of one victim lie on one die and are read one after another; those of several are read side by side.
+#[test]
+fn several_victims_are_read_side_by_side() {
+    let sets = [
+        "device.packages_per_channel=4",
+        "device.planes_per_die=1",
+        "device.blocks_per_plane=64",
+        "device.pages_per_block=64",
+        "device.over_provisioning=0.15",
+        "cache.size_bytes=1MiB",
+        "workload.warm_up_ios=12000",
+    ];
+    for architecture in ["deepflash", "pipessd"] {
+        let flags = [
+            ("--architecture", architecture),
+            ("--device", "small"),
+            ("--workload", "randwrite"),
+            ("--precondition", "rand:3"),
+            ("--ios", "12000"),
+        ];
+        let [one, many] = [1, 16].map(|victims| {
+            let victims = format!("reclaim.victims={victims}");
+            configured::run(&flags, &[&sets[..], &[&victims]].concat()).expect("nothing is wrong").iops
+        });
+        assert!(many > one * 1.2, "{architecture}: {many} with 16 victims at a time, {one} with one");
+    }
+}
+
 /// PipeSSD and Tradition have no TRANS thread, and reclaim in their own way.
 #[test]
 fn where_writes_keep_pace_with_reclaim_reads_do_not_wait_for_it() {

@@ -41,8 +41,10 @@ pub(crate) struct Ftl {
     ways: Ways,
     places: Box<dyn Places>,
     sequence: u64,
-    victim: Option<Victim>,
-    /// Steps of reclaim that were ordered.
+    /// Those that are being emptied, the one whose turn it is first.
+    victims: VecDeque<Victim>,
+    /// Steps of reclaim that may be under way, and that were ordered.
+    window: u64,
     ordered: u64,
     /// Sub-requests that wait for room, in the order of the pipeline.
     held: VecDeque<SubRequest>,
@@ -72,6 +74,7 @@ impl Ftl {
         if tables.groups.used_last_erases() {
             tables.groups.set_read_only();
         }
+        let window = trans::moves_at_a_time(&settings, &tables, 0).min(settings.reclaim.window.into());
         Ftl {
             places: trans::places(0, &settings, &tables, false),
             drive,
@@ -80,7 +83,8 @@ impl Ftl {
             pipeline,
             ways,
             sequence,
-            victim: None,
+            victims: VecDeque::new(),
+            window: window.into(),
             ordered: 0,
             held: VecDeque::new(),
             owners: Vec::new(),
@@ -131,10 +135,11 @@ impl Ftl {
     /// Reclaims while there is too little room, and serves what waited for it.
     fn make_room(&mut self, turn: &mut Turn<'_>) {
         loop {
-            if self.victim.is_none() {
-                let waiting = self.held.front().map(|sub| sub.lpn);
-                if self.places.wanted(turn, waiting, 0).is_some() && !self.choose(turn, true) {
+            let waiting = self.held.front().map(|sub| sub.lpn);
+            while self.places.wanted(turn, waiting, self.victims.len() as u32).is_some() {
+                if !self.choose(turn, true) {
                     self.find_no_victim(turn);
+                    break;
                 }
             }
             if !self.advance(turn) {
@@ -151,7 +156,7 @@ impl Ftl {
     /// There is no garbage, or what has some is erased no more. What the drive has taken already needs room all the same: each group has
     /// erases left for that.
     fn find_no_victim(&mut self, turn: &mut Turn<'_>) {
-        if self.held.is_empty() {
+        if self.held.is_empty() || !self.victims.is_empty() {
             self.places.reclaimed(turn, None);
             return;
         }
@@ -168,7 +173,7 @@ impl Ftl {
         }
         let Some(group) = victim else { return false };
         groups.set_state(group, GroupState::Victim);
-        self.victim = Some(Victim { group, next: 0, moved: 0, on_demand, since: turn.now() });
+        self.victims.push_back(Victim { group, next: 0, moved: 0, on_demand, since: turn.now() });
         if self.owners.is_empty() {
             self.owners = vec![0; self.drive.geometry().page_count() as usize];
             for lpn in (0..self.drive.pages()).map(Lpn) {
@@ -180,37 +185,43 @@ impl Ftl {
         true
     }
 
-    /// Orders further moves; whether the victim is done with.
+    /// Orders further moves, a row of pages of each victim in turn, so that they are read from as many dies; whether one is done with.
     fn advance(&mut self, turn: &mut Turn<'_>) -> bool {
-        let Some(mut victim) = self.victim.take() else { return false };
-        let window = u64::from(self.settings.reclaim.window);
-        let mut room = (self.pipeline.moved(turn) + window).saturating_sub(self.ordered);
-        if room == 0 {
-            self.victim = Some(victim);
+        if self.victims.is_empty() {
             return false;
         }
+        let most = self.pipeline.moved(turn) + self.window;
         let groups = self.tables.groups.clone();
-        while victim.next < groups.pages() && room > 0 {
-            let from = groups.page(victim.group, victim.next);
-            if groups.is_valid(from) {
-                self.order_move(turn, from);
-                victim.moved += 1;
-                room -= 1;
+        while self.ordered < most {
+            let victim = &mut self.victims[0];
+            if victim.next == groups.pages() {
+                self.order_erase(turn);
+                return true;
             }
+            let from = groups.page(victim.group, victim.next);
             victim.next += 1;
+            let is_valid = groups.is_valid(from);
+            victim.moved += u32::from(is_valid);
+            if victim.next.is_multiple_of(groups.planes()) {
+                self.victims.rotate_left(1);
+            }
+            if is_valid {
+                self.order_move(turn, from);
+            }
         }
-        if victim.next < groups.pages() || room == 0 {
-            self.victim = Some(victim);
-            return false;
-        }
-        let Victim { group, moved, on_demand, since, .. } = victim;
+        false
+    }
+
+    /// Orders the erase of the first victim, which is empty.
+    fn order_erase(&mut self, turn: &mut Turn<'_>) {
+        let Some(Victim { group, moved, on_demand, since, .. }) = self.victims.pop_front() else { return };
+        let groups = &self.tables.groups;
         assert_eq!(groups.valid_count(group), 0, "FTL would erase valid pages of group {group}");
         turn.send(self.ways.orders, ReclaimOrder::Erase(groups.page(group, 0)));
         self.ordered += 1;
         // What is programmed there from now on comes to FIL after the erase.
         self.places.reclaimed(turn, Some(group));
         turn.note(Note::GroupReclaimed { moved, on_demand, since });
-        true
     }
 
     fn order_move(&mut self, turn: &mut Turn<'_>, from: Ppn) {
@@ -227,7 +238,7 @@ impl Ftl {
     }
 
     fn set_alarm(&mut self, turn: &mut Turn<'_>) {
-        if self.victim.is_some() {
+        if !self.victims.is_empty() {
             turn.wake_at(turn.now() + self.poll.wait());
         } else if self.settings.reclaim.background {
             turn.wake_at(turn.now() + look_after(turn.now().since(self.last_at)));
@@ -245,7 +256,7 @@ impl Ftl {
         }
         let (settings, rested) = (self.settings.reclaim, turn.now().since(self.last_at));
         let is_over = self.tables.groups.is_read_only();
-        if self.victim.is_some() || !settings.background || is_over || rested < settings.idle {
+        if !self.victims.is_empty() || !settings.background || is_over || rested < settings.idle {
             return;
         }
         self.choose(turn, false);

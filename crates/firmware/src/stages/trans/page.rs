@@ -10,7 +10,7 @@ use crate::message::{MergeStep, ReclaimRequest};
 use crate::policies::shares;
 use crate::stages::free::FreeGroups;
 use crate::tables::{PageMap, RESERVED_GROUPS};
-use crate::{BlockGroups, Mutation, Settings, Tables, Turn, Work};
+use crate::{BlockGroups, Mapping, Mutation, Settings, Tables, Turn, Work};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use units::{Lpn, Ppn};
@@ -30,6 +30,20 @@ pub fn write_points_of(groups: &BlockGroups, index: u32) -> u32 {
 /// quarter of those, for each keeps one free, and no more than are filled, which would find no die to go to.
 pub(super) fn victims_at_a_time(most: u16, spares: u32, filled: u32) -> u32 {
     u32::from(most).min(spares / 4).min(filled).max(1)
+}
+
+/// Pages that may be on their way out of the victims of a TRANS thread at a time, each with one of its transactions. A merge copies to one
+/// group, and reads from many.
+pub(crate) fn moves_at_a_time(settings: &Settings, tables: &Tables, trans: u8) -> u32 {
+    let groups = &tables.groups;
+    match tables.mapping {
+        Mapping::Page(_) => {
+            let transactions =
+                u32::from(settings.reclaim.window_per_group).saturating_mul(write_points_of(groups, trans.into()));
+            transactions.saturating_mul(groups.planes())
+        }
+        Mapping::Hybrid(_) => u32::MAX,
+    }
 }
 
 /// Free groups that the host may not have while so many victims are reclaimed: what all of them hold must find room before any of them is
