@@ -18,7 +18,7 @@ use vm_memory::{Bytes as _, FileOffset, MmapRegion, VolatileMemory};
 use zerocopy::IntoBytes;
 
 /// Pieces at once: each is an entry of this process's own page tables. A machine has a few dozen.
-const MAPS_MAX: usize = 1024;
+pub(crate) const MAPS_MAX: usize = 1024;
 
 /// An access to what is not mapped, or not for this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -93,7 +93,7 @@ impl Subsystem {
 
     /// Whether the drive still works for queues of this host that are gone, or are about to go.
     pub(crate) fn is_haunted_by(&self, host: &Host) -> bool {
-        !self.doomed.is_empty() || self.orphans.iter().any(|orphan| *orphan.host == *host)
+        !self.doomed.is_empty() || self.orphans.iter().any(|orphan| orphan.host.is_same(host))
     }
 
     /// Takes what the drive has completed of it.

@@ -1,5 +1,6 @@
 //! The loop: sockets, the drive's completions and time, on one thread.
 
+use crate::files;
 use crate::front::{Attend, Ended, Patience, Progress, ServeError, Ties, poll_within};
 use crate::knock::Knock;
 use crate::metrics::Figures;
@@ -11,7 +12,6 @@ use mio::net::{TcpListener, TcpStream};
 use mio::{Events, Interest, Poll, Token, Waker};
 use nvme::HostMemory;
 use rustix::net::sockopt;
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 use std::sync::{Arc, PoisonError};
@@ -61,7 +61,8 @@ struct Connection {
 /// An NVMe/TCP target that listens.
 pub struct Server {
     poll: Poll,
-    listener: TcpListener,
+    /// None when it ends: who comes then is refused at once, and need not wait for an answer.
+    listener: Option<TcpListener>,
     address: SocketAddr,
     advertised: Option<SocketAddr>,
     pub(crate) ties: Ties,
@@ -84,7 +85,7 @@ impl Server {
             Ok((listener, address))
         };
         let (listener, address) = listen().map_err(|error| ServeError::Listen { address, error })?;
-        Ok(Server { poll, listener, address, advertised, ties: Ties::new(pairs, waker) })
+        Ok(Server { poll, listener: Some(listener), address, advertised, ties: Ties::new(pairs, waker) })
     }
 
     /// Where it listens: with port 0 the system has chosen one.
@@ -166,6 +167,7 @@ impl Loop {
 
     /// Closes everything.
     fn begin_to_end(&mut self) {
+        self.server.listener = None;
         for at in 0..self.connections.len() {
             self.close(at);
         }
@@ -288,7 +290,9 @@ impl Loop {
     }
 
     fn accept(&mut self, now: Time) {
-        while let Some((mut stream, _)) = self.knock.admit(|| self.server.listener.accept()) {
+        while let Some(listener) = &self.server.listener
+            && let Some((mut stream, _)) = self.knock.admit(|| listener.accept())
+        {
             self.ended.connections += 1;
             let (Ok(dialled), Some(at)) = (stream.local_addr(), self.place()) else { continue };
             let token = Token(at + FIRST_CONNECTION);
@@ -402,13 +406,7 @@ fn connections_max(queues: u16) -> usize {
 /// Has the system allow this process a file for each of the connections that there can be: a queue that was granted can be connected.
 fn ask_for_files(queues: u16) -> Result<(), ServeError> {
     let needed = (connections_max(queues) + FILES_BESIDE) as u64;
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    if current.is_none_or(|current| current >= needed) {
-        return Ok(());
-    }
-    let is_allowed = maximum.is_none_or(|most| most >= needed)
-        && setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum }).is_ok();
-    if is_allowed { Ok(()) } else { Err(ServeError::Files { queues, needed, allowed: maximum.unwrap_or(needed) }) }
+    files::allow(needed).map_err(|allowed| ServeError::Files { queues, needed, allowed })
 }
 
 /// Has the system find out that nobody is at the other end any more, of a connection at rest as of one with data under way.

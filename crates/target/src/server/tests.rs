@@ -6,6 +6,7 @@ use crate::proof::tests::{greeting, negotiation};
 use crate::rehearsal::hosts::keys;
 use crate::rehearsal::tests::settings;
 use crate::rehearsal::{Plain, SHAPE, open_to_all};
+use rustix::process::{Resource, getrlimit};
 
 /// A loop that listens, before a drive that never answers.
 fn attended() -> Loop {
@@ -123,6 +124,34 @@ fn the_end_asks_for_durability_when_nothing_is_under_way() {
         outstanding
     };
     assert_eq!([outstanding(), outstanding()], [0, 1]);
+}
+
+/// A host may have another identifier with each of its processes; one without a name has nothing else.
+#[test]
+fn a_host_waits_for_what_it_left_behind_under_another_identifier() {
+    let host = |name: &str, id| Host { name: name.into(), id: [id; 16] };
+    for (left, comes, waits) in [
+        (host("a", 1), host("a", 1), true),
+        (host("a", 1), host("a", 2), true),
+        (host("a", 1), host("b", 1), false),
+        (host("", 1), host("", 1), true),
+        (host("", 1), host("", 2), false),
+    ] {
+        let mut attended = attended();
+        let pair = attended.port.take_pair().expect("one is free");
+        attended.subsystem.adopt(Orphan::new(pair, Arc::new(left), vec![LeftBehind::write(0)]));
+        assert_eq!(attended.subsystem.is_haunted_by(&comes), waits, "{comes:?}");
+    }
+}
+
+/// It may take minutes until all is durable: a host that cannot be served meanwhile can try elsewhere.
+#[test]
+fn who_comes_while_the_drive_ends_is_refused_at_once() {
+    let mut attended = attended();
+    attended.server.ties.stop.stop();
+    attended.turn(Duration::ZERO).expect("it is patient");
+    let refused = std::net::TcpStream::connect(attended.server.address()).expect_err("nobody listens any more");
+    assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
 }
 
 /// However many queues hosts are granted: they can be connected, and others still come in.

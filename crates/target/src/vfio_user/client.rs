@@ -10,8 +10,8 @@ use mio::net::UnixStream;
 use rustix::fd::{AsFd, BorrowedFd};
 use rustix::io::Errno;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
 };
 use std::io::{IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -116,6 +116,8 @@ pub(crate) struct Client {
     filled: usize,
     body: Vec<u8>,
     files: Vec<OwnedFd>,
+    /// Whether files came with the message that this process may not open any more.
+    has_lost_files: bool,
     reply: Option<Reply>,
 }
 
@@ -133,6 +135,7 @@ impl Client {
             filled: 0,
             body: Vec::new(),
             files: Vec::new(),
+            has_lost_files: false,
             reply: None,
         }
     }
@@ -192,6 +195,7 @@ impl Client {
         match recvmsg(&self.stream, &mut parts, &mut control, RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT) {
             Ok(message) if message.bytes > 0 => {
                 self.filled += message.bytes;
+                self.has_lost_files |= message.flags.contains(ReturnFlags::CTRUNC);
                 for part in control.drain() {
                     if let RecvAncillaryMessage::ScmRights(files) = part {
                         self.files.extend(files);
@@ -250,7 +254,10 @@ impl Client {
         let header = self.header.take().expect("it is whole");
         let (body, files) = (std::mem::take(&mut self.body), std::mem::take(&mut self.files));
         self.filled = 0;
+        let has_lost_files = std::mem::take(&mut self.has_lost_files);
         let outcome = Request::parse(&header, &body).and_then(|request| match request {
+            // Without them it would be another request.
+            _ if has_lost_files => Err(Errno::MFILE),
             Request::Version { major: 0, minor } if !self.has_greeted => {
                 self.has_greeted = true;
                 Ok((version_body(minor), false))

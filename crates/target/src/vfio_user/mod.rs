@@ -14,8 +14,9 @@ mod shadow;
 mod tests;
 mod transfer;
 
+use crate::files;
 use crate::front::{Attend, Ended, Progress, ServeError, Ties, poll_within};
-use crate::guest::{GuestMemory, Trust};
+use crate::guest::{GuestMemory, MAPS_MAX, Trust};
 use crate::knock::Knock;
 use crate::lent::Window;
 use crate::metrics::Figures;
@@ -50,6 +51,9 @@ const REGISTERS_MIN: u64 = 16 << 10;
 
 /// Vectors that MSI-X can have (PCI Express Base 4.0 section 7.7.2).
 const VECTORS_MAX: u16 = 2048;
+
+/// Files that a guest may have open here: two for each piece of its memory, an event for each vector, and those of the drive.
+const FILES_MAX: u64 = 2 * MAPS_MAX as u64 + VECTORS_MAX as u64 + 64;
 
 // Nobody tells of a doorbell that is mapped, so it is looked at: all the time while something happens, seldom after that.
 const LOOK_ALWAYS: Span = Span::from_micros(200);
@@ -92,6 +96,8 @@ impl VfioUser {
     /// # Errors
     /// A path that cannot be listened at.
     pub fn listen(path: &Path, doorbells: DoorbellPath, trust: Trust, pairs: u16) -> Result<VfioUser, ServeError> {
+        // Where fewer are allowed, a piece or a vector too many is refused when it comes.
+        let _ = files::allow(FILES_MAX);
         let poll = Poll::new()?;
         let waker = Arc::new(Waker::new(poll.registry(), WAKER)?);
         let listen = || -> io::Result<_> {
