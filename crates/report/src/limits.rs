@@ -61,7 +61,10 @@ fn taken(Bound { utilisation, iops_bound, .. }: &Bound, workers: &Workers) -> St
     let served = flash_wait + link_wait;
     let longest = [work, lock_wait, room_wait, served].into_iter().fold(0.0, f64::max);
     let (limit, further) = if room_wait >= MOST * utilisation {
-        ("Reclaim limits this run, one WORKER thread's at a time", "More of them would wait for the same reclaim; more")
+        (
+            "Reclaim by the WORKER threads limits this run",
+            "More of them reclaim side by side up to reclaim.victims; more",
+        )
     } else if served == longest {
         ("The WORKER threads limit this run", "More of them (--threads worker=N) may raise the rate; more")
     } else if lock_wait == longest {
@@ -223,8 +226,8 @@ mod tests {
             told(Workers { work, lock_wait, room_wait, flash_wait, ..Workers::default() })
         };
         let (room, locks, flash) = (of(0.01, 0.0, 0.95, 0.04), of(0.01, 0.6, 0.0, 0.39), of(0.1, 0.2, 0.3, 0.4));
-        assert!(room.starts_with("Reclaim limits this run, one WORKER thread's at a time: each carries one"), "{room}");
-        assert!(room.contains("95 % for room") && room.contains("would wait for the same reclaim"), "{room}");
+        assert!(room.starts_with("Reclaim by the WORKER threads limits this run: each carries one"), "{room}");
+        assert!(room.contains("95 % for room") && room.contains("side by side up to reclaim.victims"), "{room}");
         assert!(locks.starts_with("The WORKER threads limit") && locks.contains("wait for the same locks"), "{locks}");
         assert!(flash.starts_with("The WORKER threads limit") && flash.contains("may raise the rate"), "{flash}");
         for none in [room, locks, of(0.9, 0.0, 0.0, 0.1)] {

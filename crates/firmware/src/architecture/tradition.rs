@@ -11,7 +11,8 @@ use crate::stages::Answers;
 use crate::stages::dies::DieLines;
 use crate::stages::fcmd::{self, Fcmd};
 use crate::stages::tradition::dispatch::{self, Dispatch};
-use crate::stages::tradition::pool::Pool;
+use crate::stages::tradition::pool::{Means, Pool};
+use crate::stages::tradition::reclaim::Reclaim;
 use crate::stages::tradition::worker::{self, Shared, Worker};
 use crate::tables::RESERVED_GROUPS;
 use crate::{
@@ -101,13 +102,20 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
     super::check_room(drive, &tables, spare)?;
     prepare(&mut tables);
     let hardware = Hardware::reserve(&mut plan, drive, LinkDeal::one(1), false);
-    let pool = Pool::new(&mut plan, &tables, settings.cache.lines_per_lock, workers);
+    let mapped = drive.pages().div_ceil(tables.groups.pages()) as usize;
+    let filled = points * usize::from(workers);
+    // A worker empties one victim at a time, and has a place at least in the window.
+    let means = Means {
+        victims: settings.reclaim.victims.min(workers).min(settings.reclaim.window),
+        spares: (owned - mapped).saturating_sub(filled + usize::from(workers)) as u32,
+        filled: filled as u32,
+    };
+    let pool = Pool::new(&mut plan, &tables, settings.cache.lines_per_lock, workers, means);
     let groups = Groups {
         fetch: plan.reserve("fetch", "fetch0".into(), Place::Core(placement.core("fetch", 0)), 1 << 24),
         workers: reserve(&mut plan, materials, "worker"),
         fil: reserve(&mut plan, materials, "fil"),
     };
-    let mapped = drive.pages().div_ceil(tables.groups.pages()) as usize;
     let spread = points.min((owned - mapped) / 2 / usize::from(workers)).max(1);
     let Mapping::Page(map) = tables.mapping.clone() else { unreachable!("a past does not change the scheme") };
     let tables = Arc::new(tables);
@@ -117,7 +125,7 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
     let mut drawing = Drawing { blueprint: plan, hardware, tables: shared.tables.clone() };
     install_fetch(&mut drawing, materials, &groups);
     install_workers(&mut drawing, &shared, &groups);
-    install_fil(&mut drawing, materials, &groups);
+    install_fil(&mut drawing, materials, &shared, &groups);
     Ok(drawing)
 }
 
@@ -145,15 +153,20 @@ fn install_fetch(drawing: &mut Drawing, materials: &Materials, groups: &Groups) 
 /// Frames of a worker beside those that all have: for comparisons, and for pages past their line.
 const FRAMES: u32 = 2;
 
+/// Pages that a worker moves at a time: its lane's share of the window.
+fn window(shared: &Shared) -> usize {
+    usize::from(shared.settings.reclaim.window) / shared.pool.lanes()
+}
+
 /// Pages that a worker has under way: its own and those that it moves, or the blocks that it erases.
 fn pages(shared: &Shared) -> u32 {
-    1 + u32::from(shared.settings.reclaim.window).max(shared.tables.groups.planes())
+    1 + (window(shared) as u32).max(shared.tables.groups.planes())
 }
 
 fn install_workers(drawing: &mut Drawing, shared: &Shared, groups: &Groups) {
     let (plan, hardware) = (&mut drawing.blueprint, &mut drawing.hardware);
     let lines = shared.tables.cache_entries as u32;
-    let window = lines + FRAMES * u32::from(shared.workers);
+    let first_moved = lines + FRAMES * u32::from(shared.workers);
     let [link] = &mut hardware.links[..] else { unreachable!("one thread fetches") };
     for (index, &slot) in groups.workers.iter().enumerate() {
         let ways = worker::Ways {
@@ -163,18 +176,17 @@ fn install_workers(drawing: &mut Drawing, shared: &Shared, groups: &Groups) {
             fil: groups.fil.iter().map(|&fil| plan.connect(slot, fil, pages(shared))).collect(),
         };
         link.transfers.push(Some(plan.connect(link.slot, slot, 1)));
-        let frames = window..window + u32::from(shared.settings.reclaim.window);
+        let reclaim = Reclaim::new(first_moved, window(shared));
         let own = lines + FRAMES * index as u32;
-        plan.install(slot, Worker::new(index as u8, shared.clone(), ways, [own, own + 1], frames));
+        plan.install(slot, Worker::new(index as u8, shared.clone(), ways, [own, own + 1], reclaim));
     }
     plan.share_locks(&groups.workers);
 }
 
-fn install_fil(drawing: &mut Drawing, materials: &Materials, groups: &Groups) {
+fn install_fil(drawing: &mut Drawing, materials: &Materials, shared: &Shared, groups: &Groups) {
     let (plan, hardware) = (&mut drawing.blueprint, &mut drawing.hardware);
     let (threads, workers) = (groups.fil.len(), groups.workers.len() as u32);
-    let planes = drawing.tables.groups.planes();
-    let each = 1 + u32::from(materials.settings.reclaim.window).max(planes);
+    let each = pages(shared);
     for (index, &slot) in groups.fil.iter().enumerate() {
         let mine = hardware.channels.iter().copied().skip(index).step_by(threads);
         let channels = mine.map(|channel| plan.connect(slot, channel, each * workers)).collect();

@@ -157,6 +157,25 @@ fn several_victims_are_read_side_by_side() {
     }
 }
 
+/// One worker after another reclaimed, into the few dies that it fills, and all others waited for it.
+#[test]
+fn workers_reclaim_side_by_side() {
+    let flags = [
+        ("--architecture", "tradition"),
+        ("--device", "small"),
+        ("--threads", "worker=8"),
+        ("--workload", "randwrite"),
+        ("--precondition", "rand:3"),
+        ("--ios", "10000"),
+    ];
+    let sets = ["device.packages_per_channel=4", "cache.size_bytes=256KiB", "workload.warm_up_ios=5000"];
+    let [one, several] = [1, 16].map(|victims| {
+        let victims = format!("reclaim.victims={victims}");
+        configured::run(&flags, &[&sets[..], &[&victims]].concat()).expect("nothing is wrong").iops
+    });
+    assert!(several > one * 1.25, "{several} with a victim for each of eight workers, {one} with one");
+}
+
 /// PipeSSD and Tradition have no TRANS thread, and reclaim in their own way.
 #[test]
 fn where_writes_keep_pace_with_reclaim_reads_do_not_wait_for_it() {

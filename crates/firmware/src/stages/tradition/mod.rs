@@ -6,5 +6,5 @@ mod data;
 pub(crate) mod dispatch;
 mod points;
 pub(crate) mod pool;
-mod reclaim;
+pub(crate) mod reclaim;
 pub(crate) mod worker;

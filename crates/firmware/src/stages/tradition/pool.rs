@@ -1,6 +1,7 @@
 //! What the workers share beside the cache: its locks, and the free groups of flash under a lock of their own.
 
 use crate::stages::free::FreeGroups;
+use crate::stages::trans::{kept_for, victims_at_a_time};
 use crate::tables::RESERVED_GROUPS;
 use crate::{BlockGroups, Blueprint, Tables, Turn, Work};
 use stage::{Guarded, Lock, Words};
@@ -11,13 +12,40 @@ use units::Lpn;
 const FREE: usize = 0;
 const CLOSINGS: usize = 1;
 const SEQUENCE: usize = 2;
-/// In the line of free groups: 1 while a power cut, or an erase that failed, has left fewer of them than are kept for reclaim.
+/// In the line of free groups: 1 while a power cut, or an erase that failed, has left fewer of them than one victim needs.
 const SHORT: usize = 1;
+/// There, too: how many of them are kept for reclaim, and how many workers reclaim at a time: one while fewer are free than are kept.
+const KEPT: usize = 2;
+const LANES: usize = 3;
+
+/// What reclaim has to work with.
+#[derive(Clone, Copy)]
+pub(crate) struct Means {
+    /// Groups to be reclaimed at a time, if there are spare ones enough.
+    pub(crate) victims: u16,
+    /// Groups beyond those that the logical pages and the workers' open groups need.
+    pub(crate) spares: u32,
+    /// Groups that all workers fill at a time.
+    pub(crate) filled: u32,
+}
+
+impl Means {
+    /// Groups to be reclaimed at a time when so many are used no more.
+    fn victims(&self, lost: u32) -> u32 {
+        victims_at_a_time(self.victims, self.spares.saturating_sub(lost), self.filled)
+    }
+}
+
+/// The victims that so many groups are kept for.
+fn victims_of(kept: u32) -> u64 {
+    u64::from(kept + 1 - RESERVED_GROUPS)
+}
 
 /// Locks of cachelines, and the free groups.
 #[derive(Clone)]
 pub(crate) struct Pool {
     groups: BlockGroups,
+    means: Means,
     words: Words,
     lines: Arc<[Lock]>,
     lines_per_lock: usize,
@@ -28,28 +56,30 @@ pub(crate) struct Pool {
     taken: Words,
     /// The lock is held while free groups are taken or given back.
     free: Guarded<FreeGroups>,
-    /// Held by the worker that reclaims.
-    pub(crate) reclaim: Lock,
+    /// Held by the workers that reclaim: each holds one while it empties one victim.
+    lanes: Arc<[Lock]>,
 }
 
 impl Pool {
     /// The groups are in whatever state they are: fresh or preconditioned.
-    pub(crate) fn new(plan: &mut Blueprint, tables: &Tables, lines_per_lock: u32, workers: u16) -> Self {
+    pub(crate) fn new(plan: &mut Blueprint, tables: &Tables, lines_per_lock: u32, workers: u16, means: Means) -> Self {
         let words = plan.memory.wide(Tables::line(3));
         let groups = tables.groups.clone();
         let free = FreeGroups::new(&groups, 0, 1, workers.into());
         let halves: Arc<[_]> = groups.reopened(0).collect();
         let taken = plan.memory.wide(halves.len());
         words.set(Tables::line(FREE), free.len() as u64);
-        words.set(Tables::line(FREE) + SHORT, u64::from(free.len() < RESERVED_GROUPS as usize));
         words.set(Tables::line(CLOSINGS), groups.owned(0).count() as u64);
         words.set(Tables::line(SEQUENCE), tables.first_version());
         let lines_per_lock = lines_per_lock as usize;
         let locks = tables.cache_entries.div_ceil(lines_per_lock);
         let lines = (0..locks).map(|_| plan.lock()).collect();
         let free = Guarded::new(plan.lock(), free);
-        let reclaim = plan.lock();
-        Pool { groups, words, lines, lines_per_lock, entries: tables.cache_entries, halves, taken, free, reclaim }
+        let lanes = (0..means.victims(0)).map(|_| plan.lock()).collect();
+        let entries = tables.cache_entries;
+        let pool = Pool { groups, means, words, lines, lines_per_lock, entries, halves, taken, free, lanes };
+        pool.keep();
+        pool
     }
 
     /// The lock of free groups.
@@ -67,17 +97,41 @@ impl Pool {
         self.lines[line / self.lines_per_lock].clone()
     }
 
+    /// Sets what is kept for reclaim by the groups that are still used, and whether there is less.
+    fn keep(&self) {
+        let kept = kept_for(self.means.victims(self.groups.lost(0)));
+        self.words.set(Tables::line(FREE) + KEPT, kept.into());
+        let free = self.words.get(Tables::line(FREE));
+        self.words.set(Tables::line(FREE) + SHORT, u64::from(free < RESERVED_GROUPS.into()));
+        self.words.set(Tables::line(FREE) + LANES, if free < kept.into() { 1 } else { victims_of(kept) });
+    }
+
+    /// Victims that can be emptied at a time at most.
+    pub(crate) fn lanes(&self) -> usize {
+        self.lanes.len()
+    }
+
+    /// The lane in which a worker reclaims.
+    pub(crate) fn lane_of(&self, worker: u8) -> usize {
+        usize::from(worker) % self.words.get(Tables::line(FREE) + LANES) as usize
+    }
+
+    /// The lock of a lane.
+    pub(crate) fn lane(&self, lane: usize) -> &Lock {
+        &self.lanes[lane]
+    }
+
     /// Groups that anybody may take: those that a power cut left half filled, and free ones beyond what is kept for reclaim. While
-    /// there is less than that, reclaim has all of them.
+    /// there is less than one victim needs, reclaim has all of them.
     pub(crate) fn spare(&self, turn: &mut Turn<'_>) -> u64 {
         let free = turn.load(&self.words, Tables::line(FREE));
         if self.is_short() {
             return 0;
         }
-        free.saturating_sub(RESERVED_GROUPS.into()) + self.waiting().count() as u64
+        free.saturating_sub(self.words.get(Tables::line(FREE) + KEPT)) + self.waiting().count() as u64
     }
 
-    /// Whether a power cut in the midst of a reclaim, or an erase that failed, has left less than is kept for reclaim.
+    /// Whether a power cut in the midst of a reclaim, or an erase that failed, has left less than one victim needs.
     pub(crate) fn is_short(&self) -> bool {
         self.words.get(Tables::line(FREE) + SHORT) != 0
     }
@@ -124,13 +178,17 @@ impl Pool {
         if free >= RESERVED_GROUPS.into() && self.is_short() {
             self.words.set(Tables::line(FREE) + SHORT, 0);
         }
+        let kept = self.words.get(Tables::line(FREE) + KEPT);
+        if free >= kept {
+            self.words.set(Tables::line(FREE) + LANES, victims_of(kept as u32));
+        }
     }
 
     /// A group could not be erased and is used no more. Under the lock.
     pub(crate) fn lose(&self, turn: &mut Turn<'_>, group: u32) {
         self.groups.retire(group);
-        let free = turn.load(&self.words, Tables::line(FREE));
-        self.words.set(Tables::line(FREE) + SHORT, u64::from(free < RESERVED_GROUPS.into()));
+        turn.load(&self.words, Tables::line(FREE));
+        self.keep();
     }
 
     /// A group is full, and all that was programmed there is mapped.
@@ -142,5 +200,22 @@ impl Pool {
     /// The number of the next page that is written.
     pub(crate) fn sequence(&self, turn: &mut Turn<'_>) -> u64 {
         turn.fetch_add(&self.words, Tables::line(SEQUENCE), 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn as_many_victims_as_spare_groups_allow() {
+        let of = |spares, filled, lost| Means { victims: 16, spares, filled }.victims(lost);
+        assert_eq!((of(1_000, 32, 0), of(1_000, 2, 0), of(40, 32, 0), of(3, 32, 0)), (16, 2, 10, 1));
+        assert_eq!((of(40, 32, 8), of(40, 32, 50)), (8, 1), "groups that are used no more are not spare");
+    }
+
+    #[test]
+    fn what_is_kept_says_for_how_many_victims() {
+        (1..20).for_each(|victims| assert_eq!(victims_of(kept_for(victims)), victims.into()));
     }
 }

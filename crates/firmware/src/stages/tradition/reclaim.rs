@@ -4,11 +4,15 @@
 //! pool's lock -> room? -> [reclaim's lock -> victim -> read, program its valid pages -> line's lock, map each -> erase -> pool]
 //! ```
 //! A worker that has room reclaims one group before its next page where fewer groups are open than keep its writes, and what it moves,
-//! spread over dies ([`Shared::spread`](super::worker::Shared)). One worker reclaims at a time; others that need room wait for its lock.
-//! A page that is moved is mapped under the lock of its cacheline, held for that turn only, and only if the map still points to its old
-//! place.
+//! spread over dies ([`Shared::spread`](super::worker::Shared)). A page that is moved is mapped under the lock of its cacheline, held for
+//! that turn only, and only if the map still points to its old place.
 //!
-//! After a power cut in the midst of a reclaim, or erases that failed, fewer groups may be free than are kept for it. Then all room
+//! As many workers reclaim at a time as DeepFlash has victims, if there are so many: each holds the lock of a *lane* and empties one victim
+//! into its own open groups. Others that need room wait for the lock of theirs. A worker takes one free group at most for what its victim
+//! holds, and one more is kept free than there are lanes: so whenever the power is cut a whole group is left to empty the next victim with.
+//! While fewer are free than are kept there is one lane.
+//!
+//! After a power cut in the midst of a reclaim, or erases that failed, fewer groups may be free than one victim needs. Then all room
 //! that there is, half-filled groups first, is the reclaim's until as many are free again; no command goes on before. If that room does
 //! not even do for the group with the fewest valid pages, the drive takes no more writes; reads go on.
 
@@ -49,8 +53,11 @@ enum Phase {
 }
 
 /// A worker's reclaim.
-pub(super) struct Reclaim {
+pub(crate) struct Reclaim {
     phase: Phase,
+    /// Whose lock it holds, or waits for.
+    lane: usize,
+    /// That of the first place of the first lane's window.
     first_frame: u32,
     window: Vec<Option<Moving>>,
     /// Pages that are programmed and not mapped yet.
@@ -73,12 +80,13 @@ pub(super) struct Reclaim {
 }
 
 impl Reclaim {
-    /// With a frame for each page of its window, which it uses while it holds the reclaim's lock.
-    pub(super) fn new(frames: std::ops::Range<u32>) -> Self {
+    /// With a window of so many pages. Each lane has a frame for each of its window, from one on.
+    pub(crate) fn new(first_frame: u32, window: usize) -> Self {
         Reclaim {
             phase: Phase::Resting,
-            first_frame: frames.start,
-            window: vec![None; frames.len()],
+            lane: 0,
+            first_frame,
+            window: vec![None; window],
             programmed: VecDeque::new(),
             group: 0,
             next: 0,
@@ -174,7 +182,8 @@ impl Worker {
     fn ask_to_reclaim(&mut self, turn: &mut Turn<'_>) {
         self.reclaim.phase = Phase::Starting;
         self.step = Step::Reclaim;
-        if turn.try_lock(&self.shared.pool.reclaim) {
+        self.reclaim.lane = self.shared.pool.lane_of(self.index);
+        if turn.try_lock(self.shared.pool.lane(self.reclaim.lane)) {
             self.lock_pool(turn);
         }
     }
@@ -199,6 +208,11 @@ impl Worker {
             // Another worker made room meanwhile.
             self.stop(turn);
             self.make_room(turn);
+            return;
+        }
+        if self.reclaim.lane != self.shared.pool.lane_of(self.index) {
+            self.leave_lane(turn);
+            self.ask_to_reclaim(turn);
             return;
         }
         turn.spend(Work::PickVictim);
@@ -248,8 +262,12 @@ impl Worker {
     fn stop(&mut self, turn: &mut Turn<'_>) {
         self.reclaim.phase = Phase::Resting;
         self.reclaim.tried = self.reclaim.in_background.take().is_none();
+        self.leave_lane(turn);
+    }
+
+    fn leave_lane(&self, turn: &mut Turn<'_>) {
         turn.unlock(self.shared.pool.free());
-        turn.unlock(&self.shared.pool.reclaim);
+        turn.unlock(self.shared.pool.lane(self.reclaim.lane));
     }
 
     /// What was chosen in the background, if it is still there. There may be less room than a group has valid pages: then, where a page
@@ -276,7 +294,8 @@ impl Worker {
                 turn.spend(Work::MovePage);
                 self.reclaim.window[place] = Some(Moving { from, lpn: Lpn(0), to: None });
                 self.reclaim.moved += 1;
-                self.ask_flash(turn, Operation::Read, from, self.reclaim.first_frame + place as u32, place as u32);
+                let frame = self.reclaim.first_frame + (self.reclaim.lane * self.reclaim.window.len() + place) as u32;
+                self.ask_flash(turn, Operation::Read, from, frame, place as u32);
             }
         }
         if self.reclaim.window.iter().all(Option::is_none) {
@@ -372,7 +391,7 @@ impl Worker {
         }
         turn.note(Note::GroupReclaimed { moved, on_demand, since });
         if self.shared.pool.is_short() {
-            // Nobody else may reclaim meanwhile: what room was gained is this worker's.
+            // Nobody else may begin to reclaim meanwhile: what room was gained is this worker's.
             self.reclaim.phase = Phase::Starting;
             self.start(turn);
             return;

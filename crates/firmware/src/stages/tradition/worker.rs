@@ -114,13 +114,7 @@ impl Accepts<PageDone> for Worker {}
 
 impl Worker {
     /// Worker `index`, with frames for comparisons and for pages past their line. The frame of a line has its number.
-    pub(crate) fn new(
-        index: u8,
-        shared: Shared,
-        ways: Ways,
-        [spare, aside]: [u32; 2],
-        window: std::ops::Range<u32>,
-    ) -> Self {
+    pub(crate) fn new(index: u8, shared: Shared, ways: Ways, [spare, aside]: [u32; 2], reclaim: Reclaim) -> Self {
         Worker {
             index,
             kept: vec![0; shared.drive.page_words()],
@@ -128,7 +122,7 @@ impl Worker {
             shared,
             ways,
             step: Step::Idle,
-            reclaim: Reclaim::new(window),
+            reclaim,
             request: None,
             task: None,
             half: Half::default(),

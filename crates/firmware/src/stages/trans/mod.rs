@@ -20,7 +20,7 @@ use crate::{AddressSplit, Drive, Firmware, Mapping, MappingScheme, Mutation, Set
 use hybrid::HybridPlaces;
 use moves::Moving;
 use page::PagePlaces;
-pub(crate) use page::{moves_at_a_time, write_points};
+pub(crate) use page::{kept_for, moves_at_a_time, victims_at_a_time, write_points};
 pub use page::{working_groups, write_points_of};
 use prefetch_index::prefetch_index;
 use stage::{Accepts, Address, LineId, Stage};

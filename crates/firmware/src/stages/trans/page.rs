@@ -26,9 +26,9 @@ pub fn write_points_of(groups: &BlockGroups, index: u32) -> u32 {
     write_points(groups.dies().div_ceil(groups.threads()) as usize, groups.owned(index).count()) as u32
 }
 
-/// Groups that a TRANS thread with `spares` groups beyond what it needs has reclaimed at a time, where that many may be: no more than a
+/// Groups that whoever has `spares` groups beyond what it needs has reclaimed at a time, where that many may be: no more than a
 /// quarter of those, for each keeps one free, and no more than are filled, which would find no die to go to.
-pub(super) fn victims_at_a_time(most: u16, spares: u32, filled: u32) -> u32 {
+pub(crate) fn victims_at_a_time(most: u16, spares: u32, filled: u32) -> u32 {
     u32::from(most).min(spares / 4).min(filled).max(1)
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn moves_at_a_time(settings: &Settings, tables: &Tables, trans: u8) -
 
 /// Free groups that the host may not have while so many victims are reclaimed: what all of them hold must find room before any of them is
 /// erased. One has [`RESERVED_GROUPS`], which is enough for another of the background too, and each further one a group.
-pub(super) fn kept_for(victims: u32) -> u32 {
+pub(crate) fn kept_for(victims: u32) -> u32 {
     RESERVED_GROUPS + victims - 1
 }
 
