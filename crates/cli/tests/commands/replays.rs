@@ -249,6 +249,14 @@ fn a_replay_that_counted_nothing_says_why() {
     assert!(ended.err.starts_with(why) && !ended.err.contains("warm-up"), "{}", ended.err);
 }
 
+/// A host that is patient for 29 s and a little looks for the second time just after the second request arrives.
+#[test]
+fn a_request_after_a_long_silence_is_no_standstill() {
+    let path = file("silence.spc", b"0,0,4096,r,0.0\n0,8000,4096,r,58.84158\n");
+    let json = small(&["replay", argument(&path), "--mode", "timed", "--json", "-"]).json();
+    assert_eq!(json["ios"], 2, "{json}");
+}
+
 /// A trace of two requests, again and again.
 #[test]
 fn a_trace_begins_again_until_rounds_are_steady() {
