@@ -4,7 +4,7 @@ use crate::LabError;
 use crate::experiment::{Experiment, Size};
 use crate::points::{Given, Point, Task, tasks};
 use crate::result::Outcome;
-use crate::rows::{Ran, row_value, table};
+use crate::rows::{Ran, phase_values, table};
 use crate::store::Store;
 use host::{Pace, Phase};
 use rig::PlanError;
@@ -166,7 +166,8 @@ impl Crew<'_> {
             last = ran?;
             let Some(search) = &self.experiment.search else { return Ok(last) };
             let metric = &self.experiment.metrics[search.metric];
-            let reaches = |ran: &Ran<'_>| row_value(metric, ran).is_some_and(|value| value >= search.at_least);
+            let is_enough = |value: Option<f64>| value.is_some_and(|value| value >= search.at_least);
+            let reaches = |ran: &Ran<'_>| phase_values(metric, ran).all(is_enough);
             let reached = last.iter().all(reaches);
             last.iter_mut().for_each(|ran| ran.reached = Some(reached));
             if reached {
