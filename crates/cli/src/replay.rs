@@ -212,28 +212,28 @@ impl ReplayArguments {
         Ok(Trace::open(&self.trace, &options)?)
     }
 
-    /// The trace as the drive gets it, and the namespaces that it fits: the drive's own if it has several, else one for each device.
+    /// The trace as the drive gets it, and the namespaces that it fits: those that the configuration gives, else one for each device.
     fn fit(&self, trace: &Trace, resolved: &Resolved) -> anyhow::Result<(Trace, Vec<u64>)> {
         let (ends, page) = (ends(trace, self.devices == "fold"), resolved.device.geometry.shape().page);
-        let own = &resolved.device.namespaces;
-        let dealt = if own.len() > 1 { Some(own.clone()) } else { deal(&ends, resolved.device.user, page) };
+        let own = has_namespaces(resolved).then_some(&resolved.device.namespaces);
+        let dealt = own.cloned().or_else(|| deal(&ends, resolved.device.user, page));
         if let Some(namespaces) = dealt
             && namespaces.len() >= ends.len()
             && namespaces.iter().zip(&ends).all(|(sectors, end)| end <= sectors)
         {
             return Ok((trace.clone(), namespaces));
         }
-        if own.len() > 1 && own.len() < ends.len() {
+        if let Some(own) = own.filter(|own| own.len() < ends.len()) {
             return Err(trace.too_many_devices(own.len(), "namespaces").into());
         }
         // Each device gets the same, and what lies past that is refused or taken modulo that.
         let sectors = resolved.device.user.0 / ends.len() as u64 / page.0 * page.0 / SECTOR_BYTES;
-        let namespaces = if own.len() > 1 { own.clone() } else { vec![sectors; ends.len()] };
-        if own.len() <= 1 && sectors == 0 {
+        let namespaces = own.cloned().unwrap_or_else(|| vec![sectors; ends.len()]);
+        if own.is_none() && sectors == 0 {
             let pages = (resolved.device.user.0 / page.0) as usize;
             return Err(trace.too_many_devices(pages, "pages").into());
         }
-        if self.wrap || ends.len() == 1 || own.len() > 1 {
+        if self.wrap || ends.len() == 1 || own.is_some() {
             return Ok((trace.within(&namespaces, self.wrap)?, namespaces));
         }
         // As `deal` counts them: in whole pages, and one at least.
@@ -282,6 +282,11 @@ fn idle_keys(layers: &Layers) -> [(Vec<String>, &'static str); 3] {
         (layers.said(&["workload.pace"]), "--mode says when requests are sent"),
         (layers.said(&["workload.ios", "workload.duration_ms"]), "--ios or --duration cuts a replay short"),
     ]
+}
+
+/// Whether the configuration says what namespaces there are: by default there is one, of all the drive.
+fn has_namespaces(resolved: &Resolved) -> bool {
+    resolved.rows().any(|row| row.key == "device.namespace_bytes" && row.value != "[\"rest\"]")
 }
 
 /// What a result says of a trace as its file records it, and where it went.

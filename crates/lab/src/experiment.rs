@@ -107,6 +107,13 @@ pub(crate) struct Metric {
     pub(crate) spread_over: Option<usize>,
 }
 
+impl Metric {
+    /// Whether other rows decide what it is.
+    pub(crate) fn is_related(&self) -> bool {
+        !self.relative_to.is_empty() || self.scaled_with.is_some() || self.spread_over.is_some()
+    }
+}
+
 /// A picture; what it draws are columns of the table.
 #[derive(Debug)]
 pub(crate) struct Plot {
@@ -354,6 +361,12 @@ fn search_of(raw: &file::Search, axes: &[Axis], metrics: &[Metric], spans: &Span
     let metric = metrics.iter().position(|metric| metric.name == *raw.metric.get_ref());
     let known = || spans.refuse("search.metric", &raw.metric, names(metrics.iter().map(|metric| &metric.name)));
     let across = raw.across.iter().map(|name| axis_named(axes, "search.across", name, spans));
+    let is_related = |at: usize| metrics[at].is_related();
+    if metric.is_some_and(is_related) {
+        let others =
+            "that no other row decides (relative_to, scaled_with, spread_over): rows are compared after the search";
+        return Err(spans.refuse("search.metric", &raw.metric, format!("a metric {others}")));
+    }
     Ok(Search {
         axis: axis_named(axes, "search.axis", &raw.axis, spans)?,
         metric: metric.ok_or_else(known)?,

@@ -7,7 +7,7 @@
 
 use crate::experiment::Experiment;
 use crate::file;
-use crate::rows::{Ran, head, number};
+use crate::rows::{Named, Ran, head, number, tells_phases};
 use crate::runner::drawn;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -87,24 +87,23 @@ fn seconds(share: f64, random: f64, (iops, rate, bytes): (Option<f64>, Option<f6
 pub(crate) fn rows(experiment: &Experiment, ran: &[Ran<'_>]) -> Vec<Map<String, Value>> {
     let (Some(series), Some(first)) = (experiment.axis("series"), ran.first()) else { return Vec::new() };
     let beside = |ran: &&Ran<'_>| ran.point.trace.is_none() && ran.point.values[series] == first.point.values[series];
-    let mut rows = Vec::new();
+    let (tells_phases, mut rows) = (tells_phases(ran), Vec::new());
     for sheet in &experiment.references {
         for ran in ran.iter().filter(beside) {
             for (phase, summary) in ran.point.resolved.phases.iter().zip(&ran.phases) {
+                let named = Named { summary, tells_phases };
                 let mut one_stream = phase.clone();
                 // Streams of several queues would look like jumps to whoever sees one request after another.
                 one_stream.parameters.streams = Some(1);
                 let statistics = drawn(&one_stream);
-                let mut row = head(experiment, ran, summary);
+                let mut row = head(experiment, ran, named);
                 row["series"] = format!("{} (sheet)", sheet.summary).into();
                 let scope = sheet.iops(&statistics).map_or_else(
                     || json!({}),
                     |iops| json!({ "iops": iops, "bandwidth": iops * statistics.bytes_mean() }),
                 );
                 for metric in &experiment.metrics {
-                    let is_related =
-                        !metric.relative_to.is_empty() || metric.scaled_with.is_some() || metric.spread_over.is_some();
-                    let is_known = !is_related && metric.value.needs(&["iops", "bandwidth"]);
+                    let is_known = !metric.is_related() && metric.value.needs(&["iops", "bandwidth"]);
                     let value = metric.value.value(&[&scope]).filter(|_| is_known);
                     row.insert(metric.name.clone(), value.map_or(Value::Null, number));
                 }

@@ -23,19 +23,31 @@ pub(crate) struct Columns {
     pub(crate) rows: Vec<Map<String, Value>>,
 }
 
-/// A metric of a whole run with one phase, for a search.
-pub(crate) fn row_value(metric: &Metric, ran: &Ran<'_>) -> Option<f64> {
-    metric.value.value(&[ran.phases.first()?, &configuration(ran.point)])
+/// A metric of each phase of a run, for a search.
+pub(crate) fn phase_values(metric: &Metric, ran: &Ran<'_>) -> impl Iterator<Item = Option<f64>> {
+    let config = configuration(ran.point);
+    ran.phases.iter().map(move |summary| metric.value.value(&[summary, &config]))
+}
+
+/// Whether rows tell of what phase they are: where any run has several.
+pub(crate) fn tells_phases(ran: &[Ran<'_>]) -> bool {
+    ran.iter().any(|ran| ran.phases.len() > 1)
+}
+
+/// A row, and of which phase and which interval of its run it is: several may have the same name.
+struct Row {
+    cells: Map<String, Value>,
+    place: (usize, usize),
 }
 
 /// The table of all runs.
 pub(crate) fn table(experiment: &Experiment, ran: &[Ran<'_>]) -> Result<Columns, LabError> {
-    let mut rows = Vec::new();
+    let (tells_phases, mut rows) = (tells_phases(ran), Vec::new());
     let mut divides = vec![false; experiment.metrics.len()];
     for ran in ran {
         let config = configuration(ran.point);
-        for summary in &ran.phases {
-            let head = head(experiment, ran, summary);
+        for (phase, summary) in ran.phases.iter().enumerate() {
+            let head = head(experiment, ran, Named { summary, tells_phases });
             let samples = match experiment.rows {
                 RowsOf::Runs => &[][..],
                 RowsOf::Samples => summary["samples"].as_array().map_or(&[][..], Vec::as_slice),
@@ -44,20 +56,20 @@ pub(crate) fn table(experiment: &Experiment, ran: &[Ran<'_>]) -> Result<Columns,
                 RowsOf::Runs => vec![vec![summary, &config]],
                 RowsOf::Samples => samples.iter().map(|sample| vec![sample, summary, &config]).collect(),
             };
-            for scopes in scopes {
-                let mut row = head.clone();
+            for (interval, scopes) in scopes.iter().enumerate() {
+                let mut cells = head.clone();
                 for (metric, divides) in experiment.metrics.iter().zip(&mut divides) {
-                    let value = metric.value.value(&scopes);
-                    *divides |= metric.value.divides_by_zero(&scopes);
-                    row.insert(metric.name.clone(), value.map_or(Value::Null, number));
+                    let value = metric.value.value(scopes);
+                    *divides |= metric.value.divides_by_zero(scopes);
+                    cells.insert(metric.name.clone(), value.map_or(Value::Null, number));
                 }
-                rows.push(row);
+                rows.push(Row { cells, place: (phase, interval) });
             }
         }
     }
     for (metric, divides) in experiment.metrics.iter().zip(divides) {
         relate(experiment, metric, &mut rows);
-        if !rows.is_empty() && rows.iter().all(|row| row[&metric.name].is_null()) {
+        if !rows.is_empty() && rows.iter().all(|row| row.cells[&metric.name].is_null()) {
             let (file, line) = (experiment.file.clone(), metric.line);
             let (metric, value) = (metric.name.clone(), metric.written.clone());
             return Err(if divides {
@@ -67,17 +79,24 @@ pub(crate) fn table(experiment: &Experiment, ran: &[Ran<'_>]) -> Result<Columns,
             });
         }
     }
+    let mut rows: Vec<_> = rows.into_iter().map(|row| row.cells).collect();
     rows.extend(reference::rows(experiment, ran));
     let names = rows.first().map_or_else(Vec::new, |row| row.keys().cloned().collect());
     Ok(Columns { names, rows })
 }
 
+/// A phase, and whether its name is a column.
+pub(crate) struct Named<'a> {
+    pub(crate) summary: &'a Value,
+    pub(crate) tells_phases: bool,
+}
+
 /// What a row begins with: whose it is and what was varied.
-pub(crate) fn head(experiment: &Experiment, ran: &Ran<'_>, summary: &Value) -> Map<String, Value> {
-    let mut row = Map::new();
+pub(crate) fn head(experiment: &Experiment, ran: &Ran<'_>, phase: Named<'_>) -> Map<String, Value> {
+    let (Named { summary, tells_phases }, mut row) = (phase, Map::new());
     let named = experiment.axis("series").map(|axis| ran.point.values[axis].clone());
     row.insert("series".into(), named.unwrap_or_else(|| summary["architecture"].clone()));
-    if ran.phases.len() > 1 {
+    if tells_phases {
         row.insert("phase".into(), summary["workload"].clone());
     }
     for (axis, value) in experiment.axes.iter().zip(&ran.point.values) {
@@ -108,60 +127,64 @@ fn configuration(point: &Point) -> Value {
 }
 
 /// Sets a metric that depends on another row in relation to that.
-fn relate(experiment: &Experiment, metric: &Metric, rows: &mut [Map<String, Value>]) {
+fn relate(experiment: &Experiment, metric: &Metric, rows: &mut [Row]) {
     if let Some(axis) = metric.spread_over {
         return spread(experiment, metric, axis, rows);
     }
     if metric.relative_to.is_empty() && metric.scaled_with.is_none() {
         return;
     }
-    let own: Vec<Option<f64>> = rows.iter().map(|row| row[&metric.name].as_f64()).collect();
+    let own: Vec<Option<f64>> = rows.iter().map(|row| row.cells[&metric.name].as_f64()).collect();
     let related: Vec<Option<f64>> = (0..rows.len())
         .map(|at| {
             let other = reference(experiment, metric, rows, at)?;
             let Some(axis) = metric.scaled_with else { return Some(own[at]? / own[other]?) };
             let name = &experiment.axes[axis].name;
-            let along = |row: usize| rows[row][name].as_f64();
+            let along = |row: usize| rows[row].cells[name].as_f64();
             Some(own[other]? * along(at)? / along(other)?)
         })
         .collect();
     for (row, value) in rows.iter_mut().zip(related) {
-        row[&metric.name] = value.filter(|value| value.is_finite()).map_or(Value::Null, number);
+        row.cells[&metric.name] = value.filter(|value| value.is_finite()).map_or(Value::Null, number);
     }
 }
 
 /// How far apart the rows are that differ in one axis only: highest less lowest, over their mean.
-fn spread(experiment: &Experiment, metric: &Metric, over: usize, rows: &mut [Map<String, Value>]) {
+fn spread(experiment: &Experiment, metric: &Metric, over: usize, rows: &mut [Row]) {
     let others: Vec<&str> =
         experiment.axes.iter().enumerate().filter(|(at, _)| *at != over).map(|(_, axis)| axis.name.as_str()).collect();
-    let alike = |one: &Map<String, Value>, other: &Map<String, Value>| {
-        others.iter().chain(&["phase", "workload_source"]).all(|name| one.get(*name) == other.get(*name))
+    let alike = |one: &Row, other: &Row| {
+        let mut names = others.iter().chain(&["phase", "workload_source"]);
+        one.place == other.place && names.all(|name| one.cells.get(*name) == other.cells.get(*name))
     };
-    let spread_of = |row: &Map<String, Value>| {
+    let spread_of = |row: &Row| {
         let group: Option<Vec<f64>> =
-            rows.iter().filter(|other| alike(row, other)).map(|other| other[&metric.name].as_f64()).collect();
+            rows.iter().filter(|other| alike(row, other)).map(|other| other.cells[&metric.name].as_f64()).collect();
         let group = group?;
         let [low, high] = [f64::min as fn(f64, f64) -> f64, f64::max].map(|of| group.iter().copied().reduce(of));
         Some((high? - low?) / (group.iter().sum::<f64>() / group.len() as f64))
     };
     let spreads: Vec<Option<f64>> = rows.iter().map(spread_of).collect();
     for (row, value) in rows.iter_mut().zip(spreads) {
-        row[&metric.name] = value.filter(|value| value.is_finite()).map_or(Value::Null, number);
+        row.cells[&metric.name] = value.filter(|value| value.is_finite()).map_or(Value::Null, number);
     }
 }
 
 /// The row that a row is related to: the first that agrees with it in everything but the axes of the relation.
-fn reference(experiment: &Experiment, metric: &Metric, rows: &[Map<String, Value>], at: usize) -> Option<usize> {
-    let agrees = |row: &Map<String, Value>| {
-        let same = |name: &str| row.get(name) == rows[at].get(name);
+fn reference(experiment: &Experiment, metric: &Metric, rows: &[Row], at: usize) -> Option<usize> {
+    let agrees = |row: &Row| {
+        let same = |name: &str| row.cells.get(name) == rows[at].cells.get(name);
         let of_axis = |index: usize| {
             let name = &experiment.axes[index].name;
             match metric.relative_to.iter().find(|(axis, _)| *axis == index) {
-                Some((_, wanted)) => row[name] == *wanted,
+                Some((_, wanted)) => row.cells[name] == *wanted,
                 None => metric.scaled_with == Some(index) || same(name),
             }
         };
-        (0..experiment.axes.len()).all(of_axis) && same("phase") && same("workload_source")
+        row.place == rows[at].place
+            && (0..experiment.axes.len()).all(of_axis)
+            && same("phase")
+            && same("workload_source")
     };
     rows.iter().position(agrees)
 }

@@ -4,6 +4,7 @@ use crate::file;
 use crate::{EXPERIMENTS, Experiment, LabError, Orders, Outcome, Size, placements};
 use firmware::architecture::ARCHITECTURES;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
@@ -163,9 +164,13 @@ fn the_page_has_every_key_of_a_file() {
     }
 }
 
-fn column(outcome: &Outcome, name: &str) -> Vec<f64> {
+fn of(outcome: &Outcome, name: &str) -> Vec<Value> {
     let at = outcome.columns().iter().position(|column| column == name).expect("a column");
-    outcome.rows().map(|row| row[at].as_f64().expect("a figure")).collect()
+    outcome.rows().map(|row| row[at].clone()).collect()
+}
+
+fn column(outcome: &Outcome, name: &str) -> Vec<f64> {
+    of(outcome, name).iter().map(|value| value.as_f64().expect("a figure")).collect()
 }
 
 #[test]
@@ -231,9 +236,84 @@ fn a_search_ends_at_the_first_value_that_reaches_its_target() {
     assert_eq!((said(&never.to_csv(), "false"), said(&never.to_csv(), "")), (2, 2));
 }
 
+/// With two at a time reads are faster than writes, which wait for an entry of the buffer.
+#[test]
+fn a_search_is_over_when_all_phases_reach_its_target() {
+    let text = SWEEP.replace("phases = \"randread\"", "phases = \"randread,randwrite\"");
+    let iops = column(&carry_out(&sweep(&text).unwrap(), 2, None).unwrap(), "iops");
+    // Of each depth reads and writes of the one series, then of the other.
+    let target = iops[4].min(iops[6]).floor();
+    assert!(iops[5].max(iops[7]) < target && iops[8..].iter().all(|iops| *iops > target), "{iops:?}");
+    let search = "[search]\naxis = \"depth\"\nmetric = \"iops\"\nacross = [\"series\"]\nat_least = ";
+    let found = carry_out(&sweep(&format!("{text}\n{search}{target:?}\n")).unwrap(), 2, None).unwrap();
+    assert_eq!(column(&found, "depth"), [8.0; 4]);
+}
+
+/// Each draws requests of its own, so that figures of one are not those of another.
+#[test]
+fn phases_and_intervals_are_compared_with_their_own_kind() {
+    let twice = SWEEP.replace("phases = \"randread\"", "phases = \"randread,randread\"");
+    let samples =
+        twice.replace("title =", "rows = \"samples\"\ntitle =").replace("[base]", "[base]\nrun.series_ms = 1");
+    let samples = samples.replace("value = \"iops\"\nscaled_with = \"depth\"\n", "value = \"iops\"\n");
+    for text in [twice, samples] {
+        let outcome = carry_out(&sweep(&text).unwrap(), 2, None).unwrap();
+        let (relative, plain) = (of(&outcome, "relative"), of(&outcome, "series"));
+        let own: Vec<&Value> =
+            relative.iter().zip(&plain).filter(|(_, series)| **series == "plain").map(|(own, _)| own).collect();
+        assert!(own.len() >= 6 && own.iter().all(|own| own.as_f64() == Some(1.0)), "{own:?}");
+        let (iops, spread) = (of(&outcome, "iops"), of(&outcome, "spread"));
+        assert!(iops[0] != iops[1], "the second phase or interval is another: {iops:?}");
+        let ratio = relative[1].as_f64().unwrap();
+        let apart = (ratio - 1.0).abs() / ((ratio + 1.0) / 2.0);
+        assert!((spread[1].as_f64().unwrap() - apart).abs() < 1e-9, "{spread:?}");
+    }
+}
+
+#[test]
+fn rows_tell_their_phase_where_any_run_has_several() {
+    let text =
+        SWEEP.replacen("split = \"plain\" }", "split = \"plain\", set.workload.phases = \"randread,seqread\" }", 1);
+    let outcome = carry_out(&sweep(&text).unwrap(), 2, None).unwrap();
+    assert_eq!(outcome.columns()[..3], ["series", "phase", "depth"]);
+    assert_eq!(of(&outcome, "phase")[..3], ["randread", "randread", "seqread"]);
+}
+
+/// Of 600 pages the buffer has room for 256: it is empty before the first of a cold replay, and full before that of a warm one.
+#[test]
+fn a_trace_is_warmed_up_as_the_workload_in_whose_place_it_stands() {
+    let traces = folder("warm");
+    std::fs::create_dir_all(&traces).unwrap();
+    let lines: String = (0..600).map(|at| format!("0,{},4096,w,{at}.5\n", at * 37 % 600 * 8)).collect();
+    std::fs::write(traces.join("pages.spc"), lines).unwrap();
+    let trace = "[[trace]]\nbeside = \"randwrite\"\nfile = \"pages\"\nrelation = \"a test's\"\n";
+    let count =
+        "[[metric]]\nname = \"count\"\nvalue = \"ios\"\n[[metric]]\nname = \"programs\"\nvalue = \"flash.programs\"\n";
+    let text = SWEEP.replace("phases = \"randread\"", "phases = \"randwrite\"");
+    let of_warm_up = |ios: u32| {
+        let text = text.replace("warm_up_ios = 0", &format!("warm_up_ios = {ios}"));
+        let sets = [];
+        let orders =
+            Orders { size: Size::Tiny, sets: &sets, jobs: 2, out: None, traces: Some(&traces), watch: &|_| {} };
+        let outcome = sweep(&format!("{text}\n{count}\n{trace}")).unwrap().carry_out(&orders).unwrap();
+        let is_trace = |source: &Value| source == "pages.spc";
+        let at = of(&outcome, "workload_source").iter().position(is_trace).expect("a row of the trace");
+        (column(&outcome, "count")[at], column(&outcome, "programs")[at])
+    };
+    let (cold, warm) = (of_warm_up(0), of_warm_up(5_000));
+    assert_eq!((cold.0, warm.0), (600.0, 600.0), "a whole trace counts, however often it was replayed before");
+    assert!(warm.1 > cold.1 * 1.3, "{cold:?} {warm:?}");
+    std::fs::remove_dir_all(&traces).unwrap();
+}
+
 #[test]
 fn what_is_wrong_with_a_file_is_said_with_its_place() {
     for (old, new, expected) in [
+        (
+            "[[plot]]",
+            "[search]\naxis = \"depth\"\nmetric = \"relative\"\nat_least = 1.0\n\n[[plot]]",
+            "search.metric is \"relative\"; expected a metric that no other row decides (relative_to,",
+        ),
         ("title = \"Depth\"", "titel = \"Depth\"", "depth.toml:2:1: unknown field `titel`"),
         ("\"host.depth\"", "\"host.dept\"", "depth.toml:15: unknown key host.dept; did you mean host.depth?"),
         ("values = [1, 2, 8]", "values = [1, 2, 9]", "depth.toml:16: axis.tiny is 8; expected one of 1, 2, 9"),

@@ -11,10 +11,6 @@ use firmware::architecture::Drawing;
 use host::{Phase, Rounds};
 use report::Summary;
 use threads::Layout;
-use units::Span;
-
-/// How long a run in real time may take beyond what it was told to measure before it counts as standing still.
-const PATIENCE: Span = Span::from_secs(600);
 
 impl Resolved {
     /// The device that this describes, with the host that drives it.
@@ -79,11 +75,8 @@ impl Resolved {
         // More threads than the machine has would wait for each other pinned to one of its cores.
         let pin = usize::from(threads) <= std::thread::available_parallelism().map_or(1, usize::from);
         let layout = Layout { threads: threads.into(), pin };
-        let rounds = phases.iter().filter_map(|phase| phase.rounds);
-        let longest =
-            rounds.filter_map(|Rounds { duration, most, .. }| Some(duration?.picos().saturating_mul(most.into())));
-        let patience = longest.fold(PATIENCE.picos(), u64::saturating_add);
-        let ended = run_on_threads(device, &self.device.name, self.seed, phases, layout, Span::from_picos(patience));
+        // However long it is told to measure: that the drive stands still the host sees.
+        let ended = run_on_threads(device, &self.device.name, self.seed, phases, layout, None);
         ended.map_err(|error| self.blame(error))
     }
 

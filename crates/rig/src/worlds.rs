@@ -15,7 +15,8 @@ use units::{Span, Time};
 /// Groups of stages that play the hardware.
 const HARDWARE: [&str; 4] = ["host", "link", "channel", "power"];
 
-/// Runs all phases on threads, until the last one is over, the drive stands still or `deadline` has passed, and sums each up.
+/// Runs all phases on threads, until the last one is over, the drive stands still or `deadline` has passed, if there is one, and sums
+/// each up.
 ///
 /// Times are those of the machine's clock; the flash still takes its datasheet times, kept by its channels' alarms. What
 /// only the meter of virtual time knows is absent from the summaries: digests, cores, bounds, where the time went.
@@ -29,7 +30,7 @@ pub fn run_on_threads(
     seed: u64,
     phases: Vec<Phase>,
     layout: Layout,
-    deadline: Span,
+    deadline: Option<Span>,
 ) -> Result<Vec<Summary>, SessionError> {
     let (wanted, device) = (phases.len(), &device.on_threads(layout.threads));
     let Built { blueprint, tables, drive, ledger, media, parts, .. } = device.build(phases, false)?;
@@ -46,7 +47,7 @@ pub fn run_on_threads(
     };
     let threads = Threads::new(blueprint, layout);
     ledger.lock().expect("nobody panics with the ledger").watch = Some(Watch::new(&threads, media.clone()));
-    let run = threads.run(Some(deadline));
+    let run = threads.run(deadline);
     let mut ledger = ledger.lock().expect("nobody panics with the ledger");
     let outcomes = std::mem::take(&mut ledger.phases);
     outcomes.iter().try_for_each(judge)?;

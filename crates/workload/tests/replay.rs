@@ -210,6 +210,25 @@ fn compressed_traces_read_as_plain_ones_and_say_when_they_are_cut() {
     assert!(said.starts_with("sample: byte 15: its gzip stream"), "{said}");
 }
 
+/// As tapes and images of media leave them, which are written in whole blocks.
+#[test]
+fn zeros_after_the_last_member_of_a_gzip_file_are_its_end() {
+    let member = |text: &str| {
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(text.as_bytes()).unwrap();
+        gzip.finish().unwrap()
+    };
+    let (one, two) = (member("0,7,3584,w,0.5\n"), member("1,8,512,R,0.6\n"));
+    let records = |parts: &[&[u8]]| read(&parts.concat(), &Options::default()).map(|trace| trace.summary().records);
+    for zeros in [0, 1, 512, 200_000] {
+        assert_eq!(records(&[&one, &two, &vec![0; zeros]]).unwrap(), 2, "{zeros}");
+    }
+    for wrong in [&[&one[..], &[0; 512], &two][..], &[&one, &two, &[0, 1]], &[&one, &two, b"no member"]] {
+        let said = records(wrong).unwrap_err().to_string();
+        assert!(said.contains("its gzip stream cannot be unpacked on"), "{said}");
+    }
+}
+
 #[test]
 fn a_name_says_what_a_trace_is_that_fits_nothing() {
     let refusal =
@@ -483,6 +502,8 @@ fn messages_name_fields_as_their_format_does() {
         ("alibaba", "419,W,8192,0,1577808000000046\n", "length is \"0\""),
         ("mqsim", "500 3 64 0 1\n", "size is \"0\""),
         ("arc", "23 0 0 0\n", "blocks is \"0\""),
+        ("fiu", "89967394 4892 syslogd 904265560 8 W 6 0\n", "md5 is \"\"; expected nine fields"),
+        ("fiu", "89967394 8 W 6 0 ab\n", "major is"),
         ("arc", "36028797018963967 8 0 0\n", "start is \"36028797018963967\""),
     ];
     for (format, text, expected) in cases {

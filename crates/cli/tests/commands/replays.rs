@@ -249,6 +249,35 @@ fn a_replay_that_counted_nothing_says_why() {
     assert!(ended.err.starts_with(why) && !ended.err.contains("warm-up"), "{}", ended.err);
 }
 
+#[test]
+fn a_namespace_that_the_configuration_gives_stays_as_it_is() {
+    let path = file("own-namespace.spc", b"0,8,4096,w,0.5\n0,640,4096,R,0.6\n");
+    let replay = |size: &str, words: &[&str]| {
+        let namespace = format!("device.namespace_bytes=[\"{size}\"]");
+        let replay = ["replay", argument(&path), "--json", "-", "--set", &namespace];
+        flashloom(&[&replay[..], words, &crate::shell::SMALL].concat())
+    };
+    let bytes = |ended: &crate::shell::Ended| ended.json()["trace"]["namespace_bytes"].clone();
+    assert_eq!(bytes(&replay("1MiB", &[])), serde_json::json!([1 << 20]));
+    assert!(bytes(&replay("rest", &[]))[0].as_u64() > Some(1 << 20));
+    let past = replay("256KiB", &[]);
+    assert!(past.code == 2 && past.err.contains("line 2"), "{past:?}");
+    let wrapped = replay("256KiB", &["--wrap"]);
+    assert_eq!((bytes(&wrapped), wrapped.json()["trace"]["wrapped"].as_u64()), (serde_json::json!([1 << 18]), Some(1)));
+    let two = file("own-namespace-two.spc", b"0,8,4096,w,0.5\n1,8,4096,R,0.6\n");
+    let set = ["--set", "device.namespace_bytes=[\"1MiB\"]"];
+    let refused = flashloom(&[&["replay", argument(&two)][..], &set, &crate::shell::SMALL].concat());
+    assert!(refused.code == 2 && refused.err.contains("namespaces"), "{refused:?}");
+}
+
+/// A host that is patient for 29 s and a little looks for the second time just after the second request arrives.
+#[test]
+fn a_request_after_a_long_silence_is_no_standstill() {
+    let path = file("silence.spc", b"0,0,4096,r,0.0\n0,8000,4096,r,58.84158\n");
+    let json = small(&["replay", argument(&path), "--mode", "timed", "--json", "-"]).json();
+    assert_eq!(json["ios"], 2, "{json}");
+}
+
 /// A trace of two requests, again and again.
 #[test]
 fn a_trace_begins_again_until_rounds_are_steady() {

@@ -273,7 +273,7 @@ fn region(from: &Layered, index: usize, count: usize, capacity: u64) -> Result<O
         Some(bytes) => sectors("workload.region_bytes", bytes)?,
         None => rest,
     };
-    Ok((length != capacity).then_some(Region { start: Lba(start), sectors: length }))
+    Ok((start != 0 || length != capacity).then_some(Region { start: Lba(start), sectors: length }))
 }
 
 /// The key that leaves requests little room: the last of those that cut it down.
@@ -346,6 +346,11 @@ mod tests {
                 "[device]\nuser_bytes = \"40MiB\"\n[workload]\nregion_start_bytes = 41942016\n",
                 &[],
                 format!("run.toml:4: workload.region_start_bytes is 41942016; {room}"),
+            ),
+            (
+                "[device]\nuser_bytes = \"40MiB\"\n[workload]\nregion_start_bytes = \"4k\"\nregion_bytes = \"40MiB\"\n",
+                &[],
+                "run.toml:5: workload.region_bytes is \"40MiB\"; expected ".into(),
             ),
             (
                 "[device]\nnamespace_bytes = [4096, \"rest\"]\n",

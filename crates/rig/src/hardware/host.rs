@@ -2,6 +2,7 @@
 //!
 //! Approximation: the host takes no time. It handles an interrupt and rings its doorbells at the instant they reach it.
 
+use super::patience::Patience;
 use super::rounds::{Measured, RoundsUnderWay, Steadiness};
 use super::{Doorbells, PendingInterrupts};
 use crate::standing::{Standing, Watch};
@@ -234,10 +235,7 @@ pub(crate) struct HostStage {
     stood: Option<Standing>,
     running: bool,
     rounds: Option<RoundsUnderWay>,
-    /// When it is looked at whether anything was answered since the last look, and what had been answered then.
-    look_at: Time,
-    patience: Span,
-    answered: u64,
+    patience: Patience,
     ledger: Arc<Mutex<Ledger>>,
     completed: Arc<AtomicU64>,
     /// Requests completed in phases that are over.
@@ -268,9 +266,7 @@ impl HostStage {
             stood: None,
             running: false,
             rounds: None,
-            look_at: Time::ZERO,
-            patience: PATIENCE,
-            answered: 0,
+            patience: Patience::of(PATIENCE),
             ledger,
             completed,
             finished_before: 0,
@@ -279,7 +275,7 @@ impl HostStage {
 
     /// The same for a drive whose reclaim takes so long, of which there may be a few before any answer.
     pub(crate) fn waiting_for(mut self, reclaim: Span) -> Self {
-        self.patience += reclaim * RECLAIMS;
+        self.patience = Patience::of(PATIENCE + reclaim * RECLAIMS);
         self
     }
 
@@ -290,7 +286,6 @@ impl HostStage {
         self.writes.clear();
         self.phases.clear();
         (self.opened, self.running, self.rounds) = (false, false, None);
-        (self.look_at, self.answered) = (Time::ZERO, 0);
     }
 
     /// The power is on again, and these phases are to be run.
@@ -372,7 +367,7 @@ impl HostStage {
             self.stop(turn, halt, self.pauses);
         } else {
             let until = self.rounds.as_ref().map_or(Time::NEVER, RoundsUnderWay::until);
-            turn.wake_at(self.driver.next_arrival().unwrap_or(Time::NEVER).min(self.look_at).min(until));
+            turn.wake_at(self.driver.next_arrival().unwrap_or(Time::NEVER).min(self.patience.next_look()).min(until));
         }
     }
 
@@ -391,17 +386,6 @@ impl HostStage {
         }
         self.driver.stop();
         Some(Halt::Closed)
-    }
-
-    /// Whether commands are outstanding and none was answered since the last look. Firmware that works in idle times never
-    /// comes to rest, so that nothing but this tells that a drive stands still.
-    fn is_stalled(&mut self, now: Time) -> bool {
-        if now < self.look_at {
-            return false;
-        }
-        let before = std::mem::replace(&mut self.answered, self.driver.observer().answered);
-        self.look_at = now + self.patience;
-        self.driver.outstanding() > 0 && before == self.answered
     }
 
     /// Puts the phase that is over into the ledger.
@@ -469,7 +453,8 @@ impl Stage<Firmware> for HostStage {
 
     fn on_wake(&mut self, turn: &mut Turn<'_>) {
         if self.running {
-            if self.is_stalled(turn.now()) {
+            let (outstanding, answered) = (self.driver.outstanding(), self.driver.observer().answered);
+            if self.patience.is_over(turn.now(), outstanding, answered) {
                 self.stop(turn, Halt::Stalled, true);
                 return;
             }
@@ -477,10 +462,9 @@ impl Stage<Firmware> for HostStage {
         } else if let Some(phase) = self.phases.pop_front() {
             self.running = true;
             self.opened = false;
-            self.answered = 0;
-            self.look_at = turn.now() + self.patience;
             self.rounds = phase.rounds.map(RoundsUnderWay::new);
             self.driver.start(turn.now(), phase, &mut self.writes);
+            self.patience.begin(turn.now(), self.driver.outstanding());
         } else {
             return;
         }

@@ -6,6 +6,7 @@ mod front;
 mod host;
 mod interrupts;
 mod link;
+mod patience;
 mod power;
 mod rounds;
 mod standstill;

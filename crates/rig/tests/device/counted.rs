@@ -27,7 +27,7 @@ fn both_worlds_count_the_same() {
             .unwrap_or_else(|error| panic!("{name}: {error}"));
         let layout = Layout { threads: 2, pin: false };
         device.timed = false;
-        let real = run_on_threads(&device, "small", 3, vec![phase()], layout, Span::from_secs(300));
+        let real = run_on_threads(&device, "small", 3, vec![phase()], layout, Some(Span::from_secs(300)));
         let real = real.unwrap_or_else(|error| panic!("{name}: {error}")).remove(0);
         assert!(real.check().is_empty(), "{name}: {:?}", real.check());
         let lookups =

@@ -21,7 +21,7 @@ fn every_architecture_answers_rightly_whatever_its_pages() {
             session.check_invariants().unwrap_or_else(|error| panic!("{what}: {error}"));
             assert!(summary.data.expect("it was checked").checked > 2_000, "{what}");
             let layout = Layout { threads: 2, pin: false };
-            run_on_threads(&small.device(), "small", 1, phases(), layout, Span::from_secs(60))
+            run_on_threads(&small.device(), "small", 1, phases(), layout, Some(Span::from_secs(60)))
                 .unwrap_or_else(|error| panic!("{what}, on threads: {error}"));
         }
     }

@@ -103,7 +103,7 @@ fn devices_drawn_at_random_answer_rightly_on_threads() {
         device.timed = seed.is_multiple_of(2);
         // Seconds where the machine is quiet. A busy one takes twenty times as long: threads that wait for each other wait for a core too.
         let deadline = Span::from_secs(900);
-        let summaries = run_on_threads(&device, "small", seed, phases, layout, deadline);
+        let summaries = run_on_threads(&device, "small", seed, phases, layout, Some(deadline));
         let summaries = summaries.map_err(|error| error.to_string())?;
         let faults: Vec<_> = summaries.iter().flat_map(report::Summary::check).collect();
         if faults.is_empty() && summaries.len() == 2 { Ok(()) } else { Err(format!("{faults:?}")) }

@@ -5,6 +5,9 @@ use super::fields::{number, time};
 use super::{Fault, FieldNames, Format, Options, ParseLine, Parser, Sink, TimeUnit};
 use crate::io::IoKind;
 
+/// What a line has, in order.
+const FIELDS: [&str; 9] = ["ts", "pid", "process", "lba", "size", "R|W", "major", "minor", "md5"];
+
 pub(super) struct Fiu;
 
 #[derive(Default)]
@@ -29,6 +32,11 @@ impl Format for Fiu {
 
 impl ParseLine for Lines {
     fn line(&mut self, line: &str, sink: &mut Sink) -> Result<(), Fault> {
+        // Fewer would be counted twice, from the front and from the back.
+        let found = line.split_ascii_whitespace().take(FIELDS.len()).count();
+        if let Some(missing) = FIELDS.get(found) {
+            return Err(Fault::new(missing, "", "nine fields"));
+        }
         let mut from_front = line.split_ascii_whitespace();
         let mut from_back = line.split_ascii_whitespace().rev();
         let mut front = |field| from_front.next().ok_or_else(|| Fault::new(field, "", "nine fields"));

@@ -1,6 +1,7 @@
 //! Opens a trace, plain or compressed, and hands out its beginning, its lines or its bytes; never the whole of it.
 
 use super::error::{Position, TraceError};
+use super::gzip::GzipMembers;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Cursor, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -160,7 +161,7 @@ fn packed_with(magic: &[u8]) -> Option<&'static str> {
 fn decompressed(packed: Option<&str>, file: impl BufRead + 'static) -> std::io::Result<Box<dyn Read>> {
     Ok(match packed {
         Some(ZSTD) => Box::new(zstd::Decoder::with_buffer(file)?),
-        Some(GZIP) => Box::new(flate2::bufread::MultiGzDecoder::new(file)),
+        Some(GZIP) => Box::new(GzipMembers::of(file)),
         Some(XZ) => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(file)),
         _ => Box::new(file),
     })

@@ -10,6 +10,7 @@ mod error;
 mod fields;
 mod fio_iolog;
 mod fiu;
+mod gzip;
 mod input;
 mod mqsim;
 mod msr;
