@@ -24,8 +24,6 @@ pub(crate) struct Point {
 /// A trace in place of a workload.
 pub(crate) struct Replayed {
     pub(crate) trace: Trace,
-    /// The phase of the configuration that it takes the place of.
-    pub(crate) phase: usize,
     /// Its file, for tables, and what it and the workload have in common.
     pub(crate) name: String,
     pub(crate) relation: String,
@@ -182,9 +180,7 @@ fn point(
     }
     let replay = |recorded: &Recorded| -> Result<Replayed, LabError> {
         let trace = recorded.open(resolved.device.namespaces[0])?;
-        let phase = resolved.phases.iter().position(|phase| phase.name == recorded.beside);
-        let phase = phase.expect("a trace stands beside a workload of the run");
-        Ok(Replayed { trace, phase, name: recorded.name(), relation: recorded.relation.clone() })
+        Ok(Replayed { trace, name: recorded.name(), relation: recorded.relation.clone() })
     };
     let trace = recorded.map(replay).transpose()?;
     let values = chosen.iter().map(|value| value.shown.clone()).collect();

@@ -2,11 +2,11 @@
 
 use crate::LabError;
 use crate::experiment::{Experiment, Size};
-use crate::points::{Given, Point, Replayed, Task, tasks};
+use crate::points::{Given, Point, Task, tasks};
 use crate::result::Outcome;
 use crate::rows::{Ran, phase_values, table};
 use crate::store::Store;
-use host::{Pace, Phase, Rounds};
+use host::{Pace, Phase};
 use rig::PlanError;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -107,9 +107,9 @@ fn draw(tasks: &[Task]) -> Result<(), LabError> {
 /// Which trace was replayed in place of which workload, and what that means.
 fn beside(point: &Point) -> Option<Value> {
     let replayed = point.trace.as_ref()?;
-    let (summary, workload) = (replayed.trace.summary(), &point.resolved.phases[replayed.phase]);
+    let summary = replayed.trace.summary();
     Some(json!({
-        "workload": workload.name,
+        "workload": point.resolved.phases[0].name,
         "trace": replayed.name,
         "relation": replayed.relation,
         "requests": summary.records,
@@ -117,7 +117,7 @@ fn beside(point: &Point) -> Option<Value> {
         "folded_into_the_drive": summary.wrapped,
         "statistics": {
             "trace": figures(&summary.statistics),
-            "generated": figures(&drawn(workload)),
+            "generated": figures(&drawn(&point.resolved.phases[0])),
         },
     }))
 }
@@ -203,7 +203,8 @@ pub(crate) fn run(point: &Point) -> Result<Vec<Value>, LabError> {
         Some(replayed) => {
             // One address space, as the folded trace has.
             device.drive.namespaces.truncate(1);
-            let phase = replay(replayed, &resolved.phases[replayed.phase]);
+            let source = replayed.trace.source(Mode::Closed).expect("a closed replay needs no times");
+            let phase = Phase::new(replayed.name.clone(), Box::new(source), Pace::Closed);
             (vec![phase], vec![replayed.trace.summary().statistics.clone()])
         }
     };
@@ -217,20 +218,6 @@ pub(crate) fn run(point: &Point) -> Result<Vec<Value>, LabError> {
         summaries.push(value);
     }
     Ok(summaries)
-}
-
-/// A trace as the phase of a run: once, of which all counts, or again and again where the workload in whose place it stands is warmed
-/// up. Then as many requests as the trace has count after as many as go uncounted there: the one is measured in the state of the other.
-fn replay(replayed: &Replayed, workload: &rig::config::Phase) -> Phase {
-    let Replayed { trace, name, .. } = replayed;
-    let (warm_up_ios, warm_up) = (workload.warm_up_ios, workload.warm_up);
-    if warm_up_ios == 0 && warm_up.picos() == 0 {
-        let source = trace.source(Mode::Closed).expect("a closed replay needs no times");
-        return Phase::new(name.clone(), Box::new(source), Pace::Closed);
-    }
-    let rounds = Rounds::one(Some(trace.summary().records), None);
-    let again = Phase::new(name.clone(), Box::new(trace.looped()), Pace::Closed);
-    Phase { warm_up_ios, warm_up, rounds, ..again }
 }
 
 /// What describes a stream of requests.

@@ -279,33 +279,6 @@ fn rows_tell_their_phase_where_any_run_has_several() {
     assert_eq!(of(&outcome, "phase")[..3], ["randread", "randread", "seqread"]);
 }
 
-/// Of 600 pages the buffer has room for 256: it is empty before the first of a cold replay, and full before that of a warm one.
-#[test]
-fn a_trace_is_warmed_up_as_the_workload_in_whose_place_it_stands() {
-    let traces = folder("warm");
-    std::fs::create_dir_all(&traces).unwrap();
-    let lines: String = (0..600).map(|at| format!("0,{},4096,w,{at}.5\n", at * 37 % 600 * 8)).collect();
-    std::fs::write(traces.join("pages.spc"), lines).unwrap();
-    let trace = "[[trace]]\nbeside = \"randwrite\"\nfile = \"pages\"\nrelation = \"a test's\"\n";
-    let count =
-        "[[metric]]\nname = \"count\"\nvalue = \"ios\"\n[[metric]]\nname = \"programs\"\nvalue = \"flash.programs\"\n";
-    let text = SWEEP.replace("phases = \"randread\"", "phases = \"randwrite\"");
-    let of_warm_up = |ios: u32| {
-        let text = text.replace("warm_up_ios = 0", &format!("warm_up_ios = {ios}"));
-        let sets = [];
-        let orders =
-            Orders { size: Size::Tiny, sets: &sets, jobs: 2, out: None, traces: Some(&traces), watch: &|_| {} };
-        let outcome = sweep(&format!("{text}\n{count}\n{trace}")).unwrap().carry_out(&orders).unwrap();
-        let is_trace = |source: &Value| source == "pages.spc";
-        let at = of(&outcome, "workload_source").iter().position(is_trace).expect("a row of the trace");
-        (column(&outcome, "count")[at], column(&outcome, "programs")[at])
-    };
-    let (cold, warm) = (of_warm_up(0), of_warm_up(5_000));
-    assert_eq!((cold.0, warm.0), (600.0, 600.0), "a whole trace counts, however often it was replayed before");
-    assert!(warm.1 > cold.1 * 1.3, "{cold:?} {warm:?}");
-    std::fs::remove_dir_all(&traces).unwrap();
-}
-
 #[test]
 fn what_is_wrong_with_a_file_is_said_with_its_place() {
     for (old, new, expected) in [
