@@ -320,7 +320,7 @@ impl Loop {
     }
 
     /// Where a new connection goes. Where there are too many, one that is no queue yet makes room, the oldest first: who
-    /// connects and says nothing keeps nobody out.
+    /// connects and says nothing keeps nobody out, unless a crowd comes faster than a host becomes a queue.
     fn place(&mut self) -> Option<usize> {
         if let Some(free) = self.connections.iter().position(Option::is_none) {
             return Some(free);
