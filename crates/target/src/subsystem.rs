@@ -259,8 +259,8 @@ impl Subsystem {
             return None;
         }
         if self.controllers.values().filter(|other| is_like(other)).count() >= CONTROLLERS_MAX {
-            // Those who have proved nothing give way, as nobody has who discovers: they keep nobody out unless so many come while one proves
-            // itself. What they send before that does not count as heard.
+            // Those who have proved nothing give way, as nobody has who discovers: they keep nobody out unless so many come while one
+            // proves itself. What they send before that does not count as heard.
             let gives_way = |other: &Live| is_like(other) && (!other.is_proved || live.discovery.is_some());
             let giving_way = self.controllers.iter().filter(|(_, other)| gives_way(other));
             let (&longest, _) = giving_way.min_by_key(|(_, other)| other.last_heard)?;
