@@ -7,7 +7,7 @@
 
 use crate::experiment::Experiment;
 use crate::file;
-use crate::rows::{Named, Ran, head, number, tells_phases};
+use crate::rows::{Ran, head, number};
 use crate::runner::drawn;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -84,19 +84,18 @@ fn seconds(share: f64, random: f64, (iops, rate, bytes): (Option<f64>, Option<f6
 }
 
 /// A row for each drive beside each run of the first series that was generated; metrics that a sheet says nothing of are null.
-pub(crate) fn rows(experiment: &Experiment, ran: &[Ran<'_>]) -> Vec<Map<String, Value>> {
+pub(crate) fn rows(experiment: &Experiment, ran: &[Ran<'_>], tells_phases: bool) -> Vec<Map<String, Value>> {
     let (Some(series), Some(first)) = (experiment.axis("series"), ran.first()) else { return Vec::new() };
     let beside = |ran: &&Ran<'_>| ran.point.trace.is_none() && ran.point.values[series] == first.point.values[series];
-    let (tells_phases, mut rows) = (tells_phases(ran), Vec::new());
+    let mut rows = Vec::new();
     for sheet in &experiment.references {
         for ran in ran.iter().filter(beside) {
             for (phase, summary) in ran.point.resolved.phases.iter().zip(&ran.phases) {
-                let named = Named { summary, tells_phases };
                 let mut one_stream = phase.clone();
                 // Streams of several queues would look like jumps to whoever sees one request after another.
                 one_stream.parameters.streams = Some(1);
                 let statistics = drawn(&one_stream);
-                let mut row = head(experiment, ran, named);
+                let mut row = head(experiment, ran, summary, tells_phases);
                 row["series"] = format!("{} (sheet)", sheet.summary).into();
                 let scope = sheet.iops(&statistics).map_or_else(
                     || json!({}),

@@ -29,11 +29,6 @@ pub(crate) fn phase_values(metric: &Metric, ran: &Ran<'_>) -> impl Iterator<Item
     ran.phases.iter().map(move |summary| metric.value.value(&[summary, &config]))
 }
 
-/// Whether rows tell of what phase they are: where any run has several.
-pub(crate) fn tells_phases(ran: &[Ran<'_>]) -> bool {
-    ran.iter().any(|ran| ran.phases.len() > 1)
-}
-
 /// A row, and of which phase and which interval of its run it is: several may have the same name.
 struct Row {
     cells: Map<String, Value>,
@@ -42,12 +37,14 @@ struct Row {
 
 /// The table of all runs.
 pub(crate) fn table(experiment: &Experiment, ran: &[Ran<'_>]) -> Result<Columns, LabError> {
-    let (tells_phases, mut rows) = (tells_phases(ran), Vec::new());
+    // Where any run has several, all rows do.
+    let tells_phases = ran.iter().any(|ran| ran.phases.len() > 1);
+    let mut rows = Vec::new();
     let mut divides = vec![false; experiment.metrics.len()];
     for ran in ran {
         let config = configuration(ran.point);
         for (phase, summary) in ran.phases.iter().enumerate() {
-            let head = head(experiment, ran, Named { summary, tells_phases });
+            let head = head(experiment, ran, summary, tells_phases);
             let samples = match experiment.rows {
                 RowsOf::Runs => &[][..],
                 RowsOf::Samples => summary["samples"].as_array().map_or(&[][..], Vec::as_slice),
@@ -80,20 +77,14 @@ pub(crate) fn table(experiment: &Experiment, ran: &[Ran<'_>]) -> Result<Columns,
         }
     }
     let mut rows: Vec<_> = rows.into_iter().map(|row| row.cells).collect();
-    rows.extend(reference::rows(experiment, ran));
+    rows.extend(reference::rows(experiment, ran, tells_phases));
     let names = rows.first().map_or_else(Vec::new, |row| row.keys().cloned().collect());
     Ok(Columns { names, rows })
 }
 
-/// A phase, and whether its name is a column.
-pub(crate) struct Named<'a> {
-    pub(crate) summary: &'a Value,
-    pub(crate) tells_phases: bool,
-}
-
-/// What a row begins with: whose it is and what was varied.
-pub(crate) fn head(experiment: &Experiment, ran: &Ran<'_>, phase: Named<'_>) -> Map<String, Value> {
-    let (Named { summary, tells_phases }, mut row) = (phase, Map::new());
+/// What a row begins with: whose it is, of what phase where rows tell that, and what was varied.
+pub(crate) fn head(experiment: &Experiment, ran: &Ran<'_>, summary: &Value, tells_phases: bool) -> Map<String, Value> {
+    let mut row = Map::new();
     let named = experiment.axis("series").map(|axis| ran.point.values[axis].clone());
     row.insert("series".into(), named.unwrap_or_else(|| summary["architecture"].clone()));
     if tells_phases {

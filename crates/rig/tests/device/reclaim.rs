@@ -115,17 +115,22 @@ fn reclaim_keeps_all_dies_at_work() {
     assert!(with_levelling > with_pace * 0.75, "{with_levelling} with room for levelling, {with_pace} without");
 }
 
+/// Random writes a second of a small drive that has been overwritten, with so many victims at a time.
+fn with_victims(victims: u32, flags: &[(&str, &str)], sets: &[&str]) -> f64 {
+    let usual = [("--device", "small"), ("--workload", "randwrite"), ("--precondition", "rand:3")];
+    let victims = format!("reclaim.victims={victims}");
+    let ran = configured::run(&[&usual[..], flags].concat(), &[sets, &[&victims]].concat());
+    ran.expect("nothing is wrong").iops
+}
+
 /// As many victims as a TRANS thread fills groups keep as many free as it fills; the host stopped before the first of them was asked for,
 /// so that sixteen of them delivered six tenths of what eight did.
 #[test]
 fn victims_are_asked_for_before_the_host_stops() {
-    let flags = [("--device", "small"), ("--workload", "randwrite"), ("--precondition", "rand:3"), ("--ios", "20000")];
+    let flags = [("--ios", "20000")];
     let sets =
         ["device.packages_per_channel=2", "cache.size_bytes=1MiB", "threads.trans=1", "workload.warm_up_ios=20000"];
-    let [eight, sixteen] = [8, 16].map(|victims| {
-        let victims = format!("reclaim.victims={victims}");
-        configured::run(&flags, &[&sets[..], &[&victims]].concat()).expect("nothing is wrong").iops
-    });
+    let [eight, sixteen] = [8, 16].map(|victims| with_victims(victims, &flags, &sets));
     assert!(sixteen > eight, "{sixteen} with 16 victims at a time, {eight} with 8");
 }
 
@@ -142,17 +147,8 @@ fn several_victims_are_read_side_by_side() {
         "workload.warm_up_ios=12000",
     ];
     for architecture in ["deepflash", "pipessd"] {
-        let flags = [
-            ("--architecture", architecture),
-            ("--device", "small"),
-            ("--workload", "randwrite"),
-            ("--precondition", "rand:3"),
-            ("--ios", "12000"),
-        ];
-        let [one, many] = [1, 16].map(|victims| {
-            let victims = format!("reclaim.victims={victims}");
-            configured::run(&flags, &[&sets[..], &[&victims]].concat()).expect("nothing is wrong").iops
-        });
+        let flags = [("--architecture", architecture), ("--ios", "12000")];
+        let [one, many] = [1, 16].map(|victims| with_victims(victims, &flags, &sets));
         assert!(many > one * 1.2, "{architecture}: {many} with 16 victims at a time, {one} with one");
     }
 }
@@ -160,19 +156,9 @@ fn several_victims_are_read_side_by_side() {
 /// One worker after another reclaimed, into the few dies that it fills, and all others waited for it.
 #[test]
 fn workers_reclaim_side_by_side() {
-    let flags = [
-        ("--architecture", "tradition"),
-        ("--device", "small"),
-        ("--threads", "worker=8"),
-        ("--workload", "randwrite"),
-        ("--precondition", "rand:3"),
-        ("--ios", "10000"),
-    ];
+    let flags = [("--architecture", "tradition"), ("--threads", "worker=8"), ("--ios", "10000")];
     let sets = ["device.packages_per_channel=4", "cache.size_bytes=256KiB", "workload.warm_up_ios=5000"];
-    let [one, several] = [1, 16].map(|victims| {
-        let victims = format!("reclaim.victims={victims}");
-        configured::run(&flags, &[&sets[..], &[&victims]].concat()).expect("nothing is wrong").iops
-    });
+    let [one, several] = [1, 16].map(|victims| with_victims(victims, &flags, &sets));
     assert!(several > one * 1.25, "{several} with a victim for each of eight workers, {one} with one");
 }
 

@@ -37,26 +37,24 @@ impl ParseLine for Lines {
         if let Some(missing) = FIELDS.get(found) {
             return Err(Fault::new(missing, "", "nine fields"));
         }
-        let mut from_front = line.split_ascii_whitespace();
-        let mut from_back = line.split_ascii_whitespace().rev();
-        let mut front = |field| from_front.next().ok_or_else(|| Fault::new(field, "", "nine fields"));
-        let mut back = |field| from_back.next().ok_or_else(|| Fault::new(field, "", "nine fields"));
-        let at = time("ts", front("ts")?, TimeUnit::Nanoseconds)?;
-        number("pid", front("pid")?)?;
-        let md5 = back("md5")?;
+        let (mut front, mut back) = (line.split_ascii_whitespace(), line.split_ascii_whitespace().rev());
+        let (mut front, mut back) = (|| front.next().unwrap_or_default(), || back.next().unwrap_or_default());
+        let at = time("ts", front(), TimeUnit::Nanoseconds)?;
+        number("pid", front())?;
+        let md5 = back();
         if !md5.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             return Err(Fault::new("md5", md5, "a hexadecimal hash"));
         }
-        let (minor, major) = (back("minor")?, back("major")?);
+        let (minor, major) = (back(), back());
         number("minor", minor)?;
         number("major", major)?;
-        let kind = match back("R|W")? {
+        let kind = match back() {
             "R" | "r" => IoKind::Read,
             "W" | "w" => IoKind::Write,
             other => return Err(Fault::new("R|W", other, "R or W")),
         };
-        let size = number("size", back("size")?)?;
-        let lba = number("lba", back("lba")?)?;
+        let size = number("size", back())?;
+        let lba = number("lba", back())?;
         self.device.clear();
         self.device.push_str(major);
         self.device.push(',');

@@ -366,7 +366,9 @@ mod tests {
             // A journal whose checkpoints are all cut erases the same groups again and again.
             let erases = &journal.erases;
             let (least, most) = (erases.iter().min(), erases.iter().max());
-            prop_assert!(cuts > 15 || most.zip(least).is_some_and(|(most, least)| most - least <= 24), "{erases:?}");
+            // Of a larger map more lies in groups that change seldom.
+            let apart = if segments > 23 { 24 } else { 12 };
+            prop_assert!(cuts > 15 || most.zip(least).is_some_and(|(most, least)| most - least <= apart), "{erases:?}");
         }
     }
 

@@ -14,8 +14,8 @@ const CLOSINGS: usize = 1;
 const SEQUENCE: usize = 2;
 /// In the line of free groups: 1 while a power cut, or an erase that failed, has left fewer of them than one victim needs.
 const SHORT: usize = 1;
-/// There, too: how many of them are kept for reclaim, and how many workers reclaim at a time: one while fewer are free than are kept.
-const KEPT: usize = 2;
+/// There, too: for how many victims some are kept, and how many workers reclaim at a time: one while fewer are free than are kept.
+const VICTIMS: usize = 2;
 const LANES: usize = 3;
 
 /// What reclaim has to work with.
@@ -34,11 +34,6 @@ impl Means {
     fn victims(&self, lost: u32) -> u32 {
         victims_at_a_time(self.victims, self.spares.saturating_sub(lost), self.filled)
     }
-}
-
-/// The victims that so many groups are kept for.
-fn victims_of(kept: u32) -> u64 {
-    u64::from(kept + 1 - RESERVED_GROUPS)
 }
 
 /// Locks of cachelines, and the free groups.
@@ -78,7 +73,7 @@ impl Pool {
         let lanes = (0..means.victims(0)).map(|_| plan.lock()).collect();
         let entries = tables.cache_entries;
         let pool = Pool { groups, means, words, lines, lines_per_lock, entries, halves, taken, free, lanes };
-        pool.keep();
+        pool.keep(pool.words.get(Tables::line(FREE)));
         pool
     }
 
@@ -97,13 +92,17 @@ impl Pool {
         self.lines[line / self.lines_per_lock].clone()
     }
 
-    /// Sets what is kept for reclaim by the groups that are still used, and whether there is less.
-    fn keep(&self) {
-        let kept = kept_for(self.means.victims(self.groups.lost(0)));
-        self.words.set(Tables::line(FREE) + KEPT, kept.into());
-        let free = self.words.get(Tables::line(FREE));
+    /// Sets what is kept for reclaim by the groups that are still used, and whether there is less, with so many free.
+    fn keep(&self, free: u64) {
+        let victims = self.means.victims(self.groups.lost(0));
+        self.words.set(Tables::line(FREE) + VICTIMS, victims.into());
         self.words.set(Tables::line(FREE) + SHORT, u64::from(free < RESERVED_GROUPS.into()));
-        self.words.set(Tables::line(FREE) + LANES, if free < kept.into() { 1 } else { victims_of(kept) });
+        self.words.set(Tables::line(FREE) + LANES, if free < self.kept() { 1 } else { victims.into() });
+    }
+
+    /// Free groups that are kept for reclaim.
+    fn kept(&self) -> u64 {
+        kept_for(self.words.get(Tables::line(FREE) + VICTIMS) as u32).into()
     }
 
     /// Victims that can be emptied at a time at most.
@@ -128,7 +127,7 @@ impl Pool {
         if self.is_short() {
             return 0;
         }
-        free.saturating_sub(self.words.get(Tables::line(FREE) + KEPT)) + self.waiting().count() as u64
+        free.saturating_sub(self.kept()) + self.waiting().count() as u64
     }
 
     /// Whether a power cut in the midst of a reclaim, or an erase that failed, has left less than one victim needs.
@@ -178,17 +177,15 @@ impl Pool {
         if free >= RESERVED_GROUPS.into() && self.is_short() {
             self.words.set(Tables::line(FREE) + SHORT, 0);
         }
-        let kept = self.words.get(Tables::line(FREE) + KEPT);
-        if free >= kept {
-            self.words.set(Tables::line(FREE) + LANES, victims_of(kept as u32));
+        if free >= self.kept() {
+            self.words.set(Tables::line(FREE) + LANES, self.words.get(Tables::line(FREE) + VICTIMS));
         }
     }
 
     /// A group could not be erased and is used no more. Under the lock.
     pub(crate) fn lose(&self, turn: &mut Turn<'_>, group: u32) {
         self.groups.retire(group);
-        turn.load(&self.words, Tables::line(FREE));
-        self.keep();
+        self.keep(turn.load(&self.words, Tables::line(FREE)));
     }
 
     /// A group is full, and all that was programmed there is mapped.
@@ -212,10 +209,5 @@ mod tests {
         let of = |spares, filled, lost| Means { victims: 16, spares, filled }.victims(lost);
         assert_eq!((of(1_000, 32, 0), of(1_000, 2, 0), of(40, 32, 0), of(3, 32, 0)), (16, 2, 10, 1));
         assert_eq!((of(40, 32, 8), of(40, 32, 50)), (8, 1), "groups that are used no more are not spare");
-    }
-
-    #[test]
-    fn what_is_kept_says_for_how_many_victims() {
-        (1..20).for_each(|victims| assert_eq!(victims_of(kept_for(victims)), victims.into()));
     }
 }
