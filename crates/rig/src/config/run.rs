@@ -179,7 +179,8 @@ fn phase(
     }
     let parameters = Parameters {
         capacity: device.namespaces[0],
-        seed: seed.wrapping_add(index as u64),
+        // Not the next seed, whose run would then draw in this phase what this one draws in the next.
+        seed: seed ^ (index as u64) << 32,
         // What is popular in one phase is in the next.
         popular: seed,
         block: from.nth_unless("workload.block_bytes", "own", index, count)?,
