@@ -27,6 +27,8 @@ pub enum PageOperation {
     Verify,
     /// The same, whatever a host has made of its sectors.
     VerifyUnmarked,
+    /// It and pages behind it are deallocated together: a tombstone is left of all of them.
+    Bury,
     /// It is brought to flash, and stays in the cache.
     Clean,
     /// It passes when every page that was to be programmed before it is programmed: the end of a Flush.
@@ -39,7 +41,7 @@ impl PageOperation {
     /// Whether the page may hold something else afterwards.
     pub(crate) fn changes(self) -> bool {
         use PageOperation::*;
-        matches!(self, Write | Zero | CompareAndWrite | Spoil | Deposit)
+        matches!(self, Write | Zero | CompareAndWrite | Spoil | Deposit | Bury)
     }
 
     /// Whether the page is to be on flash when a command with force unit access is answered: not that which a Copy reads.

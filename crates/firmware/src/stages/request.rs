@@ -4,11 +4,12 @@
 use super::copy::{self, CopyCursor, CopyStep};
 use super::entry::{self, Outcome, Pair};
 use crate::message::{Card, CommandKey, HostPlace, PageOperation, Transfer};
-use crate::tables::LIST_WORDS;
+use crate::tables::{Frames, LIST_WORDS};
 use crate::{Drive, Namespace};
 use nvme::prp::{ListWalk, PrpPlan};
 use nvme::spec::{DsmRange, Failure, Opcode, Status, Submission};
 use stage::Words;
+use std::ops::Range;
 use units::{Bytes, Lba, Lpn, SECTOR_BYTES};
 
 /// A page of a command.
@@ -355,12 +356,29 @@ impl Request {
         };
         // A pair lies within one page, so its data begin there.
         let paired = self.write.map(|(_, plan)| place_of(&plan, 0));
-        self.next += 1;
-        if self.next == end_page(drive, self.stretch) {
-            self.next_stretch(drive, lists);
-        }
+        self.go_to(drive, lists, self.next + 1);
         let sectors = [from as u8, to as u8];
         Some(PageTask { operation, lpn, sectors, needs_content, place, paired, staged: 0, range: 0 })
+    }
+
+    /// The pages from the next one on that are deallocated whole, as far as the range at hand goes, and no more than a tombstone is of.
+    pub(crate) fn whole_pages(&self, drive: &Drive) -> Range<u32> {
+        let (sector, sectors) = self.stretch;
+        if self.opcode != Opcode::DatasetManagement || sectors == 0 {
+            return self.next..self.next;
+        }
+        let per_page = u64::from(drive.sectors_per_page());
+        let is_whole = u64::from(self.next) * per_page >= sector;
+        let end = if is_whole { ((sector + sectors) / per_page) as u32 } else { self.next };
+        self.next..end.clamp(self.next, self.next + Frames::TOMBSTONE_PAGES)
+    }
+
+    /// The pages before this one of the range at hand are dealt with.
+    pub(crate) fn go_to(&mut self, drive: &Drive, lists: &Words, page: u32) {
+        self.next = page;
+        if page == end_page(drive, self.stretch) {
+            self.next_stretch(drive, lists);
+        }
     }
 
     /// Whose it is.
@@ -434,5 +452,30 @@ mod tests {
                 "{ranges} ranges"
             );
         }
+    }
+
+    /// A range that begins and ends within pages: its first page and its last are none of those that a tombstone can be of.
+    #[test]
+    fn pages_that_are_deallocated_whole_are_told_together() {
+        let (drive, lists) = (drive(), SharedMemory::default().wide(2 * DsmRange::WORDS));
+        for (at, (slba, blocks)) in [(12, 2100), (3, 4)].into_iter().enumerate() {
+            lists.write(at * DsmRange::WORDS, &DsmRange { attributes: 0, blocks, slba }.encode());
+        }
+        let pointer = DataPointer { prp1: HostAddress(0x1000), prp2: HostAddress(0) };
+        let entry = Submission::dataset_management(1, 2, pointer);
+        let mut request = Request::new(&drive, card(&drive, QueueId(1), &entry), &entry, 0);
+        request.take(&drive, &lists, 0, 0);
+        let mut seen = Vec::new();
+        loop {
+            let whole = request.whole_pages(&drive);
+            if whole.is_empty() {
+                let Some(task) = request.next_page(&drive, &lists) else { break };
+                seen.push((task.lpn.0, 1, task.needs_content));
+            } else {
+                seen.push((whole.start, whole.len(), false));
+                request.go_to(&drive, &lists, whole.end);
+            }
+        }
+        assert_eq!(seen, [(1, 1, true), (2, 256, false), (258, 6, false), (0, 1, true)]);
     }
 }

@@ -168,6 +168,7 @@ impl Poster {
             }
             PageOperation::Verify
             | PageOperation::VerifyUnmarked
+            | PageOperation::Bury
             | PageOperation::Clean
             | PageOperation::Fence
             | PageOperation::Nothing => self.finish(turn, slot),

@@ -39,7 +39,7 @@ impl Worker {
                 self.on_data(turn);
             }
             PageOperation::Verify | PageOperation::VerifyUnmarked => self.on_data(turn),
-            PageOperation::Clean | PageOperation::Fence | PageOperation::Nothing => {
+            PageOperation::Bury | PageOperation::Clean | PageOperation::Fence | PageOperation::Nothing => {
                 unreachable!("it has no data")
             }
         }
