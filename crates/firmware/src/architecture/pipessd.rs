@@ -143,7 +143,7 @@ fn install_front(drawing: &mut Drawing, materials: &Materials, stages: &Stages, 
         fil: plan.connect::<SubRequest, _, _>(stages.ftl, stages.fil, slots),
         orders: plan.connect(stages.ftl, stages.fil, settings.reclaim.window.into()),
     };
-    plan.install(stages.ftl, Ftl::new(drive.clone(), *settings, tables.clone(), pipeline.clone(), ways));
+    plan.install(stages.ftl, Ftl::new(*settings, tables.clone(), pipeline.clone(), ways));
 }
 
 /// FIL and NVMe Post.

@@ -96,11 +96,12 @@ pub struct SubRequest {
     pub lpn: Lpn,
     /// Its cacheline.
     pub line: u32,
-    /// The first of the page's sectors that are meant, and one past the last.
+    /// The first of the page's sectors that are meant, and one past the last. Of pages that are deallocated together: 0, and how many there
+    /// are behind this one.
     pub sectors: [u8; 2],
     /// What went wrong so far.
     pub status: Status,
-    /// How many sub-requests its command has.
+    /// How many sub-requests its command has; 0 where the last one says so.
     pub of: u32,
     /// What it will find on its cacheline; none where it passes all of them.
     pub roadbook: Option<Roadbook>,
@@ -112,6 +113,16 @@ pub struct SubRequest {
     pub sequence: u64,
     /// From FIL on: the frame that the page was read into; the highest number is none.
     pub frame: u32,
+}
+
+impl SubRequest {
+    /// How many pages are meant, from this one on.
+    pub(crate) fn pages(&self) -> u32 {
+        match self.operation {
+            PageOperation::Bury => u32::from(self.sectors[1]) + 1,
+            _ => 1,
+        }
+    }
 }
 
 /// A step of reclaim, from FTL to FIL between the sub-requests.

@@ -115,6 +115,9 @@ impl Mapping {
 pub trait Past: Debug + Send + Sync {
     /// Where a page was left. Every page was written.
     fn place(&self, lpn: Lpn) -> Ppn;
+
+    /// Whose page was left at a place that was written.
+    fn page(&self, at: Ppn) -> Lpn;
 }
 
 /// What changed since the last checkpoint: a bit for each segment of [`segment_entries`] map entries.
@@ -163,6 +166,11 @@ impl PageMap {
     /// Gives it a past, before any stage has a copy of it.
     pub fn follow(&mut self, past: Arc<dyn Past>) {
         self.past = Some(past);
+    }
+
+    /// Whose page its past left at a place that was written, if it has a past.
+    pub(crate) fn left_at(&self, at: Ppn) -> Option<Lpn> {
+        self.past.as_ref().map(|past| past.page(at))
     }
 
     /// What an entry says.

@@ -88,6 +88,10 @@ impl<R: Rule> Past for Checkpointed<R> {
         let (thread, rank) = self.ranks.rank(lpn);
         self.rule.place(thread.into(), rank)
     }
+
+    fn page(&self, at: Ppn) -> Lpn {
+        self.rule.label(at)
+    }
 }
 
 impl<R: Rule> Labels for Checkpointed<R> {

@@ -12,6 +12,7 @@ use crate::{Drive, Firmware, Note, PipelineStep, Settings, Tables, Turn, Work};
 use nvme::spec::{Fuse, Opcode, Status, Submission};
 use stage::{Accepts, Address, Stage};
 use std::collections::VecDeque;
+use std::ops::Range;
 use std::sync::Arc;
 use units::{HostAddress, Lpn, QueueId};
 
@@ -37,7 +38,7 @@ pub(crate) struct Fetcher {
     /// Commands that are not cut whole, and the number of the first of them.
     commands: VecDeque<Request>,
     first: u64,
-    /// Sub-requests that the first of them has, once that is known.
+    /// Sub-requests that the first of them has, as far as that is known.
     of: Option<u32>,
     sent: u32,
     /// The page that the first was at, where it is to be brought to flash as well.
@@ -201,11 +202,11 @@ impl Fetcher {
 
     /// Sends the next sub-request of the first command.
     fn send_next(&mut self, turn: &mut Turn<'_>, slot: u16) {
-        let of = self.of.unwrap_or_else(|| self.count());
-        self.of = Some(of);
-        let request = self.commands.front_mut().expect("the caller looked");
+        if self.sent == 0 {
+            self.of = self.count();
+        }
+        let request = self.commands.front().expect("the caller looked");
         let flushes = request.opcode == Opcode::Flush && request.is_good();
-        let forces = request.card.fua;
         if let Some(lpn) = self.through.take() {
             self.bring_to_flash(turn, slot, lpn);
         } else if flushes && let Some((lpn, next)) = self.pilot.next_dirty(self.flush) {
@@ -213,22 +214,58 @@ impl Fetcher {
             self.bring_to_flash(turn, slot, lpn);
         } else if flushes {
             self.send_fence(turn, slot);
+        } else if let Some(pages) = self.to_bury(turn) {
+            self.bury(turn, slot, pages);
         } else {
-            match request.next_page(&self.drive, &self.tables.lists) {
-                Some(task) if task.changes() && self.tables.groups.is_read_only() => self.refuse(turn, slot, &task),
-                Some(task) => {
-                    self.send_task(turn, slot, &task);
-                    let is_forced = forces && task.operation.can_be_forced() && self.pilot.is_dirty(task.lpn);
-                    self.through = is_forced.then_some(task.lpn);
-                }
-                None => self.send_nothing(turn, slot),
-            }
+            self.send_page(turn, slot);
         }
         self.sent += 1;
-        if self.sent == of {
+        if self.of == Some(self.sent) {
             self.commands.pop_front();
             (self.first, self.of, self.sent, self.flush) = (self.first + 1, None, 0, 0);
         }
+    }
+
+    /// Sends the next page of the first command, or the news that there is no other.
+    fn send_page(&mut self, turn: &mut Turn<'_>, slot: u16) {
+        let request = self.commands.front_mut().expect("the caller looked");
+        let forces = request.card.fua;
+        match request.next_page(&self.drive, &self.tables.lists) {
+            Some(task) if task.changes() && self.tables.groups.is_read_only() => self.refuse(turn, slot, &task),
+            Some(task) => {
+                self.send_task(turn, slot, &task);
+                let is_forced = forces && task.operation.can_be_forced() && self.pilot.is_dirty(task.lpn);
+                self.through = is_forced.then_some(task.lpn);
+            }
+            None => {
+                self.of.get_or_insert(self.sent + 1);
+                self.send_nothing(turn, slot);
+            }
+        }
+    }
+
+    /// The pages that the first command deallocates whole next and of which nothing will be in the cache, if there are several. What is
+    /// there becomes zeros there.
+    fn to_bury(&mut self, turn: &mut Turn<'_>) -> Option<Range<u32>> {
+        let whole = self.commands[0].whole_pages(&self.drive);
+        if whole.len() < 2 || self.tables.groups.is_read_only() {
+            return None;
+        }
+        let is_free = |page: &u32| {
+            turn.spend(Work::LookUpTag);
+            !self.pilot.holds(Lpn(*page))
+        };
+        let count = whole.clone().take_while(is_free).count() as u32;
+        (count > 1).then_some(whole.start..whole.start + count)
+    }
+
+    /// Sends pages on their way that are deallocated together. They pass all lines: what the cache gave away of them before is ahead of
+    /// them at FTL, and has lower numbers.
+    fn bury(&mut self, turn: &mut Turn<'_>, slot: u16, pages: Range<u32>) {
+        self.commands[0].go_to(&self.drive, &self.tables.lists, pages.end);
+        let operation = PageOperation::Bury;
+        let sectors = [0, (pages.len() - 1) as u8];
+        turn.send(self.ways.ftl, SubRequest { operation, sectors, ..self.blank(slot, Lpn(pages.start), None) });
     }
 
     /// The drive takes no more writes: the first command fails at a page, which only Post hears of.
@@ -241,14 +278,15 @@ impl Fetcher {
         );
     }
 
-    /// How many sub-requests the first command has: one at least, which tells Post of it. Ranges to deallocate can overlap and have more
-    /// pages than that counts; those beyond stay as they are, for to deallocate is advice.
-    fn count(&self) -> u32 {
+    /// How many sub-requests the first command has: one at least, which tells Post of it. None is known of ranges to deallocate, whose
+    /// pages go one by one or together: the last one says it.
+    fn count(&self) -> Option<u32> {
         let request = &self.commands[0];
         let pages = match request.opcode {
             _ if !request.is_good() => 0,
             // And the fence behind them.
             Opcode::Flush => u64::from(self.pilot.dirty_count()) + 1,
+            Opcode::DatasetManagement => return None,
             _ => request.pages(&self.drive, &self.tables.lists),
         };
         let through = match request.opcode {
@@ -259,7 +297,7 @@ impl Fetcher {
             // They may be fewer by then, for pages of a long one can push each other out.
             _ => request.lpns(&self.drive).filter(|&lpn| self.pilot.is_dirty(lpn)).count() as u64,
         };
-        u32::try_from(pages + through).unwrap_or(u32::MAX).max(1)
+        Some(u32::try_from(pages + through).unwrap_or(u32::MAX).max(1))
     }
 
     fn send_task(&mut self, turn: &mut Turn<'_>, slot: u16, task: &PageTask) {
@@ -344,7 +382,7 @@ impl Fetcher {
             line: self.pilot.line(lpn),
             sectors: [0; 2],
             status: request.outcome.status,
-            of: self.of.expect("it is known while a command is cut"),
+            of: self.of.unwrap_or(0),
             roadbook: guided.map(|(_, roadbook)| roadbook),
             read: NOWHERE,
             write: NOWHERE,

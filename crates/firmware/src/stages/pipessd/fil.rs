@@ -111,12 +111,28 @@ impl Fil {
             let mut out = Vec::new();
             self.order.fence(sub.slot.into(), &mut out);
             self.act(turn, &out);
+        } else if sub.operation == PageOperation::Bury && sub.write != NOWHERE {
+            self.bury(turn, slot);
         } else if sub.roadbook.is_none() {
             self.pass_on(turn, slot);
         } else if self.waitlist.holds(sub.line) || !self.try_start(turn, slot) {
             turn.note(note_of(&sub, PipelineStep::Waits));
             self.waitlist.push(sub.line, sub.slot);
         }
+    }
+
+    /// Programs a tombstone. Its frame comes back when Post has retired it.
+    fn bury(&mut self, turn: &mut Turn<'_>, slot: usize) {
+        let frame = self.staging.pop().expect("a frame for each slot");
+        let sub = self.sub(slot);
+        sub.frame = frame;
+        let (write, first, sequence) = (sub.write, (sub.lpn, sub.pages()), sub.sequence);
+        self.victims[slot] = frame;
+        self.tables.frames.clear(frame, 0, self.tables.frames.words(frame));
+        self.tables.frames.label_tombstone(frame, first, 0, sequence);
+        let mut out = Vec::new();
+        self.order.ready_program(write, tag(VICTIM, slot), &mut out);
+        self.act(turn, &out);
     }
 
     /// Sees what NVMe Post has retired: frames that came free, and lines that others wait for.
@@ -252,14 +268,19 @@ impl Fil {
             }
             CONTENT => {
                 self.fail(index, media, false);
-                let ppn = self.sub(index).read;
+                let (ppn, lpn) = (self.sub(index).read, self.sub(index).lpn);
+                self.tables.frames.take_tombstone(frame, lpn);
                 self.order.read(ppn, &mut out);
                 self.pass_on(turn, index);
             }
             MOVE_READ => {
                 turn.spend(Work::MovePage);
                 let Moving { lpn, from, to, sequence } = self.moves[index].expect("it is being moved");
-                self.tables.frames.label_moved(frame, lpn, 0, sequence);
+                // A tombstone keeps its number: some of its pages may have been written since.
+                match self.tables.frames.tombstone(frame) {
+                    Some(_) => self.tables.frames.clear(frame, 0, self.tables.frames.words(frame)),
+                    None => self.tables.frames.label_moved(frame, lpn, 0, sequence),
+                }
                 self.order.read(from, &mut out);
                 self.order.ready_program(to, tag(MOVE_PROGRAM, index), &mut out);
             }

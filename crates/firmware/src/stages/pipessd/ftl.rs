@@ -4,13 +4,14 @@
 //! its erase is ordered, and FIL keeps the order of what it is sent on each block. The only feedback is how many moves are
 //! done, a word that FIL writes, so that not more than a window of them is under way.
 
+use super::owners::Owners;
 use super::poll::Poll;
 use crate::message::*;
 use crate::policies::{AtRest, pick_victim};
 use crate::stages::rest::look_after;
 use crate::stages::trans::{self, Places};
 use crate::tables::Pipeline;
-use crate::{Drive, Firmware, GroupState, Note, Settings, Tables, Turn, Work};
+use crate::{Firmware, GroupState, Mapping, Note, Settings, Tables, Turn, Work};
 use stage::{Accepts, Address, LineId, Stage};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -34,7 +35,6 @@ struct Victim {
 
 /// FTL.
 pub(crate) struct Ftl {
-    drive: Arc<Drive>,
     settings: Settings,
     tables: Arc<Tables>,
     pipeline: Pipeline,
@@ -48,8 +48,7 @@ pub(crate) struct Ftl {
     ordered: u64,
     /// Sub-requests that wait for room, in the order of the pipeline.
     held: VecDeque<SubRequest>,
-    /// The logical page of each physical one, plus 1: made when reclaim first asks, so that a drive without reclaim is spared it.
-    owners: Vec<u32>,
+    owners: Owners,
     /// Sub-requests that have come: as many leave the pipeline when the drive is at rest.
     come: u64,
     /// Since when nothing is in the pipeline, as far as looks tell.
@@ -63,21 +62,16 @@ pub(crate) struct Ftl {
 impl Accepts<SubRequest> for Ftl {}
 
 impl Ftl {
-    pub(crate) fn new(
-        drive: Arc<Drive>,
-        settings: Settings,
-        tables: Arc<Tables>,
-        pipeline: Pipeline,
-        ways: Ways,
-    ) -> Self {
+    pub(crate) fn new(settings: Settings, tables: Arc<Tables>, pipeline: Pipeline, ways: Ways) -> Self {
         let sequence = tables.first_version();
         if tables.groups.used_last_erases() {
             tables.groups.set_read_only();
         }
+        let Mapping::Page(map) = tables.mapping.clone() else { unreachable!("PipeSSD maps pages") };
+        let owners = Owners::new(&tables, map);
         let window = trans::moves_at_a_time(&settings, &tables, 0).min(settings.reclaim.window.into());
         Ftl {
             places: trans::places(0, &settings, &tables, false),
-            drive,
             settings,
             tables,
             pipeline,
@@ -87,7 +81,7 @@ impl Ftl {
             window: window.into(),
             ordered: 0,
             held: VecDeque::new(),
-            owners: Vec::new(),
+            owners,
             come: 0,
             last_at: Time::ZERO,
             is_busy: false,
@@ -108,26 +102,47 @@ impl Ftl {
     }
 
     fn may_serve(&self, sub: &SubRequest) -> bool {
-        page_to_program(sub).is_none() || !self.places.must_stop()
+        let programs = sub.operation == PageOperation::Bury || page_to_program(sub).is_some();
+        !programs || !self.places.must_stop()
     }
 
     fn serve(&mut self, turn: &mut Turn<'_>, mut sub: SubRequest) {
-        if let Some(lpn) = page_to_program(&sub) {
+        if sub.operation == PageOperation::Bury {
+            self.bury(turn, &mut sub);
+        } else if let Some(lpn) = page_to_program(&sub) {
             sub.write = self.places.place(turn, lpn).expect("a page map has a place while it need not stop").to;
             sub.sequence = self.own(lpn, sub.write);
         }
         if sub.needs_content && sub.roadbook.is_some_and(|roadbook| !roadbook.hit) {
             turn.spend(Work::LookUpMap);
-            sub.read = self.places.locate(turn, sub.lpn).unwrap_or(NOWHERE);
+            sub.read = self.data_at(turn, sub.lpn).unwrap_or(NOWHERE);
         }
         turn.send(self.ways.fil, sub);
     }
 
+    /// Where a page is that has data on flash: a tombstone is zeros, which nobody has to read.
+    fn data_at(&self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn> {
+        self.places.locate(turn, lpn).filter(|&at| !self.places.is_tombstone(at))
+    }
+
+    /// Gives pages that are deallocated a tombstone, if flash has anything of them: else a power cut would bring that back.
+    fn bury(&mut self, turn: &mut Turn<'_>, sub: &mut SubRequest) {
+        turn.spend(Work::LookUpMap);
+        let lpns: Vec<Lpn> = (sub.lpn.0..sub.lpn.0 + sub.pages()).map(Lpn).collect();
+        if !lpns.iter().any(|&lpn| self.data_at(turn, lpn).is_some()) {
+            return;
+        }
+        let mut before = Vec::with_capacity(lpns.len());
+        sub.write = self.places.bury(turn, &lpns, &mut before).expect("a page map has a place while it need not stop");
+        self.places.close_filled(turn);
+        self.owners.note(sub.write, sub.lpn, sub.pages());
+        self.sequence += 1;
+        sub.sequence = self.sequence;
+    }
+
     /// Notes whose page a place is, and numbers the write.
     fn own(&mut self, lpn: Lpn, at: Ppn) -> u64 {
-        if let Some(owner) = self.owners.get_mut(at.0 as usize) {
-            *owner = lpn.0 + 1;
-        }
+        self.owners.note(at, lpn, 1);
         self.sequence += 1;
         self.sequence
     }
@@ -174,14 +189,6 @@ impl Ftl {
         let Some(group) = victim else { return false };
         groups.set_state(group, GroupState::Victim);
         self.victims.push_back(Victim { group, next: 0, moved: 0, on_demand, since: turn.now() });
-        if self.owners.is_empty() {
-            self.owners = vec![0; self.drive.geometry().page_count() as usize];
-            for lpn in (0..self.drive.pages()).map(Lpn) {
-                if let Some(ppn) = self.tables.mapping.get(lpn) {
-                    self.owners[ppn.0 as usize] = lpn.0 + 1;
-                }
-            }
-        }
         true
     }
 
@@ -218,6 +225,7 @@ impl Ftl {
         let groups = &self.tables.groups;
         assert_eq!(groups.valid_count(group), 0, "FTL would erase valid pages of group {group}");
         turn.send(self.ways.orders, ReclaimOrder::Erase(groups.page(group, 0)));
+        self.owners.forget(group);
         self.ordered += 1;
         // What is programmed there from now on comes to FIL after the erase.
         self.places.reclaimed(turn, Some(group));
@@ -227,12 +235,20 @@ impl Ftl {
     fn order_move(&mut self, turn: &mut Turn<'_>, from: Ppn) {
         turn.spend(Work::MovePage);
         self.poll.found();
-        let lpn = Lpn(self.owners[from.0 as usize] - 1);
+        let pages = self.owners.pages(from);
+        let lpn = Lpn(pages.start);
         let to = self.places.place_moved(turn, lpn).expect("a page map moves every page");
-        turn.spend(Work::UpdateMap);
-        self.places.remap(turn, lpn, Some(to));
+        let count = pages.len() as u32;
+        for lpn in pages.map(Lpn) {
+            if count == 1 || self.places.locate(turn, lpn) == Some(from) {
+                turn.spend(Work::UpdateMap);
+                self.places.remap(turn, lpn, Some(to));
+            }
+        }
         self.places.close_filled(turn);
-        let sequence = self.own(lpn, to);
+        self.owners.note(to, lpn, count);
+        self.sequence += 1;
+        let sequence = self.sequence;
         turn.send(self.ways.orders, ReclaimOrder::Move { lpn, from, to, sequence });
         self.ordered += 1;
     }

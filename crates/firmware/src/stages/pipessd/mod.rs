@@ -5,6 +5,7 @@ pub(crate) mod fetch;
 pub(crate) mod fil;
 mod flash_order;
 pub(crate) mod ftl;
+mod owners;
 mod pilot;
 mod poll;
 pub(crate) mod post;

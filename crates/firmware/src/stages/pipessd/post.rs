@@ -37,6 +37,8 @@ struct Here {
 #[derive(Clone, Copy, Debug)]
 struct Progress {
     done: u32,
+    /// As many as there are, once that is known.
+    of: u32,
     outcome: Outcome,
 }
 
@@ -93,7 +95,8 @@ impl Poster {
             if sub.operation == PageOperation::CompareAndWrite {
                 self.pairs.push((sub.key.0, self.pipeline.described_pair(turn, sub.slot).0, Half::Refused));
             }
-            self.retire(turn, &sub, None, 0);
+            let lent = (sub.frame != u32::MAX).then_some(sub.frame);
+            self.retire(turn, &sub, lent, 0);
             return;
         };
         turn.spend(Work::FindEntry);
@@ -288,11 +291,13 @@ impl Poster {
                 turn.send(line, EventPulled);
             }
         }
-        let progress = self.commands.entry(sub.key.0).or_insert(Progress { done: 0, outcome: Outcome::default() });
+        let none = Progress { done: 0, of: 0, outcome: Outcome::default() };
+        let progress = self.commands.entry(sub.key.0).or_insert(none);
         progress.done += 1;
+        progress.of = progress.of.max(sub.of);
         progress.outcome.fail(sub.status, failure);
-        let Progress { done, outcome } = *progress;
-        if done == sub.of {
+        let Progress { done, of, outcome } = *progress;
+        if done == of {
             self.commands.remove(&sub.key.0);
             let pair = self.pairs.iter().position(|(key, ..)| *key == sub.key.0).map(|at| self.pairs.swap_remove(at));
             match pair {
