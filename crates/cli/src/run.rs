@@ -96,10 +96,10 @@ impl RunArguments {
 
 /// Why a phase counted nothing, if it did not.
 fn reason_for_nothing(phase: &Phase) -> &'static str {
-    if phase.rounds.is_some_and(|rounds| rounds.duration.is_some()) {
-        "no request of a phase completed in the time that counts (--duration, workload.duration_ms)"
-    } else {
-        "a phase ended before its warm-up did (workload.warm_up_*)"
+    match phase.rounds.filter(|rounds| rounds.duration.is_some()) {
+        Some(rounds) if rounds.most > 1 => "no request of a phase completed in any round (--round, run.round)",
+        Some(_) => "no request of a phase completed in the time that counts (--duration, workload.duration_ms)",
+        None => "a phase ended before its warm-up did (workload.warm_up_*)",
     }
 }
 

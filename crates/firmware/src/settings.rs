@@ -293,14 +293,14 @@ impl Settings {
                 return refuse(
                     "cache.size_bytes",
                     self.cache.size.0.to_string(),
-                    "at least a page for each CACHE thread",
+                    "at least a page for each thread that keeps a part of the buffer",
                 );
             }
             if self.cache.spare_frames < u32::from(self.parts.cache) {
                 return refuse(
                     "cache.spare_frames",
                     self.cache.spare_frames.to_string(),
-                    "at least one for each CACHE thread",
+                    "at least one for each thread that keeps a part of the buffer",
                 );
             }
         }

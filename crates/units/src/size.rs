@@ -43,6 +43,10 @@ impl Bytes {
     pub const fn mib(count: u64) -> Self {
         Bytes(count << 20)
     }
+    /// Whether a text is a number with a unit of size, however many bytes that is.
+    pub fn is_size(text: &str) -> bool {
+        measure(text).is_some_and(|(_, suffix)| SUFFIXES.iter().any(|(name, _)| *name == suffix))
+    }
     /// What a text such as `4k`, `512MiB` or `1TB` says, if it is a whole number of bytes up to 2^53.
     pub fn parse(text: &str) -> Option<Self> {
         let (number, suffix) = measure(text)?;

@@ -142,6 +142,12 @@ impl Field for Bytes {
     fn expected(_: &str) -> String {
         "a size in bytes, as 4096, \"4k\", \"512MiB\" or \"1TB\"".into()
     }
+    fn expected_for(value: &Value, key: &str) -> String {
+        match value {
+            Value::Text(text) if Bytes::is_size(text) => "a whole number of bytes up to 2^53".into(),
+            _ => Self::expected(key),
+        }
+    }
     fn write(&self, _: &str) -> Value {
         self.0.write("")
     }
@@ -153,21 +159,36 @@ pub(super) fn unit_of(key: &str) -> Option<(&'static str, f64)> {
     SPANS.iter().find(|(name, _)| *name == suffix).copied()
 }
 
+/// How many picoseconds a value says.
+fn picos(value: &Value, key: &str) -> Option<f64> {
+    Some(match value {
+        Value::Text(text) => {
+            let (number, unit) = measure(text)?;
+            number * SPANS.iter().find(|(name, _)| *name == unit)?.1
+        }
+        value => f64::read(value, key)? * unit_of(key)?.1,
+    })
+}
+
 impl Field for Span {
     fn read(value: &Value, key: &str) -> Option<Self> {
-        let picos = match value {
-            Value::Text(text) => {
-                let (number, unit) = measure(text)?;
-                number * SPANS.iter().find(|(name, _)| *name == unit)?.1
-            }
-            value => f64::read(value, key)? * unit_of(key)?.1,
-        };
+        let picos = picos(value, key)?;
         (0.0..=LONGEST_PICOS).contains(&picos).then(|| Span::from_picos(picos.round() as u64))
     }
     fn expected(key: &str) -> String {
         match unit_of(key) {
             Some((unit, _)) => format!("a time in {unit}, or a text such as \"1.5ms\""),
             None => "a text such as \"1.5ms\"".into(),
+        }
+    }
+    fn expected_for(value: &Value, key: &str) -> String {
+        match value {
+            value if picos(value, key).is_some() => format!("a time from 0 to {} s", LONGEST_PICOS / 1e12),
+            Value::Text(text) if measure(text).is_some_and(|(_, unit)| !unit.is_empty()) => {
+                let units: Vec<&str> = SPANS.iter().map(|(name, _)| *name).collect();
+                format!("{}, in one of {}", Self::expected(key), units.join(", "))
+            }
+            _ => Self::expected(key),
         }
     }
     fn write(&self, key: &str) -> Value {
@@ -258,6 +279,9 @@ mod tests {
             [Some(1536), None, None, None, None]
         );
         assert_eq!([read("9e9"), read("99999999TB"), read("-1k")], [None, None, None]);
+        let expected = |size| Bytes::expected_for(&text(size), "");
+        assert_eq!(expected("99999999TB"), "a whole number of bytes up to 2^53");
+        assert_eq!(expected("4 q"), Bytes::expected(""));
         assert_eq!(Bytes::read(&Value::Integer(-1), ""), None);
     }
 
@@ -268,6 +292,10 @@ mod tests {
         assert_eq!(Span::read(&Value::Integer(-1), "a_us"), None);
         assert_eq!(Span::read(&Value::Float(f64::NAN), "a_us"), None);
         assert_eq!(Span::read(&Value::Float(1e30), "a_us"), None);
+        let expected = |value| Span::expected_for(&value, "a_ms");
+        assert_eq!([expected(Value::Float(-1.0)), expected(text("2000000s"))], ["a time from 0 to 1000000 s"; 2]);
+        assert_eq!(expected(text("1h")), "a time in ms, or a text such as \"1.5ms\", in one of ps, ns, us, ms, s");
+        assert_eq!(expected(text("soon")), Span::expected("a_ms"));
     }
 
     #[test]
