@@ -154,15 +154,20 @@ impl Subsystem {
     fn share(&self, port: &Port, id: u16) -> u16 {
         let own = self.of_host(id).filter(|(other, _)| **other != id);
         let own: usize = own.map(|(_, live)| live.queues.len() + live.promised()).sum();
-        (self.unpromised(port, id).saturating_sub(own) / 2) as u16
+        (self.unpromised(port, id).saturating_sub(own + self.left_behind(id)) / 2) as u16
     }
 
     /// Whether there is a queue pair for a controller: it was promised one, or its host leaves as many as it has then, or has none.
     pub(crate) fn has_pair_for(&self, port: &Port, id: u16) -> bool {
         let was_promised = self.controllers.get(&id).is_some_and(|live| live.promised() > 0);
-        let own: usize = self.of_host(id).map(|(_, live)| live.queues.len()).sum();
+        let own = self.of_host(id).map(|(_, live)| live.queues.len()).sum::<usize>() + self.left_behind(id);
         let left = self.unpromised(port, id);
         was_promised && port.free_pairs() > 0 || left > 0 && own == 0 || own + 1 < left
+    }
+
+    /// Queue pairs that the host of a controller has taken and that no queue of it is any more: they are of its share till they are free.
+    fn left_behind(&self, id: u16) -> usize {
+        self.controllers.get(&id).map_or(0, |live| self.pairs_left_by(&live.host))
     }
 
     /// Free pairs that no other controller was granted.

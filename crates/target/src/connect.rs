@@ -1,5 +1,6 @@
 //! Connect: what makes a connection the queue of a controller (Base §6.3), and what discovery tells (§5.16.1.23).
 
+use crate::crowd::Origin;
 use crate::orphan::Host;
 use crate::port::Port;
 use crate::subsystem::{ConnectionId, Granted, Live, NewController, Subsystem};
@@ -24,6 +25,7 @@ pub(crate) type Refusal = (Status, u64);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival<'a> {
     pub(crate) connection: ConnectionId,
+    pub(crate) origin: Origin,
     /// The address to advertise: the one the host dialled.
     pub(crate) dialled: SocketAddr,
     /// Who the connection is for, where it is secured.
@@ -106,6 +108,7 @@ pub(crate) fn join(
         host: host.clone(),
         keep_alive_ms: connect.keep_alive_ms,
         admin: arrival.connection,
+        origin: arrival.origin,
         discovery,
     };
     let controller = subsystem.create(new, arrival.now).ok_or((CONTROLLER_BUSY, 0))?;

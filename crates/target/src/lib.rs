@@ -23,6 +23,7 @@ mod auth;
 mod chores;
 mod connect;
 mod copies;
+mod crowd;
 mod files;
 mod front;
 mod fused;

@@ -96,6 +96,11 @@ impl Subsystem {
         !self.doomed.is_empty() || self.orphans.iter().any(|orphan| orphan.host.is_same(host))
     }
 
+    /// Queue pairs that this host has of queues that are gone.
+    pub(crate) fn pairs_left_by(&self, host: &Host) -> usize {
+        self.orphans.iter().filter(|orphan| orphan.host.is_same(host)).count()
+    }
+
     /// Takes what the drive has completed of it.
     pub(crate) fn drain(&mut self, port: &mut Port, now: Time) {
         for mut orphan in std::mem::take(&mut self.orphans) {

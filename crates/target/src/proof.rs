@@ -65,11 +65,18 @@ impl Session {
 
     /// Hears what the host says of who it is, when there is time for it.
     pub(crate) fn prove(&mut self, world: &mut World<'_>, tag: u16, submission: &Submission, data: Gathered) {
+        // A queue that it would become has a pair when the host's earlier ones have given theirs back, and the host its share.
+        if matches!(self.attached, Attached::Unproved) && world.subsystem.is_haunted_by(&self.joined.host) {
+            return self.postpone(tag, data);
+        }
         let dialogue = self.dialogue.as_mut().expect("it was classified as one");
         if !world.subsystem.proofs.admits(self.connection, dialogue.cost(data.bytes()), world.now) {
             return self.postpone(tag, data);
         }
         dialogue.take(data.bytes());
+        if matches!(self.attached, Attached::Admin) {
+            world.subsystem.note_begun(self.joined.controller, dialogue.has_begun());
+        }
         self.is_ending |= dialogue.has_failed();
         self.note_proved(world);
         self.return_tag(tag);
@@ -122,10 +129,16 @@ pub(crate) mod tests {
 
     /// What a host that has to prove who it is begins with, to a subsystem of this name.
     pub(crate) fn greeting(subsystem: &str) -> Vec<u8> {
+        greeting_of(subsystem, 0, ANY_CONTROLLER)
+    }
+
+    /// The same of a queue of a controller.
+    pub(crate) fn greeting_of(subsystem: &str, queue: u16, controller: u16) -> Vec<u8> {
         let field = |text: &str| std::array::from_fn(|at| text.as_bytes().get(at).copied().unwrap_or(0));
         let mut record = ConnectRecord::default();
-        record.set_controller(ANY_CONTROLLER).set_host(field(KNOWN)).set_subsystem(field(subsystem));
-        let connect = Connect { format: 0, queue: 0, last_entry: 31, without_flow_control: false, keep_alive_ms: 0 };
+        record.set_controller(controller).set_host(field(KNOWN)).set_subsystem(field(subsystem));
+        let last_entry = if queue == 0 { 31 } else { 3 };
+        let connect = Connect { format: 0, queue, last_entry, without_flow_control: false, keep_alive_ms: 0 };
         let mut greeting = vec![0; 128];
         (greeting[2], greeting[4]) = (128, 128);
         let data = Sgl::InCapsule { offset: 0, bytes: ConnectRecord::BYTES as u32 };
@@ -188,12 +201,44 @@ pub(crate) mod tests {
         let ids: Vec<u16> = (0..64).map(|at| come(&mut subsystem, at)).collect();
         assert_eq!(subsystem.controllers.len(), 64);
         subsystem.vouch_for(ids[0]);
-        let next = come(&mut subsystem, 64);
+        // It has a place of its own now.
+        come(&mut subsystem, 64);
+        assert_eq!(subsystem.controllers.len(), 65);
+        let next = come(&mut subsystem, 65);
         assert!(subsystem.controllers.contains_key(&next) && subsystem.controllers.contains_key(&ids[0]));
         assert!(!subsystem.controllers.contains_key(&ids[1]), "it has waited longest");
         assert_eq!(subsystem.doomed, [1]);
         subsystem.controllers.keys().copied().collect::<Vec<u16>>().into_iter().for_each(|id| subsystem.vouch_for(id));
         assert_eq!(subsystem.controllers.len(), 32, "of one host, who leaves as many to others");
-        assert_eq!(come(&mut subsystem, 65), 0);
+        assert_eq!(come(&mut subsystem, 66), 0);
+    }
+
+    /// How many come, each a millisecond after the one before, until a host that has begun to prove itself has no controller any more; or
+    /// a thousand. They say nothing, or begin too as soon as there is time for it.
+    fn crowd_that_pushes_out(begins: bool) -> usize {
+        let mut port = Port::new(Arc::new(Plain::new()), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
+        let mut subsystem = Subsystem::new(open_to_all(settings()), &mut port);
+        subsystem.settings.keys = Some(keys());
+        let greeting = greeting(&subsystem.settings.controller.subsystem);
+        let mut come = |at: usize, begins: bool| {
+            let mut session = Session::new(at, "127.0.0.1:4420".parse().expect("an address"));
+            let now = Time::ZERO + Span::from_millis(at as u64);
+            let mut world = World { subsystem: &mut subsystem, port: &mut port, now };
+            feed(&mut session, &mut world, &greeting);
+            if begins {
+                feed(&mut session, &mut world, &negotiation(0));
+            }
+            let ids: Vec<u16> = subsystem.controllers.keys().copied().collect();
+            (session.joined.controller, ids)
+        };
+        let (host, _) = come(0, true);
+        (1..1_000).find(|at| !come(*at, begins).1.contains(&host)).unwrap_or(1_000)
+    }
+
+    #[test]
+    fn who_has_begun_to_prove_itself_has_time_to_go_on() {
+        assert_eq!(crowd_that_pushes_out(false), 1_000);
+        let pushes_out = crowd_that_pushes_out(true);
+        assert!((200..300).contains(&pushes_out), "half of 64 that begin, one in 6.25 ms: {pushes_out}");
     }
 }

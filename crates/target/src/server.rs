@@ -1,5 +1,6 @@
 //! The loop: sockets, the drive's completions and time, on one thread.
 
+use crate::crowd::{Origin, Unproved, gives_way};
 use crate::files;
 use crate::front::{Attend, Ended, Patience, Progress, ServeError, Ties, poll_within};
 use crate::knock::Knock;
@@ -234,6 +235,10 @@ impl Loop {
                 Token(token) => {
                     if let Some(Some(connection)) = self.connections.get_mut(token - FIRST_CONNECTION) {
                         connection.read_closed |= event.is_read_closed();
+                        // Of a queue that its host has given up nothing more goes to the drive: it may send the same on another by now.
+                        if connection.read_closed && connection.session.is_io() {
+                            self.subsystem.doomed.push(token - FIRST_CONNECTION);
+                        }
                         connection.readable |= event.is_readable() || connection.read_closed;
                         connection.writable |= event.is_writable();
                     }
@@ -241,6 +246,7 @@ impl Loop {
             }
         }
         let tends = is_quiet || now.since(self.tended) >= TEND_EVERY;
+        did |= self.close_doomed();
         if self.knock.is_heard() && tends {
             let accepted = self.ended.connections;
             self.accept(now);
@@ -254,6 +260,8 @@ impl Loop {
         self.subsystem.proofs.due = None;
         let (first, count) = (self.subsystem.proofs.first(), self.connections.len());
         for turn in 0..count {
+            // What is gone is gone before another is served: its host waits for what it has left under way, and nobody else does.
+            did |= self.close_doomed();
             did |= self.serve((first + turn) % count, now);
         }
         self.port.ring();
@@ -291,7 +299,7 @@ impl Loop {
 
     fn accept(&mut self, now: Time) {
         while let Some(listener) = &self.server.listener
-            && let Some((mut stream, _)) = self.knock.admit(|| listener.accept())
+            && let Some((mut stream, peer)) = self.knock.admit(|| listener.accept())
         {
             self.ended.connections += 1;
             let (Ok(dialled), Some(at)) = (stream.local_addr(), self.place()) else { continue };
@@ -304,7 +312,7 @@ impl Loop {
             // refuses serves all the same.
             let _ = stream.set_nodelay(true);
             let _ = notice_silence(&stream);
-            let session = Session::new(at, self.server.advertised.unwrap_or(dialled));
+            let session = Session::new(at, self.server.advertised.unwrap_or(dialled)).from(Origin::of(peer.ip()));
             self.connections[at] = Some(Connection {
                 stream: Stream::new(stream, self.tls.as_ref()),
                 session,
@@ -319,8 +327,8 @@ impl Loop {
         }
     }
 
-    /// Where a new connection goes. Where there are too many, one that is no queue yet makes room, the oldest first: who
-    /// connects and says nothing keeps nobody out, unless a crowd comes faster than a host becomes a queue.
+    /// Where a new connection goes. Where there are too many, one that is no queue yet makes room: who connects and says nothing keeps out
+    /// nobody who goes on.
     fn place(&mut self) -> Option<usize> {
         if let Some(free) = self.connections.iter().position(Option::is_none) {
             return Some(free);
@@ -330,13 +338,15 @@ impl Loop {
             self.connections.push(None);
             return Some(self.connections.len() - 1);
         }
-        let idle = |connection: &Option<Connection>| connection.as_ref().is_some_and(|it| !it.session.is_joined());
-        let strangers = (0..self.connections.len()).filter(|at| idle(&self.connections[*at]));
-        let oldest = strangers.min_by_key(|at| self.connections[*at].as_ref().map(|connection| connection.serial))?;
-        self.close(oldest);
+        let strangers = self.connections.iter().enumerate().filter_map(|(id, connection)| {
+            let Connection { session, serial, .. } = connection.as_ref().filter(|it| !it.session.is_joined())?;
+            Some(Unproved { id, origin: session.origin, has_begun: session.has_begun(), age: *serial })
+        });
+        let gone = gives_way(strangers)?;
+        self.close(gone);
         // What went with it, before its place is another's.
         self.close_doomed();
-        Some(oldest)
+        Some(gone)
     }
 
     /// Reads, works and writes for one connection, as far as its share of a turn goes; whether there was anything.
@@ -360,6 +370,9 @@ impl Loop {
         }
         did |= connection.send(now);
         ended.violations += u64::from(was_good && connection.session.has_violated());
+        if connection.gone {
+            subsystem.doomed.push(at);
+        }
         did
     }
 

@@ -15,6 +15,7 @@ mod leave;
 use crate::auth::Dialogue;
 use crate::connect::Joined;
 use crate::copies::{Copying, Ranges};
+use crate::crowd::Origin;
 use crate::fused::{Fused, Stand};
 use crate::guarded::apart;
 use crate::pdu::{Agreed, Encoder, UNIT_MAX, Unit, Violation, parse};
@@ -89,6 +90,7 @@ pub(crate) enum Kind {
 /// A connection.
 pub(crate) struct Session {
     pub(crate) connection: ConnectionId,
+    pub(crate) origin: Origin,
     dialled: SocketAddr,
     /// Who it is for, where it is secured.
     parties: Option<Parties>,
@@ -122,6 +124,7 @@ impl Session {
     pub(crate) fn new(connection: ConnectionId, dialled: SocketAddr) -> Self {
         Session {
             connection,
+            origin: Origin::default(),
             dialled,
             parties: None,
             agreed: None,
@@ -144,6 +147,11 @@ impl Session {
             has_violated: false,
             is_stalled: false,
         }
+    }
+
+    /// The same of a connection that comes from there.
+    pub(crate) fn from(self, origin: Origin) -> Self {
+        Session { origin, ..self }
     }
 
     /// Both ends have proved to have the key of these parties.
@@ -207,6 +215,16 @@ impl Session {
             && self.dialogue.as_ref().is_none_or(Dialogue::is_proved)
     }
 
+    /// Whether it is an I/O queue.
+    pub(crate) fn is_io(&self) -> bool {
+        matches!(self.attached, Attached::Io(_))
+    }
+
+    /// Whether it has begun to prove who its host is: to have the key of the connection, or to know the secret.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.parties.is_some() || self.dialogue.as_ref().is_some_and(Dialogue::has_begun)
+    }
+
     /// Whether it has yet to become one. Who was one and only takes a last answer is no stranger.
     pub(crate) fn is_stranger(&self) -> bool {
         !self.is_joined() && !self.is_ending
@@ -220,7 +238,7 @@ impl Session {
     pub(crate) fn work(&mut self, world: &mut World<'_>) {
         let mut left = UNITS_A_TURN;
         while !self.is_ending {
-            if self.is_backed_up() || left == 0 {
+            if self.is_backed_up() || left == 0 || self.is_to_wait(world.subsystem) {
                 self.is_stalled = true;
                 return;
             }
@@ -237,6 +255,12 @@ impl Session {
                 Err(violation) => self.terminate(world, violation),
             }
         }
+    }
+
+    /// Whether nothing of an I/O queue may go to the drive: queues of its host are gone, and what they asked for is under way. Every
+    /// command comes this way, whenever its queue was connected and proved; else an old write could land on a newer one.
+    fn is_to_wait(&self, subsystem: &Subsystem) -> bool {
+        self.is_io() && subsystem.is_haunted_by(&self.joined.host)
     }
 
     /// Whether units were left that are there whole.
@@ -290,8 +314,7 @@ impl Session {
         let tag = self.take_tag().ok_or(Violation::SEQUENCE)?;
         let admitted =
             if damaged { Err(Status::TRANSIENT_TRANSPORT_ERROR) } else { self.admit(world, &submission, data) };
-        let is_io = matches!(self.attached, Attached::Io(_));
-        let refused = if is_io { self.fuse(world, tag, &submission, &admitted) } else { None };
+        let refused = if self.is_io() { self.fuse(world, tag, &submission, &admitted) } else { None };
         let (kind, brought) = match (refused, admitted) {
             (None, Ok(admitted)) => admitted,
             (Some(status), _) | (None, Err(status)) => {

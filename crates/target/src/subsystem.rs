@@ -2,6 +2,7 @@
 
 use crate::auth::{Dialogue, Keys, Pair};
 use crate::chores::{Chores, TestResult};
+use crate::crowd::{Origin, Unproved, gives_way};
 use crate::health::DriveHealth;
 use crate::kept::KeepTable;
 use crate::lifetime::{KeepLifetime, Lifetime};
@@ -26,8 +27,8 @@ mod tests;
 
 use flushes::{Flush, Settling};
 
-/// Storage controllers alive at once, and as many for discovery, of all hosts together: each is memory, and a host can make as
-/// many as it likes.
+/// Storage controllers alive at once, of all hosts together; as many more whose hosts have yet to prove who they are, and as many for
+/// discovery: each is memory, and a host can make as many as it likes.
 pub(crate) const CONTROLLERS_MAX: usize = 64;
 
 /// Granularity of the keep alive timer.
@@ -99,6 +100,9 @@ pub(crate) struct Live {
     patience: Option<Span>,
     /// Whether its host is who it says, where hosts have to prove it.
     is_proved: bool,
+    /// Whether its host has begun to.
+    has_begun: bool,
+    origin: Origin,
 }
 
 impl Live {
@@ -250,6 +254,13 @@ impl Subsystem {
         }
     }
 
+    /// Whether the host of a controller has begun to prove who it is.
+    pub(crate) fn note_begun(&mut self, controller: u16, has_begun: bool) {
+        if let Some(live) = self.controllers.get_mut(&controller) {
+            live.has_begun = has_begun;
+        }
+    }
+
     /// Makes a controller for a host; nothing if there are too many. `discovery` has the entries of a discovery
     /// controller's log.
     pub(crate) fn create(&mut self, mut live: NewController, now: Time) -> Option<u16> {
@@ -258,13 +269,18 @@ impl Subsystem {
         if live.discovery.is_none() && !self.leaves_places(&live.host) {
             return None;
         }
-        if self.controllers.values().filter(|other| is_like(other)).count() >= CONTROLLERS_MAX {
-            // Those who have proved nothing give way, as nobody has who discovers: they keep nobody out unless so many come while one
-            // proves itself. What they send before that does not count as heard.
-            let gives_way = |other: &Live| is_like(other) && (!other.is_proved || live.discovery.is_some());
-            let giving_way = self.controllers.iter().filter(|(_, other)| gives_way(other));
-            let (&longest, _) = giving_way.min_by_key(|(_, other)| other.last_heard)?;
-            self.end(longest);
+        // Those who have proved nothing give way, as nobody has who discovers: the others have places of their own. What they send before
+        // that does not count as heard.
+        let is_unproved = |other: &Live| is_like(other) && (!other.is_proved || live.discovery.is_some());
+        let unproved = self.controllers.iter().filter(|(_, other)| is_unproved(other));
+        if unproved.clone().count() >= CONTROLLERS_MAX {
+            let unproved = unproved.map(|(&id, &Live { origin, has_begun, last_heard: age, .. })| Unproved {
+                id,
+                origin,
+                has_begun,
+                age,
+            });
+            self.end(gives_way(unproved)?);
         }
         let id = self.free_identifier();
         let mut settings = self.settings.controller.clone();
@@ -287,7 +303,7 @@ impl Subsystem {
             self.introduce(id, &mut controller);
         }
         controller.on_connected(live.host.id, live.keep_alive_ms);
-        let NewController { host, admin, .. } = live;
+        let NewController { host, admin, origin, .. } = live;
         let is_proved = self.secrets(&controller, &host).is_none();
         let live = Live {
             controller,
@@ -300,6 +316,8 @@ impl Subsystem {
             last_heard: now,
             patience,
             is_proved,
+            has_begun: false,
+            origin,
         };
         self.controllers.insert(id, live);
         Some(id)
@@ -330,6 +348,8 @@ impl Subsystem {
             last_heard: Time::ZERO,
             patience: None,
             is_proved: true,
+            has_begun: false,
+            origin: Origin::default(),
         };
         self.controllers.insert(id, live);
     }
@@ -519,5 +539,6 @@ pub(crate) struct NewController {
     pub(crate) host: Arc<Host>,
     pub(crate) keep_alive_ms: u32,
     pub(crate) admin: ConnectionId,
+    pub(crate) origin: Origin,
     pub(crate) discovery: Option<Vec<nvme::spec::fabrics::DiscoveryEntry>>,
 }

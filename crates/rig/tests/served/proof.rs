@@ -11,6 +11,8 @@ use nvme::spec::fabrics::{
 use nvme::spec::{Completion, DataPointer, FeatureId, Fuse, Status, Submission, log_page, registers};
 use rig::{Keys, KnownHost};
 use sha2::Sha256;
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// The key of the secret below, without its checksum.
@@ -41,12 +43,21 @@ fn prove(queue: &mut Queue, host: &str, key: &[u8]) -> u8 {
 }
 
 fn answer(queue: &mut Queue, host: &str, key: &[u8]) {
+    let challenge = begin(queue);
+    reply(queue, host, key, &challenge);
+}
+
+/// Begins a conversation; the controller's challenge.
+fn begin(queue: &mut Queue) -> Vec<u8> {
     let (mut negotiate, mut offer) = (Negotiate::default(), Offer::default());
     negotiate.set_kind(COMMON).set_id(message::NEGOTIATE).set_transaction(9).set_offers(1);
     offer.set_protocol(1).set_hash_count(1).set_hashes([1; 30]).set_group_count(1);
     assert_eq!(say(queue, &[negotiate.as_bytes(), offer.as_bytes()].concat()).status(), Status::SUCCESS);
-    let challenge = hear(queue);
-    let head = Challenge::from_bytes(&challenge);
+    hear(queue)
+}
+
+fn reply(queue: &mut Queue, host: &str, key: &[u8], challenge: &[u8]) {
+    let head = Challenge::from_bytes(challenge);
     assert_eq!((head.kind(), head.id(), head.hash(), head.length()), (DHCHAP, message::CHALLENGE, 1, 32));
     let mut mac = Hmac::<Sha256>::new_from_slice(key).expect("any length");
     let sequence = head.sequence().to_le_bytes();
@@ -173,5 +184,51 @@ fn who_has_proved_nothing_takes_nothing_of_a_host_that_has() {
         std::thread::sleep(Duration::from_millis(200));
     }
     assert_eq!(strangers[1].is_ended(), Over::Closed);
+    running.end();
+}
+
+/// Many come under its name and do no more, as fast as they can: between any two messages of a host more than there are places for.
+#[test]
+fn a_crowd_that_knows_a_host_does_not_keep_it_out() {
+    const CROWD: u32 = 100;
+    let running = running();
+    let known = running.host("known");
+    let (came, is_in) = (AtomicU32::new(0), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut crowd = VecDeque::new();
+            while is_in.load(Ordering::Acquire) == 0 {
+                crowd.push_back(known.connect(0, 32, ANY_CONTROLLER).0);
+                crowd.drain(..crowd.len().saturating_sub(CROWD as usize));
+                came.fetch_add(1, Ordering::Release);
+            }
+        });
+        let wait_for_crowd = || {
+            let before = came.load(Ordering::Acquire);
+            while came.load(Ordering::Acquire) < before + CROWD {
+                std::thread::yield_now();
+            }
+        };
+        // What the host says comes long after the challenge.
+        let prove_late = |queue: &mut Queue| {
+            let challenge = begin(queue);
+            wait_for_crowd();
+            reply(queue, &known.host, &KEY, &challenge);
+            Outcome::from_bytes(&hear(queue)).id()
+        };
+        wait_for_crowd();
+        let (mut admin, completion) = known.connect(0, 32, ANY_CONTROLLER);
+        let proved = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            assert_eq!(prove_late(&mut admin), message::SUCCESS1);
+            let configuration = Property { offset: registers::CC, bytes: 4 };
+            admin.done(Submission::property_set(configuration, 0x46_0061), Payload::None);
+            let (mut queue, _) = known.connect(1, 32, completion.result() as u16);
+            assert_eq!(prove_late(&mut queue), message::SUCCESS1);
+            wait_for_crowd();
+            queue.done(Submission::new(0, 1), Payload::None);
+        }));
+        is_in.store(1, Ordering::Release);
+        proved.unwrap_or_else(|fault| std::panic::resume_unwind(fault));
+    });
     running.end();
 }

@@ -66,7 +66,7 @@ impl Dialogue {
         Dialogue { secrets, host, subsystem, state, transaction: 0, outgoing: None, is_proved: false, beginnings: 0 }
     }
 
-    /// What it takes to work on a message, about: a power of a large number, or nothing.
+    /// What it takes to work on a message, about: a power of a large number, a beginning without one, or nothing.
     pub(crate) fn cost(&self, bytes: &[u8]) -> Span {
         match (bytes, &self.state) {
             (_, State::Failed) => Span::ZERO,
@@ -87,6 +87,11 @@ impl Dialogue {
     /// Whether the host is who it says.
     pub(crate) fn is_proved(&self) -> bool {
         self.is_proved
+    }
+
+    /// Whether the host was challenged and has yet to show that it can answer.
+    pub(crate) fn has_begun(&self) -> bool {
+        matches!(self.state, State::Challenged(_) | State::Answered)
     }
 
     /// Whether the conversation is over, and all is said.

@@ -30,9 +30,11 @@ pub(crate) const EXPONENT_BYTES: usize = 50;
 const LARGEST_POWER: Span = Span::from_millis(20);
 
 impl Group {
-    /// What a power takes, about: exponents are equally long, so it goes by the square of the bits.
+    /// What a power takes, about: exponents are equally long, so it goes by the square of the bits. What has none counts as the smallest:
+    /// the cost is also what limits how many begin in a second, and so push out others that have begun.
     pub(crate) fn cost(self) -> Span {
-        LARGEST_POWER * u64::from(self.bits).pow(2) / 8192u64.pow(2)
+        let bits = self.bits.max(GROUPS[0].bits);
+        LARGEST_POWER * u64::from(bits).pow(2) / 8192u64.pow(2)
     }
 
     /// Bytes of its values.

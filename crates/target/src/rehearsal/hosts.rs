@@ -12,6 +12,9 @@ use nvme::spec::fabrics::Authentication;
 use nvme::spec::{Sgl, Submission};
 use units::Bytes;
 
+#[cfg(test)]
+mod tests;
+
 /// A host that has nothing to prove.
 pub const TRUSTED: &str = "nqn.2026-11.org.flashloom:host";
 /// A host that has to prove who it is.

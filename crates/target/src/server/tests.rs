@@ -3,7 +3,7 @@
 use super::*;
 use crate::orphan::{Host, LeftBehind, Orphan};
 use crate::proof::tests::{greeting, negotiation};
-use crate::rehearsal::hosts::keys;
+use crate::rehearsal::hosts::{hearing, keys};
 use crate::rehearsal::tests::settings;
 use crate::rehearsal::{Plain, SHAPE, open_to_all};
 use rustix::process::{Resource, getrlimit};
@@ -83,6 +83,40 @@ fn hosts_that_prove_who_they_are_take_turns() {
         host.set_nonblocking(true).expect("a socket");
         let mut answers = [0; 1024];
         assert_eq!(host.read(&mut answers).expect("answers"), 128 + 2 * 24);
+    }
+}
+
+/// More than there are places for come and say nothing: whoever has begun to prove itself goes on as if they were not there.
+#[test]
+fn a_crowd_of_connections_leaves_alone_who_proves_itself() {
+    let mut attended = attended();
+    attended.subsystem.settings.keys = Some(keys());
+    let greeting = greeting(&attended.subsystem.settings.controller.subsystem);
+    let mut host = std::net::TcpStream::connect(attended.server.address()).expect("it listens");
+    host.write_all(&[&greeting[..], &negotiation(0)].concat()).expect("it fits");
+    let has_begun = |connection: &Connection| connection.session.has_begun();
+    while !attended.connections.iter().flatten().any(has_begun) {
+        attended.turn(Duration::from_millis(1)).expect("the system lets it poll");
+    }
+    let begun = attended.connections.iter().flatten().find(|it| has_begun(it)).expect("it was seen");
+    assert_eq!(begun.session.origin, Origin::of("127.0.0.1".parse().expect("an address")));
+    let most = connections_max(SHAPE.pairs - 1);
+    let mut crowd = Vec::new();
+    while attended.ended.connections < 2 * most as u64 {
+        crowd.push(std::net::TcpStream::connect(attended.server.address()).expect("it listens"));
+        attended.turn(Duration::from_millis(1)).expect("the system lets it poll");
+    }
+    assert_eq!(attended.connections.iter().flatten().count(), most);
+    host.write_all(&hearing()).expect("it is connected");
+    let mut answers = [0; 4096];
+    host.set_nonblocking(true).expect("a socket");
+    let mut heard = 0;
+    while heard <= 128 + 2 * 24 {
+        attended.turn(Duration::from_millis(1)).expect("the system lets it poll");
+        match host.read(&mut answers) {
+            Ok(bytes) => heard += if bytes > 0 { bytes } else { panic!("it is let go") },
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::WouldBlock),
+        }
     }
 }
 

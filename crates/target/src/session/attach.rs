@@ -20,7 +20,8 @@ impl Session {
         let has_pair = connect.queue != 0 && world.subsystem.has_pair_for(world.port, record.controller());
         let pair = if has_pair { world.port.take_pair() } else { None };
         let (connection, parties) = (self.connection, self.parties.as_ref());
-        let arrival = Arrival { connection, dialled: self.dialled, parties, queues_left, has_pair, now: world.now };
+        let (origin, dialled) = (self.origin, self.dialled);
+        let arrival = Arrival { connection, origin, dialled, parties, queues_left, has_pair, now: world.now };
         let joined: Result<Joined, Refusal> = join(world.subsystem, world.port, arrival, connect, record);
         self.tags.push(tag);
         match joined {
@@ -64,7 +65,8 @@ impl Session {
         let queues_left = world.subsystem.queues_left(world.port, controller);
         let (connection, parties) = (self.connection, self.parties.as_ref());
         let has_pair = world.subsystem.has_pair_for(world.port, controller);
-        let arrival = Arrival { connection, dialled: self.dialled, parties, queues_left, has_pair, now: world.now };
+        let (origin, dialled) = (self.origin, self.dialled);
+        let arrival = Arrival { connection, origin, dialled, parties, queues_left, has_pair, now: world.now };
         let added = add_queue(world.subsystem, controller, queue, &arrival).is_ok();
         match added.then(|| world.port.take_pair()).flatten() {
             Some(mut pair) => {

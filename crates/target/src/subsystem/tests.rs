@@ -1,7 +1,8 @@
 //! How long a host may be silent.
 
 use super::*;
-use crate::port::Line;
+use crate::orphan::LeftBehind;
+use crate::port::{Line, PortShape};
 use crate::rehearsal::tests::settings;
 use crate::rehearsal::{Plain, SHAPE, open_to_all};
 use nvme::spec::Completion;
@@ -21,7 +22,8 @@ fn at(seconds: u64) -> Time {
 fn controller(keep_alive_ms: u32, writes: &[(u64, u32)]) -> (Subsystem, Port, u16) {
     let mut port = Port::new(Arc::new(Plain::new()), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
     let mut subsystem = Subsystem::new(open_to_all(settings()), &mut port);
-    let new = NewController { host: Arc::default(), keep_alive_ms, admin: 0, discovery: None };
+    let new =
+        NewController { host: Arc::default(), keep_alive_ms, admin: 0, origin: Origin::default(), discovery: None };
     let id = subsystem.create(new, Time::ZERO).expect("there is room");
     for (seconds, value) in writes {
         let live = subsystem.controllers.get_mut(&id).expect("it lives");
@@ -86,7 +88,10 @@ fn a_host_has_at_most_as_many_controllers_and_queues_as_it_leaves() {
     let mut subsystem = Subsystem::new(open_to_all(settings()), &mut port);
     let mut create = |name: &str, discovery| {
         let host = Arc::new(Host { name: name.into(), id: [0; 16] });
-        subsystem.create(NewController { host, keep_alive_ms: 0, admin: 0, discovery }, Time::ZERO)
+        subsystem.create(
+            NewController { host, keep_alive_ms: 0, admin: 0, origin: Origin::default(), discovery },
+            Time::ZERO,
+        )
     };
     let mut taken = |name| (0..CONTROLLERS_MAX).filter_map(|_| create(name, None)).collect::<Vec<_>>();
     let [greedy, modest, third] = ["greedy", "modest", "third"].map(&mut taken);
@@ -113,15 +118,48 @@ fn a_host_has_at_most_as_many_controllers_and_queues_as_it_leaves() {
     assert_eq!(finds(&subsystem, &port), [true, false, false], "it was promised to the first");
     subsystem.controllers.get_mut(&greedy[0]).expect("it lives").granted = Granted::Taken(1);
     assert_eq!(finds(&subsystem, &port), [false, false, true]);
+    // A queue that is gone has a pair as well while the drive still works on its commands.
+    let left_behind = Arc::new(Host { name: "modest".into(), id: [0; 16] });
+    let orphan = Orphan::new(pairs.pop().expect("they were taken"), left_behind, vec![LeftBehind::write(0)]);
+    subsystem.adopt(orphan);
+    assert_eq!(finds(&subsystem, &port), [false; 3]);
+    subsystem.orphans.clear();
     pairs.extend(port.take_pair());
     assert_eq!(finds(&subsystem, &port), [false; 3]);
+}
+
+/// Whatever a host has of queues that are gone is of its share, under whichever of its controllers it comes.
+#[test]
+fn queues_that_are_gone_count_while_the_drive_works_on_their_commands() {
+    let shape = PortShape { pairs: 17, ..SHAPE };
+    let mut port = Port::new(Arc::new(Plain::new()), shape, Arc::new(Line::new(shape.pairs)));
+    let mut subsystem = Subsystem::new(open_to_all(settings()), &mut port);
+    let mut create = |name: &str| {
+        let host = Arc::new(Host { name: name.into(), id: [0; 16] });
+        let new = NewController { host, keep_alive_ms: 0, admin: 0, origin: Origin::default(), discovery: None };
+        subsystem.create(new, Time::ZERO).expect("there is room")
+    };
+    let [dying, other] = ["dying", "other"].map(&mut create);
+    let host = subsystem.controllers[&dying].host.clone();
+    let mut left = Vec::new();
+    for orphans in 0..8 {
+        assert_eq!(port.free_pairs(), 16 - orphans);
+        left.push([dying, other].map(|id| subsystem.queues_left(&port, id)));
+        assert!(subsystem.has_pair_for(&port, other));
+        assert_eq!(subsystem.has_pair_for(&port, dying), 2 * orphans + 1 < 16, "{orphans}");
+        let pair = port.take_pair().expect("one is free");
+        subsystem.adopt(Orphan::new(pair, host.clone(), vec![LeftBehind::write(0)]));
+    }
+    assert_eq!(left, [[8, 8], [7, 7], [6, 7], [5, 6], [4, 6], [3, 5], [2, 5], [1, 4]]);
+    assert_eq!([dying, other].map(|id| subsystem.has_pair_for(&port, id)), [false, true]);
 }
 
 /// Who shuts down waits for what was under way then, and not for what others go on to ask for.
 #[test]
 fn a_shutdown_waits_for_no_command_that_came_after_it() {
     let (mut subsystem, mut port, first) = controller(1_000, &[(5, ENABLED)]);
-    let new = NewController { host: Arc::default(), keep_alive_ms: 0, admin: 0, discovery: None };
+    let new =
+        NewController { host: Arc::default(), keep_alive_ms: 0, admin: 0, origin: Origin::default(), discovery: None };
     let second = subsystem.create(new, Time::ZERO).expect("there is room");
     subsystem.served.begin(at(6), (QueueId(2), 0), 0);
     subsystem.controllers.get_mut(&first).expect("it lives").controller.write_property(registers::CC, SHUT_DOWN);
