@@ -93,6 +93,7 @@ impl Note {
             | Note::Waits(_)
             | Note::Waited { .. }
             | Note::TurnShare { .. }
+            | Note::PartHas { .. }
             | Note::Pipeline { .. }
             | Note::DieBusy { .. } => {}
         }

@@ -116,6 +116,14 @@ pub enum Note {
         /// Of the turn: 0 to 1.
         share: f64,
     },
+    /// A part of a thread that runs several has the command: what it waits for from here on is that part's, and so is what it waited
+    /// for up to here where the turn is about something else, which let it go on. With no part it stands in line in the thread.
+    PartHas {
+        /// Which.
+        key: CommandKey,
+        /// The part.
+        part: LatencyPart,
+    },
     /// A page of a read or write was looked up in the data cache, once for each page of a command.
     CacheLookedUp {
         /// Whether the cache held the page when the look-up took effect.

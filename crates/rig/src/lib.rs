@@ -28,6 +28,7 @@ mod reopen;
 mod samples;
 mod serve;
 mod session;
+mod shares;
 mod standing;
 mod summary;
 mod table_slots;

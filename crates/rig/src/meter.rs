@@ -1,55 +1,18 @@
 //! The meter of a run: where each request's time went, and what the firmware's notes add up to.
 //!
 //! A command's time is cut at every turn about it. Between two turns it belongs to whoever sent the message that the second is for: a
-//! core stage's hop and its own lines of waiters, the media, the link. From its arrival in an inbox until its turn begins it is
-//! queueing; the turn itself belongs to the stage's group. Pages of one command run side by side: each instant is counted once, for
-//! the turn that ends it, so the parts of a command sum to its latency exactly.
+//! core stage's hop and its own lines of waiters, the media, the link. A thread that runs several parts says which of them had it. From
+//! its arrival in an inbox until its turn begins it is queueing; the turn itself belongs to the stage's group. Pages of one command run
+//! side by side: each instant is counted once, for the turn that ends it, so the parts of a command sum to its latency exactly.
 
-use crate::latency::{
-    COMPLETION, DMA, FCMD, FETCH, FLASH, ILOCK, LatencyParts, NVMQ, PARTS, QUEUEING, place_of, place_of_wait,
-};
+use crate::latency::{COMPLETION, FETCH, ILOCK, LatencyParts, PARTS, QUEUEING, place_of, place_of_wait};
 use crate::samples::Samples;
+use crate::shares::{After, Share};
 use firmware::architecture::ThreadGroup;
 use firmware::{CommandKey, Firmware, LatencyPart, Note, PipelineStep, Sums, Wait};
 use stage::{Probe, TurnRecord};
 use std::collections::BTreeMap;
 use units::{Lpn, Span, StageId, Time};
-
-/// Where time goes while a group has a command and while it is between the group's turn and the next.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Share {
-    pub(crate) turn: u8,
-    pub(crate) after: u8,
-}
-
-impl Share {
-    /// Where time goes of a command that this stage has taken: where fetching is all that the stage does, it goes on with that.
-    pub(crate) fn taken(self) -> u8 {
-        if usize::from(self.turn) == FETCH { FETCH as u8 } else { NVMQ as u8 }
-    }
-}
-
-/// Whose the time between two turns about a command is, by the part that the first left it to and by who sent the message for the second.
-/// Until a command is taken it is being fetched, and once it is completed it is on its way to the host, whoever sends what.
-#[inline]
-pub(crate) fn between(shares: &[Share], after: u8, from: Option<StageId>) -> u8 {
-    match from {
-        Some(from) if !matches!(usize::from(after), FETCH | COMPLETION) => shares[from.index()].after,
-        _ => after,
-    }
-}
-
-/// The parts of a stage by its group; time after an FCMD turn is spent waiting for the die.
-fn share(groups: &[ThreadGroup], group: &str) -> Share {
-    let both = |part: usize| Share { turn: part as u8, after: part as u8 };
-    let of_threads = groups.iter().find(|of_threads| of_threads.name == group);
-    match (group, of_threads.map_or(LatencyPart::Other, |group| group.part)) {
-        ("channel", _) => both(FLASH),
-        ("link", _) => both(DMA),
-        (_, LatencyPart::Fcmd) => Share { turn: FCMD as u8, after: FLASH as u8 },
-        (_, work) => both(place_of(work).unwrap_or(QUEUEING)),
-    }
-}
 
 /// A command under way, in three lines of this machine's memory.
 #[derive(Clone, Copy, Debug)]
@@ -57,7 +20,7 @@ fn share(groups: &[ThreadGroup], group: &str) -> Share {
 struct Live {
     /// Up to here its time is accounted for.
     cursor: Time,
-    after: u8,
+    after: After,
     times: [Times; PARTS],
     /// Its last turn at a thread that does nothing but hold locks.
     locking: Times,
@@ -74,7 +37,7 @@ struct Times {
 
 const RESTING: Live = Live {
     cursor: Time::ZERO,
-    after: QUEUEING as u8,
+    after: After::of(QUEUEING),
     times: [Times { part: 0, line: 0 }; PARTS],
     locking: Times { part: 0, line: 0 },
 };
@@ -198,6 +161,7 @@ impl Event {
                 Note::Taken { key, .. }
                 | Note::Reaped { key, .. }
                 | Note::Waited { key, .. }
+                | Note::PartHas { key, .. }
                 | Note::DieBusy { key, .. } => Some(key),
                 _ => None,
             },
@@ -257,7 +221,7 @@ impl Meter {
         events_max: usize,
     ) -> Self {
         Meter {
-            shares: parts.iter().map(|(group, _)| share(groups, group)).collect(),
+            shares: parts.iter().map(|(group, _)| Share::of(groups, group)).collect(),
             latency,
             samples: None,
             live: vec![RESTING; queues * depth],
@@ -394,6 +358,7 @@ impl Meter {
             | Note::Completed(_)
             | Note::Reaped { .. }
             | Note::Waited { on: Wait::Lock | Wait::Room, .. }
+            | Note::PartHas { .. }
             | Note::DieBusy { .. }
             | Note::GroupReclaimed { .. }
             | Note::CheckpointCommitted { .. } => self.keep(Event::Note { stage, at, note: *note }),
@@ -466,7 +431,7 @@ impl Meter {
         match *note {
             Note::Submitted(key) => {
                 if let Some(live) = self.live(key.0) {
-                    *live = Live { cursor: at, after: FETCH as u8, ..RESTING };
+                    *live = Live { cursor: at, after: After::of(FETCH), ..RESTING };
                 }
             }
             Note::Taken { key, .. } => {
@@ -478,7 +443,7 @@ impl Meter {
             }
             Note::Completed(key) => {
                 if let Some(live) = self.live(key.0) {
-                    live.after = COMPLETION as u8;
+                    live.after = After::of(COMPLETION);
                 }
             }
             Note::Reaped { key, counted } => {
@@ -493,6 +458,13 @@ impl Meter {
             Note::LockAnswered { .. } => self.count_lock_turn(),
             Note::Waits(on) => self.waiting[stage.index()] = Some((on, at)),
             Note::Waited { key, on, until } => self.on_waited(stage, key, on, until),
+            Note::PartHas { key, part } => {
+                if let Some(live) = self.live(key.0).filter(|live| live.after.is_firmware()) {
+                    let after = After::said(part, stage);
+                    live.advance(at, after.part);
+                    live.after = after;
+                }
+            }
             Note::TurnShare { part, share } => self.divide(part, share),
             Note::StoodStill { .. }
             | Note::StructureLocked { .. }
@@ -554,7 +526,7 @@ impl Probe<Firmware> for Meter {
         if let Some(key) = subject {
             let (share, place) = (self.shares[record.stage.index()], self.place(key));
             if let Some(live) = self.live.get_mut(place) {
-                live.advance(record.arrived, between(&self.shares, live.after, record.from));
+                live.advance(record.arrived, live.after.until(&self.shares, record.from));
                 live.after = share.after;
                 if !instant {
                     let (line, work) = (live.pass(record.started), live.pass(record.ended));

@@ -267,11 +267,17 @@ impl<'a, V: Vocabulary> Turn<'a, V> {
     }
 
     /// Takes back the first message of this turn that `is_call` says is none: a stage of several parts hands it to one of them
-    /// itself. It is told whether the message was to this stage.
-    pub fn take_send(&mut self, mut is_call: impl FnMut(bool, &V::Message) -> bool) -> Option<V::Message> {
+    /// itself. It is told whether the message was to this stage. So many as `stay` are messages already, and are not asked about again.
+    pub fn take_send(
+        &mut self,
+        stay: &mut usize,
+        mut is_call: impl FnMut(bool, &V::Message) -> bool,
+    ) -> Option<V::Message> {
         let sends = &mut self.outbox.sends;
-        let at = sends[self.sent_before..].iter().position(|(to, message)| is_call(*to == self.stage, message))?;
-        Some(sends.remove(self.sent_before + at).1)
+        let fresh = &sends[self.sent_before + *stay..];
+        let at = fresh.iter().position(|(to, message)| is_call(*to == self.stage, message));
+        *stay += at.unwrap_or(fresh.len());
+        at.map(|_| sends.remove(self.sent_before + *stay).1)
     }
 
     /// Takes back the alarm that this turn set, if it set one.
@@ -323,8 +329,12 @@ mod tests {
         Turn::in_real_time(StageId(0), Time::ZERO, &[], &mut outbox).send(to, 1);
         let mut turn = Turn::in_real_time(StageId(0), Time::ZERO, &[], &mut outbox);
         turn.send(to, 2);
-        assert_eq!(turn.take_send(|_, _| true), Some(2));
-        assert_eq!(turn.take_send(|_, _| true), None);
+        turn.send(to, 3);
+        let mut stay = 0;
+        assert_eq!(turn.take_send(&mut stay, |_, message| *message == 3), Some(3));
+        assert_eq!(turn.take_send(&mut stay, |_, _| false), None);
+        assert_eq!((stay, turn.take_send(&mut stay, |_, _| true)), (1, None), "it was asked about");
+        assert_eq!(turn.take_send(&mut 0, |_, _| true), Some(2));
         assert_eq!(outbox.sends, [(StageId(1), 1)]);
     }
 

@@ -6,6 +6,9 @@
 //! A call costs the work it does and nothing for being sent or taken up. Parts that several threads share lie under locks: the turn
 //! is cut before such a call, so that the lock is asked for when it is needed and held for as long as the call takes. A thread
 //! that does not get the lock does nothing else until it does, as a thread that spins would.
+//!
+//! To whoever asks where the time of a command went this thread is its parts: it tells how its turns divide over them, and which of them
+//! has the command in between.
 
 use crate::message::*;
 use crate::policies::trans_of;
@@ -90,6 +93,12 @@ pub(crate) struct Layer {
     holding: bool,
     /// What this turn did, by part.
     spent: Vec<(LatencyPart, Span)>,
+    /// Which part had each command of this turn last.
+    had: Vec<(CommandKey, LatencyPart)>,
+    /// How many messages of this turn are no calls.
+    stay: usize,
+    /// What a part sent messages about.
+    sent: Vec<CommandKey>,
 }
 
 impl<In> Accepts<In> for Layer {}
@@ -106,6 +115,9 @@ impl Layer {
             waiting_since: None,
             holding: false,
             spent: Vec::new(),
+            had: Vec::new(),
+            stay: 0,
+            sent: Vec::new(),
         }
     }
 
@@ -173,8 +185,11 @@ impl Layer {
     fn run(&mut self, turn: &mut Turn<'_>) {
         let mut begun = false;
         loop {
-            if self.calls.is_empty() {
-                self.calls.extend(self.backlog.pop_front());
+            if self.calls.is_empty()
+                && let Some(message) = self.backlog.pop_front()
+            {
+                self.passes(turn, message.key(), LatencyPart::Other);
+                self.calls.push_back(message);
             }
             let Some(&message) = self.calls.front() else { break };
             let place = self.place(&message);
@@ -202,9 +217,9 @@ impl Layer {
     /// Makes one call; `false` if its lock is another's.
     fn call(&mut self, turn: &mut Turn<'_>, place: usize, message: Message) -> bool {
         let before = turn.now();
-        let member = &mut self.members[place];
-        let part = member.part;
-        match &mut member.hold {
+        let part = self.members[place].part;
+        self.has(turn, message.key(), part);
+        match &mut self.members[place].hold {
             Hold::Own(stage) => stage.on_message(turn, &message),
             Hold::Shared(guarded) => {
                 if !self.holding {
@@ -229,9 +244,15 @@ impl Layer {
         if let Some(alarm) = turn.take_alarm() {
             self.members[place].alarm = alarm;
         }
-        while let Some(call) = turn.take_send(|to_this_stage, message| self.is_call(to_this_stage, message)) {
+        let (mut stay, mut sent) = (self.stay, std::mem::take(&mut self.sent));
+        while let Some(call) = turn.take_send(&mut stay, |to_this_stage, message| {
+            sent.push(message.key());
+            self.is_call(to_this_stage, message)
+        }) {
             self.calls.push_back(call);
         }
+        sent.drain(..).for_each(|key| self.has(turn, key, part));
+        (self.stay, self.sent) = (stay, sent);
         let (part, took) = (part.latency(), turn.now() - before);
         match self.spent.iter_mut().find(|(known, _)| *known == part) {
             Some((_, spent)) => *spent += took,
@@ -239,8 +260,30 @@ impl Layer {
         }
     }
 
+    /// A part takes up a command, or lets it go on that it kept. LOG and BGC work beside requests.
+    fn has(&mut self, turn: &mut Turn<'_>, key: CommandKey, part: Part) {
+        if !matches!(part, Part::Log | Part::Bgc) {
+            self.passes(turn, key, part.latency());
+        }
+    }
+
+    /// A command goes over to a part, or into the thread's own line: told once in a row.
+    fn passes(&mut self, turn: &mut Turn<'_>, key: CommandKey, part: LatencyPart) {
+        if key == CommandKey::NONE {
+            return;
+        }
+        match self.had.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, last)) if *last == part => return,
+            Some((_, last)) => *last = part,
+            None => self.had.push((key, part)),
+        }
+        turn.note(Note::PartHas { key, part });
+    }
+
     /// Tells how the turn divides over the parts of a latency.
     fn report(&mut self, turn: &mut Turn<'_>) {
+        self.had.clear();
+        self.stay = 0;
         let all: Span = self.spent.iter().map(|(_, spent)| *spent).sum();
         for (part, spent) in self.spent.drain(..) {
             if all > Span::ZERO {
@@ -272,6 +315,8 @@ impl Stage<Firmware> for Layer {
             turn.note(Note::StructureLocked { waited: turn.now().since(since) });
             self.holding = true;
         } else if self.waiting_since.is_some() {
+            self.passes(turn, message.key(), LatencyPart::Other);
+            self.had.clear();
             self.backlog.push_back(*message);
             return;
         } else {

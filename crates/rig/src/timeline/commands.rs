@@ -3,7 +3,7 @@
 //! The cuts are the meter's: every instant belongs to one part, so that the parts of a command lie side by side below it.
 
 use crate::latency::{COMPLETION, FETCH, LatencyParts, PARTS, QUEUEING, place_of_wait};
-use crate::meter::{Share, between};
+use crate::shares::{After, Share};
 use crate::timeline::Lanes;
 use firmware::{CommandKey, Note};
 use nvme::spec::Opcode;
@@ -22,7 +22,7 @@ struct Command {
     submitted: Time,
     /// Up to here its time is accounted for; from here on it belongs to the part `after`.
     cursor: Time,
-    after: u8,
+    after: After,
     cuts: Vec<Cut>,
     /// Opcode, first sector and sectors, once the firmware has read them.
     entry: Option<(u8, u64, u32)>,
@@ -91,7 +91,7 @@ impl<'a> Commands<'a> {
         let share = self.shares[record.stage.index()];
         let Some(command) = self.live.get_mut(&key) else { return };
         let turn = usize::from(share.turn);
-        command.pass(record.arrived, between(self.shares, command.after, record.from).into(), false);
+        command.pass(record.arrived, command.after.until(self.shares, record.from).into(), false);
         command.after = share.after;
         if record.ended > record.arrived {
             command.pass(record.started, turn, true);
@@ -110,11 +110,18 @@ impl<'a> Commands<'a> {
             }
             Note::Completed(key) => {
                 let Some(command) = self.live.get_mut(&key) else { return };
-                command.after = COMPLETION as u8;
+                command.after = After::of(COMPLETION);
             }
             Note::Waited { key, on, until } => {
                 let (Some(command), Some(part)) = (self.live.get_mut(&key), place_of_wait(on)) else { return };
                 command.pass(until, part, false);
+            }
+            Note::PartHas { key, part } => {
+                let Some(command) = self.live.get_mut(&key).filter(|command| command.after.is_firmware()) else {
+                    return;
+                };
+                command.after = After::said(part, stage);
+                command.pass(at, command.after.part.into(), false);
             }
             Note::Reaped { key, .. } => {
                 let Some(mut command) = self.live.remove(&key) else { return };
@@ -147,14 +154,14 @@ impl<'a> Commands<'a> {
         self.submitted += 1;
         let Some(number) = NonZeroU64::new(self.submitted) else { return };
         let fresh =
-            Command { key, number, submitted: at, cursor: at, after: FETCH as u8, cuts: Vec::new(), entry: None };
+            Command { key, number, submitted: at, cursor: at, after: After::of(FETCH), cuts: Vec::new(), entry: None };
         self.live.insert(key, fresh);
     }
 
     /// Draws them below `parent`, a track for each queue. Commands that are not over are drawn until `until`.
     pub(crate) fn draw<W: Write>(mut self, timeline: &mut Timeline<W>, parent: TrackId, until: Time) {
         for (_, mut command) in std::mem::take(&mut self.live) {
-            command.pass(until, command.after.into(), false);
+            command.pass(until, command.after.part.into(), false);
             self.over.push(command);
         }
         self.over.sort_by_key(|command| command.number);

@@ -21,6 +21,7 @@ mod queueing;
 mod reclaim;
 mod rings;
 mod swarm;
+mod waits;
 
 use firmware::architecture::ARCHITECTURES;
 use host::{Pace, Phase};
