@@ -356,9 +356,10 @@ pub enum Media {
     Good,
     /// It was read, but with nearly as many errors as can be corrected: its group is to be rewritten. Told to FCMD only.
     Weak,
-    /// A page could not be read.
+    /// A page could not be read. Told to FCMD, that its group is to be rewritten.
     Unreadable,
-    /// It could not be read at an earlier place, and was moved as such. Told to FCMD only.
+    /// It could not be read, and its group is none the worse for it: it was lost at an earlier place and moved as such, or came back so
+    /// from the beginning. Told to FCMD only.
     Lost,
     /// A page could not be programmed or a block not erased.
     Failed,

@@ -64,7 +64,7 @@ fn wear_out(media: &mut FaultyMedia, payload: &[u64]) -> Vec<Verdict> {
         let mut read = vec![0; payload.len()];
         let found = media.read(page, FIRST, &mut read).unwrap();
         assert_eq!(found.oob.map(|oob| oob.lpn), Some(Lpn(round % 16)), "the entry is always told");
-        if found.verdict != Verdict::Uncorrectable {
+        if matches!(found.verdict, Verdict::Good { .. }) {
             assert!(read == payload, "what is not given up is right");
         }
         verdicts.push(found.verdict);
@@ -84,7 +84,7 @@ fn full_pages_are_decoded_and_agree_with_the_count() {
         verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Good { bits, .. } if *bits > 0)).count();
     let weak = verdicts.iter().filter(|verdict| matches!(verdict, Verdict::Good { weak: true, .. })).count();
     assert!(corrected > 3 && weak > 0 && weak < corrected, "{verdicts:?}");
-    assert_eq!(verdicts.last(), Some(&Verdict::Uncorrectable));
+    assert_eq!(verdicts.last(), Some(&Verdict::Uncorrectable { worsened: true }));
 }
 
 #[test]
@@ -96,8 +96,8 @@ fn retry_levels_bring_pages_back_and_another_seed_fails_otherwise() {
     let read = |media: &mut FaultyMedia, level| {
         media.read(page, Reading { now: Time::ZERO, level }, &mut [0; 2]).unwrap().verdict
     };
-    assert_eq!(read(&mut worn, 0), Verdict::Uncorrectable);
-    assert_eq!(read(&mut worn, 0), Verdict::Uncorrectable, "an error does not go away");
+    assert_eq!(read(&mut worn, 0), Verdict::Uncorrectable { worsened: true });
+    assert_eq!(read(&mut worn, 0), Verdict::Uncorrectable { worsened: true }, "an error does not go away");
     assert!(matches!(read(&mut worn, 3), Verdict::Good { .. }), "an eighth of the rate");
     let run = |seed| {
         let mut media = media(settings(), 1, seed);
@@ -106,6 +106,24 @@ fn retry_levels_bring_pages_back_and_another_seed_fails_otherwise() {
     };
     assert_eq!(run(3), run(3));
     assert_ne!(run(3), run(4));
+}
+
+/// To rewrite a block helps what got worse in it, and not what was never better.
+#[test]
+fn only_what_got_worse_asks_for_its_block_to_be_rewritten() {
+    let lost = |base, weak| {
+        let errors = ErrorModel { base, ..settings().errors };
+        let mut worn = media(FaultSettings { errors, weak, ..settings() }, 1, 3);
+        fill(&mut worn, &[5, 6]);
+        let mut verdicts = wear_out(&mut worn, &[5, 6]);
+        verdicts.retain(|verdict| !matches!(verdict, Verdict::Good { weak: false, .. }));
+        verdicts
+    };
+    let of = |worsened| Verdict::Uncorrectable { worsened };
+    assert_eq!(lost(0.3, 0.5), [of(false); 40], "it came back so at once");
+    assert!(lost(1e-3, 0.5).contains(&of(true)));
+    let never = lost(1e-3, 0.0);
+    assert!(never.contains(&of(false)) && !never.contains(&of(true)), "{never:?}");
 }
 
 #[test]
@@ -134,7 +152,7 @@ fn data_decay_with_days() {
         let now = Time::ZERO + Span::from_secs(seconds);
         match media.read(geometry().page(BLOCK, 4), Reading { now, level: 0 }, &mut [0; 2]).unwrap().verdict {
             Verdict::Good { bits, .. } => bits,
-            Verdict::Uncorrectable => u32::MAX,
+            Verdict::Uncorrectable { .. } => u32::MAX,
         }
     };
     let bits = [0, 1, 2, 100].map(bits_after);
@@ -295,7 +313,7 @@ fn cells_hold_scrambled_data_and_reads_return_what_was_written() {
             let mut read = vec![7; words];
             let reading = Reading { now: Time::ZERO, level: 0 };
             let verdict = media.read(ppn, reading, &mut read).unwrap().verdict;
-            assert!(read == written && verdict != Verdict::Uncorrectable, "{verdict:?}");
+            assert!(read == written && matches!(verdict, Verdict::Good { .. }), "{verdict:?}");
         }
     }
 }

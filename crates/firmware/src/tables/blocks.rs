@@ -353,7 +353,7 @@ impl BlockGroups {
         self.set_state(group, GroupState::Closed);
     }
 
-    /// What is to be told of a page whose flash said this: a weak or unreadable page marks its group.
+    /// What is to be told of a page whose flash said this: a page that got weak or unreadable marks its group.
     #[inline]
     pub(crate) fn heard(&self, ppn: Ppn, media: Media) -> Media {
         match media {
@@ -365,7 +365,7 @@ impl BlockGroups {
                 self.mark(self.of(ppn), Flaw::Weak);
                 media
             }
-            // Its group is none the worse for it.
+            // To rewrite its group would not bring it back.
             Media::Lost => Media::Unreadable,
             _ => media,
         }

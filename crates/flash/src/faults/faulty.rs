@@ -34,7 +34,10 @@ pub enum Verdict {
         weak: bool,
     },
     /// Some code word has more errors than the code corrects.
-    Uncorrectable,
+    Uncorrectable {
+        /// Whether the page has got worse since it was programmed, so that others of its block are to be brought to safety.
+        worsened: bool,
+    },
 }
 
 /// A page that was read.
@@ -50,8 +53,9 @@ impl PageRead {
     const CLEAN: Verdict = Verdict::Good { bits: 0, worst: 0, words: 0, weak: false };
 }
 
-/// How much oftener than right after it was programmed bits of a weak page come back wrong, at least: where they always do, to write it
-/// anew would wear flash and help nothing. Controllers know that of their flash by tables of its wear.
+/// How much oftener than right after it was programmed bits of a page come back wrong, at least, for its block to be rewritten: where they
+/// always do, to write it anew would wear flash and help nothing, and lose other pages. Controllers know that of their flash by tables of
+/// its wear.
 const WORSENED: f64 = 1.25;
 
 /// What is known of a block beyond its contents.
@@ -158,7 +162,8 @@ impl FaultyMedia {
         let oob = match self.contents.read(ppn, payload) {
             // Its store does not hold what it wrote: the entry is known, the data are lost.
             Err(MediaFault::Unreadable { .. }) if self.contents.entry(ppn).is_some() => {
-                return Ok(PageRead { oob: self.contents.entry(ppn), verdict: Verdict::Uncorrectable });
+                let verdict = Verdict::Uncorrectable { worsened: true };
+                return Ok(PageRead { oob: self.contents.entry(ppn), verdict });
             }
             other => other,
         };
@@ -177,6 +182,8 @@ impl FaultyMedia {
         let words = (page.0 / faults.settings.code_data.0) as u32;
         let stress = faults.stress(index, cycle, reading.now, self.contents.is_preconditioned(ppn));
         let rate = faults.rate(block, stress, reading.level);
+        let fresh = Stress { days: 0.0, reads: 0.0, ..stress };
+        let has_worsened = || faults.settings.weak > 0.0 && rate >= WORSENED * faults.rate(block, fresh, reading.level);
         let draws = Draws { seed: faults.seed, ppn, cycle };
         let (mut total, mut worst, mut touched) = (0, 0, 0);
         let full = self.contents.keeps_every_byte(ppn);
@@ -190,16 +197,14 @@ impl FaultyMedia {
                 (wrong <= faults.code.correctable()).then_some(wrong)
             };
             let Some(corrected) = corrected else {
-                return Ok(PageRead { oob: Some(oob), verdict: Verdict::Uncorrectable });
+                return Ok(PageRead { oob: Some(oob), verdict: Verdict::Uncorrectable { worsened: has_worsened() } });
             };
             total += corrected;
             worst = worst.max(corrected);
             touched += u32::from(corrected > 0);
         }
         let limit = faults.settings.weak * f64::from(faults.code.correctable());
-        let fresh = Stress { days: 0.0, reads: 0.0, ..stress };
-        let has_worsened = || rate >= WORSENED * faults.rate(block, fresh, reading.level);
-        let weak = faults.settings.weak > 0.0 && f64::from(worst) >= limit && has_worsened();
+        let weak = f64::from(worst) >= limit && has_worsened();
         Ok(PageRead { oob: Some(oob), verdict: Verdict::Good { bits: total, worst, words: touched, weak } })
     }
 

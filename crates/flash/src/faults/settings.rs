@@ -38,7 +38,8 @@ pub struct FaultSettings {
     pub decode_bit: Span,
     /// Read retry.
     pub retry: ReadRetry,
-    /// Share of the correctable errors from which a page counts as weak, so that its block is rewritten; 0 is never.
+    /// Share of the correctable errors from which a page that got worse counts as weak, so that its block is rewritten, as for one that
+    /// cannot be read; 0 is never.
     pub weak: f64,
     /// Chance that a program fails.
     pub program_failures: f64,

@@ -301,10 +301,13 @@ impl ChannelStage {
             |bits| settings.map_or(Span::ZERO, |settings| settings.decode + settings.decode_bit * u64::from(bits));
         match read.verdict {
             // A tombstone is in its out-of-band entry alone, so nothing is lost with what is beside that.
-            Verdict::Uncorrectable if read.oob.is_some_and(|oob| Frames::tombstone_pages(oob.owner).is_some()) => {
-                Ok((Media::Weak, time(settings.map_or(0, |settings| settings.correctable))))
+            Verdict::Uncorrectable { worsened }
+                if read.oob.is_some_and(|oob| Frames::tombstone_pages(oob.owner).is_some()) =>
+            {
+                let media = if worsened { Media::Weak } else { Media::Good };
+                Ok((media, time(settings.map_or(0, |settings| settings.correctable))))
             }
-            Verdict::Uncorrectable => {
+            Verdict::Uncorrectable { worsened } => {
                 // Without settings it is the store of the pages that failed, and another try is of no use.
                 let correctable = settings.map_or(0, |settings| settings.correctable);
                 if settings.is_some_and(|settings| reading.level < settings.retry.levels) {
@@ -314,7 +317,8 @@ impl ChannelStage {
                 read.oob.iter().for_each(|oob| self.ways.tally.lost(oob.lpn));
                 self.ways.frames.clear(slot.frame, 0, kept);
                 self.ways.frames.mark_lost(slot.frame);
-                Ok((Media::Unreadable, time(correctable)))
+                let media = if worsened { Media::Unreadable } else { Media::Lost };
+                Ok((media, time(correctable)))
             }
             Verdict::Good { bits, worst, words, weak } => {
                 self.ways.tally.corrected(bits, words);

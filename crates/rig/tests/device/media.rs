@@ -345,6 +345,29 @@ fn groups_that_are_close_to_the_limit_are_rewritten_in_time() {
     }
 }
 
+/// Its pages would be no better on blocks as worn, and each time others would be lost.
+#[test]
+fn flash_that_cannot_be_read_from_the_beginning_is_not_rewritten() {
+    for &architecture in ARCHITECTURES {
+        let name = architecture.name();
+        let errors = ErrorModel { base: 2.5e-3, ..ErrorModel::default() };
+        let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
+        let device =
+            Device { faults: Some(FaultSettings { errors, block_sigma: 0.0, weak: 0.7, ..worn() }), ..small.device() };
+        let phases = (0..6).map(|_| reads(small.sectors(), 4_000)).collect();
+        let mut session = Session::new(&device, "small", processor(), 1, phases, 0).expect("it can be built");
+        let mut failed = Vec::new();
+        while let Some(summary) = session.next_phase() {
+            let summary = summary.unwrap_or_else(|error| panic!("{name}: {error}"));
+            failed.push(media(&summary).failed_commands);
+            let programs = summary.flash.expect("it has flash").programs;
+            assert!(programs < 40, "{name}: {programs} programs for reads");
+        }
+        let (first, last) = (failed[0], failed[5]);
+        assert!(first > 40 && last * 10 < first * 13, "{name}: {failed:?} reads failed");
+    }
+}
+
 #[test]
 fn on_real_threads_pages_find_another_place_too() {
     for architecture in that_replace_blocks() {
