@@ -13,6 +13,7 @@ use crate::stages::fcmd::{self, Fcmd};
 use crate::stages::tradition::dispatch::{self, Dispatch};
 use crate::stages::tradition::pool::{Means, Pool};
 use crate::stages::tradition::reclaim::Reclaim;
+use crate::stages::tradition::tombstones::Tombstones;
 use crate::stages::tradition::worker::{self, Shared, Worker};
 use crate::tables::RESERVED_GROUPS;
 use crate::{
@@ -111,6 +112,7 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
         filled: filled as u32,
     };
     let pool = Pool::new(&mut plan, &tables, settings.cache.lines_per_lock, workers, means);
+    let tombstones = Tombstones::new(&mut plan.memory, &tables);
     let groups = Groups {
         fetch: plan.reserve("fetch", "fetch0".into(), Place::Core(placement.core("fetch", 0)), 1 << 24),
         workers: reserve(&mut plan, materials, "worker"),
@@ -120,8 +122,8 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
     let Mapping::Page(map) = tables.mapping.clone() else { unreachable!("a past does not change the scheme") };
     let tables = Arc::new(tables);
     let spares = Spares::of(drive, settings, &tables, 0);
-    let shared =
-        Shared { drive: drive.clone(), settings: *settings, tables, map, pool, spares, workers, points, spread };
+    let (drive, settings) = (drive.clone(), *settings);
+    let shared = Shared { drive, settings, tables, map, pool, tombstones, spares, workers, points, spread };
     let mut drawing = Drawing { blueprint: plan, hardware, tables: shared.tables.clone() };
     install_fetch(&mut drawing, materials, &groups);
     install_workers(&mut drawing, &shared, &groups);

@@ -45,6 +45,11 @@ impl PageTask {
         }
     }
 
+    /// Pages from this one on that are deallocated together.
+    pub(crate) fn bury(first: Lpn) -> Self {
+        PageTask { operation: PageOperation::Bury, ..PageTask::clean(first) }
+    }
+
     /// Where a command fails: at the sector of the page so far behind the first that is meant.
     pub(crate) fn failure(&self, drive: &Drive, ahead: u32) -> Failure {
         let first = u64::from(self.lpn.0) * u64::from(drive.sectors_per_page());

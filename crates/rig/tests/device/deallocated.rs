@@ -6,11 +6,6 @@ use host::{Pace, Phase};
 use rig::{Fill, Session};
 use workload::{Others, Parameters, Pattern, Recipe};
 
-/// Architectures that leave one page of flash of many that are deallocated.
-fn with_tombstones() -> impl Iterator<Item = &'static dyn Architecture> {
-    ARCHITECTURES.iter().copied().filter(|architecture| architecture.drains() || architecture.name() == "pipessd")
-}
-
 /// Architectures whose pages are mapped by TRANS: the others leave zeros of a single page in their cache.
 fn with_trans() -> impl Iterator<Item = &'static dyn Architecture> {
     ARCHITECTURES.iter().copied().filter(|architecture| architecture.drains())
@@ -39,7 +34,7 @@ fn next(session: &mut Session, what: &str) -> report::Summary {
 #[test]
 fn all_of_a_drive_that_is_deallocated_takes_a_few_pages_and_reads_zeros() {
     let trim = Others { deallocate: 1.0, ..Others::default() };
-    for architecture in with_tombstones() {
+    for &architecture in ARCHITECTURES {
         let name = architecture.name();
         let small = Small { architecture, fill: Fill::Sequential, ..Small::default() };
         let (sectors, pages) = (small.sectors(), small.sectors().div_ceil(8));

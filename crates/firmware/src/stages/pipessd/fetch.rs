@@ -214,7 +214,7 @@ impl Fetcher {
             self.bring_to_flash(turn, slot, lpn);
         } else if flushes {
             self.send_fence(turn, slot);
-        } else if let Some(pages) = self.to_bury(turn) {
+        } else if let Some(pages) = self.next_burial(turn) {
             self.bury(turn, slot, pages);
         } else {
             self.send_page(turn, slot);
@@ -246,7 +246,7 @@ impl Fetcher {
 
     /// The pages that the first command deallocates whole next and of which nothing will be in the cache, if there are several. What is
     /// there becomes zeros there.
-    fn to_bury(&mut self, turn: &mut Turn<'_>) -> Option<Range<u32>> {
+    fn next_burial(&mut self, turn: &mut Turn<'_>) -> Option<Range<u32>> {
         let whole = self.commands[0].whole_pages(&self.drive);
         if whole.len() < 2 || self.tables.groups.is_read_only() {
             return None;

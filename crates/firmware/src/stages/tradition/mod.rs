@@ -2,9 +2,11 @@
 //! one worker, under the lock of each cacheline it needs. FIL is [`crate::stages::fcmd::Fcmd`].
 
 mod aside;
+mod burial;
 mod data;
 pub(crate) mod dispatch;
 mod points;
 pub(crate) mod pool;
 pub(crate) mod reclaim;
+pub(crate) mod tombstones;
 pub(crate) mod worker;

@@ -92,6 +92,11 @@ impl Pool {
         self.lines[line / self.lines_per_lock].clone()
     }
 
+    /// How many cachelines have one lock.
+    pub(super) fn lines_per_lock(&self) -> usize {
+        self.lines_per_lock
+    }
+
     /// Sets what is kept for reclaim by the groups that are still used, and whether there is less, with so many free.
     fn keep(&self, free: u64) {
         let victims = self.means.victims(self.groups.lost(0));

@@ -5,7 +5,7 @@
 //! ```
 //! A worker that has room reclaims one group before its next page where fewer groups are open than keep its writes, and what it moves,
 //! spread over dies ([`Shared::spread`](super::worker::Shared)). A page that is moved is mapped under the lock of its cacheline, held for
-//! that turn only, and only if the map still points to its old place.
+//! that turn only, and only if the map still points to its old place; a tombstone under those of all its pages ([`super::burial`]).
 //!
 //! As many workers reclaim at a time as DeepFlash has victims, if there are so many: each holds the lock of a *lane* and empties one victim
 //! into its own open groups. Others that need room wait for the lock of theirs. A worker takes one free group at most for what its victim
@@ -33,8 +33,17 @@ const ERASE: u32 = u32::MAX - 1;
 struct Moving {
     from: Ppn,
     lpn: Lpn,
+    /// Of how many pages from that one on it is the tombstone, if it is one.
+    tombstone: Option<u32>,
     /// Its new place, once it is read.
     to: Option<Ppn>,
+}
+
+impl Moving {
+    /// The logical pages that may point to it.
+    fn lpns(self) -> impl Iterator<Item = Lpn> {
+        (self.lpn.0..self.lpn.0 + self.tombstone.unwrap_or(1)).map(Lpn)
+    }
 }
 
 /// How far a reclaim is.
@@ -45,7 +54,7 @@ enum Phase {
     Starting,
     /// Pages are being moved.
     Moving,
-    /// A page waits for the lock of its line.
+    /// A page waits for the lock of its line, a tombstone for those of all its pages.
     Settling(usize),
     Erasing,
     /// Waits for the pool's lock.
@@ -192,7 +201,11 @@ impl Worker {
     pub(super) fn on_reclaim_lock(&mut self, turn: &mut Turn<'_>) {
         match self.reclaim.phase {
             Phase::Starting => self.lock_pool(turn),
-            Phase::Settling(place) => self.settle(turn, place),
+            Phase::Settling(place) => {
+                if self.take_locks(turn) {
+                    self.settle(turn, place);
+                }
+            }
             other => unreachable!("worker{} waits for no lock of a reclaim: {other:?}", self.index),
         }
     }
@@ -292,7 +305,7 @@ impl Worker {
             self.reclaim.next += 1;
             if groups.is_valid(from) {
                 turn.spend(Work::MovePage);
-                self.reclaim.window[place] = Some(Moving { from, lpn: Lpn(0), to: None });
+                self.reclaim.window[place] = Some(Moving { from, lpn: Lpn(0), tombstone: None, to: None });
                 self.reclaim.moved += 1;
                 let frame = self.reclaim.first_frame + (self.reclaim.lane * self.reclaim.window.len() + place) as u32;
                 self.ask_flash(turn, Operation::Read, from, frame, place as u32);
@@ -338,11 +351,16 @@ impl Worker {
             return;
         }
         // A copy keeps the number of its original: a worker may be writing the page anew, under an earlier number than the next.
-        let (lpn, _, sequence) = self.shared.tables.frames.labelled(frame);
+        let frames = &self.shared.tables.frames;
+        let (lpn, _, sequence) = frames.labelled(frame);
         let to = self.points.allocate(turn);
-        (moving.lpn, moving.to) = (lpn, Some(to));
-        // What could not be read is moved as a page that is lost.
-        self.shared.tables.frames.label_moved(frame, lpn, self.index.into(), sequence);
+        (moving.lpn, moving.tombstone, moving.to) = (lpn, frames.tombstone(frame), Some(to));
+        match moving.tombstone {
+            // Its entry says all that it has to, and nothing else of it is needed.
+            Some(_) => frames.clear(frame, 0, self.shared.drive.page_words()),
+            // What could not be read is moved as a page that is lost.
+            None => frames.label_moved(frame, lpn, self.index.into(), sequence),
+        }
         self.ask_flash(turn, Operation::Program, to, frame, done.requester.tag);
     }
 
@@ -350,10 +368,10 @@ impl Worker {
         while self.reclaim.phase == Phase::Moving {
             let Some(place) = self.reclaim.programmed.pop_front() else { return };
             let moving = self.reclaim.window[place].expect("it was programmed");
-            let line = self.shared.pool.line(moving.lpn);
             self.reclaim.phase = Phase::Settling(place);
             self.step = Step::Reclaim;
-            if !turn.try_lock(&self.shared.pool.lock(line)) {
+            self.want_locks(moving.lpns());
+            if !self.take_locks(turn) {
                 return;
             }
             self.map_moved(turn, place);
@@ -366,14 +384,17 @@ impl Worker {
         self.wait_for_flash();
     }
 
-    /// Maps a page to its new place, under the lock of its line.
+    /// Maps a page to its new place, under the lock of its line; or all pages of a tombstone.
     fn map_moved(&mut self, turn: &mut Turn<'_>, place: usize) {
         turn.spend(Work::UpdateMap);
         let moving = self.reclaim.window[place].take().expect("it was programmed");
-        if self.shared.map.load(turn, moving.lpn) == Some(moving.from) {
-            self.remap(turn, moving.lpn, moving.to);
+        let to = moving.to.expect("it was programmed there");
+        if moving.tombstone.is_some() {
+            self.map_moved_tombstone(turn, moving.lpns(), moving.from, to);
+        } else if self.shared.map.load(turn, moving.lpn) == Some(moving.from) {
+            self.remap(turn, moving.lpn, Some(to));
         }
-        turn.unlock(&self.shared.pool.lock(self.shared.pool.line(moving.lpn)));
+        self.give_locks_back(turn);
         self.reclaim.phase = Phase::Moving;
         self.move_more(turn);
     }

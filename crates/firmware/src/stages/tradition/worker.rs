@@ -5,12 +5,14 @@
 //!                         ^ pool's lock, reclaim  ^ yields here, woken by the release
 //! ```
 //! It waits for one thing at a time. It makes sure of room on flash before it asks for a cacheline: who holds a cacheline waits
-//! for flash and the host only, so no two can wait for each other.
+//! for flash and the host only, or for further cachelines in ascending order ([`super::burial`]), so no two can wait for each other.
 
+use super::burial::Locks;
 use super::dispatch::Unit;
 use super::points::Points;
 use super::pool::Pool;
 use super::reclaim::Reclaim;
+use super::tombstones::Tombstones;
 use crate::message::*;
 use crate::stages::entry::{self, Half};
 use crate::stages::request::{PageTask, Request};
@@ -23,7 +25,7 @@ use std::sync::Arc;
 use units::{Lpn, Ppn, QueueId, Time};
 
 /// The tag of a worker's own page; pages that it moves are tagged by their place in the window.
-const OWN: u32 = u32::MAX;
+pub(super) const OWN: u32 = u32::MAX;
 
 /// Marks a dirty line in the upper half of its tag.
 pub(super) const DIRTY: u64 = 1 << 32;
@@ -41,6 +43,10 @@ pub(super) enum Step {
     Reclaim,
     /// The cacheline's lock.
     Line,
+    /// The locks of several cachelines, whose pages are deallocated together.
+    Lines,
+    /// Their tombstone is being programmed.
+    Bury(Ppn),
     /// The victim is being programmed.
     WriteBack(Ppn),
     /// The page is being read.
@@ -69,6 +75,7 @@ pub(crate) struct Shared {
     pub(crate) tables: Arc<Tables>,
     pub(crate) map: PageMap,
     pub(crate) pool: Pool,
+    pub(crate) tombstones: Tombstones,
     pub(crate) spares: Spares,
     pub(crate) workers: u16,
     /// Groups that each worker fills at a time.
@@ -88,6 +95,10 @@ pub(crate) struct Worker {
     pub(super) reclaim: Reclaim,
     pub(super) request: Option<Request>,
     pub(super) task: Option<PageTask>,
+    /// How many pages from that of the task on are deallocated together.
+    pub(super) buried: u32,
+    /// Those that it takes together.
+    pub(super) locks: Locks,
     /// Which half of a fused pair is at work.
     pub(super) half: Half,
     /// Whether it is going through pages that wait for nothing, and whether there is another.
@@ -97,9 +108,9 @@ pub(crate) struct Worker {
     flush: usize,
     /// A command that came while the worker reclaimed in the background.
     taken: Option<Take>,
-    /// When it asked for the lock of its line.
-    asked: Time,
-    /// For comparisons.
+    /// When it asked for the lock of its line, or of the first of several.
+    pub(super) asked: Time,
+    /// For comparisons, and tombstones.
     pub(super) spare: u32,
     /// For pages that are read past their line, and whether it holds the page now.
     pub(super) aside: u32,
@@ -125,6 +136,8 @@ impl Worker {
             reclaim,
             request: None,
             task: None,
+            buried: 0,
+            locks: Locks::default(),
             half: Half::default(),
             is_going: false,
             goes_on: false,
@@ -213,9 +226,9 @@ impl Worker {
         match self.step {
             Step::Idle => Wait::Command,
             Step::List | Step::Data => Wait::Link,
-            Step::Line => Wait::Lock,
+            Step::Line | Step::Lines => Wait::Lock,
             Step::Pool | Step::Reclaim => Wait::Room,
-            Step::WriteBack(_) | Step::Fill | Step::Aside | Step::Through(_) => Wait::Flash,
+            Step::WriteBack(_) | Step::Fill | Step::Aside | Step::Through(_) | Step::Bury(_) => Wait::Flash,
         }
     }
 
@@ -249,10 +262,10 @@ impl Worker {
             return;
         }
         let (drive, lists) = (self.shared.drive.clone(), self.shared.tables.lists.clone());
-        let request = self.request();
-        self.task = match request.opcode {
-            Opcode::Flush if request.is_good() => self.next_dirty(turn),
-            _ => request.next_page(&drive, &lists),
+        let is_good = self.request().is_good();
+        self.task = match self.request().opcode {
+            Opcode::Flush if is_good => self.next_dirty(turn),
+            _ => self.next_burial().or_else(|| self.request().next_page(&drive, &lists)),
         };
         match self.task {
             Some(_) => self.begin_page(turn),
@@ -324,7 +337,11 @@ impl Worker {
         self.request.as_ref().is_some_and(|request| request.opcode == Opcode::Flush)
     }
 
+    /// There is room for what a page may program: its line is locked, or those of all that are deallocated together.
     pub(super) fn lock_line(&mut self, turn: &mut Turn<'_>) {
+        if self.task().operation == PageOperation::Bury {
+            return self.lock_lines(turn);
+        }
         let line = self.shared.pool.line(self.task().lpn);
         (self.step, self.asked) = (Step::Line, turn.now());
         if turn.try_lock(&self.shared.pool.lock(line)) {
@@ -403,7 +420,7 @@ impl Worker {
     /// Brings the page at hand into a frame; whether it is there at once, for none is on flash. Else that is waited for with this step.
     pub(super) fn bring(&mut self, turn: &mut Turn<'_>, frame: u32, step: Step) -> bool {
         turn.spend(Work::LookUpMap);
-        let place = self.shared.map.load(turn, self.task().lpn);
+        let place = self.place(turn, self.task().lpn);
         match place {
             Some(ppn) => {
                 self.ask_flash(turn, Operation::Read, ppn, frame, OWN);
@@ -415,6 +432,12 @@ impl Worker {
             }
         }
         place.is_none()
+    }
+
+    /// Where a page is on flash; nowhere if that is known to be a tombstone.
+    pub(super) fn place(&self, turn: &mut Turn<'_>, lpn: Lpn) -> Option<Ppn> {
+        let place = self.shared.map.load(turn, lpn)?;
+        (!self.shared.tombstones.is_one(turn, place)).then_some(place)
     }
 
     fn on_filled(&mut self, turn: &mut Turn<'_>) {
@@ -432,10 +455,11 @@ impl Worker {
 
     pub(super) fn remap(&self, turn: &mut Turn<'_>, lpn: Lpn, to: Option<Ppn>) {
         let old = self.shared.map.load(turn, lpn);
+        let left = old.filter(|&old| self.shared.tombstones.leave(turn, old));
         if old.is_some() || to.is_some() {
             self.shared.map.store(turn, lpn, to);
         }
-        self.shared.tables.groups.exchange_valid(turn, old, to);
+        self.shared.tables.groups.exchange_valid(turn, left, to);
     }
 
     pub(super) fn ask_flash(&self, turn: &mut Turn<'_>, operation: Operation, ppn: Ppn, frame: u32, tag: u32) {
@@ -451,9 +475,13 @@ impl Worker {
             self.on_moved(turn, done);
             return;
         }
-        if done.media != Media::Good {
-            let write = !matches!(self.step, Step::Fill | Step::Aside);
-            self.fail_page(Message::status_of(done.media, write), 0);
+        let lpn = self.task().lpn;
+        let reads = matches!(self.step, Step::Fill | Step::Aside);
+        // All that a tombstone says is in its entry, whatever else of it cannot be read.
+        let is_tombstone = reads && self.shared.tables.frames.take_tombstone(done.frame, lpn);
+        let is_good = done.media == Media::Good || is_tombstone;
+        if !is_good {
+            self.fail_page(Message::status_of(done.media, !reads), 0);
         }
         match self.step {
             Step::WriteBack(to) => {
@@ -464,15 +492,15 @@ impl Worker {
                 self.on_programmed(turn, to);
                 self.unlock(turn);
             }
-            Step::Fill if done.media != Media::Good => {
+            Step::Fill if !is_good => {
                 // The line holds nothing: its old page is on flash.
-                let line = self.shared.pool.line(self.task().lpn);
-                turn.store(&self.shared.tables.tags, line, 0);
+                turn.store(&self.shared.tables.tags, self.shared.pool.line(lpn), 0);
                 self.unlock(turn);
             }
             Step::Fill => self.on_filled(turn),
-            Step::Aside if done.media != Media::Good => self.unlock(turn),
+            Step::Aside if !is_good => self.unlock(turn),
             Step::Aside => self.move_data(turn),
+            Step::Bury(to) => self.on_buried(turn, to),
             other => unreachable!("worker{} has no page under way: {other:?}", self.index),
         }
     }
@@ -493,6 +521,7 @@ impl Worker {
     fn on_lock_granted(&mut self, turn: &mut Turn<'_>) {
         match self.step {
             Step::Line => self.on_line(turn, true),
+            Step::Lines => self.on_lines(turn),
             Step::Pool => self.on_pool(turn),
             Step::Reclaim => self.on_reclaim_lock(turn),
             other => unreachable!("worker{} waits for no lock: {other:?}", self.index),
