@@ -111,7 +111,7 @@ impl Ftl {
             self.bury(turn, &mut sub);
         } else if let Some(lpn) = page_to_program(&sub) {
             sub.write = self.places.place(turn, lpn).expect("a page map has a place while it need not stop").to;
-            sub.sequence = self.own(lpn, sub.write);
+            sub.sequence = self.own(sub.write, lpn, 1);
         }
         if sub.needs_content && sub.roadbook.is_some_and(|roadbook| !roadbook.hit) {
             turn.spend(Work::LookUpMap);
@@ -135,14 +135,12 @@ impl Ftl {
         let mut before = Vec::with_capacity(lpns.len());
         sub.write = self.places.bury(turn, &lpns, &mut before).expect("a page map has a place while it need not stop");
         self.places.close_filled(turn);
-        self.owners.note(sub.write, sub.lpn, sub.pages());
-        self.sequence += 1;
-        sub.sequence = self.sequence;
+        sub.sequence = self.own(sub.write, sub.lpn, sub.pages());
     }
 
-    /// Notes whose page a place is, and numbers the write.
-    fn own(&mut self, lpn: Lpn, at: Ppn) -> u64 {
-        self.owners.note(at, lpn, 1);
+    /// Notes that a place holds so many pages from this one on, and numbers the write.
+    fn own(&mut self, at: Ppn, lpn: Lpn, pages: u32) -> u64 {
+        self.owners.note(at, lpn, pages);
         self.sequence += 1;
         self.sequence
     }
@@ -246,9 +244,7 @@ impl Ftl {
             }
         }
         self.places.close_filled(turn);
-        self.owners.note(to, lpn, count);
-        self.sequence += 1;
-        let sequence = self.sequence;
+        let sequence = self.own(to, lpn, count);
         turn.send(self.ways.orders, ReclaimOrder::Move { lpn, from, to, sequence });
         self.ordered += 1;
     }
