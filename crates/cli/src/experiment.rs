@@ -209,7 +209,8 @@ impl Carried {
             let began = Instant::now();
             let outcome = match self.one(shell, experiment, quick) {
                 Ok(outcome) => outcome,
-                Err(error) if on => {
+                // What cannot be kept of one cannot be kept of the others.
+                Err(error) if on && !matches!(error, LabError::Unwritable { .. }) => {
                     shell.warn(&format!("{} {error}\n\n", shell.paint("1;31", "not done:")))?;
                     failed.push((experiment.name.clone(), error));
                     continue;

@@ -240,7 +240,8 @@ fn axes(raw: &[file::Axis], spans: &Spans<'_>) -> Result<Vec<Axis>, LabError> {
     let mut axes: Vec<Axis> = Vec::new();
     for (index, axis) in raw.iter().enumerate() {
         let name = axis.name.get_ref();
-        if axes.iter().any(|known| known.name == *name) || RESERVED.contains(&name.as_str()) {
+        let is_taken = axes.iter().any(|known| known.name == *name) || RESERVED.contains(&name.as_str());
+        if name.is_empty() || is_taken {
             return Err(spans.refuse("axis.name", &axis.name, "a name that no other column has"));
         }
         let values = match (&axis.key, axis.values.is_empty(), axis.choice.is_empty()) {
@@ -397,13 +398,17 @@ fn plots(raw: &[file::Plot], axes: &[Axis], metrics: &[Metric], spans: &Spans<'_
         let same = |(name, value): (&Spanned<String>, &toml::Value)| -> Result<(String, Value), LabError> {
             Ok((column("plot.where", name, false)?, json(value)))
         };
+        let y = raw.y.get_ref();
+        if y.is_empty() {
+            return Err(spans.refuse("plot.y", &raw.y, "one metric at least"));
+        }
         Ok(Plot {
             form: raw.form,
             title: raw.title.clone(),
             x: column("plot.x", &raw.x, false)?,
             x_label: raw.x_label.clone(),
             x_scale: raw.x_scale,
-            y: raw.y.iter().map(|name| column("plot.y", name, true)).collect::<Result<_, _>>()?,
+            y: y.iter().map(|name| column("plot.y", name, true)).collect::<Result<_, _>>()?,
             y_label: raw.y_label.clone(),
             range,
             panels: raw.panels.iter().map(|name| column("plot.panels", name, false)).collect::<Result<_, _>>()?,

@@ -140,7 +140,7 @@ pub(crate) struct Plot {
     pub(crate) x_label: String,
     #[serde(default)]
     pub(crate) x_scale: Scale,
-    pub(crate) y: Vec<Spanned<String>>,
+    pub(crate) y: Spanned<Vec<Spanned<String>>>,
     pub(crate) y_label: String,
     /// Lowest and highest around the first metric.
     pub(crate) range: Option<[Spanned<String>; 2]>,

@@ -308,6 +308,8 @@ fn what_is_wrong_with_a_file_is_said_with_its_place() {
             "metric.spread_over is \"seed\"; expected one of depth, series",
         ),
         ("form = \"lines\"", "form = \"pie\"", "unknown variant `pie`"),
+        ("name = \"depth\"", "name = \"\"", "axis.name is \"\"; expected a name that no other column has"),
+        ("y = [\"iops\", \"iops_if_perfect\"]", "y = []", "depth.toml:45: plot.y is []; expected one metric at least"),
         ("x = \"depth\"", "x = \"width\"", "plot.x is \"width\"; expected one of depth, series"),
         ("key = \"host.depth\"\n", "", "expected an axis with key and values, or one with choices"),
         ("value = \"iops\"\n\n", "value = \"groups.nvmw.threads\"\n\n", "no run has groups.nvmw.threads"),

@@ -282,7 +282,6 @@ impl Subsystem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crowd::Origin;
     use crate::port::Line;
     use crate::rehearsal::tests::settings;
     use crate::rehearsal::{Plain, SHAPE, open_to_all};
@@ -318,14 +317,7 @@ mod tests {
 
     /// A host's controller, enabled.
     fn enabled(subsystem: &mut Subsystem, port: &mut Port) -> u16 {
-        let new = NewController {
-            host: Arc::default(),
-            keep_alive_ms: 0,
-            admin: 0,
-            origin: Origin::default(),
-            discovery: None,
-        };
-        let id = subsystem.create(new, Time::ZERO).expect("there is room");
+        let id = subsystem.create(NewController::default(), Time::ZERO).expect("there is room");
         configure(subsystem, port, id, 0x46_0061);
         id
     }

@@ -96,7 +96,6 @@ impl Subsystem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::crowd::Origin;
     use crate::health::DriveHealth;
     use crate::port::{Line, Port};
     use crate::rehearsal::tests::settings;
@@ -127,14 +126,7 @@ mod tests {
 
     /// A host's controller, enabled, with event requests held.
     fn waiting(subsystem: &mut Subsystem, port: &mut Port) -> u16 {
-        let new = NewController {
-            host: Arc::default(),
-            keep_alive_ms: 0,
-            admin: 0,
-            origin: Origin::default(),
-            discovery: None,
-        };
-        let id = subsystem.create(new, Time::ZERO).expect("there is room");
+        let id = subsystem.create(NewController::default(), Time::ZERO).expect("there is room");
         let live = subsystem.controllers.get_mut(&id).expect("it lives");
         live.controller.write_property(registers::CC, 0x46_0061);
         subsystem.obey(port, id, Time::ZERO);

@@ -535,6 +535,7 @@ impl Subsystem {
 }
 
 /// What a controller is made from.
+#[cfg_attr(test, derive(Default))]
 pub(crate) struct NewController {
     pub(crate) host: Arc<Host>,
     pub(crate) keep_alive_ms: u32,

@@ -213,6 +213,10 @@ const REFUSED: &[(&[&str], &[&str])] = &[
     ),
     (&["experiment", "fig15", "--jobs", "0"], &["invalid value '0'"]),
     (&["experiment", "fig15", "--quick", "--out", "/proc/x"], &["/proc/x", "expected a place that can be written"]),
+    (
+        &["experiment", "all", "--quick", "--out", "/proc/x"],
+        &["error: /proc/x", "expected a place that can be written"],
+    ),
     (&[], &["Usage:"]),
 ];
 

@@ -22,8 +22,7 @@ fn at(seconds: u64) -> Time {
 fn controller(keep_alive_ms: u32, writes: &[(u64, u32)]) -> (Subsystem, Port, u16) {
     let mut port = Port::new(Arc::new(Plain::new()), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
     let mut subsystem = Subsystem::new(open_to_all(settings()), &mut port);
-    let new =
-        NewController { host: Arc::default(), keep_alive_ms, admin: 0, origin: Origin::default(), discovery: None };
+    let new = NewController { keep_alive_ms, ..NewController::default() };
     let id = subsystem.create(new, Time::ZERO).expect("there is room");
     for (seconds, value) in writes {
         let live = subsystem.controllers.get_mut(&id).expect("it lives");
@@ -88,10 +87,7 @@ fn a_host_has_at_most_as_many_controllers_and_queues_as_it_leaves() {
     let mut subsystem = Subsystem::new(open_to_all(settings()), &mut port);
     let mut create = |name: &str, discovery| {
         let host = Arc::new(Host { name: name.into(), id: [0; 16] });
-        subsystem.create(
-            NewController { host, keep_alive_ms: 0, admin: 0, origin: Origin::default(), discovery },
-            Time::ZERO,
-        )
+        subsystem.create(NewController { host, discovery, ..NewController::default() }, Time::ZERO)
     };
     let mut taken = |name| (0..CONTROLLERS_MAX).filter_map(|_| create(name, None)).collect::<Vec<_>>();
     let [greedy, modest, third] = ["greedy", "modest", "third"].map(&mut taken);
@@ -136,8 +132,7 @@ fn queues_that_are_gone_count_while_the_drive_works_on_their_commands() {
     let mut subsystem = Subsystem::new(open_to_all(settings()), &mut port);
     let mut create = |name: &str| {
         let host = Arc::new(Host { name: name.into(), id: [0; 16] });
-        let new = NewController { host, keep_alive_ms: 0, admin: 0, origin: Origin::default(), discovery: None };
-        subsystem.create(new, Time::ZERO).expect("there is room")
+        subsystem.create(NewController { host, ..NewController::default() }, Time::ZERO).expect("there is room")
     };
     let [dying, other] = ["dying", "other"].map(&mut create);
     let host = subsystem.controllers[&dying].host.clone();
@@ -158,9 +153,7 @@ fn queues_that_are_gone_count_while_the_drive_works_on_their_commands() {
 #[test]
 fn a_shutdown_waits_for_no_command_that_came_after_it() {
     let (mut subsystem, mut port, first) = controller(1_000, &[(5, ENABLED)]);
-    let new =
-        NewController { host: Arc::default(), keep_alive_ms: 0, admin: 0, origin: Origin::default(), discovery: None };
-    let second = subsystem.create(new, Time::ZERO).expect("there is room");
+    let second = subsystem.create(NewController::default(), Time::ZERO).expect("there is room");
     subsystem.served.begin(at(6), (QueueId(2), 0), 0);
     subsystem.controllers.get_mut(&first).expect("it lives").controller.write_property(registers::CC, SHUT_DOWN);
     subsystem.obey(&mut port, first, at(6));

@@ -65,3 +65,50 @@ fn place(Ppn(at): Ppn) -> (usize, u32) {
 fn count(word: u64, shift: u32) -> u64 {
     word >> shift & ((1 << BITS) - 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Firmware;
+    use stage::Outbox;
+    use units::{StageId, Time};
+
+    fn tombstones() -> Tombstones {
+        let mut memory = SharedMemory::default();
+        Tombstones { counts: memory.wide(4), any: memory.wide(1) }
+    }
+
+    fn act<R>(act: impl FnOnce(&mut Turn<'_>) -> R) -> R {
+        act(&mut stage::Turn::in_real_time(StageId(0), Time::ZERO, &[], &mut Outbox::<Firmware>::default()))
+    }
+
+    #[test]
+    fn whoever_takes_the_last_page_away_leaves_garbage_and_its_neighbours_count_for_themselves() {
+        let all = tombstones();
+        assert!(act(|turn| all.leave(turn, Ppn(5))), "a page as others");
+        for (at, pages) in [(4, 256), (5, 2), (7, 1)] {
+            act(|turn| all.add(turn, Ppn(at), pages));
+        }
+        assert!([4, 5, 7].iter().all(|&at| act(|turn| all.is_one(turn, Ppn(at)))));
+        assert!(!act(|turn| all.is_one(turn, Ppn(6))));
+        assert_eq!([5, 5, 7].map(|at| act(|turn| all.leave(turn, Ppn(at)))), [false, true, true]);
+        assert!(!act(|turn| all.is_one(turn, Ppn(5))) && act(|turn| all.leave(turn, Ppn(6))));
+        let left = (0..256).map(|_| act(|turn| all.leave(turn, Ppn(4))));
+        assert_eq!(left.filter(|is_last| *is_last).count(), 1);
+        assert!(act(|turn| !all.is_one(turn, Ppn(4))));
+    }
+
+    #[test]
+    fn of_workers_that_leave_at_once_one_is_the_last() {
+        let all = tombstones();
+        for _ in 0..200 {
+            act(|turn| all.add(turn, Ppn(9), 64));
+            let leave = || (0..32).filter(|_| act(|turn| all.leave(turn, Ppn(9)))).count();
+            let last = std::thread::scope(|scope| {
+                let other = scope.spawn(leave);
+                leave() + other.join().expect("it ends")
+            });
+            assert_eq!(last, 1);
+        }
+    }
+}
