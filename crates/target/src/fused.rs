@@ -95,6 +95,13 @@ impl Session {
         let Some(at) = self.fused.pairs.iter().position(|pair| pair.contains(&tag)) else { return };
         let pair = self.fused.pairs[at];
         if pair.iter().all(|half| is_ready(&self.pending[usize::from(*half)])) {
+            let write = self.pending[usize::from(pair[1])].as_ref().expect("it is ready");
+            let Kind::Io(admission) = write.kind else { unreachable!("half of a pair is an I/O command") };
+            let submission = write.submission;
+            if let Err(status) = world.subsystem.take_pair(admission.bytes()) {
+                self.fail(world, pair[1], &submission, status);
+                return self.lose_half(world, pair[1]);
+            }
             self.fused.pairs.swap_remove(at);
             pair.into_iter().for_each(|half| self.submit(world, half));
         }

@@ -27,13 +27,21 @@ impl Room {
 }
 
 impl Subsystem {
-    /// Whether a command may go to the drive that brings so many bytes. Pairs may, whose halves the drive takes together: they are short.
+    /// Whether a command may go to the drive that brings so many bytes. A half of a pair may, for which [`Subsystem::take_pair`] was asked.
     pub(crate) fn take(&mut self, submission: &Submission, opcode: Opcode, bytes: usize) -> Result<(), Status> {
         if !opcode.changes_media() || submission.fuse() != Fuse::Normal {
             return Ok(());
         }
-        self.room.taken =
-            self.room.taken.saturating_add(if opcode == Opcode::Write { bytes as u64 } else { ASK_EVERY });
+        self.take_bytes(if opcode == Opcode::Write { bytes as u64 } else { ASK_EVERY })
+    }
+
+    /// Whether a pair may whose Write brings so many: before either half goes, for the drive takes them together.
+    pub(crate) fn take_pair(&mut self, bytes: usize) -> Result<(), Status> {
+        self.take_bytes(bytes as u64)
+    }
+
+    fn take_bytes(&mut self, bytes: u64) -> Result<(), Status> {
+        self.room.taken = self.room.taken.saturating_add(bytes);
         if self.room.taken >= ASK_EVERY {
             self.ask_for_room();
         }

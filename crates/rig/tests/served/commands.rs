@@ -22,7 +22,7 @@ pub(crate) fn copy(queue: &mut Queue, to: u64, ranges: &[(u64, u32)]) -> Status 
 }
 
 /// Sends a fused pair; how its halves ended.
-fn compare_and_write(queue: &mut Queue, slba: u64, old: &[u8], new: &[u8]) -> [Status; 2] {
+pub(crate) fn compare_and_write(queue: &mut Queue, slba: u64, old: &[u8], new: &[u8]) -> [Status; 2] {
     let blocks = old.len() as u32 / 512;
     let halves = [
         (Submission::compare(1, slba, blocks, NOWHERE).with_fuse(Fuse::First), old),

@@ -104,10 +104,14 @@ impl Serving {
 
     /// The same as a device for a virtual machine.
     fn plug(self, doorbells: DoorbellPath) -> Plugged {
+        self.plug_with(doorbells, |service| service)
+    }
+
+    fn plug_with(self, doorbells: DoorbellPath, with: impl FnOnce(Service) -> Service) -> Plugged {
         static SOCKETS: AtomicU32 = AtomicU32::new(0);
         let name = format!("flashloom-{}-{}", std::process::id(), SOCKETS.fetch_add(1, Ordering::Relaxed));
         let socket = std::env::temp_dir().join(name);
-        let service = self.listen(Door::VfioUser { socket: socket.clone(), doorbells, trust: Trust::Seals });
+        let service = with(self.listen(Door::VfioUser { socket: socket.clone(), doorbells, trust: Trust::Seals }));
         Plugged { socket, stop: service.stop(), thread: std::thread::spawn(move || service.run()) }
     }
 

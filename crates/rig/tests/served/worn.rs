@@ -1,13 +1,16 @@
 //! Flash that fails under real hosts: they are told by status, error log, health page and event.
 
 use crate::Serving;
+use crate::commands::compare_and_write;
 use crate::conversations::{NOWHERE, log, read, write};
 use crate::initiator::{Payload, Queue};
 use crate::kept::{Scratch, serving};
+use crate::monitor::{BUFFERS, Machine, at};
 use crate::namespaces::{namespace, wait_for_test};
 use nvme::spec::identify::{self, IndependentNamespace};
 use nvme::spec::log_page::{self, ErrorEntry, HealthPage, warning};
-use nvme::spec::{FeatureId, FeatureSelect, Opcode, Status, Submission, registers};
+use nvme::spec::{FeatureId, FeatureSelect, Fuse, Opcode, Status, Submission, registers};
+use rig::DoorbellPath;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -182,6 +185,8 @@ fn a_drive_whose_disk_is_full_takes_no_more_writes_and_loses_nothing() {
         for (submission, payload) in [(write(0, 8), Payload::Send(&[6; 4096])), (zeroes, Payload::None)] {
             assert_eq!(queue.command(submission, payload).0.status(), Status::WRITE_FAULT, "{architecture}");
         }
+        let pair = compare_and_write(queue, 0, &[5; 4096], &[6; 4096]);
+        assert_eq!(pair, [Status::ABORTED_FAILED_FUSED, Status::WRITE_FAULT], "{architecture}");
         queue.done(FLUSH, Payload::None);
         assert!(queue.done(read(0, 8), Payload::Receive(4096)).1 == [5; 4096], "{architecture}");
         has_room.store(true, Ordering::SeqCst);
@@ -195,4 +200,31 @@ fn a_drive_whose_disk_is_full_takes_no_more_writes_and_loses_nothing() {
         host.queues[0].done(write(0, 8), Payload::Send(&[8; 4096]));
         running.end();
     }
+}
+
+/// A guest's pair changes nothing there either, and both halves are answered.
+#[test]
+fn a_guest_whose_disk_is_full_has_no_pair_carried_out() {
+    let has_room = Arc::new(AtomicBool::new(true));
+    let asked = has_room.clone();
+    let with_room = move |service: rig::Service| service.with_room(Box::new(move || asked.load(Ordering::SeqCst)));
+    let plugged = Serving::default().plug_with(DoorbellPath::Mapped, with_room);
+    let mut machine = Machine::start(&plugged.socket, true);
+    machine.enable();
+    machine.make_queues(64);
+    for is_full in [false, true] {
+        has_room.store(!is_full, Ordering::SeqCst);
+        while is_full && machine.command(1, Submission::write_zeroes(1, 64, 8)).status().is_success() {}
+        machine.put_scattered(BUFFERS, &[5; 4096]);
+        machine.done(1, Submission::read(1, 0, 8, at(BUFFERS + 4096)));
+        let compare = Submission::compare(1, 0, 8, at(BUFFERS + 4096)).with_fuse(Fuse::First);
+        let halves = [compare, Submission::write(1, 0, 8, at(BUFFERS)).with_fuse(Fuse::Second)];
+        let ids = halves.map(|half| machine.push(1, half));
+        let mut ended = [machine.reap(1), machine.reap(1)];
+        ended.sort_by_key(|completion| completion.command_id() != ids[0]);
+        let due = if is_full { [Status::ABORTED_FAILED_FUSED, Status::WRITE_FAULT] } else { [Status::SUCCESS; 2] };
+        assert_eq!(ended.map(|completion| completion.status()), due);
+    }
+    drop(machine);
+    assert_eq!(plugged.end().violations, 0);
 }

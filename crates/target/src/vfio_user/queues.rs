@@ -199,6 +199,10 @@ impl Function {
             Err((_, Some(status))) => Err(status),
             _ => self.admit(world, queue, slot, &submission),
         };
+        let admitted = match first.is_some() && verdict.is_ok() {
+            true => admitted.and_then(|half| world.subsystem.take_pair(half.admission.bytes()).map(|()| half)),
+            false => admitted,
+        };
         queue.has_failed = submission.fuse() == Fuse::First && admitted.is_err();
         if let Some((place, first)) = first {
             let gone_on = match (verdict, &admitted) {
