@@ -203,9 +203,9 @@ impl Bgc {
         }
     }
 
-    /// Takes the jobs that were asked for. One place among the victims is for the background.
+    /// Takes the jobs that were asked for. One place among the victims is for the background, which may have it or not.
     fn next_jobs(&mut self, turn: &mut Turn<'_>) {
-        while self.victims.iter().filter(|victim| victim.is_none()).count() > 1 {
+        while self.victims.iter().flatten().filter(|victim| victim.asked).count() + 1 < self.victims.len() {
             let Some(ReclaimRequest { trans, merge }) = self.asked.pop_front() else { return };
             if let Some(step) = merge {
                 self.merge(turn, trans, step);
