@@ -10,6 +10,9 @@ use std::sync::Arc;
 use thiserror::Error;
 use units::{CoreId, QueueId};
 
+/// Room of an inbox: more than what the settings in range admit along all edges into it, which are what bounds it.
+pub(crate) const INBOX: u32 = 1 << 28;
+
 /// Which core each thread of each group lives on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Placement {
@@ -191,7 +194,7 @@ impl Hardware {
             links: (0..deal.links()).map(&mut link).collect(),
             deal,
             channels: (0..channels)
-                .map(|channel| plan.reserve("channel", format!("channel{channel}"), Place::Hardware, 1 << 24))
+                .map(|channel| plan.reserve("channel", format!("channel{channel}"), Place::Hardware, INBOX))
                 .collect(),
             finished: Vec::new(),
             power: watched.then(|| PowerWatch {

@@ -11,6 +11,7 @@ mod staff;
 mod tradition;
 
 pub use groups::{THREADS_MAX, ThreadCounts, ThreadGroup};
+pub(crate) use layout::INBOX;
 pub use layout::{Hardware, Link, LinkDeal, Placement, PlacementError, PowerWatch};
 
 use crate::{Blueprint, Drive, LatencyPart, PartCounts, Settings, Tables};

@@ -6,6 +6,7 @@
 //!                                     channels
 //! ```
 
+use super::layout::INBOX;
 use super::{Architecture, DrawError, Drawing, Hardware, LinkDeal, Materials, ThreadGroup};
 use crate::stages::dies::DieLines;
 use crate::stages::pipessd::event::EventLine;
@@ -121,7 +122,7 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
 
 fn reserve<S: Stage<Firmware>>(plan: &mut Blueprint, materials: &Materials, group: &'static str) -> Slot<S> {
     let place = Place::Core(materials.placement.core(group, 0));
-    plan.reserve(group, format!("{group}0"), place, 1 << 24)
+    plan.reserve(group, format!("{group}0"), place, INBOX)
 }
 
 /// NVMe Fetch and FTL.

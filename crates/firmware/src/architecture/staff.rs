@@ -1,6 +1,6 @@
 //! Draws DeepFlash's parts onto the threads of an architecture: where each part runs is what architectures differ in.
 
-use super::layout::PowerWatch;
+use super::layout::{INBOX, PowerWatch};
 use super::{DrawError, Drawing, Hardware, LinkDeal, Materials};
 use crate::stages::Answers;
 use crate::stages::bgc::{self, Bgc};
@@ -65,7 +65,7 @@ impl Crew {
         for (group, count) in materials.settings.threads.iter() {
             for index in 0..count {
                 let place = Place::Core(materials.placement.core(group, index));
-                let slot = plan.reserve(group, format!("{group}{index}"), place, 1 << 24);
+                let slot = plan.reserve(group, format!("{group}{index}"), place, INBOX);
                 threads.push(Thread { group, index, slot, members: Vec::new() });
             }
         }

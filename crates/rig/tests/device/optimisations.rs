@@ -1,5 +1,6 @@
 //! DeepFlash's optimisations one by one: each is a setting of its own, and each does what it is for.
 
+use crate::configured;
 use crate::small::{Small, processor};
 use firmware::{AddressSplit, QueueAllocation};
 use host::{Pace, Phase};
@@ -175,4 +176,15 @@ fn checkpoints_wait_for_an_idle_drive_only_where_they_should() {
     };
     assert_eq!(checkpoints(true), 0);
     assert!(checkpoints(false) > 0);
+}
+
+/// Naive firmware's instances share structures that are split, at most in as many parts as the key takes.
+#[test]
+fn shared_structures_are_split_as_far_as_the_key_goes() {
+    let iops = ["1", "64"].map(|regions| {
+        let flags = [("--architecture", "naive"), ("--workload", "randwrite"), ("--ios", "2000")];
+        let sets = [&format!("lock.regions={regions}"), "workload.warm_up_ios=0"];
+        configured::run(&flags, &sets).expect("it answers").iops
+    });
+    assert!(iops[1] > 2.0 * iops[0], "{iops:?}");
 }
