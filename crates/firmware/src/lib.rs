@@ -34,8 +34,8 @@ pub use settings::{
     AddressSplit, BlockDeal, CacheSettings, FlashSettings, JournalSettings, LOCK_REGION, LockSettings, MappingScheme,
     PartCounts, PipelineSettings, QueueAllocation, ReclaimSettings, Settings, SettingsError, VictimPolicy,
 };
-pub use spares::spare_left;
-pub(crate) use spares::{Spares, needs};
+pub(crate) use spares::Spares;
+pub use spares::{Needs, has_spares, spare_left};
 pub(crate) use stages::trans::write_points;
 pub use stages::trans::{working_groups, write_points_of};
 pub use tables::{

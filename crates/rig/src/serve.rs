@@ -426,7 +426,7 @@ fn health(
     power: PowerCycles,
     device: &Device,
 ) -> Box<dyn Fn() -> DriveHealth + Send> {
-    let (settings, erases_limit) = (device.settings, device.erases_max);
+    let (architecture, settings, erases_limit) = (device.architecture, device.settings, device.erases_max);
     let erases_max = f64::from(erases_limit.max(1));
     Box::new(move || {
         let wear = wear(&tables);
@@ -440,7 +440,7 @@ fn health(
         DriveHealth {
             power,
             percentage_used: (wear.erase_count_mean.max(journal_wear(groups)) * 100.0 / erases_max).min(255.0) as u8,
-            available_spare: (spare_left(&drive, &settings, &tables) * 100.0) as u8,
+            available_spare: (spare_left(architecture, &drive, &settings, &tables) * 100.0) as u8,
             read_only: groups.is_read_only(),
             media: MediaHealth {
                 written: pages(counts.programs),

@@ -14,7 +14,8 @@ pub use groups::{THREADS_MAX, ThreadCounts, ThreadGroup};
 pub(crate) use layout::INBOX;
 pub use layout::{Hardware, Link, LinkDeal, Placement, PlacementError, PowerWatch};
 
-use crate::{Blueprint, Drive, LatencyPart, PartCounts, Settings, Tables};
+use crate::spares::needs;
+use crate::{Blueprint, Drive, LatencyPart, Needs, PartCounts, Settings, Tables};
 use std::sync::Arc;
 use thiserror::Error;
 
@@ -135,6 +136,10 @@ pub trait Architecture: Sync {
     fn drains(&self) -> bool {
         true
     }
+    /// What a TRANS thread needs of its groups, or whoever has all of them: without it the device is not drawn.
+    fn needs(&self, drive: &Drive, settings: &Settings, tables: &Tables, trans: u16) -> Needs {
+        needs(drive, settings, tables, trans)
+    }
     /// Draws the device. `prepare` is called once the tables are laid out and before any stage reads them: preconditioning.
     fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError>;
 }
@@ -150,13 +155,18 @@ pub const ARCHITECTURES: &[&dyn Architecture] = &[
     &tradition::Tradition,
 ];
 
-/// Where one owner has all groups, they must hold all pages beside so many groups to work with.
-fn check_room(drive: &Drive, tables: &Tables, spare_groups: u64) -> Result<(), DrawError> {
+/// Every TRANS thread must be able to hold its pages beside the groups that it works with.
+fn check_room(tables: &Tables, needs: impl Iterator<Item = Needs>) -> Result<(), DrawError> {
     let per_group = u64::from(tables.groups.pages());
-    let (pages, spare) = (u64::from(drive.pages()), spare_groups * per_group);
-    let owned = tables.groups.owned(0).count() as u64 * per_group;
-    let needed = pages + spare;
-    if needed > owned { Err(DrawError::NoRoom { trans: 0, owned, needed, pages, spare }) } else { Ok(()) }
+    for (trans, Needs { pages, groups }) in (0..).zip(needs) {
+        let owned = tables.groups.owned(u32::from(trans)).count() as u64 * per_group;
+        let spare = groups * per_group;
+        let needed = pages + spare;
+        if needed > owned {
+            return Err(DrawError::NoRoom { trans, owned, needed, pages, spare });
+        }
+    }
+    Ok(())
 }
 
 /// The one of a name; dashes and underscores are the same.

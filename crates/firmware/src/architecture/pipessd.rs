@@ -16,8 +16,8 @@ use crate::stages::pipessd::ftl::{self, Ftl};
 use crate::stages::pipessd::post::{self, Poster};
 use crate::tables::{Pipeline, RESERVED_GROUPS, Watcher};
 use crate::{
-    Blueprint, EventPulled, Firmware, LatencyPart, Mapping, MappingScheme, PartCounts, Settings, SubRequest, Tables,
-    write_points_of,
+    Blueprint, Drive, EventPulled, Firmware, LatencyPart, Mapping, MappingScheme, Needs, PartCounts, Settings,
+    SubRequest, Tables, write_points_of,
 };
 use stage::{Address, Place, Slot, Stage};
 use std::sync::Arc;
@@ -78,6 +78,9 @@ impl Architecture for PipeSsd {
     fn takes_data_in_place(&self) -> bool {
         true
     }
+    fn needs(&self, drive: &Drive, _settings: &Settings, tables: &Tables, _trans: u16) -> Needs {
+        needs(drive, tables)
+    }
     fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError> {
         draw(&materials, prepare)
     }
@@ -91,6 +94,12 @@ struct Stages {
     post: Slot<Poster>,
 }
 
+/// The groups that FTL fills, what is kept for moved pages, and two more.
+fn needs(drive: &Drive, tables: &Tables) -> Needs {
+    let filled = u64::from(write_points_of(&tables.groups, 0));
+    Needs { pages: drive.pages().into(), groups: filled + u64::from(RESERVED_GROUPS) + 2 }
+}
+
 fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError> {
     let mut plan = Blueprint::default();
     let Materials { drive, settings, .. } = materials;
@@ -98,8 +107,7 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
     if !matches!(tables.mapping, Mapping::Page(_)) {
         return Err(DrawError::PageMappingOnly);
     }
-    let points = write_points_of(&tables.groups, 0);
-    super::check_room(drive, &tables, u64::from(points) + u64::from(RESERVED_GROUPS) + 2)?;
+    super::check_room(&tables, std::iter::once(needs(drive, &tables)))?;
     if let Some(least) = tables.groups.lacks_erases() {
         return Err(DrawError::FewErases(least));
     }

@@ -1,7 +1,8 @@
 //! Draws DeepFlash's parts onto the threads of an architecture: where each part runs is what architectures differ in.
 
 use super::layout::{INBOX, PowerWatch};
-use super::{DrawError, Drawing, Hardware, LinkDeal, Materials};
+use super::{DrawError, Drawing, Hardware, LinkDeal, Materials, check_room};
+use crate::spares::needs;
 use crate::stages::Answers;
 use crate::stages::bgc::{self, Bgc};
 use crate::stages::cache::Cache;
@@ -13,7 +14,7 @@ use crate::stages::log::{self, Log};
 use crate::stages::nvmq::{self, Nvmq};
 use crate::stages::trans::{self, Trans};
 use crate::tables::{journal_groups, map_groups};
-use crate::{Blueprint, Firmware, LockSettings, Tables, needs};
+use crate::{Blueprint, Firmware, LockSettings, Tables};
 use stage::{Accepts, Address, Guarded, Place, Slot, Stage};
 use std::sync::Arc;
 
@@ -205,7 +206,8 @@ impl Staff {
         }
         let mut plan = Blueprint::default();
         let mut tables = Tables::new(&mut plan.memory, &materials.drive, &materials.settings, 0);
-        check_room(&materials, &tables)?;
+        let Materials { drive, settings, .. } = &materials;
+        check_room(&tables, (0..settings.parts.trans).map(|trans| needs(drive, settings, &tables, trans)))?;
         prepare(&mut tables);
         let bounds = Bounds::of(&materials);
         let deal = self.deal_links(&materials);
@@ -276,21 +278,6 @@ impl Staff {
         };
         (0..count).map(slot).collect()
     }
-}
-
-/// Every TRANS thread must be able to hold its pages beside its open groups and the ones that reclaim works with.
-fn check_room(materials: &Materials, tables: &Tables) -> Result<(), DrawError> {
-    let per_group = u64::from(tables.groups.pages());
-    for trans in 0..materials.settings.parts.trans {
-        let (pages, groups) = needs(&materials.drive, &materials.settings, tables, trans);
-        let owned = tables.groups.owned(trans.into()).count() as u64 * per_group;
-        let spare = groups * per_group;
-        let needed = pages + spare;
-        if needed > owned {
-            return Err(DrawError::NoRoom { trans, owned, needed, pages, spare });
-        }
-    }
-    Ok(())
 }
 
 /// Deals the frames of the pool.

@@ -18,7 +18,8 @@ use crate::stages::tradition::tombstones::Tombstones;
 use crate::stages::tradition::worker::{self, Shared, Worker};
 use crate::tables::RESERVED_GROUPS;
 use crate::{
-    Blueprint, Firmware, LatencyPart, Mapping, MappingScheme, PartCounts, Settings, Spares, Tables, write_points,
+    Blueprint, Drive, Firmware, LatencyPart, Mapping, MappingScheme, Needs, PartCounts, Settings, Spares, Tables,
+    write_points,
 };
 use stage::{Place, Slot, Stage};
 use std::sync::Arc;
@@ -76,6 +77,9 @@ impl Architecture for Tradition {
     fn takes_data_in_place(&self) -> bool {
         true
     }
+    fn needs(&self, drive: &Drive, settings: &Settings, tables: &Tables, _trans: u16) -> Needs {
+        needs(drive, tables, settings.parts.nvmq)
+    }
     fn draw(&self, materials: Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError> {
         draw(&materials, prepare)
     }
@@ -88,6 +92,18 @@ struct Groups {
     fil: Vec<Slot<Fcmd>>,
 }
 
+/// Groups that each worker fills at a time.
+fn points_of(tables: &Tables, workers: u16) -> usize {
+    let dies = tables.groups.dies() as usize / usize::from(workers);
+    write_points(dies.max(1), tables.groups.owned(0).count() / usize::from(workers))
+}
+
+/// Every worker's open groups, one more of each that is not mapped whole yet, and what reclaim works with.
+fn needs(drive: &Drive, tables: &Tables, workers: u16) -> Needs {
+    let each = points_of(tables, workers) as u64 + 1;
+    Needs { pages: drive.pages().into(), groups: u64::from(RESERVED_GROUPS) + 2 + each * u64::from(workers) }
+}
+
 fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<Drawing, DrawError> {
     let mut plan = Blueprint::default();
     let Materials { drive, settings, placement, .. } = materials;
@@ -97,11 +113,9 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
     }
     let workers = settings.parts.nvmq;
     let owned = tables.groups.owned(0).count();
-    let dies = tables.groups.dies() as usize / usize::from(workers);
-    let points = write_points(dies.max(1), owned / usize::from(workers));
-    // Every worker's open groups, one more of each that is not mapped whole yet, and what reclaim works with.
-    let spare = u64::from(RESERVED_GROUPS) + 2 + (points as u64 + 1) * u64::from(workers);
-    super::check_room(drive, &tables, spare)?;
+    let points = points_of(&tables, workers);
+    let needs = needs(drive, &tables, workers);
+    super::check_room(&tables, std::iter::once(needs))?;
     prepare(&mut tables);
     let hardware = Hardware::reserve(&mut plan, drive, LinkDeal::one(1), false);
     let mapped = drive.pages().div_ceil(tables.groups.pages()) as usize;
@@ -122,7 +136,8 @@ fn draw(materials: &Materials, prepare: &mut dyn FnMut(&mut Tables)) -> Result<D
     let spread = points.min((owned - mapped) / 2 / usize::from(workers)).max(1);
     let Mapping::Page(map) = tables.mapping.clone() else { unreachable!("a past does not change the scheme") };
     let tables = Arc::new(tables);
-    let spares = Spares::of(drive, settings, &tables, 0);
+    let spares = Spares::of(&tables, 0, needs);
+    spares.look(&tables.groups);
     let (drive, settings) = (drive.clone(), *settings);
     let shared = Shared { drive, settings, tables, map, pool, tombstones, spares, workers, points, spread };
     let mut drawing = Drawing { blueprint: plan, hardware, tables: shared.tables.clone() };

@@ -42,6 +42,9 @@ const WORN: u64 = 0x5eed_0007_0000_0000;
 /// The same for which reads hosts send with force unit access.
 const READ_THROUGH: u64 = 0x5eed_0006_0000_0000;
 
+/// Erases that blocks stand, if that is more than any run of these comes to.
+const ERASES_MANY: u32 = 100_000;
+
 /// A share of all requests.
 const FLUSHES: f64 = 0.03;
 
@@ -118,7 +121,7 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
             2 if device.faults.is_some() => await_moment(&mut session, 400, Session::is_replacing)?,
             _ => {}
         }
-        close(&session, &mut report, &mut failures)?;
+        close(&session, &device, &mut report, &mut failures)?;
         report.read_only += u64::from(session.failures().2);
         let remains = session.cut(&mut || fates.fate())?;
         report.cuts += 1;
@@ -139,20 +142,43 @@ pub(super) fn trial(case: &Case) -> Result<Report, SessionError> {
         }
     }
     session.run_before(Time::NEVER)?;
-    close(&session, &mut report, &mut failures)?;
+    close(&session, &device, &mut report, &mut failures)?;
     report.carried = session.carried();
     Ok(report)
 }
 
 /// Checks a drive that is to be switched off, and counts what it did. `failures` are the media errors that were seen before.
-fn close(session: &Session, report: &mut Report, failures: &mut usize) -> Result<(), SessionError> {
+fn close(session: &Session, device: &Device, report: &mut Report, failures: &mut usize) -> Result<(), SessionError> {
     session.check_maps()?;
+    check_closed(session, device)?;
     *failures = session.check_media_errors(*failures)?;
     report.erases += session.reclaimed();
     let (failed, given_up, _) = session.failures();
     report.failed_operations += failed;
     report.given_up += given_up;
     report.merges += session.tables().mapping.merges().iter().sum::<u64>();
+    Ok(())
+}
+
+/// A drive takes no more writes only where it has fewer groups than it needs. It may as well where failures came in a row and have left
+/// groups that cannot be emptied for want of room: with flash that fails often, or stands few erases. But then there is no such room, in a
+/// drive whose workers gather all that there is.
+fn check_closed(session: &Session, device: &Device) -> Result<(), SessionError> {
+    if !session.is_closed_with_spares(device) {
+        return Ok(());
+    }
+    let (worn, is_hybrid) = (device.erases_max < ERASES_MANY, device.settings.mapping != MappingScheme::Page);
+    let often =
+        device.faults.as_ref().is_some_and(|faults| faults.erase_failures > 0.02 || faults.program_failures > 0.002);
+    let fails_rarely = !worn && !is_hybrid && !often;
+    let gathers_room = device.architecture.retires_blocks() && !device.architecture.replaces_blocks();
+    let victim = session.fitting_victim().filter(|_| gathers_room);
+    if fails_rarely || victim.is_some() {
+        let what = format!(
+            "the drive takes no more writes, but has all groups that it needs; group {victim:?} could be emptied"
+        );
+        return Err(SessionError::Invariant(what));
+    }
     Ok(())
 }
 

@@ -1,8 +1,9 @@
 //! What must hold between the firmware's tables and flash.
 
-use super::SessionError;
+use super::{Session, SessionError};
+use crate::Device;
 use crate::hardware::ChannelStage;
-use firmware::{Frames, Tables};
+use firmware::{Frames, GroupState, Tables, has_spares};
 use flash::{Contents, Oob};
 use units::{BlockId, Lpn, Ppn};
 
@@ -67,6 +68,40 @@ impl ErasesAhead {
         let block = channels[0].contents().geometry().block_of(ppn);
         ahead(tables, channels, block) > self.0[block.0 as usize]
     }
+}
+
+impl Session {
+    /// Whether the drive takes no more writes though it has all groups that it needs.
+    pub(crate) fn is_closed_with_spares(&self, device: &Device) -> bool {
+        let has_spares = || has_spares(device.architecture, &self.drive, &device.settings, &self.tables);
+        self.tables.groups.is_read_only() && has_spares()
+    }
+
+    /// A closed group with garbage whose valid pages find room where nothing is programmed yet, if there is one.
+    pub(crate) fn fitting_victim(&self) -> Option<u32> {
+        fitting_victim(&self.tables, &self.channels().collect::<Vec<_>>())
+    }
+}
+
+/// A closed group with garbage whose valid pages find room in the groups that are free or being filled.
+fn fitting_victim(tables: &Tables, channels: &[&ChannelStage]) -> Option<u32> {
+    let groups = &tables.groups;
+    let owned = || (0..groups.count()).filter(|&group| groups.owner(group).is_some());
+    let geometry = channels[0].contents().geometry();
+    let written = |group| {
+        let blocks = groups.blocks(group).map(|ppn| geometry.block_of(ppn));
+        blocks
+            .map(|block| contents_of(channels, block).written_pages(block).expect("it is on its channel"))
+            .sum::<u32>()
+    };
+    let room = |group| match groups.state(group) {
+        GroupState::Free => groups.pages(),
+        GroupState::Open => groups.pages() - written(group),
+        _ => 0,
+    };
+    let (all, pages) = (owned().map(room).sum(), groups.pages());
+    let has_garbage = |&group: &u32| groups.state(group) == GroupState::Closed && groups.valid_count(group) < pages;
+    owned().filter(has_garbage).find(|&group| groups.valid_count(group) <= all)
 }
 
 fn ahead(tables: &Tables, channels: &[&ChannelStage], block: BlockId) -> i64 {

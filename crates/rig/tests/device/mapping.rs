@@ -1,10 +1,10 @@
 //! Hybrid mapping: every merge keeps every page, whatever the ratio of log blocks to data blocks.
 
 use crate::small::{Small, mixed};
-use firmware::architecture::ARCHITECTURES;
-use firmware::{Drive, DriveShape, MappingScheme, MergeKind, spare_left};
+use firmware::architecture::{ARCHITECTURES, DrawError};
+use firmware::{Drive, DriveShape, MappingScheme, MergeKind, has_spares, shares, spare_left};
 use host::{Pace, Phase};
-use rig::{Fill, Session};
+use rig::{BuildError, Fill, Session};
 use units::Bytes;
 use workload::{Arrivals, Parameters, Pattern, Recipe};
 
@@ -121,8 +121,33 @@ fn spare_groups_are_those_beyond_what_the_mapping_needs() {
         let spare = own.len() - needed as usize;
         for (lost, &group) in (1..).zip(&own[..spare + 2]) {
             groups.know_bad(group);
-            let left = spare_left(&drive, &settings, session.tables());
+            let left = spare_left(small.architecture, &drive, &settings, session.tables());
             assert_eq!((left * spare as f64).round() as usize, spare.saturating_sub(lost), "{mapping:?}");
+        }
+    }
+}
+
+/// Of every architecture the health page counts as spare what is left beyond the groups that it is not drawn without.
+#[test]
+fn groups_are_spare_beyond_what_an_architecture_is_not_drawn_without() {
+    for &architecture in ARCHITECTURES {
+        let small = Small { architecture, ..Small::default() };
+        let (name, mut device) = (architecture.name(), small.device());
+        let (drawing, drive) = device.draw().expect("a device");
+        let groups = &drawing.tables.groups;
+        let own: Vec<u32> = (0..groups.count()).filter(|&group| groups.owner(group) == Some(0)).collect();
+        device.drive.namespaces = vec![small.sectors() * 8 / 5];
+        let Err(BuildError::Draw(DrawError::NoRoom { trans: 0, spare, .. })) = device.draw() else {
+            panic!("{name}: too large a drive can be drawn");
+        };
+        let pages = shares(device.settings.split, drive.pages(), device.settings.parts.trans)[0];
+        let needed = (pages.div_ceil(groups.pages().into()) + spare / u64::from(groups.pages())) as usize;
+        let all = own.len() - needed;
+        for (lost, &group) in (1..).zip(&own[..all + 2]) {
+            groups.know_bad(group);
+            let left = spare_left(architecture, &drive, &device.settings, &drawing.tables);
+            assert_eq!((left * all as f64).round() as usize, all.saturating_sub(lost), "{name}");
+            assert_eq!(has_spares(architecture, &drive, &device.settings, &drawing.tables), lost <= all, "{name}");
         }
     }
 }

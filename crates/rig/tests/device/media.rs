@@ -1,5 +1,6 @@
 //! Flash that fails: what cannot be corrected is told, what is answered is right, in every architecture and both worlds.
 
+use crate::configured;
 use crate::small::{Small, mixed, processor};
 use firmware::architecture::{ARCHITECTURES, Architecture};
 use firmware::{MappingScheme, ReclaimSettings};
@@ -243,6 +244,36 @@ fn a_drive_that_loses_blocks_goes_on_while_it_has_others() {
             let media = media(&summary);
             assert!(media.failed_operations >= 3 && media.failed_commands == 0, "{name}: {media:?}");
         }
+    }
+}
+
+/// Of many workers one reclaims, if erases have failed and little is free: what the others fill is its room, too. Commands failed here
+/// while most of the spare groups were left.
+#[test]
+fn a_drive_of_many_workers_goes_on_while_it_has_others() {
+    for (workers, over_provisioning, erase_failures, seed, ios) in
+        [(32, 0.2, 0.004, 4, 40_000), (8, 0.2, 0.004, 1, 40_000), (32, 0.5, 0.03, 1, 60_000)]
+    {
+        let (seed, ios) = (seed.to_string(), ios.to_string());
+        let flags = [
+            ("--device", "small"),
+            ("--architecture", "tradition"),
+            ("--workload", "randwrite"),
+            ("--payload", "none"),
+            ("--seed", &seed),
+            ("--ios", &ios),
+        ];
+        let sets = [
+            "device.media.faults=true",
+            "cache.size_bytes=256KiB",
+            "device.blocks_per_plane=64",
+            &format!("device.media.erase_failures={erase_failures}"),
+            &format!("threads.worker={workers}"),
+            &format!("device.over_provisioning={over_provisioning}"),
+        ];
+        let summary = configured::run(&flags, &sets).expect("right answers");
+        let media = media(&summary);
+        assert!(media.failed_operations >= 15 && media.failed_commands == 0, "{workers} workers: {media:?}");
     }
 }
 

@@ -5,6 +5,7 @@ mod aside;
 mod burial;
 mod data;
 pub(crate) mod dispatch;
+mod laid_down;
 mod points;
 pub(crate) mod pool;
 pub(crate) mod reclaim;

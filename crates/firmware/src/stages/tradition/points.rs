@@ -1,5 +1,6 @@
 //! Where a worker's next pages go: groups that it alone fills, one on each of its share of the dies.
 
+use super::pool::Pool;
 use crate::{BlockGroups, Turn, Work};
 use units::Ppn;
 
@@ -12,6 +13,7 @@ struct Open {
 
 /// The open groups of a worker, filled page by page in turn: planes first, then the next die.
 pub(super) struct Points {
+    worker: u8,
     groups: BlockGroups,
     open: Vec<Open>,
     cursor: usize,
@@ -21,12 +23,27 @@ pub(super) struct Points {
 
 impl Points {
     /// With nothing to fill yet.
-    pub(super) fn new(groups: BlockGroups) -> Self {
-        Points { groups, open: Vec::new(), cursor: 0, full: Vec::new() }
+    pub(super) fn new(worker: u8, groups: BlockGroups) -> Self {
+        Points { worker, groups, open: Vec::new(), cursor: 0, full: Vec::new() }
     }
 
     pub(super) fn open_count(&self) -> usize {
         self.open.len()
+    }
+
+    /// How many groups it has, those that are full with them.
+    pub(super) fn count(&self) -> usize {
+        self.open.len() + self.full.len()
+    }
+
+    /// The worker stands still, with nothing under way: reclaim may have what it fills.
+    pub(super) fn lay_down(&self, pool: &Pool) {
+        self.open.iter().for_each(|open| pool.laid_down().put(self.worker, (open.group, open.next)));
+    }
+
+    /// It goes on, with what is left to it.
+    pub(super) fn pick_up(&mut self, pool: &Pool) {
+        self.open.retain(|open| pool.laid_down().pick_up(self.worker, (open.group, open.next)));
     }
 
     /// Pages that can be programmed.

@@ -1,9 +1,10 @@
 //! What the workers share beside the cache: its locks, and the free groups of flash under a lock of their own.
 
+use super::laid_down::LaidDown;
 use crate::stages::free::FreeGroups;
 use crate::stages::trans::{kept_for, victims_at_a_time};
 use crate::tables::RESERVED_GROUPS;
-use crate::{BlockGroups, Blueprint, Tables, Turn, Work};
+use crate::{BlockGroups, Blueprint, GroupState, Tables, Turn, Work};
 use stage::{Guarded, Lock, Words};
 use std::sync::Arc;
 use units::Lpn;
@@ -14,9 +15,12 @@ const CLOSINGS: usize = 1;
 const SEQUENCE: usize = 2;
 /// In the line of free groups: 1 while a power cut, or an erase that failed, has left fewer of them than one victim needs.
 const SHORT: usize = 1;
-/// There, too: for how many victims some are kept, and how many workers reclaim at a time: one while fewer are free than are kept.
+/// There, too: for how many victims some are kept, and how many workers reclaim at a time. From a power cut or a failed erase that left
+/// fewer free than are kept until as many are, that is one. Fewer are free, too, while all lanes fill those that are kept for them.
 const VICTIMS: usize = 2;
 const LANES: usize = 3;
+/// There, too: how many groups are half filled and nobody's.
+const HALVES: usize = 4;
 
 /// What reclaim has to work with.
 #[derive(Clone, Copy)]
@@ -36,6 +40,13 @@ impl Means {
     }
 }
 
+/// What nobody fills.
+struct Stock {
+    free: FreeGroups,
+    /// Groups that a power cut left half filled, or that were gathered, and the position from which each is filled further.
+    halves: Vec<(u32, u32)>,
+}
+
 /// Locks of cachelines, and the free groups.
 #[derive(Clone)]
 pub(crate) struct Pool {
@@ -45,12 +56,11 @@ pub(crate) struct Pool {
     lines: Arc<[Lock]>,
     lines_per_lock: usize,
     entries: usize,
-    /// Groups that a power cut left half filled, and the position from which each is filled further.
-    halves: Arc<[(u32, u32)]>,
-    /// Of each of these: 1 once a worker fills it.
-    taken: Words,
-    /// The lock is held while free groups are taken or given back.
-    free: Guarded<FreeGroups>,
+    laid_down: LaidDown,
+    /// Whether the drive began with what a power cut left.
+    was_cut: bool,
+    /// The lock is held while groups are taken or given back.
+    stock: Guarded<Stock>,
     /// Held by the workers that reclaim: each holds one while it empties one victim.
     lanes: Arc<[Lock]>,
 }
@@ -61,25 +71,27 @@ impl Pool {
         let words = plan.memory.wide(Tables::line(3));
         let groups = tables.groups.clone();
         let free = FreeGroups::new(&groups, 0, 1, workers.into());
-        let halves: Arc<[_]> = groups.reopened(0).collect();
-        let taken = plan.memory.wide(halves.len());
+        let halves: Vec<_> = groups.reopened(0).collect();
+        let laid_down = LaidDown::new(&mut plan.memory, groups.count() as usize);
+        let was_cut = !halves.is_empty() || free.len() < RESERVED_GROUPS as usize;
         words.set(Tables::line(FREE), free.len() as u64);
+        words.set(Tables::line(FREE) + HALVES, halves.len() as u64);
         words.set(Tables::line(CLOSINGS), groups.owned(0).count() as u64);
         words.set(Tables::line(SEQUENCE), tables.first_version());
         let lines_per_lock = lines_per_lock as usize;
         let locks = tables.cache_entries.div_ceil(lines_per_lock);
         let lines = (0..locks).map(|_| plan.lock()).collect();
-        let free = Guarded::new(plan.lock(), free);
+        let stock = Guarded::new(plan.lock(), Stock { free, halves });
         let lanes = (0..means.victims(0)).map(|_| plan.lock()).collect();
         let entries = tables.cache_entries;
-        let pool = Pool { groups, means, words, lines, lines_per_lock, entries, halves, taken, free, lanes };
+        let pool = Pool { groups, means, words, lines, lines_per_lock, entries, laid_down, was_cut, stock, lanes };
         pool.keep(pool.words.get(Tables::line(FREE)));
         pool
     }
 
     /// The lock of free groups.
     pub(crate) fn free(&self) -> &Lock {
-        self.free.lock()
+        self.stock.lock()
     }
 
     /// The cacheline of a page.
@@ -125,14 +137,14 @@ impl Pool {
         &self.lanes[lane]
     }
 
-    /// Groups that anybody may take: those that a power cut left half filled, and free ones beyond what is kept for reclaim. While
-    /// there is less than one victim needs, reclaim has all of them.
+    /// Groups that anybody may take: those that are half filled, and free ones beyond what is kept for reclaim. While there is less than
+    /// one victim needs, reclaim has all of them.
     pub(crate) fn spare(&self, turn: &mut Turn<'_>) -> u64 {
         let free = turn.load(&self.words, Tables::line(FREE));
         if self.is_short() {
             return 0;
         }
-        free.saturating_sub(self.kept()) + self.waiting().count() as u64
+        free.saturating_sub(self.kept()) + self.halves()
     }
 
     /// Whether a power cut in the midst of a reclaim, or an erase that failed, has left less than one victim needs.
@@ -142,31 +154,68 @@ impl Pool {
 
     /// Whether the drive began with what a power cut left.
     pub(crate) fn was_cut(&self) -> bool {
-        self.is_short() || !self.halves.is_empty()
+        self.was_cut
     }
 
-    /// Half-filled groups that nobody fills yet, by their index. Under the lock.
-    fn waiting(&self) -> impl Iterator<Item = usize> + '_ {
-        (0..self.halves.len()).filter(|&half| self.taken.get(half) == 0)
+    /// How many groups are half filled and nobody's.
+    fn halves(&self) -> u64 {
+        self.words.get(Tables::line(FREE) + HALVES)
+    }
+
+    /// Whether there is any group that nobody fills.
+    pub(crate) fn has_any(&self) -> bool {
+        self.words.get(Tables::line(FREE)) + self.halves() > 0
     }
 
     /// Pages that reclaim can have at most. Under the lock.
     pub(crate) fn room(&self) -> u32 {
-        let halves: u32 = self.waiting().map(|half| self.groups.pages() - self.halves[half].1).sum();
-        halves + self.words.get(Tables::line(FREE)) as u32 * self.groups.pages()
+        let pages = self.groups.pages();
+        let halves: u32 = self.stock.with(|stock| stock.halves.iter().map(|&(_, next)| pages - next).sum());
+        halves + self.words.get(Tables::line(FREE)) as u32 * pages
+    }
+
+    /// Groups that workers have laid down while they stand still.
+    pub(super) fn laid_down(&self) -> &LaidDown {
+        &self.laid_down
+    }
+
+    /// Groups that are laid down are half filled and nobody's from now on. Under the lock.
+    pub(crate) fn gather(&self) {
+        let halves = self.stock.with(|stock| {
+            stock.halves.extend(self.groups.owned(0).filter_map(|group| self.laid_down.take(group)));
+            stock.halves.len()
+        });
+        self.words.set(Tables::line(FREE) + HALVES, halves as u64);
+    }
+
+    /// Whether workers at work have groups that reclaim may get: they fill them, or empty one. The worker that asks fills so many, and
+    /// empties none. Under the lock, so that there come to be no more of them meanwhile.
+    pub(crate) fn others_have_any(&self, own: usize) -> bool {
+        let (mut filled, mut emptied) = (0, 0);
+        for group in self.groups.owned(0) {
+            match self.groups.state(group) {
+                GroupState::Open if !self.laid_down.has(group) => filled += 1,
+                GroupState::Victim => emptied += 1,
+                _ => {}
+            }
+        }
+        filled > own as u64 + self.halves() || emptied > 0
     }
 
     /// Takes the half-filled group that has most room, or the least worn free one, on a die of the worker's if there is one. With the
     /// position from which it is filled. Under the lock.
     pub(crate) fn take(&self, turn: &mut Turn<'_>, worker: u32, workers: u32) -> Option<(u32, u32)> {
         turn.spend(Work::OpenGroup);
-        if let Some(half) = self.waiting().min_by_key(|&half| self.halves[half].1) {
-            self.taken.set(half, 1);
-            return Some(self.halves[half]);
+        if self.halves() > 0 {
+            self.words.set(Tables::line(FREE) + HALVES, self.halves() - 1);
+            return self.stock.with(|Stock { halves, .. }| {
+                let most = (0..halves.len()).min_by_key(|&half| halves[half].1)?;
+                Some(halves.remove(most))
+            });
         }
         let groups = &self.groups;
         let class = worker % groups.dies().min(workers);
-        let group = self.free.with(|free| {
+        let group = self.stock.with(|Stock { free, .. }| {
             let class = if free.has(class) { class } else { free.least_worn()? };
             Some(free.take(class))
         })?;
@@ -177,7 +226,7 @@ impl Pool {
     /// Gives an erased group back. Under the lock.
     pub(crate) fn give_back(&self, turn: &mut Turn<'_>, group: u32) {
         self.groups.erased(group);
-        self.free.with(|free| free.insert(group));
+        self.stock.with(|stock| stock.free.insert(group));
         let free = turn.fetch_add(&self.words, Tables::line(FREE), 1) + 1;
         if free >= RESERVED_GROUPS.into() && self.is_short() {
             self.words.set(Tables::line(FREE) + SHORT, 0);

@@ -10,11 +10,14 @@
 //! As many workers reclaim at a time as DeepFlash has victims, if there are so many: each holds the lock of a *lane* and empties one victim
 //! into its own open groups. Others that need room wait for the lock of theirs. A worker takes one free group at most for what its victim
 //! holds, and one more is kept free than there are lanes: so whenever the power is cut a whole group is left to empty the next victim with.
-//! While fewer are free than are kept there is one lane.
+//! Where a power cut or a failed erase leaves fewer free than are kept there is one lane until as many are.
 //!
 //! After a power cut in the midst of a reclaim, or erases that failed, fewer groups may be free than one victim needs. Then all room
-//! that there is, half-filled groups first, is the reclaim's until as many are free again; no command goes on before. If that room does
-//! not even do for the group with the fewest valid pages, the drive takes no more writes; reads go on.
+//! that there is, half-filled groups first, is the reclaim's until as many are free again; no command goes on before. So that it is, a
+//! worker *lays down* the groups that it fills wherever it stands still, with nothing to do or until it has a lane, and picks them up when
+//! it goes on; what is gathered meanwhile is its own no more. If all that does not even do for the group with the fewest valid pages,
+//! reclaim waits for workers that are at a page or empty another victim: they stand still soon. Where there is none the drive takes no
+//! more writes; reads go on.
 
 use super::worker::{Step, Worker};
 use crate::message::*;
@@ -23,10 +26,13 @@ use crate::stages::rest::Rest;
 use crate::{GroupState, Note, Turn, VictimPolicy, Work};
 use flash::Operation;
 use std::collections::VecDeque;
-use units::{Lpn, Ppn, Time};
+use units::{Lpn, Ppn, Span, Time};
 
 /// The tag of erases.
 const ERASE: u32 = u32::MAX - 1;
+
+/// How long reclaim waits for other workers until it looks again what room there is: a part of what a program takes.
+const SOON: Span = Span::from_micros(50);
 
 /// A page on its way out of the victim.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +58,8 @@ enum Phase {
     Resting,
     /// Waits for its lock, or the pool's.
     Starting,
+    /// Holds its lock, and waits for room that others have.
+    Waiting,
     /// Pages are being moved.
     Moving,
     /// A page waits for the lock of its line, a tombstone for those of all its pages.
@@ -121,7 +129,7 @@ impl Worker {
                 self.refuse_page();
                 self.task = None;
                 self.go_on(turn);
-            } else if self.points.room() == 0 && !self.reclaim.is_at_end {
+            } else if self.points.room() == 0 && (!self.reclaim.is_at_end || self.shared.pool.has_any()) {
                 self.make_room(turn);
             } else {
                 self.lock_line(turn);
@@ -194,13 +202,18 @@ impl Worker {
         self.reclaim.lane = self.shared.pool.lane_of(self.index);
         if turn.try_lock(self.shared.pool.lane(self.reclaim.lane)) {
             self.lock_pool(turn);
+        } else {
+            self.points.lay_down(&self.shared.pool);
         }
     }
 
     /// A lock that reclaim waited for is this worker's.
     pub(super) fn on_reclaim_lock(&mut self, turn: &mut Turn<'_>) {
         match self.reclaim.phase {
-            Phase::Starting => self.lock_pool(turn),
+            Phase::Starting => {
+                self.points.pick_up(&self.shared.pool);
+                self.lock_pool(turn);
+            }
             Phase::Settling(place) => {
                 if self.take_locks(turn) {
                     self.settle(turn, place);
@@ -230,17 +243,15 @@ impl Worker {
         }
         turn.spend(Work::PickVictim);
         let groups = self.shared.tables.groups.clone();
+        if self.shared.pool.is_short() {
+            self.shared.pool.gather();
+        }
         let Some(group) = self.choose() else {
             if on_demand && !self.has_room() {
-                let is_due = self.shared.pool.was_cut() || self.shared.spares.has_lost(&groups);
-                assert!(is_due, "worker{} has no room and there is no garbage", self.index);
-                groups.set_read_only();
-                self.reclaim.is_at_end = true;
-                if self.points.room() == 0 && self.shared.pool.room() > 0 {
-                    self.take_group(turn);
-                }
+                self.find_no_room(turn);
+            } else {
+                self.give_up(turn);
             }
-            self.give_up(turn);
             return;
         };
         groups.set_state(group, GroupState::Victim);
@@ -253,6 +264,35 @@ impl Worker {
         reclaim.phase = Phase::Moving;
         self.move_more(turn);
         self.wait_for_flash();
+    }
+
+    /// No victim's valid pages find room: others may have some, or else the drive takes no more writes.
+    fn find_no_room(&mut self, turn: &mut Turn<'_>) {
+        let (pool, groups) = (self.shared.pool.clone(), self.shared.tables.groups.clone());
+        // Where nobody has any, nothing has changed since the choice but what a worker closed just then.
+        let changes = pool.others_have_any(self.points.count()) || self.choose().is_some();
+        if changes && !groups.is_read_only() {
+            (self.reclaim.phase, self.step) = (Phase::Waiting, Step::Reclaim);
+            turn.unlock(pool.free());
+            turn.wake_at(turn.now() + SOON);
+            return;
+        }
+        let is_due = pool.was_cut() || self.shared.spares.has_lost(&groups);
+        assert!(is_due, "worker{} has no room and there is no garbage", self.index);
+        groups.set_read_only();
+        self.reclaim.is_at_end = true;
+        if self.points.room() == 0 && pool.room() > 0 {
+            self.take_group(turn);
+        }
+        self.give_up(turn);
+    }
+
+    /// Others may have made room, or laid down what they fill.
+    pub(super) fn look_for_room(&mut self, turn: &mut Turn<'_>) {
+        if self.reclaim.phase == Phase::Waiting {
+            self.reclaim.phase = Phase::Starting;
+            self.lock_pool(turn);
+        }
     }
 
     fn wait_for_flash(&mut self) {
@@ -439,6 +479,7 @@ impl Worker {
         }
         self.reclaim.in_background = self.reclaim.at_rest.pick(&self.shared.tables.groups, &settings);
         if self.reclaim.in_background.is_some() {
+            self.points.pick_up(&self.shared.pool);
             self.ask_to_reclaim(turn);
         }
     }

@@ -129,7 +129,7 @@ impl Worker {
         Worker {
             index,
             kept: vec![0; shared.drive.page_words()],
-            points: Points::new(shared.tables.groups.clone()),
+            points: Points::new(index, shared.tables.groups.clone()),
             shared,
             ways,
             step: Step::Idle,
@@ -171,6 +171,7 @@ impl Worker {
             self.taken = Some(take);
             return;
         }
+        self.points.pick_up(&self.shared.pool);
         let tables = &self.shared.tables;
         let (Unit { position, paired }, [first, second]) = tables.claim(turn, take.queue, |number| {
             let unit = Unit::taken(tables, take.queue, number);
@@ -304,12 +305,14 @@ impl Worker {
     /// Nothing is left to do.
     fn rest(&mut self, turn: &mut Turn<'_>) {
         self.step = Step::Idle;
+        self.points.lay_down(&self.shared.pool);
         turn.send(self.ways.idle, WorkerIdle { worker: self.index });
     }
 
     /// The end of a reclaim in the background, which was nobody's command: the dispatcher has taken this worker as idle.
     pub(super) fn come_back(&mut self, turn: &mut Turn<'_>) {
         self.step = Step::Idle;
+        self.points.lay_down(&self.shared.pool);
         if let Some(take) = self.taken.take() {
             self.on_take(turn, take);
         }
@@ -541,6 +544,9 @@ impl Stage<Firmware> for Worker {
     }
 
     fn on_wake(&mut self, turn: &mut Turn<'_>) {
-        self.between_waits(turn, Worker::look);
+        self.between_waits(turn, |worker, turn| {
+            worker.look(turn);
+            worker.look_for_room(turn);
+        });
     }
 }

@@ -15,6 +15,7 @@ mod room;
 
 use crate::message::*;
 use crate::policies::trans_of;
+use crate::spares::needs;
 use crate::stages::Answers;
 use crate::{AddressSplit, Drive, Firmware, Mapping, MappingScheme, Mutation, Settings, Spares, Tables, Turn, Work};
 use hybrid::HybridPlaces;
@@ -127,7 +128,7 @@ impl Trans {
         let Ways { fcmd, answers, bgc, shared } = ways;
         let paced = settings.reclaim.paced && settings.mapping == MappingScheme::Page;
         let (places, sequence) = (places(index, settings, &tables, paced), tables.first_version());
-        let spares = Spares::of(&drive, settings, &tables, index.into());
+        let spares = Spares::of(&tables, index.into(), needs(&drive, settings, &tables, index.into()));
         spares.look(&tables.groups);
         Trans {
             index,
