@@ -421,7 +421,7 @@ impl Subsystem {
                 }
                 break;
             };
-            if event == DeviceEvent::Stop {
+            if matches!(event, DeviceEvent::Stop | DeviceEvent::StartOverMessages | DeviceEvent::Start { .. }) {
                 // A flush of before says nothing of what is written after.
                 self.forget_waiting(id);
             }
