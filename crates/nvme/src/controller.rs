@@ -14,7 +14,7 @@ use crate::namespaces::{Namespaces, Piece};
 use crate::spec::log_page::{HealthPage, warning};
 use crate::spec::registers::{self, AdminQueueAttributes, Configuration};
 use crate::spec::{COMPLETION_BYTES, FeatureId, PAGE_BYTES, QueuePriority, SUBMISSION_BYTES, Status};
-use crate::{Arbitration, ArbitrationShares, AsynchronousEvent, CoalescingSettings, CommandError};
+use crate::{Arbitration, ArbitrationShares, AsynchronousEvent, CoalescingSettings};
 use crate::{ControllerSettings, Transport};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{HostAddress, QueueId, Span};
@@ -377,6 +377,8 @@ impl Controller {
             return;
         }
         self.state = State::Stopping;
+        // Base §5.16.1.2; the count goes on.
+        self.errors.clear();
         // Erasing goes on; there is nobody left to be told.
         self.erasing = None;
         self.settling.clear();
