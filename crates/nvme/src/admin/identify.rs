@@ -111,6 +111,9 @@ impl Controller {
                 }
                 Vec::new()
             }
+            identify::COMMAND_SET_ALLOCATED_NAMESPACE if self.manages() && self.is_identifier(id) => Vec::new(),
+            identify::COMMAND_SET_ALLOCATED_NAMESPACE if self.manages() => return Err(Status::INVALID_NAMESPACE),
+            identify::COMMAND_SET_ALLOCATED_NAMESPACES if self.manages() => list(self.namespaces.ids(None), id)?,
             identify::COMMAND_SET_CONTROLLER => {
                 let pages = |bytes: u64| (bytes / PAGE_BYTES).ilog2() as u8;
                 let (guarded, pages) = (pages(self.guarded_bytes_max()), pages(RANGE_BYTES_MAX));

@@ -10,6 +10,8 @@ mod log_pages;
 mod manage;
 mod queues;
 #[cfg(test)]
+mod scope_tests;
+#[cfg(test)]
 mod shutdown_tests;
 #[cfg(test)]
 mod tests;
