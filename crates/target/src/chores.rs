@@ -263,15 +263,12 @@ impl Subsystem {
         self.served.end(now, self.own.id(), opcode, completion);
         match errand {
             Errand::Verify if std::mem::take(&mut self.chores.is_stale) => {}
-            Errand::Verify => match &mut self.chores.test {
-                Some(test) => {
-                    let (namespace, _) = test.left.pop_front().expect("it is the one that was read");
-                    if !status.is_success() {
-                        self.chores.end_test(TestResult::Failed(namespace, status));
-                    }
+            Errand::Verify => {
+                let read = self.chores.test.as_mut().and_then(|test| test.left.pop_front());
+                if let Some((namespace, _)) = read.filter(|_| !status.is_success()) {
+                    self.chores.end_test(TestResult::Failed(namespace, status));
                 }
-                None => {}
-            },
+            }
             Errand::Erase => {
                 let erasing = self.chores.erasing.front_mut().expect("its commands are the only ones");
                 erasing.is_good &= status.is_success();
