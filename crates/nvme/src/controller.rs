@@ -14,7 +14,7 @@ use crate::namespaces::{Namespaces, Piece};
 use crate::spec::log_page::{HealthPage, warning};
 use crate::spec::registers::{self, AdminQueueAttributes, Configuration};
 use crate::spec::{COMPLETION_BYTES, FeatureId, PAGE_BYTES, QueuePriority, SUBMISSION_BYTES, Status};
-use crate::{Arbitration, ArbitrationShares, AsynchronousEvent, CoalescingSettings, CommandError};
+use crate::{Arbitration, ArbitrationShares, AsynchronousEvent, CoalescingSettings};
 use crate::{ControllerSettings, Transport};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use units::{HostAddress, QueueId, Span};
@@ -135,6 +135,8 @@ enum State {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Shutdown {
     None,
+    /// It begins when the reset that goes on is over.
+    Asked,
     Running,
     /// It never completes.
     Failed,
@@ -300,7 +302,7 @@ impl Controller {
         let fatal = if has_failed { registers::CSTS_FATAL } else { 0 };
         let shutdown = match self.shutdown {
             Shutdown::None => 0,
-            Shutdown::Running | Shutdown::Failed => registers::CSTS_SHUTTING_DOWN,
+            Shutdown::Asked | Shutdown::Running | Shutdown::Failed => registers::CSTS_SHUTTING_DOWN,
             Shutdown::Done => registers::CSTS_SHUT_DOWN,
         };
         let reset = if self.was_reset { registers::CSTS_SUBSYSTEM_RESET } else { 0 };
@@ -309,14 +311,30 @@ impl Controller {
 
     fn configure(&mut self, new: Configuration) {
         let old = std::mem::replace(&mut self.configuration, new);
-        if new.shutdown() != 0 && old.shutdown() == 0 && self.shutdown == Shutdown::None {
-            self.shutdown = Shutdown::Running;
-            self.events.push_back(DeviceEvent::ShutDown { abrupt: new.shutdown() == 2 });
-        }
         match (old.enabled(), new.enabled()) {
-            (false, true) if self.state == State::Disabled => self.start(),
+            (false, true) => {
+                self.shutdown = Shutdown::None;
+                if self.state == State::Disabled {
+                    self.start();
+                }
+            }
             (true, false) => self.stop(),
             _ => {}
+        }
+        // A controller that is enabled anew does what CC says then, also where SHN is what it was.
+        let is_news = old.shutdown() == 0 || !old.enabled() && new.enabled();
+        // What was shut down before a reset counts no more.
+        if new.shutdown() != 0 && is_news && (self.shutdown == Shutdown::None || self.state == State::Stopping) {
+            self.shutdown = Shutdown::Asked;
+            self.begin_shutdown();
+        }
+    }
+
+    /// Shuts down if that was asked for. What waits for a flush is forgotten by a reset, so that this begins when it is over.
+    fn begin_shutdown(&mut self) {
+        if self.shutdown == Shutdown::Asked && self.state != State::Stopping {
+            self.shutdown = Shutdown::Running;
+            self.events.push_back(DeviceEvent::ShutDown { abrupt: self.configuration.shutdown() == 2 });
         }
     }
 
@@ -330,7 +348,6 @@ impl Controller {
         let attributes = self.attributes;
         let known = asked.page_size() == 0 && matches!(asked.command_sets(), 0 | Configuration::ALL_COMMAND_SETS);
         let sized = attributes.submission_entries() >= 2 && attributes.completion_entries() >= 2;
-        self.shutdown = Shutdown::None;
         match arbitration {
             Some(_) if known && self.settings.transport != Transport::Memory => {
                 self.state = State::Starting;
@@ -352,10 +369,16 @@ impl Controller {
 
     /// A controller reset (Base §3.7.2): everything but the admin queues' places goes back to its beginning.
     fn stop(&mut self) {
+        if self.state == State::Stopping {
+            // It was enabled meanwhile, and what was asked for then is not to be.
+            self.shutdown = Shutdown::None;
+        }
         if self.state == State::Stopping || self.state == State::Disabled {
             return;
         }
         self.state = State::Stopping;
+        // Base §5.16.1.2; the count goes on.
+        self.errors.clear();
         // Erasing goes on; there is nobody left to be told.
         self.erasing = None;
         self.settling.clear();
@@ -388,10 +411,13 @@ impl Controller {
         if self.state == State::Stopping {
             self.state = State::Disabled;
             self.ready = false;
-            self.shutdown = Shutdown::None;
+            if self.shutdown != Shutdown::Asked {
+                self.shutdown = Shutdown::None;
+            }
             if self.configuration.enabled() {
                 self.start();
             }
+            self.begin_shutdown();
         }
     }
 
@@ -414,9 +440,9 @@ impl Controller {
         self.state != State::Disabled && self.shutdown != Shutdown::Done
     }
 
-    /// The device cannot go on: CSTS.CFS is set until the host resets it.
+    /// The device cannot go on: CSTS.CFS is set until the host resets it. Without effect where that is what it does.
     pub fn on_fatal(&mut self) {
-        if self.state != State::Disabled {
+        if matches!(self.state, State::Starting | State::Ready) {
             self.state = State::Fatal;
         }
     }
@@ -495,30 +521,6 @@ impl Controller {
         self.pages.insert(id, page);
     }
 
-    /// A namespace that this controller wanted erased is, or could not be.
-    pub fn on_erased(&mut self, namespace: u32, erased: bool) {
-        let Some((command_id, left)) = &mut self.erasing else { return };
-        let command_id = *command_id;
-        if !left.remove(&namespace) {
-            return;
-        }
-        let status = match (erased, left.is_empty()) {
-            (false, _) => Status::WRITE_FAULT,
-            (true, true) => Status::SUCCESS,
-            (true, false) => return,
-        };
-        self.erasing = None;
-        self.end_held(command_id, namespace, status);
-    }
-
-    /// A command that was held is over.
-    fn end_held(&mut self, command_id: u16, namespace: u32, status: Status) {
-        let (queue, block, location) = (QueueId(0), None, None);
-        let error = CommandError { queue, command_id, status, block, namespace, location };
-        let status = if status.is_success() { status } else { self.log_error(error) };
-        self.events.push_back(DeviceEvent::HeldCommandDone { command_id, result: 0, status });
-    }
-
     /// What was answered before the volatile write cache was to be turned off is durable, or could not be made so: then it stays on.
     pub fn on_settled(&mut self, command_id: u16, durable: bool) {
         let Some(at) = self.settling.iter().position(|waiting| *waiting == command_id) else { return };
@@ -569,7 +571,7 @@ impl Controller {
 
     /// Whether it is being shut down, and has yet to say that it is.
     pub fn is_shutting_down(&self) -> bool {
-        self.shutdown == Shutdown::Running
+        matches!(self.shutdown, Shutdown::Asked | Shutdown::Running)
     }
 
     /// The settings it was made with.

@@ -336,6 +336,11 @@ impl Namespaces {
         })
     }
 
+    /// Where each of those lies that a controller has.
+    pub fn pieces_of(&self, controller: u16) -> impl Iterator<Item = (u32, Piece)> {
+        self.pieces().filter(move |(id, _)| self.of(controller, *id).is_some())
+    }
+
     /// Identifiers that a controller sees otherwise than in another state of things.
     pub(crate) fn differing(&self, other: &Namespaces, controller: u16) -> Vec<u32> {
         let seen = |all: &Namespaces, id| all.of(controller, id).map(|space| space.settings.clone());

@@ -6,7 +6,7 @@ use crate::subsystem::Subsystem;
 use nvme::Piece;
 use nvme::spec::log_page::SelfTestPage;
 use nvme::spec::{ALL_NAMESPACES, Completion, Opcode, Status, Submission};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 use units::Time;
 
@@ -50,8 +50,8 @@ pub(crate) enum TestResult {
     Deleted,
     /// By a Format.
     Formatted,
-    /// Blocks could not be read: the namespace of the drive's, and the status.
-    Failed(Status),
+    /// Blocks of this namespace could not be read.
+    Failed(u32, Status),
 }
 
 /// A self-test under way.
@@ -60,9 +60,10 @@ struct Test {
     /// Who asked for it.
     controller: u16,
     extended: bool,
-    namespace: u32,
-    /// What is still to be read, and how much that was.
-    left: VecDeque<Piece>,
+    /// The namespaces that it reads.
+    namespaces: BTreeSet<u32>,
+    /// What is still to be read, of which namespace, and how much that was.
+    left: VecDeque<(u32, Piece)>,
     steps: usize,
 }
 
@@ -123,15 +124,15 @@ impl Chores {
             TestResult::Reset => 2,
             TestResult::Deleted => 3,
             TestResult::Formatted => 4,
-            TestResult::Failed(_) => 7,
+            TestResult::Failed(..) => 7,
         };
         result[0] = (1 + u8::from(test.extended)) << 4 | code;
         let hours = (self.powered + Duration::from_nanos(self.now.since(Time::ZERO).nanos())).as_secs() / 3600;
         result[4..12].copy_from_slice(&hours.to_le_bytes());
-        result[12..16].copy_from_slice(&test.namespace.to_le_bytes());
-        if let TestResult::Failed(status) = how {
+        if let TestResult::Failed(namespace, status) = how {
             // Segment 1 is reading. The namespace, the status type and the status count; which block it was is not told.
             (result[1], result[2]) = (1, 0b1101);
+            result[12..16].copy_from_slice(&namespace.to_le_bytes());
             (result[24], result[25]) = (status.code_type(), status.code());
         }
         self.results.push_front(result);
@@ -147,7 +148,7 @@ impl Chores {
 
     /// The contents of a namespace go: so does a self-test that reads it.
     pub(crate) fn on_erasing(&mut self, namespace: u32, deletes: bool) {
-        if self.test.as_ref().is_some_and(|test| [ALL_NAMESPACES, namespace].contains(&test.namespace)) {
+        if self.test.as_ref().is_some_and(|test| test.namespaces.contains(&namespace)) {
             self.end_test(if deletes { TestResult::Deleted } else { TestResult::Formatted });
         }
     }
@@ -186,16 +187,20 @@ impl Subsystem {
         self.go_on(port, now);
     }
 
-    /// Begins a self-test: a sample of each namespace is read, or all of it; without a namespace, nothing of any.
+    /// Begins a self-test: a sample of each namespace that its controller has now is read, or all of it; without a namespace, nothing of
+    /// any.
     pub(crate) fn begin_test(&mut self, port: &mut Port, controller: u16, extended: bool, namespace: u32, now: Time) {
-        let pieces = self.namespaces.pieces().filter(|(id, _)| namespace == ALL_NAMESPACES || *id == namespace);
-        let left: VecDeque<Piece> = pieces
-            .flat_map(|(_, piece)| {
+        let pieces = self.namespaces.pieces_of(controller);
+        let pieces: Vec<_> = pieces.filter(|(id, _)| [ALL_NAMESPACES, *id].contains(&namespace)).collect();
+        let namespaces = pieces.iter().map(|(id, _)| *id).collect();
+        let left: VecDeque<(u32, Piece)> = pieces
+            .into_iter()
+            .flat_map(|(id, piece)| {
                 let apart = if extended { STRIDE } else { (piece.blocks / SAMPLES).max(SAMPLE) };
-                strides(piece, if extended { STRIDE } else { SAMPLE }, apart)
+                strides(piece, if extended { STRIDE } else { SAMPLE }, apart).map(move |piece| (id, piece))
             })
             .collect();
-        self.chores.test = Some(Test { controller, extended, namespace, steps: left.len(), left });
+        self.chores.test = Some(Test { controller, extended, namespaces, steps: left.len(), left });
         self.go_on(port, now);
     }
 
@@ -239,7 +244,7 @@ impl Subsystem {
             return None;
         }
         let test = self.chores.test.as_mut()?;
-        let Some(piece) = test.left.front() else {
+        let Some((_, piece)) = test.left.front() else {
             self.chores.end_test(TestResult::Passed);
             return None;
         };
@@ -258,11 +263,12 @@ impl Subsystem {
         self.served.end(now, self.own.id(), opcode, completion);
         match errand {
             Errand::Verify if std::mem::take(&mut self.chores.is_stale) => {}
-            Errand::Verify => match &mut self.chores.test {
-                Some(_) if !status.is_success() => self.chores.end_test(TestResult::Failed(status)),
-                Some(test) => drop(test.left.pop_front()),
-                None => {}
-            },
+            Errand::Verify => {
+                let read = self.chores.test.as_mut().and_then(|test| test.left.pop_front());
+                if let Some((namespace, _)) = read.filter(|_| !status.is_success()) {
+                    self.chores.end_test(TestResult::Failed(namespace, status));
+                }
+            }
             Errand::Erase => {
                 let erasing = self.chores.erasing.front_mut().expect("its commands are the only ones");
                 erasing.is_good &= status.is_success();
@@ -286,9 +292,10 @@ mod tests {
     use crate::rehearsal::tests::settings;
     use crate::rehearsal::{Plain, SHAPE, open_to_all};
     use crate::subsystem::NewController;
-    use nvme::AdminReply;
-    use nvme::spec::{AdminOpcode, registers};
+    use nvme::spec::{AdminOpcode, DataPointer, registers};
+    use nvme::{AdminReply, NamespaceSettings};
     use std::sync::Arc;
+    use units::QueueId;
 
     /// A subsystem on its port, before a drive that never answers.
     fn subsystem() -> (Subsystem, Port) {
@@ -363,5 +370,31 @@ mod tests {
         ask(&mut subsystem, &mut port, own, Submission::device_self_test(1));
         subsystem.end(own);
         assert_eq!(subsystem.chores.results[0][0], 0x12, "a controller that is gone is reset");
+    }
+
+    /// All namespaces are those that the controller has which asked (Base §5.9), and the log names the one that could not be read.
+    #[test]
+    fn a_self_test_of_all_namespaces_reads_those_of_its_controller() {
+        let mut controller = settings();
+        let second = NamespaceSettings { nguid: [9; 16], ..controller.namespaces[0].clone() };
+        controller.namespaces.push(second);
+        let mut port = Port::new(Arc::new(Plain::new()), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
+        let mut subsystem = Subsystem::new(open_to_all(controller), &mut port);
+        let (own, other) = (enabled(&mut subsystem, &mut port), enabled(&mut subsystem, &mut port));
+        let list: Vec<u8> = [1, own].iter().flat_map(|word| word.to_le_bytes()).collect();
+        let detach = Submission::attach_namespace(1, false, DataPointer::default());
+        let reply = subsystem.administer(own, &detach, &list, Time::ZERO);
+        assert!(matches!(reply, AdminReply::Complete { status: Status::SUCCESS, .. }), "{reply:?}");
+        subsystem.obey(&mut port, own, Time::ZERO);
+        ask(&mut subsystem, &mut port, own, Submission::device_self_test(1));
+        assert_eq!(subsystem.chores.test.as_ref().map(|test| test.namespaces.clone()), Some([2].into()));
+        ask(&mut subsystem, &mut port, other, Submission::new(AdminOpcode::FormatNvm as u8, 1));
+        assert_eq!(told(&subsystem).0, 1, "what another has is not read");
+        let verify = subsystem.chores.errands.iter().find(|(_, errand)| **errand == Errand::Verify);
+        let slot = *verify.expect("one is under way").0;
+        let failed = Completion::new(0, 0, QueueId(1), slot, false, Status::UNRECOVERED_READ);
+        subsystem.on_chore(&failed, Time::ZERO);
+        let result = subsystem.chores.results[0];
+        assert_eq!((result[0], result[2], &result[12..16]), (0x17, 0b1101, &[2, 0, 0, 0][..]));
     }
 }

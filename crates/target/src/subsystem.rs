@@ -148,6 +148,8 @@ pub(crate) struct Subsystem {
     pub(crate) settings: SubsystemSettings,
     pub(crate) controllers: BTreeMap<u16, Live>,
     pub(crate) served: Served,
+    /// Errors of controllers that are gone.
+    errors: u64,
     /// Connections that are to be closed.
     pub(crate) doomed: Vec<ConnectionId>,
     /// What is under way for queues that are gone.
@@ -202,6 +204,7 @@ impl Subsystem {
             settings,
             controllers: BTreeMap::new(),
             served,
+            errors: 0,
             doomed: Vec::new(),
             orphans: Vec::new(),
             drive: DriveHealth::NEW,
@@ -300,7 +303,8 @@ impl Subsystem {
             if self.was_reset {
                 controller.note_reset();
             }
-            self.introduce(id, &mut controller);
+            self.namespaces.enter(id);
+            self.introduce(&mut controller);
         }
         controller.on_connected(live.host.id, live.keep_alive_ms);
         let NewController { host, admin, origin, .. } = live;
@@ -332,10 +336,14 @@ impl Subsystem {
     }
 
     /// Puts a controller whose queues are in host memory into its place `id`, new as after power-on. What it was before, and
-    /// what it waited for, is forgotten.
+    /// what it waited for, is forgotten; it keeps its namespaces, and its errors count on.
     pub(crate) fn plug(&mut self, id: u16) {
         let mut controller = Controller::new(self.settings.controller.clone());
-        self.introduce(id, &mut controller);
+        match self.controllers.remove(&id) {
+            Some(live) => self.errors += live.controller.errors(),
+            None => self.namespaces.enter(id),
+        }
+        self.introduce(&mut controller);
         self.forget_waiting(id);
         let live = Live {
             controller,
@@ -370,9 +378,11 @@ impl Subsystem {
         self.keep_changes(id, submission, reply)
     }
 
-    /// A new controller: it has the namespaces of the subsystem, and pages that the subsystem writes.
-    fn introduce(&mut self, id: u16, controller: &mut Controller) {
-        self.namespaces.enter(id);
+    /// A new controller: it has the namespaces of the subsystem, and pages that the subsystem writes. Its errors are counted on from those
+    /// of all controllers so far, so that no host sees the count go back (Base §5.16.1.2).
+    fn introduce(&mut self, controller: &mut Controller) {
+        let errors = self.controllers.values().filter(|live| live.is_storage()).map(|live| live.controller.errors());
+        controller.count_errors_from(self.errors + errors.sum::<u64>());
         controller.with_namespaces(self.namespaces.clone());
         controller.set_write_protected(self.drive.read_only);
         PAGES.iter().for_each(|page| controller.set_page(*page, self.page(*page)));
@@ -400,6 +410,9 @@ impl Subsystem {
     /// Ends a controller; its connections are doomed.
     pub(crate) fn end(&mut self, id: u16) {
         if let Some(mut live) = self.controllers.remove(&id) {
+            if live.is_storage() {
+                self.errors += live.controller.errors();
+            }
             self.forget_waiting(id);
             self.doomed.push(live.admin);
             self.doomed.extend(live.take_queues());
@@ -421,7 +434,7 @@ impl Subsystem {
                 }
                 break;
             };
-            if event == DeviceEvent::Stop {
+            if matches!(event, DeviceEvent::Stop | DeviceEvent::StartOverMessages | DeviceEvent::Start { .. }) {
                 // A flush of before says nothing of what is written after.
                 self.forget_waiting(id);
             }

@@ -1,5 +1,6 @@
 //! The error log: the last commands that failed, with a count that never goes back (Base §5.16.1.2).
 
+use crate::Controller;
 use crate::spec::log_page::ErrorEntry;
 use crate::spec::{AdminOpcode, Fuse, Opcode, Status, Submission, fabrics};
 use std::collections::VecDeque;
@@ -94,6 +95,8 @@ fn location(submission: &Submission, status: Status) -> Option<u16> {
 pub(crate) struct ErrorLog {
     entries: VecDeque<ErrorEntry>,
     places: usize,
+    /// Errors that count as having been before, and those since.
+    before: u64,
     count: u64,
 }
 
@@ -102,7 +105,7 @@ const NO_LOCATION: u16 = 0xffff;
 
 impl ErrorLog {
     pub(crate) fn new(places: u8) -> Self {
-        ErrorLog { entries: VecDeque::new(), places: usize::from(places), count: 0 }
+        ErrorLog { entries: VecDeque::new(), places: usize::from(places), before: 0, count: 0 }
     }
 
     /// Adds an error, of this TRTYPE where it is one of the transport, with what the command's specification says of it.
@@ -111,7 +114,7 @@ impl ErrorLog {
         self.entries.truncate(self.places - 1);
         let mut entry = ErrorEntry::default();
         entry
-            .set_count(self.count)
+            .set_count(self.total())
             .set_queue(error.queue.0)
             .set_command_id(error.command_id)
             .set_status(error.status.with_more(true).0 << 1)
@@ -123,9 +126,14 @@ impl ErrorLog {
         self.entries.push_front(entry);
     }
 
-    /// Errors so far.
-    pub(crate) fn count(&self) -> u64 {
-        self.count
+    /// Errors so far, those before included.
+    pub(crate) fn total(&self) -> u64 {
+        self.before + self.count
+    }
+
+    /// A reset leaves the count and no entry.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
     }
 
     /// The page, the newest entry first, places without an error zero.
@@ -136,11 +144,33 @@ impl ErrorLog {
     }
 }
 
+impl Controller {
+    /// Errors of this controller alone.
+    pub fn errors(&self) -> u64 {
+        self.errors.count
+    }
+
+    /// Its errors are counted on from so many, before there are any.
+    pub fn count_errors_from(&mut self, before: u64) {
+        self.errors.before = before;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::spec::DataPointer;
     use units::HostAddress;
+
+    #[test]
+    fn the_count_goes_on_from_what_was_before() {
+        let mut log = ErrorLog::new(4);
+        log.before = 6;
+        log.push(CommandError::of(QueueId(0), &Submission::keep_alive(), Status::INTERNAL), 0, 0);
+        assert_eq!((log.total(), log.count, ErrorEntry::from_bytes(&log.page()[..64]).count()), (7, 1, 7));
+        log.clear();
+        assert_eq!((log.total(), log.page()), (7, vec![0; 4 * 64]));
+    }
 
     #[test]
     fn an_entry_says_which_block_and_which_field() {

@@ -208,7 +208,7 @@ proptest! {
                     _ => {}
                 }
             }
-            prop_assert_eq!(u128::from(controller.errors.count()), errors);
+            prop_assert_eq!(u128::from(controller.errors.total()), errors);
         }
     }
 }

@@ -215,6 +215,7 @@ impl Controller {
         self.features.check(feature, dword11)?;
         let select = FeatureSelect::of(submission).ok_or(Status::INVALID_FIELD)?;
         if feature == FeatureId::HostIdentifier {
+            self.check_identifier(submission.namespace())?;
             return match select {
                 // Connect says who the host is, so that it cannot be changed, and a reset leaves it.
                 FeatureSelect::Capabilities => Ok(AdminReply::success(0)),
@@ -231,6 +232,7 @@ impl Controller {
                 FeatureSelect::Capabilities => NAMESPACE_CAPABILITIES,
             }));
         }
+        self.check_identifier(submission.namespace())?;
         let result = match select {
             FeatureSelect::Current => u64::from(self.features.value(feature, dword11)),
             FeatureSelect::Default | FeatureSelect::Saved => {
@@ -256,10 +258,9 @@ impl Controller {
             self.events.push_back(DeviceEvent::FeatureChanged(feature));
             return Ok(AdminReply::success(0));
         }
-        match namespace {
-            0 | ALL_NAMESPACES => {}
-            id if id > self.namespaces.count() => return Err(Status::INVALID_NAMESPACE),
-            _ => return Err(Status::FEATURE_NOT_NAMESPACE_SPECIFIC),
+        self.check_identifier(namespace)?;
+        if ![0, ALL_NAMESPACES].contains(&namespace) {
+            return Err(Status::FEATURE_NOT_NAMESPACE_SPECIFIC);
         }
         let mut result = 0;
         if feature == FeatureId::NumberOfQueues {
@@ -295,6 +296,12 @@ impl Controller {
     fn check_namespace(&self, id: u32) -> Result<(), Status> {
         let there = self.namespaces.of(self.settings.controller_id, id).map(drop);
         there.ok_or_else(|| self.namespaces.missing(id))
+    }
+
+    /// Whether a namespace can have it, or it names none or all of them: of what is no feature of a namespace (Base §3.2.1.2).
+    fn check_identifier(&self, id: u32) -> Result<(), Status> {
+        let is_known = id <= self.namespaces.count() || id == ALL_NAMESPACES;
+        if is_known { Ok(()) } else { Err(Status::INVALID_NAMESPACE) }
     }
 
     /// So many queues of each kind would be granted to a host that has not said yet how many it wants, which is what it is told if it asks:

@@ -105,12 +105,11 @@ impl Controller {
             identify::COMMAND_SETS if self.names_this(submission) => 1u64.to_le_bytes().to_vec(),
             // What the NVM command set says of a namespace is all zero: guards have 16 bits, and tags no storage part.
             _ if submission.dword(11) >> 24 != 0 => return Err(Status::INVALID_FIELD),
-            identify::COMMAND_SET_NAMESPACE => {
-                if !is_inactive {
-                    namespace()?;
-                }
-                Vec::new()
-            }
+            identify::COMMAND_SET_NAMESPACE if is_inactive => Vec::new(),
+            identify::COMMAND_SET_NAMESPACE => namespace().map(|_| Vec::new())?,
+            identify::COMMAND_SET_ALLOCATED_NAMESPACE if self.manages() && self.is_identifier(id) => Vec::new(),
+            identify::COMMAND_SET_ALLOCATED_NAMESPACE if self.manages() => return Err(Status::INVALID_NAMESPACE),
+            identify::COMMAND_SET_ALLOCATED_NAMESPACES if self.manages() => list(self.namespaces.ids(None), id)?,
             identify::COMMAND_SET_CONTROLLER => {
                 let pages = |bytes: u64| (bytes / PAGE_BYTES).ilog2() as u8;
                 let (guarded, pages) = (pages(self.guarded_bytes_max()), pages(RANGE_BYTES_MAX));

@@ -36,9 +36,10 @@ impl Controller {
         }
         // An index offset (OT) is for pages that have one; none here does. Of command sets (CSI) there is NVM alone.
         let (index_offset, command_set) = (submission.dword(14) >> 23 & 1, submission.dword(14) >> 24);
-        if offset % 4 != 0 || offset >= page.len() as u64 || index_offset != 0 || command_set != 0 {
+        if offset % 4 != 0 || offset > page.len() as u64 || index_offset != 0 || command_set != 0 {
             return Err(Status::INVALID_FIELD);
         }
+        // Where it ends there is nothing more, which may be asked for (Base §5.16, LPOL).
         page.drain(..offset as usize);
         // What lies beyond the page is undefined, so it is left as it is in the host's memory.
         page.truncate(bytes.min(page.len() as u64) as usize);
@@ -74,7 +75,7 @@ impl Controller {
             log_page::ERRORS => Ok(self.errors.page()),
             log_page::HEALTH => {
                 let mut health = self.health.clone();
-                Ok(health.set_error_entries(u128::from(self.errors.count())).as_bytes().to_vec())
+                Ok(health.set_error_entries(u128::from(self.errors.total())).as_bytes().to_vec())
             }
             log_page::FIRMWARE => {
                 let mut firmware = FirmwarePage::default();

@@ -5,9 +5,10 @@ use super::AdminReply;
 use crate::namespaces::{Change, FORMATS, Format};
 use crate::spec::identify::IdentifyNamespace;
 use crate::spec::{ALL_NAMESPACES, Status, Submission, log_page};
-use crate::{Controller, DeviceEvent, Protection};
+use crate::{CommandError, Controller, DeviceEvent, Protection};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use units::QueueId;
 
 /// Most controllers of a list (Base §4.5.1).
 const CONTROLLERS_MAX: usize = 2047;
@@ -138,14 +139,37 @@ impl Controller {
         Ok(AdminReply::Held)
     }
 
+    /// A namespace that this controller wanted erased is, or could not be.
+    pub fn on_erased(&mut self, namespace: u32, erased: bool) {
+        let Some((command_id, left)) = &mut self.erasing else { return };
+        let command_id = *command_id;
+        if !left.remove(&namespace) {
+            return;
+        }
+        let status = match (erased, left.is_empty()) {
+            (false, _) => Status::WRITE_FAULT,
+            (true, true) => Status::SUCCESS,
+            (true, false) => return,
+        };
+        self.erasing = None;
+        self.end_held(command_id, namespace, status);
+    }
+
+    /// A command that was held is over.
+    pub(crate) fn end_held(&mut self, command_id: u16, namespace: u32, status: Status) {
+        let (queue, block, location) = (QueueId(0), None, None);
+        let error = CommandError { queue, command_id, status, block, namespace, location };
+        let status = if status.is_success() { status } else { self.log_error(error) };
+        self.events.push_back(DeviceEvent::HeldCommandDone { command_id, result: 0, status });
+    }
+
     pub(super) fn self_test(&mut self, submission: &Submission) -> Result<AdminReply, Status> {
         let namespace = submission.namespace();
         let is_there = namespace == 0 || namespace == ALL_NAMESPACES || self.has(namespace);
-        if !is_there {
-            return Err(self.namespaces.missing(namespace));
-        }
         let runs = self.pages.get(&log_page::SELF_TEST).is_some_and(|page| page[0] != 0);
         match submission.dword(10) & 0xf {
+            // What ends a test is of no namespace.
+            1 | 2 if !is_there => return Err(self.namespaces.missing(namespace)),
             1 | 2 if runs => return Err(Status::SELF_TEST_IN_PROGRESS),
             code @ (1 | 2) => self.events.push_back(DeviceEvent::SelfTest { extended: code == 2, namespace }),
             0xf => self.events.push_back(DeviceEvent::SelfTestEnded),

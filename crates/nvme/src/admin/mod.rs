@@ -10,6 +10,10 @@ mod log_pages;
 mod manage;
 mod queues;
 #[cfg(test)]
+mod scope_tests;
+#[cfg(test)]
+mod shutdown_tests;
+#[cfg(test)]
 mod tests;
 #[cfg(test)]
 mod write_cache_tests;

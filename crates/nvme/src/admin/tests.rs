@@ -399,7 +399,7 @@ fn logs_carry_true_figures() {
 
     let part = data(&mut controller, Submission::get_log_page(log_page::EFFECTS, 1028, 1, NOWHERE));
     assert_eq!(part, [3, 0, 0, 0], "Write");
-    for (id, offset, expected) in [(0x42, 0, Status::INVALID_LOG_PAGE), (2, 512, Status::INVALID_FIELD)] {
+    for (id, offset, expected) in [(0x42, 0, Status::INVALID_LOG_PAGE), (2, 516, Status::INVALID_FIELD)] {
         let get = Submission::get_log_page(id, offset, 1, NOWHERE);
         assert_eq!(status(&mut controller, get), expected);
     }
@@ -557,18 +557,18 @@ proptest! {
     #[test]
     fn no_host_brings_it_down(steps in prop::collection::vec(any_step(), 1..200)) {
         let mut controller = ready();
-        let (mut held, mut errors) = (0usize, controller.errors.count());
+        let (mut held, mut errors) = (0usize, controller.errors.total());
         for step in steps {
             match step {
                 Step::Admin(submission) => match controller.admin(&submission) {
                     AdminReply::Transfer { data, .. } => {
                         controller.on_transferred(&submission);
-                        prop_assert!(data.len() % 4 == 0 && (4..=4096).contains(&data.len()));
+                        prop_assert!(data.len() % 4 == 0 && data.len() <= 4096);
                     }
                     AdminReply::Held => held += 1,
                     AdminReply::Complete { status, .. } => {
                         errors += u64::from(!status.is_success());
-                        prop_assert_eq!(controller.errors.count(), errors);
+                        prop_assert_eq!(controller.errors.total(), errors);
                     }
                 },
                 Step::Write(offset, value) => controller.write_property_pair(offset, value),

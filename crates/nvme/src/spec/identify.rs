@@ -35,6 +35,10 @@ pub const SECONDARY_CONTROLLERS: u8 = 0x15;
 pub const GRANULARITY: u8 = 0x16;
 /// CNS 19h: the endurance groups (Base §5.17.2.18).
 pub const ENDURANCE_GROUPS: u8 = 0x19;
+/// CNS 1Ah: CNS 10h for one command set (Base §5.17.2.19).
+pub const COMMAND_SET_ALLOCATED_NAMESPACES: u8 = 0x1a;
+/// CNS 1Bh: CNS 05h for a namespace that need not be attached (Base §5.17.2.20).
+pub const COMMAND_SET_ALLOCATED_NAMESPACE: u8 = 0x1b;
 /// CNS 1Ch: which command sets a controller has (Base §5.17.2.21).
 pub const COMMAND_SETS: u8 = 0x1c;
 

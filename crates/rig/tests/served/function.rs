@@ -142,3 +142,19 @@ fn a_log_page_that_finds_no_memory_has_not_been_read() {
     assert_eq!(machine.reap(0).command_id(), second);
     plugged.end();
 }
+
+/// The function's controller is the same before and after.
+#[test]
+fn a_reset_of_the_function_counts_errors_on() {
+    let plugged = Serving::default().plug(DoorbellPath::Sent);
+    let mut machine = Machine::start(&plugged.socket, true);
+    for count in 1..=3 {
+        machine.enable();
+        assert_eq!(machine.command(0, Submission::new(0x77, 0)).status(), Status::INVALID_OPCODE);
+        machine.done(0, Submission::get_log_page(log_page::ERRORS, 0, 32, at(BUFFERS)));
+        let entries = machine.ram.get(BUFFERS, 128);
+        assert_eq!((entries[0], entries[64]), (count, 0), "the log is cleared, and the count goes on");
+        machine.wire.ask(RESET, &[], &[]).expect("a reset");
+    }
+    plugged.end();
+}

@@ -5,10 +5,10 @@ use crate::commands::copy;
 use crate::conversations::{NOWHERE, log, read, write};
 use crate::initiator::{Over, Payload, Queue};
 use crate::namespaces::{attach, create, list, namespace};
-use nvme::spec::fabrics::{self, INVALID_QUEUE_TYPE};
+use nvme::spec::fabrics::{self, INVALID_QUEUE_TYPE, Property};
 use nvme::spec::identify::{self, IdentifyController, IdentifyNamespace};
 use nvme::spec::log_page::{self, EnduranceGroupPage, ErrorEntry, HealthPage};
-use nvme::spec::{FeatureId, Fuse, Status, Submission};
+use nvme::spec::{FeatureId, Fuse, Status, Submission, registers};
 use std::time::Duration;
 
 /// NVM §1.4.2: Copy is a host's read and its write and writes data, Verify reads data.
@@ -189,4 +189,43 @@ fn a_log_page_may_be_asked_for_with_as_much_room_as_a_transfer_has() {
     let page = log(&mut host.admin, log_page::HEALTH, most);
     assert_eq!(page.len(), most);
     running.end();
+}
+
+/// Base §5.16.1.2 and §5.16.1.3: an error has a number that no other had, however often its host connects.
+#[test]
+fn errors_count_on_when_their_host_connects_again() {
+    let running = Serving::default().start();
+    let mut told = Vec::new();
+    for _ in 0..2 {
+        let mut host = running.host("host").attach();
+        for _ in 0..2 {
+            assert_eq!(host.admin.command(Submission::new(0x77, 0), Payload::None).0.status(), Status::INVALID_OPCODE);
+        }
+        let newest = ErrorEntry::from_bytes(&log(&mut host.admin, log_page::ERRORS, 64)).count();
+        let health = HealthPage::from_bytes(&log(&mut host.admin, log_page::HEALTH, 512));
+        told.push((newest, health.error_entries()));
+        let end = Submission::get_log_page(log_page::HEALTH, 512, 4, NOWHERE);
+        assert_eq!(host.admin.done(end, Payload::Receive(16)).1, [0; 16], "nothing lies behind a page");
+        host.disable();
+        host.configure(0x46_0061, 1);
+        assert_eq!(log(&mut host.admin, log_page::ERRORS, 64), [0; 64], "a reset clears the log");
+    }
+    assert_eq!(told, [(2, 2), (4, 4)]);
+    running.end();
+}
+
+/// One write of CC starts the controller and shuts it down, also while it is being reset.
+#[test]
+fn a_shutdown_that_comes_with_a_start_is_carried_out() {
+    let running = Serving::default().start();
+    let mut host = running.host("host").attach();
+    host.queues[0].done(write(0, 8), Payload::Send(&[5; 4096]));
+    host.disable();
+    host.configure(0x46_4061, 9);
+    host.disable();
+    host.configure(0x46_0061, 1);
+    let set = |value| Submission::property_set(Property { offset: registers::CC, bytes: 4 }, value);
+    host.admin.done(set(0x46_0060), Payload::None);
+    host.configure(0x46_4061, 9);
+    assert!(running.end().durable);
 }

@@ -5,8 +5,8 @@ use crate::orphan::LeftBehind;
 use crate::port::{Line, PortShape};
 use crate::rehearsal::tests::settings;
 use crate::rehearsal::{Plain, SHAPE, open_to_all};
-use nvme::spec::Completion;
-use nvme::spec::registers;
+use nvme::spec::registers::{self, AdminQueueAttributes};
+use nvme::spec::{Completion, DataPointer};
 use units::QueueId;
 
 /// CC: disabled, enabled, enabled and to be shut down.
@@ -169,4 +169,67 @@ fn a_shutdown_waits_for_no_command_that_came_after_it() {
     subsystem.served.end(at(7), QueueId(2), Opcode::Read, &completion);
     subsystem.settle(&mut port, at(7));
     assert_eq!(subsystem.flushing.iter().collect::<Vec<_>>(), [&Flush::ShutDown(first)]);
+}
+
+/// A subsystem with a controller in memory, 1, and one of a host over messages.
+fn plugged() -> (Subsystem, Port, u16) {
+    let mut port = Port::new(Arc::new(Plain::new()), SHAPE, Arc::new(Line::new(SHAPE.pairs)));
+    let controller = ControllerSettings { transport: Transport::Memory, ..settings() };
+    let mut subsystem = Subsystem::new(open_to_all(controller), &mut port);
+    subsystem.plug(1);
+    let other = subsystem.create(NewController::default(), Time::ZERO).expect("there is room");
+    [1, other].iter().for_each(|id| enable(&mut subsystem, &mut port, *id));
+    (subsystem, port, other)
+}
+
+fn enable(subsystem: &mut Subsystem, port: &mut Port, id: u16) {
+    let live = subsystem.controllers.get_mut(&id).expect("it lives");
+    live.controller.write_property(registers::AQA, AdminQueueAttributes::new(32, 32).0);
+    live.controller.write_property(registers::CC, ENABLED);
+    subsystem.obey(port, id, Time::ZERO);
+    subsystem.advance(id);
+}
+
+/// Has a command fail: how the error is counted.
+fn fail(subsystem: &mut Subsystem, id: u16) -> u8 {
+    subsystem.administer(id, &Submission::new(0x7f, 0), &[], Time::ZERO);
+    let page = |id, words| Submission::get_log_page(id, 0, words, DataPointer::default());
+    let [errors, health] = [page(log_page::ERRORS, 16), page(log_page::HEALTH, 128)].map(|command| {
+        match subsystem.administer(id, &command, &[], Time::ZERO) {
+            AdminReply::Transfer { data, .. } => data,
+            other => panic!("{other:?}"),
+        }
+    });
+    assert_eq!(errors[0], health[176], "both pages count alike");
+    errors[0]
+}
+
+/// A namespace that another has is not attached again.
+#[test]
+fn a_reset_of_the_function_attaches_nothing() {
+    let (mut subsystem, mut port, other) = plugged();
+    let list: Vec<u8> = [1u16, 1].iter().flat_map(|word| word.to_le_bytes()).collect();
+    let detach = Submission::attach_namespace(1, false, DataPointer::default());
+    let reply = subsystem.administer(other, &detach, &list, Time::ZERO);
+    assert!(matches!(reply, AdminReply::Complete { status: Status::SUCCESS, .. }), "{reply:?}");
+    subsystem.obey(&mut port, other, Time::ZERO);
+    let has = |subsystem: &Subsystem| [1, other].map(|id| subsystem.namespaces.pieces_of(id).count());
+    assert_eq!(has(&subsystem), [0, 1]);
+    subsystem.plug(1);
+    assert_eq!(has(&subsystem), [0, 1]);
+}
+
+/// Base §5.16.1.2: each error of a controller has a number that no other of it has. One that comes goes on from those of all.
+#[test]
+fn the_count_of_errors_never_goes_back() {
+    let (mut subsystem, mut port, other) = plugged();
+    assert_eq!([1, 1, other].map(|id| fail(&mut subsystem, id)), [1, 2, 1]);
+    subsystem.plug(1);
+    enable(&mut subsystem, &mut port, 1);
+    assert_eq!(fail(&mut subsystem, 1), 4, "after a reset of the function");
+    subsystem.end(other);
+    subsystem.doomed.clear();
+    let third = subsystem.create(NewController::default(), Time::ZERO).expect("there is room");
+    enable(&mut subsystem, &mut port, third);
+    assert_eq!([third, 1].map(|id| fail(&mut subsystem, id)), [5, 5]);
 }

@@ -1,0 +1,99 @@
+//! Which namespaces, and how much of a page, commands may name.
+
+use super::tests::{data, ready_with, result, status};
+use super::*;
+use crate::ControllerSettings;
+use crate::settings::tests::example;
+use crate::spec::identify;
+use crate::spec::registers::{self, Configuration};
+use crate::spec::{ALL_NAMESPACES, DataPointer, FeatureId, FeatureSelect, log_page};
+
+const NOWHERE: DataPointer = DataPointer { prp1: units::HostAddress(0), prp2: units::HostAddress(0) };
+
+/// A controller of a drive that can have four namespaces, and has one.
+fn managed() -> Controller {
+    ready_with(ControllerSettings { managed_namespaces: 4, ..example() })
+}
+
+/// As Set Features does; Linux names the namespace that it asks by.
+#[test]
+fn a_feature_is_told_for_every_namespace_that_there_can_be() {
+    let mut controller = managed();
+    for feature in [FeatureId::Arbitration, FeatureId::TemperatureThreshold] {
+        let of = |id| Submission::get_features(feature, FeatureSelect::Current).with_dword(1, id);
+        let told = result(&mut controller, of(0));
+        for id in [1, 4, ALL_NAMESPACES] {
+            assert_eq!(result(&mut controller, of(id)), told, "{id:#x}");
+        }
+        for id in [5, ALL_NAMESPACES - 1] {
+            assert_eq!(status(&mut controller, of(id)), Status::INVALID_NAMESPACE, "{id:#x}");
+        }
+    }
+}
+
+/// Base §5.16: an offset greater than the page's size is refused.
+#[test]
+fn a_log_page_may_be_asked_for_from_its_end() {
+    let mut controller = managed();
+    let from = |offset| Submission::get_log_page(log_page::HEALTH, offset, 1, NOWHERE);
+    assert_eq!([508, 512].map(|offset| data(&mut controller, from(offset)).len()), [4, 0]);
+    assert_eq!(status(&mut controller, from(516)), Status::INVALID_FIELD);
+}
+
+/// CNS 1Ah and 1Bh are CNS 10h and 05h for the one command set that there is.
+#[test]
+fn allocated_namespaces_are_told_by_command_set_too() {
+    let mut controller = managed();
+    let mut list = vec![1, 0, 0, 0];
+    list.resize(4096, 0);
+    for detached in [false, true] {
+        if detached {
+            let controllers: Vec<u8> = [1u16, 1].iter().flat_map(|word| word.to_le_bytes()).collect();
+            let detach = Submission::attach_namespace(1, false, NOWHERE);
+            assert_eq!(controller.admin_with(&detach, &controllers), AdminReply::DONE);
+        }
+        let told = [identify::ALLOCATED_NAMESPACES, identify::COMMAND_SET_ALLOCATED_NAMESPACES]
+            .map(|cns| data(&mut controller, Submission::identify(cns, 0, NOWHERE)));
+        assert_eq!(told, [&list[..]; 2], "detached: {detached}");
+        for id in [1, 2] {
+            let one = Submission::identify(identify::COMMAND_SET_ALLOCATED_NAMESPACE, id, NOWHERE);
+            assert_eq!(data(&mut controller, one), [0; 4096], "what the NVM command set says");
+        }
+    }
+    for cns in [identify::COMMAND_SET_ALLOCATED_NAMESPACES, identify::COMMAND_SET_ALLOCATED_NAMESPACE] {
+        let of = |id| Submission::identify(cns, id, NOWHERE);
+        assert_eq!(status(&mut controller, of(ALL_NAMESPACES)), Status::INVALID_NAMESPACE);
+        assert_eq!(status(&mut controller, of(1).with_dword(11, 2 << 24)), Status::INVALID_FIELD, "zoned namespaces");
+    }
+    let beyond = Submission::identify(identify::COMMAND_SET_ALLOCATED_NAMESPACE, 5, NOWHERE);
+    assert_eq!(status(&mut controller, beyond), Status::INVALID_NAMESPACE);
+    let one = Submission::identify(identify::COMMAND_SET_ALLOCATED_NAMESPACE, 1, NOWHERE);
+    assert_eq!(status(&mut ready_with(example()), one), Status::INVALID_FIELD, "it manages none");
+}
+
+#[test]
+fn a_self_test_is_ended_whatever_the_namespace() {
+    let mut controller = managed();
+    let of = |code, id| Submission::device_self_test(code).with_dword(1, id);
+    for id in [0, 1, 2, 77, ALL_NAMESPACES] {
+        assert_eq!(status(&mut controller, of(0xf, id)), Status::SUCCESS, "{id}");
+        assert_eq!(controller.next_event(), Some(DeviceEvent::SelfTestEnded));
+    }
+    let refused = [2, 77].map(|id| status(&mut controller, of(1, id)));
+    assert_eq!(refused, [Status::INVALID_FIELD, Status::INVALID_NAMESPACE]);
+}
+
+/// The log is cleared and the count stays (Base §5.16.1.2).
+#[test]
+fn a_reset_leaves_no_error_entry_and_their_count() {
+    let mut controller = managed();
+    assert_eq!(status(&mut controller, Submission::new(0x7f, 1)), Status::INVALID_OPCODE);
+    controller.write_property(registers::CC, 0);
+    controller.on_stopped();
+    controller.write_property(registers::CC, Configuration::ENABLE.0);
+    controller.on_started();
+    let page = |controller: &mut Controller, id| data(controller, Submission::get_log_page(id, 0, 16, NOWHERE));
+    assert_eq!(page(&mut controller, log_page::ERRORS), [0; 64]);
+    assert_eq!(status(&mut controller, Submission::new(0x7f, 1)), Status::INVALID_OPCODE);
+    assert_eq!(page(&mut controller, log_page::ERRORS)[0], 2);
+}

@@ -1,0 +1,109 @@
+//! Shutdowns that a host asks for together with a start or a reset.
+
+use super::*;
+use crate::settings::tests::example;
+use crate::spec::registers::{self, AdminQueueAttributes, Configuration};
+
+const ENABLED: u32 = Configuration::ENABLE.0;
+const SHUT_DOWN: u32 = Configuration::ENABLE.with_shutdown().0;
+/// The same, disabled.
+const DISABLED_SHUT_DOWN: u32 = SHUT_DOWN & !1;
+
+/// What the device end was told to do, in a word each.
+fn asked(controller: &mut Controller) -> Vec<&'static str> {
+    let word = |event| match event {
+        DeviceEvent::Start { .. } => "start",
+        DeviceEvent::Stop => "stop",
+        DeviceEvent::ShutDown { abrupt: false } => "shut down",
+        other => panic!("{other:?}"),
+    };
+    std::iter::from_fn(|| controller.next_event()).map(word).collect()
+}
+
+fn disabled() -> Controller {
+    let mut controller = Controller::new(example());
+    controller.write_property(registers::AQA, AdminQueueAttributes::new(32, 16).0);
+    controller
+}
+
+fn ready() -> Controller {
+    let mut controller = disabled();
+    controller.write_property(registers::CC, ENABLED);
+    controller.on_started();
+    asked(&mut controller);
+    controller
+}
+
+fn shutdown_status(controller: &Controller) -> u32 {
+    controller.read_property(registers::CSTS) & !registers::CSTS_READY
+}
+
+fn is_carried_out(controller: &mut Controller) -> bool {
+    let before = shutdown_status(controller);
+    controller.on_shut_down();
+    [before, shutdown_status(controller)] == [registers::CSTS_SHUTTING_DOWN, registers::CSTS_SHUT_DOWN]
+}
+
+#[test]
+fn a_controller_that_is_enabled_and_shut_down_by_one_write_does_both() {
+    let mut controller = disabled();
+    controller.write_property(registers::CC, SHUT_DOWN);
+    assert_eq!(asked(&mut controller), ["start", "shut down"]);
+    controller.on_started();
+    assert!(is_carried_out(&mut controller));
+    // It was shut down before it is enabled, and SHN stands as it did.
+    for written in [DISABLED_SHUT_DOWN, SHUT_DOWN] {
+        controller.write_property(registers::CC, written);
+        controller.on_stopped();
+    }
+    assert_eq!(asked(&mut controller), ["stop", "start", "shut down"]);
+    assert!(is_carried_out(&mut controller));
+}
+
+#[test]
+fn a_shutdown_that_is_asked_for_during_a_reset_begins_after_it() {
+    for (written, begun) in [
+        (&[0, SHUT_DOWN][..], &["start", "shut down"][..]),
+        (&[DISABLED_SHUT_DOWN], &["shut down"]),
+        (&[0, DISABLED_SHUT_DOWN], &["shut down"]),
+        (&[0, SHUT_DOWN, DISABLED_SHUT_DOWN], &[]),
+        (&[0, DISABLED_SHUT_DOWN, ENABLED], &["start"]),
+    ] {
+        let mut controller = ready();
+        written.iter().for_each(|value| controller.write_property(registers::CC, *value));
+        assert_eq!(asked(&mut controller), ["stop"], "{written:x?}");
+        controller.on_stopped();
+        assert_eq!(asked(&mut controller), begun, "{written:x?}");
+        assert_eq!(is_carried_out(&mut controller), begun.contains(&"shut down"), "{written:x?}");
+    }
+}
+
+/// What was under way before a reset is forgotten by it.
+#[test]
+fn a_shutdown_does_not_stand_for_one_that_is_asked_for_after_a_reset() {
+    for is_done in [false, true] {
+        let mut controller = ready();
+        controller.write_property(registers::CC, SHUT_DOWN);
+        if is_done {
+            controller.on_shut_down();
+        }
+        controller.write_property(registers::CC, 0);
+        controller.write_property(registers::CC, SHUT_DOWN);
+        controller.on_stopped();
+        assert_eq!(asked(&mut controller), ["shut down", "stop", "start", "shut down"]);
+        assert!(is_carried_out(&mut controller));
+    }
+}
+
+/// Else its end would be missed, and nothing could start it again.
+#[test]
+fn a_fault_during_a_reset_does_not_keep_it_from_its_end() {
+    let mut controller = ready();
+    controller.write_property(registers::CC, 0);
+    controller.on_fatal();
+    controller.on_stopped();
+    assert_eq!(controller.read_property(registers::CSTS), 0);
+    controller.write_property(registers::CC, ENABLED);
+    controller.on_started();
+    assert!(controller.is_ready());
+}
