@@ -12,7 +12,10 @@ fn samples_are_of_the_measured_part_and_add_up_to_it() {
     let reads = ["--workload", "randread", "--duration", "10.002ms", "--set", "workload.warm_up_ios=1000"];
     let writes = ["--workload", "randwrite", "--ios", "20000", "--set", "run.precondition=rand:1"];
     // Half of them are Compares: what they move counts, too.
-    let compares = file("compares.toml", b"[others]\ncompare = 0.5\n");
+    let compares = file(
+        "compares.toml",
+        b"pattern = \"random\"\nread_fraction = 1.0\nsizes = { fixed_bytes = 4096 }\n[others]\ncompare = 0.5\n",
+    );
     let compares = ["--workload", argument(&compares), "--ios", "2000", "--set", "workload.warm_up_ios=100"];
     for json in [measured(&reads), measured(&writes), measured(&compares)] {
         let samples = json["samples"].as_array().expect("there are samples");
