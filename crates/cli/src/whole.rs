@@ -242,6 +242,8 @@ impl Shares<'_> {
         SteadyState {
             reached: all().all(|steady| steady.reached),
             rounds: all().map(|steady| steady.rounds).sum(),
+            // Each phase has its own.
+            from_ns: None,
             iops: all().flat_map(|steady| steady.iops.iter().copied()).collect(),
             excursion: worst(|steady| steady.excursion),
             rise: worst(|steady| steady.rise),

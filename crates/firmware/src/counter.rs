@@ -41,9 +41,9 @@ counters! {
     StoodStill,
     /// Groups of blocks reclaimed.
     Reclaims,
-    /// Pages moved for that.
+    /// Pages that are in another place for that.
     PagesMoved,
-    /// Picoseconds in which a TRANS thread stood still for it.
+    /// Picoseconds of those that somebody needed, each from when it was chosen: several at a time add up.
     ForegroundTime,
     /// Checkpoints committed.
     Checkpoints,
@@ -77,9 +77,9 @@ impl Note {
             }
             Note::CacheBypass => add(Counter::Bypasses, 1),
             Note::CacheEviction => add(Counter::Evictions, 1),
-            Note::GroupReclaimed { moved, on_demand, since } => {
+            Note::PageMoved => add(Counter::PagesMoved, 1),
+            Note::GroupReclaimed { on_demand, since, .. } => {
                 add(Counter::Reclaims, 1);
-                add(Counter::PagesMoved, moved.into());
                 if on_demand {
                     add(Counter::ForegroundTime, at.since(since).picos());
                 }

@@ -146,13 +146,15 @@ pub enum Note {
     CacheBypass,
     /// An entry's page was sent to flash to make room for another. What a Flush sends there is no eviction.
     CacheEviction,
-    /// A group of blocks was reclaimed.
+    /// A page is in another place, so that its group can be reclaimed.
+    PageMoved,
+    /// A group of blocks was reclaimed: it is erased, but that PipeSSD has only ordered its erase.
     GroupReclaimed {
         /// Pages that had to move.
         moved: u32,
-        /// Whether a TRANS thread stood still for it.
+        /// Whether somebody needed the room, who went on meanwhile or stood still for it; else it was reclaimed ahead of need.
         on_demand: bool,
-        /// Since when.
+        /// Since when: it was chosen.
         since: Time,
     },
     /// A page of the journal was sent to flash.

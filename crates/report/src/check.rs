@@ -105,7 +105,8 @@ impl Summary {
         }
         let workers = self.workers.iter().flat_map(|workers| workers.shares());
         shares.extend(workers.map(|(of, share)| (format!("workers ({of})"), share)));
-        shares.extend(self.cache.iter().map(|cache| ("the cache (hit ratio)".to_owned(), cache.hit_ratio)));
+        let hits = self.cache.iter().filter_map(|cache| cache.hit_ratio);
+        shares.extend(hits.map(|share| ("the cache (hit ratio)".to_owned(), share)));
         shares.extend(self.samples.iter().flat_map(|sample| self.shares_of(sample)));
         shares
     }

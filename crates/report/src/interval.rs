@@ -12,7 +12,7 @@ pub struct Sample {
     pub length_ns: u64,
     /// Host requests completed a second.
     pub iops: f64,
-    /// Host bytes moved a second, both directions.
+    /// Host bytes moved a second, by requests of all kinds.
     pub bandwidth: f64,
     /// Host bytes read a second.
     pub read_bandwidth: f64,
@@ -20,7 +20,7 @@ pub struct Sample {
     pub write_bandwidth: f64,
     /// Threads of each firmware group in a turn, averaged over the interval.
     pub groups: Named<f64>,
-    /// Valid pages that reclaimed groups had to move, counted when the group is free.
+    /// Valid pages moved to reclaim groups, each counted when it is in its new place.
     pub pages_moved: u64,
     /// Pages of checkpoints committed within the interval.
     pub journal_pages: u64,

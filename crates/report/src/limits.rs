@@ -22,7 +22,7 @@ pub(crate) fn sentence(summary: &Summary) -> Option<String> {
             return Some(served(tightest, summary));
         }
         Some(behind) => format!(
-            "Requests arrive faster than they are served: at the end the next was {} late. ",
+            "Requests arrive faster than they are served: at the end they were sent {} late. ",
             nanos(behind as f64)
         ),
         None => String::new(),
@@ -173,7 +173,7 @@ mod tests {
         let served = "Requests arrive at 10.0 k/s, and all are served. Of the resources the flash dies are the busiest";
         assert_eq!(run(5_000_000, 0.08), format!("{served} (8.0 %) and alone would allow 125 k IOPS."));
         assert!(run(0, 0.95).starts_with(served), "a resource is no limit of what arrives: {}", run(0, 0.95));
-        let late = "Requests arrive faster than they are served: at the end the next was 50.0 ms late. ";
+        let late = "Requests arrive faster than they are served: at the end they were sent 50.0 ms late. ";
         assert!(run(50_000_000, 0.95).starts_with(&format!("{late}The flash dies limit this run")));
         assert!(run(50_000_000, 0.4).ends_with("More requests in flight may raise the rate."));
     }

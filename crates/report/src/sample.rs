@@ -164,6 +164,7 @@ fn steady_state() -> SteadyState {
     SteadyState {
         reached: true,
         rounds: 7,
+        from_ns: Some(2_570_000_000),
         iops: vec![1.5e6, 1.3e6, 1.21e6, 1.2e6, 1.21e6, 1.2e6, 1.19e6],
         excursion: Some(0.0166),
         rise: Some(-0.0133),

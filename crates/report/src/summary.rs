@@ -62,7 +62,8 @@ pub struct Summary {
     pub classes: Named<Direction>,
     /// Commands outstanding, averaged over time; a request beyond what a command moves (MDTS) is several.
     pub queue_depth_mean: f64,
-    /// How late the next request was at the end of the measured part, ns, where requests come at their own times; else absent.
+    /// How late requests were sent at the end of the measured part, ns, where they come at their own times; else absent. It is of the
+    /// next one, or of the last where there is no next.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub behind_ns: Option<u64>,
     /// Mean latency of a request by where it went, ns, in the order a request passes; sums to the mean latency of all requests.
@@ -131,7 +132,7 @@ pub struct Summary {
     /// What the oracle compared.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<Oracle>,
-    /// The run interval by interval, from the end of the warm-up on, where that was asked for.
+    /// The run interval by interval, from the end of the warm-up on, where that was asked for; of a run in rounds, all of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub samples: Vec<Sample>,
     /// Whether they end before the measured part does, because there may be no more of them.
@@ -201,17 +202,18 @@ pub struct Cache {
     pub hits: u64,
     /// Look-ups that did not.
     pub misses: u64,
-    /// Hits over look-ups of reads and writes; 0 without a look-up.
-    pub hit_ratio: f64,
+    /// Hits over look-ups of reads and writes; null without a look-up.
+    #[serde(default)]
+    pub hit_ratio: Option<f64>,
     /// Of these, the look-ups for reads.
     #[serde(default)]
     pub reads: Lookups,
     /// Of these, the look-ups for writes.
     #[serde(default)]
     pub writes: Lookups,
-    /// Hits over look-ups of reads alone; 0 without one.
+    /// Hits over look-ups of reads alone; null without one.
     #[serde(default)]
-    pub read_hit_ratio: f64,
+    pub read_hit_ratio: Option<f64>,
     /// Requests that went past the cache.
     pub bypasses: u64,
     /// Pages put out to make room.
@@ -228,9 +230,10 @@ pub struct Lookups {
 }
 
 impl Lookups {
-    /// Hits over look-ups; 0 without a look-up.
-    pub fn ratio(&self) -> f64 {
-        self.hits as f64 / (self.hits + self.misses).max(1) as f64
+    /// Hits over look-ups; nothing without a look-up.
+    pub fn ratio(&self) -> Option<f64> {
+        let all = self.hits + self.misses;
+        (all > 0).then(|| self.hits as f64 / all as f64)
     }
 }
 
@@ -295,9 +298,9 @@ pub struct Flash {
 /// Garbage collection.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct GarbageCollection {
-    /// Blocks reclaimed.
+    /// Blocks reclaimed, counted when their group is erased; in PipeSSD, when its erase is ordered.
     pub blocks: u64,
-    /// Valid pages moved.
+    /// Valid pages moved, each counted when it is in its new place.
     pub pages_moved: u64,
     /// Time that groups reclaimed on demand took from when each was chosen, ns, all together: several are emptied at once, so that this may
     /// exceed the length of the run.
@@ -390,6 +393,9 @@ pub struct SteadyState {
     pub reached: bool,
     /// Rounds run.
     pub rounds: u64,
+    /// Where the measured part begins, ns from where samples do, which are of all rounds; absent of several phases together.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub from_ns: Option<u64>,
     /// Requests a second in each round; of several phases, one after another.
     #[serde(default)]
     pub iops: Vec<f64>,
@@ -477,7 +483,7 @@ mod tests {
         ("", "space polling_w behind_ns"),
         ("/wear", "erase_count_stddev"),
         ("/space", "logical_pages array_pages data_pages closed_pages closed_valid_pages group_pages"),
-        ("/steady_state", "reached rounds iops excursion rise"),
+        ("/steady_state", "reached rounds from_ns iops excursion rise"),
         ("", "hardware machine_threads"),
         ("/hardware/link", "threads utilisation messages"),
         ("/machine_threads/0", "pinned utilisation received sleeps stages"),
@@ -511,6 +517,16 @@ mod tests {
         let nothing: BTreeMap<&str, Value> = nothing.into();
         assert_eq!(bare["read"], json!({"ios": 0, "iops": 0.0, "bandwidth": 0.0, "latency": nothing}));
         assert_eq!(Summary::from_json(&bare.to_string()).unwrap(), Summary::default());
+    }
+
+    #[test]
+    fn a_ratio_of_no_look_ups_is_null() {
+        let cache = |reads, writes| serde_json::to_value(Cache::of(reads, writes)).unwrap();
+        let (none, some) = (Lookups::default(), Lookups { hits: 1, misses: 3 });
+        let written = cache(none, some);
+        assert_eq!((&written["hit_ratio"], &written["read_hit_ratio"]), (&json!(0.25), &Value::Null));
+        assert_eq!(cache(none, none)["hit_ratio"], Value::Null);
+        assert_eq!(cache(some, none)["read_hit_ratio"], 0.25);
     }
 
     #[test]

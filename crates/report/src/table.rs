@@ -247,7 +247,8 @@ fn processor_lines(summary: &Summary, lines: &mut Vec<(&'static str, String)>) {
             .push(("power", format!("{} W{}{}", number(power), each.unwrap_or_default(), polling.unwrap_or_default())));
     }
     if let Some(cache) = &summary.cache {
-        let (ratio, hits, looked) = (percent(cache.hit_ratio), cache.hits as f64, (cache.hits + cache.misses) as f64);
+        let ratio = cache.hit_ratio.map_or_else(|| "no".to_owned(), percent);
+        let (hits, looked) = (cache.hits as f64, (cache.hits + cache.misses) as f64);
         let (bypasses, evictions) = (count(cache.bypasses as f64), count(cache.evictions as f64));
         let line =
             format!("{ratio} hits ({} of {}), {bypasses} bypasses, {evictions} evictions", count(hits), count(looked));

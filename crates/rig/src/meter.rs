@@ -31,7 +31,7 @@ struct Live {
 struct Times {
     /// Of the part itself. Queueing gets its sum over the lines when the command is over.
     part: u64,
-    /// Queueing for the part's threads.
+    /// Queueing for the part's threads. That of queueing itself is of a thread's own line, until it is known which part takes it up.
     line: u64,
 }
 
@@ -463,6 +463,9 @@ impl Meter {
                     let after = After::said(part, stage);
                     live.advance(at, after.part);
                     live.after = after;
+                    if let Some(place) = place_of(part) {
+                        live.times[place].line += std::mem::take(&mut live.times[QUEUEING].line);
+                    }
                 }
             }
             Note::TurnShare { part, share } => self.divide(part, share),
@@ -471,6 +474,7 @@ impl Meter {
             | Note::CacheLookedUp { .. }
             | Note::CacheBypass
             | Note::CacheEviction
+            | Note::PageMoved
             | Note::GroupReclaimed { .. }
             | Note::JournalProgram
             | Note::CheckpointCommitted { .. }
@@ -502,10 +506,12 @@ fn latency_class(picos: u64) -> usize {
 }
 
 impl Live {
-    /// Accounts for the time up to `until` as a part's; what is accounted for already stays as it is.
+    /// Accounts for the time up to `until` as a part's, or as a wait in a thread's own line; what is accounted for already stays as it is.
     #[inline]
     fn advance(&mut self, until: Time, part: u8) {
-        self.times[usize::from(part)].part += self.pass(until);
+        let (time, times) = (self.pass(until), &mut self.times[usize::from(part)]);
+        let sum = if usize::from(part) == QUEUEING { &mut times.line } else { &mut times.part };
+        *sum += time;
     }
 
     /// The time up to `until` that is not accounted for, which now is.

@@ -133,6 +133,7 @@ fn steady_state(steadiness: &Steadiness) -> SteadyState {
     SteadyState {
         reached: window.is_some_and(|window| window.is_steady()),
         rounds: steadiness.iops.len() as u64,
+        from_ns: Some(steadiness.before.nanos()),
         iops: steadiness.iops.clone(),
         excursion: window.map(|window| window.excursion),
         rise: window.map(|window| window.rise),

@@ -10,6 +10,7 @@ mod real_traces;
 mod refused;
 mod replays;
 mod results;
+mod samples;
 mod serves;
 mod shell;
 mod sweeps;

@@ -333,49 +333,6 @@ fn a_calibration_is_a_processor_that_runs() {
     assert_eq!(run["processor"], "here");
 }
 
-/// The last interval is a fraction of the others: what is still answered after it would be many times what it is.
-#[test]
-fn samples_are_of_the_measured_part_and_add_up_to_it() {
-    let words =
-        ["run", "--device", "small", "--set", "cache.size_bytes=1MiB", "--set", "run.series_ms=1", "--json", "-"];
-    let measured = |more: &[&str]| flashloom(&[&words, more].concat()).json();
-    let reads = ["--workload", "randread", "--duration", "10.002ms", "--set", "workload.warm_up_ios=1000"];
-    let writes = ["--workload", "randwrite", "--ios", "20000", "--set", "run.precondition=rand:1"];
-    for json in [measured(&reads), measured(&writes)] {
-        let samples = json["samples"].as_array().expect("there are samples");
-        for sample in samples {
-            for (group, active) in sample["groups"].as_object().expect("groups") {
-                let threads = json["groups"][group]["threads"].as_f64().expect("a group of the summary");
-                assert!(active.as_f64().is_some_and(|active| active <= threads + 1e-9), "{group}: {sample}");
-            }
-        }
-        let sum = |key: &str| samples.iter().map(|sample| sample[key].as_u64().expect("a count")).sum::<u64>();
-        assert_eq!(sum("length_ns"), json["simulated_ns"].as_u64().expect("a length"));
-        assert_eq!(sum("pages_moved"), json["gc"]["pages_moved"].as_u64().expect("a count"));
-        assert_eq!(sum("journal_pages"), json["journal"]["pages"].as_u64().expect("a count"));
-        let ios = samples.iter().map(|sample| {
-            sample["iops"].as_f64().expect("a rate") * sample["length_ns"].as_f64().expect("a length") / 1e9
-        });
-        let (ios, of) = (ios.sum::<f64>(), json["ios"].as_f64().expect("a count"));
-        assert!((ios / of - 1.0).abs() < 1e-4, "{ios} of {of}");
-    }
-}
-
-/// A run as short as this has more intervals than there may be only with a drive that has next to nothing to do.
-#[test]
-fn a_series_that_ends_before_the_run_does_is_said_to() {
-    let words =
-        ["run", "--architecture", "layered", "--device", "small", "--workload", "randread", "--duration", "1.001s"];
-    let slow = ["--set", "workload.pace=timed", "--set", "workload.per_second=1000", "--set", "workload.warm_up_ios=0"];
-    let notes = |interval: &str| {
-        let series = format!("run.series_ms={interval}");
-        flashloom(&[&words[..], &slow, &["--set", &series]].concat()).err
-    };
-    let expected = "note: the samples of workload randread end after 1000000 intervals, the most that there may be \
-                    (run.series_ms), and the run went on\n";
-    assert_eq!((notes("0.001").as_str(), notes("0.1").as_str()), (expected, ""));
-}
-
 #[test]
 fn every_verb_has_help_with_an_example() {
     let help = flashloom(&["--help"]);
@@ -403,12 +360,26 @@ fn rounds_go_on_until_the_last_five_are_alike() {
     let rounds: Vec<f64> = steady["iops"].as_array().unwrap().iter().filter_map(|iops| iops.as_f64()).collect();
     let (low, high) = rounds.iter().fold((f64::MAX, 0.0), |(low, high), &iops| (iops.min(low), iops.max(high)));
     assert!((low..=high).contains(&iops), "{iops} of {rounds:?}");
+    assert_eq!(steady["from_ns"], 0, "all five rounds are measured");
     let timed = ["run", "--workload", "randread,mixed", "--until", "steady", "--round", "1ms", "--json", "-"];
     let json = small(&timed).json();
     let phases = json["phases"].as_array().expect("two phases");
     let rounds = |summary: &Value| summary["steady_state"]["rounds"].as_u64().expect("rounds");
     assert_eq!(rounds(&json), phases.iter().map(rounds).sum::<u64>());
     assert!(phases.iter().all(|phase| phase["simulated_ns"].as_u64().unwrap() >= 5_000_000), "{json}");
+}
+
+/// A drive that was overwritten not at all was filled, and no more.
+#[test]
+fn overwritten_no_times_a_drive_is_as_it_was_filled() {
+    let run = |past: &str| {
+        let path = file("filled.json", b"");
+        let out = small(&["run", "--ios", "500", "--precondition", past, "--json", argument(&path)]).out;
+        let json: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).expect("a summary");
+        let state = out.lines().find(|line| line.starts_with("state")).expect("it says so").to_owned();
+        (state, json["digest"].clone(), json["wear"].clone())
+    };
+    assert_eq!(run("rand:0"), run("seq"));
 }
 
 #[test]
@@ -496,7 +467,7 @@ fn arrivals_that_are_all_served_are_said_to_set_the_rate() {
     assert!(!served.contains("More requests in flight"), "{served}");
     assert!(behind.zip(lasted).is_some_and(|(behind, lasted)| behind * 20 < lasted), "{behind:?} of {lasted:?}");
     let (late, behind, lasted) = said(&[&paced[..], &["workload.per_second=10000000"]].concat());
-    assert!(late.contains("Requests arrive faster than they are served: at the end the next was"), "{late}");
+    assert!(late.contains("Requests arrive faster than they are served: at the end they were sent"), "{late}");
     assert!(behind.zip(lasted).is_some_and(|(behind, lasted)| behind * 2 > lasted), "{behind:?} of {lasted:?}");
     let (closed, behind, _) = said(&[]);
     assert!(behind.is_none() && !closed.contains("Requests arrive"), "{closed}");

@@ -89,9 +89,12 @@ pub struct Unsendable {
 
 impl<O: Observe> Driver<O> {
     /// For how long the request that was taken last had waited by then, where the phase goes by arrivals and that has one: whatever cannot
-    /// be sent yet was taken already.
+    /// be sent yet was taken already. Where there are no more, how late the last of them was sent: what it takes to answer is no delay.
     pub fn behind(&self, now: Time) -> Option<Span> {
         let course = self.course.as_ref().filter(|course| course.phase.pace == Pace::Timed)?;
+        if course.drained {
+            return Some(course.late);
+        }
         Some(now.since(course.began).saturating_sub(course.last?.since(Time::ZERO)))
     }
 
@@ -119,7 +122,11 @@ pub(super) struct Course {
     taken: u64,
     /// When the last of those that have a time arrives, from the beginning on.
     last: Option<Time>,
+    /// How late the last one was sent.
+    late: Span,
     exhausted: bool,
+    /// Whether that is because all of them were taken.
+    drained: bool,
     /// Requests that could not be sent, since one that could.
     refusals: u32,
     /// The last of them, once there were too many.
@@ -133,8 +140,23 @@ impl Course {
     pub(super) fn new(phase: Phase, began: Time) -> Course {
         let countable = phase.rounds.filter(Rounds::is_one).and_then(|round| round.ios).unwrap_or(u64::MAX);
         let (warm, next, taken, exhausted) = (Time::NEVER, None, 0, false);
-        let (last, refusals, refused, completed) = (None, 0, None, 0);
-        Course { phase, began, warm, next, taken, last, exhausted, refusals, refused, completed, countable }
+        let (last, late, refusals, refused, completed) = (None, Span::ZERO, 0, None, 0);
+        let drained = false;
+        Course {
+            phase,
+            began,
+            warm,
+            next,
+            taken,
+            last,
+            late,
+            exhausted,
+            drained,
+            refusals,
+            refused,
+            completed,
+            countable,
+        }
     }
 
     /// Whether requests would be taken for ever if none could be sent.
@@ -166,13 +188,14 @@ impl Course {
                         (self.refused, self.exhausted) = (Some(io), true);
                     }
                 }
-                None => self.exhausted = true,
+                None => (self.exhausted, self.drained) = (true, true),
             }
         }
         let arrival = self.arrival()?.unwrap_or(now);
         if arrival > now {
             return None;
         }
+        self.late = now.since(arrival);
         self.next.take().map(|io| (io, arrival))
     }
 

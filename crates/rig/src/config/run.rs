@@ -134,6 +134,8 @@ pub(super) fn precondition(from: &Layered) -> Result<Precondition, ConfigError> 
     match (text.as_str(), times) {
         ("none", _) => Ok(Precondition::None),
         ("seq", _) => Ok(Precondition::Sequential),
+        // Nothing was overwritten.
+        (_, Some(0.0)) => Ok(Precondition::Sequential),
         (_, Some(times)) if (0.0..=100.0).contains(&times) => Ok(Precondition::Random { times }),
         _ => Err(from.refuse(KEY, "none, seq, or rand:TIMES with up to 100 times all pages")),
     }

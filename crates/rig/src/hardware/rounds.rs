@@ -5,7 +5,7 @@ use super::Tally;
 use crate::standing::Standing;
 use host::{PhaseResults, Rounds};
 use std::collections::VecDeque;
-use units::Time;
+use units::{Span, Time};
 use workload::{SteadyState, Window};
 
 /// What the rounds of a phase came to.
@@ -13,6 +13,8 @@ use workload::{SteadyState, Window};
 pub(crate) struct Steadiness {
     /// Requests a second of every round.
     pub(crate) iops: Vec<f64>,
+    /// How long rounds were counted before the measured part began.
+    pub(crate) before: Span,
     /// The last rounds as the rule saw them.
     pub(crate) window: Option<Window>,
 }
@@ -27,6 +29,7 @@ pub(crate) struct Measured {
 /// The rounds of a phase under way. The measured part is the window of the rule: the last rounds, joined.
 pub(crate) struct RoundsUnderWay {
     rounds: Rounds,
+    opened: Time,
     began: Time,
     state: SteadyState,
     steadiness: Steadiness,
@@ -37,12 +40,12 @@ pub(crate) struct RoundsUnderWay {
 impl RoundsUnderWay {
     pub(crate) fn new(rounds: Rounds) -> Self {
         let (state, steadiness, last) = (SteadyState::new(), Steadiness::default(), VecDeque::new());
-        RoundsUnderWay { rounds, began: Time::NEVER, state, steadiness, last, over: false }
+        RoundsUnderWay { rounds, opened: Time::NEVER, began: Time::NEVER, state, steadiness, last, over: false }
     }
 
     /// Counting begins.
     pub(crate) fn open(&mut self, now: Time) {
-        self.began = now;
+        (self.opened, self.began) = (now, now);
     }
 
     /// When the round is over, however few requests it has.
@@ -74,7 +77,10 @@ impl RoundsUnderWay {
     }
 
     /// The measured part, nothing if no round was over; and what more rounds than one came to.
-    pub(crate) fn measured(self) -> (Option<Measured>, Option<Steadiness>) {
+    pub(crate) fn measured(mut self) -> (Option<Measured>, Option<Steadiness>) {
+        if let Some(from) = self.last.front().and_then(|round| round.results.opened) {
+            self.steadiness.before = from.since(self.opened);
+        }
         let joined = self.last.into_iter().reduce(|mut measured, next| {
             let Measured { results, tally, stood: [_, until] } = next;
             measured.results.join(&results);

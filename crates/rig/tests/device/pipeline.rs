@@ -10,7 +10,7 @@ use firmware::architecture::{ARCHITECTURES, find};
 use flash::{CellKind, Geometry, Shape};
 use host::{Pace, Phase};
 use proptest::prelude::*;
-use report::WORKERS_HELD;
+use report::{Named, WORKERS_HELD};
 use rig::{Device, Fill, Session};
 use units::{Bytes, Lba, Span};
 use workload::{Io, IoKind, Parameters, Pattern, Recipe, Source};
@@ -251,8 +251,12 @@ fn the_parts_of_a_latency_are_those_of_the_architecture() {
         }
         let nothing = summary.breakdown.iter().find(|(part, time)| !["room", "lock"].contains(part) && **time == 0.0);
         assert_eq!(nothing, None, "{name}: {:?}", summary.breakdown);
+        let sum = |parts: &Named<f64>| parts.iter().map(|(_, time)| time).sum::<f64>();
         let lines: Vec<&str> = summary.breakdown_queueing.iter().map(|(part, _)| part).collect();
         assert!(lines.iter().all(|part| expected.split(' ').any(|known| known == *part)), "{name}: {lines:?}");
+        let (queueing, line) =
+            (summary.breakdown.get("queueing").expect("it is there"), sum(&summary.breakdown_queueing));
+        assert!((line - queueing).abs() < 1e-6 * queueing, "{name}: {line} of {queueing} ns: {lines:?}");
     }
 }
 

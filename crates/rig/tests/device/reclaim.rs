@@ -65,6 +65,23 @@ fn overwritten_four_times_a_busy_drive_reclaims_on_demand() {
     }
 }
 
+/// What is programmed is what the buffer put out, what was moved, and the journal, at any time: a page that is moved counts when it is,
+/// and not when its group is erased.
+#[test]
+fn pages_that_are_moved_count_when_they_are() {
+    for (&architecture, ios) in ARCHITECTURES.iter().flat_map(|it| [(it, 1_500), (it, 2_000), (it, 2_500)]) {
+        let small = Small { architecture, fill: Fill::Random { times: 1.0 }, ..Small::default() };
+        let own = writes(Pattern::Random, Arrivals::Closed, small.sectors(), ios);
+        let summary = good(&small.device(), Phase { warm_up_ios: 0, ..own });
+        let (cache, flash) = (summary.cache.expect("it has a cache"), summary.flash.expect("it has flash"));
+        let moved = summary.gc.expect("it reclaims").pages_moved;
+        let written = cache.evictions + cache.bypasses + moved + summary.journal.map_or(0, |journal| journal.pages);
+        let what = format!("{}: {written} of {flash:?}, {moved} moved", architecture.name());
+        // What is under way counts on one side only.
+        assert!(written.abs_diff(flash.programs) < 16 && moved > 150, "{what}");
+    }
+}
+
 /// A TRANS thread fills a group on each of its dies: more victims at a time than those would find no die to go to, and each keeps a group
 /// free.
 #[test]

@@ -13,7 +13,7 @@ use super::waitlist::Waitlist;
 use crate::message::*;
 use crate::stages::dies::DieLines;
 use crate::tables::{Pipeline, Watcher};
-use crate::{Drive, Firmware, PipelineStep, Tables, Turn, Work};
+use crate::{Drive, Firmware, Note, PipelineStep, Tables, Turn, Work};
 use flash::Operation;
 use stage::{Accepts, Address, Stage};
 use std::sync::Arc;
@@ -287,6 +287,7 @@ impl Fil {
             _ => {
                 let moving = self.moves[index].take().expect("it is being moved");
                 self.on_programmed(turn, moving.to);
+                turn.note(Note::PageMoved);
                 self.pipeline.count_moved(turn);
             }
         }

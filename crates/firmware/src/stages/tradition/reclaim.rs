@@ -434,6 +434,7 @@ impl Worker {
         } else if self.shared.map.load(turn, moving.lpn) == Some(moving.from) {
             self.remap(turn, moving.lpn, Some(to));
         }
+        turn.note(Note::PageMoved);
         self.give_locks_back(turn);
         self.reclaim.phase = Phase::Moving;
         self.move_more(turn);

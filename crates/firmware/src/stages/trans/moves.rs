@@ -2,7 +2,7 @@
 
 use super::Trans;
 use crate::message::*;
-use crate::{Flaw, Mapping, Mutation, Turn, Work};
+use crate::{Flaw, Mapping, Mutation, Note, Turn, Work};
 use units::{Lpn, Ppn};
 
 /// A page on its way to a new place, which the map does not point to yet.
@@ -110,6 +110,7 @@ impl Trans {
                 }
             }
             self.tables.groups.arrived(to);
+            turn.note(Note::PageMoved);
         }
         self.answer(turn, &request);
     }

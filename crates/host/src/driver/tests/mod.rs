@@ -317,6 +317,10 @@ fn timed_requests_go_when_they_arrive_and_wait_when_there_is_no_room() {
     let latencies: Vec<u64> = world.driver.observer().latencies.iter().map(|latency| latency.nanos()).collect();
     assert_eq!(latencies, [15_000, 21_000, 10_000]);
     assert!(world.driver.finished());
+    assert_eq!(world.driver.behind(world.now), Some(Span::ZERO), "the last was sent in time, and there is no next one");
+    world.run(Phase::new("late", listed(vec![read(5), read(9)]), Pace::Timed));
+    let behind = world.driver.behind(world.now + Span::from_secs(1)).expect("it goes by arrivals");
+    assert!((Span::from_micros(1)..Span::from_micros(20)).contains(&behind), "it was sent {behind} late");
 }
 
 #[test]
