@@ -211,7 +211,8 @@ fn advice_on_configuration(error: &ConfigError) -> Option<String> {
 
 /// A trace where something else was expected.
 fn advice_on_no_toml(path: &Path) -> Option<String> {
-    let format = Trace::recognised(path).filter(|_| path.is_file())?;
+    // What is no file may have no end, or nothing more to say.
+    let format = if path.is_file() { Trace::recognised(path)? } else { return None };
     let file = path.display();
     Some(format!(
         "{file} looks like a trace ({format}): `flashloom replay {file}` runs a drive with its requests, and [[trace]] in a sweep's file \

@@ -86,7 +86,7 @@ mod tests {
             ),
             (
                 &[("--device", "small"), ("--seed", "3")],
-                &["device.kind=tlc"],
+                &["device.kind=tlc", "device.pages_per_block=48"],
                 "",
                 "--set: device.kind is \"tlc\", but device.timing.read_csb_us is 0 (default); expected more".into(),
             ),
