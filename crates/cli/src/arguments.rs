@@ -142,11 +142,11 @@ pub(crate) struct Shared {
     /// Commands outstanding on each queue
     #[arg(long, value_name = "N")]
     depth: Option<String>,
-    /// Requests measured in each phase
+    /// Requests measured in each phase; with --duration no more than these, and no longer than that
     #[arg(long, value_name = "N")]
     pub(crate) ios: Option<String>,
     /// Time measured in each phase, for example 1s; virtual in the sim world. A bare number is of milliseconds
-    #[arg(long, value_name = "TIME", conflicts_with = "ios", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(crate) duration: Option<String>,
     /// end: as many requests or as long as said; steady: in rounds, until the last five are alike (SNIA PTS)
     #[arg(long, value_name = "end|steady")]

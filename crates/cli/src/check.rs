@@ -2,7 +2,7 @@
 
 use crate::Shell;
 use crate::failure::{FaultFound, over, unusable};
-use crate::table::table;
+use crate::table::grid;
 use clap::Args;
 use firmware::architecture::{ARCHITECTURES, Architecture};
 use firmware::{MUTATIONS, Mutation};
@@ -231,5 +231,5 @@ fn page(shell: &Shell<'_>, outcome: &Sweep) -> String {
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     rows.extend(outcome.totals.iter().map(|(name, totals)| Row::new(name, totals).cells()));
     rows.push(Row::new("all", &outcome.all()).cells());
-    table(shell.page, &rows, &[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11])
+    grid(shell.page, &rows)
 }

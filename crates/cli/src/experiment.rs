@@ -4,7 +4,7 @@ use crate::Shell;
 use crate::failure::{over, unusable};
 use crate::index;
 use crate::progress::Runs;
-use crate::table::table;
+use crate::table::grid;
 use clap::Args;
 use lab::{EXPERIMENTS, Experiment, LabError, Orders, Outcome, Placement, Placing, PlacingOrders, Size, Tried};
 use report::Page;
@@ -95,11 +95,13 @@ impl SweepArguments {
             return Err(unusable(format!("{flag}: expected no such flag where a file has a table [place]"), ""));
         }
         let read: Vec<PathBuf> = placing.texts().map(PathBuf::from).chain([self.file.clone()]).collect();
-        self.shared.check_results(&read, [placing.name()], &["toml"])?;
+        let results = placing.results();
+        self.shared.check_results(&read, results.iter().map(String::as_str), &["toml"])?;
         shell.reads(placing.texts());
         // Results go to files, whoever reads what is said of them.
         shell.owe_files();
         let json = shell.json(json.as_deref())?;
+        let mut files = Vec::new();
         let found = {
             let runs = Runs::searching(shell.watched, placing.name());
             let watch = |tried: &Tried| runs.tried(tried);
@@ -109,7 +111,7 @@ impl SweepArguments {
                 let line = placed(placement);
                 runs.beside(|| shell.say(&line))?;
                 // What was found stays where a search is interrupted.
-                placing.write(out, &search.found())?;
+                files = search.write(out)?;
             }
             search.found()
         };
@@ -117,8 +119,8 @@ impl SweepArguments {
             let cores = found.fewest_cores.map_or("none of these".into(), |cores| cores.to_string());
             shell.say(&format!("fewest cores with {target} IOPS in each workload: {cores}\n"))?;
         }
-        let path = placing.write(out, &found)?;
-        shell.say(&format!("{}\n", path.display()))?;
+        let files: Vec<String> = files.iter().map(|path| path.display().to_string()).collect();
+        shell.say(&format!("{}\n", files.join(" ")))?;
         shell.put(json, &serde_json::to_string_pretty(&found)?)
     }
 }
@@ -320,7 +322,7 @@ fn rows(page: Page, outcome: &Outcome) -> String {
     };
     let mut lines = vec![columns.to_vec()];
     lines.extend(outcome.rows().map(|row| row.into_iter().map(figure).collect()));
-    table(page, &lines, &(1..columns.len()).collect::<Vec<_>>())
+    grid(page, &lines)
 }
 
 /// Four digits of a figure; the files have all of them.

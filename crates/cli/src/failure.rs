@@ -7,7 +7,7 @@ use rig::{BuildError, MediaFileError, PlanError, ServiceError, SessionError};
 use std::io;
 use std::path::Path;
 use thiserror::Error;
-use workload::replay::{Event, TraceError};
+use workload::replay::{Event, Trace, TraceError};
 
 /// Exit code: done.
 pub(crate) const DONE: u8 = 0;
@@ -107,8 +107,10 @@ fn session(error: &anyhow::Error) -> Option<&SessionError> {
 }
 
 fn config(error: &anyhow::Error) -> Option<&ConfigError> {
-    if let Some(LabError::Configuration { error, .. }) = error.downcast_ref() {
-        return Some(&**error);
+    match error.downcast_ref() {
+        Some(LabError::Configuration { error, .. }) => return Some(&**error),
+        Some(LabError::File(error)) => return Some(error),
+        _ => {}
     }
     match plan(error) {
         Some(PlanError::Config(error)) => Some(error),
@@ -187,7 +189,9 @@ fn advice(error: &anyhow::Error) -> Option<String> {
 fn advice_on_configuration(error: &ConfigError) -> Option<String> {
     let list = |what: &str| Some(format!("`flashloom list {what}` says what there is"));
     match error {
-        ConfigError::UnknownKey { .. } | ConfigError::Missing { .. } => {
+        ConfigError::Syntax { file, .. } | ConfigError::TooLong { file } => advice_on_no_toml(Path::new(file)),
+        ConfigError::Beside { refused, .. } => advice_on_configuration(refused),
+        ConfigError::UnknownKey { .. } | ConfigError::Missing { .. } | ConfigError::Lacking { .. } => {
             Some("`flashloom describe` lists every key with its value and meaning".into())
         }
         ConfigError::NotAnAssignment { .. } => Some("for example --set cache.size_bytes=64MiB".into()),
@@ -203,6 +207,17 @@ fn advice_on_configuration(error: &ConfigError) -> Option<String> {
         },
         _ => None,
     }
+}
+
+/// A trace where something else was expected.
+fn advice_on_no_toml(path: &Path) -> Option<String> {
+    // What is no file may have no end, or nothing more to say.
+    let format = if path.is_file() { Trace::recognised(path)? } else { return None };
+    let file = path.display();
+    Some(format!(
+        "{file} looks like a trace ({format}): `flashloom replay {file}` runs a drive with its requests, and [[trace]] in a sweep's file \
+         sets it beside a workload"
+    ))
 }
 
 fn advice_on_trace(error: &TraceError) -> Option<String> {

@@ -29,8 +29,10 @@ mod shell;
 mod table;
 mod whole;
 
-use clap::error::ErrorKind;
+use clap::builder::StyledStr;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory as _, FromArgMatches as _};
+use rig::config;
 use std::ffi::OsString;
 
 pub use huge_pages::begin_with_huge_pages;
@@ -40,10 +42,12 @@ pub use shell::Shell;
 pub fn run(arguments: impl IntoIterator<Item = OsString>, shell: &mut Shell<'_>) -> u8 {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     shell.knows(&arguments);
+    let verb = arguments.get(1).and_then(|verb| verb.to_str()).map(str::to_owned);
     let parsed = parser().try_get_matches_from(arguments);
     let command = match parsed.and_then(|matches| arguments::Flashloom::from_arg_matches(&matches)) {
         Ok(parsed) => parsed.command,
         Err(refused) => {
+            let refused = suggest_key(refused, verb.as_deref());
             let text = shell.styled(&refused.render());
             let asked = matches!(refused.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             let written = if asked { shell.say(&text) } else { shell.warn(&text) };
@@ -54,6 +58,25 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>, shell: &mut Shell<'_>)
         Ok(()) => failure::DONE,
         Err(error) => failure::report(&error, shell),
     }
+}
+
+/// A flag that there is not, of a verb that takes `--set`: where a configuration key has its name, that is what was meant.
+fn suggest_key(mut refused: clap::Error, verb: Option<&str>) -> clap::Error {
+    let parser = parser();
+    let takes_keys = |verb: &Command| verb.get_arguments().any(|argument| argument.get_long() == Some("set"));
+    let named = match refused.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(flag)) if refused.kind() == ErrorKind::UnknownArgument => {
+            let name = flag.trim_start_matches('-').split('=').next().unwrap_or_default();
+            config::key_called(&name.replace('-', "_"))
+        }
+        _ => None,
+    };
+    if let Some(key) = named.filter(|_| verb.and_then(|verb| parser.find_subcommand(verb)).is_some_and(takes_keys)) {
+        refused.remove(ContextKind::SuggestedArg);
+        let said = StyledStr::from(format!("'--set {key}=VALUE' sets that key"));
+        refused.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![said]));
+    }
+    refused
 }
 
 /// The parser, which takes a number below zero for a value, so that who knows what is allowed can say it.

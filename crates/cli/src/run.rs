@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use units::Span;
+use units::{Bytes, SECTOR_BYTES, Span};
 
 /// Turns and die operations that a time line holds: what a browser still shows with ease.
 const TIMELINE_EVENTS: usize = 1_000_000;
@@ -54,6 +54,18 @@ fn note_arrivals(shell: &mut Shell<'_>, resolved: &Resolved) -> io::Result<()> {
     })
 }
 
+/// Says where a drive has namespaces that no workload asks for anything of.
+fn note_namespaces(shell: &mut Shell<'_>, resolved: &Resolved) -> io::Result<()> {
+    let [first, others @ ..] = &resolved.device.namespaces[..] else { return Ok(()) };
+    if others.is_empty() {
+        return Ok(());
+    }
+    let (first, others) = (Bytes(first * SECTOR_BYTES), of(others.len() as u64, "other"));
+    shell.warn(&format!(
+        "note: all requests go to the first namespace, of {first}: generated workloads use no other ({others})\n"
+    ))
+}
+
 /// What `run` is told.
 #[derive(Args)]
 pub(crate) struct RunArguments {
@@ -82,6 +94,7 @@ impl RunArguments {
         let phases = resolved.phases();
         note_rounds(shell, &self.shared, &rounds, resolved.phases.iter().all(|phase| phase.rounds.is_some()))?;
         note_arrivals(shell, &resolved)?;
+        note_namespaces(shell, &resolved)?;
         note_processor(shell, &self.shared, &resolved)?;
         let length =
             |phase: &rig::config::Phase| Some(phase.ios.filter(|_| phase.rounds.is_none())? + phase.warm_up_ios);

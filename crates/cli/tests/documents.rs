@@ -1,6 +1,7 @@
 //! That every command shown in README.md and in `docs/` works: a page that shows what does not run is worse than none.
 //!
 //! Commands stand in blocks fenced as `sh`. In a block fenced as `sh run` they are made small: a tiny drive, a few requests.
+//! A block fenced as `toml NAME` is a file for the commands of its page.
 //! `TRACE.spc` stands for a trace that the test writes. Lines for other programs (cargo, git) are not run here.
 
 use std::path::{Path, PathBuf};
@@ -75,6 +76,13 @@ fn shown(name: &str, text: &str) -> Vec<Shown> {
     found
 }
 
+/// The files of a page: name and text of every block fenced as `toml NAME`.
+fn files(text: &str) -> Vec<(&str, &str)> {
+    let blocks = text.split("\n```toml ").skip(1);
+    let file = |block: &'_ str| -> Option<(usize, usize)> { Some((block.find('\n')?, block.find("\n```")?)) };
+    blocks.filter_map(|block| file(block).map(|(name, end)| (block[..name].trim(), &block[name + 1..=end]))).collect()
+}
+
 /// Runs a command in a folder of its own page, where earlier commands of the page left their files.
 fn run(shown: &Shown, folder: &Path) -> Output {
     let first = shown.arguments.first().map(String::as_str);
@@ -100,6 +108,9 @@ fn every_command_of_the_pages_works() {
         let folder = std::env::temp_dir().join(format!("flashloom-{}-{name}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder for the page's files");
         std::fs::write(folder.join("TRACE.spc"), TRACE).expect("a trace");
+        for (file, text) in files(&text) {
+            std::fs::write(folder.join(file), text).expect("a file of the page");
+        }
         for shown in shown(&name, &text) {
             let output = run(&shown, &folder);
             let said = String::from_utf8_lossy(&output.stderr);
@@ -129,6 +140,12 @@ fn commands_are_found_where_they_stand() {
         },
     ];
     assert_eq!(shown("a.md", text), expected);
+}
+
+#[test]
+fn files_are_found_where_they_stand() {
+    let text = "```toml\nno = 1\n```\n\n```toml a.toml\nyes = 1\n\n[b]\n```\nno\n```sh\nno\n```\n";
+    assert_eq!(files(text), [("a.toml", "yes = 1\n\n[b]\n")]);
 }
 
 /// A flag that is taken only to be refused is in no help, so that nothing but the page tells of it.

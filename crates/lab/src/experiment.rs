@@ -406,16 +406,22 @@ fn plots(raw: &[file::Plot], axes: &[Axis], metrics: &[Metric], spans: &Spans<'_
             form: raw.form,
             title: raw.title.clone(),
             x: column("plot.x", &raw.x, false)?,
-            x_label: raw.x_label.clone(),
+            x_label: raw.x_label.clone().unwrap_or_else(|| raw.x.get_ref().replace('_', " ")),
             x_scale: raw.x_scale,
             y: y.iter().map(|name| column("plot.y", name, true)).collect::<Result<_, _>>()?,
-            y_label: raw.y_label.clone(),
+            y_label: raw.y_label.clone().unwrap_or_else(|| labels(y, metrics)),
             range,
             panels: raw.panels.iter().map(|name| column("plot.panels", name, false)).collect::<Result<_, _>>()?,
             only: raw.only.iter().map(same).collect::<Result<_, _>>()?,
         })
     };
     raw.iter().map(plot).collect()
+}
+
+/// What metrics are called together.
+fn labels(of: &[Spanned<String>], metrics: &[Metric]) -> String {
+    let named = of.iter().filter_map(|name| metrics.iter().find(|metric| metric.name == *name.get_ref()));
+    named.map(|metric| metric.label.as_str()).collect::<Vec<_>>().join(", ")
 }
 
 /// A value of the file as rows show it.

@@ -137,11 +137,13 @@ pub(crate) struct Plot {
     #[serde(default)]
     pub(crate) title: String,
     pub(crate) x: Spanned<String>,
-    pub(crate) x_label: String,
+    /// What stands below the axis; the column's name, where it is absent.
+    pub(crate) x_label: Option<String>,
     #[serde(default)]
     pub(crate) x_scale: Scale,
     pub(crate) y: Spanned<Vec<Spanned<String>>>,
-    pub(crate) y_label: String,
+    /// What stands beside the axis; the labels of the metrics, where it is absent.
+    pub(crate) y_label: Option<String>,
     /// Lowest and highest around the first metric.
     pub(crate) range: Option<[Spanned<String>; 2]>,
     /// Axes of whose values each has a panel of its own.

@@ -2,11 +2,11 @@
 
 use crate::LabError;
 use crate::experiment::{Experiment, Size};
-use crate::points::{Given, Point, Task, tasks};
+use crate::points::{Given, Point, Replayed, Task, tasks};
 use crate::result::Outcome;
 use crate::rows::{Ran, phase_values, table};
 use crate::store::Store;
-use host::{Pace, Phase};
+use host::{Pace, Phase, Rounds};
 use rig::PlanError;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -203,9 +203,7 @@ pub(crate) fn run(point: &Point) -> Result<Vec<Value>, LabError> {
         Some(replayed) => {
             // One address space, as the folded trace has.
             device.drive.namespaces.truncate(1);
-            let source = replayed.trace.source(Mode::Closed).expect("a closed replay needs no times");
-            let phase = Phase::new(replayed.name.clone(), Box::new(source), Pace::Closed);
-            (vec![phase], vec![replayed.trace.summary().statistics.clone()])
+            (vec![replay(replayed, resolved.phases[0].rounds)], vec![replayed.trace.summary().statistics.clone()])
         }
     };
     let mut session = resolved.session(&device, phases, 0).map_err(failed)?;
@@ -218,6 +216,15 @@ pub(crate) fn run(point: &Point) -> Result<Vec<Value>, LabError> {
         summaries.push(value);
     }
     Ok(summaries)
+}
+
+/// A trace as a phase: once, or as often as rounds take until the figures are steady.
+fn replay(replayed: &Replayed, rounds: Option<Rounds>) -> Phase {
+    let source = match rounds {
+        None => replayed.trace.source(Mode::Closed).expect("a closed replay needs no times"),
+        Some(_) => replayed.trace.looped(),
+    };
+    Phase { rounds, ..Phase::new(replayed.name.clone(), Box::new(source), Pace::Closed) }
 }
 
 /// What describes a stream of requests.

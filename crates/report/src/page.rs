@@ -15,11 +15,13 @@ pub struct Page {
     pub width: usize,
     /// Whether ANSI colours are wanted.
     pub colour: bool,
+    /// Whether somebody looks at it through a window of this width; a file takes longer lines as well.
+    pub is_terminal: bool,
 }
 
 impl Page {
     /// A plain page of 100 columns, as for a file.
-    pub const PLAIN: Page = Page { width: WIDTH, colour: false };
+    pub const PLAIN: Page = Page { width: WIDTH, colour: false, is_terminal: false };
 
     /// The page that standard output is: its width if it is a terminal, colours unless `NO_COLOR` is set (<https://no-color.org>).
     pub fn of_terminal() -> Page {
@@ -27,7 +29,7 @@ impl Page {
             return Page::PLAIN;
         }
         let width = Table::new().width().map_or(WIDTH, usize::from).clamp(*WIDTHS.start(), *WIDTHS.end());
-        Page { width, colour: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()) }
+        Page { width, colour: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()), is_terminal: true }
     }
 
     /// `text` with an ANSI attribute around it, or as it is.
@@ -138,7 +140,7 @@ mod tests {
 
     #[test]
     fn lines_break_after_clauses_and_long_clauses_between_words() {
-        let page = Page { width: 24, colour: false };
+        let page = Page { width: 24, ..Page::PLAIN };
         assert_eq!(page.wrap("  a  ", "took 120 ns; and 3.40 µs after"), "  a  took 120 ns;\n     and 3.40 µs after\n");
         assert_eq!(page.wrap("", "one clause that is longer than a line"), "one clause that is\nlonger than a line\n");
         assert_eq!(page.wrap("x ", ""), "x \n");

@@ -418,7 +418,7 @@ mod tests {
     #[test]
     fn nothing_is_wider_than_the_page() {
         for width in [80, 100, 140] {
-            let text = render_on(Page { width, colour: false }, &sample());
+            let text = render_on(Page { width, ..Page::PLAIN }, &sample());
             let widest = text.lines().max_by_key(|line| line.chars().count()).unwrap();
             assert!(widest.chars().count() <= width, "wider than {width}: {widest}");
         }
@@ -439,7 +439,7 @@ mod tests {
 
     #[test]
     fn colours_come_only_when_asked_for() {
-        let coloured = render_on(Page { width: 100, colour: true }, &sample());
+        let coloured = render_on(Page { colour: true, ..Page::PLAIN }, &sample());
         assert!(coloured.contains("\x1b[1m") && coloured.contains("\x1b[32mnone wrong"));
         assert!(!render_on(Page::PLAIN, &sample()).contains('\x1b'));
     }

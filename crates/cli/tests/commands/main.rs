@@ -6,6 +6,7 @@ mod bad_input;
 mod initiator;
 mod killed;
 mod killed_namespaces;
+mod misplaced;
 mod real_traces;
 mod refused;
 mod replays;

@@ -70,6 +70,45 @@ fn a_sweep_says_when_and_where_it_was_made_and_how_a_trace_differs() {
     assert_eq!(again["sweep-oltp"]["runs_kept_from_before"], 4, "what was finished is not run again");
 }
 
+/// What was said of rounds counted for generated workloads only; figures that went over two lines could not be read.
+#[test]
+fn a_trace_goes_on_until_it_is_steady_and_every_row_of_the_table_is_a_line() {
+    let (head, tail) = SWEEP.split_once("[[metric]]").unwrap();
+    let metric = |number| format!("[[metric]]\nname = \"a_figure_with_a_long_name_{number}\"\nvalue = \"iops / 7\"\n");
+    let many: String = (0..9).map(metric).collect();
+    let plot = "[[plot]]\nform = \"bars\"\nx = \"series\"\ny = [\"rounds\", \"iops\"]\n";
+    let rounds = "[[metric]]\nname = \"rounds\"\nlabel = \"rounds of it\"\nvalue = \"or(steady_state.rounds, 0)\"\n";
+    let text = format!("{head}{rounds}{many}{plot}[[metric]]{tail}");
+    let steady = "host.queues = 1\nrun = { until = \"steady\", round = 200 }";
+    let text = text.replacen("host.queues = 1", steady, 1);
+    let text = text.split("[[reference]]").next().unwrap();
+    let sweep = file("sweep-steady.toml", text.as_bytes());
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sweep-until-steady");
+    let traces = folder.join("traces");
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&traces).unwrap();
+    let lines: String = (0..50).map(|at| format!("0,{},4096,r,{}.5\n", at * 8, at)).collect();
+    std::fs::write(traces.join("oltp.spc"), lines).unwrap();
+    let ended = flashloom(&["sweep", argument(&sweep), "--out", argument(&folder), "--traces", argument(&traces)]);
+    assert_eq!(ended.code, 0, "{}", ended.err);
+    let read = |name: &str| std::fs::read_to_string(folder.join(name)).unwrap();
+    let rows = read("sweep-steady.csv");
+    let of_trace: Vec<&str> = rows.lines().filter(|row| row.contains("oltp.spc")).collect();
+    assert_eq!(of_trace.len(), 2, "{rows}");
+    for row in of_trace {
+        let rounds: u32 = row.split(',').nth(2).and_then(|cell| cell.parse().ok()).expect("rounds");
+        assert!(rounds >= 5, "{rows}");
+    }
+    let head = rows.lines().next().unwrap().split(',').collect::<Vec<_>>();
+    let line = ended.out.lines().find(|line| line.contains("a_figure_with_a_long_name_8")).expect("a whole head");
+    assert_eq!(line.split_whitespace().collect::<Vec<_>>(), head);
+    for row in ended.out.lines().filter(|line| line.contains(" oltp.spc ") && !line.contains("beside")) {
+        assert_eq!(row.split_whitespace().count(), head.len(), "{}", ended.out);
+    }
+    let picture = read("sweep-steady.svg");
+    assert!(picture.contains(">series<") && picture.contains(">rounds of it, iops<"), "{picture}");
+}
+
 #[test]
 fn a_metric_that_divides_by_zero_is_told_from_one_that_no_run_has() {
     for (value, said) in [
@@ -119,6 +158,15 @@ fn a_file_with_a_table_place_is_searched_and_goes_on_where_it_was() {
     let written = || std::fs::read_to_string(folder.join("few-cores.toml")).unwrap();
     let first = written();
     assert!(first.contains("[placement.seats]") && first.contains("fewest_cores = 1"), "{first}");
+    let placed = folder.join("few-cores-1.toml");
+    let found = std::fs::read_to_string(&placed).unwrap();
+    for line in ["platform.cores = 1\n", "placement.log = [0]\n", "threads.nvmq = 1\n", "platform.device = \"small\"\n"]
+    {
+        assert!(found.contains(line) && !found.contains("workload."), "{found}");
+    }
+    let run = flashloom(&["run", argument(&placed), "--ios", "100", "--json", "-"]);
+    assert_eq!((run.code, run.err.as_str()), (0, ""), "{run:?}");
+    assert_eq!((&run.json()["cores"]["count"], &run.json()["device"]), (&1.into(), &"small".into()));
     let kept = || std::fs::read_dir(folder.join("runs")).unwrap().count();
     let runs = kept();
     let again = flashloom(&[&arguments[..], &["--json", "-"]].concat());

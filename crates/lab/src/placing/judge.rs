@@ -144,7 +144,7 @@ impl<'a> Judge<'a> {
         let threads: Vec<String> = seats.iter().map(|(group, cores)| format!("{group}={}", cores.len())).collect();
         let named = format!("{}: {} cores with {}", self.placing.name, self.cores, threads.join(","));
         let failed = |error: ConfigError| LabError::Configuration { point: named.clone(), error: error.into() };
-        let resolved = Box::new(self.resolve(seats, seed).map_err(failed)?);
+        let resolved = Box::new(self.resolve(self.cores, seats, seed).map_err(failed)?);
         let point = Point { values: Vec::new(), named, resolved, trace: None };
         self.runs.fetch_add(1, Ordering::Relaxed);
         Ok(match (self.store.as_ref().and_then(|store| store.find(&point)), &self.store) {
@@ -158,7 +158,7 @@ impl<'a> Judge<'a> {
     pub(super) fn width(&self, seats: &Seats) -> Result<u16, LabError> {
         let failed =
             |error: ConfigError| LabError::Configuration { point: self.placing.name.clone(), error: error.into() };
-        let resolved = self.resolve(seats, None).map_err(failed)?;
+        let resolved = self.resolve(self.cores, seats, None).map_err(failed)?;
         if let Some(left) = resolved.architecture.groups().iter().find(|group| !seats.contains_key(group.name)) {
             let (architecture, left) = (resolved.architecture.name(), left.name);
             return Err(LabError::Refused {
@@ -172,12 +172,13 @@ impl<'a> Judge<'a> {
         Ok(resolved.processor.threads_per_core.into())
     }
 
-    fn resolve(&self, seats: &Seats, seed: Option<u64>) -> Result<Resolved, ConfigError> {
+    /// What runs of a placement have in common, or those of a seed that verify it.
+    pub(super) fn resolve(&self, cores: u16, seats: &Seats, seed: Option<u64>) -> Result<Resolved, ConfigError> {
         let Placing { file, base, verify, own, lines, .. } = self.placing;
         let [cores_line, workloads_line, groups_line] = *lines;
         let mut based = base.iter().chain(verify.iter().filter(|_| seed.is_some())).chain(own);
         let layers = based.try_fold(Layers::new(), |layers, one| layers.key(file, one.line, &one.key, &one.value))?;
-        let layers = layers.key(file, cores_line, "platform.cores", &self.cores.to_string())?;
+        let layers = layers.key(file, cores_line, "platform.cores", &cores.to_string())?;
         let workloads = format!("{:?}", self.placing.place.workloads.get_ref());
         let layers = layers.key(file, workloads_line, "workload.phases", &workloads)?;
         let seated = assignments(seats, groups_line);

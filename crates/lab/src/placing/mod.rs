@@ -6,11 +6,9 @@ mod search;
 
 use crate::LabError;
 use crate::file::{self, Assignment, Assignments, Spans};
-use crate::placement::Placements;
-use crate::store::unwritable;
 use serde::Deserialize;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use toml::Spanned;
 
 pub use search::Search;
@@ -152,15 +150,10 @@ impl Placing {
         Search::begin(self, orders)
     }
 
-    /// Writes what was found as `NAME.toml` in the form of `placements/`.
-    ///
-    /// # Errors
-    /// A folder or file that cannot be written.
-    pub fn write(&self, folder: &Path, found: &Placements) -> Result<PathBuf, LabError> {
-        std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
-        let path = folder.join(format!("{}.toml", self.name));
-        std::fs::write(&path, found.to_toml()).map_err(|error| unwritable(&path, &error))?;
-        Ok(path)
+    /// What its results are called, without `.toml`: that of all numbers of cores, then that of each.
+    pub fn results(&self) -> Vec<String> {
+        let each = self.place.cores.get_ref().iter().map(|cores| format!("{}-{cores}", self.name));
+        std::iter::once(self.name.clone()).chain(each).collect()
     }
 }
 

@@ -5,7 +5,10 @@ use super::moves::{Counts, Draws, added, dealt, doubled, exchanged, fewer, propo
 use super::{Placing, PlacingOrders};
 use crate::LabError;
 use crate::placement::{Placement, Placements, Seats};
+use crate::store::unwritable;
+use rig::config::{ConfigError, Origin, Row};
 use std::cmp::Reverse;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 
 /// A neighbour is better from here on: the score of one placement differs by as much between the seeds of short runs.
@@ -95,6 +98,40 @@ impl<'a> Search<'a> {
             fewest_cores: place.target.and_then(reaches),
             placement: self.found.clone(),
         }
+    }
+
+    /// Writes all that was found by now into a folder: as `NAME.toml` in the form of `placements/`, and of each number of cores as
+    /// `NAME-CORES.toml`, a configuration. Where they lie, the former first.
+    ///
+    /// # Errors
+    /// A folder or file that cannot be written.
+    pub fn write(&self, folder: &Path) -> Result<Vec<PathBuf>, LabError> {
+        std::fs::create_dir_all(folder).map_err(|error| unwritable(folder, &error))?;
+        let found = std::iter::once(self.found().to_toml()).map(Ok);
+        let texts = found.chain(self.found.iter().map(|placement| self.configuration(placement)));
+        let named = self.placing.results().into_iter().zip(texts).map(|(name, text)| {
+            let path = folder.join(format!("{name}.toml"));
+            std::fs::write(&path, text?).map_err(|error| unwritable(&path, &error))?;
+            Ok(path)
+        });
+        named.collect()
+    }
+
+    /// A placement as a configuration, with what the search says of the drive that it was found on, and without what it asks of it.
+    fn configuration(&self, placement: &Placement) -> Result<String, LabError> {
+        let Placing { name, file, .. } = self.placing;
+        let resolved = self.judge.resolve(placement.cores, &placement.seats, None);
+        let failed = |error: ConfigError| LabError::Configuration { point: name.clone(), error: error.into() };
+        let resolved = resolved.map_err(failed)?;
+        let is_of_drive = |row: &Row| {
+            let is_given = matches!(row.origin, Origin::File { .. } | Origin::Set);
+            is_given && !["workload.", "run."].iter().any(|asks| row.key.starts_with(asks))
+        };
+        let keys = resolved.rows().filter(is_of_drive).map(|row| format!("{} = {}\n", row.key, row.value));
+        // A file's name may hold a line break, a comment may not.
+        let file = file.replace(char::is_control, " ");
+        let head = format!("# What `flashloom sweep {file}` found, as a configuration that `flashloom run` takes.\n\n");
+        Ok(head + &keys.collect::<String>())
     }
 
     /// Adds and exchanges threads while that is better; whether it came to an end of its own.

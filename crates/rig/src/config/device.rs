@@ -1,10 +1,10 @@
 //! The device: array, times, capacity, namespaces and the link to the host.
 
-use super::ConfigError;
-use super::layered::Layered;
+use super::layered::{Layered, Setting};
 use super::media;
 use super::schema::schema;
 use super::value::Value;
+use super::{ConfigError, Origin};
 use crate::config::field::Field;
 use crate::power::PowerBudget;
 use firmware::LbaFormat;
@@ -91,7 +91,7 @@ impl Device {
     pub(super) fn read(from: &Layered, name: &str) -> Result<Device, ConfigError> {
         let geometry = geometry(from)?;
         let timing = timing(from)?;
-        timing.validate(&geometry).map_err(|error| from.refuse(timing_key(error.field), error.expected))?;
+        timing.validate(&geometry).map_err(|error| refuse_time(from, timing_key(error.field), error.expected))?;
         let user = user_bytes(from, &geometry)?;
         let format = format(from, geometry.shape().page)?;
         let tags = tag_bytes(from, &geometry, format)?;
@@ -193,6 +193,17 @@ fn timing_key(field: &str) -> &'static str {
     };
     let mut paths = schema().keys.iter().map(|key| key.path.as_str());
     paths.find(is_key).unwrap_or_else(|| panic!("default.toml lacks the timing's {field}"))
+}
+
+/// The complaint about a time: about its absence, where a device file does not give what its kind of cells needs.
+fn refuse_time(from: &Layered, key: &str, expected: impl Into<String>) -> ConfigError {
+    let is_absent = matches!(from.setting(key).origin, Origin::Default { .. });
+    match from.setting("device.kind") {
+        Setting { value, origin: Origin::Device { file, .. } } if is_absent && key.contains("sb_us") => {
+            ConfigError::Lacking { file: file.to_string(), key: key.into(), kind: value.to_string() }
+        }
+        _ => from.refuse(key, expected),
+    }
 }
 
 /// Whole pages: a remainder is left to the firmware.

@@ -56,6 +56,34 @@ pub enum ConfigError {
         /// What it may hold.
         expected: String,
     },
+    /// A value that the user did not give, refused because of one that the user gave.
+    #[error("{}: {cause}, but {}", .at.place(), complaint(.refused))]
+    Beside {
+        /// Where that stands which the user gave.
+        at: Origin,
+        /// Its key and its value.
+        cause: String,
+        /// What is wrong with the other.
+        refused: Box<ConfigError>,
+    },
+    /// A key that a device file lacks, which its kind of cells needs.
+    #[error("{file}: {key} is missing; expected it where device.kind is {kind}")]
+    Lacking {
+        /// The device file.
+        file: String,
+        /// The key.
+        key: String,
+        /// The kind.
+        kind: String,
+    },
+    /// A device or processor file in the place of a configuration.
+    #[error("{file}: it describes a whole {what} and nothing else; expected a configuration here, or --{what} {file}")]
+    OfOneTable {
+        /// The file.
+        file: String,
+        /// What it describes.
+        what: &'static str,
+    },
     /// A key without default that no layer gives.
     #[error("{key} is missing; expected it in {file}")]
     Missing {
@@ -78,6 +106,14 @@ pub enum ConfigError {
         /// Those there are.
         expected: String,
     },
+}
+
+/// What is wrong with a value, and which layer has it.
+fn complaint(error: &ConfigError) -> String {
+    match error {
+        ConfigError::Refused { at, key, found, expected } => format!("{key} is {found} ({at}); expected {expected}"),
+        other => other.to_string(),
+    }
 }
 
 fn suggestion(key: &str, nearest: &Option<String>) -> String {

@@ -24,7 +24,7 @@ const ALTERNATIVES: &[(&str, &str, &str)] = &[
 ];
 
 /// Keys of another table that a file of one table may set: a device has its memory.
-const MEMORY: &[(&str, &str)] = &[("device", "cache.size_bytes"), ("device", "cache")];
+pub(super) const MEMORY: &[(&str, &str)] = &[("device", "cache.size_bytes"), ("device", "cache")];
 
 /// A file's text as a layer. `top` is the only table it may have, if it is bound to one.
 pub(super) fn layer(

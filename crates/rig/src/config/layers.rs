@@ -2,7 +2,7 @@
 
 use super::catalogue::Source;
 use super::kept::{drop_foreign, kept};
-use super::layered::{Layer, Layered, Setting, layer};
+use super::layered::{Layer, Layered, MEMORY, Setting, layer};
 use super::resolved::{Resolved, THREADS_MAX};
 use super::schema::schema;
 use super::text::{self, Named};
@@ -42,6 +42,8 @@ pub struct Layers {
     files: Vec<Layer>,
     flags: Layer,
     sets: Layer,
+    /// Groups that have few threads where nobody says how many.
+    few: Vec<String>,
 }
 
 impl Layers {
@@ -53,9 +55,13 @@ impl Layers {
     /// A configuration file.
     ///
     /// # Errors
-    /// Unreadable, not TOML, an unknown key.
+    /// Unreadable, not TOML, an unknown key; a device or a processor, for which there are flags.
     pub fn file(self, path: &Path) -> Result<Self, ConfigError> {
-        self.text(&path.display().to_string(), &text::read(path)?)
+        let name = path.display().to_string();
+        let layers = self.text(&name, &text::read(path)?)?;
+        let last = layers.files.last().expect("it was added");
+        let whole = ["device", "processor"].into_iter().find(|table| is_whole(last, table));
+        whole.map_or(Ok(layers), |what| Err(ConfigError::OfOneTable { file: name, what }))
     }
 
     /// The same, from memory; `name` stands for its path in origins.
@@ -149,8 +155,25 @@ impl Layers {
     ///
     /// # Errors
     /// As [`Layers::resolve`].
-    pub fn resolve_with_few_threads(self, groups: &[&str]) -> Result<Resolved, ConfigError> {
-        let mut user: Layer = self.files.into_iter().flatten().chain(self.flags).chain(self.sets).collect();
+    pub fn resolve_with_few_threads(mut self, groups: &[&str]) -> Result<Resolved, ConfigError> {
+        self.few = groups.iter().map(|group| (*group).to_owned()).collect();
+        let resolved = self.resolved();
+        resolved.map_err(|error| self.explain(error, &|layers| layers.resolved().map(drop)))
+    }
+
+    /// All that the user says, the lowest layer first.
+    pub(super) fn all(&self) -> Layer {
+        self.files.iter().flatten().chain(&self.flags).chain(&self.sets).cloned().collect()
+    }
+
+    /// These with nothing said but a layer.
+    pub(super) fn only(&self, layer: Layer) -> Layers {
+        Layers { files: vec![layer], few: self.few.clone(), ..Layers::default() }
+    }
+
+    /// As [`Layers::resolve`], where an error is told of what was refused.
+    pub(super) fn resolved(&self) -> Result<Resolved, ConfigError> {
+        let mut user = self.all();
         let mut chosen = Layered::defaults();
         chosen.lay(user.clone());
         let device = platform_file(&chosen, "platform.device", DEVICES)?;
@@ -172,9 +195,9 @@ impl Layers {
         layered.lay(firmware_keys::architecture_layer(&bare, architecture)?);
         let left_out = drop_foreign(&mut user, &chosen, architecture);
         let kept = kept(&user, &chosen, (&bare, &layered), architecture)?;
-        if groups.iter().all(|group| architecture.groups().iter().any(|known| known.name == *group)) {
+        if self.few.iter().all(|group| architecture.groups().iter().any(|known| known.name == *group)) {
             let threads = chosen.within("run.world_threads", 1, THREADS_MAX)?;
-            layered.lay(few_threads(&layered, groups, threads)?);
+            layered.lay(few_threads(&layered, &self.few, threads)?);
         }
         let cores_are_given = schema().find("platform.cores").is_some_and(|key| user.iter().any(|(at, _)| *at == key));
         if cores_are_given {
@@ -186,14 +209,22 @@ impl Layers {
         let idle = resolved.cores - resolved.placement.cores();
         resolved.idle =
             (cores_are_given && idle > 0).then(|| idle_cores(idle, architecture, resolved.settings.threads));
-        (resolved.kept, resolved.left_out) = (kept, left_out);
+        (resolved.kept, resolved.left_out, resolved.said) = (kept, left_out, self.clone());
         Ok(resolved)
     }
 }
 
+/// Whether a file says all that a file of this table must, and nothing else.
+fn is_whole(layer: &Layer, table: &str) -> bool {
+    let is_own = |key: &str| key.split('.').next() == Some(table) || MEMORY.contains(&(table, key));
+    let mut needed = schema().keys.iter().enumerate().filter(|(_, key)| key.is_required() && is_own(&key.path));
+    layer.iter().all(|(index, _)| is_own(&schema().keys[*index].path))
+        && needed.all(|(index, _)| layer.iter().any(|(given, _)| *given == index))
+}
+
 /// No more than `most` threads of these groups.
-fn few_threads(layered: &Layered, groups: &[&str], most: u16) -> Result<Layer, ConfigError> {
-    let few = |group: &&str| {
+fn few_threads(layered: &Layered, groups: &[String], most: u16) -> Result<Layer, ConfigError> {
+    let few = |group: &String| {
         let key = format!("threads.{group}");
         let count: u16 = layered.get(&key)?;
         let origin = layered.setting(&key).origin.clone();

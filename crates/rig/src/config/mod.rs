@@ -9,6 +9,7 @@
 //! Opening what a run needs (traces, media): only their names are resolved.
 
 mod catalogue;
+mod causes;
 mod device;
 mod error;
 mod field;
@@ -36,4 +37,5 @@ pub use field::CHOICES;
 pub use layers::{FLAGS, Layers};
 pub use origin::Origin;
 pub use resolved::{Controller, Payload, Phase, Precondition, Resolved, Row, World};
+pub use schema::key_called;
 pub use text::{Named, line_of, read, syntax};

@@ -1,5 +1,7 @@
 //! Where a value comes from: the layers of a configuration, lowest first.
 
+use super::text::Named;
+use super::{DEVICES, PROCESSORS};
 use std::fmt;
 use std::sync::Arc;
 
@@ -55,6 +57,17 @@ impl Origin {
             Origin::File { .. } => 4,
             Origin::Flag(_) => 5,
             Origin::Set => 6,
+        }
+    }
+
+    /// Whether nobody but this program says so: what it has embedded.
+    pub(super) fn is_shipped(&self) -> bool {
+        let has = |catalogue: &[Named], file: &str| catalogue.iter().any(|named| named.file == file);
+        match self {
+            Origin::Default { .. } | Origin::Architecture(_) => true,
+            Origin::Device { file, .. } => has(DEVICES, file),
+            Origin::Processor { file, .. } => has(PROCESSORS, file),
+            Origin::File { .. } | Origin::Flag(_) | Origin::Set => false,
         }
     }
 

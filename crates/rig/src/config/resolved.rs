@@ -3,7 +3,7 @@
 use super::layered::{Layered, Setting};
 use super::rings::rings;
 use super::schema::Key;
-use super::{ConfigError, DEVICES, Device, Origin, PROCESSORS, device, firmware_keys, longest, processor, run};
+use super::{ConfigError, DEVICES, Device, Layers, Origin, PROCESSORS, device, firmware_keys, longest, processor, run};
 use crate::failures;
 use crate::power::PowerError;
 use firmware::architecture::{Architecture, DrawError, Placement};
@@ -61,6 +61,8 @@ pub struct Resolved {
     pub left_out: Option<String>,
     /// That cores which a file or flag asks for have nothing to do, in words.
     pub idle: Option<String>,
+    /// What the user said.
+    pub(super) said: Layers,
     layered: Layered,
 }
 
@@ -253,6 +255,7 @@ impl Resolved {
             kept: Vec::new(),
             left_out: None,
             idle: None,
+            said: Layers::new(),
             layered,
         })
     }
@@ -309,6 +312,11 @@ impl Resolved {
 
     /// The complaint about an architecture that cannot be drawn with these settings.
     pub fn undrawable(&self, error: &DrawError) -> ConfigError {
+        self.explain_drawn(self.refuse_drawing(error))
+    }
+
+    /// The same, told of what was refused.
+    pub(super) fn refuse_drawing(&self, error: &DrawError) -> ConfigError {
         let from = &self.layered;
         match error {
             DrawError::NoRoom { .. } => {
@@ -331,6 +339,11 @@ impl Resolved {
 
     /// What to say of a buffer that cannot be kept when the power fails.
     pub(crate) fn unprotected(&self, error: &PowerError) -> ConfigError {
+        self.explain_drawn(self.refuse_power(error))
+    }
+
+    /// The same, told of what was refused.
+    pub(super) fn refuse_power(&self, error: &PowerError) -> ConfigError {
         self.layered.refuse(&format!("device.power.{}", error.field), error.expected.clone())
     }
 }

@@ -102,6 +102,13 @@ impl Schema {
     }
 }
 
+/// The first key of that name, with or without its unit, in whatever table.
+pub fn key_called(name: &str) -> Option<&'static str> {
+    let last = |path: &'static str| path.rsplit('.').next().unwrap_or(path);
+    let is_it = |path: &&'static str| last(path) == name || last(path).strip_suffix("_bytes") == Some(name);
+    schema().keys.iter().map(|key| key.path.as_str()).find(is_it)
+}
+
 /// Keys of a table that has one for each group of threads of any architecture; where several have a group, the first says what
 /// it is by default.
 fn group_keys(table: &str, line: usize) -> Vec<Key> {

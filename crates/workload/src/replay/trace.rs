@@ -145,6 +145,12 @@ impl Trace {
         reading.finish(sink, options)
     }
 
+    /// The format of the trace that a file is, as far as its beginning tells.
+    pub fn recognised(path: &Path) -> Option<&'static str> {
+        let (_, head) = Input::open(path).ok()?;
+        recognise(&head).map(|format| format.name())
+    }
+
     /// What was read.
     pub fn summary(&self) -> &TraceSummary {
         &self.summary

@@ -1,0 +1,61 @@
+//! What was given in the place of something else is told what it is, and what would take it.
+
+use crate::shell::{SMALL, argument, file, flashloom, small};
+
+#[test]
+fn a_trace_in_the_place_of_a_configuration_or_a_workload_is_told_apart() {
+    let trace = file("misplaced.spc", b"0,0,4096,R,0.0\n0,64,4096,w,0.1\n0,8,8192,R,0.2\n");
+    let trace = argument(&trace);
+    let phases = format!("workload.phases={trace}");
+    for words in [
+        &["run", trace][..],
+        &["describe", trace],
+        &["run", "--workload", trace],
+        &["sweep", trace],
+        &["run", "--set", &phases],
+    ] {
+        let ended = flashloom(words);
+        assert_eq!(ended.code, 2, "{words:?}: {}", ended.err);
+        let help = format!("{trace} looks like a trace (spc): `flashloom replay {trace}`");
+        assert!(ended.err.contains(&help) && ended.err.contains("[[trace]]"), "{words:?}: {}", ended.err);
+    }
+    let config = file("misplaced.toml", b"run seed\n");
+    let ended = flashloom(&["run", argument(&config)]);
+    assert!(ended.code == 2 && !ended.err.contains("help:"), "{}", ended.err);
+}
+
+#[test]
+fn a_flag_with_the_name_of_a_key_is_told_the_key() {
+    for (words, said) in [
+        (["run", "--read-fraction", "0.5"], "'--set workload.read_fraction=VALUE' sets that key"),
+        (["describe", "--over-provisioning", "1"], "'--set device.over_provisioning=VALUE' sets that key"),
+    ] {
+        let ended = flashloom(&words);
+        assert!(ended.code == 2 && ended.err.contains(said) && !ended.err.contains("similar"), "{}", ended.err);
+    }
+    let bench = flashloom(&["bench", "--read-fraction", "0.5"]);
+    assert!(bench.code == 2 && !bench.err.contains("--set"), "bench has no keys: {}", bench.err);
+}
+
+#[test]
+fn requests_and_a_duration_both_limit_a_phase() {
+    let ios = |flags: &[&str]| {
+        let words = [&["run", "--workload", "randread", "--json", "-"], flags].concat();
+        small(&words).json()["ios"].as_u64().expect("a number")
+    };
+    let few = ios(&["--ios", "100", "--duration", "10ms"]);
+    let short = ios(&["--ios", "1000000", "--duration", "1ms"]);
+    assert!(few == 100 && (1..10_000).contains(&short), "{few} {short}");
+}
+
+#[test]
+fn namespaces_that_no_workload_uses_are_told_of() {
+    let run = |namespaces: &str| {
+        let set = format!("device.namespace_bytes={namespaces}");
+        flashloom(&[&["run", "--ios", "100", "--set", &set], &SMALL[..]].concat())
+    };
+    let two = run("[\"1MiB\",\"rest\"]");
+    let said = "note: all requests go to the first namespace, of 1.0 MB: generated workloads use no other (1 other)\n";
+    assert_eq!((two.code, two.err.as_str()), (0, said));
+    assert_eq!(run("[\"rest\"]").err, "");
+}
