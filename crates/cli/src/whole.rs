@@ -350,13 +350,17 @@ impl Shares<'_> {
         }
     }
 
-    /// Of resources that every phase names: a single thread is named only where it is nearly full.
+    /// What a phase does not name it left idle; but a single bus, die or thread is named only where it is nearly full, so that must be in
+    /// all of them.
     fn bounds(&self, iops: f64) -> Vec<Bound> {
         let mut busy: Named<f64> = Named::default();
         let named = |phase: &Summary, name: &str| phase.bounds.iter().any(|bound| bound.resource == name);
         for (share, phase) in &self.phases {
-            let in_all = |bound: &&Bound| self.phases.iter().all(|(_, phase)| named(phase, &bound.resource));
-            for bound in phase.bounds.iter().filter(in_all) {
+            let is_told = |bound: &&Bound| {
+                let in_all = || self.phases.iter().all(|(_, phase)| named(phase, &bound.resource));
+                !bound.resource.starts_with("busiest") || in_all()
+            };
+            for bound in phase.bounds.iter().filter(is_told) {
                 let before = busy.get(&bound.resource).copied().unwrap_or(0.0);
                 busy.set(bound.resource.clone(), before + share * bound.utilisation);
             }
@@ -474,8 +478,10 @@ mod tests {
                 ..Summary::default()
             }
         };
-        let whole =
-            combined(&[phase(300, 100.0, "urgent", &["busiest NVMQ thread"]), phase(100, 500.0, "low", &[])], 4096);
+        let whole = combined(
+            &[phase(300, 100.0, "urgent", &["busiest NVMQ thread"]), phase(100, 500.0, "low", &["BGC threads"])],
+            4096,
+        );
         assert_eq!(whole.check(), []);
         let classes: Vec<_> = whole.classes.iter().map(|(name, class)| (name, class.ios)).collect();
         assert_eq!(classes, [("urgent", 300), ("low", 100)]);
@@ -485,7 +491,7 @@ mod tests {
         assert!((latency.mean, latency.max) == (200.0, 500.0) && (latency.p50 - 100.0).abs() < 1.0, "{latency:?}");
         assert!((latency.p90 - 500.0).abs() < 1.0, "{latency:?}");
         let bounds: Vec<_> = whole.bounds.iter().map(|bound| (bound.resource.as_str(), bound.utilisation)).collect();
-        assert_eq!(bounds, [("flash dies", 0.95)]);
+        assert_eq!(bounds, [("flash dies", 0.95), ("BGC threads", 0.95 / 2.0)], "each phase is half of the time");
     }
 
     #[test]

@@ -155,7 +155,9 @@ impl Kinds {
             (IoKind::WriteZeroes, checked_number("others.write_zeroes", others.write_zeroes, 0.0, 1.0)?),
             (IoKind::Compare, checked_number("others.compare", others.compare, 0.0, 1.0)?),
         ];
-        let all = checked_number("others", weights.iter().map(|weight| weight.1).sum(), 0.0, 1.0)?;
+        // Tenths that add up to one come to a little more here.
+        let all = weights.iter().map(|weight| weight.1).sum::<f64>();
+        let all = if (all - 1.0).abs() < 1e-9 { 1.0 } else { checked_number("others", all, 0.0, 1.0)? };
         let drawn = if all > 0.0 { weights } else { weights.map(|weight| (weight.0, 1.0)) };
         Ok(Kinds { read: Chance::new(read_fraction), other: Chance::new(all), others: Weighted::new(&drawn) })
     }
@@ -214,8 +216,9 @@ impl Arriving {
                 // Evenly spaced in the time of the bursts alone: what does not divide them evenly goes on in the next.
                 let busy = (*count as f64 * *interval) as u64;
                 *count += 1;
-                let (bursts, within) = (busy / on.picos(), Span::from_picos(busy % on.picos()));
-                Some(Time::ZERO + *lead + (*on + *off) * bursts + within)
+                let (bursts, within) = (busy / on.picos(), busy % on.picos());
+                let before = (*on + *off).picos().saturating_mul(bursts);
+                Some(Time::from_picos(lead.picos().saturating_add(before).saturating_add(within)))
             }
         }
     }
@@ -317,6 +320,20 @@ mod tests {
         ] {
             assert!((found - expected).abs() < 0.01, "{found} {expected}");
         }
+    }
+
+    #[test]
+    fn shares_may_add_up_to_one() {
+        let others = |compare| Others { deallocate: 0.05, flush: 0.55, write_zeroes: 0.3, compare };
+        assert!(Kinds::new(0.5, &others(0.1)).is_ok() && Kinds::new(0.5, &others(0.101)).is_err());
+    }
+
+    /// Long before the clock ends its requests have no time of their own any more.
+    #[test]
+    fn bursts_without_end_stay_in_order() {
+        let arrivals = Arrivals::Bursty { per_second: 1e3, lead_ms: 1.0, on_ms: 1.0, off_ms: 3.6e6 };
+        let recipe = Recipe { arrivals, ..Recipe::fixed("", Pattern::Random, 1.0, 4096) };
+        assert!(drawn(&recipe, &Parameters::new(DRIVE, 9), 6_000).is_sorted_by_key(|io| io.at));
     }
 
     #[test]

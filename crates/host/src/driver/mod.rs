@@ -1,5 +1,6 @@
 //! The host's NVMe driver: keeps queues full or requests in time, and judges every answer. It never reads a clock.
 
+mod failed;
 mod phase;
 mod queue;
 mod ranges;
@@ -12,7 +13,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use nvme::spec::registers::Doorbell;
-use nvme::spec::{COMPLETION_BYTES, Completion, DataPointer, PAGE_BYTES, Status, Submission};
+use nvme::spec::{COMPLETION_BYTES, Completion, DataPointer, PAGE_BYTES, Submission};
 use nvme::{HostMemory, prp};
 use units::{Bytes, HostAddress, Lba, QueueId, SECTOR_BYTES, Span, Time, pattern};
 use workload::{Io, IoKind, Range};
@@ -505,7 +506,7 @@ impl<O: Observe> Driver<O> {
         let (status, ranges) = (completion.status(), self.ranged.remove(&(queue, command)));
         if !status.is_success() {
             let slot = *slot;
-            self.fail(queue, &slot, &io, ranges.unwrap_or_default(), status, now);
+            self.fail((queue, command), &slot, &io, ranges.unwrap_or_default(), status, now);
         } else if let Some(ticket) = slot.ticket {
             self.judge(queue, command, &io, &ticket);
             let further = ranges.iter().flat_map(|ranges| &ranges.tickets);
@@ -521,40 +522,6 @@ impl<O: Observe> Driver<O> {
             self.requests_free.push(index);
             self.finish(queue, &moved, arrival, now);
         }
-    }
-
-    #[cold]
-    fn fail(&mut self, queue: QueueId, slot: &queue::Slot, io: &Io, ranges: Ranges, status: Status, now: Time) {
-        let is_unreadable = self.is_unreadable(slot, io, &ranges, status);
-        for ticket in slot.ticket.iter().chain(&ranges.tickets) {
-            self.oracles[usize::from(io.device)].failed(ticket);
-        }
-        if is_unreadable {
-            self.results.unreadable += 1;
-            return;
-        }
-        // The lowest 11 bits are type and code; the rest says whether to try again.
-        if io.kind == IoKind::Compare && (status.0 ^ Status::COMPARE_FAILURE.0) & 0x7ff == 0 {
-            self.results.compare_failures += 1;
-            return;
-        }
-        // Write Fault and Unrecovered Read Error: the data of a read count for nothing, a write may or may not have been made.
-        let is_media =
-            [Status::WRITE_FAULT, Status::UNRECOVERED_READ].iter().any(|media| (status.0 ^ media.0) & 0x7ff == 0);
-        if self.settings.media_errors && is_media {
-            self.requests[slot.request as usize].failed += slot.sectors;
-            let counts = self.course.as_ref().is_some_and(|course| course.is_counting(now));
-            let phase = self.results.phases.last_mut().filter(|_| counts);
-            phase.into_iter().for_each(|phase| phase.media_errors += 1);
-            if self.settings.cuts.is_some() {
-                let (kind, device, through) = (io.kind, io.device, slot.ticket.is_some_and(|ticket| ticket.through));
-                let (lba, sectors, ranges) = (slot.lba, slot.sectors, ranges.ranges);
-                let failure = MediaFailure { kind, device, lba, sectors, ranges, through };
-                self.results.media_failures.push(failure);
-            }
-            return;
-        }
-        self.results.problem(Problem::Failed { queue, kind: io.kind, lba: slot.lba, sectors: slot.sectors, status });
     }
 
     #[inline(never)]

@@ -1,11 +1,11 @@
 //! Requests as blocks, and those that have several ranges: Dataset Management and Copy.
 
 use nvme::HostMemory;
-use nvme::spec::{COPY_BYTES_MAX, COPY_RANGES_MAX, CopyRange, DataPointer, DsmRange, Status, Submission};
+use nvme::spec::{COPY_BYTES_MAX, COPY_RANGES_MAX, CopyRange, DataPointer, DsmRange, Submission};
 use units::{HostAddress, Lba, QueueId, SECTOR_BYTES};
 use workload::{Io, IoKind, Range};
 
-use super::{Driver, DriverSettings, Observe, queue};
+use super::{Driver, DriverSettings, Observe};
 use crate::oracle::{Access, Oracle, Ticket};
 
 /// Ranges of a Dataset Management at most: it counts them in eight bits (NVM §3.2.3).
@@ -89,22 +89,6 @@ impl<O: Observe> Driver<O> {
             self.ranged.insert((queue, command), Ranges { copies, ranges: self.ranges.clone(), tickets });
         }
         submission
-    }
-
-    /// Whether a command failed because it reads what a host may have made unreadable.
-    pub(super) fn is_unreadable(&mut self, slot: &queue::Slot, io: &Io, ranges: &Ranges, status: Status) -> bool {
-        let reads = matches!(io.kind, IoKind::Read | IoKind::Compare | IoKind::Verify | IoKind::Copy);
-        let Some(ticket) = slot.ticket.filter(|_| reads && (status.0 ^ Status::UNRECOVERED_READ.0) & 0x7ff == 0) else {
-            return false;
-        };
-        let oracle = &mut self.oracles[usize::from(io.device)];
-        match oracle.unreadable(&ticket, self.settings.block_sectors, &pairs(&ranges.ranges)) {
-            Ok(is_due) => is_due,
-            Err(mismatch) => {
-                self.results.problem(super::Problem::Content(mismatch));
-                true
-            }
-        }
     }
 }
 

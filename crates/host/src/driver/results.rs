@@ -263,9 +263,6 @@ pub struct Results {
     pub first_problem: Option<Problem>,
     /// Reads that the oracle refused; counted in `problems` too.
     pub mismatches: u64,
-    /// Compares that found a difference. While a write is under way that is as good an answer as any, so it is no
-    /// problem.
-    pub compare_failures: u64,
     /// Commands that failed because a host had made blocks unreadable.
     pub unreadable: u64,
     /// Commands answered with a media error, where power cuts are announced.

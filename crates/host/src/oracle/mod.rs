@@ -300,6 +300,24 @@ impl Oracle {
         }
     }
 
+    /// Whether a command that is not over yet can have found nothing but what [`Oracle::likely`] says: none of its pages was being changed
+    /// since it was submitted, for that would be remembered until it is over.
+    pub fn is_certain(&self, ticket: &Ticket) -> bool {
+        let is_known =
+            |content: Content| !content.is_copied() && content != Content::SPOILED && content != Content::GIVEN_UP;
+        pages(ticket.first, ticket.sectors).all(|(page, mask)| {
+            let is_uncertain = self.power.as_ref().is_some_and(|power| power.is_uncertain(page));
+            let is_certain = match Page::decode(self.pages.get(page)) {
+                Page::Uniform(content) => is_known(content),
+                Page::Mixed(index) => {
+                    (0..PAGE_SECTORS).all(|sector| mask & 1 << sector == 0 || is_known(self.mixed[index][sector]))
+                }
+                Page::Racing(_) => false,
+            };
+            is_certain && !is_uncertain
+        })
+    }
+
     /// The number of the next submission, which is the stamp of all that happens before it.
     fn now(&self) -> u64 {
         self.oldest + self.done.len() as u64

@@ -47,7 +47,7 @@ pub struct Resolved {
     pub payload: Payload,
     /// What was written before.
     pub precondition: Precondition,
-    /// Of every draw. Phase `n`, from zero, draws from `seed + n`.
+    /// Of every draw. Phase `n`, from zero, draws from `seed ^ n << 32`.
     pub seed: u64,
     /// Where the firmware runs.
     pub world: World,

@@ -39,10 +39,12 @@ pub(super) enum Fault {
     Failure,
     /// A write goes beyond its PRPs: the drive reads memory that does not exist.
     StrayAccess,
+    /// Compares find differences that there are not, from the hundredth on.
+    FalseDifference,
 }
 
 impl Fault {
-    pub(super) const ALL: [Fault; 12] = [
+    pub(super) const ALL: [Fault; 13] = [
         Fault::LostWrite,
         Fault::MisplacedWrite,
         Fault::WrongAddress,
@@ -55,6 +57,7 @@ impl Fault {
         Fault::WildHead,
         Fault::Failure,
         Fault::StrayAccess,
+        Fault::FalseDifference,
     ];
 }
 
@@ -222,7 +225,11 @@ impl Device {
                     self.zero(namespace, range.slba, range.blocks);
                 }
             }
+            Opcode::Compare if self.fault == Some(Fault::FalseDifference) && self.opportunities == 99 => {
+                return Status::COMPARE_FAILURE;
+            }
             Opcode::Compare => {
+                self.strikes(Fault::FalseDifference);
                 let places = self.places(submission);
                 for (lba, at) in (first..).zip(places) {
                     let mut words = self.blank();

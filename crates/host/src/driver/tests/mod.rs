@@ -5,6 +5,7 @@ mod device;
 use super::*;
 use crate::oracle::{Initial, Meaning};
 use device::{Device, Fault};
+use nvme::spec::Status;
 
 fn settings() -> DriverSettings {
     DriverSettings {
@@ -208,6 +209,10 @@ fn every_fault_is_caught() {
     for fault in Fault::ALL {
         let mut world = World::new(settings(), Some(fault), ());
         world.run(phase(Box::new(Mixed::new(6_000, PLAIN))));
+        if fault == Fault::FalseDifference {
+            // What is written meanwhile may differ.
+            world.run(phase(Box::new(Mixed::new(500, &[IoKind::Compare]))));
+        }
         let results = world.driver.results();
         let problem = results.first_problem.clone().unwrap_or_else(|| panic!("{fault:?} was not seen"));
         let content = matches!(problem, Problem::Content(_));
@@ -215,6 +220,9 @@ fn every_fault_is_caught() {
             Fault::DoubledCompletion => assert!(matches!(problem, Problem::NotOutstanding { .. })),
             Fault::WrongQueue => assert!(matches!(problem, Problem::WrongQueue { .. })),
             Fault::WildHead => assert!(matches!(problem, Problem::Head { .. })),
+            Fault::FalseDifference => {
+                assert!(matches!(problem, Problem::Failed { status: Status::COMPARE_FAILURE, .. }));
+            }
             Fault::Failure => assert!(matches!(problem, Problem::Failed { status: Status::INTERNAL, .. })),
             Fault::StrayAccess => assert!(content && world.memory.strays() > 0),
             _ => assert!(content, "{fault:?}: {problem}"),
