@@ -54,7 +54,7 @@ impl<O: Observe> Driver<O> {
         self.results.problem(Problem::Failed { queue, kind: io.kind, lba: slot.lba, sectors: slot.sectors, status });
     }
 
-    /// Whether what a Compare was sent may differ from what the drive had: surely not where nothing was changing it and it is still the same.
+    /// Whether what a Compare was sent may differ from what the drive had: surely not where nothing changed that, and it is the same now.
     fn may_differ(&mut self, queue: QueueId, command: u16, io: &Io, ticket: &Ticket) -> bool {
         let buffer = self.buffer(queue, command, ticket.first, ticket.sectors);
         let words = ticket.sectors as usize * self.settings.sector_words as usize;
