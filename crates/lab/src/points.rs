@@ -27,6 +27,8 @@ pub(crate) struct Replayed {
     /// Its file, for tables, and what it and the workload have in common.
     pub(crate) name: String,
     pub(crate) relation: String,
+    /// The phase in place of which it is replayed.
+    pub(crate) phase: usize,
 }
 
 /// Points that are run together, step after step, until what is searched is found.
@@ -180,7 +182,9 @@ fn point(
     }
     let replay = |recorded: &Recorded| -> Result<Replayed, LabError> {
         let trace = recorded.open(resolved.device.namespaces[0])?;
-        Ok(Replayed { trace, name: recorded.name(), relation: recorded.relation.clone() })
+        let phase =
+            resolved.phases.iter().position(|phase| phase.name == recorded.beside).expect("it stands beside one");
+        Ok(Replayed { trace, name: recorded.name(), relation: recorded.relation.clone(), phase })
     };
     let trace = recorded.map(replay).transpose()?;
     let values = chosen.iter().map(|value| value.shown.clone()).collect();

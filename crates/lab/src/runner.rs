@@ -107,9 +107,9 @@ fn draw(tasks: &[Task]) -> Result<(), LabError> {
 /// Which trace was replayed in place of which workload, and what that means.
 fn beside(point: &Point) -> Option<Value> {
     let replayed = point.trace.as_ref()?;
-    let summary = replayed.trace.summary();
+    let (summary, phase) = (replayed.trace.summary(), &point.resolved.phases[replayed.phase]);
     Some(json!({
-        "workload": point.resolved.phases[0].name,
+        "workload": phase.name,
         "trace": replayed.name,
         "relation": replayed.relation,
         "requests": summary.records,
@@ -117,7 +117,7 @@ fn beside(point: &Point) -> Option<Value> {
         "folded_into_the_drive": summary.wrapped,
         "statistics": {
             "trace": figures(&summary.statistics),
-            "generated": figures(&drawn(&point.resolved.phases[0])),
+            "generated": figures(&drawn(phase)),
         },
     }))
 }
@@ -203,7 +203,10 @@ pub(crate) fn run(point: &Point) -> Result<Vec<Value>, LabError> {
         Some(replayed) => {
             // One address space, as the folded trace has.
             device.drive.namespaces.truncate(1);
-            (vec![replay(replayed, resolved.phases[0].rounds)], vec![replayed.trace.summary().statistics.clone()])
+            (
+                vec![replay(replayed, resolved.phases[replayed.phase].rounds)],
+                vec![replayed.trace.summary().statistics.clone()],
+            )
         }
     };
     let mut session = resolved.session(&device, phases, 0).map_err(failed)?;

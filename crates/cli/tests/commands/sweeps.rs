@@ -68,6 +68,22 @@ fn a_sweep_says_when_and_where_it_was_made_and_how_a_trace_differs() {
     flashloom(&arguments);
     let again: Value = serde_json::from_str(&read("index.json")).unwrap();
     assert_eq!(again["sweep-oltp"]["runs_kept_from_before"], 4, "what was finished is not run again");
+    // As many requests, as long, as far apart: only which is where differs.
+    let swapped: String = (0..50).map(|at| format!("0,{},4096,w,{at}.5\n", (49 - at) * 8)).collect();
+    std::fs::write(traces.join("oltp.spc"), swapped).unwrap();
+    flashloom(&arguments);
+    let again: Value = serde_json::from_str(&read("index.json")).unwrap();
+    assert_eq!(again["sweep-oltp"]["runs_kept_from_before"], 2, "another trace of that name");
+    // What it stands beside may be a later phase.
+    let later = file(
+        "sweep-later.toml",
+        SWEEP
+            .replace("\"financial1\"", "\"randread,financial1\"")
+            .replace("beside = \"randread,financial1\"", "beside = \"financial1\"")
+            .as_bytes(),
+    );
+    let ended = flashloom(&["sweep", argument(&later), "--out", argument(&folder), "--traces", argument(&traces)]);
+    assert!(ended.out.contains("oltp.spc beside financial1"), "{}{}", ended.out, ended.err);
 }
 
 /// What was said of rounds counted for generated workloads only; figures that went over two lines could not be read.
